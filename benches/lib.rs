@@ -1,0 +1,1 @@
+//! Criterion benches; see the `[[bench]]` targets.

@@ -1,0 +1,2 @@
+//! The `xmem` command.
+fn main() {}

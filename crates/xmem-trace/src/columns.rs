@@ -1,0 +1,242 @@
+//! The columnar form of a trace: one struct of arrays per kind of event.
+//!
+//! Rows of each table stand in *file order*. Kineto does not sort its files (operators first, then
+//! all memory events, then all Python calls), so readers that need time order sort by
+//! `(time, row)`.
+
+use std::collections::HashMap;
+use xmem_types::{Addr, Interner, Nanos, Sym, ThreadIdx};
+
+/// A whole trace.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// What the file says about itself outside the event list.
+    pub header: TraceHeader,
+    /// Every string of the trace.
+    pub strings: Interner,
+    /// Processes' threads, in order of first appearance.
+    pub threads: Vec<Thread>,
+    /// Distinct argument signatures of operators. Row 0 is the empty signature.
+    pub signatures: Vec<Signature>,
+    /// Operators and annotations.
+    pub ops: OpTable,
+    /// Python calls (`with_stack=True`).
+    pub python: PythonTable,
+    /// `[memory]` and `[OutOfMemory]` events.
+    pub memory: MemoryTable,
+    /// Links between forward operators and backward nodes.
+    pub flows: FlowTable,
+    /// Events that are none of the above, by category (`kernel`, `Trace`, `M`, …).
+    pub other_events: HashMap<String, u64>,
+    /// All events read, whatever their kind.
+    pub event_count: u64,
+}
+
+/// The top-level keys of the file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TraceHeader {
+    /// `baseTimeNanoseconds`: what event times are relative to (absolute Unix nanoseconds);
+    /// zero up to PyTorch 2.3, whose times are absolute.
+    pub base_time: Option<Nanos>,
+    /// `schemaVersion`.
+    pub schema_version: Option<i64>,
+    /// `record_shapes`, `profile_memory`, `with_stack`, `with_modules`, `with_flops`: the names
+    /// of those that are 1.
+    pub options: Vec<String>,
+    /// Devices of `deviceProperties` (their `name`); empty for a CPU-only recording.
+    pub devices: Vec<String>,
+    /// Every other top-level scalar (`trace_id`, `host_name`, metadata that the user added), as
+    /// text; objects and arrays as raw JSON.
+    pub extra: Vec<(String, String)>,
+}
+
+impl TraceHeader {
+    /// Whether a profiler option was on.
+    #[must_use]
+    pub fn option(&self, name: &str) -> bool {
+        self.options.iter().any(|o| o == name)
+    }
+}
+
+/// A thread. Ids are text because Kineto writes numbers and strings.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Thread {
+    /// `pid`.
+    pub process: Sym,
+    /// `tid`.
+    pub thread: Sym,
+}
+
+/// Index into [`Trace::signatures`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SignatureId(pub u32);
+
+/// An operator's recorded arguments, as raw JSON arrays without white space outside strings;
+/// [`Sym::EMPTY`] where a field is absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Signature {
+    /// `Input Dims`: per argument a list of extents, for tensor lists a list of lists.
+    pub dims: Sym,
+    /// `Input type`.
+    pub types: Sym,
+    /// `Input Strides`.
+    pub strides: Sym,
+    /// `Concrete Inputs`.
+    pub concrete: Sym,
+}
+
+/// What an [`OpTable`] row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum OpKind {
+    /// `cpu_op` (or `Operator` in old traces, or no category at all).
+    Operator,
+    /// `user_annotation`.
+    Annotation,
+}
+
+/// Operators and annotations ("X" events with a duration).
+#[derive(Clone, Debug, Default)]
+pub struct OpTable {
+    /// Start, relative to the header's base time.
+    pub start: Vec<Nanos>,
+    /// Duration.
+    pub duration: Vec<Nanos>,
+    /// Name, e.g. `aten::addmm`.
+    pub name: Vec<Sym>,
+    /// Thread.
+    pub thread: Vec<ThreadIdx>,
+    /// Operator or annotation.
+    pub kind: Vec<OpKind>,
+    /// Autograd `Sequence number`; -1 where there is none.
+    pub sequence: Vec<i64>,
+    /// `Fwd thread id`; 0 on forward operators and where absent.
+    pub forward_thread: Vec<u32>,
+    /// Recorded arguments.
+    pub signature: Vec<SignatureId>,
+}
+
+/// Python calls.
+#[derive(Clone, Debug, Default)]
+pub struct PythonTable {
+    /// Start, relative to the header's base time.
+    pub start: Vec<Nanos>,
+    /// Duration.
+    pub duration: Vec<Nanos>,
+    /// `file.py(12): function`, `nn.Module: Linear_3`, `<built-in …>`.
+    pub name: Vec<Sym>,
+    /// Thread.
+    pub thread: Vec<ThreadIdx>,
+}
+
+/// Kinds of device of a memory event (c10::DeviceType).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum DeviceKind {
+    /// Host memory (c10::DeviceType 0).
+    Cpu,
+    /// An NVIDIA device (1), or HIP (6).
+    Cuda,
+    /// Any other accelerator.
+    Other,
+}
+
+/// Memory events.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryTable {
+    /// Time, relative to the header's base time.
+    pub time: Vec<Nanos>,
+    /// Address; 0 where the format has none.
+    pub address: Vec<Addr>,
+    /// Signed size: positive for an allocation, negative for a free.
+    pub bytes: Vec<i64>,
+    /// `Total Allocated` after the event; -1 where absent.
+    pub total_allocated: Vec<i64>,
+    /// Kind of device.
+    pub device: Vec<DeviceKind>,
+    /// Device index; -1 for the host.
+    pub device_index: Vec<i16>,
+    /// Thread.
+    pub thread: Vec<ThreadIdx>,
+    /// Whether this is an `[OutOfMemory]` event (then `bytes` is what was asked for).
+    pub out_of_memory: Vec<bool>,
+}
+
+/// Which end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum FlowKind {
+    /// `"ph": "s"`: at the forward operator.
+    Start,
+    /// `"ph": "f"`: at the backward node.
+    Finish,
+}
+
+/// `fwdbwd` links.
+#[derive(Clone, Debug, Default)]
+pub struct FlowTable {
+    /// Link id, the same at both ends.
+    pub id: Vec<u64>,
+    /// Time of the operator it belongs to.
+    pub time: Vec<Nanos>,
+    /// Thread.
+    pub thread: Vec<ThreadIdx>,
+    /// Which end.
+    pub kind: Vec<FlowKind>,
+}
+
+impl OpTable {
+    /// Number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.start.len()
+    }
+
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.start.is_empty()
+    }
+}
+
+impl PythonTable {
+    /// Number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.start.len()
+    }
+
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.start.is_empty()
+    }
+}
+
+impl MemoryTable {
+    /// Number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.time.len()
+    }
+
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.time.is_empty()
+    }
+}
+
+impl FlowTable {
+    /// Number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.id.len()
+    }
+
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.id.is_empty()
+    }
+}

@@ -1,0 +1,183 @@
+//! Sizes in bytes.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Sub, SubAssign};
+use std::str::FromStr;
+
+/// 2^10 bytes.
+pub const KIB: u64 = 1 << 10;
+/// 2^20 bytes.
+pub const MIB: u64 = 1 << 20;
+/// 2^30 bytes.
+pub const GIB: u64 = 1 << 30;
+
+/// A size in bytes.
+///
+/// `Display` prints binary units with two decimals (`1.50 GiB`), as PyTorch's messages do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// No bytes.
+    pub const ZERO: Self = Self(0);
+
+    /// `n` MiB.
+    #[must_use]
+    pub const fn mib(n: u64) -> Self {
+        Self(n * MIB)
+    }
+
+    /// `n` GiB.
+    #[must_use]
+    pub const fn gib(n: u64) -> Self {
+        Self(n * GIB)
+    }
+
+    /// The plain number of bytes.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The next multiple of `unit` that is not below `self`; `unit` must not be zero.
+    #[must_use]
+    pub const fn round_up(self, unit: Self) -> Self {
+        Self(self.0.div_ceil(unit.0) * unit.0)
+    }
+
+    /// `self - other`, or zero where `other` is larger.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// The size in MiB as a float, for figures and ratios only.
+    #[must_use]
+    pub fn as_mib(self) -> f64 {
+        self.0 as f64 / MIB as f64
+    }
+}
+
+impl Add for Bytes {
+    type Output = Self;
+    fn add(self, rhs: Self) -> Self {
+        Self(self.0 + rhs.0)
+    }
+}
+
+impl AddAssign for Bytes {
+    fn add_assign(&mut self, rhs: Self) {
+        self.0 += rhs.0;
+    }
+}
+
+impl Sub for Bytes {
+    type Output = Self;
+    fn sub(self, rhs: Self) -> Self {
+        Self(self.0 - rhs.0)
+    }
+}
+
+impl SubAssign for Bytes {
+    fn sub_assign(&mut self, rhs: Self) {
+        self.0 -= rhs.0;
+    }
+}
+
+impl Sum for Bytes {
+    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+        Self(iter.map(|b| b.0).sum())
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let n = self.0;
+        let text = if n >= GIB {
+            format!("{:.2} GiB", n as f64 / GIB as f64)
+        } else if n >= MIB {
+            format!("{:.2} MiB", n as f64 / MIB as f64)
+        } else if n >= KIB {
+            format!("{:.2} KiB", n as f64 / KIB as f64)
+        } else {
+            format!("{n} B")
+        };
+        f.pad(&text)
+    }
+}
+
+/// Why a size given as text was not understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseBytesError {
+    text: String,
+}
+
+impl fmt::Display for ParseBytesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not a size: write a number and a unit, like 24GiB, 512MiB or 1.5G", self.text)
+    }
+}
+
+impl std::error::Error for ParseBytesError {}
+
+impl FromStr for Bytes {
+    type Err = ParseBytesError;
+
+    /// Reads `24GiB`, `24G`, `512 MiB`, `1.5g`, `100` (bytes) and the decimal units `GB`, `MB`,
+    /// `kB`. A bare letter means the binary unit, as in nvidia-smi and PyTorch.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || ParseBytesError { text: text.to_owned() };
+        let trimmed = text.trim();
+        let split = trimmed.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(trimmed.len());
+        let (number, unit) = trimmed.split_at(split);
+        let number: f64 = number.trim().parse().map_err(|_| error())?;
+        let scale = match unit.to_ascii_lowercase().as_str() {
+            "" | "b" => 1.0,
+            "k" | "kib" => KIB as f64,
+            "m" | "mib" => MIB as f64,
+            "g" | "gib" => GIB as f64,
+            "t" | "tib" => (GIB * 1024) as f64,
+            "kb" => 1e3,
+            "mb" => 1e6,
+            "gb" => 1e9,
+            "tb" => 1e12,
+            _ => return Err(error()),
+        };
+        let bytes = number * scale;
+        if !(bytes.is_finite() && (0.0..9e18).contains(&bytes)) {
+            return Err(error());
+        }
+        Ok(Self(bytes.round() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_every_usual_unit() {
+        for (text, bytes) in [
+            ("100", 100),
+            ("24GiB", 24 * GIB),
+            ("24G", 24 * GIB),
+            (" 512 MiB ", 512 * MIB),
+            ("1.5g", GIB + GIB / 2),
+            ("40GB", 40_000_000_000),
+            ("2k", 2048),
+        ] {
+            assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+        }
+        for text in ["", "GiB", "-1G", "1X", "nan", "1e40T"] {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn display_uses_binary_units() {
+        assert_eq!(Bytes(512).to_string(), "512 B");
+        assert_eq!(Bytes::mib(20).to_string(), "20.00 MiB");
+        assert_eq!(Bytes(GIB + GIB / 4).to_string(), "1.25 GiB");
+    }
+}

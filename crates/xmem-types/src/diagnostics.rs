@@ -1,0 +1,135 @@
+//! What was odd about the input: collected beside the result, never instead of it.
+
+use crate::OpId;
+use std::fmt;
+
+/// How much a diagnostic matters to the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Good to know; the answer does not change.
+    Note,
+    /// The answer may be less precise.
+    Warning,
+    /// Something essential is missing: the verdict may have to be withheld.
+    Serious,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Serious => "serious",
+        })
+    }
+}
+
+/// Where in the input a diagnostic points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Location {
+    /// Bytes from the start of the (inflated) file.
+    ByteOffset(u64),
+    /// Row of the trace's memory table.
+    MemoryEvent(u32),
+    /// Operator or annotation.
+    Op(OpId),
+}
+
+/// One kind of oddity, with how often it was seen and where first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Stable, kebab-case name (`free-without-allocation`).
+    pub code: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// One plain sentence, what and what it means for the answer. The first occurrence's text.
+    pub message: String,
+    /// The first place it was seen.
+    pub first: Option<Location>,
+    /// How often it was seen.
+    pub count: u64,
+}
+
+/// Diagnostics merged by code, in order of first appearance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnostics {
+    list: Vec<Diagnostic>,
+}
+
+impl Diagnostics {
+    /// Adds one occurrence of `code`; text and place of the first one are kept.
+    pub fn report(
+        &mut self,
+        code: &'static str,
+        severity: Severity,
+        at: Option<Location>,
+        message: impl FnOnce() -> String,
+    ) {
+        self.report_many(code, severity, at, 1, message);
+    }
+
+    /// Adds `count` occurrences of `code` at once; none if `count` is zero.
+    pub fn report_many(
+        &mut self,
+        code: &'static str,
+        severity: Severity,
+        at: Option<Location>,
+        count: u64,
+        message: impl FnOnce() -> String,
+    ) {
+        if count == 0 {
+            return;
+        }
+        if let Some(known) = self.list.iter_mut().find(|d| d.code == code) {
+            known.count += count;
+            known.severity = known.severity.max(severity);
+            return;
+        }
+        self.list.push(Diagnostic { code, severity, message: message(), first: at, count });
+    }
+
+    /// Adds everything that `other` holds.
+    pub fn extend(&mut self, other: Self) {
+        for d in other.list {
+            self.report_many(d.code, d.severity, d.first, d.count, || d.message);
+        }
+    }
+
+    /// The diagnostic with this code, if it was reported.
+    #[must_use]
+    pub fn get(&self, code: &str) -> Option<&Diagnostic> {
+        self.list.iter().find(|d| d.code == code)
+    }
+
+    /// All of them, in order of first appearance.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.list.iter()
+    }
+
+    /// The most severe kind reported, if any.
+    #[must_use]
+    pub fn worst(&self) -> Option<Severity> {
+        self.list.iter().map(|d| d.severity).max()
+    }
+
+    /// Whether nothing was reported.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn occurrences_of_one_code_are_counted_and_the_first_place_is_kept() {
+        let mut d = Diagnostics::default();
+        d.report("bad-event", Severity::Warning, Some(Location::ByteOffset(7)), || "first".into());
+        d.report("bad-event", Severity::Serious, Some(Location::ByteOffset(9)), || "second".into());
+        let only = d.get("bad-event").expect("reported");
+        assert_eq!((only.count, only.severity, only.message.as_str()), (2, Severity::Serious, "first"));
+        assert_eq!(only.first, Some(Location::ByteOffset(7)));
+    }
+}

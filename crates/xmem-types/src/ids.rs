@@ -1,0 +1,55 @@
+//! Typed ids: an index into one table cannot be used with another.
+
+/// An address as the recording process saw it (a pointer value).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Addr(pub u64);
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The id of row `index`.
+            ///
+            /// # Panics
+            /// If the table has more than `u32::MAX` rows.
+            #[must_use]
+            pub fn new(index: usize) -> Self {
+                Self(u32::try_from(index).expect("table has more than u32::MAX rows"))
+            }
+
+            /// The row in its table.
+            #[must_use]
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+id!(
+    /// A memory block: one allocation from its request to its free.
+    BlockId
+);
+id!(
+    /// A row of the trace's operator table (operators and annotations).
+    OpId
+);
+id!(
+    /// A row of the trace's Python call table.
+    PythonId
+);
+id!(
+    /// A thread of the trace.
+    ThreadIdx
+);
+id!(
+    /// A training iteration, counted from 0 within the trace.
+    IterationId
+);
+id!(
+    /// A CUDA stream; 0 is the default stream.
+    StreamId
+);

@@ -1,0 +1,20 @@
+//! The vocabulary that every room of xmem shares: sizes, times, typed ids, interned strings,
+//! diagnostics and the allocator requests that a schedule is made of.
+//!
+//! Bytes, time and ids cross function boundaries only as the types of this crate, never as bare
+//! integers. Nothing here knows about files, JSON or PyTorch.
+#![forbid(unsafe_code)]
+
+mod bytes;
+mod diagnostics;
+mod ids;
+mod intern;
+mod request;
+mod time;
+
+pub use bytes::{Bytes, GIB, KIB, MIB, ParseBytesError};
+pub use diagnostics::{Diagnostic, Diagnostics, Location, Severity};
+pub use ids::{Addr, BlockId, IterationId, OpId, PythonId, StreamId, ThreadIdx};
+pub use intern::{Interner, Sym};
+pub use request::{Request, RequestKind};
+pub use time::Nanos;
