@@ -1,1 +1,14 @@
-//! Placeholder.
+//! Device profiles, and the schema that a user's own device file follows: data with a source for
+//! every number, and the little code that finds an entry by name.
+//!
+//! Rule tables and allocator defaults are data of the same kind and live in modules of their own.
+#![forbid(unsafe_code)]
+
+mod catalogue;
+mod device;
+mod name;
+mod schema;
+
+pub use catalogue::{UnknownDevice, devices, find};
+pub use device::{ComputeCapability, Device, ParseComputeCapabilityError, Sources};
+pub use schema::DeviceFileError;

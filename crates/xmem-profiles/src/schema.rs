@@ -1,0 +1,231 @@
+//! The form of a device file, and its checks.
+
+use crate::device::{ComputeCapability, Device, ParseComputeCapabilityError, Sources};
+use serde::Deserialize;
+use xmem_types::Bytes;
+
+/// Why a device file was refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceFileError {
+    /// Not TOML, or a key is missing, unknown or of the wrong type.
+    #[error("the device file does not have the form of a device profile")]
+    Form(#[source] toml::de::Error),
+    /// A user's file describes exactly one device.
+    #[error("expected one [[device]] table, found {found}: keep each device in a file of its own")]
+    NotOneDevice {
+        /// How many there were.
+        found: usize,
+    },
+    /// A name that could not be typed on a command line.
+    #[error("device name `{name}`: use lower-case letters, digits, `-` and `.` only")]
+    Name {
+        /// The name as written.
+        name: String,
+    },
+    /// A number without provenance.
+    #[error("device `{device}`: `{field}` needs a source: say where the number comes from")]
+    NoSource {
+        /// Device.
+        device: String,
+        /// Key of the number.
+        field: &'static str,
+    },
+    /// The compute capability is not of the form `8.6`.
+    #[error("device `{device}`: bad `compute-capability`")]
+    ComputeCapability {
+        /// Device.
+        device: String,
+        /// What is wrong with it.
+        #[source]
+        source: ParseComputeCapabilityError,
+    },
+    /// A number that no device has.
+    #[error("device `{device}`: `{field}` is {value}, expected {expected}")]
+    Range {
+        /// Device.
+        device: String,
+        /// Key of the number.
+        field: &'static str,
+        /// The number as written.
+        value: u64,
+        /// What would be accepted.
+        expected: &'static str,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileDto {
+    #[serde(default)]
+    device: Vec<DeviceDto>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct DeviceDto {
+    name: String,
+    title: String,
+    #[serde(default)]
+    aliases: Vec<String>,
+    memory: MebibytesDto,
+    context: MebibytesDto,
+    compute_capability: TextDto,
+    sms: CountDto,
+    max_threads_per_sm: CountDto,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MebibytesDto {
+    mib: u64,
+    source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CountDto {
+    value: u32,
+    source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextDto {
+    value: String,
+    source: String,
+}
+
+/// Reads every device of a file.
+pub(crate) fn parse(text: &str) -> Result<Vec<Device>, DeviceFileError> {
+    let file: FileDto = toml::from_str(text).map_err(DeviceFileError::Form)?;
+    file.device.into_iter().map(device).collect()
+}
+
+fn device(dto: DeviceDto) -> Result<Device, DeviceFileError> {
+    let name = dto.name;
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
+    if name.is_empty() || !name.chars().all(allowed) {
+        return Err(DeviceFileError::Name { name });
+    }
+    let sources = Sources {
+        memory: sourced(&name, "memory", dto.memory.source)?,
+        context: sourced(&name, "context", dto.context.source)?,
+        compute_capability: sourced(&name, "compute-capability", dto.compute_capability.source)?,
+        sms: sourced(&name, "sms", dto.sms.source)?,
+        max_threads_per_sm: sourced(&name, "max-threads-per-sm", dto.max_threads_per_sm.source)?,
+    };
+    let range = |field, value: u64, ok: bool, expected| {
+        if ok {
+            Ok(())
+        } else {
+            Err(DeviceFileError::Range { device: name.clone(), field, value, expected })
+        }
+    };
+    let (memory, context) = (dto.memory.mib, dto.context.mib);
+    range("memory", memory, (1..=1 << 24).contains(&memory), "1 to 16777216 MiB")?;
+    range("context", context, context < memory, "less than the memory")?;
+    let (sms, threads) = (dto.sms.value, dto.max_threads_per_sm.value);
+    range("sms", sms.into(), (1..=1024).contains(&sms), "1 to 1024")?;
+    range(
+        "max-threads-per-sm",
+        threads.into(),
+        (512..=8192).contains(&threads) && threads % 32 == 0,
+        "a multiple of 32 from 512 to 8192",
+    )?;
+    let compute_capability =
+        dto.compute_capability.value.parse::<ComputeCapability>().map_err(|source| {
+            DeviceFileError::ComputeCapability { device: name.clone(), source }
+        })?;
+    Ok(Device {
+        title: dto.title,
+        aliases: dto.aliases,
+        memory: Bytes::mib(memory),
+        context: Bytes::mib(context),
+        compute_capability,
+        sms,
+        max_threads_per_sm: threads,
+        sources,
+        name,
+    })
+}
+
+fn sourced(device: &str, field: &'static str, source: String) -> Result<String, DeviceFileError> {
+    if source.trim().is_empty() {
+        return Err(DeviceFileError::NoSource { device: device.to_owned(), field });
+    }
+    Ok(source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error;
+
+    /// The example of `data/devices/README.md` is the fixture, so that it cannot rot.
+    fn example() -> String {
+        let readme = include_str!("../data/devices/README.md");
+        let start = readme.find("```toml\n").expect("example") + "```toml\n".len();
+        let len = readme[start..].find("```").expect("end of the example");
+        readme[start..start + len].to_owned()
+    }
+
+    /// The error, with its sources, of the example after one replacement.
+    fn refused(from: &str, to: &str) -> String {
+        let text = example();
+        assert!(text.contains(from), "{from}");
+        let error = Device::from_toml(&text.replacen(from, to, 1)).expect_err("refused");
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            message = format!("{message}: {cause}");
+            source = cause.source();
+        }
+        message
+    }
+
+    #[test]
+    fn the_documented_example_is_a_device() {
+        let device = Device::from_toml(&example()).expect("valid");
+        assert_eq!(device.name, "my-gpu-16g");
+        assert_eq!(device.memory, Bytes::mib(15979));
+        assert_eq!(device.compute_capability, ComputeCapability { major: 8, minor: 9 });
+        assert_eq!((device.sms, device.max_threads_per_sm), (48, 1536));
+        assert_eq!(device.aliases, ["rtx9999"]);
+    }
+
+    #[test]
+    fn whatever_is_not_of_the_schema_is_refused_with_its_name() {
+        for (from, to, expected) in [
+            ("aliases =", "alias =", "unknown field `alias`"),
+            ("[device.context]", "[device.kontext]", "unknown field `kontext`"),
+            ("value = 48\n", "", "missing field `value`"),
+            ("mib = 15979", "mib = -1", "invalid value"),
+            ("mib = 15979", "mib = 0", "`memory` is 0, expected 1 to 16777216 MiB"),
+            ("mib = 300", "mib = 20000", "`context` is 20000, expected less than the memory"),
+            ("value = 48", "value = 4800", "`sms` is 4800, expected 1 to 1024"),
+            ("value = 1536", "value = 1500", "expected a multiple of 32"),
+            ("\"8.9\"", "\"sm_89\"", "`sm_89` is not a compute capability"),
+            ("my-gpu-16g", "My GPU", "device name `My GPU`: use lower-case"),
+            (
+                "source = \"torch.cuda.get_device_properties on my machine, driver 580\"",
+                "source = \" \"",
+                "`memory` needs a source",
+            ),
+        ] {
+            let message = refused(from, to);
+            assert!(message.contains(expected), "{from} -> {to}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_file_holds_one_device() {
+        let twice = format!("{}\n{}", example(), example());
+        for (text, found) in [(twice.as_str(), 2), ("", 0)] {
+            match Device::from_toml(text) {
+                Err(DeviceFileError::NotOneDevice { found: n }) => assert_eq!(n, found),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
