@@ -1,1 +1,26 @@
-//! Placeholder.
+//! CPU memory behaviour turned into a GPU allocation schedule.
+//!
+//! The program order of a training loop is the same on both devices, and so are Python's reference
+//! counts: what *escapes* an operator (its outputs, what autograd saves) and when it is freed
+//! carries over. What differs is inside the leaf operators and around them; the rules of this room
+//! replace it. This room knows what CUDA kernels allocate. It knows nothing of JSON or segments.
+#![forbid(unsafe_code)]
+
+mod draft;
+mod lower;
+mod rules;
+mod schedule;
+mod target;
+
+pub use rules::{Rule, RuleEffect, rules};
+pub use schedule::{Schedule, ScheduledBlock};
+pub use target::{OptimizerImpl, Target, TorchVersion, ZeroGradPlace};
+
+use xmem_analyzer::Profile;
+use xmem_types::Diagnostics;
+
+/// Lowers a profile to the allocator requests that the same job makes on `target`.
+#[must_use]
+pub fn schedule(profile: &Profile, target: &Target) -> (Schedule, Diagnostics) {
+    lower::lower(profile, target)
+}

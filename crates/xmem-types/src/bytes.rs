@@ -115,7 +115,11 @@ pub struct ParseBytesError {
 
 impl fmt::Display for ParseBytesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not a size: write a number and a unit, like 24GiB, 512MiB or 1.5G", self.text)
+        write!(
+            f,
+            "`{}` is not a size: write a number and a unit, like 24GiB, 512MiB or 1.5G",
+            self.text
+        )
     }
 }
 

@@ -129,7 +129,10 @@ mod tests {
         d.report("bad-event", Severity::Warning, Some(Location::ByteOffset(7)), || "first".into());
         d.report("bad-event", Severity::Serious, Some(Location::ByteOffset(9)), || "second".into());
         let only = d.get("bad-event").expect("reported");
-        assert_eq!((only.count, only.severity, only.message.as_str()), (2, Severity::Serious, "first"));
+        assert_eq!(
+            (only.count, only.severity, only.message.as_str()),
+            (2, Severity::Serious, "first")
+        );
         assert_eq!(only.first, Some(Location::ByteOffset(7)));
     }
 }

@@ -1,0 +1,314 @@
+//! Recorded operator arguments: shapes, types, strides and scalar values, parsed once per distinct
+//! signature.
+
+use xmem_trace::{Signature, SignatureId};
+use xmem_types::Interner;
+
+/// The element type of a tensor argument, as the profiler names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DType {
+    /// `float`
+    F32,
+    /// `double`
+    F64,
+    /// `c10::Half`
+    F16,
+    /// `c10::BFloat16`
+    BF16,
+    /// `long int`
+    I64,
+    /// `int`
+    I32,
+    /// `short int`
+    I16,
+    /// `signed char`, `unsigned char`
+    I8,
+    /// `bool`
+    Bool,
+    /// Anything else that has an element size of its own.
+    Other,
+}
+
+impl DType {
+    /// Bytes of one element; 4 for [`DType::Other`].
+    #[must_use]
+    pub const fn size(self) -> u64 {
+        match self {
+            Self::F64 | Self::I64 => 8,
+            Self::F32 | Self::I32 | Self::Other => 4,
+            Self::F16 | Self::BF16 | Self::I16 => 2,
+            Self::I8 | Self::Bool => 1,
+        }
+    }
+
+    /// Whether this is a 16-bit floating type.
+    #[must_use]
+    pub const fn is_half(self) -> bool {
+        matches!(self, Self::F16 | Self::BF16)
+    }
+}
+
+/// One argument of an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// A tensor.
+    Tensor(TensorArg),
+    /// A list of tensors; empty where the profiler left it out (more than 30 tensors).
+    TensorList(Vec<Vec<u64>>),
+    /// A number, boolean, list of numbers or string, as text (`4`, `[1, 1]`, `True`).
+    Value(String),
+    /// `None`, or of a kind that the profiler does not record.
+    Absent,
+}
+
+/// Shape, strides and type of a tensor argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorArg {
+    /// Extents, outermost first; empty for a 0-dimensional tensor.
+    pub dims: Vec<u64>,
+    /// Strides in elements; empty where not recorded.
+    pub strides: Vec<i64>,
+    /// Element type.
+    pub dtype: DType,
+}
+
+impl TensorArg {
+    /// Number of elements.
+    #[must_use]
+    pub fn numel(&self) -> u64 {
+        self.dims.iter().product()
+    }
+
+    /// Bytes of a dense tensor of this shape and type.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.numel() * self.dtype.size()
+    }
+}
+
+/// The arguments of one operator; empty where shapes were not recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arguments {
+    /// By position.
+    pub list: Vec<Argument>,
+}
+
+impl Arguments {
+    /// The tensor at `position`, if there is one.
+    #[must_use]
+    pub fn tensor(&self, position: usize) -> Option<&TensorArg> {
+        match self.list.get(position) {
+            Some(Argument::Tensor(t)) => Some(t),
+            _ => None,
+        }
+    }
+
+    /// The value at `position` as text.
+    #[must_use]
+    pub fn value(&self, position: usize) -> Option<&str> {
+        match self.list.get(position) {
+            Some(Argument::Value(v)) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// The integers of a list value (`[1, 1]`) or of a single number.
+    #[must_use]
+    pub fn ints(&self, position: usize) -> Option<Vec<i64>> {
+        let text = self.value(position)?;
+        text.trim_matches(['[', ']'])
+            .split(',')
+            .map(str::trim)
+            .filter(|t| !t.is_empty())
+            .map(|t| t.parse().ok())
+            .collect()
+    }
+
+    /// The tensor arguments in order.
+    pub fn tensors(&self) -> impl Iterator<Item = &TensorArg> {
+        self.list.iter().filter_map(|a| match a {
+            Argument::Tensor(t) => Some(t),
+            _ => None,
+        })
+    }
+}
+
+/// The arguments of every distinct signature.
+#[derive(Clone, Debug, Default)]
+pub struct ArgumentTable {
+    rows: Vec<Arguments>,
+}
+
+impl ArgumentTable {
+    pub(crate) fn build(signatures: &[Signature], strings: &Interner) -> Self {
+        Self { rows: signatures.iter().map(|s| parse(s, strings)).collect() }
+    }
+
+    /// The arguments of a signature.
+    #[must_use]
+    pub fn get(&self, id: SignatureId) -> &Arguments {
+        &self.rows[id.0 as usize]
+    }
+}
+
+fn parse(signature: &Signature, strings: &Interner) -> Arguments {
+    let dims = Tree::read(strings.resolve(signature.dims));
+    let types = Tree::read(strings.resolve(signature.types));
+    let strides = Tree::read(strings.resolve(signature.strides));
+    let concrete = Tree::read(strings.resolve(signature.concrete));
+    let count = dims.len().max(types.len());
+    let list = (0..count)
+        .map(|i| {
+            let kind = types.at(i).text();
+            let value = concrete.at(i).text();
+            match kind {
+                "TensorList" => {
+                    Argument::TensorList(dims.at(i).list().iter().map(Tree::ints).collect())
+                }
+                "" | "Scalar" | "ScalarList" => {
+                    if value.is_empty() {
+                        Argument::Absent
+                    } else {
+                        Argument::Value(value.into())
+                    }
+                }
+                _ => Argument::Tensor(TensorArg {
+                    dims: dims.at(i).ints(),
+                    strides: strides.at(i).list().iter().map(Tree::int).collect(),
+                    dtype: dtype(kind),
+                }),
+            }
+        })
+        .collect();
+    Arguments { list }
+}
+
+fn dtype(name: &str) -> DType {
+    match name {
+        "float" => DType::F32,
+        "double" => DType::F64,
+        "c10::Half" => DType::F16,
+        "c10::BFloat16" => DType::BF16,
+        "long int" | "long" => DType::I64,
+        "int" => DType::I32,
+        "short int" | "short" => DType::I16,
+        "signed char" | "unsigned char" => DType::I8,
+        "bool" => DType::Bool,
+        _ => DType::Other,
+    }
+}
+
+/// Nested lists of numbers and strings: all that argument fields consist of.
+#[derive(Debug)]
+enum Tree<'a> {
+    List(Vec<Tree<'a>>),
+    Leaf(&'a str),
+}
+
+static NOTHING: Tree<'static> = Tree::Leaf("");
+
+impl<'a> Tree<'a> {
+    fn read(text: &'a str) -> Self {
+        let mut rest = text;
+        Self::value(&mut rest, 0)
+    }
+
+    fn value(rest: &mut &'a str, depth: u8) -> Self {
+        *rest = rest.trim_start();
+        if let Some(inner) = rest.strip_prefix('[').filter(|_| depth < 8) {
+            *rest = inner;
+            let mut items = Vec::new();
+            loop {
+                *rest = rest.trim_start_matches([' ', ',', '\n', '\t', '\r']);
+                if rest.is_empty() {
+                    break;
+                }
+                if let Some(after) = rest.strip_prefix(']') {
+                    *rest = after;
+                    break;
+                }
+                items.push(Self::value(rest, depth + 1));
+            }
+            return Self::List(items);
+        }
+        if let Some(inner) = rest.strip_prefix('"') {
+            let end = inner.find('"').unwrap_or(inner.len());
+            let (text, after) = inner.split_at(end);
+            *rest = after.strip_prefix('"').unwrap_or(after);
+            return Self::Leaf(text);
+        }
+        let end = rest.find([',', ']']).unwrap_or(rest.len());
+        let (text, after) = rest.split_at(end);
+        // A stray bracket beyond the depth limit must not stall the reader.
+        *rest = if end == 0 { after.get(1..).unwrap_or("") } else { after };
+        Self::Leaf(text.trim())
+    }
+
+    fn list(&self) -> &[Self] {
+        match self {
+            Self::List(items) => items,
+            Self::Leaf(_) => &[],
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.list().len()
+    }
+
+    fn at(&self, i: usize) -> &Self {
+        self.list().get(i).unwrap_or(&NOTHING)
+    }
+
+    fn text(&self) -> &'a str {
+        match self {
+            Self::Leaf(text) => text,
+            Self::List(_) => "",
+        }
+    }
+
+    fn int(&self) -> i64 {
+        self.text().parse().unwrap_or(0)
+    }
+
+    fn ints(&self) -> Vec<u64> {
+        self.list().iter().map(|t| u64::try_from(t.int()).unwrap_or(0)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(dims: &str, types: &str, strides: &str, concrete: &str) -> Arguments {
+        let mut strings = Interner::default();
+        let signature = Signature {
+            dims: strings.intern(dims),
+            types: strings.intern(types),
+            strides: strings.intern(strides),
+            concrete: strings.intern(concrete),
+        };
+        parse(&signature, &strings)
+    }
+
+    #[test]
+    fn tensors_scalars_lists_and_missing_arguments_are_told_apart() {
+        let a = arguments(
+            "[[8,64],[],[[2,3],[4]],[]]",
+            r#"["float","Scalar","TensorList",""]"#,
+            "[[64,1],[],[],[]]",
+            r#"["","[1, -1]","",""]"#,
+        );
+        let t = a.tensor(0).expect("tensor");
+        assert_eq!((t.numel(), t.bytes(), t.strides.as_slice()), (512, 2048, &[64, 1][..]));
+        assert_eq!(a.ints(1), Some(vec![1, -1]));
+        assert_eq!(a.list[2], Argument::TensorList(vec![vec![2, 3], vec![4]]));
+        assert_eq!(a.list[3], Argument::Absent);
+    }
+
+    #[test]
+    fn absent_and_broken_fields_give_no_arguments_and_end() {
+        assert_eq!(arguments("", "", "", ""), Arguments::default());
+        let deep = "[".repeat(100);
+        assert!(arguments(&deep, "[[[", "]", "\"").list.len() <= 1);
+    }
+}

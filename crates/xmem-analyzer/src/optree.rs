@@ -1,0 +1,157 @@
+//! The operator tree of each thread, built by one sweep over start and end times.
+
+use xmem_trace::{OpKind, OpTable};
+use xmem_types::{Nanos, OpId, ThreadIdx};
+
+const NONE: u32 = u32::MAX;
+
+/// Which operator encloses which.
+///
+/// Kineto writes only start and duration; nesting follows from them. Up to PyTorch 2.3 times are
+/// whole microseconds, so that a child may seem to end after its parent: a child belongs to the
+/// innermost operator that is still open when it starts.
+#[derive(Clone, Debug, Default)]
+pub struct OpTree {
+    parent: Vec<u32>,
+    /// Rows in pre-order, thread by thread, by time within a thread.
+    order: Vec<OpId>,
+    /// Per position of `order`: the position after the last descendant.
+    skip: Vec<u32>,
+    /// Per row: its position in `order`.
+    position: Vec<u32>,
+}
+
+impl OpTree {
+    /// Builds the tree in O(n log n).
+    #[must_use]
+    pub fn build(ops: &OpTable) -> Self {
+        let n = ops.len();
+        let mut order: Vec<OpId> = (0..n).map(OpId::new).collect();
+        order.sort_unstable_by_key(|&id| {
+            let i = id.index();
+            // Annotations enclose operators that start and end with them.
+            let rank = u8::from(ops.kind[i] == OpKind::Operator);
+            (ops.thread[i], ops.start[i], std::cmp::Reverse(ops.duration[i]), rank, id)
+        });
+        let mut parent = vec![NONE; n];
+        let mut skip = vec![0; n];
+        let mut position = vec![0; n];
+        let mut open: Vec<(usize, Nanos)> = Vec::new();
+        let mut thread = None;
+        for (at, &id) in order.iter().enumerate() {
+            let i = id.index();
+            position[i] = at as u32;
+            let start = ops.start[i];
+            if thread != Some(ops.thread[i]) {
+                close(&mut open, &mut skip, at, |_| true);
+                thread = Some(ops.thread[i]);
+            }
+            close(&mut open, &mut skip, at, |end| end <= start);
+            if let Some(&(up, _)) = open.last() {
+                parent[i] = order[up].0;
+            }
+            open.push((at, start + ops.duration[i]));
+        }
+        close(&mut open, &mut skip, n, |_| true);
+        Self { parent, order, skip, position }
+    }
+
+    /// The operator or annotation that encloses `op`.
+    #[must_use]
+    pub fn parent(&self, op: OpId) -> Option<OpId> {
+        match self.parent[op.index()] {
+            NONE => None,
+            row => Some(OpId(row)),
+        }
+    }
+
+    /// `op` and everything that encloses it, innermost first.
+    pub fn path(&self, op: OpId) -> impl Iterator<Item = OpId> + '_ {
+        std::iter::successors(Some(op), |&o| self.parent(o))
+    }
+
+    /// Every operator and annotation in pre-order, thread by thread.
+    #[must_use]
+    pub fn preorder(&self) -> &[OpId] {
+        &self.order
+    }
+
+    /// The operators inside `op` (without it), in pre-order.
+    #[must_use]
+    pub fn descendants(&self, op: OpId) -> &[OpId] {
+        let at = self.position[op.index()] as usize;
+        &self.order[at + 1..self.skip[at] as usize]
+    }
+
+    /// The operators directly inside `op`, by time.
+    pub fn children(&self, op: OpId) -> impl Iterator<Item = OpId> + '_ {
+        let at = self.position[op.index()] as usize;
+        let end = self.skip[at] as usize;
+        let mut next = at + 1;
+        std::iter::from_fn(move || {
+            (next < end).then(|| {
+                let child = self.order[next];
+                next = self.skip[next] as usize;
+                child
+            })
+        })
+    }
+}
+
+fn close(
+    open: &mut Vec<(usize, Nanos)>,
+    skip: &mut [u32],
+    at: usize,
+    ended: impl Fn(Nanos) -> bool,
+) {
+    while let Some(&(top, end)) = open.last() {
+        if !ended(end) {
+            break;
+        }
+        skip[top] = at as u32;
+        open.pop();
+    }
+}
+
+/// Finds the innermost operator at each of a rising sequence of times on one thread.
+pub(crate) struct Sweep<'a> {
+    ops: &'a OpTable,
+    rows: &'a [OpId],
+    next: usize,
+    open: Vec<OpId>,
+}
+
+impl<'a> Sweep<'a> {
+    pub(crate) fn new(ops: &'a OpTable, tree: &'a OpTree, thread: ThreadIdx) -> Self {
+        let from = tree.order.partition_point(|o| ops.thread[o.index()] < thread);
+        let to = tree.order.partition_point(|o| ops.thread[o.index()] <= thread);
+        Self { ops, rows: &tree.order[from..to], next: 0, open: Vec::new() }
+    }
+
+    /// The innermost operator with `start <= time <= end`; times must not decrease.
+    pub(crate) fn innermost(&mut self, time: Nanos) -> Option<OpId> {
+        while let Some(&row) = self.rows.get(self.next) {
+            let start = self.ops.start[row.index()];
+            if start > time {
+                break;
+            }
+            self.close_before(start);
+            self.open.push(row);
+            self.next += 1;
+        }
+        while self.open.last().is_some_and(|&o| self.end(o) < time) {
+            self.open.pop();
+        }
+        self.open.last().copied()
+    }
+
+    fn close_before(&mut self, time: Nanos) {
+        while self.open.last().is_some_and(|&o| self.end(o) <= time) {
+            self.open.pop();
+        }
+    }
+
+    fn end(&self, op: OpId) -> Nanos {
+        self.ops.start[op.index()] + self.ops.duration[op.index()]
+    }
+}
