@@ -4,10 +4,22 @@
 //! kept as interned strings, argument lists as interned raw JSON.
 #![warn(missing_docs)]
 
+mod builder;
 mod columns;
+mod error;
+mod event;
+mod finish;
+mod header;
+mod number;
+mod options;
+mod rawtext;
+mod read;
 pub mod reference;
 
 pub use columns::{
     DeviceKind, FlowKind, FlowTable, MemoryTable, OpKind, OpTable, PythonTable, Signature,
     SignatureId, Thread, Trace, TraceHeader,
 };
+pub use error::ReadError;
+pub use options::ReadOptions;
+pub use read::{read_bytes, read_path};

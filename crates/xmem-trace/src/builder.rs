@@ -1,0 +1,240 @@
+//! Fields of events appended to columns.
+
+use crate::columns::{
+    DeviceKind, FlowKind, FlowTable, MemoryTable, OpKind, OpTable, PythonTable, Signature,
+    SignatureId, Thread,
+};
+use crate::event::{ArgFields, EventFields, Table};
+use crate::number::Scalar;
+use crate::rawtext::compact_into;
+use rustc_hash::FxHashMap;
+use xmem_types::{Addr, Interner, Nanos, Sym, ThreadIdx};
+
+/// A table of strings that the builder fills.
+pub(crate) trait Strings {
+    /// The symbol of `text`.
+    fn intern(&mut self, text: &str) -> Sym;
+
+    /// The symbol of `raw` (JSON) without the white space outside strings.
+    fn intern_compact(&mut self, raw: &str) -> Sym {
+        let mut text = String::with_capacity(raw.len());
+        compact_into(raw, &mut text);
+        self.intern(&text)
+    }
+}
+
+impl Strings for Interner {
+    fn intern(&mut self, text: &str) -> Sym {
+        Interner::intern(self, text)
+    }
+}
+
+/// Why an event that was well-formed JSON is of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    /// No `ts`, or not a number that fits.
+    Time,
+    /// A memory event without `Bytes`.
+    Bytes,
+    /// A link without a numeric `id`.
+    LinkId,
+}
+
+impl Unusable {
+    /// What is wrong, as a fragment.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Time => "its `ts` is missing or not a time",
+            Self::Bytes => "a memory event without `Bytes`",
+            Self::LinkId => "a link without a numeric `id`",
+        }
+    }
+}
+
+/// Columns under construction: all tables of a trace (or of a piece of it) but the header.
+#[derive(Debug)]
+pub(crate) struct Builder<S> {
+    pub(crate) strings: S,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) signatures: Vec<Signature>,
+    pub(crate) ops: OpTable,
+    pub(crate) python: PythonTable,
+    pub(crate) memory: MemoryTable,
+    pub(crate) flows: FlowTable,
+    pub(crate) other_events: Vec<(String, u64)>,
+    pub(crate) event_count: u64,
+    pub(crate) negative_durations: u64,
+    thread_ids: FxHashMap<Thread, ThreadIdx>,
+    signature_ids: FxHashMap<Signature, SignatureId>,
+}
+
+impl<S: Strings> Builder<S> {
+    pub(crate) fn new(strings: S) -> Self {
+        Self {
+            strings,
+            threads: Vec::new(),
+            signatures: vec![Signature::default()],
+            ops: OpTable::default(),
+            python: PythonTable::default(),
+            memory: MemoryTable::default(),
+            flows: FlowTable::default(),
+            other_events: Vec::new(),
+            event_count: 0,
+            negative_durations: 0,
+            thread_ids: FxHashMap::default(),
+            signature_ids: FxHashMap::from_iter([(Signature::default(), SignatureId(0))]),
+        }
+    }
+
+    /// Appends one event. Strings are interned in a fixed order (name, thread, signature), so that
+    /// the order of keys in the file leaves no mark.
+    pub(crate) fn push(&mut self, event: &EventFields<'_>) -> Result<(), Unusable> {
+        match event.table() {
+            Table::Operator => self.push_op(event, OpKind::Operator)?,
+            Table::Annotation => self.push_op(event, OpKind::Annotation)?,
+            Table::Python => {
+                let start = time(event)?;
+                let name = self.strings.intern(event.name.unwrap_or_default());
+                let thread = self.thread(event);
+                self.python.start.push(start);
+                let duration = self.duration(event);
+                self.python.duration.push(duration);
+                self.python.name.push(name);
+                self.python.thread.push(thread);
+            }
+            Table::Memory { out_of_memory } => self.push_memory(event, out_of_memory)?,
+            Table::FlowStart => self.push_flow(event, FlowKind::Start)?,
+            Table::FlowFinish => self.push_flow(event, FlowKind::Finish)?,
+            Table::Other => {
+                self.count_other(event.category.or(event.phase).unwrap_or_default(), 1);
+            }
+        }
+        self.event_count += 1;
+        Ok(())
+    }
+
+    /// Counts events of a kind that no table holds.
+    pub(crate) fn count_other(&mut self, kind: &str, count: u64) {
+        match self.other_events.iter_mut().find(|(known, _)| known == kind) {
+            Some((_, known)) => *known += count,
+            None => self.other_events.push((kind.to_owned(), count)),
+        }
+    }
+
+    fn push_op(&mut self, event: &EventFields<'_>, kind: OpKind) -> Result<(), Unusable> {
+        let start = time(event)?;
+        let name = self.strings.intern(event.name.unwrap_or_default());
+        let thread = self.thread(event);
+        let signature = self.signature(&event.args);
+        let duration = self.duration(event);
+        self.ops.start.push(start);
+        self.ops.duration.push(duration);
+        self.ops.name.push(name);
+        self.ops.thread.push(thread);
+        self.ops.kind.push(kind);
+        self.ops.sequence.push(event.args.sequence.and_then(Scalar::i64).unwrap_or(-1));
+        let forward_thread = event.args.forward_thread.and_then(Scalar::u64).unwrap_or(0);
+        self.ops.forward_thread.push(u32::try_from(forward_thread).unwrap_or(0));
+        self.ops.signature.push(signature);
+        Ok(())
+    }
+
+    fn push_memory(
+        &mut self,
+        event: &EventFields<'_>,
+        out_of_memory: bool,
+    ) -> Result<(), Unusable> {
+        let args = &event.args;
+        let start = time(event)?;
+        let bytes = args.bytes.and_then(Scalar::i64).ok_or(Unusable::Bytes)?;
+        let thread = self.thread(event);
+        self.memory.time.push(start);
+        self.memory.address.push(Addr(args.address.and_then(Scalar::u64).unwrap_or(0)));
+        self.memory.bytes.push(bytes);
+        self.memory.total_allocated.push(args.total_allocated.and_then(Scalar::i64).unwrap_or(-1));
+        self.memory.device.push(match args.device_type.and_then(Scalar::i64) {
+            None | Some(0) => DeviceKind::Cpu,
+            Some(1 | 6) => DeviceKind::Cuda,
+            Some(_) => DeviceKind::Other,
+        });
+        let device_index = args.device_index.and_then(Scalar::i64).unwrap_or(-1);
+        self.memory.device_index.push(i16::try_from(device_index).unwrap_or(-1));
+        self.memory.thread.push(thread);
+        self.memory.out_of_memory.push(out_of_memory);
+        Ok(())
+    }
+
+    fn push_flow(&mut self, event: &EventFields<'_>, kind: FlowKind) -> Result<(), Unusable> {
+        let at = time(event)?;
+        let id = event.id.and_then(Scalar::u64).ok_or(Unusable::LinkId)?;
+        let thread = self.thread(event);
+        self.flows.id.push(id);
+        self.flows.time.push(at);
+        self.flows.thread.push(thread);
+        self.flows.kind.push(kind);
+        Ok(())
+    }
+
+    fn duration(&mut self, event: &EventFields<'_>) -> Nanos {
+        let duration = event.duration.and_then(Scalar::micros).unwrap_or_default();
+        if duration < Nanos::ZERO {
+            self.negative_durations += 1;
+        }
+        duration.max(Nanos::ZERO)
+    }
+
+    fn thread(&mut self, event: &EventFields<'_>) -> ThreadIdx {
+        let process = self.scalar(event.process);
+        let thread = self.scalar(event.thread);
+        self.thread_index(Thread { process, thread })
+    }
+
+    /// The row of a thread, made if it is new.
+    pub(crate) fn thread_index(&mut self, thread: Thread) -> ThreadIdx {
+        if let Some(&known) = self.thread_ids.get(&thread) {
+            return known;
+        }
+        let index = ThreadIdx::new(self.threads.len());
+        self.threads.push(thread.clone());
+        self.thread_ids.insert(thread, index);
+        index
+    }
+
+    fn scalar(&mut self, value: Option<Scalar<'_>>) -> Sym {
+        match value {
+            None => Sym::EMPTY,
+            Some(Scalar::Text(text)) => self.strings.intern(text),
+            Some(Scalar::Int(value)) => self.strings.intern(&value.to_string()),
+        }
+    }
+
+    fn signature(&mut self, args: &ArgFields<'_>) -> SignatureId {
+        let mut raw = |text: Option<&str>| match text {
+            Some(text) => self.strings.intern_compact(text),
+            None => Sym::EMPTY,
+        };
+        let signature = Signature {
+            dims: raw(args.dims),
+            types: raw(args.types),
+            strides: raw(args.strides),
+            concrete: raw(args.concrete),
+        };
+        self.signature_id(signature)
+    }
+
+    /// The row of a signature, made if it is new.
+    pub(crate) fn signature_id(&mut self, signature: Signature) -> SignatureId {
+        if let Some(&known) = self.signature_ids.get(&signature) {
+            return known;
+        }
+        let id =
+            SignatureId(u32::try_from(self.signatures.len()).expect("fewer than 2^32 signatures"));
+        self.signatures.push(signature);
+        self.signature_ids.insert(signature, id);
+        id
+    }
+}
+
+fn time(event: &EventFields<'_>) -> Result<Nanos, Unusable> {
+    event.time.and_then(Scalar::micros).ok_or(Unusable::Time)
+}

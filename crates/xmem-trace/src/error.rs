@@ -1,0 +1,88 @@
+//! Why a trace could not be read at all.
+
+use std::io;
+use thiserror::Error;
+use xmem_types::Bytes;
+
+/// Reading cannot go on. Odd content that can be stepped over is a
+/// [`Diagnostic`](xmem_types::Diagnostic) instead.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// No file has this name.
+    #[error("`{input}` does not exist: give the path of a trace file, or `-` for standard input")]
+    NotFound {
+        /// The path as given.
+        input: String,
+    },
+    /// The path is a folder.
+    #[error("`{input}` is a directory: give the path of one trace file inside it")]
+    Directory {
+        /// The path as given.
+        input: String,
+    },
+    /// The operating system refused to open or read the input.
+    #[error("cannot read `{input}`: check that the file may be read and is complete")]
+    Io {
+        /// The path as given, or what stands for it.
+        input: String,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// There is nothing in the input.
+    #[error("`{input}` is empty: the profiler writes its trace only after the profiled block ends")]
+    Empty {
+        /// The path as given, or what stands for it.
+        input: String,
+    },
+    /// The content is something else.
+    #[error(
+        "`{input}` is not a profiler trace ({reason}): give what `export_chrome_trace` of \
+         torch.profiler wrote, plain, gzip or zstd"
+    )]
+    NotATrace {
+        /// The path as given, or what stands for it.
+        input: String,
+        /// What was found instead.
+        reason: String,
+    },
+    /// Compressed data is damaged (a stream that merely ends too early is read as far as it goes).
+    #[error(
+        "the {format} data of `{input}` is damaged after {inflated} bytes of text: copy it anew"
+    )]
+    Compressed {
+        /// The path as given, or what stands for it.
+        input: String,
+        /// `gzip` or `zstd`.
+        format: &'static str,
+        /// Bytes of text that came out before the damage.
+        inflated: u64,
+        /// What the decoder said.
+        #[source]
+        source: io::Error,
+    },
+    /// The text is longer than [`ReadOptions::inflate_limit`](crate::ReadOptions::inflate_limit).
+    #[error(
+        "`{input}` inflates to more than {limit}: raise the limit if the trace really is that large"
+    )]
+    InflateLimit {
+        /// The path as given, or what stands for it.
+        input: String,
+        /// The limit.
+        limit: Bytes,
+    },
+    /// Brackets nested beyond anything that a profiler writes.
+    #[error(
+        "`{input}` nests brackets more than {limit} deep at byte {offset}: no profiler writes that, \
+         the file is damaged or was made to do harm"
+    )]
+    NestingTooDeep {
+        /// The path as given, or what stands for it.
+        input: String,
+        /// Bytes from the start of the (inflated) file.
+        offset: u64,
+        /// The deepest nesting that is read.
+        limit: u32,
+    },
+}

@@ -1,0 +1,61 @@
+//! What both readers do once every event is in its column.
+
+use crate::builder::Builder;
+use crate::columns::{DeviceKind, Trace, TraceHeader};
+use xmem_types::{Diagnostics, Interner, Severity};
+
+/// Categories of device activity (libkineto, ActivityType.cpp; the capitalised ones up to
+/// PyTorch 1.11).
+const DEVICE_CATEGORIES: [&str; 8] = [
+    "kernel",
+    "gpu_memcpy",
+    "gpu_memset",
+    "concurrent_kernel",
+    "Kernel",
+    "Memcpy",
+    "Memset",
+    "mtia_runtime",
+];
+
+/// Puts the columns and the header together and adds the diagnostics about the whole.
+pub(crate) fn finish(
+    builder: Builder<Interner>,
+    header: TraceHeader,
+    diagnostics: &mut Diagnostics,
+) -> Trace {
+    diagnostics.report_many(
+        "negative-duration",
+        Severity::Note,
+        None,
+        builder.negative_durations,
+        || "an event ends before it starts; it is taken to last no time".to_owned(),
+    );
+    let trace = Trace {
+        header,
+        strings: builder.strings,
+        threads: builder.threads,
+        signatures: builder.signatures,
+        ops: builder.ops,
+        python: builder.python,
+        memory: builder.memory,
+        flows: builder.flows,
+        other_events: builder.other_events.into_iter().collect(),
+        event_count: builder.event_count,
+    };
+    let activity: u64 =
+        DEVICE_CATEGORIES.iter().filter_map(|category| trace.other_events.get(*category)).sum();
+    let memory = trace.memory.device.iter().filter(|kind| **kind != DeviceKind::Cpu).count();
+    if activity > 0 || memory > 0 {
+        diagnostics.report("gpu-trace", Severity::Note, None, || {
+            format!(
+                "the job was recorded on a GPU ({activity} device activities, {memory} device \
+                 memory events{}); a CPU recording is what estimates are made from",
+                match trace.header.devices.first() {
+                    Some(name) => format!(", {name}"),
+                    None => String::new(),
+                }
+            )
+        });
+    }
+    trace
+}

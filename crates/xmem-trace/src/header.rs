@@ -1,0 +1,110 @@
+//! The top-level keys of a trace file.
+
+use crate::columns::TraceHeader;
+use crate::number::Scalar;
+use crate::rawtext::compact_into;
+use serde_json::Value;
+use xmem_types::Nanos;
+
+/// Options of the profiler that the file lists only when they are on
+/// (torch/profiler/profiler.py, start_trace; libkineto, output_json.cpp).
+const OPTIONS: [&str; 5] =
+    ["record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops"];
+
+impl TraceHeader {
+    /// Takes in one top-level key with the raw text of its value. A repeated key replaces the
+    /// earlier one.
+    pub(crate) fn take(&mut self, key: &str, raw: &str) {
+        let raw = raw.trim();
+        match key {
+            "baseTimeNanoseconds" => {
+                if let Some(base) = scalar(raw).and_then(|v| integer(&v)) {
+                    self.base_time = Some(Nanos(base));
+                }
+            }
+            "schemaVersion" => self.schema_version = scalar(raw).and_then(|v| integer(&v)),
+            "deviceProperties" => self.devices = device_names(raw),
+            option if OPTIONS.contains(&option) => {
+                self.options.retain(|known| known != option);
+                if matches!(raw, "1" | "true") {
+                    self.options.push(option.to_owned());
+                }
+            }
+            _ => {
+                let text = scalar(raw).unwrap_or_else(|| {
+                    let mut text = String::with_capacity(raw.len());
+                    compact_into(raw, &mut text);
+                    text
+                });
+                match self.extra.iter_mut().find(|(known, _)| known == key) {
+                    Some((_, known)) => *known = text,
+                    None => self.extra.push((key.to_owned(), text)),
+                }
+            }
+        }
+    }
+}
+
+/// The text of a string, number or literal; `None` for objects, arrays and what is no JSON.
+fn scalar(raw: &str) -> Option<String> {
+    match raw.as_bytes().first()? {
+        b'{' | b'[' => None,
+        b'"' => serde_json::from_str(raw).ok(),
+        _ => Some(raw.to_owned()),
+    }
+}
+
+fn integer(text: &str) -> Option<i64> {
+    Scalar::from_number(text).i64()
+}
+
+fn device_names(raw: &str) -> Vec<String> {
+    let Ok(Value::Array(devices)) = serde_json::from_str(raw) else {
+        return Vec::new();
+    };
+    devices
+        .iter()
+        .enumerate()
+        .map(|(index, device)| match device.get("name").and_then(Value::as_str) {
+            Some(name) => name.to_owned(),
+            None => format!("device {index}"),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_top_level_key_finds_its_place() {
+        let mut header = TraceHeader::default();
+        for (key, raw) in [
+            ("schemaVersion", "1"),
+            ("deviceProperties", r#"[{"id": 0, "name": "Tesla V100"}, {"id": 1}]"#),
+            ("with_stack", " 1"),
+            ("record_shapes", "0"),
+            ("baseTimeNanoseconds", "1790857026000000000"),
+            ("trace_id", r#""7E \"6""#),
+            ("distributedInfo", r#"{"backend": "nccl",  "rank": 0}"#),
+            ("note", "NaN"),
+            ("trace_id", r#""again""#),
+        ] {
+            header.take(key, raw);
+        }
+        assert_eq!(
+            header,
+            TraceHeader {
+                base_time: Some(Nanos(1_790_857_026_000_000_000)),
+                schema_version: Some(1),
+                options: vec!["with_stack".into()],
+                devices: vec!["Tesla V100".into(), "device 1".into()],
+                extra: vec![
+                    ("trace_id".into(), "again".into()),
+                    ("distributedInfo".into(), r#"{"backend":"nccl","rank":0}"#.into()),
+                    ("note".into(), "NaN".into()),
+                ],
+            }
+        );
+    }
+}

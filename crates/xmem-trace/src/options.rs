@@ -1,0 +1,30 @@
+//! How a trace is to be read.
+
+use std::num::NonZeroUsize;
+use xmem_types::{Bytes, KIB};
+
+/// Settings of [`read_path`](crate::read_path) and [`read_bytes`](crate::read_bytes). None of them
+/// changes the result, only what reading costs and what is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// Threads that parse; by default rayon's current pool.
+    pub threads: Option<NonZeroUsize>,
+    /// How much text is parsed at once, in bytes. Larger pieces leave the processor's cache,
+    /// smaller ones cost more bookkeeping.
+    pub chunk: Bytes,
+    /// Compressed input that inflates to more than this is refused.
+    pub inflate_limit: Bytes,
+    /// A single event (or top-level value) longer than this is not read.
+    pub event_limit: Bytes,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self {
+            threads: None,
+            chunk: Bytes(256 * KIB),
+            inflate_limit: Bytes::gib(64),
+            event_limit: Bytes::mib(16),
+        }
+    }
+}
