@@ -66,12 +66,12 @@ fn names(device: &Device) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashMap;
+    use std::collections::BTreeMap;
     use xmem_types::Bytes;
 
     #[test]
     fn no_two_devices_answer_to_one_name() {
-        let mut owners: HashMap<String, &str> = HashMap::new();
+        let mut owners: BTreeMap<String, &str> = BTreeMap::new();
         for device in devices() {
             for name in names(device) {
                 let owner = owners.entry(key(name)).or_insert(&device.name);
