@@ -1,0 +1,177 @@
+//! Statistics as `torch.cuda.memory_stats` defines them (`c10/core/CachingDeviceAllocator.h`).
+
+use super::PoolKind;
+use xmem_types::Bytes;
+
+/// One statistic. Peaks of different statistics are reached at different times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stat<T> {
+    /// The value now.
+    pub current: T,
+    /// The highest value so far.
+    pub peak: T,
+    /// The sum of all increases.
+    pub allocated: T,
+    /// The sum of all decreases.
+    pub freed: T,
+}
+
+/// One statistic for all blocks and for each of the two pools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerPool<T> {
+    /// Both pools.
+    pub all: Stat<T>,
+    /// The small pool.
+    pub small_pool: Stat<T>,
+    /// The large pool.
+    pub large_pool: Stat<T>,
+}
+
+/// `torch.cuda.memory_stats`, named as there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Blocks handed out.
+    pub allocation: PerPool<u64>,
+    /// Bytes of blocks handed out: `torch.cuda.memory_allocated`, `max_memory_allocated`.
+    pub allocated_bytes: PerPool<Bytes>,
+    /// Blocks handed out or waiting for other streams; equal to `allocation`, as frees complete
+    /// at once here.
+    pub active: PerPool<u64>,
+    /// Bytes of the `active` blocks.
+    pub active_bytes: PerPool<Bytes>,
+    /// Bytes that the program asked for, before rounding.
+    pub requested_bytes: PerPool<Bytes>,
+    /// Segments.
+    pub segment: PerPool<u64>,
+    /// Bytes of segments: `torch.cuda.memory_reserved`, `max_memory_reserved`.
+    pub reserved_bytes: PerPool<Bytes>,
+    /// Free blocks in segments that are partly in use, which cannot go back to the device.
+    pub inactive_split: PerPool<u64>,
+    /// Bytes of the `inactive_split` blocks.
+    pub inactive_split_bytes: PerPool<Bytes>,
+    /// Blocks of at least `max_split_size`.
+    pub oversize_allocations: Stat<u64>,
+    /// Segments of at least `max_split_size`.
+    pub oversize_segments: Stat<u64>,
+    /// Allocations retried after everything cached was given back.
+    pub num_alloc_retries: u64,
+    /// Allocations that failed.
+    pub num_ooms: u64,
+    /// How often all streams were synchronised to give cached memory back.
+    pub num_sync_all_streams: u64,
+    /// Calls of `cudaMalloc` that succeeded.
+    pub num_device_alloc: u64,
+    /// Calls of `cudaFree`.
+    pub num_device_free: u64,
+}
+
+/// A statistic while it is counted. The sum of decreases follows from the other two.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counter {
+    current: u64,
+    peak: u64,
+    up: u64,
+}
+
+impl Counter {
+    pub(super) fn add(&mut self, n: u64) {
+        self.current += n;
+        self.peak = self.peak.max(self.current);
+        self.up = self.up.saturating_add(n);
+    }
+
+    pub(super) fn sub(&mut self, n: u64) {
+        self.current -= n;
+    }
+
+    fn stat<T>(self, wrap: impl Fn(u64) -> T) -> Stat<T> {
+        Stat {
+            current: wrap(self.current),
+            peak: wrap(self.peak),
+            allocated: wrap(self.up),
+            freed: wrap(self.up - self.current),
+        }
+    }
+}
+
+/// A counter for all and for each pool.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PoolCounter {
+    all: Counter,
+    pools: [Counter; 2],
+}
+
+impl PoolCounter {
+    pub(super) fn add(&mut self, pool: PoolKind, n: u64) {
+        self.all.add(n);
+        self.pools[pool as usize].add(n);
+    }
+
+    pub(super) fn sub(&mut self, pool: PoolKind, n: u64) {
+        self.all.sub(n);
+        self.pools[pool as usize].sub(n);
+    }
+
+    /// Adds `up` and takes `down` off in one step, as a net change.
+    pub(super) fn change(&mut self, pool: PoolKind, up: u64, down: u64) {
+        if up > down {
+            self.add(pool, up - down);
+        } else if down > up {
+            self.sub(pool, down - up);
+        }
+    }
+
+    pub(super) fn current(&self) -> u64 {
+        self.all.current
+    }
+
+    fn stats<T>(&self, wrap: impl Fn(u64) -> T + Copy) -> PerPool<T> {
+        PerPool {
+            all: self.all.stat(wrap),
+            small_pool: self.pools[PoolKind::Small as usize].stat(wrap),
+            large_pool: self.pools[PoolKind::Large as usize].stat(wrap),
+        }
+    }
+}
+
+/// Every counter of an allocator.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counters {
+    pub(super) blocks: PoolCounter,
+    pub(super) block_bytes: PoolCounter,
+    pub(super) requested: PoolCounter,
+    pub(super) segments: PoolCounter,
+    pub(super) segment_bytes: PoolCounter,
+    pub(super) split_free: PoolCounter,
+    pub(super) split_free_bytes: PoolCounter,
+    pub(super) oversize_blocks: Counter,
+    pub(super) oversize_segments: Counter,
+    pub(super) retries: u64,
+    pub(super) ooms: u64,
+    pub(super) syncs: u64,
+}
+
+impl Counters {
+    pub(super) fn stats(&self) -> Stats {
+        let count = |n| n;
+        let segment = self.segments.stats(count);
+        Stats {
+            allocation: self.blocks.stats(count),
+            allocated_bytes: self.block_bytes.stats(Bytes),
+            active: self.blocks.stats(count),
+            active_bytes: self.block_bytes.stats(Bytes),
+            requested_bytes: self.requested.stats(Bytes),
+            segment,
+            reserved_bytes: self.segment_bytes.stats(Bytes),
+            inactive_split: self.split_free.stats(count),
+            inactive_split_bytes: self.split_free_bytes.stats(Bytes),
+            oversize_allocations: self.oversize_blocks.stat(count),
+            oversize_segments: self.oversize_segments.stat(count),
+            num_alloc_retries: self.retries,
+            num_ooms: self.ooms,
+            num_sync_all_streams: self.syncs,
+            num_device_alloc: segment.all.allocated,
+            num_device_free: segment.all.freed,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Whether a job runs in a given capacity, and the smallest in which it does.
+
+use super::drive::{Reaction, Watch, drive};
+use super::{OutOfMemory, UnlimitedPeaks};
+use crate::allocator::{BlockHandle, CachingAllocator, FrameworkAllocator, RequestIndex};
+use crate::config::{AllocatorConfig, DeviceConfig};
+use crate::device::Device;
+use xmem_types::{BlockId, Bytes, MIB, Request};
+
+/// Capacities are searched in steps of the device's page size.
+const STEP: u64 = 2 * MIB;
+
+/// How many capacities below a found boundary are tried one by one.
+const PROBES_BELOW: u64 = 16;
+
+/// Only whether it runs matters.
+#[derive(Default)]
+struct Verdict {
+    out_of_memory: bool,
+}
+
+impl Watch for Verdict {
+    fn before_free<A: FrameworkAllocator>(&mut self, _: BlockId, _: &A, _: BlockHandle) {}
+
+    fn after(&mut self, _: RequestIndex, _: Bytes, _: Bytes) {}
+
+    fn out_of_memory(&mut self, _: OutOfMemory) -> Reaction {
+        self.out_of_memory = true;
+        Reaction::Stop
+    }
+}
+
+/// Whether the job runs to its end on the device. Cheaper than [`replay`](super::replay): it stops
+/// at the first failure and writes nothing down.
+#[must_use]
+pub fn runs_in(requests: &[Request], allocator: &AllocatorConfig, device: &DeviceConfig) -> bool {
+    let mut framework = CachingAllocator::new(allocator, Device::new(device), ());
+    let mut verdict = Verdict::default();
+    drive(&mut framework, requests, &mut verdict);
+    !verdict.out_of_memory
+}
+
+/// The smallest memory available to the allocator, without what [`DeviceConfig::taken`] holds, in
+/// which the job runs; a multiple of 2 MiB. The device's own capacity plays no part.
+///
+/// It lies between the highest allocated and the highest reserved bytes of the job with unlimited
+/// memory, as cached segments are given back when there is no more room. Found by bisection over
+/// replays. A job may, in rare cases, run in a capacity and fail in a slightly larger one, since
+/// giving memory back earlier can leave better gaps; so the 16 steps below the boundary are tried
+/// too, and the lowest capacity found is the answer. The job runs in the capacity returned;
+/// that it fails in every smaller one was tried only at those steps.
+///
+/// If a request is beyond any device, the peak of the others is returned.
+#[must_use]
+pub fn min_capacity(
+    requests: &[Request],
+    allocator: &AllocatorConfig,
+    device: &DeviceConfig,
+) -> Bytes {
+    let peaks = unlimited_peaks(requests, allocator, device);
+    let runs = |steps: u64| {
+        let capacity = Some(Bytes(steps * STEP));
+        runs_in(requests, allocator, &DeviceConfig { capacity, taken: Bytes::ZERO, ..*device })
+    };
+    // Below the allocated peak nothing runs; with the reserved peak everything does.
+    let lowest = peaks.allocated.get().div_ceil(STEP);
+    let mut low = lowest;
+    let mut enough = peaks.reserved.get().div_ceil(STEP);
+    while low < enough {
+        let middle = low + (enough - low) / 2;
+        if runs(middle) {
+            enough = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    while let Some(lower) =
+        (lowest.max(enough.saturating_sub(PROBES_BELOW))..enough).find(|&steps| runs(steps))
+    {
+        enough = lower;
+    }
+    Bytes(enough * STEP)
+}
+
+/// The peaks of the job where memory is not limited.
+pub(super) fn unlimited_peaks(
+    requests: &[Request],
+    allocator: &AllocatorConfig,
+    device: &DeviceConfig,
+) -> UnlimitedPeaks {
+    let device = DeviceConfig { capacity: None, ..*device };
+    let mut framework = CachingAllocator::new(allocator, Device::new(&device), ());
+    drive(&mut framework, requests, &mut Unlimited);
+    let stats = framework.stats();
+    UnlimitedPeaks {
+        allocated: stats.allocated_bytes.all.peak,
+        reserved: stats.reserved_bytes.all.peak,
+    }
+}
+
+/// Goes on whatever happens.
+struct Unlimited;
+
+impl Watch for Unlimited {
+    fn before_free<A: FrameworkAllocator>(&mut self, _: BlockId, _: &A, _: BlockHandle) {}
+
+    fn after(&mut self, _: RequestIndex, _: Bytes, _: Bytes) {}
+
+    fn out_of_memory(&mut self, _: OutOfMemory) -> Reaction {
+        Reaction::LiftLimit
+    }
+}

@@ -1,0 +1,186 @@
+//! Replaying a job's requests, and everything that can be told about it afterwards.
+
+mod capacity;
+mod curve;
+mod drive;
+mod fragmentation;
+mod peaks;
+mod table;
+
+pub use capacity::{min_capacity, runs_in};
+pub use curve::{Curve, CurveBucket};
+pub use fragmentation::{Fragmentation, SegmentAtPeak};
+pub use peaks::LiveBlock;
+
+use crate::allocator::{BlockHandle, CachingAllocator, FrameworkAllocator, RequestIndex, Stats};
+use crate::config::{AllocatorConfig, DeviceConfig};
+use crate::device::Device;
+use drive::{Reaction, Watch, drive};
+use peaks::PeakJournal;
+use xmem_types::{BlockId, Bytes, Diagnostics, Request, StreamId};
+
+/// What a job did to the allocator and the device.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// `torch.cuda.memory_stats` at the end. After an out-of-memory the job goes on without
+    /// limit, and these figures cover all of it; [`OutOfMemory::stats`] are those until then.
+    pub stats: Stats,
+    /// The first moment of the highest allocated bytes, over the whole replay.
+    pub peak: Peak,
+    /// The first moment of the highest reserved bytes, over the whole replay.
+    pub reserved_peak: Peak,
+    /// The blocks handed out at [`Replay::peak`], in order of allocation.
+    pub live_at_peak: Vec<LiveBlock>,
+    /// The segments at [`Replay::peak`], by address.
+    pub segments_at_peak: Vec<SegmentAtPeak>,
+    /// How well the segments were used at [`Replay::peak`].
+    pub fragmentation: Fragmentation,
+    /// How well the segments were used at [`Replay::reserved_peak`].
+    pub fragmentation_at_reserved_peak: Fragmentation,
+    /// Allocated and reserved bytes after each request.
+    pub curve: Curve,
+    /// The first allocation that the device could not serve; `None` if the job ran.
+    pub oom: Option<OutOfMemory>,
+    /// The peaks of the same job with unlimited memory. They differ from this replay's when
+    /// cached memory had to be given back for lack of room.
+    pub unlimited: UnlimitedPeaks,
+    /// What was odd about the requests.
+    pub diagnostics: Diagnostics,
+}
+
+impl Replay {
+    /// Whether the job ran to its end within the device's capacity.
+    #[must_use]
+    pub fn fits(&self) -> bool {
+        self.oom.is_none()
+    }
+}
+
+/// The moment after a request at which a figure was highest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peak {
+    /// The request; 0 if nothing was ever allocated.
+    pub request: RequestIndex,
+    /// Bytes of blocks handed out then.
+    pub allocated: Bytes,
+    /// Bytes of segments then.
+    pub reserved: Bytes,
+}
+
+/// Peaks where memory is not limited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnlimitedPeaks {
+    /// `torch.cuda.max_memory_allocated`.
+    pub allocated: Bytes,
+    /// `torch.cuda.max_memory_reserved`.
+    pub reserved: Bytes,
+}
+
+/// The allocation at which PyTorch would raise `torch.OutOfMemoryError`. The figures are those of
+/// its message: taken after everything cached was given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// The request that failed.
+    pub request: RequestIndex,
+    /// The block that was asked for.
+    pub block: BlockId,
+    /// The stream it was asked for.
+    pub stream: StreamId,
+    /// Bytes that the program asked for.
+    pub requested: Bytes,
+    /// The segment asked of the device ("Tried to allocate").
+    pub tried: Bytes,
+    /// Bytes of blocks handed out.
+    pub allocated: Bytes,
+    /// Bytes of segments that could not be given back, as parts of them are in use.
+    pub reserved: Bytes,
+    /// What the device had left.
+    pub device_free: Bytes,
+    /// The largest block that was cached all the same: too small, or of another stream.
+    pub largest_cached: Bytes,
+    /// All statistics at that moment.
+    pub stats: Stats,
+    /// The highest reserved bytes when the job goes on from here without limit. With this
+    /// capacity from the start the job may behave differently; [`min_capacity`] is the boundary.
+    pub needed: Bytes,
+}
+
+/// Replays `requests` through PyTorch's caching allocator.
+///
+/// Never fails: an out-of-memory is part of the result, after which the replay goes on without
+/// limit, and requests that make no sense are counted in [`Replay::diagnostics`].
+#[must_use]
+pub fn replay(requests: &[Request], allocator: &AllocatorConfig, device: &DeviceConfig) -> Replay {
+    let mut framework = CachingAllocator::new(allocator, Device::new(device), ());
+    let mut recorder = Recorder::new(requests.len());
+    let (table, diagnostics) = drive(&mut framework, requests, &mut recorder);
+
+    let live: Vec<LiveBlock> =
+        table.live().map(|(id, handle)| LiveBlock::new(id, &framework.block(handle))).collect();
+    let stats = framework.stats();
+    let allocated = recorder.allocated.finish(&live, framework.segments());
+    let reserved = recorder.reserved.finish(&live, framework.segments());
+    let unlimited = if stats.num_alloc_retries == 0 {
+        UnlimitedPeaks {
+            allocated: stats.allocated_bytes.all.peak,
+            reserved: stats.reserved_bytes.all.peak,
+        }
+    } else {
+        capacity::unlimited_peaks(requests, allocator, device)
+    };
+    let oom = recorder
+        .oom
+        .map(|oom| OutOfMemory { needed: oom.needed.max(stats.reserved_bytes.all.peak), ..oom });
+    Replay {
+        stats,
+        peak: allocated.peak,
+        reserved_peak: reserved.peak,
+        fragmentation: fragmentation::measure(&allocated.segments),
+        fragmentation_at_reserved_peak: fragmentation::measure(&reserved.segments),
+        live_at_peak: allocated.blocks,
+        segments_at_peak: allocated.segments,
+        curve: recorder.curve,
+        oom,
+        unlimited,
+        diagnostics,
+    }
+}
+
+/// Writes down what [`Replay`] tells.
+struct Recorder {
+    allocated: PeakJournal,
+    reserved: PeakJournal,
+    curve: Curve,
+    oom: Option<OutOfMemory>,
+}
+
+impl Recorder {
+    fn new(requests: usize) -> Self {
+        Self {
+            allocated: PeakJournal::default(),
+            reserved: PeakJournal::default(),
+            curve: Curve::with_capacity(requests),
+            oom: None,
+        }
+    }
+}
+
+impl Watch for Recorder {
+    fn before_free<A: FrameworkAllocator>(&mut self, id: BlockId, framework: &A, h: BlockHandle) {
+        let block = LiveBlock::new(id, &framework.block(h));
+        self.allocated.freed(&block);
+        self.reserved.freed(&block);
+    }
+
+    fn after(&mut self, at: RequestIndex, allocated: Bytes, reserved: Bytes) {
+        let now = Peak { request: at, allocated, reserved };
+        self.allocated.reached(allocated, now);
+        self.reserved.reached(reserved, now);
+        self.curve.push(allocated, reserved);
+    }
+
+    fn out_of_memory(&mut self, oom: OutOfMemory) -> Reaction {
+        self.oom.get_or_insert(oom);
+        Reaction::LiftLimit
+    }
+}

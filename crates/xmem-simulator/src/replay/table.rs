@@ -1,0 +1,110 @@
+//! From the caller's block numbers to the allocator's handles.
+
+use crate::allocator::BlockHandle;
+use rustc_hash::FxBuildHasher;
+use std::collections::HashMap;
+use xmem_types::{BlockId, Request};
+
+const NEVER: u32 = u32::MAX;
+const FREED: u32 = u32::MAX - 1;
+/// Allocated, but no memory behind it: zero bytes, or more than any device has.
+const NOTHING: u32 = u32::MAX - 2;
+
+/// Whether a number was in use already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Allocated {
+    Once,
+    Twice,
+}
+
+/// What a freed number stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Freed {
+    Block(BlockHandle),
+    Nothing,
+    Again,
+    Unknown,
+}
+
+/// The state of each block number. A number may be used anew after its block was freed.
+#[derive(Clone, Debug)]
+pub(super) struct BlockTable {
+    states: States,
+    /// Blocks whose number was given to another block while they were in use.
+    orphans: Vec<(BlockId, BlockHandle)>,
+}
+
+/// Numbers are normally dense; where they are not, a table over all of them would be too large.
+#[derive(Clone, Debug)]
+enum States {
+    Dense(Vec<u32>),
+    Sparse(HashMap<BlockId, u32, FxBuildHasher>),
+}
+
+impl BlockTable {
+    pub(super) fn for_requests(requests: &[Request]) -> Self {
+        let span = requests.iter().map(|r| r.block.index() + 1).max().unwrap_or(0);
+        let dense = span <= requests.len().saturating_mul(4).saturating_add(1024);
+        let states = if dense {
+            States::Dense(vec![NEVER; span])
+        } else {
+            States::Sparse(HashMap::default())
+        };
+        Self { states, orphans: Vec::new() }
+    }
+
+    fn state(&mut self, id: BlockId) -> &mut u32 {
+        match &mut self.states {
+            States::Dense(states) => &mut states[id.index()],
+            States::Sparse(states) => states.entry(id).or_insert(NEVER),
+        }
+    }
+
+    pub(super) fn allocate(&mut self, id: BlockId, handle: BlockHandle) -> Allocated {
+        let before = std::mem::replace(self.state(id), handle.0);
+        if before >= NOTHING {
+            return Allocated::Once;
+        }
+        self.orphans.push((id, BlockHandle(before)));
+        Allocated::Twice
+    }
+
+    pub(super) fn allocate_nothing(&mut self, id: BlockId) {
+        let before = std::mem::replace(self.state(id), NOTHING);
+        if before < NOTHING {
+            self.orphans.push((id, BlockHandle(before)));
+        }
+    }
+
+    pub(super) fn free(&mut self, id: BlockId) -> Freed {
+        let state = self.state(id);
+        match *state {
+            NEVER => Freed::Unknown,
+            FREED => Freed::Again,
+            NOTHING => {
+                *state = FREED;
+                Freed::Nothing
+            }
+            slot => {
+                *state = FREED;
+                Freed::Block(BlockHandle(slot))
+            }
+        }
+    }
+
+    /// The blocks in use, in no particular order.
+    pub(super) fn live(&self) -> impl Iterator<Item = (BlockId, BlockHandle)> {
+        let (dense, sparse) = match &self.states {
+            States::Dense(states) => (Some(states), None),
+            States::Sparse(states) => (None, Some(states)),
+        };
+        let dense =
+            dense.into_iter().flatten().enumerate().map(|(i, &slot)| (BlockId(i as u32), slot));
+        let sparse = sparse.into_iter().flatten().map(|(&id, &slot)| (id, slot));
+        dense
+            .chain(sparse)
+            .filter(|&(_, slot)| slot < NOTHING)
+            .map(|(id, slot)| (id, BlockHandle(slot)))
+            .chain(self.orphans.iter().copied())
+    }
+}
