@@ -2,7 +2,7 @@
 
 use crate::rules::{self, RuleEffect};
 use crate::schedule::{Schedule, ScheduledBlock};
-use xmem_analyzer::{Block, Phase, Profile, Role};
+use xmem_analyzer::{Block, Phase, Profile, Role, Tick};
 use xmem_types::{BlockId, Bytes, IterationId, Nanos, OpId, Request, RequestKind, StreamId, Sym};
 
 /// A place in program order: a time of the trace, then a rank among things at that time.
@@ -12,8 +12,24 @@ use xmem_types::{BlockId, Bytes, IterationId, Nanos, OpId, Request, RequestKind,
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) time: Nanos,
-    pub(crate) tick: u32,
-    pub(crate) rank: i32,
+    tick: u32,
+    rank: i32,
+}
+
+impl Position {
+    /// Before every event at `time`.
+    pub(crate) const fn start(time: Nanos) -> Self {
+        Self { time, tick: 0, rank: i32::MIN }
+    }
+
+    /// After every event at `time`.
+    pub(crate) const fn end(time: Nanos) -> Self {
+        Self { time, tick: u32::MAX, rank: i32::MAX }
+    }
+
+    const fn recorded(time: Nanos, tick: Tick) -> Self {
+        Self { time, tick: tick.0, rank: 0 }
+    }
 }
 
 /// One block of the schedule to be.
@@ -30,7 +46,20 @@ pub(crate) struct Item {
     pub(crate) line: Sym,
     pub(crate) iteration: Option<IterationId>,
     pub(crate) phase: Phase,
+    /// Left out of the schedule.
     pub(crate) dropped: bool,
+    /// A specific rule has decided about it; general rules leave it alone.
+    pub(crate) settled: bool,
+}
+
+/// What a rule adds.
+pub(crate) struct Addition {
+    pub(crate) size: Bytes,
+    pub(crate) alloc: Position,
+    pub(crate) free: Option<Position>,
+    pub(crate) role: Role,
+    /// The operator of the CPU trace that it belongs to.
+    pub(crate) op: OpId,
 }
 
 /// The items and the rules' account.
@@ -39,6 +68,7 @@ pub(crate) struct Draft<'a> {
     /// First the profile's blocks, in order, then what rules added.
     pub(crate) items: Vec<Item>,
     effects: Vec<RuleEffect>,
+    rank: i32,
 }
 
 impl<'a> Draft<'a> {
@@ -46,7 +76,7 @@ impl<'a> Draft<'a> {
         let items =
             profile.blocks.iter().enumerate().map(|(i, b)| item(BlockId::new(i), b)).collect();
         let effects = rules::rules().iter().map(RuleEffect::none).collect();
-        Self { profile, items, effects }
+        Self { profile, items, effects, rank: 0 }
     }
 
     fn effect(&mut self, rule: &'static str) -> &mut RuleEffect {
@@ -54,6 +84,46 @@ impl<'a> Draft<'a> {
             .iter_mut()
             .find(|e| e.rule.name == rule)
             .expect("every applied rule is in the table")
+    }
+
+    /// Whether `item` is still in the schedule.
+    pub(crate) fn live(&self, index: usize) -> bool {
+        !self.items[index].dropped
+    }
+
+    /// Indices of the recorded blocks allocated within `op`, in order.
+    pub(crate) fn blocks_in(&self, op: OpId) -> Vec<usize> {
+        let (start, end) = (self.profile.op_start(op), self.profile.op_end(op));
+        let thread = self.profile.op_thread(op);
+        self.profile
+            .blocks_between(start, end)
+            .filter(|&i| self.profile.blocks[i].thread == thread)
+            .collect()
+    }
+
+    /// Whether a recorded block outlives `op`.
+    pub(crate) fn escapes(&self, index: usize, op: OpId) -> bool {
+        let end = self.profile.op_end(op);
+        self.profile.blocks[index].free_time.is_none_or(|f| f > end)
+    }
+
+    /// The place just before an item's allocation; later calls give later places.
+    pub(crate) fn before(&mut self, index: usize) -> Position {
+        self.rank += 1;
+        let at = self.items[index].alloc;
+        Position { rank: i32::MIN / 2 + self.rank, ..at }
+    }
+
+    /// The place just after an item's allocation; later calls give later places.
+    pub(crate) fn after(&mut self, index: usize) -> Position {
+        let at = self.items[index].alloc;
+        self.after_position(at)
+    }
+
+    /// The place just after `at`; later calls give later places.
+    pub(crate) fn after_position(&mut self, at: Position) -> Position {
+        self.rank += 1;
+        Position { rank: self.rank, ..at }
     }
 
     /// Leaves a block out.
@@ -66,6 +136,79 @@ impl<'a> Draft<'a> {
         let effect = self.effect(rule);
         effect.dropped.0 += 1;
         effect.dropped.1 += size;
+    }
+
+    /// Gives a block another size.
+    pub(crate) fn resize(&mut self, index: usize, size: Bytes, rule: &'static str) {
+        let item = &mut self.items[index];
+        item.settled = true;
+        let before = item.size;
+        if before == size {
+            return;
+        }
+        item.size = size;
+        item.rule = Some(rule);
+        let effect = self.effect(rule);
+        effect.resized.0 += 1;
+        effect.resized.1 += before;
+        effect.resized.2 += size;
+    }
+
+    /// Moves a block's allocation or free.
+    pub(crate) fn retime(
+        &mut self,
+        index: usize,
+        alloc: Position,
+        free: Option<Position>,
+        rule: &'static str,
+    ) {
+        let item = &mut self.items[index];
+        if item.alloc == alloc && item.free == free {
+            return;
+        }
+        item.alloc = alloc;
+        item.free = free;
+        item.rule = Some(rule);
+        let size = item.size;
+        let effect = self.effect(rule);
+        effect.retimed.0 += 1;
+        effect.retimed.1 += size;
+    }
+
+    /// Adds a block that the CPU does not have. A size of zero adds nothing.
+    pub(crate) fn add(&mut self, new: Addition, rule: &'static str) {
+        if new.size == Bytes::ZERO {
+            return;
+        }
+        let span = self.profile.phase_at(new.alloc.time);
+        let near = self.profile.blocks_between(self.profile.op_start(new.op), self.profile.op_end(new.op));
+        let neighbour = self.profile.blocks.get(near.start);
+        self.items.push(Item {
+            size: new.size,
+            alloc: new.alloc,
+            free: new.free,
+            role: new.role,
+            origin: None,
+            rule: Some(rule),
+            op: Some(new.op),
+            module: neighbour.map_or(Sym::EMPTY, |b| b.module),
+            line: neighbour.map_or(Sym::EMPTY, |b| b.line),
+            iteration: span.and_then(|s| s.iteration),
+            phase: span.map_or(Phase::Init, |s| s.phase),
+            dropped: false,
+            settled: true,
+        });
+        let effect = self.effect(rule);
+        effect.added.0 += 1;
+        effect.added.1 += new.size;
+    }
+
+    /// Adds a block that lives from just after `index`'s allocation until just after that again:
+    /// a workspace of one kernel call.
+    pub(crate) fn add_call_scratch(&mut self, size: Bytes, index: usize, op: OpId, rule: &'static str) {
+        let alloc = self.after(index);
+        let free = self.after(index);
+        self.add(Addition { size, alloc, free: Some(free), role: Role::Workspace, op }, rule);
     }
 
     /// Turns the items into requests in order.
@@ -106,11 +249,10 @@ impl<'a> Draft<'a> {
 }
 
 fn item(id: BlockId, block: &Block) -> Item {
-    let at = |time, tick| Position { time, tick, rank: 0 };
     Item {
         size: block.size,
-        alloc: at(block.alloc_time, block.alloc.0),
-        free: block.free.zip(block.free_time).map(|(tick, time)| at(time, tick.0)),
+        alloc: Position::recorded(block.alloc_time, block.alloc),
+        free: block.free.zip(block.free_time).map(|(tick, time)| Position::recorded(time, tick)),
         role: block.role,
         origin: Some(id),
         rule: None,
@@ -120,5 +262,6 @@ fn item(id: BlockId, block: &Block) -> Item {
         iteration: block.iteration,
         phase: block.phase,
         dropped: false,
+        settled: false,
     }
 }

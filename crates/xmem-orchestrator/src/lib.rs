@@ -6,11 +6,22 @@
 //! replace it. This room knows what CUDA kernels allocate. It knows nothing of JSON or segments.
 #![forbid(unsafe_code)]
 
+mod attention;
+mod convolution;
 mod draft;
+mod dropout;
+mod embedding;
+mod gemm;
 mod lower;
+mod optimizer;
+mod placement;
+mod reduction;
 mod rules;
 mod schedule;
+mod scratch;
+mod softmax;
 mod target;
+mod walk;
 
 pub use rules::{Rule, RuleEffect, rules};
 pub use schedule::{Schedule, ScheduledBlock};

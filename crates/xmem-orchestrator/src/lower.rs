@@ -4,18 +4,24 @@ use crate::draft::Draft;
 use crate::rules::name;
 use crate::schedule::Schedule;
 use crate::target::Target;
-use xmem_analyzer::{Phase, Profile, Role};
+use crate::{placement, scratch, walk};
+use xmem_analyzer::Profile;
 use xmem_types::Diagnostics;
 
+/// Applies every rule that is switched on, from the particular to the general.
 pub(crate) fn lower(profile: &Profile, target: &Target) -> (Schedule, Diagnostics) {
-    let _ = (target, name::LEAF_SCRATCH);
     let notes = Diagnostics::default();
     let mut draft = Draft::new(profile);
-    for i in 0..profile.blocks.len() {
-        let block = &profile.blocks[i];
-        if block.phase == Phase::Init && block.role == Role::Temporary {
-            draft.drop_block(i, name::HOST_ONLY);
-        }
+    let enabled = |rule: &str| !target.disabled.contains(rule);
+    if enabled(name::HOST_ONLY) {
+        scratch::host_only(&mut draft);
+    }
+    walk::operators(&mut draft, target);
+    if enabled(name::LEAF_SCRATCH) {
+        scratch::leaf_scratch(&mut draft);
+    }
+    if enabled(name::MODEL_PLACEMENT) {
+        placement::place_model(&mut draft);
     }
     (draft.finish(), notes)
 }

@@ -1,4 +1,4 @@
-//! The table of rules.
+//! The table of rules: what is known to differ between the CPU and CUDA, with its source.
 
 use xmem_types::Bytes;
 
@@ -38,9 +38,15 @@ impl RuleEffect {
             retimed: (0, Bytes::ZERO),
         }
     }
+
+    /// Whether the rule changed anything.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.dropped.0 == 0 && self.added.0 == 0 && self.resized.0 == 0 && self.retimed.0 == 0
+    }
 }
 
-/// Every rule, in the order in which they are applied.
+/// Every rule, in the order of reports.
 #[must_use]
 pub fn rules() -> &'static [Rule] {
     RULES
@@ -49,18 +55,102 @@ pub fn rules() -> &'static [Rule] {
 /// Names of the rules, for the code that applies them.
 pub(crate) mod name {
     pub(crate) const HOST_ONLY: &str = "host-only";
+    pub(crate) const HOST_SCALARS: &str = "host-scalars";
+    pub(crate) const MODEL_PLACEMENT: &str = "model-placement";
+    pub(crate) const PREEXISTING: &str = "preexisting";
     pub(crate) const LEAF_SCRATCH: &str = "leaf-scratch";
+    pub(crate) const DROPOUT: &str = "dropout-mask";
+    pub(crate) const CUBLAS: &str = "cublas-workspace";
+    pub(crate) const CUBLASLT: &str = "cublaslt-workspace";
+    pub(crate) const CUDNN_CONV: &str = "cudnn-convolution";
+    pub(crate) const REDUCTION: &str = "reduction-buffer";
+    pub(crate) const ATTENTION: &str = "attention";
+    pub(crate) const SOFTMAX_BACKWARD: &str = "softmax-backward";
+    pub(crate) const EMBEDDING: &str = "embedding-backward";
+    pub(crate) const OPTIMIZER: &str = "optimizer-step";
+    pub(crate) const ZERO_GRAD: &str = "zero-grad";
+    pub(crate) const SET_TO_NONE: &str = "set-to-none";
 }
 
 const RULES: &[Rule] = &[
     Rule {
         name: name::HOST_ONLY,
-        summary: "memory that never reaches the GPU: initialisation temporaries, optimizer step counters, Python scalars",
-        source: "torch/optim/optimizer.py `_get_scalar_dtype`; aten/src/ATen/native/TensorIterator.cpp (CPU scalars)",
+        summary: "memory that never reaches the GPU is left out: initialisation temporaries, data on the host, optimizer step counters",
+        source: "torch/nn/modules/module.py `Module.to`; torch/optim/optimizer.py `_get_scalar_dtype`; xMem paper, section 3 (orchestrator)",
+    },
+    Rule {
+        name: name::HOST_SCALARS,
+        summary: "numbers wrapped as 0-dimensional CPU tensors become kernel arguments on CUDA",
+        source: "aten/src/ATen/ScalarOps.cpp `wrapped_scalar_tensor`; aten/src/ATen/native/TensorIterator.cpp (CPU scalars)",
+    },
+    Rule {
+        name: name::MODEL_PLACEMENT,
+        summary: "parameters and buffers are allocated when the model is moved to the device, one after another",
+        source: "torch/nn/modules/module.py `Module._apply`; xMem paper, section 3",
+    },
+    Rule {
+        name: name::PREEXISTING,
+        summary: "parameters and optimizer state made before the recording began are put in",
+        source: "xMem paper, section 3; the optimizer's and the backward's recorded input shapes",
     },
     Rule {
         name: name::LEAF_SCRATCH,
-        summary: "scratch that a CPU kernel allocates and frees within one leaf operator",
+        summary: "scratch that a CPU kernel allocates and frees within one leaf operator is left out",
         source: "c10/core/CPUAllocator.cpp; aten/src/ATen/native/mkldnn/IDeepRegistration.cpp",
+    },
+    Rule {
+        name: name::DROPOUT,
+        summary: "dropout saves a bool mask (1 byte an element) instead of noise in the input's type",
+        source: "aten/src/ATen/native/Dropout.cpp `is_fused_kernel_acceptable`; aten/src/ATen/native/cuda/Dropout.cu `native_dropout_cuda`",
+    },
+    Rule {
+        name: name::CUBLAS,
+        summary: "the first matrix product of the forward thread and of the autograd thread each allocate a cuBLAS workspace",
+        source: "aten/src/ATen/cuda/CublasHandlePool.cpp `getCUDABlasLtWorkspace`, `parseChosenWorkspaceSize`",
+    },
+    Rule {
+        name: name::CUBLASLT,
+        summary: "a linear layer with bias runs through cublasLt, which has a workspace of its own",
+        source: "aten/src/ATen/native/cuda/Blas.cpp `addmm_out_cuda_impl`; aten/src/ATen/cuda/CUDABlas.cpp `gemm_and_bias`",
+    },
+    Rule {
+        name: name::CUDNN_CONV,
+        summary: "convolutions take a cuDNN workspace for the length of each call",
+        source: "aten/src/ATen/native/cudnn/Conv_v8.cpp; answers of cuDNN's heuristics (see the profile data)",
+    },
+    Rule {
+        name: name::REDUCTION,
+        summary: "a reduction that is split over thread blocks takes a global buffer and semaphores",
+        source: "aten/src/ATen/native/cuda/Reduce.cuh `setReduceConfig`, `gpu_reduce_kernel`",
+    },
+    Rule {
+        name: name::ATTENTION,
+        summary: "scaled_dot_product_attention takes the kernel that CUDA would take (flash, memory-efficient, math)",
+        source: "aten/src/ATen/native/transformers/cuda/sdp_utils.cpp `select_sdp_backend`, attention.cu, attention_backward.cu",
+    },
+    Rule {
+        name: name::SOFTMAX_BACKWARD,
+        summary: "softmax backward computes grad * output into a temporary",
+        source: "aten/src/ATen/native/cuda/SoftMax.cu `softmax_backward_cuda_out`",
+    },
+    Rule {
+        name: name::EMBEDDING,
+        summary: "embedding backward over more than 3072 indices sorts them, with buffers",
+        source: "aten/src/ATen/native/cuda/Embedding.cu `embedding_dense_backward_cuda`; EmbeddingBackwardKernel.cu",
+    },
+    Rule {
+        name: name::OPTIMIZER,
+        summary: "the optimizer runs over whole parameter lists (foreach) instead of parameter by parameter",
+        source: "torch/optim/optimizer.py `_default_to_fused_or_foreach`; torch/optim/*.py `_multi_tensor_*`",
+    },
+    Rule {
+        name: name::ZERO_GRAD,
+        summary: "what-if: gradients are cleared at another place of the loop",
+        source: "xMem paper, section 3 (zero_grad positions); torch/optim/optimizer.py `Optimizer.zero_grad`",
+    },
+    Rule {
+        name: name::SET_TO_NONE,
+        summary: "what-if: gradients are zeroed in place and never freed",
+        source: "torch/optim/optimizer.py `Optimizer.zero_grad(set_to_none)`",
     },
 ];

@@ -1,0 +1,144 @@
+//! Workspaces of cuBLAS and cublasLt.
+
+use crate::draft::{Addition, Draft, Position};
+use crate::rules::name;
+use crate::target::{Target, TorchVersion};
+use xmem_analyzer::{Arguments, DType, Role};
+use xmem_profiles::ComputeCapability;
+use xmem_types::{Bytes, KIB, MIB, OpId};
+
+/// Operators that take a cuBLAS handle.
+pub(crate) const PRODUCTS: &[&str] = &[
+    "aten::mm",
+    "aten::addmm",
+    "aten::bmm",
+    "aten::baddbmm",
+    "aten::addbmm",
+    "aten::mv",
+    "aten::addmv",
+    "aten::dot",
+    "aten::vdot",
+    "aten::_addmm_activation",
+];
+
+/// Size of the cuBLAS workspace per handle and stream
+/// (aten/src/ATen/cuda/CublasHandlePool.cpp, `getChosenWorkspaceSize`: `:4096:2:16:8`, on Hopper
+/// `:4096:8`; on Blackwell as on Hopper since 2.12).
+pub(crate) fn cublas_workspace(capability: ComputeCapability, torch: TorchVersion) -> Bytes {
+    let large = Bytes(4096 * KIB * 8);
+    match capability.major {
+        9 => large,
+        10.. if torch >= (TorchVersion { major: 2, minor: 12 }) => large,
+        _ => Bytes(4096 * KIB * 2 + 16 * KIB * 8),
+    }
+}
+
+/// Size of the cublasLt workspace (`CUBLASLT_WORKSPACE_SIZE`, 1024 KiB).
+const CUBLASLT: Bytes = Bytes(MIB);
+
+/// How long a workspace lives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Life {
+    /// Once per thread, for ever.
+    Cached,
+    /// Per call.
+    Call,
+}
+
+fn cublas_life(torch: TorchVersion) -> Life {
+    if torch >= (TorchVersion { major: 2, minor: 15 }) { Life::Call } else { Life::Cached }
+}
+
+fn cublaslt_life(torch: TorchVersion) -> Life {
+    let cached = TorchVersion { major: 2, minor: 9 }..TorchVersion { major: 2, minor: 15 };
+    if cached.contains(&torch) { Life::Cached } else { Life::Call }
+}
+
+/// Which workspaces exist already: per thread that runs kernels, forward and autograd.
+#[derive(Default)]
+pub(crate) struct Workspaces {
+    cublas: [bool; 2],
+    cublaslt: [bool; 2],
+}
+
+/// A matrix product: allocates what its thread has not got yet.
+pub(crate) fn product(
+    draft: &mut Draft<'_>,
+    target: &Target,
+    have: &mut Workspaces,
+    op: OpId,
+    in_backward: bool,
+) {
+    let thread = usize::from(in_backward);
+    let output = draft.blocks_in(op).into_iter().find(|&i| draft.escapes(i, op));
+    let size = cublas_workspace(target.device.compute_capability, target.torch);
+    let life = cublas_life(target.torch);
+    if life == Life::Call || !std::mem::replace(&mut have.cublas[thread], true) {
+        workspace(draft, size, life, output, op, name::CUBLAS);
+    }
+    if draft.profile.op_name(op) != "aten::addmm" || !has_epilogue(draft.profile.arguments(op)) {
+        return;
+    }
+    let life = cublaslt_life(target.torch);
+    if life == Life::Call || !std::mem::replace(&mut have.cublaslt[thread], true) {
+        workspace(draft, CUBLASLT, life, output, op, name::CUBLASLT);
+    }
+}
+
+/// Whether `addmm` runs as one cublasLt call with the bias in its epilogue: a 1-dimensional bias
+/// as long as the result is wide, and a second matrix with more than one row and column.
+fn has_epilogue(arguments: &Arguments) -> bool {
+    let (Some(bias), Some(right)) = (arguments.tensor(0), arguments.tensor(2)) else {
+        return false;
+    };
+    let float = matches!(bias.dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16);
+    float
+        && bias.dims.len() == 1
+        && right.dims.len() == 2
+        && bias.dims[0] == right.dims[1]
+        && right.dims.iter().all(|&d| d > 1)
+}
+
+fn workspace(
+    draft: &mut Draft<'_>,
+    size: Bytes,
+    life: Life,
+    output: Option<usize>,
+    op: OpId,
+    rule: &'static str,
+) {
+    let base = match output {
+        Some(i) => draft.items[i].alloc,
+        None => Position::start(draft.profile.op_start(op)),
+    };
+    let alloc = draft.after_position(base);
+    let free = (life == Life::Call).then(|| draft.after_position(base));
+    draft.add(Addition { size, alloc, free, role: Role::Workspace, op }, rule);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workspace_size_follows_architecture_and_version() {
+        let v = |minor| TorchVersion { major: 2, minor };
+        let cc = |major, minor| ComputeCapability { major, minor };
+        for (capability, torch, bytes) in [
+            (cc(8, 6), v(11), 8_519_680),
+            (cc(7, 5), v(6), 8_519_680),
+            (cc(9, 0), v(6), 33_554_432),
+            (cc(10, 0), v(11), 8_519_680),
+            (cc(10, 0), v(12), 33_554_432),
+        ] {
+            assert_eq!(cublas_workspace(capability, torch), Bytes(bytes), "{capability:?} {torch}");
+        }
+    }
+
+    #[test]
+    fn cublaslt_workspace_is_cached_from_2_9_to_2_14() {
+        for (minor, life) in [(8, Life::Call), (9, Life::Cached), (14, Life::Cached), (15, Life::Call)] {
+            assert!(cublaslt_life(TorchVersion { major: 2, minor }) == life, "2.{minor}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! General rules: what is host memory, and what is scratch of a CPU kernel.
+
+use crate::draft::Draft;
+use crate::rules::name;
+use rustc_hash::FxHashSet;
+use xmem_analyzer::{Phase, Profile, Role};
+use xmem_types::{OpId, Sym};
+
+/// Operators that only hand out memory: a block made inside belongs to the operator around them.
+const FACTORIES: &[&str] = &[
+    "aten::empty",
+    "aten::empty_strided",
+    "aten::empty_like",
+    "aten::new_empty",
+    "aten::new_empty_strided",
+    "aten::resize_",
+    "aten::resize_as_",
+    "aten::zeros",
+    "aten::zeros_like",
+    "aten::new_zeros",
+    "aten::zero_",
+    "aten::set_",
+];
+
+/// Bytes up to which a block can be a wrapped number.
+const SCALAR: u64 = 16;
+
+/// Leaves out what never reaches the GPU.
+pub(crate) fn host_only(draft: &mut Draft<'_>) {
+    let casts: FxHashSet<Sym> =
+        ["aten::_to_copy", "aten::to"].iter().filter_map(|n| draft.profile.symbol(n)).collect();
+    for i in 0..draft.profile.blocks.len() {
+        let block = &draft.profile.blocks[i];
+        if block.phase == Phase::Init && block.role == Role::Temporary {
+            draft.drop_block(i, name::HOST_ONLY);
+            continue;
+        }
+        if block.size.get() > SCALAR {
+            continue;
+        }
+        let host = match block.op {
+            // Step counters are CPU tensors unless the optimizer is capturable or fused.
+            _ if block.phase == Phase::OptimizerStep && block.role == Role::OptimizerState => {
+                draft.drop_block(i, name::HOST_ONLY);
+                continue;
+            }
+            None => block.phase != Phase::Init,
+            Some(op) => is_wrapped_number(draft.profile, &casts, i, op),
+        };
+        if host {
+            draft.drop_block(i, name::HOST_SCALARS);
+        }
+    }
+}
+
+/// A number converted to the other operand's type within a binary operator.
+fn is_wrapped_number(profile: &Profile, casts: &FxHashSet<Sym>, index: usize, op: OpId) -> bool {
+    let mut around = profile.tree.path(op).skip_while(|&o| {
+        let name = profile.op_symbol(o);
+        casts.contains(&name) || FACTORIES.contains(&profile.text(name))
+    });
+    let in_cast = profile.tree.path(op).any(|o| casts.contains(&profile.op_symbol(o)));
+    let Some(binary) = around.next().filter(|_| in_cast) else { return false };
+    !profile.is_annotation(binary)
+        && profile.blocks[index].free_time.is_some_and(|f| f <= profile.op_end(binary))
+}
+
+/// Leaves out what is born and gone within one leaf operator and no other rule has settled.
+pub(crate) fn leaf_scratch(draft: &mut Draft<'_>) {
+    let factories: FxHashSet<Sym> =
+        FACTORIES.iter().filter_map(|n| draft.profile.symbol(n)).collect();
+    for i in 0..draft.profile.blocks.len() {
+        if draft.items[i].settled || !draft.live(i) {
+            continue;
+        }
+        let profile = draft.profile;
+        let owner = profile.blocks[i].op.and_then(|op| {
+            profile.tree.path(op).find(|&o| !factories.contains(&profile.op_symbol(o)))
+        });
+        let Some(owner) = owner.filter(|&o| !profile.is_annotation(o)) else { continue };
+        if !draft.escapes(i, owner) {
+            draft.drop_block(i, name::LEAF_SCRATCH);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! One pass over the operators in program order; each operator that a rule knows is handed to it.
+
+use crate::draft::Draft;
+use crate::gemm::Workspaces;
+use crate::rules::name;
+use crate::target::Target;
+use crate::{attention, convolution, dropout, embedding, gemm, optimizer, reduction, softmax};
+use rustc_hash::{FxHashMap, FxHashSet};
+use xmem_types::{OpId, Sym};
+
+/// What a name stands for.
+#[derive(Clone, Copy)]
+enum Kind {
+    Product,
+    Dropout,
+    Reduction,
+    Attention,
+    Convolution,
+    ConvolutionBackward,
+    EmbeddingBackward,
+    SoftmaxBackward,
+    Node,
+}
+
+/// Applies every rule that belongs to operators.
+pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target) {
+    let profile = draft.profile;
+    let kinds = kinds(draft);
+    let mut have = Workspaces::default();
+    // Backward nodes whose window an earlier rule has replaced as a whole.
+    let mut replaced: FxHashSet<OpId> = FxHashSet::default();
+    let enabled = |rule: &str| !target.disabled.contains(rule);
+    let order = profile.tree.preorder();
+    let mut at = 0;
+    let mut backward_until = None;
+    while let Some(&op) = order.get(at) {
+        at += 1;
+        if profile.is_annotation(op) {
+            if optimizer::is_step(profile.op_name(op)) && enabled(name::OPTIMIZER) {
+                optimizer::step(draft, target, op);
+            }
+            continue;
+        }
+        let Some(&kind) = kinds.get(&profile.op_symbol(op)) else { continue };
+        let in_backward = backward_until.is_some_and(|end| profile.op_start(op) <= end);
+        match kind {
+            Kind::Node => {
+                if backward_until.is_none_or(|end| profile.op_start(op) > end) {
+                    backward_until = Some(profile.op_end(op));
+                }
+                if replaced.contains(&op) {
+                    at += profile.tree.descendants(op).len();
+                }
+            }
+            Kind::Product => {
+                if enabled(name::CUBLAS) {
+                    gemm::product(draft, target, &mut have, op, in_backward);
+                }
+            }
+            Kind::Dropout if enabled(name::DROPOUT) => dropout::dropout(draft, op),
+            Kind::Reduction if enabled(name::REDUCTION) => reduction::reduce(draft, target, op),
+            Kind::Attention if enabled(name::ATTENTION) => {
+                if let Some(window) = attention::lower(draft, target, op) {
+                    replaced.extend(window.nodes);
+                    at += profile.tree.descendants(op).len();
+                }
+            }
+            Kind::Convolution if enabled(name::CUDNN_CONV) => convolution::forward(draft, target, op),
+            Kind::ConvolutionBackward if enabled(name::CUDNN_CONV) => {
+                convolution::backward(draft, target, op);
+            }
+            Kind::EmbeddingBackward if enabled(name::EMBEDDING) => embedding::backward(draft, op),
+            Kind::SoftmaxBackward if enabled(name::SOFTMAX_BACKWARD) => softmax::backward(draft, op),
+            _ => {}
+        }
+    }
+}
+
+fn kinds(draft: &Draft<'_>) -> FxHashMap<Sym, Kind> {
+    let mut kinds = FxHashMap::default();
+    for (sym, text) in draft.profile.symbols() {
+        let kind = if text.starts_with("autograd::engine::evaluate_function: ") {
+            Kind::Node
+        } else if gemm::PRODUCTS.contains(&text) {
+            Kind::Product
+        } else if reduction::REDUCTIONS.contains(&text) {
+            Kind::Reduction
+        } else {
+            match text {
+                "aten::dropout" => Kind::Dropout,
+                "aten::scaled_dot_product_attention" => Kind::Attention,
+                "aten::_convolution" => Kind::Convolution,
+                "aten::convolution_backward" => Kind::ConvolutionBackward,
+                "aten::embedding_dense_backward" => Kind::EmbeddingBackward,
+                "aten::_softmax_backward_data" => Kind::SoftmaxBackward,
+                _ => continue,
+            }
+        };
+        kinds.insert(sym, kind);
+    }
+    kinds
+}
