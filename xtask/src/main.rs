@@ -1,1 +1,80 @@
-fn main() {}
+//! `cargo xtask`: everything that is done to this repository beyond building it.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a development tool: it reads the repository and talks to the person who runs it"
+)]
+
+mod dist;
+mod docs;
+mod error;
+mod repo;
+mod run;
+mod test;
+mod tidy;
+
+use clap::{Parser, Subcommand};
+use error::Error;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Development tasks of xmem", disable_version_flag = true)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Check what compilers do not: crate graph, module docs, provenance, links
+    Tidy,
+    /// Everything that must hold before a change lands: format, tidy, lints, tests, docs
+    Test,
+    /// Build the API reference and the book, with warnings denied
+    Docs,
+    /// Write the man pages
+    Man {
+        /// Folder to write to [default: man in the target folder]
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
+    /// Write the completions of every shell
+    Completions {
+        /// Folder to write to [default: completions in the target folder]
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
+    /// Render the book alone (this is what `docs` starts with the `book` feature on)
+    #[command(hide = true)]
+    Book,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().task {
+        Task::Tidy => tidy::run(),
+        Task::Test => test::run(),
+        Task::Docs => docs::run(),
+        Task::Book => docs::book(),
+        Task::Man { out } => dist::man(out),
+        Task::Completions { out } => dist::completions(out),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn report(error: &Error) {
+    eprintln!("error: {error}");
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        eprintln!("  because {cause}");
+        source = cause.source();
+    }
+}

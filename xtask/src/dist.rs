@@ -1,0 +1,62 @@
+//! `cargo xtask man` and `cargo xtask completions`: what a package of xmem ships beside the binary.
+
+use crate::error::Error;
+use std::path::PathBuf;
+
+#[cfg(feature = "dist")]
+mod built {
+    use super::{Error, PathBuf};
+    use crate::repo;
+    use clap::ValueEnum as _;
+
+    pub(crate) fn man(out: Option<PathBuf>) -> Result<(), Error> {
+        let folder = folder(out, "man")?;
+        clap_mangen::generate_to(xmem_cli::command(), &folder).map_err(Error::file(&folder))?;
+        println!("{}", folder.display());
+        Ok(())
+    }
+
+    pub(crate) fn completions(out: Option<PathBuf>) -> Result<(), Error> {
+        let folder = folder(out, "completions")?;
+        for &shell in clap_complete::Shell::value_variants() {
+            clap_complete::generate_to(shell, &mut xmem_cli::command(), "xmem", &folder)
+                .map_err(Error::file(&folder))?;
+        }
+        println!("{}", folder.display());
+        Ok(())
+    }
+
+    fn folder(out: Option<PathBuf>, default: &str) -> Result<PathBuf, Error> {
+        let folder = match out {
+            Some(folder) => folder,
+            None => repo::target()?.join(default),
+        };
+        std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
+        Ok(folder)
+    }
+}
+
+#[cfg(feature = "dist")]
+pub(crate) use built::{completions, man};
+
+/// The man pages: needs this program built with the command line's definition.
+#[cfg(not(feature = "dist"))]
+pub(crate) fn man(out: Option<PathBuf>) -> Result<(), Error> {
+    again("man", out)
+}
+
+/// The completions: needs this program built with the command line's definition.
+#[cfg(not(feature = "dist"))]
+pub(crate) fn completions(out: Option<PathBuf>) -> Result<(), Error> {
+    again("completions", out)
+}
+
+#[cfg(not(feature = "dist"))]
+fn again(task: &str, out: Option<PathBuf>) -> Result<(), Error> {
+    let out = out.map(|folder| folder.display().to_string());
+    let arguments = match &out {
+        Some(folder) => vec![task, "--out", folder],
+        None => vec![task],
+    };
+    crate::run::again_with("dist", &arguments)
+}

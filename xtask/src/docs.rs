@@ -1,0 +1,31 @@
+//! `cargo xtask docs`: the API reference and the book.
+
+use crate::error::Error;
+use crate::run::{cargo_with, step};
+
+/// Both, with warnings denied.
+pub(crate) fn run() -> Result<(), Error> {
+    // Libraries only: the program and the façade are both called `xmem`.
+    let arguments = ["doc", "--workspace", "--lib", "--no-deps", "--locked"];
+    step("reference", || cargo_with(&arguments, &[("RUSTDOCFLAGS", "-D warnings")]))?;
+    step("book", book)
+}
+
+/// The book alone, into the folder `book` of the target folder.
+#[cfg(feature = "book")]
+pub(crate) fn book() -> Result<(), Error> {
+    use mdbook_driver::MDBook;
+
+    let failed = |error: &dyn std::fmt::Debug| Error::Book { message: format!("{error:?}") };
+    let mut book = MDBook::load(crate::repo::root().join("docs")).map_err(|e| failed(&e))?;
+    book.config.build.build_dir = crate::repo::target()?.join("book");
+    book.build().map_err(|e| failed(&e))?;
+    println!("{}", book.config.build.build_dir.join("index.html").display());
+    Ok(())
+}
+
+/// The book alone: needs this program built with the renderer.
+#[cfg(not(feature = "book"))]
+pub(crate) fn book() -> Result<(), Error> {
+    crate::run::again_with("book", &["book"])
+}

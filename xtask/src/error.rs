@@ -1,0 +1,43 @@
+//! What a task can fail with.
+
+use std::path::PathBuf;
+
+/// Why a task did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// A command could not be started.
+    #[error("cannot run `{command}`")]
+    Start {
+        command: String,
+        #[source]
+        source: std::io::Error,
+    },
+    /// A command ran and failed; its own output says why.
+    #[error("`{command}` failed")]
+    Failed { command: String },
+    /// A file or folder could not be read or written.
+    #[error("cannot access {}", .path.display())]
+    File {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    /// `cargo metadata` said something unexpected.
+    #[error("cannot understand the output of cargo metadata")]
+    Metadata(#[source] serde_json::Error),
+    /// Tidy found something; each finding was printed.
+    #[error("tidy: {count} problems, see above")]
+    Untidy { count: usize },
+    /// The book did not build.
+    #[cfg(feature = "book")]
+    #[error("the book does not build: {message}")]
+    Book { message: String },
+}
+
+impl Error {
+    /// For `map_err` on an I/O result about `path`.
+    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { path, source }
+    }
+}

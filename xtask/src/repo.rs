@@ -1,0 +1,62 @@
+//! Where things are in this repository.
+
+use crate::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The workspace root.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
+}
+
+/// Paths of all files that git tracks or would track, relative to the root, sorted.
+pub(crate) fn files() -> Result<Vec<PathBuf>, Error> {
+    let list = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"];
+    let text = output(Command::new("git").args(list))?;
+    let mut files: Vec<PathBuf> = text
+        .split('\0')
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from)
+        .filter(|path| root().join(path).is_file())
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+/// The text of a file of the repository.
+pub(crate) fn text(path: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(root().join(path)).map_err(Error::file(path))
+}
+
+/// What `cargo metadata` says about the workspace's own packages.
+pub(crate) fn metadata() -> Result<serde_json::Value, Error> {
+    let arguments = ["metadata", "--format-version=1", "--no-deps", "--offline"];
+    let text = output(Command::new(cargo()).args(arguments))?;
+    serde_json::from_str(&text).map_err(Error::Metadata)
+}
+
+/// Cargo's target folder.
+#[cfg(any(feature = "book", feature = "dist"))]
+pub(crate) fn target() -> Result<PathBuf, Error> {
+    let metadata = metadata()?;
+    let folder = metadata["target_directory"].as_str().unwrap_or("target");
+    Ok(PathBuf::from(folder))
+}
+
+/// The cargo that started this program.
+pub(crate) fn cargo() -> String {
+    std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
+}
+
+fn output(command: &mut Command) -> Result<String, Error> {
+    let spelled = format!("{command:?}");
+    let done = command
+        .current_dir(root())
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .map_err(|source| Error::Start { command: spelled.clone(), source })?;
+    if !done.status.success() {
+        return Err(Error::Failed { command: spelled });
+    }
+    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+}

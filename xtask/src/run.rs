@@ -1,0 +1,39 @@
+//! Running the steps of a task, one after the other, each with its title and duration.
+
+use crate::error::Error;
+use crate::repo;
+use std::process::Command;
+use std::time::Instant;
+
+/// Prints the title, does the step and says how long it took.
+pub(crate) fn step(title: &str, body: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    println!("── {title}");
+    let start = Instant::now();
+    body()?;
+    println!("── {title}: ok, {:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Runs cargo with these arguments in the workspace root.
+pub(crate) fn cargo(arguments: &[&str]) -> Result<(), Error> {
+    cargo_with(arguments, &[])
+}
+
+/// Like [`cargo`], with additional environment variables.
+pub(crate) fn cargo_with(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), Error> {
+    let spelled = format!("cargo {}", arguments.join(" "));
+    let status = Command::new(repo::cargo())
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(repo::root())
+        .status()
+        .map_err(|source| Error::Start { command: spelled.clone(), source })?;
+    if status.success() { Ok(()) } else { Err(Error::Failed { command: spelled }) }
+}
+
+/// Runs a task of this program again, built with a feature that is off by default.
+#[cfg(not(all(feature = "book", feature = "dist")))]
+pub(crate) fn again_with(feature: &str, arguments: &[&str]) -> Result<(), Error> {
+    let base = ["run", "--quiet", "--package", "xtask", "--features", feature, "--"];
+    cargo(&[&base, arguments].concat())
+}

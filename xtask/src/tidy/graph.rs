@@ -1,0 +1,177 @@
+//! The crate graph against the table in docs/architecture.md: data flows one way.
+
+use super::ARCHITECTURE;
+use super::findings::Findings;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Stands on the line before the table.
+const MARKER: &str = "<!-- tidy: crate graph -->";
+
+/// What the table says of one crate.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Room {
+    may_use: BTreeSet<String>,
+    never_links: BTreeSet<String>,
+}
+
+/// Compares every normal and build dependency with the table. A dependency of tests alone may also
+/// go to any crate that does not itself stand on the crate under test.
+pub(crate) fn check(architecture: &str, metadata: &Value, findings: &mut Findings) {
+    let rooms = parse(architecture);
+    if rooms.is_empty() {
+        return findings.add(ARCHITECTURE, format!("no table after `{MARKER}`"));
+    }
+    let packages = packages(metadata);
+    for (name, dependencies) in &packages {
+        let Some(room) = rooms.get(name) else {
+            findings.add(ARCHITECTURE, format!("the crate `{name}` is missing from the table"));
+            continue;
+        };
+        for dependency in dependencies {
+            let target = dependency.name.as_str();
+            let inside = packages.contains_key(target);
+            if dependency.only_for_tests {
+                if inside && reaches(&rooms, target, name) {
+                    let problem = format!("its tests use `{target}`, which stands on it");
+                    findings.add(name, problem);
+                }
+            } else if inside && !room.may_use.contains(target) {
+                findings.add(name, format!("uses `{target}`, an edge that {ARCHITECTURE} lacks"));
+            } else if room.never_links.contains(target) {
+                findings.add(name, format!("links `{target}`, which {ARCHITECTURE} rules out"));
+            }
+        }
+    }
+    for name in rooms.keys().filter(|name| !packages.contains_key(*name)) {
+        findings
+            .add(ARCHITECTURE, format!("the table has `{name}`, which is not in the workspace"));
+    }
+}
+
+/// Whether `from` stands on `to`, directly or not.
+fn reaches(rooms: &BTreeMap<String, Room>, from: &str, to: &str) -> bool {
+    let next = |name: &str| rooms.get(name).into_iter().flat_map(|room| room.may_use.iter());
+    let mut seen = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(name) = open.pop() {
+        if seen.insert(name) {
+            open.extend(next(name).map(String::as_str));
+        }
+    }
+    from != to && seen.contains(to)
+}
+
+struct Dependency {
+    name: String,
+    only_for_tests: bool,
+}
+
+/// The crates under `crates/` with their direct dependencies.
+fn packages(metadata: &Value) -> BTreeMap<String, Vec<Dependency>> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let mut found = BTreeMap::new();
+    for package in list(&metadata["packages"]) {
+        if !text(&package["manifest_path"]).replace('\\', "/").contains("/crates/") {
+            continue;
+        }
+        let dependencies = list(&package["dependencies"])
+            .iter()
+            .map(|d| Dependency { name: text(&d["name"]), only_for_tests: d["kind"] == "dev" })
+            .collect();
+        found.insert(text(&package["name"]), dependencies);
+    }
+    found
+}
+
+/// Reads `| crate | … | may use | never links |` rows up to the end of the table.
+fn parse(architecture: &str) -> BTreeMap<String, Room> {
+    let lines = architecture.lines().skip_while(|line| line.trim() != MARKER).skip(1);
+    let rows = lines.skip_while(|line| line.is_empty()).take_while(|line| line.starts_with('|'));
+    let mut rooms = BTreeMap::new();
+    for row in rows.skip(2) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
+        if let [name, _, may_use, never_links] = cells[..]
+            && let Some(name) = code(name).into_iter().next()
+        {
+            rooms.insert(name, Room { may_use: code(may_use), never_links: code(never_links) });
+        }
+    }
+    rooms
+}
+
+/// The words that stand in backticks.
+fn code(cell: &str) -> BTreeSet<String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const TABLE: &str = "\
+text
+<!-- tidy: crate graph -->
+
+| crate | does | may use | never links |
+|---|---|---|---|
+| `low` | things | – | `toml` |
+| `high` | more | `low` | – |
+
+`other` text
+";
+
+    fn package(name: &str, dependencies: &[(&str, Option<&str>)]) -> Value {
+        let dependencies: Vec<Value> =
+            dependencies.iter().map(|(name, kind)| json!({ "name": name, "kind": kind })).collect();
+        let manifest = format!("/x/crates/{name}/Cargo.toml");
+        json!({ "name": name, "manifest_path": manifest, "dependencies": dependencies })
+    }
+
+    fn found(packages: &[Value]) -> Vec<String> {
+        let mut findings = Findings::default();
+        check(TABLE, &json!({ "packages": packages }), &mut findings);
+        findings.lines().into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_drawn_graph_is_accepted() {
+        let high = package("high", &[("low", None), ("serde", None)]);
+        assert_eq!(found(&[package("low", &[]), high]), [""; 0]);
+    }
+
+    #[test]
+    fn an_arrow_back_up_is_found() {
+        let lines = found(&[package("low", &[("high", None)]), package("high", &[])]);
+        assert_eq!(lines, ["low: uses `high`, an edge that docs/architecture.md lacks"]);
+    }
+
+    #[test]
+    fn tests_may_use_what_lies_below_but_not_what_stands_on_the_crate() {
+        let lines = found(&[
+            package("low", &[("high", Some("dev"))]),
+            package("high", &[("low", Some("dev"))]),
+        ]);
+        assert_eq!(lines, ["low: its tests use `high`, which stands on it"]);
+    }
+
+    #[test]
+    fn a_wall_against_an_outside_crate_holds() {
+        let lines = found(&[package("low", &[("toml", None)]), package("high", &[])]);
+        assert_eq!(lines, ["low: links `toml`, which docs/architecture.md rules out"]);
+    }
+
+    #[test]
+    fn table_and_workspace_name_the_same_crates() {
+        let lines = found(&[package("low", &[]), package("new", &[])]);
+        assert_eq!(
+            lines,
+            [
+                "docs/architecture.md: the crate `new` is missing from the table",
+                "docs/architecture.md: the table has `high`, which is not in the workspace",
+            ]
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! `cargo xtask tidy`: rules of this repository that no compiler checks.
+//!
+//! Each check is a function from texts to findings, so that it is tested on small texts; only this
+//! module reads the repository.
+
+mod findings;
+mod graph;
+mod links;
+mod provenance;
+mod sources;
+mod words;
+
+use crate::error::Error;
+use crate::repo;
+use findings::Findings;
+use std::path::Path;
+
+const ARCHITECTURE: &str = "docs/architecture.md";
+const SUMMARY: &str = "docs/SUMMARY.md";
+const TRACES: &str = "traces";
+const TRACES_README: &str = "traces/README.md";
+const PROFILES: &str = "crates/xmem-profiles/data";
+
+/// Runs every check and prints what they find.
+pub(crate) fn run() -> Result<(), Error> {
+    let files = repo::files()?;
+    let mut findings = Findings::default();
+
+    graph::check(&repo::text(Path::new(ARCHITECTURE))?, &repo::metadata()?, &mut findings);
+
+    let mut documents = Vec::new();
+    let mut cases = Vec::new();
+    for path in &files {
+        let name = path.to_string_lossy();
+        match path.extension().and_then(|e| e.to_str()) {
+            Some("rs") => sources::check(&name, &repo::text(path)?, &mut findings),
+            Some("md") => documents.push((name.to_string(), repo::text(path)?)),
+            Some("toml") if name.starts_with(PROFILES) => {
+                provenance::check_data(&name, &repo::text(path)?, &mut findings);
+            }
+            _ => {}
+        }
+        if let Some(case) = name.strip_prefix("traces/").and_then(|n| n.strip_suffix("/meta.toml"))
+        {
+            cases.push((case.to_owned(), repo::text(path)?));
+        }
+        if words::is_searched(&name) {
+            words::check(&name, &repo::text(path)?, &mut findings);
+        }
+    }
+
+    for (case, meta) in &cases {
+        let expected = Path::new(TRACES).join(case).join("expected.toml");
+        let expected = if files.contains(&expected) { Some(repo::text(&expected)?) } else { None };
+        provenance::check_case(case, meta, expected.as_deref(), &mut findings);
+    }
+    provenance::check_coverage(&repo::text(Path::new(TRACES_README))?, &cases, &mut findings);
+    provenance::check_size(&sizes(&files)?, &mut findings);
+
+    let exists = |path: &Path| repo::root().join(path).exists();
+    for (name, text) in &documents {
+        links::check(name, text, exists, &mut findings);
+    }
+    links::check_summary(&repo::text(Path::new(SUMMARY))?, &documents, &mut findings);
+
+    findings.conclude()
+}
+
+/// Size of each file in the traces' folder.
+fn sizes(files: &[std::path::PathBuf]) -> Result<Vec<(String, u64)>, Error> {
+    files
+        .iter()
+        .filter(|path| path.starts_with(TRACES))
+        .map(|path| {
+            let data = std::fs::metadata(repo::root().join(path)).map_err(Error::file(path))?;
+            Ok((path.to_string_lossy().into_owned(), data.len()))
+        })
+        .collect()
+}
