@@ -11,21 +11,26 @@ fn main() {
     let device = args.next().unwrap_or_else(|| "rtx3060-12g".into());
     let device = xmem_profiles::find(&device).expect("a known device").clone();
     let (trace, notes) =
-        xmem_trace::read_path(Path::new(&path), &xmem_trace::ReadOptions::default()).expect("a trace");
+        xmem_trace::read_path(Path::new(&path), &xmem_trace::ReadOptions::default())
+            .expect("a trace");
     let (profile, more) = xmem_analyzer::analyze(trace);
     for d in notes.iter().chain(more.iter()) {
         eprintln!("{}: {} ({}x)", d.code, d.message, d.count);
     }
     let (plan, _) = schedule(&profile, &Target::new(device));
     for e in plan.effects.iter().filter(|e| !e.is_empty()) {
-        eprintln!("{:20} dropped {:?} added {:?} resized {:?} retimed {:?}", e.rule.name, e.dropped, e.added, e.resized, e.retimed);
+        eprintln!(
+            "{:20} dropped {:?} added {:?} resized {:?} retimed {:?}",
+            e.rule.name, e.dropped, e.added, e.resized, e.retimed
+        );
     }
     let mut numbers = vec![0; plan.blocks.len()];
     let mut count = 0;
     for (request, time) in plan.requests.iter().zip(&plan.times) {
         let block = plan.block(request.block);
         let span = profile.phase_at(*time);
-        let iteration = span.and_then(|s| s.iteration).map_or(String::new(), |i| format!("iter {}", i.0));
+        let iteration =
+            span.and_then(|s| s.iteration).map_or(String::new(), |i| format!("iter {}", i.0));
         let phase = span.map_or("", |s| s.phase.name());
         let sign = match request.kind {
             RequestKind::Alloc { .. } => {
@@ -42,7 +47,12 @@ fn main() {
                     .tree
                     .path(op)
                     .filter(|&o| !profile.is_annotation(o))
-                    .map(|o| profile.op_name(o).replace("autograd::engine::evaluate_function: ", "EV ").replace("aten::", ""))
+                    .map(|o| {
+                        profile
+                            .op_name(o)
+                            .replace("autograd::engine::evaluate_function: ", "EV ")
+                            .replace("aten::", "")
+                    })
                     .collect()
             })
             .unwrap_or_default();

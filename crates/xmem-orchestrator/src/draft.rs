@@ -181,7 +181,8 @@ impl<'a> Draft<'a> {
             return;
         }
         let span = self.profile.phase_at(new.alloc.time);
-        let near = self.profile.blocks_between(self.profile.op_start(new.op), self.profile.op_end(new.op));
+        let near =
+            self.profile.blocks_between(self.profile.op_start(new.op), self.profile.op_end(new.op));
         let neighbour = self.profile.blocks.get(near.start);
         self.items.push(Item {
             size: new.size,
@@ -205,7 +206,13 @@ impl<'a> Draft<'a> {
 
     /// Adds a block that lives from just after `index`'s allocation until just after that again:
     /// a workspace of one kernel call.
-    pub(crate) fn add_call_scratch(&mut self, size: Bytes, index: usize, op: OpId, rule: &'static str) {
+    pub(crate) fn add_call_scratch(
+        &mut self,
+        size: Bytes,
+        index: usize,
+        op: OpId,
+        rule: &'static str,
+    ) {
         let alloc = self.after(index);
         let free = self.after(index);
         self.add(Addition { size, alloc, free: Some(free), role: Role::Workspace, op }, rule);

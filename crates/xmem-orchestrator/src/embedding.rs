@@ -30,15 +30,15 @@ pub(crate) fn backward(draft: &mut Draft<'_>, op: OpId) {
     let segments = count.min(weights);
     let partials = count / 10 + segments;
     let sizes = [
-        count * index,                              // sorted indices
-        count * index,                              // original positions
-        count * index,                              // arange
-        count * index * 2,                          // radix sort
-        count * index,                              // segment offsets
-        segments * index,                           // partials per segment
-        segments * index,                           // their offsets
-        partials * index,                           // partial segment offsets
-        partials * width.next_multiple_of(32) * 4,  // gradient per segment
+        count * index,                             // sorted indices
+        count * index,                             // original positions
+        count * index,                             // arange
+        count * index * 2,                         // radix sort
+        count * index,                             // segment offsets
+        segments * index,                          // partials per segment
+        segments * index,                          // their offsets
+        partials * index,                          // partial segment offsets
+        partials * width.next_multiple_of(32) * 4, // gradient per segment
     ];
     for size in sizes {
         let alloc = draft.after(output);

@@ -137,7 +137,9 @@ mod tests {
 
     #[test]
     fn cublaslt_workspace_is_cached_from_2_9_to_2_14() {
-        for (minor, life) in [(8, Life::Call), (9, Life::Cached), (14, Life::Cached), (15, Life::Call)] {
+        for (minor, life) in
+            [(8, Life::Call), (9, Life::Cached), (14, Life::Cached), (15, Life::Call)]
+        {
             assert!(cublaslt_life(TorchVersion { major: 2, minor }) == life, "2.{minor}");
         }
     }

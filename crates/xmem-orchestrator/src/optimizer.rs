@@ -41,11 +41,12 @@ pub(crate) fn step(draft: &mut Draft<'_>, target: &Target, mark: OpId) {
     let Some(foreach) = FOREACH.iter().find(|f| Some(f.class) == class) else { return };
     let temporaries: Vec<usize> =
         draft.blocks_in(mark).into_iter().filter(|&i| !draft.escapes(i, mark)).collect();
-    let end = draft.profile.op_end(mark);
+    let end = draft.profile.op_end(mark) - Nanos(1);
     let mut list: Vec<(Bytes, OpId, Nanos)> = Vec::new();
     for i in temporaries {
         let block = &draft.profile.blocks[i];
-        if let Some(op) = block.op.filter(|&op| draft.profile.op_name(op) == foreach.per_parameter) {
+        if let Some(op) = block.op.filter(|&op| draft.profile.op_name(op) == foreach.per_parameter)
+        {
             list.push((block.size, op, block.alloc_time));
         }
         draft.drop_block(i, name::OPTIMIZER);
@@ -54,13 +55,14 @@ pub(crate) fn step(draft: &mut Draft<'_>, target: &Target, mark: OpId) {
         return;
     }
     let Some(&(_, _, first)) = list.first() else { return };
-    let last = list.last().map_or(first, |l| l.2);
-    let _ = last;
     for _ in 0..foreach.lists {
         for &(size, op, _) in &list {
             let alloc = draft.after_position(Position::start(first));
             let free = draft.after_position(Position::end(end));
-            draft.add(Addition { size, alloc, free: Some(free), role: Role::Temporary, op }, name::OPTIMIZER);
+            draft.add(
+                Addition { size, alloc, free: Some(free), role: Role::Temporary, op },
+                name::OPTIMIZER,
+            );
         }
     }
 }

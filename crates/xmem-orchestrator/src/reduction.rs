@@ -49,10 +49,8 @@ pub(crate) fn reduce(draft: &mut Draft<'_>, target: &Target, op: OpId) {
     let name = draft.profile.op_name(op);
     let Some(reduced) = reduced_dims(name, arguments, input) else { return };
     let accumulator = accumulator_bytes(name, input.dtype);
-    let device = Parallelism {
-        sms: target.device.sms,
-        threads_per_sm: target.device.max_threads_per_sm,
-    };
+    let device =
+        Parallelism { sms: target.device.sms, threads_per_sm: target.device.max_threads_per_sm };
     let Some(buffers) = buffers(input, &reduced, accumulator, device) else { return };
     let Some(output) = draft.blocks_in(op).into_iter().find(|&i| draft.escapes(i, op)) else {
         return;
@@ -62,7 +60,10 @@ pub(crate) fn reduce(draft: &mut Draft<'_>, target: &Target, op: OpId) {
     for ((size, alloc), free) in
         [buffers.partials, buffers.semaphores].into_iter().zip(allocs).zip(frees)
     {
-        draft.add(Addition { size, alloc, free: Some(free), role: Role::Workspace, op }, name::REDUCTION);
+        draft.add(
+            Addition { size, alloc, free: Some(free), role: Role::Workspace, op },
+            name::REDUCTION,
+        );
     }
 }
 
@@ -135,10 +136,7 @@ pub(crate) fn buffers(
         } else if let (false, Some(kept)) = (fast, kept) {
             let fits = |v: u64| {
                 kept.size % v == 0
-                    && dims
-                        .iter()
-                        .enumerate()
-                        .all(|(i, d)| i == reduced_count || d.stride % v == 0)
+                    && dims.iter().enumerate().all(|(i, d)| i == reduced_count || d.stride % v == 0)
             };
             vector = [4, 2].into_iter().find(|&v| fits(v)).unwrap_or(1);
             dim0 /= vector;
@@ -152,7 +150,11 @@ pub(crate) fn buffers(
     width = p0.min(limit / height);
     let threads = width * height;
     let (mut step_in, mut step_out) = (1, 1);
-    if fast { step_in *= width } else { step_out *= width }
+    if fast {
+        step_in *= width
+    } else {
+        step_out *= width
+    }
     let mut per_thread = inputs.div_ceil(step_in);
     let y_reduce = per_thread >= (height * 16).min(256);
     if y_reduce {
@@ -195,10 +197,7 @@ fn iteration(input: &TensorArg, reduced: &[bool]) -> Vec<Dim> {
     let mut dims: Vec<Dim> = (0..rank)
         .map(|i| Dim {
             size: input.dims[i],
-            stride: input
-                .strides
-                .get(i)
-                .map_or(contiguous[rank - 1 - i], |s| s.unsigned_abs()),
+            stride: input.strides.get(i).map_or(contiguous[rank - 1 - i], |s| s.unsigned_abs()),
             reduced: reduced[i],
         })
         .filter(|d| d.size != 1)

@@ -29,6 +29,7 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target) {
     let mut have = Workspaces::default();
     // Backward nodes whose window an earlier rule has replaced as a whole.
     let mut replaced: FxHashSet<OpId> = FxHashSet::default();
+    let nodes_of = attention::nodes_of(draft);
     let enabled = |rule: &str| !target.disabled.contains(rule);
     let order = profile.tree.preorder();
     let mut at = 0;
@@ -60,17 +61,21 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target) {
             Kind::Dropout if enabled(name::DROPOUT) => dropout::dropout(draft, op),
             Kind::Reduction if enabled(name::REDUCTION) => reduction::reduce(draft, target, op),
             Kind::Attention if enabled(name::ATTENTION) => {
-                if let Some(window) = attention::lower(draft, target, op) {
-                    replaced.extend(window.nodes);
+                if let Some(nodes) = attention::lower(draft, target, &nodes_of, op) {
+                    replaced.extend(nodes);
                     at += profile.tree.descendants(op).len();
                 }
             }
-            Kind::Convolution if enabled(name::CUDNN_CONV) => convolution::forward(draft, target, op),
+            Kind::Convolution if enabled(name::CUDNN_CONV) => {
+                convolution::forward(draft, target, op)
+            }
             Kind::ConvolutionBackward if enabled(name::CUDNN_CONV) => {
                 convolution::backward(draft, target, op);
             }
             Kind::EmbeddingBackward if enabled(name::EMBEDDING) => embedding::backward(draft, op),
-            Kind::SoftmaxBackward if enabled(name::SOFTMAX_BACKWARD) => softmax::backward(draft, op),
+            Kind::SoftmaxBackward if enabled(name::SOFTMAX_BACKWARD) => {
+                softmax::backward(draft, op)
+            }
             _ => {}
         }
     }

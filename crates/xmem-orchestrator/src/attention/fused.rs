@@ -1,0 +1,294 @@
+//! What CUDA's fused attention kernels keep and take
+//! (aten/src/ATen/native/transformers/cuda/attention.cu, attention_backward.cu). Sizes and order
+//! recorded with PyTorch 2.11's CUDA build, kernels stubbed.
+
+use super::select::Call;
+use crate::draft::{Addition, Draft, Position};
+use crate::rules::name::ATTENTION;
+use xmem_analyzer::Role;
+use xmem_types::{Bytes, OpId};
+
+/// A fused kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fused {
+    Flash,
+    Efficient,
+    Cudnn,
+}
+
+impl Fused {
+    /// What the forward saves beside the output.
+    fn saved(self, call: &Call) -> Vec<Bytes> {
+        let rows = call.batch() * call.heads();
+        match self {
+            Self::Flash => vec![Bytes(rows * call.length() * 4), Bytes(16), Bytes(8)],
+            Self::Efficient => vec![Bytes(rows * call.length().next_multiple_of(32) * 4)],
+            Self::Cudnn => vec![Bytes(rows * call.length() * 4), Bytes(8), Bytes(8)],
+        }
+    }
+
+    /// Scratch of the backward, in the order of allocation and free.
+    fn backward_scratch(self, call: &Call) -> Vec<Step> {
+        let rows = call.batch() * call.heads();
+        let length = call.length();
+        let padded = length.next_multiple_of(128);
+        match self {
+            Self::Flash | Self::Cudnn => {
+                let accumulator = rows * padded * call.width().next_multiple_of(32) * 4;
+                let mut sizes = vec![rows * padded * 4, accumulator];
+                if call.grouped() {
+                    let expanded =
+                        |t: &xmem_analyzer::TensorArg| t.bytes() / t.dims[1] * call.heads();
+                    sizes.extend([expanded(&call.key), expanded(&call.value)]);
+                }
+                let mut steps: Vec<Step> = sizes.iter().map(|&s| Step::Take(s)).collect();
+                steps.extend((0..sizes.len()).rev().map(Step::Give));
+                steps
+            }
+            Self::Efficient => {
+                let delta = rows * length * 4;
+                // One tile of 64 x 64 partial query gradients, with a header of 16 bytes, per 64
+                // rows and 64 columns of each head.
+                let tiles = rows * length.div_ceil(64) * call.width().div_ceil(64);
+                vec![
+                    Step::Take(call.output_bytes()),
+                    Step::Take(delta),
+                    Step::Take(delta),
+                    Step::Give(1),
+                    Step::Give(0),
+                    Step::Take(tiles * (64 * 64 * 4 + 16)),
+                    Step::Give(2),
+                    Step::Give(3),
+                ]
+            }
+        }
+    }
+}
+
+/// One step of a scratch plan.
+enum Step {
+    /// Allocates this many bytes.
+    Take(u64),
+    /// Frees the n-th of the taken.
+    Give(usize),
+}
+
+/// The CPU ran its flash kernel: outputs carry over, row sums get CUDA's size.
+pub(super) fn from_flash(
+    draft: &mut Draft<'_>,
+    call: &Call,
+    fused: Fused,
+    op: OpId,
+    nodes: &[OpId],
+) {
+    let escaping = escaping(draft, op);
+    let output = escaping.iter().copied().find(|&i| size(draft, i) == call.output_bytes());
+    let Some(output) = output else { return };
+    let saved = fused.saved(call);
+    let sums = escaping.iter().copied().find(|&i| i != output);
+    if let Some(sums) = sums {
+        draft.resize(sums, saved[0], ATTENTION);
+        let free = draft.items[sums].free;
+        for &size in &saved[1..] {
+            add_saved(draft, size, sums, free, op);
+        }
+    }
+    let Some(&node) = nodes.first() else { return };
+    if let Some(&last) = self::escaping(draft, node).last() {
+        let at = draft.items[last].alloc;
+        add_scratch(draft, fused.backward_scratch(call), at, node);
+    }
+}
+
+/// The CPU ran the math path: the whole window gives way to the fused kernel's.
+///
+/// False, with nothing changed, if the output cannot be told.
+pub(super) fn from_math(
+    draft: &mut Draft<'_>,
+    call: &Call,
+    fused: Fused,
+    op: OpId,
+    nodes: &[OpId],
+) -> bool {
+    let Some(&output) =
+        escaping(draft, op).iter().rev().find(|&&i| size(draft, i) == call.output_bytes())
+    else {
+        return false;
+    };
+    for i in draft.blocks_in(op) {
+        if i != output {
+            draft.drop_block(i, ATTENTION);
+        }
+    }
+    draft.items[output].settled = true;
+    let done = nodes.iter().map(|&n| draft.profile.op_end(n)).max().map(Position::end);
+    keep_output(draft, op, output, done);
+    let Some(done) = done else { return true };
+    for size in fused.saved(call) {
+        add_saved(draft, size, output, Some(done), op);
+    }
+    keep_inputs(draft, call, op, nodes[0], done);
+    replace_backward(draft, call, fused, nodes, done);
+    true
+}
+
+/// The fused output lies in memory as the code after it wants it: no copy follows, and what the
+/// CPU copied is the output itself.
+fn keep_output(draft: &mut Draft<'_>, op: OpId, output: usize, done: Option<Position>) {
+    let profile = draft.profile;
+    let mut free = draft.items[output].free;
+    let after = profile.blocks.partition_point(|b| b.alloc_time <= profile.op_end(op));
+    let copy = (after..profile.blocks.len().min(after + 4)).find(|&i| {
+        let block = &profile.blocks[i];
+        block.size == profile.blocks[output].size
+            && profile.blocks[output].free_time.is_some_and(|f| f > block.alloc_time)
+            && is_copy(draft, i)
+    });
+    if let Some(copy) = copy {
+        free = later(free, draft.items[copy].free);
+        draft.drop_block(copy, ATTENTION);
+    }
+    let free = match done {
+        Some(done) => later(free, Some(done)),
+        None => free,
+    };
+    let alloc = draft.items[output].alloc;
+    draft.retime(output, alloc, free, ATTENTION);
+}
+
+/// Autograd keeps query, key and value until the fused backward; the math path kept copies of
+/// them instead and let them go.
+fn keep_inputs(draft: &mut Draft<'_>, call: &Call, op: OpId, first: OpId, done: Position) {
+    let profile = draft.profile;
+    let (start, backward) = (profile.op_start(op), profile.op_start(first));
+    let mut wanted = vec![call.query.bytes(), call.key.bytes(), call.value.bytes()];
+    let packed: u64 = wanted.iter().sum();
+    let before = profile.blocks.partition_point(|b| b.alloc_time < start);
+    for i in (before.saturating_sub(256)..before).rev() {
+        let block = &profile.blocks[i];
+        if !draft.live(i) || block.free_time.is_some_and(|f| f < start) {
+            continue;
+        }
+        let bytes = block.size.get();
+        if bytes == packed && wanted.len() == 3 {
+            wanted.clear();
+        } else if let Some(at) = wanted.iter().position(|&w| w == bytes) {
+            wanted.swap_remove(at);
+        } else {
+            continue;
+        }
+        if block.free_time.is_some_and(|f| f < backward) {
+            let alloc = draft.items[i].alloc;
+            draft.retime(i, alloc, Some(done), ATTENTION);
+        }
+        if wanted.is_empty() {
+            break;
+        }
+    }
+}
+
+/// The nodes of the math path's backward become one: gradients first, then the scratch; what the
+/// nodes released on the way is released at the end.
+fn replace_backward(
+    draft: &mut Draft<'_>,
+    call: &Call,
+    fused: Fused,
+    nodes: &[OpId],
+    done: Position,
+) {
+    let profile = draft.profile;
+    let start = profile.op_start(nodes[0]);
+    let mut at = Position::start(start);
+    let windows: Vec<_> = nodes.iter().map(|&n| (profile.op_start(n), profile.op_end(n))).collect();
+    let inside = |time| windows.iter().any(|&(s, e)| s <= time && time <= e);
+    let mut gradients = Vec::new();
+    for &node in nodes {
+        for i in draft.blocks_in(node) {
+            let kept = profile.blocks[i].free_time.is_none_or(|f| Position::start(f) > done);
+            if kept {
+                gradients.push(i);
+            } else {
+                draft.drop_block(i, ATTENTION);
+            }
+        }
+    }
+    for i in gradients {
+        let free = skip_copy(draft, i);
+        at = draft.after_position(at);
+        draft.retime(i, at, free, ATTENTION);
+        draft.items[i].settled = true;
+    }
+    add_scratch(draft, fused.backward_scratch(call), at, nodes[0]);
+    // Incoming gradients and other inputs that the CPU's nodes released one by one.
+    let from = profile.blocks.partition_point(|b| b.alloc_time < start);
+    for i in from.saturating_sub(512)..from {
+        if draft.live(i) && profile.blocks[i].free_time.is_some_and(inside) {
+            let alloc = draft.items[i].alloc;
+            draft.retime(i, alloc, Some(done), ATTENTION);
+        }
+    }
+}
+
+/// A gradient that the next view node copied into the layout it wants: the fused kernel's already
+/// has it, so it lives on in the copy's stead. Returns when it is freed.
+fn skip_copy(draft: &mut Draft<'_>, gradient: usize) -> Option<Position> {
+    let profile = draft.profile;
+    let free = draft.items[gradient].free;
+    let Some(node) = profile.blocks[gradient].freed_in else { return free };
+    let copy = draft.blocks_in(node).into_iter().find(|&i| {
+        draft.live(i)
+            && i != gradient
+            && profile.blocks[i].size == profile.blocks[gradient].size
+            && draft.escapes(i, node)
+            && is_copy(draft, i)
+    });
+    let Some(copy) = copy else { return free };
+    let later = draft.items[copy].free;
+    draft.drop_block(copy, ATTENTION);
+    later
+}
+
+fn is_copy(draft: &Draft<'_>, index: usize) -> bool {
+    let profile = draft.profile;
+    profile.blocks[index].op.is_some_and(|op| {
+        profile.tree.path(op).take(4).any(|o| profile.op_name(o) == "aten::clone")
+    })
+}
+
+/// The later of two frees, where none means never.
+fn later(a: Option<Position>, b: Option<Position>) -> Option<Position> {
+    a.zip(b).map(|(a, b)| a.max(b))
+}
+
+fn size(draft: &Draft<'_>, index: usize) -> u64 {
+    draft.profile.blocks[index].size.get()
+}
+
+fn escaping(draft: &Draft<'_>, op: OpId) -> Vec<usize> {
+    draft.blocks_in(op).into_iter().filter(|&i| draft.live(i) && draft.escapes(i, op)).collect()
+}
+
+fn add_saved(draft: &mut Draft<'_>, size: Bytes, near: usize, free: Option<Position>, op: OpId) {
+    let alloc = draft.after(near);
+    draft.add(Addition { size, alloc, free, role: Role::Activation, op }, ATTENTION);
+}
+
+fn add_scratch(draft: &mut Draft<'_>, steps: Vec<Step>, at: Position, op: OpId) {
+    let mut taken: Vec<Addition> = Vec::new();
+    for step in steps {
+        let now = draft.after_position(at);
+        match step {
+            Step::Take(size) => taken.push(Addition {
+                size: Bytes(size),
+                alloc: now,
+                free: None,
+                role: Role::Workspace,
+                op,
+            }),
+            Step::Give(n) => taken[n].free = Some(now),
+        }
+    }
+    for addition in taken {
+        draft.add(addition, ATTENTION);
+    }
+}

@@ -1,0 +1,146 @@
+//! Which kernel CUDA takes.
+
+use crate::target::{Target, TorchVersion};
+use xmem_analyzer::{Arguments, DType, TensorArg};
+
+/// A call's arguments: `(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)`.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) query: TensorArg,
+    pub(crate) key: TensorArg,
+    pub(crate) value: TensorArg,
+    pub(crate) mask: Option<TensorArg>,
+    pub(crate) dropout: bool,
+}
+
+impl Call {
+    /// Reads the recorded arguments; none unless query, key and value are 4-dimensional.
+    pub(crate) fn read(arguments: &Arguments) -> Option<Self> {
+        let tensor = |i| arguments.tensor(i).filter(|t: &&TensorArg| t.dims.len() == 4).cloned();
+        Some(Self {
+            query: tensor(0)?,
+            key: tensor(1)?,
+            value: tensor(2)?,
+            mask: arguments.tensor(3).cloned(),
+            dropout: arguments
+                .value(4)
+                .and_then(|p| p.parse::<f64>().ok())
+                .is_some_and(|p| p > 0.0),
+        })
+    }
+
+    pub(crate) fn batch(&self) -> u64 {
+        self.query.dims[0]
+    }
+
+    pub(crate) fn heads(&self) -> u64 {
+        self.query.dims[1]
+    }
+
+    pub(crate) fn length(&self) -> u64 {
+        self.query.dims[2]
+    }
+
+    pub(crate) fn width(&self) -> u64 {
+        self.query.dims[3]
+    }
+
+    /// Grouped queries: fewer key than query heads.
+    pub(crate) fn grouped(&self) -> bool {
+        self.key.dims[1] != self.heads()
+    }
+
+    /// Bytes of the output.
+    pub(crate) fn output_bytes(&self) -> u64 {
+        self.batch() * self.heads() * self.length() * self.value.dims[3] * self.query.dtype.size()
+    }
+}
+
+/// The implementations that `select_sdp_backend` chooses from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Flash,
+    Efficient,
+    Cudnn,
+    Math,
+}
+
+/// aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, `select_sdp_backend`: the first of the
+/// priority order whose constraints hold.
+pub(crate) fn backend(call: &Call, target: &Target) -> Backend {
+    let capability = target.device.compute_capability;
+    let half = call.query.dtype.is_half();
+    let widths = [call.query.dims[3], call.key.dims[3], call.value.dims[3]];
+    // cuDNN stands first on Hopper and Blackwell since 2.9 (with cuDNN above 9.15), and did in
+    // 2.5.0 alone before.
+    let cudnn_first = target.torch >= (TorchVersion { major: 2, minor: 9 });
+    if cudnn_first
+        && half
+        && matches!(capability.major, 9 | 10)
+        && widths.iter().all(|w| w % 8 == 0 && *w <= 128)
+    {
+        return Backend::Cudnn;
+    }
+    let flash = half
+        && capability.major >= 8
+        && call.mask.is_none()
+        && widths.iter().all(|w| *w == widths[0] && *w <= 256);
+    if flash {
+        return Backend::Flash;
+    }
+    let alignment = match call.query.dtype {
+        DType::F16 | DType::BF16 => 8,
+        _ if capability.major >= 8 => 4,
+        _ => 1,
+    };
+    let efficient = !call.grouped()
+        && matches!(call.query.dtype, DType::F32 | DType::F16 | DType::BF16)
+        && (call.query.dtype != DType::BF16 || capability.major >= 8)
+        && widths.iter().all(|w| w % alignment == 0);
+    if efficient { Backend::Efficient } else { Backend::Math }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xmem_profiles::find;
+
+    fn tensor(dims: &[u64], dtype: DType) -> TensorArg {
+        TensorArg { dims: dims.to_vec(), strides: Vec::new(), dtype }
+    }
+
+    fn choice(device: &str, dtype: DType, kv_heads: u64, mask: bool) -> Backend {
+        let kv = tensor(&[4, kv_heads, 64, 32], dtype);
+        let call = Call {
+            query: tensor(&[4, 8, 64, 32], dtype),
+            key: kv.clone(),
+            value: kv,
+            mask: mask.then(|| tensor(&[4, 1, 64, 64], dtype)),
+            dropout: false,
+        };
+        backend(&call, &Target::new(find(device).expect("known").clone()))
+    }
+
+    /// Recorded with PyTorch 2.11's CUDA build, kernels stubbed.
+    #[test]
+    fn choice_follows_type_mask_grouping_and_architecture() {
+        for (device, dtype, kv_heads, mask, expected) in [
+            ("rtx3060-12g", DType::F32, 8, false, Backend::Efficient),
+            ("rtx3060-12g", DType::F32, 8, true, Backend::Efficient),
+            ("rtx3060-12g", DType::F32, 2, false, Backend::Math),
+            ("rtx3060-12g", DType::BF16, 8, false, Backend::Flash),
+            ("rtx3060-12g", DType::BF16, 8, true, Backend::Efficient),
+            ("rtx3060-12g", DType::BF16, 2, false, Backend::Flash),
+            ("rtx3060-12g", DType::BF16, 2, true, Backend::Math),
+            ("h100-80g", DType::BF16, 8, true, Backend::Cudnn),
+            ("h100-80g", DType::F32, 8, false, Backend::Efficient),
+            ("t4-16g", DType::BF16, 8, false, Backend::Math),
+        ] {
+            assert_eq!(
+                choice(device, dtype, kv_heads, mask),
+                expected,
+                "{device} {dtype:?} {kv_heads} {mask}"
+            );
+        }
+    }
+}
