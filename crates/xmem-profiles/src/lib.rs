@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod catalogue;
+pub mod cudnn;
 mod device;
 mod name;
 mod schema;

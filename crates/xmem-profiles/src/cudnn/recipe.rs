@@ -1,0 +1,245 @@
+//! Closed forms for the workspace of one cuDNN engine.
+//!
+//! What the engines ask for was read off cuDNN's own answers: the tensor-core kernels work on NHWC
+//! copies with the channels padded to 16 bytes, split-K kernels add partial results, Winograd and
+//! FFT kernels keep transformed tiles. The forms below reproduce more than 99.5 % of the bytes
+//! that the library asked for over the shapes in the table's header.
+
+use super::{ConvShape, ElementType};
+
+/// Sizes of a convolution from which the recipes are put together, all in elements or bytes.
+///
+/// Floating point, because the products of a damaged trace's dimensions must not overflow; every
+/// size below 2^53 is exact.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    pub(super) batch: f64,
+    pub(super) channels: f64,
+    pub(super) filters: f64,
+    pub(super) group_channels: f64,
+    pub(super) groups: f64,
+    pub(super) height: f64,
+    pub(super) width: f64,
+    pub(super) out_height: f64,
+    pub(super) out_width: f64,
+    pub(super) kernel_height: f64,
+    pub(super) kernel_width: f64,
+    /// Input, weight and output as they are, in bytes.
+    pub(super) plain: [f64; 3],
+    /// Input, weight and output with padded channels, in bytes.
+    padded: [f64; 3],
+    /// The padded three in fp32, the element of every partial result.
+    padded_f32: [f64; 3],
+    largest_padded_extent: f64,
+}
+
+impl Terms {
+    pub(super) fn of(shape: &ConvShape) -> Self {
+        let [batch, channels, height, width] = shape.input.map(|n| n as f64);
+        let [filters, group_channels, kernel_height, kernel_width] = shape.weight.map(|n| n as f64);
+        let [_, _, out_height, out_width] = shape.output.map(|n| n as f64);
+        let groups = (shape.groups.max(1)) as f64;
+        let element = shape.element.size() as f64;
+        let step = match shape.element {
+            ElementType::F32 => 4.0,
+            ElementType::F16 | ElementType::Bf16 => 8.0,
+        };
+        let pad = |n: f64| (n / step).ceil() * step;
+        let depthwise = groups > 1.0 && group_channels == 1.0;
+        let pad_grouped = |n: f64| if depthwise { pad(n) } else { pad(n / groups) * groups };
+        let (padded_channels, padded_filters) = (pad_grouped(channels), pad_grouped(filters));
+        let padded_group_channels = if depthwise { 1.0 } else { pad(group_channels) };
+        let taps = kernel_height * kernel_width;
+        let plain = [
+            batch * channels * height * width,
+            filters * group_channels * taps,
+            batch * filters * out_height * out_width,
+        ];
+        let padded = [
+            batch * padded_channels * height * width,
+            padded_filters * padded_group_channels * taps,
+            batch * padded_filters * out_height * out_width,
+        ];
+        let padding = shape.padding.map(|n| n as f64);
+        Self {
+            batch,
+            channels,
+            filters,
+            group_channels,
+            groups,
+            height,
+            width,
+            out_height,
+            out_width,
+            kernel_height,
+            kernel_width,
+            plain: plain.map(|n| n * element),
+            padded: padded.map(|n| n * element),
+            padded_f32: padded.map(|n| n * 4.0),
+            largest_padded_extent: (height + 2.0 * padding[0]).max(width + 2.0 * padding[1]),
+        }
+    }
+
+    /// Bytes of input, weight and output together: the scale of a workspace.
+    pub(super) fn all_bytes(&self) -> f64 {
+        self.plain.iter().sum()
+    }
+
+    fn weight_f32(&self) -> f64 {
+        4.0 * self.filters * self.group_channels * self.kernel_height * self.kernel_width
+    }
+}
+
+/// A recipe for the size of a workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Recipe {
+    /// Nothing, or so little that it stays in the small pool of the allocator.
+    Zero,
+    /// `n` weights in fp32.
+    Weights(u16),
+    /// Padded copies of some of input, weight and output.
+    Copies { input: bool, weight: bool, output: bool },
+    /// Padded copies of input and output, and `n` partial weights in fp32.
+    InputOutputWeights(u16),
+    /// Padded copies of input and weight, and `n` partial outputs in fp32.
+    InputWeightOutputs(u16),
+    /// Padded copies of weight and output, and `n` partial inputs in fp32.
+    WeightOutputInputs(u16),
+    /// Padded copies of all three, and one weight in fp32.
+    AllAndWeight,
+    /// Two padded inputs and one output.
+    TwoInputs,
+    /// Two padded outputs and one input.
+    TwoOutputs,
+    /// Padded copies of eight groups at a time.
+    EightGroups,
+    /// Copies without padding of all three.
+    PlainAll,
+    /// Copies without padding of input and weight.
+    PlainInputWeight,
+    /// A weight gradient of every sample of the batch, in fp32.
+    PerSampleWeights,
+    /// Winograd F(4x4, 3x3) over tiles of the output.
+    WinogradOutput,
+    /// The same with the batch rounded up to 16.
+    WinogradOutputBatch16,
+    /// Winograd F(4x4, 3x3) over tiles of the input, the batch rounded up to 16.
+    WinogradInputBatch16,
+    /// Winograd F(2x2, 3x3): only the transformed filter.
+    WinogradFilter,
+    /// FFT over 32x32 tiles.
+    FftTiles,
+    /// FFT of whole images.
+    Fft,
+}
+
+/// Bytes that every kernel with copies asks for on top (alignment of the first copy).
+const COPY_SLACK: f64 = 16.0;
+
+impl Recipe {
+    /// The recipe that the table calls `name`.
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        let copies = |input, weight, output| Self::Copies { input, weight, output };
+        Some(match name {
+            "zero" => Self::Zero,
+            "w4" => Self::Weights(1),
+            "w4x4" => Self::Weights(4),
+            "x" => copies(true, false, false),
+            "w" => copies(false, true, false),
+            "y" => copies(false, false, true),
+            "xw" => copies(true, true, false),
+            "wy" => copies(false, true, true),
+            "xwy+w4" => Self::AllAndWeight,
+            "2xy" => Self::TwoInputs,
+            "x2y" => Self::TwoOutputs,
+            "xw8g" => Self::EightGroups,
+            "rawxwy" => Self::PlainAll,
+            "rawxw" => Self::PlainInputWeight,
+            "partial" => Self::PerSampleWeights,
+            "winoy" => Self::WinogradOutput,
+            "winoy16" => Self::WinogradOutputBatch16,
+            "winox16" => Self::WinogradInputBatch16,
+            "wino2w" => Self::WinogradFilter,
+            "fft32" => Self::FftTiles,
+            "fft" => Self::Fft,
+            _ => {
+                let (base, partials) = name.split_once('+')?;
+                let (count, of) = partials.split_at_checked(partials.len().checked_sub(1)?)?;
+                let count = count.parse().ok()?;
+                match (base, of) {
+                    ("xy", "w") => Self::InputOutputWeights(count),
+                    ("xw", "y") => Self::InputWeightOutputs(count),
+                    ("wy", "x") => Self::WeightOutputInputs(count),
+                    _ => return None,
+                }
+            }
+        })
+    }
+
+    /// Bytes of workspace for a convolution of these sizes.
+    pub(super) fn bytes(self, t: &Terms) -> f64 {
+        let [x, w, y] = t.padded;
+        let [x4, w4, y4] = t.padded_f32;
+        let n = f64::from;
+        match self {
+            Self::Zero => 0.0,
+            Self::Weights(count) => n(count) * t.weight_f32(),
+            Self::Copies { input, weight, output } => {
+                let pick = |wanted: bool, bytes: f64| if wanted { bytes } else { 0.0 };
+                COPY_SLACK + pick(input, x) + pick(weight, w) + pick(output, y)
+            }
+            Self::InputOutputWeights(count) => COPY_SLACK + x + y + n(count) * self.partial(w, w4),
+            Self::InputWeightOutputs(count) => COPY_SLACK + x + w + n(count) * y4,
+            Self::WeightOutputInputs(count) => COPY_SLACK + w + y + n(count) * x4,
+            Self::AllAndWeight => COPY_SLACK + x + w + y + w4,
+            Self::TwoInputs => COPY_SLACK + 2.0 * x + y,
+            Self::TwoOutputs => COPY_SLACK + x + 2.0 * y,
+            Self::EightGroups => (COPY_SLACK + (x + w + y) * 8.0 / t.groups.max(8.0)).floor(),
+            Self::PlainAll => COPY_SLACK + t.plain.iter().sum::<f64>(),
+            Self::PlainInputWeight => COPY_SLACK + t.plain[0] + t.plain[1],
+            Self::PerSampleWeights => t.batch * t.weight_f32(),
+            Self::WinogradOutput => winograd_tiles(t, t.batch, t.out_height, t.out_width),
+            Self::WinogradOutputBatch16 => {
+                winograd_tiles(t, round_up_16(t.batch), t.out_height, t.out_width)
+            }
+            Self::WinogradInputBatch16 => {
+                winograd_tiles(t, round_up_16(t.batch), t.height, t.width)
+            }
+            Self::WinogradFilter => 64.0 * t.filters * t.group_channels + t.weight_f32(),
+            Self::FftTiles => {
+                let tiles = if t.out_height.max(t.out_width) > 30.0 { 2.0 } else { 1.0 };
+                let images = t.batch * (t.channels + t.filters) * tiles;
+                fft_image(32.0) * (images + t.filters * t.group_channels)
+            }
+            Self::Fft => {
+                let mut extent = 16.0;
+                while extent < t.largest_padded_extent && extent < 512.0 {
+                    extent *= 2.0;
+                }
+                let images = t.batch * (t.channels + t.filters);
+                2.0 * fft_image(extent) * images.max(t.filters * t.group_channels) + y
+            }
+        }
+    }
+
+    /// One copy of the weights is in the element type, partial sums are in fp32; a single "partial"
+    /// is the copy.
+    fn partial(self, copy: f64, partial: f64) -> f64 {
+        if self == Self::InputOutputWeights(1) { copy } else { partial }
+    }
+}
+
+/// Transformed 6x6 tiles of input, output and filter, in fp32.
+fn winograd_tiles(t: &Terms, batch: f64, height: f64, width: f64) -> f64 {
+    let tiles = batch * (height / 4.0).ceil() * (width / 4.0).ceil();
+    4.0 * 36.0 * (tiles * (t.channels + t.filters) + t.filters * t.group_channels)
+}
+
+/// The half spectrum of one real image, complex fp32.
+fn fft_image(extent: f64) -> f64 {
+    8.0 * extent * (extent / 2.0 + 1.0)
+}
+
+fn round_up_16(n: f64) -> f64 {
+    (n / 16.0).ceil() * 16.0
+}

@@ -1,0 +1,139 @@
+//! The cuDNN table against plans recorded with PyTorch's CUDA build, kernels stubbed. None of the
+//! recorded convolutions was among those that the table was fitted to.
+
+use expect_test::{Expect, expect};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use xmem_profiles::ComputeCapability;
+use xmem_profiles::cudnn::{self, Basis, ConvPass, ConvShape, ElementType, Layout, Workspace};
+
+const RECORDED: &str = include_str!("data/cudnn-recorded.tsv");
+const RTX_3060: ComputeCapability = ComputeCapability { major: 8, minor: 6 };
+
+struct Plan {
+    job: &'static str,
+    pass: ConvPass,
+    shape: ConvShape,
+    bytes: u64,
+}
+
+impl Plan {
+    fn predicted(&self) -> Workspace {
+        cudnn::workspace(self.pass, &self.shape, RTX_3060, 28)
+    }
+}
+
+fn numbers<const N: usize>(column: &str) -> [u64; N] {
+    let numbers: Vec<u64> = column.split(',').map(|n| n.parse().expect("a number")).collect();
+    numbers.try_into().expect("the right number of dimensions")
+}
+
+fn plans() -> Vec<Plan> {
+    let rows = RECORDED.lines().filter(|line| !line.starts_with('#'));
+    rows.map(|row| {
+        let columns: Vec<&str> = row.split('\t').collect();
+        let [job, pass, layout, input, weight, output, stride, padding, dilation, groups, _, bytes] =
+            columns[..]
+        else {
+            panic!("a row of other than 12 columns: {row}");
+        };
+        let pass = match pass {
+            "forward" => ConvPass::Forward,
+            "backward-data" => ConvPass::BackwardData,
+            _ => ConvPass::BackwardWeight,
+        };
+        let shape = ConvShape {
+            input: numbers(input),
+            weight: numbers(weight),
+            output: numbers(output),
+            stride: numbers(stride),
+            padding: numbers(padding),
+            dilation: numbers(dilation),
+            groups: numbers::<1>(groups)[0],
+            element: ElementType::F32,
+            layout: if layout == "nhwc" { Layout::Nhwc } else { Layout::Nchw },
+        };
+        Plan { job, pass, shape, bytes: numbers::<1>(bytes)[0] }
+    })
+    .collect()
+}
+
+#[derive(Default)]
+struct Score {
+    plans: usize,
+    right: usize,
+    recorded: u64,
+    off: u64,
+    recorded_largest: u64,
+    predicted_largest: u64,
+}
+
+fn check(expect: &Expect) {
+    let mut scores: BTreeMap<&str, Score> = BTreeMap::new();
+    for plan in plans() {
+        let predicted = plan.predicted().bytes.get();
+        let off = predicted.abs_diff(plan.bytes);
+        for job in [plan.job, "~ all"] {
+            let score = scores.entry(job).or_default();
+            score.plans += 1;
+            score.right += usize::from(off <= (plan.bytes / 50).max(64 << 10));
+            score.recorded += plan.bytes;
+            score.off += off;
+            score.recorded_largest = score.recorded_largest.max(plan.bytes);
+            score.predicted_largest = score.predicted_largest.max(predicted);
+        }
+    }
+    let mut table =
+        String::from("job: right of plans, bytes off, largest predicted/recorded MiB\n");
+    for (job, score) in &scores {
+        writeln!(
+            table,
+            "{job}: {}/{}, {:.1} %, {:.1}/{:.1}",
+            score.right,
+            score.plans,
+            100.0 * score.off as f64 / score.recorded.max(1) as f64,
+            score.predicted_largest as f64 / 1048576.0,
+            score.recorded_largest as f64 / 1048576.0,
+        )
+        .expect("a string takes everything");
+    }
+    expect.assert_eq(&table);
+}
+
+#[test]
+fn recorded_jobs() {
+    check(&expect![[r#"
+        job: right of plans, bytes off, largest predicted/recorded MiB
+        big_convnext_base_adam_b32: 12/23, 100.0 %, 0.0/11.5
+        big_mobilenetv3l_adagrad_b200: 91/95, 4.3 %, 25.8/26.3
+        big_resnet50_adamw_b100: 59/68, 3.0 %, 71.4/71.4
+        big_vgg16_rmsprop_b100: 21/26, 1.7 %, 362.5/362.3
+        mobilenetv3s_rmsprop_pos0: 91/95, 15.7 %, 2.3/2.2
+        resnet18_adam_pos0: 19/32, 27.0 %, 9.3/9.5
+        resnet18_sgd_i128: 23/32, 10.8 %, 10.0/10.0
+        resnet18_sgdm: 19/32, 27.0 %, 9.3/9.5
+        vgg11_adagrad: 13/20, 10.2 %, 10.0/13.0
+        vgg11_sgd_pos0: 16/20, 9.4 %, 15.8/19.7
+        vit_b_16_adamw: 1/2, 91567.2 %, 2.7/0.0
+        ~ all: 365/445, 5.1 %, 362.5/362.3
+    "#]]);
+}
+
+#[test]
+fn formulas_hold_where_the_table_is_sure() {
+    let plans = plans();
+    let sure = plans.iter().filter(|plan| plan.predicted().basis == Basis::Formula);
+    let (total, wrong) = sure.fold((0, 0), |(total, wrong), plan| {
+        let off = plan.predicted().bytes.get().abs_diff(plan.bytes);
+        (total + 1, wrong + usize::from(off > (plan.bytes / 50).max(64 << 10)))
+    });
+    assert!(total > plans.len() / 5, "only {total} of {} are sure", plans.len());
+    assert!(wrong * 20 <= total, "{wrong} of {total} sure ones are wrong");
+}
+
+#[test]
+fn every_recorded_plan_went_to_cudnn() {
+    for plan in plans() {
+        assert!(cudnn::uses_cudnn(&plan.shape, RTX_3060), "{:?}", plan.shape);
+    }
+}
