@@ -35,6 +35,12 @@ pub(crate) struct Parallelism {
     pub(crate) threads_per_sm: u32,
 }
 
+impl Parallelism {
+    fn of(target: &Target) -> Self {
+        Self { sms: target.device.sms, threads_per_sm: target.device.max_threads_per_sm }
+    }
+}
+
 /// What a split reduction allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Buffers {
@@ -49,21 +55,37 @@ pub(crate) fn reduce(draft: &mut Draft<'_>, target: &Target, op: OpId) {
     let name = draft.profile.op_name(op);
     let Some(reduced) = reduced_dims(name, arguments, input) else { return };
     let accumulator = accumulator_bytes(name, input.dtype);
-    let device =
-        Parallelism { sms: target.device.sms, threads_per_sm: target.device.max_threads_per_sm };
-    let Some(buffers) = buffers(input, &reduced, accumulator, device) else { return };
-    let Some(output) = draft.blocks_in(op).into_iter().find(|&i| draft.escapes(i, op)) else {
-        return;
-    };
+    let output = draft.blocks_in(op).into_iter().find(|&i| draft.escapes(i, op));
+    let Some(output) = output else { return };
+    if let Some(buffers) = buffers(input, &reduced, accumulator, Parallelism::of(target)) {
+        add(draft, buffers, output, op);
+    }
+}
+
+/// The scratch of summing `input` over the `reduced` dimensions into the block `output`.
+pub(crate) fn scratch(
+    draft: &mut Draft<'_>,
+    target: &Target,
+    input: &TensorArg,
+    reduced: &[bool],
+    output: usize,
+    op: OpId,
+) {
+    let accumulator = accumulator_bytes("aten::sum", input.dtype);
+    if let Some(buffers) = buffers(input, reduced, accumulator, Parallelism::of(target)) {
+        add(draft, buffers, output, op);
+    }
+}
+
+/// Partial results, then semaphores; both go when the kernel has been launched.
+fn add(draft: &mut Draft<'_>, buffers: Buffers, output: usize, op: OpId) {
     let allocs = [draft.after(output), draft.after(output)];
     let frees = [draft.after(output), draft.after(output)];
     for ((size, alloc), free) in
         [buffers.partials, buffers.semaphores].into_iter().zip(allocs).zip(frees)
     {
-        draft.add(
-            Addition { size, alloc, free: Some(free), role: Role::Workspace, op },
-            name::REDUCTION,
-        );
+        let free = Some(free);
+        draft.add(Addition { size, alloc, free, role: Role::Workspace, op }, name::REDUCTION);
     }
 }
 
