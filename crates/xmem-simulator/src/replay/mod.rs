@@ -94,7 +94,7 @@ pub struct OutOfMemory {
     pub allocated: Bytes,
     /// Bytes of segments that could not be given back, as parts of them are in use.
     pub reserved: Bytes,
-    /// What the device had left.
+    /// What the device had left; zero if it has no limit.
     pub device_free: Bytes,
     /// The largest block that was cached all the same: too small, or of another stream.
     pub largest_cached: Bytes,
@@ -120,7 +120,12 @@ pub fn replay(requests: &[Request], allocator: &AllocatorConfig, device: &Device
     let stats = framework.stats();
     let allocated = recorder.allocated.finish(&live, framework.segments());
     let reserved = recorder.reserved.finish(&live, framework.segments());
-    let unlimited = if stats.num_alloc_retries == 0 {
+    let oom = recorder
+        .oom
+        .map(|oom| OutOfMemory { needed: oom.needed.max(stats.reserved_bytes.all.peak), ..oom });
+    // Nothing was given back, so the limit changed nothing.
+    let undisturbed = oom.is_none() && stats.num_device_free == 0;
+    let unlimited = if undisturbed {
         UnlimitedPeaks {
             allocated: stats.allocated_bytes.all.peak,
             reserved: stats.reserved_bytes.all.peak,
@@ -128,9 +133,6 @@ pub fn replay(requests: &[Request], allocator: &AllocatorConfig, device: &Device
     } else {
         capacity::unlimited_peaks(requests, allocator, device)
     };
-    let oom = recorder
-        .oom
-        .map(|oom| OutOfMemory { needed: oom.needed.max(stats.reserved_bytes.all.peak), ..oom });
     Replay {
         stats,
         peak: allocated.peak,
