@@ -126,7 +126,8 @@ impl Call {
             None => extent(given, weight_dims, stride, padding, dilation, transposed, groups),
         };
         let (input_dims, output_dims) = if transposed { (made, given) } else { (given, made) };
-        let layout = if channels_last(input) || channels_last(weight) { Layout::Nhwc } else { Layout::Nchw };
+        let layout =
+            if channels_last(input) || channels_last(weight) { Layout::Nhwc } else { Layout::Nchw };
         Some(Self {
             shape: ConvShape {
                 input: input_dims,
@@ -143,7 +144,14 @@ impl Call {
         })
     }
 
-    fn workspace(&self, draft: &mut Draft<'_>, target: &Target, pass: ConvPass, output: usize, op: OpId) {
+    fn workspace(
+        &self,
+        draft: &mut Draft<'_>,
+        target: &Target,
+        pass: ConvPass,
+        output: usize,
+        op: OpId,
+    ) {
         let device = &target.device;
         let found = cudnn::workspace(pass, &self.shape, device.compute_capability, device.sms);
         draft.items[output].settled = true;
@@ -188,7 +196,8 @@ fn extent(
 
 /// Whether strides say channels-last (`suggest_memory_format`, c10/core/MemoryFormat.h).
 fn channels_last(tensor: &TensorArg) -> bool {
-    let (&[_, c, h, w], &[_, sc, _, sw]) = (tensor.dims.as_slice(), tensor.strides.as_slice()) else {
+    let (&[_, c, h, w], &[_, sc, _, sw]) = (tensor.dims.as_slice(), tensor.strides.as_slice())
+    else {
         return false;
     };
     sc == 1 && c > 1 && h * w > 1 && sw.unsigned_abs() == c

@@ -50,15 +50,18 @@ impl Fused {
                 // One tile of 64 x 64 partial query gradients, with a header of 16 bytes, per 64
                 // rows and 64 columns of each head.
                 let tiles = rows * length.div_ceil(64) * call.width().div_ceil(64);
+                let copy = if call.sequence_first() { call.output_bytes() } else { 0 };
                 vec![
+                    Step::Take(copy),
                     Step::Take(call.output_bytes()),
                     Step::Take(delta),
                     Step::Take(delta),
-                    Step::Give(1),
-                    Step::Give(0),
-                    Step::Take(tiles * (64 * 64 * 4 + 16)),
                     Step::Give(2),
+                    Step::Give(1),
+                    Step::Take(tiles * (64 * 64 * 4 + 16)),
                     Step::Give(3),
+                    Step::Give(4),
+                    Step::Give(0),
                 ]
             }
         }
@@ -92,6 +95,13 @@ pub(super) fn from_flash(
         for &size in &saved[1..] {
             add_saved(draft, size, sums, free, op);
         }
+    }
+    let backward = nodes.first().map(|&n| Position::start(draft.profile.op_start(n)));
+    if fused == Fused::Efficient && call.sequence_first() {
+        let size = Bytes(call.output_bytes());
+        let alloc = draft.after_position(Position::end(draft.profile.op_end(op)));
+        let free = backward.or(draft.items[output].free);
+        draft.add(Addition { size, alloc, free, role: Role::Activation, op }, ATTENTION);
     }
     let Some(&node) = nodes.first() else { return };
     if let Some(&last) = self::escaping(draft, node).last() {
@@ -212,11 +222,26 @@ fn replace_backward(
             }
         }
     }
-    for i in gradients {
+    let bias = gradients.iter().copied().find(|&i| is_mask_gradient(draft, call, i));
+    for i in gradients.into_iter().filter(|&i| Some(i) != bias) {
         let free = skip_copy(draft, i);
         at = draft.after_position(at);
         draft.retime(i, at, free, ATTENTION);
         draft.items[i].settled = true;
+    }
+    if let Some(bias) = bias {
+        // The kernel writes the mask's gradient for every batch entry and head; what the CPU made
+        // is its sum, which CUDA takes afterwards.
+        let size = call.batch() * call.heads() * call.length() * call.key.dims[2];
+        let size = Bytes(size * call.query.dtype.size());
+        at = draft.after_position(at);
+        let summed = draft.after_position(done);
+        let free = Some(draft.after_position(done));
+        let op = nodes[0];
+        draft.add(Addition { size, alloc: at, free, role: Role::Temporary, op }, ATTENTION);
+        let free = draft.items[bias].free;
+        draft.retime(bias, summed, free, ATTENTION);
+        draft.items[bias].settled = true;
     }
     add_scratch(draft, fused.backward_scratch(call), at, nodes[0]);
     // Incoming gradients and other inputs that the CPU's nodes released one by one.
@@ -227,6 +252,16 @@ fn replace_backward(
             draft.retime(i, alloc, Some(done), ATTENTION);
         }
     }
+}
+
+/// Whether a gradient that leaves the window is the additive mask's (a learned position bias).
+fn is_mask_gradient(draft: &Draft<'_>, call: &Call, index: usize) -> bool {
+    let Some(mask) = &call.mask else { return false };
+    let bytes = size(draft, index);
+    let like_input = [&call.query, &call.key, &call.value].iter().any(|t| t.bytes() == bytes);
+    let scores = call.batch() * call.heads() * call.length() * call.key.dims[2];
+    let scores = scores * call.query.dtype.size();
+    !like_input && (bytes == mask.bytes() || bytes == scores || bytes * call.batch() == scores)
 }
 
 /// A gradient that the next view node copied into the layout it wants: the fused kernel's already

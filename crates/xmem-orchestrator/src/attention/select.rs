@@ -50,6 +50,16 @@ impl Call {
         self.key.dims[1] != self.heads()
     }
 
+    /// Whether the inputs lie sequence first in memory (`[L, B, H, D]`, as
+    /// torch.nn.MultiheadAttention makes them). CUDA's memory-efficient kernel writes batch first
+    /// all the same, so that copies are needed on the way out and back in.
+    pub(crate) fn sequence_first(&self) -> bool {
+        match *self.query.strides.as_slice() {
+            [batch, _, length, _] => self.batch() > 1 && batch < length,
+            _ => false,
+        }
+    }
+
     /// Bytes of the output.
     pub(crate) fn output_bytes(&self) -> u64 {
         self.batch() * self.heads() * self.length() * self.value.dims[3] * self.query.dtype.size()
