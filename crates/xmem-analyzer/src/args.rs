@@ -84,6 +84,18 @@ impl TensorArg {
     pub fn bytes(&self) -> u64 {
         self.numel() * self.dtype.size()
     }
+
+    /// Bytes that the tensor spans in memory: less than [`Self::bytes`] where dimensions are
+    /// expanded (stride 0); the same where strides were not recorded.
+    #[must_use]
+    pub fn storage_bytes(&self) -> u64 {
+        if self.strides.len() != self.dims.len() || self.numel() == 0 {
+            return self.bytes();
+        }
+        let last = self.dims.iter().zip(&self.strides);
+        let last: u64 = last.map(|(d, s)| (d - 1) * s.unsigned_abs()).sum();
+        (last + 1) * self.dtype.size()
+    }
 }
 
 /// The arguments of one operator; empty where shapes were not recorded.
@@ -303,6 +315,13 @@ mod tests {
         assert_eq!(a.ints(1), Some(vec![1, -1]));
         assert_eq!(a.list[2], Argument::TensorList(vec![vec![2, 3], vec![4]]));
         assert_eq!(a.list[3], Argument::Absent);
+    }
+
+    #[test]
+    fn expanded_dimensions_take_no_storage() {
+        let strides = vec![0, 16, 4, 1];
+        let mask = TensorArg { dims: vec![8, 2, 4, 4], strides, dtype: DType::F32 };
+        assert_eq!((mask.bytes(), mask.storage_bytes()), (1024, 128));
     }
 
     #[test]
