@@ -5,7 +5,7 @@
 use super::select::Call;
 use crate::draft::{Addition, Draft, Position};
 use crate::rules::name::ATTENTION;
-use xmem_analyzer::Role;
+use xmem_analyzer::{DType, Role};
 use xmem_types::{Bytes, OpId};
 
 /// A fused kernel.
@@ -138,6 +138,7 @@ pub(super) fn from_math(
         add_saved(draft, size, output, Some(done), op);
     }
     keep_inputs(draft, call, op, nodes[0], done);
+    keep_mask(draft, call, op, done);
     replace_backward(draft, call, fused, nodes, done);
     true
 }
@@ -194,6 +195,34 @@ fn keep_inputs(draft: &mut Draft<'_>, call: &Call, op: OpId, first: OpId, done: 
         if wanted.is_empty() {
             break;
         }
+    }
+}
+
+/// The fused backward needs the additive mask too: a boolean one as converted within the call, any
+/// other as it was handed in.
+fn keep_mask(draft: &mut Draft<'_>, call: &Call, op: OpId, done: Position) {
+    let Some(mask) = &call.mask else { return };
+    if mask.dtype == DType::Bool {
+        let size = Bytes(mask.numel() * call.query.dtype.size());
+        let alloc = Position::start(draft.profile.op_start(op));
+        let alloc = draft.after_position(alloc);
+        let role = Role::Activation;
+        draft.add(Addition { size, alloc, free: Some(done), role, op }, ATTENTION);
+        return;
+    }
+    let profile = draft.profile;
+    let start = profile.op_start(op);
+    let before = profile.blocks.partition_point(|b| b.alloc_time < start);
+    let found = (before.saturating_sub(512)..before).rev().find(|&i| {
+        let block = &profile.blocks[i];
+        draft.live(i)
+            && block.size.get() == mask.storage_bytes()
+            && block.free_time.is_none_or(|f| f > start)
+    });
+    if let Some(i) = found {
+        let (alloc, free) = (draft.items[i].alloc, draft.items[i].free);
+        let free = later(free, Some(done));
+        draft.retime(i, alloc, free, ATTENTION);
     }
 }
 
@@ -261,7 +290,8 @@ fn is_mask_gradient(draft: &Draft<'_>, call: &Call, index: usize) -> bool {
     let like_input = [&call.query, &call.key, &call.value].iter().any(|t| t.bytes() == bytes);
     let scores = call.batch() * call.heads() * call.length() * call.key.dims[2];
     let scores = scores * call.query.dtype.size();
-    !like_input && (bytes == mask.bytes() || bytes == scores || bytes * call.batch() == scores)
+    !like_input
+        && (bytes == mask.storage_bytes() || bytes == scores || bytes * call.batch() == scores)
 }
 
 /// A gradient that the next view node copied into the layout it wants: the fused kernel's already
