@@ -34,6 +34,7 @@ pub(crate) fn cargo_with(arguments: &[&str], environment: &[(&str, &str)]) -> Re
 /// Runs a task of this program again, built with a feature that is off by default.
 #[cfg(not(all(feature = "book", feature = "dist")))]
 pub(crate) fn again_with(feature: &str, arguments: &[&str]) -> Result<(), Error> {
-    let base = ["run", "--quiet", "--package", "xtask", "--features", feature, "--"];
+    let base =
+        ["run", "--quiet", "--profile", "light", "--package", "xtask", "--features", feature, "--"];
     cargo(&[&base, arguments].concat())
 }

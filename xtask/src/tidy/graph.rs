@@ -43,6 +43,15 @@ pub(crate) fn check(architecture: &str, metadata: &Value, findings: &mut Finding
             }
         }
     }
+    for (name, room) in &rooms {
+        let used = |target: &&String| {
+            packages.get(name).is_none_or(|list| list.iter().any(|d| d.name == **target))
+        };
+        for target in room.may_use.iter().filter(|target| !used(target)) {
+            findings
+                .add(ARCHITECTURE, format!("`{name}` no longer uses `{target}`: erase the edge"));
+        }
+    }
     for name in rooms.keys().filter(|name| !packages.contains_key(*name)) {
         findings
             .add(ARCHITECTURE, format!("the table has `{name}`, which is not in the workspace"));
@@ -143,8 +152,15 @@ text
     }
 
     #[test]
+    fn an_edge_that_nothing_uses_any_more_is_found() {
+        let lines = found(&[package("low", &[]), package("high", &[])]);
+        assert_eq!(lines, ["docs/architecture.md: `high` no longer uses `low`: erase the edge"]);
+    }
+
+    #[test]
     fn an_arrow_back_up_is_found() {
-        let lines = found(&[package("low", &[("high", None)]), package("high", &[])]);
+        let high = package("high", &[("low", None)]);
+        let lines = found(&[package("low", &[("high", None)]), high]);
         assert_eq!(lines, ["low: uses `high`, an edge that docs/architecture.md lacks"]);
     }
 
@@ -159,7 +175,7 @@ text
 
     #[test]
     fn a_wall_against_an_outside_crate_holds() {
-        let lines = found(&[package("low", &[("toml", None)]), package("high", &[])]);
+        let lines = found(&[package("low", &[("toml", None)]), package("high", &[("low", None)])]);
         assert_eq!(lines, ["low: links `toml`, which docs/architecture.md rules out"]);
     }
 

@@ -3,14 +3,13 @@
 use super::findings::Findings;
 
 /// Spelled in two halves, so that this file does not find itself.
-const FORBIDDEN: [(&str, &str); 9] = [
+const FORBIDDEN: [(&str, &str); 8] = [
     (concat!("/ro", "ot/"), "a path of one machine"),
     (concat!("/wo", "rk/"), "a path of one machine"),
     (concat!("/Us", "ers/"), "a path of one machine"),
     (concat!("../sha", "red"), "a path outside the repository"),
     (concat!("TO", "DO"), "unfinished: finish it or write an issue"),
     (concat!("FIX", "ME"), "unfinished: finish it or write an issue"),
-    (concat!("X", "XX"), "unfinished: finish it or write an issue"),
     (concat!("to", "do!("), "unfinished: finish it or return an error"),
     (concat!("unimple", "mented!("), "unfinished: finish it or return an error"),
 ];
