@@ -16,9 +16,9 @@ pub(crate) trait Strings {
     fn intern(&mut self, text: &str) -> Sym;
 
     /// The symbol of `raw` (JSON) without the white space outside strings.
-    fn intern_compact(&mut self, raw: &str) -> Sym {
+    fn intern_compact(&mut self, raw: &[u8]) -> Sym {
         let mut text = String::with_capacity(raw.len());
-        compact_into(raw, &mut text);
+        compact_into(&String::from_utf8_lossy(raw), &mut text);
         self.intern(&text)
     }
 }
@@ -38,6 +38,8 @@ pub(crate) enum Unusable {
     Bytes,
     /// A link without a numeric `id`.
     LinkId,
+    /// Neither `ph` nor `name`.
+    Nothing,
 }
 
 impl Unusable {
@@ -47,6 +49,7 @@ impl Unusable {
             Self::Time => "its `ts` is missing or not a time",
             Self::Bytes => "a memory event without `Bytes`",
             Self::LinkId => "a link without a numeric `id`",
+            Self::Nothing => "it has neither `ph` nor `name`",
         }
     }
 }
@@ -65,6 +68,8 @@ pub(crate) struct Builder<S> {
     pub(crate) event_count: u64,
     pub(crate) negative_durations: u64,
     thread_ids: FxHashMap<Thread, ThreadIdx>,
+    /// The thread seen last, by numeric process and thread: most events repeat it.
+    last_thread: Option<((i64, i64), ThreadIdx)>,
     signature_ids: FxHashMap<Signature, SignatureId>,
 }
 
@@ -82,8 +87,27 @@ impl<S: Strings> Builder<S> {
             event_count: 0,
             negative_durations: 0,
             thread_ids: FxHashMap::default(),
+            last_thread: None,
             signature_ids: FxHashMap::from_iter([(Signature::default(), SignatureId(0))]),
         }
+    }
+
+    /// Empties everything but the strings, keeping the memory.
+    pub(crate) fn reset(&mut self) {
+        self.threads.clear();
+        self.signatures.clear();
+        self.signatures.push(Signature::default());
+        self.ops.clear();
+        self.python.clear();
+        self.memory.clear();
+        self.flows.clear();
+        self.other_events.clear();
+        self.event_count = 0;
+        self.negative_durations = 0;
+        self.thread_ids.clear();
+        self.last_thread = None;
+        self.signature_ids.clear();
+        self.signature_ids.insert(Signature::default(), SignatureId(0));
     }
 
     /// Appends one event. Strings are interned in a fixed order (name, thread, signature), so that
@@ -105,6 +129,9 @@ impl<S: Strings> Builder<S> {
             Table::Memory { out_of_memory } => self.push_memory(event, out_of_memory)?,
             Table::FlowStart => self.push_flow(event, FlowKind::Start)?,
             Table::FlowFinish => self.push_flow(event, FlowKind::Finish)?,
+            Table::Other if event.phase.is_none() && event.name.is_none() => {
+                return Err(Unusable::Nothing);
+            }
             Table::Other => {
                 self.count_other(event.category.or(event.phase).unwrap_or_default(), 1);
             }
@@ -184,9 +211,20 @@ impl<S: Strings> Builder<S> {
     }
 
     fn thread(&mut self, event: &EventFields<'_>) -> ThreadIdx {
+        let numbers = match (event.process, event.thread) {
+            (Some(Scalar::Int(process)), Some(Scalar::Int(thread))) => Some((process, thread)),
+            _ => None,
+        };
+        if let (Some(numbers), Some((last, index))) = (numbers, self.last_thread)
+            && numbers == last
+        {
+            return index;
+        }
         let process = self.scalar(event.process);
         let thread = self.scalar(event.thread);
-        self.thread_index(Thread { process, thread })
+        let index = self.thread_index(Thread { process, thread });
+        self.last_thread = numbers.map(|numbers| (numbers, index));
+        index
     }
 
     /// The row of a thread, made if it is new.
@@ -209,7 +247,7 @@ impl<S: Strings> Builder<S> {
     }
 
     fn signature(&mut self, args: &ArgFields<'_>) -> SignatureId {
-        let mut raw = |text: Option<&str>| match text {
+        let mut raw = |text: Option<&[u8]>| match text {
             Some(text) => self.strings.intern_compact(text),
             None => Sym::EMPTY,
         };

@@ -186,6 +186,18 @@ pub struct FlowTable {
 }
 
 impl OpTable {
+    /// Removes all rows, keeping the memory.
+    pub(crate) fn clear(&mut self) {
+        self.start.clear();
+        self.duration.clear();
+        self.name.clear();
+        self.thread.clear();
+        self.kind.clear();
+        self.sequence.clear();
+        self.forward_thread.clear();
+        self.signature.clear();
+    }
+
     /// Number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -200,6 +212,14 @@ impl OpTable {
 }
 
 impl PythonTable {
+    /// Removes all rows, keeping the memory.
+    pub(crate) fn clear(&mut self) {
+        self.start.clear();
+        self.duration.clear();
+        self.name.clear();
+        self.thread.clear();
+    }
+
     /// Number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -214,6 +234,18 @@ impl PythonTable {
 }
 
 impl MemoryTable {
+    /// Removes all rows, keeping the memory.
+    pub(crate) fn clear(&mut self) {
+        self.time.clear();
+        self.address.clear();
+        self.bytes.clear();
+        self.total_allocated.clear();
+        self.device.clear();
+        self.device_index.clear();
+        self.thread.clear();
+        self.out_of_memory.clear();
+    }
+
     /// Number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -228,6 +260,14 @@ impl MemoryTable {
 }
 
 impl FlowTable {
+    /// Removes all rows, keeping the memory.
+    pub(crate) fn clear(&mut self) {
+        self.id.clear();
+        self.time.clear();
+        self.thread.clear();
+        self.kind.clear();
+    }
+
     /// Number of rows.
     #[must_use]
     pub fn len(&self) -> usize {

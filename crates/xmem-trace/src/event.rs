@@ -27,10 +27,10 @@ pub(crate) struct ArgFields<'a> {
     pub(crate) sequence: Option<Scalar<'a>>,
     pub(crate) forward_thread: Option<Scalar<'a>>,
     /// Raw JSON of an array, white space included; so the three below.
-    pub(crate) dims: Option<&'a str>,
-    pub(crate) types: Option<&'a str>,
-    pub(crate) strides: Option<&'a str>,
-    pub(crate) concrete: Option<&'a str>,
+    pub(crate) dims: Option<&'a [u8]>,
+    pub(crate) types: Option<&'a [u8]>,
+    pub(crate) strides: Option<&'a [u8]>,
+    pub(crate) concrete: Option<&'a [u8]>,
 }
 
 /// The keys of an event that are read.
@@ -161,7 +161,7 @@ impl<'a> ArgFields<'a> {
     }
 
     /// Sets a field from the text of an array; a number or string field becomes absent.
-    pub(crate) fn set_raw(&mut self, key: ArgKey, raw: Option<&'a str>) {
+    pub(crate) fn set_raw(&mut self, key: ArgKey, raw: Option<&'a [u8]>) {
         match key {
             ArgKey::Dims => self.dims = raw,
             ArgKey::Types => self.types = raw,
@@ -182,4 +182,11 @@ pub(crate) enum Table {
     FlowStart,
     FlowFinish,
     Other,
+}
+
+impl Table {
+    /// Whether rows of this table hold anything of an event's `args`.
+    pub(crate) fn has_args(self) -> bool {
+        matches!(self, Self::Operator | Self::Annotation | Self::Memory { .. })
+    }
 }

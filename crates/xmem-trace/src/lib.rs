@@ -6,15 +6,23 @@
 
 mod builder;
 mod columns;
+mod document;
 mod error;
 mod event;
 mod finish;
+pub mod floor;
 mod header;
+mod local;
+mod merge;
 mod number;
 mod options;
+mod parse;
 mod rawtext;
 mod read;
 pub mod reference;
+mod repair;
+mod scan;
+mod source;
 
 pub use columns::{
     DeviceKind, FlowKind, FlowTable, MemoryTable, OpKind, OpTable, PythonTable, Signature,

@@ -1,11 +1,13 @@
 //! How a trace is to be read.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use xmem_types::{Bytes, KIB};
 
 /// Settings of [`read_path`](crate::read_path) and [`read_bytes`](crate::read_bytes). None of them
 /// changes the result, only what reading costs and what is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ReadOptions {
     /// Threads that parse; by default rayon's current pool.
     pub threads: Option<NonZeroUsize>,
@@ -16,6 +18,8 @@ pub struct ReadOptions {
     pub inflate_limit: Bytes,
     /// A single event (or top-level value) longer than this is not read.
     pub event_limit: Bytes,
+    /// Where to add up the bytes of the file (compressed ones, if it is) as they are read.
+    pub progress: Option<Arc<AtomicU64>>,
 }
 
 impl Default for ReadOptions {
@@ -25,6 +29,7 @@ impl Default for ReadOptions {
             chunk: Bytes(256 * KIB),
             inflate_limit: Bytes::gib(64),
             event_limit: Bytes::mib(16),
+            progress: None,
         }
     }
 }

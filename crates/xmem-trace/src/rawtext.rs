@@ -32,6 +32,40 @@ pub(crate) fn string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
+/// The index after the array that opens at `start`, or the length if it does not end.
+pub(crate) fn array_end(bytes: &[u8], start: usize) -> usize {
+    let mut depth = 0usize;
+    let mut at = start;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                at = string_end(bytes, at);
+                continue;
+            }
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return at + 1;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+/// The index of the first byte from `from` on that is not white space.
+#[inline]
+pub(crate) fn skip_space(bytes: &[u8], from: usize) -> usize {
+    let mut at = from;
+    while let Some(b' ' | b'\n' | b'\r' | b'\t') = bytes.get(at) {
+        at += 1;
+    }
+    at
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -25,6 +25,9 @@ pub fn read(text: &[u8]) -> Result<(Trace, Diagnostics), ReadError> {
     let mut diagnostics = Diagnostics::default();
     if text.trim_start().starts_with('[') {
         events(&text, &mut builder, &mut diagnostics)?;
+        if builder.event_count == 0 {
+            return Err(not_a_trace(&"a list without events"));
+        }
         return Ok((finish(builder, header, &mut diagnostics), diagnostics));
     }
     let Pairs(pairs) = serde_json::from_str(&text).map_err(|error| not_a_trace(&error))?;
@@ -64,7 +67,7 @@ fn events(
 }
 
 /// Appends the event with this text, or says why not.
-pub(crate) fn push_event<S: crate::builder::Strings>(
+fn push_event<S: crate::builder::Strings>(
     raw: &str,
     builder: &mut Builder<S>,
 ) -> Result<(), String> {
@@ -76,8 +79,7 @@ pub(crate) fn push_event<S: crate::builder::Strings>(
         pairs.iter().map(|(key, raw)| (EventKey::of(key), Value::of(raw))).collect();
     let args: Vec<(String, Value<'_>)> = pairs
         .iter()
-        .filter(|(key, raw)| key == "args" && raw.get().starts_with('{'))
-        .next_back()
+        .rfind(|(key, raw)| key == "args" && raw.get().starts_with('{'))
         .map(|(_, raw)| serde_json::from_str::<Pairs<'_>>(raw.get()))
         .transpose()
         .map_err(|error| error.to_string())?
@@ -91,7 +93,7 @@ pub(crate) fn push_event<S: crate::builder::Strings>(
     }
     for (key, value) in &args {
         match (ArgKey::of(key), value) {
-            (Some(key), Value::Array(raw)) => event.args.set_raw(key, Some(raw)),
+            (Some(key), Value::Array(raw)) => event.args.set_raw(key, Some(raw.as_bytes())),
             (Some(key), value) => event.args.set(key, value.scalar()),
             (None, _) => {}
         }

@@ -1,0 +1,369 @@
+//! One piece of an event list, parsed into columns: simd-json's tape, walked once.
+//!
+//! The tape says where everything is and what strings mean. Numbers with a fraction and argument
+//! lists are taken from the text itself: the one because an `f64` loses nanoseconds, the other
+//! because it is kept as text. Strings of the tape lie in the parsed buffer, so the place of a
+//! value follows from the place of its key.
+
+use crate::builder::Builder;
+use crate::event::{ArgFields, ArgKey, EventFields, EventKey};
+use crate::local::LocalStrings;
+use crate::number::Scalar;
+use crate::rawtext::{array_end, skip_space};
+use crate::repair::repair;
+use crate::scan::{MAX_DEPTH, Scanner, Stop, is_record_start};
+use simd_json::{Buffers, INPUT_PADDING, Node, StaticNode, Tape, fill_tape_padded};
+use xmem_types::{Diagnostics, Location, Severity};
+
+/// A run of whole events: the text between two cuts.
+#[derive(Debug, Default)]
+pub(crate) struct Chunk {
+    /// Holds the run, and perhaps more on either side.
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// Where `start` is in the file.
+    pub(crate) offset: u64,
+    /// The file ended here without closing the list: the last event may be cut off.
+    pub(crate) cut_off: bool,
+}
+
+impl Chunk {
+    fn text(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+}
+
+/// What came of one chunk.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    pub(crate) columns: Builder<LocalStrings>,
+    pub(crate) diagnostics: Diagnostics,
+    /// The chunk's buffer, to be used again.
+    pub(crate) buffer: Vec<u8>,
+}
+
+/// A parser with its buffers; nothing but their capacity passes from one chunk to the next.
+pub(crate) struct Parser {
+    buffers: Buffers,
+    scratch: Vec<u8>,
+    tape: Tape<'static>,
+}
+
+impl Default for Parser {
+    fn default() -> Self {
+        let buffers = Buffers::with_max_depth(0, MAX_DEPTH as usize + 8);
+        Self { buffers, scratch: Vec::new(), tape: Tape::null().reset() }
+    }
+}
+
+impl Parser {
+    /// Parses a chunk into `columns`, which must be empty.
+    pub(crate) fn parse(&mut self, chunk: Chunk, columns: Builder<LocalStrings>) -> Parsed {
+        let mut sink = Sink { columns, diagnostics: Diagnostics::default(), offset: chunk.offset };
+        let (text, at) = trim(chunk.text(), 0);
+        if !text.is_empty() && (chunk.cut_off || self.list(text, at, &mut sink).is_err()) {
+            self.one_by_one(chunk.text(), chunk.cut_off, &mut sink);
+        }
+        Parsed { columns: sink.columns, diagnostics: sink.diagnostics, buffer: chunk.buffer }
+    }
+
+    /// Number of nodes on the tape of a chunk; nothing is made of them.
+    pub(crate) fn count_nodes(&mut self, chunk: &Chunk) -> Result<usize, simd_json::Error> {
+        let (text, _) = trim(chunk.text(), 0);
+        self.with_tape(text, |nodes, _| nodes.len())
+    }
+
+    /// Parses events with commas between them, all or none. `at` is where they are in the chunk.
+    fn list(&mut self, text: &[u8], at: usize, sink: &mut Sink) -> Result<(), simd_json::Error> {
+        self.with_tape(text, |nodes, parsed_at| {
+            let source = Source { text, parsed_at };
+            sink.list(nodes, &source, At::Text(at));
+        })
+    }
+
+    /// Parses a repaired event; the place given in diagnostics is that of the original.
+    fn repaired(&mut self, text: &str, at: usize, sink: &mut Sink) -> Result<(), simd_json::Error> {
+        self.with_tape(text.as_bytes(), |nodes, parsed_at| {
+            let source = Source { text: text.as_bytes(), parsed_at };
+            sink.list(nodes, &source, At::Fixed(at));
+        })
+    }
+
+    /// Gives `read` the tape of `[text]` and the address that the text's first byte has there.
+    fn with_tape<T>(
+        &mut self,
+        text: &[u8],
+        read: impl FnOnce(&[Node<'_>], usize) -> T,
+    ) -> Result<T, simd_json::Error> {
+        self.scratch.clear();
+        self.scratch.push(b'[');
+        self.scratch.extend_from_slice(text);
+        self.scratch.push(b']');
+        let length = self.scratch.len();
+        self.scratch.resize(length + INPUT_PADDING, b' ');
+        let parsed_at = self.scratch.as_ptr().addr() + 1;
+        let mut tape = std::mem::replace(&mut self.tape, Tape(Vec::new())).reset();
+        let result = fill_tape_padded(&mut self.scratch, length, &mut self.buffers, &mut tape);
+        let result = result.map(|()| read(&tape.0, parsed_at));
+        self.tape = tape.reset();
+        result
+    }
+
+    /// Parses a chunk that is not well-formed as a whole: each event by itself.
+    fn one_by_one(&mut self, text: &[u8], cut_off: bool, sink: &mut Sink) {
+        let mut scanner = Scanner::default();
+        let mut from = 0;
+        loop {
+            let stop = scanner.next_event(text, from);
+            let (end, at_end) = match stop {
+                Stop::EventEnd(end) => (end, false),
+                Stop::More(end) | Stop::ListEnd(end) | Stop::TooDeep(end) => (end, true),
+            };
+            let end = if at_end { text.len() } else { end };
+            self.event(text, from, end, cut_off && at_end, sink);
+            if at_end {
+                return;
+            }
+            from = end;
+        }
+    }
+
+    /// Parses what seems to be one event; if it cannot be, whatever records begin on new lines
+    /// inside it. With `cut_off` the last one may be incomplete without a word.
+    fn event(&mut self, chunk: &[u8], from: usize, end: usize, cut_off: bool, sink: &mut Sink) {
+        let (text, at) = trim(&chunk[from..end], from);
+        if text.is_empty() || self.list(text, at, sink).is_ok() {
+            return;
+        }
+        let mut starts = vec![0];
+        starts.extend((1..text.len()).filter(|&i| {
+            text[i] == b'{'
+                && text[..i]
+                    .iter()
+                    .rposition(|b| !matches!(b, b' ' | b'\t'))
+                    .is_some_and(|before| text[before] == b'\n')
+                && is_record_start(&text[i..])
+        }));
+        starts.push(text.len());
+        for (index, piece) in starts.windows(2).enumerate() {
+            let incomplete = cut_off && index + 2 == starts.len();
+            let (piece, at) = trim(&text[piece[0]..piece[1]], at + piece[0]);
+            if !piece.is_empty() {
+                self.single(piece, at, incomplete, sink);
+            }
+        }
+    }
+
+    fn single(&mut self, text: &[u8], at: usize, incomplete: bool, sink: &mut Sink) {
+        if self.list(text, at, sink).is_ok() || incomplete {
+            return;
+        }
+        match self.repaired(&repair(text), at, sink) {
+            Ok(()) => sink.report("repaired-event", Severity::Note, at, || {
+                "an event is not standard JSON (bare NaN, unescaped characters or the like); it \
+                 was read as it must have been meant"
+                    .to_owned()
+            }),
+            Err(error) => sink.bad_event(at, || error.to_string()),
+        }
+    }
+}
+
+/// `text` without white space and commas around it, and where it is then.
+fn trim(text: &[u8], at: usize) -> (&[u8], usize) {
+    let around = |b: &u8| matches!(b, b' ' | b'\t' | b'\n' | b'\r' | b',');
+    let start = text.iter().position(|b| !around(b)).unwrap_or(text.len());
+    let end = text.iter().rposition(|b| !around(b)).map_or(start, |last| last + 1);
+    (&text[start..end], at + start)
+}
+
+/// Where something is in a chunk.
+#[derive(Clone, Copy)]
+enum At {
+    /// The parsed text begins here in the chunk.
+    Text(usize),
+    /// The parsed text stands for what is here in the chunk.
+    Fixed(usize),
+}
+
+/// The text behind a tape.
+struct Source<'a> {
+    text: &'a [u8],
+    /// Address of the parsed copy of `text`.
+    parsed_at: usize,
+}
+
+impl<'a> Source<'a> {
+    /// Where in the text a string of the tape begins, after its quote.
+    fn place(&self, string: &str) -> usize {
+        string.as_ptr().addr().wrapping_sub(self.parsed_at)
+    }
+
+    /// The text from the value of `key` on.
+    fn value(&self, key: &str) -> usize {
+        let start = self.place(key);
+        let quote = start + key.len();
+        let after = if self.text.get(quote) == Some(&b'"') {
+            quote + 1
+        } else {
+            // The key has escapes and is longer in the text than it is in the tape.
+            crate::rawtext::string_end(self.text, start.wrapping_sub(1))
+        };
+        let colon = skip_space(self.text, after);
+        skip_space(self.text, colon + 1)
+    }
+
+    /// The number that is the value of `key`, as written.
+    fn number(&self, key: &str) -> &'a str {
+        let rest = self.text.get(self.value(key)..).unwrap_or_default();
+        let length = rest
+            .iter()
+            .position(|b| !matches!(b, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E'))
+            .unwrap_or(rest.len());
+        std::str::from_utf8(&rest[..length]).unwrap_or_default()
+    }
+
+    /// The array that is the value of `key`, as written; `next` is the key after it, if any.
+    fn array(&self, key: &str, next: Option<&str>) -> &'a [u8] {
+        let start = self.value(key);
+        if let Some(next) = next {
+            let mut end = self.place(next).wrapping_sub(1);
+            while let Some(b' ' | b'\t' | b'\n' | b'\r' | b',') = self.text.get(end.wrapping_sub(1))
+            {
+                end -= 1;
+            }
+            if let Some(text) = self.text.get(start..end) {
+                return text;
+            }
+        }
+        self.text.get(start..array_end(self.text, start)).unwrap_or_default()
+    }
+}
+
+/// Where parsed events go.
+struct Sink {
+    columns: Builder<LocalStrings>,
+    diagnostics: Diagnostics,
+    /// Where the chunk is in the file.
+    offset: u64,
+}
+
+impl Sink {
+    fn report(
+        &mut self,
+        code: &'static str,
+        severity: Severity,
+        at: usize,
+        message: impl FnOnce() -> String,
+    ) {
+        let place = Location::ByteOffset(self.offset + at as u64);
+        self.diagnostics.report(code, severity, Some(place), message);
+    }
+
+    fn bad_event(&mut self, at: usize, reason: impl FnOnce() -> String) {
+        self.report("bad-event", Severity::Warning, at, || {
+            format!("an event is left out: {}", reason())
+        });
+    }
+
+    /// Appends the elements of the tape's outermost array.
+    fn list(&mut self, nodes: &[Node<'_>], source: &Source<'_>, at: At) {
+        let mut row = 1;
+        let mut last_place = 0;
+        while row < nodes.len() {
+            let next = after(nodes, row);
+            let result = match nodes[row] {
+                Node::Object { .. } => {
+                    let event = event(&nodes[row + 1..next], source);
+                    self.columns.push(&event).map_err(crate::builder::Unusable::reason)
+                }
+                _ => Err("it is not an object"),
+            };
+            if let Err(reason) = result {
+                let place = match (at, nodes.get(row + 1)) {
+                    (At::Fixed(at), _) => at,
+                    (At::Text(at), Some(Node::String(key))) if next > row + 1 => {
+                        at + object_start(source.text, source.place(key))
+                    }
+                    (At::Text(at), _) => at + last_place,
+                };
+                self.bad_event(place, || reason.to_owned());
+            } else if let Some(Node::String(key)) = nodes.get(row + 1) {
+                last_place = source.place(key);
+            }
+            row = next;
+        }
+    }
+}
+
+/// The index of the brace that opens the object whose first key's text begins at `key`.
+fn object_start(text: &[u8], key: usize) -> usize {
+    text[..key.min(text.len())].iter().rposition(|&b| b == b'{').unwrap_or(0)
+}
+
+/// The row after the value at `row`.
+fn after(nodes: &[Node<'_>], row: usize) -> usize {
+    match nodes[row] {
+        Node::Object { count, .. } | Node::Array { count, .. } => row + 1 + count,
+        Node::String(_) | Node::Static(_) => row + 1,
+    }
+}
+
+/// The fields of one event, of the nodes inside its object.
+fn event<'a>(nodes: &[Node<'a>], source: &Source<'a>) -> EventFields<'a> {
+    let mut event = EventFields::default();
+    let mut args = 0..0;
+    let mut row = 0;
+    while let Some(&Node::String(key)) = nodes.get(row) {
+        let value = row + 1;
+        row = after(nodes, value);
+        match EventKey::of(key) {
+            Some(EventKey::Args) => {
+                if let Node::Object { .. } = nodes[value] {
+                    args = value + 1..row;
+                }
+            }
+            Some(known) => event.set(known, scalar(&nodes[value], key, source)),
+            None => {}
+        }
+    }
+    if event.table().has_args() {
+        event.args = arguments(&nodes[args], source);
+    }
+    event
+}
+
+fn arguments<'a>(nodes: &[Node<'a>], source: &Source<'a>) -> ArgFields<'a> {
+    let mut args = ArgFields::default();
+    let mut row = 0;
+    while let Some(&Node::String(key)) = nodes.get(row) {
+        let value = row + 1;
+        row = after(nodes, value);
+        let Some(known) = ArgKey::of(key) else { continue };
+        if let Node::Array { .. } = nodes[value] {
+            let next = match nodes.get(row) {
+                Some(&Node::String(next)) => Some(next),
+                _ => None,
+            };
+            args.set_raw(known, Some(source.array(key, next)));
+        } else {
+            args.set(known, scalar(&nodes[value], key, source));
+        }
+    }
+    args
+}
+
+#[inline]
+fn scalar<'a>(node: &Node<'a>, key: &str, source: &Source<'a>) -> Option<Scalar<'a>> {
+    match *node {
+        Node::String(text) => Some(Scalar::Text(text)),
+        Node::Static(StaticNode::I64(value)) => Some(Scalar::Int(value)),
+        Node::Static(StaticNode::U64(value)) => Some(match i64::try_from(value) {
+            Ok(value) => Scalar::Int(value),
+            Err(_) => Scalar::Text(source.number(key)),
+        }),
+        Node::Static(StaticNode::F64(_)) => Some(Scalar::Text(source.number(key))),
+        _ => None,
+    }
+}
