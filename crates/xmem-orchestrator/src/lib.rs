@@ -12,6 +12,7 @@ mod draft;
 mod dropout;
 mod embedding;
 mod gemm;
+mod gradients;
 mod lower;
 mod optimizer;
 mod placement;

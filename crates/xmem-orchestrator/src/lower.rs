@@ -4,24 +4,30 @@ use crate::draft::Draft;
 use crate::rules::name;
 use crate::schedule::Schedule;
 use crate::target::Target;
-use crate::{placement, scratch, walk};
+use crate::{gradients, placement, scratch, walk};
 use xmem_analyzer::Profile;
 use xmem_types::Diagnostics;
 
 /// Applies every rule that is switched on, from the particular to the general.
 pub(crate) fn lower(profile: &Profile, target: &Target) -> (Schedule, Diagnostics) {
-    let notes = Diagnostics::default();
+    let mut notes = Diagnostics::default();
     let mut draft = Draft::new(profile);
     let enabled = |rule: &str| !target.disabled.contains(rule);
     if enabled(name::HOST_ONLY) {
         scratch::host_only(&mut draft);
     }
-    walk::operators(&mut draft, target);
+    walk::operators(&mut draft, target, &mut notes);
     if enabled(name::LEAF_SCRATCH) {
         scratch::leaf_scratch(&mut draft);
     }
     if enabled(name::MODEL_PLACEMENT) {
         placement::place_model(&mut draft);
+    }
+    if let Some(place) = target.zero_grad.filter(|_| enabled(name::ZERO_GRAD)) {
+        gradients::move_zero_grad(&mut draft, place);
+    }
+    if !target.set_to_none && enabled(name::SET_TO_NONE) {
+        gradients::keep_gradients(&mut draft);
     }
     (draft.finish(), notes)
 }

@@ -2,11 +2,12 @@
 
 use crate::draft::Draft;
 use crate::gemm::Workspaces;
+use crate::optimizer::Known;
 use crate::rules::name;
 use crate::target::Target;
 use crate::{attention, convolution, dropout, embedding, gemm, optimizer, reduction, softmax};
 use rustc_hash::{FxHashMap, FxHashSet};
-use xmem_types::{OpId, Sym};
+use xmem_types::{Diagnostics, Location, OpId, Severity, Sym};
 
 /// What a name stands for.
 #[derive(Clone, Copy)]
@@ -23,7 +24,7 @@ enum Kind {
 }
 
 /// Applies every rule that belongs to operators.
-pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target) {
+pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diagnostics) {
     let profile = draft.profile;
     let kinds = kinds(draft);
     let mut have = Workspaces::default();
@@ -38,7 +39,17 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target) {
         at += 1;
         if profile.is_annotation(op) {
             if optimizer::is_step(profile.op_name(op)) && enabled(name::OPTIMIZER) {
-                optimizer::step(draft, target, op);
+                let known = optimizer::step(draft, target, op);
+                if known == Known::No {
+                    let at = Some(Location::Op(op));
+                    notes.report("optimizer-as-recorded", Severity::Note, at, || {
+                        format!(
+                            "{} has no rule: its step is kept as the CPU ran it, parameter by \
+                             parameter",
+                            profile.op_name(op)
+                        )
+                    });
+                }
             }
             continue;
         }
