@@ -52,7 +52,7 @@ fn training(requests: usize) -> Vec<Request> {
         for layer in 0..LAYERS {
             for part in 0..6u64 {
                 kept.push(job.alloc((part + 1) * 700 * KIB + layer * 512));
-                let temporary = job.alloc(64 * KIB << part);
+                let temporary = job.alloc((64 * KIB) << part);
                 job.free(temporary);
             }
         }

@@ -35,8 +35,8 @@ mod replay;
 
 pub use allocator::{
     AllocFailure, BlockHandle, BlockInSegment, BlockView, CachingAllocator, Event, EventAction,
-    FrameworkAllocator, Observer, OutOfDeviceMemory, PerPool, PoolKind, RequestIndex, Segment,
-    SegmentId, Stat, Stats,
+    Framework, FrameworkAllocator, Observer, OutOfDeviceMemory, PerPool, PoolKind, RequestIndex,
+    Segment, SegmentId, Stat, Stats,
 };
 pub use config::{AddressOrder, AllocatorConfig, DeviceConfig, PowerOfTwoDivisions};
 pub use device::{Device, DeviceFull};

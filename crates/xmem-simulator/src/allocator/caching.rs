@@ -7,8 +7,8 @@ use super::pool::{PoolId, Pools};
 use super::sizes::{SizeRules, TOO_LARGE};
 use super::stats::{Counters, Stats};
 use super::{
-    AllocFailure, BlockHandle, BlockInSegment, BlockView, FrameworkAllocator, OutOfDeviceMemory,
-    PoolKind, RequestIndex, Segment, SegmentId,
+    AllocFailure, BlockHandle, BlockInSegment, BlockView, Framework, FrameworkAllocator,
+    OutOfDeviceMemory, PoolKind, RequestIndex, Segment, SegmentId,
 };
 use crate::config::AllocatorConfig;
 use crate::device::Device;
@@ -265,6 +265,14 @@ impl<O: Observer> CachingAllocator<O> {
     }
 }
 
+impl Framework for AllocatorConfig {
+    type Allocator = CachingAllocator;
+
+    fn over(&self, device: Device) -> CachingAllocator {
+        CachingAllocator::new(self, device, ())
+    }
+}
+
 impl<O: Observer> FrameworkAllocator for CachingAllocator<O> {
     fn allocate(
         &mut self,
@@ -287,7 +295,7 @@ impl<O: Observer> FrameworkAllocator for CachingAllocator<O> {
             None => self.grow(&want)?,
         };
         self.hand_out(slot, &want);
-        Ok(Some(BlockHandle(slot)))
+        Ok(Some(BlockHandle::new(slot)))
     }
 
     fn free(&mut self, _at: RequestIndex, block: BlockHandle) {

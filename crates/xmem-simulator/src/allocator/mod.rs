@@ -29,6 +29,24 @@ impl fmt::Display for RequestIndex {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockHandle(pub(crate) u32);
 
+impl BlockHandle {
+    /// The handle of the block in `slot` of an allocator's own table.
+    ///
+    /// # Panics
+    /// For the last three numbers, which stand for "no block" in the replay.
+    #[must_use]
+    pub fn new(slot: u32) -> Self {
+        assert!(slot < u32::MAX - 2, "more than 2^32 - 3 blocks at a time");
+        Self(slot)
+    }
+
+    /// The slot in the allocator's own table.
+    #[must_use]
+    pub const fn slot(self) -> u32 {
+        self.0
+    }
+}
+
 /// A segment: one range that an allocator got from the device. Numbered in order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentId(pub u32);
@@ -114,6 +132,18 @@ pub struct OutOfDeviceMemory {
     pub rounded: Bytes,
     /// The segment asked of the device: "Tried to allocate" in PyTorch's message.
     pub tried: Bytes,
+}
+
+/// A framework's choice of allocator: what makes one over an empty device.
+///
+/// [`replay`](crate::replay) and [`min_capacity`](crate::min_capacity) take any of them; a replay
+/// may need several, one for each capacity tried.
+pub trait Framework {
+    /// The allocator that is made.
+    type Allocator: FrameworkAllocator;
+
+    /// An allocator without segments over `device`.
+    fn over(&self, device: Device) -> Self::Allocator;
 }
 
 /// What the replay needs of a framework's allocator. It owns the [`Device`] below it.

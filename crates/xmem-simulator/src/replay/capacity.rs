@@ -2,8 +2,8 @@
 
 use super::drive::{Reaction, Watch, drive};
 use super::{OutOfMemory, UnlimitedPeaks};
-use crate::allocator::{BlockHandle, CachingAllocator, FrameworkAllocator, RequestIndex};
-use crate::config::{AllocatorConfig, DeviceConfig};
+use crate::allocator::{BlockHandle, Framework, FrameworkAllocator, RequestIndex};
+use crate::config::DeviceConfig;
 use crate::device::Device;
 use xmem_types::{BlockId, Bytes, MIB, Request};
 
@@ -33,8 +33,8 @@ impl Watch for Verdict {
 /// Whether the job runs to its end on the device. Cheaper than [`replay`](super::replay): it stops
 /// at the first failure and writes nothing down.
 #[must_use]
-pub fn runs_in(requests: &[Request], allocator: &AllocatorConfig, device: &DeviceConfig) -> bool {
-    let mut framework = CachingAllocator::new(allocator, Device::new(device), ());
+pub fn runs_in<F: Framework>(requests: &[Request], allocator: &F, device: &DeviceConfig) -> bool {
+    let mut framework = allocator.over(Device::new(device));
     let mut verdict = Verdict::default();
     drive(&mut framework, requests, &mut verdict);
     !verdict.out_of_memory
@@ -52,9 +52,9 @@ pub fn runs_in(requests: &[Request], allocator: &AllocatorConfig, device: &Devic
 ///
 /// If a request is beyond any device, the peak of the others is returned.
 #[must_use]
-pub fn min_capacity(
+pub fn min_capacity<F: Framework>(
     requests: &[Request],
-    allocator: &AllocatorConfig,
+    allocator: &F,
     device: &DeviceConfig,
 ) -> Bytes {
     let peaks = unlimited_peaks(requests, allocator, device);
@@ -83,13 +83,13 @@ pub fn min_capacity(
 }
 
 /// The peaks of the job where memory is not limited.
-pub(super) fn unlimited_peaks(
+pub(super) fn unlimited_peaks<F: Framework>(
     requests: &[Request],
-    allocator: &AllocatorConfig,
+    allocator: &F,
     device: &DeviceConfig,
 ) -> UnlimitedPeaks {
     let device = DeviceConfig { capacity: None, ..*device };
-    let mut framework = CachingAllocator::new(allocator, Device::new(&device), ());
+    let mut framework = allocator.over(Device::new(&device));
     drive(&mut framework, requests, &mut Unlimited);
     let stats = framework.stats();
     UnlimitedPeaks {

@@ -12,8 +12,8 @@ pub use curve::{Curve, CurveBucket};
 pub use fragmentation::{Fragmentation, SegmentAtPeak};
 pub use peaks::LiveBlock;
 
-use crate::allocator::{BlockHandle, CachingAllocator, FrameworkAllocator, RequestIndex, Stats};
-use crate::config::{AllocatorConfig, DeviceConfig};
+use crate::allocator::{BlockHandle, Framework, FrameworkAllocator, RequestIndex, Stats};
+use crate::config::DeviceConfig;
 use crate::device::Device;
 use drive::{Reaction, Watch, drive};
 use peaks::PeakJournal;
@@ -105,13 +105,14 @@ pub struct OutOfMemory {
     pub needed: Bytes,
 }
 
-/// Replays `requests` through PyTorch's caching allocator.
+/// Replays `requests` through a framework's allocator; PyTorch's is an
+/// [`AllocatorConfig`](crate::AllocatorConfig).
 ///
 /// Never fails: an out-of-memory is part of the result, after which the replay goes on without
 /// limit, and requests that make no sense are counted in [`Replay::diagnostics`].
 #[must_use]
-pub fn replay(requests: &[Request], allocator: &AllocatorConfig, device: &DeviceConfig) -> Replay {
-    let mut framework = CachingAllocator::new(allocator, Device::new(device), ());
+pub fn replay<F: Framework>(requests: &[Request], allocator: &F, device: &DeviceConfig) -> Replay {
+    let mut framework = allocator.over(Device::new(device));
     let mut recorder = Recorder::new(requests.len());
     let (table, diagnostics) = drive(&mut framework, requests, &mut recorder);
 
