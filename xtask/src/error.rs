@@ -28,6 +28,9 @@ pub(crate) enum Error {
     /// Tidy found something; each finding was printed.
     #[error("tidy: {count} problems, see above")]
     Untidy { count: usize },
+    /// A file with figures of benches is not what this program or Criterion wrote.
+    #[error("cannot understand the figures in {}", .path.display())]
+    Figures { path: PathBuf },
     /// The book did not build.
     #[cfg(feature = "book")]
     #[error("the book does not build: {message}")]

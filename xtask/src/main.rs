@@ -7,6 +7,7 @@
     reason = "a development tool: it reads the repository and talks to the person who runs it"
 )]
 
+mod bench;
 mod dist;
 mod docs;
 mod error;
@@ -47,6 +48,17 @@ enum Task {
         #[arg(long)]
         out: Option<PathBuf>,
     },
+    /// Run the benches; keep their figures or compare them with kept ones
+    Bench {
+        /// Only benches whose name contains this
+        filter: Option<String>,
+        /// Keep the figures as benches/results/NAME.toml
+        #[arg(long, value_name = "NAME")]
+        save: Option<String>,
+        /// Compare with benches/results/NAME.toml
+        #[arg(long, value_name = "NAME")]
+        compare: Option<String>,
+    },
     /// Render the book alone (this is what `docs` starts with the `book` feature on)
     #[command(hide = true)]
     Book,
@@ -57,6 +69,9 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::Test => test::run(),
         Task::Docs => docs::run(),
+        Task::Bench { filter, save, compare } => {
+            bench::run(&bench::Options { filter, save, compare })
+        }
         Task::Book => docs::book(),
         Task::Man { out } => dist::man(out),
         Task::Completions { out } => dist::completions(out),

@@ -36,7 +36,6 @@ pub(crate) fn metadata() -> Result<serde_json::Value, Error> {
 }
 
 /// Cargo's target folder.
-#[cfg(any(feature = "book", feature = "dist"))]
 pub(crate) fn target() -> Result<PathBuf, Error> {
     let metadata = metadata()?;
     let folder = metadata["target_directory"].as_str().unwrap_or("target");

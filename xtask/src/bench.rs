@@ -1,0 +1,229 @@
+//! `cargo xtask bench`: runs the benches, keeps the figures that matter with date, commit and
+//! machine, and compares with what was kept before.
+//!
+//! The figures come from Criterion's own files. Nothing here passes or fails: a time depends on the
+//! machine, so that people judge it.
+
+use crate::error::Error;
+use crate::repo;
+use crate::run::cargo;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+/// Where kept figures lie.
+const RESULTS: &str = "benches/results";
+
+/// What to do besides running.
+pub(crate) struct Options {
+    /// Run only benches whose name contains this.
+    pub(crate) filter: Option<String>,
+    /// Keep the figures under this name.
+    pub(crate) save: Option<String>,
+    /// Compare with the figures kept under this name.
+    pub(crate) compare: Option<String>,
+}
+
+/// The figure of one bench.
+#[derive(Clone, Debug, PartialEq)]
+struct Figure {
+    median_ns: f64,
+    /// Bytes or elements of one run, as Criterion was told.
+    work: Option<(String, u64)>,
+}
+
+type Figures = BTreeMap<String, Figure>;
+
+/// Runs the benches, then saves and compares as asked.
+pub(crate) fn run(options: &Options) -> Result<(), Error> {
+    let before = match &options.compare {
+        Some(name) => {
+            let path = kept(name);
+            Some(parse(&repo::text(&path)?).ok_or(Error::Figures { path })?)
+        }
+        None => None,
+    };
+    let start = SystemTime::now();
+    let mut arguments = vec!["bench", "--package", "xmem-benches", "--benches"];
+    if let Some(filter) = &options.filter {
+        arguments.extend(["--", filter]);
+    }
+    cargo(&arguments)?;
+
+    let mut figures = Figures::new();
+    collect(&repo::target()?.join("criterion"), start, &mut figures)?;
+    if let Some(name) = &options.save {
+        let path = repo::root().join(kept(name));
+        let command = format!("cargo {}", arguments.join(" "));
+        let folder = repo::root().join(RESULTS);
+        std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
+        std::fs::write(&path, write(&figures, &facts(&command))).map_err(Error::file(&path))?;
+        println!("{}", path.display());
+    }
+    print!("{}", table(before.as_ref(), &figures));
+    Ok(())
+}
+
+fn kept(name: &str) -> PathBuf {
+    Path::new(RESULTS).join(name).with_extension("toml")
+}
+
+/// Reads the figures that this run wrote: Criterion leaves those of earlier runs in place.
+fn collect(folder: &Path, start: SystemTime, figures: &mut Figures) -> Result<(), Error> {
+    let estimates = folder.join("estimates.json");
+    if folder.ends_with("new") && estimates.exists() {
+        let written = std::fs::metadata(&estimates).and_then(|data| data.modified());
+        if written.is_ok_and(|time| time >= start)
+            && let Some((name, figure)) =
+                figure(&json(&folder.join("benchmark.json"))?, &json(&estimates)?)
+        {
+            figures.insert(name, figure);
+        }
+        return Ok(());
+    }
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
+    for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
+        collect(&entry.path(), start, figures)?;
+    }
+    Ok(())
+}
+
+fn json(path: &Path) -> Result<Value, Error> {
+    let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
+    serde_json::from_str(&text).map_err(|_| Error::Figures { path: path.to_owned() })
+}
+
+fn figure(benchmark: &Value, estimates: &Value) -> Option<(String, Figure)> {
+    let median_ns = estimates["median"]["point_estimate"].as_f64()?;
+    let work = benchmark["throughput"]
+        .as_object()
+        .and_then(|t| t.iter().next())
+        .and_then(|(unit, amount)| Some((unit.to_lowercase(), amount.as_u64()?)));
+    Some((benchmark["full_id"].as_str()?.to_owned(), Figure { median_ns, work }))
+}
+
+/// Where and of what the figures are.
+fn facts(command: &str) -> Vec<(&'static str, String)> {
+    let said = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).current_dir(repo::root()).output();
+        output.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned()).unwrap_or_default()
+    };
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    vec![
+        ("schema", "xmem.bench/1".to_owned()),
+        ("command", command.to_owned()),
+        ("date", said("date", &["-u", "+%F"])),
+        ("commit", said("git", &["describe", "--always", "--dirty"])),
+        ("machine", format!("{}, {cores} cores", model.map_or("unknown CPU", |(_, name)| name))),
+        ("rustc", said("rustc", &["--version"])),
+    ]
+}
+
+fn write(figures: &Figures, facts: &[(&str, String)]) -> String {
+    let mut file = toml::Table::new();
+    for (key, value) in facts {
+        file.insert((*key).to_owned(), value.clone().into());
+    }
+    let mut results = toml::Table::new();
+    for (name, figure) in figures {
+        let mut result = toml::Table::new();
+        result.insert("median-ns".to_owned(), figure.median_ns.round().into());
+        if let Some((unit, amount)) = &figure.work {
+            result.insert(unit.clone(), i64::try_from(*amount).unwrap_or(i64::MAX).into());
+        }
+        results.insert(name.clone(), result.into());
+    }
+    file.insert("result".to_owned(), results.into());
+    file.to_string()
+}
+
+fn parse(text: &str) -> Option<Figures> {
+    let file: toml::Table = text.parse().ok()?;
+    let results = file.get("result")?.as_table()?;
+    results
+        .iter()
+        .map(|(name, result)| {
+            let result = result.as_table()?;
+            let median_ns = result.get("median-ns")?.as_float()?;
+            let work = result
+                .iter()
+                .find(|(key, _)| *key != "median-ns")
+                .and_then(|(unit, n)| Some((unit.clone(), u64::try_from(n.as_integer()?).ok()?)));
+            Some((name.clone(), Figure { median_ns, work }))
+        })
+        .collect()
+}
+
+/// One line for each bench: time, rate, and the change since what was kept.
+fn table(before: Option<&Figures>, now: &Figures) -> String {
+    let mut text = String::new();
+    for (name, figure) in now {
+        let rate = figure.work.as_ref().map_or(String::new(), |(unit, amount)| {
+            format!("{:.1} M{unit}/s", *amount as f64 * 1e3 / figure.median_ns)
+        });
+        let change = match before.map(|kept| kept.get(name)) {
+            Some(Some(old)) => {
+                format!("{:+.1} %", (figure.median_ns / old.median_ns - 1.0) * 100.0)
+            }
+            Some(None) => "new".to_owned(),
+            None => String::new(),
+        };
+        let milliseconds = figure.median_ns / 1e6;
+        let line = format!("{name:<50} {milliseconds:>12.3} ms  {rate:>18}  {change}");
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    for name in before.into_iter().flat_map(BTreeMap::keys).filter(|name| !now.contains_key(*name))
+    {
+        text.push_str(&format!("{name:<50} not run\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn sample() -> Figures {
+        let (name, figure) = figure(
+            &json!({ "full_id": "ingest/columns", "throughput": { "Bytes": 600_000_000 } }),
+            &json!({ "median": { "point_estimate": 1e9 } }),
+        )
+        .expect("complete");
+        Figures::from([(name, figure), ("b".to_owned(), Figure { median_ns: 2e6, work: None })])
+    }
+
+    #[test]
+    fn what_is_kept_is_read_back() {
+        let text = write(&sample(), &[("date", "2026-01-01".to_owned())]);
+        assert!(text.contains("date = \"2026-01-01\""), "{text}");
+        assert_eq!(parse(&text), Some(sample()));
+    }
+
+    #[test]
+    fn the_table_shows_rates_and_changes() {
+        let mut now = sample();
+        now.get_mut("b").expect("there").median_ns = 3e6;
+        now.insert("c".to_owned(), Figure { median_ns: 1e6, work: None });
+        let mut before = sample();
+        before.insert("gone".to_owned(), Figure { median_ns: 1.0, work: None });
+        let lines: Vec<String> = table(Some(&before), &now)
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "b 3.000 ms +50.0 %",
+                "c 1.000 ms new",
+                "ingest/columns 1000.000 ms 600.0 Mbytes/s +0.0 %",
+                "gone not run"
+            ]
+        );
+    }
+}
