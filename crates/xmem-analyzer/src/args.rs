@@ -147,7 +147,7 @@ impl Arguments {
 
 /// The arguments of every distinct signature.
 #[derive(Clone, Debug, Default)]
-pub struct ArgumentTable {
+pub(crate) struct ArgumentTable {
     rows: Vec<Arguments>,
 }
 
@@ -157,8 +157,7 @@ impl ArgumentTable {
     }
 
     /// The arguments of a signature.
-    #[must_use]
-    pub fn get(&self, id: SignatureId) -> &Arguments {
+    pub(crate) fn get(&self, id: SignatureId) -> &Arguments {
         &self.rows[id.0 as usize]
     }
 }

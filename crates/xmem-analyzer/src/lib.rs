@@ -2,47 +2,148 @@
 //! module and phase it comes from and the role it plays in training.
 //!
 //! This room knows autograd, optimizers and modules. It knows nothing of GPUs or allocators.
+#![forbid(unsafe_code)]
 
 mod args;
 mod attribution;
 mod autograd;
+mod block;
+mod clearing;
+mod forwards;
+mod iterations;
+mod names;
 mod optree;
 mod pairing;
+mod periods;
 mod phases;
+mod preexisting;
 mod profile;
+mod python;
 mod roles;
+mod steps;
+mod timeline;
 
 pub use args::{Argument, Arguments, DType, TensorArg};
 pub use autograd::Autograd;
+pub use block::{Block, Evidence, Phase, Residency, Role, Tick};
 pub use optree::OpTree;
-pub use profile::{Block, Evidence, Iteration, Phase, PhaseSpan, Profile, Role, Tick};
+pub use preexisting::Preexisting;
+pub use profile::{Iteration, PhaseSpan, Profile};
 
+use args::ArgumentTable;
+use forwards::Forwards;
+use iterations::Signs;
+use names::Names;
+use python::PythonCalls;
 use xmem_trace::{DeviceKind, Trace};
-use xmem_types::Diagnostics;
+use xmem_types::{Diagnostics, Severity};
 
 /// Analyses the host memory of a trace.
 ///
 /// Odd content is reported in the diagnostics and never ends the analysis.
 #[must_use]
-pub fn analyze(mut trace: Trace) -> (Profile, Diagnostics) {
+pub fn analyze(trace: Trace) -> (Profile, Diagnostics) {
+    analyze_device(trace, DeviceKind::Cpu)
+}
+
+/// Analyses the memory of one kind of device; of several devices of a kind, blocks of all are in
+/// the profile.
+///
+/// Odd content is reported in the diagnostics and never ends the analysis.
+#[must_use]
+pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnostics) {
     let mut notes = Diagnostics::default();
+    completeness(&trace, device, &mut notes);
+    let names = Names::build(&trace.strings);
     let tree = OpTree::build(&trace.ops);
-    let autograd = Autograd::build(&trace.ops, &trace.strings);
-    let structure = phases::find(&trace, &tree, &mut notes);
-    let pairing::Pairs { mut blocks, rows } =
-        pairing::pair(&trace.memory, DeviceKind::Cpu, &mut notes);
-    attribution::attribute_ops(&mut blocks, &rows, &trace.memory, &trace, &tree);
-    attribution::attribute_python(&mut blocks, &mut trace, &tree, &autograd);
-    let arguments = args::ArgumentTable::build(&trace.signatures, &trace.strings);
+    let autograd = Autograd::build(&trace.ops, &trace.flows, &tree, &names);
+    let calls = PythonCalls::build(&trace.python, &mut trace.strings);
+    let arguments = ArgumentTable::build(&trace.signatures, &trace.strings);
+
+    let pairing::Pairs { mut blocks, rows } = pairing::pair(&trace.memory, device, &mut notes);
+    attribution::attribute_ops(&mut blocks, &rows, &trace.memory, &trace.ops, &tree);
+    let context = python::attribute(&mut blocks, &calls, &mut trace, &tree, &autograd);
+
+    let mut timeline = timeline::find(&trace, &tree, &names, &calls).unwrap_or_default();
+    let forwards = Forwards::find(&trace, &calls, &autograd, &timeline);
+    steps::infer(&mut timeline, &trace, &tree, &names, &arguments, &forwards, &mut notes);
+    let signatures = steps::signatures(&timeline, &trace, &tree, &names, &arguments);
+    let signs = Signs {
+        trace: &trace,
+        names: &names,
+        timeline: &timeline,
+        forwards: &forwards,
+        signatures: &signatures,
+    };
+    let (job, iterations) = iterations::find(&signs, &mut notes);
+    let phases = phases::find(&trace, &timeline, &forwards, job, &iterations);
+
+    let step_period = periods::of_steps(&signatures);
     let mut profile = Profile {
-        blocks,
+        blocks: Vec::new(),
         tree,
-        phases: structure.phases,
-        iterations: structure.iterations,
+        phases,
+        iterations,
         autograd,
+        preexisting: Vec::new(),
+        device,
+        names,
         arguments,
         trace,
     };
-    roles::assign(&mut profile, &mut notes);
+    let facts = roles::Facts {
+        profile: &profile,
+        timeline: &timeline,
+        context: &context,
+        step_period,
+    };
+    let learned = roles::assign(&mut blocks, &facts);
+    let preexisting = preexisting::find(&blocks, &facts, &learned, &mut notes);
+    clearing::find(&mut profile.phases, &blocks, &mut notes);
+    profile.preexisting = preexisting;
+    profile.blocks = blocks;
     (profile, notes)
+}
+
+/// Reports what the recording lacks, and what that costs.
+fn completeness(trace: &Trace, device: DeviceKind, notes: &mut Diagnostics) {
+    let on = |kind| trace.memory.device.iter().filter(|d| **d == kind).count() as u64;
+    let (cpu, cuda) = (on(DeviceKind::Cpu), on(DeviceKind::Cuda));
+    let analysed = on(device);
+    if trace.memory.is_empty() {
+        notes.report("no-memory-events", Severity::Serious, None, || {
+            "the trace has no memory events: record with profile_memory=True".into()
+        });
+    } else if analysed == 0 {
+        notes.report("no-events-of-device", Severity::Serious, None, || {
+            format!("the trace has no memory events of the analysed device ({cpu} of the host, {cuda} of GPUs)")
+        });
+    }
+    if device == DeviceKind::Cpu {
+        notes.report_many("gpu-trace", Severity::Warning, None, cuda, || {
+            "the job was recorded on a GPU: its device memory events are left out here, and the \
+             host's alone do not show what the job needs"
+                .into()
+        });
+    }
+    if trace.ops.is_empty() {
+        notes.report("no-operators", Severity::Serious, None, || {
+            "the trace has no operators: memory cannot be told apart by what made it".into()
+        });
+        return;
+    }
+    if trace.signatures.len() <= 1 {
+        notes.report("no-shapes", Severity::Warning, None, || {
+            "input shapes were not recorded: gradients and parameters are told by lifetime alone, \
+             and operator sizes on the GPU are less exact; record with record_shapes=True"
+                .into()
+        });
+    }
+    if trace.python.is_empty() {
+        notes.report("no-python-stacks", Severity::Warning, None, || {
+            "Python stacks were not recorded: module paths and source lines are missing, buffers \
+             and data are told apart by order alone; record with with_stack=True"
+                .into()
+        });
+    }
 }

@@ -7,9 +7,10 @@ const NONE: u32 = u32::MAX;
 
 /// Which operator encloses which.
 ///
-/// Kineto writes only start and duration; nesting follows from them. Up to PyTorch 2.3 times are
-/// whole microseconds, so that a child may seem to end after its parent: a child belongs to the
-/// innermost operator that is still open when it starts.
+/// Kineto writes only start and duration; nesting follows from them. A child belongs to the
+/// innermost operator that is still open when it starts. Up to PyTorch 2.3 times are whole
+/// microseconds, so that a child may seem to end one microsecond after its parent: such an end is
+/// taken back to the parent's, or the parent's next child would become its child.
 #[derive(Clone, Debug, Default)]
 pub struct OpTree {
     parent: Vec<u32>,
@@ -19,7 +20,12 @@ pub struct OpTree {
     skip: Vec<u32>,
     /// Per row: its position in `order`.
     position: Vec<u32>,
+    /// Per row: when it ends, after the correction above.
+    end: Vec<Nanos>,
 }
+
+/// How far a child may seem to outlast its parent because of rounding.
+const ROUNDING: Nanos = Nanos(1000);
 
 impl OpTree {
     /// Builds the tree in O(n log n).
@@ -36,6 +42,7 @@ impl OpTree {
         let mut parent = vec![NONE; n];
         let mut skip = vec![0; n];
         let mut position = vec![0; n];
+        let mut ends = vec![Nanos::ZERO; n];
         let mut open: Vec<(usize, Nanos)> = Vec::new();
         let mut thread = None;
         for (at, &id) in order.iter().enumerate() {
@@ -47,13 +54,18 @@ impl OpTree {
                 thread = Some(ops.thread[i]);
             }
             close(&mut open, &mut skip, at, |end| end <= start);
-            if let Some(&(up, _)) = open.last() {
+            let mut end = start + ops.duration[i];
+            if let Some(&(up, up_end)) = open.last() {
                 parent[i] = order[up].0;
+                if end > up_end && end - up_end <= ROUNDING {
+                    end = up_end;
+                }
             }
-            open.push((at, start + ops.duration[i]));
+            ends[i] = end;
+            open.push((at, end));
         }
         close(&mut open, &mut skip, n, |_| true);
-        Self { parent, order, skip, position }
+        Self { parent, order, skip, position, end: ends }
     }
 
     /// The operator or annotation that encloses `op`.
@@ -68,6 +80,12 @@ impl OpTree {
     /// `op` and everything that encloses it, innermost first.
     pub fn path(&self, op: OpId) -> impl Iterator<Item = OpId> + '_ {
         std::iter::successors(Some(op), |&o| self.parent(o))
+    }
+
+    /// When `op` ends (corrected for rounding, see [`OpTree`]).
+    #[must_use]
+    pub fn end(&self, op: OpId) -> Nanos {
+        self.end[op.index()]
     }
 
     /// Every operator and annotation in pre-order, thread by thread.
@@ -116,6 +134,7 @@ fn close(
 /// Finds the innermost operator at each of a rising sequence of times on one thread.
 pub(crate) struct Sweep<'a> {
     ops: &'a OpTable,
+    tree: &'a OpTree,
     rows: &'a [OpId],
     next: usize,
     open: Vec<OpId>,
@@ -125,7 +144,7 @@ impl<'a> Sweep<'a> {
     pub(crate) fn new(ops: &'a OpTable, tree: &'a OpTree, thread: ThreadIdx) -> Self {
         let from = tree.order.partition_point(|o| ops.thread[o.index()] < thread);
         let to = tree.order.partition_point(|o| ops.thread[o.index()] <= thread);
-        Self { ops, rows: &tree.order[from..to], next: 0, open: Vec::new() }
+        Self { ops, tree, rows: &tree.order[from..to], next: 0, open: Vec::new() }
     }
 
     /// The innermost operator with `start <= time <= end`; times must not decrease.
@@ -152,6 +171,6 @@ impl<'a> Sweep<'a> {
     }
 
     fn end(&self, op: OpId) -> Nanos {
-        self.ops.start[op.index()] + self.ops.duration[op.index()]
+        self.tree.end(op)
     }
 }

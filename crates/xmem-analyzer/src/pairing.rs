@@ -1,6 +1,6 @@
 //! Allocations and frees paired into blocks by address, sign and order.
 
-use crate::profile::{Block, Tick};
+use crate::block::{Block, Tick};
 use rustc_hash::FxHashMap;
 use xmem_trace::{DeviceKind, MemoryTable};
 use xmem_types::{Addr, BlockId, Bytes, Diagnostics, Location, Severity};
@@ -15,53 +15,64 @@ pub(crate) struct Pairs {
 }
 
 /// Pairs the events of `device`. Ties in time keep the file's order.
+///
+/// A format without addresses (PyTorch 1.8 and 1.9 write none) is paired by size: a free ends the
+/// most recent live allocation of its size, so that what lives long stays long-lived and scratch
+/// memory stays short-lived.
 pub(crate) fn pair(memory: &MemoryTable, device: DeviceKind, notes: &mut Diagnostics) -> Pairs {
     let mut rows: Vec<u32> = (0..memory.len() as u32)
         .filter(|&r| memory.device[r as usize] == device && !memory.out_of_memory[r as usize])
         .collect();
     rows.sort_by_key(|&r| (memory.time[r as usize], r));
     check_totals(memory, &rows, notes);
-    let mut blocks: Vec<Block> = Vec::with_capacity(rows.len() / 2);
+    let has_addresses = rows.iter().any(|&r| memory.address[r as usize] != Addr(0));
+    let mut pairs = Pairs { blocks: Vec::with_capacity(rows.len() / 2), rows };
+    if has_addresses {
+        by_address(memory, &mut pairs, notes);
+    } else if !pairs.rows.is_empty() {
+        notes.report("no-addresses", Severity::Warning, None, || {
+            "the trace has no addresses: frees are matched with the most recent allocation of \
+             their size; lifetimes of equal blocks may be swapped"
+                .into()
+        });
+        by_size(memory, &mut pairs, notes);
+    }
+    let open = pairs.blocks.iter().filter(|b| b.free.is_none()).count() as u64;
+    notes.report_many("never-freed", Severity::Note, None, open, || {
+        "memory that is still allocated where the trace ends".into()
+    });
+    pairs
+}
+
+fn by_address(memory: &MemoryTable, pairs: &mut Pairs, notes: &mut Diagnostics) {
     let mut live: FxHashMap<(Addr, i16), BlockId> = FxHashMap::default();
-    for (tick, &row) in rows.iter().enumerate() {
+    for (tick, &row) in pairs.rows.iter().enumerate() {
         let r = row as usize;
         let tick = Tick(tick as u32);
         let at = Some(Location::MemoryEvent(row));
         let key = (memory.address[r], memory.device_index[r]);
         match memory.bytes[r] {
-            0 => notes.report("zero-byte-event", Severity::Note, at, || {
-                "a memory event of zero bytes was skipped".into()
-            }),
-            size @ 1.. => {
-                let id = BlockId::new(blocks.len());
+            0 => zero_bytes(at, notes),
+            1.. => {
+                let id = BlockId::new(pairs.blocks.len());
                 if let Some(earlier) = live.insert(key, id) {
                     notes.report("allocation-at-live-address", Severity::Warning, at, || {
                         "an address was handed out again without a recorded free; the earlier \
                          block is taken to end there"
                             .into()
                     });
-                    let earlier = &mut blocks[earlier.index()];
+                    let earlier = &mut pairs.blocks[earlier.index()];
                     earlier.free = Some(tick);
                     earlier.free_time = Some(memory.time[r]);
                 }
-                blocks.push(Block::new(
-                    Bytes(size.unsigned_abs()),
-                    key.0,
-                    memory.thread[r],
-                    tick,
-                    memory.time[r],
-                ));
+                pairs.blocks.push(block(memory, r, tick));
             }
             size => {
                 let Some(id) = live.remove(&key) else {
-                    notes.report("free-without-allocation", Severity::Note, at, || {
-                        "memory was freed that the trace never saw allocated (it was made before \
-                         the recording began)"
-                            .into()
-                    });
+                    unknown_free(at, notes);
                     continue;
                 };
-                let block = &mut blocks[id.index()];
+                let block = &mut pairs.blocks[id.index()];
                 block.free = Some(tick);
                 block.free_time = Some(memory.time[r]);
                 if block.size.get() != size.unsigned_abs() {
@@ -76,11 +87,55 @@ pub(crate) fn pair(memory: &MemoryTable, device: DeviceKind, notes: &mut Diagnos
             }
         }
     }
-    Pairs { blocks, rows }
+}
+
+fn by_size(memory: &MemoryTable, pairs: &mut Pairs, notes: &mut Diagnostics) {
+    let mut live: FxHashMap<(u64, i16), Vec<BlockId>> = FxHashMap::default();
+    for (tick, &row) in pairs.rows.iter().enumerate() {
+        let r = row as usize;
+        let tick = Tick(tick as u32);
+        let at = Some(Location::MemoryEvent(row));
+        let bytes = memory.bytes[r];
+        let open = live.entry((bytes.unsigned_abs(), memory.device_index[r])).or_default();
+        match bytes {
+            0 => zero_bytes(at, notes),
+            1.. => {
+                open.push(BlockId::new(pairs.blocks.len()));
+                pairs.blocks.push(block(memory, r, tick));
+            }
+            _ => match open.pop() {
+                Some(id) => {
+                    let block = &mut pairs.blocks[id.index()];
+                    block.free = Some(tick);
+                    block.free_time = Some(memory.time[r]);
+                }
+                None => unknown_free(at, notes),
+            },
+        }
+    }
+}
+
+fn block(memory: &MemoryTable, row: usize, tick: Tick) -> Block {
+    let size = Bytes(memory.bytes[row].unsigned_abs());
+    Block::new(size, memory.address[row], memory.thread[row], tick, memory.time[row])
+}
+
+fn zero_bytes(at: Option<Location>, notes: &mut Diagnostics) {
+    notes.report("zero-byte-event", Severity::Note, at, || {
+        "a memory event of zero bytes was skipped".into()
+    });
+}
+
+fn unknown_free(at: Option<Location>, notes: &mut Diagnostics) {
+    notes.report("free-without-allocation", Severity::Note, at, || {
+        "memory was freed that the trace never saw allocated (it was made before the recording \
+         began)"
+            .into()
+    });
 }
 
 fn check_totals(memory: &MemoryTable, rows: &[u32], notes: &mut Diagnostics) {
-    let mut running: Option<i64> = None;
+    let mut running: FxHashMap<i16, i64> = FxHashMap::default();
     let mut wrong = 0;
     let mut first = None;
     for &row in rows {
@@ -89,11 +144,11 @@ fn check_totals(memory: &MemoryTable, rows: &[u32], notes: &mut Diagnostics) {
         if said < 0 {
             continue;
         }
-        if running.is_some_and(|total| total + memory.bytes[r] != said) {
+        let before = running.insert(memory.device_index[r], said);
+        if before.is_some_and(|total| total.saturating_add(memory.bytes[r]) != said) {
             wrong += 1;
             first = first.or(Some(Location::MemoryEvent(row)));
         }
-        running = Some(said);
     }
     notes.report_many("running-total-differs", Severity::Warning, first, wrong, || {
         "the recorded `Total Allocated` does not follow from the events: some memory events are \

@@ -1,99 +1,13 @@
 //! What the analysis of a trace yields.
 
 use crate::args::{ArgumentTable, Arguments};
+use crate::autograd::Autograd;
+use crate::block::{Block, Phase};
+use crate::names::Names;
 use crate::optree::OpTree;
-use xmem_trace::{OpKind, Trace};
-use xmem_types::{Addr, BlockId, Bytes, IterationId, Nanos, OpId, Sym, ThreadIdx};
-
-/// A position in the time order of the analysed device's memory events.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tick(pub u32);
-
-/// What a block is to the training job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    /// A model parameter.
-    Parameter,
-    /// A tensor of the model that has no gradient (running statistics, position tables).
-    Buffer,
-    /// Batch data.
-    Input,
-    /// A forward result that lives until backward needs it.
-    Activation,
-    /// A parameter's gradient.
-    Gradient,
-    /// What the optimizer keeps between steps.
-    OptimizerState,
-    /// Born and gone within one phase.
-    Temporary,
-    /// Scratch memory of a library (cuBLAS, cuDNN).
-    Workspace,
-    /// None of the above could be shown.
-    Unknown,
-}
-
-impl Role {
-    /// Every role, in the order of reports.
-    pub const ALL: [Self; 9] = [
-        Self::Parameter,
-        Self::Buffer,
-        Self::Gradient,
-        Self::OptimizerState,
-        Self::Activation,
-        Self::Input,
-        Self::Temporary,
-        Self::Workspace,
-        Self::Unknown,
-    ];
-
-    /// The name in reports (`optimizer_state`).
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Parameter => "parameter",
-            Self::Buffer => "buffer",
-            Self::Input => "input",
-            Self::Activation => "activation",
-            Self::Gradient => "gradient",
-            Self::OptimizerState => "optimizer_state",
-            Self::Temporary => "temporary",
-            Self::Workspace => "workspace",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-/// A part of a training iteration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Phase {
-    /// Before the first iteration: model and optimizer are built.
-    Init,
-    /// A batch is loaded.
-    Data,
-    /// The model and the loss run.
-    Forward,
-    /// Autograd runs.
-    Backward,
-    /// Gradients are cleared.
-    ZeroGrad,
-    /// The optimizer runs.
-    OptimizerStep,
-}
-
-impl Phase {
-    /// The name in reports (`optimizer_step`).
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Init => "init",
-            Self::Data => "data",
-            Self::Forward => "forward",
-            Self::Backward => "backward",
-            Self::ZeroGrad => "zero_grad",
-            Self::OptimizerStep => "optimizer_step",
-        }
-    }
-}
+use crate::preexisting::Preexisting;
+use xmem_trace::{DeviceKind, OpKind, Trace};
+use xmem_types::{BlockId, IterationId, Nanos, OpId, Sym, ThreadIdx};
 
 /// A stretch of time in one phase. Spans do not overlap and are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,80 +33,6 @@ pub struct Iteration {
     pub end: Nanos,
 }
 
-/// Why a block has its role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Evidence(pub &'static str);
-
-/// One allocation, from its request to its free.
-#[derive(Clone, Debug)]
-pub struct Block {
-    /// Requested bytes.
-    pub size: Bytes,
-    /// Address in the recording process.
-    pub address: Addr,
-    /// Thread that allocated.
-    pub thread: ThreadIdx,
-    /// When it was allocated.
-    pub alloc: Tick,
-    /// When it was allocated, as time.
-    pub alloc_time: Nanos,
-    /// When it was freed; none if the trace ends first.
-    pub free: Option<Tick>,
-    /// When it was freed, as time.
-    pub free_time: Option<Nanos>,
-    /// Innermost operator at the allocation.
-    pub op: Option<OpId>,
-    /// Innermost operator at the free.
-    pub freed_in: Option<OpId>,
-    /// Module path at the allocation (`GPT2_0 > Block_3 > Attention_0`); for backward, that of the
-    /// forward operator. Empty where unknown.
-    pub module: Sym,
-    /// Innermost Python line of the user's or the library's code; empty where unknown.
-    pub line: Sym,
-    /// Iteration of the allocation; none during init.
-    pub iteration: Option<IterationId>,
-    /// Phase of the allocation.
-    pub phase: Phase,
-    /// What it is.
-    pub role: Role,
-    /// Why.
-    pub evidence: Evidence,
-}
-
-impl Block {
-    pub(crate) fn new(
-        size: Bytes,
-        address: Addr,
-        thread: ThreadIdx,
-        alloc: Tick,
-        alloc_time: Nanos,
-    ) -> Self {
-        Self {
-            size,
-            address,
-            thread,
-            alloc,
-            alloc_time,
-            free: None,
-            free_time: None,
-            op: None,
-            freed_in: None,
-            module: Sym::EMPTY,
-            line: Sym::EMPTY,
-            iteration: None,
-            phase: Phase::Init,
-            role: Role::Unknown,
-            evidence: Evidence(""),
-        }
-    }
-
-    /// Whether the block is alive just after `time`.
-    #[must_use]
-    pub fn alive_at(&self, time: Nanos) -> bool {
-        self.alloc_time <= time && self.free_time.is_none_or(|f| f > time)
-    }
-}
-
 /// A trace, understood: blocks with lifetime, origin and role, and the structure of the run.
 #[derive(Clone, Debug)]
 pub struct Profile {
@@ -205,7 +45,13 @@ pub struct Profile {
     /// Iterations in order of time.
     pub iterations: Vec<Iteration>,
     /// Autograd links, by operator row.
-    pub autograd: crate::autograd::Autograd,
+    pub autograd: Autograd,
+    /// What the job holds that the trace never saw allocated: a recording that starts after the
+    /// first iteration. Sizes are those of the CPU job; largest role first, then by size.
+    pub preexisting: Vec<Preexisting>,
+    /// The device whose memory was analysed.
+    pub device: DeviceKind,
+    pub(crate) names: Names,
     pub(crate) arguments: ArgumentTable,
     pub(crate) trace: Trace,
 }
@@ -286,6 +132,30 @@ impl Profile {
     #[must_use]
     pub fn arguments(&self, op: OpId) -> &Arguments {
         self.arguments.get(self.trace.ops.signature[op.index()])
+    }
+
+    /// The operators and annotations around a block's allocation, innermost first.
+    pub fn op_path(&self, block: &Block) -> impl Iterator<Item = OpId> + '_ {
+        block.op.into_iter().flat_map(|op| self.tree.path(op))
+    }
+
+    /// The outermost operator at a block's allocation; annotations do not count.
+    #[must_use]
+    pub fn outermost_op(&self, block: &Block) -> Option<OpId> {
+        self.op_path(block).filter(|&op| !self.is_annotation(op)).last()
+    }
+
+    /// The autograd node (`autograd::engine::evaluate_function: …`) that an operator runs in: the
+    /// innermost one, as backward of a checkpointed segment nests them.
+    #[must_use]
+    pub fn backward_node(&self, op: OpId) -> Option<OpId> {
+        self.tree.path(op).find(|&o| self.names.is_node(self.op_symbol(o)))
+    }
+
+    /// The forward operator that made the autograd node which an operator runs in.
+    #[must_use]
+    pub fn forward_op(&self, op: OpId) -> Option<OpId> {
+        self.backward_node(op).and_then(|node| self.autograd.forward_of(node))
     }
 
     /// The phase at a time, and its span.

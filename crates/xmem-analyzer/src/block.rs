@@ -1,0 +1,208 @@
+//! A block of memory and what is known about it.
+
+use xmem_types::{Addr, Bytes, IterationId, Nanos, OpId, Sym, ThreadIdx};
+
+/// A position in the time order of the analysed device's memory events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tick(pub u32);
+
+/// What a block is to the training job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// A model parameter.
+    Parameter,
+    /// A tensor of the model that has no gradient (running statistics, position tables).
+    Buffer,
+    /// Batch data.
+    Input,
+    /// A forward result that lives until backward needs it.
+    Activation,
+    /// A parameter's gradient.
+    Gradient,
+    /// What the optimizer keeps between steps.
+    OptimizerState,
+    /// Born and gone within one phase.
+    Temporary,
+    /// Scratch memory of a library (cuBLAS, cuDNN).
+    Workspace,
+    /// None of the above could be shown.
+    Unknown,
+}
+
+impl Role {
+    /// Every role, in the order of reports.
+    pub const ALL: [Self; 9] = [
+        Self::Parameter,
+        Self::Buffer,
+        Self::Gradient,
+        Self::OptimizerState,
+        Self::Activation,
+        Self::Input,
+        Self::Temporary,
+        Self::Workspace,
+        Self::Unknown,
+    ];
+
+    /// The name in reports (`optimizer_state`).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Parameter => "parameter",
+            Self::Buffer => "buffer",
+            Self::Input => "input",
+            Self::Activation => "activation",
+            Self::Gradient => "gradient",
+            Self::OptimizerState => "optimizer_state",
+            Self::Temporary => "temporary",
+            Self::Workspace => "workspace",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Where a block of a CPU recording would live if the job ran on a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Residency {
+    /// Made on the host and moved to the GPU with the model (`model.to(device)`): parameters and
+    /// buffers.
+    Model,
+    /// Made on the host and copied to the GPU for training: batch data.
+    Batch,
+    /// Made on the GPU by the computation itself.
+    Device,
+    /// Stays on the host: data sets, loader intermediates, optimizer step counters, initialisation
+    /// temporaries.
+    HostOnly,
+}
+
+impl Residency {
+    /// The name in reports (`host_only`).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Batch => "batch",
+            Self::Device => "device",
+            Self::HostOnly => "host_only",
+        }
+    }
+}
+
+/// A part of a training iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// Before the first iteration: model and optimizer are built.
+    Init,
+    /// A batch is loaded.
+    Data,
+    /// The model and the loss run.
+    Forward,
+    /// Autograd runs.
+    Backward,
+    /// Gradients are cleared.
+    ZeroGrad,
+    /// The optimizer runs.
+    OptimizerStep,
+}
+
+impl Phase {
+    /// The name in reports (`optimizer_step`).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Init => "init",
+            Self::Data => "data",
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+            Self::ZeroGrad => "zero_grad",
+            Self::OptimizerStep => "optimizer_step",
+        }
+    }
+}
+
+/// Why a block has its role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Evidence(pub &'static str);
+
+/// One allocation, from its request to its free.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// Requested bytes.
+    pub size: Bytes,
+    /// Address in the recording process.
+    pub address: Addr,
+    /// Thread that allocated.
+    pub thread: ThreadIdx,
+    /// When it was allocated.
+    pub alloc: Tick,
+    /// When it was allocated, as time.
+    pub alloc_time: Nanos,
+    /// When it was freed; none if the trace ends first.
+    pub free: Option<Tick>,
+    /// When it was freed, as time.
+    pub free_time: Option<Nanos>,
+    /// Innermost operator at the allocation.
+    pub op: Option<OpId>,
+    /// Innermost operator at the free.
+    pub freed_in: Option<OpId>,
+    /// Module path at the allocation (`GPT2_0 > Block_3 > Attention_0`); for backward, that of the
+    /// forward operator. Empty where unknown.
+    pub module: Sym,
+    /// Innermost Python line of the user's or the library's code; empty where unknown.
+    pub line: Sym,
+    /// Iteration of the allocation; none during init.
+    pub iteration: Option<IterationId>,
+    /// Phase of the allocation.
+    pub phase: Phase,
+    /// What it is.
+    pub role: Role,
+    /// Where it would live if the job ran on a GPU.
+    pub residency: Residency,
+    /// Why it has this role and residency.
+    pub evidence: Evidence,
+}
+
+impl Block {
+    pub(crate) fn new(
+        size: Bytes,
+        address: Addr,
+        thread: ThreadIdx,
+        alloc: Tick,
+        alloc_time: Nanos,
+    ) -> Self {
+        Self {
+            size,
+            address,
+            thread,
+            alloc,
+            alloc_time,
+            free: None,
+            free_time: None,
+            op: None,
+            freed_in: None,
+            module: Sym::EMPTY,
+            line: Sym::EMPTY,
+            iteration: None,
+            phase: Phase::Init,
+            role: Role::Unknown,
+            residency: Residency::Device,
+            evidence: Evidence(""),
+        }
+    }
+
+    /// Whether the block is alive just after `time`.
+    #[must_use]
+    pub fn alive_at(&self, time: Nanos) -> bool {
+        self.alloc_time <= time && self.lasts_beyond(time)
+    }
+
+    /// Whether the block is not yet freed just after `time`.
+    #[must_use]
+    pub fn lasts_beyond(&self, time: Nanos) -> bool {
+        self.free_time.is_none_or(|f| f > time)
+    }
+
+    pub(crate) fn decide(&mut self, role: Role, residency: Residency, evidence: &'static str) {
+        (self.role, self.residency, self.evidence) = (role, residency, Evidence(evidence));
+    }
+}

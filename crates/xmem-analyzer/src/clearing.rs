@@ -1,0 +1,51 @@
+//! Where gradients are cleared, if nothing marks it: the place where most of them are freed.
+
+use crate::block::{Block, Phase, Role};
+use crate::profile::PhaseSpan;
+use rustc_hash::FxHashMap;
+use xmem_types::{Diagnostics, Nanos, Severity};
+
+/// Adds a `ZeroGrad` span where at least half of a pass's gradients are freed together, outside of
+/// backward and of the optimizer's step. Nothing is done if a span is marked already.
+pub(crate) fn find(phases: &mut Vec<PhaseSpan>, blocks: &[Block], notes: &mut Diagnostics) {
+    if phases.iter().any(|p| p.phase == Phase::ZeroGrad) {
+        return;
+    }
+    let mut kept: FxHashMap<usize, u32> = FxHashMap::default();
+    let mut freed: FxHashMap<usize, (usize, u32, Nanos, Nanos)> = FxHashMap::default();
+    let span_at = |time: Nanos| phases.partition_point(|p| p.start <= time).checked_sub(1);
+    for block in blocks.iter().filter(|b| b.role == Role::Gradient) {
+        let Some(made) = span_at(block.alloc_time) else { continue };
+        if !block.lasts_beyond(phases[made].end) {
+            continue;
+        }
+        *kept.entry(made).or_default() += 1;
+        let Some(time) = block.free_time else { continue };
+        let Some(at) = span_at(time) else { continue };
+        if matches!(phases[at].phase, Phase::Data | Phase::Forward) {
+            let entry = freed.entry(at).or_insert((made, 0, time, time));
+            entry.1 += 1;
+            entry.2 = entry.2.min(time);
+            entry.3 = entry.3.max(time);
+        }
+    }
+    let mut places: Vec<_> = freed
+        .into_iter()
+        .filter(|(_, (made, count, ..))| kept.get(made).is_some_and(|n| count * 2 >= *n))
+        .map(|(at, (_, _, from, to))| (at, from, to + Nanos(1)))
+        .collect();
+    places.sort_unstable();
+    notes.report_many("zero-grad-by-frees", Severity::Note, None, places.len() as u64, || {
+        "nothing marks the clearing of gradients: it is taken to be where they are freed".into()
+    });
+    for &(at, from, to) in places.iter().rev() {
+        let whole = phases[at];
+        let to = to.min(whole.end);
+        let pieces = [
+            PhaseSpan { end: from, ..whole },
+            PhaseSpan { start: from, end: to, phase: Phase::ZeroGrad, mark: None, ..whole },
+            PhaseSpan { start: to, ..whole },
+        ];
+        phases.splice(at..=at, pieces.into_iter().filter(|p| p.end > p.start));
+    }
+}

@@ -1,0 +1,65 @@
+//! Where forward begins: at the first call of a module, or at the first operator that a backward
+//! node goes back to.
+
+use crate::autograd::Autograd;
+use crate::python::{ModuleCall, PythonCalls};
+use crate::timeline::Timeline;
+use rustc_hash::FxHashSet;
+use xmem_trace::Trace;
+use xmem_types::{Nanos, Sym};
+
+/// Moments at which forward runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Forwards {
+    /// Outermost module calls of the training thread, by time.
+    pub(crate) modules: Vec<ModuleCall>,
+    /// Starts of outermost operators that made a backward node, by time, without repetition.
+    linked: Vec<Nanos>,
+    /// Names of those operators.
+    names: FxHashSet<Sym>,
+}
+
+impl Forwards {
+    pub(crate) fn find(
+        trace: &Trace,
+        calls: &PythonCalls,
+        autograd: &Autograd,
+        timeline: &Timeline,
+    ) -> Self {
+        let mut modules = calls.module_calls(&trace.python);
+        modules.retain(|c| c.thread == timeline.thread);
+        let ops = &trace.ops;
+        let starts: Vec<Nanos> = timeline.outer.iter().map(|o| ops.start[o.index()]).collect();
+        let mut rows: Vec<usize> = autograd
+            .pairs()
+            .filter(|(_, forward)| ops.thread[forward.index()] == timeline.thread)
+            .filter_map(|(_, forward)| {
+                starts.partition_point(|s| *s <= ops.start[forward.index()]).checked_sub(1)
+            })
+            .collect();
+        rows.sort_unstable();
+        rows.dedup();
+        let names = rows.iter().map(|&at| ops.name[timeline.outer[at].index()]).collect();
+        let linked = rows.iter().map(|&at| starts[at]).collect();
+        Self { modules, linked, names }
+    }
+
+    /// The first sign of forward in `[from, to)`.
+    pub(crate) fn first_in(&self, from: Nanos, to: Nanos) -> Option<Nanos> {
+        let module = self.modules.partition_point(|c| c.start < from);
+        let linked = self.linked.partition_point(|s| *s < from);
+        let module = self.modules.get(module).map(|c| c.start);
+        let linked = self.linked.get(linked).copied();
+        module.into_iter().chain(linked).min().filter(|t| *t < to)
+    }
+
+    /// Whether an operator of this name made a backward node anywhere in the trace.
+    pub(crate) fn has_name(&self, name: Sym) -> bool {
+        self.names.contains(&name)
+    }
+
+    /// How many different operators make backward nodes.
+    pub(crate) fn distinct_names(&self) -> usize {
+        self.names.len()
+    }
+}

@@ -1,0 +1,241 @@
+//! Where iterations begin and end.
+
+use crate::forwards::Forwards;
+use crate::names::{NameKind, Names};
+use crate::periods;
+use crate::profile::Iteration;
+use crate::steps::Signature;
+use crate::timeline::{Mark, MarkKind, Timeline};
+use rustc_hash::FxHashMap;
+use xmem_trace::{OpKind, Trace};
+use xmem_types::{Diagnostics, Nanos, Severity, Sym};
+
+/// What kind of job the trace shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// There is a backward pass or an optimizer step.
+    Training,
+    /// There is neither.
+    Inference,
+}
+
+/// All that iterations are found from.
+pub(crate) struct Signs<'a> {
+    pub(crate) trace: &'a Trace,
+    pub(crate) names: &'a Names,
+    pub(crate) timeline: &'a Timeline,
+    pub(crate) forwards: &'a Forwards,
+    pub(crate) signatures: &'a [Signature],
+}
+
+/// Finds the iterations: by `ProfilerStep` marks, else by optimizer steps (several optimizers make
+/// one iteration where their steps alternate), else by backward passes, else by calls of the
+/// model, else by repeated operators.
+pub(crate) fn find(signs: &Signs<'_>, notes: &mut Diagnostics) -> (Job, Vec<Iteration>) {
+    let marks = &signs.timeline.marks;
+    let trains = marks.iter().any(|m| matches!(m.kind, MarkKind::Backward | MarkKind::Step));
+    let job = if trains { Job::Training } else { Job::Inference };
+    let ends = round_ends(signs);
+    let profiler = profiler_steps(signs);
+    let end = end(signs);
+    if !profiler.is_empty() && ends.len() < 2 * profiler.len().max(1) {
+        return (job, contiguous(profiler, end));
+    }
+    let iterations = match job {
+        Job::Training => training(signs, ends, end, notes),
+        Job::Inference => inference(signs, end, notes),
+    };
+    (job, iterations)
+}
+
+/// Starts of `ProfilerStep#N` annotations (torch/profiler/profiler.py, `step`). Not trusted where
+/// they hold two or more whole iterations each.
+fn profiler_steps(signs: &Signs<'_>) -> Vec<Nanos> {
+    let ops = &signs.trace.ops;
+    let mut starts: Vec<Nanos> = (0..ops.len())
+        .filter(|&i| {
+            ops.kind[i] == OpKind::Annotation
+                && signs.names.kind(ops.name[i]) == NameKind::ProfilerStep
+        })
+        .map(|i| ops.start[i])
+        .collect();
+    starts.sort_unstable();
+    starts
+}
+
+fn contiguous(starts: Vec<Nanos>, end: Nanos) -> Vec<Iteration> {
+    let ends = starts.iter().skip(1).copied().chain([end]);
+    starts.iter().zip(ends).map(|(&start, end)| Iteration { start, end }).collect()
+}
+
+/// The mark that ends each round of training.
+fn round_ends<'a>(signs: &Signs<'a>) -> Vec<(usize, &'a Mark)> {
+    let marks = signs.timeline.marks.iter().enumerate();
+    let steps: Vec<_> = marks.clone().filter(|(_, m)| m.kind == MarkKind::Step).collect();
+    if !steps.is_empty() {
+        let period = periods::of_steps(signs.signatures);
+        return steps.into_iter().skip(period - 1).step_by(period).collect();
+    }
+    // A backward pass ends a round unless another follows without a forward in between.
+    let backward: Vec<_> = marks.filter(|(_, m)| m.kind == MarkKind::Backward).collect();
+    let next = backward.iter().skip(1).map(|(_, m)| m.start).chain([Nanos::MAX]);
+    backward
+        .iter()
+        .zip(next)
+        .filter(|((_, m), next)| {
+            *next == Nanos::MAX || signs.forwards.first_in(m.end, *next).is_some()
+        })
+        .map(|(m, _)| *m)
+        .collect()
+}
+
+fn training(
+    signs: &Signs<'_>,
+    ends: Vec<(usize, &Mark)>,
+    end_of_trace: Nanos,
+    notes: &mut Diagnostics,
+) -> Vec<Iteration> {
+    let marks = &signs.timeline.marks;
+    let first_backward = marks.iter().find(|m| m.kind == MarkKind::Backward);
+    let cleared_first = marks.iter().any(|m| {
+        m.kind == MarkKind::ZeroGrad && first_backward.is_some_and(|b| m.start < b.start)
+    });
+    let ends: Vec<Nanos> =
+        ends.into_iter().map(|(at, m)| with_tail(signs, at, m, cleared_first)).collect();
+    let start = first_start(signs, &ends);
+    let ends: Vec<Nanos> = ends.into_iter().filter(|&e| e > start).collect();
+    let last = ends.last().copied().unwrap_or(start);
+    let mut starts = vec![start];
+    starts.extend(&ends);
+    if marks.iter().any(|m| m.kind == MarkKind::Backward && m.start >= last) {
+        notes.report("incomplete-iteration", Severity::Note, None, || {
+            "the trace ends within an iteration".into()
+        });
+    } else {
+        // What follows the last step belongs to its iteration.
+        starts.pop();
+    }
+    contiguous(starts, end_of_trace)
+}
+
+/// The end of a round: what the loop still does with its result (`loss.item()`), and the clearing
+/// of gradients where the loop does that last.
+fn with_tail(signs: &Signs<'_>, at: usize, mark: &Mark, cleared_first: bool) -> Nanos {
+    let ops = &signs.trace.ops;
+    let mut end = mark.end;
+    for next in &signs.timeline.marks[at + 1..] {
+        match next.kind {
+            MarkKind::ZeroGrad if !cleared_first => end = next.end,
+            MarkKind::Other => {
+                for op in signs.timeline.ops(next) {
+                    let i = op.index();
+                    if signs.names.kind(ops.name[i]) != NameKind::HostRead {
+                        return end;
+                    }
+                    end = ops.start[i] + ops.duration[i];
+                }
+            }
+            _ => return end,
+        }
+    }
+    end
+}
+
+/// The first iteration begins with its forward, or with what leads up to it: a data loader, the
+/// clearing of gradients, and the operators that also lead up to the second iteration's.
+fn first_start(signs: &Signs<'_>, ends: &[Nanos]) -> Nanos {
+    let marks = &signs.timeline.marks;
+    let forward = lead_end(signs, Nanos::MIN);
+    let Some(&second) = ends.first() else { return forward };
+    let names_between = |from: Nanos, to: Nanos| -> Vec<(Nanos, Sym)> {
+        let ops = &signs.trace.ops;
+        let at = |time| signs.timeline.outer.partition_point(|o| ops.start[o.index()] < time);
+        signs.timeline.outer[at(from)..at(to)]
+            .iter()
+            .map(|o| (ops.start[o.index()], ops.name[o.index()]))
+            .collect()
+    };
+    let mut start = forward;
+    if let Some(mark) = marks
+        .iter()
+        .find(|m| matches!(m.kind, MarkKind::Data | MarkKind::ZeroGrad) && m.start < forward)
+    {
+        start = mark.start;
+    }
+    if ends.len() > 1 {
+        let usual = names_between(second, lead_end(signs, second));
+        let before = names_between(Nanos::MIN, forward);
+        let same = before.iter().rev().zip(usual.iter().rev()).take_while(|(a, b)| a.1 == b.1);
+        if let Some((first, _)) = same.last() {
+            start = start.min(first.0);
+        }
+    }
+    start
+}
+
+/// When forward begins after `from`.
+fn lead_end(signs: &Signs<'_>, from: Nanos) -> Nanos {
+    signs
+        .forwards
+        .first_in(from, Nanos::MAX)
+        .or_else(|| signs.timeline.marks.iter().map(|m| m.start).find(|s| *s >= from))
+        .unwrap_or(signs.timeline.end)
+}
+
+fn inference(signs: &Signs<'_>, end_of_trace: Nanos, notes: &mut Diagnostics) -> Vec<Iteration> {
+    notes.report("no-backward", Severity::Note, None, || {
+        "no backward pass and no optimizer step in the trace: taken as inference".into()
+    });
+    let ops = &signs.trace.ops;
+    let outer = &signs.timeline.outer;
+    let data: Vec<Nanos> = signs
+        .timeline
+        .marks
+        .iter()
+        .filter(|m| m.kind == MarkKind::Data)
+        .map(|m| m.start)
+        .collect();
+    let mut starts: Vec<Nanos> = match model(signs) {
+        // A round begins with the batch it loads.
+        Some(calls) => {
+            let mut before = Nanos::MIN;
+            calls
+                .into_iter()
+                .map(|(start, end)| {
+                    let from = data.partition_point(|d| *d < before);
+                    before = end;
+                    data.get(from).copied().filter(|d| *d < start).unwrap_or(start)
+                })
+                .collect()
+        }
+        None => {
+            let names: Vec<Sym> = outer.iter().map(|o| ops.name[o.index()]).collect();
+            match periods::of_loop(&names) {
+                Some((first, period)) if period > 1 => (first..names.len())
+                    .step_by(period)
+                    .map(|at| ops.start[outer[at].index()])
+                    .collect(),
+                _ => Vec::new(),
+            }
+        }
+    };
+    if starts.is_empty() {
+        starts.push(signs.timeline.marks.first().map_or(Nanos::ZERO, |m| m.start));
+    }
+    contiguous(starts, end_of_trace)
+}
+
+/// The calls of the module that is called most often from outside of any module.
+fn model(signs: &Signs<'_>) -> Option<Vec<(Nanos, Nanos)>> {
+    let mut by_name: FxHashMap<Sym, Vec<(Nanos, Nanos)>> = FxHashMap::default();
+    for call in &signs.forwards.modules {
+        by_name.entry(call.name).or_default().push((call.start, call.end));
+    }
+    let time = |calls: &[(Nanos, Nanos)]| calls.iter().map(|c| (c.1 - c.0).get()).sum::<i64>();
+    by_name.into_iter().max_by_key(|(name, c)| (time(c), *name)).map(|(_, calls)| calls)
+}
+
+fn end(signs: &Signs<'_>) -> Nanos {
+    let memory = signs.trace.memory.time.iter().copied().max();
+    memory.map_or(signs.timeline.end, |m| m.max(signs.timeline.end)) + Nanos(1)
+}

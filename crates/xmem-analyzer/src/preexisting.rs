@@ -1,0 +1,225 @@
+//! What a job holds that its trace never saw allocated.
+//!
+//! A scheduled profiler starts after the first iteration: parameters, optimizer state and buffers
+//! are then no blocks, but operators still show their sizes.
+
+use crate::block::{Block, Evidence, Phase, Residency, Role};
+use crate::names::NameKind;
+use crate::roles::{Facts, Learned};
+use crate::timeline::MarkKind;
+use rustc_hash::FxHashMap;
+use xmem_types::{Bytes, Diagnostics, OpId, Severity};
+
+/// Tensors of one role and size that were there before the trace began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preexisting {
+    /// What they are.
+    pub role: Role,
+    /// Where they would live if the job ran on a GPU.
+    pub residency: Residency,
+    /// Bytes of each.
+    pub size: Bytes,
+    /// How many.
+    pub count: u32,
+    /// What shows that they exist.
+    pub evidence: Evidence,
+}
+
+impl Preexisting {
+    /// Bytes of all of them.
+    #[must_use]
+    pub fn total(&self) -> Bytes {
+        Bytes(self.size.get() * u64::from(self.count))
+    }
+}
+
+/// Lists what the trace lacks.
+pub(crate) fn find(
+    blocks: &[Block],
+    facts: &Facts<'_>,
+    learned: &Learned,
+    notes: &mut Diagnostics,
+) -> Vec<Preexisting> {
+    let held = |role: Role| {
+        let mut counts: FxHashMap<Bytes, u32> = FxHashMap::default();
+        for b in blocks.iter().filter(|b| b.role == role) {
+            *counts.entry(b.size).or_default() += 1;
+        }
+        counts
+    };
+    let mut found = Vec::new();
+    let mut add = |role, residency, size, count, evidence| {
+        if count > 0 {
+            let evidence = Evidence(evidence);
+            found.push(Preexisting { role, residency, size, count, evidence });
+        }
+    };
+    let inputs = held(Role::Input);
+    let missing: Vec<(Bytes, u32)> = learned
+        .inventory
+        .left()
+        .into_iter()
+        // A leaf may be batch data that wants a gradient.
+        .map(|(size, n)| (size, n.saturating_sub(inputs.get(&size).map_or(0, |_| 1))))
+        .filter(|e| e.1 > 0)
+        .collect();
+    for &(size, count) in &missing {
+        let text = "a gradient of this size is accumulated, but no block of the trace is its parameter";
+        add(Role::Parameter, Residency::Model, size, count, text);
+    }
+    let warm = held(Role::Parameter).is_empty();
+    if warm {
+        let (frozen, statistics) = model_uses(facts);
+        for (size, count) in frozen {
+            let text = "a forward operator takes a weight of this size that gets no gradient";
+            add(Role::Parameter, Residency::Model, size, count, text);
+        }
+        let buffers = held(Role::Buffer);
+        for (size, count) in statistics {
+            let count = count.saturating_sub(buffers.get(&size).copied().unwrap_or(0));
+            let text = "a normalisation takes running statistics of this size";
+            add(Role::Buffer, Residency::Model, size, count, text);
+        }
+    }
+    let state = held(Role::OptimizerState);
+    for (size, count) in state_of_last_step(facts, learned) {
+        let count = count.saturating_sub(state.get(&size).copied().unwrap_or(0));
+        let text = "the optimizer's step updates state of this size that it did not make in the trace";
+        add(Role::OptimizerState, Residency::Device, size, count, text);
+    }
+    let mut gradients: FxHashMap<Bytes, u32> = FxHashMap::default();
+    for &size in &learned.gradients.before_trace {
+        *gradients.entry(size).or_default() += 1;
+    }
+    for (size, count) in gradients {
+        let text = "the first backward pass adds to a gradient of this size that no pass of the trace made";
+        add(Role::Gradient, Residency::Device, size, count, text);
+    }
+    found.sort_by_key(|p| (p.role, std::cmp::Reverse(p.size), p.evidence.0));
+    let total: Bytes = found.iter().map(Preexisting::total).sum();
+    let count = found.iter().map(|p| u64::from(p.count)).sum();
+    notes.report_many("made-before-trace", Severity::Warning, None, count, || {
+        format!(
+            "the recording began after the model was made: {total} of parameters, buffers, \
+             gradients and optimizer state are taken from what operators show of them"
+        )
+    });
+    found
+}
+
+/// Weights of the first forward that get no gradient, and its normalisations' statistics.
+fn model_uses(facts: &Facts<'_>) -> (Vec<(Bytes, u32)>, Vec<(Bytes, u32)>) {
+    let profile = facts.profile;
+    let mut frozen: FxHashMap<Bytes, u32> = FxHashMap::default();
+    let mut statistics: FxHashMap<Bytes, u32> = FxHashMap::default();
+    let linked: FxHashMap<OpId, OpId> = profile.autograd.pairs().map(|(b, f)| (f, b)).collect();
+    let Some(first) = profile.phases.iter().find(|p| p.phase == Phase::Forward) else {
+        return (Vec::new(), Vec::new());
+    };
+    let outer = &facts.timeline.outer;
+    let at = |time| outer.partition_point(|&o| profile.op_start(o) < time);
+    for &op in &outer[at(first.start)..at(first.end)] {
+        let inside = profile.tree.descendants(op);
+        let is_linked = |name: &str| {
+            inside
+                .iter()
+                .chain([&op])
+                .find(|&&o| profile.op_name(o) == name)
+                .and_then(|o| linked.get(o))
+                .copied()
+        };
+        let (trained, weights): (bool, &[usize]) = match profile.op_name(op) {
+            // The weight's transpose has a node of its own where the weight wants a gradient.
+            "aten::linear" => (is_linked("aten::t").is_some(), &[1, 2]),
+            "aten::embedding" => (is_linked("aten::embedding").is_some(), &[0]),
+            "aten::conv1d" | "aten::conv2d" | "aten::conv3d" => {
+                let node = is_linked("aten::convolution");
+                (node.is_some_and(|n| conv_wants_weight(facts, n)), &[1, 2])
+            }
+            "aten::batch_norm" | "aten::instance_norm" => {
+                for position in [3, 4] {
+                    if let Some(size) = facts.tensor_bytes(op, position) {
+                        *statistics.entry(size).or_default() += 1;
+                    }
+                }
+                continue;
+            }
+            _ => continue,
+        };
+        if trained {
+            continue;
+        }
+        for size in weights.iter().filter_map(|&i| facts.tensor_bytes(op, i)) {
+            *frozen.entry(size).or_default() += 1;
+        }
+    }
+    (frozen.into_iter().collect(), statistics.into_iter().collect())
+}
+
+/// Whether a convolution's backward computes the weight's gradient: the second of its output mask
+/// (aten/src/ATen/native/Convolution.cpp, `convolution_backward`, last argument).
+fn conv_wants_weight(facts: &Facts<'_>, node: OpId) -> bool {
+    let profile = facts.profile;
+    let inside = profile.tree.descendants(node).iter();
+    let mask = inside
+        .filter(|&&o| profile.op_name(o) == "aten::convolution_backward")
+        .find_map(|&o| {
+            let arguments = profile.arguments(o);
+            arguments.value(arguments.list.len().checked_sub(1)?)
+        });
+    mask.is_none_or(|m| m.split(',').nth(1).is_none_or(|w| w.contains("True")))
+}
+
+/// State tensors that the last round of steps updates, by size.
+///
+/// Read from the in-place operators of torch/optim's single-tensor loops: `addcmul_` updates a
+/// second moment (adam.py, rmsprop.py, adagrad.py, adadelta.py), `lerp_` a first one (adam.py), and
+/// `mul_` followed by `add_` or `addcdiv_` a momentum buffer (sgd.py, rmsprop.py). Operators over
+/// whole lists (`_foreach_…`, `_fused_…`) name no sizes beyond 30 tensors; they update one tensor
+/// for each trained parameter.
+fn state_of_last_step(facts: &Facts<'_>, learned: &Learned) -> Vec<(Bytes, u32)> {
+    let profile = facts.profile;
+    let steps: Vec<_> =
+        facts.timeline.marks.iter().filter(|m| m.kind == MarkKind::Step).collect();
+    let mut state: FxHashMap<Bytes, u32> = FxHashMap::default();
+    for mark in steps.iter().rev().take(facts.step_period.max(1)) {
+        let factored = mark.op.is_some_and(|op| profile.op_name(op).contains("Adafactor"));
+        let mut scaled: Option<Bytes> = None;
+        let mut lists = 0;
+        let ops = facts.timeline.ops(mark).iter();
+        for op in ops.flat_map(|&op| std::iter::once(op).chain(profile.tree.children(op))) {
+            let name = profile.op_name(op);
+            lists += per_parameter(name);
+            if profile.names.kind(profile.op_symbol(op)) != NameKind::InPlace {
+                continue;
+            }
+            let Some(size) = facts.tensor_bytes(op, 0) else { continue };
+            let before = scaled.take();
+            match name {
+                "aten::addcmul_" | "aten::lerp_" => *state.entry(size).or_default() += 1,
+                "aten::mul_" => scaled = Some(size),
+                // Adafactor scales its update in place before it is applied.
+                "aten::add_" | "aten::addcdiv_"
+                    if before == Some(size)
+                        && !(factored && learned.inventory.all().iter().any(|e| e.0 == size)) =>
+                {
+                    *state.entry(size).or_default() += 1;
+                }
+                _ => {}
+            }
+        }
+        for (size, count) in learned.inventory.all().into_iter().filter(|_| lists > 0) {
+            *state.entry(size).or_default() += count * lists;
+        }
+    }
+    state.into_iter().collect()
+}
+
+/// How many state tensors of each parameter an operator over whole lists updates.
+fn per_parameter(name: &str) -> u32 {
+    match name {
+        "aten::_foreach_addcmul_" | "aten::_foreach_lerp_" | "aten::_fused_adagrad_" => 1,
+        "aten::_fused_adam_" | "aten::_fused_adamw_" => 2,
+        _ => 0,
+    }
+}

@@ -1,0 +1,338 @@
+//! What the Python stack says: module path, source line and surroundings of each block, and when
+//! the model is called.
+
+use crate::autograd::Autograd;
+use crate::block::Block;
+use crate::optree::OpTree;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use xmem_trace::{PythonTable, Trace};
+use xmem_types::{BlockId, Interner, Nanos, OpId, Sym, ThreadIdx};
+
+const MODULE: &str = "nn.Module: ";
+
+/// The innermost call around an allocation that tells what the memory is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Context {
+    /// No such call.
+    #[default]
+    None,
+    /// The constructor of a module.
+    ModuleInit,
+    /// The constructor of an optimizer.
+    OptimizerInit,
+    /// `Module._apply`: the model is moved or converted.
+    ModuleApply,
+}
+
+/// A call of a module that no other module encloses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ModuleCall {
+    pub(crate) start: Nanos,
+    pub(crate) end: Nanos,
+    pub(crate) name: Sym,
+    pub(crate) thread: ThreadIdx,
+}
+
+/// What a Python call's name says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Call {
+    /// Of no interest.
+    #[default]
+    Plain,
+    /// A source line worth showing; a constructor or not.
+    Line,
+    Init,
+    /// `nn.Module: …`, with its short name.
+    Module(Sym),
+    /// `Module.__init__`, `__setattr__`, `register_…`: the caller's `self` is a module.
+    OfModule,
+    /// `Optimizer.__init__`: the caller's `self` is an optimizer.
+    OfOptimizer,
+    /// `Module._apply`.
+    Apply,
+    /// `model.zero_grad()` (and an optimizer's, which is annotated as well).
+    ZeroGrad,
+    /// A method named `step` outside of torch's schedulers and profiler.
+    Step,
+}
+
+/// The Python calls, sorted for sweeps.
+pub(crate) struct PythonCalls {
+    /// Rows by thread and time, outer calls first.
+    order: Vec<u32>,
+    /// Per symbol.
+    calls: Vec<Call>,
+    /// Per row: whether it constructs a module or an optimizer.
+    context: Vec<Context>,
+}
+
+impl PythonCalls {
+    pub(crate) fn build(python: &PythonTable, strings: &mut Interner) -> Self {
+        let mut order: Vec<u32> = (0..python.len() as u32).collect();
+        order.sort_unstable_by_key(|&r| {
+            let i = r as usize;
+            (python.thread[i], python.start[i], Reverse(python.duration[i]), r)
+        });
+        let calls = classify(python, strings);
+        let context = contexts(python, &order, &calls);
+        Self { order, calls, context }
+    }
+
+    /// Outermost module calls by time.
+    pub(crate) fn module_calls(&self, python: &PythonTable) -> Vec<ModuleCall> {
+        let mut found: Vec<ModuleCall> = Vec::new();
+        for &row in &self.order {
+            let i = row as usize;
+            let Call::Module(name) = self.calls[python.name[i].index()] else { continue };
+            let (start, thread) = (python.start[i], python.thread[i]);
+            if found.last().is_some_and(|l| l.thread == thread && l.end > start) {
+                continue;
+            }
+            found.push(ModuleCall { start, end: start + python.duration[i], name, thread });
+        }
+        found.sort_by_key(|c| c.start);
+        found
+    }
+
+    /// Time spans of calls of `zero_grad` methods, then of `step` methods; inner ones included.
+    pub(crate) fn method_calls(&self, python: &PythonTable) -> [Vec<(Nanos, Nanos)>; 2] {
+        let mut found = [Vec::new(), Vec::new()];
+        for &row in &self.order {
+            let i = row as usize;
+            let list = match self.calls[python.name[i].index()] {
+                Call::ZeroGrad => &mut found[0],
+                Call::Step => &mut found[1],
+                _ => continue,
+            };
+            list.push((python.start[i], python.start[i] + python.duration[i]));
+        }
+        found
+    }
+}
+
+fn classify(python: &PythonTable, strings: &mut Interner) -> Vec<Call> {
+    let mut calls = vec![Call::Plain; strings.len()];
+    let mut seen = vec![false; strings.len()];
+    for &name in &python.name {
+        if std::mem::replace(&mut seen[name.index()], true) {
+            continue;
+        }
+        let text = strings.resolve(name);
+        calls[name.index()] = if let Some(short) = text.strip_prefix(MODULE) {
+            let short = short.to_owned();
+            Call::Module(strings.intern(&short))
+        } else {
+            call(text)
+        };
+    }
+    calls
+}
+
+fn call(text: &str) -> Call {
+    let Some((file, method)) = text.rsplit_once("): ") else { return Call::Plain };
+    let in_torch = |path: &str| file.starts_with(path) || file.contains(&format!("/{path}"));
+    if in_torch("torch/nn/modules/module.py(") {
+        return match method {
+            "__init__" | "__setattr__" | "register_buffer" | "register_parameter"
+            | "register_module" | "add_module" => Call::OfModule,
+            "_apply" => Call::Apply,
+            "zero_grad" => Call::ZeroGrad,
+            _ => Call::Plain,
+        };
+    }
+    if in_torch("torch/optim/optimizer.py(") {
+        return match method {
+            "__init__" => Call::OfOptimizer,
+            "zero_grad" => Call::ZeroGrad,
+            _ => Call::Plain,
+        };
+    }
+    match method {
+        "__init__" => Call::Init,
+        "zero_grad" => Call::ZeroGrad,
+        "step" if !in_torch("torch/optim/") && !in_torch("torch/profiler/") => Call::Step,
+        _ if is_user_file(file) => Call::Line,
+        _ => Call::Plain,
+    }
+}
+
+/// Whether a call is in the user's code or in a library's, rather than in torch or in Python's own.
+fn is_user_file(file: &str) -> bool {
+    const STANDARD: [&str; 10] = [
+        "contextlib.py(",
+        "functools.py(",
+        "typing.py(",
+        "typing_extensions.py(",
+        "threading.py(",
+        "inspect.py(",
+        "warnings.py(",
+        "copy.py(",
+        "abc.py(",
+        "enum.py(",
+    ];
+    file.contains(".py(")
+        && !file.starts_with("torch/")
+        && !file.contains("/torch/")
+        && !STANDARD.iter().any(|s| file.starts_with(s) || file.contains(&format!("/{s}")))
+}
+
+/// Finds constructors: an `__init__` that calls `Module.__init__` or sets an attribute of a module
+/// is a module's; one that calls `Optimizer.__init__` is an optimizer's.
+fn contexts(python: &PythonTable, order: &[u32], calls: &[Call]) -> Vec<Context> {
+    let mut context = vec![Context::None; python.len()];
+    let mut open: Vec<(Nanos, u32)> = Vec::new();
+    let mut thread = None;
+    for &row in order {
+        let i = row as usize;
+        let start = python.start[i];
+        if thread != Some(python.thread[i]) {
+            thread = Some(python.thread[i]);
+            open.clear();
+        }
+        while open.last().is_some_and(|&(end, _)| end <= start) {
+            open.pop();
+        }
+        let call = calls[python.name[i].index()];
+        let of_caller = match call {
+            Call::OfModule => Context::ModuleInit,
+            Call::OfOptimizer => Context::OptimizerInit,
+            _ => Context::None,
+        };
+        if call == Call::Apply {
+            context[i] = Context::ModuleApply;
+        }
+        if let Some(&(_, caller)) = open.last().filter(|_| of_caller != Context::None) {
+            if calls[python.name[caller as usize].index()] == Call::Init {
+                context[caller as usize] = of_caller;
+            }
+        }
+        open.push((start + python.duration[i], row));
+    }
+    context
+}
+
+/// What the Python stack says at one moment.
+#[derive(Clone, Copy, Default)]
+struct Frame {
+    module: Sym,
+    line: Sym,
+    context: Context,
+}
+
+#[derive(Clone, Copy)]
+enum Moment {
+    Block(BlockId),
+    Node(OpId),
+}
+
+/// Sets `module` and `line` of every block; blocks of backward take both from the forward operator
+/// that made the node. Gives the surroundings of each block.
+pub(crate) fn attribute(
+    blocks: &mut [Block],
+    calls: &PythonCalls,
+    trace: &mut Trace,
+    tree: &OpTree,
+    autograd: &Autograd,
+) -> Vec<Context> {
+    if trace.python.is_empty() {
+        return vec![Context::None; blocks.len()];
+    }
+    // Moments to look up: each block's allocation, and each forward operator that made a node.
+    let mut pairs: Vec<(OpId, OpId)> = autograd.pairs().collect();
+    pairs.sort_unstable();
+    let mut moments: Vec<(ThreadIdx, Nanos, Moment)> =
+        Vec::with_capacity(blocks.len() + pairs.len());
+    for (i, b) in blocks.iter().enumerate() {
+        moments.push((b.thread, b.alloc_time, Moment::Block(BlockId::new(i))));
+    }
+    for &(node, op) in &pairs {
+        let i = op.index();
+        moments.push((trace.ops.thread[i], trace.ops.start[i], Moment::Node(node)));
+    }
+    moments.sort_by_key(|m| (m.0, m.1));
+    let mut of_node: FxHashMap<OpId, Frame> = FxHashMap::default();
+    let mut of_block: Vec<Frame> = vec![Frame::default(); blocks.len()];
+    let Trace { python, strings, .. } = trace;
+    walk(calls, python, &moments, strings, |moment, frame| match moment {
+        Moment::Block(b) => of_block[b.index()] = frame,
+        Moment::Node(n) => {
+            of_node.insert(n, frame);
+        }
+    });
+    for (block, frame) in blocks.iter_mut().zip(&of_block) {
+        let node = block.op.and_then(|op| tree.path(op).find_map(|o| of_node.get(&o)));
+        let source = node.unwrap_or(frame);
+        block.module = source.module;
+        block.line = if source.line == Sym::EMPTY { frame.line } else { source.line };
+    }
+    of_block.into_iter().map(|f| f.context).collect()
+}
+
+/// Calls `found` for each moment (sorted by thread and time) with the frame it lies in.
+fn walk(
+    calls: &PythonCalls,
+    python: &PythonTable,
+    moments: &[(ThreadIdx, Nanos, Moment)],
+    strings: &mut Interner,
+    mut found: impl FnMut(Moment, Frame),
+) {
+    let mut next = 0;
+    let mut open: Vec<(Nanos, Frame)> = Vec::new();
+    let mut thread = None;
+    let mut joined: FxHashMap<(Sym, Sym), Sym> = FxHashMap::default();
+    for &(on, time, moment) in moments {
+        if thread != Some(on) {
+            thread = Some(on);
+            open.clear();
+            next = calls.order.partition_point(|&r| python.thread[r as usize] < on);
+        }
+        while let Some(&row) = calls.order.get(next) {
+            let i = row as usize;
+            if python.thread[i] != on || python.start[i] > time {
+                break;
+            }
+            next += 1;
+            let start = python.start[i];
+            while open.last().is_some_and(|&(end, _)| end <= start) {
+                open.pop();
+            }
+            let end = start + python.duration[i];
+            if end < time {
+                continue;
+            }
+            let above = open.last().map_or(Frame::default(), |&(_, f)| f);
+            let mut frame = above;
+            if calls.context[i] != Context::None {
+                frame.context = calls.context[i];
+            }
+            match calls.calls[python.name[i].index()] {
+                Call::Module(short) => {
+                    frame.module = *joined
+                        .entry((above.module, short))
+                        .or_insert_with(|| join(strings, above.module, short));
+                }
+                Call::Line => frame.line = python.name[i],
+                Call::Init | Call::Step | Call::ZeroGrad
+                    if is_user_file(strings.resolve(python.name[i])) =>
+                {
+                    frame.line = python.name[i];
+                }
+                _ => {}
+            }
+            open.push((end, frame));
+        }
+        while open.last().is_some_and(|&(end, _)| end < time) {
+            open.pop();
+        }
+        found(moment, open.last().map_or(Frame::default(), |&(_, f)| f));
+    }
+}
+
+fn join(strings: &mut Interner, above: Sym, short: Sym) -> Sym {
+    if above == Sym::EMPTY {
+        return short;
+    }
+    let path = format!("{} > {}", strings.resolve(above), strings.resolve(short));
+    strings.intern(&path)
+}

@@ -1,0 +1,155 @@
+//! Gradients: what the accumulation nodes of backward received and kept.
+
+use super::Facts;
+use crate::block::{Block, Phase, Residency, Role};
+use crate::names::NameKind;
+use crate::timeline::MarkKind;
+use rustc_hash::FxHashMap;
+use xmem_types::{Bytes, Nanos, OpId};
+
+/// One run of `torch::autograd::AccumulateGrad`.
+#[derive(Clone, Copy, Debug)]
+struct Accumulation {
+    start: Nanos,
+    end: Nanos,
+    /// Index of its backward pass.
+    pass: usize,
+    /// Of the gradient it received, where shapes were recorded.
+    size: Option<Bytes>,
+    /// Whether it added to a gradient that was already there.
+    adds: bool,
+}
+
+/// What the backward passes accumulated.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gradients {
+    /// Per backward pass: the sizes of the gradients of all leaves it reached.
+    pub(crate) passes: Vec<Pass>,
+    /// Sizes of gradients that the first pass added to but that no block of the trace holds.
+    pub(crate) before_trace: Vec<Bytes>,
+}
+
+/// The leaves that one backward pass reached.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pass {
+    pub(crate) start: Nanos,
+    pub(crate) sizes: Vec<Bytes>,
+}
+
+/// Decides the blocks made in backward.
+///
+/// `AccumulateGrad` (torch/csrc/autograd/functions/accumulate_grad.h, `accumulateGrad`) takes over
+/// the incoming gradient where it can, else clones it; if there is a gradient already it adds to
+/// it. So the most recent block of the accumulated size that backward made and that is still alive
+/// is the gradient, unless the node adds in place.
+pub(crate) fn assign(blocks: &mut [Block], facts: &Facts<'_>) -> Gradients {
+    let (mut passes, accumulations) = accumulations(facts);
+    let mut taken = vec![false; blocks.len()];
+    let mut before_trace = Vec::new();
+    let mut open: FxHashMap<Bytes, Vec<usize>> = FxHashMap::default();
+    let mut live: FxHashMap<Bytes, usize> = FxHashMap::default();
+    let mut next = 0;
+    for a in &accumulations {
+        while blocks.get(next).is_some_and(|b| b.alloc_time <= a.end) {
+            if blocks[next].phase == Phase::Backward {
+                open.entry(blocks[next].size).or_default().push(next);
+            }
+            next += 1;
+        }
+        let Some(size) = a.size else { continue };
+        passes[a.pass].sizes.push(size);
+        let stack = open.entry(size).or_default();
+        while stack.last().is_some_and(|&i| !blocks[i].lasts_beyond(a.start)) {
+            stack.pop();
+        }
+        let known = live.get(&size).is_some_and(|&i| blocks[i].lasts_beyond(a.start));
+        let Some(&candidate) = stack.last() else {
+            if a.adds && a.pass == 0 && !known {
+                before_trace.push(size);
+            }
+            continue;
+        };
+        let block = &mut blocks[candidate];
+        let own = block.alloc_time >= a.start && block.lasts_beyond(a.end);
+        if a.adds && !own {
+            if a.pass == 0 && !known {
+                before_trace.push(size);
+            }
+            continue;
+        }
+        stack.pop();
+        taken[candidate] = true;
+        live.insert(size, candidate);
+        let kept = block.lasts_beyond(facts.span_end(block.alloc_time));
+        let evidence = match (own, kept) {
+            (_, false) => "accumulated by AccumulateGrad and freed within backward",
+            (true, true) => "made by AccumulateGrad as a copy or sum",
+            (false, true) => "taken over by AccumulateGrad",
+        };
+        block.decide(Role::Gradient, Residency::Device, evidence);
+    }
+    for (block, taken) in blocks.iter_mut().zip(taken) {
+        if block.phase != Phase::Backward || taken {
+            continue;
+        }
+        let kept = block.lasts_beyond(facts.span_end(block.alloc_time));
+        let in_node = block.op.is_some_and(|op| facts.profile.backward_node(op).is_some());
+        if kept && in_node {
+            block.decide(
+                Role::Gradient,
+                Residency::Device,
+                "made by a backward node and kept beyond backward",
+            );
+            if !facts.has_shapes() {
+                let pass = passes.partition_point(|p| p.start <= block.alloc_time);
+                if let Some(pass) = pass.checked_sub(1) {
+                    passes[pass].sizes.push(block.size);
+                }
+            }
+        } else if is_wrapped_number(block, facts) {
+            block.decide(Role::Temporary, Residency::HostOnly, super::running::WRAPPED_NUMBER);
+        } else {
+            let evidence =
+                if kept { "made after the last backward node" } else { "made and freed within backward" };
+            block.decide(Role::Temporary, Residency::Device, evidence);
+        }
+    }
+    Gradients { passes, before_trace }
+}
+
+fn is_wrapped_number(block: &Block, facts: &Facts<'_>) -> bool {
+    super::running::is_wrapped_number(block, facts)
+}
+
+fn accumulations(facts: &Facts<'_>) -> (Vec<Pass>, Vec<Accumulation>) {
+    let profile = facts.profile;
+    let kind = |op: OpId| profile.names.kind(profile.op_symbol(op));
+    let mut passes = Vec::new();
+    let mut found = Vec::new();
+    for mark in facts.timeline.marks.iter().filter(|m| m.kind == MarkKind::Backward) {
+        let pass = passes.len();
+        passes.push(Pass { start: mark.start, sizes: Vec::new() });
+        for &outer in facts.timeline.ops(mark) {
+            // Checkpointed segments run backward passes of their own within a node.
+            let inside = profile.tree.descendants(outer).iter().copied();
+            for node in std::iter::once(outer).chain(inside) {
+                if kind(node) != NameKind::AccumulateNode {
+                    continue;
+                }
+                let inner = profile.tree.descendants(node);
+                let accumulate = inner.iter().copied().find(|&o| kind(o) == NameKind::Accumulate);
+                found.push(Accumulation {
+                    start: profile.op_start(node),
+                    end: profile.op_end(node),
+                    pass,
+                    size: accumulate.and_then(|op| facts.tensor_bytes(op, 0)),
+                    adds: inner
+                        .iter()
+                        .any(|&o| matches!(profile.op_name(o), "aten::add_" | "aten::add")),
+                });
+            }
+        }
+    }
+    found.sort_by_key(|a| a.start);
+    (passes, found)
+}

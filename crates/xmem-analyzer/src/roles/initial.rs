@@ -1,0 +1,245 @@
+//! Blocks made before the first iteration: parameters, buffers, optimizer state, data.
+
+use super::{Facts, Inventory};
+use crate::block::{Block, Phase, Residency, Role};
+use crate::names::NameKind;
+use crate::python::Context;
+use rustc_hash::{FxHashMap, FxHashSet};
+use xmem_types::{Bytes, IterationId, Nanos, OpId};
+
+/// How an operator shows that a block is a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    /// Wrapped by `nn.Parameter`, which detaches the tensor it is given.
+    Wrapped,
+    /// Asked about by `Module._apply` after it converted a parameter.
+    Converted,
+}
+
+/// Decides the blocks of the init phase.
+pub(super) fn assign(
+    blocks: &mut [Block],
+    facts: &Facts<'_>,
+    numbers: &FxHashSet<OpId>,
+    unmatched: &mut Inventory,
+) {
+    let claims = claims(blocks, facts);
+    let last_use = facts.last_use();
+    let first_forward = facts
+        .profile
+        .phases
+        .iter()
+        .find(|p| p.phase == Phase::Forward)
+        .map_or(Nanos::MAX, |p| p.start);
+    let init: Vec<usize> =
+        (0..blocks.len()).take_while(|&i| blocks[i].phase == Phase::Init).collect();
+    let mut open: Vec<usize> = Vec::new();
+    // Parameters first: what is left of the inventory decides about the rest.
+    for &i in &init {
+        let block = &mut blocks[i];
+        if !block.lasts_beyond(last_use) {
+            open.push(i);
+            continue;
+        }
+        let Some(claim) = claims.get(&i) else {
+            open.push(i);
+            continue;
+        };
+        let trained = unmatched.take(block.size);
+        let evidence = match (claim, trained) {
+            (Claim::Wrapped, true) => {
+                "wrapped as nn.Parameter, never freed, and a gradient of its size is accumulated"
+            }
+            (Claim::Converted, true) => {
+                "a parameter that Module._apply converted; a gradient of its size is accumulated"
+            }
+            // A data set that was detached is no parameter.
+            (Claim::Wrapped, false)
+                if facts.has_python() && facts.context[i] == Context::None =>
+            {
+                open.push(i);
+                continue;
+            }
+            (Claim::Wrapped, false) => {
+                "wrapped as nn.Parameter and never freed; no gradient is accumulated (frozen)"
+            }
+            (Claim::Converted, false) => {
+                "a parameter that Module._apply converted; no gradient is accumulated (frozen)"
+            }
+        };
+        block.decide(Role::Parameter, Residency::Model, evidence);
+    }
+    let parameters = || init.iter().map(|&i| (i, &blocks[i])).filter(|(_, b)| b.role == Role::Parameter);
+    let model = parameters().next().map(|(i, _)| i)..parameters().last().map(|(i, _)| i);
+    let mut sizes: FxHashMap<Bytes, u32> = FxHashMap::default();
+    for (_, b) in parameters() {
+        *sizes.entry(b.size).or_default() += 1;
+    }
+    let statistics = norm_statistics(facts);
+    let uses = DataUses::find(blocks, facts);
+    for i in open {
+        let block = &blocks[i];
+        let from_number = block.op.is_some_and(|op| numbers.contains(&op));
+        let context = facts.context[i];
+        let (role, residency, evidence) = if !block.lasts_beyond(first_forward) {
+            (Role::Temporary, Residency::HostOnly, "freed before the first forward")
+        } else if !block.lasts_beyond(last_use) {
+            uses.of(block)
+        } else if context == Context::OptimizerInit && from_number {
+            let text = "a counter: made from a Python number by the optimizer's constructor";
+            (Role::OptimizerState, Residency::HostOnly, text)
+        } else if context == Context::OptimizerInit {
+            let text = "made by the optimizer's constructor and never freed";
+            (Role::OptimizerState, Residency::Device, text)
+        } else if unmatched.take(block.size) {
+            let text = "made before the first iteration, never freed, and a gradient of its size is accumulated";
+            (Role::Parameter, Residency::Model, text)
+        } else if context == Context::ModuleInit {
+            (Role::Buffer, Residency::Model, "made by a module's constructor; no parameter")
+        } else if context == Context::ModuleApply {
+            (Role::Buffer, Residency::Model, "converted by Module._apply; no parameter")
+        } else if facts.has_python() {
+            uses.of(block)
+        } else if model.start.is_some_and(|s| s < i) && model.end.is_some_and(|e| i < e) {
+            (Role::Buffer, Residency::Model, "made among the model's parameters; no parameter")
+        } else if statistics.contains(&block.size) && model.end.is_some_and(|e| i > e) && !from_number {
+            let text = "made with the model's parameters; a normalisation takes statistics of its size";
+            (Role::Buffer, Residency::Model, text)
+        } else if is_like_a_parameter(block, facts) && take(&mut sizes, block.size) {
+            let text = "made like a parameter after the model, before training, and never freed";
+            (Role::OptimizerState, Residency::Device, text)
+        } else {
+            uses.of(block)
+        };
+        blocks[i].decide(role, residency, evidence);
+    }
+}
+
+fn take(sizes: &mut FxHashMap<Bytes, u32>, size: Bytes) -> bool {
+    match sizes.get_mut(&size) {
+        Some(n @ 1..) => {
+            *n -= 1;
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Whether the block was made by an operator that copies another tensor's form, as optimizers that
+/// make their state at construction do (torch/optim/adagrad.py, `torch.full_like`).
+fn is_like_a_parameter(block: &Block, facts: &Facts<'_>) -> bool {
+    let outermost = facts.profile.outermost_op(block);
+    outermost.is_some_and(|op| facts.profile.op_name(op).ends_with("_like"))
+}
+
+/// Which blocks operators show to be parameters: one sweep over the operators of the init phase.
+fn claims(blocks: &[Block], facts: &Facts<'_>) -> FxHashMap<usize, Claim> {
+    let profile = facts.profile;
+    let mut claims = FxHashMap::default();
+    let mut by_size: FxHashMap<Bytes, Vec<usize>> = FxHashMap::default();
+    let mut recent: Vec<usize> = Vec::new();
+    let mut next = 0;
+    let init_end = profile.iterations.first().map_or(Nanos::MAX, |i| i.start);
+    let mut previous = Nanos::MIN;
+    for &op in &facts.timeline.outer {
+        let start = profile.op_start(op);
+        if start >= init_end {
+            break;
+        }
+        while blocks.get(next).is_some_and(|b| b.alloc_time <= start) {
+            by_size.entry(blocks[next].size).or_default().push(next);
+            recent.push(next);
+            next += 1;
+        }
+        let kind = profile.names.kind(profile.op_symbol(op));
+        let (claim, position) = match kind {
+            NameKind::Detach => (Claim::Wrapped, 0),
+            NameKind::ShallowCopy => (Claim::Converted, 1),
+            _ => {
+                previous = start;
+                continue;
+            }
+        };
+        let candidates = match facts.tensor_bytes(op, position) {
+            Some(size) => by_size.entry(size).or_default(),
+            None if facts.has_shapes() => continue,
+            None => &mut recent,
+        };
+        while candidates.last().is_some_and(|&i| !blocks[i].lasts_beyond(start)) {
+            candidates.pop();
+        }
+        if let Some(&i) = candidates.last() {
+            // `_apply` asks about parameters that it did not convert, too.
+            let fresh = claim == Claim::Wrapped || blocks[i].alloc_time >= previous;
+            if fresh && !claims.contains_key(&i) {
+                claims.insert(i, claim);
+                candidates.pop();
+            }
+        }
+    }
+    claims
+}
+
+/// Sizes of the running statistics that normalisations take
+/// (aten/src/ATen/native/Normalization.cpp, `batch_norm`: arguments 3 and 4).
+fn norm_statistics(facts: &Facts<'_>) -> FxHashSet<Bytes> {
+    let profile = facts.profile;
+    facts
+        .timeline
+        .outer
+        .iter()
+        .filter(|&&op| matches!(profile.op_name(op), "aten::batch_norm" | "aten::instance_norm"))
+        .flat_map(|&op| [3, 4].into_iter().filter_map(move |i| facts.tensor_bytes(op, i)))
+        .collect()
+}
+
+/// What becomes of data that was made before training.
+struct DataUses {
+    /// Whether the loop makes batches of its own.
+    loop_makes_batches: bool,
+    /// Sizes of the tensors that the first forward takes; none where shapes were not recorded.
+    forward_takes: Option<FxHashSet<Bytes>>,
+}
+
+impl DataUses {
+    fn find(blocks: &[Block], facts: &Facts<'_>) -> Self {
+        let profile = facts.profile;
+        let with_batch: FxHashSet<IterationId> = blocks
+            .iter()
+            .filter(|b| b.phase == Phase::Data && b.residency == Residency::Batch)
+            .filter_map(|b| b.iteration)
+            .collect();
+        let forward = profile.phases.iter().find(|p| p.phase == Phase::Forward);
+        let forward_takes = forward.filter(|_| facts.has_shapes()).map(|span| {
+            let outer = &facts.timeline.outer;
+            let at = |time| outer.partition_point(|&o| profile.op_start(o) < time);
+            outer[at(span.start)..at(span.end)]
+                .iter()
+                .flat_map(|&op| profile.arguments(op).tensors().map(|t| Bytes(t.bytes())))
+                .collect()
+        });
+        Self { loop_makes_batches: with_batch.len() * 2 > profile.iterations.len(), forward_takes }
+    }
+
+    /// A tensor that was made before training, outside of the model, and that training may use.
+    fn of(&self, block: &Block) -> (Role, Residency, &'static str) {
+        if self.loop_makes_batches {
+            let text = "made before training, outside of the model; the loop makes its own batches";
+            return (Role::Input, Residency::HostOnly, text);
+        }
+        match &self.forward_takes {
+            Some(sizes) if !sizes.contains(&block.size) => {
+                let text = "made before training, outside of the model; forward takes no tensor of its size";
+                (Role::Input, Residency::HostOnly, text)
+            }
+            Some(_) => {
+                let text = "made before training, outside of the model; forward takes a tensor of its size";
+                (Role::Input, Residency::Batch, text)
+            }
+            None => {
+                let text = "made before training, outside of the model; the loop makes no batches";
+                (Role::Input, Residency::Batch, text)
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Optimizer steps: those that nothing marks, and which of several optimizers a step is of.
+
+use crate::args::ArgumentTable;
+use crate::forwards::Forwards;
+use crate::names::{NameKind, Names};
+use crate::optree::OpTree;
+use crate::timeline::{Mark, MarkKind, Timeline};
+use rustc_hash::{FxHashSet, FxHasher};
+use std::hash::{Hash, Hasher};
+use xmem_trace::Trace;
+use xmem_types::{Diagnostics, OpId, Severity, Sym};
+
+/// Where no optimizer is annotated and no Python call shows one, the operators between a backward
+/// pass and the next forward that write in place are one, if they write at least half as many
+/// tensors as gradients were accumulated.
+pub(crate) fn infer(
+    timeline: &mut Timeline,
+    trace: &Trace,
+    tree: &OpTree,
+    names: &Names,
+    arguments: &ArgumentTable,
+    forwards: &Forwards,
+    notes: &mut Diagnostics,
+) {
+    if timeline.marks.iter().any(|m| m.kind == MarkKind::Step) {
+        return;
+    }
+    let Timeline { outer, marks, .. } = &mut *timeline;
+    let kind = |op: &OpId| names.kind(trace.ops.name[op.index()]);
+    let written = |op: &OpId| {
+        let first = arguments.get(trace.ops.signature[op.index()]).tensor(0)?;
+        Some(first.dims.as_slice())
+    };
+    let mut found: Vec<Mark> = Vec::new();
+    let mut gradients = 0;
+    let mut shapes: FxHashSet<&[u64]> = FxHashSet::default();
+    for mark in marks.iter() {
+        let ops = &outer[mark.first..mark.last];
+        match mark.kind {
+            MarkKind::Backward => {
+                gradients += ops.iter().filter(|o| kind(o) == NameKind::AccumulateNode).count();
+                let inner = ops.iter().flat_map(|&op| tree.descendants(op));
+                shapes.extend(
+                    inner
+                        .filter(|op| kind(op) == NameKind::Accumulate)
+                        .filter_map(|op| written(op)),
+                );
+            }
+            MarkKind::Other if gradients > 0 => {
+                let until = forwards.first_in(mark.start, mark.end);
+                let before: Vec<usize> = (mark.first..mark.last)
+                    .take_while(|&i| until.is_none_or(|t| trace.ops.start[outer[i].index()] < t))
+                    .collect();
+                let writes: Vec<usize> = before
+                    .into_iter()
+                    .filter(|&i| {
+                        kind(&outer[i]) == NameKind::InPlace
+                            && (shapes.is_empty()
+                                || written(&outer[i]).is_none_or(|d| shapes.contains(d)))
+                    })
+                    .collect();
+                if writes.len() * 2 < gradients {
+                    continue;
+                }
+                let (Some(&from), Some(&to)) = (writes.first(), writes.last()) else { continue };
+                gradients = 0;
+                let end = outer[to].index();
+                found.push(Mark {
+                    start: trace.ops.start[outer[from].index()],
+                    end: trace.ops.start[end] + trace.ops.duration[end],
+                    kind: MarkKind::Step,
+                    op: None,
+                    first: from,
+                    last: to + 1,
+                });
+            }
+            _ => {}
+        }
+    }
+    notes.report_many("optimizer-by-writes", Severity::Note, None, found.len() as u64, || {
+        "no optimizer is annotated: the in-place operators between backward and the next forward \
+         are taken as its step"
+            .into()
+    });
+    for step in found {
+        split(timeline, step, trace);
+    }
+}
+
+/// Puts `step` in place of a part of the run it lies in.
+fn split(timeline: &mut Timeline, step: Mark, trace: &Trace) {
+    let Some(at) = timeline
+        .marks
+        .iter()
+        .position(|m| m.kind == MarkKind::Other && m.first <= step.first && m.last >= step.last)
+    else {
+        return;
+    };
+    let run = timeline.marks[at];
+    let mut pieces = Vec::with_capacity(3);
+    if step.first > run.first {
+        pieces.push(Mark { end: step.start, last: step.first, ..run });
+    }
+    pieces.push(step);
+    if step.last < run.last {
+        let start = trace.ops.start[timeline.outer[step.last].index()];
+        pieces.push(Mark { start, first: step.last, ..run });
+    }
+    timeline.marks.splice(at..=at, pieces);
+}
+
+/// What tells the steps of two optimizers apart: the annotation's name and the set of shapes that
+/// the step writes; where shapes were not recorded, how many gradients were accumulated before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Signature {
+    name: Sym,
+    written: u64,
+}
+
+/// The signature of each step, in order.
+pub(crate) fn signatures(
+    timeline: &Timeline,
+    trace: &Trace,
+    tree: &OpTree,
+    names: &Names,
+    arguments: &ArgumentTable,
+) -> Vec<Signature> {
+    let mut list = Vec::new();
+    let mut accumulated = 0_u64;
+    for mark in &timeline.marks {
+        match mark.kind {
+            MarkKind::Backward => {
+                let kind = |op: &OpId| names.kind(trace.ops.name[op.index()]);
+                accumulated += timeline
+                    .ops(mark)
+                    .iter()
+                    .filter(|op| kind(op) == NameKind::AccumulateNode)
+                    .count() as u64;
+            }
+            MarkKind::Step => {
+                let name = mark.op.map_or(Sym::EMPTY, |op| trace.ops.name[op.index()]);
+                let shapes = written_shapes(timeline.ops(mark), trace, tree, names, arguments);
+                let written = if shapes.is_empty() { accumulated } else { hash_of(shapes) };
+                list.push(Signature { name, written });
+                accumulated = 0;
+            }
+            _ => {}
+        }
+    }
+    list
+}
+
+fn written_shapes<'a>(
+    ops: &[OpId],
+    trace: &Trace,
+    tree: &OpTree,
+    names: &Names,
+    arguments: &'a ArgumentTable,
+) -> FxHashSet<&'a [u64]> {
+    ops.iter()
+        .flat_map(|&op| std::iter::once(op).chain(tree.descendants(op).iter().copied()))
+        .filter(|op| names.kind(trace.ops.name[op.index()]) == NameKind::InPlace)
+        .filter_map(|op| arguments.get(trace.ops.signature[op.index()]).tensor(0))
+        .map(|t| t.dims.as_slice())
+        .filter(|dims| !dims.is_empty())
+        .collect()
+}
+
+/// An order-independent hash of a set.
+fn hash_of(shapes: FxHashSet<&[u64]>) -> u64 {
+    shapes
+        .into_iter()
+        .map(|dims| {
+            let mut hasher = FxHasher::default();
+            dims.hash(&mut hasher);
+            hasher.finish()
+        })
+        .fold(0, u64::wrapping_add)
+}

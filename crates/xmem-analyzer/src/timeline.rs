@@ -1,0 +1,207 @@
+//! The outermost operators of the training thread, grouped into stretches that torch marks.
+
+use crate::names::{NameKind, Names};
+use crate::optree::OpTree;
+use crate::python::PythonCalls;
+use xmem_trace::{OpKind, Trace};
+use xmem_types::{Nanos, OpId, ThreadIdx};
+
+/// What a stretch is, before iterations are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MarkKind {
+    Data,
+    ZeroGrad,
+    Step,
+    Backward,
+    /// A run of outermost operators of none of the above.
+    Other,
+}
+
+/// A stretch of time of one kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    pub(crate) start: Nanos,
+    pub(crate) end: Nanos,
+    pub(crate) kind: MarkKind,
+    /// The annotation, if one marks it.
+    pub(crate) op: Option<OpId>,
+    /// Its outermost operators: a range of [`Timeline::outer`].
+    pub(crate) first: usize,
+    pub(crate) last: usize,
+}
+
+/// The training thread in order of time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Timeline {
+    pub(crate) thread: ThreadIdx,
+    /// Outermost operators and marking annotations; backward nodes of other threads among them.
+    pub(crate) outer: Vec<OpId>,
+    /// Stretches in order, without overlap.
+    pub(crate) marks: Vec<Mark>,
+    /// The last end of any operator.
+    pub(crate) end: Nanos,
+}
+
+impl Timeline {
+    /// The outermost operators of a mark.
+    pub(crate) fn ops(&self, mark: &Mark) -> &[OpId] {
+        &self.outer[mark.first..mark.last]
+    }
+}
+
+/// The thread that runs forward: the one with most operators that have a forward sequence number,
+/// or simply with most operators.
+fn training_thread(trace: &Trace) -> Option<ThreadIdx> {
+    let mut counts = vec![(0_u64, 0_u64); trace.threads.len()];
+    for (i, t) in trace.ops.thread.iter().enumerate() {
+        let count = counts.get_mut(t.index())?;
+        count.1 += 1;
+        if trace.ops.sequence[i] >= 0 && trace.ops.forward_thread[i] == 0 {
+            count.0 += 1;
+        }
+    }
+    let (index, _) = counts.iter().enumerate().max_by_key(|&(i, &n)| (n, std::cmp::Reverse(i)))?;
+    Some(ThreadIdx::new(index))
+}
+
+/// Finds the stretches. None if the trace has no operators.
+pub(crate) fn find(
+    trace: &Trace,
+    tree: &OpTree,
+    names: &Names,
+    calls: &PythonCalls,
+) -> Option<Timeline> {
+    let ops = &trace.ops;
+    if ops.is_empty() {
+        return None;
+    }
+    let thread = training_thread(trace)?;
+    let outer = outermost(trace, tree, names, thread);
+    let end = outer.iter().map(|&o| tree.end(o)).max().unwrap_or(Nanos::ZERO);
+    let mut timeline = Timeline { thread, outer, marks: Vec::new(), end };
+    let spans = method_spans(&timeline, trace, names, calls);
+    mark_all(&mut timeline, trace, tree, names, &spans);
+    give_seeds_to_backward(&mut timeline, trace, names);
+    Some(timeline)
+}
+
+fn mark_all(
+    timeline: &mut Timeline,
+    trace: &Trace,
+    tree: &OpTree,
+    names: &Names,
+    spans: &[(Nanos, Nanos, MarkKind)],
+) {
+    let Timeline { outer, marks, .. } = timeline;
+    let mut spans = spans.iter().peekable();
+    for (at, &op) in outer.iter().enumerate() {
+        let i = op.index();
+        let (start, end) = (trace.ops.start[i], tree.end(op));
+        while let Some(&(from, to, kind)) = spans.next_if(|s| s.0 <= start) {
+            if marks.last().is_none_or(|m| m.end <= from) {
+                marks.push(Mark { start: from, end: to, kind, op: None, first: at, last: at });
+            }
+        }
+        let kind = match names.kind(trace.ops.name[i]) {
+            NameKind::Step => MarkKind::Step,
+            NameKind::ZeroGrad => MarkKind::ZeroGrad,
+            NameKind::Data => MarkKind::Data,
+            NameKind::Node | NameKind::AccumulateNode => MarkKind::Backward,
+            _ => MarkKind::Other,
+        };
+        let annotation = !matches!(kind, MarkKind::Backward | MarkKind::Other);
+        match marks.last_mut() {
+            // Within a call that marks a stretch as a whole.
+            Some(last) if last.end > start && last.kind != MarkKind::Backward => {
+                last.last = at + 1;
+                last.op = last.op.or(annotation.then_some(op));
+            }
+            // One mark for a whole backward pass, and for a run of other operators.
+            Some(last) if last.kind == kind && !annotation => {
+                last.end = last.end.max(end);
+                last.last = at + 1;
+            }
+            _ => {
+                let op = annotation.then_some(op);
+                marks.push(Mark { start, end, kind, op, first: at, last: at + 1 });
+            }
+        }
+    }
+    let n = outer.len();
+    for &(start, end, kind) in spans {
+        if marks.last().is_none_or(|m| m.end <= start) {
+            marks.push(Mark { start, end, kind, op: None, first: n, last: n });
+        }
+    }
+}
+
+/// Python calls that mark a stretch: `zero_grad` methods (`Module.zero_grad` has no annotation),
+/// and `step` methods of optimizers that are not torch's own, where nothing is annotated.
+fn method_spans(
+    timeline: &Timeline,
+    trace: &Trace,
+    names: &Names,
+    calls: &PythonCalls,
+) -> Vec<(Nanos, Nanos, MarkKind)> {
+    let [zero_grads, steps] = calls.method_calls(&trace.python);
+    let kind = |op: &OpId| names.kind(trace.ops.name[op.index()]);
+    let annotated = timeline.outer.iter().any(|op| kind(op) == NameKind::Step);
+    let writes = |&(start, end): &(Nanos, Nanos)| {
+        let at = |time| timeline.outer.partition_point(|o| trace.ops.start[o.index()] < time);
+        let ops = &timeline.outer[at(start)..at(end)];
+        ops.iter().any(|op| kind(op) == NameKind::InPlace)
+            && !ops.iter().any(|op| kind(op) == NameKind::Node)
+    };
+    let zero_grads = zero_grads.into_iter().map(|(s, e)| (s, e, MarkKind::ZeroGrad));
+    let steps = steps.into_iter().filter(|s| !annotated && writes(s));
+    let mut spans: Vec<_> = zero_grads.chain(steps.map(|(s, e)| (s, e, MarkKind::Step))).collect();
+    spans.retain(|s| s.1 > s.0);
+    spans.sort_by_key(|s| (s.0, std::cmp::Reverse(s.1)));
+    spans
+}
+
+/// Annotations are seen through, but for those of torch that mark a stretch.
+fn outermost(trace: &Trace, tree: &OpTree, names: &Names, thread: ThreadIdx) -> Vec<OpId> {
+    let ops = &trace.ops;
+    let order = tree.preorder();
+    let mut outer = Vec::new();
+    let mut at = 0;
+    while let Some(&op) = order.get(at) {
+        let i = op.index();
+        let kind = names.kind(ops.name[i]);
+        let marks = matches!(kind, NameKind::Step | NameKind::ZeroGrad | NameKind::Data);
+        let node = matches!(kind, NameKind::Node | NameKind::AccumulateNode);
+        if ops.thread[i] == thread && (ops.kind[i] == OpKind::Operator || marks) || node {
+            outer.push(op);
+            at += 1 + tree.descendants(op).len();
+        } else {
+            at += 1;
+        }
+    }
+    outer.sort_by_key(|&o| ops.start[o.index()]);
+    outer
+}
+
+/// The seed gradient is made just before the first node and belongs to backward.
+fn give_seeds_to_backward(timeline: &mut Timeline, trace: &Trace, names: &Names) {
+    let Timeline { outer, marks, .. } = timeline;
+    for i in 1..marks.len() {
+        let (before, after) = marks.split_at_mut(i);
+        let (other, backward) = (&mut before[i - 1], &mut after[0]);
+        if other.kind != MarkKind::Other || backward.kind != MarkKind::Backward {
+            continue;
+        }
+        let seed = outer[other.last - 1];
+        if names.kind(trace.ops.name[seed.index()]) == NameKind::OnesLike {
+            backward.start = trace.ops.start[seed.index()];
+            backward.first -= 1;
+            other.last -= 1;
+            other.end = if other.last == other.first {
+                backward.start
+            } else {
+                other.end.min(backward.start)
+            };
+        }
+    }
+    marks.retain(|m| m.last > m.first || m.kind != MarkKind::Other);
+}
