@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod attention;
+mod autocast;
 mod convolution;
 mod draft;
 mod dropout;

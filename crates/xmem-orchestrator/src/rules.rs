@@ -67,6 +67,7 @@ pub(crate) mod name {
     pub(crate) const ATTENTION: &str = "attention";
     pub(crate) const SOFTMAX_BACKWARD: &str = "softmax-backward";
     pub(crate) const EMBEDDING: &str = "embedding-backward";
+    pub(crate) const AUTOCAST_LOSS: &str = "autocast-loss";
     pub(crate) const OPTIMIZER: &str = "optimizer-step";
     pub(crate) const ZERO_GRAD: &str = "zero-grad";
     pub(crate) const SET_TO_NONE: &str = "set-to-none";
@@ -137,6 +138,11 @@ const RULES: &[Rule] = &[
         name: name::EMBEDDING,
         summary: "embedding backward over more than 3072 indices sorts them, with buffers",
         source: "aten/src/ATen/native/cuda/Embedding.cu `embedding_dense_backward_cuda`; EmbeddingBackwardKernel.cu",
+    },
+    Rule {
+        name: name::AUTOCAST_LOSS,
+        summary: "under autocast CUDA keeps cross_entropy's log-softmax in 16 bits and casts for nll_loss; the CPU casts the logits",
+        source: "aten/src/ATen/autocast_mode.cpp (CPU and CUDA lists); aten/src/ATen/native/LossNLL.cpp `cross_entropy_loss_prob_target`, `cross_entropy_loss`",
     },
     Rule {
         name: name::OPTIMIZER,

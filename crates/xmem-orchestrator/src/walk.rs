@@ -5,7 +5,9 @@ use crate::gemm::Workspaces;
 use crate::optimizer::Known;
 use crate::rules::name;
 use crate::target::Target;
-use crate::{attention, convolution, dropout, embedding, gemm, optimizer, reduction, softmax};
+use crate::{
+    attention, autocast, convolution, dropout, embedding, gemm, optimizer, reduction, softmax,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 use xmem_types::{Diagnostics, Location, OpId, Severity, Sym};
 
@@ -14,6 +16,7 @@ use xmem_types::{Diagnostics, Location, OpId, Severity, Sym};
 enum Kind {
     Product,
     Dropout,
+    CrossEntropy,
     Reduction,
     Attention,
     Convolution,
@@ -69,6 +72,9 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
                     gemm::product(draft, target, &mut have, op, in_backward);
                 }
             }
+            Kind::CrossEntropy if enabled(name::AUTOCAST_LOSS) => {
+                autocast::cross_entropy(draft, &nodes_of, op);
+            }
             Kind::Dropout if enabled(name::DROPOUT) => dropout::dropout(draft, op),
             Kind::Reduction if enabled(name::REDUCTION) => reduction::reduce(draft, target, op),
             Kind::Attention if enabled(name::ATTENTION) => {
@@ -104,6 +110,7 @@ fn kinds(draft: &Draft<'_>) -> FxHashMap<Sym, Kind> {
         } else {
             match text {
                 "aten::dropout" => Kind::Dropout,
+                "aten::cross_entropy_loss" => Kind::CrossEntropy,
                 "aten::scaled_dot_product_attention" => Kind::Attention,
                 "aten::_convolution" => Kind::Convolution,
                 "aten::convolution_backward" => Kind::ConvolutionBackward,
