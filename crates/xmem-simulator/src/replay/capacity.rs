@@ -45,10 +45,13 @@ pub fn runs_in<F: Framework>(requests: &[Request], allocator: &F, device: &Devic
 ///
 /// It lies between the highest allocated and the highest reserved bytes of the job with unlimited
 /// memory, as cached segments are given back when there is no more room. Found by bisection over
-/// replays. A job may, in rare cases, run in a capacity and fail in a slightly larger one, since
-/// giving memory back earlier can leave better gaps; so the 16 steps below the boundary are tried
-/// too, and the lowest capacity found is the answer. The job runs in the capacity returned;
-/// that it fails in every smaller one was tried only at those steps.
+/// replays, after which the 16 steps below are tried one by one until none of them runs.
+///
+/// Running is not monotone in the capacity: giving memory back earlier can leave better gaps, so a
+/// job may run in the capacity returned and fail in a slightly larger one. Of 31 training jobs
+/// recorded with PyTorch's CUDA build, kernels stubbed, 2 had such failures, in 5 and 6 capacities
+/// each; a scan of every capacity found no smaller answer than this search in any of the 31. From
+/// [`Replay::unlimited`](super::Replay::unlimited)'s reserved bytes on, every capacity is enough.
 ///
 /// If a request is beyond any device, the peak of the others is returned.
 #[must_use]
