@@ -204,6 +204,36 @@ impl<'a> Draft<'a> {
         effect.added.1 += new.size;
     }
 
+    /// Adds a block that was there before the trace began; it lives until `free`.
+    pub(crate) fn add_preexisting(
+        &mut self,
+        size: Bytes,
+        role: Role,
+        free: Option<Position>,
+        rule: &'static str,
+    ) {
+        let first = self.profile.blocks.first().map_or(Nanos::ZERO, |b| b.alloc_time);
+        self.rank += 1;
+        self.items.push(Item {
+            size,
+            alloc: Position { rank: self.rank, ..Position::start(first) },
+            free,
+            role,
+            origin: None,
+            rule: Some(rule),
+            op: None,
+            module: Sym::EMPTY,
+            line: Sym::EMPTY,
+            iteration: None,
+            phase: Phase::Init,
+            dropped: false,
+            settled: true,
+        });
+        let effect = self.effect(rule);
+        effect.added.0 += 1;
+        effect.added.1 += size;
+    }
+
     /// Adds a block that lives from just after `index`'s allocation until just after that again:
     /// a workspace of one kernel call.
     pub(crate) fn add_call_scratch(

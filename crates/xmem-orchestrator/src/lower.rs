@@ -20,6 +20,9 @@ pub(crate) fn lower(profile: &Profile, target: &Target) -> (Schedule, Diagnostic
     if enabled(name::LEAF_SCRATCH) {
         scratch::leaf_scratch(&mut draft);
     }
+    if enabled(name::PREEXISTING) {
+        placement::put_in_preexisting(&mut draft);
+    }
     if enabled(name::MODEL_PLACEMENT) {
         placement::place_model(&mut draft);
     }

@@ -1,8 +1,8 @@
-//! Where the model goes to the GPU.
+//! Where the model goes to the GPU, and what was there before the recording began.
 
 use crate::draft::{Draft, Position};
 use crate::rules::name;
-use xmem_analyzer::Role;
+use xmem_analyzer::{Phase, Residency, Role};
 
 /// Parameters and buffers are allocated together, when the model is moved: after the last of them
 /// was made on the host, in the order in which they were made.
@@ -16,5 +16,20 @@ pub(crate) fn place_model(draft: &mut Draft<'_>) {
         let alloc = draft.after_position(at);
         let free = draft.items[i].free;
         draft.retime(i, alloc, free, name::MODEL_PLACEMENT);
+    }
+}
+
+/// Parameters, buffers, optimizer state and gradients that the trace shows only as arguments.
+pub(crate) fn put_in_preexisting(draft: &mut Draft<'_>) {
+    let cleared = draft.profile.phases.iter().find(|s| s.phase == Phase::ZeroGrad);
+    let cleared = cleared.map(|s| Position::start(s.start));
+    for known in &draft.profile.preexisting {
+        if known.residency == Residency::HostOnly {
+            continue;
+        }
+        let free = if known.role == Role::Gradient { cleared } else { None };
+        for _ in 0..known.count {
+            draft.add_preexisting(known.size, known.role, free, name::PREEXISTING);
+        }
     }
 }

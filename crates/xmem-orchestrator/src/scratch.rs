@@ -3,7 +3,7 @@
 use crate::draft::Draft;
 use crate::rules::name;
 use rustc_hash::FxHashSet;
-use xmem_analyzer::{Phase, Profile, Role};
+use xmem_analyzer::{Phase, Profile, Residency};
 use xmem_types::{OpId, Sym};
 
 /// Operators that only hand out memory: a block made inside belongs to the operator around them.
@@ -31,7 +31,7 @@ pub(crate) fn host_only(draft: &mut Draft<'_>) {
         ["aten::_to_copy", "aten::to"].iter().filter_map(|n| draft.profile.symbol(n)).collect();
     for i in 0..draft.profile.blocks.len() {
         let block = &draft.profile.blocks[i];
-        if block.phase == Phase::Init && block.role == Role::Temporary {
+        if block.residency == Residency::HostOnly {
             draft.drop_block(i, name::HOST_ONLY);
             continue;
         }
@@ -39,11 +39,6 @@ pub(crate) fn host_only(draft: &mut Draft<'_>) {
             continue;
         }
         let host = match block.op {
-            // Step counters are CPU tensors unless the optimizer is capturable or fused.
-            _ if block.phase == Phase::OptimizerStep && block.role == Role::OptimizerState => {
-                draft.drop_block(i, name::HOST_ONLY);
-                continue;
-            }
             None => block.phase != Phase::Init,
             Some(op) => is_wrapped_number(draft.profile, &casts, i, op),
         };
