@@ -73,7 +73,7 @@ impl PowerOfTwoDivisions {
 pub enum AddressOrder {
     /// As CUDA's driver was seen to do in public memory snapshots of real jobs: granules of 32 MiB
     /// from the top down; what a segment leaves of its last granule serves later segments that
-    /// fit, lowest address first. See [`Device`] for ranges that were given back.
+    /// fit, lowest address first. See [`Device`](crate::Device) for ranges that were given back.
     #[default]
     Driver,
     /// The lowest free range that fits, from the bottom up.
