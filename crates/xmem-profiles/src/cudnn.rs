@@ -10,6 +10,9 @@
 //! multiprocessors turned out to have no influence: cuDNN gave the same plans for 28 and 82 SMs
 //! of compute capability 8.6, and for 24 and 128 of 8.9.
 //!
+//! `bfloat16` takes the trees of `float16`: on compute capability 8.0 cuDNN gave both the same
+//! workspace for 93 to 96 % of 6 000 convolutions.
+//!
 //! The table stands for `torch.backends.cudnn.allow_tf32 = True`, `benchmark = False` and
 //! `deterministic = False`, which are PyTorch's defaults.
 
@@ -18,7 +21,7 @@ mod table;
 
 use crate::ComputeCapability;
 use recipe::Terms;
-use table::{Choice, Key};
+use table::{Choice, Key, Precision};
 use xmem_types::Bytes;
 
 /// The three convolutions that cuDNN knows.
@@ -152,11 +155,18 @@ pub fn workspace(
         return Workspace { bytes: none, low: none, high: none, basis: Basis::NotCudnn };
     }
     let (tabulated, exact_device) = tabulated_arch(arch);
-    let key = Key { arch: tabulated, element: shape.element, layout: shape.layout, pass };
+    let element = match shape.element {
+        ElementType::F32 => Precision::F32,
+        ElementType::F16 | ElementType::Bf16 => Precision::F16,
+    };
+    let key = Key { arch: tabulated, element, layout: shape.layout, pass };
     let terms = Terms::of(shape);
     let Choice { recipe, spread } = table::choose(key, shape, &terms);
     let bytes = to_bytes(recipe.bytes(&terms));
     let (low, high, basis) = match spread {
+        None if shape.element == ElementType::Bf16 => {
+            (bytes, bytes, Basis::Likely { percent: SAME_FOR_BFLOAT16 })
+        }
         None => (bytes, bytes, Basis::Formula),
         Some(spread) => {
             let all = terms.all_bytes();
@@ -221,6 +231,9 @@ fn half_depthwise_is_faster_in_cudnn(shape: &ConvShape) -> bool {
     }
 }
 
+/// How often, in per cent, `bfloat16` got the workspace of `float16`.
+const SAME_FOR_BFLOAT16: u8 = 93;
+
 /// The tabulated compute capability that stands for `arch`, and whether it is that one.
 fn tabulated_arch(arch: ComputeCapability) -> (u8, bool) {
     match (arch.major, arch.minor) {
@@ -236,4 +249,126 @@ fn tabulated_arch(arch: ComputeCapability) -> (u8, bool) {
 
 fn to_bytes(size: f64) -> Bytes {
     Bytes(size as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const A100: ComputeCapability = ComputeCapability { major: 8, minor: 0 };
+    const T4: ComputeCapability = ComputeCapability { major: 7, minor: 5 };
+
+    fn conv(channels: u64, groups: u64, element: ElementType, layout: Layout) -> ConvShape {
+        ConvShape {
+            input: [32, channels, 56, 56],
+            weight: [channels, channels / groups, 3, 3],
+            output: [32, channels, 56, 56],
+            stride: [1, 1],
+            padding: [1, 1],
+            dilation: [1, 1],
+            groups,
+            element,
+            layout,
+        }
+    }
+
+    #[test]
+    fn depthwise_convolutions_mostly_have_native_kernels() {
+        let f32_contiguous = conv(96, 96, ElementType::F32, Layout::Nchw);
+        assert!(f32_contiguous.is_depthwise());
+        assert!(!uses_cudnn(&f32_contiguous, A100));
+        let none = workspace(ConvPass::BackwardWeight, &f32_contiguous, A100, 108);
+        assert_eq!((none.bytes, none.basis), (Bytes::ZERO, Basis::NotCudnn));
+
+        assert!(uses_cudnn(&conv(96, 96, ElementType::F32, Layout::Nhwc), A100));
+        assert!(uses_cudnn(&conv(96, 96, ElementType::F16, Layout::Nchw), A100));
+        assert!(!uses_cudnn(&conv(96, 96, ElementType::Bf16, Layout::Nchw), A100));
+        assert!(!uses_cudnn(&conv(16, 16, ElementType::F16, Layout::Nchw), A100));
+        let seven =
+            ConvShape { weight: [96, 1, 7, 7], ..conv(96, 96, ElementType::F16, Layout::Nchw) };
+        assert!(!uses_cudnn(&seven, A100));
+        assert!(uses_cudnn(&conv(96, 32, ElementType::F32, Layout::Nchw), A100));
+    }
+
+    #[test]
+    fn half_precision_depthwise_with_stride_two_needs_many_channels() {
+        let strided = |channels| ConvShape {
+            stride: [2, 2],
+            ..conv(channels, channels, ElementType::F16, Layout::Nchw)
+        };
+        assert!(!uses_cudnn(&strided(128), A100));
+        assert!(uses_cudnn(&strided(256), A100));
+        let one_image = ConvShape { input: [1, 128, 56, 56], ..strided(128) };
+        assert!(uses_cudnn(&one_image, A100));
+    }
+
+    #[test]
+    fn bfloat16_needs_compute_capability_8() {
+        let shape = conv(64, 1, ElementType::Bf16, Layout::Nchw);
+        assert!(uses_cudnn(&shape, A100));
+        assert!(!uses_cudnn(&shape, T4));
+    }
+
+    #[test]
+    fn an_empty_batch_does_not_reach_cudnn() {
+        let mut shape = conv(64, 1, ElementType::F32, Layout::Nchw);
+        (shape.input[0], shape.output[0]) = (0, 0);
+        assert!(!uses_cudnn(&shape, A100));
+    }
+
+    #[test]
+    fn untabulated_devices_take_a_neighbour_and_say_so() {
+        let shape = conv(64, 1, ElementType::F32, Layout::Nchw);
+        let on = |major, minor| {
+            workspace(ConvPass::BackwardData, &shape, ComputeCapability { major, minor }, 80)
+        };
+        assert_eq!(on(12, 0).basis, Basis::OtherDevice);
+        assert_eq!(on(12, 0).bytes, on(9, 0).bytes);
+        assert_eq!(on(7, 0).bytes, on(7, 5).bytes);
+        assert_eq!(on(8, 7).bytes, on(8, 6).bytes);
+        assert_ne!(on(8, 6).basis, Basis::OtherDevice);
+    }
+
+    fn any_shape() -> impl Strategy<Value = ConvShape> {
+        let small = || prop_oneof![0..4u64, 0..4096u64, any::<u64>()];
+        let four = move || [small(), small(), small(), small()];
+        let two = move || [small(), small()];
+        let element =
+            prop_oneof![Just(ElementType::F32), Just(ElementType::F16), Just(ElementType::Bf16)];
+        let layout = prop_oneof![Just(Layout::Nchw), Just(Layout::Nhwc)];
+        (four(), four(), four(), two(), two(), two(), small(), element, layout).prop_map(
+            |(input, weight, output, stride, padding, dilation, groups, element, layout)| {
+                ConvShape {
+                    input,
+                    weight,
+                    output,
+                    stride,
+                    padding,
+                    dilation,
+                    groups,
+                    element,
+                    layout,
+                }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_shape_the_bounds_enclose_the_guess(
+            shape in any_shape(),
+            major in 5..13u8,
+            minor in 0..10u8,
+        ) {
+            let arch = ComputeCapability { major, minor };
+            for pass in [ConvPass::Forward, ConvPass::BackwardData, ConvPass::BackwardWeight] {
+                let guess = workspace(pass, &shape, arch, 1);
+                prop_assert!(guess.low <= guess.bytes && guess.bytes <= guess.high);
+                if !uses_cudnn(&shape, arch) {
+                    prop_assert_eq!(guess.high, Bytes::ZERO);
+                }
+            }
+        }
+    }
 }

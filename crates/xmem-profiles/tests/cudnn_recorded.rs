@@ -104,18 +104,18 @@ fn check(expect: &Expect) {
 fn recorded_jobs() {
     check(&expect![[r#"
         job: right of plans, bytes off, largest predicted/recorded MiB
-        big_convnext_base_adam_b32: 12/23, 100.0 %, 0.0/11.5
-        big_mobilenetv3l_adagrad_b200: 91/95, 4.3 %, 25.8/26.3
-        big_resnet50_adamw_b100: 59/68, 3.0 %, 71.4/71.4
-        big_vgg16_rmsprop_b100: 21/26, 1.7 %, 362.5/362.3
-        mobilenetv3s_rmsprop_pos0: 91/95, 15.7 %, 2.3/2.2
-        resnet18_adam_pos0: 19/32, 27.0 %, 9.3/9.5
-        resnet18_sgd_i128: 23/32, 10.8 %, 10.0/10.0
-        resnet18_sgdm: 19/32, 27.0 %, 9.3/9.5
-        vgg11_adagrad: 13/20, 10.2 %, 10.0/13.0
-        vgg11_sgd_pos0: 16/20, 9.4 %, 15.8/19.7
-        vit_b_16_adamw: 1/2, 91567.2 %, 2.7/0.0
-        ~ all: 365/445, 5.1 %, 362.5/362.3
+        big_convnext_base_adam_b32: 19/23, 6.2 %, 11.5/11.5
+        big_mobilenetv3l_adagrad_b200: 92/95, 2.1 %, 25.9/26.3
+        big_resnet50_adamw_b100: 64/68, 1.6 %, 71.4/71.4
+        big_vgg16_rmsprop_b100: 23/26, 9.7 %, 362.5/362.3
+        mobilenetv3s_rmsprop_pos0: 93/95, 29.7 %, 2.3/2.2
+        resnet18_adam_pos0: 21/32, 18.1 %, 9.3/9.5
+        resnet18_sgd_i128: 25/32, 8.8 %, 10.0/10.0
+        resnet18_sgdm: 21/32, 18.1 %, 9.3/9.5
+        vgg11_adagrad: 12/20, 11.3 %, 10.0/13.0
+        vgg11_sgd_pos0: 18/20, 1.0 %, 19.7/19.7
+        vit_b_16_adamw: 2/2, 100.0 %, 0.0/0.0
+        ~ all: 390/445, 7.0 %, 362.5/362.3
     "#]]);
 }
 

@@ -1,11 +1,18 @@
 //! The decision trees that stand for cuDNN's heuristics: reading them and walking down.
 
 use super::recipe::{Recipe, Terms};
-use super::{ConvPass, ConvShape, ElementType, Layout};
+use super::{ConvPass, ConvShape, Layout};
 use std::str::SplitAsciiWhitespace;
 use std::sync::{LazyLock, OnceLock};
 
 static DATA: &str = include_str!("../../data/cudnn-9.19.tsv");
+
+/// Element widths that have trees of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Precision {
+    F32,
+    F16,
+}
 
 /// The answer where no tree is: anything up to copies of all three tensors.
 const UNKNOWN: Choice =
@@ -16,7 +23,7 @@ const UNKNOWN: Choice =
 pub(super) struct Key {
     /// Compute capability times ten.
     pub(super) arch: u8,
-    pub(super) element: ElementType,
+    pub(super) element: Precision,
     pub(super) layout: Layout,
     pub(super) pass: ConvPass,
 }
@@ -86,9 +93,8 @@ fn header(line: &'static str) -> Option<Tree> {
     }
     let arch = columns.next()?.parse().ok()?;
     let element = match columns.next()? {
-        "f32" => ElementType::F32,
-        "f16" => ElementType::F16,
-        "bf16" => ElementType::Bf16,
+        "f32" => Precision::F32,
+        "f16" => Precision::F16,
         _ => return None,
     };
     let layout = match columns.next()? {
@@ -215,6 +221,22 @@ mod tests {
             assert!(read_node(&mut tokens, &mut nodes).is_some(), "{:?}", tree.key);
             assert_eq!(tokens.next(), None, "{:?}", tree.key);
             assert_eq!(nodes.len(), tree.text.split_ascii_whitespace().count());
+        }
+    }
+
+    #[test]
+    fn every_combination_has_a_tree() {
+        for arch in [75, 80, 86, 89, 90] {
+            for element in [Precision::F32, Precision::F16] {
+                for layout in [Layout::Nchw, Layout::Nhwc] {
+                    for pass in
+                        [ConvPass::Forward, ConvPass::BackwardData, ConvPass::BackwardWeight]
+                    {
+                        let key = Key { arch, element, layout, pass };
+                        assert!(find(key).is_some(), "{key:?}");
+                    }
+                }
+            }
         }
     }
 }
