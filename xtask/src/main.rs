@@ -7,6 +7,7 @@
     reason = "a development tool: it reads the repository and talks to the person who runs it"
 )]
 
+mod accuracy;
 mod bench;
 mod dist;
 mod docs;
@@ -59,6 +60,20 @@ enum Task {
         #[arg(long, value_name = "NAME")]
         compare: Option<String>,
     },
+    /// Predicted against recorded peaks, trace by trace
+    Accuracy {
+        /// Folders with trace.json.zst and expected.toml [default: all of traces/]
+        folders: Vec<PathBuf>,
+        /// How to write the table
+        #[arg(long, value_enum, default_value = "text")]
+        format: accuracy::Format,
+        /// Fail if the median |error| of peak reserved is above this many per cent
+        #[arg(long, value_name = "PERCENT")]
+        max_median: Option<f64>,
+        /// Fail if a trace's |error| of peak reserved is above this many per cent
+        #[arg(long, value_name = "PERCENT")]
+        max_worst: Option<f64>,
+    },
     /// Render the book alone (this is what `docs` starts with the `book` feature on)
     #[command(hide = true)]
     Book,
@@ -71,6 +86,10 @@ fn main() -> ExitCode {
         Task::Docs => docs::run(),
         Task::Bench { filter, save, compare } => {
             bench::run(&bench::Options { filter, save, compare })
+        }
+        Task::Accuracy { folders, format, max_median, max_worst } => {
+            let limits = accuracy::Limits { median: max_median, worst: max_worst };
+            accuracy::run(folders, format, limits)
         }
         Task::Book => docs::book(),
         Task::Man { out } => dist::man(out),
