@@ -97,9 +97,9 @@ fn training(
 ) -> Vec<Iteration> {
     let marks = &signs.timeline.marks;
     let first_backward = marks.iter().find(|m| m.kind == MarkKind::Backward);
-    let cleared_first = marks.iter().any(|m| {
-        m.kind == MarkKind::ZeroGrad && first_backward.is_some_and(|b| m.start < b.start)
-    });
+    let cleared_first = marks
+        .iter()
+        .any(|m| m.kind == MarkKind::ZeroGrad && first_backward.is_some_and(|b| m.start < b.start));
     let ends: Vec<Nanos> =
         ends.into_iter().map(|(at, m)| with_tail(signs, at, m, cleared_first)).collect();
     let start = first_start(signs, &ends);
@@ -188,13 +188,8 @@ fn inference(signs: &Signs<'_>, end_of_trace: Nanos, notes: &mut Diagnostics) ->
     });
     let ops = &signs.trace.ops;
     let outer = &signs.timeline.outer;
-    let data: Vec<Nanos> = signs
-        .timeline
-        .marks
-        .iter()
-        .filter(|m| m.kind == MarkKind::Data)
-        .map(|m| m.start)
-        .collect();
+    let data: Vec<Nanos> =
+        signs.timeline.marks.iter().filter(|m| m.kind == MarkKind::Data).map(|m| m.start).collect();
     let mut starts: Vec<Nanos> = match model(signs) {
         // A round begins with the batch it loads.
         Some(calls) => {

@@ -78,6 +78,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     let (job, iterations) = iterations::find(&signs, &mut notes);
     let phases = phases::find(&trace, &timeline, &forwards, job, &iterations);
 
+    let registrations = calls.registrations(&trace.python, timeline.thread);
     let step_period = periods::of_steps(&signatures);
     let mut profile = Profile {
         blocks: Vec::new(),
@@ -95,6 +96,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         profile: &profile,
         timeline: &timeline,
         context: &context,
+        registrations: &registrations,
         step_period,
     };
     let learned = roles::assign(&mut blocks, &facts);

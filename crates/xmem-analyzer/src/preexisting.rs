@@ -3,12 +3,12 @@
 //! A scheduled profiler starts after the first iteration: parameters, optimizer state and buffers
 //! are then no blocks, but operators still show their sizes.
 
-use crate::block::{Block, Evidence, Phase, Residency, Role};
+use crate::block::{Block, Evidence, Residency, Role};
 use crate::names::NameKind;
-use crate::roles::{Facts, Learned};
+use crate::roles::{self, Facts, FrozenWeights, Learned};
 use crate::timeline::MarkKind;
 use rustc_hash::FxHashMap;
-use xmem_types::{Bytes, Diagnostics, OpId, Severity};
+use xmem_types::{Bytes, Diagnostics, Severity};
 
 /// Tensors of one role and size that were there before the trace began.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,28 +54,23 @@ pub(crate) fn find(
             found.push(Preexisting { role, residency, size, count, evidence });
         }
     };
+    let warm = held(Role::Parameter).is_empty();
     let inputs = held(Role::Input);
-    let missing: Vec<(Bytes, u32)> = learned
-        .inventory
-        .left()
-        .into_iter()
-        // A leaf may be batch data that wants a gradient.
-        .map(|(size, n)| (size, n.saturating_sub(inputs.get(&size).map_or(0, |_| 1))))
-        .filter(|e| e.1 > 0)
-        .collect();
-    for &(size, count) in &missing {
-        let text = "a gradient of this size is accumulated, but no block of the trace is its parameter";
+    for (size, count) in learned.inventory.left() {
+        // Where the trace saw the model being made, a leaf that is left is batch data that wants a
+        // gradient.
+        let count = if warm || !inputs.contains_key(&size) { count } else { 0 };
+        let text =
+            "a gradient of this size is accumulated, but no block of the trace is its parameter";
         add(Role::Parameter, Residency::Model, size, count, text);
     }
-    let warm = held(Role::Parameter).is_empty();
     if warm {
-        let (frozen, statistics) = model_uses(facts);
-        for (size, count) in frozen {
+        for (size, count) in FrozenWeights::of_first_forward(facts).left() {
             let text = "a forward operator takes a weight of this size that gets no gradient";
             add(Role::Parameter, Residency::Model, size, count, text);
         }
         let buffers = held(Role::Buffer);
-        for (size, count) in statistics {
+        for (size, count) in roles::statistics_of_first_forward(facts) {
             let count = count.saturating_sub(buffers.get(&size).copied().unwrap_or(0));
             let text = "a normalisation takes running statistics of this size";
             add(Role::Buffer, Residency::Model, size, count, text);
@@ -84,7 +79,8 @@ pub(crate) fn find(
     let state = held(Role::OptimizerState);
     for (size, count) in state_of_last_step(facts, learned) {
         let count = count.saturating_sub(state.get(&size).copied().unwrap_or(0));
-        let text = "the optimizer's step updates state of this size that it did not make in the trace";
+        let text =
+            "the optimizer's step updates state of this size that it did not make in the trace";
         add(Role::OptimizerState, Residency::Device, size, count, text);
     }
     let mut gradients: FxHashMap<Bytes, u32> = FxHashMap::default();
@@ -107,69 +103,6 @@ pub(crate) fn find(
     found
 }
 
-/// Weights of the first forward that get no gradient, and its normalisations' statistics.
-fn model_uses(facts: &Facts<'_>) -> (Vec<(Bytes, u32)>, Vec<(Bytes, u32)>) {
-    let profile = facts.profile;
-    let mut frozen: FxHashMap<Bytes, u32> = FxHashMap::default();
-    let mut statistics: FxHashMap<Bytes, u32> = FxHashMap::default();
-    let linked: FxHashMap<OpId, OpId> = profile.autograd.pairs().map(|(b, f)| (f, b)).collect();
-    let Some(first) = profile.phases.iter().find(|p| p.phase == Phase::Forward) else {
-        return (Vec::new(), Vec::new());
-    };
-    let outer = &facts.timeline.outer;
-    let at = |time| outer.partition_point(|&o| profile.op_start(o) < time);
-    for &op in &outer[at(first.start)..at(first.end)] {
-        let inside = profile.tree.descendants(op);
-        let is_linked = |name: &str| {
-            inside
-                .iter()
-                .chain([&op])
-                .find(|&&o| profile.op_name(o) == name)
-                .and_then(|o| linked.get(o))
-                .copied()
-        };
-        let (trained, weights): (bool, &[usize]) = match profile.op_name(op) {
-            // The weight's transpose has a node of its own where the weight wants a gradient.
-            "aten::linear" => (is_linked("aten::t").is_some(), &[1, 2]),
-            "aten::embedding" => (is_linked("aten::embedding").is_some(), &[0]),
-            "aten::conv1d" | "aten::conv2d" | "aten::conv3d" => {
-                let node = is_linked("aten::convolution");
-                (node.is_some_and(|n| conv_wants_weight(facts, n)), &[1, 2])
-            }
-            "aten::batch_norm" | "aten::instance_norm" => {
-                for position in [3, 4] {
-                    if let Some(size) = facts.tensor_bytes(op, position) {
-                        *statistics.entry(size).or_default() += 1;
-                    }
-                }
-                continue;
-            }
-            _ => continue,
-        };
-        if trained {
-            continue;
-        }
-        for size in weights.iter().filter_map(|&i| facts.tensor_bytes(op, i)) {
-            *frozen.entry(size).or_default() += 1;
-        }
-    }
-    (frozen.into_iter().collect(), statistics.into_iter().collect())
-}
-
-/// Whether a convolution's backward computes the weight's gradient: the second of its output mask
-/// (aten/src/ATen/native/Convolution.cpp, `convolution_backward`, last argument).
-fn conv_wants_weight(facts: &Facts<'_>, node: OpId) -> bool {
-    let profile = facts.profile;
-    let inside = profile.tree.descendants(node).iter();
-    let mask = inside
-        .filter(|&&o| profile.op_name(o) == "aten::convolution_backward")
-        .find_map(|&o| {
-            let arguments = profile.arguments(o);
-            arguments.value(arguments.list.len().checked_sub(1)?)
-        });
-    mask.is_none_or(|m| m.split(',').nth(1).is_none_or(|w| w.contains("True")))
-}
-
 /// State tensors that the last round of steps updates, by size.
 ///
 /// Read from the in-place operators of torch/optim's single-tensor loops: `addcmul_` updates a
@@ -179,8 +112,7 @@ fn conv_wants_weight(facts: &Facts<'_>, node: OpId) -> bool {
 /// for each trained parameter.
 fn state_of_last_step(facts: &Facts<'_>, learned: &Learned) -> Vec<(Bytes, u32)> {
     let profile = facts.profile;
-    let steps: Vec<_> =
-        facts.timeline.marks.iter().filter(|m| m.kind == MarkKind::Step).collect();
+    let steps: Vec<_> = facts.timeline.marks.iter().filter(|m| m.kind == MarkKind::Step).collect();
     let mut state: FxHashMap<Bytes, u32> = FxHashMap::default();
     for mark in steps.iter().rev().take(facts.step_period.max(1)) {
         let factored = mark.op.is_some_and(|op| profile.op_name(op).contains("Adafactor"));

@@ -25,6 +25,15 @@ pub(crate) enum Context {
     ModuleApply,
 }
 
+/// What a module is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Registered {
+    /// `Module.register_parameter`, also behind `self.x = nn.Parameter(…)`.
+    Parameter,
+    /// `Module.register_buffer`, also behind `self.x = nn.Buffer(…)`.
+    Buffer,
+}
+
 /// A call of a module that no other module encloses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ModuleCall {
@@ -45,8 +54,10 @@ enum Call {
     Init,
     /// `nn.Module: …`, with its short name.
     Module(Sym),
-    /// `Module.__init__`, `__setattr__`, `register_…`: the caller's `self` is a module.
+    /// `Module.__init__`, `__setattr__`: the caller's `self` is a module.
     OfModule,
+    /// `Module.register_parameter` and `register_buffer`: so is it here.
+    Registers(Registered),
     /// `Optimizer.__init__`: the caller's `self` is an optimizer.
     OfOptimizer,
     /// `Module._apply`.
@@ -95,6 +106,20 @@ impl PythonCalls {
         found
     }
 
+    /// When a thread gives modules their parameters and buffers, by time.
+    pub(crate) fn registrations(
+        &self,
+        python: &PythonTable,
+        thread: ThreadIdx,
+    ) -> Vec<(Nanos, Registered)> {
+        let rows = self.order.iter().map(|&r| r as usize).filter(|&i| python.thread[i] == thread);
+        rows.filter_map(|i| match self.calls[python.name[i].index()] {
+            Call::Registers(what) => Some((python.start[i], what)),
+            _ => None,
+        })
+        .collect()
+    }
+
     /// Time spans of calls of `zero_grad` methods, then of `step` methods; inner ones included.
     pub(crate) fn method_calls(&self, python: &PythonTable) -> [Vec<(Nanos, Nanos)>; 2] {
         let mut found = [Vec::new(), Vec::new()];
@@ -134,8 +159,9 @@ fn call(text: &str) -> Call {
     let in_torch = |path: &str| file.starts_with(path) || file.contains(&format!("/{path}"));
     if in_torch("torch/nn/modules/module.py(") {
         return match method {
-            "__init__" | "__setattr__" | "register_buffer" | "register_parameter"
-            | "register_module" | "add_module" => Call::OfModule,
+            "__init__" | "__setattr__" | "register_module" | "add_module" => Call::OfModule,
+            "register_parameter" => Call::Registers(Registered::Parameter),
+            "register_buffer" => Call::Registers(Registered::Buffer),
             "_apply" => Call::Apply,
             "zero_grad" => Call::ZeroGrad,
             _ => Call::Plain,
@@ -195,7 +221,7 @@ fn contexts(python: &PythonTable, order: &[u32], calls: &[Call]) -> Vec<Context>
         }
         let call = calls[python.name[i].index()];
         let of_caller = match call {
-            Call::OfModule => Context::ModuleInit,
+            Call::OfModule | Call::Registers(_) => Context::ModuleInit,
             Call::OfOptimizer => Context::OptimizerInit,
             _ => Context::None,
         };

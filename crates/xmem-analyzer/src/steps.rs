@@ -62,7 +62,9 @@ pub(crate) fn infer(
                 if writes.len() * 2 < gradients {
                     continue;
                 }
-                let (Some(&from), Some(&to)) = (writes.first(), writes.last()) else { continue };
+                // State is made before it is written: the step begins with the run.
+                let Some(&to) = writes.last() else { continue };
+                let from = mark.first;
                 gradients = 0;
                 let end = outer[to].index();
                 found.push(Mark {

@@ -109,8 +109,11 @@ pub(crate) fn assign(blocks: &mut [Block], facts: &Facts<'_>) -> Gradients {
         } else if is_wrapped_number(block, facts) {
             block.decide(Role::Temporary, Residency::HostOnly, super::running::WRAPPED_NUMBER);
         } else {
-            let evidence =
-                if kept { "made after the last backward node" } else { "made and freed within backward" };
+            let evidence = if kept {
+                "made after the last backward node"
+            } else {
+                "made and freed within backward"
+            };
             block.decide(Role::Temporary, Residency::Device, evidence);
         }
     }

@@ -1,19 +1,20 @@
 //! Blocks made before the first iteration: parameters, buffers, optimizer state, data.
 
-use super::{Facts, Inventory};
+use super::{Facts, FrozenWeights, Inventory, weights};
 use crate::block::{Block, Phase, Residency, Role};
 use crate::names::NameKind;
-use crate::python::Context;
+use crate::python::{Context, Registered};
 use rustc_hash::{FxHashMap, FxHashSet};
 use xmem_types::{Bytes, IterationId, Nanos, OpId};
 
 /// How an operator shows that a block is a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
-    /// Wrapped by `nn.Parameter`, which detaches the tensor it is given.
+    /// Wrapped by `nn.Parameter` or `nn.Buffer`, which detach the tensor they are given.
     Wrapped,
-    /// Asked about by `Module._apply` after it converted a parameter.
-    Converted,
+    /// Given to a parameter as its data: by `Module._apply`, which converts it, or by `.data =`
+    /// (torch/csrc/autograd/variable.cpp, `VariableHooks::set_data`).
+    Assigned,
 }
 
 /// Decides the blocks of the init phase.
@@ -34,6 +35,7 @@ pub(super) fn assign(
     let init: Vec<usize> =
         (0..blocks.len()).take_while(|&i| blocks[i].phase == Phase::Init).collect();
     let mut open: Vec<usize> = Vec::new();
+    let mut frozen = FrozenWeights::of_first_forward(facts);
     // Parameters first: what is left of the inventory decides about the rest.
     for &i in &init {
         let block = &mut blocks[i];
@@ -41,41 +43,47 @@ pub(super) fn assign(
             open.push(i);
             continue;
         }
-        let Some(claim) = claims.get(&i) else {
+        let Some(&(claim, at)) = claims.get(&i) else {
             open.push(i);
             continue;
         };
+        if claim == Claim::Wrapped && registered(facts, at) == Some(Registered::Buffer) {
+            open.push(i);
+            continue;
+        }
         let trained = unmatched.take(block.size);
         let evidence = match (claim, trained) {
             (Claim::Wrapped, true) => {
                 "wrapped as nn.Parameter, never freed, and a gradient of its size is accumulated"
             }
-            (Claim::Converted, true) => {
-                "a parameter that Module._apply converted; a gradient of its size is accumulated"
+            (Claim::Assigned, true) => {
+                "became a parameter's data, never freed, and a gradient of its size is accumulated"
             }
-            // A data set that was detached is no parameter.
-            (Claim::Wrapped, false)
-                if facts.has_python() && facts.context[i] == Context::None =>
-            {
+            (Claim::Wrapped, false) if registered(facts, at).is_some() => {
+                "registered as a module's parameter; no gradient is accumulated (frozen)"
+            }
+            (Claim::Wrapped, false) if !facts.has_python() && frozen.take(block.size) => {
+                "wrapped as nn.Parameter and taken as a weight; no gradient (frozen)"
+            }
+            // A buffer of another kind, or a data set that was detached.
+            (Claim::Wrapped, false) => {
                 open.push(i);
                 continue;
             }
-            (Claim::Wrapped, false) => {
-                "wrapped as nn.Parameter and never freed; no gradient is accumulated (frozen)"
-            }
-            (Claim::Converted, false) => {
-                "a parameter that Module._apply converted; no gradient is accumulated (frozen)"
+            (Claim::Assigned, false) => {
+                "became a parameter's data; no gradient is accumulated (frozen)"
             }
         };
         block.decide(Role::Parameter, Residency::Model, evidence);
     }
-    let parameters = || init.iter().map(|&i| (i, &blocks[i])).filter(|(_, b)| b.role == Role::Parameter);
+    let parameters =
+        || init.iter().map(|&i| (i, &blocks[i])).filter(|(_, b)| b.role == Role::Parameter);
     let model = parameters().next().map(|(i, _)| i)..parameters().last().map(|(i, _)| i);
     let mut sizes: FxHashMap<Bytes, u32> = FxHashMap::default();
     for (_, b) in parameters() {
         *sizes.entry(b.size).or_default() += 1;
     }
-    let statistics = norm_statistics(facts);
+    let statistics = weights::statistics_of_first_forward(facts);
     let uses = DataUses::find(blocks, facts);
     for i in open {
         let block = &blocks[i];
@@ -102,8 +110,12 @@ pub(super) fn assign(
             uses.of(block)
         } else if model.start.is_some_and(|s| s < i) && model.end.is_some_and(|e| i < e) {
             (Role::Buffer, Residency::Model, "made among the model's parameters; no parameter")
-        } else if statistics.contains(&block.size) && model.end.is_some_and(|e| i > e) && !from_number {
-            let text = "made with the model's parameters; a normalisation takes statistics of its size";
+        } else if statistics.contains_key(&block.size)
+            && model.end.is_some_and(|e| i > e)
+            && !from_number
+        {
+            let text =
+                "made with the model's parameters; a normalisation takes statistics of its size";
             (Role::Buffer, Residency::Model, text)
         } else if is_like_a_parameter(block, facts) && take(&mut sizes, block.size) {
             let text = "made like a parameter after the model, before training, and never freed";
@@ -113,6 +125,12 @@ pub(super) fn assign(
         };
         blocks[i].decide(role, residency, evidence);
     }
+}
+
+/// What a module was given next after `time`.
+fn registered(facts: &Facts<'_>, time: Nanos) -> Option<Registered> {
+    let next = facts.registrations.partition_point(|r| r.0 < time);
+    facts.registrations.get(next).map(|r| r.1)
 }
 
 fn take(sizes: &mut FxHashMap<Bytes, u32>, size: Bytes) -> bool {
@@ -133,7 +151,7 @@ fn is_like_a_parameter(block: &Block, facts: &Facts<'_>) -> bool {
 }
 
 /// Which blocks operators show to be parameters: one sweep over the operators of the init phase.
-fn claims(blocks: &[Block], facts: &Facts<'_>) -> FxHashMap<usize, Claim> {
+fn claims(blocks: &[Block], facts: &Facts<'_>) -> FxHashMap<usize, (Claim, Nanos)> {
     let profile = facts.profile;
     let mut claims = FxHashMap::default();
     let mut by_size: FxHashMap<Bytes, Vec<usize>> = FxHashMap::default();
@@ -154,7 +172,7 @@ fn claims(blocks: &[Block], facts: &Facts<'_>) -> FxHashMap<usize, Claim> {
         let kind = profile.names.kind(profile.op_symbol(op));
         let (claim, position) = match kind {
             NameKind::Detach => (Claim::Wrapped, 0),
-            NameKind::ShallowCopy => (Claim::Converted, 1),
+            NameKind::ShallowCopy => (Claim::Assigned, 1),
             _ => {
                 previous = start;
                 continue;
@@ -172,25 +190,12 @@ fn claims(blocks: &[Block], facts: &Facts<'_>) -> FxHashMap<usize, Claim> {
             // `_apply` asks about parameters that it did not convert, too.
             let fresh = claim == Claim::Wrapped || blocks[i].alloc_time >= previous;
             if fresh && !claims.contains_key(&i) {
-                claims.insert(i, claim);
+                claims.insert(i, (claim, start));
                 candidates.pop();
             }
         }
     }
     claims
-}
-
-/// Sizes of the running statistics that normalisations take
-/// (aten/src/ATen/native/Normalization.cpp, `batch_norm`: arguments 3 and 4).
-fn norm_statistics(facts: &Facts<'_>) -> FxHashSet<Bytes> {
-    let profile = facts.profile;
-    facts
-        .timeline
-        .outer
-        .iter()
-        .filter(|&&op| matches!(profile.op_name(op), "aten::batch_norm" | "aten::instance_norm"))
-        .flat_map(|&op| [3, 4].into_iter().filter_map(move |i| facts.tensor_bytes(op, i)))
-        .collect()
 }
 
 /// What becomes of data that was made before training.
@@ -209,11 +214,8 @@ impl DataUses {
             .filter(|b| b.phase == Phase::Data && b.residency == Residency::Batch)
             .filter_map(|b| b.iteration)
             .collect();
-        let forward = profile.phases.iter().find(|p| p.phase == Phase::Forward);
-        let forward_takes = forward.filter(|_| facts.has_shapes()).map(|span| {
-            let outer = &facts.timeline.outer;
-            let at = |time| outer.partition_point(|&o| profile.op_start(o) < time);
-            outer[at(span.start)..at(span.end)]
+        let forward_takes = facts.has_shapes().then(|| {
+            weights::first_forward(facts)
                 .iter()
                 .flat_map(|&op| profile.arguments(op).tensors().map(|t| Bytes(t.bytes())))
                 .collect()

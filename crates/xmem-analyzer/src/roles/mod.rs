@@ -7,13 +7,15 @@ mod gradients;
 mod initial;
 mod inventory;
 mod running;
+mod weights;
 
 pub(crate) use gradients::Gradients;
 pub(crate) use inventory::Inventory;
+pub(crate) use weights::{FrozenWeights, statistics_of_first_forward};
 
 use crate::block::{Block, Phase};
 use crate::profile::Profile;
-use crate::python::Context;
+use crate::python::{Context, Registered};
 use crate::timeline::Timeline;
 use xmem_types::{Bytes, Nanos, OpId};
 
@@ -24,6 +26,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) timeline: &'a Timeline,
     /// Per block: the surroundings that the Python stack shows.
     pub(crate) context: &'a [Context],
+    /// When modules were given parameters and buffers.
+    pub(crate) registrations: &'a [(Nanos, Registered)],
     /// After how many optimizer steps they repeat: the number of optimizers.
     pub(crate) step_period: usize,
 }

@@ -24,7 +24,11 @@ pub(super) fn made_from_numbers(facts: &Facts<'_>) -> FxHashSet<OpId> {
             let name = profile.op_name(op);
             if !matches!(
                 name,
-                "aten::empty" | "aten::to" | "aten::_to_copy" | "aten::empty_strided" | "aten::copy_"
+                "aten::empty"
+                    | "aten::to"
+                    | "aten::_to_copy"
+                    | "aten::empty_strided"
+                    | "aten::copy_"
             ) {
                 break;
             }
@@ -180,7 +184,8 @@ pub(super) fn forwards(blocks: &mut [Block], facts: &Facts<'_>, unmatched: &mut 
         } else if in_backward {
             (Role::Activation, Residency::Device, "made in forward and freed in backward")
         } else if once && block.op.is_some() && unmatched.take(block.size) {
-            let text = "made in the first forward, never freed, and a gradient of its size is accumulated";
+            let text =
+                "made in the first forward, never freed, and a gradient of its size is accumulated";
             (Role::Parameter, Residency::Model, text)
         } else if once && is_library_scratch(block, facts) {
             (Role::Workspace, Residency::Device, "made in a matrix product and never freed")
