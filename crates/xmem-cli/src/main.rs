@@ -1,2 +1,6 @@
 //! The `xmem` command.
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    xmem_cli::run(std::env::args_os())
+}

@@ -1,1 +1,70 @@
-//! Placeholder.
+//! How much GPU memory does a PyTorch training job need, when, and because of what? The whole
+//! pipeline behind one builder: a CPU profiler trace in, an [`Answer`] out.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let device = xmem::find("rtx3060-12g")?.clone();
+//! let answer = xmem::Estimate::builder(device).build().path("trace.json.zst")?;
+//! if answer.verdict == xmem::Verdict::Fits {
+//!     println!("fits: nvidia-smi will show {}", answer.peak.device);
+//! }
+//! for share in &answer.by_role {
+//!     println!("{:>12} {}", share.bytes, share.role.name());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A trace is read once and can be estimated for many devices:
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use xmem::{Bytes, Device, Estimate, Job, ReadOptions, Verdict};
+//!
+//! let trace = r#"{"traceEvents": [
+//!     {"ph": "X", "cat": "cpu_op", "name": "aten::empty", "pid": 1, "tid": 1, "ts": 1, "dur": 5},
+//!     {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 2,
+//!      "args": {"Bytes": 83886080, "Addr": 64, "Device Type": 0, "Device Id": -1}}
+//! ]}"#;
+//! let job = Job::from_bytes(trace.as_bytes(), &ReadOptions::default())?;
+//! for capacity in [Bytes::gib(2), Bytes::gib(24)] {
+//!     let answer = Estimate::builder(Device::custom(capacity)).build().job(&job)?;
+//!     assert_eq!(answer.verdict, Verdict::Fits);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod answer;
+mod curve;
+mod error;
+mod estimate;
+mod facts;
+mod job;
+mod missing;
+mod moments;
+mod outcome;
+mod places;
+mod selection;
+mod timings;
+
+pub use answer::{
+    AllocatorCounts, Answer, Curve, Finding, Fragmentation, IterationPeak, LiveBlock, OutOfMemory,
+    Peak, Place, RoleShare, Verdict,
+};
+pub use error::EstimateError;
+pub use estimate::{CapacitySearch, ClearedGradients, Estimate, EstimateBuilder};
+pub use facts::{IterationFacts, TraceFacts};
+pub use job::Job;
+pub use selection::{Iterations, ParseIterationsError};
+pub use timings::{Stage, Timings};
+
+pub use xmem_analyzer::{Phase, Role};
+pub use xmem_orchestrator::{
+    OptimizerImpl, Rule, RuleEffect, Target, TorchVersion, ZeroGradPlace, rules,
+};
+pub use xmem_profiles::{Device, DeviceFileError, UnknownDevice, devices, find};
+pub use xmem_simulator::AllocatorConfig;
+pub use xmem_trace::{ReadError, ReadOptions};
+pub use xmem_types::{Bytes, IterationId, Nanos, Severity};

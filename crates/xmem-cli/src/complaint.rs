@@ -1,0 +1,100 @@
+//! Errors as the user sees them: what is wrong, where, and what to do next.
+
+use crate::exit::Exit;
+use miette::Diagnostic;
+use std::io::Write;
+use std::path::PathBuf;
+use thiserror::Error;
+use xmem::{DeviceFileError, EstimateError, ReadError, UnknownDevice};
+
+/// Why the command could not do what was asked.
+#[derive(Debug, Error, Diagnostic)]
+pub(crate) enum Complaint {
+    #[error("no device was chosen, so there is nothing to judge the job against")]
+    #[diagnostic(help(
+        "--device rtx3060-12g   a known GPU (`xmem devices` lists them)\n\
+         --capacity 24GiB       any GPU with this much memory\n\
+         --device-file my.toml  a GPU that you describe"
+    ))]
+    NoDevice,
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Device(Box<UnknownName>),
+    #[error("cannot read the device file `{}`", path.display())]
+    #[diagnostic(help("check the path, and that the file may be read"))]
+    DeviceFileIo { path: PathBuf, source: std::io::Error },
+    #[error("`{}` does not describe a device", path.display())]
+    #[diagnostic(help(
+        "`xmem devices --format json` shows what a description holds; the guide has an example"
+    ))]
+    DeviceFile { path: PathBuf, source: Box<DeviceFileError> },
+    #[error("there is no rule `{name}`")]
+    #[diagnostic(help("the rules are: {known}"))]
+    UnknownRule { name: String, known: String },
+    #[error("standard input can be read only once, but `-` was given {count} times")]
+    #[diagnostic(help("give `-` once, or name files"))]
+    StdinTwice { count: usize },
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("cannot estimate `{trace}`")]
+    Estimate { trace: String, source: EstimateError },
+    #[error("cannot write `{}`", path.display())]
+    #[diagnostic(help(
+        "nothing was changed there; check that the directory exists, may be written and has room"
+    ))]
+    Write { path: PathBuf, source: std::io::Error },
+    #[error("cannot write to standard output")]
+    Stdout { source: std::io::Error },
+}
+
+/// A device name that is not known.
+#[derive(Debug, Error, Diagnostic)]
+#[error("unknown device `{name}`{}", nearest.as_ref().map_or_else(String::new, |n| format!(": did you mean `{n}`?")))]
+#[diagnostic(help(
+    "`xmem devices` lists the known ones, --device-file describes another, and --capacity 24GiB \
+     stands for any GPU of that size"
+))]
+pub(crate) struct UnknownName {
+    name: String,
+    nearest: Option<&'static str>,
+}
+
+impl From<UnknownDevice> for Complaint {
+    fn from(unknown: UnknownDevice) -> Self {
+        let UnknownDevice { name, suggestion } = unknown;
+        Self::Device(Box::new(UnknownName { name, nearest: suggestion }))
+    }
+}
+
+impl Complaint {
+    /// A failed estimate of `trace`.
+    pub(crate) fn estimate(trace: &str, error: EstimateError) -> Self {
+        match error {
+            EstimateError::Read(read) => Self::Read(read),
+            source => Self::Estimate { trace: trace.to_owned(), source },
+        }
+    }
+
+    /// The exit code it leads to.
+    fn exit(&self) -> Exit {
+        match self {
+            Self::NoDevice
+            | Self::Device(_)
+            | Self::DeviceFileIo { .. }
+            | Self::DeviceFile { .. }
+            | Self::UnknownRule { .. }
+            | Self::StdinTwice { .. }
+            | Self::Estimate { .. } => Exit::Usage,
+            Self::Read(_) | Self::Write { .. } | Self::Stdout { .. } => Exit::Unreadable,
+        }
+    }
+
+    /// Prints it on standard error; the exit code it leads to.
+    pub(crate) fn print(self) -> Exit {
+        let exit = self.exit();
+        let report = miette::Report::new(self);
+        // Nothing can be done when standard error itself is closed.
+        let _ = writeln!(std::io::stderr(), "{report:?}");
+        exit
+    }
+}

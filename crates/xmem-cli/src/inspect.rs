@@ -1,0 +1,27 @@
+//! `xmem inspect`.
+
+use crate::Outcome;
+use crate::args::{Global, InspectArgs, PlainFormat};
+use crate::exit::Exit;
+use crate::progress::Progress;
+use crate::replay::read_options;
+use crate::{output, terminal};
+use xmem::Job;
+use xmem_report::json::{self, InspectDocument};
+use xmem_report::text;
+
+/// Runs the command.
+pub(crate) fn run(args: &InspectArgs, global: &Global) -> Outcome {
+    let path = &args.trace;
+    let progress = Progress::over(std::slice::from_ref(path), global.verbosity());
+    let job = Job::observed(path, &read_options(&args.reading), &|s| progress.stage(path, s))?;
+    drop(progress);
+    let trace = path.display().to_string();
+    let (facts, findings) = (job.facts(), job.findings());
+    let page = match args.format {
+        PlainFormat::Json => json::pretty(&InspectDocument::new(&trace, facts, &findings)),
+        PlainFormat::Text => text::inspect(&trace, facts, &findings, &terminal::look(None)),
+    };
+    output::write(page.as_bytes(), None)?;
+    Ok(Exit::Fits)
+}

@@ -1,0 +1,65 @@
+//! The `xmem` command line: arguments to the façade, the answer to the report.
+//!
+//! Standard output carries the result and nothing else; progress, logs and errors go to standard
+//! error. Exit codes are part of the interface: see [`Exit`].
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the command line reads device files and the environment, and writes results"
+)]
+
+mod args;
+mod complaint;
+mod device;
+mod devices;
+mod exit;
+mod inspect;
+mod logging;
+mod output;
+mod progress;
+mod replay;
+mod terminal;
+
+pub use exit::Exit;
+
+use args::{Cli, Command};
+use clap::{CommandFactory, FromArgMatches};
+use complaint::Complaint;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// The description of the command line, for man pages and completions.
+#[must_use]
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs the command with `args`, the program's name first.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match parse(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nothing can be done when standard error itself is closed.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { Exit::Usage } else { Exit::Fits });
+        }
+    };
+    logging::start(cli.global.verbosity());
+    let result = match &cli.command {
+        Command::Replay(args) => replay::run(args, &cli.global),
+        Command::Inspect(args) => inspect::run(args, &cli.global),
+        Command::Devices(args) => devices::run(args),
+        Command::Completions(args) => output::completions(args.shell, command()),
+        Command::Man => output::man(command()),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(complaint) => complaint.print().into(),
+    }
+}
+
+fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&command().try_get_matches_from(args)?)
+}
+
+type Outcome = Result<Exit, Complaint>;

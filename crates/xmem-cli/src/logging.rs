@@ -1,0 +1,21 @@
+//! Logs on standard error, for `-v` and `XMEM_LOG`.
+
+use crate::args::Verbosity;
+use tracing_subscriber::EnvFilter;
+
+/// Starts logging if anything was asked for; without, nothing is set up and nothing costs.
+pub(crate) fn start(verbosity: Verbosity) {
+    let asked = std::env::var("XMEM_LOG").ok().filter(|filter| !filter.is_empty());
+    let filter = match (asked, verbosity) {
+        (Some(filter), _) => filter,
+        (None, Verbosity::Quiet | Verbosity::Normal) => return,
+        (None, Verbosity::Stages) => "xmem=debug".to_owned(),
+        (None, Verbosity::Everything) => "trace".to_owned(),
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(filter))
+        .with_writer(std::io::stderr)
+        .with_ansi(crate::terminal::colour_of_stderr())
+        .without_time()
+        .init();
+}

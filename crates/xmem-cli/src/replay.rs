@@ -1,0 +1,138 @@
+//! `xmem replay`.
+
+use crate::Outcome;
+use crate::args::{Format, Global, OptimizerKind, ReadingArgs, ReplayArgs, Verbosity, ZeroGrad};
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use crate::progress::Progress;
+use crate::{device, output, terminal};
+use std::path::Path;
+use xmem::{
+    Answer, CapacitySearch, ClearedGradients, Estimate, EstimateError, OptimizerImpl, ReadOptions,
+    ZeroGradPlace,
+};
+use xmem_report::json::{self, Document, Rules};
+use xmem_report::text;
+
+/// A trace, by the name the user gave it, and what came of it.
+type Entry = (String, Result<Answer, EstimateError>);
+
+/// Runs the command.
+pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
+    let estimate = estimate(args)?;
+    let progress = Progress::over(&args.traces, global.verbosity());
+    let entries: Vec<Entry> = args
+        .traces
+        .iter()
+        .map(|path| {
+            let answer = estimate.path_observed(path, &|stage| progress.stage(path, stage));
+            progress.advance();
+            (path.display().to_string(), answer)
+        })
+        .collect();
+    drop(progress);
+    let text = render(&entries, args, global);
+    if !text.is_empty() {
+        output::write(text.as_bytes(), args.answer.output.as_deref())?;
+    }
+    let exit = entries.into_iter().map(exit_of).max().unwrap_or(Exit::Fits);
+    Ok(if args.answer.exit_zero { exit.zero_for_verdicts() } else { exit })
+}
+
+/// The exit code of one trace; what went wrong with it is printed.
+fn exit_of((trace, result): Entry) -> Exit {
+    match result {
+        Ok(answer) => answer.verdict.into(),
+        Err(error) => Complaint::estimate(&trace, error).print(),
+    }
+}
+
+fn estimate(args: &ReplayArgs) -> Result<Estimate, Complaint> {
+    let stdin = args.traces.iter().filter(|t| t.as_path() == Path::new("-")).count();
+    if stdin > 1 {
+        return Err(Complaint::StdinTwice { count: stdin });
+    }
+    let what_if = &args.what_if;
+    if let Some(name) = what_if.no_rule.iter().find(|n| xmem::rules().iter().all(|r| r.name != **n))
+    {
+        let known: Vec<&str> = xmem::rules().iter().map(|r| r.name).collect();
+        return Err(Complaint::UnknownRule { name: name.clone(), known: known.join(", ") });
+    }
+    let mut builder = Estimate::builder(device::choose(&args.device)?)
+        .largest(args.answer.top)
+        .without_rules(what_if.no_rule.iter().cloned())
+        .read_options(read_options(&args.reading));
+    if args.answer.min_capacity {
+        builder = builder.capacity_search(CapacitySearch::Run);
+    }
+    if let Some(place) = what_if.zero_grad {
+        builder = builder.zero_grad(match place {
+            ZeroGrad::Pos0 => ZeroGradPlace::BeforeBackward,
+            ZeroGrad::Pos1 => ZeroGradPlace::IterationStart,
+        });
+    }
+    if what_if.set_to_none == Some(false) {
+        builder = builder.gradients(ClearedGradients::Kept);
+    }
+    if let Some(kind) = what_if.optimizer_impl {
+        builder = builder.optimizer(match kind {
+            OptimizerKind::Foreach => OptimizerImpl::Foreach,
+            OptimizerKind::Fused => OptimizerImpl::Fused,
+            OptimizerKind::ForLoop => OptimizerImpl::ForLoop,
+        });
+    }
+    if let Some(version) = what_if.torch {
+        builder = builder.torch(version);
+    }
+    if let Some(iterations) = args.answer.iterations {
+        builder = builder.iterations(iterations);
+    }
+    Ok(builder.build())
+}
+
+/// How traces are read.
+pub(crate) fn read_options(args: &ReadingArgs) -> ReadOptions {
+    ReadOptions {
+        threads: args.threads,
+        inflate_limit: args.inflate_limit,
+        ..ReadOptions::default()
+    }
+}
+
+fn render(entries: &[Entry], args: &ReplayArgs, global: &Global) -> String {
+    let rules = if args.answer.explain { Rules::Explain } else { Rules::Omit };
+    match (args.answer.format, entries) {
+        (Format::Jsonl, _) => entries.iter().map(|e| json::line(&document(e, rules))).collect(),
+        (Format::Json, [(_, Err(_))]) => String::new(),
+        (Format::Json, [only]) => json::pretty(&document(only, rules)),
+        (Format::Json, _) => {
+            let list: Vec<_> = entries.iter().map(|e| document(e, rules)).collect();
+            json::pretty(&list)
+        }
+        (Format::Text, _) => text(entries, args, global),
+    }
+}
+
+fn document((trace, result): &Entry, rules: Rules) -> Document<'_> {
+    match result {
+        Ok(answer) => Document::answer(trace, answer, rules),
+        Err(error) => Document::error(trace, error),
+    }
+}
+
+fn text(entries: &[Entry], args: &ReplayArgs, global: &Global) -> String {
+    let look = terminal::look(args.answer.output.as_deref());
+    let brief = global.verbosity() == Verbosity::Quiet;
+    match entries {
+        [(_, Err(_))] => String::new(),
+        [(trace, Ok(answer))] if brief => text::brief(trace, answer, &look),
+        [(trace, Ok(answer))] => {
+            let mut page = text::answer(trace, answer, &look);
+            if args.answer.explain {
+                page += &text::rules(&answer.rules, &look);
+            }
+            page
+        }
+        _ => text::table(entries.iter().map(|(t, r)| (t.as_str(), r.as_ref().ok())), &look),
+    }
+}

@@ -1,0 +1,57 @@
+//! The machine-readable forms. Every document has a `schema` field; sizes are integers in bytes;
+//! keys come in the order of the structs here and never depend on the content, absent values being
+//! `null`. The JSON Schemas are part of the documentation.
+
+mod devices;
+mod document;
+mod error;
+mod inspect;
+mod replay;
+
+pub use devices::DevicesDocument;
+pub use document::Document;
+pub use error::ErrorDocument;
+pub use inspect::InspectDocument;
+pub use replay::{ReplayDocument, Rules};
+
+use serde::Serialize;
+
+/// A document as indented JSON with a final newline.
+#[must_use]
+pub fn pretty(document: &impl Serialize) -> String {
+    finish(serde_json::to_string_pretty(document))
+}
+
+/// A document as one line of JSON, newline included.
+#[must_use]
+pub fn line(document: &impl Serialize) -> String {
+    finish(serde_json::to_string(document))
+}
+
+fn finish(text: serde_json::Result<String>) -> String {
+    let mut text = text.expect("documents have string keys and finite numbers only");
+    text.push('\n');
+    text
+}
+
+/// What was odd or missing.
+#[derive(Serialize)]
+struct FindingDto<'a> {
+    code: &'a str,
+    severity: String,
+    message: &'a str,
+    place: Option<&'a str>,
+    count: u64,
+}
+
+impl<'a> From<&'a xmem::Finding> for FindingDto<'a> {
+    fn from(finding: &'a xmem::Finding) -> Self {
+        Self {
+            code: finding.code,
+            severity: finding.severity.to_string(),
+            message: &finding.message,
+            place: finding.place.as_deref(),
+            count: finding.count,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What stands for one trace in a list of several.
+
+use super::{ErrorDocument, ReplayDocument, Rules};
+use serde::{Serialize, Serializer};
+use xmem::Answer;
+
+/// The answer for a trace, or why there is none. Told apart by `schema`.
+pub enum Document<'a> {
+    /// `xmem.replay/1`.
+    Replay(Box<ReplayDocument<'a>>),
+    /// `xmem.error/1`.
+    Error(ErrorDocument<'a>),
+}
+
+impl<'a> Document<'a> {
+    /// The document of an answer about `trace`, the input as the user named it.
+    #[must_use]
+    pub fn answer(trace: &'a str, answer: &'a Answer, rules: Rules) -> Self {
+        Self::Replay(Box::new(ReplayDocument::new(trace, answer, rules)))
+    }
+
+    /// The document of a failure.
+    #[must_use]
+    pub fn error(trace: &'a str, error: &dyn std::error::Error) -> Self {
+        Self::Error(ErrorDocument::new(trace, error))
+    }
+}
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Replay(document) => document.serialize(serializer),
+            Self::Error(document) => document.serialize(serializer),
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! `xmem.replay/1`.
+
+use super::FindingDto;
+use serde::Serialize;
+use xmem::{Answer, OptimizerImpl, Place, ZeroGradPlace};
+
+/// An answer as a document of schema `xmem.replay/1`.
+#[derive(Serialize)]
+pub struct ReplayDocument<'a> {
+    schema: &'static str,
+    trace: &'a str,
+    verdict: &'static str,
+    device: DeviceDto<'a>,
+    target: TargetDto<'a>,
+    iterations: RangeDto,
+    peak: PeakDto<'a>,
+    headroom_bytes: Option<u64>,
+    shortfall_bytes: Option<u64>,
+    ample: AmpleDto,
+    min_capacity_bytes: Option<u64>,
+    out_of_memory: Option<OutOfMemoryDto<'a>>,
+    by_role: RolesDto,
+    per_iteration: Vec<IterationDto>,
+    largest_blocks: Vec<BlockDto<'a>>,
+    fragmentation: FragmentationDto,
+    allocator: AllocatorDto,
+    curve: CurveDto,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules: Option<Vec<RuleDto<'a>>>,
+    diagnostics: Vec<FindingDto<'a>>,
+}
+
+#[derive(Serialize)]
+struct DeviceDto<'a> {
+    name: &'a str,
+    title: &'a str,
+    memory_bytes: u64,
+    context_bytes: u64,
+    available_bytes: u64,
+    compute_capability: String,
+    sms: u32,
+}
+
+#[derive(Serialize)]
+struct TargetDto<'a> {
+    torch: String,
+    optimizer_impl: &'static str,
+    zero_grad: Option<&'static str>,
+    set_to_none: bool,
+    disabled_rules: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct RangeDto {
+    from: u32,
+    to: u32,
+    of: usize,
+}
+
+#[derive(Serialize)]
+struct PeakDto<'a> {
+    allocated_bytes: u64,
+    requested_bytes: u64,
+    reserved_bytes: u64,
+    device_bytes: u64,
+    at: Option<PlaceDto<'a>>,
+    reserved_at: Option<PlaceDto<'a>>,
+}
+
+#[derive(Serialize)]
+struct PlaceDto<'a> {
+    iteration: Option<u32>,
+    phase: &'static str,
+    op: Option<&'a str>,
+    op_path: &'a [String],
+    module: Option<&'a str>,
+    line: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct AmpleDto {
+    reserved_bytes: u64,
+    device_bytes: u64,
+    fits: bool,
+}
+
+#[derive(Serialize)]
+struct OutOfMemoryDto<'a> {
+    at: Option<PlaceDto<'a>>,
+    request: u64,
+    requested_bytes: u64,
+    tried_bytes: u64,
+    free_bytes: u64,
+    allocated_bytes: u64,
+    reserved_bytes: u64,
+    needed_bytes: u64,
+}
+
+/// Bytes by role; the keys are the role names, in the order of reports.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct RolesDto(serde_json::Map<String, serde_json::Value>);
+
+#[derive(Serialize)]
+struct IterationDto {
+    iteration: Option<u32>,
+    allocated_bytes: u64,
+    reserved_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct BlockDto<'a> {
+    bytes: u64,
+    requested_bytes: u64,
+    role: &'static str,
+    evidence: Option<&'a str>,
+    rule: Option<&'a str>,
+    origin: PlaceDto<'a>,
+}
+
+#[derive(Serialize)]
+struct FragmentationDto {
+    unused_bytes: u64,
+    releasable_bytes: u64,
+    pieces: u64,
+    largest_piece_bytes: u64,
+    rounding_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct AllocatorDto {
+    requests: u64,
+    allocations: u64,
+    segments_peak: u64,
+    device_allocs: u64,
+    device_frees: u64,
+    retries: u64,
+}
+
+#[derive(Serialize)]
+struct CurveDto {
+    requests: u64,
+    iteration_starts: Vec<StartDto>,
+    allocated_bytes: Vec<u64>,
+    reserved_bytes: Vec<u64>,
+}
+
+#[derive(Serialize)]
+struct StartDto {
+    iteration: u32,
+    point: usize,
+}
+
+#[derive(Serialize)]
+struct RuleDto<'a> {
+    rule: &'a str,
+    summary: &'a str,
+    source: &'a str,
+    dropped: CountDto,
+    added: CountDto,
+    resized: ResizedDto,
+    retimed: CountDto,
+}
+
+#[derive(Serialize)]
+struct CountDto {
+    blocks: u64,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct ResizedDto {
+    blocks: u64,
+    bytes_before: u64,
+    bytes_after: u64,
+}
+
+/// Whether the document lists what each rule did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rules {
+    /// It does not.
+    #[default]
+    Omit,
+    /// It does (`--explain`).
+    Explain,
+}
+
+impl<'a> ReplayDocument<'a> {
+    /// The document of an answer about `trace`, the input as the user named it.
+    #[must_use]
+    pub fn new(trace: &'a str, answer: &'a Answer, rules: Rules) -> Self {
+        let device = answer.device();
+        let peak = &answer.peak;
+        let ample = peak.ample_reserved + device.context;
+        Self {
+            schema: "xmem.replay/1",
+            trace,
+            verdict: answer.verdict.name(),
+            device: DeviceDto {
+                name: &device.name,
+                title: &device.title,
+                memory_bytes: device.memory.get(),
+                context_bytes: device.context.get(),
+                available_bytes: device.available().get(),
+                compute_capability: device.compute_capability.to_string(),
+                sms: device.sms,
+            },
+            target: target(answer),
+            iterations: RangeDto {
+                from: answer.iterations.start.0,
+                to: answer.iterations.end.0,
+                of: answer.trace.iterations.len(),
+            },
+            peak: PeakDto {
+                allocated_bytes: peak.allocated.get(),
+                requested_bytes: peak.requested.get(),
+                reserved_bytes: peak.reserved.get(),
+                device_bytes: peak.device.get(),
+                at: peak.at.as_ref().map(place),
+                reserved_at: peak.reserved_at.as_ref().map(place),
+            },
+            headroom_bytes: answer.headroom().map(xmem::Bytes::get),
+            shortfall_bytes: answer.shortfall().map(xmem::Bytes::get),
+            ample: AmpleDto {
+                reserved_bytes: peak.ample_reserved.get(),
+                device_bytes: ample.get(),
+                fits: ample <= device.memory,
+            },
+            min_capacity_bytes: answer.min_capacity.map(xmem::Bytes::get),
+            out_of_memory: answer.out_of_memory.as_ref().map(|oom| OutOfMemoryDto {
+                at: oom.at.as_ref().map(place),
+                request: oom.request,
+                requested_bytes: oom.requested.get(),
+                tried_bytes: oom.tried.get(),
+                free_bytes: oom.free.get(),
+                allocated_bytes: oom.allocated.get(),
+                reserved_bytes: oom.reserved.get(),
+                needed_bytes: oom.needed.get(),
+            }),
+            by_role: by_role(answer),
+            per_iteration: answer
+                .per_iteration
+                .iter()
+                .map(|i| IterationDto {
+                    iteration: i.iteration.map(|id| id.0),
+                    allocated_bytes: i.allocated.get(),
+                    reserved_bytes: i.reserved.get(),
+                })
+                .collect(),
+            largest_blocks: answer.largest.iter().map(block).collect(),
+            fragmentation: fragmentation(answer),
+            allocator: allocator(answer),
+            curve: curve(answer),
+            rules: (rules == Rules::Explain).then(|| answer.rules.iter().map(rule).collect()),
+            diagnostics: answer.findings.iter().map(FindingDto::from).collect(),
+        }
+    }
+}
+
+fn target(answer: &Answer) -> TargetDto<'_> {
+    let target = &answer.target;
+    TargetDto {
+        torch: target.torch.to_string(),
+        optimizer_impl: match target.optimizer {
+            OptimizerImpl::Foreach => "foreach",
+            OptimizerImpl::Fused => "fused",
+            OptimizerImpl::ForLoop => "for-loop",
+        },
+        zero_grad: target.zero_grad.map(|place| match place {
+            ZeroGradPlace::BeforeBackward => "pos0",
+            ZeroGradPlace::IterationStart => "pos1",
+        }),
+        set_to_none: target.set_to_none,
+        disabled_rules: target.disabled.iter().map(String::as_str).collect(),
+    }
+}
+
+fn place(place: &Place) -> PlaceDto<'_> {
+    PlaceDto {
+        iteration: place.iteration.map(|id| id.0),
+        phase: place.phase.name(),
+        op: place.op(),
+        op_path: &place.op_path,
+        module: place.module.as_deref(),
+        line: place.line.as_deref(),
+    }
+}
+
+fn by_role(answer: &Answer) -> RolesDto {
+    let entries = answer.by_role.iter().map(|s| (s.role.name().to_owned(), s.bytes.get().into()));
+    RolesDto(entries.collect())
+}
+
+fn block(block: &xmem::LiveBlock) -> BlockDto<'_> {
+    BlockDto {
+        bytes: block.bytes.get(),
+        requested_bytes: block.requested.get(),
+        role: block.role.name(),
+        evidence: Some(block.evidence).filter(|e| !e.is_empty()),
+        rule: block.rule,
+        origin: place(&block.origin),
+    }
+}
+
+fn fragmentation(answer: &Answer) -> FragmentationDto {
+    let f = &answer.fragmentation;
+    FragmentationDto {
+        unused_bytes: f.unused.get(),
+        releasable_bytes: f.releasable.get(),
+        pieces: f.pieces,
+        largest_piece_bytes: f.largest_piece.get(),
+        rounding_bytes: f.rounding.get(),
+    }
+}
+
+fn allocator(answer: &Answer) -> AllocatorDto {
+    let a = &answer.allocator;
+    AllocatorDto {
+        requests: a.requests,
+        allocations: a.allocations,
+        segments_peak: a.segments_peak,
+        device_allocs: a.device_allocs,
+        device_frees: a.device_frees,
+        retries: a.retries,
+    }
+}
+
+fn curve(answer: &Answer) -> CurveDto {
+    let c = &answer.curve;
+    CurveDto {
+        requests: c.requests,
+        iteration_starts: c
+            .iterations
+            .iter()
+            .map(|&(id, point)| StartDto { iteration: id.0, point })
+            .collect(),
+        allocated_bytes: c.allocated.iter().map(|b| b.get()).collect(),
+        reserved_bytes: c.reserved.iter().map(|b| b.get()).collect(),
+    }
+}
+
+fn rule(effect: &xmem::RuleEffect) -> RuleDto<'_> {
+    let count = |(blocks, bytes): (u64, xmem::Bytes)| CountDto { blocks, bytes: bytes.get() };
+    let (blocks, before, after) = effect.resized;
+    RuleDto {
+        rule: effect.rule.name,
+        summary: effect.rule.summary,
+        source: effect.rule.source,
+        dropped: count(effect.dropped),
+        added: count(effect.added),
+        resized: ResizedDto { blocks, bytes_before: before.get(), bytes_after: after.get() },
+        retimed: count(effect.retimed),
+    }
+}

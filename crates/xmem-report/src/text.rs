@@ -1,0 +1,19 @@
+//! The forms for people.
+
+mod answer;
+mod chart;
+mod devices;
+mod findings;
+mod inspect;
+mod look;
+mod places;
+mod rules;
+mod several;
+mod tabular;
+
+pub use answer::{answer, brief};
+pub use devices::devices;
+pub use inspect::inspect;
+pub use look::{Colour, Look};
+pub use rules::rules;
+pub use several::table;

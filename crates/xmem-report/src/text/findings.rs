@@ -1,0 +1,31 @@
+//! Diagnostics that matter, in plain words.
+
+use super::look::{Ink, Look, wrap};
+use xmem::{Finding, Severity};
+
+/// Serious ones first, then warnings, then notes; within each, in the order of the pipeline.
+pub(super) fn findings(findings: &[Finding], least: Severity, look: &Look) -> String {
+    let mut order: Vec<&Finding> = findings.iter().filter(|f| f.severity >= least).collect();
+    order.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    let mut page = String::new();
+    for finding in order {
+        let (label, ink) = match finding.severity {
+            Severity::Serious => ("serious", Ink::Bad),
+            Severity::Warning => ("warning", Ink::Doubtful),
+            Severity::Note => ("note", Ink::Faint),
+        };
+        let mut text = finding.message.clone();
+        match (finding.count, &finding.place) {
+            (1, None) => {}
+            (1, Some(place)) => text += &format!(" (at {place})"),
+            (n, None) => text += &format!(" ({n} times)"),
+            (n, Some(place)) => text += &format!(" ({n} times, first at {place})"),
+        }
+        let lines = wrap(&text, look.columns().saturating_sub(12));
+        for (i, line) in lines.iter().enumerate() {
+            let label = if i == 0 { format!("{label:<8}") } else { " ".repeat(8) };
+            page += &format!("  {} {line}\n", look.paint(ink, &label));
+        }
+    }
+    page
+}

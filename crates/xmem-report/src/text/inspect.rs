@@ -1,0 +1,84 @@
+//! What is in a trace.
+
+use super::findings::findings;
+use super::look::{Ink, Look};
+use super::tabular::{Align, Tabular};
+use xmem::{Bytes, Finding, Severity, TraceFacts};
+
+/// Counts by kind of event, the job's structure, and what is missing.
+#[must_use]
+pub fn inspect(trace: &str, facts: &TraceFacts, found: &[Finding], look: &Look) -> String {
+    let mut page = format!("{}\n", look.paint(Ink::Heading, trace));
+    for (label, text) in [file(facts), events(facts), job(facts)].into_iter().flatten() {
+        if !text.is_empty() {
+            page += &format!("  {label:<19} {text}\n");
+        }
+    }
+    if !facts.iterations.is_empty() {
+        page +=
+            &format!("\n{}\n{}", look.paint(Ink::Heading, "Iterations"), iterations(facts, look));
+    }
+    let notes = findings(found, Severity::Note, look);
+    if !notes.is_empty() {
+        page += &format!("\n{}\n{notes}", look.paint(Ink::Heading, "To know"));
+    }
+    page
+}
+
+type Lines = Vec<(&'static str, String)>;
+
+fn file(facts: &TraceFacts) -> Lines {
+    let version = facts.schema_version.map(|v| v.to_string()).unwrap_or_default();
+    vec![
+        ("schema version", version),
+        ("profiler options", facts.options.join(", ")),
+        ("devices", facts.devices.join(", ")),
+        ("other metadata", facts.metadata.join(", ")),
+    ]
+}
+
+fn events(facts: &TraceFacts) -> Lines {
+    let other: Vec<String> =
+        facts.other_events.iter().map(|(name, n)| format!("{n} {name}")).collect();
+    let some = |n: u64| if n == 0 { String::new() } else { n.to_string() };
+    vec![
+        ("events", facts.events.to_string()),
+        ("operators", format!("{} ({} with shapes)", facts.operators, facts.operators_with_shapes)),
+        ("annotations", facts.annotations.to_string()),
+        ("Python calls", facts.python_calls.to_string()),
+        ("host memory", facts.host_memory_events.to_string()),
+        ("device memory", some(facts.device_memory_events)),
+        ("out of memory", some(facts.out_of_memory_events)),
+        ("backward links", facts.links.to_string()),
+        ("other events", other.join(", ")),
+    ]
+}
+
+fn job(facts: &TraceFacts) -> Lines {
+    vec![
+        ("threads", facts.threads.to_string()),
+        ("module paths", facts.modules.to_string()),
+        ("optimizers", facts.optimizers.join(", ")),
+        ("host blocks", format!("{} ({} never freed)", facts.blocks, facts.blocks_never_freed)),
+        ("host memory peak", facts.host_peak.to_string()),
+    ]
+}
+
+fn iterations(facts: &TraceFacts, look: &Look) -> String {
+    let mut table = Tabular::new(&[
+        ("#", Align::Right),
+        ("on the CPU", Align::Right),
+        ("host blocks", Align::Right),
+        ("allocated in all", Align::Right),
+    ]);
+    for (i, iteration) in facts.iterations.iter().enumerate() {
+        let millis = iteration.duration.get() as f64 / 1e6;
+        table.row([
+            i.to_string(),
+            format!("{millis:.1} ms"),
+            iteration.blocks.to_string(),
+            Bytes::to_string(&iteration.allocated),
+        ]);
+    }
+    table.render(look)
+}

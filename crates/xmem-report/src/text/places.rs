@@ -1,0 +1,34 @@
+//! Places in words.
+
+use xmem::{Phase, Place};
+
+/// `iteration 1, backward`; `before the first iteration`.
+pub(super) fn moment(place: &Place) -> String {
+    match place.iteration {
+        Some(id) => format!("iteration {}, {}", id.0, phase(place.phase)),
+        None => "before the first iteration".to_owned(),
+    }
+}
+
+/// A phase as one says it.
+pub(super) fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Init => "initialisation",
+        Phase::Data => "data loading",
+        Phase::Forward => "forward",
+        Phase::Backward => "backward",
+        Phase::ZeroGrad => "zero_grad",
+        Phase::OptimizerStep => "optimizer step",
+    }
+}
+
+/// The innermost operators, without the engine's wrappers: `MmBackward0 > aten::mm`.
+pub(super) fn op_path(place: &Place) -> String {
+    let telling: Vec<&str> = place
+        .op_path
+        .iter()
+        .map(String::as_str)
+        .filter(|op| !op.starts_with("autograd::engine::") && !op.starts_with("ProfilerStep"))
+        .collect();
+    telling[telling.len().saturating_sub(3)..].join(" > ")
+}

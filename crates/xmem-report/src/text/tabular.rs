@@ -1,0 +1,80 @@
+//! Aligned columns.
+
+use super::look::{Ink, Look, keep_end};
+
+/// How a column is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Align {
+    Left,
+    Right,
+    /// Left, and cut at its beginning where the line is full; the last such column first.
+    Rest,
+}
+
+/// Rows under headings.
+pub(super) struct Tabular {
+    columns: Vec<(&'static str, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Tabular {
+    pub(super) fn new(columns: &[(&'static str, Align)]) -> Self {
+        Self { columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// The table, each line indented by two; columns in which no row says anything are left out.
+    pub(super) fn render(&self, look: &Look) -> String {
+        let shown: Vec<usize> = (0..self.columns.len())
+            .filter(|&c| self.rows.iter().any(|r| !r[c].is_empty()))
+            .collect();
+        let widths = self.widths(&shown, look.columns());
+        let mut page = String::new();
+        let headings: Vec<&str> = self.columns.iter().map(|c| c.0).collect();
+        let heading = self.line(&shown, &widths, |c| headings[c]);
+        page += &format!("  {}\n", look.paint(Ink::Faint, &heading));
+        for row in &self.rows {
+            page += &format!("  {}\n", self.line(&shown, &widths, |c| &row[c]));
+        }
+        page
+    }
+
+    fn widths(&self, shown: &[usize], columns: usize) -> Vec<usize> {
+        let longest = |&c: &usize| {
+            let cells = self.rows.iter().map(|r| r[c].chars().count());
+            cells.chain([self.columns[c].0.chars().count()]).max().unwrap_or(0)
+        };
+        let mut widths: Vec<usize> = shown.iter().map(longest).collect();
+        let mut over = (2 + widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1))
+            .saturating_sub(columns);
+        for (width, _) in
+            widths.iter_mut().zip(shown).rev().filter(|(_, c)| self.columns[**c].1 == Align::Rest)
+        {
+            let cut = over.min(width.saturating_sub(12));
+            *width -= cut;
+            over -= cut;
+        }
+        widths
+    }
+
+    fn line<'a>(
+        &self,
+        shown: &[usize],
+        widths: &[usize],
+        cell: impl Fn(usize) -> &'a str,
+    ) -> String {
+        let mut line = String::new();
+        for (&c, &width) in shown.iter().zip(widths) {
+            let text = cell(c);
+            line += &match self.columns[c].1 {
+                Align::Left => format!("{text:<width$}  "),
+                Align::Right => format!("{text:>width$}  "),
+                Align::Rest => format!("{:<width$}  ", keep_end(text, width)),
+            };
+        }
+        line.trim_end().to_owned()
+    }
+}

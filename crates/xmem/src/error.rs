@@ -1,0 +1,26 @@
+//! Why there is no answer at all.
+
+use thiserror::Error;
+use xmem_trace::ReadError;
+
+/// An estimate that cannot be made. A job that does not fit is an answer, not an error.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum EstimateError {
+    /// The trace could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The iterations asked for are not in the trace.
+    #[error(
+        "iterations {from}..{to} were asked for, but the trace has {found}, counted from 0: choose \
+         among those"
+    )]
+    NoSuchIteration {
+        /// First iteration asked for.
+        from: u32,
+        /// The one after the last asked for.
+        to: u32,
+        /// Iterations in the trace.
+        found: u32,
+    },
+}

@@ -1,0 +1,161 @@
+//! What is in a trace, as counts and names: what `xmem inspect` shows.
+
+use std::collections::BTreeSet;
+use xmem_analyzer::Profile;
+use xmem_trace::{DeviceKind, OpKind, Trace};
+use xmem_types::{Bytes, Nanos, Sym};
+
+/// The content of a trace, whatever it is estimated for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceFacts {
+    /// All events of the file.
+    pub events: u64,
+    /// Operators.
+    pub operators: u64,
+    /// Annotations (`record_function`, `ProfilerStep#…`, torch's own).
+    pub annotations: u64,
+    /// Python calls (`with_stack=True`).
+    pub python_calls: u64,
+    /// Allocations and frees of host memory.
+    pub host_memory_events: u64,
+    /// Allocations and frees of device memory.
+    pub device_memory_events: u64,
+    /// `[OutOfMemory]` events.
+    pub out_of_memory_events: u64,
+    /// Links between forward operators and backward nodes.
+    pub links: u64,
+    /// Other events by category, by name.
+    pub other_events: Vec<(String, u64)>,
+    /// Threads that have events.
+    pub threads: u64,
+    /// `schemaVersion` of the file.
+    pub schema_version: Option<i64>,
+    /// Profiler options that were on, as the file states them.
+    pub options: Vec<String>,
+    /// Devices that the recording machine's profiler listed.
+    pub devices: Vec<String>,
+    /// Keys of the other metadata at the top level of the file.
+    pub metadata: Vec<String>,
+    /// Optimizers seen at work (`AdamW`), by name.
+    pub optimizers: Vec<String>,
+    /// Operators whose argument shapes were recorded.
+    pub operators_with_shapes: u64,
+    /// Distinct module paths.
+    pub modules: u64,
+    /// Iterations in order.
+    pub iterations: Vec<IterationFacts>,
+    /// Host blocks: allocations paired with their frees where the trace has them.
+    pub blocks: u64,
+    /// Host blocks that are never freed within the trace.
+    pub blocks_never_freed: u64,
+    /// The largest number of host bytes that the recorded blocks held at once.
+    pub host_peak: Bytes,
+}
+
+/// One iteration as recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IterationFacts {
+    /// Time it took on the recording machine.
+    pub duration: Nanos,
+    /// Host blocks allocated in it.
+    pub blocks: u64,
+    /// Host bytes allocated in it, in all.
+    pub allocated: Bytes,
+}
+
+impl TraceFacts {
+    /// What can be counted before the analysis takes the trace.
+    pub(crate) fn of_trace(trace: &Trace) -> Self {
+        let count = |wanted| trace.ops.kind.iter().filter(|&&k| k == wanted).count() as u64;
+        let memory = &trace.memory;
+        let on = |host: bool| {
+            let matches = |i: &usize| {
+                (memory.device[*i] == DeviceKind::Cpu) == host && !memory.out_of_memory[*i]
+            };
+            (0..memory.len()).filter(matches).count() as u64
+        };
+        let mut other_events: Vec<_> =
+            trace.other_events.iter().map(|(name, &n)| (name.clone(), n)).collect();
+        other_events.sort();
+        Self {
+            events: trace.event_count,
+            operators: count(OpKind::Operator),
+            annotations: count(OpKind::Annotation),
+            python_calls: trace.python.len() as u64,
+            host_memory_events: on(true),
+            device_memory_events: on(false),
+            out_of_memory_events: memory.out_of_memory.iter().filter(|&&o| o).count() as u64,
+            links: (trace.flows.len() / 2) as u64,
+            other_events,
+            threads: trace.threads.len() as u64,
+            schema_version: trace.header.schema_version,
+            options: trace.header.options.clone(),
+            devices: trace.header.devices.clone(),
+            metadata: trace.header.extra.iter().map(|(key, _)| key.clone()).collect(),
+            optimizers: optimizers(trace),
+            operators_with_shapes: operators_with_shapes(trace),
+            ..Self::default()
+        }
+    }
+
+    /// Adds what the analysis found.
+    pub(crate) fn with_profile(mut self, profile: &Profile) -> Self {
+        self.blocks = profile.blocks.len() as u64;
+        self.blocks_never_freed = profile.blocks.iter().filter(|b| b.free.is_none()).count() as u64;
+        self.host_peak = host_peak(profile);
+        let modules: BTreeSet<Sym> = profile.blocks.iter().map(|b| b.module).collect();
+        self.modules = modules.iter().filter(|&&m| m != Sym::EMPTY).count() as u64;
+        self.iterations = profile
+            .iterations
+            .iter()
+            .map(|i| {
+                let within = profile.blocks_between(i.start, i.end - Nanos(1));
+                let blocks = &profile.blocks[within];
+                IterationFacts {
+                    duration: i.end - i.start,
+                    blocks: blocks.len() as u64,
+                    allocated: blocks.iter().map(|b| b.size).sum(),
+                }
+            })
+            .collect();
+        self
+    }
+}
+
+/// torch/optim/optimizer.py, `profile_hook_step` names each step after the optimizer's class.
+fn optimizers(trace: &Trace) -> Vec<String> {
+    let names: BTreeSet<&str> = trace
+        .strings
+        .iter()
+        .filter_map(|(_, text)| text.strip_prefix("Optimizer.step#"))
+        .map(|rest| rest.strip_suffix(".step").unwrap_or(rest))
+        .collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
+fn operators_with_shapes(trace: &Trace) -> u64 {
+    let recorded: Vec<bool> = trace.signatures.iter().map(|s| s.dims != Sym::EMPTY).collect();
+    let has = |id: &&xmem_trace::SignatureId| recorded.get(id.0 as usize).copied().unwrap_or(false);
+    trace.ops.signature.iter().filter(has).count() as u64
+}
+
+fn host_peak(profile: &Profile) -> Bytes {
+    let mut changes: Vec<(xmem_analyzer::Tick, bool, Bytes)> = Vec::new();
+    for block in &profile.blocks {
+        changes.push((block.alloc, true, block.size));
+        if let Some(free) = block.free {
+            changes.push((free, false, block.size));
+        }
+    }
+    changes.sort_unstable();
+    let (mut live, mut peak) = (Bytes::ZERO, Bytes::ZERO);
+    for (_, is_alloc, size) in changes {
+        if is_alloc {
+            live += size;
+            peak = peak.max(live);
+        } else {
+            live = live.saturating_sub(size);
+        }
+    }
+    peak
+}

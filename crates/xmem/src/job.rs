@@ -1,0 +1,104 @@
+//! A trace, read and analysed: what every estimate starts from.
+
+use crate::answer::Finding;
+use crate::facts::TraceFacts;
+use crate::missing;
+use crate::places::Places;
+use crate::timings::{Stage, Timings};
+use std::path::Path;
+use xmem_analyzer::Profile;
+use xmem_trace::{ReadError, ReadOptions, Trace};
+use xmem_types::Diagnostics;
+
+/// A training job as a trace shows it. One job can be estimated for many devices.
+#[derive(Clone, Debug)]
+pub struct Job {
+    facts: TraceFacts,
+    profile: Profile,
+    diagnostics: Diagnostics,
+    timings: Timings,
+}
+
+impl Job {
+    /// Reads a trace file: plain, gzip or zstd, told apart by content. `-` is standard input.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is not a trace. Odd content is a
+    /// [diagnostic](Job::diagnostics) instead.
+    pub fn from_path(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, ReadError> {
+        Self::observed(path.as_ref(), options, &|_| {})
+    }
+
+    /// Like [`from_path`](Job::from_path), and tells `observer` when a stage begins.
+    ///
+    /// # Errors
+    /// As [`from_path`](Job::from_path).
+    pub fn observed(
+        path: &Path,
+        options: &ReadOptions,
+        observer: &dyn Fn(Stage),
+    ) -> Result<Self, ReadError> {
+        let mut timings = Timings::default();
+        observer(Stage::Read);
+        let (trace, notes) = timings.time(Stage::Read, || xmem_trace::read_path(path, options))?;
+        observer(Stage::Analyze);
+        Ok(Self::analyze(trace, notes, timings))
+    }
+
+    /// Reads a trace from memory: plain, gzip or zstd, told apart by content.
+    ///
+    /// # Errors
+    /// As [`from_path`](Job::from_path).
+    pub fn from_bytes(bytes: &[u8], options: &ReadOptions) -> Result<Self, ReadError> {
+        let mut timings = Timings::default();
+        let (trace, notes) =
+            timings.time(Stage::Read, || xmem_trace::read_bytes(bytes, options))?;
+        Ok(Self::analyze(trace, notes, timings))
+    }
+
+    /// Analyses a trace that was read before, with what was odd about it.
+    #[must_use]
+    pub fn from_trace(trace: Trace, diagnostics: Diagnostics) -> Self {
+        Self::analyze(trace, diagnostics, Timings::default())
+    }
+
+    fn analyze(trace: Trace, mut diagnostics: Diagnostics, mut timings: Timings) -> Self {
+        let (facts, (profile, notes)) = timings
+            .time(Stage::Analyze, || (TraceFacts::of_trace(&trace), xmem_analyzer::analyze(trace)));
+        let facts = facts.with_profile(&profile);
+        diagnostics.extend(notes);
+        missing::report(&facts, &mut diagnostics);
+        Self { facts, profile, diagnostics, timings }
+    }
+
+    /// What is in the trace.
+    #[must_use]
+    pub fn facts(&self) -> &TraceFacts {
+        &self.facts
+    }
+
+    /// Blocks with lifetime, origin and role.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// What was odd or missing so far.
+    #[must_use]
+    pub fn diagnostics(&self) -> &Diagnostics {
+        &self.diagnostics
+    }
+
+    /// The same in words.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        let places = Places { profile: &self.profile };
+        self.diagnostics.iter().map(|d| places.finding(d)).collect()
+    }
+
+    /// Time taken by reading and analysis.
+    #[must_use]
+    pub fn timings(&self) -> &Timings {
+        &self.timings
+    }
+}

@@ -1,0 +1,144 @@
+//! The two moments that an answer looks at: where allocated and where reserved memory peak, with
+//! what was there.
+
+use std::ops::Range;
+use xmem_simulator::{
+    AllocatorConfig, BlockHandle, CachingAllocator, Curve, Device, DeviceConfig,
+    FrameworkAllocator, Peak, Replay, RequestIndex,
+};
+use xmem_types::{BlockId, Bytes, Request, RequestKind};
+
+/// A block at the allocated peak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Live {
+    pub(crate) block: BlockId,
+    pub(crate) bytes: Bytes,
+    pub(crate) requested: Bytes,
+}
+
+/// Free memory inside segments at the reserved peak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Holes {
+    pub(crate) unused: Bytes,
+    pub(crate) releasable: Bytes,
+    pub(crate) pieces: u64,
+    pub(crate) largest: Bytes,
+}
+
+/// The peaks within a range of requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moments {
+    pub(crate) allocated: Peak,
+    pub(crate) reserved: Peak,
+    pub(crate) live: Vec<Live>,
+    pub(crate) holes: Holes,
+}
+
+impl Moments {
+    /// The peaks over a whole replay.
+    pub(crate) fn of_replay(replay: &Replay) -> Self {
+        let live = replay.live_at_peak.iter();
+        let holes = replay.fragmentation_at_reserved_peak;
+        Self {
+            allocated: replay.peak,
+            reserved: replay.reserved_peak,
+            live: live
+                .map(|b| Live { block: b.block, bytes: b.size, requested: b.requested })
+                .collect(),
+            holes: Holes {
+                unused: holes.free,
+                releasable: holes.releasable,
+                pieces: holes.free_blocks as u64,
+                largest: holes.largest_free,
+            },
+        }
+    }
+
+    /// The peaks among the requests `within`, which a replay's own peaks may lie before. The
+    /// requests are run again up to the later of the two, to see what was there.
+    pub(crate) fn within(
+        within: &Range<usize>,
+        curve: &Curve,
+        requests: &[Request],
+        allocator: &AllocatorConfig,
+        device: &DeviceConfig,
+    ) -> Self {
+        let points = || curve.iter().skip(within.start).take(within.len());
+        let first_highest = |value: fn(&Peak) -> Bytes| {
+            points().reduce(|best, p| if value(&p) > value(&best) { p } else { best })
+        };
+        let allocated = first_highest(|p| p.allocated).unwrap_or_default();
+        let reserved = first_highest(|p| p.reserved).unwrap_or_default();
+        let mut run = Run::new(requests.len(), allocator, device);
+        let mut moments = Self { allocated, reserved, ..Self::default() };
+        for (at, request) in requests.iter().enumerate().take(within.end) {
+            run.step(RequestIndex(at), request);
+            if at == allocated.request.0 {
+                moments.live = run.live();
+            }
+            if at == reserved.request.0 {
+                moments.holes = run.holes();
+            }
+        }
+        moments
+    }
+}
+
+/// A replay that can be looked into at any request.
+struct Run {
+    framework: CachingAllocator<()>,
+    handles: Vec<Option<BlockHandle>>,
+}
+
+impl Run {
+    fn new(requests: usize, allocator: &AllocatorConfig, device: &DeviceConfig) -> Self {
+        Self {
+            framework: CachingAllocator::new(allocator, Device::new(device), ()),
+            handles: vec![None; requests],
+        }
+    }
+
+    fn step(&mut self, at: RequestIndex, request: &Request) {
+        let row = request.block.index();
+        match request.kind {
+            RequestKind::Alloc { size, stream } => {
+                let first = self.framework.allocate(at, size, stream);
+                let served = first.or_else(|_| {
+                    self.framework.device_mut().lift_limit();
+                    self.framework.allocate(at, size, stream)
+                });
+                self.handles[row] = served.ok().flatten();
+            }
+            RequestKind::Free => {
+                if let Some(handle) = self.handles[row].take() {
+                    self.framework.free(at, handle);
+                }
+            }
+        }
+    }
+
+    fn live(&self) -> Vec<Live> {
+        let views = self.handles.iter().enumerate().filter_map(|(i, handle)| {
+            let view = self.framework.block((*handle)?);
+            Some(Live { block: BlockId::new(i), bytes: view.size, requested: view.requested })
+        });
+        views.collect()
+    }
+
+    fn holes(&self) -> Holes {
+        let mut holes = Holes::default();
+        let layout = self.framework.layout();
+        for segment in layout.chunk_by(|a, b| a.segment == b.segment) {
+            let in_use = segment.iter().any(|b| b.requested.is_some());
+            for free in segment.iter().filter(|b| b.requested.is_none()) {
+                holes.unused += free.size;
+                holes.pieces += 1;
+                holes.largest = holes.largest.max(free.size);
+                if !in_use {
+                    holes.releasable += free.size;
+                }
+            }
+        }
+        holes
+    }
+}

@@ -1,0 +1,50 @@
+//! How long each stage took.
+
+use std::time::{Duration, Instant};
+
+/// A stage of the pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// The file into columns.
+    Read,
+    /// Columns into blocks with origin and role.
+    Analyze,
+    /// Blocks into a GPU schedule.
+    Lower,
+    /// The schedule through the allocator.
+    Replay,
+}
+
+impl Stage {
+    /// The name in logs and progress (`reading`).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "reading",
+            Self::Analyze => "analysing",
+            Self::Lower => "lowering",
+            Self::Replay => "replaying",
+        }
+    }
+}
+
+/// Wall time of the stages, in the order in which they ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timings(Vec<(Stage, Duration)>);
+
+impl Timings {
+    /// Runs `work` as `stage`.
+    pub(crate) fn time<T>(&mut self, stage: Stage, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = work();
+        let took = start.elapsed();
+        tracing::debug!(stage = stage.name(), micros = took.as_micros() as u64);
+        self.0.push((stage, took));
+        result
+    }
+
+    /// Each stage with its time.
+    pub fn iter(&self) -> impl Iterator<Item = (Stage, Duration)> + '_ {
+        self.0.iter().copied()
+    }
+}
