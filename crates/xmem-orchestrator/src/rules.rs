@@ -68,6 +68,7 @@ pub(crate) mod name {
     pub(crate) const SOFTMAX_BACKWARD: &str = "softmax-backward";
     pub(crate) const EMBEDDING: &str = "embedding-backward";
     pub(crate) const AUTOCAST_LOSS: &str = "autocast-loss";
+    pub(crate) const AUTOCAST_WIDE: &str = "autocast-wide";
     pub(crate) const OPTIMIZER: &str = "optimizer-step";
     pub(crate) const ZERO_GRAD: &str = "zero-grad";
     pub(crate) const SET_TO_NONE: &str = "set-to-none";
@@ -143,6 +144,11 @@ const RULES: &[Rule] = &[
         name: name::AUTOCAST_LOSS,
         summary: "under autocast CUDA keeps cross_entropy's log-softmax in 16 bits and casts for nll_loss; the CPU casts the logits",
         source: "aten/src/ATen/autocast_mode.cpp (CPU and CUDA lists); aten/src/ATen/native/LossNLL.cpp `cross_entropy_loss_prob_target`, `cross_entropy_loss`",
+    },
+    Rule {
+        name: name::AUTOCAST_WIDE,
+        summary: "operators that only CUDA's autocast runs in 32 bits (pow, exp, softmax) double what is computed from them, until it is cast down",
+        source: "aten/src/ATen/autocast_mode.h `AT_FORALL_FP32`, `AT_FORALL_FP32_SET_OPT_DTYPE`; autocast_mode.cpp (CPU list)",
     },
     Rule {
         name: name::OPTIMIZER,

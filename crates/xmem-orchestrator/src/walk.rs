@@ -35,6 +35,9 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
     let mut replaced: FxHashSet<OpId> = FxHashSet::default();
     let nodes_of = attention::nodes_of(draft);
     let enabled = |rule: &str| !target.disabled.contains(rule);
+    if enabled(name::AUTOCAST_WIDE) {
+        autocast::widen(draft, &nodes_of);
+    }
     let order = profile.tree.preorder();
     let mut at = 0;
     let mut backward_until = None;
