@@ -243,6 +243,10 @@ impl<S: Strings> Builder<S> {
             None => Sym::EMPTY,
             Some(Scalar::Text(text)) => self.strings.intern(text),
             Some(Scalar::Int(value)) => self.strings.intern(&value.to_string()),
+            Some(Scalar::Thousandths(value)) => {
+                let (whole, rest) = (value / 1000, value.unsigned_abs() % 1000);
+                self.strings.intern(&format!("{whole}.{rest:03}"))
+            }
         }
     }
 

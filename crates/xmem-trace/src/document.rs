@@ -114,7 +114,9 @@ impl<'a> Document<'a> {
             self.used = 0;
         }
         if self.buffer.len() - self.filled < (self.chunk / 16).min(READ_AT_LEAST) {
-            self.buffer.resize((self.filled * 2).max(self.buffer_size()), 0);
+            let most = self.used + self.event_limit.max(self.buffer_size()) + 1;
+            let size = (self.filled * 2).min(most).max(self.buffer_size());
+            self.buffer.resize(size.max(self.filled + 1), 0);
         }
         let length = self.text.read(&mut self.buffer[self.filled..])?;
         self.filled += length;
@@ -417,9 +419,17 @@ impl<'a> Document<'a> {
                 "something follows the end of the trace; it is not read".to_owned()
             });
         }
+        self.done()
+    }
+
+    /// Nothing more is wanted, but compressed data is checked to its end.
+    fn done(&mut self) -> Result<(), ReadError> {
         self.state = State::Done;
-        if self.text.truncated() {
-            self.report_truncated();
+        if let Text::Inflated { .. } = self.text {
+            while self.text.read(&mut self.buffer)? > 0 {}
+            if self.text.truncated() {
+                self.report_truncated();
+            }
         }
         Ok(())
     }
@@ -446,11 +456,10 @@ impl<'a> Document<'a> {
     /// The events are read but what follows them makes no sense.
     fn broken_header(&mut self) -> Result<(), ReadError> {
         let place = Location::ByteOffset(self.offset + self.used as u64);
-        self.diagnostics.report("bad-header", Severity::Note, Some(place), || {
-            "what follows the events is not JSON; header keys behind it are not read".to_owned()
+        self.diagnostics.report("bad-header", Severity::Warning, Some(place), || {
+            "what follows the events is not JSON; nothing behind it is read".to_owned()
         });
-        self.state = State::Done;
-        Ok(())
+        self.done()
     }
 
     fn no_events(&self) -> ReadError {

@@ -6,25 +6,33 @@ use rustc_hash::FxHasher;
 use std::hash::Hasher;
 use xmem_types::Sym;
 
+/// More raw JSON than this is not remembered from one chunk to the next.
+const MOST_RAW: usize = 1 << 20;
+
 /// The distinct strings of one chunk in the order of their first appearance, the empty one first.
-/// All memory is kept for the next chunk.
+/// All memory is kept for the next chunk, and so is what raw JSON looks like when compacted.
 #[derive(Debug)]
 pub(crate) struct LocalStrings {
     texts: Pool,
-    /// Raw JSON as it stands in the file; `compact` has the symbol of each.
+    /// Raw JSON as it stands in the file.
     raws: Pool,
-    compact: Vec<Sym>,
-    scratch: String,
+    /// What each of `raws` is without white space.
+    compact: Vec<Compact>,
+    chunk: u64,
+}
+
+/// Compacted JSON, and its symbol in the chunk where it was used last.
+#[derive(Debug)]
+struct Compact {
+    text: Box<str>,
+    chunk: u64,
+    sym: Sym,
 }
 
 impl Default for LocalStrings {
     fn default() -> Self {
-        let mut strings = Self {
-            texts: Pool::default(),
-            raws: Pool::default(),
-            compact: Vec::new(),
-            scratch: String::new(),
-        };
+        let mut strings =
+            Self { texts: Pool::default(), raws: Pool::default(), compact: Vec::new(), chunk: 0 };
         strings.clear();
         strings
     }
@@ -33,9 +41,12 @@ impl Default for LocalStrings {
 impl LocalStrings {
     pub(crate) fn clear(&mut self) {
         self.texts.clear();
-        self.raws.clear();
-        self.compact.clear();
         self.texts.insert(b"");
+        self.chunk += 1;
+        if self.raws.bytes.len() > MOST_RAW {
+            self.raws.clear();
+            self.compact.clear();
+        }
     }
 
     /// Every string, in the order of its symbol.
@@ -53,14 +64,17 @@ impl Strings for LocalStrings {
 
     fn intern_compact(&mut self, raw: &[u8]) -> Sym {
         let (row, new) = self.raws.insert(raw);
-        if !new {
-            return self.compact[row as usize];
+        if new {
+            let mut text = String::with_capacity(raw.len());
+            compact_into(&String::from_utf8_lossy(raw), &mut text);
+            self.compact.push(Compact { text: text.into(), chunk: 0, sym: Sym::EMPTY });
         }
-        self.scratch.clear();
-        compact_into(&String::from_utf8_lossy(raw), &mut self.scratch);
-        let sym = Sym(self.texts.insert(self.scratch.as_bytes()).0);
-        self.compact.push(sym);
-        sym
+        let compact = &mut self.compact[row as usize];
+        if compact.chunk != self.chunk {
+            compact.chunk = self.chunk;
+            compact.sym = Sym(self.texts.insert(compact.text.as_bytes()).0);
+        }
+        compact.sym
     }
 }
 

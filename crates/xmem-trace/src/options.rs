@@ -16,7 +16,7 @@ pub struct ReadOptions {
     pub chunk: Bytes,
     /// Compressed input that inflates to more than this is refused.
     pub inflate_limit: Bytes,
-    /// A single event (or top-level value) longer than this is not read.
+    /// A single event or top-level value longer than this, and than a chunk, is not read.
     pub event_limit: Bytes,
     /// Where to add up the bytes of the file (compressed ones, if it is) as they are read.
     pub progress: Option<Arc<AtomicU64>>,

@@ -5,15 +5,18 @@
 //! because it is kept as text. Strings of the tape lie in the parsed buffer, so the place of a
 //! value follows from the place of its key.
 
-use crate::builder::Builder;
+use crate::builder::{Builder, Unusable};
 use crate::event::{ArgFields, ArgKey, EventFields, EventKey};
 use crate::local::LocalStrings;
-use crate::number::Scalar;
+use crate::number::{Scalar, thousandths};
 use crate::rawtext::{array_end, skip_space};
+use crate::reference::{Rejected, push_event};
 use crate::repair::repair;
 use crate::scan::{MAX_DEPTH, Scanner, Stop, is_record_start};
 use simd_json::{Buffers, INPUT_PADDING, Node, StaticNode, Tape, fill_tape_padded};
 use xmem_types::{Diagnostics, Location, Severity};
+
+pub(crate) const NOT_AN_OBJECT: &str = "it is not an object";
 
 /// A run of whole events: the text between two cuts.
 #[derive(Debug, Default)]
@@ -62,7 +65,7 @@ impl Parser {
     pub(crate) fn parse(&mut self, chunk: Chunk, columns: Builder<LocalStrings>) -> Parsed {
         let mut sink = Sink { columns, diagnostics: Diagnostics::default(), offset: chunk.offset };
         let (text, at) = trim(chunk.text(), 0);
-        if !text.is_empty() && (chunk.cut_off || self.list(text, at, &mut sink).is_err()) {
+        if !text.is_empty() && (chunk.cut_off || !self.list(text, at, &mut sink)) {
             self.one_by_one(chunk.text(), chunk.cut_off, &mut sink);
         }
         Parsed { columns: sink.columns, diagnostics: sink.diagnostics, buffer: chunk.buffer }
@@ -74,20 +77,17 @@ impl Parser {
         self.with_tape(text, |nodes, _| nodes.len())
     }
 
-    /// Parses events with commas between them, all or none. `at` is where they are in the chunk.
-    fn list(&mut self, text: &[u8], at: usize, sink: &mut Sink) -> Result<(), simd_json::Error> {
-        self.with_tape(text, |nodes, parsed_at| {
-            let source = Source { text, parsed_at };
-            sink.list(nodes, &source, At::Text(at));
-        })
-    }
-
-    /// Parses a repaired event; the place given in diagnostics is that of the original.
-    fn repaired(&mut self, text: &str, at: usize, sink: &mut Sink) -> Result<(), simd_json::Error> {
-        self.with_tape(text.as_bytes(), |nodes, parsed_at| {
-            let source = Source { text: text.as_bytes(), parsed_at };
-            sink.list(nodes, &source, At::Fixed(at));
-        })
+    /// Parses events with commas between them, all or none; whether it did. `at` is where they are
+    /// in the chunk. What is no event is taken only by itself, so that its place can be told.
+    fn list(&mut self, text: &[u8], at: usize, sink: &mut Sink) -> bool {
+        let taken = self.with_tape(text, |nodes, parsed_at| {
+            let taken = are_events(nodes) || after(nodes, 1) == nodes.len();
+            if taken {
+                sink.list(nodes, &Source { text, parsed_at }, at);
+            }
+            taken
+        });
+        taken.unwrap_or(false)
     }
 
     /// Gives `read` the tape of `[text]` and the address that the text's first byte has there.
@@ -115,7 +115,7 @@ impl Parser {
         let mut scanner = Scanner::default();
         let mut from = 0;
         loop {
-            let stop = scanner.next_event(text, from);
+            let stop = scanner.next_element(text, from);
             let (end, at_end) = match stop {
                 Stop::EventEnd(end) => (end, false),
                 Stop::More(end) | Stop::ListEnd(end) | Stop::TooDeep(end) => (end, true),
@@ -133,7 +133,7 @@ impl Parser {
     /// inside it. With `cut_off` the last one may be incomplete without a word.
     fn event(&mut self, chunk: &[u8], from: usize, end: usize, cut_off: bool, sink: &mut Sink) {
         let (text, at) = trim(&chunk[from..end], from);
-        if text.is_empty() || self.list(text, at, sink).is_ok() {
+        if text.is_empty() || self.list(text, at, sink) {
             return;
         }
         let mut starts = vec![0];
@@ -149,23 +149,48 @@ impl Parser {
         for (index, piece) in starts.windows(2).enumerate() {
             let incomplete = cut_off && index + 2 == starts.len();
             let (piece, at) = trim(&text[piece[0]..piece[1]], at + piece[0]);
-            if !piece.is_empty() {
+            // Behind the last record may stand the end of the list, which is no part of it.
+            let whole = match Scanner::default().next_event(piece, 0) {
+                Stop::EventEnd(end) if end < piece.len() => &piece[..end],
+                _ => &[],
+            };
+            let done = !whole.is_empty() && self.list(whole, at, sink);
+            if !done && !piece.is_empty() {
                 self.single(piece, at, incomplete, sink);
             }
         }
     }
 
+    /// Parses one event: quickly; strictly (numbers may be larger than the tape holds); or repaired.
     fn single(&mut self, text: &[u8], at: usize, incomplete: bool, sink: &mut Sink) {
-        if self.list(text, at, sink).is_ok() || incomplete {
+        if self.list(text, at, sink) || incomplete {
             return;
         }
-        match self.repaired(&repair(text), at, sink) {
-            Ok(()) => sink.report("repaired-event", Severity::Note, at, || {
-                "an event is not standard JSON (bare NaN, unescaped characters or the like); it \
-                 was read as it must have been meant"
-                    .to_owned()
-            }),
-            Err(error) => sink.bad_event(at, || error.to_string()),
+        let strict = match std::str::from_utf8(text) {
+            Ok(text) => push_event(text, &mut sink.columns),
+            Err(_) => push_event("", &mut sink.columns),
+        };
+        let result = match strict {
+            Err(Rejected::NotJson(_)) => {
+                let repaired = push_event(&repair(text), &mut sink.columns);
+                if repaired.is_ok() {
+                    sink.report("repaired-event", Severity::Note, at, || {
+                        "an event is not standard JSON (bare NaN, unescaped characters or the \
+                         like); it was read as it must have been meant"
+                            .to_owned()
+                    });
+                }
+                repaired
+            }
+            result => result,
+        };
+        match result {
+            Ok(()) => {}
+            Err(Rejected::NotJson(error)) => sink.bad_event(at, || error.to_string()),
+            Err(Rejected::NotAnObject) => sink.bad_event(at, || NOT_AN_OBJECT.to_owned()),
+            Err(Rejected::Unusable(unusable)) => {
+                sink.bad_event(at, || unusable.reason().to_owned());
+            }
         }
     }
 }
@@ -176,15 +201,6 @@ fn trim(text: &[u8], at: usize) -> (&[u8], usize) {
     let start = text.iter().position(|b| !around(b)).unwrap_or(text.len());
     let end = text.iter().rposition(|b| !around(b)).map_or(start, |last| last + 1);
     (&text[start..end], at + start)
-}
-
-/// Where something is in a chunk.
-#[derive(Clone, Copy)]
-enum At {
-    /// The parsed text begins here in the chunk.
-    Text(usize),
-    /// The parsed text stands for what is here in the chunk.
-    Fixed(usize),
 }
 
 /// The text behind a tape.
@@ -267,30 +283,24 @@ impl Sink {
         });
     }
 
-    /// Appends the elements of the tape's outermost array.
-    fn list(&mut self, nodes: &[Node<'_>], source: &Source<'_>, at: At) {
+    /// Appends the elements of the tape's outermost array; the text is at `at` in the chunk.
+    fn list(&mut self, nodes: &[Node<'_>], source: &Source<'_>, at: usize) {
         let mut row = 1;
-        let mut last_place = 0;
+        let mut last = 0;
         while row < nodes.len() {
             let next = after(nodes, row);
-            let result = match nodes[row] {
+            if let (true, Some(Node::String(key))) = (next > row + 1, nodes.get(row + 1)) {
+                last = source.place(key);
+            }
+            let reason = match nodes[row] {
                 Node::Object { .. } => {
                     let event = event(&nodes[row + 1..next], source);
-                    self.columns.push(&event).map_err(crate::builder::Unusable::reason)
+                    self.columns.push(&event).err().map(Unusable::reason)
                 }
-                _ => Err("it is not an object"),
+                _ => Some(NOT_AN_OBJECT),
             };
-            if let Err(reason) = result {
-                let place = match (at, nodes.get(row + 1)) {
-                    (At::Fixed(at), _) => at,
-                    (At::Text(at), Some(Node::String(key))) if next > row + 1 => {
-                        at + object_start(source.text, source.place(key))
-                    }
-                    (At::Text(at), _) => at + last_place,
-                };
-                self.bad_event(place, || reason.to_owned());
-            } else if let Some(Node::String(key)) = nodes.get(row + 1) {
-                last_place = source.place(key);
+            if let Some(reason) = reason {
+                self.bad_event(at + object_start(source.text, last), || reason.to_owned());
             }
             row = next;
         }
@@ -300,6 +310,18 @@ impl Sink {
 /// The index of the brace that opens the object whose first key's text begins at `key`.
 fn object_start(text: &[u8], key: usize) -> usize {
     text[..key.min(text.len())].iter().rposition(|&b| b == b'{').unwrap_or(0)
+}
+
+/// Whether all elements of the tape's outermost array are objects with something in them.
+fn are_events(nodes: &[Node<'_>]) -> bool {
+    let mut row = 1;
+    while row < nodes.len() {
+        if !matches!(nodes[row], Node::Object { len: 1.., .. }) {
+            return false;
+        }
+        row = after(nodes, row);
+    }
+    true
 }
 
 /// The row after the value at `row`.
@@ -323,6 +345,9 @@ fn event<'a>(nodes: &[Node<'a>], source: &Source<'a>) -> EventFields<'a> {
                 if let Node::Object { .. } = nodes[value] {
                     args = value + 1..row;
                 }
+            }
+            Some(known @ (EventKey::Time | EventKey::Duration)) => {
+                event.set(known, time(&nodes[value], key, source));
             }
             Some(known) => event.set(known, scalar(&nodes[value], key, source)),
             None => {}
@@ -352,6 +377,16 @@ fn arguments<'a>(nodes: &[Node<'a>], source: &Source<'a>) -> ArgFields<'a> {
         }
     }
     args
+}
+
+#[inline]
+fn time<'a>(node: &Node<'a>, key: &str, source: &Source<'a>) -> Option<Scalar<'a>> {
+    if let Node::Static(StaticNode::F64(_)) = node
+        && let Some(value) = thousandths(source.text.get(source.value(key)..)?)
+    {
+        return Some(Scalar::Thousandths(value));
+    }
+    scalar(node, key, source)
 }
 
 #[inline]

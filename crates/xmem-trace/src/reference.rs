@@ -2,11 +2,12 @@
 //! strict (it knows standard JSON only); the oracle of the chunked reader's differential tests.
 
 use crate::ReadError;
-use crate::builder::Builder;
+use crate::builder::{Builder, Strings, Unusable};
 use crate::columns::{Trace, TraceHeader};
 use crate::event::{ArgKey, EventFields, EventKey};
 use crate::finish::finish;
 use crate::number::Scalar;
+use crate::parse::NOT_AN_OBJECT;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
@@ -58,6 +59,11 @@ fn events(
     let list: Vec<&RawValue> = serde_json::from_str(raw).map_err(|error| not_a_trace(&error))?;
     for event in list {
         if let Err(reason) = push_event(event.get(), builder) {
+            let reason = match reason {
+                Rejected::NotJson(error) => return Err(not_a_trace(&error)),
+                Rejected::NotAnObject => NOT_AN_OBJECT,
+                Rejected::Unusable(unusable) => unusable.reason(),
+            };
             diagnostics.report("bad-event", Severity::Warning, None, || {
                 format!("an event is left out: {reason}")
             });
@@ -66,39 +72,49 @@ fn events(
     Ok(())
 }
 
-/// Appends the event with this text, or says why not.
-fn push_event<S: crate::builder::Strings>(
-    raw: &str,
-    builder: &mut Builder<S>,
-) -> Result<(), String> {
-    if !raw.starts_with('{') {
-        return Err("it is not an object".to_owned());
+/// Why an event is not appended.
+pub(crate) enum Rejected {
+    NotJson(serde_json::Error),
+    NotAnObject,
+    Unusable(Unusable),
+}
+
+/// Appends the event with this text (standard JSON, white space around it allowed).
+pub(crate) fn push_event<S: Strings>(text: &str, builder: &mut Builder<S>) -> Result<(), Rejected> {
+    let raw: &RawValue = serde_json::from_str(text).map_err(Rejected::NotJson)?;
+    if !raw.get().starts_with('{') {
+        return Err(Rejected::NotAnObject);
     }
-    let Pairs(pairs) = serde_json::from_str(raw).map_err(|error| error.to_string())?;
-    let values: Vec<(Option<EventKey>, Value<'_>)> =
-        pairs.iter().map(|(key, raw)| (EventKey::of(key), Value::of(raw))).collect();
-    let args: Vec<(String, Value<'_>)> = pairs
-        .iter()
-        .rfind(|(key, raw)| key == "args" && raw.get().starts_with('{'))
-        .map(|(_, raw)| serde_json::from_str::<Pairs<'_>>(raw.get()))
-        .transpose()
-        .map_err(|error| error.to_string())?
-        .map(|Pairs(args)| args.into_iter().map(|(key, raw)| (key, Value::of(raw))).collect())
-        .unwrap_or_default();
+    let Pairs(pairs) = serde_json::from_str(raw.get()).map_err(Rejected::NotJson)?;
+    let mut values = Vec::new();
+    let mut args = Vec::new();
+    for (key, raw) in &pairs {
+        match EventKey::of(key) {
+            Some(EventKey::Args) if raw.get().starts_with('{') => {
+                let Pairs(pairs) = serde_json::from_str(raw.get()).map_err(Rejected::NotJson)?;
+                args = pairs;
+            }
+            Some(key) => values.push((key, Value::of(raw).map_err(Rejected::NotJson)?)),
+            None => {}
+        }
+    }
+    let mut arg_values = Vec::new();
+    for (key, raw) in &args {
+        if let Some(key) = ArgKey::of(key) {
+            arg_values.push((key, Value::of(raw).map_err(Rejected::NotJson)?));
+        }
+    }
     let mut event = EventFields::default();
     for (key, value) in &values {
-        if let Some(key) = *key {
-            event.set(key, value.scalar());
+        event.set(*key, value.scalar());
+    }
+    for (key, value) in &arg_values {
+        match value {
+            Value::Array(raw) => event.args.set_raw(*key, Some(raw.as_bytes())),
+            value => event.args.set(*key, value.scalar()),
         }
     }
-    for (key, value) in &args {
-        match (ArgKey::of(key), value) {
-            (Some(key), Value::Array(raw)) => event.args.set_raw(key, Some(raw.as_bytes())),
-            (Some(key), value) => event.args.set(key, value.scalar()),
-            (None, _) => {}
-        }
-    }
-    builder.push(&event).map_err(|unusable| unusable.reason().to_owned())
+    builder.push(&event).map_err(Rejected::Unusable)
 }
 
 /// The keys and raw values of an object, in file order, repeated keys included.
@@ -137,14 +153,14 @@ enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    fn of(raw: &'a RawValue) -> Self {
+    fn of(raw: &'a RawValue) -> Result<Self, serde_json::Error> {
         let raw = raw.get();
-        match raw.as_bytes().first() {
-            Some(b'"') => serde_json::from_str(raw).map_or(Self::Other, Self::String),
+        Ok(match raw.as_bytes().first() {
+            Some(b'"') => Self::String(serde_json::from_str(raw)?),
             Some(b'-' | b'0'..=b'9') => Self::Number(raw),
             Some(b'[') => Self::Array(raw),
             _ => Self::Other,
-        }
+        })
     }
 
     fn scalar(&self) -> Option<Scalar<'_>> {

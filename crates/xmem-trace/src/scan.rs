@@ -173,6 +173,21 @@ impl Scanner {
         Stop::More(at)
     }
 
+    /// The end of the next element of the list in `text[from..]`, object or not.
+    pub(crate) fn next_element(&mut self, text: &[u8], from: usize) -> Stop {
+        let mut at = from;
+        while at < text.len() {
+            if text[at] == b',' && self.depth == 0 && !self.in_string && !self.escaped {
+                return Stop::EventEnd(at + 1);
+            }
+            match self.step(text, at, Last::Yes) {
+                Stop::More(next) => at = next,
+                stop => return stop,
+            }
+        }
+        Stop::More(at)
+    }
+
     /// One byte; `More` with the same index if more text is needed to decide.
     #[inline]
     fn step(&mut self, text: &[u8], at: usize, last: Last) -> Stop {

@@ -1,6 +1,8 @@
 //! The chunked reader and the plain reader see the same trace, however the text is cut and however
 //! many threads parse it.
 
+#![allow(clippy::disallowed_methods, reason = "tests read the recorded traces")]
+
 mod support;
 
 use std::path::PathBuf;

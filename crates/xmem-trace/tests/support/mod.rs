@@ -1,4 +1,5 @@
 //! What the tests of this crate share.
+#![allow(dead_code, reason = "not every test uses all of it")]
 
 use std::fmt::Debug;
 use std::num::NonZeroUsize;
@@ -47,4 +48,89 @@ pub(crate) fn assert_same(found: &Trace, expected: &Trace, what: &str) {
         memory: time address bytes total_allocated device device_index thread out_of_memory;
         flows: id time thread kind;
     }
+}
+
+/// A listing of everything that a (small) trace holds.
+pub(crate) fn show(trace: &Trace, diagnostics: &Diagnostics) -> String {
+    let mut out = String::new();
+    let s = |sym| trace.strings.resolve(sym);
+    let thread = |index: xmem_types::ThreadIdx| {
+        let thread = &trace.threads[index.index()];
+        format!("{}/{}", s(thread.process), s(thread.thread))
+    };
+    let header = &trace.header;
+    if *header != xmem_trace::TraceHeader::default() {
+        out += &format!(
+            "header {:?} {:?} {:?} {:?}\n",
+            header.base_time.map(|t| t.0),
+            header.schema_version,
+            header.options,
+            header.devices
+        );
+        for (key, value) in &header.extra {
+            out += &format!("       {key}={value}\n");
+        }
+    }
+    let ops = &trace.ops;
+    for i in 0..ops.len() {
+        let signature = trace.signatures[ops.signature[i].0 as usize];
+        out += &format!(
+            "{:?} {:?} {} +{} @{} seq={} fwd={} [{} {} {} {}]\n",
+            ops.kind[i],
+            s(ops.name[i]),
+            ops.start[i].0,
+            ops.duration[i].0,
+            thread(ops.thread[i]),
+            ops.sequence[i],
+            ops.forward_thread[i],
+            s(signature.dims),
+            s(signature.types),
+            s(signature.strides),
+            s(signature.concrete),
+        );
+    }
+    let python = &trace.python;
+    for i in 0..python.len() {
+        out += &format!(
+            "Python {:?} {} +{} @{}\n",
+            s(python.name[i]),
+            python.start[i].0,
+            python.duration[i].0,
+            thread(python.thread[i])
+        );
+    }
+    let memory = &trace.memory;
+    for i in 0..memory.len() {
+        out += &format!(
+            "Memory {} {:#x} {} total={} {:?}:{} @{} oom={}\n",
+            memory.time[i].0,
+            memory.address[i].0,
+            memory.bytes[i],
+            memory.total_allocated[i],
+            memory.device[i],
+            memory.device_index[i],
+            thread(memory.thread[i]),
+            memory.out_of_memory[i],
+        );
+    }
+    let flows = &trace.flows;
+    for i in 0..flows.len() {
+        out += &format!(
+            "Flow {:?} {} {} @{}\n",
+            flows.kind[i],
+            flows.id[i],
+            flows.time[i].0,
+            thread(flows.thread[i])
+        );
+    }
+    let mut other: Vec<_> = trace.other_events.iter().collect();
+    other.sort();
+    for (kind, count) in other {
+        out += &format!("other {kind:?} {count}\n");
+    }
+    out += &format!("{} events\n", trace.event_count);
+    for d in diagnostics.iter() {
+        out += &format!("{}: {} x{} {:?}: {}\n", d.severity, d.code, d.count, d.first, d.message);
+    }
+    out
 }
