@@ -253,7 +253,6 @@ def own_job(path: str, device) -> Job:
 def record_side(options, device_name: str, out: Path) -> None:
     import torch
 
-    torch.manual_seed(0)
     if options.threads:
         torch.set_num_threads(options.threads)
     device = torch.device(device_name)
@@ -261,10 +260,24 @@ def record_side(options, device_name: str, out: Path) -> None:
         import torchvision  # noqa: F401  (its import would otherwise be part of the trace)
     if options.model in FAMILIES or options.optimizer == HF_ADAFACTOR:
         import transformers  # noqa: F401
+    import_lazily_loaded_modules(options)
+    torch.manual_seed(0)
     if device.type == "cuda":
         record_cuda(options, device, out)
     else:
         record_cpu(options, device, out)
+
+
+def import_lazily_loaded_modules(options) -> None:
+    """Builds model and optimizer once without memory. Libraries import much on first use; within
+    the profiler, that would be most of the trace."""
+    import torch
+
+    if options.job:
+        return
+    with torch.device("meta"):
+        build_model(options)
+    build_optimizer(options, [torch.nn.Parameter(torch.zeros(1))])
 
 
 def marks(options):
@@ -454,19 +467,17 @@ def versions(options) -> dict:
 
 
 def arguments_table(options) -> dict:
-    table = {
-        "model": options.model,
-        "optimizer": options.optimizer,
-        "batch": options.batch,
-        "seq": options.seq,
-        "image": options.image,
-        "iterations": options.iterations,
-        "zero-grad": options.zero_grad,
-        "dtype": options.dtype,
-        "checkpointing": options.checkpointing,
-    }
     if options.job:
         return {"job": Path(options.job).name, "iterations": options.iterations}
+    table = {"model": options.model, "optimizer": options.optimizer, "batch": options.batch}
+    if options.model in FAMILIES:
+        table["seq"] = options.seq
+    elif options.model != "mlp":
+        table["image"] = options.image
+    table["iterations"] = options.iterations
+    table["zero-grad"] = options.zero_grad
+    table["dtype"] = options.dtype
+    table["checkpointing"] = options.checkpointing
     if options.attention:
         table["attention"] = options.attention
     if options.config != "{}":
@@ -496,6 +507,16 @@ def covers(options) -> list:
     return found
 
 
+def command(arguments: list) -> str:
+    """The command that makes this case again, in the place where it belongs."""
+    kept, skip = ["traces/record.py"], False
+    for word in arguments:
+        if not skip and word != "--out" and not word.startswith("--out="):
+            kept.append(word)
+        skip = word == "--out"
+    return shlex.join(kept)
+
+
 def write_meta(options, out: Path, trace: bytes, changed: int) -> None:
     paths = (
         f"{changed} names rewritten: site-packages/, python/, job/, traces/ and home/ stand for "
@@ -506,7 +527,7 @@ def write_meta(options, out: Path, trace: bytes, changed: int) -> None:
     meta = {
         "schema": "xmem.trace-meta/1",
         "origin": options.origin,
-        "command": shlex.join(["traces/record.py", *sys.argv[1:]]),
+        "command": command(sys.argv[1:]),
         "paths": paths,
         "covers": covers(options),
         "trace": {"json-bytes": len(trace), "json-sha256": hashlib.sha256(trace).hexdigest()},

@@ -10,7 +10,8 @@ const UNSAFE: [&str; 1] = ["crates/xmem-trace/"];
 
 /// Checks one Rust file.
 pub(crate) fn check(name: &str, text: &str, findings: &mut Findings) {
-    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let is_prelude = |line: &&str| line.trim().is_empty() || line.starts_with("#![");
+    let first = text.lines().find(|line| !is_prelude(line)).unwrap_or_default();
     if !first.starts_with("//!") {
         findings.add(name, "does not begin with `//!`: say what the module is for");
     }
@@ -41,6 +42,7 @@ mod tests {
     #[test]
     fn a_documented_module_of_usual_size_is_accepted() {
         assert_eq!(found("crates/a/src/b.rs", "\n//! Does b.\nfn f() {}\n"), [""; 0]);
+        assert_eq!(found("fuzz/a.rs", "#![no_main]\n//! Breaks a.\n"), [""; 0]);
         assert_eq!(found("crates/a/src/lib.rs", "//! A.\n#![forbid(unsafe_code)]\n"), [""; 0]);
         assert_eq!(found("crates/xmem-trace/src/lib.rs", "//! Reads.\n"), [""; 0]);
     }
