@@ -143,7 +143,7 @@ fn push_later(out: &mut Vec<u8>, events: &str, micros: u64) {
     while let Some(at) = rest.find("\"ts\": ") {
         let digits = at + "\"ts\": ".len();
         let end = digits + rest[digits..].bytes().take_while(u8::is_ascii_digit).count();
-        out.extend_from_slice(rest[..digits].as_bytes());
+        out.extend_from_slice(&rest.as_bytes()[..digits]);
         let time: u64 = rest[digits..end].parse().expect("a time");
         out.extend_from_slice((time + micros).to_string().as_bytes());
         rest = &rest[end..];
