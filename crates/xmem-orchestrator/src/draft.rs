@@ -107,13 +107,6 @@ impl<'a> Draft<'a> {
         self.profile.blocks[index].free_time.is_none_or(|f| f > end)
     }
 
-    /// The place just before an item's allocation; later calls give later places.
-    pub(crate) fn before(&mut self, index: usize) -> Position {
-        self.rank += 1;
-        let at = self.items[index].alloc;
-        Position { rank: i32::MIN / 2 + self.rank, ..at }
-    }
-
     /// The place just after an item's allocation; later calls give later places.
     pub(crate) fn after(&mut self, index: usize) -> Position {
         let at = self.items[index].alloc;

@@ -10,7 +10,6 @@ pub(crate) struct Call {
     pub(crate) key: TensorArg,
     pub(crate) value: TensorArg,
     pub(crate) mask: Option<TensorArg>,
-    pub(crate) dropout: bool,
 }
 
 impl Call {
@@ -22,10 +21,6 @@ impl Call {
             key: tensor(1)?,
             value: tensor(2)?,
             mask: arguments.tensor(3).cloned(),
-            dropout: arguments
-                .value(4)
-                .and_then(|p| p.parse::<f64>().ok())
-                .is_some_and(|p| p > 0.0),
         })
     }
 
@@ -126,7 +121,6 @@ mod tests {
             key: kv.clone(),
             value: kv,
             mask: mask.then(|| tensor(&[4, 1, 64, 64], dtype)),
-            dropout: false,
         };
         backend(&call, &Target::new(find(device).expect("known").clone()))
     }
