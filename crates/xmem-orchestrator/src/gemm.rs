@@ -69,14 +69,20 @@ pub(crate) fn product(
     op: OpId,
     in_backward: bool,
 ) {
+    let enabled = |rule: &str| !target.disabled.contains(rule);
     let thread = usize::from(in_backward);
     let output = draft.blocks_in(op).into_iter().find(|&i| draft.escapes(i, op));
     let size = cublas_workspace(target.device.compute_capability, target.torch);
     let life = cublas_life(target.torch);
-    if life == Life::Call || !std::mem::replace(&mut have.cublas[thread], true) {
+    if enabled(name::CUBLAS)
+        && (life == Life::Call || !std::mem::replace(&mut have.cublas[thread], true))
+    {
         workspace(draft, size, life, output, op, name::CUBLAS);
     }
-    if draft.profile.op_name(op) != "aten::addmm" || !has_epilogue(draft.profile.arguments(op)) {
+    if !enabled(name::CUBLASLT)
+        || draft.profile.op_name(op) != "aten::addmm"
+        || !has_epilogue(draft.profile.arguments(op))
+    {
         return;
     }
     let life = cublaslt_life(target.torch);

@@ -27,15 +27,20 @@ const SCALAR: u64 = 16;
 
 /// Leaves out what never reaches the GPU.
 pub(crate) fn host_only(draft: &mut Draft<'_>) {
+    for i in 0..draft.profile.blocks.len() {
+        if draft.profile.blocks[i].residency == Residency::HostOnly {
+            draft.drop_block(i, name::HOST_ONLY);
+        }
+    }
+}
+
+/// Leaves out numbers that Python wraps as tensors.
+pub(crate) fn host_scalars(draft: &mut Draft<'_>) {
     let casts: FxHashSet<Sym> =
         ["aten::_to_copy", "aten::to"].iter().filter_map(|n| draft.profile.symbol(n)).collect();
     for i in 0..draft.profile.blocks.len() {
         let block = &draft.profile.blocks[i];
-        if block.residency == Residency::HostOnly {
-            draft.drop_block(i, name::HOST_ONLY);
-            continue;
-        }
-        if block.size.get() > SCALAR {
+        if block.size.get() > SCALAR || block.residency == Residency::HostOnly {
             continue;
         }
         let host = match block.op {

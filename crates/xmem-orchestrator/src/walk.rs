@@ -70,11 +70,7 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
                     at += profile.tree.descendants(op).len();
                 }
             }
-            Kind::Product => {
-                if enabled(name::CUBLAS) {
-                    gemm::product(draft, target, &mut have, op, in_backward);
-                }
-            }
+            Kind::Product => gemm::product(draft, target, &mut have, op, in_backward),
             Kind::CrossEntropy if enabled(name::AUTOCAST_LOSS) => {
                 autocast::cross_entropy(draft, &nodes_of, op);
             }
