@@ -35,7 +35,7 @@ pub(crate) fn splitter(data: &[u8]) {
             Err(error) => Err(error.to_string()),
         }
     };
-    let whole = read(1 << 20);
+    let whole = read(1 << 14);
     for chunk in [64, 100, 1000] {
         assert_eq!(read(chunk), whole, "in chunks of {chunk} bytes");
     }

@@ -14,6 +14,7 @@ use crate::reference::{Rejected, push_event};
 use crate::repair::repair;
 use crate::scan::{MAX_DEPTH, Scanner, Stop, is_record_start};
 use simd_json::{Buffers, INPUT_PADDING, Node, StaticNode, Tape, fill_tape_padded};
+use std::borrow::Cow;
 use xmem_types::{Diagnostics, Location, Severity};
 
 pub(crate) const NOT_AN_OBJECT: &str = "it is not an object";
@@ -166,25 +167,19 @@ impl Parser {
         if self.list(text, at, sink) || incomplete {
             return;
         }
-        let strict = match std::str::from_utf8(text) {
-            Ok(text) => push_event(text, &mut sink.columns),
-            Err(_) => push_event("", &mut sink.columns),
-        };
-        let result = match strict {
-            Err(Rejected::NotJson(_)) => {
-                let repaired = push_event(&repair(text), &mut sink.columns);
-                if repaired.is_ok() {
-                    sink.report("repaired-event", Severity::Note, at, || {
-                        "an event is not standard JSON (bare NaN, unescaped characters or the \
-                         like); it was read as it must have been meant"
-                            .to_owned()
-                    });
-                }
-                repaired
-            }
-            result => result,
-        };
+        let unicode = String::from_utf8_lossy(text);
+        let mut odd = matches!(unicode, Cow::Owned(_));
+        let mut result = push_event(&unicode, &mut sink.columns);
+        if let Err(Rejected::NotJson(_)) = result {
+            odd = true;
+            result = push_event(&repair(&unicode), &mut sink.columns);
+        }
         match result {
+            Ok(()) if odd => sink.report("repaired-event", Severity::Note, at, || {
+                "an event is not standard JSON (bare NaN, unescaped characters or the like); it \
+                 was read as it must have been meant"
+                    .to_owned()
+            }),
             Ok(()) => {}
             Err(Rejected::NotJson(error)) => sink.bad_event(at, || error.to_string()),
             Err(Rejected::NotAnObject) => sink.bad_event(at, || NOT_AN_OBJECT.to_owned()),

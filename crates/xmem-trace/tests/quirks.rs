@@ -202,6 +202,18 @@ fn bare_words_raw_characters_and_odd_escapes_are_repaired() {
 }
 
 #[test]
+fn an_event_that_is_odd_only_in_its_bytes_keeps_its_escapes() {
+    check(
+        b"[{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"a\", \"ts\": 1, \"dur\": 2, \"args\": {\"Input type\": [\"\xff\\ud800\"]}}]",
+        &expect![[r#"
+            Operator "a" 1000 +2000 @/ seq=-1 fwd=0 [ ["�\ud800"]  ]
+            1 events
+            note: repaired-event x1 Some(ByteOffset(1)): an event is not standard JSON (bare NaN, unescaped characters or the like); it was read as it must have been meant
+        "#]],
+    );
+}
+
+#[test]
 fn unescaped_quotes_cost_no_other_event() {
     check(
         r#"{
