@@ -2,7 +2,6 @@
 
 use crate::answer::Finding;
 use crate::facts::TraceFacts;
-use crate::missing;
 use crate::places::Places;
 use crate::timings::{Stage, Timings};
 use std::path::Path;
@@ -67,7 +66,6 @@ impl Job {
             .time(Stage::Analyze, || (TraceFacts::of_trace(&trace), xmem_analyzer::analyze(trace)));
         let facts = facts.with_profile(&profile);
         diagnostics.extend(notes);
-        missing::report(&facts, &mut diagnostics);
         Self { facts, profile, diagnostics, timings }
     }
 

@@ -42,7 +42,6 @@ mod error;
 mod estimate;
 mod facts;
 mod job;
-mod missing;
 mod moments;
 mod outcome;
 mod places;

@@ -25,7 +25,6 @@ pub struct ReplayDocument<'a> {
     fragmentation: FragmentationDto,
     allocator: AllocatorDto,
     curve: CurveDto,
-    #[serde(skip_serializing_if = "Option::is_none")]
     rules: Option<Vec<RuleDto<'a>>>,
     diagnostics: Vec<FindingDto<'a>>,
 }

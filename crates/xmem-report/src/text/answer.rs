@@ -2,16 +2,20 @@
 
 use super::chart;
 use super::findings::findings;
-use super::look::{Ink, Look, keep_end};
+use super::look::{Ink, Look, keep_end, wrap};
 use super::places::{moment, op_path};
-use super::tabular::{Align, Tabular};
 use std::cmp::Reverse;
 use xmem::{Answer, Bytes, Place, Severity, Verdict};
 
 /// The whole answer: verdict, the three numbers, where the peak is, what it consists of, the curve
 /// over the iterations, the largest blocks, fragmentation, and what was odd.
+///
+/// Where the verdict is withheld the figures would mislead; only the reasons are given.
 #[must_use]
 pub fn answer(trace: &str, answer: &Answer, look: &Look) -> String {
+    if answer.verdict == Verdict::Withheld {
+        return [headline(trace, answer, look), notes(answer, look)].join("\n");
+    }
     let parts = [
         headline(trace, answer, look),
         numbers(answer, look),
@@ -23,11 +27,7 @@ pub fn answer(trace: &str, answer: &Answer, look: &Look) -> String {
         fragmentation(answer, look),
         notes(answer, look),
     ];
-    let mut page = parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join("\n");
-    if answer.trace.blocks == 0 {
-        page += "\n  Nothing was replayed.\n";
-    }
-    page
+    parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 /// One line: the verdict and what nvidia-smi would show.
@@ -54,20 +54,18 @@ pub(super) fn verdict(verdict: Verdict, look: &Look) -> String {
 
 fn headline(trace: &str, answer: &Answer, look: &Look) -> String {
     let device = answer.device();
-    let mut line = format!(
-        "{}  on {} ({}, {})\n",
-        verdict(answer.verdict, look),
-        look.paint(Ink::Heading, &device.name),
-        device.title,
-        device.memory
-    );
-    for reason in answer.reasons() {
-        line += &format!("      {}\n", reason.message);
-    }
+    let name = look.paint(Ink::Heading, &device.name);
+    let on = match device.name.as_str() {
+        "custom" => device.title.clone(),
+        _ => format!("{name} ({}, {})", device.title, device.memory),
+    };
     let about = about(answer);
     let room = look.columns().saturating_sub(2 + about.chars().count());
-    line += &format!("  {}{about}\n", look.paint(Ink::Faint, &keep_end(trace, room)));
-    line
+    format!(
+        "{}  on {on}\n  {}{about}\n",
+        verdict(answer.verdict, look),
+        look.paint(Ink::Faint, &keep_end(trace, room)),
+    )
 }
 
 fn about(answer: &Answer) -> String {
@@ -85,41 +83,26 @@ fn about(answer: &Answer) -> String {
 
 fn numbers(answer: &Answer, look: &Look) -> String {
     let peak = &answer.peak;
-    let context = answer.device().context;
+    let (context, memory) = (answer.device().context, answer.device().memory);
     let mut rows = vec![
-        (
-            "peak allocated",
-            peak.allocated.to_string(),
-            "tensors: torch.cuda.max_memory_allocated()".to_owned(),
-        ),
-        (
-            "peak reserved",
-            peak.reserved.to_string(),
-            "segments: torch.cuda.max_memory_reserved()".to_owned(),
-        ),
-        (
-            "in nvidia-smi",
-            peak.device.to_string(),
-            format!("expected: reserved + {context} context"),
-        ),
+        ("peak allocated", peak.allocated, "torch.cuda.max_memory_allocated()".to_owned()),
+        ("peak reserved", peak.reserved, "torch.cuda.max_memory_reserved()".to_owned()),
+        ("expected in nvidia-smi", peak.device, format!("reserved + {context} context")),
     ];
     if let Some(free) = answer.headroom() {
-        let of = answer.device().memory;
-        let text = format!("{} of {of} stay free", percent(free, of));
-        rows.push(("headroom", free.to_string(), text));
+        let text = format!("{} of {memory} stay free", percent(free, memory));
+        rows.push(("headroom", free, text));
     }
     if let Some(short) = answer.shortfall() {
-        let text = format!("over the {} of the device", answer.device().memory);
-        rows.push(("short by", short.to_string(), text));
+        rows.push(("short by", short, format!("over the {memory} of the device")));
     }
     if let Some(capacity) = answer.min_capacity {
-        let text = "smallest device memory in which it runs".to_owned();
-        rows.push(("min capacity", capacity.to_string(), text));
+        rows.push(("smallest capacity", capacity, "device memory in which it runs".to_owned()));
     }
     let mut page = String::new();
     for (label, size, text) in rows {
-        let size = look.paint(Ink::Heading, &format!("{size:>12}")).into_owned();
-        page += &format!("  {label:<15}{size}   {}\n", look.paint(Ink::Faint, &text));
+        let size = look.paint(Ink::Heading, &format!("{:>11}", size.to_string())).into_owned();
+        page += &format!("  {label:<22}  {size}   {}\n", look.paint(Ink::Faint, &text));
     }
     page
 }
@@ -129,17 +112,17 @@ fn shortage(answer: &Answer, look: &Look) -> String {
     let peak = &answer.peak;
     if let Some(oom) = &answer.out_of_memory {
         let place = oom.at.as_ref().map_or_else(String::new, |p| format!(" in {}", moment(p)));
-        let mut page = format!(
-            "{}{place}\n  tried to allocate {}, {} free; {} reserved, {} of it allocated\n",
-            look.paint(Ink::Bad, "Out of memory"),
-            oom.tried,
-            oom.free,
-            oom.reserved,
-            oom.allocated,
+        let mut page = format!("{}{place}\n", look.paint(Ink::Bad, "Out of memory"));
+        let told = format!(
+            "tried to allocate {}, {} free; {} reserved, {} of it allocated",
+            oom.tried, oom.free, oom.reserved, oom.allocated,
         );
+        for line in wrap(&told, look.columns().saturating_sub(2)) {
+            page += &format!("  {line}\n");
+        }
         page += &origin(oom.at.as_ref());
         page += &format!(
-            "  {} would be enough; the figures above are those of a device with room for all\n",
+            "  {} would be enough; the figures above are those with room for everything\n",
             oom.needed
         );
         return page;
@@ -157,11 +140,8 @@ fn shortage(answer: &Answer, look: &Look) -> String {
 
 fn peak(answer: &Answer, look: &Look) -> String {
     let Some(at) = &answer.peak.at else { return String::new() };
-    let of = match at.iteration {
-        Some(_) => format!(" (of {}, counted from 0)", answer.trace.iterations.len()),
-        None => String::new(),
-    };
-    format!("{} in {}{of}\n{}", look.paint(Ink::Heading, "Peak"), moment(at), origin(Some(at)))
+    let heading = look.paint(Ink::Heading, "Peak");
+    format!("{heading}: {}\n{}", moment(at), origin(Some(at)))
 }
 
 fn origin(place: Option<&Place>) -> String {
@@ -226,39 +206,34 @@ fn curve(answer: &Answer, look: &Look) -> String {
 }
 
 fn largest(answer: &Answer, look: &Look) -> String {
-    if answer.largest.is_empty() {
-        return String::new();
-    }
-    let mut table = Tabular::new(&[
-        ("size", Align::Right),
-        ("role", Align::Left),
-        ("from", Align::Left),
-        ("op", Align::Rest),
-        ("module", Align::Rest),
-        ("line", Align::Rest),
-    ]);
-    for block in &answer.largest {
+    let heading = look.paint(Ink::Heading, "Largest blocks alive at the peak");
+    let mut page = String::new();
+    for alike in answer.largest.chunk_by(|a, b| a == b) {
+        let block = &alike[0];
         let place = &block.origin;
-        let op = match (place.op(), block.rule) {
-            (Some(op), Some(rule)) => format!("{op} [{rule}]"),
-            (Some(op), None) => op.to_owned(),
-            (None, Some(rule)) => format!("[{rule}]"),
-            (None, None) => String::new(),
+        let count = match alike.len() {
+            1 => String::new(),
+            n => format!("{n} ×"),
         };
-        table.row([
+        let rule = block.rule.map(|rule| format!("[{rule}]"));
+        let made =
+            [place.op(), rule.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let made = keep_end(&made, look.columns().saturating_sub(63));
+        let line = format!(
+            "  {count:>4} {:>11}  {:<15}  {:<24}  {made}",
             block.bytes.to_string(),
             block.role.name().replace('_', " "),
-            match place.iteration {
-                Some(id) => format!("{} {}", id.0, super::places::phase(place.phase)),
-                None => "init".to_owned(),
-            },
-            op,
-            place.module.clone().unwrap_or_default(),
-            place.line.clone().unwrap_or_default(),
-        ]);
+            moment(place),
+        );
+        page += &format!("{}\n", line.trim_end());
+        let source = [place.module.as_deref(), place.line.as_deref()];
+        let source = source.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        if !source.is_empty() {
+            let source = keep_end(&source, look.columns().saturating_sub(20));
+            page += &format!("{:20}{}\n", "", look.paint(Ink::Faint, &source));
+        }
     }
-    let heading = "Largest blocks alive at the peak";
-    format!("{}\n{}", look.paint(Ink::Heading, heading), table.render(look))
+    if page.is_empty() { page } else { format!("{heading}\n{page}") }
 }
 
 fn fragmentation(answer: &Answer, look: &Look) -> String {
@@ -291,11 +266,15 @@ fn notes(answer: &Answer, look: &Look) -> String {
     if text.is_empty() {
         return String::new();
     }
+    let heading = match answer.verdict {
+        Verdict::Withheld => "Why there is no verdict, and what else is odd",
+        _ => "To know",
+    };
     let rest = match hidden {
         0 => String::new(),
-        n => format!("  {} more in --format json\n", counted(n, "note")),
+        n => format!("  and {}: see --format json\n", counted(n, "note")),
     };
-    format!("{}\n{text}{rest}", look.paint(Ink::Heading, "To know"))
+    format!("{}\n{text}{rest}", look.paint(Ink::Heading, heading))
 }
 
 /// `3 blocks`, `1 block`.

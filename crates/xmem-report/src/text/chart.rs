@@ -15,7 +15,7 @@ pub(super) fn bar(part: Bytes, whole: Bytes, width: usize) -> String {
     }
     let eighths = (u128::from(part.get()) * (width as u128 * 8) / u128::from(whole.get())) as usize;
     let mut text = "█".repeat(eighths / 8);
-    if eighths % 8 > 0 {
+    if !eighths.is_multiple_of(8) {
         text.push(PARTS[eighths % 8]);
     } else if eighths == 0 && part > Bytes::ZERO {
         text.push(PARTS[1]);
@@ -96,11 +96,11 @@ mod tests {
     fn a_curve_rises_to_the_top() {
         let values: Vec<Bytes> = (0..=40).map(Bytes).collect();
         expect![[r#"
-                                            ▁▂▃▄▅▆▇█
-                                    ▁▂▃▄▅▆▇█████████
-                            ▁▂▃▄▅▆▇█████████████████
-                    ▁▂▃▄▅▆▇█████████████████████████
-             ▁▂▃▄▅▆▇████████████████████████████████"#]]
+                                             ▁▂▃▄▅▆▇█
+                                     ▁▂▃▄▅▆▇█████████
+                             ▁▂▃▄▅▆▇█████████████████
+                     ▁▂▃▄▅▆▇█████████████████████████
+             ▁▂▃▄▅▆▇█████████████████████████████████"#]]
         .assert_eq(&columns(&values, Bytes(40)).join("\n"));
     }
 

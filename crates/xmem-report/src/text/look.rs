@@ -34,7 +34,7 @@ pub(super) enum Ink {
 impl Look {
     /// Columns to use, within what the layouts can make sense of.
     pub(super) fn columns(&self) -> usize {
-        self.width.clamp(60, 160)
+        self.width.clamp(80, 160)
     }
 
     /// `text` in its colour.

@@ -2,16 +2,24 @@
 
 use xmem::{Phase, Place};
 
-/// `iteration 1, backward`; `before the first iteration`.
+/// `iteration 1, backward`; `before iteration 0`.
 pub(super) fn moment(place: &Place) -> String {
     match place.iteration {
         Some(id) => format!("iteration {}, {}", id.0, phase(place.phase)),
-        None => "before the first iteration".to_owned(),
+        None => "before iteration 0".to_owned(),
+    }
+}
+
+/// `1 backward`; `init`.
+pub(super) fn moment_in_short(place: &Place) -> String {
+    match place.iteration {
+        Some(id) => format!("{} {}", id.0, phase(place.phase)),
+        None => "init".to_owned(),
     }
 }
 
 /// A phase as one says it.
-pub(super) fn phase(phase: Phase) -> &'static str {
+fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Init => "initialisation",
         Phase::Data => "data loading",

@@ -1,0 +1,208 @@
+//! A hand-made answer.
+
+use xmem::{
+    AllocatorCounts, Answer, Bytes, Curve, Device, Finding, Fragmentation, IterationFacts,
+    IterationId, IterationPeak, LiveBlock, Nanos, OutOfMemory, Peak, Phase, Place, Role, RoleShare,
+    Rule, RuleEffect, Severity, Target, Timings, TraceFacts, Verdict,
+};
+
+/// A small device.
+pub fn device() -> Device {
+    let mut device = Device::custom(Bytes::mib(1024));
+    "demo-1g".clone_into(&mut device.name);
+    "NVIDIA Demo".clone_into(&mut device.title);
+    device.context = Bytes::mib(300);
+    device
+}
+
+fn place(iteration: Option<u32>, phase: Phase, ops: &[&str]) -> Place {
+    Place {
+        iteration: iteration.map(IterationId),
+        phase,
+        op_path: ops.iter().map(ToString::to_string).collect(),
+        module: Some("Net_0 > Linear_1".to_owned()),
+        line: Some("train.py(12): forward".to_owned()),
+    }
+}
+
+fn block(mib: u64, role: Role, rule: Option<&'static str>, origin: Place) -> LiveBlock {
+    let bytes = Bytes::mib(mib);
+    LiveBlock { bytes, requested: bytes, role, evidence: "", rule, origin }
+}
+
+fn backward() -> Place {
+    let ops = ["autograd::engine::evaluate_function: MmBackward0", "MmBackward0", "aten::mm"];
+    place(Some(1), Phase::Backward, &ops)
+}
+
+fn shares() -> Vec<RoleShare> {
+    let of = |role| match role {
+        Role::Parameter => (100, 4),
+        Role::OptimizerState => (200, 8),
+        Role::Activation => (96, 10),
+        Role::Unknown => (1, 1),
+        _ => (0, 0),
+    };
+    Role::ALL
+        .into_iter()
+        .map(|role| RoleShare { role, bytes: Bytes::mib(of(role).0), blocks: of(role).1 })
+        .collect()
+}
+
+fn facts() -> TraceFacts {
+    let iteration =
+        IterationFacts { duration: Nanos(1_500_000), blocks: 12, allocated: Bytes::mib(120) };
+    TraceFacts {
+        events: 900,
+        operators: 400,
+        operators_with_shapes: 300,
+        annotations: 4,
+        python_calls: 100,
+        host_memory_events: 60,
+        links: 20,
+        other_events: vec![("Trace".to_owned(), 1), ("kernel".to_owned(), 7)],
+        threads: 2,
+        schema_version: Some(1),
+        options: vec!["profile_memory".to_owned()],
+        optimizers: vec!["AdamW".to_owned()],
+        modules: 3,
+        iterations: vec![iteration; 2],
+        blocks: 30,
+        blocks_never_freed: 4,
+        host_peak: Bytes::mib(390),
+        ..TraceFacts::default()
+    }
+}
+
+/// A job that fits.
+pub fn fits() -> Answer {
+    let curve: Vec<Bytes> = (0..120).map(|i| Bytes::mib(100 + (i % 60) * 5)).collect();
+    let mut init = place(None, Phase::Init, &["aten::empty"]);
+    init.module = None;
+    Answer {
+        verdict: Verdict::Fits,
+        target: Target::new(device()),
+        iterations: IterationId(0)..IterationId(2),
+        peak: Peak {
+            allocated: Bytes::mib(397),
+            requested: Bytes::mib(396),
+            reserved: Bytes::mib(420),
+            device: Bytes::mib(720),
+            ample_reserved: Bytes::mib(420),
+            at: Some(backward()),
+            reserved_at: Some(backward()),
+        },
+        by_role: shares(),
+        largest: vec![
+            block(64, Role::OptimizerState, None, init.clone()),
+            block(64, Role::OptimizerState, None, init),
+            block(32, Role::Activation, Some("leaf-scratch"), backward()),
+        ],
+        per_iteration: vec![IterationPeak {
+            iteration: Some(IterationId(1)),
+            allocated: Bytes::mib(397),
+            reserved: Bytes::mib(420),
+        }],
+        curve: Curve {
+            reserved: vec![Bytes::mib(420); curve.len()],
+            allocated: curve,
+            iterations: vec![(IterationId(0), 4), (IterationId(1), 60)],
+            requests: 600,
+        },
+        fragmentation: Fragmentation {
+            unused: Bytes::mib(23),
+            releasable: Bytes::mib(20),
+            pieces: 3,
+            largest_piece: Bytes::mib(20),
+            rounding: Bytes::mib(1),
+        },
+        allocator: AllocatorCounts {
+            requests: 600,
+            allocations: 310,
+            segments_peak: 9,
+            device_allocs: 9,
+            device_frees: 0,
+            retries: 0,
+        },
+        out_of_memory: None,
+        min_capacity: None,
+        rules: effects(),
+        findings: vec![
+            finding("never-freed", Severity::Note, "four blocks outlive the trace", 4),
+            finding("no-shapes", Severity::Warning, "argument shapes were not recorded", 1),
+        ],
+        trace: facts(),
+        timings: Timings::default(),
+    }
+}
+
+static SCRATCH: Rule = Rule {
+    name: "leaf-scratch",
+    summary: "scratch that a kernel allocates and frees within one leaf operator is left out, as \
+              the kernels of the GPU have none",
+    source: "c10/core/CPUAllocator.cpp",
+};
+static DROPOUT: Rule =
+    Rule { name: "dropout-mask", summary: "a mask of one byte", source: "Dropout.cpp" };
+static ZERO_GRAD: Rule = Rule { name: "zero-grad", summary: "a what-if", source: "the user" };
+
+fn effects() -> Vec<RuleEffect> {
+    let none = |rule| RuleEffect {
+        rule,
+        dropped: (0, Bytes::ZERO),
+        added: (0, Bytes::ZERO),
+        resized: (0, Bytes::ZERO, Bytes::ZERO),
+        retimed: (0, Bytes::ZERO),
+    };
+    vec![
+        RuleEffect { dropped: (7, Bytes::mib(12)), ..none(&SCRATCH) },
+        RuleEffect {
+            resized: (1, Bytes::mib(8), Bytes::mib(2)),
+            added: (2, Bytes(64)),
+            ..none(&DROPOUT)
+        },
+        none(&ZERO_GRAD),
+    ]
+}
+
+fn finding(code: &'static str, severity: Severity, message: &str, count: u64) -> Finding {
+    let place = (count > 1).then(|| "memory event 17".to_owned());
+    Finding { code, severity, message: message.to_owned(), place, count }
+}
+
+/// The same job on a device that is too small.
+pub fn does_not_fit() -> Answer {
+    let mut answer = fits();
+    answer.verdict = Verdict::DoesNotFit;
+    answer.target.device.memory = Bytes::mib(640);
+    answer.min_capacity = Some(Bytes::mib(702));
+    answer.out_of_memory = Some(OutOfMemory {
+        at: Some(backward()),
+        request: 212,
+        requested: Bytes::mib(30),
+        tried: Bytes::mib(30),
+        free: Bytes::mib(18),
+        allocated: Bytes::mib(310),
+        reserved: Bytes::mib(322),
+        needed: Bytes::mib(710),
+    });
+    answer
+}
+
+/// A job that runs only because cached memory is given back.
+pub fn only_just() -> Answer {
+    let mut answer = fits();
+    answer.target.device.memory = Bytes::mib(720);
+    answer.peak.ample_reserved = Bytes::mib(460);
+    answer.allocator.retries = 2;
+    answer
+}
+
+/// A trace that says too little.
+pub fn withheld() -> Answer {
+    let mut answer = fits();
+    answer.verdict = Verdict::Withheld;
+    let message = "the trace has no memory events: record it with profile_memory=True";
+    answer.findings.push(finding("no-memory-events", Severity::Serious, message, 1));
+    answer
+}

@@ -1,0 +1,112 @@
+//! The part of JSON Schema (2020-12) that the project's schemas use. A keyword that is not
+//! understood fails, so that nothing is silently unchecked.
+
+use serde_json::{Map, Value};
+
+/// Checks `value` against `schema`; the first violation, with its path.
+pub fn check(schema: &Value, value: &Value) -> Result<(), String> {
+    Checker { root: schema }.check(schema, value, "$")
+}
+
+struct Checker<'a> {
+    root: &'a Value,
+}
+
+impl Checker<'_> {
+    fn check(&self, schema: &Value, value: &Value, path: &str) -> Result<(), String> {
+        let schema = schema.as_object().ok_or_else(|| format!("{path}: schema is no object"))?;
+        for (keyword, rule) in schema {
+            self.keyword(schema, keyword, rule, value, path)?;
+        }
+        Ok(())
+    }
+
+    fn keyword(
+        &self,
+        schema: &Map<String, Value>,
+        keyword: &str,
+        rule: &Value,
+        value: &Value,
+        path: &str,
+    ) -> Result<(), String> {
+        let fail = |what: String| Err(format!("{path}: {what}"));
+        match keyword {
+            "$schema" | "$id" | "$defs" | "title" | "description" => Ok(()),
+            "$ref" => {
+                let pointer = rule.as_str().and_then(|r| r.strip_prefix('#')).unwrap_or("/none");
+                match self.root.pointer(pointer) {
+                    Some(target) => self.check(target, value, path),
+                    None => fail(format!("unknown reference {rule}")),
+                }
+            }
+            "anyOf" => {
+                let tried: Vec<_> =
+                    list(rule).iter().map(|option| self.check(option, value, path)).collect();
+                if tried.iter().any(Result::is_ok) { Ok(()) } else { fail(format!("{tried:?}")) }
+            }
+            "const" if value == rule => Ok(()),
+            "const" => fail(format!("{value} is not {rule}")),
+            "enum" if list(rule).contains(value) => Ok(()),
+            "enum" => fail(format!("{value} is not in {rule}")),
+            "type" => {
+                let allowed = if rule.is_array() { list(rule) } else { std::slice::from_ref(rule) };
+                if allowed.iter().any(|t| is_of(value, t.as_str().unwrap_or(""))) {
+                    return Ok(());
+                }
+                fail(format!("{value} is not of type {rule}"))
+            }
+            "minimum" => match (value.as_i64(), rule.as_i64()) {
+                (Some(n), Some(least)) if n < least => fail(format!("{n} is below {least}")),
+                _ => Ok(()),
+            },
+            "required" => {
+                let missing = list(rule)
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .find(|k| value.as_object().is_some_and(|object| !object.contains_key(*k)));
+                missing.map_or(Ok(()), |key| fail(format!("`{key}` is missing")))
+            }
+            "properties" => {
+                let empty = Map::new();
+                let rules = rule.as_object().unwrap_or(&empty);
+                let present = value.as_object().unwrap_or(&empty);
+                rules.iter().try_for_each(|(key, rule)| match present.get(key) {
+                    Some(inner) => self.check(rule, inner, &format!("{path}.{key}")),
+                    None => Ok(()),
+                })
+            }
+            "additionalProperties" if rule == &Value::Bool(false) => {
+                let known = schema.get("properties").and_then(Value::as_object);
+                let unknown = value
+                    .as_object()
+                    .into_iter()
+                    .flat_map(Map::keys)
+                    .find(|key| known.is_none_or(|known| !known.contains_key(*key)));
+                unknown.map_or(Ok(()), |key| fail(format!("`{key}` is not in the schema")))
+            }
+            "items" => value
+                .as_array()
+                .into_iter()
+                .flatten()
+                .enumerate()
+                .try_for_each(|(i, item)| self.check(rule, item, &format!("{path}[{i}]"))),
+            other => fail(format!("keyword `{other}` is not understood")),
+        }
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn is_of(value: &Value, kind: &str) -> bool {
+    match kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        _ => false,
+    }
+}

@@ -1,0 +1,265 @@
+//! Text, as people see it.
+
+use crate::sample;
+use expect_test::{Expect, expect};
+use xmem_report::text::{self, Colour, Look};
+
+const PLAIN: Look = Look { colour: Colour::Plain, width: 100 };
+
+fn shows(actual: &str, expected: Expect) {
+    assert!(actual.lines().all(|line| line == line.trim_end()), "trailing space:\n{actual}");
+    expected.assert_eq(actual);
+}
+
+#[test]
+fn an_answer_has_a_fixed_order() {
+    shows(
+        &text::answer("runs/demo/trace.json", &sample::fits(), &PLAIN),
+        expect![[r#"
+            FITS  on demo-1g (NVIDIA Demo, 1.00 GiB)
+              runs/demo/trace.json, 2 iterations, AdamW
+
+              peak allocated           397.00 MiB   torch.cuda.max_memory_allocated()
+              peak reserved            420.00 MiB   torch.cuda.max_memory_reserved()
+              expected in nvidia-smi   720.00 MiB   reserved + 300.00 MiB context
+              headroom                 304.00 MiB   30 % of 1.00 GiB stay free
+
+            Peak: iteration 1, backward
+              module  Net_0 > Linear_1
+              op      MmBackward0 > aten::mm
+              line    train.py(12): forward
+
+            What is alive at the peak
+              optimizer state   200.00 MiB  50 %  ████████████████████████████████████████  8 blocks
+              parameter         100.00 MiB  25 %  ████████████████████                      4 blocks
+              activation         96.00 MiB  24 %  ███████████████████▏                      10 blocks
+              unknown             1.00 MiB  <1 %  ▏                                         1 block
+
+            Allocated memory over the iterations
+               397.00 MiB                                ▁▂▂▃▄▄▅▆▇▇█                               ▁▂▂▃▄▄▅▆▇▇█
+                                              ▁▂▂▃▄▅▅▆▇▇████████████                    ▁▂▂▃▄▅▅▆▇▇████████████
+                                   ▁▂▃▃▄▅▅▆▇████████████████████████         ▁▂▃▃▄▅▅▆▇████████████████████████
+                          ▃▃▄▅▆▆▇███████████████████████████████████▃▃▄▅▆▆▇███████████████████████████████████
+                          ████████████████████████████████████████████████████████████████████████████████████
+                iteration   └0                                      └1
+
+            Largest blocks alive at the peak
+               2 ×   64.00 MiB  optimizer state  before iteration 0        aten::empty
+                                train.py(12): forward
+                     32.00 MiB  activation       iteration 1, backward     aten::mm [leaf-scratch]
+                                Net_0 > Linear_1, train.py(12): forward
+
+            Fragmentation  23.00 MiB (5 %) of the reserved memory holds no tensor when most is reserved
+              in 3 free pieces, the largest 20.00 MiB; 20.00 MiB could be given back to the device
+
+            To know
+              warning  argument shapes were not recorded
+              and 1 note: see --format json
+        "#]],
+    );
+}
+
+#[test]
+fn what_does_not_fit_says_where_and_how_much_is_missing() {
+    let page = text::answer("trace.json", &sample::does_not_fit(), &PLAIN);
+    let until = page.find("What is alive").expect("roles");
+    shows(
+        &page[..until],
+        expect![[r#"
+            DOES NOT FIT  on demo-1g (NVIDIA Demo, 640.00 MiB)
+              trace.json, 2 iterations, AdamW
+
+              peak allocated           397.00 MiB   torch.cuda.max_memory_allocated()
+              peak reserved            420.00 MiB   torch.cuda.max_memory_reserved()
+              expected in nvidia-smi   720.00 MiB   reserved + 300.00 MiB context
+              short by                  70.00 MiB   over the 640.00 MiB of the device
+              smallest capacity        702.00 MiB   device memory in which it runs
+
+            Out of memory in iteration 1, backward
+              tried to allocate 30.00 MiB, 18.00 MiB free; 322.00 MiB reserved, 310.00 MiB of it allocated
+              module  Net_0 > Linear_1
+              op      MmBackward0 > aten::mm
+              line    train.py(12): forward
+              710.00 MiB would be enough; the figures above are those with room for everything
+
+            Peak: iteration 1, backward
+              module  Net_0 > Linear_1
+              op      MmBackward0 > aten::mm
+              line    train.py(12): forward
+
+        "#]],
+    );
+}
+
+#[test]
+fn what_fits_only_just_says_so() {
+    let page = text::answer("trace.json", &sample::only_just(), &PLAIN);
+    let until = page.find("What is alive").expect("roles");
+    shows(
+        &page[..until],
+        expect![[r#"
+            FITS  on demo-1g (NVIDIA Demo, 720.00 MiB)
+              trace.json, 2 iterations, AdamW
+
+              peak allocated           397.00 MiB   torch.cuda.max_memory_allocated()
+              peak reserved            420.00 MiB   torch.cuda.max_memory_reserved()
+              expected in nvidia-smi   720.00 MiB   reserved + 300.00 MiB context
+              headroom                        0 B   0 % of 720.00 MiB stay free
+
+            It fits only just: cached memory is given back twice
+              with more room PyTorch would reserve 460.00 MiB
+
+            Peak: iteration 1, backward
+              module  Net_0 > Linear_1
+              op      MmBackward0 > aten::mm
+              line    train.py(12): forward
+
+        "#]],
+    );
+}
+
+#[test]
+fn a_withheld_verdict_gives_reasons_and_no_figures() {
+    shows(
+        &text::answer("trace.json", &sample::withheld(), &PLAIN),
+        expect![[r#"
+        NO VERDICT  on demo-1g (NVIDIA Demo, 1.00 GiB)
+          trace.json, 2 iterations, AdamW
+
+        Why there is no verdict, and what else is odd
+          serious  the trace has no memory events: record it with profile_memory=True
+          warning  argument shapes were not recorded
+          and 1 note: see --format json
+    "#]],
+    );
+}
+
+#[test]
+fn rules_are_told_one_by_one() {
+    shows(
+        &text::rules(&sample::fits().rules, &PLAIN),
+        expect![[r#"
+
+        From the CPU to the GPU, rule by rule
+          leaf-scratch: dropped 7 blocks (12.00 MiB)
+            scratch that a kernel allocates and frees within one leaf operator is left out, as the kernels
+            of the GPU have none
+            source: c10/core/CPUAllocator.cpp
+          dropout-mask: resized 1 block (8.00 MiB to 2.00 MiB), added 2 blocks (64 B)
+            a mask of one byte
+            source: Dropout.cpp
+          no effect here: zero-grad
+    "#]],
+    );
+}
+
+#[test]
+fn several_answers_have_a_row_each() {
+    let (good, bad) = (sample::fits(), sample::does_not_fit());
+    let rows =
+        [("t/a/trace.json", Some(&good)), ("t/b/trace.json", Some(&bad)), ("t/c/trace.json", None)];
+    shows(
+        &text::table(rows, &PLAIN),
+        expect![[r#"
+              trace  verdict        allocated    reserved  nvidia-smi    headroom  min capacity  peak
+              a      FITS          397.00 MiB  420.00 MiB  720.00 MiB  304.00 MiB                1 backward
+              b      DOES NOT FIT  397.00 MiB  420.00 MiB  720.00 MiB  -70.00 MiB    702.00 MiB  1 backward
+              c      UNREADABLE
+        "#]],
+    );
+}
+
+#[test]
+fn a_brief_answer_is_one_line() {
+    shows(
+        &text::brief("trace.json", &sample::does_not_fit(), &PLAIN),
+        expect![[r#"
+        DOES NOT FIT  720.00 MiB of 640.00 MiB on demo-1g  trace.json
+    "#]],
+    );
+}
+
+#[test]
+fn the_content_of_a_trace() {
+    let answer = sample::fits();
+    shows(
+        &text::inspect("trace.json", &answer.trace, &answer.findings, &PLAIN),
+        expect![[r#"
+        trace.json
+          schema version      1
+          profiler options    profile_memory
+          events              900
+          operators           400 (300 with shapes)
+          annotations         4
+          Python calls        100
+          host memory         60
+          backward links      20
+          other events        1 Trace, 7 kernel
+          threads             2
+          module paths        3
+          optimizers          AdamW
+          host blocks         30 (4 never freed)
+          host memory peak    390.00 MiB
+
+        Iterations
+          #  on the CPU  host blocks  allocated in all
+          0      1.5 ms           12        120.00 MiB
+          1      1.5 ms           12        120.00 MiB
+
+        To know
+          warning  argument shapes were not recorded
+          note     four blocks outlive the trace (4 times, first at memory event 17)
+    "#]],
+    );
+}
+
+#[test]
+fn devices_are_a_table() {
+    let mut large = sample::device();
+    "demo-large-80g".clone_into(&mut large.name);
+    large.memory = xmem::Bytes::gib(80);
+    let devices = [sample::device(), large];
+    shows(
+        &text::devices(&devices, &PLAIN),
+        expect![[r#"
+              name               memory     context  for PyTorch   sm  SMs  device
+              demo-1g          1.00 GiB  300.00 MiB   724.00 MiB  8.0  108  NVIDIA Demo
+              demo-large-80g  80.00 GiB  300.00 MiB    79.71 GiB  8.0  108  NVIDIA Demo
+
+              memory is what torch.cuda.mem_get_info() calls total; the sources of all numbers are in
+              --format json. Another GPU: --device-file, or --capacity 24GiB.
+        "#]],
+    );
+}
+
+#[test]
+fn no_line_is_wider_than_the_screen() {
+    for width in [80, 100, 140] {
+        let look = Look { colour: Colour::Plain, width };
+        let (answer, tight) = (sample::fits(), sample::does_not_fit());
+        let pages = [
+            text::answer("trace.json", &tight, &look),
+            text::answer("a/rather/long/path/to/a/trace/of/a/job/trace.json.zst", &answer, &look),
+            text::rules(&answer.rules, &look),
+            text::inspect("trace.json", &answer.trace, &answer.findings, &look),
+        ];
+        for line in pages.iter().flat_map(|p| p.lines()) {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn colour_changes_nothing_but_colour() {
+    let ansi = text::answer("t", &sample::fits(), &Look { colour: Colour::Ansi, width: 100 });
+    let mut plain = String::new();
+    let mut rest = ansi.as_str();
+    while let Some(at) = rest.find('\u{1b}') {
+        plain += &rest[..at];
+        rest = &rest[at + rest[at..].find('m').expect("end of escape") + 1..];
+    }
+    plain += rest;
+    let trimmed = |t: &str| t.lines().map(|l| l.trim_end().to_owned()).collect::<Vec<_>>();
+    assert_ne!(ansi, plain);
+    assert_eq!(trimmed(&plain), trimmed(&text::answer("t", &sample::fits(), &PLAIN)));
+}
