@@ -481,8 +481,9 @@ impl<'a> Document<'a> {
 
 /// The text of a quoted key.
 fn key_text(quoted: &[u8]) -> String {
-    serde_json::from_slice(quoted)
-        .unwrap_or_else(|_| String::from_utf8_lossy(&quoted[1..quoted.len() - 1]).into_owned())
+    let quoted = String::from_utf8_lossy(quoted);
+    serde_json::from_str(&quoted)
+        .unwrap_or_else(|_| quoted.strip_prefix('"').unwrap_or(&quoted).replace('"', ""))
 }
 
 /// What begins with these bytes, as a fragment.

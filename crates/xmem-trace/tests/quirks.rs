@@ -320,6 +320,19 @@ fn the_list_may_come_first_and_header_values_may_be_anything() {
 }
 
 #[test]
+fn header_keys_that_are_no_utf8_are_read() {
+    check(
+        b"{\"a\xff\\n\": 1, \"traceEvents\": []}",
+        &expect![[r#"
+        header None None [] []
+               a�
+        =1
+        0 events
+    "#]],
+    );
+}
+
+#[test]
 fn threads_are_told_apart_by_process_and_thread() {
     check(
         r#"[{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":2,"ts":1,"dur":1},
