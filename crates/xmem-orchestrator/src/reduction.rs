@@ -57,8 +57,24 @@ pub(crate) fn reduce(draft: &mut Draft<'_>, target: &Target, op: OpId) {
     let accumulator = accumulator_bytes(name, input.dtype);
     let output = draft.blocks_in(op).into_iter().find(|&i| draft.escapes(i, op));
     let Some(output) = output else { return };
+    if input.dtype.is_half() {
+        drop_wide_copies(draft, op);
+    }
     if let Some(buffers) = buffers(input, &reduced, accumulator, Parallelism::of(target)) {
         add(draft, buffers, output, op);
+    }
+}
+
+/// The CPU sums 16-bit floats in a 32-bit copy; CUDA's kernel widens them as it reads.
+fn drop_wide_copies(draft: &mut Draft<'_>, op: OpId) {
+    let profile = draft.profile;
+    for i in draft.blocks_in(op) {
+        let copied = profile.blocks[i].op.is_some_and(|o| {
+            profile.tree.path(o).take(3).any(|o| profile.op_name(o) == "aten::_to_copy")
+        });
+        if copied && !draft.escapes(i, op) {
+            draft.drop_block(i, name::REDUCTION);
+        }
     }
 }
 

@@ -75,7 +75,11 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
                 autocast::cross_entropy(draft, &nodes_of, op);
             }
             Kind::Dropout if enabled(name::DROPOUT) => dropout::dropout(draft, op),
-            Kind::Reduction if enabled(name::REDUCTION) => reduction::reduce(draft, target, op),
+            Kind::Reduction if enabled(name::REDUCTION) => {
+                reduction::reduce(draft, target, op);
+                // The CPU's mean is a sum and a division; CUDA's is one kernel.
+                at += profile.tree.descendants(op).len();
+            }
             Kind::Attention if enabled(name::ATTENTION) => {
                 if let Some(nodes) = attention::lower(draft, target, &nodes_of, op) {
                     replaced.extend(nodes);
