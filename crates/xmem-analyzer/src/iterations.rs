@@ -7,7 +7,7 @@ use crate::profile::Iteration;
 use crate::steps::Signature;
 use crate::timeline::{Mark, MarkKind, Timeline};
 use rustc_hash::FxHashMap;
-use xmem_trace::{OpKind, Trace};
+use xmem_trace::Trace;
 use xmem_types::{Diagnostics, Nanos, Severity, Sym};
 
 /// What kind of job the trace shows.
@@ -33,6 +33,9 @@ pub(crate) struct Signs<'a> {
 /// model, else by repeated operators.
 pub(crate) fn find(signs: &Signs<'_>, notes: &mut Diagnostics) -> (Job, Vec<Iteration>) {
     let marks = &signs.timeline.marks;
+    if marks.is_empty() {
+        return (Job::Inference, Vec::new());
+    }
     let trains = marks.iter().any(|m| matches!(m.kind, MarkKind::Backward | MarkKind::Step));
     let job = if trains { Job::Training } else { Job::Inference };
     let ends = round_ends(signs);
@@ -53,10 +56,7 @@ pub(crate) fn find(signs: &Signs<'_>, notes: &mut Diagnostics) -> (Job, Vec<Iter
 fn profiler_steps(signs: &Signs<'_>) -> Vec<Nanos> {
     let ops = &signs.trace.ops;
     let mut starts: Vec<Nanos> = (0..ops.len())
-        .filter(|&i| {
-            ops.kind[i] == OpKind::Annotation
-                && signs.names.kind(ops.name[i]) == NameKind::ProfilerStep
-        })
+        .filter(|&i| signs.names.kind(ops.name[i]) == NameKind::ProfilerStep)
         .map(|i| ops.start[i])
         .collect();
     starts.sort_unstable();

@@ -6,6 +6,8 @@ use xmem_types::{Interner, Sym};
 /// (torch/csrc/autograd/engine.cpp, `Engine::evaluate_function`).
 const EVALUATE: &str = "autograd::engine::evaluate_function: ";
 
+const ACCUMULATE: &str = "torch::autograd::AccumulateGrad";
+
 /// A name with a meaning of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -39,6 +41,9 @@ pub(crate) enum NameKind {
     HostRead,
     /// Any operator that writes one of its inputs.
     InPlace,
+    /// A stretch that a user or a library names; no operator is called like this. Formats before
+    /// PyTorch 1.12 give such stretches the category of operators.
+    Frame,
 }
 
 /// The kind of every symbol that the trace had when it was read.
@@ -49,11 +54,35 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn build(strings: &Interner) -> Self {
-        Self { kinds: strings.iter().map(|(_, text)| kind(text)).collect() }
+        let mut kinds: Vec<NameKind> = strings.iter().map(|(_, text)| kind(text)).collect();
+        if !kinds.contains(&NameKind::Node) {
+            // Before the engine framed nodes (PyTorch 1.9), they stand alone.
+            for (sym, text) in strings.iter() {
+                let bare = text.trim_end_matches(|c: char| c.is_ascii_digit());
+                if text == ACCUMULATE {
+                    kinds[sym.index()] = NameKind::AccumulateNode;
+                } else if bare.ends_with("Backward") && !text.contains([':', ' ', '(']) {
+                    kinds[sym.index()] = NameKind::Node;
+                }
+            }
+        }
+        Self { kinds }
     }
 
     pub(crate) fn kind(&self, name: Sym) -> NameKind {
         self.kinds.get(name.index()).copied().unwrap_or(NameKind::Plain)
+    }
+
+    /// Whether the name is that of a stretch rather than of an operator.
+    pub(crate) fn is_stretch(&self, name: Sym) -> bool {
+        matches!(
+            self.kind(name),
+            NameKind::Step
+                | NameKind::ZeroGrad
+                | NameKind::Data
+                | NameKind::ProfilerStep
+                | NameKind::Frame
+        )
     }
 
     /// Whether the name is the engine's frame around a node of any kind.
@@ -65,12 +94,12 @@ impl Names {
 fn kind(text: &str) -> NameKind {
     if let Some(node) = text.strip_prefix(EVALUATE) {
         return match node {
-            "torch::autograd::AccumulateGrad" => NameKind::AccumulateNode,
+            ACCUMULATE => NameKind::AccumulateNode,
             _ => NameKind::Node,
         };
     }
     match text {
-        "torch::autograd::AccumulateGrad" => NameKind::Accumulate,
+        ACCUMULATE => NameKind::Accumulate,
         "aten::detach" => NameKind::Detach,
         "aten::_has_compatible_shallow_copy_type" => NameKind::ShallowCopy,
         "aten::lift_fresh" => NameKind::LiftFresh,
@@ -90,6 +119,7 @@ fn kind(text: &str) -> NameKind {
         {
             NameKind::InPlace
         }
+        _ if text.contains(['#', ' ']) => NameKind::Frame,
         _ => NameKind::Plain,
     }
 }

@@ -75,13 +75,13 @@ pub(crate) fn find(
             let text = "a normalisation takes running statistics of this size";
             add(Role::Buffer, Residency::Model, size, count, text);
         }
-    }
-    let state = held(Role::OptimizerState);
-    for (size, count) in state_of_last_step(facts, learned) {
-        let count = count.saturating_sub(state.get(&size).copied().unwrap_or(0));
-        let text =
-            "the optimizer's step updates state of this size that it did not make in the trace";
-        add(Role::OptimizerState, Residency::Device, size, count, text);
+        let state = held(Role::OptimizerState);
+        for (size, count) in state_of_last_step(facts, learned) {
+            let count = count.saturating_sub(state.get(&size).copied().unwrap_or(0));
+            let text =
+                "the optimizer's step updates state of this size that it did not make in the trace";
+            add(Role::OptimizerState, Residency::Device, size, count, text);
+        }
     }
     let mut gradients: FxHashMap<Bytes, u32> = FxHashMap::default();
     for &size in &learned.gradients.before_trace {
@@ -130,10 +130,14 @@ fn state_of_last_step(facts: &Facts<'_>, learned: &Learned) -> Vec<(Bytes, u32)>
             match name {
                 "aten::addcmul_" | "aten::lerp_" => *state.entry(size).or_default() += 1,
                 "aten::mul_" => scaled = Some(size),
-                // Adafactor scales its update in place before it is applied.
+                // Adafactor scales its update, which has the parameter's form, before applying it.
                 "aten::add_" | "aten::addcdiv_"
                     if before == Some(size)
-                        && !(factored && learned.inventory.all().iter().any(|e| e.0 == size)) =>
+                        && !(factored
+                            && profile
+                                .arguments(op)
+                                .tensor(0)
+                                .is_some_and(|t| t.dims.len() > 1)) =>
                 {
                     *state.entry(size).or_default() += 1;
                 }

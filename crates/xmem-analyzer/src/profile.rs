@@ -98,10 +98,11 @@ impl Profile {
         self.trace.ops.name[op.index()]
     }
 
-    /// Whether the row is an annotation rather than an operator.
+    /// Whether the row is an annotation rather than an operator. Old formats say so by name only.
     #[must_use]
     pub fn is_annotation(&self, op: OpId) -> bool {
         self.trace.ops.kind[op.index()] == OpKind::Annotation
+            || self.names.is_stretch(self.op_symbol(op))
     }
 
     /// When an operator starts.

@@ -228,10 +228,11 @@ fn contexts(python: &PythonTable, order: &[u32], calls: &[Call]) -> Vec<Context>
         if call == Call::Apply {
             context[i] = Context::ModuleApply;
         }
-        if let Some(&(_, caller)) = open.last().filter(|_| of_caller != Context::None) {
-            if calls[python.name[caller as usize].index()] == Call::Init {
-                context[caller as usize] = of_caller;
-            }
+        if let Some(&(_, caller)) = open.last()
+            && of_caller != Context::None
+            && calls[python.name[caller as usize].index()] == Call::Init
+        {
+            context[caller as usize] = of_caller;
         }
         open.push((start + python.duration[i], row));
     }

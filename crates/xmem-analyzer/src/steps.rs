@@ -41,9 +41,7 @@ pub(crate) fn infer(
                 gradients += ops.iter().filter(|o| kind(o) == NameKind::AccumulateNode).count();
                 let inner = ops.iter().flat_map(|&op| tree.descendants(op));
                 shapes.extend(
-                    inner
-                        .filter(|op| kind(op) == NameKind::Accumulate)
-                        .filter_map(|op| written(op)),
+                    inner.filter(|op| kind(op) == NameKind::Accumulate).filter_map(written),
                 );
             }
             MarkKind::Other if gradients > 0 => {

@@ -171,7 +171,8 @@ fn outermost(trace: &Trace, tree: &OpTree, names: &Names, thread: ThreadIdx) -> 
         let kind = names.kind(ops.name[i]);
         let marks = matches!(kind, NameKind::Step | NameKind::ZeroGrad | NameKind::Data);
         let node = matches!(kind, NameKind::Node | NameKind::AccumulateNode);
-        if ops.thread[i] == thread && (ops.kind[i] == OpKind::Operator || marks) || node {
+        let operator = ops.kind[i] == OpKind::Operator && !names.is_stretch(ops.name[i]);
+        if ops.thread[i] == thread && (operator || marks) || node {
             outer.push(op);
             at += 1 + tree.descendants(op).len();
         } else {

@@ -40,53 +40,46 @@ pub(crate) struct Pass {
 ///
 /// `AccumulateGrad` (torch/csrc/autograd/functions/accumulate_grad.h, `accumulateGrad`) takes over
 /// the incoming gradient where it can, else clones it; if there is a gradient already it adds to
-/// it. So the most recent block of the accumulated size that backward made and that is still alive
-/// is the gradient, unless the node adds in place.
+/// it. So the most recent block of the accumulated size that backward made and that outlives the pass
+/// is the gradient, else (a hook may free it) the most recent that is alive, unless the node adds
+/// in place.
 pub(crate) fn assign(blocks: &mut [Block], facts: &Facts<'_>) -> Gradients {
     let (mut passes, accumulations) = accumulations(facts);
     let mut taken = vec![false; blocks.len()];
     let mut before_trace = Vec::new();
-    let mut open: FxHashMap<Bytes, Vec<usize>> = FxHashMap::default();
-    let mut live: FxHashMap<Bytes, usize> = FxHashMap::default();
+    let mut open: FxHashMap<Bytes, Candidates> = FxHashMap::default();
     let mut next = 0;
     for a in &accumulations {
-        while blocks.get(next).is_some_and(|b| b.alloc_time <= a.end) {
-            if blocks[next].phase == Phase::Backward {
-                open.entry(blocks[next].size).or_default().push(next);
+        while let Some(block) = blocks.get(next).filter(|b| b.alloc_time <= a.end) {
+            if block.phase == Phase::Backward {
+                let of_size = open.entry(block.size).or_default();
+                if block.lasts_beyond(facts.span_end(block.alloc_time)) {
+                    of_size.kept.push(next);
+                } else {
+                    of_size.passing.push(next);
+                }
             }
             next += 1;
         }
         let Some(size) = a.size else { continue };
         passes[a.pass].sizes.push(size);
-        let stack = open.entry(size).or_default();
-        while stack.last().is_some_and(|&i| !blocks[i].lasts_beyond(a.start)) {
-            stack.pop();
-        }
-        let known = live.get(&size).is_some_and(|&i| blocks[i].lasts_beyond(a.start));
-        let Some(&candidate) = stack.last() else {
-            if a.adds && a.pass == 0 && !known {
-                before_trace.push(size);
-            }
-            continue;
-        };
-        let block = &mut blocks[candidate];
-        let own = block.alloc_time >= a.start && block.lasts_beyond(a.end);
-        if a.adds && !own {
+        let of_size = open.entry(size).or_default();
+        let own = |i: &usize| blocks[*i].alloc_time >= a.start && blocks[*i].lasts_beyond(a.end);
+        if a.adds && !of_size.kept.last().is_some_and(own) {
+            let known = of_size.taken.is_some_and(|i| blocks[i].lasts_beyond(a.start));
             if a.pass == 0 && !known {
                 before_trace.push(size);
             }
             continue;
         }
-        stack.pop();
+        let Some((candidate, kept)) = of_size.take(blocks, a.start) else { continue };
         taken[candidate] = true;
-        live.insert(size, candidate);
-        let kept = block.lasts_beyond(facts.span_end(block.alloc_time));
-        let evidence = match (own, kept) {
+        let evidence = match (own(&candidate), kept) {
             (_, false) => "accumulated by AccumulateGrad and freed within backward",
             (true, true) => "made by AccumulateGrad as a copy or sum",
             (false, true) => "taken over by AccumulateGrad",
         };
-        block.decide(Role::Gradient, Residency::Device, evidence);
+        blocks[candidate].decide(Role::Gradient, Residency::Device, evidence);
     }
     for (block, taken) in blocks.iter_mut().zip(taken) {
         if block.phase != Phase::Backward || taken {
@@ -110,7 +103,7 @@ pub(crate) fn assign(blocks: &mut [Block], facts: &Facts<'_>) -> Gradients {
             block.decide(Role::Temporary, Residency::HostOnly, super::running::WRAPPED_NUMBER);
         } else {
             let evidence = if kept {
-                "made after the last backward node"
+                "made in backward outside of its nodes"
             } else {
                 "made and freed within backward"
             };
@@ -118,6 +111,37 @@ pub(crate) fn assign(blocks: &mut [Block], facts: &Facts<'_>) -> Gradients {
         }
     }
     Gradients { passes, before_trace }
+}
+
+/// Blocks of one size that may be gradients, in order of allocation.
+#[derive(Default)]
+struct Candidates {
+    /// Those that outlive the pass.
+    kept: Vec<usize>,
+    /// Those that do not.
+    passing: Vec<usize>,
+    /// The latest that was taken.
+    taken: Option<usize>,
+}
+
+impl Candidates {
+    /// The gradient that is accumulated at `time`, and whether it outlives the pass.
+    fn take(&mut self, blocks: &[Block], time: Nanos) -> Option<(usize, bool)> {
+        let dead = |i: &usize| !blocks[*i].lasts_beyond(time);
+        while self.kept.last().is_some_and(dead) {
+            self.kept.pop();
+        }
+        if let Some(i) = self.kept.pop() {
+            self.taken = Some(i);
+            return Some((i, true));
+        }
+        while self.passing.last().is_some_and(dead) {
+            self.passing.pop();
+        }
+        let found = self.passing.pop()?;
+        self.taken = Some(found);
+        Some((found, false))
+    }
 }
 
 fn is_wrapped_number(block: &Block, facts: &Facts<'_>) -> bool {
@@ -145,7 +169,7 @@ fn accumulations(facts: &Facts<'_>) -> (Vec<Pass>, Vec<Accumulation>) {
                     start: profile.op_start(node),
                     end: profile.op_end(node),
                     pass,
-                    size: accumulate.and_then(|op| facts.tensor_bytes(op, 0)),
+                    size: facts.tensor_bytes(accumulate.unwrap_or(node), 0),
                     adds: inner
                         .iter()
                         .any(|&o| matches!(profile.op_name(o), "aten::add_" | "aten::add")),

@@ -78,7 +78,7 @@ pub(super) fn assign(
     }
     let parameters =
         || init.iter().map(|&i| (i, &blocks[i])).filter(|(_, b)| b.role == Role::Parameter);
-    let model = parameters().next().map(|(i, _)| i)..parameters().last().map(|(i, _)| i);
+    let model = parameters().next().map(|(i, _)| i)..parameters().next_back().map(|(i, _)| i);
     let mut sizes: FxHashMap<Bytes, u32> = FxHashMap::default();
     for (_, b) in parameters() {
         *sizes.entry(b.size).or_default() += 1;
@@ -110,6 +110,9 @@ pub(super) fn assign(
             uses.of(block)
         } else if model.start.is_some_and(|s| s < i) && model.end.is_some_and(|e| i < e) {
             (Role::Buffer, Residency::Model, "made among the model's parameters; no parameter")
+        } else if is_like_a_parameter(block, facts) && take(&mut sizes, block.size) {
+            let text = "made like a parameter after the model, before training, and never freed";
+            (Role::OptimizerState, Residency::Device, text)
         } else if statistics.contains_key(&block.size)
             && model.end.is_some_and(|e| i > e)
             && !from_number
@@ -117,9 +120,13 @@ pub(super) fn assign(
             let text =
                 "made with the model's parameters; a normalisation takes statistics of its size";
             (Role::Buffer, Residency::Model, text)
-        } else if is_like_a_parameter(block, facts) && take(&mut sizes, block.size) {
-            let text = "made like a parameter after the model, before training, and never freed";
-            (Role::OptimizerState, Residency::Device, text)
+        } else if from_number
+            && blocks
+                .get(i + 1)
+                .is_some_and(|b| b.phase == Phase::Init && is_like_a_parameter(b, facts))
+        {
+            let text = "a counter: made from a Python number, next to state made like a parameter";
+            (Role::OptimizerState, Residency::HostOnly, text)
         } else {
             uses.of(block)
         };

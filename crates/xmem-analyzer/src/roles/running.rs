@@ -3,6 +3,7 @@
 use super::{Facts, Inventory};
 use crate::block::{Block, Phase, Residency, Role};
 use crate::names::NameKind;
+use crate::timeline::MarkKind;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xmem_trace::DeviceKind;
 use xmem_types::{Bytes, Nanos, OpId, Sym};
@@ -58,8 +59,9 @@ pub(super) fn is_wrapped_number(block: &Block, facts: &Facts<'_>) -> bool {
 
 /// Decides the blocks made in optimizer steps.
 pub(super) fn steps(blocks: &mut [Block], facts: &Facts<'_>, numbers: &FxHashSet<OpId>) {
+    let fused = fused_steps(facts);
     for block in blocks.iter_mut().filter(|b| b.phase == Phase::OptimizerStep) {
-        if !block.lasts_beyond(facts.span_end(block.alloc_time)) {
+        if !block.lasts_beyond(step_end(facts, block.alloc_time)) {
             block.decide(
                 Role::Temporary,
                 Residency::Device,
@@ -71,6 +73,12 @@ pub(super) fn steps(blocks: &mut [Block], facts: &Facts<'_>, numbers: &FxHashSet
                 Residency::HostOnly,
                 "a counter: made from a Python number in the optimizer's step and kept beyond it",
             );
+        } else if is_counter(block, facts, &fused) {
+            block.decide(
+                Role::OptimizerState,
+                Residency::HostOnly,
+                "a counter: a 0-dimensional tensor made in the optimizer's step and kept beyond it",
+            );
         } else {
             block.decide(
                 Role::OptimizerState,
@@ -79,6 +87,44 @@ pub(super) fn steps(blocks: &mut [Block], facts: &Facts<'_>, numbers: &FxHashSet
             );
         }
     }
+}
+
+/// When the step around `time` is over. One that nothing marks ends with its last operator, and
+/// what that one used is freed just after it.
+fn step_end(facts: &Facts<'_>, time: Nanos) -> Nanos {
+    let Some(span) = facts.profile.phase_at(time) else { return Nanos::MAX };
+    if span.mark.is_some() {
+        return span.end;
+    }
+    let outer = &facts.timeline.outer;
+    let next = outer.partition_point(|&op| facts.profile.op_start(op) < span.end);
+    outer.get(next).map_or(Nanos::MAX, |&op| facts.profile.op_start(op))
+}
+
+/// Unless they run fused or captured, optimizers keep their counters on the host, as
+/// `torch.zeros(())` (torch/optim/rmsprop.py, `_init_group`).
+fn is_counter(block: &Block, facts: &Facts<'_>, fused: &[(Nanos, bool)]) -> bool {
+    let profile = facts.profile;
+    let Some(op) = profile.outermost_op(block) else { return false };
+    if profile.op_name(op) != "aten::zeros" || profile.arguments(op).value(0) != Some("[]") {
+        return false;
+    }
+    let step = fused.partition_point(|f| f.0 <= block.alloc_time);
+    !step.checked_sub(1).is_some_and(|at| fused[at].1)
+}
+
+/// Starts of the optimizer steps, with whether they run fused.
+fn fused_steps(facts: &Facts<'_>) -> Vec<(Nanos, bool)> {
+    let profile = facts.profile;
+    let is_fused = |op: OpId| profile.op_name(op).starts_with("aten::_fused_");
+    let steps = facts.timeline.marks.iter().filter(|m| m.kind == MarkKind::Step);
+    steps
+        .map(|mark| {
+            let mut ops = facts.timeline.ops(mark).iter();
+            let fused = ops.any(|&op| is_fused(op) || profile.tree.children(op).any(is_fused));
+            (mark.start, fused)
+        })
+        .collect()
 }
 
 /// Decides the blocks made where batches are loaded or gradients are cleared.
@@ -161,11 +207,7 @@ pub(super) fn forwards(blocks: &mut [Block], facts: &Facts<'_>, unmatched: &mut 
             block.iteration.map_or(0, |i| 1_u32.checked_shl(i.0).unwrap_or(1 << 31));
     }
     let one_iteration = facts.profile.iterations.len() < 2;
-    for i in 0..blocks.len() {
-        let block = &blocks[i];
-        if block.phase != Phase::Forward {
-            continue;
-        }
+    for block in blocks.iter_mut().filter(|b| b.phase == Phase::Forward) {
         let next = backward.partition_point(|s| *s < block.alloc_time);
         let end = backward.get(next).copied().unwrap_or(Nanos::MAX);
         let freed = block.free_time.filter(|f| *f < end);
@@ -194,7 +236,7 @@ pub(super) fn forwards(blocks: &mut [Block], facts: &Facts<'_>, unmatched: &mut 
         } else {
             (Role::Activation, Residency::Device, "made in forward and alive at its end")
         };
-        blocks[i].decide(role, residency, evidence);
+        block.decide(role, residency, evidence);
     }
 }
 

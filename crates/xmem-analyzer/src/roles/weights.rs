@@ -31,8 +31,12 @@ impl FrozenWeights {
                     .copied()
             };
             let (trained, weights): (bool, &[usize]) = match profile.op_name(op) {
-                // The weight's transpose has a node of its own where the weight wants a gradient.
-                "aten::linear" => (node_of("aten::t").is_some(), &[1, 2]),
+                // The weight's transpose has a node of its own where the weight wants a gradient;
+                // where the whole layer has one, nothing tells.
+                "aten::linear" => {
+                    let node = node_of("aten::t").or_else(|| node_of("aten::linear"));
+                    (node.is_some(), &[1, 2])
+                }
                 "aten::embedding" => (node_of("aten::embedding").is_some(), &[0]),
                 "aten::conv1d" | "aten::conv2d" | "aten::conv3d" => {
                     let node = node_of("aten::convolution");

@@ -1,0 +1,10 @@
+//! The analyzer from outside: made-up traces event by event, and recorded ones.
+//!
+//! `UPDATE_EXPECT=1 cargo test -p xmem-analyzer` rewrites the expected texts.
+
+mod loops;
+mod pairing;
+#[expect(clippy::disallowed_methods, reason = "the recorded traces of the repository are read")]
+mod recorded;
+mod support;
+mod tree;
