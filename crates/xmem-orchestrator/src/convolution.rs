@@ -75,12 +75,16 @@ pub(crate) fn backward(draft: &mut Draft<'_>, target: &Target, op: OpId) {
         // CUDA sums the gradient over all but the channels once the weight gradient is there.
         if let Some(filter) = filter {
             let at = draft.after(filter);
-            let free = draft.items[output].free;
-            draft.retime(output, at, free, name::CUDNN_CONV);
+            if draft.items[output].alloc < at {
+                let free = draft.items[output].free;
+                draft.retime(output, at, free, name::CUDNN_CONV);
+            }
             draft.items[output].settled = true;
         }
-        let reduced: Vec<bool> = (0..gradient.dims.len()).map(|d| d != 1).collect();
-        reduction::scratch(draft, target, gradient, &reduced, output, op);
+        if !target.disabled.contains(name::REDUCTION) {
+            let reduced: Vec<bool> = (0..gradient.dims.len()).map(|d| d != 1).collect();
+            reduction::scratch(draft, target, gradient, &reduced, output, op);
+        }
     }
 }
 
@@ -183,9 +187,9 @@ fn extent(
     groups: u64,
 ) -> [u64; 4] {
     let side = |i: usize| {
-        let kernel = dilation[i] * (weight[2 + i] - 1) + 1;
+        let kernel = dilation[i] * weight[2 + i].saturating_sub(1) + 1;
         if transposed {
-            ((input[2 + i] - 1) * stride[i] + kernel).saturating_sub(2 * padding[i])
+            (input[2 + i].saturating_sub(1) * stride[i] + kernel).saturating_sub(2 * padding[i])
         } else {
             (input[2 + i] + 2 * padding[i]).saturating_sub(kernel) / stride[i].max(1) + 1
         }

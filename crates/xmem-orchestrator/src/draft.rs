@@ -131,12 +131,12 @@ impl<'a> Draft<'a> {
         effect.dropped.1 += size;
     }
 
-    /// Gives a block another size.
+    /// Gives a block another size; one that was left out stays as it is.
     pub(crate) fn resize(&mut self, index: usize, size: Bytes, rule: &'static str) {
         let item = &mut self.items[index];
         item.settled = true;
         let before = item.size;
-        if before == size {
+        if item.dropped || before == size {
             return;
         }
         item.size = size;
@@ -147,7 +147,7 @@ impl<'a> Draft<'a> {
         effect.resized.2 += size;
     }
 
-    /// Moves a block's allocation or free.
+    /// Moves a block's allocation or free; one that was left out stays as it is.
     pub(crate) fn retime(
         &mut self,
         index: usize,
@@ -156,7 +156,7 @@ impl<'a> Draft<'a> {
         rule: &'static str,
     ) {
         let item = &mut self.items[index];
-        if item.alloc == alloc && item.free == free {
+        if item.dropped || (item.alloc == alloc && item.free == free) {
             return;
         }
         item.alloc = alloc;
@@ -209,7 +209,7 @@ impl<'a> Draft<'a> {
         self.rank += 1;
         self.items.push(Item {
             size,
-            alloc: Position { rank: self.rank, ..Position::start(first) },
+            alloc: Position { rank: i32::MIN + self.rank, ..Position::start(first) },
             free,
             role,
             origin: None,

@@ -27,7 +27,7 @@ pub(crate) fn move_zero_grad(draft: &mut Draft<'_>, place: ZeroGradPlace) {
 }
 
 /// With `set_to_none=False` the first iteration's gradients stay for ever; later ones are added
-/// into them and live no longer than their own accumulation.
+/// into them and live no longer than the backward node that made them.
 pub(crate) fn keep_gradients(draft: &mut Draft<'_>) {
     for i in gradients(draft) {
         let item = &draft.items[i];
@@ -35,8 +35,10 @@ pub(crate) fn keep_gradients(draft: &mut Draft<'_>) {
         match item.iteration {
             Some(IterationId(0)) => draft.retime(i, alloc, None, name::SET_TO_NONE),
             Some(_) => {
-                let op = item.op.map(|op| draft.profile.tree.path(op).last().unwrap_or(op));
-                let done = op.map_or(alloc.time, |op| draft.profile.op_end(op));
+                let profile = draft.profile;
+                let path = item.op.into_iter().flat_map(|op| profile.tree.path(op));
+                let node = path.filter(|&op| !profile.is_annotation(op)).last();
+                let done = node.map_or(alloc.time, |op| profile.op_end(op));
                 let free = draft.after_position(Position::end(done));
                 draft.retime(i, alloc, Some(free), name::SET_TO_NONE);
             }

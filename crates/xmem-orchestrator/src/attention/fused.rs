@@ -5,7 +5,7 @@
 use super::select::Call;
 use crate::draft::{Addition, Draft, Position};
 use crate::rules::name::ATTENTION;
-use xmem_analyzer::{DType, Role};
+use xmem_analyzer::{DType, Role, TensorArg};
 use xmem_types::{Bytes, OpId};
 
 /// A fused kernel.
@@ -37,8 +37,7 @@ impl Fused {
                 let accumulator = rows * padded * call.width().next_multiple_of(32) * 4;
                 let mut sizes = vec![rows * padded * 4, accumulator];
                 if call.grouped() {
-                    let expanded =
-                        |t: &xmem_analyzer::TensorArg| t.bytes() / t.dims[1] * call.heads();
+                    let expanded = |t: &TensorArg| t.bytes() / t.dims[1].max(1) * call.heads();
                     sizes.extend([expanded(&call.key), expanded(&call.value)]);
                 }
                 let mut steps: Vec<Step> = sizes.iter().map(|&s| Step::Take(s)).collect();
@@ -160,7 +159,10 @@ fn keep_output(draft: &mut Draft<'_>, op: OpId, output: usize, done: Option<Posi
         draft.drop_block(copy, ATTENTION);
     }
     let free = match done {
-        Some(done) => later(free, Some(done)),
+        Some(done) => {
+            draft.items[output].role = Role::Activation;
+            later(free, Some(done))
+        }
         None => free,
     };
     let alloc = draft.items[output].alloc;
