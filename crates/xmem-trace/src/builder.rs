@@ -241,7 +241,7 @@ impl<S: Strings> Builder<S> {
     fn scalar(&mut self, value: Option<Scalar<'_>>) -> Sym {
         match value {
             None => Sym::EMPTY,
-            Some(Scalar::Text(text)) => self.strings.intern(text),
+            Some(Scalar::Text(text) | Scalar::Number(text)) => self.strings.intern(text),
             Some(Scalar::Int(value)) => self.strings.intern(&value.to_string()),
             Some(Scalar::Thousandths(value)) => {
                 let (whole, rest) = (value / 1000, value.unsigned_abs() % 1000);

@@ -2,6 +2,26 @@
 //!
 //! This room knows bytes, JSON and compression, and nothing of what an event *means*: names are
 //! kept as interned strings, argument lists as interned raw JSON.
+//!
+//! ```
+//! use xmem_trace::{ReadOptions, read_bytes};
+//!
+//! let text = br#"{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm",
+//!     "pid": 1, "tid": 1, "ts": 4377048581575.383, "dur": 8.593}]}"#;
+//! let (trace, diagnostics) = read_bytes(text, &ReadOptions::default())?;
+//! assert_eq!(trace.strings.resolve(trace.ops.name[0]), "aten::mm");
+//! assert_eq!(trace.ops.duration[0].get(), 8593);
+//! assert!(diagnostics.is_empty());
+//! # Ok::<(), xmem_trace::ReadError>(())
+//! ```
+//!
+//! # How text becomes columns
+//! `source` hands out text, inflated on a thread of its own where it is compressed; `document` cuts
+//! it into header keys and chunks of whole events, with `scan` finding where events end; `parse`
+//! puts a chunk on simd-json's tape and walks it into the columns of a `builder`; `merge` puts
+//! chunks together in file order. The file is read, not mapped: memory stays within a few chunks
+//! whatever the file's size, and standard input takes the same way. A chunk that is not JSON is
+//! read again event by event, and `repair` makes JSON of the oddities that are known.
 #![warn(missing_docs)]
 
 mod builder;

@@ -9,7 +9,9 @@ pub(crate) enum Scalar<'a> {
     Int(i64),
     /// A JSON number with at most three decimals, in thousandths: a time, as it nearly always is.
     Thousandths(i64),
-    /// Any other number, as written, or the content of a string.
+    /// Any other JSON number, as written.
+    Number(&'a str),
+    /// The content of a string.
     Text(&'a str),
 }
 
@@ -18,7 +20,7 @@ impl<'a> Scalar<'a> {
     pub(crate) fn from_number(text: &'a str) -> Self {
         match plain_integer(text.as_bytes()) {
             Some(value) => Self::Int(value),
-            None => Self::Text(text),
+            None => Self::Number(text),
         }
     }
 
@@ -30,6 +32,7 @@ impl<'a> Scalar<'a> {
                 let half = 500 * i128::from(value.signum());
                 Some((i128::from(value) + half) / 1000)
             }
+            Self::Number(text) => scaled(text.as_bytes(), 0),
             Self::Text(text) => match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
                 Some(hex) => u64::from_str_radix(hex, 16).ok().map(i128::from),
                 None => scaled(text.as_bytes(), 0),
@@ -57,7 +60,7 @@ impl<'a> Scalar<'a> {
         match self {
             Self::Int(value) => value.checked_mul(1000).map(Nanos),
             Self::Thousandths(value) => Some(Nanos(value)),
-            Self::Text(text) => {
+            Self::Number(text) | Self::Text(text) => {
                 scaled(text.as_bytes(), 3).and_then(|v| i64::try_from(v).ok()).map(Nanos)
             }
         }

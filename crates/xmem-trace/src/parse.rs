@@ -134,7 +134,7 @@ impl Parser {
     /// inside it. With `cut_off` the last one may be incomplete without a word.
     fn event(&mut self, chunk: &[u8], from: usize, end: usize, cut_off: bool, sink: &mut Sink) {
         let (text, at) = trim(&chunk[from..end], from);
-        if text.is_empty() || self.list(text, at, sink) {
+        if text.is_empty() || self.list(text, at, sink) || strict(text, at, sink) {
             return;
         }
         let mut starts = vec![0];
@@ -155,39 +155,34 @@ impl Parser {
                 Stop::EventEnd(end) if end < piece.len() => &piece[..end],
                 _ => &[],
             };
-            let done = !whole.is_empty() && self.list(whole, at, sink);
-            if !done && !piece.is_empty() {
-                self.single(piece, at, incomplete, sink);
+            if piece.is_empty()
+                || (!whole.is_empty() && self.list(whole, at, sink))
+                || self.list(piece, at, sink)
+                || strict(piece, at, sink)
+                || incomplete
+            {
+                continue;
+            }
+            let text = repair(&String::from_utf8_lossy(piece));
+            match push_event(&text, &mut sink.columns) {
+                Ok(()) => sink.repaired(at),
+                Err(rejected) => sink.rejected(&rejected, at),
             }
         }
     }
+}
 
-    /// Parses one event: quickly; strictly (numbers may be larger than the tape holds); or repaired.
-    fn single(&mut self, text: &[u8], at: usize, incomplete: bool, sink: &mut Sink) {
-        if self.list(text, at, sink) || incomplete {
-            return;
-        }
-        let unicode = String::from_utf8_lossy(text);
-        let mut odd = matches!(unicode, Cow::Owned(_));
-        let mut result = push_event(&unicode, &mut sink.columns);
-        if let Err(Rejected::NotJson(_)) = result {
-            odd = true;
-            result = push_event(&repair(&unicode), &mut sink.columns);
-        }
-        match result {
-            Ok(()) if odd => sink.report("repaired-event", Severity::Note, at, || {
-                "an event is not standard JSON (bare NaN, unescaped characters or the like); it \
-                 was read as it must have been meant"
-                    .to_owned()
-            }),
-            Ok(()) => {}
-            Err(Rejected::NotJson(error)) => sink.bad_event(at, || error.to_string()),
-            Err(Rejected::NotAnObject) => sink.bad_event(at, || NOT_AN_OBJECT.to_owned()),
-            Err(Rejected::Unusable(unusable)) => {
-                sink.bad_event(at, || unusable.reason().to_owned());
-            }
-        }
+/// Parses one event that the tape does not hold, though it may be JSON: its numbers are too large,
+/// or its only oddity is a byte that is no UTF-8. Whether it was JSON.
+fn strict(text: &[u8], at: usize, sink: &mut Sink) -> bool {
+    let unicode = String::from_utf8_lossy(text);
+    match push_event(&unicode, &mut sink.columns) {
+        Ok(()) if matches!(unicode, Cow::Owned(_)) => sink.repaired(at),
+        Ok(()) => {}
+        Err(Rejected::NotJson(_)) => return false,
+        Err(rejected) => sink.rejected(&rejected, at),
     }
+    true
 }
 
 /// `text` without white space and commas around it, and where it is then.
@@ -275,6 +270,22 @@ impl Sink {
     fn bad_event(&mut self, at: usize, reason: impl FnOnce() -> String) {
         self.report("bad-event", Severity::Warning, at, || {
             format!("an event is left out: {}", reason())
+        });
+    }
+
+    fn repaired(&mut self, at: usize) {
+        self.report("repaired-event", Severity::Note, at, || {
+            "an event is not standard JSON (bare NaN, unescaped characters or the like); it was \
+             read as it must have been meant"
+                .to_owned()
+        });
+    }
+
+    fn rejected(&mut self, rejected: &Rejected, at: usize) {
+        self.bad_event(at, || match rejected {
+            Rejected::NotJson(error) => error.to_string(),
+            Rejected::NotAnObject => NOT_AN_OBJECT.to_owned(),
+            Rejected::Unusable(unusable) => unusable.reason().to_owned(),
         });
     }
 
@@ -391,9 +402,9 @@ fn scalar<'a>(node: &Node<'a>, key: &str, source: &Source<'a>) -> Option<Scalar<
         Node::Static(StaticNode::I64(value)) => Some(Scalar::Int(value)),
         Node::Static(StaticNode::U64(value)) => Some(match i64::try_from(value) {
             Ok(value) => Scalar::Int(value),
-            Err(_) => Scalar::Text(source.number(key)),
+            Err(_) => Scalar::Number(source.number(key)),
         }),
-        Node::Static(StaticNode::F64(_)) => Some(Scalar::Text(source.number(key))),
+        Node::Static(StaticNode::F64(_)) => Some(Scalar::Number(source.number(key))),
         _ => None,
     }
 }

@@ -1,0 +1,8 @@
+#![no_main]
+
+#[path = "../snapshot.rs"]
+mod snapshot;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    snapshot::read_and_use(data);
+});

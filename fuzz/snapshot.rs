@@ -1,0 +1,36 @@
+//! What the fuzz target of the snapshot reader checks. Tests of `xmem-snapshot` include this file
+//! too, so that it keeps up with the crate.
+
+use xmem_snapshot::{DeviceIndex, Limits, read};
+use xmem_types::{Bytes, RequestKind};
+
+/// Reading and using a snapshot ends, without a panic, and its requests make sense. Tells whether it
+/// could be read.
+pub(crate) fn read_and_use(bytes: &[u8]) -> bool {
+    let limits = Limits { memory: Bytes::mib(64), ..Limits::default() };
+    let Ok((snapshot, diagnostics)) = read(bytes, &limits) else { return false };
+    std::hint::black_box(format!("{snapshot:?} {diagnostics:?}"));
+    for device in 0..=snapshot.device_traces.len() {
+        let device = DeviceIndex(device as u32);
+        let recorded = snapshot.requests(device);
+        assert_eq!(recorded.requests.len(), recorded.entries.len());
+        let mut held = Vec::new();
+        for request in &recorded.requests {
+            match request.kind {
+                RequestKind::Alloc { .. } => {
+                    assert_eq!(request.block.index(), held.len(), "blocks are numbered in order");
+                    held.push(true);
+                }
+                RequestKind::Free => {
+                    assert!(held[request.block.index()], "freed twice");
+                    held[request.block.index()] = false;
+                }
+            }
+        }
+        let (usage, _) = snapshot.usage(device);
+        for course in [usage.requested, usage.reserved] {
+            assert!(course.peak >= course.start && course.peak >= course.end);
+        }
+    }
+    true
+}
