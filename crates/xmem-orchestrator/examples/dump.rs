@@ -1,5 +1,5 @@
 //! Prints a trace's GPU schedule, one request a line: sign, block, bytes, iteration, phase, path.
-#![allow(clippy::print_stdout, reason = "an example prints")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
 use std::path::Path;
 use xmem_orchestrator::{Target, schedule};

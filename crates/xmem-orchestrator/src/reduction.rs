@@ -189,9 +189,9 @@ pub(crate) fn buffers(
     let threads = width * height;
     let (mut step_in, mut step_out) = (1, 1);
     if fast {
-        step_in *= width
+        step_in *= width;
     } else {
-        step_out *= width
+        step_out *= width;
     }
     let mut per_thread = inputs.div_ceil(step_in);
     let y_reduce = per_thread >= (height * 16).min(256);

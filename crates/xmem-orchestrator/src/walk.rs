@@ -87,14 +87,14 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
                 }
             }
             Kind::Convolution if enabled(name::CUDNN_CONV) => {
-                convolution::forward(draft, target, op)
+                convolution::forward(draft, target, op);
             }
             Kind::ConvolutionBackward if enabled(name::CUDNN_CONV) => {
                 convolution::backward(draft, target, op);
             }
             Kind::EmbeddingBackward if enabled(name::EMBEDDING) => embedding::backward(draft, op),
             Kind::SoftmaxBackward if enabled(name::SOFTMAX_BACKWARD) => {
-                softmax::backward(draft, op)
+                softmax::backward(draft, op);
             }
             _ => {}
         }

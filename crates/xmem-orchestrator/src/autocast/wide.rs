@@ -8,7 +8,7 @@ use crate::attention::NodesOf;
 use crate::draft::{Addition, Draft, Position};
 use crate::rules::name::AUTOCAST_WIDE;
 use rustc_hash::FxHashSet;
-use xmem_analyzer::{Profile, Role};
+use xmem_analyzer::{Profile, Role, TensorArg};
 use xmem_types::{Bytes, OpId};
 
 /// Operators of the float32 list that are common on activations and absent from the CPU's list;
@@ -97,14 +97,14 @@ pub(crate) fn widen(draft: &mut Draft<'_>, nodes_of: &NodesOf) {
             if read(draft, op, &wide).is_some() {
                 raise(draft, nodes_of, op, Input::AsIs, &mut wide);
             }
-        } else if CAST_DOWN.contains(&operator) {
-            if let Some(input) = read(draft, op, &wide) {
-                lower(draft, nodes_of, op, input);
-                wide.remove(&input);
-                let gone = Position::start(profile.op_start(op));
-                for i in unkept.drain(..) {
-                    draft.retime(i, draft.items[i].alloc, Some(gone), AUTOCAST_WIDE);
-                }
+        } else if CAST_DOWN.contains(&operator)
+            && let Some(input) = read(draft, op, &wide)
+        {
+            lower(draft, nodes_of, op, input);
+            wide.remove(&input);
+            let gone = Position::start(profile.op_start(op));
+            for i in unkept.drain(..) {
+                draft.retime(i, draft.items[i].alloc, Some(gone), AUTOCAST_WIDE);
             }
         }
     }
@@ -238,7 +238,7 @@ fn read(draft: &Draft<'_>, op: OpId, wide: &FxHashSet<usize>) -> Option<usize> {
     let start = profile.op_start(op);
     let before = profile.blocks.partition_point(|b| b.alloc_time < start);
     let inputs = profile.arguments(op).tensors().filter(|t| t.dtype.is_half());
-    let mut sizes: Vec<u64> = inputs.filter(|t| t.numel() >= SMALL).map(|t| t.bytes()).collect();
+    let mut sizes: Vec<u64> = inputs.filter(|t| t.numel() >= SMALL).map(TensorArg::bytes).collect();
     for i in (before.saturating_sub(WINDOW)..before).rev() {
         let block = &profile.blocks[i];
         if !draft.live(i) || block.free_time.is_some_and(|f| f < start) {
