@@ -1,3 +1,5 @@
+//! Reading a memory snapshot from arbitrary bytes, and using what was read.
+
 #![no_main]
 
 #[path = "../snapshot.rs"]

@@ -1,0 +1,61 @@
+//! How much a file may cost: limits that the caller sets, and the account that is kept against them.
+
+use crate::SnapshotError;
+use xmem_types::Bytes;
+
+/// What reading one file may cost at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Memory for the unpickled values and the snapshot together. What is counted are the entries of
+    /// the tables, not the allocator's rounding: the process may use up to twice as much. A file
+    /// needs about three times its own size.
+    pub memory: Bytes,
+    /// How many containers may be open at once while the file is read. PyTorch's files need at most
+    /// 10.
+    pub nesting: usize,
+}
+
+impl Default for Limits {
+    /// 8 GiB, 64 open containers.
+    fn default() -> Self {
+        Self { memory: Bytes::gib(8), nesting: 64 }
+    }
+}
+
+/// The account of one reading.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limit: Bytes,
+    used: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self { limit: limits.memory, used: 0 }
+    }
+
+    /// Books `count` values of type `T`, needed because of what stands at byte `at`.
+    pub(crate) fn take<T>(&mut self, count: usize, at: usize) -> Result<(), SnapshotError> {
+        self.used = self.used.saturating_add((size_of::<T>() as u64).saturating_mul(count as u64));
+        if self.used > self.limit.get() {
+            return Err(SnapshotError::TooLarge { at, limit: self.limit });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_is_exact_and_does_not_wrap() {
+        let limits = Limits { memory: Bytes(64), ..Limits::default() };
+        let mut budget = Budget::new(&limits);
+        budget.take::<u64>(8, 0).expect("64 of 64 bytes");
+        let over = budget.take::<u8>(1, 7).expect_err("65 of 64 bytes");
+        assert!(matches!(over, SnapshotError::TooLarge { at: 7, limit: Bytes(64) }), "{over}");
+        budget.take::<u64>(usize::MAX, 0).expect_err("no wrap-around");
+        budget.take::<u64>(usize::MAX, 0).expect_err("no wrap-around");
+    }
+}

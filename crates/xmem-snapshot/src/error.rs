@@ -1,0 +1,112 @@
+//! Why a snapshot could not be read.
+
+use thiserror::Error;
+use xmem_types::Bytes;
+
+/// Why a snapshot could not be read. Offsets count bytes from the start of the file.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// The file is empty.
+    #[error("the file is empty; write it again with torch.cuda.memory._dump_snapshot(path)")]
+    Empty,
+
+    /// The file is something else than a pickle of protocol 2 or newer.
+    #[error("not a memory snapshot: {found}")]
+    NotAPickle {
+        /// What it looks like, and what to do then.
+        found: &'static str,
+    },
+
+    /// A pickle protocol that is older or newer than any writer of snapshots uses.
+    #[error("pickle protocol {version} is not read; write the file again with protocol 2 to 5")]
+    Protocol {
+        /// The version that the file names.
+        version: u8,
+    },
+
+    /// The file ends too early.
+    #[error(
+        "the file ends at byte {at}, in the middle of {inside}; \
+         it is cut off: copy it again or let the job finish writing it"
+    )]
+    Truncated {
+        /// The length of the file.
+        at: usize,
+        /// What is incomplete.
+        inside: &'static str,
+    },
+
+    /// An instruction that imports, calls or links to something outside the file.
+    #[error(
+        "refused: {opcode} at byte {at} makes Python load or run code, and a memory snapshot is \
+         plain data; do not open this file with Python's pickle either"
+    )]
+    Refused {
+        /// Its name in pickletools.
+        opcode: &'static str,
+        /// Where it is.
+        at: usize,
+    },
+
+    /// An instruction that is harmless, but that no writer of snapshots uses.
+    #[error(
+        "{opcode} at byte {at} does not occur in memory snapshots; if you made this file yourself, \
+         write it with pickle.dump(snapshot, file, protocol=4), lists, dicts, text and numbers only"
+    )]
+    Unsupported {
+        /// Its name in pickletools.
+        opcode: &'static str,
+        /// Where it is.
+        at: usize,
+    },
+
+    /// A byte that is no pickle instruction.
+    #[error("byte {at} is {byte:#04x}, which is no pickle instruction; the file is damaged")]
+    UnknownOpcode {
+        /// The byte.
+        byte: u8,
+        /// Where it is.
+        at: usize,
+    },
+
+    /// An instruction that cannot be carried out.
+    #[error("{opcode} at byte {at}: {problem}; the file is damaged")]
+    Malformed {
+        /// Its name in pickletools.
+        opcode: &'static str,
+        /// Where it is.
+        at: usize,
+        /// What is wrong.
+        problem: &'static str,
+    },
+
+    /// More containers are open at once than the limit allows.
+    #[error("more than {limit} containers within each other at byte {at}; this is no snapshot")]
+    TooDeep {
+        /// Where the limit was passed.
+        at: usize,
+        /// The limit.
+        limit: usize,
+    },
+
+    /// Reading the file would take more memory than the limit allows.
+    #[error("more than {limit} of memory needed (passed at byte {at}); raise the limit to read it")]
+    TooLarge {
+        /// Where the limit was passed.
+        at: usize,
+        /// The limit.
+        limit: Bytes,
+    },
+
+    /// Valid plain data, but not the layout of a snapshot.
+    #[error("{path} (byte {at}): {problem}")]
+    Layout {
+        /// The place within the snapshot, as `segments[3].blocks[0].size`.
+        path: String,
+        /// Where the innermost container of that place begins.
+        at: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+}

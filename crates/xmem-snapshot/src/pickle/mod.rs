@@ -1,0 +1,17 @@
+//! A pickle machine for plain data: numbers, text, lists, tuples, dicts.
+//!
+//! It knows what a [`Value`] is and nothing of snapshots. Values live in a [`Tree`], so that the memo
+//! (the same frames, mentioned by thousands of entries) costs four bytes a mention, and dropping or
+//! walking a deeply nested or even cyclic file needs no recursion.
+
+mod input;
+mod integer;
+mod machine;
+mod opcode;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use machine::read;
+pub(crate) use tree::{Tree, Value};

@@ -1,0 +1,57 @@
+//! `frames`: the same list object stands in thousands of entries, and is read once.
+
+use super::decoder::Decoder;
+use super::fields::{Field, Within};
+use crate::error::SnapshotError;
+use crate::frames::{Frame, FrameId, StackId};
+use crate::pickle::Value;
+use xmem_types::Sym;
+
+impl<'t> Decoder<'t, '_, '_> {
+    /// The call stack in `field`.
+    pub(super) fn stack(&mut self, field: Field<'t>) -> Result<StackId, SnapshotError> {
+        let id = match field.value {
+            Value::List(id) => id,
+            Value::None => return Ok(StackId::EMPTY),
+            _ => return Err(field.misfit("a list of frames")),
+        };
+        if let Some(known) = self.stack_of[id.index()] {
+            return Ok(known);
+        }
+        let (elements, at) = self.list(field.value, field.at)?;
+        self.budget.take::<FrameId>(elements.len(), at)?;
+        let mut frames = Vec::with_capacity(elements.len());
+        for (i, &element) in elements.iter().enumerate() {
+            frames.push(self.frame(element, at).within(|| format!("frames[{i}]"))?);
+        }
+        let stack = self.frames.intern_stack(&frames);
+        self.stack_of[id.index()] = Some(stack);
+        Ok(stack)
+    }
+
+    fn frame(&mut self, value: Value, at: usize) -> Result<FrameId, SnapshotError> {
+        if let Value::Dict(id) = value
+            && let Some(known) = self.frame_of[id.index()]
+        {
+            return Ok(known);
+        }
+        let fields = self.fields(value, at)?;
+        self.budget.take::<[Frame; 2]>(1, fields.at)?;
+        let mut frame = Frame { name: Sym::EMPTY, filename: Sym::EMPTY, line: 0 };
+        for field in fields {
+            match field.key {
+                b"name" => frame.name = self.symbol(field)?,
+                b"filename" => frame.filename = self.symbol(field)?,
+                b"line" => frame.line = u32::try_from(self.integer(field)?).unwrap_or(0),
+                // Written with augment_with_fx_traces since 2.10.
+                b"fx_node_op" | b"fx_node_name" | b"fx_node_info" | b"fx_original_trace" => {}
+                _ => self.unknown("a frame", field),
+            }
+        }
+        let frame = self.frames.intern_frame(frame);
+        if let Value::Dict(id) = value {
+            self.frame_of[id.index()] = Some(frame);
+        }
+        Ok(frame)
+    }
+}

@@ -1,0 +1,7 @@
+//! Whole snapshots: hand-made, random, recorded.
+
+mod layout;
+mod random;
+mod recorded;
+mod requests;
+mod support;
