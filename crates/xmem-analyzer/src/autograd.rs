@@ -10,6 +10,8 @@ use xmem_types::{Nanos, OpId, ThreadIdx};
 #[derive(Clone, Debug, Default)]
 pub struct Autograd {
     forward_of: FxHashMap<OpId, OpId>,
+    /// Per operator: the innermost node that it runs in, or is.
+    node_of: Vec<Option<OpId>>,
 }
 
 impl Autograd {
@@ -47,7 +49,21 @@ impl Autograd {
                 }
             }
         }
-        Self { forward_of }
+        // Parents come first in pre-order.
+        let mut node_of = vec![None; ops.len()];
+        for &op in tree.preorder() {
+            let above = tree.parent(op).and_then(|p| node_of[p.index()]);
+            node_of[op.index()] =
+                if names.is_node(ops.name[op.index()]) { Some(op) } else { above };
+        }
+        Self { forward_of, node_of }
+    }
+
+    /// The innermost backward node (an `evaluate_function` operator) that an operator runs in, or
+    /// is: backward of a checkpointed segment nests them.
+    #[must_use]
+    pub fn node_of(&self, op: OpId) -> Option<OpId> {
+        self.node_of[op.index()]
     }
 
     /// The forward operator that made a backward node (an `evaluate_function` operator).

@@ -55,14 +55,14 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     let mut notes = Diagnostics::default();
     completeness(&trace, device, &mut notes);
     let names = Names::build(&trace.strings);
-    let tree = OpTree::build(&trace.ops);
+    let tree = OpTree::build_with(&trace.ops, |row| names.is_node(trace.ops.name[row]));
     let autograd = Autograd::build(&trace.ops, &trace.flows, &tree, &names);
     let calls = PythonCalls::build(&trace.python, &mut trace.strings);
     let arguments = ArgumentTable::build(&trace.signatures, &trace.strings);
 
     let pairing::Pairs { mut blocks, rows } = pairing::pair(&trace.memory, device, &mut notes);
     attribution::attribute_ops(&mut blocks, &rows, &trace.memory, &trace.ops, &tree);
-    let context = python::attribute(&mut blocks, &calls, &mut trace, &tree, &autograd);
+    let context = python::attribute(&mut blocks, &calls, &mut trace, &autograd);
 
     let mut timeline = timeline::find(&trace, &tree, &names, &calls).unwrap_or_default();
     let forwards = Forwards::find(&trace, &calls, &autograd, &timeline);
@@ -122,7 +122,7 @@ fn completeness(trace: &Trace, device: DeviceKind, notes: &mut Diagnostics) {
         });
     }
     if device == DeviceKind::Cpu {
-        notes.report_many("gpu-trace", Severity::Warning, None, cuda, || {
+        notes.report_many("gpu-trace", Severity::Serious, None, cuda, || {
             "the job was recorded on a GPU: its device memory events are left out here, and the \
              host's alone do not show what the job needs"
                 .into()

@@ -31,19 +31,20 @@ impl OpTree {
     /// Builds the tree in O(n log n).
     #[must_use]
     pub fn build(ops: &OpTable) -> Self {
+        Self::build_with(ops, |_| false)
+    }
+
+    /// Builds the tree, knowing which rows are the engine's frames around backward nodes. What
+    /// lasts no time and starts where such a frame ends is taken to be inside: times in whole
+    /// microseconds show the end of a node like this.
+    pub(crate) fn build_with(ops: &OpTable, is_frame: impl Fn(usize) -> bool) -> Self {
         let n = ops.len();
-        let mut order: Vec<OpId> = (0..n).map(OpId::new).collect();
-        order.sort_unstable_by_key(|&id| {
-            let i = id.index();
-            // Annotations enclose operators that start and end with them.
-            let rank = u8::from(ops.kind[i] == OpKind::Operator);
-            (ops.thread[i], ops.start[i], std::cmp::Reverse(ops.duration[i]), rank, id)
-        });
+        let order = start_order(ops);
         let mut parent = vec![NONE; n];
         let mut skip = vec![0; n];
         let mut position = vec![0; n];
         let mut ends = vec![Nanos::ZERO; n];
-        let mut open: Vec<(usize, Nanos)> = Vec::new();
+        let mut open: Vec<Open> = Vec::new();
         let mut thread = None;
         for (at, &id) in order.iter().enumerate() {
             let i = id.index();
@@ -53,16 +54,22 @@ impl OpTree {
                 close(&mut open, &mut skip, at, |_| true);
                 thread = Some(ops.thread[i]);
             }
-            close(&mut open, &mut skip, at, |end| end <= start);
+            let frame = is_frame(i);
+            let instant = !frame && ops.duration[i] == Nanos::ZERO;
+            close(&mut open, &mut skip, at, |o| {
+                o.end < start || o.end == start && !(instant && o.in_frame)
+            });
             let mut end = start + ops.duration[i];
-            if let Some(&(up, up_end)) = open.last() {
-                parent[i] = order[up].0;
-                if end > up_end && end - up_end <= ROUNDING {
-                    end = up_end;
+            let mut in_frame = frame;
+            if let Some(up) = open.last() {
+                parent[i] = order[up.at].0;
+                in_frame |= up.in_frame;
+                if end > up.end && end - up.end <= ROUNDING {
+                    end = up.end;
                 }
             }
             ends[i] = end;
-            open.push((at, end));
+            open.push(Open { at, end, in_frame });
         }
         close(&mut open, &mut skip, n, |_| true);
         Self { parent, order, skip, position, end: ends }
@@ -101,6 +108,11 @@ impl OpTree {
         &self.order[at + 1..self.skip[at] as usize]
     }
 
+    /// The operator after `op` in pre-order.
+    pub(crate) fn following(&self, op: OpId) -> Option<OpId> {
+        self.order.get(self.position[op.index()] as usize + 1).copied()
+    }
+
     /// The operators directly inside `op`, by time.
     pub fn children(&self, op: OpId) -> impl Iterator<Item = OpId> + '_ {
         let at = self.position[op.index()] as usize;
@@ -116,19 +128,42 @@ impl OpTree {
     }
 }
 
-fn close(
-    open: &mut Vec<(usize, Nanos)>,
-    skip: &mut [u32],
+/// An operator that has not ended yet.
+struct Open {
+    /// Its position in pre-order.
     at: usize,
-    ended: impl Fn(Nanos) -> bool,
-) {
-    while let Some(&(top, end)) = open.last() {
-        if !ended(end) {
+    end: Nanos,
+    /// Whether it is, or lies in, a frame around a backward node.
+    in_frame: bool,
+}
+
+fn close(open: &mut Vec<Open>, skip: &mut [u32], at: usize, ended: impl Fn(&Open) -> bool) {
+    while let Some(top) = open.last() {
+        if !ended(top) {
             break;
         }
-        skip[top] = at as u32;
+        skip[top.at] = at as u32;
         open.pop();
     }
+}
+
+/// Rows by thread and start. Of rows that start together the longer one encloses the other; but
+/// where times are whole microseconds and the file is in order of start, as Kineto writes it, the
+/// file says which came first.
+fn start_order(ops: &OpTable) -> Vec<OpId> {
+    let mut order: Vec<OpId> = (0..ops.len()).map(OpId::new).collect();
+    let whole = ops.start.iter().all(|t| t.get() % 1000 == 0);
+    if whole && ops.start.is_sorted() {
+        order.sort_by_key(|id| (ops.thread[id.index()], ops.start[id.index()]));
+        return order;
+    }
+    order.sort_unstable_by_key(|&id| {
+        let i = id.index();
+        // Annotations enclose operators that start and end with them.
+        let rank = u8::from(ops.kind[i] == OpKind::Operator);
+        (ops.thread[i], ops.start[i], std::cmp::Reverse(ops.duration[i]), rank, id)
+    });
+    order
 }
 
 /// Finds the innermost operator at each of a rising sequence of times on one thread.

@@ -24,9 +24,10 @@ pub(crate) fn find(
     let gaps = Gaps { trace, timeline, forwards, job };
     for (index, iteration) in iterations.iter().enumerate() {
         let id = Some(IterationId::new(index));
-        let marks = timeline.marks.iter().filter(|m| {
-            m.kind != MarkKind::Other && m.start >= iteration.start && m.start < iteration.end
-        });
+        let at = |time| timeline.marks.partition_point(|m| m.start < time);
+        let marks = timeline.marks[at(iteration.start)..at(iteration.end)]
+            .iter()
+            .filter(|m| m.kind != MarkKind::Other);
         let mut at = iteration.start;
         let mut before = None;
         let mut forward = Course::NotYet;

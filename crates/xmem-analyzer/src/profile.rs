@@ -150,7 +150,7 @@ impl Profile {
     /// innermost one, as backward of a checkpointed segment nests them.
     #[must_use]
     pub fn backward_node(&self, op: OpId) -> Option<OpId> {
-        self.tree.path(op).find(|&o| self.names.is_node(self.op_symbol(o)))
+        self.autograd.node_of(op)
     }
 
     /// The forward operator that made the autograd node which an operator runs in.

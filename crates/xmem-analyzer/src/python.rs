@@ -3,7 +3,6 @@
 
 use crate::autograd::Autograd;
 use crate::block::Block;
-use crate::optree::OpTree;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use xmem_trace::{PythonTable, Trace};
@@ -259,7 +258,6 @@ pub(crate) fn attribute(
     blocks: &mut [Block],
     calls: &PythonCalls,
     trace: &mut Trace,
-    tree: &OpTree,
     autograd: &Autograd,
 ) -> Vec<Context> {
     if trace.python.is_empty() {
@@ -288,7 +286,8 @@ pub(crate) fn attribute(
         }
     });
     for (block, frame) in blocks.iter_mut().zip(&of_block) {
-        let node = block.op.and_then(|op| tree.path(op).find_map(|o| of_node.get(&o)));
+        // A node that forward has no part in (AccumulateGrad) runs within none that has.
+        let node = block.op.and_then(|op| autograd.node_of(op)).and_then(|n| of_node.get(&n));
         let source = node.unwrap_or(frame);
         block.module = source.module;
         block.line = if source.line == Sym::EMPTY { frame.line } else { source.line };

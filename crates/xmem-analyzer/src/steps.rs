@@ -82,20 +82,15 @@ pub(crate) fn infer(
          are taken as its step"
             .into()
     });
-    for step in found {
+    for step in found.into_iter().rev() {
         split(timeline, step, trace);
     }
 }
 
 /// Puts `step` in place of a part of the run it lies in.
 fn split(timeline: &mut Timeline, step: Mark, trace: &Trace) {
-    let Some(at) = timeline
-        .marks
-        .iter()
-        .position(|m| m.kind == MarkKind::Other && m.first <= step.first && m.last >= step.last)
-    else {
-        return;
-    };
+    let after = timeline.marks.partition_point(|m| m.start <= step.start);
+    let Some(at) = after.checked_sub(1) else { return };
     let run = timeline.marks[at];
     let mut pieces = Vec::with_capacity(3);
     if step.first > run.first {

@@ -102,11 +102,18 @@ fn mark_all(
                 marks.push(Mark { start: from, end: to, kind, op: None, first: at, last: at });
             }
         }
+        // What a node encloses stands beside it where both last less than the clock's unit.
+        let beside = marks.last().is_some_and(|m| m.kind == MarkKind::Backward)
+            && at.checked_sub(1).is_some_and(|before| {
+                let before = outer[before].index();
+                trace.ops.start[before] == start && trace.ops.duration[before] == Nanos::ZERO
+            });
         let kind = match names.kind(trace.ops.name[i]) {
             NameKind::Step => MarkKind::Step,
             NameKind::ZeroGrad => MarkKind::ZeroGrad,
             NameKind::Data => MarkKind::Data,
-            NameKind::Node | NameKind::AccumulateNode => MarkKind::Backward,
+            NameKind::Node | NameKind::AccumulateNode | NameKind::Accumulate => MarkKind::Backward,
+            _ if beside => MarkKind::Backward,
             _ => MarkKind::Other,
         };
         let annotation = !matches!(kind, MarkKind::Backward | MarkKind::Other);

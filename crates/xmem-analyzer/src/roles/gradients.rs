@@ -164,7 +164,12 @@ fn accumulations(facts: &Facts<'_>) -> (Vec<Pass>, Vec<Accumulation>) {
                     continue;
                 }
                 let inner = profile.tree.descendants(node);
-                let accumulate = inner.iter().copied().find(|&o| kind(o) == NameKind::Accumulate);
+                // Where both last less than the clock's unit, one follows the other.
+                let accumulate = inner
+                    .iter()
+                    .copied()
+                    .chain(profile.tree.following(node))
+                    .find(|&o| kind(o) == NameKind::Accumulate);
                 found.push(Accumulation {
                     start: profile.op_start(node),
                     end: profile.op_end(node),

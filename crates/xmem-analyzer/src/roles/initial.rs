@@ -166,6 +166,10 @@ fn claims(blocks: &[Block], facts: &Facts<'_>) -> FxHashMap<usize, (Claim, Nanos
     let mut next = 0;
     let init_end = profile.iterations.first().map_or(Nanos::MAX, |i| i.start);
     let mut previous = Nanos::MIN;
+    // Where times are whole microseconds, an allocation may seem to come before the operator that
+    // made it.
+    let whole = blocks.iter().all(|b| b.alloc_time.get() % 1000 == 0);
+    let slack = if whole { Nanos(1000) } else { Nanos::ZERO };
     for &op in &facts.timeline.outer {
         let start = profile.op_start(op);
         if start >= init_end {
@@ -195,7 +199,7 @@ fn claims(blocks: &[Block], facts: &Facts<'_>) -> FxHashMap<usize, (Claim, Nanos
         }
         if let Some(&i) = candidates.last() {
             // `_apply` asks about parameters that it did not convert, too.
-            let fresh = claim == Claim::Wrapped || blocks[i].alloc_time >= previous;
+            let fresh = claim == Claim::Wrapped || blocks[i].alloc_time >= previous - slack;
             if fresh && !claims.contains_key(&i) {
                 claims.insert(i, (claim, start));
                 candidates.pop();

@@ -48,6 +48,24 @@ fn without_shapes(mut trace: Trace) -> Trace {
     trace
 }
 
+/// Times as PyTorch up to 2.3 wrote them.
+fn in_whole_microseconds(mut trace: Trace) -> Trace {
+    let floor = |t: Nanos| Nanos(t.get().div_euclid(1000) * 1000);
+    let spans = [
+        (&mut trace.ops.start, &mut trace.ops.duration),
+        (&mut trace.python.start, &mut trace.python.duration),
+    ];
+    for (start, duration) in spans {
+        for (s, d) in start.iter_mut().zip(duration) {
+            let end = floor(*s + *d);
+            *s = floor(*s);
+            *d = end - *s;
+        }
+    }
+    trace.memory.time.iter_mut().for_each(|t| *t = floor(*t));
+    trace
+}
+
 /// The annotations of the recording script, by start.
 fn annotations(trace: &Trace) -> Vec<(Nanos, Nanos, String)> {
     let ops = &trace.ops;
@@ -106,6 +124,7 @@ fn phases_iterations_and_parameters_are_found_with_and_without_stacks_and_shapes
             ("without stacks", without_python(trace.clone()), 3),
             ("without shapes", without_shapes(trace.clone()), 0),
             ("without both", bare, 3),
+            ("in whole microseconds", in_whole_microseconds(trace.clone()), 0),
             ("as recorded", trace, 0),
         ] {
             let (profile, _) = analyze(trace);
