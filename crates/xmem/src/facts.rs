@@ -135,8 +135,8 @@ fn optimizers(trace: &Trace) -> Vec<String> {
 
 fn operators_with_shapes(trace: &Trace) -> u64 {
     let recorded: Vec<bool> = trace.signatures.iter().map(|s| s.dims != Sym::EMPTY).collect();
-    let has = |id: &&xmem_trace::SignatureId| recorded.get(id.0 as usize).copied().unwrap_or(false);
-    trace.ops.signature.iter().filter(has).count() as u64
+    let ops = trace.ops.kind.iter().zip(&trace.ops.signature);
+    ops.filter(|(kind, id)| **kind == OpKind::Operator && recorded[id.0 as usize]).count() as u64
 }
 
 fn host_peak(profile: &Profile) -> Bytes {

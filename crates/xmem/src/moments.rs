@@ -142,3 +142,52 @@ impl Run {
         holes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use xmem_types::StreamId;
+
+    /// Requests out of steps: a positive step allocates that many 64 KiB, zero frees the oldest.
+    fn requests(steps: &[u64]) -> Vec<Request> {
+        let mut live = std::collections::VecDeque::new();
+        let mut next = 0;
+        let mut list = Vec::new();
+        for &step in steps {
+            if step == 0 {
+                if let Some(block) = live.pop_front() {
+                    list.push(Request { block, kind: RequestKind::Free });
+                }
+                continue;
+            }
+            let block = BlockId(next);
+            let kind = RequestKind::Alloc { size: Bytes(step << 16), stream: StreamId(0) };
+            list.push(Request { block, kind });
+            live.push_back(block);
+            next += 1;
+        }
+        list
+    }
+
+    proptest! {
+        /// Looking for the peaks among all requests finds those of the replay, whether or not the
+        /// device is large enough.
+        #[test]
+        fn the_whole_range_has_the_peaks_of_the_replay(
+            steps in prop::collection::vec(prop_oneof![Just(0_u64), 1_u64..400], 0..120),
+            capacity in prop_oneof![Just(None), (20_u64..400).prop_map(|n| Some(Bytes::mib(n)))],
+        ) {
+            let requests = requests(&steps);
+            let allocator = AllocatorConfig::default();
+            let device = DeviceConfig { capacity, ..DeviceConfig::default() };
+            let replay = xmem_simulator::replay(&requests, &allocator, &device);
+            let all = 0..requests.len();
+            let mut found = Moments::within(&all, &replay.curve, &requests, &allocator, &device);
+            let mut expected = Moments::of_replay(&replay);
+            found.live.sort_by_key(|b| b.block);
+            expected.live.sort_by_key(|b| b.block);
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

@@ -121,10 +121,8 @@ fn shortage(answer: &Answer, look: &Look) -> String {
             page += &format!("  {line}\n");
         }
         page += &origin(oom.at.as_ref());
-        page += &format!(
-            "  {} would be enough; the figures above are those with room for everything\n",
-            oom.needed
-        );
+        page +=
+            &format!("  {} would be enough; the figures above are for ample memory\n", oom.needed);
         return page;
     }
     if answer.allocator.retries == 0 {
@@ -243,14 +241,14 @@ fn fragmentation(answer: &Answer, look: &Look) -> String {
         return String::new();
     }
     let mut page = format!(
-        "{}  {} ({}) of the reserved memory holds no tensor when most is reserved",
+        "{}  {} ({}) of the peak reserved holds no tensor",
         look.paint(Ink::Heading, "Fragmentation"),
         f.unused,
         percent(f.unused, reserved),
     );
     if f.pieces > 0 {
         page += &format!(
-            "\n  in {}, the largest {}; {} could be given back to the device",
+            "\n  in {}, the largest {}; {} could be given back",
             counted(f.pieces as usize, "free piece"),
             f.largest_piece,
             if f.releasable == Bytes::ZERO { "none".to_owned() } else { f.releasable.to_string() },

@@ -39,25 +39,29 @@ pub(super) fn columns(values: &[Bytes], top: Bytes) -> Vec<String> {
         .collect()
 }
 
-/// The curve's allocated memory in `width` points, each the highest of what it stands for.
+/// The curve's allocated memory in `width` columns, each the highest of what it stands for.
 pub(super) fn squeeze(curve: &Curve, width: usize) -> Vec<Bytes> {
     let values = &curve.allocated;
-    let width = width.min(values.len());
+    if values.is_empty() {
+        return Vec::new();
+    }
     (0..width)
         .map(|x| {
-            let range = x * values.len() / width..(x + 1) * values.len() / width;
-            values[range].iter().copied().max().unwrap_or_default()
+            let from = x * values.len() / width;
+            let to = ((x + 1) * values.len() / width).max(from + 1);
+            values[from..to].iter().copied().max().unwrap_or_default()
         })
         .collect()
 }
 
-/// The line under a curve of `width` columns: `0` where iteration 0 begins, and so on, as far as
+/// The line under a curve of `width` columns: `└0` where iteration 0 begins, and so on, as far as
 /// there is room.
 pub(super) fn marks(curve: &Curve, width: usize) -> String {
-    let width = width.min(curve.allocated.len());
+    let points = curve.allocated.len().max(1);
     let mut line = String::new();
     for &(iteration, point) in &curve.iterations {
-        let x = point * width / curve.allocated.len().max(1);
+        // The first column that the point has a share in.
+        let x = (point * width).div_ceil(points);
         let label = format!("└{}", iteration.0);
         let length = line.chars().count();
         let fits = x + label.chars().count() <= width;
@@ -113,6 +117,6 @@ mod tests {
         assert_eq!(points.len(), 10);
         assert_eq!(points[3], Bytes(50));
         assert_eq!(marks(&curve, 10), "└0 └1 └3");
-        assert_eq!(squeeze(&curve, 500).len(), 100);
+        assert_eq!(squeeze(&curve, 500)[185..190], [Bytes(50); 5]);
     }
 }

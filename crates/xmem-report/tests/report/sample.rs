@@ -7,7 +7,7 @@ use xmem::{
 };
 
 /// A small device.
-pub fn device() -> Device {
+pub(crate) fn device() -> Device {
     let mut device = Device::custom(Bytes::mib(1024));
     "demo-1g".clone_into(&mut device.name);
     "NVIDIA Demo".clone_into(&mut device.title);
@@ -75,7 +75,7 @@ fn facts() -> TraceFacts {
 }
 
 /// A job that fits.
-pub fn fits() -> Answer {
+pub(crate) fn fits() -> Answer {
     let curve: Vec<Bytes> = (0..120).map(|i| Bytes::mib(100 + (i % 60) * 5)).collect();
     let mut init = place(None, Phase::Init, &["aten::empty"]);
     init.module = None;
@@ -171,7 +171,7 @@ fn finding(code: &'static str, severity: Severity, message: &str, count: u64) ->
 }
 
 /// The same job on a device that is too small.
-pub fn does_not_fit() -> Answer {
+pub(crate) fn does_not_fit() -> Answer {
     let mut answer = fits();
     answer.verdict = Verdict::DoesNotFit;
     answer.target.device.memory = Bytes::mib(640);
@@ -190,7 +190,7 @@ pub fn does_not_fit() -> Answer {
 }
 
 /// A job that runs only because cached memory is given back.
-pub fn only_just() -> Answer {
+pub(crate) fn only_just() -> Answer {
     let mut answer = fits();
     answer.target.device.memory = Bytes::mib(720);
     answer.peak.ample_reserved = Bytes::mib(460);
@@ -199,7 +199,7 @@ pub fn only_just() -> Answer {
 }
 
 /// A trace that says too little.
-pub fn withheld() -> Answer {
+pub(crate) fn withheld() -> Answer {
     let mut answer = fits();
     answer.verdict = Verdict::Withheld;
     let message = "the trace has no memory events: record it with profile_memory=True";

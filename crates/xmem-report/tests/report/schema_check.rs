@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 /// Checks `value` against `schema`; the first violation, with its path.
-pub fn check(schema: &Value, value: &Value) -> Result<(), String> {
+pub(crate) fn check(schema: &Value, value: &Value) -> Result<(), String> {
     Checker { root: schema }.check(schema, value, "$")
 }
 

@@ -41,7 +41,7 @@ fn an_answer_has_a_fixed_order() {
                                    ▁▂▃▃▄▅▅▆▇████████████████████████         ▁▂▃▃▄▅▅▆▇████████████████████████
                           ▃▃▄▅▆▆▇███████████████████████████████████▃▃▄▅▆▆▇███████████████████████████████████
                           ████████████████████████████████████████████████████████████████████████████████████
-                iteration   └0                                      └1
+                iteration    └0                                     └1
 
             Largest blocks alive at the peak
                2 ×   64.00 MiB  optimizer state  before iteration 0        aten::empty
@@ -49,8 +49,8 @@ fn an_answer_has_a_fixed_order() {
                      32.00 MiB  activation       iteration 1, backward     aten::mm [leaf-scratch]
                                 Net_0 > Linear_1, train.py(12): forward
 
-            Fragmentation  23.00 MiB (5 %) of the reserved memory holds no tensor when most is reserved
-              in 3 free pieces, the largest 20.00 MiB; 20.00 MiB could be given back to the device
+            Fragmentation  23.00 MiB (5 %) of the peak reserved holds no tensor
+              in 3 free pieces, the largest 20.00 MiB; 20.00 MiB could be given back
 
             To know
               warning  argument shapes were not recorded
@@ -80,7 +80,7 @@ fn what_does_not_fit_says_where_and_how_much_is_missing() {
               module  Net_0 > Linear_1
               op      MmBackward0 > aten::mm
               line    train.py(12): forward
-              710.00 MiB would be enough; the figures above are those with room for everything
+              710.00 MiB would be enough; the figures above are for ample memory
 
             Peak: iteration 1, backward
               module  Net_0 > Linear_1

@@ -1,0 +1,77 @@
+//! What goes wrong, and what the user is told.
+
+use crate::job::Folder;
+use crate::shell::xmem;
+
+/// Each line: arguments, exit code, what standard error must say.
+#[test]
+fn errors_say_what_is_wrong_and_what_to_do() {
+    let folder = Folder::new();
+    let job = folder.path("job.json");
+    folder.put("empty.json", b"");
+    folder.put("device.toml", b"[[device]]\nname = 'x'\n");
+    let path = |name: &str| folder.path(name);
+    let (job, missing, here) = (job.as_str(), path("nothing.json"), path("."));
+    let (bad, empty, toml) = (path("bad.json"), path("empty.json"), path("device.toml"));
+    let cases: [(&[&str], i32, &[&str]); 16] = [
+        (&["replay", job], 2, &["no device was chosen", "--capacity 24GiB", "xmem devices"]),
+        (&["replay", job, "-d", "rtx3060-12"], 2, &["did you mean `rtx3060-12g`"]),
+        (&["replay", job, "-d", "abacus"], 2, &["unknown device `abacus`", "--device-file"]),
+        (&["replay", job, "--capacity", "huge"], 2, &["not a size", "24GiB"]),
+        (&["replay", job, "--capacity", "1GiB", "--iterations", "0"], 2, &["1..3"]),
+        (&["replay", job, "--capacity", "1GiB", "--iterations", "5"], 2, &["the trace has 2"]),
+        (
+            &["replay", job, "--capacity", "1GiB", "--no-rule", "zz"],
+            2,
+            &["no rule `zz`", "leaf-scratch"],
+        ),
+        (&["replay", job, "--capacity", "1GiB", "--torch", "new"], 2, &["not a PyTorch version"]),
+        (&["replay", "-", "-", "--capacity", "1GiB"], 2, &["only once"]),
+        (&["replay", job, "--device-file", &missing], 2, &["cannot read the device file"]),
+        (&["replay", job, "--device-file", &toml], 2, &["does not describe a device"]),
+        (&["replay", &missing, "--capacity", "1GiB"], 3, &["does not exist"]),
+        (&["replay", &here, "--capacity", "1GiB"], 3, &["is a directory"]),
+        (&["replay", &bad, "--capacity", "1GiB"], 3, &["not a profiler trace"]),
+        (&["inspect", &empty], 3, &["is empty"]),
+        (&["frobnicate"], 2, &["unrecognized subcommand"]),
+    ];
+    for (args, code, told) in cases {
+        let ran = xmem(args);
+        // miette breaks lines and draws a bar before the rest.
+        let words: Vec<&str> =
+            ran.stderr.split_whitespace().filter(|w| !["│", "|"].contains(w)).collect();
+        let flat = words.join(" ");
+        assert_eq!(ran.code, code, "{args:?}: {flat}");
+        assert_eq!(ran.stdout, "", "{args:?}");
+        for text in told {
+            assert!(flat.contains(text), "{args:?}: `{text}` is not in: {flat}");
+        }
+        assert!(!ran.stderr.contains('\u{1b}'), "{args:?}: colour without a terminal");
+    }
+}
+
+#[test]
+fn a_command_without_arguments_helps() {
+    for args in [&[] as &[&str], &["replay"], &["inspect"], &["completions"]] {
+        let ran = xmem(args);
+        assert_eq!(ran.code, 2, "{args:?}");
+        assert!(ran.stderr.contains("Usage:"), "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("Examples:"), "{args:?}: {}", ran.stderr);
+        assert_eq!(ran.stdout, "");
+    }
+}
+
+#[test]
+fn help_goes_to_standard_output_and_has_examples() {
+    for args in [
+        &["--help"] as &[&str],
+        &["replay", "--help"],
+        &["inspect", "--help"],
+        &["devices", "--help"],
+    ] {
+        let ran = xmem(args);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{args:?}");
+        assert!(ran.stdout.contains("Examples:"), "{args:?}");
+        assert!(ran.stdout.lines().all(|l| l.chars().count() <= 100), "{args:?}");
+    }
+}

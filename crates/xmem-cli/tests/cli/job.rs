@@ -1,0 +1,158 @@
+//! A small hand-made training job as a trace: one parameter of 8 MiB, an activation of 64 MiB, a
+//! gradient, SGD. Its operators are left alone by the rules of the lowering.
+
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+const MIB: i64 = 1 << 20;
+
+/// Events with a clock.
+struct Recorder {
+    now: i64,
+    total: i64,
+    events: Vec<Value>,
+}
+
+impl Recorder {
+    /// An event with others inside; `sequence` is autograd's number, for operators that have one.
+    fn span(
+        &mut self,
+        category: &str,
+        name: &str,
+        sequence: Option<usize>,
+        inside: impl FnOnce(&mut Self),
+    ) {
+        let start = self.now;
+        let row = self.events.len();
+        self.events.push(Value::Null);
+        self.now += 10;
+        inside(self);
+        self.now += 10;
+        let mut args = json!({});
+        if category == "cpu_op" {
+            args = json!({"Input Dims": [[1024, 2048]], "Input type": ["float"]});
+        }
+        if let Some(number) = sequence {
+            args["Sequence number"] = json!(number);
+            args["Fwd thread id"] = json!(usize::from(name.contains("Backward")));
+        }
+        self.events[row] = json!({
+            "ph": "X", "cat": category, "name": name, "pid": 7, "tid": 7,
+            "ts": start, "dur": self.now - start, "args": args,
+        });
+        self.now += 1;
+    }
+
+    fn op(&mut self, name: &str, inside: impl FnOnce(&mut Self)) {
+        self.span("cpu_op", name, None, inside);
+    }
+
+    fn python(&mut self, name: &str, inside: impl FnOnce(&mut Self)) {
+        self.span("python_function", name, None, inside);
+    }
+
+    fn mark(&mut self, name: &str, inside: impl FnOnce(&mut Self)) {
+        self.span("user_annotation", name, None, inside);
+    }
+
+    fn memory(&mut self, address: i64, bytes: i64) {
+        self.now += 1;
+        self.total += bytes;
+        self.events.push(json!({
+            "ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 7, "tid": 7,
+            "ts": self.now,
+            "args": {"Total Reserved": 0, "Total Allocated": self.total, "Bytes": bytes,
+                     "Addr": address, "Device Id": -1, "Device Type": 0},
+        }));
+        self.now += 1;
+    }
+
+    fn allocating(&mut self, op: &str, address: i64, bytes: i64) {
+        self.op(op, |r| r.memory(address, bytes));
+    }
+
+    fn iteration(&mut self, step: usize) {
+        self.mark(&format!("ProfilerStep#{step}"), |r| {
+            r.python("nn.Module: Net_0", |r| {
+                r.python("train.py(7): forward", |r| {
+                    r.span("cpu_op", "aten::relu", Some(step), |r| r.memory(2, 64 * MIB));
+                });
+            });
+            r.backward(step);
+            r.mark("Optimizer.step#SGD.step", |r| r.op("aten::add_", |_| {}));
+            r.mark("Optimizer.zero_grad#SGD.zero_grad", |r| r.memory(3, -8 * MIB));
+        });
+    }
+
+    fn backward(&mut self, step: usize) {
+        const NODE: &str = "autograd::engine::evaluate_function";
+        self.span("cpu_op", &format!("{NODE}: ReluBackward0"), Some(step), |r| {
+            r.span("cpu_op", "ReluBackward0", Some(step), |r| {
+                r.allocating("aten::threshold_backward", 3, 8 * MIB);
+            });
+            r.memory(2, -64 * MIB);
+        });
+        self.op(&format!("{NODE}: torch::autograd::AccumulateGrad"), |r| {
+            r.op("torch::autograd::AccumulateGrad", |r| r.op("aten::detach", |_| {}));
+        });
+    }
+}
+
+/// The trace of two iterations.
+pub(crate) fn trace() -> Vec<u8> {
+    let mut recorder = Recorder { now: 1000, total: 0, events: Vec::new() };
+    recorder.python("train.py(3): __init__", |r| r.allocating("aten::empty", 1, 8 * MIB));
+    recorder.iteration(0);
+    recorder.iteration(1);
+    document(&recorder.events)
+}
+
+/// A trace without memory events.
+pub(crate) fn trace_without_memory() -> Vec<u8> {
+    let mut recorder = Recorder { now: 1000, total: 0, events: Vec::new() };
+    recorder.op("aten::relu", |_| {});
+    document(&recorder.events)
+}
+
+fn document(events: &[Value]) -> Vec<u8> {
+    let trace = json!({
+        "schemaVersion": 1, "profile_memory": 1, "record_shapes": 1, "with_stack": 1,
+        "traceEvents": events,
+    });
+    serde_json::to_vec_pretty(&trace).expect("JSON")
+}
+
+/// A folder with `job.json`, `silent.json` (no memory events) and `bad.json` (no trace).
+pub(crate) struct Folder(TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        let folder = Self(TempDir::new().expect("temporary folder"));
+        folder.put("job.json", &trace());
+        folder.put("silent.json", &trace_without_memory());
+        folder.put("bad.json", b"to whom it may concern\n");
+        folder
+    }
+
+    pub(crate) fn put(&self, name: &str, content: &[u8]) {
+        std::fs::write(self.0.path().join(name), content).expect("written");
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        let path: PathBuf = self.0.path().join(name);
+        path.to_str().expect("UTF-8").to_owned()
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.path().join(name)).expect("readable")
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.path()).expect("listable");
+        let mut names: Vec<String> =
+            entries.map(|e| e.expect("entry").file_name().into_string().expect("UTF-8")).collect();
+        names.sort();
+        names
+    }
+}

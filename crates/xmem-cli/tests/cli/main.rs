@@ -1,0 +1,12 @@
+//! The command, run as a process: results, exit codes, streams and files.
+#![expect(clippy::disallowed_methods, reason = "tests write the files that the command reads")]
+
+mod errors;
+mod job;
+mod other;
+mod output;
+mod recorded;
+mod replay;
+#[path = "../../../xmem-report/tests/report/schema_check.rs"]
+mod schema_check;
+mod shell;

@@ -1,0 +1,63 @@
+//! Running the command.
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+/// What a run of the command gave.
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    /// Standard output as one JSON document.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {}", self.stdout))
+    }
+
+    /// Standard output as one document a line.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        let parse = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        self.stdout.lines().map(parse).collect()
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().expect("ended by itself"),
+            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+        }
+    }
+}
+
+/// The command, with nothing of the tester's environment that changes what it prints.
+pub(crate) fn command<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xmem"));
+    command.args(args).env_remove("XMEM_LOG").env_remove("NO_COLOR").env("COLUMNS", "100");
+    command
+}
+
+/// Runs the command without input.
+pub(crate) fn xmem<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Ran {
+    command(args).stdin(Stdio::null()).output().expect("runs").into()
+}
+
+/// Runs the command with `input` on standard input.
+pub(crate) fn xmem_with_input<S: AsRef<OsStr>>(
+    args: impl IntoIterator<Item = S>,
+    input: &[u8],
+) -> Ran {
+    let mut child = command(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    child.stdin.take().expect("piped").write_all(input).expect("takes its input");
+    child.wait_with_output().expect("ends").into()
+}
