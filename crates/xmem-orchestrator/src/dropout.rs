@@ -2,20 +2,28 @@
 
 use crate::draft::Draft;
 use crate::rules::name;
+use xmem_analyzer::DType;
 use xmem_types::{Bytes, OpId};
 
 /// `aten::dropout` in training: on the CPU noise in the input's type (saved for backward), then
 /// the product; on CUDA `native_dropout` with a bool mask.
+///
+/// Where shapes were not recorded, two blocks of one size are noise and product, of 32-bit floats.
 pub(crate) fn dropout(draft: &mut Draft<'_>, op: OpId) {
-    let Some(input) = draft.profile.arguments(op).tensor(0) else { return };
-    let (bytes, numel) = (input.bytes(), input.numel());
-    let escaping: Vec<usize> = draft
-        .blocks_in(op)
-        .into_iter()
-        .filter(|&i| draft.escapes(i, op) && draft.profile.blocks[i].size.get() == bytes)
-        .collect();
+    let escaping: Vec<usize> =
+        draft.blocks_in(op).into_iter().filter(|&i| draft.escapes(i, op)).collect();
+    let size = |i: usize| draft.profile.blocks[i].size.get();
     // One block alone is the output of an inference-time or in-place variant.
-    if let [noise, _, ..] = escaping[..] {
-        draft.resize(noise, Bytes(numel), name::DROPOUT);
-    }
+    let Some((noise, _)) = escaping.iter().enumerate().find_map(|(n, &noise)| {
+        let product = escaping[n + 1..].iter().find(|&&i| size(i) == size(noise))?;
+        Some((noise, product))
+    }) else {
+        return;
+    };
+    let element = match draft.profile.arguments(op).tensor(0) {
+        Some(input) if input.bytes() == size(noise) => input.dtype.size(),
+        Some(_) => return,
+        None => DType::F32.size(),
+    };
+    draft.resize(noise, Bytes(size(noise) / element), name::DROPOUT);
 }
