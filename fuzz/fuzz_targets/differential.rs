@@ -1,3 +1,5 @@
+//! The chunked reader against the plain one, on arbitrary bytes.
+
 #![no_main]
 
 #[path = "../targets.rs"]

@@ -1,3 +1,5 @@
+//! Reading a trace from arbitrary bytes.
+
 #![no_main]
 
 #[path = "../targets.rs"]

@@ -1,3 +1,5 @@
+//! Cutting arbitrary bytes into events.
+
 #![no_main]
 
 #[path = "../targets.rs"]

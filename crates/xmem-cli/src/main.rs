@@ -1,4 +1,6 @@
 //! The `xmem` command.
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -1,3 +1,5 @@
+//! The vectorised scan against a byte-wise one.
+
 use super::*;
 use proptest::prelude::*;
 
