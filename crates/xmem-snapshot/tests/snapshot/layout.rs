@@ -302,6 +302,59 @@ fn files_that_multiply_themselves_are_refused() {
 }
 
 #[test]
+fn a_large_dict_mentioned_often_is_refused() {
+    let keys: Vec<_> = (0..2000).map(|i| (Py::Int(i), Py::None)).collect();
+    let file = Py::Dict(keys).with("stage", "END").pickle();
+    let bytes = [
+        b"\x80\x04}(\x8c\x08segments]\x8c\x14external_annotations](".as_slice(),
+        &file[2..file.len() - 1],
+        b"\x94",
+        &b"h\x00".repeat(2000),
+        b"eu.",
+    ]
+    .concat();
+    match read(&bytes, &Limits::default()) {
+        Err(SnapshotError::Layout { problem, .. }) => {
+            assert!(problem.contains("over and over"), "{problem}");
+        }
+        other => panic!("{:?}", other.map(|_| ())),
+    }
+}
+
+/// A thousand entries with a hundred frames each, given as instructions.
+fn check_shared(frames: &[u8]) {
+    let entry = [
+        b"}(\x8c\x06action\x8c\x05alloc\x8c\x04addrK\x01\x8c\x04sizeK\x01\x8c\x06frames".as_slice(),
+        frames,
+        b"u",
+    ]
+    .concat();
+    let bytes = [
+        // Memo 0 is a frame, memo 1 a stack of a hundred mentions of it.
+        b"\x80\x04}(\x8c\x05frame}(\x8c\x04lineK\x07\x8c\x04name\x8c\x01fu\x94\x8c\x05stack]("
+            .as_slice(),
+        &b"h\x00".repeat(100),
+        b"e\x94\x8c\x08segments]\x8c\x0ddevice_traces](](",
+        &entry.repeat(1000),
+        b"eeu.",
+    ]
+    .concat();
+    let (snapshot, _) = read(&bytes, &Limits::default()).expect("each frame is read once");
+    let trace = snapshot.trace(DeviceIndex(0));
+    assert_eq!(trace.len(), 1000);
+    assert!(trace.iter().all(|entry| entry.stack == trace[0].stack));
+    let stack = snapshot.frames.stack(trace[0].stack);
+    assert_eq!((stack.len(), snapshot.frames.frame_count()), (100, 1));
+}
+
+#[test]
+fn stacks_and_frames_shared_by_many_entries_are_read_once() {
+    check_shared(b"h\x01");
+    let own_list = [b"](".as_slice(), &b"h\x00".repeat(100), b"e"].concat();
+    check_shared(&own_list);
+}
+
+#[test]
 fn the_snapshot_counts_against_the_memory_limit() {
     let trace = (0..1000).map(|i| entry("alloc", BASE + i, 1)).collect();
     let bytes = snapshot(vec![], trace).pickle();
