@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use xmem::{Bytes, Stage};
 
-/// Below this many bytes of input there is an answer before a bar could be read.
-const WORTH_A_BAR: Bytes = Bytes::mib(16);
+/// Below this many bytes of text there is an answer before a bar could be read.
+const WORTH_A_BAR: Bytes = Bytes::mib(256);
+
+/// How much longer a trace is than its compressed form, roughly.
+const COMPRESSION: u64 = 12;
 
 /// Shows which trace is at which stage; or nothing.
 pub(crate) struct Progress(Option<ProgressBar>);
@@ -51,8 +54,13 @@ impl Drop for Progress {
     }
 }
 
-/// Bytes of all inputs; standard input and what cannot be seen count as much work.
+/// Bytes of text in all inputs, by their sizes and names; standard input and what cannot be seen
+/// count as much work.
 fn work(traces: &[PathBuf]) -> Bytes {
-    let size = |path: &PathBuf| std::fs::metadata(path).map_or(WORTH_A_BAR.get(), |m| m.len());
-    Bytes(traces.iter().map(size).fold(0, u64::saturating_add))
+    let text = |path: &PathBuf| {
+        let size = std::fs::metadata(path).map_or(WORTH_A_BAR.get(), |m| m.len());
+        let plain = path.extension().is_some_and(|e| e == "json");
+        if plain { size } else { size.saturating_mul(COMPRESSION) }
+    };
+    Bytes(traces.iter().map(text).fold(0, u64::saturating_add))
 }
