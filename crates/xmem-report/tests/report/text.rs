@@ -8,7 +8,8 @@ const PLAIN: Look = Look { colour: Colour::Plain, width: 100 };
 
 fn shows(actual: &str, expected: Expect) {
     assert!(actual.lines().all(|line| line == line.trim_end()), "trailing space:\n{actual}");
-    expected.assert_eq(actual);
+    // A first line at the margin, as expectations lose the indentation that all lines share.
+    expected.assert_eq(&format!("page:\n{actual}"));
 }
 
 #[test]
@@ -16,6 +17,7 @@ fn an_answer_has_a_fixed_order() {
     shows(
         &text::answer("runs/demo/trace.json", &sample::fits(), &PLAIN),
         expect![[r#"
+            page:
             FITS  on demo-1g (NVIDIA Demo, 1.00 GiB)
               runs/demo/trace.json, 2 iterations, AdamW
 
@@ -66,6 +68,7 @@ fn what_does_not_fit_says_where_and_how_much_is_missing() {
     shows(
         &page[..until],
         expect![[r#"
+            page:
             DOES NOT FIT  on demo-1g (NVIDIA Demo, 640.00 MiB)
               trace.json, 2 iterations, AdamW
 
@@ -98,6 +101,7 @@ fn what_fits_only_just_says_so() {
     shows(
         &page[..until],
         expect![[r#"
+            page:
             FITS  on demo-1g (NVIDIA Demo, 720.00 MiB)
               trace.json, 2 iterations, AdamW
 
@@ -123,14 +127,15 @@ fn a_withheld_verdict_gives_reasons_and_no_figures() {
     shows(
         &text::answer("trace.json", &sample::withheld(), &PLAIN),
         expect![[r#"
-        NO VERDICT  on demo-1g (NVIDIA Demo, 1.00 GiB)
-          trace.json, 2 iterations, AdamW
+            page:
+            NO VERDICT  on demo-1g (NVIDIA Demo, 1.00 GiB)
+              trace.json, 2 iterations, AdamW
 
-        Why there is no verdict, and what else is odd
-          serious  the trace has no memory events: record it with profile_memory=True
-          warning  argument shapes were not recorded
-          and 1 note: see --format json
-    "#]],
+            Why there is no verdict, and what else is odd
+              serious  the trace has no memory events: record it with profile_memory=True
+              warning  argument shapes were not recorded
+              and 1 note: see --format json
+        "#]],
     );
 }
 
@@ -139,17 +144,18 @@ fn rules_are_told_one_by_one() {
     shows(
         &text::rules(&sample::fits().rules, &PLAIN),
         expect![[r#"
+            page:
 
-        From the CPU to the GPU, rule by rule
-          leaf-scratch: dropped 7 blocks (12.00 MiB)
-            scratch that a kernel allocates and frees within one leaf operator is left out, as the kernels
-            of the GPU have none
-            source: c10/core/CPUAllocator.cpp
-          dropout-mask: resized 1 block (8.00 MiB to 2.00 MiB), added 2 blocks (64 B)
-            a mask of one byte
-            source: Dropout.cpp
-          no effect here: zero-grad
-    "#]],
+            From the CPU to the GPU, rule by rule
+              leaf-scratch: dropped 7 blocks (12.00 MiB)
+                scratch that a kernel allocates and frees within one leaf operator is left out, as the kernels
+                of the GPU have none
+                source: c10/core/CPUAllocator.cpp
+              dropout-mask: resized 1 block (8.00 MiB to 2.00 MiB), added 2 blocks (64 B)
+                a mask of one byte
+                source: Dropout.cpp
+              no effect here: zero-grad
+        "#]],
     );
 }
 
@@ -161,6 +167,7 @@ fn several_answers_have_a_row_each() {
     shows(
         &text::table(rows, &PLAIN),
         expect![[r#"
+            page:
               trace  verdict        allocated    reserved  nvidia-smi    headroom  min capacity  peak
               a      FITS          397.00 MiB  420.00 MiB  720.00 MiB  304.00 MiB                1 backward
               b      DOES NOT FIT  397.00 MiB  420.00 MiB  720.00 MiB  -70.00 MiB    702.00 MiB  1 backward
@@ -174,8 +181,9 @@ fn a_brief_answer_is_one_line() {
     shows(
         &text::brief("trace.json", &sample::does_not_fit(), &PLAIN),
         expect![[r#"
-        DOES NOT FIT  720.00 MiB of 640.00 MiB on demo-1g  trace.json
-    "#]],
+            page:
+            DOES NOT FIT  720.00 MiB of 640.00 MiB on demo-1g  trace.json
+        "#]],
     );
 }
 
@@ -185,31 +193,32 @@ fn the_content_of_a_trace() {
     shows(
         &text::inspect("trace.json", &answer.trace, &answer.findings, &PLAIN),
         expect![[r#"
-        trace.json
-          schema version      1
-          profiler options    profile_memory
-          events              900
-          operators           400 (300 with shapes)
-          annotations         4
-          Python calls        100
-          host memory         60
-          backward links      20
-          other events        1 Trace, 7 kernel
-          threads             2
-          module paths        3
-          optimizers          AdamW
-          host blocks         30 (4 never freed)
-          host memory peak    390.00 MiB
+            page:
+            trace.json
+              schema version      1
+              profiler options    profile_memory
+              events              900
+              operators           400 (300 with shapes)
+              annotations         4
+              Python calls        100
+              host memory         60
+              backward links      20
+              other events        1 Trace, 7 kernel
+              threads             2
+              module paths        3
+              optimizers          AdamW
+              host blocks         30 (4 never freed)
+              host memory peak    390.00 MiB
 
-        Iterations
-          #  on the CPU  host blocks  allocated in all
-          0      1.5 ms           12        120.00 MiB
-          1      1.5 ms           12        120.00 MiB
+            Iterations
+              #  on the CPU  host blocks  allocated in all
+              0      1.5 ms           12        120.00 MiB
+              1      1.5 ms           12        120.00 MiB
 
-        To know
-          warning  argument shapes were not recorded
-          note     four blocks outlive the trace (4 times, first at memory event 17)
-    "#]],
+            To know
+              warning  argument shapes were not recorded
+              note     four blocks outlive the trace (4 times, first at memory event 17)
+        "#]],
     );
 }
 
@@ -222,6 +231,7 @@ fn devices_are_a_table() {
     shows(
         &text::devices(&devices, &PLAIN),
         expect![[r#"
+            page:
               name               memory     context  for PyTorch   sm  SMs  device
               demo-1g          1.00 GiB  300.00 MiB   724.00 MiB  8.0  108  NVIDIA Demo
               demo-large-80g  80.00 GiB  300.00 MiB    79.71 GiB  8.0  108  NVIDIA Demo
