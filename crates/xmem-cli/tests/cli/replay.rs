@@ -39,11 +39,11 @@ fn the_text_answer() {
             iteration           └0                                   └1
 
         Largest blocks alive at the peak
-                 64.00 MiB  activation       iteration 0, forward      aten::relu
+                 64.00 MiB  activation       iteration 0, forward         aten::relu
                             Net_0, train.py(7): forward
-                  8.00 MiB  parameter        before iteration 0        aten::empty [model-placement]
+                  8.00 MiB  parameter        before iteration 0           aten::empty [model-placement]
                             train.py(3): __init__
-                  8.00 MiB  gradient         iteration 0, backward     aten::threshold_backward
+                  8.00 MiB  gradient         iteration 0, backward        aten::threshold_backward
                             Net_0, train.py(7): forward
 
         Fragmentation  12.00 MiB (14 %) of the peak reserved holds no tensor

@@ -216,9 +216,9 @@ fn largest(answer: &Answer, look: &Look) -> String {
         let rule = block.rule.map(|rule| format!("[{rule}]"));
         let made =
             [place.op(), rule.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(" ");
-        let made = keep_end(&made, look.columns().saturating_sub(63));
+        let made = keep_end(&made, look.columns().saturating_sub(66));
         let line = format!(
-            "  {count:>4} {:>11}  {:<15}  {:<24}  {made}",
+            "  {count:>4} {:>11}  {:<15}  {:<27}  {made}",
             block.bytes.to_string(),
             block.role.name().replace('_', " "),
             moment(place),

@@ -46,9 +46,9 @@ fn an_answer_has_a_fixed_order() {
                 iteration    └0                                     └1
 
             Largest blocks alive at the peak
-               2 ×   64.00 MiB  optimizer state  before iteration 0        aten::empty
+               2 ×   64.00 MiB  optimizer state  before iteration 0           aten::empty
                                 train.py(12): forward
-                     32.00 MiB  activation       iteration 1, backward     aten::mm [leaf-scratch]
+                     32.00 MiB  activation       iteration 1, backward        aten::mm [leaf-scratch]
                                 Net_0 > Linear_1, train.py(12): forward
 
             Fragmentation  23.00 MiB (5 %) of the peak reserved holds no tensor
