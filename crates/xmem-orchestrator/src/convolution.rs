@@ -5,8 +5,8 @@ use crate::reduction;
 use crate::rules::name;
 use crate::target::Target;
 use xmem_analyzer::{Argument, Arguments, DType, Role, TensorArg};
-use xmem_profiles::cudnn::{self, ConvPass, ConvShape, ElementType, Layout};
-use xmem_types::OpId;
+use xmem_profiles::cudnn::{self, Basis, ConvPass, ConvShape, ElementType, Layout, Workspace};
+use xmem_types::{Bytes, OpId};
 
 /// Positions of a convolution's settings among an operator's arguments.
 struct Settings {
@@ -26,8 +26,27 @@ const FORWARD: Settings = Settings { stride: 3, padding: 4, dilation: 5, transpo
 const BACKWARD: Settings =
     Settings { stride: 4, padding: 5, dilation: 6, transposed: 7, groups: 9 };
 
+/// How far the workspaces may be off: cuDNN's choice of engine is read from a table of its answers
+/// for other shapes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Doubt {
+    /// Calls whose kind of shape leads to different formulas.
+    pub(crate) calls: u64,
+    /// The most by which the workspace of one of them may be larger than taken.
+    pub(crate) more: Bytes,
+}
+
+impl Doubt {
+    fn note(&mut self, found: Workspace) {
+        if found.basis != Basis::Formula && found.high > found.bytes {
+            self.calls += 1;
+            self.more = self.more.max(found.high - found.bytes);
+        }
+    }
+}
+
 /// A forward call: the output, then the workspace for the length of the call.
-pub(crate) fn forward(draft: &mut Draft<'_>, target: &Target, op: OpId) {
+pub(crate) fn forward(draft: &mut Draft<'_>, target: &Target, op: OpId, doubt: &mut Doubt) {
     let arguments = draft.profile.arguments(op);
     let (Some(input), Some(weight)) = (arguments.tensor(0), arguments.tensor(1)) else { return };
     let Some(output) = draft.blocks_in(op).into_iter().find(|&i| draft.escapes(i, op)) else {
@@ -35,11 +54,11 @@ pub(crate) fn forward(draft: &mut Draft<'_>, target: &Target, op: OpId) {
     };
     let Some(call) = Call::read(arguments, &FORWARD, input, weight, None) else { return };
     let pass = if call.transposed { ConvPass::BackwardData } else { ConvPass::Forward };
-    call.workspace(draft, target, pass, output, op);
+    doubt.note(call.workspace(draft, target, pass, output, op));
 }
 
 /// A backward call: data gradient, weight gradient and bias gradient, each with its own scratch.
-pub(crate) fn backward(draft: &mut Draft<'_>, target: &Target, op: OpId) {
+pub(crate) fn backward(draft: &mut Draft<'_>, target: &Target, op: OpId, doubt: &mut Doubt) {
     let arguments = draft.profile.arguments(op);
     let (Some(gradient), Some(input), Some(weight)) =
         (arguments.tensor(0), arguments.tensor(1), arguments.tensor(2))
@@ -64,11 +83,11 @@ pub(crate) fn backward(draft: &mut Draft<'_>, target: &Target, op: OpId) {
     };
     if let Some(output) = wants(0).then(|| take(draft, data)).flatten() {
         let pass = if call.transposed { ConvPass::Forward } else { ConvPass::BackwardData };
-        call.workspace(draft, target, pass, output, op);
+        doubt.note(call.workspace(draft, target, pass, output, op));
     }
     let filter = wants(1).then(|| take(draft, filter)).flatten();
     if let Some(output) = filter {
-        call.workspace(draft, target, ConvPass::BackwardWeight, output, op);
+        doubt.note(call.workspace(draft, target, ConvPass::BackwardWeight, output, op));
     }
     let has_bias = matches!(arguments.list.get(3), Some(Argument::Value(_))) && wants(2);
     if let Some(output) = has_bias.then(|| take(draft, bias)).flatten() {
@@ -155,7 +174,7 @@ impl Call {
         pass: ConvPass,
         output: usize,
         op: OpId,
-    ) {
+    ) -> Workspace {
         let device = &target.device;
         let found = cudnn::workspace(pass, &self.shape, device.compute_capability, device.sms);
         draft.items[output].settled = true;
@@ -163,6 +182,7 @@ impl Call {
         let free = Some(draft.after(output));
         let role = Role::Workspace;
         draft.add(Addition { size: found.bytes, alloc, free, role, op }, name::CUDNN_CONV);
+        found
     }
 }
 

@@ -1,5 +1,6 @@
 //! One pass over the operators in program order; each operator that a rule knows is handed to it.
 
+use crate::convolution::Doubt;
 use crate::draft::Draft;
 use crate::gemm::Workspaces;
 use crate::optimizer::Known;
@@ -9,7 +10,10 @@ use crate::{
     attention, autocast, convolution, dropout, embedding, gemm, optimizer, reduction, softmax,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
-use xmem_types::{Diagnostics, Location, OpId, Severity, Sym};
+use xmem_types::{Bytes, Diagnostics, Location, OpId, Severity, Sym};
+
+/// From here on a workspace's uncertainty is worth a note.
+const NOTEWORTHY: Bytes = Bytes::mib(64);
 
 /// What a name stands for.
 #[derive(Clone, Copy)]
@@ -20,6 +24,7 @@ enum Kind {
     Reduction,
     Attention,
     Convolution,
+    Recurrent,
     ConvolutionBackward,
     EmbeddingBackward,
     SoftmaxBackward,
@@ -31,6 +36,7 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
     let profile = draft.profile;
     let kinds = kinds(draft);
     let mut have = Workspaces::default();
+    let mut doubt = Doubt::default();
     // Backward nodes whose window an earlier rule has replaced as a whole.
     let mut replaced: FxHashSet<OpId> = FxHashSet::default();
     let nodes_of = attention::nodes_of(draft);
@@ -86,11 +92,20 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
                     at += profile.tree.descendants(op).len();
                 }
             }
+            Kind::Recurrent => {
+                notes.report("recurrent-as-recorded", Severity::Warning, Some(Location::Op(op)), || {
+                    format!(
+                        "{} runs through cuDNN on CUDA, whose copy of the weights and reserve space \
+                         are not modelled: its memory is kept as the CPU ran it",
+                        profile.op_name(op)
+                    )
+                });
+            }
             Kind::Convolution if enabled(name::CUDNN_CONV) => {
-                convolution::forward(draft, target, op);
+                convolution::forward(draft, target, op, &mut doubt);
             }
             Kind::ConvolutionBackward if enabled(name::CUDNN_CONV) => {
-                convolution::backward(draft, target, op);
+                convolution::backward(draft, target, op, &mut doubt);
             }
             Kind::EmbeddingBackward if enabled(name::EMBEDDING) => embedding::backward(draft, op),
             Kind::SoftmaxBackward if enabled(name::SOFTMAX_BACKWARD) => {
@@ -98,6 +113,15 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
             }
             _ => {}
         }
+    }
+    if doubt.more >= NOTEWORTHY {
+        notes.report_many("cudnn-workspace-uncertain", Severity::Note, None, doubt.calls, || {
+            format!(
+                "the workspaces of some convolutions are estimated from cuDNN's answers for other \
+                 shapes; one of them may take up to {} more than assumed",
+                doubt.more
+            )
+        });
     }
 }
 
@@ -115,6 +139,7 @@ fn kinds(draft: &Draft<'_>) -> FxHashMap<Sym, Kind> {
                 "aten::dropout" => Kind::Dropout,
                 "aten::cross_entropy_loss" => Kind::CrossEntropy,
                 "aten::scaled_dot_product_attention" => Kind::Attention,
+                "aten::lstm" | "aten::gru" | "aten::rnn_tanh" | "aten::rnn_relu" => Kind::Recurrent,
                 "aten::_convolution" => Kind::Convolution,
                 "aten::convolution_backward" => Kind::ConvolutionBackward,
                 "aten::embedding_dense_backward" => Kind::EmbeddingBackward,
