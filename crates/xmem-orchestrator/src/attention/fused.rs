@@ -67,6 +67,22 @@ impl Fused {
     }
 }
 
+/// Whether a fused kernel's results lie in memory as the code around the call wants them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    /// The copies that the CPU makes around the math path fall away.
+    AsWanted,
+    /// They stay.
+    Other,
+}
+
+impl Layout {
+    fn of(fused: Fused, call: &Call) -> Self {
+        let turned = fused == Fused::Efficient && call.sequence_first();
+        if turned { Self::Other } else { Self::AsWanted }
+    }
+}
+
 /// One step of a scratch plan.
 enum Step {
     /// Allocates this many bytes.
@@ -96,7 +112,7 @@ pub(super) fn from_flash(
         }
     }
     let backward = nodes.first().map(|&n| Position::start(draft.profile.op_start(n)));
-    if fused == Fused::Efficient && call.sequence_first() {
+    if Layout::of(fused, call) == Layout::Other {
         let size = Bytes(call.output_bytes());
         let alloc = draft.after_position(Position::end(draft.profile.op_end(op)));
         let free = backward.or(draft.items[output].free);
@@ -131,7 +147,8 @@ pub(super) fn from_math(
     }
     draft.items[output].settled = true;
     let done = nodes.iter().map(|&n| draft.profile.op_end(n)).max().map(Position::end);
-    keep_output(draft, op, output, done);
+    let layout = Layout::of(fused, call);
+    keep_output(draft, op, output, done, layout);
     let Some(done) = done else { return true };
     for size in fused.saved(call) {
         add_saved(draft, size, output, Some(done), op);
@@ -144,7 +161,13 @@ pub(super) fn from_math(
 
 /// The fused output lies in memory as the code after it wants it: no copy follows, and what the
 /// CPU copied is the output itself.
-fn keep_output(draft: &mut Draft<'_>, op: OpId, output: usize, done: Option<Position>) {
+fn keep_output(
+    draft: &mut Draft<'_>,
+    op: OpId,
+    output: usize,
+    done: Option<Position>,
+    layout: Layout,
+) {
     let profile = draft.profile;
     let mut free = draft.items[output].free;
     let after = profile.blocks.partition_point(|b| b.alloc_time <= profile.op_end(op));
@@ -154,7 +177,7 @@ fn keep_output(draft: &mut Draft<'_>, op: OpId, output: usize, done: Option<Posi
             && profile.blocks[output].free_time.is_some_and(|f| f > block.alloc_time)
             && is_copy(draft, i)
     });
-    if let Some(copy) = copy {
+    if let Some(copy) = copy.filter(|_| layout == Layout::AsWanted) {
         free = later(free, draft.items[copy].free);
         draft.drop_block(copy, ATTENTION);
     }
@@ -238,6 +261,7 @@ fn replace_backward(
     done: Position,
 ) {
     let profile = draft.profile;
+    let layout = Layout::of(fused, call);
     let start = profile.op_start(nodes[0]);
     let mut at = Position::start(start);
     let windows: Vec<_> = nodes.iter().map(|&n| (profile.op_start(n), profile.op_end(n))).collect();
@@ -255,7 +279,10 @@ fn replace_backward(
     }
     let bias = gradients.iter().copied().find(|&i| is_mask_gradient(draft, call, i));
     for i in gradients.into_iter().filter(|&i| Some(i) != bias) {
-        let free = skip_copy(draft, i);
+        let free = match layout {
+            Layout::AsWanted => skip_copy(draft, i),
+            Layout::Other => draft.items[i].free,
+        };
         at = draft.after_position(at);
         draft.retime(i, at, free, ATTENTION);
         draft.items[i].settled = true;
