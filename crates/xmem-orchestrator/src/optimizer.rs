@@ -7,8 +7,8 @@
 use crate::draft::{Addition, Draft, Position};
 use crate::rules::name;
 use crate::target::{OptimizerImpl, Target};
-use rustc_hash::FxHashMap;
-use xmem_analyzer::Role;
+use rustc_hash::{FxHashMap, FxHashSet};
+use xmem_analyzer::{Profile, Role};
 use xmem_types::{Bytes, Nanos, OpId};
 
 /// How an optimizer's foreach implementation differs from its loop.
@@ -64,13 +64,18 @@ pub(crate) fn step(draft: &mut Draft<'_>, target: &Target, mark: OpId) -> Known 
     if target.optimizer == OptimizerImpl::ForLoop {
         return Known::Yes;
     }
+    let in_place = match foreach.class {
+        "SGD" => nesterov_sums(draft.profile, mark),
+        _ => FxHashSet::default(),
+    };
     let mut lists: FxHashMap<&'static str, Vec<Entry>> = FxHashMap::default();
     for i in draft.blocks_in(mark) {
         if draft.escapes(i, mark) {
             continue;
         }
         let block = &draft.profile.blocks[i];
-        if let Some(op) = block.op.filter(|_| block.size.get() > SCALAR) {
+        if let Some(op) = block.op.filter(|op| block.size.get() > SCALAR && !in_place.contains(op))
+        {
             let made_by = draft.profile.op_name(op);
             let wanted = foreach.stages.iter().copied().flatten().find(|(o, _)| *o == made_by);
             if let Some(&(operator, _)) = wanted {
@@ -84,6 +89,28 @@ pub(crate) fn step(draft: &mut Draft<'_>, target: &Target, mark: OpId) -> Known 
         place(draft, foreach, &lists, mark);
     }
     Known::Yes
+}
+
+/// The sums `grad + momentum * buffer` of Nesterov's step (torch/optim/sgd.py): the loop makes a new
+/// tensor, foreach adds into the gradients. They come after the momentum buffer was made (`clone`)
+/// or updated (`mul_`, `add_`) and before the parameter's own update (`add_`); the sum of weight
+/// decay comes before both.
+fn nesterov_sums(profile: &Profile, mark: OpId) -> FxHashSet<OpId> {
+    let mut sums = FxHashSet::default();
+    let (mut has_buffer, mut updates_buffer) = (false, false);
+    for op in profile.tree.children(mark) {
+        match profile.op_name(op) {
+            "aten::clone" => has_buffer = true,
+            "aten::mul_" => (has_buffer, updates_buffer) = (true, true),
+            "aten::add" if has_buffer => {
+                sums.insert(op);
+            }
+            "aten::add_" if updates_buffer => updates_buffer = false,
+            "aten::add_" => has_buffer = false,
+            _ => {}
+        }
+    }
+    sums
 }
 
 /// Whether the table has an optimizer.
