@@ -85,10 +85,25 @@ pub(crate) fn step(draft: &mut Draft<'_>, target: &Target, mark: OpId) -> Known 
         }
         draft.drop_block(i, name::OPTIMIZER);
     }
+    if foreach.class == "RAdam" && !lists.contains_key("aten::sqrt") {
+        lists.insert("aten::sqrt", second_moments(draft.profile, mark));
+    }
     if target.optimizer == OptimizerImpl::Foreach {
         place(draft, foreach, &lists, mark);
     }
     Known::Yes
+}
+
+/// One entry per second moment that a step updates. RAdam's loop takes their roots only once the
+/// variance is rectified (torch/optim/radam.py: after five steps), foreach always does.
+fn second_moments(profile: &Profile, mark: OpId) -> Vec<Entry> {
+    let updates = profile.tree.children(mark).filter(|&op| profile.op_name(op) == "aten::addcmul_");
+    updates
+        .filter_map(|op| {
+            let size = Bytes(profile.arguments(op).tensor(0)?.bytes());
+            Some(Entry { size, op, time: profile.op_start(op) })
+        })
+        .collect()
 }
 
 /// The sums `grad + momentum * buffer` of Nesterov's step (torch/optim/sgd.py): the loop makes a new
