@@ -386,6 +386,42 @@ fn transient_bytes_of_each_optimizer() {
     .assert_eq(&lines.join("\n"));
 }
 
+/// The loop of SGD with weight decay and Nesterov momentum makes two sums of each parameter; foreach
+/// makes a list of the first alone and adds into it for the second (torch/optim/sgd.py).
+#[test]
+fn nesterov_sums_were_taken_for_copies_of_the_gradients() {
+    let script = steps("SGD", 1, |t, _| {
+        for (_, shape, bytes) in PARAMETERS {
+            t.makes("aten::add", &format!("{shape} {shape} 0.1"), "decayed", bytes);
+            t.op("aten::mul_", &format!("{shape} -"), |_| ());
+            t.op("aten::add_", &format!("{shape} {shape} 1"), |_| ());
+            t.makes("aten::add", &format!("{shape} {shape} 0.9"), "ahead", bytes);
+            t.op("aten::add_", &format!("{shape} {shape} -0.1"), |_| ());
+            t.free("decayed ahead");
+        }
+    });
+    let (schedule, _) = lowered(&script, &target());
+    let parameters: u64 = PARAMETERS.iter().map(|p| p.2).sum();
+    assert_eq!(peak_of_rule(&schedule), parameters);
+}
+
+/// RAdam's loop takes roots only once the variance is rectified, after five steps; foreach always
+/// does (torch/optim/radam.py).
+#[test]
+fn radam_took_nothing_in_its_first_steps() {
+    let script = steps("RAdam", 1, |t, _| {
+        for (_, shape, _) in PARAMETERS {
+            t.op("aten::lerp_", &format!("{shape} {shape} 0.1"), |_| ());
+            t.op("aten::mul_", &format!("{shape} -"), |_| ());
+            t.op("aten::addcmul_", &format!("{shape} {shape} {shape} 0.001"), |_| ());
+            t.op("aten::add_", &format!("{shape} {shape} -0.1"), |_| ());
+        }
+    });
+    let (schedule, _) = lowered(&script, &target());
+    let parameters: u64 = PARAMETERS.iter().map(|p| p.2).sum();
+    assert_eq!(peak_of_rule(&schedule), parameters);
+}
+
 /// The most bytes of blocks that the rule added and that are alive at once.
 fn peak_of_rule(schedule: &Schedule) -> u64 {
     let (mut now, mut peak) = (0, 0);
