@@ -12,9 +12,9 @@ use std::ops::Range;
 use std::path::Path;
 use xmem_orchestrator::{OptimizerImpl, Target, TorchVersion, ZeroGradPlace};
 use xmem_profiles::Device;
-use xmem_simulator::{AllocatorConfig, DeviceConfig};
+use xmem_simulator::{AllocatorConfig, DeviceConfig, OutOfMemory, Replay};
 use xmem_trace::ReadOptions;
-use xmem_types::IterationId;
+use xmem_types::{IterationId, Request};
 
 /// What is to be estimated: a device, a PyTorch version, what-ifs, and how much the answer tells.
 ///
@@ -133,10 +133,13 @@ impl Estimate {
 
     fn play(&self, scene: &Scene<'_>, device: &DeviceConfig) -> Played {
         let requests = scene.requests();
-        let replay = xmem_simulator::replay(requests, &self.allocator, device);
+        let limited = xmem_simulator::replay(requests, &self.allocator, device);
+        let replay = self.with_ample_figures(limited, requests, device);
         let moments = if scene.within.start == 0 {
             Moments::of_replay(&replay)
         } else {
+            let ample = DeviceConfig { capacity: None, ..*device };
+            let device = if replay.fits() { device } else { &ample };
             let curve = &replay.curve;
             Moments::within(&scene.within, curve, requests, &self.allocator, device)
         };
@@ -144,6 +147,23 @@ impl Estimate {
             xmem_simulator::min_capacity(requests, &self.allocator, device) + device.taken
         });
         Played { replay, moments, min_capacity }
+    }
+
+    /// Where the job does not fit, its figures are those of a device with room for all; what is
+    /// left of the limited replay is where and how memory ran out.
+    fn with_ample_figures(
+        &self,
+        limited: Replay,
+        requests: &[Request],
+        device: &DeviceConfig,
+    ) -> Replay {
+        let Some(oom) = limited.oom else { return limited };
+        let ample = DeviceConfig { capacity: None, ..*device };
+        let mut replay = xmem_simulator::replay(requests, &self.allocator, &ample);
+        replay.stats.num_ooms = limited.stats.num_ooms;
+        replay.stats.num_alloc_retries = limited.stats.num_alloc_retries;
+        replay.oom = Some(OutOfMemory { needed: replay.unlimited.reserved, ..oom });
+        replay
     }
 
     fn device_config(&self) -> DeviceConfig {

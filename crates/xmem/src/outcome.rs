@@ -93,18 +93,14 @@ impl<'a> Scene<'a> {
 
     fn peak(&self, played: &Played, device: &Device) -> Peak {
         let Played { replay, moments, .. } = played;
-        let ample_reserved = replay.unlimited.reserved;
-        let reserved = match replay.oom {
-            None => moments.reserved.reserved,
-            Some(_) => ample_reserved.max(moments.reserved.reserved),
-        };
+        let reserved = moments.reserved.reserved;
         let place = |at: xmem_simulator::Peak| self.places.of_request(self.schedule, at.request.0);
         Peak {
             allocated: moments.allocated.allocated,
             requested: moments.live.iter().map(|b| b.requested).sum(),
             reserved,
             device: reserved + device.context,
-            ample_reserved,
+            ample_reserved: replay.unlimited.reserved,
             at: place(moments.allocated),
             reserved_at: place(moments.reserved),
         }

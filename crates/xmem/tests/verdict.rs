@@ -1,0 +1,22 @@
+//! What the answer says of a job that does not fit.
+
+use std::path::Path;
+use xmem::{Bytes, Device, Estimate, Verdict};
+
+/// The limited replay gives cached memory back and takes other segments afterwards, so that its
+/// peak reserved is that of no real run.
+#[test]
+fn figures_of_a_job_that_does_not_fit_came_from_the_limited_replay() {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../traces/big_resnet50_adamw_b100/trace.json.zst");
+    let on = |capacity| {
+        let device = Device::custom(capacity);
+        Estimate::builder(device).build().path(&trace).expect("a trace")
+    };
+    let (ample, tight) = (on(Bytes::gib(40)), on(Bytes::gib(2)));
+    assert_eq!((ample.verdict, tight.verdict), (Verdict::Fits, Verdict::DoesNotFit));
+    assert_eq!(tight.peak, ample.peak);
+    let oom = tight.out_of_memory.as_ref().expect("it ran out");
+    assert_eq!(oom.needed, ample.peak.device);
+    assert_eq!(on(oom.needed).verdict, Verdict::Fits);
+}
