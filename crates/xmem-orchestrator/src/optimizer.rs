@@ -6,6 +6,7 @@
 
 use crate::draft::{Addition, Draft, Position};
 use crate::rules::name;
+use crate::scratch::SCALAR;
 use crate::target::{OptimizerImpl, Target};
 use rustc_hash::{FxHashMap, FxHashSet};
 use xmem_analyzer::{Profile, Role};
@@ -49,9 +50,6 @@ const FOREACH: &[Foreach] = &[
 ];
 
 const PREFIX: &str = "Optimizer.step#";
-
-/// Bytes up to which a temporary is a wrapped number, not a parameter's.
-const SCALAR: u64 = 16;
 
 /// A step's window. State (what outlives the step) stays; the loop's temporaries give way to the
 /// foreach lists. An optimizer that the table does not have is kept as recorded.

@@ -23,7 +23,7 @@ const FACTORIES: &[&str] = &[
 ];
 
 /// Bytes up to which a block can be a wrapped number.
-const SCALAR: u64 = 16;
+pub(crate) const SCALAR: u64 = 16;
 
 /// Leaves out what never reaches the GPU.
 pub(crate) fn host_only(draft: &mut Draft<'_>) {

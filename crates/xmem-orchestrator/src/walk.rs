@@ -28,7 +28,6 @@ enum Kind {
     ConvolutionBackward,
     EmbeddingBackward,
     SoftmaxBackward,
-    Node,
 }
 
 /// Applies every rule that belongs to operators.
@@ -46,7 +45,6 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
     }
     let order = profile.tree.preorder();
     let mut at = 0;
-    let mut backward_until = None;
     while let Some(&op) = order.get(at) {
         at += 1;
         if profile.is_annotation(op) {
@@ -65,18 +63,16 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
             }
             continue;
         }
+        if replaced.contains(&op) {
+            at += profile.tree.descendants(op).len();
+            continue;
+        }
         let Some(&kind) = kinds.get(&profile.op_symbol(op)) else { continue };
-        let in_backward = backward_until.is_some_and(|end| profile.op_start(op) <= end);
         match kind {
-            Kind::Node => {
-                if backward_until.is_none_or(|end| profile.op_start(op) > end) {
-                    backward_until = Some(profile.op_end(op));
-                }
-                if replaced.contains(&op) {
-                    at += profile.tree.descendants(op).len();
-                }
+            Kind::Product => {
+                let in_backward = profile.autograd.node_of(op).is_some();
+                gemm::product(draft, target, &mut have, op, in_backward);
             }
-            Kind::Product => gemm::product(draft, target, &mut have, op, in_backward),
             Kind::CrossEntropy if enabled(name::AUTOCAST_LOSS) => {
                 autocast::cross_entropy(draft, &nodes_of, op);
             }
@@ -128,9 +124,7 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
 fn kinds(draft: &Draft<'_>) -> FxHashMap<Sym, Kind> {
     let mut kinds = FxHashMap::default();
     for (sym, text) in draft.profile.symbols() {
-        let kind = if text.starts_with("autograd::engine::evaluate_function: ") {
-            Kind::Node
-        } else if gemm::PRODUCTS.contains(&text) {
+        let kind = if gemm::PRODUCTS.contains(&text) {
             Kind::Product
         } else if reduction::REDUCTIONS.contains(&text) {
             Kind::Reduction

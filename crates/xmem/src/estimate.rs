@@ -134,11 +134,11 @@ impl Estimate {
     fn play(&self, scene: &Scene<'_>, device: &DeviceConfig) -> Played {
         let requests = scene.requests();
         let limited = xmem_simulator::replay(requests, &self.allocator, device);
-        let replay = self.with_ample_figures(limited, requests, device);
+        let ample = DeviceConfig { capacity: None, ..*device };
+        let replay = self.with_ample_figures(limited, requests, &ample);
         let moments = if scene.within.start == 0 {
             Moments::of_replay(&replay)
         } else {
-            let ample = DeviceConfig { capacity: None, ..*device };
             let device = if replay.fits() { device } else { &ample };
             let curve = &replay.curve;
             Moments::within(&scene.within, curve, requests, &self.allocator, device)
@@ -155,11 +155,10 @@ impl Estimate {
         &self,
         limited: Replay,
         requests: &[Request],
-        device: &DeviceConfig,
+        ample: &DeviceConfig,
     ) -> Replay {
         let Some(oom) = limited.oom else { return limited };
-        let ample = DeviceConfig { capacity: None, ..*device };
-        let mut replay = xmem_simulator::replay(requests, &self.allocator, &ample);
+        let mut replay = xmem_simulator::replay(requests, &self.allocator, ample);
         replay.stats.num_ooms = limited.stats.num_ooms;
         replay.stats.num_alloc_retries = limited.stats.num_alloc_retries;
         replay.oom = Some(OutOfMemory { needed: replay.unlimited.reserved, ..oom });

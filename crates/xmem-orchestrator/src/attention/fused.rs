@@ -159,8 +159,8 @@ pub(super) fn from_math(
     true
 }
 
-/// The fused output lies in memory as the code after it wants it: no copy follows, and what the
-/// CPU copied is the output itself.
+/// Where the fused output lies in memory as the code after it wants it, no copy follows, and what
+/// the CPU copied is the output itself.
 fn keep_output(
     draft: &mut Draft<'_>,
     op: OpId,
@@ -170,16 +170,18 @@ fn keep_output(
 ) {
     let profile = draft.profile;
     let mut free = draft.items[output].free;
-    let after = profile.blocks.partition_point(|b| b.alloc_time <= profile.op_end(op));
-    let copy = (after..profile.blocks.len().min(after + 4)).find(|&i| {
-        let block = &profile.blocks[i];
-        block.size == profile.blocks[output].size
-            && profile.blocks[output].free_time.is_some_and(|f| f > block.alloc_time)
-            && is_copy(draft, i)
-    });
-    if let Some(copy) = copy.filter(|_| layout == Layout::AsWanted) {
-        free = later(free, draft.items[copy].free);
-        draft.drop_block(copy, ATTENTION);
+    if layout == Layout::AsWanted {
+        let after = profile.blocks.partition_point(|b| b.alloc_time <= profile.op_end(op));
+        let copy = (after..profile.blocks.len().min(after + 4)).find(|&i| {
+            let block = &profile.blocks[i];
+            block.size == profile.blocks[output].size
+                && profile.blocks[output].free_time.is_some_and(|f| f > block.alloc_time)
+                && is_copy(draft, i)
+        });
+        if let Some(copy) = copy {
+            free = later(free, draft.items[copy].free);
+            draft.drop_block(copy, ATTENTION);
+        }
     }
     let free = match done {
         Some(done) => {
@@ -290,8 +292,7 @@ fn replace_backward(
     if let Some(bias) = bias {
         // The kernel writes the mask's gradient for every batch entry and head; what the CPU made
         // is its sum, which CUDA takes afterwards.
-        let size = call.batch() * call.heads() * call.length() * call.key.dims[2];
-        let size = Bytes(size * call.query.dtype.size());
+        let size = Bytes(call.score_bytes());
         at = draft.after_position(at);
         let summed = draft.after_position(done);
         let free = Some(draft.after_position(done));
@@ -317,8 +318,7 @@ fn is_mask_gradient(draft: &Draft<'_>, call: &Call, index: usize) -> bool {
     let Some(mask) = &call.mask else { return false };
     let bytes = size(draft, index);
     let like_input = [&call.query, &call.key, &call.value].iter().any(|t| t.bytes() == bytes);
-    let scores = call.batch() * call.heads() * call.length() * call.key.dims[2];
-    let scores = scores * call.query.dtype.size();
+    let scores = call.score_bytes();
     !like_input
         && (bytes == mask.storage_bytes() || bytes == scores || bytes * call.batch() == scores)
 }

@@ -55,6 +55,12 @@ impl Call {
         }
     }
 
+    /// Bytes of the score matrix, and of a gradient of the mask before it is summed.
+    pub(crate) fn score_bytes(&self) -> u64 {
+        let scores = self.batch() * self.heads() * self.length() * self.key.dims[2];
+        scores * self.query.dtype.size()
+    }
+
     /// Bytes of the output.
     pub(crate) fn output_bytes(&self) -> u64 {
         self.batch() * self.heads() * self.length() * self.value.dims[3] * self.query.dtype.size()
