@@ -1,11 +1,11 @@
 //! What the fuzz target of the snapshot reader checks. Tests of `xmem-snapshot` include this file
 //! too, so that it keeps up with the crate.
 
-use xmem_snapshot::{DeviceIndex, Limits, read};
+use xmem_snapshot::{DeviceIndex, Limits, Snapshot, read, write};
 use xmem_types::{Bytes, RequestKind};
 
-/// Reading and using a snapshot ends, without a panic, and its requests make sense. Tells whether it
-/// could be read.
+/// Reading and using a snapshot ends, without a panic; its requests make sense; written and read
+/// again, it is the same. Tells whether it could be read.
 pub(crate) fn read_and_use(bytes: &[u8]) -> bool {
     let limits = Limits { memory: Bytes::mib(64), ..Limits::default() };
     let Ok((snapshot, diagnostics)) = read(bytes, &limits) else { return false };
@@ -32,5 +32,18 @@ pub(crate) fn read_and_use(bytes: &[u8]) -> bool {
             assert!(course.peak >= course.start && course.peak >= course.end);
         }
     }
+    write_and_read(&snapshot);
     true
+}
+
+fn write_and_read(snapshot: &Snapshot) {
+    let written = |snapshot: &Snapshot| {
+        let mut bytes = Vec::new();
+        write(snapshot, &mut bytes).expect("memory takes everything");
+        bytes
+    };
+    let bytes = written(snapshot);
+    let (again, _) = read(&bytes, &Limits::default()).expect("what was written can be read");
+    assert!(again == *snapshot, "{snapshot:?} became {again:?}");
+    assert!(written(&again) == bytes, "written differently the second time");
 }

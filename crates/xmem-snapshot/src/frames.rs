@@ -19,6 +19,12 @@ pub struct Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameId(u32);
 
+impl FrameId {
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A call stack of the [`FrameTable`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackId(u32);
@@ -26,6 +32,10 @@ pub struct StackId(u32);
 impl StackId {
     /// No stack was recorded: stack 0 of every table.
     pub const EMPTY: Self = Self(0);
+
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
 /// Frames and stacks, each once.
@@ -57,7 +67,7 @@ impl FrameTable {
     /// If `id` comes from another table.
     #[must_use]
     pub fn frame(&self, id: FrameId) -> Frame {
-        self.frames[id.0 as usize]
+        self.frames[id.index()]
     }
 
     /// The frames of a stack, innermost first.
@@ -66,7 +76,19 @@ impl FrameTable {
     /// If `id` comes from another table.
     #[must_use]
     pub fn stack(&self, id: StackId) -> &[FrameId] {
-        &self.stacks[id.0 as usize]
+        &self.stacks[id.index()]
+    }
+
+    /// The id of `frame`, if it is in the table.
+    #[must_use]
+    pub fn frame_id(&self, frame: Frame) -> Option<FrameId> {
+        self.frame_ids.get(&frame).copied()
+    }
+
+    /// The id of the stack of these frames, if it is in the table.
+    #[must_use]
+    pub fn stack_id(&self, frames: &[FrameId]) -> Option<StackId> {
+        self.stack_ids.get(frames).copied()
     }
 
     /// The number of distinct frames.
@@ -81,19 +103,27 @@ impl FrameTable {
         self.stacks.len()
     }
 
-    pub(crate) fn intern_frame(&mut self, frame: Frame) -> FrameId {
+    /// The id of `frame`, made if it is new.
+    ///
+    /// # Panics
+    /// If there are 2^32 frames.
+    pub fn intern_frame(&mut self, frame: Frame) -> FrameId {
         *self.frame_ids.entry(frame).or_insert_with(|| {
-            let id = u32::try_from(self.frames.len()).expect("a pickle has fewer than 2^32 dicts");
+            let id = u32::try_from(self.frames.len()).expect("fewer than 2^32 frames");
             self.frames.push(frame);
             FrameId(id)
         })
     }
 
-    pub(crate) fn intern_stack(&mut self, frames: &[FrameId]) -> StackId {
+    /// The id of the stack of these frames, innermost first; made if it is new.
+    ///
+    /// # Panics
+    /// If there are 2^32 stacks.
+    pub fn intern_stack(&mut self, frames: &[FrameId]) -> StackId {
         if let Some(&known) = self.stack_ids.get(frames) {
             return known;
         }
-        let id = u32::try_from(self.stacks.len()).expect("a pickle has fewer than 2^32 lists");
+        let id = u32::try_from(self.stacks.len()).expect("fewer than 2^32 stacks");
         let stack: Arc<[FrameId]> = frames.into();
         self.stacks.push(Arc::clone(&stack));
         self.stack_ids.insert(stack, StackId(id));

@@ -1,4 +1,5 @@
-//! PyTorch's CUDA memory snapshots, read without Python and without trust.
+//! PyTorch's CUDA memory snapshots, read without Python and without trust, and written so that
+//! PyTorch's own tools open them.
 //!
 //! `torch.cuda.memory._dump_snapshot` writes a pickle: segments and blocks as they are at that
 //! moment, and, if `_record_memory_history` was on, every event before. A pickle is a program; the
@@ -9,10 +10,14 @@
 //! a thousand times exists once; `schema` turns the arena into the [`Snapshot`]. What happened on a
 //! device, as requests for an allocator to replay, is [`Snapshot::requests`].
 //!
+//! Writing goes straight from a [`Snapshot`], read or made by a program, to the pickle.
+//!
 //! Left to others: replaying, comparing, drawing, and opening files: bytes come in.
 #![forbid(unsafe_code)]
 
 mod budget;
+mod build;
+mod equality;
 mod error;
 mod frames;
 mod history;
@@ -20,6 +25,7 @@ mod model;
 mod pickle;
 mod schema;
 mod settings;
+mod writing;
 
 pub use budget::Limits;
 pub use error::SnapshotError;
@@ -31,6 +37,7 @@ pub use model::{
 };
 pub use settings::{AllocatorSettings, Setting};
 
+use std::io;
 use xmem_types::Diagnostics;
 
 /// Reads a memory snapshot: the bytes of an uncompressed pickle, protocol 2 to 5, as written by
@@ -47,4 +54,20 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<(Snapshot, Diagnostics), Sn
     let mut budget = budget::Budget::new(limits);
     let tree = pickle::read(bytes, limits, &mut budget)?;
     schema::decode(&tree, &mut budget)
+}
+
+/// Writes a memory snapshot as a pickle of protocol 4, which `torch/cuda/_memory_viz.py`, the
+/// memory_viz page and [`read`] open. Many small pieces are written: buffer a file.
+///
+/// What is shared is written once; the same snapshot gives the same bytes. Times are written in
+/// microseconds, rounded down. An [`Action::Other`] with the name of a known action, and a compile
+/// context of `N/A`, are what they look like to a reader.
+///
+/// # Errors
+/// What `to` fails with; [`io::ErrorKind::InvalidInput`] for a text of 4 GiB or more.
+///
+/// # Panics
+/// If the snapshot holds ids that are not from its own tables.
+pub fn write(snapshot: &Snapshot, to: impl io::Write) -> io::Result<()> {
+    writing::write(snapshot, to)
 }

@@ -4,7 +4,9 @@ use crate::{AllocatorSettings, FrameTable, StackId};
 use xmem_types::{Addr, Bytes, Interner, Nanos, StreamId, Sym};
 
 /// A memory snapshot: the allocator's state at one moment, and what led to it.
-#[derive(Clone, Debug, Default)]
+///
+/// Two snapshots are equal if they say the same, in whatever order their tables came to be.
+#[derive(Clone, Debug)]
 pub struct Snapshot {
     /// Segments of all devices, in the order of the file (by device, then by address).
     pub segments: Vec<Segment>,

@@ -332,11 +332,16 @@ impl<'a> Machine<'a, '_> {
 
     fn long(&mut self, bytes: &[u8]) -> Step {
         let value = match from_twos_complement(bytes) {
-            Some(number) => match i32::try_from(number) {
-                Ok(small) => Value::Int(small),
-                Err(_) => Value::Wide(self.number(number.cast_unsigned())?),
-            },
             None => Value::Huge,
+            Some(number) => {
+                if let Ok(small) = i32::try_from(number) {
+                    Value::Int(small)
+                } else if let Ok(signed) = i64::try_from(number) {
+                    Value::Wide(self.number(signed.cast_unsigned())?)
+                } else {
+                    Value::Unsigned(self.number(number as u64)?)
+                }
+            }
         };
         self.push(value)
     }

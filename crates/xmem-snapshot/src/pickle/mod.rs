@@ -1,6 +1,6 @@
-//! A pickle machine for plain data: numbers, text, lists, tuples, dicts.
+//! A pickle machine for plain data: numbers, text, lists, tuples, dicts; and a pickler.
 //!
-//! It knows what a [`Value`] is and nothing of snapshots. Values live in a [`Tree`], so that the memo
+//! They know what a [`Value`] is and nothing of snapshots. Values live in a [`Tree`], so that the memo
 //! (the same frames, mentioned by thousands of entries) costs four bytes a mention, and dropping or
 //! walking a deeply nested or even cyclic file needs no recursion.
 
@@ -8,10 +8,12 @@ mod input;
 mod integer;
 mod machine;
 mod opcode;
+mod pickler;
 mod tree;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use machine::read;
+pub(crate) use pickler::{MemoIndex, Pickler};
 pub(crate) use tree::{Tree, Value};

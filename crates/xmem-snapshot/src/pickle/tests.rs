@@ -29,6 +29,7 @@ fn print(tree: &Tree<'_>, value: Value, depth: usize, to: &mut String) {
         Value::None => to.push_str("None"),
         Value::Bool(flag) => write!(to, "{flag}").unwrap(),
         Value::Int(_) | Value::Wide(_) => write!(to, "{}", tree.integer(value).unwrap()).unwrap(),
+        Value::Unsigned(_) => write!(to, "{}", tree.natural(value).unwrap().unwrap()).unwrap(),
         Value::Huge => to.push_str("huge"),
         Value::Float(_) => write!(to, "{:?}", tree.float(value).unwrap()).unwrap(),
         Value::Text(id) => write!(to, "'{}'", String::from_utf8_lossy(tree.text(id))).unwrap(),
@@ -71,6 +72,7 @@ fn each_instruction_builds_its_value() {
         (b"\x8a\x06\x00\x00\x00\x00\x00\x7f", "139637976727552"),
         // The C++ pickler writes eight bytes always.
         (b"\x8a\x08\x00\x00\x00\x00\x00\x7f\x00\x00", "139637976727552"),
+        (b"\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00", "18446744073709551615"),
         (b"\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x01", "huge"),
         (b"\x8b\x02\x00\x00\x00\x00\x01", "256"),
         (b"G\x3f\xf8\x00\x00\x00\x00\x00\x00", "1.5"),

@@ -41,6 +41,8 @@ pub(crate) enum Value {
     Int(i32),
     /// An integer of 64 bits.
     Wide(NumberId),
+    /// An integer that 64 bits hold only without a sign.
+    Unsigned(NumberId),
     /// An integer that 64 bits cannot hold.
     Huge,
     Float(NumberId),
@@ -59,6 +61,7 @@ impl Value {
             Self::None => "None",
             Self::Bool(_) => "a bool",
             Self::Int(_) | Self::Wide(_) => "an integer",
+            Self::Unsigned(_) => "an integer of 2^63 or more",
             Self::Huge => "an integer beyond 64 bits",
             Self::Float(_) => "a float",
             Self::Text(_) => "text",
@@ -107,6 +110,14 @@ impl<'a> Tree<'a> {
             Value::Int(n) => Some(i64::from(n)),
             Value::Wide(id) => Some(self.numbers[id.index()].cast_signed()),
             _ => None,
+        }
+    }
+
+    /// The value as an integer without sign; a negative one as it is.
+    pub(crate) fn natural(&self, value: Value) -> Option<Result<u64, i64>> {
+        match value {
+            Value::Unsigned(id) => Some(Ok(self.numbers[id.index()])),
+            other => self.integer(other).map(|n| u64::try_from(n).map_err(|_| n)),
         }
     }
 

@@ -95,9 +95,13 @@ impl<'t, 'a, 'b> Decoder<'t, 'a, 'b> {
     }
 
     fn natural(&self, field: Field<'t>) -> Result<u64, SnapshotError> {
-        let number = self.integer(field)?;
-        u64::try_from(number)
-            .map_err(|_| field.error(format!("is {number}, expected no negative number")))
+        match self.tree.natural(field.value) {
+            Some(Ok(number)) => Ok(number),
+            Some(Err(number)) => {
+                Err(field.error(format!("is {number}, expected no negative number")))
+            }
+            None => Err(field.misfit("an integer")),
+        }
     }
 
     pub(super) fn bytes(&self, field: Field<'t>) -> Result<Bytes, SnapshotError> {

@@ -1,7 +1,7 @@
 //! `allocator_settings`.
 
 use super::decoder::Decoder;
-use super::fields::{Field, Within};
+use super::fields::{Field, Within, shown};
 use crate::error::SnapshotError;
 use crate::pickle::Value;
 use crate::settings::{AllocatorSettings, Setting};
@@ -30,9 +30,9 @@ impl<'t> Decoder<'t, '_, '_> {
                 }
                 // "Unlimited" is the largest size_t, which the writer's int64 shows as -1.
                 b"max_split_size" => {
-                    let size = u64::try_from(self.integer(field)?).ok();
-                    settings.max_split_size =
-                        size.filter(|&size| size < i64::MAX as u64).map(Bytes);
+                    let unlimited = self.tree.integer(field.value).is_some_and(|size| size < 0);
+                    let size = if unlimited { None } else { Some(self.bytes(field)?) };
+                    settings.max_split_size = size.filter(|size| size.get() < u64::MAX);
                 }
                 b"garbage_collection_threshold" => {
                     settings.garbage_collection_threshold = self
@@ -45,8 +45,9 @@ impl<'t> Decoder<'t, '_, '_> {
                 b"roundup_power2_divisions" => self.divisions(field, &mut settings)?,
                 _ => {
                     let name = self.owned_text(field.key, field.at)?;
-                    let value = self.setting(field)?;
-                    settings.other.insert(name, value);
+                    if let Some(value) = self.setting(field)? {
+                        settings.other.insert(name, value);
+                    }
                 }
             }
         }
@@ -72,16 +73,27 @@ impl<'t> Decoder<'t, '_, '_> {
         Ok(())
     }
 
-    fn setting(&mut self, field: Field<'t>) -> Result<Setting, SnapshotError> {
-        Ok(match field.value {
+    fn setting(&mut self, field: Field<'t>) -> Result<Option<Setting>, SnapshotError> {
+        let setting = match field.value {
+            Value::None => Setting::None,
             Value::Bool(flag) => Setting::Bool(flag),
             Value::Text(id) => Setting::Text(self.owned_text(self.tree.text(id), field.at)?),
             other => match (self.tree.integer(other), self.tree.float(other)) {
                 (Some(number), _) => Setting::Int(number),
                 (None, Some(number)) => Setting::Float(number),
-                (None, None) => Setting::Unknown(other.kind()),
+                (None, None) => {
+                    self.odd("unknown-setting", field.at, || {
+                        format!(
+                            "the setting `{}` is {}; it is ignored",
+                            shown(field.key),
+                            other.kind()
+                        )
+                    });
+                    return Ok(None);
+                }
             },
-        })
+        };
+        Ok(Some(setting))
     }
 
     fn owned_text(&mut self, text: &[u8], at: usize) -> Result<String, SnapshotError> {

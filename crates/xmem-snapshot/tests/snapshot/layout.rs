@@ -42,6 +42,7 @@ fn a_snapshot_of_today_is_read_in_full() {
                 ("pinned_num_register_threads", 1.into()),
                 ("roundup_power2_divisions", dict([("1", 4.into()), ("32768", 0.into())])),
                 ("novelty", Py::None),
+                ("nested", Py::List(vec![])),
             ]),
         )
         .with(
@@ -94,12 +95,12 @@ fn a_snapshot_of_today_is_read_in_full() {
     assert_eq!(settings.roundup_power2_divisions[&Bytes::mib(1)], 4);
     assert_eq!(settings.roundup_power2_divisions[&Bytes::gib(32)], 0);
     assert_eq!(settings.other["pinned_num_register_threads"], Setting::Int(1));
-    assert_eq!(settings.other["novelty"], Setting::Unknown("None"));
+    assert_eq!(settings.other["novelty"], Setting::None);
 
     assert_eq!(snapshot.annotations[0].stage, AnnotationStage::Start);
     assert_eq!(snapshot.annotations[0].time, Some(Nanos(5000)));
     let codes: Vec<_> = diagnostics.iter().map(|d| (d.code, d.count)).collect();
-    assert_eq!(codes, [("unknown-action", 1)]);
+    assert_eq!(codes, [("unknown-action", 1), ("unknown-setting", 1)]);
 }
 
 #[test]

@@ -5,3 +5,4 @@ mod random;
 mod recorded;
 mod requests;
 mod support;
+mod written;

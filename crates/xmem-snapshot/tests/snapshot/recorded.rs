@@ -4,6 +4,7 @@
 #![expect(clippy::print_stderr, reason = "`--nocapture` lists what is in a folder of snapshots")]
 
 use crate::random::target;
+use crate::written::written;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use xmem_snapshot::{
@@ -127,6 +128,15 @@ fn check_any(path: &Path, snapshot: &Snapshot, diagnostics: &Diagnostics) {
     }
 }
 
+/// Written and read again, it is the same.
+fn check_written(path: &Path, snapshot: &Snapshot) {
+    let bytes = written(snapshot);
+    let (again, diagnostics) = read(&bytes, &Limits::default()).unwrap();
+    assert!(diagnostics.is_empty(), "{}: {diagnostics:?}", path.display());
+    assert!(again == *snapshot, "{}", path.display());
+    eprintln!("{}: written as {} bytes", path.display(), bytes.len());
+}
+
 #[test]
 fn recorded_snapshots_of_a_folder_are_read_without_complaint() {
     let folder = std::env::var_os("XMEM_SNAPSHOTS")
@@ -140,6 +150,7 @@ fn recorded_snapshots_of_a_folder_are_read_without_complaint() {
         let (snapshot, diagnostics) = read(&pickle(&path), &Limits::default())
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         check_any(&path, &snapshot, &diagnostics);
+        check_written(&path, &snapshot);
         seen += 1;
     }
     assert!(seen > 0, "no snapshot in the folder");
