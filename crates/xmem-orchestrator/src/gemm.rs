@@ -2,10 +2,10 @@
 
 use crate::draft::{Addition, Draft, Position};
 use crate::rules::name;
-use crate::target::{Target, TorchVersion};
+use crate::target::Target;
 use xmem_analyzer::{Arguments, DType, Role};
 use xmem_profiles::ComputeCapability;
-use xmem_types::{Bytes, KIB, MIB, OpId};
+use xmem_types::{Bytes, KIB, MIB, OpId, TorchVersion};
 
 /// Operators that take a cuBLAS handle.
 pub(crate) const PRODUCTS: &[&str] = &[
@@ -28,7 +28,7 @@ pub(crate) fn cublas_workspace(capability: ComputeCapability, torch: TorchVersio
     let large = Bytes(4096 * KIB * 8);
     match capability.major {
         9 => large,
-        10.. if torch >= (TorchVersion { major: 2, minor: 12 }) => large,
+        10.. if torch >= TorchVersion::new(2, 12) => large,
         _ => Bytes(4096 * KIB * 2 + 16 * KIB * 8),
     }
 }
@@ -46,11 +46,11 @@ enum Life {
 }
 
 fn cublas_life(torch: TorchVersion) -> Life {
-    if torch >= (TorchVersion { major: 2, minor: 15 }) { Life::Call } else { Life::Cached }
+    if torch >= TorchVersion::new(2, 15) { Life::Call } else { Life::Cached }
 }
 
 fn cublaslt_life(torch: TorchVersion) -> Life {
-    let cached = TorchVersion { major: 2, minor: 9 }..TorchVersion { major: 2, minor: 15 };
+    let cached = TorchVersion::new(2, 9)..TorchVersion::new(2, 15);
     if cached.contains(&torch) { Life::Cached } else { Life::Call }
 }
 
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn workspace_size_follows_architecture_and_version() {
-        let v = |minor| TorchVersion { major: 2, minor };
+        let v = |minor| TorchVersion::new(2, minor);
         let cc = |major, minor| ComputeCapability { major, minor };
         for (capability, torch, bytes) in [
             (cc(8, 6), v(11), 8_519_680),
@@ -146,7 +146,7 @@ mod tests {
         for (minor, life) in
             [(8, Life::Call), (9, Life::Cached), (14, Life::Cached), (15, Life::Call)]
         {
-            assert!(cublaslt_life(TorchVersion { major: 2, minor }) == life, "2.{minor}");
+            assert!(cublaslt_life(TorchVersion::new(2, minor)) == life, "2.{minor}");
         }
     }
 }

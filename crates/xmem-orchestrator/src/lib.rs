@@ -27,7 +27,7 @@ mod walk;
 
 pub use rules::{Rule, RuleEffect, rules};
 pub use schedule::{Schedule, ScheduledBlock};
-pub use target::{OptimizerImpl, Target, TorchVersion, ZeroGradPlace};
+pub use target::{OptimizerImpl, Target, ZeroGradPlace};
 
 use xmem_analyzer::Profile;
 use xmem_types::Diagnostics;

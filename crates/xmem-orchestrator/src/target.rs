@@ -1,9 +1,8 @@
 //! What the schedule is made for.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
 use xmem_profiles::Device;
+use xmem_types::TorchVersion;
 
 /// The GPU, the PyTorch version and the what-ifs of a lowering.
 #[derive(Clone, Debug)]
@@ -58,38 +57,4 @@ pub enum ZeroGradPlace {
     BeforeBackward,
     /// At the start of the iteration.
     IterationStart,
-}
-
-/// A PyTorch release, major and minor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TorchVersion {
-    /// 2 in 2.11.
-    pub major: u16,
-    /// 11 in 2.11.
-    pub minor: u16,
-}
-
-impl Default for TorchVersion {
-    /// The release that the recorded traces come from.
-    fn default() -> Self {
-        Self { major: 2, minor: 11 }
-    }
-}
-
-impl fmt::Display for TorchVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-impl FromStr for TorchVersion {
-    type Err = String;
-
-    /// Reads `2.6`, `2.6.0`, `2.11.0+cu130`.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || format!("`{text}` is not a PyTorch version: write it like 2.6 or 2.11.0");
-        let mut parts = text.trim().trim_start_matches('v').split('.');
-        let mut number = || parts.next().and_then(|p| p.parse().ok()).ok_or_else(error);
-        Ok(Self { major: number()?, minor: number()? })
-    }
 }

@@ -22,25 +22,37 @@
 //! assert_eq!(replay.peak.reserved, Bytes::mib(20));
 //! ```
 //!
-//! What is *not* simulated: frees deferred by `record_stream` (a free completes at once),
-//! expandable segments, garbage collection, the per-process memory fraction, private pools
-//! (CUDA graphs, `MemPool`) and the `cudaMallocAsync` backend. [`AllocatorConfig`] has no field for
-//! any of them, so none can be asked for and silently ignored.
+//! A [`Session`] drives one allocator step by step, with everything else that a program can do to
+//! it: streams, private pools, a memory fraction, giving cached memory back.
+//!
+//! What is *not* simulated is refused, never ignored: [`AllocConf::parse`] says so for options,
+//! [`FrameworkAllocator::control`] for operations.
 #![forbid(unsafe_code)]
 
 mod allocator;
+mod choice;
 mod config;
 mod device;
+mod plain;
 mod replay;
+mod session;
 
 pub use allocator::{
-    AllocFailure, BlockHandle, BlockInSegment, BlockView, CachingAllocator, Event, EventAction,
-    Framework, FrameworkAllocator, Observer, OutOfDeviceMemory, PerPool, PoolKind, RequestIndex,
-    Segment, SegmentId, Stat, Stats,
+    AllocFailure, BlockHandle, BlockState, BlockUse, BlockView, CachingAllocator, Control, Event,
+    EventAction, Framework, FrameworkAllocator, Mapping, Observer, OutOfDeviceMemory, PerPool,
+    PoolKind, PoolOptions, PoolService, PrivatePoolId, RequestIndex, Segment, SegmentId,
+    SegmentState, Splitting, Stat, Stats, Unsupported,
 };
-pub use config::{AddressOrder, AllocatorConfig, DeviceConfig, PowerOfTwoDivisions};
+pub use choice::{AllocatorChoice, ChosenAllocator};
+pub use config::{
+    AddressOrder, AllocConf, AllocatorConfig, Backend, Completion, ConfError, DeviceConfig,
+    Feature, OnExcess, PowerOfTwoDivisions, Reserve, alloc_conf_variables, oldest_release,
+    switches_caching_off,
+};
 pub use device::{Device, DeviceFull};
+pub use plain::{MallocAsync, MallocAsyncAllocator, Uncached, UncachedAllocator};
 pub use replay::{
     Curve, CurveBucket, Fragmentation, LiveBlock, OutOfMemory, Peak, Replay, SegmentAtPeak,
     UnlimitedPeaks, min_capacity, replay, runs_in,
 };
+pub use session::{Done, Misuse, Operation, Session};

@@ -22,7 +22,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use xmem_simulator::{
-    AddressOrder, AllocFailure, AllocatorConfig, BlockHandle, CachingAllocator, Device,
+    AddressOrder, AllocFailure, AllocatorConfig, BlockHandle, BlockUse, CachingAllocator, Device,
     DeviceConfig, Event, EventAction, FrameworkAllocator, PoolKind, PowerOfTwoDivisions,
     RequestIndex, min_capacity, replay,
 };
@@ -221,17 +221,14 @@ impl Case {
             .iter()
             .filter_map(|(name, h)| Some((allocator.block((*h)?).addr.0, name.as_str())))
             .collect();
-        let mut segments: Vec<_> =
-            allocator.segments().iter().enumerate().filter(|(_, s)| s.died.is_none()).collect();
-        segments.sort_by_key(|(_, s)| s.addr);
-        let layout = allocator.layout();
-        for (row, segment) in segments {
-            let blocks: Vec<String> = layout
+        for segment in allocator.state() {
+            let blocks: Vec<String> = segment
+                .blocks
                 .iter()
-                .filter(|b| b.segment.index() == row)
-                .map(|b| match b.requested {
-                    Some(_) => format!("{} {}", names[&b.addr.0], short(b.size)),
-                    None => format!("free {}", short(b.size)),
+                .map(|b| match b.used {
+                    BlockUse::Allocated => format!("{} {}", names[&b.addr.0], short(b.size)),
+                    BlockUse::PendingFree => format!("pending {}", short(b.size)),
+                    BlockUse::Free => format!("free {}", short(b.size)),
                 })
                 .collect();
             let pool = if segment.pool == PoolKind::Small { "small" } else { "large" };

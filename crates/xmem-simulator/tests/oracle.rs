@@ -7,7 +7,7 @@ use model::{Block, Model};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use xmem_simulator::{
-    AddressOrder, AllocatorConfig, BlockHandle, CachingAllocator, Device, DeviceConfig,
+    AddressOrder, AllocatorConfig, BlockHandle, BlockUse, CachingAllocator, Device, DeviceConfig,
     FrameworkAllocator, PowerOfTwoDivisions, RequestIndex, min_capacity, replay, runs_in,
 };
 use xmem_types::{BlockId, Bytes, MIB, Request, RequestKind, StreamId};
@@ -60,6 +60,7 @@ fn devices() -> impl Strategy<Value = DeviceConfig> {
             capacity: mib.map(Bytes::mib),
             taken: Bytes::mib(taken),
             address_order,
+            ..DeviceConfig::default()
         },
     )
 }
@@ -115,9 +116,13 @@ fn same(simulator: &CachingAllocator, model: &Model) -> Result<(), TestCaseError
     prop_assert_eq!(simulator.device().used().get(), model.reserved());
 
     let got: Vec<_> = simulator
-        .layout()
+        .state()
         .iter()
-        .map(|b| (b.addr.0, b.size.get(), b.requested.map(Bytes::get)))
+        .flat_map(|segment| &segment.blocks)
+        .map(|b| {
+            let held = b.used == BlockUse::Allocated;
+            (b.addr.0, b.size.get(), held.then_some(b.requested.get()))
+        })
         .collect();
     let mut want = Vec::new();
     for segment in model.by_address() {
@@ -189,7 +194,7 @@ proptest! {
         prop_assert_eq!(stats.inactive_split.all.current, 0);
         prop_assert_eq!(stats.inactive_split_bytes.all.freed, stats.inactive_split_bytes.all.allocated);
         prop_assert_eq!(stats.num_device_alloc, stats.num_device_free);
-        prop_assert!(simulator.layout().is_empty());
+        prop_assert!(simulator.state().is_empty());
     }
 
     #[test]
@@ -295,6 +300,7 @@ proptest! {
             capacity: Some(Bytes::mib(1)),
             taken: Bytes::mib(7),
             address_order: order,
+            ..DeviceConfig::default()
         };
         let requests = requests(&steps);
         let smallest = min_capacity(&requests, &config, &device);

@@ -1,5 +1,5 @@
 //! The vocabulary that every room of xmem shares: sizes, times, typed ids, interned strings,
-//! diagnostics and the allocator requests that a schedule is made of.
+//! diagnostics, PyTorch releases and the allocator requests that a schedule is made of.
 //!
 //! Bytes, time and ids cross function boundaries only as the types of this crate, never as bare
 //! integers. Nothing here knows about files, JSON or PyTorch.
@@ -11,6 +11,7 @@ mod ids;
 mod intern;
 mod request;
 mod time;
+mod version;
 
 pub use bytes::{Bytes, GIB, KIB, MIB, ParseBytesError};
 pub use diagnostics::{Diagnostic, Diagnostics, Location, Severity};
@@ -18,3 +19,4 @@ pub use ids::{Addr, BlockId, IterationId, OpId, PythonId, StreamId, ThreadIdx};
 pub use intern::{Interner, Sym};
 pub use request::{Request, RequestKind};
 pub use time::Nanos;
+pub use version::TorchVersion;

@@ -10,11 +10,11 @@ use crate::timings::Stage;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
-use xmem_orchestrator::{OptimizerImpl, Target, TorchVersion, ZeroGradPlace};
+use xmem_orchestrator::{OptimizerImpl, Target, ZeroGradPlace};
 use xmem_profiles::Device;
 use xmem_simulator::{AllocatorConfig, DeviceConfig, OutOfMemory, Replay};
 use xmem_trace::ReadOptions;
-use xmem_types::{IterationId, Request};
+use xmem_types::{IterationId, Request, TorchVersion};
 
 /// What is to be estimated: a device, a PyTorch version, what-ifs, and how much the answer tells.
 ///

@@ -60,10 +60,8 @@ pub use selection::{Iterations, ParseIterationsError};
 pub use timings::{Stage, Timings};
 
 pub use xmem_analyzer::{Phase, Role};
-pub use xmem_orchestrator::{
-    OptimizerImpl, Rule, RuleEffect, Target, TorchVersion, ZeroGradPlace, rules,
-};
+pub use xmem_orchestrator::{OptimizerImpl, Rule, RuleEffect, Target, ZeroGradPlace, rules};
 pub use xmem_profiles::{Device, DeviceFileError, UnknownDevice, devices, find};
 pub use xmem_simulator::AllocatorConfig;
 pub use xmem_trace::{ReadError, ReadOptions};
-pub use xmem_types::{Bytes, IterationId, Nanos, Severity};
+pub use xmem_types::{Bytes, IterationId, Nanos, Severity, TorchVersion};

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 use xmem_simulator::{
-    AllocatorConfig, BlockHandle, CachingAllocator, Curve, Device, DeviceConfig,
+    AllocatorConfig, BlockHandle, BlockUse, CachingAllocator, Curve, Device, DeviceConfig,
     FrameworkAllocator, Peak, Replay, RequestIndex,
 };
 use xmem_types::{BlockId, Bytes, Request, RequestKind};
@@ -127,10 +127,9 @@ impl Run {
 
     fn holes(&self) -> Holes {
         let mut holes = Holes::default();
-        let layout = self.framework.layout();
-        for segment in layout.chunk_by(|a, b| a.segment == b.segment) {
-            let in_use = segment.iter().any(|b| b.requested.is_some());
-            for free in segment.iter().filter(|b| b.requested.is_none()) {
+        for segment in self.framework.state() {
+            let in_use = segment.blocks.iter().any(|b| b.used != BlockUse::Free);
+            for free in segment.blocks.iter().filter(|b| b.used == BlockUse::Free) {
                 holes.unused += free.size;
                 holes.pieces += 1;
                 holes.largest = holes.largest.max(free.size);

@@ -1,7 +1,8 @@
 //! Which kernel CUDA takes.
 
-use crate::target::{Target, TorchVersion};
+use crate::target::Target;
 use xmem_analyzer::{Arguments, DType, TensorArg};
+use xmem_types::TorchVersion;
 
 /// A call's arguments: `(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)`.
 #[derive(Clone, Debug)]
@@ -84,7 +85,7 @@ pub(crate) fn backend(call: &Call, target: &Target) -> Backend {
     let widths = [call.query.dims[3], call.key.dims[3], call.value.dims[3]];
     // cuDNN stands first on Hopper and Blackwell since 2.9 (with cuDNN above 9.15), and did in
     // 2.5.0 alone before.
-    let cudnn_first = target.torch >= (TorchVersion { major: 2, minor: 9 });
+    let cudnn_first = target.torch >= TorchVersion::new(2, 9);
     if cudnn_first
         && half
         && matches!(capability.major, 9 | 10)

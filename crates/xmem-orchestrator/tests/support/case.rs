@@ -3,8 +3,8 @@
 use super::Script;
 use super::listing::{compare, requests};
 use expect_test::Expect;
-use xmem_orchestrator::{RuleEffect, Schedule, Target, TorchVersion, schedule};
-use xmem_types::Diagnostics;
+use xmem_orchestrator::{RuleEffect, Schedule, Target, schedule};
+use xmem_types::{Diagnostics, TorchVersion};
 
 /// A rule at work on a hand-made trace.
 pub(crate) struct Case {
@@ -26,7 +26,7 @@ pub(crate) fn target() -> Target {
 /// A built-in device with PyTorch 2.`minor`.
 pub(crate) fn on(device: &str, minor: u16) -> Target {
     let device = xmem_profiles::find(device).expect("a built-in device").clone();
-    Target { torch: TorchVersion { major: 2, minor }, ..Target::new(device) }
+    Target { torch: TorchVersion::new(2, minor), ..Target::new(device) }
 }
 
 /// Reads, analyses and lowers a script.

@@ -15,6 +15,10 @@ pub enum EventAction {
     SegmentAlloc,
     /// A segment went back to the device.
     SegmentFree,
+    /// Pages of an expandable segment were mapped.
+    SegmentMap,
+    /// Pages of an expandable segment were unmapped.
+    SegmentUnmap,
     /// An allocation failed.
     Oom,
 }
@@ -29,6 +33,8 @@ impl EventAction {
             Self::FreeCompleted => "free_completed",
             Self::SegmentAlloc => "segment_alloc",
             Self::SegmentFree => "segment_free",
+            Self::SegmentMap => "segment_map",
+            Self::SegmentUnmap => "segment_unmap",
             Self::Oom => "oom",
         }
     }
@@ -41,7 +47,7 @@ pub struct Event {
     pub action: EventAction,
     /// Where; for [`EventAction::Oom`] PyTorch puts the device's free bytes here.
     pub addr: Addr,
-    /// Requested bytes for blocks, segment size for segments, rounded size for an OOM.
+    /// Requested bytes for blocks, real bytes for segments and pages, rounded size for an OOM.
     pub size: Bytes,
     /// The stream of the block or segment.
     pub stream: StreamId,

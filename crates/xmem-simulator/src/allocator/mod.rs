@@ -1,15 +1,12 @@
 //! The framework level: what every framework's allocator offers to the replay, and PyTorch's.
 
-mod arena;
 mod caching;
 mod event;
-mod pool;
-mod sizes;
-mod stats;
+mod state;
 
-pub use caching::CachingAllocator;
+pub use caching::{CachingAllocator, PerPool, Stat, Stats};
 pub use event::{Event, EventAction, Observer};
-pub use stats::{PerPool, Stat, Stats};
+pub use state::{BlockState, BlockUse, Mapping, Segment, SegmentState};
 
 use crate::device::Device;
 use std::fmt;
@@ -85,34 +82,85 @@ pub struct BlockView {
     pub born: RequestIndex,
 }
 
-/// A range that the allocator got from the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// Where it starts.
-    pub addr: Addr,
-    /// Its size as asked of the device.
-    pub size: Bytes,
-    /// The stream whose requests it serves.
-    pub stream: StreamId,
-    /// The pool it belongs to.
-    pub pool: PoolKind,
-    /// The request that made the allocator ask for it.
-    pub born: RequestIndex,
-    /// The request during which it was given back, if it was.
-    pub died: Option<RequestIndex>,
+/// A private pool (`MempoolId_t`): of a `torch.cuda.MemPool` or a CUDA graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PrivatePoolId(pub u32);
+
+/// The arguments of `torch.cuda.MemPool`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolOptions {
+    /// Whether its blocks are split.
+    pub splitting: Splitting,
+    /// What it is for besides its own scopes.
+    pub service: PoolService,
 }
 
-/// A part of a segment, handed out or free: together they cover the segment.
+/// Whether a pool splits its blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Splitting {
+    /// As usual.
+    #[default]
+    Usual,
+    /// Never (`no_split=True`, since 2.10).
+    Never,
+}
+
+/// Whom a private pool serves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PoolService {
+    /// Allocations in its scopes.
+    #[default]
+    Scopes,
+    /// Also others, rather than running out of memory (`use_on_oom=True`, since 2.8).
+    LastResort,
+}
+
+/// What a program can ask of an allocator besides blocks. Not every allocator knows all of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Control {
+    /// Another stream uses the block too (`Tensor.record_stream`): it cannot be reused before the
+    /// device is done with that stream's work at the time of the free.
+    RecordStream {
+        /// The block.
+        block: BlockHandle,
+        /// The other stream.
+        stream: StreamId,
+    },
+    /// The program waits for the device (`torch.cuda.synchronize`).
+    Synchronize,
+    /// `torch.cuda.set_per_process_memory_fraction`.
+    MemoryFraction(f64),
+    /// `torch.cuda.reset_peak_memory_stats`.
+    ResetPeaks,
+    /// Enters `torch.cuda.use_mem_pool`; the pool is made if it is new.
+    EnterPool {
+        /// The pool.
+        pool: PrivatePoolId,
+        /// How the `MemPool` is made, if it is new.
+        options: PoolOptions,
+    },
+    /// Begins to capture a CUDA graph: allocations on `stream` go to its pool.
+    BeginCapture {
+        /// The graph's pool, which graphs can share.
+        pool: PrivatePoolId,
+        /// The capturing stream.
+        stream: StreamId,
+    },
+    /// Leaves the pool's `use_mem_pool`, or ends its capture.
+    LeavePool(PrivatePoolId),
+    /// The `MemPool` or the graph is deleted.
+    ReleasePool(PrivatePoolId),
+}
+
+/// An allocator cannot do what it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockInSegment {
-    /// Where it starts.
-    pub addr: Addr,
-    /// Its size.
-    pub size: Bytes,
-    /// What the program asked for; `None` if the block is free.
-    pub requested: Option<Bytes>,
-    /// The segment it lies in.
-    pub segment: SegmentId,
+pub enum Unsupported {
+    /// It knows nothing like it.
+    ByThisAllocator,
+    /// The pool is not in use at the moment.
+    NoOpenScope(PrivatePoolId),
+    /// There is no such pool, or nobody uses it any more.
+    NoSuchPool(PrivatePoolId),
 }
 
 /// Why an allocation failed.
@@ -140,14 +188,17 @@ pub struct OutOfDeviceMemory {
 /// may need several, one for each capacity tried.
 pub trait Framework {
     /// The allocator that is made.
-    type Allocator: FrameworkAllocator;
+    type Allocator<O: Observer>: FrameworkAllocator<Observer = O>;
 
-    /// An allocator without segments over `device`.
-    fn over(&self, device: Device) -> Self::Allocator;
+    /// An allocator without segments over `device`, whose events `observer` hears.
+    fn over<O: Observer>(&self, device: Device, observer: O) -> Self::Allocator<O>;
 }
 
 /// What the replay needs of a framework's allocator. It owns the [`Device`] below it.
 pub trait FrameworkAllocator {
+    /// Who hears its events.
+    type Observer: Observer;
+
     /// Hands out a block of at least `size`; `None` for a size of zero, which is a null pointer.
     ///
     /// # Errors
@@ -165,14 +216,27 @@ pub trait FrameworkAllocator {
     /// Gives everything unused back to the device (`torch.cuda.empty_cache`).
     fn release_cached(&mut self, at: RequestIndex);
 
+    /// Does what only some allocators can do.
+    ///
+    /// # Errors
+    /// If this one cannot.
+    fn control(&mut self, _at: RequestIndex, _control: Control) -> Result<(), Unsupported> {
+        Err(Unsupported::ByThisAllocator)
+    }
+
     /// A block that is handed out.
     fn block(&self, block: BlockHandle) -> BlockView;
 
     /// Every segment ever made, in order of creation.
     fn segments(&self) -> &[Segment];
 
-    /// Every block of every segment, handed out or free, by address.
-    fn layout(&self) -> Vec<BlockInSegment>;
+    /// Every mapping of memory into expandable segments, in order.
+    fn mappings(&self) -> &[Mapping] {
+        &[]
+    }
+
+    /// Every segment as it is now, by address, with its blocks.
+    fn state(&self) -> Vec<SegmentState>;
 
     /// The bytes of all blocks handed out.
     fn allocated(&self) -> Bytes;
@@ -189,6 +253,12 @@ pub trait FrameworkAllocator {
     /// The device below.
     fn device(&self) -> &Device;
 
-    /// The device below, to lift its limit.
+    /// The device below, to change its limit.
     fn device_mut(&mut self) -> &mut Device;
+
+    /// Who hears the events.
+    fn observer(&self) -> &Self::Observer;
+
+    /// Who hears the events, to take what was heard.
+    fn observer_mut(&mut self) -> &mut Self::Observer;
 }

@@ -22,24 +22,36 @@ pub(super) struct AddressSpace {
     /// The same holes: size to starts. There are few distinct sizes, so that the lowest hole that
     /// fits is found without a walk over all holes.
     by_size: BTreeMap<u64, BTreeSet<u64>>,
+    /// Ranges at recorded addresses: start to end.
+    recorded: BTreeMap<u64, u64>,
 }
 
 impl AddressSpace {
     pub(super) fn new(order: AddressOrder) -> Self {
-        let mut space =
-            Self { order, unopened: TOP, by_start: BTreeMap::new(), by_size: BTreeMap::new() };
-        if order != AddressOrder::Driver {
+        let mut space = Self {
+            order,
+            unopened: TOP,
+            by_start: BTreeMap::new(),
+            by_size: BTreeMap::new(),
+            recorded: BTreeMap::new(),
+        };
+        if !space.opens_granules() {
             space.unopened = BOTTOM;
             space.insert_hole(BOTTOM, TOP - BOTTOM);
         }
         space
     }
 
+    /// Recorded addresses are the driver's.
+    fn opens_granules(&self) -> bool {
+        matches!(self.order, AddressOrder::Driver | AddressOrder::Recorded)
+    }
+
     /// Takes a range of `size`, a multiple of the page size; `None` if no hole holds it.
     pub(super) fn take(&mut self, size: Bytes) -> Option<Addr> {
         let size = size.get();
         let start = match self.order {
-            AddressOrder::Driver => match self.lowest_fit(size) {
+            AddressOrder::Driver | AddressOrder::Recorded => match self.lowest_fit(size) {
                 Some(start) => start,
                 None => self.open_granules(size)?,
             },
@@ -54,7 +66,7 @@ impl AddressSpace {
                 }
                 Some(Addr(start + hole - size))
             }
-            AddressOrder::Driver | AddressOrder::Ascending => {
+            AddressOrder::Driver | AddressOrder::Recorded | AddressOrder::Ascending => {
                 if hole > size {
                     self.insert_hole(start + size, hole - size);
                 }
@@ -63,8 +75,26 @@ impl AddressSpace {
         }
     }
 
+    /// Takes the range of `size` at `addr`; false if some of it is taken. Recorded addresses have to lie
+    /// outside the simulated space (Linux gives higher ones, some drivers lower ones).
+    pub(super) fn take_at(&mut self, addr: Addr, size: Bytes) -> bool {
+        let (start, end) = (addr.0, addr.0.saturating_add(size.get()));
+        if start < TOP && end > BOTTOM {
+            return false;
+        }
+        let below = self.recorded.range(..end).next_back();
+        if below.is_some_and(|(_, &taken)| taken > start) {
+            return false;
+        }
+        self.recorded.insert(start, end);
+        true
+    }
+
     /// Gives a range back: it becomes a hole, merged with the holes beside it.
     pub(super) fn give(&mut self, addr: Addr, size: Bytes) {
+        if self.recorded.remove(&addr.0).is_some() {
+            return;
+        }
         let (mut start, mut size) = (addr.0, size.get());
         if let Some((&below, &len)) = self.by_start.range(..start).next_back()
             && below + len == start

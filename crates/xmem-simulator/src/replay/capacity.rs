@@ -34,7 +34,7 @@ impl Watch for Verdict {
 /// at the first failure and writes nothing down.
 #[must_use]
 pub fn runs_in<F: Framework>(requests: &[Request], allocator: &F, device: &DeviceConfig) -> bool {
-    let mut framework = allocator.over(Device::new(device));
+    let mut framework = allocator.over(Device::new(device), ());
     let mut verdict = Verdict::default();
     drive(&mut framework, requests, &mut verdict);
     !verdict.out_of_memory
@@ -92,7 +92,7 @@ pub(super) fn unlimited_peaks<F: Framework>(
     device: &DeviceConfig,
 ) -> UnlimitedPeaks {
     let device = DeviceConfig { capacity: None, ..*device };
-    let mut framework = allocator.over(Device::new(&device));
+    let mut framework = allocator.over(Device::new(&device), ());
     drive(&mut framework, requests, &mut Unlimited);
     let stats = framework.stats();
     UnlimitedPeaks {

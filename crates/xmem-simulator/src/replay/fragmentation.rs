@@ -1,7 +1,7 @@
 //! How well the segments are used at one moment.
 
 use super::peaks::LiveBlock;
-use crate::allocator::{PoolKind, RequestIndex, Segment, SegmentId};
+use crate::allocator::{Mapping, PoolKind, RequestIndex, Segment, SegmentId};
 use xmem_types::{Addr, Bytes, StreamId};
 
 /// A segment at one moment, with the blocks handed out from it.
@@ -54,49 +54,76 @@ pub struct Fragmentation {
     pub segments: usize,
 }
 
-/// The segments that exist after request `at`, by address. `live` are the blocks handed out then.
-pub(super) fn segments_at(
-    at: RequestIndex,
-    segments: &[Segment],
-    live: &[LiveBlock],
-) -> Vec<SegmentAtPeak> {
-    let mut blocks: Vec<_> = live.iter().map(|b| (b.addr, b.size)).collect();
-    blocks.sort_unstable();
-    let mut found: Vec<_> = segments
-        .iter()
-        .enumerate()
-        .filter(|(_, s)| s.born <= at && s.died.is_none_or(|died| died > at))
-        .map(|(row, s)| (SegmentId(row as u32), *s))
-        .collect();
-    found.sort_unstable_by_key(|(_, s)| s.addr);
+/// All segments and mappings that ever were.
+pub(super) struct History<'a> {
+    pub(super) segments: &'a [Segment],
+    pub(super) mappings: &'a [Mapping],
+}
 
-    let mut blocks = blocks.into_iter().peekable();
-    found
-        .into_iter()
-        .map(|(segment, s)| {
-            let mut state = SegmentAtPeak {
-                segment,
-                addr: s.addr,
-                size: s.size,
-                stream: s.stream,
-                pool: s.pool,
+impl History<'_> {
+    /// The segments that exist after request `at`, by address; of expandable ones, each contiguous
+    /// mapped range. `live` are the blocks handed out then.
+    pub(super) fn segments_at(&self, at: RequestIndex, live: &[LiveBlock]) -> Vec<SegmentAtPeak> {
+        let mut blocks: Vec<_> = live.iter().map(|b| (b.addr, b.size)).collect();
+        blocks.sort_unstable();
+        let mut blocks = blocks.into_iter().peekable();
+        let mut found = self.ranges_at(at);
+        for range in &mut found {
+            let end = range.addr.0 + range.size.get();
+            let mut covered = range.addr.0;
+            while let Some((addr, size)) = blocks.next_if(|(addr, _)| addr.0 < end) {
+                range.gap(addr.0 - covered);
+                range.allocated += size;
+                range.blocks += 1;
+                covered = addr.0 + size.get();
+            }
+            range.gap(end - covered);
+        }
+        found
+    }
+
+    fn ranges_at(&self, at: RequestIndex) -> Vec<SegmentAtPeak> {
+        let is_there = |born: RequestIndex, died: Option<RequestIndex>| {
+            born <= at && died.is_none_or(|died| died > at)
+        };
+        let whole = self
+            .segments
+            .iter()
+            .enumerate()
+            .filter(|(_, s)| !s.expandable && is_there(s.born, s.died))
+            .map(|(row, s)| (SegmentId(row as u32), s.addr, s.size));
+        let mapped = self
+            .mappings
+            .iter()
+            .filter(|m| is_there(m.born, m.died))
+            .map(|m| (m.segment, m.addr, m.size));
+        let mut ranges: Vec<_> = whole.chain(mapped).collect();
+        ranges.sort_unstable_by_key(|&(_, addr, _)| addr);
+
+        let mut found: Vec<SegmentAtPeak> = Vec::new();
+        for (id, addr, size) in ranges {
+            if let Some(last) = found.last_mut()
+                && last.segment == id
+                && last.addr.0 + last.size.get() == addr.0
+            {
+                last.size += size;
+                continue;
+            }
+            let segment = &self.segments[id.index()];
+            found.push(SegmentAtPeak {
+                segment: id,
+                addr,
+                size,
+                stream: segment.stream,
+                pool: segment.pool,
                 allocated: Bytes::ZERO,
                 blocks: 0,
                 free_blocks: 0,
                 largest_free: Bytes::ZERO,
-            };
-            let end = s.addr.0 + s.size.get();
-            let mut covered = s.addr.0;
-            while let Some((addr, size)) = blocks.next_if(|(addr, _)| addr.0 < end) {
-                state.gap(addr.0 - covered);
-                state.allocated += size;
-                state.blocks += 1;
-                covered = addr.0 + size.get();
-            }
-            state.gap(end - covered);
-            state
-        })
-        .collect()
+            });
+        }
+        found
+    }
 }
 
 impl SegmentAtPeak {

@@ -16,6 +16,7 @@ use crate::allocator::{BlockHandle, Framework, FrameworkAllocator, RequestIndex,
 use crate::config::DeviceConfig;
 use crate::device::Device;
 use drive::{Reaction, Watch, drive};
+use fragmentation::History;
 use peaks::PeakJournal;
 use xmem_types::{BlockId, Bytes, Diagnostics, Request, StreamId};
 
@@ -112,15 +113,16 @@ pub struct OutOfMemory {
 /// limit, and requests that make no sense are counted in [`Replay::diagnostics`].
 #[must_use]
 pub fn replay<F: Framework>(requests: &[Request], allocator: &F, device: &DeviceConfig) -> Replay {
-    let mut framework = allocator.over(Device::new(device));
+    let mut framework = allocator.over(Device::new(device), ());
     let mut recorder = Recorder::new(requests.len());
     let (table, diagnostics) = drive(&mut framework, requests, &mut recorder);
 
     let live: Vec<LiveBlock> =
         table.live().map(|(id, handle)| LiveBlock::new(id, &framework.block(handle))).collect();
     let stats = framework.stats();
-    let allocated = recorder.allocated.finish(&live, framework.segments());
-    let reserved = recorder.reserved.finish(&live, framework.segments());
+    let history = History { segments: framework.segments(), mappings: framework.mappings() };
+    let allocated = recorder.allocated.finish(&live, &history);
+    let reserved = recorder.reserved.finish(&live, &history);
     let oom = recorder
         .oom
         .map(|oom| OutOfMemory { needed: oom.needed.max(stats.reserved_bytes.all.peak), ..oom });

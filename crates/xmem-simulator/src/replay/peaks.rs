@@ -1,8 +1,8 @@
 //! What was alive at a peak, without a copy of everything at each new one.
 
 use super::Peak;
-use super::fragmentation::{SegmentAtPeak, segments_at};
-use crate::allocator::{BlockView, RequestIndex, Segment, SegmentId};
+use super::fragmentation::{History, SegmentAtPeak};
+use crate::allocator::{BlockView, RequestIndex, SegmentId};
 use xmem_types::{Addr, BlockId, Bytes, StreamId};
 
 /// A block that was handed out at a peak.
@@ -75,14 +75,14 @@ impl PeakJournal {
     }
 
     /// The peak, from the blocks alive at the end and all segments that ever were.
-    pub(super) fn finish(self, live: &[LiveBlock], segments: &[Segment]) -> PeakState {
+    pub(super) fn finish(self, live: &[LiveBlock], history: &History<'_>) -> PeakState {
         let Self { highest, peak, freed: mut blocks } = self;
         if highest == Bytes::ZERO {
             return PeakState { peak, blocks: Vec::new(), segments: Vec::new() };
         }
         blocks.extend(live.iter().filter(|block| block.born <= peak.request));
         blocks.sort_by_key(|block| block.born);
-        let segments = segments_at(peak.request, segments, &blocks);
+        let segments = history.segments_at(peak.request, &blocks);
         PeakState { peak, blocks, segments }
     }
 }

@@ -199,7 +199,7 @@ impl Model {
         match self.order {
             AddressOrder::Ascending => holes.iter().find(fits).map(|h| h.0),
             AddressOrder::Descending => holes.iter().rev().find(fits).map(|h| h.1 - size),
-            AddressOrder::Driver => match holes.iter().find(fits) {
+            AddressOrder::Driver | AddressOrder::Recorded => match holes.iter().find(fits) {
                 Some(hole) => Some(hole.0),
                 None => {
                     let granules = size.div_ceil(32 * MIB) * 32 * MIB;

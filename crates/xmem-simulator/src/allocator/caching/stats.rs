@@ -1,6 +1,6 @@
 //! Statistics as `torch.cuda.memory_stats` defines them (`c10/core/CachingDeviceAllocator.h`).
 
-use super::PoolKind;
+use crate::allocator::PoolKind;
 use xmem_types::Bytes;
 
 /// One statistic. Peaks of different statistics are reached at different times.
@@ -34,8 +34,7 @@ pub struct Stats {
     pub allocation: PerPool<u64>,
     /// Bytes of blocks handed out: `torch.cuda.memory_allocated`, `max_memory_allocated`.
     pub allocated_bytes: PerPool<Bytes>,
-    /// Blocks handed out or waiting for other streams; equal to `allocation`, as frees complete
-    /// at once here.
+    /// Blocks handed out, or given back and waiting for other streams.
     pub active: PerPool<u64>,
     /// Bytes of the `active` blocks.
     pub active_bytes: PerPool<Bytes>,
@@ -59,10 +58,13 @@ pub struct Stats {
     pub num_ooms: u64,
     /// How often all streams were synchronised to give cached memory back.
     pub num_sync_all_streams: u64,
-    /// Calls of `cudaMalloc` that succeeded.
+    /// Calls of `cudaMalloc` that succeeded, and mappings of pages.
     pub num_device_alloc: u64,
-    /// Calls of `cudaFree`.
+    /// Calls of `cudaFree`, and unmappings of pages.
     pub num_device_free: u64,
+    /// Allocations refused because they would exceed the memory fraction
+    /// (`throw_on_cudamalloc_oom`).
+    pub num_oom_rejections: u64,
 }
 
 /// A statistic while it is counted. The sum of decreases follows from the other two.
@@ -82,6 +84,10 @@ impl Counter {
 
     pub(super) fn sub(&mut self, n: u64) {
         self.current -= n;
+    }
+
+    fn reset_peak(&mut self) {
+        self.peak = self.current;
     }
 
     fn stat<T>(self, wrap: impl Fn(u64) -> T) -> Stat<T> {
@@ -125,6 +131,11 @@ impl PoolCounter {
         self.all.current
     }
 
+    fn reset_peak(&mut self) {
+        self.all.reset_peak();
+        self.pools.iter_mut().for_each(Counter::reset_peak);
+    }
+
     fn stats<T>(&self, wrap: impl Fn(u64) -> T + Copy) -> PerPool<T> {
         PerPool {
             all: self.all.stat(wrap),
@@ -140,6 +151,8 @@ pub(super) struct Counters {
     pub(super) blocks: PoolCounter,
     pub(super) block_bytes: PoolCounter,
     pub(super) requested: PoolCounter,
+    /// What is active, once that has differed from what is allocated.
+    active: Option<Active>,
     pub(super) segments: PoolCounter,
     pub(super) segment_bytes: PoolCounter,
     pub(super) split_free: PoolCounter,
@@ -149,19 +162,85 @@ pub(super) struct Counters {
     pub(super) retries: u64,
     pub(super) ooms: u64,
     pub(super) syncs: u64,
+    pub(super) device_allocs: u64,
+    pub(super) device_frees: u64,
+    pub(super) rejections: u64,
+}
+
+/// Blocks handed out, or given back and waiting for other streams.
+#[derive(Clone, Copy, Debug)]
+struct Active {
+    blocks: PoolCounter,
+    bytes: PoolCounter,
 }
 
 impl Counters {
+    /// A block is handed out.
+    pub(super) fn hand_out(&mut self, pool: PoolKind, size: u64, requested: u64) {
+        self.blocks.add(pool, 1);
+        self.block_bytes.add(pool, size);
+        self.requested.add(pool, requested);
+        if let Some(active) = &mut self.active {
+            active.blocks.add(pool, 1);
+            active.bytes.add(pool, size);
+        }
+    }
+
+    /// A block is given back.
+    pub(super) fn take_back(&mut self, pool: PoolKind, size: u64) {
+        self.blocks.sub(pool, 1);
+        self.block_bytes.sub(pool, size);
+    }
+
+    /// A block about to be given back will stay active: from here on that is counted apart.
+    pub(super) fn keep_active(&mut self) {
+        let (blocks, bytes) = (self.blocks, self.block_bytes);
+        self.active.get_or_insert(Active { blocks, bytes });
+    }
+
+    /// A block that was given back can be reused.
+    pub(super) fn complete(&mut self, pool: PoolKind, size: u64, requested: u64) {
+        self.requested.sub(pool, requested);
+        if let Some(active) = &mut self.active {
+            active.blocks.sub(pool, 1);
+            active.bytes.sub(pool, size);
+        }
+    }
+
+    /// `resetPeakStats`.
+    pub(super) fn reset_peaks(&mut self) {
+        for counter in [
+            &mut self.blocks,
+            &mut self.block_bytes,
+            &mut self.requested,
+            &mut self.segments,
+            &mut self.segment_bytes,
+            &mut self.split_free,
+            &mut self.split_free_bytes,
+        ] {
+            counter.reset_peak();
+        }
+        if let Some(active) = &mut self.active {
+            active.blocks.reset_peak();
+            active.bytes.reset_peak();
+        }
+        self.oversize_blocks.reset_peak();
+        self.oversize_segments.reset_peak();
+    }
+
     pub(super) fn stats(&self) -> Stats {
         let count = |n| n;
-        let segment = self.segments.stats(count);
+        let (active, active_bytes) = match &self.active {
+            Some(active) => (active.blocks, active.bytes),
+            None => (self.blocks, self.block_bytes),
+        };
         Stats {
             allocation: self.blocks.stats(count),
             allocated_bytes: self.block_bytes.stats(Bytes),
-            active: self.blocks.stats(count),
-            active_bytes: self.block_bytes.stats(Bytes),
+            active: active.stats(count),
+            active_bytes: active_bytes.stats(Bytes),
             requested_bytes: self.requested.stats(Bytes),
-            segment,
+            segment: self.segments.stats(count),
             reserved_bytes: self.segment_bytes.stats(Bytes),
             inactive_split: self.split_free.stats(count),
             inactive_split_bytes: self.split_free_bytes.stats(Bytes),
@@ -170,8 +249,9 @@ impl Counters {
             num_alloc_retries: self.retries,
             num_ooms: self.ooms,
             num_sync_all_streams: self.syncs,
-            num_device_alloc: segment.all.allocated,
-            num_device_free: segment.all.freed,
+            num_device_alloc: self.device_allocs,
+            num_device_free: self.device_frees,
+            num_oom_rejections: self.rejections,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Size rules: `round_size`, `get_allocation_size`, `get_pool` and `should_split` of
 //! `c10/cuda/CUDACachingAllocator.cpp`.
 
-use super::PoolKind;
+use crate::allocator::PoolKind;
 use crate::config::{AllocatorConfig, PowerOfTwoDivisions};
 use xmem_types::Bytes;
 
@@ -20,6 +20,8 @@ pub(super) struct SizeRules {
     pub(super) max_split: u64,
     pub(super) max_non_split_rounding: u64,
     divisions: Option<PowerOfTwoDivisions>,
+    divided_up_to: u64,
+    pub(super) expandable: bool,
 }
 
 impl SizeRules {
@@ -35,6 +37,8 @@ impl SizeRules {
             max_split: config.max_split_size.map_or(u64::MAX, Bytes::get),
             max_non_split_rounding: config.max_non_split_rounding.get(),
             divisions: (divisions != PowerOfTwoDivisions::OFF).then_some(divisions),
+            divided_up_to: config.roundup_bypass_threshold.map_or(u64::MAX, Bytes::get),
+            expandable: config.expandable_segments,
         }
     }
 
@@ -43,7 +47,9 @@ impl SizeRules {
         if size < self.min_block {
             return self.min_block;
         }
-        if let Some(table) = self.divisions {
+        if let Some(table) = self.divisions
+            && size <= self.divided_up_to
+        {
             let divisions = u64::from(table.of(Bytes(size)));
             if divisions > 1 && size > self.min_block * divisions {
                 return round_up_power2_next_division(size, divisions);
@@ -68,12 +74,21 @@ impl SizeRules {
         }
     }
 
+    /// Page size of an expandable segment (`ExpandableSegment::segment_size_`).
+    pub(super) fn page(&self, pool: PoolKind) -> u64 {
+        match pool {
+            PoolKind::Small => self.small_buffer,
+            PoolKind::Large => self.large_buffer,
+        }
+    }
+
     /// `should_split`.
     pub(super) fn splits(&self, pool: PoolKind, block: u64, rounded: u64) -> bool {
         let rest = block - rounded;
-        match pool {
-            PoolKind::Small => rest >= self.min_block,
-            PoolKind::Large => rounded < self.max_split && rest > self.small_size,
+        if pool == PoolKind::Small || self.expandable {
+            rest >= self.min_block
+        } else {
+            rounded < self.max_split && rest > self.small_size
         }
     }
 

@@ -1,0 +1,181 @@
+//! Private pools: `torch.cuda.MemPool` and CUDA graphs.
+
+use super::pool::{PoolId, Pools};
+use crate::allocator::{PoolKind, PoolOptions, PoolService, PrivatePoolId};
+use xmem_types::StreamId;
+
+/// The row of a private pool in [`PrivatePools`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PrivateId(u32);
+
+/// Whose pool it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// A `torch.cuda.MemPool`.
+    MemPool,
+    /// A CUDA graph.
+    Graph,
+}
+
+/// `PrivatePool`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PrivatePool {
+    pub(super) id: PrivatePoolId,
+    pub(super) owner: Owner,
+    pub(super) options: PoolOptions,
+    pub(super) pools: PoolId,
+    /// `use_count`: graphs, `MemPool` objects and scopes that refer to it.
+    uses: u32,
+    /// `cudaMalloc_count`: segments that it holds.
+    pub(super) segments: u64,
+    /// No longer used, and empty: its id may be used anew.
+    gone: bool,
+}
+
+/// What allocations a scope routes to its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    All,
+    Stream(StreamId),
+}
+
+/// The private pools, and the scopes in which allocations go to them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PrivatePools {
+    pools: Vec<PrivatePool>,
+    /// `captures_underway`.
+    scopes: Vec<(PrivateId, Route)>,
+    /// `graph_pools_freeable`: pools that nobody uses, but which still hold segments.
+    freeable: Vec<PrivateId>,
+}
+
+impl PrivatePools {
+    /// Whether no scope is open, in which case events may be queried and cached memory given back.
+    pub(super) fn no_scope(&self) -> bool {
+        self.scopes.is_empty()
+    }
+
+    pub(super) fn get(&self, id: PrivateId) -> &PrivatePool {
+        &self.pools[id.0 as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, id: PrivateId) -> &mut PrivatePool {
+        &mut self.pools[id.0 as usize]
+    }
+
+    fn find(&self, id: PrivatePoolId) -> Option<PrivateId> {
+        let row = self.pools.iter().position(|pool| pool.id == id && !pool.gone)?;
+        Some(PrivateId(row as u32))
+    }
+
+    /// `get_pool`: where an allocation on `stream` goes.
+    pub(super) fn route(&self, stream: StreamId, kind: PoolKind) -> PoolId {
+        let scope = self.scopes.iter().find(|(_, route)| match *route {
+            Route::All => true,
+            Route::Stream(captured) => captured == stream,
+        });
+        match scope {
+            Some(&(id, _)) => Pools::of_pair(self.get(id).pools, kind),
+            None => Pools::default_of(kind),
+        }
+    }
+
+    /// `create_or_incref_pool`.
+    fn refer(
+        &mut self,
+        id: PrivatePoolId,
+        owner: Owner,
+        options: PoolOptions,
+        pools: &mut Pools,
+    ) -> PrivateId {
+        if let Some(found) = self.find(id) {
+            self.get_mut(found).uses += 1;
+            self.freeable.retain(|&freeable| freeable != found);
+            return found;
+        }
+        let row = PrivateId(u32::try_from(self.pools.len()).expect("fewer than 2^32 pools"));
+        let pools = pools.add_pair(Some(row));
+        self.pools.push(PrivatePool {
+            id,
+            owner,
+            options,
+            pools,
+            uses: 1,
+            segments: 0,
+            gone: false,
+        });
+        row
+    }
+
+    /// Enters `torch.cuda.use_mem_pool`; the `MemPool` is made if it is new.
+    pub(super) fn enter(&mut self, id: PrivatePoolId, options: PoolOptions, pools: &mut Pools) {
+        if self.find(id).is_none() {
+            self.refer(id, Owner::MemPool, options, pools);
+        }
+        let row = self.refer(id, Owner::MemPool, options, pools);
+        self.scopes.push((row, Route::All));
+    }
+
+    /// Begins a capture on `stream` (`CUDAGraph::capture_begin`).
+    pub(super) fn capture(&mut self, id: PrivatePoolId, stream: StreamId, pools: &mut Pools) {
+        let row = self.refer(id, Owner::Graph, PoolOptions::default(), pools);
+        self.scopes.push((row, Route::Stream(stream)));
+    }
+
+    /// `endAllocateToPool`, and for a `MemPool` the `releasePool` that follows. False if the pool
+    /// has no open scope.
+    pub(super) fn leave(&mut self, id: PrivatePoolId) -> bool {
+        let Some(row) = self.find(id) else { return false };
+        let Some(scope) = self.scopes.iter().position(|&(open, _)| open == row) else {
+            return false;
+        };
+        self.scopes.remove(scope);
+        if self.get(row).owner == Owner::MemPool {
+            self.unrefer(row);
+        }
+        true
+    }
+
+    /// `releasePool`: the graph or `MemPool` is gone. None if there is no such pool in use.
+    pub(super) fn release(&mut self, id: PrivatePoolId) -> Option<PrivateId> {
+        let row = self.find(id).filter(|&row| self.get(row).uses > 0)?;
+        self.unrefer(row);
+        Some(row)
+    }
+
+    fn unrefer(&mut self, row: PrivateId) {
+        let pool = self.get_mut(row);
+        pool.uses -= 1;
+        if pool.uses == 0 {
+            self.freeable.push(row);
+            let Self { freeable, pools, .. } = self;
+            freeable.sort_by_key(|id| pools[id.0 as usize].id);
+        }
+    }
+
+    /// Pools that serve other allocations rather than letting them fail (`use_on_oom_pools`), in
+    /// the order of their ids; PyTorch's is that of a hash set.
+    pub(super) fn last_resorts(&self) -> Vec<PrivateId> {
+        let mut rows: Vec<PrivateId> = (0..self.pools.len() as u32).map(PrivateId).collect();
+        rows.retain(|&row| {
+            let pool = self.get(row);
+            pool.options.service == PoolService::LastResort && pool.uses > 0
+        });
+        rows.sort_by_key(|&row| self.get(row).id);
+        rows
+    }
+
+    /// Pools that nobody uses any more, in the order of their ids.
+    pub(super) fn freeable(&self) -> Vec<PrivateId> {
+        self.freeable.clone()
+    }
+
+    /// Forgets a pool that nobody uses, once it holds no segment.
+    pub(super) fn forget_if_empty(&mut self, row: PrivateId) {
+        let pool = self.get_mut(row);
+        if pool.segments == 0 {
+            pool.gone = true;
+            self.freeable.retain(|&freeable| freeable != row);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Blocks that other streams use: their frees wait for events.
+
+use rustc_hash::FxBuildHasher;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use xmem_types::StreamId;
+
+/// Work handed to the device, in order: everything up to a number is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Ticket(u64);
+
+/// `stream_uses`, `event_count` and `cuda_events`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StreamUses {
+    /// Which streams use a block, besides its own.
+    uses: HashMap<u32, BTreeSet<StreamId>, FxBuildHasher>,
+    /// Of those, which were recorded during a capture (`block_to_cudagraph_stream_uses`).
+    captured: HashMap<u32, BTreeSet<StreamId>, FxBuildHasher>,
+    /// For how many events a block waits.
+    waiting: HashMap<u32, u32, FxBuildHasher>,
+    /// Events by stream. The order in which PyTorch looks at streams is that of a hash map, which
+    /// nobody specified; here it is that of their numbers.
+    queues: BTreeMap<StreamId, VecDeque<(Ticket, u32)>>,
+    /// Blocks freed during a capture (`needs_events_deferred_until_no_capture`).
+    deferred: Vec<u32>,
+    last: Ticket,
+    done: Ticket,
+}
+
+impl StreamUses {
+    pub(super) fn record(&mut self, slot: u32, stream: StreamId) {
+        self.uses.entry(slot).or_default().insert(stream);
+    }
+
+    pub(super) fn record_in_capture(&mut self, slot: u32, stream: StreamId) {
+        self.record(slot, stream);
+        self.captured.entry(slot).or_default().insert(stream);
+    }
+
+    /// `insert_events`: the block waits for all streams that use it.
+    pub(super) fn await_streams(&mut self, slot: u32) {
+        let streams = self.uses.remove(&slot).unwrap_or_default();
+        self.captured.remove(&slot);
+        self.last.0 += 1;
+        for &stream in &streams {
+            self.queues.entry(stream).or_default().push_back((self.last, slot));
+        }
+        self.waiting.insert(slot, streams.len() as u32);
+    }
+
+    /// The block is freed during a capture: nothing can be recorded until that ends.
+    pub(super) fn defer(&mut self, slot: u32) {
+        self.deferred.push(slot);
+    }
+
+    /// `insert_events_deferred_until_no_capture`. Uses recorded during the capture are over with
+    /// it; blocks without others are returned, as they can be freed.
+    pub(super) fn await_deferred(&mut self) -> Vec<u32> {
+        let mut over = Vec::new();
+        for slot in std::mem::take(&mut self.deferred) {
+            if let Some(captured) = self.captured.remove(&slot)
+                && let Some(uses) = self.uses.get_mut(&slot)
+            {
+                uses.retain(|stream| !captured.contains(stream));
+            }
+            self.await_streams(slot);
+            if self.waiting[&slot] == 0 {
+                self.waiting.remove(&slot);
+                over.push(slot);
+            }
+        }
+        over
+    }
+
+    pub(super) fn nothing_waits(&self) -> bool {
+        self.queues.is_empty() && self.deferred.is_empty()
+    }
+
+    /// The device is done with all work so far.
+    pub(super) fn finish(&mut self) {
+        self.done = self.last;
+    }
+
+    /// The device is done with all work on some blocks, which are returned as they wait no more.
+    pub(super) fn finish_those(&mut self, chosen: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut free = BTreeSet::new();
+        self.queues.retain(|_, queue| {
+            free.extend(queue.iter().map(|&(_, slot)| slot).filter(|&slot| chosen(slot)));
+            queue.retain(|&(_, slot)| !chosen(slot));
+            !queue.is_empty()
+        });
+        free.iter().for_each(|slot| {
+            self.waiting.remove(slot);
+        });
+        free.into_iter().collect()
+    }
+
+    /// `process_events`: blocks that no longer wait for any stream.
+    pub(super) fn completed(&mut self) -> Vec<u32> {
+        let mut free = Vec::new();
+        let Self { queues, waiting, done, .. } = self;
+        queues.retain(|_, queue| {
+            while queue.front().is_some_and(|(ticket, _)| ticket <= done) {
+                if let Some((_, slot)) = queue.pop_front()
+                    && let Some(count) = waiting.get_mut(&slot)
+                {
+                    *count -= 1;
+                    if *count == 0 {
+                        waiting.remove(&slot);
+                        free.push(slot);
+                    }
+                }
+            }
+            !queue.is_empty()
+        });
+        free
+    }
+}

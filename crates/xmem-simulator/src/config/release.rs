@@ -1,0 +1,79 @@
+//! What differs between PyTorch releases, as data: each feature with the release that brought it.
+
+use xmem_types::TorchVersion;
+
+/// Something that the allocator does only from one release on.
+///
+/// Sources: the allocator's files in the releases 1.13.1, 2.6.0 and a main branch of the 2.15 era,
+/// and the headers and strings of the wheels in between; what lies between two releases that were
+/// read completely is marked *inferred*.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// `backend:` chooses between the caching allocator and `cudaMallocAsync`.
+    Backend,
+    /// `roundup_power2_divisions` may differ by size (list form).
+    DivisionsBySize,
+    /// `expandable_segments`.
+    ExpandableSegments,
+    /// `release_lock_on_cudamalloc`, `pinned_use_cuda_host_register` and
+    /// `pinned_num_register_threads`: host-side options.
+    PinnedOptions,
+    /// `pinned_use_background_threads`.
+    PinnedBackgroundThreads,
+    /// `max_non_split_rounding_mb`; before, the slack is always 20 MiB.
+    MaxNonSplitRounding,
+    /// `graph_capture_record_stream_reuse`.
+    GraphCaptureReuse,
+    /// `per_process_memory_fraction`, `PYTORCH_ALLOC_CONF`, `pinned_reserve_segment_size_mb`:
+    /// options moved to `AcceleratorAllocatorConfig`, with other limits of their values.
+    AcceleratorConfig,
+    /// A memory fraction is a part of `totalGlobalMem`, and limits only below 1.0; before, it is a
+    /// part of what `cudaMemGetInfo` reports as total, and 1.0 is a limit too. *Inferred.*
+    FractionBelowOne,
+    /// `>` in a list of divisions starts behind the last listed size; before, it overwrites that
+    /// one too. *Inferred.*
+    FillBehindLastSize,
+    /// `large_segment_size_mb`.
+    LargeSegmentSize,
+    /// Pools made with `use_on_oom` are asked before cached memory is given back; before, after
+    /// that. *Inferred* from recordings of 2.11 and the file as it was around 2.9.
+    LastResortBeforeRelease,
+    /// `throw_on_cudamalloc_oom`, `pinned_free_catch_all`.
+    RefuseBeyondFraction,
+    /// `pinned_max_round_threshold_mb`, `pinned_max_cached_size_mb`.
+    PinnedCacheLimits,
+    /// `expandable_segments_reserve` and `expandable_segments_reserve_by_class`.
+    ExpandableReserve,
+}
+
+impl Feature {
+    /// The release that brought it.
+    #[must_use]
+    pub const fn since(self) -> TorchVersion {
+        let minor = match self {
+            Self::Backend | Self::DivisionsBySize => 0,
+            Self::ExpandableSegments => 1,
+            Self::PinnedOptions => 2,
+            Self::MaxNonSplitRounding | Self::PinnedBackgroundThreads => 6,
+            Self::GraphCaptureReuse => 9,
+            Self::AcceleratorConfig | Self::FractionBelowOne | Self::FillBehindLastSize => 10,
+            Self::LargeSegmentSize | Self::LastResortBeforeRelease => 11,
+            Self::RefuseBeyondFraction => 12,
+            Self::PinnedCacheLimits => 13,
+            Self::ExpandableReserve => 15,
+        };
+        TorchVersion::new(2, minor)
+    }
+
+    /// Whether `release` has it.
+    #[must_use]
+    pub fn is_in(self, release: TorchVersion) -> bool {
+        release >= self.since()
+    }
+}
+
+/// The oldest release whose allocator is known here.
+#[must_use]
+pub const fn oldest_release() -> TorchVersion {
+    TorchVersion::new(1, 13)
+}

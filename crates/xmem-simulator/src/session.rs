@@ -1,0 +1,196 @@
+//! One allocator, driven step by step: what a program does to it besides allocating and freeing,
+//! and what it answers.
+
+use crate::allocator::{
+    AllocFailure, BlockHandle, Control, FrameworkAllocator, PoolOptions, PrivatePoolId,
+    RequestIndex, Unsupported,
+};
+use rustc_hash::FxBuildHasher;
+use std::collections::HashMap;
+use std::fmt;
+use xmem_types::{BlockId, Bytes, StreamId};
+
+/// One step of a program, as the allocator sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Operation {
+    /// Asks for a block of `size` requested bytes.
+    Alloc {
+        /// The caller's number for it.
+        block: BlockId,
+        /// Bytes, not rounded.
+        size: Bytes,
+        /// The stream it is used on.
+        stream: StreamId,
+    },
+    /// Gives a block back.
+    Free(BlockId),
+    /// `Tensor.record_stream`: another stream uses the block too.
+    RecordStream {
+        /// The block.
+        block: BlockId,
+        /// The other stream.
+        stream: StreamId,
+    },
+    /// `torch.cuda.synchronize`.
+    Synchronize,
+    /// `torch.cuda.empty_cache`.
+    EmptyCache,
+    /// `torch.cuda.set_per_process_memory_fraction`.
+    MemoryFraction(f64),
+    /// `torch.cuda.reset_peak_memory_stats`.
+    ResetPeaks,
+    /// From here on the device has this much for the allocator.
+    Capacity(Bytes),
+    /// Enters `torch.cuda.use_mem_pool`; the pool is made if it is new.
+    EnterPool {
+        /// The pool.
+        pool: PrivatePoolId,
+        /// How it is made, if it is new.
+        options: PoolOptions,
+    },
+    /// Begins to capture a CUDA graph on a stream.
+    BeginCapture {
+        /// The graph's pool.
+        pool: PrivatePoolId,
+        /// The capturing stream.
+        stream: StreamId,
+    },
+    /// Leaves the pool's `use_mem_pool`, or ends its capture.
+    LeavePool(PrivatePoolId),
+    /// The `MemPool` or the graph is deleted.
+    ReleasePool(PrivatePoolId),
+}
+
+/// What came of an [`Operation`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// A block was handed out.
+    Block(BlockHandle),
+    /// Nothing to hand out: not an allocation, or one of zero bytes.
+    Nothing,
+    /// The allocation failed; the program can go on.
+    Failed(AllocFailure),
+}
+
+/// An operation that no program could carry out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misuse {
+    /// The number stands for no block: never allocated, or freed already.
+    NoSuchBlock(BlockId),
+    /// The number stands for a block that is in use.
+    BlockInUse(BlockId),
+    /// The allocator cannot do it.
+    Unsupported(Unsupported),
+}
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NoSuchBlock(id) => write!(f, "block {} is not allocated", id.0),
+            Self::BlockInUse(id) => write!(f, "block {} is allocated already", id.0),
+            Self::Unsupported(Unsupported::ByThisAllocator) => {
+                f.write_str("this allocator has nothing like it")
+            }
+            Self::Unsupported(Unsupported::NoOpenScope(pool)) => {
+                write!(f, "pool {} is not in use at this point", pool.0)
+            }
+            Self::Unsupported(Unsupported::NoSuchPool(pool)) => {
+                write!(f, "there is no pool {} at this point", pool.0)
+            }
+        }
+    }
+}
+
+impl std::error::Error for Misuse {}
+
+/// An allocator and the blocks that the program holds.
+#[derive(Clone, Debug)]
+pub struct Session<A> {
+    allocator: A,
+    /// What is held by number; none where an allocation gave nothing.
+    held: HashMap<BlockId, Option<BlockHandle>, FxBuildHasher>,
+    steps: usize,
+}
+
+impl<A: FrameworkAllocator> Session<A> {
+    /// A program that holds nothing.
+    pub fn new(allocator: A) -> Self {
+        Self { allocator, held: HashMap::default(), steps: 0 }
+    }
+
+    /// The allocator as it is now.
+    pub fn allocator(&self) -> &A {
+        &self.allocator
+    }
+
+    /// The allocator, to take what its observer heard.
+    pub fn allocator_mut(&mut self) -> &mut A {
+        &mut self.allocator
+    }
+
+    /// Carries one operation out.
+    ///
+    /// # Errors
+    /// If it makes no sense at this point; then nothing has changed.
+    pub fn apply(&mut self, operation: &Operation) -> Result<Done, Misuse> {
+        let at = RequestIndex(self.steps);
+        let control = match *operation {
+            Operation::Alloc { block, size, stream } => {
+                if self.held.contains_key(&block) {
+                    return Err(Misuse::BlockInUse(block));
+                }
+                self.steps += 1;
+                return Ok(self.allocate(at, block, size, stream));
+            }
+            Operation::Free(block) => {
+                let handle = self.held.remove(&block).ok_or(Misuse::NoSuchBlock(block))?;
+                if let Some(handle) = handle {
+                    self.allocator.free(at, handle);
+                }
+                self.steps += 1;
+                return Ok(Done::Nothing);
+            }
+            Operation::EmptyCache => {
+                self.allocator.release_cached(at);
+                self.steps += 1;
+                return Ok(Done::Nothing);
+            }
+            Operation::Capacity(available) => {
+                self.allocator.device_mut().set_limit(available);
+                self.steps += 1;
+                return Ok(Done::Nothing);
+            }
+            Operation::RecordStream { block, stream } => {
+                let handle = *self.held.get(&block).ok_or(Misuse::NoSuchBlock(block))?;
+                let Some(block) = handle else { return Ok(Done::Nothing) };
+                Control::RecordStream { block, stream }
+            }
+            Operation::Synchronize => Control::Synchronize,
+            Operation::MemoryFraction(fraction) => Control::MemoryFraction(fraction),
+            Operation::ResetPeaks => Control::ResetPeaks,
+            Operation::EnterPool { pool, options } => Control::EnterPool { pool, options },
+            Operation::BeginCapture { pool, stream } => Control::BeginCapture { pool, stream },
+            Operation::LeavePool(pool) => Control::LeavePool(pool),
+            Operation::ReleasePool(pool) => Control::ReleasePool(pool),
+        };
+        self.allocator.control(at, control).map_err(Misuse::Unsupported)?;
+        self.steps += 1;
+        Ok(Done::Nothing)
+    }
+
+    fn allocate(
+        &mut self,
+        at: RequestIndex,
+        block: BlockId,
+        size: Bytes,
+        stream: StreamId,
+    ) -> Done {
+        let result = self.allocator.allocate(at, size, stream);
+        self.held.insert(block, result.unwrap_or_default());
+        match result {
+            Ok(Some(handle)) => Done::Block(handle),
+            Ok(None) => Done::Nothing,
+            Err(failure) => Done::Failed(failure),
+        }
+    }
+}
