@@ -1,6 +1,7 @@
 //! Whole snapshots: hand-made, random, recorded.
 
 mod layout;
+mod python;
 mod random;
 mod recorded;
 mod requests;

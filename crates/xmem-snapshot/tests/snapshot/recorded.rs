@@ -15,7 +15,8 @@ use xmem_types::{Bytes, Diagnostics, RequestKind, StreamId};
 
 const DEVICE: DeviceIndex = DeviceIndex(0);
 
-fn pickle(path: &Path) -> Vec<u8> {
+/// The pickle in a file of the folder.
+pub(crate) fn pickle(path: &Path) -> Vec<u8> {
     let bytes = std::fs::read(path).unwrap();
     match path.extension() {
         Some(extension) if extension == "zst" => zstd::decode_all(&bytes[..]).unwrap(),
@@ -137,21 +138,24 @@ fn check_written(path: &Path, snapshot: &Snapshot) {
     eprintln!("{}: written as {} bytes", path.display(), bytes.len());
 }
 
-#[test]
-fn recorded_snapshots_of_a_folder_are_read_without_complaint() {
+/// The recorded snapshots at hand.
+pub(crate) fn folder() -> Vec<PathBuf> {
     let folder = std::env::var_os("XMEM_SNAPSHOTS")
         .map_or(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data"), PathBuf::from);
-    let mut seen = 0;
-    for file in std::fs::read_dir(folder).unwrap() {
-        let path = file.unwrap().path();
-        if !path.to_string_lossy().contains(".pickle") {
-            continue;
-        }
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let mut files: Vec<_> =
+        files.filter(|path| path.to_string_lossy().contains(".pickle")).collect();
+    files.sort();
+    assert!(!files.is_empty(), "no snapshot in the folder");
+    files
+}
+
+#[test]
+fn recorded_snapshots_of_a_folder_are_read_without_complaint() {
+    for path in folder() {
         let (snapshot, diagnostics) = read(&pickle(&path), &Limits::default())
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         check_any(&path, &snapshot, &diagnostics);
         check_written(&path, &snapshot);
-        seen += 1;
     }
-    assert!(seen > 0, "no snapshot in the folder");
 }
