@@ -7,8 +7,8 @@ use xmem_types::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Memory for the unpickled values and the snapshot together. What is counted are the entries of
-    /// the tables, not the allocator's rounding: the process may use up to twice as much. A file
-    /// needs about three times its own size.
+    /// the tables, not the allocator's rounding: the process may use up to twice as much. PyTorch's
+    /// files need two to three times their own size, besides the file itself.
     pub memory: Bytes,
     /// How many containers may be open at once while the file is read. PyTorch's files need at most
     /// 10.

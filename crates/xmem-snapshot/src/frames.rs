@@ -17,7 +17,7 @@ pub struct Frame {
 
 /// A frame of the [`FrameTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FrameId(u32);
+pub struct FrameId(pub(crate) u32);
 
 impl FrameId {
     pub(crate) const fn index(self) -> usize {
@@ -27,7 +27,7 @@ impl FrameId {
 
 /// A call stack of the [`FrameTable`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StackId(u32);
+pub struct StackId(pub(crate) u32);
 
 impl StackId {
     /// No stack was recorded: stack 0 of every table.

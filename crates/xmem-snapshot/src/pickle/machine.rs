@@ -1,9 +1,11 @@
 //! The machine: one instruction after the other, a stack, marks, a memo.
 
+use super::builder::Builder;
 use super::input::Input;
 use super::integer::from_twos_complement;
 use super::opcode::{self, plain};
-use super::tree::{Container, ContainerId, NumberId, TextId, Tree, Value};
+use super::tree::Tree;
+use super::value::{ContainerId, Value};
 use crate::budget::{Budget, Limits};
 use crate::error::SnapshotError;
 
@@ -19,20 +21,13 @@ pub(crate) fn read<'a>(
     let machine = Machine {
         input: Input::new(bytes),
         at: 0,
-        budget,
         nesting: limits.nesting,
         // Each put takes two bytes at least, so a larger index is not from a counting writer.
         memo_limit: bytes.len(),
         stack: Vec::new(),
         marks: Vec::new(),
         memo: Vec::new(),
-        tree: Tree {
-            root: Value::None,
-            containers: Vec::new(),
-            texts: Vec::new(),
-            numbers: Vec::new(),
-            trailing: 0,
-        },
+        builder: Builder::new(budget),
     };
     machine.run()
 }
@@ -64,14 +59,13 @@ struct Machine<'a, 'b> {
     input: Input<'a>,
     /// Offset of the current instruction.
     at: usize,
-    budget: &'b mut Budget,
     nesting: usize,
     memo_limit: usize,
     stack: Vec<Value>,
     /// Height of the stack at each open mark.
     marks: Vec<usize>,
     memo: Vec<Option<Value>>,
-    tree: Tree<'a>,
+    builder: Builder<'a, 'b>,
 }
 
 impl<'a> Machine<'a, '_> {
@@ -112,15 +106,15 @@ impl<'a> Machine<'a, '_> {
             plain::NEWFALSE => self.push(Value::Bool(false)),
             plain::BININT1 => {
                 let [n] = self.input.array("BININT1")?;
-                self.push(Value::Int(i32::from(n)))
+                self.push(Value::Int(i32::from(n).into()))
             }
             plain::BININT2 => {
                 let n = u16::from_le_bytes(self.input.array("BININT2")?);
-                self.push(Value::Int(i32::from(n)))
+                self.push(Value::Int(i32::from(n).into()))
             }
             plain::BININT => {
                 let n = i32::from_le_bytes(self.input.array("BININT")?);
-                self.push(Value::Int(n))
+                self.push(Value::Int(n.into()))
             }
             plain::LONG1 => {
                 let [length] = self.input.array("LONG1")?;
@@ -136,8 +130,8 @@ impl<'a> Machine<'a, '_> {
             }
             plain::BINFLOAT => {
                 let bits = u64::from_be_bytes(self.input.array("BINFLOAT")?);
-                let id = self.number(bits)?;
-                self.push(Value::Float(id))
+                let float = self.builder.float(bits, self.at)?;
+                self.push(float)
             }
 
             plain::SHORT_BINUNICODE => self.text::<1>("SHORT_BINUNICODE"),
@@ -148,9 +142,9 @@ impl<'a> Machine<'a, '_> {
             plain::BINBYTES8 => self.binary::<8>("BINBYTES8"),
             plain::BYTEARRAY8 => self.binary::<8>("BYTEARRAY8"),
 
-            plain::EMPTY_LIST => self.gather(Value::List, self.stack.len()),
-            plain::EMPTY_TUPLE => self.gather(Value::Tuple, self.stack.len()),
-            plain::EMPTY_DICT => self.gather(Value::Dict, self.stack.len()),
+            plain::EMPTY_LIST => self.empty(Value::List),
+            plain::EMPTY_TUPLE => self.empty(Value::Tuple),
+            plain::EMPTY_DICT => self.empty(Value::Dict),
             plain::TUPLE1 => self.tuple("TUPLE1", 1),
             plain::TUPLE2 => self.tuple("TUPLE2", 2),
             plain::TUPLE3 => self.tuple("TUPLE3", 3),
@@ -165,7 +159,10 @@ impl<'a> Machine<'a, '_> {
             plain::DICT => {
                 let from = self.unmark("DICT")?;
                 self.even("DICT", from)?;
-                self.gather(Value::Dict, from)
+                let dict = self.builder.container(self.at)?;
+                self.builder.set(dict, &self.stack[from..], self.at)?;
+                self.stack.truncate(from);
+                self.push(Value::Dict(dict))
             }
             plain::APPEND => {
                 let from = self.below("APPEND", 1)?;
@@ -215,22 +212,20 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    fn stop(mut self) -> Step<Tree<'a>> {
+    fn stop(self) -> Step<Tree<'a>> {
         if !self.marks.is_empty() {
             return Err(self.malformed("STOP", "a container is still open"));
         }
         let [root] = self.stack[..] else {
             return Err(self.malformed("STOP", "there is not exactly one value"));
         };
-        self.tree.root = root;
-        self.tree.trailing = self.input.left();
-        Ok(self.tree)
+        self.builder.finish(root, self.input.left(), self.at)
     }
 
     fn push(&mut self, value: Value) -> Step {
         if self.stack.len() == self.stack.capacity() {
             let more = self.stack.len().max(1024);
-            self.budget.take::<Value>(more, self.at)?;
+            self.builder.budget.take::<Value>(more, self.at)?;
             self.stack.reserve_exact(more);
         }
         self.stack.push(value);
@@ -266,13 +261,16 @@ impl<'a> Machine<'a, '_> {
         Err(self.malformed(opcode, "a key has no value"))
     }
 
-    /// Makes a container of the values from height `from` on.
+    fn empty(&mut self, kind: fn(ContainerId) -> Value) -> Step {
+        let id = self.builder.container(self.at)?;
+        self.push(kind(id))
+    }
+
+    /// Makes a list or tuple of the values from height `from` on.
     fn gather(&mut self, kind: fn(ContainerId) -> Value, from: usize) -> Step {
-        let id = ContainerId::new(self.tree.containers.len()).ok_or_else(|| self.too_many())?;
-        self.budget.take::<Container>(1, self.at)?;
-        self.budget.take::<Value>(self.stack.len() - from, self.at)?;
-        let items = self.stack.drain(from..).collect();
-        self.tree.containers.push(Container { items, at: self.at });
+        let id = self.builder.container(self.at)?;
+        self.builder.append(id, &self.stack[from..], self.at)?;
+        self.stack.truncate(from);
         self.push(kind(id))
     }
 
@@ -286,7 +284,9 @@ impl<'a> Machine<'a, '_> {
         let Some(Value::List(list)) = self.target(from) else {
             return Err(self.malformed(opcode, "there is no list to append to"));
         };
-        self.extend(list, from)
+        self.builder.append(list, &self.stack[from..], self.at)?;
+        self.stack.truncate(from);
+        Ok(())
     }
 
     /// Moves the keys and values from height `from` on to the dict below them.
@@ -294,7 +294,9 @@ impl<'a> Machine<'a, '_> {
         let Some(Value::Dict(dict)) = self.target(from) else {
             return Err(self.malformed(opcode, "there is no dict to add to"));
         };
-        self.extend(dict, from)
+        self.builder.set(dict, &self.stack[from..], self.at)?;
+        self.stack.truncate(from);
+        Ok(())
     }
 
     fn target(&self, from: usize) -> Option<Value> {
@@ -303,20 +305,13 @@ impl<'a> Machine<'a, '_> {
         Some(self.stack[below])
     }
 
-    fn extend(&mut self, into: ContainerId, from: usize) -> Step {
-        self.budget.take::<Value>(self.stack.len() - from, self.at)?;
-        let items = &mut self.tree.containers[into.index()].items;
-        items.extend(self.stack.drain(from..));
-        Ok(())
-    }
-
     fn put(&mut self, opcode: &'static str, index: usize) -> Step {
         let top = self.below(opcode, 1)?;
         if index >= self.memo_limit {
             return Err(self.malformed(opcode, "its index is larger than the file"));
         }
         if index >= self.memo.len() {
-            self.budget.take::<Option<Value>>(index + 1 - self.memo.len(), self.at)?;
+            self.builder.budget.take::<Option<Value>>(index + 1 - self.memo.len(), self.at)?;
             self.memo.resize(index + 1, None);
         }
         self.memo[index] = Some(self.stack[top]);
@@ -332,34 +327,17 @@ impl<'a> Machine<'a, '_> {
 
     fn long(&mut self, bytes: &[u8]) -> Step {
         let value = match from_twos_complement(bytes) {
+            Some(number) => self.builder.integer(number, self.at)?,
             None => Value::Huge,
-            Some(number) => {
-                if let Ok(small) = i32::try_from(number) {
-                    Value::Int(small)
-                } else if let Ok(signed) = i64::try_from(number) {
-                    Value::Wide(self.number(signed.cast_unsigned())?)
-                } else {
-                    Value::Unsigned(self.number(number as u64)?)
-                }
-            }
         };
         self.push(value)
-    }
-
-    fn number(&mut self, bits: u64) -> Step<NumberId> {
-        let id = NumberId::new(self.tree.numbers.len()).ok_or_else(|| self.too_many())?;
-        self.budget.take::<u64>(1, self.at)?;
-        self.tree.numbers.push(bits);
-        Ok(id)
     }
 
     /// Text whose length is given in `N` bytes.
     fn text<const N: usize>(&mut self, opcode: &'static str) -> Step {
         let text = self.counted::<N>(opcode)?;
-        let id = TextId::new(self.tree.texts.len()).ok_or_else(|| self.too_many())?;
-        self.budget.take::<&[u8]>(1, self.at)?;
-        self.tree.texts.push(text);
-        self.push(Value::Text(id))
+        let value = self.builder.text(text, self.at)?;
+        self.push(value)
     }
 
     /// Binary data whose length is given in `N` bytes.
@@ -376,13 +354,5 @@ impl<'a> Machine<'a, '_> {
 
     fn malformed(&self, opcode: &'static str, problem: &'static str) -> SnapshotError {
         SnapshotError::Malformed { opcode, at: self.at, problem }
-    }
-
-    fn too_many(&self) -> SnapshotError {
-        SnapshotError::Malformed {
-            opcode: "the pickle",
-            at: self.at,
-            problem: "it holds more than 2^32 objects of one kind",
-        }
     }
 }

@@ -42,9 +42,13 @@ fn print(tree: &Tree<'_>, value: Value, depth: usize, to: &mut String) {
                 _ => ('{', '}'),
             };
             to.push(open);
-            for (i, &item) in tree.container(id).items.iter().enumerate() {
+            for (i, &item) in tree.items(id).iter().enumerate() {
                 if i > 0 {
-                    to.push_str(if close == '}' && i % 2 == 1 { ": " } else { ", " });
+                    to.push_str(", ");
+                }
+                if let Some(&key) = tree.keys(id).get(i) {
+                    print(tree, key, depth + 1, to);
+                    to.push_str(": ");
                 }
                 print(tree, item, depth + 1, to);
             }
@@ -103,6 +107,26 @@ fn each_instruction_builds_its_value() {
         (b"]q\x05](K\x01eh\x05a\x86", "([], [1, []])"),
         (b"\x8c\x01ar\x00\x00\x00\x00j\x00\x00\x00\x00\x86", "('a', 'a')"),
         (b"]\x94K\x01ah\x00K\x02a\x86", "([1, 2], [1, 2])"),
+    ] {
+        assert_eq!(shown(&pickle(body)), value, "{body:02x?}");
+    }
+}
+
+#[test]
+fn containers_that_grow_after_others_were_filled_keep_their_elements() {
+    for (body, value) in [
+        // At once, and again and again after another one.
+        (&b"]K\x01aK\x02a(K\x03K\x04eK\x05a"[..], "[1, 2, 3, 4, 5]"),
+        (b"(]\x94K\x01a]K\x02ah\x00K\x03aK\x04a(K\x05et", "([1, 3, 4, 5], [2], [1, 3, 4, 5])"),
+        (b"}\x94K\x01K\x02sK\x03K\x04s", "{1: 2, 3: 4}"),
+        (
+            b"(}\x94(K\x01K\x02u}(K\x01K\x03uh\x00(K\x04K\x05K\x06K\x07uK\x08K\x09st",
+            "({1: 2, 4: 5, 6: 7, 8: 9}, {1: 3}, {1: 2, 4: 5, 6: 7, 8: 9})",
+        ),
+        // The same keys in another order, and a key twice.
+        (b"}(K\x01K\x02K\x03K\x04u}(K\x03K\x02K\x01K\x04u\x86", "({1: 2, 3: 4}, {3: 2, 1: 4})"),
+        (b"}(K\x01K\x02K\x01K\x03u", "{1: 2, 1: 3}"),
+        (b"}(u}\x94(K\x01K\x02u(u\x86", "({}, {1: 2})"),
     ] {
         assert_eq!(shown(&pickle(body)), value, "{body:02x?}");
     }
@@ -258,7 +282,7 @@ fn values_nested_without_marks_are_read_and_dropped_without_recursion() {
     let body = [vec![b']'; deep], vec![b'a'; deep - 1]].concat();
     let bytes = pickle(&body);
     let tree = run(&bytes, &Limits::default()).expect("lists in lists");
-    assert_eq!(tree.containers.len(), deep);
+    assert_eq!(tree.container_count(), deep);
 }
 
 #[test]
@@ -292,5 +316,5 @@ fn a_value_mentioned_often_is_stored_once() {
     let limits = Limits { memory: Bytes(500_000), ..Limits::default() };
     let bytes = pickle(&body);
     let tree = run(&bytes, &limits).expect("fits when shared");
-    assert_eq!(tree.containers.len(), 2);
+    assert_eq!(tree.container_count(), 2);
 }

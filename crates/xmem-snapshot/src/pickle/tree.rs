@@ -1,85 +1,79 @@
 //! The values of one pickle: tables, and ids into them.
+//!
+//! Files have millions of small dicts with the same keys. The elements of all containers stand in one
+//! table, one after the other, and of a dict the values alone: its keys are a [`ShapeId`], the same
+//! one for all dicts with these keys.
 
-macro_rules! row {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) struct $name(u32);
+use super::shapes::Keys;
+use super::value::{ContainerId, ShapeId, TextId, Value};
 
-        impl $name {
-            /// The id of row `index`, if ids reach so far.
-            pub(crate) fn new(index: usize) -> Option<Self> {
-                u32::try_from(index).ok().map(Self)
-            }
-
-            pub(crate) const fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    };
+/// A list, tuple or dict.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Container {
+    /// Its first element among those of all containers, or its row in `own`.
+    first: u32,
+    /// How many elements it has there, or [`Self::OWN`].
+    length: u32,
+    /// Its keys, if it is a dict.
+    pub(super) shape: ShapeId,
+    /// Offset of the instruction that made it, but for multiples of 2^32.
+    at: u32,
 }
 
-row!(
-    /// A text object; equal texts may be different objects.
-    TextId
-);
-row!(
-    /// A list, tuple or dict.
-    ContainerId
-);
-row!(
-    /// A number of eight bytes.
-    NumberId
-);
+impl Container {
+    const OWN: u32 = u32::MAX;
 
-/// One value, in eight bytes: everything larger is a row of the [`Tree`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Value {
-    None,
-    Bool(bool),
-    /// An integer of 32 bits.
-    Int(i32),
-    /// An integer of 64 bits.
-    Wide(NumberId),
-    /// An integer that 64 bits hold only without a sign.
-    Unsigned(NumberId),
-    /// An integer that 64 bits cannot hold.
-    Huge,
-    Float(NumberId),
-    Text(TextId),
-    /// Binary data, never part of a snapshot, hence not kept.
-    Binary,
-    List(ContainerId),
-    Tuple(ContainerId),
-    Dict(ContainerId),
-}
+    pub(super) fn new(at: usize) -> Self {
+        Self { first: 0, length: 0, shape: ShapeId::EMPTY, at: at as u32 }
+    }
 
-impl Value {
-    /// What to call such a value in a message.
-    pub(crate) const fn kind(self) -> &'static str {
-        match self {
-            Self::None => "None",
-            Self::Bool(_) => "a bool",
-            Self::Int(_) | Self::Wide(_) => "an integer",
-            Self::Unsigned(_) => "an integer of 2^63 or more",
-            Self::Huge => "an integer beyond 64 bits",
-            Self::Float(_) => "a float",
-            Self::Text(_) => "text",
-            Self::Binary => "binary data",
-            Self::List(_) => "a list",
-            Self::Tuple(_) => "a tuple",
-            Self::Dict(_) => "a dict",
+    pub(super) fn items(&self) -> Items {
+        match self.length {
+            Self::OWN => Items::Own { list: self.first as usize },
+            length => Items::Shared { first: self.first as usize, length: length as usize },
         }
+    }
+
+    /// Tells where its elements are; `None` if the place is out of reach.
+    pub(super) fn put(&mut self, items: Items) -> Option<()> {
+        let (first, length) = match items {
+            Items::Shared { first, length } => (first, u32::try_from(length).ok()?),
+            Items::Own { list } => (list, Self::OWN),
+        };
+        self.first = u32::try_from(first).ok()?;
+        self.length = length;
+        Some(())
     }
 }
 
-/// A list, tuple or dict.
-#[derive(Debug)]
-pub(crate) struct Container {
-    /// Its elements; of a dict, key and value in turn.
-    pub(crate) items: Vec<Value>,
-    /// Offset of the instruction that made it.
-    pub(crate) at: usize,
+/// Where the elements of a container are; of a dict, its values.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Items {
+    /// Among those of all containers.
+    Shared { first: usize, length: usize },
+    /// In a list of its own, since it grew after others had been filled.
+    Own { list: usize },
+}
+
+/// The offsets of containers, which are made in the order of the file.
+#[derive(Debug, Default)]
+pub(super) struct Offsets {
+    /// For each multiple of 2^32 bytes, the first container beyond.
+    beyond: Vec<ContainerId>,
+}
+
+impl Offsets {
+    /// Notes that `id` is the next container, made at byte `at`.
+    pub(super) fn next(&mut self, id: ContainerId, at: usize) {
+        while (self.beyond.len() as u64) < (at as u64) >> 32 {
+            self.beyond.push(id);
+        }
+    }
+
+    fn of(&self, id: ContainerId, low: u32) -> usize {
+        let high = self.beyond.partition_point(|&first| first <= id) as u64;
+        (high << 32 | u64::from(low)) as usize
+    }
 }
 
 /// Everything that a pickle built; `'a` is the file, in which the texts stay.
@@ -87,27 +81,67 @@ pub(crate) struct Container {
 pub(crate) struct Tree<'a> {
     /// The value that the pickle is of.
     pub(crate) root: Value,
-    pub(crate) containers: Vec<Container>,
-    /// Texts as the file has them; UTF-8 unless the writer had unpaired surrogates.
-    pub(crate) texts: Vec<&'a [u8]>,
-    /// Wide integers, and floats as their bits.
-    pub(crate) numbers: Vec<u64>,
     /// Bytes after the end of the pickle.
     pub(crate) trailing: usize,
+    pub(super) containers: Vec<Container>,
+    pub(super) offsets: Offsets,
+    pub(super) shared: Vec<Value>,
+    pub(super) own: Vec<Vec<Value>>,
+    pub(super) keys: Keys,
+    pub(super) texts: Vec<&'a [u8]>,
+    /// Integers that are not short, and floats as their bits.
+    pub(super) numbers: Vec<u64>,
 }
 
 impl<'a> Tree<'a> {
-    pub(crate) fn container(&self, id: ContainerId) -> &Container {
-        &self.containers[id.index()]
+    /// The elements of a container; of a dict, its values.
+    pub(crate) fn items(&self, id: ContainerId) -> &[Value] {
+        match self.containers[id.index()].items() {
+            Items::Shared { first, length } => &self.shared[first..][..length],
+            Items::Own { list } => &self.own[list],
+        }
     }
 
+    /// The keys of a dict, as many as it has values.
+    pub(crate) fn keys(&self, id: ContainerId) -> &[Value] {
+        self.keys.of(self.containers[id.index()].shape)
+    }
+
+    /// Offset of the instruction that made a container.
+    pub(crate) fn at(&self, id: ContainerId) -> usize {
+        self.offsets.of(id, self.containers[id.index()].at)
+    }
+
+    pub(crate) fn container_count(&self) -> usize {
+        self.containers.len()
+    }
+
+    /// How many containers, elements, keys and values there are.
+    pub(crate) fn size(&self) -> usize {
+        let elements: usize = self.containers.iter().map(|container| self.length(container)).sum();
+        self.containers.len() + elements
+    }
+
+    fn length(&self, container: &Container) -> usize {
+        let items = match container.items() {
+            Items::Shared { length, .. } => length,
+            Items::Own { list } => self.own[list].len(),
+        };
+        items + self.keys.of(container.shape).len()
+    }
+
+    /// A text as the file has it; UTF-8 unless the writer had unpaired surrogates.
     pub(crate) fn text(&self, id: TextId) -> &'a [u8] {
         self.texts[id.index()]
     }
 
+    pub(crate) fn text_count(&self) -> usize {
+        self.texts.len()
+    }
+
     pub(crate) fn integer(&self, value: Value) -> Option<i64> {
         match value {
-            Value::Int(n) => Some(i64::from(n)),
+            Value::Int(short) => Some(short.get()),
             Value::Wide(id) => Some(self.numbers[id.index()].cast_signed()),
             _ => None,
         }
@@ -125,6 +159,30 @@ impl<'a> Tree<'a> {
         match value {
             Value::Float(id) => Some(f64::from_bits(self.numbers[id.index()])),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_beyond_four_gibibytes_are_kept() {
+        let mut offsets = Offsets::default();
+        let places =
+            [2, 7, 0xffff_ffff, 0x1_0000_0000, 0x1_0000_0009, 0x4_1234_5678, 0x4_1234_5679];
+        let made: Vec<_> = places
+            .into_iter()
+            .enumerate()
+            .map(|(row, place)| {
+                let id = ContainerId::new(row).unwrap();
+                offsets.next(id, place);
+                (id, place)
+            })
+            .collect();
+        for (id, place) in made {
+            assert_eq!(offsets.of(id, place as u32), place);
         }
     }
 }

@@ -2,9 +2,10 @@
 //! work done.
 
 use super::fields::{Field, Fields, shown};
+use super::stacks::Known;
 use crate::budget::Budget;
 use crate::error::SnapshotError;
-use crate::frames::{FrameId, FrameTable, StackId};
+use crate::frames::FrameTable;
 use crate::model::{DeviceIndex, Snapshot, StreamHandle};
 use crate::pickle::{Tree, Value};
 use std::collections::BTreeMap;
@@ -21,10 +22,7 @@ pub(super) struct Decoder<'t, 'a, 'b> {
     pub(super) budget: &'b mut Budget,
     pub(super) diagnostics: Diagnostics,
     pub(super) frames: FrameTable,
-    /// By container: the frame that a dict is, once it was read.
-    pub(super) frame_of: Vec<Option<FrameId>>,
-    /// By container: the stack that a list is, once it was read.
-    pub(super) stack_of: Vec<Option<StackId>>,
+    pub(super) known: Known,
     strings: Interner,
     symbols: Vec<Option<Sym>>,
     streams: Vec<StreamHandle>,
@@ -34,21 +32,19 @@ pub(super) struct Decoder<'t, 'a, 'b> {
 
 impl<'t, 'a, 'b> Decoder<'t, 'a, 'b> {
     pub(super) fn new(tree: &'t Tree<'a>, budget: &'b mut Budget) -> Result<Self, SnapshotError> {
-        budget.take::<(Option<FrameId>, Option<StackId>)>(tree.containers.len(), 0)?;
-        budget.take::<Option<Sym>>(tree.texts.len(), 0)?;
-        let values: usize = tree.containers.iter().map(|c| c.items.len() + 1).sum();
+        budget.take::<u32>(tree.container_count(), 0)?;
+        budget.take::<Option<Sym>>(tree.text_count(), 0)?;
         Ok(Self {
             tree,
             budget,
             diagnostics: Diagnostics::default(),
             frames: FrameTable::default(),
-            frame_of: vec![None; tree.containers.len()],
-            stack_of: vec![None; tree.containers.len()],
+            known: Known::new(tree.container_count()),
             strings: Interner::default(),
-            symbols: vec![None; tree.texts.len()],
+            symbols: vec![None; tree.text_count()],
             streams: vec![StreamHandle(0)],
             stream_ids: BTreeMap::from([(StreamHandle(0), StreamId(0))]),
-            work_left: values as u64 * REPETITION,
+            work_left: tree.size() as u64 * REPETITION,
         })
     }
 
@@ -60,11 +56,14 @@ impl<'t, 'a, 'b> Decoder<'t, 'a, 'b> {
     }
 
     /// The keys of a dict that is mentioned in the container at byte `at`.
-    pub(super) fn fields(&mut self, value: Value, at: usize) -> Result<Fields<'t>, SnapshotError> {
+    pub(super) fn fields(
+        &mut self,
+        value: Value,
+        at: usize,
+    ) -> Result<Fields<'t, 'a>, SnapshotError> {
         let Value::Dict(id) = value else { return Err(misplaced(value, "a dict", at)) };
-        let dict = self.tree.container(id);
-        self.work(dict.items.len(), dict.at)?;
-        Ok(Fields::new(self.tree, &dict.items, dict.at))
+        self.work(2 * self.tree.items(id).len(), self.tree.at(id))?;
+        Ok(Fields::new(self.tree, id))
     }
 
     /// The elements of a list or tuple that is mentioned in the container at byte `at`, and where it
@@ -77,9 +76,9 @@ impl<'t, 'a, 'b> Decoder<'t, 'a, 'b> {
         let (Value::List(id) | Value::Tuple(id)) = value else {
             return Err(misplaced(value, "a list", at));
         };
-        let list = self.tree.container(id);
-        self.work(list.items.len(), list.at)?;
-        Ok((&list.items, list.at))
+        let (items, at) = (self.tree.items(id), self.tree.at(id));
+        self.work(items.len(), at)?;
+        Ok((items, at))
     }
 
     /// The elements of the list or tuple in `field`.

@@ -1,7 +1,7 @@
 //! The keys of a dict, and what to say when a value does not fit.
 
 use crate::error::SnapshotError;
-use crate::pickle::{Tree, Value};
+use crate::pickle::{ContainerId, Tree, Value};
 
 /// One key of a dict.
 #[derive(Clone, Copy, Debug)]
@@ -27,29 +27,30 @@ impl Field<'_> {
 /// The keys of one dict, in its order. A key that is there twice comes twice; as in Python, the last
 /// one counts.
 #[derive(Clone, Debug)]
-pub(super) struct Fields<'t> {
-    items: std::slice::ChunksExact<'t, Value>,
-    texts: &'t [&'t [u8]],
+pub(super) struct Fields<'t, 'a> {
+    pairs: std::iter::Zip<std::slice::Iter<'t, Value>, std::slice::Iter<'t, Value>>,
+    tree: &'t Tree<'a>,
     /// Where the dict begins.
     pub(super) at: usize,
 }
 
-impl<'t> Fields<'t> {
-    pub(super) fn new(tree: &'t Tree<'_>, items: &'t [Value], at: usize) -> Self {
-        Self { items: items.chunks_exact(2), texts: &tree.texts, at }
+impl<'t, 'a> Fields<'t, 'a> {
+    pub(super) fn new(tree: &'t Tree<'a>, dict: ContainerId) -> Self {
+        let pairs = tree.keys(dict).iter().zip(tree.items(dict));
+        Self { pairs, tree, at: tree.at(dict) }
     }
 }
 
-impl<'t> Iterator for Fields<'t> {
-    type Item = Field<'t>;
+impl<'a> Iterator for Fields<'_, 'a> {
+    type Item = Field<'a>;
 
-    fn next(&mut self) -> Option<Field<'t>> {
-        let pair = self.items.next()?;
-        let key = match pair[0] {
-            Value::Text(id) => self.texts[id.index()],
+    fn next(&mut self) -> Option<Field<'a>> {
+        let (&key, &value) = self.pairs.next()?;
+        let key = match key {
+            Value::Text(id) => self.tree.text(id),
             _ => b"",
         };
-        Some(Field { key, value: pair[1], at: self.at })
+        Some(Field { key, value, at: self.at })
     }
 }
 

@@ -4,8 +4,37 @@ use super::decoder::Decoder;
 use super::fields::{Field, Within};
 use crate::error::SnapshotError;
 use crate::frames::{Frame, FrameId, StackId};
-use crate::pickle::Value;
+use crate::pickle::{ContainerId, Value};
 use xmem_types::Sym;
+
+/// By container: what it was found to be. A list can only be a stack, a dict only a frame.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// One more than the id; zero where nothing is known, so that untouched memory costs nothing.
+    ids: Vec<u32>,
+}
+
+impl Known {
+    pub(super) fn new(containers: usize) -> Self {
+        Self { ids: vec![0; containers] }
+    }
+
+    fn stack(&self, list: ContainerId) -> Option<StackId> {
+        self.ids[list.index()].checked_sub(1).map(StackId)
+    }
+
+    fn is_stack(&mut self, list: ContainerId, stack: StackId) {
+        self.ids[list.index()] = stack.0 + 1;
+    }
+
+    fn frame(&self, dict: ContainerId) -> Option<FrameId> {
+        self.ids[dict.index()].checked_sub(1).map(FrameId)
+    }
+
+    fn is_frame(&mut self, dict: ContainerId, frame: FrameId) {
+        self.ids[dict.index()] = frame.0 + 1;
+    }
+}
 
 impl<'t> Decoder<'t, '_, '_> {
     /// The call stack in `field`.
@@ -15,7 +44,7 @@ impl<'t> Decoder<'t, '_, '_> {
             Value::None => return Ok(StackId::EMPTY),
             _ => return Err(field.misfit("a list of frames")),
         };
-        if let Some(known) = self.stack_of[id.index()] {
+        if let Some(known) = self.known.stack(id) {
             return Ok(known);
         }
         let (elements, at) = self.list(field.value, field.at)?;
@@ -25,13 +54,13 @@ impl<'t> Decoder<'t, '_, '_> {
             frames.push(self.frame(element, at).within(|| format!("frames[{i}]"))?);
         }
         let stack = self.frames.intern_stack(&frames);
-        self.stack_of[id.index()] = Some(stack);
+        self.known.is_stack(id, stack);
         Ok(stack)
     }
 
     fn frame(&mut self, value: Value, at: usize) -> Result<FrameId, SnapshotError> {
         if let Value::Dict(id) = value
-            && let Some(known) = self.frame_of[id.index()]
+            && let Some(known) = self.known.frame(id)
         {
             return Ok(known);
         }
@@ -50,7 +79,7 @@ impl<'t> Decoder<'t, '_, '_> {
         }
         let frame = self.frames.intern_frame(frame);
         if let Value::Dict(id) = value {
-            self.frame_of[id.index()] = Some(frame);
+            self.known.is_frame(id, frame);
         }
         Ok(frame)
     }

@@ -4,7 +4,7 @@ use crate::support::{Py, block, dict, entry, frame, read_py, segment, snapshot};
 use expect_test::{Expect, expect};
 use xmem_snapshot::{
     Action, AnnotationStage, BlockState, DeviceIndex, Limits, PoolId, SegmentKind, Setting,
-    SnapshotError, StackId, StreamHandle, read,
+    SnapshotError, StackId, StreamHandle, TraceEntry, read,
 };
 use xmem_types::{Addr, Bytes, Location, Nanos, StreamId, Sym};
 
@@ -364,7 +364,9 @@ fn the_snapshot_counts_against_the_memory_limit() {
         .map(|i| i * 10_000)
         .find(|&memory| read(&bytes, &limits(memory)).is_ok())
         .expect("a megabyte is enough");
-    assert!(enough > 150_000, "{enough}");
+    // An entry, and what it is made of: a dict of four values.
+    let least = 1000 * (size_of::<TraceEntry>() + 16 + 4 * 8) as u64;
+    assert!(enough > least, "{enough}");
     match read(&bytes, &limits(enough - 10_000)) {
         Err(SnapshotError::TooLarge { .. }) => {}
         other => panic!("{:?}", other.map(|_| ())),
