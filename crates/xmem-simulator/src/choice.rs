@@ -4,6 +4,7 @@ use crate::allocator::{
     AllocFailure, BlockHandle, BlockView, CachingAllocator, Control, Framework, FrameworkAllocator,
     Mapping, Observer, RequestIndex, Segment, SegmentState, Stats, Unsupported,
 };
+use crate::bfc::{BfcAllocator, BfcConfig};
 use crate::config::{AllocConf, AllocatorConfig, Backend};
 use crate::device::Device;
 use crate::plain::{MallocAsync, MallocAsyncAllocator, Uncached, UncachedAllocator};
@@ -18,6 +19,8 @@ pub enum AllocatorChoice {
     Uncached,
     /// PyTorch on CUDA's stream-ordered pools, approximately.
     MallocAsync(MallocAsync),
+    /// TensorFlow's allocator.
+    Bfc(BfcConfig),
 }
 
 impl Default for AllocatorChoice {
@@ -48,6 +51,8 @@ pub enum ChosenAllocator<O = ()> {
     Uncached(Box<UncachedAllocator<O>>),
     /// PyTorch on CUDA's stream-ordered pools.
     MallocAsync(Box<MallocAsyncAllocator<O>>),
+    /// TensorFlow's allocator.
+    Bfc(Box<BfcAllocator<O>>),
 }
 
 impl Framework for AllocatorChoice {
@@ -62,6 +67,7 @@ impl Framework for AllocatorChoice {
             Self::MallocAsync(config) => {
                 ChosenAllocator::MallocAsync(Box::new(config.over(device, observer)))
             }
+            Self::Bfc(config) => ChosenAllocator::Bfc(Box::new(config.over(device, observer))),
         }
     }
 }
@@ -73,6 +79,7 @@ macro_rules! whichever {
             ChosenAllocator::Caching($allocator) => $call,
             ChosenAllocator::Uncached($allocator) => $call,
             ChosenAllocator::MallocAsync($allocator) => $call,
+            ChosenAllocator::Bfc($allocator) => $call,
         }
     };
 }
@@ -139,6 +146,10 @@ impl<O: Observer> FrameworkAllocator for ChosenAllocator<O> {
 
     fn device_mut(&mut self) -> &mut Device {
         whichever!(self, allocator => allocator.device_mut())
+    }
+
+    fn lift_limit(&mut self) {
+        whichever!(self, allocator => allocator.lift_limit());
     }
 
     fn observer(&self) -> &O {

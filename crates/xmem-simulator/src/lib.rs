@@ -1,5 +1,6 @@
 //! Two levels of GPU memory management, simulated exactly: a framework's caching allocator
-//! (PyTorch's CUDACachingAllocator) over a device allocator (cudaMalloc with a capacity).
+//! (PyTorch's CUDACachingAllocator, or TensorFlow's BFCAllocator) over a device allocator (cudaMalloc
+//! with a capacity).
 //!
 //! A list of requests goes in, a [`Replay`] comes out: every statistic that
 //! `torch.cuda.memory_stats` would show, the two peaks with what was alive at them, the curve, and
@@ -30,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod allocator;
+mod bfc;
 mod choice;
 mod config;
 mod device;
@@ -43,6 +45,7 @@ pub use allocator::{
     PoolKind, PoolOptions, PoolService, PrivatePoolId, RequestIndex, Segment, SegmentId,
     SegmentState, Splitting, Stat, Stats, Unsupported,
 };
+pub use bfc::{BfcAllocator, BfcConfig, BfcStats, MemoryLimit};
 pub use choice::{AllocatorChoice, ChosenAllocator};
 pub use config::{
     AddressOrder, AllocConf, AllocatorConfig, Backend, Completion, ConfError, DeviceConfig,

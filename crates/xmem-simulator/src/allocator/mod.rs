@@ -4,6 +4,7 @@ mod caching;
 mod event;
 mod state;
 
+pub(crate) use caching::Counter;
 pub use caching::{CachingAllocator, PerPool, Stat, Stats};
 pub use event::{Event, EventAction, Observer};
 pub use state::{BlockState, BlockUse, Mapping, Segment, SegmentState};
@@ -255,6 +256,12 @@ pub trait FrameworkAllocator {
 
     /// The device below, to change its limit.
     fn device_mut(&mut self) -> &mut Device;
+
+    /// From here on nothing is limited: neither the device nor, where the allocator has a limit of
+    /// its own, what it may take of the device.
+    fn lift_limit(&mut self) {
+        self.device_mut().lift_limit();
+    }
 
     /// Who hears the events.
     fn observer(&self) -> &Self::Observer;

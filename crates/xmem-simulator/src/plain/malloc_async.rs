@@ -194,6 +194,11 @@ impl<O: Observer> FrameworkAllocator for MallocAsyncAllocator<O> {
         &mut self.device
     }
 
+    fn lift_limit(&mut self) {
+        self.device.lift_limit();
+        self.fraction = None;
+    }
+
     fn observer(&self) -> &O {
         &self.observer
     }

@@ -10,7 +10,7 @@ use xmem_types::{BlockId, Bytes, Diagnostics, Request, RequestKind, Severity, St
 pub(super) enum Reaction {
     /// The replay ends there.
     Stop,
-    /// The device's limit is lifted, and the allocation repeated.
+    /// All limits are lifted, and the allocation repeated.
     LiftLimit,
 }
 
@@ -92,7 +92,7 @@ impl Call {
         if watch.out_of_memory(self.describe(framework, failure)) == Reaction::Stop {
             return Served::Stopped;
         }
-        framework.device_mut().lift_limit();
+        framework.lift_limit();
         match framework.allocate(self.at, self.size, self.stream) {
             Ok(Some(handle)) => Served::Block(handle),
             Ok(None) => Served::Nothing,

@@ -15,6 +15,7 @@ mod state;
 mod stats;
 mod streams;
 
+pub(crate) use stats::Counter;
 pub use stats::{PerPool, Stat, Stats};
 
 use super::{
@@ -87,6 +88,12 @@ impl Limits {
         // A part of a total below 2^53 loses nothing that matters to whole segments.
         let part = self.total.map(|total| (fraction * total as f64) as u64);
         self.allowed = part.filter(|_| limits);
+    }
+
+    /// From here on there is no fraction, and nothing that it is a part of.
+    fn lift(&mut self) {
+        self.total = None;
+        self.allowed = None;
     }
 
     /// The bytes above which garbage is collected.
@@ -222,6 +229,11 @@ impl<O: Observer> FrameworkAllocator for CachingAllocator<O> {
 
     fn device_mut(&mut self) -> &mut Device {
         &mut self.device
+    }
+
+    fn lift_limit(&mut self) {
+        self.device.lift_limit();
+        self.limits.lift();
     }
 
     fn observer(&self) -> &O {

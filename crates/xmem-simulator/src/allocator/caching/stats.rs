@@ -69,28 +69,32 @@ pub struct Stats {
 
 /// A statistic while it is counted. The sum of decreases follows from the other two.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counter {
+pub(crate) struct Counter {
     current: u64,
     peak: u64,
     up: u64,
 }
 
 impl Counter {
-    pub(super) fn add(&mut self, n: u64) {
+    pub(crate) fn add(&mut self, n: u64) {
         self.current += n;
         self.peak = self.peak.max(self.current);
         self.up = self.up.saturating_add(n);
     }
 
-    pub(super) fn sub(&mut self, n: u64) {
+    pub(crate) fn sub(&mut self, n: u64) {
         self.current -= n;
     }
 
-    fn reset_peak(&mut self) {
+    pub(crate) fn reset_peak(&mut self) {
         self.peak = self.current;
     }
 
-    fn stat<T>(self, wrap: impl Fn(u64) -> T) -> Stat<T> {
+    pub(crate) fn current(self) -> u64 {
+        self.current
+    }
+
+    pub(crate) fn stat<T>(self, wrap: impl Fn(u64) -> T) -> Stat<T> {
         Stat {
             current: wrap(self.current),
             peak: wrap(self.peak),
