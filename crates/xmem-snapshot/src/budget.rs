@@ -6,9 +6,10 @@ use xmem_types::Bytes;
 /// What reading one file may cost at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Memory for the unpickled values and the snapshot together. What is counted are the entries of
-    /// the tables, not the allocator's rounding: the process may use up to twice as much. PyTorch's
-    /// files need two to three times their own size, besides the file itself.
+    /// Memory for the inflated file (if it is compressed), the unpickled values and the snapshot
+    /// together. What is counted are the entries of the tables, not the allocator's rounding: the
+    /// process may use up to twice as much. PyTorch's files need two to three times their own size,
+    /// besides the file itself.
     pub memory: Bytes,
     /// How many containers may be open at once while the file is read. PyTorch's files need at most
     /// 10.
@@ -32,6 +33,11 @@ pub(crate) struct Budget {
 impl Budget {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self { limit: limits.memory, used: 0 }
+    }
+
+    /// How many bytes may still be booked.
+    pub(crate) fn left(&self) -> u64 {
+        self.limit.get().saturating_sub(self.used)
     }
 
     /// Books `count` values of type `T`, needed because of what stands at byte `at`.

@@ -1,9 +1,11 @@
 //! Why a snapshot could not be read.
 
+use std::fmt;
 use thiserror::Error;
 use xmem_types::Bytes;
 
-/// Why a snapshot could not be read. Offsets count bytes from the start of the file.
+/// Why a snapshot could not be read. Offsets count bytes from the start of the file; if it is
+/// compressed, from the start of what was inflated.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
@@ -16,6 +18,21 @@ pub enum SnapshotError {
     NotAPickle {
         /// What it looks like, and what to do then.
         found: &'static str,
+    },
+
+    /// The file is compressed, and cannot be inflated.
+    #[error(
+        "the {compression} data is damaged or cut off (after {inflated} of inflated data); \
+         copy the file again, or compress it again"
+    )]
+    Compressed {
+        /// How it is compressed.
+        compression: Compression,
+        /// How much could be inflated.
+        inflated: Bytes,
+        /// What the inflating library says.
+        #[source]
+        source: std::io::Error,
     },
 
     /// A pickle protocol that is older or newer than any writer of snapshots uses.
@@ -109,4 +126,22 @@ pub enum SnapshotError {
         /// What is wrong with it.
         problem: String,
     },
+}
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// RFC 1952.
+    Gzip,
+    /// RFC 8878.
+    Zstd,
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        })
+    }
 }

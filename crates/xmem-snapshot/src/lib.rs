@@ -21,6 +21,7 @@ mod equality;
 mod error;
 mod frames;
 mod history;
+mod inflate;
 mod model;
 mod pickle;
 mod schema;
@@ -28,7 +29,7 @@ mod settings;
 mod writing;
 
 pub use budget::Limits;
-pub use error::SnapshotError;
+pub use error::{Compression, SnapshotError};
 pub use frames::{Frame, FrameId, FrameTable, StackId};
 pub use history::{Course, DeviceUsage, RecordedRequests};
 pub use model::{
@@ -40,19 +41,21 @@ pub use settings::{AllocatorSettings, Setting};
 use std::io;
 use xmem_types::Diagnostics;
 
-/// Reads a memory snapshot: the bytes of an uncompressed pickle, protocol 2 to 5, as written by
+/// Reads a memory snapshot: the bytes of a pickle, protocol 2 to 5, as written by
 /// `torch.cuda.memory._dump_snapshot` (torch/cuda/memory.py) or by the C++ pickler of
-/// `_memory_snapshot_pickled` (torch/csrc/cuda/memory_snapshot.cpp), of any PyTorch version.
+/// `_memory_snapshot_pickled` (torch/csrc/cuda/memory_snapshot.cpp), of any PyTorch version; as it is,
+/// or compressed with gzip or zstd, told apart by content.
 ///
 /// What is odd but readable (unknown keys, blocks that do not fill their segment) is told in the
 /// diagnostics.
 ///
 /// # Errors
-/// [`SnapshotError`] if the bytes are no pickle, are cut off or malformed, hold an instruction that
+/// [`SnapshotError`] if the bytes are no pickle, are cut off, damaged or malformed, hold an instruction that
 /// a snapshot does not need, describe something else than a snapshot, or exceed `limits`.
 pub fn read(bytes: &[u8], limits: &Limits) -> Result<(Snapshot, Diagnostics), SnapshotError> {
     let mut budget = budget::Budget::new(limits);
-    let tree = pickle::read(bytes, limits, &mut budget)?;
+    let pickle = inflate::inflate(bytes, &mut budget)?;
+    let tree = pickle::read(&pickle, limits, &mut budget)?;
     schema::decode(&tree, &mut budget)
 }
 

@@ -40,8 +40,6 @@ fn check_beginning(bytes: &[u8]) -> Step {
         [plain::PROTO, version @ (0 | 1 | 6..), ..] => {
             return Err(SnapshotError::Protocol { version: *version });
         }
-        [0x1f, 0x8b, ..] => "it is compressed with gzip; decompress it first (gzip -d)",
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => "it is compressed with zstd; decompress it first (zstd -d)",
         [b'P', b'K', 3, 4, ..] => {
             "it is a zip archive, perhaps written by torch.save; \
              write it with torch.cuda.memory._dump_snapshot(path)"

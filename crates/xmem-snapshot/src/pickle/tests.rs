@@ -223,8 +223,6 @@ fn what_cannot_be_carried_out_is_told_with_instruction_and_place() {
 fn what_is_no_pickle_is_told_apart() {
     let told: String = [
         &b""[..],
-        b"\x1f\x8b\x08\x00",
-        b"\x28\xb5\x2f\xfd\x04",
         b"PK\x03\x04",
         b"{\"traceEvents\": []}",
         b"(dp0\n.",
@@ -243,8 +241,6 @@ fn what_is_no_pickle_is_told_apart() {
     .collect();
     expect![[r#"
         error: the file is empty; write it again with torch.cuda.memory._dump_snapshot(path)
-        error: not a memory snapshot: it is compressed with gzip; decompress it first (gzip -d)
-        error: not a memory snapshot: it is compressed with zstd; decompress it first (zstd -d)
         error: not a memory snapshot: it is a zip archive, perhaps written by torch.save; write it with torch.cuda.memory._dump_snapshot(path)
         error: not a memory snapshot: it looks like JSON; is it a profiler trace?
         error: not a memory snapshot: it does not begin like a Python pickle; write it with torch.cuda.memory._dump_snapshot(path)

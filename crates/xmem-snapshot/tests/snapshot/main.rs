@@ -1,5 +1,6 @@
 //! Whole snapshots: hand-made, random, recorded.
 
+mod compressed;
 mod layout;
 mod python;
 mod random;

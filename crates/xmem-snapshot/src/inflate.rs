@@ -1,0 +1,47 @@
+//! Compressed files: PyTorch writes none, but people compress large ones.
+
+use crate::budget::Budget;
+use crate::error::{Compression, SnapshotError};
+use std::borrow::Cow;
+use std::io::Read;
+use xmem_types::Bytes;
+
+impl Compression {
+    /// By the first bytes of the file (RFC 1952, RFC 8878; zstd's may begin with a skippable frame).
+    fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+}
+
+/// The pickle in the file, inflated if need be; what that takes counts against the limits.
+pub(crate) fn inflate<'a>(
+    bytes: &'a [u8],
+    budget: &mut Budget,
+) -> Result<Cow<'a, [u8]>, SnapshotError> {
+    let Some(compression) = Compression::of(bytes) else { return Ok(Cow::Borrowed(bytes)) };
+    let mut inflated = Vec::new();
+    let done = match compression {
+        Compression::Gzip => {
+            read(flate2::bufread::MultiGzDecoder::new(bytes), &mut inflated, budget)
+        }
+        Compression::Zstd => zstd::Decoder::with_buffer(bytes)
+            .and_then(|decoder| read(decoder, &mut inflated, budget)),
+    };
+    budget.take::<u8>(inflated.len(), inflated.len())?;
+    match done {
+        Ok(()) => Ok(Cow::Owned(inflated)),
+        Err(source) => {
+            let inflated = Bytes(inflated.len() as u64);
+            Err(SnapshotError::Compressed { compression, inflated, source })
+        }
+    }
+}
+
+/// Reads all that the budget allows, and one byte more.
+fn read(from: impl Read, to: &mut Vec<u8>, budget: &Budget) -> std::io::Result<()> {
+    from.take(budget.left().saturating_add(1)).read_to_end(to).map(|_| ())
+}
