@@ -17,7 +17,9 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 19).unwrap()
 }
 
-const COMPRESSORS: [(Compression, fn(&[u8]) -> Vec<u8>); 2] =
+type Compress = fn(&[u8]) -> Vec<u8>;
+
+const COMPRESSORS: [(Compression, Compress); 2] =
     [(Compression::Gzip, gzip), (Compression::Zstd, zstd)];
 
 #[test]
