@@ -22,7 +22,7 @@ use xmem_types::{IterationId, Request, TorchVersion};
 #[derive(Clone, Debug)]
 pub struct Estimate {
     target: Target,
-    allocator: AllocatorConfig,
+    pub(crate) allocator: AllocatorConfig,
     read: ReadOptions,
     iterations: Option<Iterations>,
     pub(crate) largest: usize,
@@ -165,7 +165,7 @@ impl Estimate {
         replay
     }
 
-    fn device_config(&self) -> DeviceConfig {
+    pub(crate) fn device_config(&self) -> DeviceConfig {
         let device = &self.target.device;
         DeviceConfig {
             capacity: Some(device.memory),

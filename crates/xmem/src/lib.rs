@@ -45,6 +45,7 @@ mod job;
 mod moments;
 mod outcome;
 mod places;
+mod prediction;
 mod selection;
 mod timings;
 
@@ -56,6 +57,7 @@ pub use error::EstimateError;
 pub use estimate::{CapacitySearch, ClearedGradients, Estimate, EstimateBuilder};
 pub use facts::{IterationFacts, TraceFacts};
 pub use job::Job;
+pub use prediction::{PredictedBlock, Prediction};
 pub use selection::{Iterations, ParseIterationsError};
 pub use timings::{Stage, Timings};
 

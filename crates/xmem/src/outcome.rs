@@ -34,6 +34,12 @@ pub(crate) struct Played {
     pub(crate) min_capacity: Option<Bytes>,
 }
 
+/// The first request of each iteration.
+pub(crate) fn iteration_starts(profile: &Profile, schedule: &Schedule) -> Vec<usize> {
+    let start = |time| schedule.times.partition_point(|&at| at < time);
+    profile.iterations.iter().map(|iteration| start(iteration.start)).collect()
+}
+
 impl<'a> Scene<'a> {
     pub(crate) fn new(
         profile: &'a Profile,
@@ -41,11 +47,7 @@ impl<'a> Scene<'a> {
         iterations: Range<IterationId>,
     ) -> Self {
         let count = schedule.requests.len();
-        let starts: Vec<usize> = profile
-            .iterations
-            .iter()
-            .map(|i| schedule.times.partition_point(|&time| time < i.start))
-            .collect();
+        let starts = iteration_starts(profile, schedule);
         let sections = Sections::new(&starts, count);
         let all = iterations.start.index() == 0 && iterations.end.index() == starts.len();
         let within =

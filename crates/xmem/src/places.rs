@@ -6,7 +6,7 @@ use xmem_orchestrator::{Schedule, ScheduledBlock};
 use xmem_types::{Diagnostic, Location, OpId, Request, RequestKind, Sym};
 
 /// Names of a profile's rows.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Places<'a> {
     pub(crate) profile: &'a Profile,
 }
