@@ -2,7 +2,7 @@
 
 use super::drive::{Reaction, Watch, drive};
 use super::{OutOfMemory, UnlimitedPeaks};
-use crate::allocator::{BlockHandle, Framework, FrameworkAllocator, RequestIndex};
+use crate::allocator::{BlockHandle, Framework, FrameworkAllocator, RequestIndex, Stats};
 use crate::config::DeviceConfig;
 use crate::device::Device;
 use xmem_types::{BlockId, Bytes, MIB, Request};
@@ -12,6 +12,9 @@ const STEP: u64 = 2 * MIB;
 
 /// How many capacities below a found boundary are tried one by one.
 const PROBES_BELOW: u64 = 16;
+
+/// No capacity above this many steps is tried: 16 TiB, more than any device has.
+const FARTHEST: u64 = (1 << 44) / STEP;
 
 /// Only whether it runs matters.
 #[derive(Default)]
@@ -43,32 +46,60 @@ pub fn runs_in<F: Framework>(requests: &[Request], allocator: &F, device: &Devic
 /// The smallest memory available to the allocator, without what [`DeviceConfig::taken`] holds, in
 /// which the job runs; a multiple of 2 MiB. The device's own capacity plays no part.
 ///
-/// It lies between the highest allocated and the highest reserved bytes of the job with unlimited
-/// memory, as cached segments are given back when there is no more room. Found by bisection over
-/// replays, after which the 16 steps below are tried one by one until none of them runs.
+/// It mostly lies between the highest allocated and the highest reserved bytes of the job with
+/// unlimited memory, as cached segments are given back when there is no more room. It is higher if
+/// the allocator keeps a part of the device back, or may take but a part of it, and lower if blocks
+/// that were not split for lack of need are smaller in a smaller device; never is it below what the
+/// program asked for. Found by bisection over replays, after which the 16 steps below are tried one
+/// by one until none of them runs.
 ///
 /// Running is not monotone in the capacity: giving memory back earlier can leave better gaps, so a
 /// job may run in the capacity returned and fail in a slightly larger one. Of 31 training jobs
 /// recorded with PyTorch's CUDA build, kernels stubbed, 2 had such failures, in 5 and 6 capacities
-/// each; a scan of every capacity found no smaller answer than this search in any of the 31. From
-/// [`Replay::unlimited`](super::Replay::unlimited)'s reserved bytes on, every capacity is enough.
+/// each; a scan of every capacity found no smaller answer than this search in any of the 31. With
+/// PyTorch's allocator and no memory fraction, every capacity is enough from
+/// [`Replay::unlimited`](super::Replay::unlimited)'s reserved bytes on.
 ///
-/// If a request is beyond any device, the peak of the others is returned.
+/// If a request is beyond any device, or the allocator has a limit that no device lifts, the peak of
+/// reserved bytes with unlimited memory is returned.
 #[must_use]
 pub fn min_capacity<F: Framework>(
     requests: &[Request],
     allocator: &F,
     device: &DeviceConfig,
 ) -> Bytes {
-    let peaks = unlimited_peaks(requests, allocator, device);
+    let unlimited = unlimited_stats(requests, allocator, device);
     let runs = |steps: u64| {
         let capacity = Some(Bytes(steps * STEP));
         runs_in(requests, allocator, &DeviceConfig { capacity, taken: Bytes::ZERO, ..*device })
     };
-    // Below the allocated peak nothing runs; with the reserved peak everything does.
-    let lowest = peaks.allocated.get().div_ceil(STEP);
-    let mut low = lowest;
-    let mut enough = peaks.reserved.get().div_ceil(STEP);
+    let steps = |bytes: Bytes| bytes.get().div_ceil(STEP);
+    let requested = steps(unlimited.requested_bytes.all.peak);
+    let allocated = steps(unlimited.allocated_bytes.all.peak);
+    let reserved = steps(unlimited.reserved_bytes.all.peak);
+
+    let (mut low, mut enough) = (allocated, reserved);
+    while !runs(enough) {
+        low = enough + 1;
+        enough = enough.saturating_mul(2).max(1);
+        if enough > FARTHEST {
+            return Bytes(reserved * STEP);
+        }
+    }
+    enough = bisect(low, enough, runs);
+    if enough == allocated {
+        enough = bisect(requested, allocated, runs);
+    }
+    while let Some(lower) =
+        (requested.max(enough.saturating_sub(PROBES_BELOW))..enough).find(|&steps| runs(steps))
+    {
+        enough = lower;
+    }
+    Bytes(enough * STEP)
+}
+
+/// A boundary between failing and running in `low..=enough`, of which the last runs.
+fn bisect(mut low: u64, mut enough: u64, runs: impl Fn(u64) -> bool) -> u64 {
     while low < enough {
         let middle = low + (enough - low) / 2;
         if runs(middle) {
@@ -77,12 +108,7 @@ pub fn min_capacity<F: Framework>(
             low = middle + 1;
         }
     }
-    while let Some(lower) =
-        (lowest.max(enough.saturating_sub(PROBES_BELOW))..enough).find(|&steps| runs(steps))
-    {
-        enough = lower;
-    }
-    Bytes(enough * STEP)
+    enough
 }
 
 /// The peaks of the job where memory is not limited.
@@ -91,14 +117,23 @@ pub(super) fn unlimited_peaks<F: Framework>(
     allocator: &F,
     device: &DeviceConfig,
 ) -> UnlimitedPeaks {
-    let device = DeviceConfig { capacity: None, ..*device };
-    let mut framework = allocator.over(Device::new(&device), ());
-    drive(&mut framework, requests, &mut Unlimited);
-    let stats = framework.stats();
+    let stats = unlimited_stats(requests, allocator, device);
     UnlimitedPeaks {
         allocated: stats.allocated_bytes.all.peak,
         reserved: stats.reserved_bytes.all.peak,
     }
+}
+
+/// The statistics of the job where memory is not limited.
+fn unlimited_stats<F: Framework>(
+    requests: &[Request],
+    allocator: &F,
+    device: &DeviceConfig,
+) -> Stats {
+    let device = DeviceConfig { capacity: None, ..*device };
+    let mut framework = allocator.over(Device::new(&device), ());
+    drive(&mut framework, requests, &mut Unlimited);
+    framework.stats()
 }
 
 /// Goes on whatever happens.
