@@ -1,13 +1,14 @@
 //! One text file per case in `filetests/`: a script, and below each step the state that it must
 //! lead to. `XMEM_BLESS=1 cargo test -p xmem-simulator --test filetests` writes the states anew.
 //!
-//! A file starts with `#` lines that say what is shown and which PyTorch function decides it.
-//! Then, one a line:
+//! A file starts with `#` lines that say what is shown and which function of PyTorch or TensorFlow
+//! decides it. Then, one a line:
 //!
 //! | line | |
 //! |---|---|
-//! | `device capacity=SIZE taken=SIZE order=driver\|ascending\|descending` | optional, first |
-//! | `option NAME=VALUE` | optional: `max_split_size`, `max_non_split_rounding`, `divisions` |
+//! | `allocator tf-bfc` | optional, first: TensorFlow's allocator |
+//! | `device capacity=SIZE taken=SIZE order=driver\|ascending\|descending` | optional |
+//! | `option NAME=VALUE` | optional: see `pytorch_option` and `bfc_option` |
 //! | `alloc NAME SIZE [stream=N]` | |
 //! | `free NAME...` | |
 //! | `release` | gives everything cached back (`torch.cuda.empty_cache`) |
@@ -22,9 +23,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use xmem_simulator::{
-    AddressOrder, AllocFailure, AllocatorConfig, BlockHandle, BlockUse, CachingAllocator, Device,
-    DeviceConfig, Event, EventAction, FrameworkAllocator, PoolKind, PowerOfTwoDivisions,
-    RequestIndex, min_capacity, replay,
+    AddressOrder, AllocFailure, AllocatorChoice, AllocatorConfig, BfcConfig, BlockHandle, BlockUse,
+    ChosenAllocator, Device, DeviceConfig, Event, EventAction, Framework, FrameworkAllocator,
+    MemoryLimit, PoolKind, PowerOfTwoDivisions, RequestIndex, SegmentState, min_capacity, replay,
 };
 use xmem_types::{BlockId, Bytes, KIB, MIB, Request, RequestKind, StreamId};
 
@@ -43,7 +44,8 @@ fn every_file_leads_to_the_states_it_tells() {
         let text = fs::read_to_string(&path).expect("readable");
         let name = path.file_name().expect("a file").to_string_lossy();
         assert!(text.starts_with("# "), "{name}: the first line says what is shown");
-        assert!(text.contains(".cpp") || text.contains(".h"), "{name}: cites no source");
+        let cites = [".cpp", ".cc", ".h"].iter().any(|source| text.contains(source));
+        assert!(cites, "{name}: cites no source");
         let actual = run(&text, &name);
         if actual == text {
             continue;
@@ -55,7 +57,7 @@ fn every_file_leads_to_the_states_it_tells() {
             writeln!(failures, "{name}: {diff}").expect("a string");
         }
     }
-    assert!(files >= 20, "only {files} files found");
+    assert!(files >= 45, "only {files} files found");
     assert!(failures.is_empty(), "\n{failures}(XMEM_BLESS=1 accepts what the simulator says)");
 }
 
@@ -88,10 +90,10 @@ fn run(text: &str, name: &str) -> String {
 
 #[derive(Default)]
 struct Case {
-    config: AllocatorConfig,
+    choice: AllocatorChoice,
     device: DeviceConfig,
     /// Made at the first step, when device and options are known.
-    allocator: Option<CachingAllocator<Vec<Event>>>,
+    allocator: Option<ChosenAllocator<Vec<Event>>>,
     handles: HashMap<String, Option<BlockHandle>>,
     numbers: HashMap<String, BlockId>,
     requests: Vec<Request>,
@@ -101,6 +103,10 @@ struct Case {
 impl Case {
     fn step(&mut self, words: &[&str]) -> Result<Vec<String>, String> {
         match *words {
+            ["allocator", "tf-bfc"] => {
+                self.choice = AllocatorChoice::Bfc(BfcConfig::default());
+                Ok(Vec::new())
+            }
             ["device", ref settings @ ..] => self.set_device(settings).map(|()| Vec::new()),
             ["option", setting] => self.set_option(setting).map(|()| Vec::new()),
             ["alloc", name, size] => self.alloc(name, size, 0),
@@ -134,22 +140,17 @@ impl Case {
     }
 
     fn set_option(&mut self, setting: &str) -> Result<(), String> {
-        match setting.split_once('=').ok_or("key=value")? {
-            ("max_split_size", size) => self.config.max_split_size = Some(bytes(size)?),
-            ("max_non_split_rounding", size) => self.config.max_non_split_rounding = bytes(size)?,
-            ("divisions", n) => {
-                let n = n.parse().map_err(|_| "a number")?;
-                self.config.roundup_power2_divisions = PowerOfTwoDivisions([n; 16]);
-            }
-            (key, _) => return Err(format!("unknown option {key}")),
+        let (key, value) = setting.split_once('=').ok_or("key=value")?;
+        match &mut self.choice {
+            AllocatorChoice::Caching(config) => pytorch_option(config, key, value),
+            AllocatorChoice::Bfc(config) => bfc_option(config, key, value),
+            _ => Err("this allocator has no options".to_owned()),
         }
-        Ok(())
     }
 
-    fn allocator(&mut self) -> &mut CachingAllocator<Vec<Event>> {
-        self.allocator.get_or_insert_with(|| {
-            CachingAllocator::new(&self.config, Device::new(&self.device), Vec::new())
-        })
+    fn allocator(&mut self) -> &mut ChosenAllocator<Vec<Event>> {
+        self.allocator
+            .get_or_insert_with(|| self.choice.over(Device::new(&self.device), Vec::new()))
     }
 
     fn alloc(&mut self, name: &str, size: &str, stream: u32) -> Result<Vec<String>, String> {
@@ -231,22 +232,31 @@ impl Case {
                     BlockUse::Free => format!("free {}", short(b.size)),
                 })
                 .collect();
-            let pool = if segment.pool == PoolKind::Small { "small" } else { "large" };
-            let stream = match segment.stream {
-                StreamId(0) => String::new(),
-                StreamId(n) => format!(" stream {n}"),
-            };
             lines.push(format!(
-                "  {} {pool}{stream}: {}",
+                "  {} {}: {}",
                 offset(segment.addr.0),
+                self.kind(&segment),
                 blocks.join(", ")
             ));
         }
         lines
     }
 
+    /// What the segment serves.
+    fn kind(&self, segment: &SegmentState) -> String {
+        let pool = match (&self.choice, segment.pool) {
+            (AllocatorChoice::Bfc(_), _) => return "region".to_owned(),
+            (_, PoolKind::Small) => "small",
+            (_, PoolKind::Large) => "large",
+        };
+        match segment.stream {
+            StreamId(0) => pool.to_owned(),
+            StreamId(n) => format!("{pool} stream {n}"),
+        }
+    }
+
     fn replay(&self) -> Vec<String> {
-        let got = replay(&self.requests, &self.config, &self.device);
+        let got = replay(&self.requests, &self.choice, &self.device);
         let name = |block: BlockId| {
             let known = self.numbers.iter().find(|(_, number)| **number == block);
             known.map_or("?", |(name, _)| name.as_str())
@@ -295,13 +305,52 @@ impl Case {
             short(got.unlimited.allocated),
             short(got.unlimited.reserved)
         ));
-        let smallest = min_capacity(&self.requests, &self.config, &self.device);
+        let smallest = min_capacity(&self.requests, &self.choice, &self.device);
         lines.push(format!("runs in {}", short(smallest)));
         for d in got.diagnostics.iter() {
             lines.push(format!("{}: {}", d.code, d.message));
         }
         lines
     }
+}
+
+fn pytorch_option(config: &mut AllocatorConfig, key: &str, value: &str) -> Result<(), String> {
+    match key {
+        "max_split_size" => config.max_split_size = Some(bytes(value)?),
+        "max_non_split_rounding" => config.max_non_split_rounding = bytes(value)?,
+        "divisions" => {
+            let n = value.parse().map_err(|_| "a number")?;
+            config.roundup_power2_divisions = PowerOfTwoDivisions([n; 16]);
+        }
+        "memory_fraction" => config.memory_fraction = Some(number(value)?),
+        _ => return Err(format!("unknown option {key}")),
+    }
+    Ok(())
+}
+
+fn bfc_option(config: &mut BfcConfig, key: &str, value: &str) -> Result<(), String> {
+    match key {
+        "limit" => config.limit = MemoryLimit::Exactly(bytes(value)?),
+        "memory_fraction" => config.limit = MemoryLimit::Fraction(number(value)?),
+        "allow_growth" => config.allow_growth = yes(value)?,
+        "garbage_collection" => config.garbage_collection = yes(value)?,
+        "coalesce_regions" => config.coalesce_regions = yes(value)?,
+        "fragmentation_fraction" => config.fragmentation_fraction = Some(number(value)?),
+        _ => return Err(format!("unknown option {key}")),
+    }
+    Ok(())
+}
+
+fn yes(value: &str) -> Result<bool, String> {
+    match value {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err("yes or no".to_owned()),
+    }
+}
+
+fn number(value: &str) -> Result<f64, String> {
+    value.parse().map_err(|_| format!("{value} is not a number"))
 }
 
 /// Sums of sizes: `10MiB-512`, `1MiB+1`, `300KiB`, `2049`.

@@ -47,7 +47,8 @@ pub enum MemoryLimit {
     /// What is free on the device, less a reserve for everything else on it; the default.
     /// `MinSystemMemory` and `SingleVirtualDeviceMemoryLimit` in `gpu_device.cc`: 225 MiB if less
     /// than 2 GiB are free; else by the major compute capability 500 MiB (up to 6), 1050 MiB (7),
-    /// 1536 MiB (8), 1800 MiB (from 9 on). Nothing is held back where the reserve is all there is.
+    /// 1536 MiB (8), 1800 MiB (from 9 on). So just below 2 GiB leave more than just above. Nothing is
+    /// held back where the reserve is all there is.
     FreeLessReserve {
         /// The major number of the GPU's compute capability.
         compute_capability: u32,
