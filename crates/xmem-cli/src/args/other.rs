@@ -1,0 +1,42 @@
+//! The small commands.
+
+use super::{PlainFormat, ReadingArgs};
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Examples:\n  xmem inspect trace.json.gz\n  xmem inspect - --format json < trace.json"
+)]
+pub(crate) struct InspectArgs {
+    /// Trace file: JSON, plain or compressed with gzip or zstd; `-` is standard input
+    #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    pub(crate) trace: PathBuf,
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = PlainFormat::Text)]
+    pub(crate) format: PlainFormat,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  xmem devices\n  xmem devices --format json | jq '.devices[].name'"
+)]
+pub(crate) struct DevicesArgs {
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value_t = PlainFormat::Text)]
+    pub(crate) format: PlainFormat,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Examples:\n  xmem completions bash > ~/.local/share/bash-completion/completions/xmem\n  \
+        xmem completions zsh > ~/.zfunc/_xmem"
+)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}

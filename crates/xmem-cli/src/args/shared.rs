@@ -1,0 +1,36 @@
+//! What several commands take.
+
+use clap::{Args, ValueEnum};
+use std::num::NonZeroUsize;
+use xmem::Bytes;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Reading")]
+pub(crate) struct ReadingArgs {
+    /// Refuse compressed traces that inflate to more than this
+    #[arg(long, value_name = "SIZE", default_value = "64GiB")]
+    pub(crate) inflate_limit: Bytes,
+    /// Threads that read (default: one per core)
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+}
+
+/// Form of a replay's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// One indented document (a list of them for several traces)
+    Json,
+    /// One document a line, one line a trace
+    Jsonl,
+}
+
+/// Form of any other answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlainFormat {
+    /// For people
+    Text,
+    /// One indented document
+    Json,
+}
