@@ -83,7 +83,7 @@ pub(crate) fn differences(case: &Value) -> Vec<String> {
         }
     }
     if !uncached {
-        compare_events(session.allocator(), base.unwrap_or_default(), &case["trace"], &mut found);
+        compare_events(session.allocator(), base.unwrap_or_default(), case, &mut found);
         if let Some(recorded) = case.get("final_stats") {
             let mut recorded = recorded.clone();
             if ops.iter().any(|op| op["op"] == "record_stream") {
@@ -194,8 +194,8 @@ fn without_stale_requests(segments: &Value) -> Value {
     segments
 }
 
-/// Frees that complete together do so in the order of a hash map of streams: only which ones they
-/// are can be compared.
+/// Frees that complete together do so in the order of a hash map of streams, which depends on their
+/// handles: only which ones they are can be compared.
 fn in_settled_order(mut events: Vec<Value>) -> Vec<Value> {
     let completes = |event: &Value| event["action"] == "free_completed";
     for run in events.chunk_by_mut(|a, b| completes(a) && completes(b)) {
@@ -212,8 +212,8 @@ fn forget_what_order_decides(recorded: &mut Value) {
     figures.retain(|name, _| !name.starts_with("inactive_split") || name.ends_with("current"));
 }
 
-fn compare_events(allocator: &Allocator, base: u64, trace: &Value, found: &mut Vec<String>) {
-    let trace = trace.as_array().expect("trace");
+fn compare_events(allocator: &Allocator, base: u64, case: &Value, found: &mut Vec<String>) {
+    let trace = case["trace"].as_array().expect("trace");
     let tells_free_bytes = trace.iter().any(|event| event.get("device_free").is_some());
     let events: Vec<Value> = allocator
         .observer()

@@ -176,6 +176,8 @@ impl<O: Observer> CachingAllocator<O> {
         self.pools.get_mut(block.set).unmapped.insert(unmapped.addr, slot);
 
         let size = end - start;
+        // `ExpandableSegment::unmapHandles` waits for the segment's stream.
+        self.streams.finish_on(self.stream_of(block.set));
         self.device.unmap(Bytes(size));
         self.counters.segment_bytes.sub(block.kind, size);
         self.counters.device_frees += 1;

@@ -53,6 +53,9 @@ impl<O: Observer> CachingAllocator<O> {
     /// `synchronize_and_free_events` of one private pool's blocks.
     pub(super) fn synchronize_and_free_of(&mut self, private: PrivateId) {
         self.counters.syncs += 1;
+        if self.private.no_scope() {
+            self.await_deferred();
+        }
         let Self { streams, arena, pools, .. } = self;
         let completed =
             streams.finish_those(|slot| pools.pool_of(arena.get(slot).set).owner == Some(private));

@@ -22,6 +22,8 @@ pub(super) enum Owner {
 pub(super) struct PrivatePool {
     pub(super) id: PrivatePoolId,
     pub(super) owner: Owner,
+    /// How many pools of the same kind of owner there were when it was made, itself included.
+    serial: u64,
     pub(super) options: PoolOptions,
     pub(super) pools: PoolId,
     /// `use_count`: graphs, `MemPool` objects and scopes that refer to it.
@@ -70,7 +72,7 @@ impl PrivatePools {
 
     /// `get_pool`: where an allocation on `stream` goes.
     pub(super) fn route(&self, stream: StreamId, kind: PoolKind) -> PoolId {
-        let scope = self.scopes.iter().find(|(_, route)| match *route {
+        let scope = self.scopes.iter().rev().find(|(_, route)| match *route {
             Route::All => true,
             Route::Stream(captured) => captured == stream,
         });
@@ -95,9 +97,11 @@ impl PrivatePools {
         }
         let row = PrivateId(u32::try_from(self.pools.len()).expect("fewer than 2^32 pools"));
         let pools = pools.add_pair(Some(row));
+        let serial = 1 + self.pools.iter().filter(|pool| pool.owner == owner).count() as u64;
         self.pools.push(PrivatePool {
             id,
             owner,
+            serial,
             options,
             pools,
             uses: 1,
@@ -148,26 +152,34 @@ impl PrivatePools {
         pool.uses -= 1;
         if pool.uses == 0 {
             self.freeable.push(row);
-            let Self { freeable, pools, .. } = self;
-            freeable.sort_by_key(|id| pools[id.0 as usize].id);
         }
     }
 
-    /// Pools that serve other allocations rather than letting them fail (`use_on_oom_pools`), in
-    /// the order of their ids; PyTorch's is that of a hash set.
+    /// Pools that serve other allocations rather than letting them fail (`use_on_oom_pools`).
     pub(super) fn last_resorts(&self) -> Vec<PrivateId> {
         let mut rows: Vec<PrivateId> = (0..self.pools.len() as u32).map(PrivateId).collect();
         rows.retain(|&row| {
             let pool = self.get(row);
             pool.options.service == PoolService::LastResort && pool.uses > 0
         });
-        rows.sort_by_key(|&row| self.get(row).id);
+        self.order_as_hashed(&mut rows);
         rows
     }
 
-    /// Pools that nobody uses any more, in the order of their ids.
+    /// Pools that nobody uses any more.
     pub(super) fn freeable(&self) -> Vec<PrivateId> {
-        self.freeable.clone()
+        let mut rows = self.freeable.clone();
+        self.order_as_hashed(&mut rows);
+        rows
+    }
+
+    /// Puts pools in the order in which `ska::flat_hash_map` goes through them: that of their
+    /// slots, which are the top bits of their hash (`fibonacci_hash_policy` in
+    /// `c10/util/flat_hash_map.h`). What is hashed is a number that PyTorch gives to `MemPool`s and
+    /// graphs, each from 1 (`MempoolIdHash`); here they are counted as they appear.
+    fn order_as_hashed(&self, rows: &mut [PrivateId]) {
+        const GOLDEN_RATIO: u64 = 11_400_714_819_323_198_485;
+        rows.sort_by_key(|&row| self.get(row).serial.wrapping_mul(GOLDEN_RATIO));
     }
 
     /// Forgets a pool that nobody uses, once it holds no segment.

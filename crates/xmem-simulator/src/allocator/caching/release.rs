@@ -8,14 +8,13 @@ use crate::allocator::{EventAction, Observer, PoolKind, RequestIndex};
 
 impl<O: Observer> CachingAllocator<O> {
     /// `release_cached_blocks` of all pools: the large default pool, the small one, and the
-    /// private pools that nobody uses any more. Within a private pool's scope it does nothing.
+    /// private pools that nobody uses any more. Within a private pool's scope only the latter.
     pub(super) fn empty_cache(&mut self, at: RequestIndex) {
-        if !self.private.no_scope() {
-            return;
-        }
-        self.synchronize_and_free();
-        for kind in [PoolKind::Large, PoolKind::Small] {
-            self.release_blocks(Pools::default_of(kind), at);
+        if self.private.no_scope() {
+            self.synchronize_and_free();
+            for kind in [PoolKind::Large, PoolKind::Small] {
+                self.release_blocks(Pools::default_of(kind), at);
+            }
         }
         for private in self.private.freeable() {
             self.release_private(private, at);

@@ -24,6 +24,8 @@ pub(super) struct StreamUses {
     deferred: Vec<u32>,
     last: Ticket,
     done: Ticket,
+    /// On one stream more may be done than on all.
+    done_on: BTreeMap<StreamId, Ticket>,
 }
 
 impl StreamUses {
@@ -80,11 +82,22 @@ impl StreamUses {
         self.done = self.last;
     }
 
+    /// The device is done with all work of one stream so far.
+    pub(super) fn finish_on(&mut self, stream: StreamId) {
+        self.done_on.insert(stream, self.last);
+    }
+
     /// The device is done with all work on some blocks, which are returned as they wait no more.
     pub(super) fn finish_those(&mut self, chosen: impl Fn(u32) -> bool) -> Vec<u32> {
         let mut free = BTreeSet::new();
-        self.queues.retain(|_, queue| {
-            free.extend(queue.iter().map(|&(_, slot)| slot).filter(|&slot| chosen(slot)));
+        let Self { queues, done_on, .. } = self;
+        queues.retain(|&stream, queue| {
+            for &(ticket, slot) in queue.iter().filter(|&&(_, slot)| chosen(slot)) {
+                free.insert(slot);
+                // A stream works in order: what came before is done too.
+                let done = done_on.entry(stream).or_default();
+                *done = ticket.max(*done);
+            }
             queue.retain(|&(_, slot)| !chosen(slot));
             !queue.is_empty()
         });
@@ -97,9 +110,10 @@ impl StreamUses {
     /// `process_events`: blocks that no longer wait for any stream.
     pub(super) fn completed(&mut self) -> Vec<u32> {
         let mut free = Vec::new();
-        let Self { queues, waiting, done, .. } = self;
-        queues.retain(|_, queue| {
-            while queue.front().is_some_and(|(ticket, _)| ticket <= done) {
+        let Self { queues, waiting, done, done_on, .. } = self;
+        queues.retain(|stream, queue| {
+            let done = done_on.get(stream).map_or(*done, |&on| on.max(*done));
+            while queue.front().is_some_and(|&(ticket, _)| ticket <= done) {
                 if let Some((_, slot)) = queue.pop_front()
                     && let Some(count) = waiting.get_mut(&slot)
                 {
