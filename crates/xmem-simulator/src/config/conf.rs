@@ -2,12 +2,14 @@
 
 mod error;
 mod keys;
+mod numbers;
 mod tokens;
 
 pub use error::ConfError;
 
 use super::{AllocatorConfig, Feature, OnExcess, PowerOfTwoDivisions, Reserve};
 use keys::Key;
+use numbers::Integers;
 use tokens::Tokens;
 use xmem_types::{Bytes, MIB, TorchVersion};
 
@@ -64,7 +66,8 @@ impl AllocConf {
             without_effect: Vec::new(),
         };
         // The segment size is read before all else, as other options' limits depend on it.
-        let mut tokens = Tokens::of(text);
+        let numbers = Integers::of(release);
+        let mut tokens = Tokens::of(text, numbers);
         while let Some(name) = tokens.next() {
             if Key::find(name, release)? == Key::LargeSegmentSize {
                 conf.set(Key::LargeSegmentSize, &mut tokens)?;
@@ -73,7 +76,7 @@ impl AllocConf {
             }
             tokens.end_of_option()?;
         }
-        let mut tokens = Tokens::of(text);
+        let mut tokens = Tokens::of(text, numbers);
         while let Some(name) = tokens.next() {
             let key = Key::find(name, release)?;
             if key == Key::LargeSegmentSize {
@@ -156,6 +159,10 @@ impl AllocConf {
             }
             Key::HostSwitch(_) => {
                 tokens.boolean(key)?;
+            }
+            Key::HostThreads => {
+                let power = |n: u64| n.is_power_of_two() && n <= 128;
+                tokens.integer(key, "a power of two up to 128", power)?;
             }
             Key::HostNumber(_) => {
                 tokens.integer(key, "a whole number from 1 on", |n| n > 0)?;

@@ -22,6 +22,8 @@ pub(super) enum Key {
     GraphCaptureReuse,
     /// About pinned host memory or locks: True or False.
     HostSwitch(&'static str),
+    /// `pinned_num_register_threads`: about pinned host memory.
+    HostThreads,
     /// About pinned host memory: a number.
     HostNumber(&'static str),
 }
@@ -65,11 +67,7 @@ const KEYS: &[(&str, Key, Option<Feature>)] = &[
         Key::HostSwitch("pinned_use_cuda_host_register"),
         Some(Feature::PinnedOptions),
     ),
-    (
-        "pinned_num_register_threads",
-        Key::HostNumber("pinned_num_register_threads"),
-        Some(Feature::PinnedOptions),
-    ),
+    ("pinned_num_register_threads", Key::HostThreads, Some(Feature::PinnedOptions)),
     (
         "pinned_use_background_threads",
         Key::HostSwitch("pinned_use_background_threads"),
@@ -130,7 +128,7 @@ impl Key {
 
     /// Whether it changes nothing about device memory.
     pub(super) fn is_host_only(self) -> bool {
-        matches!(self, Self::HostSwitch(_) | Self::HostNumber(_))
+        matches!(self, Self::HostSwitch(_) | Self::HostThreads | Self::HostNumber(_))
     }
 
     pub(super) fn bad(self, value: &str, expected: &str) -> ConfError {

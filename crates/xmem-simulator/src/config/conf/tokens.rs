@@ -1,5 +1,6 @@
 //! `ConfigTokenizer`: an option string cut at `,`, `:`, `[` and `]`, without its blanks.
 
+use super::numbers::{Integers, number};
 use super::{ConfError, Key};
 use xmem_types::{Bytes, MIB};
 
@@ -8,19 +9,20 @@ use xmem_types::{Bytes, MIB};
 pub(super) struct Tokens<'t> {
     tokens: std::vec::IntoIter<&'t str>,
     text: &'t str,
+    numbers: Integers,
 }
 
 const MARKS: [char; 4] = [',', ':', '[', ']'];
 
 impl<'t> Tokens<'t> {
-    pub(super) fn of(text: &'t str) -> Self {
+    pub(super) fn of(text: &'t str, numbers: Integers) -> Self {
         let mut tokens = Vec::new();
         for piece in text.split_inclusive(MARKS) {
             let word = piece.trim_end_matches(MARKS);
             let mark = &piece[word.len()..];
             tokens.extend([word.trim(), mark].into_iter().filter(|token| !token.is_empty()));
         }
-        Self { tokens: tokens.into_iter(), text }
+        Self { tokens: tokens.into_iter(), text, numbers }
     }
 
     pub(super) fn next(&mut self) -> Option<&'t str> {
@@ -82,7 +84,7 @@ impl<'t> Tokens<'t> {
         fits: impl Fn(u64) -> bool,
     ) -> Result<u64, ConfError> {
         let text = self.value(key)?;
-        text.parse().ok().filter(|&n| fits(n)).ok_or_else(|| key.bad(text, expected))
+        self.numbers.integer(text).filter(|&n| fits(n)).ok_or_else(|| key.bad(text, expected))
     }
 
     pub(super) fn mebibytes(&mut self, key: Key, least: u64) -> Result<Bytes, ConfError> {
@@ -98,8 +100,7 @@ impl<'t> Tokens<'t> {
         fits: impl Fn(f64) -> bool,
     ) -> Result<f64, ConfError> {
         let text = self.value(key)?;
-        text.parse()
-            .ok()
+        number(text)
             .filter(|&x| fits(x))
             .ok_or_else(|| key.bad(text, &format!("a number {expected}")))
     }
