@@ -1,5 +1,6 @@
 //! TensorFlow's allocator: against TensorFlow itself, against a slow model of it, and its laws.
 
+mod controls;
 mod model;
 mod oracle;
 mod recorded;

@@ -1,5 +1,7 @@
 //! The simulator against TensorFlow's own BFCAllocator: recorded request sequences must give the
 //! same addresses, figures and chunks, one by one. See `tests/data/bfc/README.md` for their origin.
+//!
+//! A folder in `XMEM_BFC` is checked as well, if set.
 
 #![expect(clippy::disallowed_methods, reason = "the test cases are files")]
 
@@ -17,12 +19,14 @@ use xmem_types::{Bytes, StreamId};
 
 #[test]
 fn recorded_sequences_match_tensorflow_step_by_step() {
-    let mut cases: Vec<PathBuf> =
-        fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/bfc"))
-            .expect("the folder is there")
-            .map(|entry| entry.expect("a readable entry").path())
-            .filter(|path| path.extension().is_some_and(|e| e == "zst"))
-            .collect();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/bfc");
+    let mut cases: Vec<PathBuf> = [Some(own), std::env::var_os("XMEM_BFC").map(PathBuf::from)]
+        .into_iter()
+        .flatten()
+        .flat_map(|dir| fs::read_dir(dir).expect("the folder is there"))
+        .map(|entry| entry.expect("a readable entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "zst"))
+        .collect();
     cases.sort();
     assert!(cases.len() >= 40, "the recorded sequences are missing");
     let (mut steps, mut failures) = (0, String::new());

@@ -1,5 +1,6 @@
 // Records what TensorFlow's own BFCAllocator does with pseudo-random requests: one JSON document
-// per line of the settings below, written to the folder given. How to build it: README.md.
+// per line of the settings below, written to the folder given. A second argument is appended to the
+// names, and gives other requests. How to build it: README.md.
 //
 // The sub-allocator hands out addresses that nothing ever touches, the lowest (or highest) free
 // range that fits, and counts whole pages of 2 MiB against a capacity.
@@ -149,7 +150,8 @@ namespace {
 
 using Peek = tsl::GPUBFCAllocatorPrivateMethodsTest;
 
-void Record(const Settings& s, const std::string& folder) {
+void Record(const Settings& s, const std::string& folder, const std::string& suffix) {
+  const std::string name = s.name + suffix;
   tsl::BFCAllocator::Options options;
   options.allow_growth = s.growth;
   options.allow_retry_on_failure = false;
@@ -157,12 +159,12 @@ void Record(const Settings& s, const std::string& folder) {
   options.fragmentation_fraction = s.fragmentation;
   auto owned = std::make_unique<Device>(s.capacity, s.order, s.coalesce);
   const Device& device = *owned;
-  tsl::BFCAllocator allocator(std::move(owned), s.limit, s.name, options);
+  tsl::BFCAllocator allocator(std::move(owned), s.limit, name, options);
   tsl::AllocationAttributes attributes;
   attributes.retry_on_failure = false;
 
-  std::mt19937_64 random(std::hash<std::string>{}(s.name));
-  std::ofstream out(folder + "/" + s.name + ".json");
+  std::mt19937_64 random(std::hash<std::string>{}(name));
+  std::ofstream out(folder + "/" + name + ".json");
   out << "{\"tensorflow\":\"" << TENSORFLOW << "\",\"limit\":" << s.limit
       << ",\"capacity\":" << s.capacity << ",\"order\":\""
       << (s.order == Order::kAscending ? "ascending" : "descending")
@@ -203,13 +205,13 @@ void Record(const Settings& s, const std::string& folder) {
   }
   for (const auto& [id, pointer] : live) allocator.DeallocateRaw(pointer);
   out << "\n]}\n";
-  std::printf("%s: %d requests, %llu failures\n", s.name, s.requests,
+  std::printf("%s: %d requests, %llu failures\n", name.c_str(), s.requests,
               static_cast<unsigned long long>(failures));
 }
 
 }  // namespace
 
-int main(int, char** argv) {
+int main(int argc, char** argv) {
   const uint64_t gib = 1024 * kMiB;
   const auto up = Order::kAscending;
   const auto down = Order::kDescending;
@@ -258,5 +260,5 @@ int main(int, char** argv) {
       {"coalesced_refused", 2000 * kMiB, 260 * kMiB, up, true, true, true, 0, "mixed", 600},
       {"coalesced_kept", 250 * kMiB, 0, up, true, true, false, 0, "mixed", 600},
   };
-  for (const Settings& settings : all) Record(settings, argv[1]);
+  for (const Settings& settings : all) Record(settings, argv[1], argc > 2 ? argv[2] : "");
 }
