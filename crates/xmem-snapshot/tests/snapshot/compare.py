@@ -10,13 +10,17 @@ import pickle
 import sys
 
 
+# What these say when there is nothing to say, which is not written.
+SILENT = {"compile_context": "N/A", "user_metadata": ""}
+
+
 def differences(original, copy, path):
-    """Places where the two differ, apart from texts that say nothing, which are not written."""
+    """Places where the two differ."""
     if type(original) is not type(copy):
         yield f"{path}: {type(original)} became {type(copy)}"
     elif isinstance(original, dict):
-        told = {key for key in original if original[key] not in ("", "N/A")}
-        if told - {"PYTORCH_CUDA_ALLOC_CONF"} != copy.keys() - {"PYTORCH_CUDA_ALLOC_CONF"}:
+        told = {key for key in original if key not in SILENT or original[key] != SILENT[key]}
+        if told != copy.keys():
             yield f"{path}: keys {sorted(original)} became {sorted(copy)}"
         for key in original.keys() & copy.keys():
             yield from differences(original[key], copy[key], f"{path}[{key!r}]")

@@ -7,4 +7,5 @@ mod random;
 mod recorded;
 mod requests;
 mod support;
+mod versions;
 mod written;

@@ -43,6 +43,26 @@ fn python_finds_in_a_written_file_what_pytorch_had_recorded() {
 }
 
 #[test]
+fn every_protocol_of_python_says_the_same() {
+    let temporary = tempfile::tempdir().unwrap();
+    let original = temporary.path().join("original");
+    for path in folder() {
+        let bytes = pickle(&path);
+        let (snapshot, _) = read(&bytes, &Limits::default()).unwrap();
+        std::fs::write(&original, &bytes).unwrap();
+        let Some(protocols) = python("repickle.py", &[&original]) else { return };
+        assert!(!protocols.is_empty());
+        for protocol in protocols.lines() {
+            let file = temporary.path().join(format!("original.{protocol}"));
+            let (other, diagnostics) =
+                read(&std::fs::read(file).unwrap(), &Limits::default()).unwrap();
+            assert!(diagnostics.is_empty(), "{}: {diagnostics:?}", path.display());
+            assert!(other == snapshot, "{} with protocol {protocol}", path.display());
+        }
+    }
+}
+
+#[test]
 fn python_opens_a_snapshot_made_from_scratch() {
     let temporary = tempfile::tempdir().unwrap();
     let path = temporary.path().join("example");

@@ -62,6 +62,55 @@ impl Py {
         out
     }
 
+    /// As the C++ pickler writes it (torch/csrc/jit/serialization/pickler.cpp): protocol 2, texts
+    /// kept by index, integers of four or eight bytes, a list's elements one by one or at once.
+    pub(crate) fn pickle_as_torchscript(&self) -> Vec<u8> {
+        let mut out = vec![0x80, 2];
+        self.write_as_torchscript(&mut out, &mut Vec::new());
+        out.push(b'.');
+        out
+    }
+
+    fn write_as_torchscript<'s>(&'s self, out: &mut Vec<u8>, texts: &mut Vec<&'s str>) {
+        match self {
+            Self::Int(number) => match i32::try_from(*number) {
+                Ok(small) => {
+                    out.push(b'J');
+                    out.extend(small.to_le_bytes());
+                }
+                Err(_) => self.write(out),
+            },
+            Self::Text(text) => match texts.iter().position(|known| known == text) {
+                Some(index) => out.extend([b'h', u8::try_from(index).unwrap()]),
+                None => {
+                    self.write(out);
+                    out.extend([b'q', u8::try_from(texts.len()).unwrap()]);
+                    texts.push(text);
+                }
+            },
+            Self::List(items) => {
+                out.push(b']');
+                for item in items {
+                    item.write_as_torchscript(out, texts);
+                    out.push(b'a');
+                }
+            }
+            Self::Tuple(items) => {
+                items.iter().for_each(|item| item.write_as_torchscript(out, texts));
+                out.push(b'\x86');
+            }
+            Self::Dict(pairs) => {
+                out.extend(b"}(");
+                for (key, value) in pairs {
+                    key.write_as_torchscript(out, texts);
+                    value.write_as_torchscript(out, texts);
+                }
+                out.push(b'u');
+            }
+            Self::None | Self::Bool(_) | Self::Float(_) => self.write(out),
+        }
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::None => out.push(b'N'),
