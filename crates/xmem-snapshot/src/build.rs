@@ -1,7 +1,10 @@
 //! Making a snapshot: what a program that simulates an allocator needs.
 
 use crate::frames::{Frame, FrameId, FrameTable, StackId};
-use crate::model::{Action, DeviceIndex, Snapshot, StreamHandle, TraceEntry};
+use crate::model::{
+    Action, Block, BlockState, DeviceIndex, PoolId, Segment, SegmentKind, Snapshot, StreamHandle,
+    TraceEntry,
+};
 use xmem_types::{Addr, Bytes, Interner, StreamId, Sym};
 
 impl Default for Snapshot {
@@ -56,6 +59,43 @@ impl Snapshot {
         }
         self.device_traces[device].push(entry);
     }
+}
+
+impl Segment {
+    /// A segment that these blocks fill, from `address` on, with the sums that follow from them; for
+    /// the default stream and pool, not expandable, without stack.
+    #[must_use]
+    pub fn new(device: DeviceIndex, address: Addr, kind: SegmentKind, blocks: Vec<Block>) -> Self {
+        Self {
+            device,
+            address,
+            total: sum(&blocks, |_| true),
+            allocated: sum(&blocks, |state| state == BlockState::ActiveAllocated),
+            active: sum(&blocks, |state| state != BlockState::Inactive),
+            requested: requested(&blocks),
+            stream: StreamId(0),
+            kind,
+            pool: PoolId::default(),
+            expandable: false,
+            stack: StackId::EMPTY,
+            blocks,
+        }
+    }
+}
+
+/// The sizes of the blocks in such a state.
+pub(crate) fn sum(blocks: &[Block], which: impl Fn(BlockState) -> bool) -> Bytes {
+    let sizes = blocks.iter().filter(|block| which(block.state)).map(|block| block.size.get());
+    Bytes(sizes.fold(0, u64::saturating_add))
+}
+
+/// What was asked for in active blocks, if it is known of all (`snapshot` in
+/// c10/cuda/CUDACachingAllocator.cpp).
+fn requested(blocks: &[Block]) -> Option<Bytes> {
+    let mut active = blocks.iter().filter(|block| block.state != BlockState::Inactive);
+    active.try_fold(Bytes::ZERO, |sum, block| {
+        Some(Bytes(sum.get().saturating_add(block.requested?.get())))
+    })
 }
 
 impl TraceEntry {

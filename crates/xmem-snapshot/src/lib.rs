@@ -60,11 +60,45 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<(Snapshot, Diagnostics), Sn
 }
 
 /// Writes a memory snapshot as a pickle of protocol 4, which `torch/cuda/_memory_viz.py`, the
-/// memory_viz page and [`read`] open. Many small pieces are written: buffer a file.
+/// memory_viz page and [`read`] open.
 ///
 /// What is shared is written once; the same snapshot gives the same bytes. Times are written in
 /// microseconds, rounded down. An [`Action::Other`] with the name of a known action, and a compile
 /// context of `N/A`, are what they look like to a reader.
+///
+/// ```
+/// use xmem_snapshot::{
+///     Action, Block, BlockState, DeviceIndex, Segment, SegmentKind, Snapshot, TraceEntry, write,
+/// };
+/// use xmem_types::{Addr, Bytes};
+///
+/// let mut snapshot = Snapshot::default();
+/// let frame = snapshot.frame("aten::addmm", "nn.Module: Linear_0", 0);
+/// let stack = snapshot.stack(&[frame]);
+/// let (device, address) = (DeviceIndex(0), Addr(0x7f00_0000_0000));
+/// for (action, size) in [(Action::SegmentAlloc, 2 << 20), (Action::Alloc, 1000)] {
+///     let entry = TraceEntry::new(action, address, Bytes(size));
+///     snapshot.record(device, TraceEntry { stack, ..entry });
+/// }
+/// let used = Block {
+///     address,
+///     size: Bytes(1024),
+///     requested: Some(Bytes(1000)),
+///     state: BlockState::ActiveAllocated,
+///     stack,
+/// };
+/// let free = Block {
+///     address: Addr(address.0 + 1024),
+///     size: Bytes((2 << 20) - 1024),
+///     state: BlockState::Inactive,
+///     ..used
+/// };
+/// snapshot.segments.push(Segment::new(device, address, SegmentKind::Small, vec![used, free]));
+///
+/// let mut file = Vec::new();
+/// write(&snapshot, &mut file)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 ///
 /// # Errors
 /// What `to` fails with; [`io::ErrorKind::InvalidInput`] for a text of 4 GiB or more.
@@ -72,5 +106,5 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<(Snapshot, Diagnostics), Sn
 /// # Panics
 /// If the snapshot holds ids that are not from its own tables.
 pub fn write(snapshot: &Snapshot, to: impl io::Write) -> io::Result<()> {
-    writing::write(snapshot, to)
+    writing::write(snapshot, io::BufWriter::new(to))
 }

@@ -11,7 +11,8 @@ pub struct Snapshot {
     /// Segments of all devices, in the order of the file (by device, then by address).
     pub segments: Vec<Segment>,
     /// Per device, what happened, oldest first. Empty before PyTorch 2.0 or without
-    /// `_record_memory_history`; only the newest entries if its `max_entries` was reached.
+    /// `_record_memory_history`; only the newest entries if its `max_entries` was reached. The
+    /// memory_viz page offers the devices that have a list here, be it empty.
     pub device_traces: Vec<Vec<TraceEntry>>,
     /// How the allocator was set up; `None` before PyTorch 2.0.
     pub allocator_settings: Option<AllocatorSettings>,

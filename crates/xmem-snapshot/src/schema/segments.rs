@@ -2,6 +2,7 @@
 
 use super::decoder::Decoder;
 use super::fields::{Field, Within, need, shown};
+use crate::build::sum;
 use crate::error::SnapshotError;
 use crate::frames::StackId;
 use crate::model::{Block, BlockState, DeviceIndex, PoolId, Segment, SegmentKind};
@@ -202,9 +203,4 @@ impl<'t> Decoder<'t, '_, '_> {
 struct Newest {
     requested: Option<Bytes>,
     stack: StackId,
-}
-
-fn sum(blocks: &[Block], which: impl Fn(BlockState) -> bool) -> Bytes {
-    let sizes = blocks.iter().filter(|block| which(block.state)).map(|block| block.size.get());
-    Bytes(sizes.fold(0, u64::saturating_add))
 }

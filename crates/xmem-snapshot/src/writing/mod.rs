@@ -17,6 +17,7 @@ use words::Word;
 use xmem_types::{Bytes, MIB, Nanos, StreamId, Sym};
 
 /// How many elements a reader has to gather before they move to their list, as with CPython's pickler.
+/// The memory_viz page passes them as arguments of one call.
 const BATCH: usize = 1000;
 
 /// Writes `snapshot` to `out`.

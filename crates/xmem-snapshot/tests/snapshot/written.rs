@@ -52,20 +52,11 @@ pub(crate) fn example() -> Snapshot {
         state,
         stack: if state == BlockState::Inactive { StackId::EMPTY } else { stack },
     });
-    snapshot.segments.push(Segment {
-        device: DeviceIndex(0),
-        address: Addr(BASE),
-        total: Bytes::mib(2),
-        allocated: Bytes(600_064),
-        active: Bytes(600_064),
-        requested: Some(Bytes(600_000)),
-        stream: StreamId(0),
-        kind: SegmentKind::Small,
-        pool: PoolId::default(),
-        expandable: false,
-        stack,
-        blocks: blocks.into(),
-    });
+    let segment = Segment::new(DeviceIndex(0), Addr(BASE), SegmentKind::Small, blocks.into());
+    let sums = (segment.total, segment.allocated, segment.active, segment.requested);
+    let used = Bytes(600_064);
+    assert_eq!(sums, (Bytes::mib(2), used, used, Some(Bytes(600_000))));
+    snapshot.segments.push(Segment { stack, ..segment });
     snapshot.allocator_settings = Some(AllocatorSettings::default());
     snapshot
 }
