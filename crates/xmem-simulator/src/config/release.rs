@@ -42,6 +42,12 @@ pub enum Feature {
     RefuseBeyondFraction,
     /// `pinned_max_round_threshold_mb`, `pinned_max_cached_size_mb`.
     PinnedCacheLimits,
+    /// Of free blocks of the same size, the one in the oldest segment is taken; before, the one with
+    /// the lowest address. *Recorded* with 2.11 and 2.15.
+    OldestSegmentFirst,
+    /// In the scope of a `MemPool`, events are queried and cached memory is given back as usual;
+    /// before, such a scope counts as a graph capture. *Recorded* with 2.11 and 2.15.
+    ScopesAreNoCaptures,
     /// `expandable_segments_reserve` and `expandable_segments_reserve_by_class`.
     ExpandableReserve,
 }
@@ -60,7 +66,7 @@ impl Feature {
             Self::LargeSegmentSize | Self::LastResortBeforeRelease => 11,
             Self::RefuseBeyondFraction => 12,
             Self::PinnedCacheLimits => 13,
-            Self::ExpandableReserve => 15,
+            Self::ExpandableReserve | Self::OldestSegmentFirst | Self::ScopesAreNoCaptures => 15,
         };
         TorchVersion::new(2, minor)
     }

@@ -47,10 +47,6 @@ impl Block {
         self.prev != NONE || self.next != NONE
     }
 
-    pub(super) fn key(&self) -> (u64, u64) {
-        (self.size, self.addr)
-    }
-
     pub(super) fn end(&self) -> u64 {
         self.addr + self.size
     }

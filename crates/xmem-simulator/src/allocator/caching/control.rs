@@ -18,7 +18,7 @@ impl<O: Observer> CachingAllocator<O> {
                     return Ok(());
                 }
                 self.arena.get_mut(block.0).shared = true;
-                if self.private.no_scope() {
+                if self.private.no_capture() {
                     self.streams.record(block.0, stream);
                 } else {
                     self.streams.record_in_capture(block.0, stream);

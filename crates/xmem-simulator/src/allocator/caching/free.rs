@@ -23,7 +23,7 @@ impl<O: Observer> CachingAllocator<O> {
             return;
         }
         self.arena.get_mut(slot).used = Use::Pending;
-        if self.private.no_scope() {
+        if self.private.no_capture() {
             self.streams.await_streams(slot);
         } else {
             self.streams.defer(slot);
@@ -53,7 +53,7 @@ impl<O: Observer> CachingAllocator<O> {
     /// `synchronize_and_free_events` of one private pool's blocks.
     pub(super) fn synchronize_and_free_of(&mut self, private: PrivateId) {
         self.counters.syncs += 1;
-        if self.private.no_scope() {
+        if self.private.no_capture() {
             self.await_deferred();
         }
         let Self { streams, arena, pools, .. } = self;
@@ -102,10 +102,11 @@ impl<O: Observer> CachingAllocator<O> {
             return 0;
         }
         let neighbour = *self.arena.get(other);
+        let key = self.pools.key(&neighbour, &self.segments);
         let set = self.pools.get_mut(neighbour.set);
         match used {
             Use::Unmapped => set.unmapped.remove(&neighbour.addr),
-            _ => set.free.remove(&neighbour.key()),
+            _ => set.free.remove(&key),
         };
         self.arena.swallow(slot, other);
         neighbour.size

@@ -47,7 +47,7 @@ impl<O: Observer> CachingAllocator<O> {
         if requested >= TOO_LARGE {
             return Err(AllocFailure::TooLarge);
         }
-        if self.private.no_scope() {
+        if self.private.no_capture() {
             self.process_events();
         }
         let rounded = self.rules.round(requested);
@@ -105,7 +105,7 @@ impl<O: Observer> CachingAllocator<O> {
         {
             return Ok((slot, *want));
         }
-        if self.private.no_scope() {
+        if self.private.no_capture() {
             self.empty_cache(want.at);
             self.counters.retries += 1;
             if let Ok(slot) = self.new_segment(want) {
@@ -148,14 +148,14 @@ impl<O: Observer> CachingAllocator<O> {
     fn new_segment(&mut self, want: &Want) -> Result<u32, Failed> {
         let held = self.counters.segment_bytes.current();
         let after = held.saturating_add(want.segment);
+        if self.limits.allowed.is_some_and(|allowed| after > allowed) {
+            return Err(Failed::NoRoom);
+        }
         if self.limits.on_excess == OnExcess::Refuse {
             let part = self.limits.total.map(|total| (self.limits.fraction * total as f64) as u64);
             if part.is_some_and(|part| after > part) {
                 return Err(Failed::Refused);
             }
-        }
-        if self.limits.allowed.is_some_and(|allowed| after > allowed) {
-            return Err(Failed::NoRoom);
         }
         let slot =
             if self.rules.expandable { self.expand(want) } else { self.device_segment(want) };

@@ -26,7 +26,7 @@ use crate::config::{AllocatorConfig, Feature, OnExcess, Reserve};
 use crate::device::Device;
 use arena::{Arena, Use};
 use mappings::Mappings;
-use pool::{Pools, SetId};
+use pool::{Pools, SetId, Ties};
 use private::PrivatePools;
 use sizes::SizeRules;
 use stats::Counters;
@@ -47,6 +47,15 @@ pub struct CachingAllocator<O = ()> {
     mappings: Mappings,
     counters: Counters,
     observer: O,
+}
+
+/// Which of several free blocks of the same size is taken.
+fn ties_of(release: TorchVersion) -> Ties {
+    if Feature::OldestSegmentFirst.is_in(release) {
+        Ties::OldestSegment
+    } else {
+        Ties::LowestAddress
+    }
 }
 
 /// How much the allocator may take, and what it does near that.
@@ -116,8 +125,8 @@ impl<O: Observer> CachingAllocator<O> {
             limits: Limits::new(config, &device),
             device,
             arena: Arena::default(),
-            pools: Pools::default(),
-            private: PrivatePools::default(),
+            pools: Pools::new(ties_of(config.release)),
+            private: PrivatePools::new(config.release),
             streams: StreamUses::default(),
             segments: Vec::new(),
             mappings: Mappings::default(),
@@ -141,13 +150,14 @@ impl<O: Observer> CachingAllocator<O> {
         let block = self.arena.get_mut(slot);
         block.used = Use::Free;
         block.free_since = searches;
-        let key = block.key();
+        let key = self.pools.key(block, &self.segments);
         self.pools.get_mut(set).free.insert(key, slot);
     }
 
     fn remove_free(&mut self, slot: u32) {
         let block = self.arena.get(slot);
-        self.pools.get_mut(block.set).free.remove(&block.key());
+        let key = self.pools.key(block, &self.segments);
+        self.pools.get_mut(block.set).free.remove(&key);
     }
 }
 

@@ -1,7 +1,8 @@
 //! Pools, and their free blocks by stream in best-fit order.
 
+use super::arena::Block;
 use super::private::PrivateId;
-use crate::allocator::PoolKind;
+use crate::allocator::{PoolKind, Segment};
 use rustc_hash::FxBuildHasher;
 use std::collections::{BTreeMap, HashMap};
 use xmem_types::StreamId;
@@ -30,7 +31,7 @@ pub(super) struct Pool {
 pub(super) struct StreamSet {
     pub(super) stream: StreamId,
     pub(super) pool: PoolId,
-    /// Free blocks, by (size, address).
+    /// Free blocks, by [`Pools::key`].
     pub(super) free: BTreeMap<(u64, u64), u32>,
     /// Unmapped parts of expandable segments, by address.
     pub(super) unmapped: BTreeMap<u64, u32>,
@@ -39,20 +40,44 @@ pub(super) struct StreamSet {
 /// All pools. A free block only ever serves its own stream, so each stream has sets of its own.
 #[derive(Clone, Debug)]
 pub(super) struct Pools {
+    ties: Ties,
     pools: Vec<Pool>,
     sets: Vec<StreamSet>,
     by_stream: HashMap<(PoolId, StreamId), SetId, FxBuildHasher>,
 }
 
-impl Default for Pools {
-    fn default() -> Self {
-        let mut pools = Self { pools: Vec::new(), sets: Vec::new(), by_stream: HashMap::default() };
-        pools.add_pair(None);
-        pools
-    }
+/// Bits for a place within a segment, none of which is larger than 1 TiB.
+const OFFSET_BITS: u32 = 40;
+
+/// Which of several free blocks of the same size comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ties {
+    /// The one with the lowest address.
+    LowestAddress,
+    /// The one in the segment that was got first; in there, the one with the lowest address.
+    OldestSegment,
 }
 
 impl Pools {
+    pub(super) fn new(ties: Ties) -> Self {
+        let mut pools =
+            Self { ties, pools: Vec::new(), sets: Vec::new(), by_stream: HashMap::default() };
+        pools.add_pair(None);
+        pools
+    }
+
+    /// The place of a free block in its set: by size, then as ties are broken.
+    pub(super) fn key(&self, block: &Block, segments: &[Segment]) -> (u64, u64) {
+        let place = match self.ties {
+            Ties::LowestAddress => block.addr,
+            Ties::OldestSegment => {
+                let offset = block.addr - segments[block.segment.index()].addr.0;
+                (u64::from(block.segment.0) << OFFSET_BITS) | offset
+            }
+        };
+        (block.size, place)
+    }
+
     /// The default pool of a kind.
     pub(super) const fn default_of(kind: PoolKind) -> PoolId {
         PoolId(kind as u32)

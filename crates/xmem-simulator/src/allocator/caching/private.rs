@@ -2,7 +2,8 @@
 
 use super::pool::{PoolId, Pools};
 use crate::allocator::{PoolKind, PoolOptions, PoolService, PrivatePoolId};
-use xmem_types::StreamId;
+use crate::config::Feature;
+use xmem_types::{StreamId, TorchVersion};
 
 /// The row of a private pool in [`PrivatePools`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +43,9 @@ enum Route {
 }
 
 /// The private pools, and the scopes in which allocations go to them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct PrivatePools {
+    release: TorchVersion,
     pools: Vec<PrivatePool>,
     /// `captures_underway`.
     scopes: Vec<(PrivateId, Route)>,
@@ -52,9 +54,18 @@ pub(super) struct PrivatePools {
 }
 
 impl PrivatePools {
-    /// Whether no scope is open, in which case events may be queried and cached memory given back.
-    pub(super) fn no_scope(&self) -> bool {
-        self.scopes.is_empty()
+    pub(super) fn new(release: TorchVersion) -> Self {
+        Self { release, pools: Vec::new(), scopes: Vec::new(), freeable: Vec::new() }
+    }
+
+    /// Whether no capture seems to be underway, so that events may be queried and cached memory
+    /// given back. Before 2.15 the scope of a `MemPool` is taken for a capture too.
+    pub(super) fn no_capture(&self) -> bool {
+        if Feature::ScopesAreNoCaptures.is_in(self.release) {
+            !self.scopes.iter().any(|(_, route)| matches!(route, Route::Stream(_)))
+        } else {
+            self.scopes.is_empty()
+        }
     }
 
     pub(super) fn get(&self, id: PrivateId) -> &PrivatePool {
