@@ -49,15 +49,13 @@ impl<'s> Translation<'s> {
 
     fn segment(&mut self, from: &Segment, to: &Segment) -> bool {
         let same_blocks = all(&from.blocks, &to.blocks, |from, to| self.block(from) == Some(*to));
-        let fields = |segment: &Segment| {
-            let Segment { device, address, total, allocated, active, .. } = *segment;
-            let Segment { requested, kind, pool, expandable, .. } = *segment;
-            (device, address, total, allocated, active, requested, kind, pool, expandable)
+        let (Some(stream), Some(stack)) = (self.stream(from.stream), self.stack(from.stack)) else {
+            return false;
         };
+        // The blocks have been compared, and are left out of both.
         same_blocks
-            && fields(from) == fields(to)
-            && self.stream(from.stream) == Some(to.stream)
-            && self.stack(from.stack) == Some(to.stack)
+            && Segment { stream, stack, blocks: Vec::new(), ..*from }
+                == Segment { blocks: Vec::new(), ..*to }
     }
 
     fn block(&mut self, block: &Block) -> Option<Block> {
@@ -110,13 +108,20 @@ impl<'s> Translation<'s> {
 
 impl PartialEq for AllocatorSettings {
     fn eq(&self, other: &Self) -> bool {
-        let fields = |settings: &Self| {
-            (settings.max_split_size, settings.expandable_segments, settings.text.clone())
-        };
-        fields(self) == fields(other)
-            && same(self.garbage_collection_threshold, other.garbage_collection_threshold)
-            && self.roundup_power2_divisions == other.roundup_power2_divisions
-            && self.other == other.other
+        let Self {
+            text,
+            max_split_size,
+            garbage_collection_threshold,
+            expandable_segments,
+            roundup_power2_divisions,
+            other: others,
+        } = self;
+        *text == other.text
+            && *max_split_size == other.max_split_size
+            && same(*garbage_collection_threshold, other.garbage_collection_threshold)
+            && *expandable_segments == other.expandable_segments
+            && *roundup_power2_divisions == other.roundup_power2_divisions
+            && *others == other.other
     }
 }
 

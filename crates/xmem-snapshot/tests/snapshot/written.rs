@@ -70,6 +70,42 @@ fn the_example_is_written_and_read_without_complaint() {
 }
 
 #[test]
+fn a_segment_sums_up_its_blocks() {
+    let block = |address, size, requested, state| Block {
+        address: Addr(address),
+        size: Bytes(size),
+        requested,
+        state,
+        stack: StackId::EMPTY,
+    };
+    let blocks = vec![
+        block(0, 512, Some(Bytes(1)), BlockState::ActiveAllocated),
+        block(512, 1024, Some(Bytes(20)), BlockState::ActivePendingFree),
+        block(1536, 2048, None, BlockState::Inactive),
+    ];
+    let sums = |blocks: &[Block]| {
+        let segment = Segment::new(DeviceIndex(3), Addr(0), SegmentKind::Large, blocks.to_vec());
+        let requested = segment.requested.map(Bytes::get);
+        (segment.total.get(), segment.allocated.get(), segment.active.get(), requested)
+    };
+    assert_eq!(sums(&blocks), (3584, 512, 1536, Some(21)));
+    let unknown = block(512, 1024, None, BlockState::ActivePendingFree);
+    assert_eq!(sums(&[blocks[0], unknown]), (1536, 512, 1536, None));
+    assert_eq!(sums(&[]), (0, 0, 0, Some(0)));
+}
+
+#[test]
+fn a_largest_possible_split_size_is_no_limit() {
+    let mut snapshot = example();
+    let mut read_back = |size| {
+        snapshot.allocator_settings.as_mut().unwrap().max_split_size = Some(Bytes(size));
+        read_again(&snapshot).allocator_settings.unwrap().max_split_size
+    };
+    assert_eq!(read_back(u64::MAX), None);
+    assert_eq!(read_back(u64::MAX - 1), Some(Bytes(u64::MAX - 1)));
+}
+
+#[test]
 fn a_written_entry_is_what_pytorch_writes() {
     let mut snapshot = Snapshot::default();
     snapshot.stream(StreamHandle(u64::MAX));
