@@ -42,11 +42,17 @@ pub enum Feature {
     RefuseBeyondFraction,
     /// `pinned_max_round_threshold_mb`, `pinned_max_cached_size_mb`.
     PinnedCacheLimits,
-    /// Of free blocks of the same size, the one in the oldest segment is taken; before, the one with
-    /// the lowest address. *Recorded* with 2.11 and 2.15.
+    /// Of nested scopes of private pools, the innermost decides; before, the outermost. *Recorded*
+    /// with 2.9 and 2.10.
+    InnermostScope,
+    /// Of free blocks of the same size, the one made first is taken; before, the one with the lowest
+    /// address. *Recorded* with 2.11 and 2.12.
+    OldestBlockFirst,
+    /// Of free blocks of the same size, the one in the oldest segment is taken. *Recorded* with 2.12
+    /// and 2.13.
     OldestSegmentFirst,
     /// In the scope of a `MemPool`, events are queried and cached memory is given back as usual;
-    /// before, such a scope counts as a graph capture. *Recorded* with 2.11 and 2.15.
+    /// before, such a scope counts as a graph capture. *Recorded* with 2.12 and 2.13.
     ScopesAreNoCaptures,
     /// `expandable_segments_reserve` and `expandable_segments_reserve_by_class`.
     ExpandableReserve,
@@ -62,11 +68,14 @@ impl Feature {
             Self::PinnedOptions => 2,
             Self::MaxNonSplitRounding | Self::PinnedBackgroundThreads => 6,
             Self::GraphCaptureReuse => 9,
-            Self::AcceleratorConfig | Self::FractionBelowOne | Self::FillBehindLastSize => 10,
+            Self::AcceleratorConfig
+            | Self::FractionBelowOne
+            | Self::FillBehindLastSize
+            | Self::InnermostScope => 10,
             Self::LargeSegmentSize | Self::LastResortBeforeRelease => 11,
-            Self::RefuseBeyondFraction => 12,
-            Self::PinnedCacheLimits => 13,
-            Self::ExpandableReserve | Self::OldestSegmentFirst | Self::ScopesAreNoCaptures => 15,
+            Self::RefuseBeyondFraction | Self::OldestBlockFirst => 12,
+            Self::PinnedCacheLimits | Self::OldestSegmentFirst | Self::ScopesAreNoCaptures => 13,
+            Self::ExpandableReserve => 15,
         };
         TorchVersion::new(2, minor)
     }

@@ -29,6 +29,8 @@ pub(super) struct Block {
     pub(super) born: RequestIndex,
     /// `gc_count_base`: how many searches its pool had seen when it became free.
     pub(super) free_since: u64,
+    /// How many blocks were made before it.
+    pub(super) serial: u64,
     pub(super) prev: u32,
     pub(super) next: u32,
     pub(super) segment: SegmentId,
@@ -57,10 +59,14 @@ impl Block {
 pub(super) struct Arena {
     blocks: Vec<Block>,
     vacant: Vec<u32>,
+    made: u64,
 }
 
 impl Arena {
+    /// Adds a block, which gets a serial number of its own.
     pub(super) fn insert(&mut self, block: Block) -> u32 {
+        let block = Block { serial: self.made, ..block };
+        self.made += 1;
         if let Some(slot) = self.vacant.pop() {
             self.blocks[slot as usize] = block;
             return slot;
@@ -79,6 +85,14 @@ impl Arena {
             self.get_mut(next).prev = new;
         }
         new
+    }
+
+    /// Exchanges the serial numbers of two blocks: where PyTorch makes a new block for the front of
+    /// an old one, here the front stays in its slot.
+    pub(super) fn exchange_serials(&mut self, front: u32, rest: u32) {
+        let older = self.get(front).serial;
+        let newer = std::mem::replace(&mut self.get_mut(rest).serial, older);
+        self.get_mut(front).serial = newer;
     }
 
     /// Lets `slot` swallow its neighbour `other`, whose slot becomes vacant.

@@ -103,6 +103,7 @@ impl<O: Observer> CachingAllocator<O> {
             requested: 0,
             born: want.at,
             free_since: 0,
+            serial: 0,
             prev: NONE,
             next: NONE,
             segment,
@@ -158,10 +159,16 @@ impl<O: Observer> CachingAllocator<O> {
         if start > block.addr {
             // The front stays free, in this slot; the pages get a block behind it.
             self.arena.get_mut(slot).size = start - block.addr;
-            self.insert_free(slot);
         }
         let rest = Block { addr: start, size: block.end() - start, ..block };
-        let slot = if start > block.addr { self.arena.insert_behind(slot, rest) } else { slot };
+        let slot = if start > block.addr {
+            let pages = self.arena.insert_behind(slot, rest);
+            self.arena.exchange_serials(slot, pages);
+            self.insert_free(slot);
+            pages
+        } else {
+            slot
+        };
         if block.end() > end {
             self.arena.get_mut(slot).size = end - start;
             let tail = Block { addr: end, size: block.end() - end, ..block };

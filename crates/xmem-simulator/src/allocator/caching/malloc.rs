@@ -184,6 +184,7 @@ impl<O: Observer> CachingAllocator<O> {
             requested: 0,
             born: want.at,
             free_since: 0,
+            serial: 0,
             prev: NONE,
             next: NONE,
             segment,
@@ -256,6 +257,7 @@ impl<O: Observer> CachingAllocator<O> {
         let rest =
             Block { addr: whole.addr + size, size: whole.size - size, requested: 0, ..whole };
         let rest = self.arena.insert_behind(slot, rest);
+        self.arena.exchange_serials(slot, rest);
         self.insert_free(rest);
     }
 }

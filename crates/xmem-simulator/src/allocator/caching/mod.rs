@@ -53,6 +53,8 @@ pub struct CachingAllocator<O = ()> {
 fn ties_of(release: TorchVersion) -> Ties {
     if Feature::OldestSegmentFirst.is_in(release) {
         Ties::OldestSegment
+    } else if Feature::OldestBlockFirst.is_in(release) {
+        Ties::OldestBlock
     } else {
         Ties::LowestAddress
     }

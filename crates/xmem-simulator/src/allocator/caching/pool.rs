@@ -54,6 +54,8 @@ const OFFSET_BITS: u32 = 40;
 pub(super) enum Ties {
     /// The one with the lowest address.
     LowestAddress,
+    /// The one that was made first.
+    OldestBlock,
     /// The one in the segment that was got first; in there, the one with the lowest address.
     OldestSegment,
 }
@@ -70,6 +72,7 @@ impl Pools {
     pub(super) fn key(&self, block: &Block, segments: &[Segment]) -> (u64, u64) {
         let place = match self.ties {
             Ties::LowestAddress => block.addr,
+            Ties::OldestBlock => block.serial,
             Ties::OldestSegment => {
                 let offset = block.addr - segments[block.segment.index()].addr.0;
                 (u64::from(block.segment.0) << OFFSET_BITS) | offset

@@ -83,10 +83,15 @@ impl PrivatePools {
 
     /// `get_pool`: where an allocation on `stream` goes.
     pub(super) fn route(&self, stream: StreamId, kind: PoolKind) -> PoolId {
-        let scope = self.scopes.iter().rev().find(|(_, route)| match *route {
+        let serves = |&&(_, route): &&(PrivateId, Route)| match route {
             Route::All => true,
             Route::Stream(captured) => captured == stream,
-        });
+        };
+        let scope = if Feature::InnermostScope.is_in(self.release) {
+            self.scopes.iter().rev().find(serves)
+        } else {
+            self.scopes.iter().find(serves)
+        };
         match scope {
             Some(&(id, _)) => Pools::of_pair(self.get(id).pools, kind),
             None => Pools::default_of(kind),
