@@ -38,7 +38,16 @@ pub(crate) fn differences(case: &Value) -> Vec<String> {
     let mut base = None;
     let ops = case["ops"].as_array().expect("ops");
     let results = case["results"].as_array().expect("results");
+    let mut scopes = 0;
     for (i, (op, want)) in ops.iter().zip(results).enumerate() {
+        if breaks_pytorch(want) {
+            return found;
+        }
+        match op["op"].as_str() {
+            Some("pool_begin") => scopes += 1,
+            Some("pool_end") => scopes -= 1,
+            _ => {}
+        }
         let done = session.apply(&operation(op)).unwrap_or_else(|e| panic!("op {i} {op}: {e}"));
         let allocator = session.allocator();
         if base.is_none() {
@@ -78,7 +87,9 @@ pub(crate) fn differences(case: &Value) -> Vec<String> {
         ] {
             check(name, got.into(), &want[name]);
         }
-        if let Some(segments) = want.get("segments") {
+        // In a pool's scope, these releases show that pool alone.
+        let partial = scopes > 0 && release < TorchVersion::new(2, 8);
+        if let Some(segments) = want.get("segments").filter(|_| !partial) {
             check("segments", layout(allocator, base), &without_stale_requests(segments));
         }
     }
@@ -93,6 +104,12 @@ pub(crate) fn differences(case: &Value) -> Vec<String> {
         }
     }
     found
+}
+
+/// Some operations fail an assertion of PyTorch itself, which leaves its allocator in a state that
+/// nothing follows from.
+fn breaks_pytorch(result: &Value) -> bool {
+    result["message"].as_str().is_some_and(|message| message.contains("INTERNAL ASSERT FAILED"))
 }
 
 fn device(case: &Value) -> DeviceConfig {
