@@ -4,8 +4,9 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::collections::BTreeSet;
 use std::hint::black_box;
-use xmem_simulator::{AllocatorConfig, DeviceConfig, min_capacity, replay, runs_in};
-use xmem_types::{BlockId, Bytes, KIB, MIB, Request, RequestKind, StreamId};
+use xmem::{Estimate, ReadOptions};
+use xmem_simulator::{AllocConf, AllocatorConfig, DeviceConfig, min_capacity, replay, runs_in};
+use xmem_types::{BlockId, Bytes, KIB, MIB, Request, RequestKind, StreamId, TorchVersion};
 
 /// A small generator of its own, so that the work is the same on every machine and in every run.
 struct Lcg(u64);
@@ -106,36 +107,87 @@ fn floor(requests: &[Request]) -> usize {
     set.len()
 }
 
-fn simulate(c: &mut Criterion) {
-    let allocator = AllocatorConfig::default();
+/// The requests of a recorded job: GPT-2 small, Adam, batch of 6.
+fn gpt2() -> Vec<Request> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces/big_gpt2s_adam_b6/trace.json.zst");
+    let device = xmem::find("a100-40g").expect("a known device").clone();
+    let estimate = Estimate::builder(device).build();
+    let job =
+        xmem::Job::from_path(path, &ReadOptions::default()).expect("a trace of the repository");
+    estimate.predict(&job).requests().to_vec()
+}
+
+/// Replay, bare run and floor over the same requests.
+fn beside_the_floor(c: &mut Criterion, group: &str, size: &str, requests: &[Request]) {
     let device = DeviceConfig::default();
+    let allocator = AllocatorConfig::default();
+    let mut group = c.benchmark_group(group);
+    group.sample_size(10);
+    group.throughput(Throughput::Elements(requests.len() as u64));
+    group.bench_with_input(BenchmarkId::new("replay", size), requests, |b, requests| {
+        b.iter(|| replay(black_box(requests), &allocator, &device).peak.allocated);
+    });
+    group.bench_with_input(BenchmarkId::new("runs_in", size), requests, |b, requests| {
+        b.iter(|| runs_in(black_box(requests), &allocator, &device));
+    });
+    group.bench_with_input(BenchmarkId::new("floor", size), requests, |b, requests| {
+        b.iter(|| floor(black_box(requests)));
+    });
+    group.finish();
+}
+
+fn recorded(c: &mut Criterion) {
+    beside_the_floor(c, "simulate/gpt2", "schedule", &gpt2());
+}
+
+/// The cost per request must not grow with their number.
+fn synthetic(c: &mut Criterion) {
     for (name, make) in [("training", training as fn(usize) -> _), ("random", random)] {
-        let mut group = c.benchmark_group(format!("simulate/{name}"));
-        group.sample_size(10);
-        for n in [10_000, 100_000, 1_000_000] {
+        for n in [10_000, 100_000, 1_000_000, 10_000_000] {
             let requests: Vec<Request> = make(n);
-            group.throughput(Throughput::Elements(requests.len() as u64));
-            group.bench_with_input(BenchmarkId::new("replay", n), &requests, |b, requests| {
-                b.iter(|| replay(black_box(requests), &allocator, &device).peak.allocated);
-            });
-            group.bench_with_input(BenchmarkId::new("runs_in", n), &requests, |b, requests| {
-                b.iter(|| runs_in(black_box(requests), &allocator, &device));
-            });
-            group.bench_with_input(BenchmarkId::new("floor", n), &requests, |b, requests| {
-                b.iter(|| floor(black_box(requests)));
+            beside_the_floor(c, &format!("simulate/{name}"), &n.to_string(), &requests);
+        }
+    }
+}
+
+/// Every option on the same requests, with and without enough memory.
+fn options(c: &mut Criterion) {
+    let requests = random(100_000);
+    let ample = DeviceConfig::default();
+    let needed = min_capacity(&requests, &AllocatorConfig::default(), &ample);
+    let tight = DeviceConfig { capacity: Some(needed), ..ample };
+    let mut group = c.benchmark_group("simulate/options");
+    group.sample_size(10);
+    group.throughput(Throughput::Elements(requests.len() as u64));
+    for text in [
+        "",
+        "expandable_segments:True",
+        "max_split_size_mb:32",
+        "roundup_power2_divisions:8",
+        "garbage_collection_threshold:0.8,per_process_memory_fraction:0.9",
+    ] {
+        let conf = AllocConf::parse(text, TorchVersion::default()).expect("a right option string");
+        for (room, device) in [("ample", &ample), ("tight", &tight)] {
+            let name = BenchmarkId::new(if text.is_empty() { "default" } else { text }, room);
+            group.bench_with_input(name, &requests, |b, requests| {
+                b.iter(|| replay(black_box(requests), &conf.config, device).peak.allocated);
             });
         }
-        group.finish();
     }
+    group.finish();
+}
+
+fn capacity(c: &mut Criterion) {
     let mut group = c.benchmark_group("simulate/min_capacity");
     group.sample_size(10);
     let requests = training(100_000);
     group.throughput(Throughput::Elements(requests.len() as u64));
+    let (allocator, device) = (AllocatorConfig::default(), DeviceConfig::default());
     group.bench_function("training/100000", |b| {
         b.iter(|| min_capacity(black_box(&requests), &allocator, &device));
     });
     group.finish();
 }
 
-criterion_group!(benches, simulate);
+criterion_group!(benches, recorded, synthetic, options, capacity);
 criterion_main!(benches);
