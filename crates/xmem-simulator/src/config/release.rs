@@ -28,10 +28,11 @@ pub enum Feature {
     /// options moved to `AcceleratorAllocatorConfig`, with other limits of their values.
     AcceleratorConfig,
     /// A memory fraction is a part of `totalGlobalMem`, and limits only below 1.0; before, it is a
-    /// part of what `cudaMemGetInfo` reports as total, and 1.0 is a limit too. *Inferred.*
+    /// part of what `cudaMemGetInfo` reports as total, and 1.0 is a limit too. *Recorded* with 2.9
+    /// and 2.10.
     FractionBelowOne,
     /// `>` in a list of divisions starts behind the last listed size; before, it overwrites that
-    /// one too. *Inferred.*
+    /// one too. *Recorded* with 2.9 and 2.10.
     FillBehindLastSize,
     /// `large_segment_size_mb`.
     LargeSegmentSize,
@@ -51,9 +52,13 @@ pub enum Feature {
     /// Of free blocks of the same size, the one in the oldest segment is taken. *Recorded* with 2.12
     /// and 2.13.
     OldestSegmentFirst,
-    /// In the scope of a `MemPool`, events are queried and cached memory is given back as usual;
-    /// before, such a scope counts as a graph capture. *Recorded* with 2.12 and 2.13.
+    /// In the scope of a `MemPool`, and on streams that do not capture, events are queried and cached
+    /// memory is given back as usual; before, any scope counts as a capture. *Recorded* with 2.12
+    /// and 2.13.
     ScopesAreNoCaptures,
+    /// The memory that a fraction allows is rounded to the nearest byte; before, down. *Recorded*
+    /// with 2.12 and 2.13.
+    FractionRounded,
     /// `expandable_segments_reserve` and `expandable_segments_reserve_by_class`.
     ExpandableReserve,
 }
@@ -74,7 +79,10 @@ impl Feature {
             | Self::InnermostScope => 10,
             Self::LargeSegmentSize | Self::LastResortBeforeRelease => 11,
             Self::RefuseBeyondFraction | Self::OldestBlockFirst => 12,
-            Self::PinnedCacheLimits | Self::OldestSegmentFirst | Self::ScopesAreNoCaptures => 13,
+            Self::PinnedCacheLimits
+            | Self::OldestSegmentFirst
+            | Self::ScopesAreNoCaptures
+            | Self::FractionRounded => 13,
             Self::ExpandableReserve => 15,
         };
         TorchVersion::new(2, minor)

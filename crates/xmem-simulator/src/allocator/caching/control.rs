@@ -18,7 +18,7 @@ impl<O: Observer> CachingAllocator<O> {
                     return Ok(());
                 }
                 self.arena.get_mut(block.0).shared = true;
-                if self.private.no_capture() {
+                if self.private.no_capture(self.current) {
                     self.streams.record(block.0, stream);
                 } else {
                     self.streams.record_in_capture(block.0, stream);
@@ -31,6 +31,7 @@ impl<O: Observer> CachingAllocator<O> {
                 self.private.enter(pool, options, &mut self.pools);
             }
             Control::BeginCapture { pool, stream } => {
+                self.current = stream;
                 self.private.capture(pool, stream, &mut self.pools);
             }
             Control::LeavePool(pool) => {

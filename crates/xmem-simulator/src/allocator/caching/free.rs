@@ -23,7 +23,7 @@ impl<O: Observer> CachingAllocator<O> {
             return;
         }
         self.arena.get_mut(slot).used = Use::Pending;
-        if self.private.no_capture() {
+        if self.private.no_capture(self.current) {
             self.streams.await_streams(slot);
         } else {
             self.streams.defer(slot);
@@ -53,7 +53,7 @@ impl<O: Observer> CachingAllocator<O> {
     /// `synchronize_and_free_events` of one private pool's blocks.
     pub(super) fn synchronize_and_free_of(&mut self, private: PrivateId) {
         self.counters.syncs += 1;
-        if self.private.no_capture() {
+        if self.private.no_capture(self.current) {
             self.await_deferred();
         }
         let Self { streams, arena, pools, .. } = self;

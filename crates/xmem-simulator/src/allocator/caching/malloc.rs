@@ -47,7 +47,8 @@ impl<O: Observer> CachingAllocator<O> {
         if requested >= TOO_LARGE {
             return Err(AllocFailure::TooLarge);
         }
-        if self.private.no_capture() {
+        self.current = stream;
+        if self.private.no_capture(stream) {
             self.process_events();
         }
         let rounded = self.rules.round(requested);
@@ -105,7 +106,7 @@ impl<O: Observer> CachingAllocator<O> {
         {
             return Ok((slot, *want));
         }
-        if self.private.no_capture() {
+        if self.private.no_capture(want.stream) {
             self.empty_cache(want.at);
             self.counters.retries += 1;
             if let Ok(slot) = self.new_segment(want) {

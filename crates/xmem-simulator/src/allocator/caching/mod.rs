@@ -5,6 +5,7 @@ mod arena;
 mod control;
 mod expandable;
 mod free;
+mod hash;
 mod malloc;
 mod mappings;
 mod pool;
@@ -43,6 +44,8 @@ pub struct CachingAllocator<O = ()> {
     pools: Pools,
     private: PrivatePools,
     streams: StreamUses,
+    /// The stream that the program works on: that of its last allocation or capture.
+    current: StreamId,
     segments: Vec<Segment>,
     mappings: Mappings,
     counters: Counters,
@@ -97,7 +100,11 @@ impl Limits {
         let limits = fraction < 1.0 || !Feature::FractionBelowOne.is_in(self.release);
         self.fraction = fraction;
         // A part of a total below 2^53 loses nothing that matters to whole segments.
-        let part = self.total.map(|total| (fraction * total as f64) as u64);
+        let part = self.total.map(|total| {
+            let part = fraction * total as f64;
+            if Feature::FractionRounded.is_in(self.release) { part.round() } else { part }
+        });
+        let part = part.map(|part| part as u64);
         self.allowed = part.filter(|_| limits);
     }
 
@@ -130,6 +137,7 @@ impl<O: Observer> CachingAllocator<O> {
             pools: Pools::new(ties_of(config.release)),
             private: PrivatePools::new(config.release),
             streams: StreamUses::default(),
+            current: StreamId::default(),
             segments: Vec::new(),
             mappings: Mappings::default(),
             counters: Counters::default(),

@@ -1,5 +1,6 @@
 //! Private pools: `torch.cuda.MemPool` and CUDA graphs.
 
+use super::hash::slot_order;
 use super::pool::{PoolId, Pools};
 use crate::allocator::{PoolKind, PoolOptions, PoolService, PrivatePoolId};
 use crate::config::Feature;
@@ -23,8 +24,6 @@ pub(super) enum Owner {
 pub(super) struct PrivatePool {
     pub(super) id: PrivatePoolId,
     pub(super) owner: Owner,
-    /// How many pools of the same kind of owner there were when it was made, itself included.
-    serial: u64,
     pub(super) options: PoolOptions,
     pub(super) pools: PoolId,
     /// `use_count`: graphs, `MemPool` objects and scopes that refer to it.
@@ -58,11 +57,11 @@ impl PrivatePools {
         Self { release, pools: Vec::new(), scopes: Vec::new(), freeable: Vec::new() }
     }
 
-    /// Whether no capture seems to be underway, so that events may be queried and cached memory
-    /// given back. Before 2.15 the scope of a `MemPool` is taken for a capture too.
-    pub(super) fn no_capture(&self) -> bool {
+    /// Whether no capture seems to be underway for a program that works on `stream`, so that events
+    /// may be queried and cached memory given back. Before 2.13 any scope of a private pool counts.
+    pub(super) fn no_capture(&self, stream: StreamId) -> bool {
         if Feature::ScopesAreNoCaptures.is_in(self.release) {
-            !self.scopes.iter().any(|(_, route)| matches!(route, Route::Stream(_)))
+            !self.scopes.iter().any(|&(_, route)| route == Route::Stream(stream))
         } else {
             self.scopes.is_empty()
         }
@@ -113,11 +112,9 @@ impl PrivatePools {
         }
         let row = PrivateId(u32::try_from(self.pools.len()).expect("fewer than 2^32 pools"));
         let pools = pools.add_pair(Some(row));
-        let serial = 1 + self.pools.iter().filter(|pool| pool.owner == owner).count() as u64;
         self.pools.push(PrivatePool {
             id,
             owner,
-            serial,
             options,
             pools,
             uses: 1,
@@ -189,13 +186,10 @@ impl PrivatePools {
         rows
     }
 
-    /// Puts pools in the order in which `ska::flat_hash_map` goes through them: that of their
-    /// slots, which are the top bits of their hash (`fibonacci_hash_policy` in
-    /// `c10/util/flat_hash_map.h`). What is hashed is a number that PyTorch gives to `MemPool`s and
-    /// graphs, each from 1 (`MempoolIdHash`); here they are counted as they appear.
+    /// Puts pools in the order of PyTorch's hash tables. What is hashed is a number that PyTorch
+    /// gives to `MemPool`s and graphs, from 1 in the order of their creation (`MempoolIdHash`).
     fn order_as_hashed(&self, rows: &mut [PrivateId]) {
-        const GOLDEN_RATIO: u64 = 11_400_714_819_323_198_485;
-        rows.sort_by_key(|&row| self.get(row).serial.wrapping_mul(GOLDEN_RATIO));
+        rows.sort_by_key(|&PrivateId(row)| slot_order(u64::from(row) + 1));
     }
 
     /// Forgets a pool that nobody uses, once it holds no segment.

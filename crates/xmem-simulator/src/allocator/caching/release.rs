@@ -10,7 +10,7 @@ impl<O: Observer> CachingAllocator<O> {
     /// `release_cached_blocks` of all pools: the large default pool, the small one, and the
     /// private pools that nobody uses any more. During a capture only the latter.
     pub(super) fn empty_cache(&mut self, at: RequestIndex) {
-        if self.private.no_capture() {
+        if self.private.no_capture(self.current) {
             self.synchronize_and_free();
             for kind in [PoolKind::Large, PoolKind::Small] {
                 self.release_blocks(Pools::default_of(kind), at);

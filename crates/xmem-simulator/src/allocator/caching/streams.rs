@@ -1,5 +1,6 @@
 //! Blocks that other streams use: their frees wait for events.
 
+use super::hash::slot_order;
 use rustc_hash::FxBuildHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use xmem_types::StreamId;
@@ -7,6 +8,17 @@ use xmem_types::StreamId;
 /// Work handed to the device, in order: everything up to a number is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Ticket(u64);
+
+/// The hash of a `CUDAStream`: its packed device and number. The k-th stream of default priority
+/// that a program makes has the number 32 (k - 1) + 3 (`StreamIdType` and the pool index in
+/// `c10/cuda/CUDAStream.cpp`).
+fn hash_of(stream: StreamId) -> u64 {
+    const CUDA: u64 = 1 << 56;
+    match stream.0 {
+        0 => CUDA,
+        k => CUDA | (u64::from(k) - 1) << 5 | 3,
+    }
+}
 
 /// `stream_uses`, `event_count` and `cuda_events`.
 #[derive(Clone, Debug, Default)]
@@ -17,9 +29,8 @@ pub(super) struct StreamUses {
     captured: HashMap<u32, BTreeSet<StreamId>, FxBuildHasher>,
     /// For how many events a block waits.
     waiting: HashMap<u32, u32, FxBuildHasher>,
-    /// Events by stream. The order in which PyTorch looks at streams is that of a hash map, which
-    /// nobody specified; here it is that of their numbers.
-    queues: BTreeMap<StreamId, VecDeque<(Ticket, u32)>>,
+    /// Events by stream, in the order of PyTorch's hash table.
+    queues: BTreeMap<(u64, StreamId), VecDeque<(Ticket, u32)>>,
     /// Blocks freed during a capture (`needs_events_deferred_until_no_capture`).
     deferred: Vec<u32>,
     last: Ticket,
@@ -44,7 +55,8 @@ impl StreamUses {
         self.captured.remove(&slot);
         self.last.0 += 1;
         for &stream in &streams {
-            self.queues.entry(stream).or_default().push_back((self.last, slot));
+            let place = (slot_order(hash_of(stream)), stream);
+            self.queues.entry(place).or_default().push_back((self.last, slot));
         }
         self.waiting.insert(slot, streams.len() as u32);
     }
@@ -91,7 +103,7 @@ impl StreamUses {
     pub(super) fn finish_those(&mut self, chosen: impl Fn(u32) -> bool) -> Vec<u32> {
         let mut free = BTreeSet::new();
         let Self { queues, done_on, .. } = self;
-        queues.retain(|&stream, queue| {
+        queues.retain(|&(_, stream), queue| {
             for &(ticket, slot) in queue.iter().filter(|&&(_, slot)| chosen(slot)) {
                 free.insert(slot);
                 // A stream works in order: what came before is done too.
@@ -111,7 +123,7 @@ impl StreamUses {
     pub(super) fn completed(&mut self) -> Vec<u32> {
         let mut free = Vec::new();
         let Self { queues, waiting, done, done_on, .. } = self;
-        queues.retain(|stream, queue| {
+        queues.retain(|(_, stream), queue| {
             let done = done_on.get(stream).map_or(*done, |&on| on.max(*done));
             while queue.front().is_some_and(|&(ticket, _)| ticket <= done) {
                 if let Some((_, slot)) = queue.pop_front()
