@@ -1,9 +1,11 @@
 //! What can be said on the command line. Parsing does nothing else.
 
+mod allocator;
 mod other;
 mod replay;
 mod shared;
 
+pub(crate) use allocator::{AllocatorArgs, AllocatorName, Order};
 pub(crate) use other::{CompletionsArgs, DevicesArgs, InspectArgs};
 pub(crate) use replay::{DeviceArgs, OptimizerKind, ReplayArgs, ZeroGrad};
 pub(crate) use shared::{Format, PlainFormat, ReadingArgs};

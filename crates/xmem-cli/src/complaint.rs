@@ -1,11 +1,14 @@
 //! Errors as the user sees them: what is wrong, where, and what to do next.
 
+mod conf;
+
 use crate::exit::Exit;
+use conf::WrongAllocator;
 use miette::Diagnostic;
 use std::io::Write;
 use std::path::PathBuf;
 use thiserror::Error;
-use xmem::{DeviceFileError, EstimateError, ReadError, UnknownDevice};
+use xmem::{AllocatorError, DeviceFileError, EstimateError, ReadError, UnknownDevice};
 
 /// Why the command could not do what was asked.
 #[derive(Debug, Error, Diagnostic)]
@@ -31,6 +34,15 @@ pub(crate) enum Complaint {
     #[error("there is no rule `{name}`")]
     #[diagnostic(help("the rules are: {known}"))]
     UnknownRule { name: String, known: String },
+    #[error("there is no recording here to take addresses from")]
+    #[diagnostic(help(
+        "`--address-order recorded` is for `xmem snapshot replay` and `xmem validate`; choose \
+         driver, asc or desc"
+    ))]
+    NothingRecorded,
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Allocator(Box<WrongAllocator>),
     #[error("standard input can be read only once, but `-` was given {count} times")]
     #[diagnostic(help("give `-` once, or name files"))]
     StdinTwice { count: usize },
@@ -66,11 +78,20 @@ impl From<UnknownDevice> for Complaint {
     }
 }
 
+impl From<AllocatorError> for Complaint {
+    fn from(error: AllocatorError) -> Self {
+        Self::Allocator(Box::new(error.into()))
+    }
+}
+
 impl Complaint {
     /// A failed estimate of `trace`.
     pub(crate) fn estimate(trace: &str, error: EstimateError) -> Self {
         match error {
             EstimateError::Read(read) => Self::Read(read),
+            EstimateError::Allocator(error) => {
+                Self::Allocator(Box::new(WrongAllocator::with(trace, error)))
+            }
             source => Self::Estimate { trace: trace.to_owned(), source },
         }
     }
@@ -83,6 +104,8 @@ impl Complaint {
             | Self::DeviceFileIo { .. }
             | Self::DeviceFile { .. }
             | Self::UnknownRule { .. }
+            | Self::NothingRecorded
+            | Self::Allocator(_)
             | Self::StdinTwice { .. }
             | Self::Estimate { .. } => Exit::Usage,
             Self::Read(_) | Self::Write { .. } | Self::Stdout { .. } => Exit::Unreadable,

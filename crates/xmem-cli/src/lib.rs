@@ -8,6 +8,7 @@
     reason = "the command line reads device files and the environment, and writes results"
 )]
 
+mod allocator;
 mod args;
 mod complaint;
 mod device;

@@ -5,7 +5,7 @@ use crate::args::{Format, Global, OptimizerKind, ReadingArgs, ReplayArgs, Verbos
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::progress::Progress;
-use crate::{device, output, terminal};
+use crate::{allocator, device, output, terminal};
 use std::path::Path;
 use xmem::{
     Answer, CapacitySearch, ClearedGradients, Estimate, EstimateError, OptimizerImpl, ReadOptions,
@@ -35,6 +35,8 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     if !text.is_empty() {
         output::write(text.as_bytes(), args.answer.output.as_deref())?;
     }
+    let answers = entries.iter().filter_map(|(_, result)| result.as_ref().ok());
+    allocator::hint_at_environment(answers.map(|a| a.setup.conf_from), global.verbosity());
     let exit = entries.into_iter().map(exit_of).max().unwrap_or(Exit::Fits);
     Ok(if args.answer.exit_zero { exit.zero_for_verdicts() } else { exit })
 }
@@ -59,6 +61,7 @@ fn estimate(args: &ReplayArgs) -> Result<Estimate, Complaint> {
         return Err(Complaint::UnknownRule { name: name.clone(), known: known.join(", ") });
     }
     let mut builder = Estimate::builder(device::choose(&args.device)?)
+        .allocator(allocator::settings(&args.allocator)?)
         .largest(args.answer.top)
         .without_rules(what_if.no_rule.iter().cloned())
         .read_options(read_options(&args.reading));
@@ -81,13 +84,12 @@ fn estimate(args: &ReplayArgs) -> Result<Estimate, Complaint> {
             OptimizerKind::ForLoop => OptimizerImpl::ForLoop,
         });
     }
-    if let Some(version) = what_if.torch {
-        builder = builder.torch(version);
-    }
     if let Some(iterations) = args.answer.iterations {
         builder = builder.iterations(iterations);
     }
-    Ok(builder.build())
+    let estimate = builder.build();
+    estimate.check()?;
+    Ok(estimate)
 }
 
 /// How traces are read.

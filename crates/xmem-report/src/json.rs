@@ -7,6 +7,7 @@ mod document;
 mod error;
 mod inspect;
 mod replay;
+mod setup;
 
 pub use devices::DevicesDocument;
 pub use document::Document;

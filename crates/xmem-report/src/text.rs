@@ -8,6 +8,7 @@ mod inspect;
 mod look;
 mod places;
 mod rules;
+mod setup;
 mod several;
 mod tabular;
 

@@ -49,8 +49,8 @@ pub use bfc::{BfcAllocator, BfcConfig, BfcStats, MemoryLimit};
 pub use choice::{AllocatorChoice, ChosenAllocator};
 pub use config::{
     AddressOrder, AllocConf, AllocatorConfig, Backend, Completion, ConfError, DeviceConfig,
-    Feature, OnExcess, PowerOfTwoDivisions, Reserve, alloc_conf_variables, oldest_release,
-    switches_caching_off,
+    Feature, KnownOption, OnExcess, PowerOfTwoDivisions, Reserve, alloc_conf_options,
+    alloc_conf_variables, newest_release, oldest_release, switches_caching_off,
 };
 pub use device::{Device, DeviceFull};
 pub use plain::{MallocAsync, MallocAsyncAllocator, Uncached, UncachedAllocator};

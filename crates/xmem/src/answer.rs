@@ -1,5 +1,6 @@
 //! The answer: a value that owns all it says, so that it outlives the trace.
 
+use crate::allocator::AllocatorSetup;
 use crate::facts::TraceFacts;
 use crate::timings::Timings;
 use std::ops::Range;
@@ -15,6 +16,8 @@ pub struct Answer {
     pub verdict: Verdict,
     /// GPU, PyTorch version and what-ifs it was asked for.
     pub target: Target,
+    /// The allocator that was simulated, with its options.
+    pub setup: AllocatorSetup,
     /// The iterations it is about; all of the trace if none were chosen.
     pub iterations: Range<IterationId>,
     /// The peaks.

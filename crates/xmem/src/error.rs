@@ -1,5 +1,6 @@
 //! Why there is no answer at all.
 
+use crate::allocator::AllocatorError;
 use thiserror::Error;
 use xmem_trace::ReadError;
 
@@ -10,6 +11,9 @@ pub enum EstimateError {
     /// The trace could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// The allocator's settings do not go with this trace.
+    #[error(transparent)]
+    Allocator(#[from] AllocatorError),
     /// The iterations asked for are not in the trace.
     #[error(
         "iterations {from}..{to} were asked for, but the trace has {found}, counted from 0: choose \

@@ -1,5 +1,6 @@
 //! The builder, and the way from a job to an answer.
 
+use crate::allocator::{AllocatorError, AllocatorSettings, AllocatorSetup};
 use crate::answer::Answer;
 use crate::error::EstimateError;
 use crate::job::Job;
@@ -12,7 +13,7 @@ use std::ops::Range;
 use std::path::Path;
 use xmem_orchestrator::{OptimizerImpl, Target, ZeroGradPlace};
 use xmem_profiles::Device;
-use xmem_simulator::{AllocatorConfig, DeviceConfig, OutOfMemory, Replay};
+use xmem_simulator::{AllocatorChoice, DeviceConfig, OutOfMemory, Replay};
 use xmem_trace::ReadOptions;
 use xmem_types::{IterationId, Request, TorchVersion};
 
@@ -22,7 +23,7 @@ use xmem_types::{IterationId, Request, TorchVersion};
 #[derive(Clone, Debug)]
 pub struct Estimate {
     target: Target,
-    pub(crate) allocator: AllocatorConfig,
+    allocator: AllocatorSettings,
     read: ReadOptions,
     iterations: Option<Iterations>,
     pub(crate) largest: usize,
@@ -60,7 +61,7 @@ impl Estimate {
     pub fn builder(device: Device) -> EstimateBuilder {
         EstimateBuilder(Self {
             target: Target::new(device),
-            allocator: AllocatorConfig::default(),
+            allocator: AllocatorSettings::default(),
             read: ReadOptions::default(),
             iterations: None,
             largest: 10,
@@ -69,10 +70,19 @@ impl Estimate {
         })
     }
 
-    /// Device, PyTorch version and what-ifs.
+    /// Device, PyTorch version and what-ifs. Where no version was asked for, a job's own may take
+    /// the place of the assumed one: see [`Answer::target`].
     #[must_use]
     pub fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// What can be known to be wrong with the allocator's settings before any trace is read.
+    ///
+    /// # Errors
+    /// If no trace could make them right.
+    pub fn check(&self) -> Result<(), AllocatorError> {
+        self.allocator.check(&self.target.device)
     }
 
     /// Reads a trace file (plain, gzip or zstd; `-` is standard input) and estimates it.
@@ -117,61 +127,61 @@ impl Estimate {
         observer: &dyn Fn(Stage),
     ) -> Result<Answer, EstimateError> {
         let chosen = self.chosen(job)?;
+        let plan = self.plan(job)?;
         let mut timings = job.timings().clone();
         let mut notes = job.diagnostics().clone();
+        notes.extend(plan.setup.notes.clone());
         observer(Stage::Lower);
         let (schedule, lowering) =
-            timings.time(Stage::Lower, || xmem_orchestrator::schedule(job.profile(), &self.target));
+            timings.time(Stage::Lower, || xmem_orchestrator::schedule(job.profile(), &plan.target));
         notes.extend(lowering);
         observer(Stage::Replay);
         let scene = Scene::new(job.profile(), &schedule, chosen);
-        let device = self.device_config();
-        let played = timings.time(Stage::Replay, || self.play(&scene, &device));
+        let played = timings.time(Stage::Replay, || self.play(&scene, &plan));
         notes.extend(played.replay.diagnostics.clone());
-        Ok(scene.answer(&played, self, &notes, job.facts().clone(), timings))
+        Ok(scene.answer(&played, self, plan, &notes, job.facts().clone(), timings))
     }
 
-    fn play(&self, scene: &Scene<'_>, device: &DeviceConfig) -> Played {
+    /// What is decided once the job is known.
+    pub(crate) fn plan(&self, job: &Job) -> Result<Plan, AllocatorError> {
+        let device = &self.target.device;
+        let setup = self.allocator.resolve_leniently(job.recorded(), device)?;
+        tracing::debug!(
+            kind = setup.kind.name(),
+            torch = %setup.release,
+            conf = setup.conf,
+            "allocator"
+        );
+        let device = DeviceConfig {
+            capacity: Some(device.memory),
+            taken: device.context,
+            address_order: setup.address_order,
+            ..DeviceConfig::default()
+        };
+        let target = Target { torch: setup.release, ..self.target.clone() };
+        Ok(Plan { target, setup, device })
+    }
+
+    fn play(&self, scene: &Scene<'_>, plan: &Plan) -> Played {
         let requests = scene.requests();
-        let limited = xmem_simulator::replay(requests, &self.allocator, device);
+        let (allocator, device) = (&plan.setup.choice, &plan.device);
+        let limited = xmem_simulator::replay(requests, allocator, device);
         let ample = DeviceConfig { capacity: None, ..*device };
-        let replay = self.with_ample_figures(limited, requests, &ample);
+        let replay = with_ample_figures(limited, requests, allocator, &ample);
         let moments = if scene.within.start == 0 {
             Moments::of_replay(&replay)
         } else {
             let device = if replay.fits() { device } else { &ample };
             let curve = &replay.curve;
-            Moments::within(&scene.within, curve, requests, &self.allocator, device)
+            Moments::within(&scene.within, curve, requests, allocator, device)
         };
-        let min_capacity = (self.capacity == CapacitySearch::Run).then(|| {
-            xmem_simulator::min_capacity(requests, &self.allocator, device) + device.taken
-        });
+        let moments = match allocator {
+            AllocatorChoice::MallocAsync(_) => moments.of_a_pool(),
+            _ => moments,
+        };
+        let min_capacity = (self.capacity == CapacitySearch::Run)
+            .then(|| xmem_simulator::min_capacity(requests, allocator, device) + device.taken);
         Played { replay, moments, min_capacity }
-    }
-
-    /// Where the job does not fit, its figures are those of a device with room for all; what is
-    /// left of the limited replay is where and how memory ran out.
-    fn with_ample_figures(
-        &self,
-        limited: Replay,
-        requests: &[Request],
-        ample: &DeviceConfig,
-    ) -> Replay {
-        let Some(oom) = limited.oom else { return limited };
-        let mut replay = xmem_simulator::replay(requests, &self.allocator, ample);
-        replay.stats.num_ooms = limited.stats.num_ooms;
-        replay.stats.num_alloc_retries = limited.stats.num_alloc_retries;
-        replay.oom = Some(OutOfMemory { needed: replay.unlimited.reserved, ..oom });
-        replay
-    }
-
-    pub(crate) fn device_config(&self) -> DeviceConfig {
-        let device = &self.target.device;
-        DeviceConfig {
-            capacity: Some(device.memory),
-            taken: device.context,
-            ..DeviceConfig::default()
-        }
     }
 
     /// The iterations the answer is about, checked against the trace.
@@ -189,10 +199,35 @@ impl Estimate {
     }
 }
 
+/// What is decided for one job.
+pub(crate) struct Plan {
+    pub(crate) target: Target,
+    pub(crate) setup: AllocatorSetup,
+    pub(crate) device: DeviceConfig,
+}
+
+/// Where the job does not fit, its figures are those of a device with room for all; what is left of
+/// the limited replay is where and how memory ran out.
+fn with_ample_figures(
+    limited: Replay,
+    requests: &[Request],
+    allocator: &AllocatorChoice,
+    ample: &DeviceConfig,
+) -> Replay {
+    let Some(oom) = limited.oom else { return limited };
+    let mut replay = xmem_simulator::replay(requests, allocator, ample);
+    replay.stats.num_ooms = limited.stats.num_ooms;
+    replay.stats.num_alloc_retries = limited.stats.num_alloc_retries;
+    replay.oom = Some(OutOfMemory { needed: replay.unlimited.reserved, ..oom });
+    replay
+}
+
 impl EstimateBuilder {
-    /// The PyTorch version that will run on the GPU.
+    /// The PyTorch version that will run on the GPU. Without it, it is the one that the trace says
+    /// it was recorded with, and else the latest that recordings were made of.
     pub fn torch(mut self, version: TorchVersion) -> Self {
         self.0.target.torch = version;
+        self.0.allocator.release = Some(version);
         self
     }
 
@@ -220,9 +255,11 @@ impl EstimateBuilder {
         self
     }
 
-    /// The allocator's options, as `PYTORCH_CUDA_ALLOC_CONF` sets them.
-    pub fn allocator(mut self, config: AllocatorConfig) -> Self {
-        self.0.allocator = config;
+    /// The allocator and its options. A release in them is the PyTorch version.
+    pub fn allocator(mut self, settings: AllocatorSettings) -> Self {
+        let release = settings.release.or(self.0.allocator.release);
+        self.0.allocator = AllocatorSettings { release, ..settings };
+        self.0.target.torch = release.unwrap_or(self.0.target.torch);
         self
     }
 

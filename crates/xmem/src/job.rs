@@ -1,5 +1,6 @@
 //! A trace, read and analysed: what every estimate starts from.
 
+use crate::allocator::Recorded;
 use crate::answer::Finding;
 use crate::facts::TraceFacts;
 use crate::places::Places;
@@ -13,6 +14,7 @@ use xmem_types::Diagnostics;
 #[derive(Clone, Debug)]
 pub struct Job {
     facts: TraceFacts,
+    recorded: Recorded,
     profile: Profile,
     diagnostics: Diagnostics,
     timings: Timings,
@@ -62,17 +64,26 @@ impl Job {
     }
 
     fn analyze(trace: Trace, mut diagnostics: Diagnostics, mut timings: Timings) -> Self {
+        let metadata = trace.header.extra.iter();
+        let recorded =
+            Recorded::from_metadata(metadata.map(|(key, value)| (key.as_str(), value.as_str())));
         let (facts, (profile, notes)) = timings
             .time(Stage::Analyze, || (TraceFacts::of_trace(&trace), xmem_analyzer::analyze(trace)));
         let facts = facts.with_profile(&profile);
         diagnostics.extend(notes);
-        Self { facts, profile, diagnostics, timings }
+        Self { facts, recorded, profile, diagnostics, timings }
     }
 
     /// What is in the trace.
     #[must_use]
     pub fn facts(&self) -> &TraceFacts {
         &self.facts
+    }
+
+    /// What the trace says about the PyTorch that it was recorded with.
+    #[must_use]
+    pub fn recorded(&self) -> &Recorded {
+        &self.recorded
     }
 
     /// Blocks with lifetime, origin and role.

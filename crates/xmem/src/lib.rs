@@ -36,6 +36,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod allocator;
 mod answer;
 mod curve;
 mod error;
@@ -49,6 +50,9 @@ mod prediction;
 mod selection;
 mod timings;
 
+pub use allocator::{
+    AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, Origin, Recorded,
+};
 pub use answer::{
     AllocatorCounts, Answer, Curve, Finding, Fragmentation, IterationPeak, LiveBlock, OutOfMemory,
     Peak, Place, RoleShare, Verdict,
@@ -64,6 +68,9 @@ pub use timings::{Stage, Timings};
 pub use xmem_analyzer::{Phase, Role};
 pub use xmem_orchestrator::{OptimizerImpl, Rule, RuleEffect, Target, ZeroGradPlace, rules};
 pub use xmem_profiles::{Device, DeviceFileError, UnknownDevice, devices, find};
-pub use xmem_simulator::AllocatorConfig;
+pub use xmem_simulator::{
+    AddressOrder, AllocatorChoice, AllocatorConfig, ConfError, KnownOption, alloc_conf_options,
+    alloc_conf_variables, newest_release, oldest_release,
+};
 pub use xmem_trace::{ReadError, ReadOptions};
 pub use xmem_types::{Bytes, IterationId, Nanos, Severity, TorchVersion};

@@ -4,7 +4,7 @@ use crate::answer::{
     AllocatorCounts, Answer, Fragmentation, LiveBlock, OutOfMemory, Peak, RoleShare, Verdict,
 };
 use crate::curve::{Sections, downsample};
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, Plan};
 use crate::facts::TraceFacts;
 use crate::moments::{Live, Moments};
 use crate::places::Places;
@@ -64,12 +64,13 @@ impl<'a> Scene<'a> {
         self,
         played: &Played,
         estimate: &Estimate,
+        plan: Plan,
         notes: &Diagnostics,
         trace: TraceFacts,
         timings: Timings,
     ) -> Answer {
         let Played { replay, moments, min_capacity } = played;
-        let target = estimate.target().clone();
+        let Plan { target, setup, .. } = plan;
         let allocated = replay.curve.allocated();
         let reserved: Vec<Bytes> = replay.curve.iter().map(|p| p.reserved).collect();
         let within = &self.within;
@@ -83,13 +84,14 @@ impl<'a> Scene<'a> {
             curve: downsample(&self.sections, within, estimate.curve_points, allocated, &reserved),
             fragmentation: fragmentation(moments),
             allocator: counts(self.requests(), replay),
-            out_of_memory: self.out_of_memory(replay, &target.device),
+            out_of_memory: self.out_of_memory(replay, &target.device, setup.memory_fraction),
             min_capacity: *min_capacity,
             rules: self.schedule.effects.clone(),
             findings: notes.iter().map(|d| self.places.finding(d)).collect(),
             trace,
             timings,
             target,
+            setup,
         }
     }
 
@@ -141,7 +143,12 @@ impl<'a> Scene<'a> {
             .collect()
     }
 
-    fn out_of_memory(&self, replay: &Replay, device: &Device) -> Option<OutOfMemory> {
+    fn out_of_memory(
+        &self,
+        replay: &Replay,
+        device: &Device,
+        fraction: Option<f64>,
+    ) -> Option<OutOfMemory> {
         let oom = replay.oom.as_ref()?;
         Some(OutOfMemory {
             at: self.places.of_request(self.schedule, oom.request.0),
@@ -151,8 +158,16 @@ impl<'a> Scene<'a> {
             free: oom.device_free,
             allocated: oom.allocated,
             reserved: oom.reserved,
-            needed: oom.needed + device.context,
+            needed: (oom.needed + device.context).max(whole(oom.needed, fraction)),
         })
+    }
+}
+
+/// Device memory of which `fraction` is `part`.
+fn whole(part: Bytes, fraction: Option<f64>) -> Bytes {
+    match fraction {
+        Some(fraction) if fraction > 0.0 => Bytes((part.get() as f64 / fraction).ceil() as u64),
+        _ => part,
     }
 }
 

@@ -1,14 +1,15 @@
 //! The door to what lies behind an answer: every request that the job is predicted to make to the
 //! allocator, in order, and what each block is.
 
+use crate::allocator::AllocatorError;
 use crate::answer::Place;
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, Plan};
 use crate::job::Job;
 use crate::outcome::iteration_starts;
 use crate::places::Places;
 use xmem_analyzer::{Phase, Role};
 use xmem_orchestrator::Schedule;
-use xmem_simulator::{AllocatorConfig, DeviceConfig};
+use xmem_simulator::{AllocatorChoice, DeviceConfig};
 use xmem_types::{BlockId, Bytes, Diagnostics, IterationId, Nanos, Request};
 
 /// What a job is predicted to ask of the GPU's allocator, all of it, whatever iterations the
@@ -19,7 +20,7 @@ pub struct Prediction<'j> {
     schedule: Schedule,
     notes: Diagnostics,
     iteration_starts: Vec<usize>,
-    allocator: AllocatorConfig,
+    allocator: AllocatorChoice,
     device: DeviceConfig,
 }
 
@@ -42,18 +43,23 @@ pub struct PredictedBlock {
 
 impl Estimate {
     /// What `job` will ask of the allocator.
-    #[must_use]
-    pub fn predict<'j>(&self, job: &'j Job) -> Prediction<'j> {
+    ///
+    /// # Errors
+    /// If the allocator's settings do not go with the job's PyTorch release.
+    pub fn predict<'j>(&self, job: &'j Job) -> Result<Prediction<'j>, AllocatorError> {
+        let Plan { target, setup, device } = self.plan(job)?;
         let profile = job.profile();
-        let (schedule, notes) = xmem_orchestrator::schedule(profile, self.target());
-        Prediction {
+        let (schedule, lowering) = xmem_orchestrator::schedule(profile, &target);
+        let mut notes = setup.notes;
+        notes.extend(lowering);
+        Ok(Prediction {
             places: Places { profile },
             iteration_starts: iteration_starts(profile, &schedule),
             schedule,
             notes,
-            allocator: self.allocator.clone(),
-            device: self.device_config(),
-        }
+            allocator: setup.choice,
+            device,
+        })
     }
 }
 
@@ -111,7 +117,7 @@ impl Prediction<'_> {
 
     /// The allocator that the estimate is for.
     #[must_use]
-    pub fn allocator(&self) -> &AllocatorConfig {
+    pub fn allocator(&self) -> &AllocatorChoice {
         &self.allocator
     }
 

@@ -10,7 +10,7 @@ fn a_replay_of_the_prediction_gives_the_figures_of_the_answer() {
     let job = Job::from_path(trace, &ReadOptions::default()).expect("a trace");
     let estimate = Estimate::builder(Device::custom(Bytes::gib(12))).build();
     let answer = estimate.job(&job).expect("an answer");
-    let prediction = estimate.predict(&job);
+    let prediction = estimate.predict(&job).expect("a prediction");
     let replay =
         xmem_simulator::replay(prediction.requests(), prediction.allocator(), prediction.device());
     assert_eq!(replay.peak.allocated, answer.peak.allocated);

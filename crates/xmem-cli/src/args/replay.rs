@@ -1,9 +1,9 @@
 //! `xmem replay`.
 
-use super::{Format, ReadingArgs};
+use super::{AllocatorArgs, Format, ReadingArgs};
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
-use xmem::{Bytes, Iterations, TorchVersion};
+use xmem::{Bytes, Iterations};
 
 #[derive(Debug, Args)]
 #[command(
@@ -14,6 +14,7 @@ use xmem::{Bytes, Iterations, TorchVersion};
         xmem replay trace.json --device t4-16g --explain --top 20\n  \
         xmem replay runs/*.json.gz --device h100-80g --format jsonl -o answers.jsonl\n  \
         xmem replay trace.json --device rtx4060-8g --zero-grad pos0 --optimizer-impl fused\n  \
+        xmem replay trace.json --device t4-16g --torch 2.6 --alloc-conf expandable_segments:True\n  \
         zstdcat trace.json.zst | xmem replay - --device l4-24g --format json\n\n\
         Exit code: 0 fits, 1 does not fit, 2 wrong usage, 3 unreadable or not a trace, 4 verdict\n\
         withheld. With several traces the worst decides: 3 before 2 before 1 before 4 before 0."
@@ -26,6 +27,8 @@ pub(crate) struct ReplayArgs {
     pub(crate) device: DeviceArgs,
     #[command(flatten)]
     pub(crate) what_if: WhatIfArgs,
+    #[command(flatten)]
+    pub(crate) allocator: AllocatorArgs,
     #[command(flatten)]
     pub(crate) answer: AnswerArgs,
     #[command(flatten)]
@@ -58,9 +61,6 @@ pub(crate) struct WhatIfArgs {
     /// How the optimizer runs on the GPU (PyTorch's default there: foreach)
     #[arg(long, value_name = "IMPL", value_enum)]
     pub(crate) optimizer_impl: Option<OptimizerKind>,
-    /// PyTorch version that will run on the GPU, like 2.11
-    #[arg(long, value_name = "VERSION", value_parser = str::parse::<TorchVersion>)]
-    pub(crate) torch: Option<TorchVersion>,
     /// Switch a rule of the CPU-to-GPU lowering off (--explain names them); repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) no_rule: Vec<String>,

@@ -10,10 +10,12 @@ fn errors_say_what_is_wrong_and_what_to_do() {
     let job = folder.path("job.json");
     folder.put("empty.json", b"");
     folder.put("device.toml", b"[[device]]\nname = 'x'\n");
+    folder.put("said.json", br#"{"torch_version": "2.6.0", "traceEvents": []}"#);
     let path = |name: &str| folder.path(name);
+    let said = path("said.json");
     let (job, missing, here) = (job.as_str(), path("nothing.json"), path("."));
     let (bad, empty, toml) = (path("bad.json"), path("empty.json"), path("device.toml"));
-    let cases: [(&[&str], i32, &[&str]); 16] = [
+    let cases: [(&[&str], i32, &[&str]); 23] = [
         (&["replay", job], 2, &["no device was chosen", "--capacity 24GiB", "xmem devices"]),
         (&["replay", job, "-d", "rtx3060-12"], 2, &["did you mean `rtx3060-12g`"]),
         (&["replay", job, "-d", "abacus"], 2, &["unknown device `abacus`", "--device-file"]),
@@ -27,6 +29,37 @@ fn errors_say_what_is_wrong_and_what_to_do() {
         ),
         (&["replay", job, "--capacity", "1GiB", "--torch", "new"], 2, &["not a PyTorch version"]),
         (&["replay", "-", "-", "--capacity", "1GiB"], 2, &["only once"]),
+        (&["replay", job, "--capacity", "1GiB", "--torch", "1.9"], 2, &["oldest known", "1.13"]),
+        (
+            &["replay", job, "--capacity", "1GiB", "--alloc-conf", "max_split_size:32"],
+            2,
+            &["did you mean `max_split_size_mb`?"],
+        ),
+        (
+            &["replay", job, "--capacity", "1GiB", "--alloc-conf", "expandable_segments=true"],
+            2,
+            &["write `expandable_segments:VALUE`, with a colon"],
+        ),
+        (
+            &["replay", &said, "--capacity", "1GiB", "--alloc-conf", "large_segment_size_mb:40"],
+            2,
+            &["came with PyTorch 2.11", "the input says it ran with", "--torch", "said.json"],
+        ),
+        (
+            &["replay", job, "--capacity", "1GiB", "--allocator", "jemalloc"],
+            2,
+            &["possible values", "cudaMallocAsync"],
+        ),
+        (
+            &["replay", job, "--capacity", "1GiB", "--memory-fraction", "80%"],
+            2,
+            &["from 0 to 1, like 0.8"],
+        ),
+        (
+            &["replay", job, "--capacity", "1GiB", "--address-order", "recorded"],
+            2,
+            &["no recording here", "snapshot replay", "driver, asc or desc"],
+        ),
         (&["replay", job, "--device-file", &missing], 2, &["cannot read the device file"]),
         (&["replay", job, "--device-file", &toml], 2, &["does not describe a device"]),
         (&["replay", &missing, "--capacity", "1GiB"], 3, &["does not exist"]),

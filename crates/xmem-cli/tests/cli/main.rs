@@ -1,6 +1,7 @@
 //! The command, run as a process: results, exit codes, streams and files.
 #![expect(clippy::disallowed_methods, reason = "tests write the files that the command reads")]
 
+mod allocator;
 mod errors;
 mod job;
 mod other;

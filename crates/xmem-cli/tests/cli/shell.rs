@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
+const NEWEST: xmem::TorchVersion = xmem::newest_release();
+
 /// What a run of the command gave.
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -38,7 +40,10 @@ impl From<Output> for Ran {
 /// The command, with nothing of the tester's environment that changes what it prints.
 pub(crate) fn command<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_xmem"));
-    command.args(args).env_remove("XMEM_LOG").env_remove("NO_COLOR").env("COLUMNS", "100");
+    command.args(args).env("COLUMNS", "100");
+    for name in ["XMEM_LOG", "NO_COLOR"].iter().chain(xmem::alloc_conf_variables(NEWEST)) {
+        command.env_remove(name);
+    }
     command
 }
 

@@ -1,6 +1,7 @@
 //! `xmem.replay/1`.
 
 use super::FindingDto;
+use super::setup::SetupDto;
 use serde::Serialize;
 use xmem::{Answer, OptimizerImpl, Place, ZeroGradPlace};
 
@@ -47,6 +48,7 @@ struct TargetDto<'a> {
     zero_grad: Option<&'static str>,
     set_to_none: bool,
     disabled_rules: Vec<&'a str>,
+    allocator: SetupDto<'a>,
 }
 
 #[derive(Serialize)]
@@ -271,6 +273,7 @@ fn target(answer: &Answer) -> TargetDto<'_> {
         }),
         set_to_none: target.set_to_none,
         disabled_rules: target.disabled.iter().map(String::as_str).collect(),
+        allocator: SetupDto::from(&answer.setup),
     }
 }
 

@@ -4,8 +4,9 @@ use super::chart;
 use super::findings::findings;
 use super::look::{Ink, Look, keep_end, wrap};
 use super::places::{moment, op_path};
+use super::setup;
 use std::cmp::Reverse;
-use xmem::{Answer, Bytes, Place, Severity, Verdict};
+use xmem::{AllocatorKind, Answer, Bytes, Place, Severity, Verdict};
 
 /// The whole answer: verdict, the three numbers, where the peak is, what it consists of, the curve
 /// over the iterations, the largest blocks, fragmentation, and what was odd.
@@ -62,10 +63,21 @@ fn headline(trace: &str, answer: &Answer, look: &Look) -> String {
     let about = about(answer);
     let room = look.columns().saturating_sub(2 + about.chars().count());
     format!(
-        "{}  on {on}\n  {}{about}\n",
+        "{}  on {on}\n  {}{about}\n{}",
         verdict(answer.verdict, look),
         look.paint(Ink::Faint, &keep_end(trace, room)),
+        allocator(answer, look),
     )
+}
+
+/// Which allocator it is, where it is not the usual one.
+fn allocator(answer: &Answer, look: &Look) -> String {
+    if setup::is_usual(&answer.setup) {
+        return String::new();
+    }
+    let text = format!("allocator: {}", setup::line(&answer.setup, "trace"));
+    let lines = wrap(&text, look.columns().saturating_sub(2));
+    lines.iter().map(|line| format!("  {line}\n")).collect()
 }
 
 fn about(answer: &Answer) -> String {
@@ -84,9 +96,10 @@ fn about(answer: &Answer) -> String {
 fn numbers(answer: &Answer, look: &Look) -> String {
     let peak = &answer.peak;
     let (context, memory) = (answer.device().context, answer.device().memory);
+    let [allocated, reserved] = meanings(answer.setup.kind);
     let mut rows = vec![
-        ("peak allocated", peak.allocated, "torch.cuda.max_memory_allocated()".to_owned()),
-        ("peak reserved", peak.reserved, "torch.cuda.max_memory_reserved()".to_owned()),
+        ("peak allocated", peak.allocated, allocated.to_owned()),
+        ("peak reserved", peak.reserved, reserved.to_owned()),
         ("expected in nvidia-smi", peak.device, format!("reserved + {context} context")),
     ];
     if let Some(free) = answer.headroom() {
@@ -107,16 +120,33 @@ fn numbers(answer: &Answer, look: &Look) -> String {
     page
 }
 
+/// Where a program finds the two peaks, or what they are where it cannot.
+fn meanings(kind: AllocatorKind) -> [&'static str; 2] {
+    match kind {
+        AllocatorKind::Native | AllocatorKind::MallocAsync => {
+            ["torch.cuda.max_memory_allocated()", "torch.cuda.max_memory_reserved()"]
+        }
+        AllocatorKind::Uncached => ["asked for by the program", "given by the device"],
+        AllocatorKind::Bfc | AllocatorKind::BfcGrowth => {
+            ["peak_bytes_in_use of the allocator", "taken from the device"]
+        }
+    }
+}
+
 /// What happened for lack of room: the out-of-memory, or cached memory given back.
 fn shortage(answer: &Answer, look: &Look) -> String {
     let peak = &answer.peak;
     if let Some(oom) = &answer.out_of_memory {
         let place = oom.at.as_ref().map_or_else(String::new, |p| format!(" in {}", moment(p)));
         let mut page = format!("{}{place}\n", look.paint(Ink::Bad, "Out of memory"));
-        let told = format!(
+        let mut told = format!(
             "tried to allocate {}, {} free; {} reserved, {} of it allocated",
             oom.tried, oom.free, oom.reserved, oom.allocated,
         );
+        if let Some(fraction) = answer.setup.memory_fraction {
+            let allowed = Bytes((answer.device().memory.get() as f64 * fraction) as u64);
+            told += &format!("; the memory fraction allows {allowed}");
+        }
         for line in wrap(&told, look.columns().saturating_sub(2)) {
             page += &format!("  {line}\n");
         }

@@ -1,9 +1,10 @@
 //! A hand-made answer.
 
 use xmem::{
-    AllocatorCounts, Answer, Bytes, Curve, Device, Finding, Fragmentation, IterationFacts,
-    IterationId, IterationPeak, LiveBlock, Nanos, OutOfMemory, Peak, Phase, Place, Role, RoleShare,
-    Rule, RuleEffect, Severity, Target, Timings, TraceFacts, Verdict,
+    AllocatorCounts, AllocatorSettings, AllocatorSetup, Answer, Bytes, Curve, Device, Finding,
+    Fragmentation, IterationFacts, IterationId, IterationPeak, LiveBlock, Nanos, OutOfMemory, Peak,
+    Phase, Place, Recorded, Role, RoleShare, Rule, RuleEffect, Severity, Target, Timings,
+    TraceFacts, Verdict,
 };
 
 /// A small device.
@@ -13,6 +14,11 @@ pub(crate) fn device() -> Device {
     "NVIDIA Demo".clone_into(&mut device.title);
     device.context = Bytes::mib(300);
     device
+}
+
+/// What becomes of these settings where the trace says nothing.
+pub(crate) fn setup(settings: &AllocatorSettings) -> AllocatorSetup {
+    settings.resolve(&Recorded::default(), &device()).expect("settings that can be used")
 }
 
 fn place(iteration: Option<u32>, phase: Phase, ops: &[&str]) -> Place {
@@ -82,6 +88,7 @@ pub(crate) fn fits() -> Answer {
     Answer {
         verdict: Verdict::Fits,
         target: Target::new(device()),
+        setup: setup(&AllocatorSettings::default()),
         iterations: IterationId(0)..IterationId(2),
         peak: Peak {
             allocated: Bytes::mib(397),

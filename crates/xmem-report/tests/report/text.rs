@@ -2,6 +2,7 @@
 
 use crate::sample;
 use expect_test::{Expect, expect};
+use xmem::{AddressOrder, AllocatorKind, AllocatorSettings, Recorded, TorchVersion};
 use xmem_report::text::{self, Colour, Look};
 
 const PLAIN: Look = Look { colour: Colour::Plain, width: 100 };
@@ -120,6 +121,59 @@ fn what_fits_only_just_says_so() {
 
         "#]],
     );
+}
+
+/// Each line: settings, and what the answer says about the allocator.
+#[test]
+fn an_unusual_allocator_is_named_below_the_verdict() {
+    let conf = |text: &str| Some(text.to_owned());
+    let none = AllocatorSettings::default;
+    let release = Some(TorchVersion::new(2, 6));
+    let kind = Some(AllocatorKind::MallocAsync);
+    for (settings, expected) in [
+        (none(), None),
+        (AllocatorSettings { release, ..none() }, Some("PyTorch 2.6")),
+        (
+            AllocatorSettings { conf: conf("expandable_segments:True"), ..none() },
+            Some("PyTorch 2.11, expandable_segments:True"),
+        ),
+        (
+            AllocatorSettings { kind, memory_fraction: Some(0.8), ..none() },
+            Some("PyTorch 2.11 on cudaMallocAsync, approximately, 80 % of the device's memory"),
+        ),
+        (
+            AllocatorSettings { kind: Some(AllocatorKind::Uncached), ..none() },
+            Some("PyTorch 2.11 without caching"),
+        ),
+        (
+            AllocatorSettings { kind: Some(AllocatorKind::BfcGrowth), ..none() },
+            Some("TensorFlow's BFC allocator with allow_growth"),
+        ),
+        (
+            AllocatorSettings { address_order: Some(AddressOrder::Ascending), ..none() },
+            Some("PyTorch 2.11, addresses ascending"),
+        ),
+    ] {
+        let mut answer = sample::fits();
+        answer.setup = sample::setup(&settings);
+        let page = text::answer("t", &answer, &PLAIN);
+        let line = page.lines().find_map(|line| line.strip_prefix("  allocator: "));
+        assert_eq!(line, expected, "{settings:?}");
+    }
+}
+
+#[test]
+fn what_the_trace_says_about_the_allocator_is_told_apart() {
+    let recorded = Recorded {
+        torch: Some("2.6.0".to_owned()),
+        variables: vec![("PYTORCH_CUDA_ALLOC_CONF".to_owned(), "max_split_size_mb:64".to_owned())],
+    };
+    let mut answer = sample::fits();
+    let settings = AllocatorSettings::default();
+    answer.setup = settings.resolve(&recorded, &sample::device()).expect("usable");
+    let page = text::answer("t", &answer, &PLAIN);
+    let said = "  allocator: PyTorch 2.6 (from the trace), max_split_size_mb:64 (from the trace)\n";
+    assert!(page.contains(said), "{page}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod numbers;
 mod tokens;
 
 pub use error::ConfError;
+pub use keys::{KnownOption, alloc_conf_options};
 
 use super::{AllocatorConfig, Feature, OnExcess, PowerOfTwoDivisions, Reserve};
 use keys::Key;

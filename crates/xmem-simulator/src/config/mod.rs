@@ -5,10 +5,13 @@ mod device;
 mod divisions;
 mod release;
 
-pub use conf::{AllocConf, Backend, ConfError, alloc_conf_variables, switches_caching_off};
+pub use conf::{
+    AllocConf, Backend, ConfError, KnownOption, alloc_conf_options, alloc_conf_variables,
+    switches_caching_off,
+};
 pub use device::{AddressOrder, Completion, DeviceConfig};
 pub use divisions::PowerOfTwoDivisions;
-pub use release::{Feature, oldest_release};
+pub use release::{Feature, newest_release, oldest_release};
 
 use xmem_types::{Bytes, TorchVersion};
 

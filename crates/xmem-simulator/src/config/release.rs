@@ -100,3 +100,9 @@ impl Feature {
 pub const fn oldest_release() -> TorchVersion {
     TorchVersion::new(1, 13)
 }
+
+/// The newest release whose allocator is known here; later ones are taken to be like it.
+#[must_use]
+pub const fn newest_release() -> TorchVersion {
+    TorchVersion::new(2, 15)
+}

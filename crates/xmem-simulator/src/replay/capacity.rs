@@ -70,8 +70,9 @@ pub fn min_capacity<F: Framework>(
 ) -> Bytes {
     let unlimited = unlimited_stats(requests, allocator, device);
     let runs = |steps: u64| {
-        let capacity = Some(Bytes(steps * STEP));
-        runs_in(requests, allocator, &DeviceConfig { capacity, taken: Bytes::ZERO, ..*device })
+        // A memory fraction is a part of all that the device has, taken or not.
+        let capacity = Some(Bytes(steps * STEP) + device.taken);
+        runs_in(requests, allocator, &DeviceConfig { capacity, reported_total: None, ..*device })
     };
     let steps = |bytes: Bytes| bytes.get().div_ceil(STEP);
     let requested = steps(unlimited.requested_bytes.all.peak);

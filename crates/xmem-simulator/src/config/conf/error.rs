@@ -78,6 +78,9 @@ impl fmt::Display for ConfError {
             Self::UnknownKey { key, nearest, release } => {
                 write!(f, "PyTorch {release} has no allocator option `{key}`")?;
                 match nearest {
+                    Some(nearest) if key.contains('=') => {
+                        write!(f, ": write `{nearest}:VALUE`, with a colon")
+                    }
                     Some(nearest) => write!(f, ": did you mean `{nearest}`?"),
                     None => Ok(()),
                 }

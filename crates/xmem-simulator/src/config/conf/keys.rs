@@ -1,7 +1,7 @@
 //! The options by name, and the releases that know them.
 
 use super::ConfError;
-use crate::config::Feature;
+use crate::config::{Feature, oldest_release};
 use xmem_types::TorchVersion;
 
 /// An option.
@@ -94,6 +94,26 @@ const KEYS: &[(&str, Key, Option<Feature>)] = &[
         Some(Feature::PinnedCacheLimits),
     ),
 ];
+
+/// An option by its name, and the releases that know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownOption {
+    /// The name.
+    pub name: &'static str,
+    /// The first release that takes it.
+    pub since: TorchVersion,
+    /// The last release that takes it; none if no known release refuses it again.
+    pub last: Option<TorchVersion>,
+}
+
+/// Every option that some known release takes, in the order of their subjects.
+pub fn alloc_conf_options() -> impl Iterator<Item = KnownOption> {
+    KEYS.iter().map(|&(name, key, since)| KnownOption {
+        name,
+        since: since.map_or(oldest_release(), Feature::since),
+        last: (key == Key::RoundupBypassThreshold).then_some(LAST_WITH_BYPASS),
+    })
+}
 
 /// The last release that knows `roundup_bypass_threshold_mb`.
 const LAST_WITH_BYPASS: TorchVersion = TorchVersion::new(2, 0);

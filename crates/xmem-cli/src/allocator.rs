@@ -1,0 +1,54 @@
+//! From arguments to the allocator's settings.
+
+use crate::args::{AllocatorArgs, AllocatorName, Order, Verbosity};
+use crate::complaint::Complaint;
+use std::io::Write;
+use xmem::{AddressOrder, AllocatorKind, AllocatorSettings, Origin};
+
+/// What the user asks for.
+pub(crate) fn settings(args: &AllocatorArgs) -> Result<AllocatorSettings, Complaint> {
+    let address_order = match args.address_order {
+        None => None,
+        Some(Order::Driver) => Some(AddressOrder::Driver),
+        Some(Order::Asc) => Some(AddressOrder::Ascending),
+        Some(Order::Desc) => Some(AddressOrder::Descending),
+        Some(Order::Recorded) => return Err(Complaint::NothingRecorded),
+    };
+    Ok(AllocatorSettings {
+        kind: args.allocator.map(|name| match name {
+            AllocatorName::Native => AllocatorKind::Native,
+            AllocatorName::Uncached => AllocatorKind::Uncached,
+            AllocatorName::CudaMallocAsync => AllocatorKind::MallocAsync,
+            AllocatorName::TfBfc => AllocatorKind::Bfc,
+            AllocatorName::TfBfcGrowth => AllocatorKind::BfcGrowth,
+        }),
+        release: args.torch,
+        conf: args.alloc_conf.clone(),
+        memory_fraction: args.memory_fraction,
+        address_order,
+    })
+}
+
+/// Says that options in the environment of this process were not used, which is not the job's:
+/// once, and only where nobody else gave options.
+pub(crate) fn hint_at_environment(
+    conf_from: impl IntoIterator<Item = Origin>,
+    verbosity: Verbosity,
+) {
+    let nobody = conf_from.into_iter().any(|from| from == Origin::Default);
+    if !nobody || verbosity == Verbosity::Quiet {
+        return;
+    }
+    let set = xmem::alloc_conf_variables(xmem::newest_release()).iter().find_map(|name| {
+        let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
+        Some((name, value))
+    });
+    if let Some((name, value)) = set {
+        // Nothing can be done when standard error itself is closed.
+        let _ = writeln!(
+            std::io::stderr(),
+            "hint: {name} is set here, but the job may run elsewhere, so it was not used; if the \
+             job runs with it: --alloc-conf '{value}'"
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! Which allocator is simulated.
+
+use clap::{Args, ValueEnum};
+use xmem::TorchVersion;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Allocator")]
+pub(crate) struct AllocatorArgs {
+    /// PyTorch version that will run on the GPU, like 2.6 (default: the one that the input names,
+    /// else 2.11)
+    #[arg(long, value_name = "VERSION", value_parser = str::parse::<TorchVersion>)]
+    pub(crate) torch: Option<TorchVersion>,
+    /// Options as in PYTORCH_CUDA_ALLOC_CONF, like expandable_segments:True (default: those that
+    /// the input names); '' for none
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
+    pub(crate) alloc_conf: Option<String>,
+    /// Which allocator (default: what the options choose)
+    #[arg(long, value_name = "NAME", value_enum, ignore_case = true)]
+    pub(crate) allocator: Option<AllocatorName>,
+    /// The program calls torch.cuda.set_per_process_memory_fraction with this, from 0 to 1
+    #[arg(long, value_name = "FRACTION", value_parser = fraction)]
+    pub(crate) memory_fraction: Option<f64>,
+    /// Addresses of new segments, which decide between free blocks of equal size
+    #[arg(long, value_name = "ORDER", value_enum)]
+    pub(crate) address_order: Option<Order>,
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    let fraction = text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction));
+    fraction.ok_or_else(|| "a part of the device's memory is a number from 0 to 1, like 0.8".into())
+}
+
+/// Names of the allocators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AllocatorName {
+    /// PyTorch's caching allocator
+    Native,
+    /// PyTorch with PYTORCH_NO_CUDA_MEMORY_CACHING=1
+    Uncached,
+    /// PyTorch with backend:cudaMallocAsync, approximately
+    #[value(name = "cudaMallocAsync")]
+    CudaMallocAsync,
+    /// TensorFlow's
+    TfBfc,
+    /// TensorFlow's with allow_growth
+    TfBfcGrowth,
+}
+
+/// Names of the address orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    /// As CUDA's driver does, from the top down
+    Driver,
+    /// From the bottom up
+    #[value(alias = "ascending")]
+    Asc,
+    /// From the top down
+    #[value(alias = "descending")]
+    Desc,
+    /// Where a recording had them
+    #[value(hide = true)]
+    Recorded,
+}

@@ -1,0 +1,120 @@
+//! Wrong allocator options, with the place where they are wrong.
+
+use miette::{Diagnostic, SourceSpan};
+use thiserror::Error;
+use xmem::{AllocatorError, ConfError};
+
+/// Allocator settings that cannot be simulated.
+#[derive(Debug, Error, Diagnostic)]
+pub(crate) enum WrongAllocator {
+    /// Something in the option string.
+    #[error("{title}")]
+    Option {
+        title: String,
+        #[help]
+        help: &'static str,
+        #[source_code]
+        conf: String,
+        #[label("{why}")]
+        at: SourceSpan,
+        why: String,
+    },
+    /// Anything else.
+    #[error(transparent)]
+    Other(AllocatorError),
+}
+
+impl WrongAllocator {
+    /// What is wrong for one of several traces.
+    pub(crate) fn with(trace: &str, error: AllocatorError) -> Self {
+        match error.into() {
+            Self::Option { title, help, conf, at, why } => {
+                let title = format!("`{trace}`: {title}");
+                Self::Option { title, help, conf, at, why }
+            }
+            other => other,
+        }
+    }
+}
+
+impl From<AllocatorError> for WrongAllocator {
+    fn from(error: AllocatorError) -> Self {
+        match &error {
+            AllocatorError::Conf { conf, source, .. } => Self::Option {
+                title: error.to_string(),
+                help: match source {
+                    ConfError::NotYet { .. } | ConfError::NoLonger { .. } => {
+                        "--torch says which release will run on the GPU"
+                    }
+                    _ => "the guide's page on the allocator lists the options of each release",
+                },
+                at: place(conf, source),
+                conf: conf.clone(),
+                why: source.to_string(),
+            },
+            _ => Self::Other(error),
+        }
+    }
+}
+
+/// What of the option string is wrong; all of it where that cannot be told.
+fn place(conf: &str, error: &ConfError) -> SourceSpan {
+    let of_key = |key: &str| word(conf, key, 0);
+    let behind_key = |key: &str, text: &str| {
+        let key = of_key(key)?;
+        word(conf, text, key.end).or(Some(key))
+    };
+    let range = match error {
+        ConfError::UnknownKey { key, .. } => of_key(key),
+        ConfError::NotYet { key, .. }
+        | ConfError::NoLonger { key, .. }
+        | ConfError::NoValue { key }
+        | ConfError::NotSimulated { key, .. } => of_key(key),
+        ConfError::BadValue { key, value, .. } => behind_key(key, value),
+        ConfError::Expected { key, found, .. } => {
+            behind_key(key, found.as_deref().unwrap_or_default())
+        }
+        ConfError::NotAnOption { found, .. } => word(conf, found, 0),
+    };
+    range.unwrap_or(0..conf.len()).into()
+}
+
+/// Where `word` stands in `text` from `from` on, not as a part of another word.
+fn word(text: &str, word: &str, from: usize) -> Option<std::ops::Range<usize>> {
+    let within_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text[from..].match_indices(word).map(|(at, _)| from + at..from + at + word.len()).find(|at| {
+        let before = text[..at.start].chars().next_back().is_some_and(within_word);
+        let after = text[at.end..].chars().next().is_some_and(within_word);
+        !at.is_empty() && (!word.contains(within_word) || !(before || after))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xmem::{AllocatorSettings, Bytes, Device, Recorded};
+
+    /// Each line: options, and what of them is pointed at.
+    #[test]
+    fn what_is_wrong_is_pointed_at() {
+        for (conf, pointed_at) in [
+            ("max_split_size:32", "max_split_size"),
+            ("max_split_size_mb:64,max_split_size:32", "max_split_size"),
+            ("expandable_segments=true", "expandable_segments=true"),
+            ("max_split_size_mb:64,expandable_segments:true", "true"),
+            ("max_split_size_mb:32,max_split_size_mb:3", "3"),
+            ("expandable_segments", "expandable_segments"),
+            ("expandable_segments:", "expandable_segments"),
+            ("max_split_size_mb:64:65", ":"),
+            ("pinned_max_cached_size_mb:64", "pinned_max_cached_size_mb"),
+            ("expandable_segments:True;max_split_size_mb:64", "True;max_split_size_mb"),
+        ] {
+            let settings = AllocatorSettings { conf: Some(conf.to_owned()), ..Default::default() };
+            let device = Device::custom(Bytes::gib(8));
+            let error = settings.resolve(&Recorded::default(), &device).expect_err(conf);
+            let WrongAllocator::Option { at, .. } = error.into() else { panic!("{conf}") };
+            let range = at.offset()..at.offset() + at.len();
+            assert_eq!(&conf[range], pointed_at, "{conf}");
+        }
+    }
+}

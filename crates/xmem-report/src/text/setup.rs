@@ -1,0 +1,42 @@
+//! The allocator that was simulated, in a line.
+
+use xmem::{AddressOrder, AllocatorKind, AllocatorSetup, Origin};
+
+/// `PyTorch 2.6, expandable_segments:True (from the trace)`; `input` is what said so.
+pub(super) fn line(setup: &AllocatorSetup, input: &str) -> String {
+    let from = |origin| match origin {
+        Origin::Input => format!(" (from the {input})"),
+        Origin::Given | Origin::Default => String::new(),
+    };
+    let torch = format!("PyTorch {}{}", setup.release, from(setup.release_from));
+    let mut parts = vec![match setup.kind {
+        AllocatorKind::Native => torch,
+        AllocatorKind::Uncached => format!("{torch} without caching"),
+        AllocatorKind::MallocAsync => format!("{torch} on cudaMallocAsync, approximately"),
+        AllocatorKind::Bfc => "TensorFlow's BFC allocator".to_owned(),
+        AllocatorKind::BfcGrowth => "TensorFlow's BFC allocator with allow_growth".to_owned(),
+    }];
+    if !setup.conf.is_empty() && !setup.kind.is_tensorflow() {
+        parts.push(format!("{}{}", setup.conf, from(setup.conf_from)));
+    }
+    if let Some(fraction) = setup.memory_fraction {
+        let percent = (fraction * 10_000.0).round() / 100.0;
+        parts.push(format!("{percent} % of the device's memory"));
+    }
+    match setup.address_order {
+        AddressOrder::Driver => {}
+        AddressOrder::Ascending => parts.push("addresses ascending".to_owned()),
+        AddressOrder::Descending => parts.push("addresses descending".to_owned()),
+        AddressOrder::Recorded => parts.push("addresses as recorded".to_owned()),
+    }
+    parts.join(", ")
+}
+
+/// Whether anything differs from PyTorch's defaults in the release that is assumed.
+pub(super) fn is_usual(setup: &AllocatorSetup) -> bool {
+    setup.kind == AllocatorKind::Native
+        && setup.release_from == Origin::Default
+        && setup.conf.is_empty()
+        && setup.memory_fraction.is_none()
+        && setup.address_order == AddressOrder::Driver
+}

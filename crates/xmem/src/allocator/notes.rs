@@ -1,0 +1,124 @@
+//! What is worth knowing about a choice: approximations, and settings that change nothing.
+
+use super::{AllocatorKind, Recorded};
+use xmem_simulator::{
+    AllocConf, AllocatorConfig, OnExcess, PowerOfTwoDivisions, alloc_conf_variables,
+};
+use xmem_types::{Diagnostics, Severity, TorchVersion};
+
+/// Variables of the input that are not looked at.
+pub(super) fn about_unread_variables(
+    recorded: &Recorded,
+    release: TorchVersion,
+    notes: &mut Diagnostics,
+) {
+    for name in recorded.unread(release) {
+        notes.report("allocator-variable-unread", Severity::Warning, None, || {
+            let read = alloc_conf_variables(release).join(", ");
+            format!("PyTorch {release} does not read {name}, only {read}")
+        });
+    }
+}
+
+/// Options that change nothing about device memory, by themselves or in this company.
+pub(super) fn about_options(
+    conf: &AllocConf,
+    kind: AllocatorKind,
+    text: &str,
+    notes: &mut Diagnostics,
+) {
+    if !conf.without_effect.is_empty() {
+        notes.report("host-allocator-options", Severity::Note, None, || {
+            let names = conf.without_effect.join(", ");
+            format!("{names}: about pinned host memory or locks, not about device memory")
+        });
+    }
+    let config = &conf.config;
+    let why = match kind {
+        AllocatorKind::Native => lonely(config),
+        _ => idle(config, kind).map(str::to_owned),
+    };
+    if let Some(why) = why {
+        notes.report("allocator-options-without-effect", Severity::Warning, None, || {
+            if text.is_empty() { why } else { format!("of the allocator options `{text}`, {why}") }
+        });
+    }
+}
+
+/// Options that need another one, which is missing.
+fn lonely(config: &AllocatorConfig) -> Option<String> {
+    let mut lonely = Vec::new();
+    let fraction = config.memory_fraction.is_some();
+    if config.garbage_collection_threshold.is_some() && !fraction {
+        lonely.push("garbage_collection_threshold does nothing without a memory fraction");
+    }
+    if config.on_excess == OnExcess::Refuse && !fraction {
+        lonely.push("throw_on_cudamalloc_oom does nothing without a memory fraction");
+    }
+    let plain = AllocatorConfig::of(config.release);
+    let slack = plain.max_non_split_rounding;
+    let follows_segments = config.max_non_split_rounding == config.large_buffer;
+    if config.max_non_split_rounding != slack
+        && !follows_segments
+        && config.max_split_size.is_none()
+    {
+        lonely.push("max_non_split_rounding_mb does nothing without max_split_size_mb");
+    }
+    let divides = config.roundup_power2_divisions != PowerOfTwoDivisions::OFF;
+    if config.roundup_bypass_threshold.is_some() && !divides {
+        lonely.push("roundup_bypass_threshold_mb does nothing without roundup_power2_divisions");
+    }
+    if config.expandable_reserve.is_some() && !config.expandable_segments {
+        lonely.push("expandable_segments_reserve does nothing without expandable_segments:True");
+    }
+    (!lonely.is_empty()).then(|| lonely.join("; "))
+}
+
+/// What another allocator than the caching one makes of the caching allocator's options.
+fn idle(config: &AllocatorConfig, kind: AllocatorKind) -> Option<&'static str> {
+    let takes_fraction = kind != AllocatorKind::Uncached;
+    let mut plain = AllocatorConfig::of(config.release);
+    if takes_fraction {
+        plain.memory_fraction = config.memory_fraction;
+    }
+    if *config == plain {
+        return None;
+    }
+    Some(match kind {
+        AllocatorKind::Native => return None,
+        AllocatorKind::Uncached => "nothing has an effect, as nothing is cached",
+        AllocatorKind::MallocAsync => {
+            "only backend and a memory fraction have an effect on cudaMallocAsync"
+        }
+        AllocatorKind::Bfc | AllocatorKind::BfcGrowth => {
+            "only a memory fraction has an effect on TensorFlow's allocator"
+        }
+    })
+}
+
+/// What figures of an allocator other than the caching one mean.
+pub(super) fn about_kind(kind: AllocatorKind, notes: &mut Diagnostics) {
+    match kind {
+        AllocatorKind::Native => {}
+        AllocatorKind::Uncached => {
+            notes.report("uncached-figures", Severity::Note, None, || {
+                "PyTorch counts nothing without caching: `allocated` is what the program asked \
+                 for, `reserved` what the device gave, in whole pages"
+                    .to_owned()
+            });
+        }
+        AllocatorKind::MallocAsync => {
+            notes.report("allocator-approximate", Severity::Warning, None, || {
+                "cudaMallocAsync is simulated approximately: what CUDA's driver does inside its \
+                 pools is not published; reserved memory is at least what is said here"
+                    .to_owned()
+            });
+        }
+        AllocatorKind::Bfc | AllocatorKind::BfcGrowth => {
+            notes.report("allocator-of-tensorflow", Severity::Note, None, || {
+                "the allocator is TensorFlow's; what is asked of it is what the input says"
+                    .to_owned()
+            });
+        }
+    }
+}

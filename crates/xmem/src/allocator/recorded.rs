@@ -1,0 +1,123 @@
+//! What an input says about the PyTorch that made it.
+
+use xmem_simulator::alloc_conf_variables;
+use xmem_types::TorchVersion;
+
+/// The PyTorch release and the environment of the job that an input comes from, as far as the input
+/// tells.
+///
+/// Neither PyTorch nor Kineto writes either into a trace by itself. The script can, before the
+/// profiler stops: `prof.add_metadata("torch_version", torch.__version__)`, and
+/// `prof.add_metadata("PYTORCH_CUDA_ALLOC_CONF", …)`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// The release, as written.
+    pub torch: Option<String>,
+    /// Environment variables with their values.
+    pub variables: Vec<(String, String)>,
+}
+
+/// Names of the release, without case, blanks and punctuation.
+const VERSION_KEYS: [&str; 2] = ["torchversion", "pytorchversion"];
+
+/// Switches the caching allocator off.
+pub(super) const NO_CACHING: &str = "PYTORCH_NO_CUDA_MEMORY_CACHING";
+
+impl Recorded {
+    /// Out of the metadata at the top level of a trace: a version under a name like
+    /// `torch_version` or `PyTorch Version`, and variables under their own names.
+    #[must_use]
+    pub fn from_metadata<'a>(metadata: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut recorded = Self::default();
+        for (key, value) in metadata {
+            if value == "null" {
+                continue;
+            }
+            let plain: String = key
+                .chars()
+                .filter(char::is_ascii_alphanumeric)
+                .map(|c| c.to_ascii_lowercase())
+                .collect();
+            if VERSION_KEYS.contains(&plain.as_str()) {
+                recorded.torch.get_or_insert_with(|| value.to_owned());
+            } else if is_variable(key) {
+                recorded.variables.push((key.to_owned(), value.to_owned()));
+            }
+        }
+        recorded
+    }
+
+    pub(super) fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The option string that `release` would read: of the first variable that is set.
+    pub(super) fn conf(&self, release: TorchVersion) -> Option<&str> {
+        alloc_conf_variables(release).iter().find_map(|name| self.variable(name))
+    }
+
+    /// The same without what chooses options.
+    pub(super) fn without_conf(&self) -> Self {
+        let mut other = self.clone();
+        other.variables.retain(|(name, _)| !all_conf_variables().contains(&name.as_str()));
+        other
+    }
+
+    /// The variables with options that `release` does not look at.
+    pub(super) fn unread(&self, release: TorchVersion) -> impl Iterator<Item = &str> {
+        let read = alloc_conf_variables(release);
+        let names = self.variables.iter().map(|(name, _)| name.as_str());
+        names.filter(move |name| all_conf_variables().contains(name) && !read.contains(name))
+    }
+}
+
+/// Variables that some release reads.
+fn all_conf_variables() -> &'static [&'static str] {
+    alloc_conf_variables(xmem_simulator::newest_release())
+}
+
+fn is_variable(name: &str) -> bool {
+    name == NO_CACHING || all_conf_variables().contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_go_by_several_names_and_the_first_counts() {
+        for key in ["torch_version", "PyTorch Version", "PYTORCH_VERSION", "torch.version"] {
+            let recorded = Recorded::from_metadata([("trace_id", "7"), (key, "2.6.0+cu124")]);
+            assert_eq!(recorded.torch.as_deref(), Some("2.6.0+cu124"), "{key}");
+        }
+        for key in ["cuda_version", "version", "torchvision_version"] {
+            assert_eq!(Recorded::from_metadata([(key, "2.6")]), Recorded::default(), "{key}");
+        }
+        let twice = Recorded::from_metadata([("torch_version", "2.6"), ("pytorch_version", "2.7")]);
+        assert_eq!(twice.torch.as_deref(), Some("2.6"));
+    }
+
+    #[test]
+    fn what_is_null_was_not_set() {
+        let metadata = [("torch_version", "null"), ("PYTORCH_CUDA_ALLOC_CONF", "null")];
+        assert_eq!(Recorded::from_metadata(metadata), Recorded::default());
+    }
+
+    #[test]
+    fn the_first_variable_that_the_release_reads_counts_even_if_it_is_empty() {
+        let recorded = Recorded::from_metadata([
+            ("PYTORCH_ALLOC_CONF", "max_split_size_mb:64"),
+            ("PYTORCH_CUDA_ALLOC_CONF", ""),
+            ("PYTORCH_JIT", "0"),
+        ]);
+        assert_eq!(recorded.variables.len(), 2);
+        for minor in [6, 11] {
+            assert_eq!(recorded.conf(TorchVersion::new(2, minor)), Some(""), "2.{minor}");
+        }
+        let later = Recorded::from_metadata([("PYTORCH_ALLOC_CONF", "max_split_size_mb:64")]);
+        assert_eq!(later.conf(TorchVersion::new(2, 9)), None);
+        assert_eq!(later.conf(TorchVersion::new(2, 10)), Some("max_split_size_mb:64"));
+        assert_eq!(later.unread(TorchVersion::new(2, 9)).count(), 1);
+        assert_eq!(later.unread(TorchVersion::new(2, 10)).count(), 0);
+    }
+}
