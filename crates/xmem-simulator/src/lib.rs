@@ -42,8 +42,8 @@ mod session;
 pub use allocator::{
     AllocFailure, BlockHandle, BlockState, BlockUse, BlockView, CachingAllocator, Control, Event,
     EventAction, Framework, FrameworkAllocator, Mapping, Observer, OutOfDeviceMemory, PerPool,
-    PoolKind, PoolOptions, PoolService, PrivatePoolId, RequestIndex, Segment, SegmentId,
-    SegmentState, Splitting, Stat, Stats, Unsupported,
+    PoolKind, PoolOptions, PoolService, PrivatePoolId, RequestIndex, SeedError, SeededBlocks,
+    Segment, SegmentId, SegmentState, Splitting, Stat, Stats, Unsupported,
 };
 pub use bfc::{BfcAllocator, BfcConfig, BfcStats, MemoryLimit};
 pub use choice::{AllocatorChoice, ChosenAllocator};

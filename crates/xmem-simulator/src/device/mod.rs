@@ -145,6 +145,29 @@ impl Device {
         self.used -= size;
     }
 
+    /// A range that was taken before the simulation began, whatever the capacity.
+    ///
+    /// # Errors
+    /// If some of it is taken already, or lies in the simulated address space.
+    pub(crate) fn adopt(&mut self, addr: Addr, size: Bytes) -> Result<(), DeviceFull> {
+        self.adopt_reservation(addr, size.round_up(PAGE))?;
+        self.adopt_pages(size.round_up(PAGE));
+        Ok(())
+    }
+
+    /// Address space that was reserved before the simulation began.
+    ///
+    /// # Errors
+    /// As [`Device::adopt`].
+    pub(crate) fn adopt_reservation(&mut self, addr: Addr, size: Bytes) -> Result<(), DeviceFull> {
+        self.space.take_at(addr, size).then_some(()).ok_or(DeviceFull)
+    }
+
+    /// Memory that was behind a reserved range before the simulation began.
+    pub(crate) fn adopt_pages(&mut self, size: Bytes) {
+        self.used += size;
+    }
+
     /// What is taken by ranges not given back yet.
     #[must_use]
     pub fn used(&self) -> Bytes {

@@ -4,7 +4,7 @@
 use super::CachingAllocator;
 use super::arena::{Block, NONE, Use};
 use super::malloc::Want;
-use crate::allocator::{EventAction, Observer, RequestIndex};
+use crate::allocator::{EventAction, Observer, PoolKind, RequestIndex};
 use crate::config::Reserve;
 use xmem_types::{Addr, Bytes, GIB};
 
@@ -84,9 +84,8 @@ impl<O: Observer> CachingAllocator<O> {
         (self.arena.get(reservation).size >= want.rounded).then_some(reservation)
     }
 
-    /// Reserves address space for a new segment: the device's total and an eighth more, in whole
-    /// pages. All of it is one unmapped block.
-    fn reserve(&mut self, want: &Want) -> Option<u32> {
+    /// Address space of a new segment: the device's total and an eighth more, in whole pages.
+    pub(super) fn reservation_size(&self, kind: PoolKind) -> u64 {
         let total = self.device.total().map_or(TOTAL_WITHOUT_LIMIT, Bytes::get);
         let most = total + total / 8;
         let size = match self.limits.reserve {
@@ -94,7 +93,12 @@ impl<O: Observer> CachingAllocator<O> {
             Some(Reserve::PartOfTotal(part)) => ((part * total as f64) as u64).min(most),
             Some(Reserve::Size(size)) => size.get().min(most),
         };
-        let size = size.next_multiple_of(self.rules.page(want.kind));
+        size.next_multiple_of(self.rules.page(kind))
+    }
+
+    /// Reserves address space for a new segment. All of it is one unmapped block.
+    fn reserve(&mut self, want: &Want) -> Option<u32> {
+        let size = self.reservation_size(want.kind);
         let addr = self.device.reserve(Bytes(size)).ok()?.0;
         let segment = self.add_segment(want, addr, 0);
         let slot = self.arena.insert(Block {

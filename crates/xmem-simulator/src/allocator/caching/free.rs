@@ -77,7 +77,7 @@ impl<O: Observer> CachingAllocator<O> {
     }
 
     /// `free_block`: merges the block with its free neighbours.
-    fn complete_free(&mut self, slot: u32) {
+    pub(super) fn complete_free(&mut self, slot: u32) {
         let block = *self.arena.get(slot);
         let stream = self.stream_of(block.set);
         self.emit(EventAction::FreeCompleted, block.addr, block.requested, stream);

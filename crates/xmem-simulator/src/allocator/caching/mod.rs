@@ -11,11 +11,13 @@ mod mappings;
 mod pool;
 mod private;
 mod release;
+mod seed;
 mod sizes;
 mod state;
 mod stats;
 mod streams;
 
+pub use seed::{SeedError, SeededBlocks};
 pub(crate) use stats::Counter;
 pub use stats::{PerPool, Stat, Stats};
 

@@ -75,7 +75,7 @@ impl PrivatePools {
         &mut self.pools[id.0 as usize]
     }
 
-    fn find(&self, id: PrivatePoolId) -> Option<PrivateId> {
+    pub(super) fn find(&self, id: PrivatePoolId) -> Option<PrivateId> {
         let row = self.pools.iter().position(|pool| pool.id == id && !pool.gone)?;
         Some(PrivateId(row as u32))
     }
