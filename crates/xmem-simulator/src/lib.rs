@@ -42,7 +42,7 @@ mod session;
 pub use allocator::{
     AllocFailure, BlockHandle, BlockState, BlockUse, BlockView, CachingAllocator, Control, Event,
     EventAction, Framework, FrameworkAllocator, Mapping, Observer, OutOfDeviceMemory, PerPool,
-    PoolKind, PoolOptions, PoolService, PrivatePoolId, RequestIndex, SeedError, SeededBlocks,
+    PoolKind, PoolOptions, PoolService, PrivatePoolId, RequestIndex, Seed, SeedError, SeededBlocks,
     Segment, SegmentId, SegmentState, Splitting, Stat, Stats, Unsupported,
 };
 pub use bfc::{BfcAllocator, BfcConfig, BfcStats, MemoryLimit};

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use xmem_simulator::{
     AllocConf, BlockHandle, CachingAllocator, Completion, Control, Device, DeviceConfig, Event,
-    EventAction, FrameworkAllocator, RequestIndex, SeedError, SegmentId, SegmentState,
+    EventAction, FrameworkAllocator, RequestIndex, Seed, SeedError, SegmentId, SegmentState,
 };
 use xmem_types::{Addr, Bytes, StreamId, TorchVersion};
 
@@ -140,16 +140,17 @@ proptest! {
         };
         let allocator = CachingAllocator::new(&config, Device::new(&device), Vec::new());
         let mut first = Program { allocator, live: BTreeMap::new() };
-        // One block at the start of each expandable segment, so that its beginning is seen.
-        for (size, stream) in [(512, 0), (512, 1), (2_000_000, 0), (2_000_000, 1)] {
-            first.run(&[Step::Alloc { size, stream }]);
-        }
-        let anchors = std::mem::take(&mut first.live);
         first.run(&before);
         // The allocator notices what the device is done with.
         first.run(&[Step::Alloc { size: 1, stream: 0 }]);
         first.events();
         let start = shifted_states(first.allocator.state());
+        let begins: Vec<(SegmentId, Addr)> = start
+            .iter()
+            .filter(|state| state.expandable)
+            .map(|state| (state.segment, first.allocator.segments()[state.segment.index()].addr))
+            .map(|(id, addr)| (id, shifted(addr)))
+            .collect();
         let live_then: Vec<u64> = first.live.keys().copied().collect();
         first.run(&after);
         let wanted: Vec<Event> = first
@@ -164,9 +165,10 @@ proptest! {
         };
         let (segments, pages) = (at(EventAction::SegmentAlloc), at(EventAction::SegmentMap));
         let device = Device::recorded(&device, segments, pages);
+        let seed = Seed { segments: &start, reservations: &begins };
         let (allocator, handles) =
-            CachingAllocator::seeded(&config, device, Vec::new(), &start).expect("consistent");
-        prop_assert_eq!(told(allocator.state()), told(start));
+            CachingAllocator::seeded(&config, device, Vec::new(), seed).expect("consistent");
+        prop_assert_eq!(told(allocator.state()), told(start.clone()));
         let handles: BTreeMap<Addr, BlockHandle> = handles.into_iter().collect();
         let live = live_then.iter().map(|&addr| {
             let addr = shifted(Addr(addr));
@@ -188,7 +190,6 @@ proptest! {
         prop_assert_eq!(got.oversize_segments.current, want.oversize_segments.current);
         prop_assert_eq!(got.oversize_allocations.current, want.oversize_allocations.current);
         prop_assert_eq!(second.allocator.device().used(), first.allocator.device().used());
-        drop(anchors);
     }
 }
 
@@ -199,13 +200,13 @@ fn a_completed_free_can_be_reused_and_others_still_wait() {
         DeviceConfig { completion: Completion::AtSynchronization, ..DeviceConfig::default() };
     let mut allocator = CachingAllocator::new(&config, Device::new(&device), Vec::new());
     let at = RequestIndex::default();
-    let mut shared = || {
+    let mut shared = |stream| {
         let block = allocator.allocate(at, Bytes::mib(30), StreamId(0)).unwrap().unwrap();
-        let share = Control::RecordStream { block, stream: StreamId(1) };
+        let share = Control::RecordStream { block, stream };
         allocator.control(at, share).unwrap();
         block
     };
-    let (a, b) = (shared(), shared());
+    let (a, b) = (shared(StreamId(1)), shared(StreamId(2)));
     let place = allocator.block(b).addr;
     allocator.free(at, a);
     allocator.free(at, b);
@@ -226,7 +227,8 @@ fn segments_that_contradict_each_other_are_refused() {
     let good = shifted_states(allocator.state());
     let seeded = |states: &[SegmentState]| {
         let device = Device::new(&DeviceConfig::default());
-        CachingAllocator::seeded(&config, device, (), states).map(|_| ())
+        CachingAllocator::seeded(&config, device, (), Seed { segments: states, reservations: &[] })
+            .map(|_| ())
     };
     assert_eq!(seeded(&good), Ok(()));
     let addr = good[0].addr;

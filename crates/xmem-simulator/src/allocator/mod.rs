@@ -5,7 +5,7 @@ mod event;
 mod state;
 
 pub(crate) use caching::Counter;
-pub use caching::{CachingAllocator, PerPool, SeedError, SeededBlocks, Stat, Stats};
+pub use caching::{CachingAllocator, PerPool, Seed, SeedError, SeededBlocks, Stat, Stats};
 pub use event::{Event, EventAction, Observer};
 pub use state::{BlockState, BlockUse, Mapping, Segment, SegmentState};
 

@@ -17,7 +17,7 @@ mod state;
 mod stats;
 mod streams;
 
-pub use seed::{SeedError, SeededBlocks};
+pub use seed::{Seed, SeedError, SeededBlocks};
 pub(crate) use stats::Counter;
 pub use stats::{PerPool, Stat, Stats};
 

@@ -1,9 +1,10 @@
 //! Doors for those who follow a recording: an allocator that starts with the segments and blocks
-//! found there, and frees that complete when they did there.
+//! found there, frees that complete when they did there, and the sizes that blocks had there.
 
 use super::CachingAllocator;
 use super::arena::{Block, NONE, Use};
 use super::pool::{Pools, SetId};
+use super::sizes::SizeRules;
 use crate::allocator::{
     BlockHandle, BlockUse, Observer, PoolOptions, RequestIndex, Segment, SegmentId, SegmentState,
 };
@@ -11,6 +12,17 @@ use crate::config::AllocatorConfig;
 use crate::device::Device;
 use std::fmt;
 use xmem_types::{Addr, Bytes, StreamId};
+
+/// What an allocator starts with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seed<'s> {
+    /// Its segments. States that share a [`SegmentId`] are mapped ranges of one expandable segment;
+    /// other than that the numbers mean nothing, as segments are numbered anew in the order given.
+    pub segments: &'s [SegmentState],
+    /// Where the address space of expandable segments begins. One that is not told begins with its
+    /// first mapped range.
+    pub reservations: &'s [(SegmentId, Addr)],
+}
 
 /// Blocks in use, by address.
 pub type SeededBlocks = Vec<(Addr, BlockHandle)>;
@@ -39,14 +51,22 @@ impl fmt::Display for SeedError {
 
 impl std::error::Error for SeedError {}
 
+impl AllocatorConfig {
+    /// The block size that a request of `size` is rounded up to (`round_size`). The block handed out
+    /// may be larger still, where what is left of it would be too small.
+    #[must_use]
+    pub fn rounded(&self, size: Bytes) -> Bytes {
+        Bytes(SizeRules::new(self).round(size.get()))
+    }
+}
+
 impl<O: Observer> CachingAllocator<O> {
-    /// An allocator that holds `segments` already, and the handles of the blocks in use. States
-    /// that share a [`SegmentId`] are mapped ranges of one expandable segment; other than that the
-    /// numbers mean nothing, as segments are numbered anew in the order given.
+    /// An allocator that holds what `seed` says already, and the handles of the blocks in use.
     ///
     /// Statistics count what is there as if it had just been allocated, but no device calls. All
     /// segments and free blocks are equally old to garbage collection. A block that is
-    /// [pending](BlockUse::PendingFree) waits for one stream, whose number nobody knows. Private
+    /// [pending](BlockUse::PendingFree) waits for one stream, of which nobody knows the number;
+    /// each has one of its own, counted down from the highest. Private
     /// pools are taken for those of a `MemPool` with default options that still exists. The
     /// device's limit is not asked.
     ///
@@ -56,12 +76,12 @@ impl<O: Observer> CachingAllocator<O> {
         config: &AllocatorConfig,
         device: Device,
         observer: O,
-        segments: &[SegmentState],
+        seed: Seed<'_>,
     ) -> Result<(Self, SeededBlocks), SeedError> {
         let mut allocator = Self::new(config, device, observer);
         let mut handles = Vec::new();
         let mut reservations: Vec<SegmentId> = Vec::new();
-        for state in segments {
+        for state in seed.segments {
             if !covered(state) {
                 return Err(SeedError::NotCovered(state.addr));
             }
@@ -69,18 +89,21 @@ impl<O: Observer> CachingAllocator<O> {
                 allocator.seed_segment(state, &mut handles)?;
             } else if !reservations.contains(&state.segment) {
                 reservations.push(state.segment);
-                let mut ranges: Vec<_> =
-                    segments.iter().filter(|other| other.segment == state.segment).collect();
+                let same = |other: &&SegmentState| other.segment == state.segment;
+                let mut ranges: Vec<_> = seed.segments.iter().filter(same).collect();
                 ranges.sort_by_key(|range| range.addr);
-                allocator.seed_reservation(&ranges, &mut handles)?;
+                let told = seed.reservations.iter().find(|(id, _)| *id == state.segment);
+                let base = told.map_or(ranges[0].addr, |&(_, base)| base);
+                allocator.seed_reservation(base, &ranges, &mut handles)?;
             }
         }
         handles.sort_by_key(|&(addr, _)| addr);
         Ok((allocator, handles))
     }
 
-    /// The device is done with all work that a freed block waits for: it is free. Nothing happens
-    /// if the block does not wait.
+    /// The device is done with all work that a freed block waits for: it is free. So is, as soon as
+    /// the allocator looks, what waits for the same streams and was freed earlier, as a stream
+    /// works in order. Nothing happens if the block does not wait.
     ///
     /// The handle is the one that [`free`](crate::FrameworkAllocator::free) was called with.
     pub fn complete(&mut self, block: BlockHandle) {
@@ -113,23 +136,23 @@ impl<O: Observer> CachingAllocator<O> {
         Ok(())
     }
 
-    /// One expandable segment out of its mapped ranges, in order of address. It begins with the
-    /// first of them.
+    /// One expandable segment that begins at `base`, out of its mapped ranges, in order of address.
     fn seed_reservation(
         &mut self,
+        base: Addr,
         ranges: &[&SegmentState],
         handles: &mut SeededBlocks,
     ) -> Result<(), SeedError> {
         let (first, last) = (ranges[0], ranges[ranges.len() - 1]);
         let page = self.rules.page(first.pool);
-        let extent = (last.end().0 - first.addr.0).next_multiple_of(page);
+        let extent = last.end().0.saturating_sub(base.0).next_multiple_of(page);
         let size = self.reservation_size(first.pool).max(extent);
-        let taken = |_| SeedError::RangeTaken(first.addr);
-        self.device.adopt_reservation(first.addr, Bytes(size)).map_err(taken)?;
+        let taken = |_| SeedError::RangeTaken(base);
+        self.device.adopt_reservation(base, Bytes(size)).map_err(taken)?;
         let mapped = ranges.iter().map(|range| range.size).sum();
-        let (set, segment) = self.seed_row(first, first.addr, mapped);
+        let (set, segment) = self.seed_row(first, base, mapped);
         let mut slot = NONE;
-        let mut at = first.addr;
+        let mut at = base;
         for range in ranges {
             if range.addr < at {
                 return Err(SeedError::RangeTaken(range.addr));
@@ -146,7 +169,7 @@ impl<O: Observer> CachingAllocator<O> {
             }
             at = range.end();
         }
-        let end = Addr(first.addr.0 + size);
+        let end = Addr(base.0 + size);
         self.seed_unmapped(slot, at, end, first, (set, segment));
         Ok(())
     }
@@ -230,7 +253,8 @@ impl<O: Observer> CachingAllocator<O> {
             (entry.used, entry.shared) = (Use::Pending, true);
             self.counters.keep_active();
             self.counters.take_back(block.kind, block.size);
-            self.streams.record(slot, StreamId(u32::MAX));
+            // Slots are below 2^32, and there is one for each handle.
+            self.streams.record(slot, StreamId(u32::MAX - handles.len() as u32));
             self.streams.await_streams(slot);
         } else if block.size >= self.rules.max_split {
             self.counters.oversize_blocks.add(1);
