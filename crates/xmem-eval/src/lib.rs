@@ -1,0 +1,22 @@
+//! Estimates and simulations, judged by recorded truth.
+//!
+//! A memory snapshot of a real run (`torch.cuda.memory._dump_snapshot`) tells what PyTorch's
+//! allocator did, event by event. Two things can be held against it: the simulator, which gets the
+//! recorded requests and has to do the same ([`rerun`]); and an estimate from a CPU trace, which has
+//! to foresee the requests themselves.
+//!
+//! Left to others: opening files, printing, and improving what is judged.
+#![forbid(unsafe_code)]
+
+mod recording;
+mod rerun;
+mod setup;
+mod stack;
+
+pub use recording::Doubts;
+pub use rerun::{
+    Addresses, Asked, Candidate, Counts, Deed, Difference, Divergences, EndComparison, Figures,
+    FirstDivergence, Pair, Place, Rerun, RerunError, RerunOptions, StartFacts, There, rerun,
+};
+pub use setup::{Setup, SetupError, SetupSource};
+pub use stack::Site;

@@ -1,0 +1,125 @@
+//! What a recording tells of one device's allocator, in the simulator's words.
+
+mod course;
+mod pages;
+mod reservations;
+mod rewind;
+mod steps;
+
+pub(crate) use course::Levels;
+pub(crate) use reservations::Reservations;
+pub use rewind::Doubts;
+pub(crate) use rewind::{Start, private_pool};
+pub(crate) use steps::{DeviceAnswer, Reuse, Step, StepKind, stands_alone, steps};
+
+use xmem_simulator::{Event, EventAction, PoolKind};
+use xmem_snapshot::{Action, DeviceIndex, EntryIndex, Segment, SegmentKind, Snapshot, TraceEntry};
+use xmem_types::{Addr, Bytes};
+
+/// The simulated address space, which recorded addresses have to stay out of (see
+/// [`SeedError`](xmem_simulator::SeedError)).
+const SIMULATED: std::ops::Range<u64> = 1 << 45..1 << 46;
+
+/// One device of a snapshot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recording<'s> {
+    pub(crate) snapshot: &'s Snapshot,
+    pub(crate) device: DeviceIndex,
+    /// The first entry that is used.
+    from: usize,
+    shift: u64,
+}
+
+impl<'s> Recording<'s> {
+    pub(crate) fn new(snapshot: &'s Snapshot, device: DeviceIndex) -> Self {
+        let mut recording = Self { snapshot, device, from: 0, shift: 0 };
+        recording.from = recording.rest_of_a_burst();
+        let segments = recording.segments().map(|segment| segment.address.0);
+        let entries = recording.trace().iter().map(|entry| entry.addr.0);
+        if segments.chain(entries).any(|addr| SIMULATED.contains(&addr)) {
+            recording.shift = SIMULATED.end;
+        }
+        recording
+    }
+
+    /// The entries that are used.
+    pub(crate) fn trace(&self) -> &'s [TraceEntry] {
+        &self.snapshot.trace(self.device)[self.from..]
+    }
+
+    /// The place of a used entry in the whole trace.
+    pub(crate) fn index(&self, row: usize) -> EntryIndex {
+        EntryIndex(u32::try_from(self.from + row).expect("a pickle has fewer than 2^32 dicts"))
+    }
+
+    /// How many entries at the beginning are not used.
+    pub(crate) fn left_out(&self) -> usize {
+        self.from
+    }
+
+    /// Where a trace begins with segments that are given back, what led to it may be missing, if
+    /// only the newest entries were kept: then it is used from the next thing on that the program
+    /// did.
+    fn rest_of_a_burst(&self) -> usize {
+        let trace = self.snapshot.trace(self.device);
+        let ends = |e: &TraceEntry| match e.action {
+            Action::FreeRequested => Some(0),
+            Action::Alloc | Action::OutOfMemory { .. } => Some(1),
+            _ => None,
+        };
+        let end = trace.iter().enumerate().find_map(|(row, entry)| Some(row + ends(entry)?));
+        let end = end.unwrap_or(0);
+        let gives_back =
+            |e: &TraceEntry| matches!(e.action, Action::SegmentFree | Action::SegmentUnmap);
+        if trace[..end].iter().any(gives_back) { end } else { 0 }
+    }
+
+    /// The segments at the moment of the snapshot.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = &'s Segment> + use<'s> {
+        let device = self.device;
+        self.snapshot.segments.iter().filter(move |segment| segment.device == device)
+    }
+
+    /// A recorded address as the simulator sees it. The order of addresses is kept.
+    pub(crate) fn seen(&self, addr: Addr) -> Addr {
+        Addr(addr.0.wrapping_add(self.shift))
+    }
+
+    /// The recorded address behind one that the simulator sees.
+    pub(crate) fn told(&self, addr: Addr) -> Addr {
+        Addr(addr.0.wrapping_sub(self.shift))
+    }
+
+    /// An entry as the simulator's allocator would write it; none if it never writes such a thing.
+    pub(crate) fn event(&self, entry: &TraceEntry) -> Option<Event> {
+        let action = match entry.action {
+            Action::SegmentAlloc => EventAction::SegmentAlloc,
+            Action::SegmentFree => EventAction::SegmentFree,
+            Action::SegmentMap => EventAction::SegmentMap,
+            Action::SegmentUnmap => EventAction::SegmentUnmap,
+            Action::Alloc => EventAction::Alloc,
+            Action::FreeRequested => EventAction::FreeRequested,
+            Action::FreeCompleted => EventAction::FreeCompleted,
+            Action::OutOfMemory { .. } => EventAction::Oom,
+            Action::Snapshot | Action::Annotate | Action::Other(_) => return None,
+        };
+        let addr = match action {
+            EventAction::Oom => Addr::default(),
+            _ => self.seen(entry.addr),
+        };
+        Some(Event { action, addr, size: entry.size, stream: entry.stream })
+    }
+
+    /// What is reserved at the moment of the snapshot.
+    pub(crate) fn reserved_at_end(&self) -> Bytes {
+        self.segments().map(|segment| segment.total).sum()
+    }
+}
+
+/// The pool, in the simulator's words.
+pub(crate) fn kind_of(kind: SegmentKind) -> PoolKind {
+    match kind {
+        SegmentKind::Small => PoolKind::Small,
+        SegmentKind::Large => PoolKind::Large,
+    }
+}

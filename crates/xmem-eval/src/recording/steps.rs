@@ -1,0 +1,224 @@
+//! What the program did, step by step, out of what the allocator wrote down about it.
+//!
+//! The trace has no entry for `empty_cache`, none for `record_stream`, and none that says that the
+//! device refused memory. They are inferred from what they lead to; see [`StepKind`].
+
+use super::Recording;
+use crate::stack::is_empty_cache;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use xmem_simulator::AllocatorConfig;
+use xmem_snapshot::{Action, StackId, TraceEntry};
+use xmem_types::{Addr, Bytes, StreamId};
+
+/// One thing that the program did, or that happened to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) kind: StepKind,
+    /// The entries of the trace that tell of it.
+    pub(crate) entries: Range<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepKind {
+    /// It got a block.
+    Alloc { addr: Addr, size: Bytes, stream: StreamId, device: DeviceAnswer },
+    /// It asked for a block of this rounded size in vain (`oom`).
+    Failed { rounded: Bytes, stream: StreamId },
+    /// It gave a block back.
+    Free { addr: Addr, reuse: Reuse },
+    /// A block that was given back earlier became free.
+    Complete { addr: Addr },
+    /// It called `torch.cuda.empty_cache`: segments were given back outside of any allocation.
+    EmptyCache,
+}
+
+/// Whether the device gave what it was asked for during an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeviceAnswer {
+    /// It did, or was not asked.
+    Granted,
+    /// Not at first: segments were given back in the middle of the allocation.
+    Refused,
+}
+
+/// When a block that is given back can be reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reuse {
+    /// `free_completed` follows at once.
+    AtOnce,
+    /// Later: another stream used the block (`record_stream`).
+    Later,
+}
+
+/// The steps behind a trace.
+pub(crate) fn steps(recording: &Recording<'_>, config: &AllocatorConfig) -> Vec<Step> {
+    let mut reader = Reader {
+        recording,
+        config,
+        steps: Vec::new(),
+        open: 0,
+        held: BTreeSet::new(),
+        freed: BTreeSet::new(),
+    };
+    let mut at = 0;
+    while at < recording.trace().len() {
+        at = reader.entry(at);
+    }
+    reader.flush(at);
+    reader.steps
+}
+
+struct Reader<'r, 's> {
+    recording: &'r Recording<'s>,
+    config: &'r AllocatorConfig,
+    steps: Vec<Step>,
+    /// The first entry that no step has yet: entries from here on wait for what they belong to.
+    open: usize,
+    /// Blocks allocated in the trace and not given back.
+    held: BTreeSet<Addr>,
+    /// Blocks given back whose free has not completed.
+    freed: BTreeSet<Addr>,
+}
+
+impl<'s> Reader<'_, 's> {
+    fn trace(&self) -> &'s [TraceEntry] {
+        self.recording.trace()
+    }
+
+    /// Takes the entry at `at`; the next one to take.
+    fn entry(&mut self, at: usize) -> usize {
+        let entry = self.trace()[at];
+        let addr = entry.addr;
+        match entry.action {
+            Action::Alloc => {
+                let device = self.within_allocation(at);
+                self.held.insert(addr);
+                self.freed.remove(&addr);
+                let (size, stream) = (entry.size, entry.stream);
+                self.push(StepKind::Alloc { addr, size, stream, device }, at + 1);
+            }
+            Action::OutOfMemory { .. } => {
+                self.within_allocation(at);
+                let (rounded, stream) = (entry.size, entry.stream);
+                self.push(StepKind::Failed { rounded, stream }, at + 1);
+            }
+            Action::FreeRequested => {
+                self.flush(at);
+                self.held.remove(&addr);
+                let next = self.trace().get(at + 1);
+                let completes =
+                    |next: &TraceEntry| next.action == Action::FreeCompleted && next.addr == addr;
+                if next.is_some_and(completes) {
+                    self.push(StepKind::Free { addr, reuse: Reuse::AtOnce }, at + 2);
+                    return at + 2;
+                }
+                self.freed.insert(addr);
+                self.push(StepKind::Free { addr, reuse: Reuse::Later }, at + 1);
+            }
+            // Snapshots made from profiles (`_profile_to_snapshot` in torch/cuda/_memory_viz.py)
+            // have no `free_requested`.
+            Action::FreeCompleted if self.held.remove(&addr) => {
+                self.flush(at);
+                self.push(StepKind::Free { addr, reuse: Reuse::AtOnce }, at + 1);
+            }
+            _ => {}
+        }
+        at + 1
+    }
+
+    fn push(&mut self, kind: StepKind, end: usize) {
+        self.steps.push(Step { kind, entries: self.open..end });
+        self.open = end;
+    }
+
+    /// The entries up to `end` belong to no allocation: frees that complete, and an `empty_cache` if
+    /// segments are given back.
+    fn flush(&mut self, end: usize) {
+        self.complete(end);
+        if (self.open..end).any(|at| gives_back(&self.trace()[at])) {
+            self.push(StepKind::EmptyCache, end);
+        }
+        self.open = end;
+    }
+
+    /// Frees that complete among the entries that wait, up to `end`.
+    fn complete(&mut self, end: usize) {
+        for at in self.open..end {
+            let entry = self.trace()[at];
+            if entry.action == Action::FreeCompleted {
+                self.freed.remove(&entry.addr);
+                let kind = StepKind::Complete { addr: entry.addr };
+                self.steps.push(Step { kind, entries: at..at + 1 });
+            }
+        }
+    }
+
+    /// Sorts out what came before the end of an allocation, at `end`, and was not part of it.
+    ///
+    /// Where the device refuses, the allocator waits for all streams, so that every free
+    /// completes: then it does so itself when it is asked for the block.
+    fn within_allocation(&mut self, end: usize) -> DeviceAnswer {
+        let trace = self.trace();
+        let grows =
+            |at: &usize| matches!(trace[*at].action, Action::SegmentAlloc | Action::SegmentMap);
+        let grown = (self.open..end).find(grows).unwrap_or(end);
+        let outside = (self.open..grown)
+            .rev()
+            .find(|&at| gives_back(&trace[at]) && !self.inside(&trace[at], &trace[end]));
+        if let Some(last) = outside {
+            self.flush(last + 1);
+        }
+        if (self.open..end).any(|at| gives_back(&self.trace()[at])) {
+            for at in self.open..end {
+                self.freed.remove(&self.trace()[at].addr);
+            }
+            return DeviceAnswer::Refused;
+        }
+        self.complete(end);
+        DeviceAnswer::Granted
+    }
+
+    /// Whether a segment was given back by the allocation that ends with `last`, and not by an
+    /// `empty_cache` before it.
+    ///
+    /// An allocation writes all its entries with one call stack (`malloc` passes its context on).
+    /// Without stacks, both look the same; then it is taken for an `empty_cache`, which gives back
+    /// the same segments as an allocation that the device refuses, unless an option makes that
+    /// choosy.
+    fn inside(&self, entry: &TraceEntry, last: &TraceEntry) -> bool {
+        if is_empty_cache(self.recording.snapshot, entry.stack) {
+            return false;
+        }
+        if entry.stack != StackId::EMPTY || last.stack != StackId::EMPTY {
+            return entry.stack == last.stack;
+        }
+        let choosy = self.config.max_split_size.is_some()
+            || self.config.garbage_collection_threshold.is_some();
+        choosy || matches!(last.action, Action::OutOfMemory { .. })
+    }
+}
+
+fn gives_back(entry: &TraceEntry) -> bool {
+    matches!(entry.action, Action::SegmentFree | Action::SegmentUnmap)
+}
+
+/// Whether the recording began with nothing: all that its entries speak of came to be in it.
+pub(crate) fn stands_alone(recording: &Recording<'_>) -> bool {
+    let mut ranges: BTreeMap<Addr, Bytes> = BTreeMap::new();
+    let mut held: BTreeSet<Addr> = BTreeSet::new();
+    recording.trace().iter().all(|entry| match entry.action {
+        Action::SegmentAlloc | Action::SegmentMap => {
+            ranges.insert(entry.addr, entry.size);
+            true
+        }
+        Action::SegmentFree => ranges.contains_key(&entry.addr),
+        Action::Alloc => {
+            held.insert(entry.addr);
+            let below = ranges.range(..=entry.addr).next_back();
+            below.is_some_and(|(start, size)| entry.addr.0 - start.0 < size.get())
+        }
+        Action::FreeRequested => held.remove(&entry.addr),
+        _ => true,
+    })
+}

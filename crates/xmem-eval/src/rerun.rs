@@ -1,0 +1,159 @@
+//! The recorded requests once more, through the simulator: does it do what PyTorch did?
+
+mod compare;
+mod drive;
+mod end;
+mod first;
+mod places;
+mod result;
+mod run;
+
+pub use compare::Difference;
+pub use end::EndComparison;
+pub use first::{Asked, Candidate, FirstDivergence, There};
+pub use places::{Deed, Place};
+pub use result::{Counts, Divergences, Figures, Pair, Rerun, StartFacts};
+
+use crate::recording::{Levels, Recording, Start, stands_alone, steps};
+use crate::setup::{Setup, SetupError};
+use run::Run;
+use xmem_simulator::{AddressOrder, FrameworkAllocator, SeedError};
+use xmem_snapshot::{DeviceIndex, Snapshot};
+use xmem_types::{Bytes, Diagnostics, Severity, TorchVersion};
+
+/// What is simulated, where the snapshot does not tell or something else is wanted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RerunOptions {
+    /// The device.
+    pub device: DeviceIndex,
+    /// The release, instead of the one that the snapshot looks like.
+    pub torch: Option<TorchVersion>,
+    /// The allocator's options, instead of those that the snapshot tells.
+    pub conf: Option<String>,
+    /// Where new segments land.
+    pub addresses: Addresses,
+    /// What the device has for the allocator. Without it the device refuses memory where it was
+    /// seen to do so.
+    pub capacity: Option<Bytes>,
+    /// `torch.cuda.set_per_process_memory_fraction`, of the capacity.
+    pub memory_fraction: Option<f64>,
+}
+
+/// Where new segments land.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Addresses {
+    /// Where they did.
+    #[default]
+    Recorded,
+    /// In some order, as if nothing was known.
+    Order(AddressOrder),
+}
+
+/// Why a recording cannot be run again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RerunError {
+    /// There is nothing to run.
+    #[error(
+        "the snapshot has no history of device {}: record one with \
+         torch.cuda.memory._record_memory_history() before the job", device.0
+    )]
+    NoTrace {
+        /// The device.
+        device: DeviceIndex,
+    },
+    /// The allocator is none that is simulated.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The segments do not go together with the trace.
+    #[error(
+        "the segments of the snapshot do not go together with its history, of which {contradictions} \
+         entries contradict them; take the snapshot before recording is stopped"
+    )]
+    Start {
+        /// Entries that contradict the segments.
+        contradictions: u64,
+        /// What is wrong.
+        #[source]
+        source: SeedError,
+    },
+}
+
+/// Runs the recorded requests of one device again.
+///
+/// # Errors
+/// If there are none, or the allocator is none that is simulated, or the snapshot contradicts
+/// itself.
+pub fn rerun(snapshot: &Snapshot, options: &RerunOptions) -> Result<Rerun, RerunError> {
+    let recording = Recording::new(snapshot, options.device);
+    if recording.trace().is_empty() {
+        return Err(RerunError::NoTrace { device: options.device });
+    }
+    let (setup, mut notes) = Setup::of(snapshot, options.conf.as_deref(), options.torch)?;
+    let mut start = Start::of(&recording, &setup.config);
+    let contradictions = start.doubts.contradictions;
+    if contradictions > 0 && stands_alone(&recording) {
+        start.segments.clear();
+    }
+    let mut run = Run {
+        steps: steps(&recording, &setup.config),
+        levels: Levels::new(&recording, start.reserved()),
+        start,
+        setup: &setup,
+        options,
+        recording,
+    };
+    let failed = |source| RerunError::Start { contradictions, source };
+    run.refine_start().map_err(failed)?;
+    note_doubts(&run, &mut notes);
+    let done = run.to_the_end().map_err(failed)?;
+    let strange = done.driver.unknown_frees;
+    notes.report_many("free-of-unknown", Severity::Warning, None, strange, || {
+        "a block is given back that nobody was given; nothing happens".to_owned()
+    });
+    let state = done.driver.allocator.state();
+    Ok(Rerun {
+        device: options.device,
+        addresses: options.addresses,
+        start: run.start_facts(),
+        counts: run.counts(),
+        figures: run.figures(&done.driver),
+        divergences: done.divergences,
+        end: (contradictions == 0).then(|| EndComparison::of(&run.recording, &done.naming, &state)),
+        notes,
+        setup: setup.clone(),
+    })
+}
+
+/// Says what cannot be known, as far as the result may depend on it.
+fn note_doubts(run: &Run<'_, '_>, notes: &mut Diagnostics) {
+    let doubts = run.start.doubts;
+    notes.report_many("end-contradicts-trace", Severity::Warning, None, doubts.contradictions, || {
+        "an entry of the history does not go together with the segments of the snapshot, perhaps \
+         because recording was stopped before it was taken; segments and blocks are not compared at \
+         the end"
+            .to_owned()
+    });
+    notes.report_many("size-before-recording", Severity::Note, None, doubts.open_ended, || {
+        format!(
+            "a block from before the recording is followed by free memory, of which up to 1 MiB may \
+             have belonged to it; in {} cases some must have, as later blocks would have gone there \
+             otherwise",
+            doubts.refined
+        )
+    });
+    notes.report_many("beginning-left-out", Severity::Note, None, doubts.left_out, || {
+        "the history begins with segments that are given back; that may be the rest of something, \
+         and is left out"
+            .to_owned()
+    });
+    let config = &run.setup.config;
+    let limited = run.options.memory_fraction.is_some() || config.memory_fraction.is_some();
+    if config.garbage_collection_threshold.is_some() && !limited {
+        notes.report("unknown-fraction", Severity::Warning, None, || {
+            "garbage collection depends on the process's memory fraction, which a snapshot does not \
+             tell; it is simulated only if capacity and fraction are given"
+                .to_owned()
+        });
+    }
+}

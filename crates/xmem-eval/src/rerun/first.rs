@@ -1,0 +1,169 @@
+//! The first step in which the simulator did something else, with what there was to choose from.
+
+use super::compare::{Difference, Naming, Sides};
+use super::places::{Deed, Place};
+use super::run::Run;
+use crate::recording::{Step, StepKind};
+use crate::stack::Site;
+use xmem_simulator::{BlockUse, EventAction, PoolKind, SegmentState};
+use xmem_snapshot::EntryIndex;
+use xmem_types::{Bytes, StreamId};
+
+/// The first step in which the simulator did something else.
+#[derive(Clone, Debug)]
+pub struct FirstDivergence {
+    /// The last trace entry of the step.
+    pub entry: EntryIndex,
+    /// In what way the two differ.
+    pub difference: Difference,
+    /// What was asked for, and rounded; none for `empty_cache`.
+    pub asked: Option<Asked>,
+    /// Where in the program.
+    pub site: Site,
+    /// What PyTorch did.
+    pub recorded: Vec<Deed>,
+    /// What the simulator did.
+    pub simulated: Vec<Deed>,
+    /// What both did before, with the trace entry of each, oldest first.
+    pub before: Vec<(EntryIndex, Deed)>,
+    /// The free blocks that the request could have got, best fit first.
+    pub candidates: Vec<Candidate>,
+    /// How many more there were.
+    pub more_candidates: u64,
+    /// What the simulator has where PyTorch put the block; none if PyTorch did not put one
+    /// anywhere.
+    pub there: Option<There>,
+}
+
+/// A request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Bytes that the program asked for; of a request that failed, those that it was rounded to.
+    pub size: Bytes,
+    /// Bytes of the block.
+    pub rounded: Bytes,
+    /// The stream.
+    pub stream: StreamId,
+}
+
+/// A free block of the simulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Where it is.
+    pub place: Place,
+    /// Its size.
+    pub size: Bytes,
+    /// The size of its segment.
+    pub segment: Bytes,
+}
+
+/// What the simulator has at some place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum There {
+    /// A free block that holds the place.
+    Free(Candidate),
+    /// A block in use.
+    InUse(Candidate),
+    /// No segment.
+    Nothing,
+}
+
+/// How many entries before the step are told, and how many candidates.
+const BEFORE: usize = 6;
+const CANDIDATES: usize = 6;
+
+impl FirstDivergence {
+    /// The step at position `at`, with the allocator's state before it.
+    pub(super) fn of(
+        run: &Run<'_, '_>,
+        at: usize,
+        sides: Sides,
+        difference: Difference,
+        state: &[SegmentState],
+        naming: &Naming,
+    ) -> Self {
+        let step = &run.steps[at];
+        let trace = run.recording.trace();
+        let last = step.entries.end - 1;
+        let asked = asked(run, step);
+        let (candidates, more_candidates) = candidates(run, asked, state, naming);
+        let first = step.entries.start.saturating_sub(BEFORE);
+        let before = (first..step.entries.start).filter_map(|row| {
+            let event = run.recording.event(&trace[row])?;
+            Some((run.recording.index(row), naming.recorded.unchanged(event)))
+        });
+        let put = sides.recorded.iter().find(|deed| deed.action == EventAction::Alloc);
+        let there = put.map(|deed| there(deed.place, state, naming));
+        Self {
+            entry: run.recording.index(last),
+            difference,
+            asked,
+            site: Site::of(run.recording.snapshot, trace[last].stack),
+            recorded: sides.recorded,
+            simulated: sides.simulated,
+            before: before.collect(),
+            candidates,
+            more_candidates,
+            there,
+        }
+    }
+}
+
+fn asked(run: &Run<'_, '_>, step: &Step) -> Option<Asked> {
+    match step.kind {
+        StepKind::Alloc { size, stream, .. } => {
+            Some(Asked { size, rounded: run.setup.config.rounded(size), stream })
+        }
+        StepKind::Failed { rounded, stream } => Some(Asked { size: rounded, rounded, stream }),
+        StepKind::Free { .. } | StepKind::Complete { .. } | StepKind::EmptyCache => None,
+    }
+}
+
+fn candidates(
+    run: &Run<'_, '_>,
+    asked: Option<Asked>,
+    state: &[SegmentState],
+    naming: &Naming,
+) -> (Vec<Candidate>, u64) {
+    let Some(asked) = asked else { return (Vec::new(), 0) };
+    let small = asked.rounded <= run.setup.config.small_size;
+    let kind = if small { PoolKind::Small } else { PoolKind::Large };
+    let mut fitting: Vec<_> = state
+        .iter()
+        .filter(|segment| segment.stream == asked.stream && segment.pool == kind)
+        .flat_map(|segment| segment.blocks.iter().map(move |block| (block, segment)))
+        .filter(|(block, _)| block.used == BlockUse::Free && block.size >= asked.rounded)
+        .collect();
+    fitting.sort_by_key(|(block, _)| (block.size, block.addr));
+    let more = fitting.len().saturating_sub(CANDIDATES) as u64;
+    let list = fitting.into_iter().take(CANDIDATES).map(|(block, segment)| Candidate {
+        place: naming.simulated.place(block.addr),
+        size: block.size,
+        segment: segment.size,
+    });
+    (list.collect(), more)
+}
+
+/// What the simulator has at a place of the recording.
+fn there(place: Place, state: &[SegmentState], naming: &Naming) -> There {
+    let key = |place: Place| match place {
+        Place::Segment { number, offset } => Some((Some(number), offset.get())),
+        Place::Address(addr) => Some((None, addr.0)),
+        Place::Nowhere => None,
+    };
+    let Some((segment, wanted)) = key(place) else { return There::Nothing };
+    let blocks = state.iter().flat_map(|segment| segment.blocks.iter().map(move |b| (b, segment)));
+    for (block, range) in blocks {
+        let at = naming.simulated.place(block.addr);
+        let Some((number, start)) = key(at) else { continue };
+        if number != segment || wanted < start || wanted - start >= block.size.get() {
+            continue;
+        }
+        let found = Candidate { place: at, size: block.size, segment: range.size };
+        return match block.used {
+            BlockUse::Free => There::Free(found),
+            BlockUse::Allocated | BlockUse::PendingFree => There::InUse(found),
+        };
+    }
+    There::Nothing
+}

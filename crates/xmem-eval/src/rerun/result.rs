@@ -1,0 +1,117 @@
+//! What came of a recording that was run again.
+
+use super::{Addresses, EndComparison, FirstDivergence};
+use crate::recording::Doubts;
+use crate::setup::Setup;
+use xmem_snapshot::DeviceIndex;
+use xmem_types::{Bytes, Diagnostics};
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Rerun {
+    /// The device.
+    pub device: DeviceIndex,
+    /// The allocator.
+    pub setup: Setup,
+    /// Whether addresses were compared, or segments and offsets.
+    pub addresses: Addresses,
+    /// What was there when the recording began.
+    pub start: StartFacts,
+    /// What the program did.
+    pub counts: Counts,
+    /// Steps in which the simulator did something else.
+    pub divergences: Divergences,
+    /// How segments and blocks compare at the end; none if the recording ended before the snapshot.
+    pub end: Option<EndComparison>,
+    /// Figures on both sides.
+    pub figures: Figures,
+    /// What was odd.
+    pub notes: Diagnostics,
+}
+
+impl Rerun {
+    /// Whether the simulator did all as recorded.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.divergences.total() == 0 && self.end.as_ref().is_none_or(EndComparison::is_equal)
+    }
+}
+
+/// What was there when the recording began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StartFacts {
+    /// Segments.
+    pub segments: u64,
+    /// Their bytes.
+    pub reserved: Bytes,
+    /// Blocks in use.
+    pub blocks: u64,
+    /// Their bytes.
+    pub allocated: Bytes,
+    /// What going back from the end does not tell.
+    pub doubts: Doubts,
+}
+
+/// What the program did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Entries of the trace.
+    pub entries: u64,
+    /// Blocks that it got.
+    pub allocations: u64,
+    /// Blocks that it gave back.
+    pub frees: u64,
+    /// Of those, blocks that another stream used (inferred: they became free only later).
+    pub shared_frees: u64,
+    /// Calls of `torch.cuda.empty_cache` (inferred: segments were given back, and not by an allocation).
+    pub empty_caches: u64,
+    /// Allocations during which the device refused memory (inferred: segments were given back in
+    /// the middle).
+    pub refusals: u64,
+    /// Allocations that failed.
+    pub failures: u64,
+    /// Segments got, and pages mapped.
+    pub device_allocs: u64,
+    /// Segments given back, and pages unmapped.
+    pub device_frees: u64,
+}
+
+/// Steps in which the simulator did something else.
+#[derive(Clone, Debug, Default)]
+pub struct Divergences {
+    /// How many, in the order of [`Difference::ALL`](crate::Difference::ALL).
+    pub by_difference: [u64; 3],
+    /// The first one, which the others may follow from.
+    pub first: Option<Box<FirstDivergence>>,
+}
+
+impl Divergences {
+    /// How many.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.by_difference.iter().sum()
+    }
+}
+
+/// A figure on both sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pair {
+    /// As recorded.
+    pub recorded: Bytes,
+    /// As simulated.
+    pub simulated: Bytes,
+}
+
+/// Figures on both sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// The most that was reserved.
+    pub reserved_peak: Pair,
+    /// Reserved at the end.
+    pub reserved_end: Pair,
+    /// Allocated at the end.
+    pub allocated_end: Pair,
+    /// The most that was allocated; a trace does not tell the sizes of blocks, so that this is
+    /// simulated only.
+    pub allocated_peak: Bytes,
+}

@@ -1,0 +1,93 @@
+//! From a recorded call stack to the few words that help: the operator, the innermost line of
+//! Python, and the line of the user's own code that led there.
+
+use xmem_snapshot::{Frame, Snapshot, StackId};
+
+/// Where a recorded event came from, as far as its call stack tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Site {
+    /// The innermost operator (`aten::addmm`); only where C++ frames were recorded.
+    pub op: Option<String>,
+    /// The innermost Python frame (`torch/optim/adam.py:791 _multi_tensor_adam`).
+    pub line: Option<String>,
+    /// The innermost Python frame outside of installed packages, if that is another one.
+    pub caller: Option<String>,
+}
+
+impl Site {
+    /// What the stack `id` of `snapshot` says.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot, id: StackId) -> Self {
+        let frames = || snapshot.frames.stack(id).iter().map(|&frame| snapshot.frames.frame(frame));
+        let text = |frame: Frame| Text::of(snapshot, frame);
+        let python = || frames().map(text).filter(Text::is_python);
+        let innermost = python().next();
+        let own = python().find(|text| !text.is_installed());
+        Self {
+            op: frames().map(text).find_map(|text| text.operator()),
+            line: innermost.map(Text::to_line),
+            caller: own.filter(|own| Some(*own) != innermost).map(Text::to_line),
+        }
+    }
+
+    /// Whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Whether a stack was recorded inside `torch.cuda.empty_cache` (torch/cuda/memory.py).
+pub(crate) fn is_empty_cache(snapshot: &Snapshot, id: StackId) -> bool {
+    let mut frames = snapshot.frames.stack(id).iter().map(|&frame| snapshot.frames.frame(frame));
+    frames.any(|frame| {
+        let name = snapshot.strings.resolve(frame.name);
+        name == "empty_cache" || name.contains("emptyCache")
+    })
+}
+
+/// A frame's texts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Text<'s> {
+    name: &'s str,
+    file: &'s str,
+    line: u32,
+}
+
+impl<'s> Text<'s> {
+    fn of(snapshot: &'s Snapshot, frame: Frame) -> Self {
+        let text = |sym| snapshot.strings.resolve(sym);
+        Self { name: text(frame.name), file: text(frame.filename), line: frame.line }
+    }
+
+    fn is_python(&self) -> bool {
+        self.file.ends_with(".py") || self.file.starts_with('<')
+    }
+
+    /// Whether the file is part of an installed package or of PyTorch. Recordings name files by
+    /// their full path, or from a package's folder on.
+    fn is_installed(&self) -> bool {
+        const FOLDERS: [&str; 3] = ["site-packages/", "dist-packages/", "lib/python"];
+        const PACKAGES: [&str; 5] =
+            ["torch/", "torchvision/", "transformers/", "accelerate/", "lightning/"];
+        self.file.starts_with("<frozen")
+            || FOLDERS.iter().any(|folder| self.file.contains(folder))
+            || PACKAGES.iter().any(|package| self.file.starts_with(package))
+    }
+
+    /// Generated code calls operators through `at::_ops::NAME::call` (torchgen/gen.py).
+    fn operator(&self) -> Option<String> {
+        let (name, _) = self.name.strip_prefix("at::_ops::")?.split_once("::")?;
+        // Overloads are part of the name there: `add_Tensor`.
+        let base = name.split_once(char::is_uppercase).map_or(name, |(base, _)| base);
+        Some(format!("aten::{}", base.strip_suffix('_').filter(|_| base != name).unwrap_or(base)))
+    }
+
+    fn to_line(self) -> String {
+        let file = ["site-packages/", "dist-packages/"]
+            .iter()
+            .find_map(|folder| self.file.split_once(folder))
+            .map_or(self.file, |(_, inside)| inside);
+        format!("{file}:{} {}", self.line, self.name)
+    }
+}
