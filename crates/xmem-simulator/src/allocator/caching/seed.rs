@@ -298,6 +298,7 @@ fn free_block(
         addr: addr.0,
         size: size.get(),
         requested: 0,
+        serial: 0,
         born: RequestIndex::default(),
         free_since: 0,
         prev: NONE,
