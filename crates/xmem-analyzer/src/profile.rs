@@ -63,6 +63,12 @@ impl Profile {
         &self.blocks[id.index()]
     }
 
+    /// What all times are relative to, since the Unix epoch; zero where the trace does not say so.
+    #[must_use]
+    pub fn base_time(&self) -> Nanos {
+        self.trace.header.base_time.unwrap_or_default()
+    }
+
     /// The text of a symbol.
     #[must_use]
     pub fn text(&self, sym: Sym) -> &str {

@@ -46,6 +46,9 @@ pub(crate) enum Complaint {
     #[error("standard input can be read only once, but `-` was given {count} times")]
     #[diagnostic(help("give `-` once, or name files"))]
     StdinTwice { count: usize },
+    #[error("a snapshot shows one job, but {count} traces were given")]
+    #[diagnostic(help("run the command once for each trace, with a --snapshot file of its own"))]
+    SnapshotOfSeveral { count: usize },
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error("cannot estimate `{trace}`")]
@@ -107,6 +110,7 @@ impl Complaint {
             | Self::NothingRecorded
             | Self::Allocator(_)
             | Self::StdinTwice { .. }
+            | Self::SnapshotOfSeveral { .. }
             | Self::Estimate { .. } => Exit::Usage,
             Self::Read(_) | Self::Write { .. } | Self::Stdout { .. } => Exit::Unreadable,
         }

@@ -18,6 +18,7 @@ mod inspect;
 mod logging;
 mod output;
 mod progress;
+mod recording;
 mod replay;
 mod terminal;
 

@@ -2,7 +2,7 @@
 
 use crate::complaint::Complaint;
 use crate::exit::Exit;
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
@@ -10,10 +10,16 @@ use std::path::Path;
 pub(crate) fn write(text: &[u8], file: Option<&Path>) -> Result<(), Complaint> {
     match file {
         None => to_stdout(text),
-        Some(path) => {
-            to_file(text, path).map_err(|source| Complaint::Write { path: path.into(), source })
-        }
+        Some(path) => to_file(path, |file| file.write_all(text)),
     }
+}
+
+/// Gives `content` a file to write that takes the place of `path` when it is whole.
+pub(crate) fn to_file(
+    path: &Path,
+    content: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), Complaint> {
+    replace(path, content).map_err(|source| Complaint::Write { path: path.into(), source })
 }
 
 /// A reader that goes away early (`| head`) is no error.
@@ -27,10 +33,10 @@ fn to_stdout(text: &[u8]) -> Result<(), Complaint> {
 
 /// Writes beside the file and renames, so that a failure leaves what was there. What is not a
 /// plain file (`/dev/stdout`, a named pipe) is written in place.
-fn to_file(text: &[u8], path: &Path) -> io::Result<()> {
+fn replace(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let in_place = std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir());
     if in_place {
-        return std::fs::OpenOptions::new().write(true).open(path)?.write_all(text);
+        return content(&mut std::fs::OpenOptions::new().write(true).open(path)?);
     }
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = match target.parent() {
@@ -43,7 +49,7 @@ fn to_file(text: &[u8], path: &Path) -> io::Result<()> {
         builder.permissions(permissions);
     }
     let mut file = builder.tempfile_in(folder)?;
-    file.write_all(text)?;
+    content(file.as_file_mut())?;
     file.persist(&target).map(drop).map_err(|e| e.error)
 }
 

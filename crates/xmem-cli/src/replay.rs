@@ -5,11 +5,11 @@ use crate::args::{Format, Global, OptimizerKind, ReadingArgs, ReplayArgs, Verbos
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::progress::Progress;
-use crate::{allocator, device, output, terminal};
+use crate::{allocator, device, output, recording, terminal};
 use std::path::Path;
 use xmem::{
-    Answer, CapacitySearch, ClearedGradients, Estimate, EstimateError, OptimizerImpl, ReadOptions,
-    ZeroGradPlace,
+    Answer, CapacitySearch, ClearedGradients, Estimate, EstimateError, Job, OptimizerImpl,
+    ReadOptions, RecordingEnd, Snapshot, Stage, ZeroGradPlace,
 };
 use xmem_report::json::{self, Document, Rules};
 use xmem_report::text;
@@ -21,16 +21,24 @@ type Entry = (String, Result<Answer, EstimateError>);
 pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     let estimate = estimate(args)?;
     let progress = Progress::over(&args.traces, global.verbosity());
+    let mut recorded = None;
     let entries: Vec<Entry> = args
         .traces
         .iter()
         .map(|path| {
-            let answer = estimate.path_observed(path, &|stage| progress.stage(path, stage));
+            let result = replay(&estimate, path, args, &|stage| progress.stage(path, stage));
             progress.advance();
+            let answer = result.map(|(answer, recording)| {
+                recorded = recording;
+                answer
+            });
             (path.display().to_string(), answer)
         })
         .collect();
     drop(progress);
+    if let (Some(recording), Some(file)) = (&recorded, &args.answer.snapshot) {
+        recording::write(recording, file, global.verbosity())?;
+    }
     let text = render(&entries, args, global);
     if !text.is_empty() {
         output::write(text.as_bytes(), args.answer.output.as_deref())?;
@@ -39,6 +47,22 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     allocator::hint_at_environment(answers.map(|a| a.setup.conf_from), global.verbosity());
     let exit = entries.into_iter().map(exit_of).max().unwrap_or(Exit::Fits);
     Ok(if args.answer.exit_zero { exit.zero_for_verdicts() } else { exit })
+}
+
+/// The answer about one trace, and the predicted run if it is to be written.
+fn replay(
+    estimate: &Estimate,
+    trace: &Path,
+    args: &ReplayArgs,
+    observer: &dyn Fn(Stage),
+) -> Result<(Answer, Option<Snapshot>), EstimateError> {
+    let job = Job::observed(trace, &read_options(&args.reading), observer)?;
+    let answer = estimate.job_observed(&job, observer)?;
+    let end =
+        if args.answer.snapshot_past_oom { RecordingEnd::Job } else { RecordingEnd::OutOfMemory };
+    let wanted = args.answer.snapshot.is_some();
+    let recording = wanted.then(|| estimate.recording(&job, end)).transpose()?;
+    Ok((answer, recording))
 }
 
 /// The exit code of one trace; what went wrong with it is printed.
@@ -54,6 +78,9 @@ fn estimate(args: &ReplayArgs) -> Result<Estimate, Complaint> {
     if stdin > 1 {
         return Err(Complaint::StdinTwice { count: stdin });
     }
+    if args.answer.snapshot.is_some() && args.traces.len() > 1 {
+        return Err(Complaint::SnapshotOfSeveral { count: args.traces.len() });
+    }
     let what_if = &args.what_if;
     if let Some(name) = what_if.no_rule.iter().find(|n| xmem::rules().iter().all(|r| r.name != **n))
     {
@@ -63,8 +90,7 @@ fn estimate(args: &ReplayArgs) -> Result<Estimate, Complaint> {
     let mut builder = Estimate::builder(device::choose(&args.device)?)
         .allocator(allocator::settings(&args.allocator)?)
         .largest(args.answer.top)
-        .without_rules(what_if.no_rule.iter().cloned())
-        .read_options(read_options(&args.reading));
+        .without_rules(what_if.no_rule.iter().cloned());
     if args.answer.min_capacity {
         builder = builder.capacity_search(CapacitySearch::Run);
     }

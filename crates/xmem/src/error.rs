@@ -1,6 +1,6 @@
 //! Why there is no answer at all.
 
-use crate::allocator::AllocatorError;
+use crate::allocator::{AllocatorError, AllocatorKind};
 use thiserror::Error;
 use xmem_trace::ReadError;
 
@@ -14,6 +14,15 @@ pub enum EstimateError {
     /// The allocator's settings do not go with this trace.
     #[error(transparent)]
     Allocator(#[from] AllocatorError),
+    /// A recording of the run was asked for, but the allocator has nothing of what one shows.
+    #[error(
+        "{} has no segments and blocks that a snapshot could show: choose another allocator for it",
+        kind.name()
+    )]
+    NoSegments {
+        /// The allocator.
+        kind: AllocatorKind,
+    },
     /// The iterations asked for are not in the trace.
     #[error(
         "iterations {from}..{to} were asked for, but the trace has {found}, counted from 0: choose \

@@ -102,7 +102,7 @@ impl Estimate {
         path: &Path,
         observer: &dyn Fn(Stage),
     ) -> Result<Answer, EstimateError> {
-        self.answer_observed(&Job::observed(path, &self.read, observer)?, observer)
+        self.job_observed(&Job::observed(path, &self.read, observer)?, observer)
     }
 
     /// Estimates a trace held in memory (plain, gzip or zstd).
@@ -118,10 +118,14 @@ impl Estimate {
     /// # Errors
     /// If the job lacks the selected iterations.
     pub fn job(&self, job: &Job) -> Result<Answer, EstimateError> {
-        self.answer_observed(job, &|_| {})
+        self.job_observed(job, &|_| {})
     }
 
-    fn answer_observed(
+    /// Like [`job`](Estimate::job), and tells `observer` when a stage begins.
+    ///
+    /// # Errors
+    /// As [`job`](Estimate::job).
+    pub fn job_observed(
         &self,
         job: &Job,
         observer: &dyn Fn(Stage),
@@ -185,7 +189,7 @@ impl Estimate {
     }
 
     /// The iterations the answer is about, checked against the trace.
-    fn chosen(&self, job: &Job) -> Result<Range<IterationId>, EstimateError> {
+    pub(crate) fn chosen(&self, job: &Job) -> Result<Range<IterationId>, EstimateError> {
         let found = IterationId::new(job.profile().iterations.len());
         match self.iterations {
             None => Ok(IterationId(0)..found),

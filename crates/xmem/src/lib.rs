@@ -47,6 +47,8 @@ mod moments;
 mod outcome;
 mod places;
 mod prediction;
+mod recording;
+mod run;
 mod selection;
 mod timings;
 
@@ -62,6 +64,7 @@ pub use estimate::{CapacitySearch, ClearedGradients, Estimate, EstimateBuilder};
 pub use facts::{IterationFacts, TraceFacts};
 pub use job::Job;
 pub use prediction::{PredictedBlock, Prediction};
+pub use recording::RecordingEnd;
 pub use selection::{Iterations, ParseIterationsError};
 pub use timings::{Stage, Timings};
 
@@ -72,5 +75,6 @@ pub use xmem_simulator::{
     AddressOrder, AllocatorChoice, AllocatorConfig, ConfError, KnownOption, alloc_conf_options,
     alloc_conf_variables, newest_release, oldest_release,
 };
+pub use xmem_snapshot::{Snapshot, write as write_snapshot};
 pub use xmem_trace::{ReadError, ReadOptions};
 pub use xmem_types::{Bytes, IterationId, Nanos, Severity, TorchVersion};

@@ -1,12 +1,13 @@
 //! The two moments that an answer looks at: where allocated and where reserved memory peak, with
 //! what was there.
 
+use crate::run::Run;
 use std::ops::Range;
 use xmem_simulator::{
-    BlockHandle, BlockUse, Curve, Device, DeviceConfig, Framework, FrameworkAllocator, Peak,
-    Replay, RequestIndex,
+    BlockUse, BlockView, Curve, Device, DeviceConfig, Framework, FrameworkAllocator, Peak, Replay,
+    RequestIndex, SegmentState,
 };
-use xmem_types::{BlockId, Bytes, Request, RequestKind};
+use xmem_types::{BlockId, Bytes, Request};
 
 /// A block at the allocated peak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,71 +80,41 @@ impl Moments {
         let mut run = Run::new(requests.len(), allocator.over(Device::new(device), ()));
         let mut moments = Self { allocated, reserved, ..Self::default() };
         for (at, request) in requests.iter().enumerate().take(within.end) {
-            run.step(RequestIndex(at), request);
+            run.step_without_end(RequestIndex(at), request);
             if at == allocated.request.0 {
-                moments.live = run.live();
+                moments.live = live(&run);
             }
             if at == reserved.request.0 {
-                moments.holes = run.holes();
+                moments.holes = holes(&run.allocator().state());
             }
         }
         moments
     }
 }
 
-/// A replay that can be looked into at any request.
-struct Run<A> {
-    framework: A,
-    handles: Vec<Option<BlockHandle>>,
+fn live<A: FrameworkAllocator>(run: &Run<A>) -> Vec<Live> {
+    let live = |(block, view): (BlockId, BlockView)| Live {
+        block,
+        bytes: view.size,
+        requested: view.requested,
+    };
+    run.held().map(live).collect()
 }
 
-impl<A: FrameworkAllocator> Run<A> {
-    fn new(requests: usize, framework: A) -> Self {
-        Self { framework, handles: vec![None; requests] }
-    }
-
-    fn step(&mut self, at: RequestIndex, request: &Request) {
-        let row = request.block.index();
-        match request.kind {
-            RequestKind::Alloc { size, stream } => {
-                let first = self.framework.allocate(at, size, stream);
-                let served = first.or_else(|_| {
-                    self.framework.lift_limit();
-                    self.framework.allocate(at, size, stream)
-                });
-                self.handles[row] = served.ok().flatten();
-            }
-            RequestKind::Free => {
-                if let Some(handle) = self.handles[row].take() {
-                    self.framework.free(at, handle);
-                }
+fn holes(segments: &[SegmentState]) -> Holes {
+    let mut holes = Holes::default();
+    for segment in segments {
+        let in_use = segment.blocks.iter().any(|b| b.used != BlockUse::Free);
+        for free in segment.blocks.iter().filter(|b| b.used == BlockUse::Free) {
+            holes.unused += free.size;
+            holes.pieces += 1;
+            holes.largest = holes.largest.max(free.size);
+            if !in_use {
+                holes.releasable += free.size;
             }
         }
     }
-
-    fn live(&self) -> Vec<Live> {
-        let views = self.handles.iter().enumerate().filter_map(|(i, handle)| {
-            let view = self.framework.block((*handle)?);
-            Some(Live { block: BlockId::new(i), bytes: view.size, requested: view.requested })
-        });
-        views.collect()
-    }
-
-    fn holes(&self) -> Holes {
-        let mut holes = Holes::default();
-        for segment in self.framework.state() {
-            let in_use = segment.blocks.iter().any(|b| b.used != BlockUse::Free);
-            for free in segment.blocks.iter().filter(|b| b.used == BlockUse::Free) {
-                holes.unused += free.size;
-                holes.pieces += 1;
-                holes.largest = holes.largest.max(free.size);
-                if !in_use {
-                    holes.releasable += free.size;
-                }
-            }
-        }
-        holes
-    }
+    holes
 }
 
 #[cfg(test)]
@@ -151,7 +122,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use xmem_simulator::{AllocatorChoice, AllocatorConfig, BfcConfig, MallocAsync};
-    use xmem_types::StreamId;
+    use xmem_types::{RequestKind, StreamId};
 
     /// Requests out of steps: a positive step allocates that many 64 KiB, zero frees the oldest.
     fn requests(steps: &[u64]) -> Vec<Request> {

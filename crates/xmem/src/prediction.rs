@@ -1,7 +1,7 @@
 //! The door to what lies behind an answer: every request that the job is predicted to make to the
 //! allocator, in order, and what each block is.
 
-use crate::allocator::AllocatorError;
+use crate::allocator::{AllocatorError, AllocatorSetup};
 use crate::answer::Place;
 use crate::estimate::{Estimate, Plan};
 use crate::job::Job;
@@ -16,12 +16,12 @@ use xmem_types::{BlockId, Bytes, Diagnostics, IterationId, Nanos, Request};
 /// estimate is about. It can be replayed, compared with a recording, or written down.
 #[derive(Clone, Debug)]
 pub struct Prediction<'j> {
-    places: Places<'j>,
-    schedule: Schedule,
+    pub(crate) places: Places<'j>,
+    pub(crate) schedule: Schedule,
     notes: Diagnostics,
     iteration_starts: Vec<usize>,
-    allocator: AllocatorChoice,
-    device: DeviceConfig,
+    pub(crate) setup: AllocatorSetup,
+    pub(crate) device: DeviceConfig,
 }
 
 /// What a block of a [`Prediction`] is.
@@ -50,14 +50,14 @@ impl Estimate {
         let Plan { target, setup, device } = self.plan(job)?;
         let profile = job.profile();
         let (schedule, lowering) = xmem_orchestrator::schedule(profile, &target);
-        let mut notes = setup.notes;
+        let mut notes = setup.notes.clone();
         notes.extend(lowering);
         Ok(Prediction {
             places: Places { profile },
             iteration_starts: iteration_starts(profile, &schedule),
             schedule,
             notes,
-            allocator: setup.choice,
+            setup,
             device,
         })
     }
@@ -118,7 +118,7 @@ impl Prediction<'_> {
     /// The allocator that the estimate is for.
     #[must_use]
     pub fn allocator(&self) -> &AllocatorChoice {
-        &self.allocator
+        &self.setup.choice
     }
 
     /// The device below it.

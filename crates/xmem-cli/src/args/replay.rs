@@ -15,6 +15,7 @@ use xmem::{Bytes, Iterations};
         xmem replay runs/*.json.gz --device h100-80g --format jsonl -o answers.jsonl\n  \
         xmem replay trace.json --device rtx4060-8g --zero-grad pos0 --optimizer-impl fused\n  \
         xmem replay trace.json --device t4-16g --torch 2.6 --alloc-conf expandable_segments:True\n  \
+        xmem replay trace.json --device t4-16g --snapshot run.pickle\n  \
         zstdcat trace.json.zst | xmem replay - --device l4-24g --format json\n\n\
         Exit code: 0 fits, 1 does not fit, 2 wrong usage, 3 unreadable or not a trace, 4 verdict\n\
         withheld. With several traces the worst decides: 3 before 2 before 1 before 4 before 0."
@@ -75,6 +76,13 @@ pub(crate) struct AnswerArgs {
     /// Write the answer to a file, whole or not at all
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
+    /// Write the predicted run of a single trace as a memory snapshot, whole or not at all:
+    /// PyTorch's viewers open it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) snapshot: Option<PathBuf>,
+    /// Where memory runs out, the snapshot goes on as on a device with room for all
+    #[arg(long, requires = "snapshot")]
+    pub(crate) snapshot_past_oom: bool,
     /// Show what each rule dropped, resized, added and retimed
     #[arg(long)]
     pub(crate) explain: bool,

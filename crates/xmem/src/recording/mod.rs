@@ -1,0 +1,173 @@
+//! The predicted run as PyTorch would have recorded it: a memory snapshot, for PyTorch's own viewers
+//! and for everything else that reads one.
+//!
+//! Left to others: the file format (`xmem-snapshot`) and the file.
+
+mod labels;
+mod scribe;
+mod settings;
+mod stretches;
+
+use crate::allocator::AllocatorKind;
+use crate::error::EstimateError;
+use crate::estimate::Estimate;
+use crate::job::Job;
+use crate::outcome::Scene;
+use crate::prediction::Prediction;
+use crate::run::Run;
+use labels::Labels;
+use scribe::Scribe;
+use xmem_simulator::{
+    BlockState, BlockUse, Device, DeviceConfig, Framework, FrameworkAllocator, PoolKind,
+    RequestIndex, SegmentState,
+};
+use xmem_snapshot::{
+    Block, DeviceIndex, Segment, SegmentKind, Snapshot, StackId, StreamHandle, TraceEntry,
+};
+use xmem_types::{Addr, Nanos, Request, RequestKind};
+
+/// The one device of a predicted run.
+const DEVICE: DeviceIndex = DeviceIndex(0);
+
+/// How far a recorded prediction goes where memory runs out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecordingEnd {
+    /// Up to the allocation that fails, as PyTorch's own dump at that moment: what was there then.
+    #[default]
+    OutOfMemory,
+    /// To the end of the job, as on a device with room for all: the run that an answer's figures
+    /// are those of.
+    Job,
+}
+
+impl Estimate {
+    /// The predicted run of `job`, up to the end of the iterations that the estimate is about, as a
+    /// memory snapshot: what `torch.cuda.memory._dump_snapshot` would write if the whole run had been
+    /// recorded.
+    ///
+    /// Each entry has the time in the CPU trace that it stands for, and a call stack that says what
+    /// the memory is for: operators, Python line, modules and annotations from the trace, then phase,
+    /// iteration, rule and role as frames of the file `xmem`.
+    ///
+    /// # Errors
+    /// As [`job`](Estimate::job), and if the allocator has no segments to show.
+    pub fn recording(&self, job: &Job, end: RecordingEnd) -> Result<Snapshot, EstimateError> {
+        let prediction = self.predict(job)?;
+        let kind = prediction.setup.kind;
+        if kind == AllocatorKind::MallocAsync {
+            return Err(EstimateError::NoSegments { kind });
+        }
+        let scene = Scene::new(job.profile(), &prediction.schedule, self.chosen(job)?);
+        let take = Take { prediction: &prediction, requests: scene.requests() };
+        let limited = take.record(&prediction.device, AtFailure::Stop);
+        if limited.stopped && end == RecordingEnd::Job {
+            let ample = DeviceConfig { capacity: None, ..prediction.device };
+            return Ok(take.record(&ample, AtFailure::LiftLimits).snapshot);
+        }
+        Ok(limited.snapshot)
+    }
+}
+
+/// What happens when an allocation fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AtFailure {
+    Stop,
+    /// As in the replay behind an answer.
+    LiftLimits,
+}
+
+/// What is recorded.
+struct Take<'p> {
+    prediction: &'p Prediction<'p>,
+    requests: &'p [Request],
+}
+
+struct Recorded {
+    snapshot: Snapshot,
+    /// Whether an allocation failed.
+    stopped: bool,
+}
+
+impl Take<'_> {
+    fn record(&self, device: &DeviceConfig, at_failure: AtFailure) -> Recorded {
+        let Prediction { places, schedule, setup, .. } = self.prediction;
+        let base = places.profile.base_time();
+        let mut snapshot = Snapshot::default();
+        self.name_streams(&mut snapshot);
+        let mut labels = Labels::new(places.profile, schedule);
+        let allocator = setup.choice.over(Device::new(device), Scribe::default());
+        let mut run = Run::new(schedule.blocks.len(), allocator);
+        let mut stacks = Vec::with_capacity(self.requests.len());
+        let mut stopped = false;
+        for (row, request) in self.requests.iter().enumerate() {
+            let stack = labels.of_request(row, &mut snapshot);
+            stacks.push(stack);
+            run.allocator_mut().observer_mut().turn_to(base + schedule.times[row], stack);
+            let at = RequestIndex(row);
+            if at_failure == AtFailure::LiftLimits {
+                run.step_without_end(at, request);
+            } else if run.step(at, request).is_err() {
+                stopped = true;
+                break;
+            }
+        }
+        let entries = run.allocator_mut().observer_mut().take();
+        stretches::annotate(places.profile, &span(&entries), &mut snapshot);
+        snapshot.device_traces = vec![entries];
+        snapshot.segments = segments(&run, &stacks);
+        snapshot.allocator_settings = Some(settings::settings(setup));
+        Recorded { snapshot, stopped }
+    }
+
+    /// Streams have the numbers of the schedule for handles.
+    fn name_streams(&self, snapshot: &mut Snapshot) {
+        let streams = self.requests.iter().filter_map(|request| match request.kind {
+            RequestKind::Alloc { stream, .. } => Some(stream.0),
+            RequestKind::Free => None,
+        });
+        for stream in 0..=streams.max().unwrap_or(0) {
+            snapshot.stream(StreamHandle(u64::from(stream)));
+        }
+    }
+}
+
+/// From the first to the last entry.
+fn span(entries: &[TraceEntry]) -> std::ops::Range<Nanos> {
+    let time = |entry: Option<&TraceEntry>| entry.and_then(|entry| entry.time).unwrap_or_default();
+    time(entries.first())..time(entries.last())
+}
+
+/// The segments at the end, with the stacks of the requests that made them and their blocks.
+fn segments<A: FrameworkAllocator>(run: &Run<A>, stacks: &[StackId]) -> Vec<Segment> {
+    let born = run.held().map(|(_, view)| (view.addr, stacks[view.born.0]));
+    let mut made: Vec<(Addr, StackId)> = born.collect();
+    made.sort_unstable();
+    let stack_at = |addr| {
+        let found = made.binary_search_by_key(&addr, |&(addr, _)| addr);
+        found.map_or(StackId::EMPTY, |row| made[row].1)
+    };
+    let segment = |state: SegmentState| {
+        let kind = match state.pool {
+            PoolKind::Small => SegmentKind::Small,
+            PoolKind::Large => SegmentKind::Large,
+        };
+        let blocks = state.blocks.iter().map(|b| block(b, stack_at(b.addr))).collect();
+        Segment {
+            stream: state.stream,
+            expandable: state.expandable,
+            stack: stacks[run.allocator().segments()[state.segment.index()].born.0],
+            ..Segment::new(DEVICE, state.addr, kind, blocks)
+        }
+    };
+    run.allocator().state().into_iter().map(segment).collect()
+}
+
+fn block(state: &BlockState, stack: StackId) -> Block {
+    let (used, stack) = match state.used {
+        BlockUse::Allocated => (xmem_snapshot::BlockState::ActiveAllocated, stack),
+        BlockUse::PendingFree => (xmem_snapshot::BlockState::ActivePendingFree, stack),
+        BlockUse::Free => (xmem_snapshot::BlockState::Inactive, StackId::EMPTY),
+    };
+    let BlockState { addr: address, size, requested, .. } = *state;
+    Block { address, size, requested: Some(requested), state: used, stack }
+}
