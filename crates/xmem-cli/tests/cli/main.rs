@@ -7,6 +7,7 @@ mod job;
 mod other;
 mod output;
 mod recorded;
+mod recording;
 mod replay;
 #[path = "../../../xmem-report/tests/report/schema_check.rs"]
 mod schema_check;

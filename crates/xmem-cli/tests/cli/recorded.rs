@@ -7,7 +7,7 @@ use serde_json::Value;
 const REPLAY: &str = include_str!("../../../../docs/schema/xmem.replay.1.schema.json");
 const SMALL: [&str; 3] = ["gpt2_adamw", "mlp_adam", "resnet18_sgdm"];
 
-fn trace(name: &str) -> String {
+pub(crate) fn trace(name: &str) -> String {
     format!("{}/../../traces/{name}/trace.json.zst", env!("CARGO_MANIFEST_DIR"))
 }
 
