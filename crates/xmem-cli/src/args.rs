@@ -4,11 +4,13 @@ mod allocator;
 mod other;
 mod replay;
 mod shared;
+mod simulate;
 
 pub(crate) use allocator::{AllocatorArgs, AllocatorName, Order};
 pub(crate) use other::{CompletionsArgs, DevicesArgs, InspectArgs};
 pub(crate) use replay::{DeviceArgs, OptimizerKind, ReplayArgs, ZeroGrad};
 pub(crate) use shared::{Format, PlainFormat, ReadingArgs};
+pub(crate) use simulate::{SegmentsWhen, SimulateArgs};
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
@@ -71,6 +73,8 @@ impl Global {
 pub(crate) enum Command {
     /// Estimate a job's GPU memory from its CPU trace, and judge whether it fits
     Replay(Box<ReplayArgs>),
+    /// Run a plain list of allocations and frees through the allocator
+    Simulate(Box<SimulateArgs>),
     /// Show what is in a trace, and what is missing from it
     Inspect(InspectArgs),
     /// List the known devices

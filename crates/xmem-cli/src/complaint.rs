@@ -8,7 +8,12 @@ use miette::Diagnostic;
 use std::io::Write;
 use std::path::PathBuf;
 use thiserror::Error;
-use xmem::{AllocatorError, DeviceFileError, EstimateError, ReadError, UnknownDevice};
+use xmem::{
+    AllocatorError, DeviceFileError, EstimateError, Misuse, Origin, ReadError, StepError,
+    UnknownDevice,
+};
+use xmem_report::json::OperationsError;
+use xmem_report::text;
 
 /// Why the command could not do what was asked.
 #[derive(Debug, Error, Diagnostic)]
@@ -53,6 +58,23 @@ pub(crate) enum Complaint {
     Read(#[from] ReadError),
     #[error("cannot estimate `{trace}`")]
     Estimate { trace: String, source: EstimateError },
+    #[error("cannot read `{}`", path.display())]
+    #[diagnostic(help(
+        "give the path of a file that may be read and is complete, or `-` for standard input"
+    ))]
+    Input { path: PathBuf, source: std::io::Error },
+    #[error("{input} is empty")]
+    EmptyInput { input: String },
+    #[error("{input} is not a list of operations")]
+    #[diagnostic(help("`xmem simulate --help` shows what a list looks like"))]
+    Operations { input: String, source: OperationsError },
+    #[error("{input} asks for what cannot be simulated")]
+    Simulation { input: String, source: AllocatorError },
+    #[error("operation {index} of {input}, {operation}, cannot be carried out")]
+    Step { index: usize, operation: String, input: String, source: Misuse },
+    #[error("--segments says what json and jsonl list, and the answer is text")]
+    #[diagnostic(help("add --format json, or leave --segments out"))]
+    SegmentsAsText,
     #[error("cannot write `{}`", path.display())]
     #[diagnostic(help(
         "nothing was changed there; check that the directory exists, may be written and has room"
@@ -99,6 +121,22 @@ impl Complaint {
         }
     }
 
+    /// An allocator that cannot be simulated for `input`: the caller's mistake, or the input's.
+    pub(crate) fn simulation(input: &str, error: AllocatorError) -> Self {
+        match error {
+            source @ AllocatorError::Conf { from: Origin::Input, .. } => {
+                Self::Simulation { input: input.to_owned(), source }
+            }
+            other => other.into(),
+        }
+    }
+
+    /// An operation of `input` that cannot be carried out.
+    pub(crate) fn step(input: &str, error: StepError) -> Self {
+        let operation = text::operation(&error.operation);
+        Self::Step { index: error.index, operation, input: input.to_owned(), source: error.misuse }
+    }
+
     /// The exit code it leads to.
     fn exit(&self) -> Exit {
         match self {
@@ -108,11 +146,19 @@ impl Complaint {
             | Self::DeviceFile { .. }
             | Self::UnknownRule { .. }
             | Self::NothingRecorded
+            | Self::SegmentsAsText
             | Self::Allocator(_)
             | Self::StdinTwice { .. }
             | Self::SnapshotOfSeveral { .. }
             | Self::Estimate { .. } => Exit::Usage,
-            Self::Read(_) | Self::Write { .. } | Self::Stdout { .. } => Exit::Unreadable,
+            Self::Read(_)
+            | Self::Input { .. }
+            | Self::EmptyInput { .. }
+            | Self::Operations { .. }
+            | Self::Simulation { .. }
+            | Self::Step { .. }
+            | Self::Write { .. }
+            | Self::Stdout { .. } => Exit::Unreadable,
         }
     }
 

@@ -14,12 +14,14 @@ mod complaint;
 mod device;
 mod devices;
 mod exit;
+mod input;
 mod inspect;
 mod logging;
 mod output;
 mod progress;
 mod recording;
 mod replay;
+mod simulate;
 mod terminal;
 
 pub use exit::Exit;
@@ -49,6 +51,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     logging::start(cli.global.verbosity());
     let result = match &cli.command {
         Command::Replay(args) => replay::run(args, &cli.global),
+        Command::Simulate(args) => simulate::run(args, &cli.global),
         Command::Inspect(args) => inspect::run(args, &cli.global),
         Command::Devices(args) => devices::run(args),
         Command::Completions(args) => output::completions(args.shell, command()),

@@ -2,41 +2,73 @@
 
 use crate::complaint::Complaint;
 use crate::exit::Exit;
-use std::fs::{File, Permissions};
-use std::io::{self, ErrorKind, Write};
+use std::fs::Permissions;
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
+
+/// Why nothing more can be written.
+pub(crate) enum Broken {
+    /// The output fails.
+    Sink(io::Error),
+    /// There is nothing right to write.
+    Content(Box<Complaint>),
+}
+
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Self {
+        Self::Sink(error)
+    }
+}
+
+impl From<Complaint> for Broken {
+    fn from(complaint: Complaint) -> Self {
+        Self::Content(Box::new(complaint))
+    }
+}
 
 /// Writes `text` to `file`, or to standard output.
 pub(crate) fn write(text: &[u8], file: Option<&Path>) -> Result<(), Complaint> {
-    match file {
-        None => to_stdout(text),
-        Some(path) => to_file(path, |file| file.write_all(text)),
-    }
+    stream(file, |out| Ok(out.write_all(text)?))
 }
 
-/// Gives `content` a file to write that takes the place of `path` when it is whole.
-pub(crate) fn to_file(
-    path: &Path,
-    content: impl FnOnce(&mut File) -> io::Result<()>,
+/// Writes to `file`, or to standard output, piece by piece.
+pub(crate) fn stream(
+    file: Option<&Path>,
+    content: impl FnOnce(&mut dyn Write) -> Result<(), Broken>,
 ) -> Result<(), Complaint> {
-    replace(path, content).map_err(|source| Complaint::Write { path: path.into(), source })
+    let result = match file {
+        None => to_stdout(content),
+        Some(path) => to_file(content, path),
+    };
+    match (result, file) {
+        (Ok(()), _) => Ok(()),
+        (Err(Broken::Content(complaint)), _) => Err(*complaint),
+        (Err(Broken::Sink(source)), Some(path)) => {
+            Err(Complaint::Write { path: path.into(), source })
+        }
+        // A reader that goes away early (`| head`) is no error.
+        (Err(Broken::Sink(source)), None) if source.kind() == ErrorKind::BrokenPipe => Ok(()),
+        (Err(Broken::Sink(source)), None) => Err(Complaint::Stdout { source }),
+    }
 }
 
-/// A reader that goes away early (`| head`) is no error.
-fn to_stdout(text: &[u8]) -> Result<(), Complaint> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text).and_then(|()| out.flush()) {
-        Err(source) if source.kind() != ErrorKind::BrokenPipe => Err(Complaint::Stdout { source }),
-        _ => Ok(()),
-    }
+fn to_stdout(content: impl FnOnce(&mut dyn Write) -> Result<(), Broken>) -> Result<(), Broken> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    content(&mut out)?;
+    Ok(out.flush()?)
 }
 
 /// Writes beside the file and renames, so that a failure leaves what was there. What is not a
 /// plain file (`/dev/stdout`, a named pipe) is written in place.
-fn replace(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+fn to_file(
+    content: impl FnOnce(&mut dyn Write) -> Result<(), Broken>,
+    path: &Path,
+) -> Result<(), Broken> {
     let in_place = std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir());
     if in_place {
-        return content(&mut std::fs::OpenOptions::new().write(true).open(path)?);
+        let mut out = BufWriter::new(std::fs::OpenOptions::new().write(true).open(path)?);
+        content(&mut out)?;
+        return Ok(out.flush()?);
     }
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = match target.parent() {
@@ -48,9 +80,10 @@ fn replace(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io
     if let Some(permissions) = permissions(&target) {
         builder.permissions(permissions);
     }
-    let mut file = builder.tempfile_in(folder)?;
-    content(file.as_file_mut())?;
-    file.persist(&target).map(drop).map_err(|e| e.error)
+    let mut out = BufWriter::new(builder.tempfile_in(folder)?);
+    content(&mut out)?;
+    let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    Ok(file.persist(&target).map(drop).map_err(|e| e.error)?)
 }
 
 /// Those of the file that is replaced, or those that any new file gets.

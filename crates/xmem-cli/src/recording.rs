@@ -13,7 +13,7 @@ pub(crate) fn write(
     file: &Path,
     verbosity: Verbosity,
 ) -> Result<(), Complaint> {
-    output::to_file(file, |to| xmem::write_snapshot(snapshot, to))?;
+    output::stream(Some(file), |to| Ok(xmem::write_snapshot(snapshot, to)?))?;
     if verbosity != Verbosity::Quiet {
         let events: usize = snapshot.device_traces.iter().map(Vec::len).sum();
         let name = file.display();

@@ -6,14 +6,18 @@ mod devices;
 mod document;
 mod error;
 mod inspect;
+mod operations;
 mod replay;
 mod setup;
+mod simulate;
 
 pub use devices::DevicesDocument;
 pub use document::Document;
 pub use error::ErrorDocument;
 pub use inspect::InspectDocument;
+pub use operations::{OperationsError, read_operations};
 pub use replay::{ReplayDocument, Rules};
+pub use simulate::{SegmentDetail, SimulateForm, SimulateWriter};
 
 use serde::Serialize;
 

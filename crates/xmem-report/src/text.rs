@@ -10,6 +10,7 @@ mod places;
 mod rules;
 mod setup;
 mod several;
+mod simulate;
 mod tabular;
 
 pub use answer::{answer, brief};
@@ -18,3 +19,4 @@ pub use inspect::inspect;
 pub use look::{Colour, Look};
 pub use rules::rules;
 pub use several::table;
+pub use simulate::{operation, simulation, simulation_in_short, step, step_heading};

@@ -7,7 +7,7 @@ use std::ops::Range;
 use xmem_analyzer::{Phase, Role};
 use xmem_orchestrator::{RuleEffect, Target};
 use xmem_profiles::Device;
-use xmem_types::{Bytes, IterationId, Severity};
+use xmem_types::{Bytes, Diagnostic, IterationId, Severity};
 
 /// What the job needs, when, and because of what.
 #[derive(Clone, Debug)]
@@ -261,4 +261,17 @@ pub struct Finding {
     pub place: Option<String>,
     /// How often it was seen.
     pub count: u64,
+}
+
+impl Finding {
+    /// A diagnostic without its place.
+    pub(crate) fn anywhere(diagnostic: &Diagnostic) -> Self {
+        Self {
+            code: diagnostic.code,
+            severity: diagnostic.severity,
+            message: diagnostic.message.clone(),
+            place: None,
+            count: diagnostic.count,
+        }
+    }
 }

@@ -50,6 +50,7 @@ mod prediction;
 mod recording;
 mod run;
 mod selection;
+mod simulation;
 mod timings;
 
 pub use allocator::{
@@ -66,15 +67,23 @@ pub use job::Job;
 pub use prediction::{PredictedBlock, Prediction};
 pub use recording::RecordingEnd;
 pub use selection::{Iterations, ParseIterationsError};
+pub use simulation::{
+    Account, Failure, Figures, Offset, OperationList, Simulation, SimulationSettings, Step,
+    StepError, StepOutcome, USUAL_TOTAL,
+};
 pub use timings::{Stage, Timings};
 
 pub use xmem_analyzer::{Phase, Role};
 pub use xmem_orchestrator::{OptimizerImpl, Rule, RuleEffect, Target, ZeroGradPlace, rules};
 pub use xmem_profiles::{Device, DeviceFileError, UnknownDevice, devices, find};
 pub use xmem_simulator::{
-    AddressOrder, AllocatorChoice, AllocatorConfig, ConfError, KnownOption, alloc_conf_options,
-    alloc_conf_variables, newest_release, oldest_release,
+    AddressOrder, AllocatorChoice, AllocatorConfig, BlockUse, Completion, ConfError, Event,
+    EventAction, KnownOption, Misuse, Operation, PoolKind, PoolOptions, PoolService, PrivatePoolId,
+    SegmentState, Splitting, alloc_conf_options, alloc_conf_variables, newest_release,
+    oldest_release,
 };
 pub use xmem_snapshot::{Snapshot, write as write_snapshot};
 pub use xmem_trace::{ReadError, ReadOptions};
-pub use xmem_types::{Bytes, IterationId, Nanos, Severity, TorchVersion};
+pub use xmem_types::{
+    Addr, BlockId, Bytes, Diagnostics, IterationId, Nanos, Severity, StreamId, TorchVersion,
+};

@@ -37,13 +37,7 @@ impl Places<'_> {
             Location::MemoryEvent(row) => format!("memory event {row}"),
             Location::Op(op) => format!("operator {} ({})", op.0, self.profile.op_name(op)),
         });
-        Finding {
-            code: diagnostic.code,
-            severity: diagnostic.severity,
-            message: diagnostic.message.clone(),
-            place,
-            count: diagnostic.count,
-        }
+        Finding { place, ..Finding::anywhere(diagnostic) }
     }
 
     fn op_path(self, op: OpId) -> Vec<String> {

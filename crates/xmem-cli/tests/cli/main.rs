@@ -7,8 +7,10 @@ mod job;
 mod other;
 mod output;
 mod recorded;
+mod recorded_sequences;
 mod recording;
 mod replay;
 #[path = "../../../xmem-report/tests/report/schema_check.rs"]
 mod schema_check;
 mod shell;
+mod simulate;

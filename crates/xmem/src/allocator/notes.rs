@@ -116,7 +116,8 @@ pub(super) fn about_kind(kind: AllocatorKind, notes: &mut Diagnostics) {
         }
         AllocatorKind::Bfc | AllocatorKind::BfcGrowth => {
             notes.report("allocator-of-tensorflow", Severity::Note, None, || {
-                "the allocator is TensorFlow's; what is asked of it is what the input says"
+                "the allocator is TensorFlow's, which leaves a part of the device to others; what \
+                 is asked of it is what the input says"
                     .to_owned()
             });
         }

@@ -1,0 +1,92 @@
+//! `xmem simulate`.
+
+use crate::Outcome;
+use crate::args::{Format, Global, SegmentsWhen, SimulateArgs, Verbosity};
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use crate::output::{self, Broken};
+use crate::{allocator, input, terminal};
+use std::io::Write;
+use xmem::{OperationList, Simulation, SimulationSettings};
+use xmem_report::json::{SegmentDetail, SimulateForm, SimulateWriter, read_operations};
+use xmem_report::text::{self, Look};
+
+/// Runs the command.
+pub(crate) fn run(args: &SimulateArgs, global: &Global) -> Outcome {
+    let settings = SimulationSettings {
+        allocator: allocator::settings(&args.allocator)?,
+        capacity: args.capacity,
+        total: args.total,
+    };
+    if args.format == Format::Text && args.segments.is_some() {
+        return Err(Complaint::SegmentsAsText);
+    }
+    settings.check()?;
+    let name = input::name(&args.operations);
+    let list = read_operations(&input::read(&args.operations, args.inflate_limit)?)
+        .map_err(|source| Complaint::Operations { input: name.clone(), source })?;
+    let mut simulation = settings.start(&list).map_err(|e| Complaint::simulation(&name, e))?;
+    allocator::hint_at_environment([simulation.setup().conf_from], global.verbosity());
+    output::stream(args.output.as_deref(), |out| match args.format {
+        Format::Text => as_text(&mut simulation, &list, args, global.verbosity(), out),
+        Format::Json => as_json(&mut simulation, &list, args, SimulateForm::Document, out),
+        Format::Jsonl => as_json(&mut simulation, &list, args, SimulateForm::Lines, out),
+    })?;
+    Ok(Exit::Fits)
+}
+
+fn as_json(
+    simulation: &mut Simulation,
+    list: &OperationList,
+    args: &SimulateArgs,
+    form: SimulateForm,
+    out: &mut dyn Write,
+) -> Result<(), Broken> {
+    let segments = match args.segments {
+        None | Some(SegmentsWhen::Every) => SegmentDetail::Every,
+        Some(SegmentsWhen::End) => SegmentDetail::End,
+        Some(SegmentsWhen::None) => SegmentDetail::None,
+    };
+    let name = args.operations.display().to_string();
+    let mut writer = SimulateWriter::new(out, form, segments, list.operations.len(), &name);
+    writer.begin(simulation)?;
+    for operation in &list.operations {
+        let step = simulation
+            .step(operation)
+            .map_err(|e| Complaint::step(&input::name(&args.operations), e))?;
+        writer.step(&step, simulation)?;
+    }
+    Ok(writer.end(simulation)?)
+}
+
+fn as_text(
+    simulation: &mut Simulation,
+    list: &OperationList,
+    args: &SimulateArgs,
+    verbosity: Verbosity,
+    out: &mut dyn Write,
+) -> Result<(), Broken> {
+    let look: Look = terminal::look(args.output.as_deref());
+    let name = args.operations.display().to_string();
+    let each = matches!(verbosity, Verbosity::Stages | Verbosity::Everything);
+    if each {
+        out.write_all(text::step_heading(&look).as_bytes())?;
+    }
+    for operation in &list.operations {
+        let step = simulation
+            .step(operation)
+            .map_err(|e| Complaint::step(&input::name(&args.operations), e))?;
+        simulation.clear_events();
+        if each {
+            out.write_all(text::step(operation, &step, &look).as_bytes())?;
+        }
+    }
+    if each {
+        out.write_all(b"\n")?;
+    }
+    let page = match verbosity {
+        Verbosity::Quiet => text::simulation_in_short(&name, simulation),
+        _ => text::simulation(&name, simulation, &look),
+    };
+    Ok(out.write_all(page.as_bytes())?)
+}

@@ -1,0 +1,232 @@
+//! Lists of operations, the one document that comes in: an object with `ops`, or the bare list.
+//! Recordings of what PyTorch's allocator did have the same form, with its answers beside.
+
+mod row;
+
+use row::Row;
+use serde::Deserialize;
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+use std::collections::BTreeMap;
+use std::fmt;
+use xmem::{AddressOrder, Bytes, Completion, Operation, OperationList, Severity};
+
+/// Text that is no list of operations.
+#[derive(Debug)]
+pub struct OperationsError {
+    line: usize,
+    column: usize,
+    what: String,
+}
+
+impl From<serde_json::Error> for OperationsError {
+    fn from(error: serde_json::Error) -> Self {
+        let (line, column) = (error.line(), error.column());
+        let text = error.to_string();
+        let place = format!(" at line {line} column {column}");
+        let what = text.strip_suffix(&place).unwrap_or(&text);
+        let what = match what.split_once("EOF while parsing") {
+            Some((before, _)) => format!("{before}the text ends too early"),
+            None => what.to_owned(),
+        };
+        Self { line, column, what }
+    }
+}
+
+impl fmt::Display for OperationsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}: {}", self.line, self.column, self.what)
+    }
+}
+
+impl std::error::Error for OperationsError {}
+
+/// Reads a list of operations.
+///
+/// # Errors
+/// If the text is not JSON, or something in it is not what it should be; says where, which
+/// operation it is (counted from 0), and what is expected.
+pub fn read_operations(text: &[u8]) -> Result<OperationList, OperationsError> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let list = deserializer.deserialize_any(ListVisitor)?;
+    deserializer.end()?;
+    Ok(list)
+}
+
+/// Keys that recordings have beside what is read.
+const BESIDE: [&str; 10] = [
+    "comment",
+    "final_stats",
+    "gpu",
+    "name",
+    "results",
+    "schema",
+    "settings",
+    "source",
+    "trace",
+    "varies",
+];
+
+/// Keys that are read.
+const READ: [&str; 8] =
+    ["address_order", "capacity", "conf", "env", "events", "ops", "torch", "total"];
+
+struct ListVisitor;
+
+impl<'de> Visitor<'de> for ListVisitor {
+    type Value = OperationList;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of operations, or an object with `ops`")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<OperationList, A::Error> {
+        Ok(OperationList { operations: Operations.visit_seq(list)?, ..OperationList::default() })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OperationList, A::Error> {
+        let mut list = OperationList::default();
+        let mut conf = None;
+        let mut operations = None;
+        let mut unknown = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "ops" => operations = Some(map.next_value_seed(Operations)?),
+                "conf" => conf = map.next_value::<Option<String>>()?,
+                "capacity" => list.capacity = map.next_value::<Option<u64>>()?.map(Bytes),
+                "total" => list.total = map.next_value::<Option<u64>>()?.map(Bytes),
+                "torch" => list.recorded.torch = map.next_value()?,
+                "env" => {
+                    let variables = map.next_value::<Option<BTreeMap<String, String>>>()?;
+                    list.recorded.variables.extend(variables.unwrap_or_default());
+                }
+                "address_order" => {
+                    list.address_order = map.next_value::<Option<Order>>()?.map(AddressOrder::from);
+                }
+                "events" => {
+                    let events = map.next_value::<Option<Events>>()?;
+                    list.completion = events.map(Completion::from).unwrap_or_default();
+                }
+                other => {
+                    map.next_value::<IgnoredAny>()?;
+                    if !BESIDE.contains(&other) {
+                        unknown.push(key);
+                    }
+                }
+            }
+        }
+        if let Some(conf) = conf {
+            // Recordings are made with this variable, and without the others.
+            list.recorded.variables.push(("PYTORCH_CUDA_ALLOC_CONF".to_owned(), conf));
+        }
+        list.operations = operations.ok_or_else(|| A::Error::custom(no_operations(&unknown)))?;
+        report_unknown(&unknown, &mut list);
+        Ok(list)
+    }
+}
+
+/// What to say where `ops` is missing and other keys are there.
+fn no_operations(unknown: &[String]) -> String {
+    let about = match unknown.iter().find_map(|key| Some((key, nearest(key, ["ops"])?))) {
+        _ if unknown.iter().any(|key| key == "traceEvents") => {
+            ", and `traceEvents` is there: a profiler's trace is for `xmem replay`".to_owned()
+        }
+        Some((key, _)) => format!(", but there is `{key}`"),
+        None => String::new(),
+    };
+    format!("the key `ops`, a list of operations, is missing{about}")
+}
+
+fn report_unknown(unknown: &[String], list: &mut OperationList) {
+    if unknown.is_empty() {
+        return;
+    }
+    let told = unknown.iter().map(|key| match nearest(key, READ) {
+        Some(meant) => format!("`{key}` (did you mean `{meant}`?)"),
+        None => format!("`{key}`"),
+    });
+    let told = told.collect::<Vec<_>>().join(", ");
+    list.notes.report("unknown-keys", Severity::Warning, None, || {
+        format!("passed over, as it means nothing here: {told}")
+    });
+}
+
+/// The name that was probably meant.
+fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    known
+        .into_iter()
+        .map(|known| (strsim::jaro_winkler(name, known), known))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, known)| known)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Order {
+    Driver,
+    #[serde(alias = "asc")]
+    Ascending,
+    #[serde(alias = "desc")]
+    Descending,
+}
+
+impl From<Order> for AddressOrder {
+    fn from(order: Order) -> Self {
+        match order {
+            Order::Driver => Self::Driver,
+            Order::Ascending => Self::Ascending,
+            Order::Descending => Self::Descending,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Events {
+    Immediate,
+    Held,
+}
+
+impl From<Events> for Completion {
+    fn from(events: Events) -> Self {
+        match events {
+            Events::Immediate => Self::Immediate,
+            Events::Held => Self::AtSynchronization,
+        }
+    }
+}
+
+/// The list itself: row by row, so that errors can name the row.
+struct Operations;
+
+impl<'de> DeserializeSeed<'de> for Operations {
+    type Value = Vec<Operation>;
+
+    fn deserialize<D: Deserializer<'de>>(self, list: D) -> Result<Vec<Operation>, D::Error> {
+        list.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Operations {
+    type Value = Vec<Operation>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of operations")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Operation>, A::Error> {
+        let mut operations = Vec::new();
+        loop {
+            let at = operations.len();
+            let named =
+                |error: &dyn fmt::Display| A::Error::custom(format!("operation {at}: {error}"));
+            match list.next_element::<Row>() {
+                Ok(Some(row)) => operations.push(row.operation().map_err(|e| named(&e))?),
+                Ok(None) => return Ok(operations),
+                Err(error) => return Err(named(&error)),
+            }
+        }
+    }
+}

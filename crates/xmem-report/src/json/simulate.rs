@@ -1,0 +1,178 @@
+//! `xmem.simulate/1`, `xmem.simulate-step/1`, `xmem.simulate-end/1`: what a list of operations did,
+//! written while it is carried out. The entries of `results` and `trace` have the form of recordings
+//! of PyTorch's own allocator.
+
+mod dto;
+
+use super::FindingDto;
+use super::setup::{SetupDto, address_order};
+use dto::{AccountDto, EventDto, ResultDto, SegmentDto};
+use serde::Serialize;
+use std::io::{self, Write};
+use xmem::{Bytes, Completion, Simulation, Step};
+
+/// How the documents are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SimulateForm {
+    /// One document, with an operation's result on each line.
+    Document,
+    /// A document a line: one for each operation, and one at the end.
+    Lines,
+}
+
+/// After which operations the segments are told, block by block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentDetail {
+    /// After every one.
+    Every,
+    /// After the last.
+    End,
+    /// Never.
+    None,
+}
+
+/// Writes what a simulation does, step by step.
+pub struct SimulateWriter<'a, W> {
+    out: W,
+    form: SimulateForm,
+    segments: SegmentDetail,
+    /// How many operations there will be.
+    operations: usize,
+    input: &'a str,
+    /// The entry being written: a serializer's many small pieces are put together here.
+    entry: Vec<u8>,
+}
+
+#[derive(Serialize)]
+struct StepLine {
+    schema: &'static str,
+    index: usize,
+    result: ResultDto,
+    trace: Vec<EventDto>,
+}
+
+impl<'a, W: Write> SimulateWriter<'a, W> {
+    /// Writes about `operations` operations of `input`, as the user named it.
+    pub fn new(
+        out: W,
+        form: SimulateForm,
+        segments: SegmentDetail,
+        operations: usize,
+        input: &'a str,
+    ) -> Self {
+        Self { out, form, segments, operations, input, entry: Vec::new() }
+    }
+
+    /// Before the first step.
+    ///
+    /// # Errors
+    /// If the output fails.
+    pub fn begin(&mut self, simulation: &Simulation) -> io::Result<()> {
+        if self.form == SimulateForm::Lines {
+            return Ok(());
+        }
+        write!(self.out, "{{\n  \"schema\": \"xmem.simulate/1\"")?;
+        for (key, value) in self.head(simulation) {
+            write!(self.out, ",\n  \"{key}\": {value}")?;
+        }
+        write!(self.out, ",\n  \"results\": [")
+    }
+
+    /// After each step. Of a document the events are kept until the end; of lines they are told
+    /// and forgotten.
+    ///
+    /// # Errors
+    /// If the output fails.
+    pub fn step(&mut self, step: &Step, simulation: &mut Simulation) -> io::Result<()> {
+        let told = match self.segments {
+            SegmentDetail::Every => true,
+            SegmentDetail::End => step.index + 1 == self.operations,
+            SegmentDetail::None => false,
+        };
+        let segments = told.then(|| {
+            let segments = simulation.segments();
+            segments.iter().map(|segment| SegmentDto::new(simulation, segment)).collect()
+        });
+        let result = ResultDto::new(step, segments);
+        match self.form {
+            SimulateForm::Document => {
+                self.entry(&result, step.index == 0)?;
+            }
+            SimulateForm::Lines => {
+                let events = simulation.events().iter();
+                let trace = events.map(|event| EventDto::new(simulation, event)).collect();
+                let schema = "xmem.simulate-step/1";
+                let line = StepLine { schema, index: step.index, result, trace };
+                self.line(&line)?;
+                simulation.clear_events();
+            }
+        }
+        Ok(())
+    }
+
+    /// After the last step.
+    ///
+    /// # Errors
+    /// If the output fails.
+    pub fn end(&mut self, simulation: &Simulation) -> io::Result<()> {
+        let summary = AccountDto::from(simulation.account());
+        match self.form {
+            SimulateForm::Document => {
+                write!(self.out, "\n  ],\n  \"trace\": [")?;
+                for (i, event) in simulation.events().iter().enumerate() {
+                    self.entry(&EventDto::new(simulation, event), i == 0)?;
+                }
+                writeln!(self.out, "\n  ],\n  \"summary\": {}\n}}", json(&summary))?;
+            }
+            SimulateForm::Lines => {
+                write!(self.out, "{{\"schema\":\"xmem.simulate-end/1\"")?;
+                for (key, value) in self.head(simulation) {
+                    write!(self.out, ",\"{key}\":{value}")?;
+                }
+                writeln!(self.out, ",\"summary\":{}}}", json(&summary))?;
+            }
+        }
+        self.out.flush()
+    }
+
+    /// An entry of a list in a document, on a line of its own.
+    fn entry(&mut self, entry: &impl Serialize, is_first: bool) -> io::Result<()> {
+        self.entry.clear();
+        self.entry.extend_from_slice(if is_first { b"\n    " } else { b",\n    " });
+        serde_json::to_writer(&mut self.entry, entry)?;
+        self.out.write_all(&self.entry)
+    }
+
+    /// A document on a line of its own.
+    fn line(&mut self, document: &impl Serialize) -> io::Result<()> {
+        self.entry.clear();
+        serde_json::to_writer(&mut self.entry, document)?;
+        self.entry.push(b'\n');
+        self.out.write_all(&self.entry)
+    }
+
+    /// What is known before the first operation: keys with their values as JSON.
+    fn head(&self, simulation: &Simulation) -> [(&'static str, String); 9] {
+        let (setup, device) = (simulation.setup(), simulation.device());
+        let findings: Vec<_> = simulation.findings().iter().map(FindingDto::from).collect();
+        let events = match device.completion {
+            Completion::Immediate => "immediate",
+            Completion::AtSynchronization => "held",
+        };
+        [
+            ("input", json(&self.input)),
+            ("conf", json(&setup.conf)),
+            ("torch", json(&setup.release.to_string())),
+            ("capacity", json(&device.capacity.map(Bytes::get))),
+            ("total", json(&device.reported_total.map(Bytes::get))),
+            ("address_order", json(&address_order(setup.address_order))),
+            ("events", json(&events)),
+            ("allocator", json(&SetupDto::from(setup))),
+            ("diagnostics", json(&findings)),
+        ]
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("documents have string keys and finite numbers only")
+}

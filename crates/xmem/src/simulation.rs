@@ -1,0 +1,368 @@
+//! A plain list of operations through an allocator, step by step: no trace, no schedule.
+
+use crate::allocator::{AllocatorError, AllocatorSettings, AllocatorSetup, Recorded};
+use crate::answer::Finding;
+use std::fmt;
+use xmem_profiles::Device;
+use xmem_simulator::{
+    AddressOrder, AllocFailure, ChosenAllocator, Completion, DeviceConfig, Done, Event, Framework,
+    FrameworkAllocator, Misuse, Operation, SegmentState, Session, Stats,
+};
+use xmem_types::{Addr, Bytes, Diagnostics};
+
+/// The total that a device reports where nobody says another: `totalGlobalMem` of the A100 with
+/// 40 GB that the recorded sequences come from.
+pub const USUAL_TOTAL: Bytes = Bytes(42_297_786_368);
+
+/// What a program does to its allocator, and what is known about where it ran.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OperationList {
+    /// The operations, in order.
+    pub operations: Vec<Operation>,
+    /// The PyTorch release, and variables of the environment.
+    pub recorded: Recorded,
+    /// What the device has for the allocator.
+    pub capacity: Option<Bytes>,
+    /// The total that the device reports.
+    pub total: Option<Bytes>,
+    /// The order in which new segments get their addresses.
+    pub address_order: Option<AddressOrder>,
+    /// When work on other streams is done.
+    pub completion: Completion,
+    /// What was odd about the list.
+    pub notes: Diagnostics,
+}
+
+/// What the caller wants instead of what the list says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SimulationSettings {
+    /// The allocator and its options.
+    pub allocator: AllocatorSettings,
+    /// What the device has for the allocator; by default its total.
+    pub capacity: Option<Bytes>,
+    /// The total that the device reports; by default [`USUAL_TOTAL`].
+    pub total: Option<Bytes>,
+}
+
+/// An allocator that carries out operations one by one.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    setup: AllocatorSetup,
+    findings: Vec<Finding>,
+    device: DeviceConfig,
+    session: Session<ChosenAllocator<Vec<Event>>>,
+    /// What addresses count from.
+    base: Option<Addr>,
+    account: Account,
+}
+
+/// Bytes from the lowest segment that there was when there first was one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Offset(pub i64);
+
+/// What came of an operation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// Its place in the list, from 0.
+    pub index: usize,
+    /// What it gave.
+    pub outcome: StepOutcome,
+    /// The allocator's figures afterwards.
+    pub figures: Figures,
+}
+
+/// What an operation gave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StepOutcome {
+    /// Nothing, as it is not an allocation.
+    Done,
+    /// A block; none for zero bytes.
+    Allocated(Option<Offset>),
+    /// An allocation that failed.
+    Failed(Failure),
+}
+
+/// An allocation that failed: `torch.OutOfMemoryError`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Failure {
+    /// Its place in the list, from 0.
+    pub index: usize,
+    /// The allocation.
+    pub operation: Operation,
+    /// The segment asked of the device.
+    pub tried: Bytes,
+    /// Bytes of blocks handed out.
+    pub allocated: Bytes,
+    /// Bytes of segments.
+    pub reserved: Bytes,
+    /// What the device had left.
+    pub device_free: Option<Bytes>,
+    /// The largest block that was cached all the same.
+    pub largest_cached: Bytes,
+}
+
+/// The figures of `torch.cuda.memory_stats` that most depends on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Bytes of segments.
+    pub reserved: Bytes,
+    /// Bytes of blocks handed out.
+    pub allocated: Bytes,
+    /// The same with blocks that wait for other streams.
+    pub active: Bytes,
+    /// Bytes that the program asked for.
+    pub requested: Bytes,
+    /// Bytes of free blocks in segments that are partly in use.
+    pub inactive_split: Bytes,
+    /// The highest reserved bytes, since peaks were last reset.
+    pub peak_reserved: Bytes,
+    /// The highest allocated bytes, since peaks were last reset.
+    pub peak_allocated: Bytes,
+    /// Segments.
+    pub segments: u64,
+    /// Allocations retried after cached memory was given back.
+    pub retries: u64,
+    /// Allocations that failed.
+    pub ooms: u64,
+    /// What the device has left; none if it has no limit.
+    pub device_free: Option<Bytes>,
+}
+
+/// What a simulation came to so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Account {
+    /// Operations.
+    pub operations: u64,
+    /// Allocations among them.
+    pub allocations: u64,
+    /// Frees among them.
+    pub frees: u64,
+    /// The highest allocated bytes, whether or not peaks were reset.
+    pub peak_allocated: Bytes,
+    /// The highest reserved bytes, whether or not peaks were reset.
+    pub peak_reserved: Bytes,
+    /// Allocations that failed, for lack of memory or because their size is absurd.
+    pub failures: u64,
+    /// The first of them.
+    pub first_failure: Option<Failure>,
+    /// The figures now.
+    pub now: Figures,
+    /// The largest free block now.
+    pub largest_free: Bytes,
+}
+
+/// An operation of a list that no program could carry out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepError {
+    /// Its place in the list, from 0.
+    pub index: usize,
+    /// The operation.
+    pub operation: Operation,
+    /// Why not.
+    pub misuse: Misuse,
+}
+
+impl fmt::Display for StepError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "operation {} cannot be carried out: {}", self.index, self.misuse)
+    }
+}
+
+impl std::error::Error for StepError {}
+
+impl SimulationSettings {
+    /// What can be known to be wrong before any list is read.
+    ///
+    /// # Errors
+    /// As [`AllocatorSettings::check`].
+    pub fn check(&self) -> Result<(), AllocatorError> {
+        self.allocator.check(&Device::custom(USUAL_TOTAL))
+    }
+
+    /// What carries out a list's operations. Addresses ascend unless the settings or the list say
+    /// otherwise, as they do in recordings.
+    ///
+    /// # Errors
+    /// If the allocator cannot be simulated: see [`AllocatorSettings::resolve`].
+    pub fn start(&self, list: &OperationList) -> Result<Simulation, AllocatorError> {
+        let total = self.total.or(list.total).unwrap_or(USUAL_TOTAL);
+        let capacity = self.capacity.or(list.capacity).unwrap_or(total);
+        let order = self.allocator.address_order.or(list.address_order);
+        let allocator = AllocatorSettings {
+            address_order: order.or(Some(AddressOrder::Ascending)),
+            ..self.allocator.clone()
+        };
+        let setup = allocator.resolve(&list.recorded, &Device::custom(total))?;
+        let device = DeviceConfig {
+            capacity: Some(capacity),
+            taken: Bytes::ZERO,
+            reported_total: Some(total),
+            address_order: setup.address_order,
+            completion: list.completion,
+        };
+        let framework = setup.choice.over(xmem_simulator::Device::new(&device), Vec::new());
+        let findings = list.notes.iter().chain(setup.notes.iter()).map(Finding::anywhere);
+        Ok(Simulation {
+            findings: findings.collect(),
+            setup,
+            device,
+            session: Session::new(framework),
+            base: None,
+            account: Account::default(),
+        })
+    }
+}
+
+impl Simulation {
+    /// The allocator that is simulated.
+    #[must_use]
+    pub fn setup(&self) -> &AllocatorSetup {
+        &self.setup
+    }
+
+    /// What is odd about the list, or worth knowing about the allocator.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// The device below it.
+    #[must_use]
+    pub fn device(&self) -> &DeviceConfig {
+        &self.device
+    }
+
+    /// Carries out the next operation.
+    ///
+    /// # Errors
+    /// If it makes no sense at this point; then nothing has changed.
+    pub fn step(&mut self, operation: &Operation) -> Result<Step, StepError> {
+        let index = self.account.operations as usize;
+        let done = self.session.apply(operation).map_err(|misuse| StepError {
+            index,
+            operation: *operation,
+            misuse,
+        })?;
+        let block = match done {
+            Done::Block(handle) => Some(self.session.allocator().block(handle).addr),
+            Done::Nothing | Done::Failed(_) => None,
+        };
+        self.settle_base(block);
+        let outcome = match done {
+            Done::Block(_) => StepOutcome::Allocated(block.map(|addr| self.offset(addr))),
+            Done::Nothing => match operation {
+                Operation::Alloc { .. } => StepOutcome::Allocated(None),
+                _ => StepOutcome::Done,
+            },
+            Done::Failed(failure) => StepOutcome::Failed(self.failure(index, *operation, failure)),
+        };
+        let figures = self.figures();
+        self.note(operation, &outcome, figures);
+        Ok(Step { index, outcome, figures })
+    }
+
+    /// What happened in the allocator since events were last cleared.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        self.session.allocator().observer()
+    }
+
+    /// Forgets the events so far.
+    pub fn clear_events(&mut self) {
+        self.session.allocator_mut().observer_mut().clear();
+    }
+
+    /// Every segment as it is now, by address. Empty for allocators without a layout.
+    #[must_use]
+    pub fn segments(&self) -> Vec<SegmentState> {
+        self.session.allocator().state()
+    }
+
+    /// An address as it is told.
+    #[must_use]
+    pub fn offset(&self, addr: Addr) -> Offset {
+        let base = self.base.unwrap_or_default();
+        Offset(addr.0.cast_signed().wrapping_sub(base.0.cast_signed()))
+    }
+
+    /// What it came to so far.
+    #[must_use]
+    pub fn account(&self) -> Account {
+        let largest_free = self.session.allocator().largest_free();
+        Account { largest_free, ..self.account }
+    }
+
+    /// Addresses count from the lowest segment when there first is one, or from the first block
+    /// where there are no segments.
+    fn settle_base(&mut self, block: Option<Addr>) {
+        if self.base.is_none() {
+            self.base = self.segments().first().map(|segment| segment.addr).or(block);
+        }
+    }
+
+    fn failure(&self, index: usize, operation: Operation, failure: AllocFailure) -> Failure {
+        let allocator = self.session.allocator();
+        let asked = match operation {
+            Operation::Alloc { size, .. } => size,
+            _ => Bytes::ZERO,
+        };
+        Failure {
+            index,
+            operation,
+            tried: match failure {
+                AllocFailure::OutOfMemory(out) => out.tried,
+                AllocFailure::TooLarge => asked,
+            },
+            allocated: allocator.allocated(),
+            reserved: allocator.reserved(),
+            device_free: allocator.device().free_bytes(),
+            largest_cached: allocator.largest_free(),
+        }
+    }
+
+    fn figures(&self) -> Figures {
+        let allocator = self.session.allocator();
+        let Stats {
+            reserved_bytes,
+            allocated_bytes,
+            active_bytes,
+            requested_bytes,
+            inactive_split_bytes,
+            segment,
+            num_alloc_retries,
+            num_ooms,
+            ..
+        } = allocator.stats();
+        Figures {
+            reserved: reserved_bytes.all.current,
+            allocated: allocated_bytes.all.current,
+            active: active_bytes.all.current,
+            requested: requested_bytes.all.current,
+            inactive_split: inactive_split_bytes.all.current,
+            peak_reserved: reserved_bytes.all.peak,
+            peak_allocated: allocated_bytes.all.peak,
+            segments: segment.all.current,
+            retries: num_alloc_retries,
+            ooms: num_ooms,
+            device_free: allocator.device().free_bytes(),
+        }
+    }
+
+    fn note(&mut self, operation: &Operation, outcome: &StepOutcome, figures: Figures) {
+        let account = &mut self.account;
+        account.operations += 1;
+        match operation {
+            Operation::Alloc { .. } => account.allocations += 1,
+            Operation::Free(_) => account.frees += 1,
+            _ => {}
+        }
+        // Peaks are reset to what there is at that moment, so that none is lost between steps.
+        account.peak_allocated = account.peak_allocated.max(figures.peak_allocated);
+        account.peak_reserved = account.peak_reserved.max(figures.peak_reserved);
+        if let StepOutcome::Failed(failure) = outcome {
+            account.failures += 1;
+            account.first_failure.get_or_insert(*failure);
+        }
+        account.now = figures;
+    }
+}
