@@ -49,6 +49,21 @@ impl Estimate {
     /// the memory is for: operators, Python line, modules and annotations from the trace, then phase,
     /// iteration, rule and role as frames of the file `xmem`.
     ///
+    /// A free has the place of the free, then the stack of the allocation; a segment that of the request
+    /// which needed it. Without caching, segments have the size that was asked for.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use xmem::{Device, Estimate, Job, ReadOptions, RecordingEnd};
+    ///
+    /// let job = Job::from_path("trace.json.zst", &ReadOptions::default())?;
+    /// let estimate = Estimate::builder(Device::custom(xmem::Bytes::gib(24))).build();
+    /// let snapshot = estimate.recording(&job, RecordingEnd::OutOfMemory)?;
+    /// xmem::write_snapshot(&snapshot, std::fs::File::create("run.pickle")?)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`job`](Estimate::job), and if the allocator has no segments to show.
     pub fn recording(&self, job: &Job, end: RecordingEnd) -> Result<Snapshot, EstimateError> {
