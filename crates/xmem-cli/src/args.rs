@@ -5,12 +5,16 @@ mod other;
 mod replay;
 mod shared;
 mod simulate;
+mod snapshot;
 
 pub(crate) use allocator::{AllocatorArgs, AllocatorName, Order};
 pub(crate) use other::{CompletionsArgs, DevicesArgs, InspectArgs};
 pub(crate) use replay::{DeviceArgs, OptimizerKind, ReplayArgs, ZeroGrad};
-pub(crate) use shared::{Format, PlainFormat, ReadingArgs};
+pub(crate) use shared::{Format, PlainFormat, ReadingArgs, fraction};
 pub(crate) use simulate::{SegmentsWhen, SimulateArgs};
+pub(crate) use snapshot::{
+    SnapshotArgs, SnapshotCommand, SnapshotFile, SnapshotInfoArgs, SnapshotReplayArgs,
+};
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
@@ -28,6 +32,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
     after_help = "Examples:\n  \
         xmem replay trace.json.gz --device rtx3060-12g   will the job fit on this GPU?\n  \
         xmem inspect trace.json.gz                       what is in this trace?\n  \
+        xmem snapshot info snapshot.pickle               what is in this memory snapshot?\n  \
         xmem devices                                     which GPUs are known?\n\n\
         Record a trace with torch.profiler on the CPU (profile_memory=True, record_shapes=True, \
         with_stack=True) and export_chrome_trace."
@@ -77,6 +82,8 @@ pub(crate) enum Command {
     Simulate(Box<SimulateArgs>),
     /// Show what is in a trace, and what is missing from it
     Inspect(InspectArgs),
+    /// Look into a memory snapshot, or run it again
+    Snapshot(SnapshotArgs),
     /// List the known devices
     Devices(DevicesArgs),
     /// Print a completion script for a shell

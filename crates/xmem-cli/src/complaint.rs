@@ -12,6 +12,7 @@ use xmem::{
     AllocatorError, DeviceFileError, EstimateError, Misuse, Origin, ReadError, StepError,
     UnknownDevice,
 };
+use xmem_eval::{RerunError, SnapshotError};
 use xmem_report::json::OperationsError;
 use xmem_report::text;
 
@@ -75,6 +76,10 @@ pub(crate) enum Complaint {
     #[error("--segments says what json and jsonl list, and the answer is text")]
     #[diagnostic(help("add --format json, or leave --segments out"))]
     SegmentsAsText,
+    #[error("cannot read the snapshot `{}`", path.display())]
+    Snapshot { path: PathBuf, source: Box<SnapshotError> },
+    #[error("cannot run `{snapshot}` again")]
+    Rerun { snapshot: String, source: Box<RerunError> },
     #[error("cannot write `{}`", path.display())]
     #[diagnostic(help(
         "nothing was changed there; check that the directory exists, may be written and has room"
@@ -151,12 +156,17 @@ impl Complaint {
             | Self::StdinTwice { .. }
             | Self::SnapshotOfSeveral { .. }
             | Self::Estimate { .. } => Exit::Usage,
+            Self::Rerun { source, .. } => match **source {
+                RerunError::Setup(_) => Exit::Usage,
+                _ => Exit::Unreadable,
+            },
             Self::Read(_)
             | Self::Input { .. }
             | Self::EmptyInput { .. }
             | Self::Operations { .. }
             | Self::Simulation { .. }
             | Self::Step { .. }
+            | Self::Snapshot { .. }
             | Self::Write { .. }
             | Self::Stdout { .. } => Exit::Unreadable,
         }

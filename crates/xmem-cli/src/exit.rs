@@ -10,6 +10,8 @@ pub enum Exit {
     Fits,
     /// 4: the verdict is withheld, as too much is missing from the trace.
     Withheld,
+    /// 1: the simulator or the estimate is not what was recorded.
+    Differs,
     /// 1: the job does not fit.
     DoesNotFit,
     /// 2: the command line is wrong.
@@ -24,7 +26,7 @@ impl Exit {
     pub const fn code(self) -> u8 {
         match self {
             Self::Fits => 0,
-            Self::DoesNotFit => 1,
+            Self::Differs | Self::DoesNotFit => 1,
             Self::Usage => 2,
             Self::Unreadable => 3,
             Self::Withheld => 4,
@@ -35,7 +37,7 @@ impl Exit {
     #[must_use]
     pub const fn zero_for_verdicts(self) -> Self {
         match self {
-            Self::DoesNotFit | Self::Withheld => Self::Fits,
+            Self::Differs | Self::DoesNotFit | Self::Withheld => Self::Fits,
             other => other,
         }
     }

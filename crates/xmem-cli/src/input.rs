@@ -7,17 +7,7 @@ use xmem::Bytes;
 
 /// Reads all of `path`; `-` is standard input. No more than `limit` comes out of compressed data.
 pub(crate) fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, Complaint> {
-    let fails = |source| Complaint::Input { path: path.to_owned(), source };
-    let bytes = if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        std::fs::read(path)
-    };
-    let bytes = bytes.map_err(fails)?;
-    if bytes.is_empty() {
-        return Err(Complaint::EmptyInput { input: name(path) });
-    }
+    let bytes = as_it_is(path)?;
     // By the first bytes: RFC 1952, RFC 8878; zstd's may begin with a skippable frame.
     match bytes[..] {
         [0x1f, 0x8b, ..] => inflate(flate2::bufread::MultiGzDecoder::new(&bytes[..]), limit),
@@ -26,7 +16,22 @@ pub(crate) fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, Complaint> {
         }
         _ => Ok(bytes),
     }
-    .map_err(fails)
+    .map_err(|source| Complaint::Input { path: path.to_owned(), source })
+}
+
+/// Reads all of `path` as it is; `-` is standard input.
+pub(crate) fn as_it_is(path: &Path) -> Result<Vec<u8>, Complaint> {
+    let bytes = if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        std::fs::read(path)
+    };
+    let bytes = bytes.map_err(|source| Complaint::Input { path: path.to_owned(), source })?;
+    if bytes.is_empty() {
+        return Err(Complaint::EmptyInput { input: name(path) });
+    }
+    Ok(bytes)
 }
 
 /// An input as one speaks of it.

@@ -22,6 +22,7 @@ mod progress;
 mod recording;
 mod replay;
 mod simulate;
+mod snapshot;
 mod terminal;
 
 pub use exit::Exit;
@@ -53,6 +54,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Replay(args) => replay::run(args, &cli.global),
         Command::Simulate(args) => simulate::run(args, &cli.global),
         Command::Inspect(args) => inspect::run(args, &cli.global),
+        Command::Snapshot(args) => snapshot::run(args, &cli.global),
         Command::Devices(args) => devices::run(args),
         Command::Completions(args) => output::completions(args.shell, command()),
         Command::Man => output::man(command()),

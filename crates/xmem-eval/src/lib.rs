@@ -8,11 +8,16 @@
 //! Left to others: opening files, printing, and improving what is judged.
 #![forbid(unsafe_code)]
 
+mod facts;
+mod findings;
 mod recording;
 mod rerun;
 mod setup;
 mod stack;
 
+pub use facts::{
+    DeviceFacts, HistoryFacts, LiveGroup, PoolFacts, SegmentFacts, SnapshotFacts, StreamFacts,
+};
 pub use recording::Doubts;
 pub use rerun::{
     Addresses, Asked, Candidate, Counts, Deed, Difference, Divergences, EndComparison, Figures,
@@ -20,3 +25,9 @@ pub use rerun::{
 };
 pub use setup::{Setup, SetupError, SetupSource};
 pub use stack::Site;
+
+pub use xmem_simulator::EventAction;
+pub use xmem_snapshot::{
+    Course, DeviceIndex, DeviceUsage, EntryIndex, Limits, PoolId, Snapshot, SnapshotError,
+    read as read_snapshot,
+};

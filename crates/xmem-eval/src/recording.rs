@@ -20,6 +20,18 @@ use xmem_types::{Addr, Bytes};
 /// [`SeedError`](xmem_simulator::SeedError)).
 const SIMULATED: std::ops::Range<u64> = 1 << 45..1 << 46;
 
+/// By how much the simulator sees recorded addresses higher up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shift(u64);
+
+impl Shift {
+    /// The recorded address behind one that the simulator sees; one that the simulator made up
+    /// stays.
+    pub(crate) fn told(self, addr: Addr) -> Addr {
+        if SIMULATED.contains(&addr.0) { addr } else { Addr(addr.0.wrapping_sub(self.0)) }
+    }
+}
+
 /// One device of a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recording<'s> {
@@ -27,17 +39,17 @@ pub(crate) struct Recording<'s> {
     pub(crate) device: DeviceIndex,
     /// The first entry that is used.
     from: usize,
-    shift: u64,
+    pub(crate) shift: Shift,
 }
 
 impl<'s> Recording<'s> {
     pub(crate) fn new(snapshot: &'s Snapshot, device: DeviceIndex) -> Self {
-        let mut recording = Self { snapshot, device, from: 0, shift: 0 };
+        let mut recording = Self { snapshot, device, from: 0, shift: Shift(0) };
         recording.from = recording.rest_of_a_burst();
         let segments = recording.segments().map(|segment| segment.address.0);
         let entries = recording.trace().iter().map(|entry| entry.addr.0);
         if segments.chain(entries).any(|addr| SIMULATED.contains(&addr)) {
-            recording.shift = SIMULATED.end;
+            recording.shift = Shift(SIMULATED.end);
         }
         recording
     }
@@ -82,12 +94,12 @@ impl<'s> Recording<'s> {
 
     /// A recorded address as the simulator sees it. The order of addresses is kept.
     pub(crate) fn seen(&self, addr: Addr) -> Addr {
-        Addr(addr.0.wrapping_add(self.shift))
+        Addr(addr.0.wrapping_add(self.shift.0))
     }
 
     /// The recorded address behind one that the simulator sees.
     pub(crate) fn told(&self, addr: Addr) -> Addr {
-        Addr(addr.0.wrapping_sub(self.shift))
+        self.shift.told(addr)
     }
 
     /// An entry as the simulator's allocator would write it; none if it never writes such a thing.

@@ -14,6 +14,7 @@ pub use first::{Asked, Candidate, FirstDivergence, There};
 pub use places::{Deed, Place};
 pub use result::{Counts, Divergences, Figures, Pair, Rerun, StartFacts};
 
+use crate::findings::findings;
 use crate::recording::{Levels, Recording, Start, stands_alone, steps};
 use crate::setup::{Setup, SetupError};
 use run::Run;
@@ -120,7 +121,7 @@ pub fn rerun(snapshot: &Snapshot, options: &RerunOptions) -> Result<Rerun, Rerun
         figures: run.figures(&done.driver),
         divergences: done.divergences,
         end: (contradictions == 0).then(|| EndComparison::of(&run.recording, &done.naming, &state)),
-        notes,
+        findings: findings(&notes),
         setup: setup.clone(),
     })
 }
@@ -135,12 +136,14 @@ fn note_doubts(run: &Run<'_, '_>, notes: &mut Diagnostics) {
             .to_owned()
     });
     notes.report_many("size-before-recording", Severity::Note, None, doubts.open_ended, || {
-        format!(
-            "a block from before the recording is followed by free memory, of which up to 1 MiB may \
-             have belonged to it; in {} cases some must have, as later blocks would have gone there \
-             otherwise",
-            doubts.refined
-        )
+        "a block from before the recording is followed by free memory, of which up to 1 MiB may have \
+         belonged to it"
+            .to_owned()
+    });
+    notes.report_many("size-from-later-blocks", Severity::Note, None, doubts.refined, || {
+        "of the free memory behind such a block some did belong to it: later blocks would have gone \
+         there otherwise"
+            .to_owned()
     });
     notes.report_many("beginning-left-out", Severity::Note, None, doubts.left_out, || {
         "the history begins with segments that are given back; that may be the rest of something, \

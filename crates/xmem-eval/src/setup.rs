@@ -117,7 +117,7 @@ const NEWEST: TorchVersion = TorchVersion::new(2, 15);
 
 /// The first and the last release that write the keys of this snapshot. Each key is told with the
 /// first release whose binaries contain its name (`libc10_cuda.so`, `libtorch_python.so`).
-fn releases(snapshot: &Snapshot) -> (TorchVersion, TorchVersion) {
+pub(crate) fn releases(snapshot: &Snapshot) -> (TorchVersion, TorchVersion) {
     let Some(settings) = &snapshot.allocator_settings else {
         let last = if snapshot.device_traces.is_empty() { 13 } else { 0 };
         let last = if last == 13 { TorchVersion::new(1, 13) } else { TorchVersion::new(2, 0) };

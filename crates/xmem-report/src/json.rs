@@ -10,6 +10,8 @@ mod operations;
 mod replay;
 mod setup;
 mod simulate;
+mod snapshot_info;
+mod snapshot_replay;
 
 pub use devices::DevicesDocument;
 pub use document::Document;
@@ -18,6 +20,8 @@ pub use inspect::InspectDocument;
 pub use operations::{OperationsError, read_operations};
 pub use replay::{ReplayDocument, Rules};
 pub use simulate::{SegmentDetail, SimulateForm, SimulateWriter};
+pub use snapshot_info::SnapshotInfoDocument;
+pub use snapshot_replay::SnapshotReplayDocument;
 
 use serde::Serialize;
 

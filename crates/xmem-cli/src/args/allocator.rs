@@ -1,5 +1,6 @@
 //! Which allocator is simulated.
 
+use super::fraction;
 use clap::{Args, ValueEnum};
 use xmem::TorchVersion;
 
@@ -23,11 +24,6 @@ pub(crate) struct AllocatorArgs {
     /// Addresses of new segments, which decide between free blocks of equal size
     #[arg(long, value_name = "ORDER", value_enum)]
     pub(crate) address_order: Option<Order>,
-}
-
-fn fraction(text: &str) -> Result<f64, String> {
-    let fraction = text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction));
-    fraction.ok_or_else(|| "a part of the device's memory is a number from 0 to 1, like 0.8".into())
 }
 
 /// Names of the allocators.
@@ -57,7 +53,7 @@ pub(crate) enum Order {
     /// From the top down
     #[value(alias = "descending")]
     Desc,
-    /// Where a recording had them
+    /// Where the recording had them
     #[value(hide = true)]
     Recorded,
 }

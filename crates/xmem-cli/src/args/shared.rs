@@ -34,3 +34,9 @@ pub(crate) enum PlainFormat {
     /// One indented document
     Json,
 }
+
+/// A part of something.
+pub(crate) fn fraction(text: &str) -> Result<f64, String> {
+    let fraction = text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction));
+    fraction.ok_or_else(|| "a part of the device's memory is a number from 0 to 1, like 0.8".into())
+}

@@ -14,3 +14,4 @@ mod replay;
 mod schema_check;
 mod shell;
 mod simulate;
+mod snapshot;

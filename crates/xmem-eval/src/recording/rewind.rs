@@ -9,6 +9,7 @@ mod layout;
 
 use super::Recording;
 use super::pages::Pages;
+use crate::facts::PoolFacts;
 use layout::{Layout, Range, Use};
 use xmem_simulator::{
     AllocatorConfig, BlockState, BlockUse, PoolKind, PrivatePoolId, SegmentId, SegmentState,
@@ -60,6 +61,16 @@ impl Start {
 
     pub(crate) fn reserved(&self) -> Bytes {
         self.segments.iter().map(|segment| segment.size).sum()
+    }
+
+    /// Blocks in use.
+    pub(crate) fn held(&self) -> PoolFacts {
+        let mut held = PoolFacts::default();
+        let blocks = self.segments.iter().flat_map(|segment| &segment.blocks);
+        for block in blocks.filter(|block| block.used == BlockUse::Allocated) {
+            held.add(block.size);
+        }
+        held
     }
 
     /// The free block at `addr`, of which the beginning is not certain, was smaller by at least

@@ -1,6 +1,7 @@
 //! Where blocks are: at an address, or, where addresses are not those of the recording, at an
 //! offset into a numbered segment.
 
+use crate::recording::Shift;
 use std::collections::BTreeMap;
 use std::fmt;
 use xmem_simulator::{Event, EventAction, PoolKind, SegmentState};
@@ -48,8 +49,8 @@ pub struct Deed {
 /// How one side's places are named.
 #[derive(Clone, Debug)]
 pub(super) enum Names {
-    /// By address.
-    Addresses,
+    /// By recorded address.
+    Addresses(Shift),
     /// By segment.
     Segments(Book),
 }
@@ -58,7 +59,7 @@ impl Names {
     /// The name of an address, which has not changed hands yet.
     pub(super) fn place(&self, addr: Addr) -> Place {
         match self {
-            Self::Addresses => Place::Address(addr),
+            Self::Addresses(shift) => Place::Address(shift.told(addr)),
             Self::Segments(book) => book.place(addr),
         }
     }

@@ -3,8 +3,9 @@
 use super::{Addresses, EndComparison, FirstDivergence};
 use crate::recording::Doubts;
 use crate::setup::Setup;
+use xmem::Finding;
 use xmem_snapshot::DeviceIndex;
-use xmem_types::{Bytes, Diagnostics};
+use xmem_types::Bytes;
 
 /// What came of it.
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ pub struct Rerun {
     /// Figures on both sides.
     pub figures: Figures,
     /// What was odd.
-    pub notes: Diagnostics,
+    pub findings: Vec<Finding>,
 }
 
 impl Rerun {

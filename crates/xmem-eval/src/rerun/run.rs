@@ -11,8 +11,8 @@ use crate::recording::{
 };
 use crate::setup::Setup;
 use xmem_simulator::{
-    AddressOrder, BlockUse, Completion, Control, DeviceConfig, EventAction, FrameworkAllocator,
-    RequestIndex, SeedError,
+    AddressOrder, Completion, Control, DeviceConfig, EventAction, FrameworkAllocator, RequestIndex,
+    SeedError,
 };
 use xmem_snapshot::Action;
 use xmem_types::Bytes;
@@ -72,7 +72,7 @@ impl Run<'_, '_> {
         let found = first.candidates.iter().find(|candidate| candidate.place == taken.place);
         let Some(found) = found else { return false };
         let less = found.size.saturating_sub(asked.rounded) + config.min_block_size;
-        self.start.narrow(addr, less, config)
+        self.start.narrow(self.recording.seen(addr), less, config)
     }
 
     /// The first step in which the simulator does something else.
@@ -190,20 +190,19 @@ impl Run<'_, '_> {
 
     fn naming(&self) -> Naming {
         let names = || match self.options.addresses {
-            Addresses::Recorded => Names::Addresses,
+            Addresses::Recorded => Names::Addresses(self.recording.shift),
             Addresses::Order(_) => Names::Segments(Book::new(&self.start.segments)),
         };
         Naming { recorded: names(), simulated: names() }
     }
 
     pub(super) fn start_facts(&self) -> StartFacts {
-        let blocks = self.start.segments.iter().flat_map(|segment| &segment.blocks);
-        let held: Vec<_> = blocks.filter(|block| block.used == BlockUse::Allocated).collect();
+        let held = self.start.held();
         StartFacts {
             segments: self.start.segments.len() as u64,
             reserved: self.start.reserved(),
-            blocks: held.len() as u64,
-            allocated: held.iter().map(|block| block.size).sum(),
+            blocks: held.count,
+            allocated: held.bytes,
             doubts: self.start.doubts,
         }
     }

@@ -1,10 +1,10 @@
 //! The simulator does what PyTorch did, wherever the recording begins.
 
 use crate::{again, all_recordings, complaint, recording, recordings};
-use xmem_eval::{Addresses, RerunError, RerunOptions, rerun};
+use xmem_eval::{Addresses, Place, RerunError, RerunOptions, rerun};
 use xmem_simulator::AddressOrder;
-use xmem_snapshot::DeviceIndex;
-use xmem_types::Bytes;
+use xmem_snapshot::{Action, DeviceIndex};
+use xmem_types::{Addr, Bytes};
 
 #[test]
 fn recordings_run_again_without_a_difference() {
@@ -100,6 +100,31 @@ fn the_capacity_of_the_recording_makes_it_run_out_of_memory_where_it_did() {
         // The allocations that failed no longer do.
         assert!(other.divergences.by_difference[0] >= 3, "{}", complaint(name, &other));
     }
+}
+
+/// As in snapshots that this program predicts.
+#[test]
+fn addresses_that_the_simulator_uses_itself_are_followed_too() {
+    let mut snapshot = recording("mlp_adam");
+    let lowest = snapshot.segments.iter().map(|segment| segment.address.0).min().expect("segments");
+    let moved = |addr: Addr| Addr(addr.0 - lowest + (1 << 45) + (1 << 40));
+    for segment in &mut snapshot.segments {
+        segment.address = moved(segment.address);
+        for block in &mut segment.blocks {
+            block.address = moved(block.address);
+        }
+    }
+    for entry in &mut snapshot.device_traces[0] {
+        entry.addr = moved(entry.addr);
+    }
+    let exact = again(&snapshot);
+    assert!(exact.is_exact(), "{}", complaint("moved", &exact));
+    let mut entries = snapshot.device_traces[0].iter_mut().rev();
+    let last = entries.find(|entry| entry.action == Action::Alloc).expect("an allocation");
+    let wanted = last.addr;
+    last.addr = Addr(last.addr.0 + 512);
+    let first = again(&snapshot).divergences.first.expect("a difference");
+    assert_eq!(first.simulated[0].place, Place::Address(wanted), "told as recorded");
 }
 
 #[test]

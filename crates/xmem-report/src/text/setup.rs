@@ -23,11 +23,8 @@ pub(super) fn line(setup: &AllocatorSetup, input: &str) -> String {
         let percent = (fraction * 10_000.0).round() / 100.0;
         parts.push(format!("{percent} % of the device's memory"));
     }
-    match setup.address_order {
-        AddressOrder::Driver => {}
-        AddressOrder::Ascending => parts.push("addresses ascending".to_owned()),
-        AddressOrder::Descending => parts.push("addresses descending".to_owned()),
-        AddressOrder::Recorded => parts.push("addresses as recorded".to_owned()),
+    if setup.address_order != AddressOrder::Driver {
+        parts.push(address_words(setup.address_order).to_owned());
     }
     parts.join(", ")
 }
@@ -39,4 +36,14 @@ pub(super) fn is_usual(setup: &AllocatorSetup) -> bool {
         && setup.conf.is_empty()
         && setup.memory_fraction.is_none()
         && setup.address_order == AddressOrder::Driver
+}
+
+/// An order of addresses in words.
+pub(super) fn address_words(order: AddressOrder) -> &'static str {
+    match order {
+        AddressOrder::Driver => "addresses in the driver's order",
+        AddressOrder::Ascending => "addresses ascending",
+        AddressOrder::Descending => "addresses descending",
+        AddressOrder::Recorded => "addresses as recorded",
+    }
 }

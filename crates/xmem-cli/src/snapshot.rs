@@ -1,0 +1,71 @@
+//! `xmem snapshot`.
+
+use crate::Outcome;
+use crate::args::{
+    Global, Order, PlainFormat, SnapshotArgs, SnapshotCommand, SnapshotFile, SnapshotInfoArgs,
+    SnapshotReplayArgs, Verbosity,
+};
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use crate::{input, output, terminal};
+use xmem::{AddressOrder, Diagnostics};
+use xmem_eval::{Addresses, DeviceIndex, Limits, RerunOptions, Snapshot, SnapshotFacts};
+use xmem_report::json::{self, SnapshotInfoDocument, SnapshotReplayDocument};
+use xmem_report::text;
+
+/// Runs the command.
+pub(crate) fn run(args: &SnapshotArgs, global: &Global) -> Outcome {
+    match &args.command {
+        SnapshotCommand::Info(args) => info(args),
+        SnapshotCommand::Replay(args) => replay(args, global),
+    }
+}
+
+fn info(args: &SnapshotInfoArgs) -> Outcome {
+    let (snapshot, notes) = read(&args.file)?;
+    let facts = SnapshotFacts::of(&snapshot, &notes, args.top);
+    let name = args.file.snapshot.display().to_string();
+    let page = match args.format {
+        PlainFormat::Json => json::pretty(&SnapshotInfoDocument::new(&name, &facts)),
+        PlainFormat::Text => text::snapshot_info(&name, &facts, &terminal::look(None)),
+    };
+    output::write(page.as_bytes(), None)?;
+    Ok(Exit::Fits)
+}
+
+fn replay(args: &SnapshotReplayArgs, global: &Global) -> Outcome {
+    let (snapshot, _) = read(&args.file)?;
+    let name = args.file.snapshot.display().to_string();
+    let options = RerunOptions {
+        device: DeviceIndex(args.device_index),
+        torch: args.torch,
+        conf: args.alloc_conf.clone(),
+        addresses: match args.address_order {
+            Order::Recorded => Addresses::Recorded,
+            Order::Driver => Addresses::Order(AddressOrder::Driver),
+            Order::Asc => Addresses::Order(AddressOrder::Ascending),
+            Order::Desc => Addresses::Order(AddressOrder::Descending),
+        },
+        capacity: args.capacity,
+        memory_fraction: args.memory_fraction,
+    };
+    let rerun = xmem_eval::rerun(&snapshot, &options)
+        .map_err(|source| Complaint::Rerun { snapshot: name.clone(), source: Box::new(source) })?;
+    let look = terminal::look(None);
+    let page = match (args.format, global.verbosity()) {
+        (PlainFormat::Json, _) => json::pretty(&SnapshotReplayDocument::new(&name, &rerun)),
+        (PlainFormat::Text, Verbosity::Quiet) => text::snapshot_replay_brief(&name, &rerun, &look),
+        (PlainFormat::Text, _) => text::snapshot_replay(&name, &rerun, &look),
+    };
+    output::write(page.as_bytes(), None)?;
+    Ok(if rerun.is_exact() { Exit::Fits } else { Exit::Differs })
+}
+
+/// Reads a snapshot file, with what was odd about it.
+pub(crate) fn read(file: &SnapshotFile) -> Result<(Snapshot, Diagnostics), Complaint> {
+    let path = &file.snapshot;
+    let bytes = input::as_it_is(path)?;
+    let limits = Limits { memory: file.memory_limit, ..Limits::default() };
+    xmem_eval::read_snapshot(&bytes, &limits)
+        .map_err(|source| Complaint::Snapshot { path: path.clone(), source: Box::new(source) })
+}

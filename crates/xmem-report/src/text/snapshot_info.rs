@@ -1,0 +1,171 @@
+//! What is in a memory snapshot.
+
+use super::answer::counted;
+use super::findings::findings;
+use super::labelled::{Lines, labelled};
+use super::look::{Ink, Look, keep_end};
+use super::site::{site, source};
+use xmem::{Bytes, Severity};
+use xmem_eval::{DeviceFacts, HistoryFacts, PoolFacts, SnapshotFacts};
+
+/// Who wrote it, what each device holds, what happened on it, and what takes most of the room.
+#[must_use]
+pub fn snapshot_info(snapshot: &str, facts: &SnapshotFacts, look: &Look) -> String {
+    let mut page = format!("{}\n", look.paint(Ink::Heading, snapshot));
+    page += &labelled(file(facts), look);
+    for device in &facts.devices {
+        let heading = format!("Device {}", device.device.0);
+        page += &format!("\n{}\n", look.paint(Ink::Heading, &heading));
+        page += &labelled(contents(device), look);
+        page += &labelled(device.history.as_ref().map(history).unwrap_or_default(), look);
+        page += &largest(device, look);
+    }
+    let notes = findings(&facts.findings, Severity::Note, look);
+    if !notes.is_empty() {
+        page += &format!("\n{}\n{notes}", look.paint(Ink::Heading, "To know"));
+    }
+    page
+}
+
+fn file(facts: &SnapshotFacts) -> Lines {
+    let (first, last) = facts.releases;
+    let span = if first == last { String::new() } else { format!(" to {last}") };
+    let unusual = facts.unusual_settings.iter();
+    let unusual: Vec<String> = unusual.map(|(name, value)| format!("{name} {value}")).collect();
+    let options = match facts.options.as_deref() {
+        None => String::new(),
+        Some("") if unusual.is_empty() => "PyTorch's defaults".to_owned(),
+        Some("") => "none".to_owned(),
+        Some(text) => text.to_owned(),
+    };
+    let stacks = match facts.stacks {
+        0 => "none".to_owned(),
+        n => format!("{n} different ones"),
+    };
+    vec![
+        ("written by", format!("PyTorch {first}{span}, by its keys")),
+        ("allocator options", options),
+        ("in force", unusual.join(", ")),
+        ("call stacks", stacks),
+        ("scopes", scopes(facts)),
+    ]
+}
+
+fn scopes(facts: &SnapshotFacts) -> String {
+    const TOLD: usize = 6;
+    let mut names: Vec<String> = facts
+        .scopes
+        .iter()
+        .take(TOLD)
+        .map(|(name, count)| if *count == 1 { name.clone() } else { format!("{name} ({count})") })
+        .collect();
+    let more = facts.scopes.len().saturating_sub(TOLD);
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    names.join(", ")
+}
+
+fn contents(device: &DeviceFacts) -> Lines {
+    let segments = &device.segments;
+    let kinds =
+        [("large", segments.large), ("small", segments.small), ("expandable", segments.expandable)];
+    let kinds: Vec<String> = kinds
+        .iter()
+        .filter(|(_, facts)| facts.count > 0)
+        .map(|(name, facts)| format!("{} {name}", facts.count))
+        .collect();
+    let asked = device.requested.filter(|_| device.live.count > 0);
+    let asked = asked.map_or_else(String::new, |bytes| format!(", {bytes} of it asked for"));
+    let many = |facts: PoolFacts, thing: &str| match facts.count {
+        0 => String::new(),
+        n => format!("{} in {}", facts.bytes, counted(n as usize, thing)),
+    };
+    let streams = device.streams.iter().filter(|stream| stream.handle != 0);
+    let streams: Vec<String> =
+        streams.map(|s| format!("{:#x} {}", s.handle, s.segments.bytes)).collect();
+    let pools = device.private_pools.iter();
+    let pools: Vec<String> =
+        pools.map(|(id, facts)| format!("({}, {}) {}", id.0, id.1, facts.bytes)).collect();
+    let free = match device.free.count {
+        0 => "none".to_owned(),
+        _ => format!("{}, the largest {}", many(device.free, "piece"), device.largest_free),
+    };
+    let waiting = match device.pending.count {
+        0 => String::new(),
+        _ => format!("{} for other streams", many(device.pending, "block")),
+    };
+    vec![
+        (
+            "reserved",
+            format!(
+                "{} in {}: {}",
+                segments.all.bytes,
+                counted(segments.all.count as usize, "segment"),
+                kinds.join(", ")
+            ),
+        ),
+        ("in use", format!("{}{asked}", many(device.live, "block"))),
+        ("waiting", waiting),
+        ("free", free),
+        ("other streams", streams.join(", ")),
+        ("private pools", pools.join(", ")),
+    ]
+}
+
+fn history(history: &HistoryFacts) -> Lines {
+    let count = |name: &str| {
+        let found = history.by_action.iter().find(|(action, _)| action == name);
+        found.map_or(0, |(_, count)| *count)
+    };
+    let got = count("segment_alloc") + count("segment_map");
+    let back = count("segment_free") + count("segment_unmap");
+    let span = history
+        .duration
+        .map_or_else(String::new, |time| format!(" over {:.2} s", time.get() as f64 / 1e9));
+    let began = match (history.begins_warm(), history.live_at_start) {
+        (false, _) => "with nothing".to_owned(),
+        (true, None) => format!("with {} reserved", history.usage.reserved.start),
+        (true, Some(live)) => {
+            format!("with {} reserved, {} of it in use", history.usage.reserved.start, live.bytes)
+        }
+    };
+    let failed = match count("oom") {
+        0 => String::new(),
+        n => counted(n as usize, "allocation"),
+    };
+    vec![
+        (
+            "history",
+            format!(
+                "{} events{span}: {} allocations, {} frees",
+                history.entries,
+                count("alloc"),
+                count("free_requested").max(count("free_completed")),
+            ),
+        ),
+        ("  from the device", format!("{got} times memory got, {back} times given back")),
+        ("  out of memory", failed),
+        ("  it begins", began),
+        ("  peak reserved", history.usage.reserved.peak.to_string()),
+        ("  peak asked for", history.usage.requested.peak.to_string()),
+    ]
+}
+
+fn largest(device: &DeviceFacts, look: &Look) -> String {
+    if device.largest.is_empty() {
+        return String::new();
+    }
+    let mut page = format!("  {}\n", look.paint(Ink::Heading, "Largest blocks in use"));
+    for group in &device.largest {
+        let count = if group.count == 1 { String::new() } else { format!("{} ×", group.count) };
+        let made = keep_end(&site(&group.site), look.columns().saturating_sub(24)).into_owned();
+        let line = format!("  {count:>6} {:>11}  {made}", Bytes::to_string(&group.size));
+        page += &format!("{}\n", line.trim_end());
+        if let Some(source) = source(&group.site) {
+            let source = keep_end(source, look.columns().saturating_sub(26)).into_owned();
+            page += &format!("{:22}{}\n", "", look.paint(Ink::Faint, &format!("from {source}")));
+        }
+    }
+    page
+}
