@@ -5,6 +5,7 @@ use std::path::Path;
 use xmem::{
     AllocatorChoice, AllocatorKind, AllocatorSettings, Answer, Bytes, Device, Estimate,
     EstimateBuilder, EstimateError, Job, ReadOptions, RecordingEnd, Snapshot, Verdict,
+    ZeroGradPlace,
 };
 use xmem_simulator::{
     DeviceConfig, Event, EventAction, Framework, FrameworkAllocator, Operation, Session,
@@ -198,6 +199,9 @@ fn what_does_not_fit_ends_where_memory_runs_out_unless_asked_otherwise() {
         let Action::OutOfMemory { device_free } = last.action else { panic!("{last:?}") };
         assert_eq!((device_free, last.addr), (told.free, Addr(0)), "{kind:?} {conf}");
         assert!(last.size >= told.requested);
+        let (usage, odd) = snapshot.usage(GPU);
+        assert!(odd.is_empty(), "{odd:?}");
+        assert_eq!((usage.requested.start, usage.reserved.start), (Bytes(0), Bytes(0)));
         let allocated: Bytes = snapshot.segments.iter().map(|s| s.allocated).sum();
         assert_eq!(allocated, told.allocated);
         let end = snapshot.annotations.iter().filter_map(|a| a.time).max();
@@ -292,6 +296,22 @@ fn every_entry_says_what_it_is_for() {
         xmem:0:iteration 0
         xmem:0:role: gradient"#]]
     .assert_eq(&gradient.join("\n"));
+}
+
+#[test]
+fn a_free_that_was_moved_is_not_where_the_trace_had_it() {
+    let job = job("resnet18_sgdm");
+    let zeroed = |estimate: Estimate| {
+        let (_, snapshot) = recorded(&estimate, &job, RecordingEnd::OutOfMemory);
+        let frees = snapshot.trace(GPU).iter().filter(|e| e.action == Action::FreeRequested);
+        let stacks = frees.map(|entry| shown(&snapshot, entry.stack));
+        let gradients = stacks.filter(|f| f.last().is_some_and(|f| f == "xmem:0:role: gradient"));
+        let first = gradients.filter(|f| f[0].starts_with("annotation:0:Optimizer.zero_grad"));
+        first.count()
+    };
+    assert!(zeroed(builder().build()) > 100);
+    let place = ZeroGradPlace::BeforeBackward;
+    assert_eq!(zeroed(builder().zero_grad(place).build()), 0);
 }
 
 #[test]
