@@ -88,7 +88,8 @@ impl Estimate {
     /// Reads a trace file (plain, gzip or zstd; `-` is standard input) and estimates it.
     ///
     /// # Errors
-    /// If the file cannot be read or is not a trace, or lacks the selected iterations.
+    /// If the file cannot be read or is not a trace, or lacks the selected iterations, or the
+    /// allocator's settings do not go with its PyTorch release.
     pub fn path(&self, path: impl AsRef<Path>) -> Result<Answer, EstimateError> {
         self.path_observed(path.as_ref(), &|_| {})
     }
@@ -116,7 +117,8 @@ impl Estimate {
     /// Estimates a job that was read before.
     ///
     /// # Errors
-    /// If the job lacks the selected iterations.
+    /// If the job lacks the selected iterations, or the allocator's settings do not go with its
+    /// PyTorch release.
     pub fn job(&self, job: &Job) -> Result<Answer, EstimateError> {
         self.job_observed(job, &|_| {})
     }

@@ -21,7 +21,8 @@ pub(crate) struct AllocatorArgs {
     /// The program calls torch.cuda.set_per_process_memory_fraction with this, from 0 to 1
     #[arg(long, value_name = "FRACTION", value_parser = fraction)]
     pub(crate) memory_fraction: Option<f64>,
-    /// Addresses of new segments, which decide between free blocks of equal size
+    /// Addresses of new segments, which decide between free blocks of equal size (default: driver;
+    /// for a list of operations what it says, else asc)
     #[arg(long, value_name = "ORDER", value_enum)]
     pub(crate) address_order: Option<Order>,
 }

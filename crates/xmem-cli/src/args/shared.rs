@@ -15,14 +15,14 @@ pub(crate) struct ReadingArgs {
     pub(crate) threads: Option<NonZeroUsize>,
 }
 
-/// Form of a replay's answer.
+/// Form of an answer that may be about many things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people
     Text,
-    /// One indented document (a list of them for several traces)
+    /// One document (a list of them for several traces)
     Json,
-    /// One document a line, one line a trace
+    /// One document a line, for each trace or each operation
     Jsonl,
 }
 

@@ -9,7 +9,8 @@ use xmem::Bytes;
 #[command(
     arg_required_else_help = true,
     after_help = "The list is JSON: [{\"op\":\"alloc\",\"id\":1,\"size\":1048576}, {\"op\":\"free\",\"id\":1}], or an object\n\
-        with such `ops` and any of conf, torch, env, capacity, total, address_order, events.\n\n\
+        with such `ops` and any of conf, torch, env, capacity, total, address_order, events; the\n\
+        guide's page on the allocator has all operations. With -v, text has a line for each.\n\n\
         Examples:\n  \
         xmem simulate ops.json\n  \
         xmem simulate ops.json --capacity 12GiB --alloc-conf expandable_segments:True -v\n  \

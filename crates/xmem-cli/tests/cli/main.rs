@@ -3,6 +3,7 @@
 
 mod allocator;
 mod errors;
+mod guide;
 mod job;
 mod other;
 mod output;

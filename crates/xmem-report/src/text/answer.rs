@@ -34,8 +34,9 @@ pub fn answer(trace: &str, answer: &Answer, look: &Look) -> String {
 /// One line: the verdict and what nvidia-smi would show.
 #[must_use]
 pub fn brief(trace: &str, answer: &Answer, look: &Look) -> String {
+    let about = if answer.setup.kind.is_approximate() { "about " } else { "" };
     format!(
-        "{}  {} of {} on {}  {trace}\n",
+        "{}  {about}{} of {} on {}  {trace}\n",
         verdict(answer.verdict, look),
         answer.peak.device,
         answer.device().memory,
@@ -75,9 +76,7 @@ fn allocator(answer: &Answer, look: &Look) -> String {
     if setup::is_usual(&answer.setup) {
         return String::new();
     }
-    let text = format!("allocator: {}", setup::line(&answer.setup, "trace"));
-    let lines = wrap(&text, look.columns().saturating_sub(2));
-    lines.iter().map(|line| format!("  {line}\n")).collect()
+    setup::lines(&answer.setup, "trace", look)
 }
 
 fn about(answer: &Answer) -> String {

@@ -1,9 +1,17 @@
-//! The allocator that was simulated, in a line.
+//! The allocator that was simulated, in words.
 
+use super::look::{Look, wrap};
 use xmem::{AddressOrder, AllocatorKind, AllocatorSetup, Origin};
 
-/// `PyTorch 2.6, expandable_segments:True (from the trace)`; `input` is what said so.
-pub(super) fn line(setup: &AllocatorSetup, input: &str) -> String {
+/// `allocator: PyTorch 2.6, expandable_segments:True (from the trace)`, indented by two and broken
+/// where the screen ends; `input` is what said so.
+pub(super) fn lines(setup: &AllocatorSetup, input: &str, look: &Look) -> String {
+    let text = format!("allocator: {}", told(setup, input));
+    let lines = wrap(&text, look.columns().saturating_sub(2));
+    lines.iter().map(|line| format!("  {line}\n")).collect()
+}
+
+fn told(setup: &AllocatorSetup, input: &str) -> String {
     let from = |origin| match origin {
         Origin::Input => format!(" (from the {input})"),
         Origin::Given | Origin::Default => String::new(),

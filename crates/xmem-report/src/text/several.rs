@@ -1,6 +1,7 @@
 //! Several traces: a row each.
 
 use super::look::Look;
+use super::setup;
 use super::tabular::{Align, Tabular};
 use xmem::{Answer, Verdict};
 
@@ -21,6 +22,7 @@ pub fn table<'a>(
         ("peak", Align::Left),
     ]);
     let (traces, answers): (Vec<&str>, Vec<_>) = entries.into_iter().unzip();
+    let allocators = allocators(answers.iter().flatten().copied(), look);
     for (name, answer) in short_names(&traces).iter().zip(answers) {
         match answer {
             Some(answer) => table.row(row(name, answer)),
@@ -32,7 +34,18 @@ pub fn table<'a>(
             }
         }
     }
-    table.render(look)
+    table.render(look) + &allocators
+}
+
+/// The allocators that are not the usual one.
+fn allocators<'a>(answers: impl Iterator<Item = &'a Answer>, look: &Look) -> String {
+    let mut told: Vec<String> = answers
+        .filter(|answer| !setup::is_usual(&answer.setup))
+        .map(|answer| setup::lines(&answer.setup, "trace", look))
+        .collect();
+    told.sort();
+    told.dedup();
+    if told.is_empty() { String::new() } else { format!("\n{}", told.concat()) }
 }
 
 /// Paths without the folders and the file name that all of them share.

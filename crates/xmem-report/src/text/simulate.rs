@@ -2,7 +2,7 @@
 
 use super::answer::counted;
 use super::findings::findings;
-use super::look::{Ink, Look, keep_end, wrap};
+use super::look::{Ink, Look, keep_end};
 use super::setup;
 use xmem::{
     Account, AllocatorKind, Bytes, Failure, Offset, Operation, PoolService, Severity, Simulation,
@@ -118,13 +118,10 @@ fn headline(input: &str, simulation: &Simulation, account: &Account, look: &Look
         (None, _) => "device: without limit".to_owned(),
     };
     if device.completion == xmem::Completion::AtSynchronization {
-        on += "; work on other streams ends when the program waits for it";
+        on += "; other streams' work ends when the program waits for it";
     }
-    let allocator = format!("allocator: {}", setup::line(simulation.setup(), "file"));
-    let lines = [allocator, on];
-    let lines = lines.iter().flat_map(|text| wrap(text, look.columns().saturating_sub(2)));
-    let lines: String = lines.map(|line| format!("  {line}\n")).collect();
-    format!("{}{counts}\n{lines}", look.paint(Ink::Heading, &name))
+    let allocator = setup::lines(simulation.setup(), "file", look);
+    format!("{}{counts}\n{allocator}  {on}\n", look.paint(Ink::Heading, &name))
 }
 
 fn numbers(account: &Account, look: &Look) -> String {

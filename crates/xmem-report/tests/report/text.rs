@@ -163,6 +163,30 @@ fn an_unusual_allocator_is_named_below_the_verdict() {
 }
 
 #[test]
+fn an_unusual_allocator_is_named_below_a_table_and_an_approximation_in_one_line() {
+    let settings =
+        AllocatorSettings { kind: Some(AllocatorKind::MallocAsync), ..Default::default() };
+    let (usual, mut other) = (sample::fits(), sample::fits());
+    other.setup = sample::setup(&settings);
+    shows(
+        &text::table([("a", Some(&other)), ("b", Some(&other)), ("c", Some(&usual))], &PLAIN),
+        expect![[r#"
+            page:
+              trace  verdict   allocated    reserved  nvidia-smi    headroom  peak
+              a      FITS     397.00 MiB  420.00 MiB  720.00 MiB  304.00 MiB  1 backward
+              b      FITS     397.00 MiB  420.00 MiB  720.00 MiB  304.00 MiB  1 backward
+              c      FITS     397.00 MiB  420.00 MiB  720.00 MiB  304.00 MiB  1 backward
+
+              allocator: PyTorch 2.11 on cudaMallocAsync, approximately
+        "#]],
+    );
+    assert_eq!(
+        text::brief("t", &other, &PLAIN),
+        "FITS  about 720.00 MiB of 1.00 GiB on demo-1g  t\n"
+    );
+}
+
+#[test]
 fn what_the_trace_says_about_the_allocator_is_told_apart() {
     let recorded = Recorded {
         torch: Some("2.6.0".to_owned()),
