@@ -32,6 +32,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
     after_help = "Examples:\n  \
         xmem replay trace.json.gz --device rtx3060-12g   will the job fit on this GPU?\n  \
         xmem inspect trace.json.gz                       what is in this trace?\n  \
+        xmem simulate ops.json                           what does the allocator make of this?\n  \
         xmem snapshot info snapshot.pickle               what is in this memory snapshot?\n  \
         xmem devices                                     which GPUs are known?\n\n\
         Record a trace with torch.profiler on the CPU (profile_memory=True, record_shapes=True, \

@@ -1,4 +1,6 @@
 //! A plain list of operations through an allocator, step by step: no trace, no schedule.
+//!
+//! The way of `xmem simulate`; `xmem_report::json::read_operations` reads such lists.
 
 use crate::allocator::{AllocatorError, AllocatorSettings, AllocatorSetup, Recorded};
 use crate::answer::Finding;
@@ -45,6 +47,24 @@ pub struct SimulationSettings {
 }
 
 /// An allocator that carries out operations one by one.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use xmem::{BlockId, Bytes, Operation, OperationList, SimulationSettings, StreamId};
+///
+/// let alloc = |id, size| Operation::Alloc { block: BlockId(id), size, stream: StreamId(0) };
+/// let operations =
+///     vec![alloc(0, Bytes::mib(5)), Operation::Free(BlockId(0)), alloc(1, Bytes::mib(30))];
+/// let list = OperationList { operations, ..OperationList::default() };
+/// let mut simulation = SimulationSettings::default().start(&list)?;
+/// for operation in &list.operations {
+///     simulation.step(operation)?;
+/// }
+/// assert_eq!(simulation.account().peak_allocated, Bytes::mib(30));
+/// assert_eq!(simulation.account().peak_reserved, Bytes::mib(50));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Simulation {
     setup: AllocatorSetup,
