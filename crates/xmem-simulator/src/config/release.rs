@@ -22,6 +22,9 @@ pub enum Feature {
     PinnedBackgroundThreads,
     /// `max_non_split_rounding_mb`; before, the slack is always 20 MiB.
     MaxNonSplitRounding,
+    /// During a capture, emptying the cache gives back what unused private pools hold; before, nothing.
+    /// *Recorded* with 2.6 and 2.8.
+    ReleaseDuringCapture,
     /// `graph_capture_record_stream_reuse`.
     GraphCaptureReuse,
     /// `per_process_memory_fraction`, `PYTORCH_ALLOC_CONF`, `pinned_reserve_segment_size_mb`:
@@ -39,6 +42,9 @@ pub enum Feature {
     /// Pools made with `use_on_oom` are asked before cached memory is given back; before, after
     /// that. *Inferred* from recordings of 2.11 and the file as it was around 2.9.
     LastResortBeforeRelease,
+    /// Of pools made with `use_on_oom`, expandable segments do not serve others; before, they do.
+    /// *Recorded* with 2.9 and 2.10.
+    LastResortOverlooksExpandable,
     /// `throw_on_cudamalloc_oom`, `pinned_free_catch_all`.
     RefuseBeyondFraction,
     /// `pinned_max_round_threshold_mb`, `pinned_max_cached_size_mb`.
@@ -72,11 +78,13 @@ impl Feature {
             Self::ExpandableSegments => 1,
             Self::PinnedOptions => 2,
             Self::MaxNonSplitRounding | Self::PinnedBackgroundThreads => 6,
+            Self::ReleaseDuringCapture => 8,
             Self::GraphCaptureReuse => 9,
             Self::AcceleratorConfig
             | Self::FractionBelowOne
             | Self::FillBehindLastSize
-            | Self::InnermostScope => 10,
+            | Self::InnermostScope
+            | Self::LastResortOverlooksExpandable => 10,
             Self::LargeSegmentSize | Self::LastResortBeforeRelease => 11,
             Self::RefuseBeyondFraction | Self::OldestBlockFirst => 12,
             Self::PinnedCacheLimits

@@ -86,7 +86,8 @@ impl<O: Observer> CachingAllocator<O> {
 
     /// Address space of a new segment: the device's total and an eighth more, in whole pages.
     pub(super) fn reservation_size(&self, kind: PoolKind) -> u64 {
-        let total = self.device.total().map_or(TOTAL_WITHOUT_LIMIT, Bytes::get);
+        // Where the limit is lifted, nothing is known of the device's total.
+        let total = self.limits.total.unwrap_or(TOTAL_WITHOUT_LIMIT);
         let most = total + total / 8;
         let size = match self.limits.reserve {
             None => most,

@@ -124,7 +124,10 @@ impl<O: Observer> CachingAllocator<O> {
 
     /// A block cached in a private pool that was made to help out.
     fn last_resort(&mut self, want: &Want) -> Option<(u32, Want)> {
-        if self.pools.pool(want.pool).owner.is_some() {
+        // With the option, those pools have no other segments either.
+        let overlooked = self.rules.expandable
+            && Feature::LastResortOverlooksExpandable.is_in(self.limits.release);
+        if overlooked || self.pools.pool(want.pool).owner.is_some() {
             return None;
         }
         for private in self.private.last_resorts() {

@@ -5,16 +5,19 @@ use super::malloc::Want;
 use super::pool::{PoolId, Pools};
 use super::private::PrivateId;
 use crate::allocator::{EventAction, Observer, PoolKind, RequestIndex};
+use crate::config::Feature;
 
 impl<O: Observer> CachingAllocator<O> {
     /// `release_cached_blocks` of all pools: the large default pool, the small one, and the
-    /// private pools that nobody uses any more. During a capture only the latter.
+    /// private pools that nobody uses any more. During a capture only the latter, since 2.8.
     pub(super) fn empty_cache(&mut self, at: RequestIndex) {
         if self.private.no_capture(self.current) {
             self.synchronize_and_free();
             for kind in [PoolKind::Large, PoolKind::Small] {
                 self.release_blocks(Pools::default_of(kind), at);
             }
+        } else if !Feature::ReleaseDuringCapture.is_in(self.limits.release) {
+            return;
         }
         for private in self.private.freeable() {
             self.release_private(private, at);
