@@ -2,7 +2,9 @@
 //!
 //! The way of `xmem simulate`; `xmem_report::json::read_operations` reads such lists.
 
-use crate::allocator::{AllocatorError, AllocatorSettings, AllocatorSetup, Recorded};
+use crate::allocator::{
+    AllocatorError, AllocatorSettings, AllocatorSetup, Recorded, WITHOUT_FRACTION,
+};
 use crate::answer::Finding;
 use std::fmt;
 use xmem_profiles::Device;
@@ -221,7 +223,11 @@ impl SimulationSettings {
             completion: list.completion,
         };
         let framework = setup.choice.over(xmem_simulator::Device::new(&device), Vec::new());
-        let findings = list.notes.iter().chain(setup.notes.iter()).map(Finding::anywhere);
+        let sets_fraction = |op: &Operation| matches!(op, Operation::MemoryFraction(_));
+        let has_fraction = list.operations.iter().any(sets_fraction);
+        let notes = list.notes.iter().chain(setup.notes.iter());
+        let notes = notes.filter(|note| !(has_fraction && note.code == WITHOUT_FRACTION));
+        let findings = notes.map(Finding::anywhere);
         Ok(Simulation {
             findings: findings.collect(),
             setup,

@@ -235,6 +235,17 @@ fn keys_that_mean_nothing_are_a_warning() {
 }
 
 #[test]
+fn a_fraction_that_the_program_sets_gives_options_their_effect() {
+    let codes = |ops: Value| {
+        let list = json!({"conf": "garbage_collection_threshold:0.8", "ops": ops});
+        let run = simulate(&list, &["--format", "json"]).json();
+        run["diagnostics"].as_array().expect("list").len()
+    };
+    assert_eq!(codes(json!([alloc(1, 1)])), 1);
+    assert_eq!(codes(json!([{"op": "fraction", "value": 0.5}, alloc(1, 1)])), 0);
+}
+
+#[test]
 fn an_approximation_is_called_one() {
     let ran = simulate(&json!([alloc(1, 1)]), &["--alloc-conf", "backend:cudaMallocAsync"]);
     assert!(ran.stdout.contains("is simulated approximately"), "{}", ran.stdout);

@@ -10,6 +10,7 @@ mod setup;
 mod tests;
 
 pub use error::AllocatorError;
+pub(crate) use notes::WITHOUT_FRACTION;
 pub use recorded::Recorded;
 pub use settings::{AllocatorKind, AllocatorSettings};
 pub use setup::{AllocatorSetup, Origin};

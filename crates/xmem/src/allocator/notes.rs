@@ -21,12 +21,7 @@ pub(super) fn about_unread_variables(
 }
 
 /// Options that change nothing about device memory, by themselves or in this company.
-pub(super) fn about_options(
-    conf: &AllocConf,
-    kind: AllocatorKind,
-    text: &str,
-    notes: &mut Diagnostics,
-) {
+pub(super) fn about_options(conf: &AllocConf, kind: AllocatorKind, notes: &mut Diagnostics) {
     if !conf.without_effect.is_empty() {
         notes.report("host-allocator-options", Severity::Note, None, || {
             let names = conf.without_effect.join(", ");
@@ -39,22 +34,33 @@ pub(super) fn about_options(
         _ => idle(config, kind).map(str::to_owned),
     };
     if let Some(why) = why {
-        notes.report("allocator-options-without-effect", Severity::Warning, None, || {
-            if text.is_empty() { why } else { format!("of the allocator options `{text}`, {why}") }
+        notes.report("allocator-options-without-effect", Severity::Warning, None, || why);
+    }
+    let options = without_fraction(config);
+    if kind == AllocatorKind::Native && !options.is_empty() {
+        notes.report(WITHOUT_FRACTION, Severity::Warning, None, || {
+            format!("{} without effect, as there is no memory fraction", options.join(", "))
         });
     }
+}
+
+/// What [`without_fraction`] finds; not true of programs that set a fraction while they run.
+pub(crate) const WITHOUT_FRACTION: &str = "allocator-options-without-fraction";
+
+/// Options that need a memory fraction, which is missing.
+fn without_fraction(config: &AllocatorConfig) -> Vec<&'static str> {
+    let collects = config.garbage_collection_threshold.is_some();
+    let refuses = config.on_excess == OnExcess::Refuse;
+    [(collects, "garbage_collection_threshold"), (refuses, "throw_on_cudamalloc_oom")]
+        .into_iter()
+        .filter(|(given, _)| *given && config.memory_fraction.is_none())
+        .map(|(_, option)| option)
+        .collect()
 }
 
 /// Options that need another one, which is missing.
 fn lonely(config: &AllocatorConfig) -> Option<String> {
     let mut lonely = Vec::new();
-    let fraction = config.memory_fraction.is_some();
-    if config.garbage_collection_threshold.is_some() && !fraction {
-        lonely.push("garbage_collection_threshold does nothing without a memory fraction");
-    }
-    if config.on_excess == OnExcess::Refuse && !fraction {
-        lonely.push("throw_on_cudamalloc_oom does nothing without a memory fraction");
-    }
     let plain = AllocatorConfig::of(config.release);
     let slack = plain.max_non_split_rounding;
     let follows_segments = config.max_non_split_rounding == config.large_buffer;
@@ -86,12 +92,14 @@ fn idle(config: &AllocatorConfig, kind: AllocatorKind) -> Option<&'static str> {
     }
     Some(match kind {
         AllocatorKind::Native => return None,
-        AllocatorKind::Uncached => "nothing has an effect, as nothing is cached",
+        AllocatorKind::Uncached => {
+            "options and a memory fraction have no effect where nothing is cached"
+        }
         AllocatorKind::MallocAsync => {
-            "only backend and a memory fraction have an effect on cudaMallocAsync"
+            "of the options, only backend and a memory fraction have an effect on cudaMallocAsync"
         }
         AllocatorKind::Bfc | AllocatorKind::BfcGrowth => {
-            "only a memory fraction has an effect on TensorFlow's allocator"
+            "of PyTorch's options, only a memory fraction has an effect on TensorFlow's allocator"
         }
     })
 }

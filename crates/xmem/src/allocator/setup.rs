@@ -83,7 +83,7 @@ impl AllocatorSettings {
         if self.conf.is_none() {
             notes::about_unread_variables(recorded, release, &mut notes);
         }
-        notes::about_options(&conf, kind, text, &mut notes);
+        notes::about_options(&conf, kind, &mut notes);
         notes::about_kind(kind, &mut notes);
         Ok(AllocatorSetup {
             kind,

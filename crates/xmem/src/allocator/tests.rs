@@ -165,7 +165,12 @@ fn what_no_release_accepts_is_found_before_the_input_is_read() {
 fn settings_that_change_nothing_are_named() {
     let effect = "allocator-options-without-effect";
     for (settings, metadata, code, word) in [
-        (settings("garbage_collection_threshold:0.8"), &[] as &[_], effect, "memory fraction"),
+        (
+            settings("garbage_collection_threshold:0.8,throw_on_cudamalloc_oom:True"),
+            &[("torch_version", "2.12")] as &[_],
+            super::WITHOUT_FRACTION,
+            "garbage_collection_threshold, throw_on_cudamalloc_oom without effect",
+        ),
         (settings("max_non_split_rounding_mb:64"), &[], effect, "max_split_size_mb"),
         (settings("pinned_use_background_threads:True"), &[], "host-allocator-options", "pinned"),
         (
@@ -175,7 +180,7 @@ fn settings_that_change_nothing_are_named() {
             },
             &[],
             effect,
-            "nothing is cached",
+            "where nothing is cached",
         ),
         (settings("backend:cudaMallocAsync,max_split_size_mb:64"), &[], effect, "only backend"),
         (with_kind(AllocatorKind::Bfc), &[(CONF, "max_split_size_mb:64")], effect, "TensorFlow"),
