@@ -7,6 +7,8 @@ mod programs;
 mod replays;
 #[path = "../side_by_side/mod.rs"]
 mod side_by_side;
+#[path = "../../../../fuzz/simulator.rs"]
+mod simulator;
 
 use model::{Outcome, UncachedModel};
 use programs::{configs, devices, everything, requests};
@@ -78,5 +80,19 @@ proptest! {
             prop_assert_eq!(got, want);
             prop_assert_eq!(session.allocator().device().used().get(), model.device.used);
         }
+    }
+}
+
+/// What the fuzz target `simulate_vs_oracle` does, on bytes that are the same in every run.
+#[test]
+fn programs_made_of_bytes_match_the_model() {
+    let mut state = 1u64;
+    for length in (20..1500).step_by(40) {
+        let mut bytes = Vec::with_capacity(length);
+        while bytes.len() < length {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            bytes.push((state >> 33) as u8);
+        }
+        simulator::simulate_vs_oracle(&bytes);
     }
 }
