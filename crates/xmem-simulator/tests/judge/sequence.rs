@@ -1,6 +1,7 @@
 //! One recorded sequence.
 
-use crate::model::{Figures, Gauge, Model, OfPools, Outcome, Segment, UncachedModel, Use};
+use crate::model::uncached::UncachedModel;
+use crate::model::{Figures, Gauge, Model, OfPools, Outcome, Segment, Use};
 use serde_json::{Value, json};
 use xmem_simulator::{
     AddressOrder, AllocConf, Completion, ConfError, DeviceConfig, Event, EventAction, Operation,

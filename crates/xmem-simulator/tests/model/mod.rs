@@ -15,11 +15,10 @@ mod pools;
 mod release;
 mod sizes;
 mod streams;
-mod uncached;
+pub(crate) mod uncached;
 
 pub(crate) use figures::{Figures, Gauge, OfPools};
 pub(crate) use place::{Block, Pool, Segment, Use};
-pub(crate) use uncached::UncachedModel;
 
 use device::ModelDevice;
 use order::HashOrder;

@@ -10,7 +10,8 @@ mod side_by_side;
 #[path = "../../../../fuzz/simulator.rs"]
 mod simulator;
 
-use model::{Outcome, UncachedModel};
+use model::Outcome;
+use model::uncached::UncachedModel;
 use programs::{configs, devices, everything, requests};
 use proptest::prelude::*;
 use side_by_side::Step;
