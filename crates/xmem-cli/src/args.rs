@@ -6,15 +6,15 @@ mod replay;
 mod shared;
 mod simulate;
 mod snapshot;
+mod validate;
 
 pub(crate) use allocator::{AllocatorArgs, AllocatorName, Order};
 pub(crate) use other::{CompletionsArgs, DevicesArgs, InspectArgs};
-pub(crate) use replay::{DeviceArgs, OptimizerKind, ReplayArgs, ZeroGrad};
+pub(crate) use replay::{DeviceArgs, OptimizerKind, ReplayArgs, WhatIfArgs, ZeroGrad};
 pub(crate) use shared::{Format, PlainFormat, ReadingArgs, fraction};
 pub(crate) use simulate::{SegmentsWhen, SimulateArgs};
-pub(crate) use snapshot::{
-    SnapshotArgs, SnapshotCommand, SnapshotFile, SnapshotInfoArgs, SnapshotReplayArgs,
-};
+pub(crate) use snapshot::{SnapshotArgs, SnapshotCommand, SnapshotInfoArgs, SnapshotReplayArgs};
+pub(crate) use validate::ValidateArgs;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
@@ -85,6 +85,8 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Look into a memory snapshot, or run it again
     Snapshot(SnapshotArgs),
+    /// Hold the estimate of a trace against a memory snapshot of the same job
+    Validate(Box<ValidateArgs>),
     /// List the known devices
     Devices(DevicesArgs),
     /// Print a completion script for a shell

@@ -12,7 +12,7 @@ use xmem::{
     AllocatorError, DeviceFileError, EstimateError, Misuse, Origin, ReadError, StepError,
     UnknownDevice,
 };
-use xmem_eval::{RerunError, SnapshotError};
+use xmem_eval::{RerunError, SnapshotError, ValidateError};
 use xmem_report::json::OperationsError;
 use xmem_report::text;
 
@@ -42,7 +42,7 @@ pub(crate) enum Complaint {
     UnknownRule { name: String, known: String },
     #[error("there is no recording here to take addresses from")]
     #[diagnostic(help(
-        "`--address-order recorded` is for `xmem snapshot replay` and `xmem validate`; choose \
+        "`--address-order recorded` is for `xmem snapshot replay`; choose \
          driver, asc or desc"
     ))]
     NothingRecorded,
@@ -140,6 +140,16 @@ impl Complaint {
     pub(crate) fn step(input: &str, error: StepError) -> Self {
         let operation = text::operation(&error.operation);
         Self::Step { index: error.index, operation, input: input.to_owned(), source: error.misuse }
+    }
+
+    /// An estimate that cannot be held against `snapshot`.
+    pub(crate) fn validate(snapshot: &str, error: ValidateError) -> Self {
+        match error {
+            ValidateError::Allocator(error) => error.into(),
+            ValidateError::Recording(source) => {
+                Self::Rerun { snapshot: snapshot.to_owned(), source: Box::new(source) }
+            }
+        }
     }
 
     /// The exit code it leads to.

@@ -24,6 +24,8 @@ mod replay;
 mod simulate;
 mod snapshot;
 mod terminal;
+mod validate;
+mod what_if;
 
 pub use exit::Exit;
 
@@ -55,6 +57,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Simulate(args) => simulate::run(args, &cli.global),
         Command::Inspect(args) => inspect::run(args, &cli.global),
         Command::Snapshot(args) => snapshot::run(args, &cli.global),
+        Command::Validate(args) => validate::run(args, &cli.global),
         Command::Devices(args) => devices::run(args),
         Command::Completions(args) => output::completions(args.shell, command()),
         Command::Man => output::man(command()),

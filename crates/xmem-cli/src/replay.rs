@@ -1,15 +1,15 @@
 //! `xmem replay`.
 
 use crate::Outcome;
-use crate::args::{Format, Global, OptimizerKind, ReadingArgs, ReplayArgs, Verbosity, ZeroGrad};
+use crate::args::{Format, Global, ReadingArgs, ReplayArgs, Verbosity};
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::progress::Progress;
-use crate::{allocator, device, output, recording, terminal};
+use crate::{allocator, device, output, recording, terminal, what_if};
 use std::path::Path;
 use xmem::{
-    Answer, CapacitySearch, ClearedGradients, Estimate, EstimateError, Job, OptimizerImpl,
-    ReadOptions, RecordingEnd, Snapshot, Stage, ZeroGradPlace,
+    Answer, CapacitySearch, Estimate, EstimateError, Job, ReadOptions, RecordingEnd, Snapshot,
+    Stage,
 };
 use xmem_report::json::{self, Document, Rules};
 use xmem_report::text;
@@ -81,34 +81,12 @@ fn estimate(args: &ReplayArgs) -> Result<Estimate, Complaint> {
     if args.answer.snapshot.is_some() && args.traces.len() > 1 {
         return Err(Complaint::SnapshotOfSeveral { count: args.traces.len() });
     }
-    let what_if = &args.what_if;
-    if let Some(name) = what_if.no_rule.iter().find(|n| xmem::rules().iter().all(|r| r.name != **n))
-    {
-        let known: Vec<&str> = xmem::rules().iter().map(|r| r.name).collect();
-        return Err(Complaint::UnknownRule { name: name.clone(), known: known.join(", ") });
-    }
     let mut builder = Estimate::builder(device::choose(&args.device)?)
         .allocator(allocator::settings(&args.allocator)?)
-        .largest(args.answer.top)
-        .without_rules(what_if.no_rule.iter().cloned());
+        .largest(args.answer.top);
+    builder = what_if::apply(builder, &args.what_if)?;
     if args.answer.min_capacity {
         builder = builder.capacity_search(CapacitySearch::Run);
-    }
-    if let Some(place) = what_if.zero_grad {
-        builder = builder.zero_grad(match place {
-            ZeroGrad::Pos0 => ZeroGradPlace::BeforeBackward,
-            ZeroGrad::Pos1 => ZeroGradPlace::IterationStart,
-        });
-    }
-    if what_if.set_to_none == Some(false) {
-        builder = builder.gradients(ClearedGradients::Kept);
-    }
-    if let Some(kind) = what_if.optimizer_impl {
-        builder = builder.optimizer(match kind {
-            OptimizerKind::Foreach => OptimizerImpl::Foreach,
-            OptimizerKind::Fused => OptimizerImpl::Fused,
-            OptimizerKind::ForLoop => OptimizerImpl::ForLoop,
-        });
     }
     if let Some(iterations) = args.answer.iterations {
         builder = builder.iterations(iterations);

@@ -2,13 +2,14 @@
 
 use crate::Outcome;
 use crate::args::{
-    Global, Order, PlainFormat, SnapshotArgs, SnapshotCommand, SnapshotFile, SnapshotInfoArgs,
+    Global, Order, PlainFormat, SnapshotArgs, SnapshotCommand, SnapshotInfoArgs,
     SnapshotReplayArgs, Verbosity,
 };
 use crate::complaint::Complaint;
 use crate::exit::Exit;
 use crate::{input, output, terminal};
-use xmem::{AddressOrder, Diagnostics};
+use std::path::Path;
+use xmem::{AddressOrder, Bytes, Diagnostics};
 use xmem_eval::{Addresses, DeviceIndex, Limits, RerunOptions, Snapshot, SnapshotFacts};
 use xmem_report::json::{self, SnapshotInfoDocument, SnapshotReplayDocument};
 use xmem_report::text;
@@ -22,7 +23,7 @@ pub(crate) fn run(args: &SnapshotArgs, global: &Global) -> Outcome {
 }
 
 fn info(args: &SnapshotInfoArgs) -> Outcome {
-    let (snapshot, notes) = read(&args.file)?;
+    let (snapshot, notes) = read(&args.file.snapshot, args.file.memory_limit)?;
     let facts = SnapshotFacts::of(&snapshot, &notes, args.top);
     let name = args.file.snapshot.display().to_string();
     let page = match args.format {
@@ -34,7 +35,7 @@ fn info(args: &SnapshotInfoArgs) -> Outcome {
 }
 
 fn replay(args: &SnapshotReplayArgs, global: &Global) -> Outcome {
-    let (snapshot, _) = read(&args.file)?;
+    let (snapshot, _) = read(&args.file.snapshot, args.file.memory_limit)?;
     let name = args.file.snapshot.display().to_string();
     let options = RerunOptions {
         device: DeviceIndex(args.device_index),
@@ -61,11 +62,13 @@ fn replay(args: &SnapshotReplayArgs, global: &Global) -> Outcome {
     Ok(if rerun.is_exact() { Exit::Fits } else { Exit::Differs })
 }
 
+/// What reading a snapshot may take, where nobody says.
+pub(crate) const MEMORY_LIMIT: Bytes = Bytes::gib(8);
+
 /// Reads a snapshot file, with what was odd about it.
-pub(crate) fn read(file: &SnapshotFile) -> Result<(Snapshot, Diagnostics), Complaint> {
-    let path = &file.snapshot;
+pub(crate) fn read(path: &Path, memory_limit: Bytes) -> Result<(Snapshot, Diagnostics), Complaint> {
     let bytes = input::as_it_is(path)?;
-    let limits = Limits { memory: file.memory_limit, ..Limits::default() };
+    let limits = Limits { memory: memory_limit, ..Limits::default() };
     xmem_eval::read_snapshot(&bytes, &limits)
-        .map_err(|source| Complaint::Snapshot { path: path.clone(), source: Box::new(source) })
+        .map_err(|source| Complaint::Snapshot { path: path.to_owned(), source: Box::new(source) })
 }

@@ -14,6 +14,7 @@ mod recording;
 mod rerun;
 mod setup;
 mod stack;
+mod validate;
 
 pub use facts::{
     DeviceFacts, HistoryFacts, LiveGroup, PoolFacts, SegmentFacts, SnapshotFacts, StreamFacts,
@@ -25,6 +26,10 @@ pub use rerun::{
 };
 pub use setup::{Setup, SetupError, SetupSource};
 pub use stack::Site;
+pub use validate::{
+    DifferenceGroup, DifferenceKind, Judged, Moment, Peaks, PhasePeaks, RequestCounts, RoleBytes,
+    ValidateError, Validation, validate,
+};
 
 pub use xmem_simulator::EventAction;
 pub use xmem_snapshot::{

@@ -1,6 +1,7 @@
 //! The recorded requests once more, through the simulator: does it do what PyTorch did?
 
 mod compare;
+mod course;
 mod drive;
 mod end;
 mod first;
@@ -9,6 +10,7 @@ mod result;
 mod run;
 
 pub use compare::Difference;
+pub(crate) use course::Course;
 pub use end::EndComparison;
 pub use first::{Asked, Candidate, FirstDivergence, There};
 pub use places::{Deed, Place};
@@ -86,44 +88,88 @@ pub enum RerunError {
 /// If there are none, or the allocator is none that is simulated, or the snapshot contradicts
 /// itself.
 pub fn rerun(snapshot: &Snapshot, options: &RerunOptions) -> Result<Rerun, RerunError> {
+    let (recording, setup, notes) = opened(snapshot, options)?;
+    prepared(recording, &setup, options)?.result(notes)
+}
+
+/// Runs the recorded requests of one device again, and tells the course of them too.
+///
+/// # Errors
+/// As [`rerun`].
+pub(crate) fn rerun_with_course(
+    snapshot: &Snapshot,
+    options: &RerunOptions,
+) -> Result<(Rerun, Course), RerunError> {
+    let (recording, setup, notes) = opened(snapshot, options)?;
+    let run = prepared(recording, &setup, options)?;
+    let course = run.course().map_err(|source| run.failed(source))?;
+    Ok((run.result(notes)?, course))
+}
+
+/// The recording and its allocator.
+fn opened<'s>(
+    snapshot: &'s Snapshot,
+    options: &RerunOptions,
+) -> Result<(Recording<'s>, Setup, Diagnostics), RerunError> {
     let recording = Recording::new(snapshot, options.device);
     if recording.trace().is_empty() {
         return Err(RerunError::NoTrace { device: options.device });
     }
-    let (setup, mut notes) = Setup::of(snapshot, options.conf.as_deref(), options.torch)?;
+    let (setup, notes) = Setup::of(snapshot, options.conf.as_deref(), options.torch)?;
+    Ok((recording, setup, notes))
+}
+
+/// All that a run needs, with the start as well known as it can be.
+fn prepared<'r, 's>(
+    recording: Recording<'s>,
+    setup: &'r Setup,
+    options: &'r RerunOptions,
+) -> Result<Run<'r, 's>, RerunError> {
     let mut start = Start::of(&recording, &setup.config);
-    let contradictions = start.doubts.contradictions;
-    if contradictions > 0 && stands_alone(&recording) {
+    if start.doubts.contradictions > 0 && stands_alone(&recording) {
         start.segments.clear();
     }
     let mut run = Run {
         steps: steps(&recording, &setup.config),
         levels: Levels::new(&recording, start.reserved()),
         start,
-        setup: &setup,
+        setup,
         options,
         recording,
     };
-    let failed = |source| RerunError::Start { contradictions, source };
-    run.refine_start().map_err(failed)?;
-    note_doubts(&run, &mut notes);
-    let done = run.to_the_end().map_err(failed)?;
-    let strange = done.driver.unknown_frees;
-    notes.report_many("free-of-unknown", Severity::Warning, None, strange, || {
-        "a block is given back that nobody was given; nothing happens".to_owned()
-    });
-    let state = done.driver.allocator.state();
-    Ok(Rerun {
-        device: options.device,
-        addresses: options.addresses,
-        start: run.start_facts(),
-        counts: run.counts(),
-        figures: run.figures(&done.driver),
-        divergences: done.divergences,
-        end: (contradictions == 0).then(|| EndComparison::of(&run.recording, &done.naming, &state)),
-        findings: findings(&notes),
-        setup: setup.clone(),
-    })
+    match run.refine_start() {
+        Ok(()) => Ok(run),
+        Err(source) => Err(run.failed(source)),
+    }
+}
+
+impl Run<'_, '_> {
+    fn failed(&self, source: SeedError) -> RerunError {
+        RerunError::Start { contradictions: self.start.doubts.contradictions, source }
+    }
+
+    /// Runs through all steps, and compares the end.
+    fn result(&self, mut notes: Diagnostics) -> Result<Rerun, RerunError> {
+        note_doubts(self, &mut notes);
+        let done = self.to_the_end().map_err(|source| self.failed(source))?;
+        let strange = done.driver.unknown_frees;
+        notes.report_many("free-of-unknown", Severity::Warning, None, strange, || {
+            "a block is given back that nobody was given; nothing happens".to_owned()
+        });
+        let state = done.driver.allocator.state();
+        let is_comparable = self.start.doubts.contradictions == 0;
+        Ok(Rerun {
+            device: self.options.device,
+            addresses: self.options.addresses,
+            start: self.start_facts(),
+            counts: self.counts(),
+            figures: self.figures(&done.driver),
+            divergences: done.divergences,
+            end: is_comparable.then(|| EndComparison::of(&self.recording, &done.naming, &state)),
+            findings: findings(&notes),
+            setup: self.setup.clone(),
+        })
+    }
 }
 
 /// Says what cannot be known, as far as the result may depend on it.

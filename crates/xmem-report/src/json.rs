@@ -12,6 +12,7 @@ mod setup;
 mod simulate;
 mod snapshot_info;
 mod snapshot_replay;
+mod validation;
 
 pub use devices::DevicesDocument;
 pub use document::Document;
@@ -22,6 +23,7 @@ pub use replay::{ReplayDocument, Rules};
 pub use simulate::{SegmentDetail, SimulateForm, SimulateWriter};
 pub use snapshot_info::SnapshotInfoDocument;
 pub use snapshot_replay::SnapshotReplayDocument;
+pub use validation::ValidateDocument;
 
 use serde::Serialize;
 

@@ -5,5 +5,8 @@
 //! of one that goes out, and is read here too.
 #![forbid(unsafe_code)]
 
+mod comparison;
 pub mod json;
 pub mod text;
+
+pub use comparison::Comparison;

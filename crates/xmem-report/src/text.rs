@@ -16,6 +16,7 @@ mod site;
 mod snapshot_info;
 mod snapshot_replay;
 mod tabular;
+mod validation;
 
 pub use answer::{answer, brief};
 pub use devices::devices;
@@ -26,3 +27,4 @@ pub use several::table;
 pub use simulate::{operation, simulation, simulation_in_short, step, step_heading};
 pub use snapshot_info::snapshot_info;
 pub use snapshot_replay::{snapshot_replay, snapshot_replay_brief};
+pub use validation::{validation, validation_brief};

@@ -16,3 +16,4 @@ mod schema_check;
 mod shell;
 mod simulate;
 mod snapshot;
+mod validate;

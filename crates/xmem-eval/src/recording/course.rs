@@ -17,10 +17,15 @@ impl Levels {
         let mut now = start;
         let mut reserved = vec![now];
         for entry in recording.trace() {
-            now = after(now, entry);
+            now = changed(now, entry);
             reserved.push(now);
         }
         Self { reserved }
+    }
+
+    /// After the entry in this row.
+    pub(crate) fn after(&self, row: usize) -> Bytes {
+        self.reserved[row + 1]
     }
 
     pub(crate) fn peak(&self) -> Bytes {
@@ -48,7 +53,7 @@ impl Levels {
     }
 }
 
-fn after(now: Bytes, entry: &TraceEntry) -> Bytes {
+fn changed(now: Bytes, entry: &TraceEntry) -> Bytes {
     match entry.action {
         Action::SegmentAlloc | Action::SegmentMap => now + entry.size,
         Action::SegmentFree | Action::SegmentUnmap => now.saturating_sub(entry.size),

@@ -100,6 +100,11 @@ impl Driver {
         self.events()
     }
 
+    /// The size of the block in use at a recorded address.
+    pub(super) fn block_size(&self, addr: Addr) -> Option<Bytes> {
+        self.held.get(&addr).map(|&block| self.allocator.block(block).size)
+    }
+
     /// Frees complete that did so within a step, as far as they have not yet; what the allocator
     /// wrote down about it.
     pub(super) fn complete(&mut self, addresses: impl Iterator<Item = Addr>) -> Vec<Event> {

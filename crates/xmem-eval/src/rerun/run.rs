@@ -122,7 +122,13 @@ impl Run<'_, '_> {
         Ok(FirstDivergence::of(self, at, sides, difference, &state, &naming))
     }
 
-    fn step(&self, at: usize, step: &Step, driver: &mut Driver, naming: &mut Naming) -> Sides {
+    pub(super) fn step(
+        &self,
+        at: usize,
+        step: &Step,
+        driver: &mut Driver,
+        naming: &mut Naming,
+    ) -> Sides {
         let is_refused = match step.kind {
             StepKind::Free { .. } | StepKind::Complete { .. } => {
                 driver.step(at, step, None);
@@ -166,7 +172,7 @@ impl Run<'_, '_> {
         naming.sides(&self.recording, step, &events)
     }
 
-    fn driver(&self) -> Result<Driver, SeedError> {
+    pub(super) fn driver(&self) -> Result<Driver, SeedError> {
         let config = &self.setup.config;
         let reservations = Reservations::of(&self.recording, config, &self.start.segments);
         let device = DeviceConfig {
@@ -188,7 +194,7 @@ impl Run<'_, '_> {
         Ok(driver)
     }
 
-    fn naming(&self) -> Naming {
+    pub(super) fn naming(&self) -> Naming {
         let names = || match self.options.addresses {
             Addresses::Recorded => Names::Addresses(self.recording.shift),
             Addresses::Order(_) => Names::Segments(Book::new(&self.start.segments)),

@@ -69,7 +69,7 @@ struct PeakDto<'a> {
 }
 
 #[derive(Serialize)]
-struct PlaceDto<'a> {
+pub(super) struct PlaceDto<'a> {
     iteration: Option<u32>,
     phase: &'static str,
     op: Option<&'a str>,
@@ -277,7 +277,7 @@ fn target(answer: &Answer) -> TargetDto<'_> {
     }
 }
 
-fn place(place: &Place) -> PlaceDto<'_> {
+pub(super) fn place(place: &Place) -> PlaceDto<'_> {
     PlaceDto {
         iteration: place.iteration.map(|id| id.0),
         phase: place.phase.name(),

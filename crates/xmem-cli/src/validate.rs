@@ -1,0 +1,62 @@
+//! `xmem validate`.
+
+use crate::Outcome;
+use crate::args::{Global, PlainFormat, ValidateArgs, Verbosity};
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use crate::progress::Progress;
+use crate::replay::read_options;
+use crate::{allocator, device, output, snapshot, terminal, what_if};
+use xmem::{AllocatorSettings, Estimate, Job};
+use xmem_eval::{DeviceIndex, RerunOptions, Setup, Snapshot};
+use xmem_report::json::{self, ValidateDocument};
+use xmem_report::{Comparison, text};
+
+/// Runs the command.
+pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
+    let name = args.snapshot.display().to_string();
+    let gpu = device::choose(&args.device)?;
+    let device_name = gpu.name.clone();
+    let (recorded, _) = snapshot::read(&args.snapshot, snapshot::MEMORY_LIMIT)?;
+    let settings = settings(args, &recorded, &name)?;
+    let builder = Estimate::builder(gpu).allocator(settings);
+    let estimate = what_if::apply(builder, &args.what_if)?.build();
+    estimate.check()?;
+    let path = &args.trace;
+    let progress = Progress::over(std::slice::from_ref(path), global.verbosity());
+    let job = Job::observed(path, &read_options(&args.reading), &|s| progress.stage(path, s))?;
+    drop(progress);
+    let options =
+        RerunOptions { device: DeviceIndex(args.device_index), ..RerunOptions::default() };
+    let judged = xmem_eval::validate(&estimate, &job, &recorded, &options)
+        .map_err(|error| Complaint::validate(&name, error))?;
+    let trace = path.display().to_string();
+    let inputs = Comparison {
+        trace: &trace,
+        snapshot: &name,
+        device: &device_name,
+        tolerance: args.tolerance,
+    };
+    let look = terminal::look(None);
+    let page = match (args.format, global.verbosity()) {
+        (PlainFormat::Json, _) => json::pretty(&ValidateDocument::new(&inputs, &judged)),
+        (PlainFormat::Text, Verbosity::Quiet) => text::validation_brief(&inputs, &judged, &look),
+        (PlainFormat::Text, _) => text::validation(&inputs, &judged, args.top, &look),
+    };
+    output::write(page.as_bytes(), None)?;
+    Ok(if judged.is_within(args.tolerance) { Exit::Fits } else { Exit::Differs })
+}
+
+/// The estimate's allocator is that of the recording, unless another one is asked for.
+fn settings(
+    args: &ValidateArgs,
+    recorded: &Snapshot,
+    name: &str,
+) -> Result<AllocatorSettings, Complaint> {
+    let mut settings = allocator::settings(&args.allocator)?;
+    let (setup, _) =
+        Setup::of(recorded, None, None).map_err(|error| Complaint::validate(name, error.into()))?;
+    settings.conf.get_or_insert(setup.text);
+    settings.release.get_or_insert(setup.config.release);
+    Ok(settings)
+}

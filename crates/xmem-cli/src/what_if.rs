@@ -1,0 +1,34 @@
+//! What-ifs of an estimate.
+
+use crate::args::{OptimizerKind, WhatIfArgs, ZeroGrad};
+use crate::complaint::Complaint;
+use xmem::{ClearedGradients, EstimateBuilder, OptimizerImpl, ZeroGradPlace};
+
+/// Asks for the what-ifs.
+pub(crate) fn apply(
+    mut builder: EstimateBuilder,
+    args: &WhatIfArgs,
+) -> Result<EstimateBuilder, Complaint> {
+    if let Some(name) = args.no_rule.iter().find(|n| xmem::rules().iter().all(|r| r.name != **n)) {
+        let known: Vec<&str> = xmem::rules().iter().map(|r| r.name).collect();
+        return Err(Complaint::UnknownRule { name: name.clone(), known: known.join(", ") });
+    }
+    builder = builder.without_rules(args.no_rule.iter().cloned());
+    if let Some(place) = args.zero_grad {
+        builder = builder.zero_grad(match place {
+            ZeroGrad::Pos0 => ZeroGradPlace::BeforeBackward,
+            ZeroGrad::Pos1 => ZeroGradPlace::IterationStart,
+        });
+    }
+    if args.set_to_none == Some(false) {
+        builder = builder.gradients(ClearedGradients::Kept);
+    }
+    if let Some(kind) = args.optimizer_impl {
+        builder = builder.optimizer(match kind {
+            OptimizerKind::Foreach => OptimizerImpl::Foreach,
+            OptimizerKind::Fused => OptimizerImpl::Fused,
+            OptimizerKind::ForLoop => OptimizerImpl::ForLoop,
+        });
+    }
+    Ok(builder)
+}

@@ -1,0 +1,220 @@
+//! An estimate, held against a recording of the same job: how far off are the peaks, and because of
+//! what?
+//!
+//! A recording has no roles, modules or phases. It is a sequence of requests, as the estimate is;
+//! the two are aligned as `diff` aligns two texts, request by request and by size alone, and the
+//! recording inherits what the estimate says of the requests that are the same. What is left over on
+//! either side is what the estimate gets wrong.
+
+mod align;
+mod diff;
+mod differences;
+mod phases;
+mod predicted;
+mod result;
+pub(crate) mod side;
+
+pub use result::{
+    DifferenceGroup, DifferenceKind, Judged, Moment, Peaks, PhasePeaks, RequestCounts, RoleBytes,
+    Validation,
+};
+
+use crate::findings::findings;
+use crate::rerun::{Rerun, RerunError, RerunOptions, rerun_with_course};
+use crate::setup::SetupError;
+use crate::stack::Site;
+use align::{Alignment, Likeness};
+use differences::{At, Compared};
+use predicted::Predicted;
+use side::Side;
+use xmem::{AllocatorError, Estimate, Job, Role};
+use xmem_snapshot::Snapshot;
+use xmem_types::{Bytes, Diagnostics, Severity};
+
+/// Why an estimate cannot be held against a recording.
+#[derive(Debug, thiserror::Error)]
+pub enum ValidateError {
+    /// There is no recording to hold it against.
+    #[error(transparent)]
+    Recording(#[from] RerunError),
+    /// There is no estimate.
+    #[error(transparent)]
+    Allocator(#[from] AllocatorError),
+}
+
+impl From<SetupError> for ValidateError {
+    fn from(error: SetupError) -> Self {
+        Self::Recording(error.into())
+    }
+}
+
+/// Holds an estimate of `job` against a recording.
+///
+/// # Errors
+/// If the snapshot has no history for the device of `options`, or one of the two allocators is not
+/// simulated.
+pub fn validate(
+    estimate: &Estimate,
+    job: &Job,
+    snapshot: &Snapshot,
+    options: &RerunOptions,
+) -> Result<Validation, ValidateError> {
+    let prediction = estimate.predict(job)?;
+    let (rerun, recorded) = rerun_with_course(snapshot, options)?;
+    let predicted = Predicted::of(&prediction);
+    let starts = predicted.iteration_starts(&prediction);
+    let alignment = Alignment::of(&predicted.side, &recorded.side, &starts);
+    let compared = Compared {
+        prediction: &prediction,
+        snapshot,
+        predicted: &predicted,
+        recorded: &recorded,
+        alignment: &alignment,
+    };
+    Ok(compared.judge(rerun, job.diagnostics()))
+}
+
+impl Compared<'_> {
+    fn judge(&self, rerun: Rerun, read: &Diagnostics) -> Validation {
+        let peaks = self.peaks(&rerun);
+        let requests = self.requests();
+        let mut notes = read.clone();
+        notes.extend(self.prediction.diagnostics().clone());
+        note(&rerun, &requests, &mut notes);
+        let at = self.recorded_peak();
+        Validation {
+            peaks,
+            requests,
+            phases: self.phases(),
+            moment: at.map(|at| self.moment(at)),
+            roles: at.map(|at| self.roles(at)).unwrap_or_default(),
+            differences: at.map(|at| self.differences(at)).unwrap_or_default(),
+            findings: findings(&notes),
+            rerun,
+        }
+    }
+
+    fn peaks(&self, rerun: &Rerun) -> Peaks {
+        let window = self.alignment.window.clone();
+        let (ours, theirs) = (&self.predicted.side, &self.recorded.side);
+        let most = |values: &[Bytes]| values.iter().copied().max().unwrap_or_default();
+        let within = |values: &[Bytes]| most(&values[window.clone()]);
+        Peaks {
+            allocated: Judged {
+                estimated: within(&ours.allocated),
+                recorded: most(&theirs.allocated),
+            },
+            requested: Judged {
+                estimated: within(&ours.requested()),
+                recorded: most(&theirs.requested()),
+            },
+            reserved: Judged {
+                estimated: within(&ours.reserved),
+                recorded: rerun.figures.reserved_peak.recorded,
+            },
+        }
+    }
+
+    fn requests(&self) -> RequestCounts {
+        let (ours, theirs) = (&self.predicted.side.blocks, &self.recorded.side.blocks);
+        let mut counts =
+            RequestCounts { recorded: theirs.len() as u64, ..RequestCounts::default() };
+        for (row, life) in ours.iter().enumerate() {
+            let partner = self.alignment.of_predicted[row];
+            let covered = life.alloc.is_some_and(|alloc| self.alignment.window.contains(&alloc));
+            if partner.is_none() && !covered {
+                counts.outside += 1;
+                continue;
+            }
+            counts.estimated += 1;
+            match partner.map(|partner| partner.likeness) {
+                Some(Likeness::Same | Likeness::Before) => counts.same += 1,
+                Some(Likeness::Moved) => counts.moved += 1,
+                Some(Likeness::Resized) => counts.resized += 1,
+                None => counts.extra += 1,
+            }
+        }
+        counts.missing = self.alignment.of_recorded.iter().filter(|p| p.is_none()).count() as u64;
+        counts
+    }
+
+    /// Where the recording allocates most; none if it never allocates.
+    fn recorded_peak(&self) -> Option<At> {
+        let (ours, theirs) = (&self.predicted.side, &self.recorded.side);
+        let recorded = Side::peak(&theirs.allocated)?;
+        if ours.events.is_empty() {
+            return None;
+        }
+        Some(At { predicted: self.alignment.predicted_at(recorded, ours, theirs), recorded })
+    }
+
+    fn moment(&self, at: At) -> Moment {
+        let (ours, theirs) = (&self.predicted.side, &self.recorded.side);
+        let place = |event: usize| {
+            let block = ours.events[event].block;
+            self.prediction.place(self.predicted.ids[block])
+        };
+        let window = self.alignment.window.clone();
+        let highest = Side::peak(&ours.allocated[window.clone()]).map(|row| window.start + row);
+        let elsewhere = highest.filter(|&peak| ours.allocated[peak] > ours.allocated[at.predicted]);
+        let stack = self.recorded.stacks[theirs.events[at.recorded].block];
+        Moment {
+            allocated: Judged {
+                estimated: ours.allocated[at.predicted],
+                recorded: theirs.allocated[at.recorded],
+            },
+            entry: self.recorded.entries[at.recorded],
+            site: Site::of(self.snapshot, stack),
+            place: place(at.predicted),
+            estimated_peak: elsewhere.map(place),
+        }
+    }
+
+    fn roles(&self, at: At) -> Vec<RoleBytes> {
+        let role_of = |row: usize| self.prediction.block(self.predicted.ids[row]).role;
+        let mut list: Vec<RoleBytes> = Role::ALL
+            .into_iter()
+            .map(Some)
+            .chain([None])
+            .map(|role| RoleBytes { role, bytes: Judged::default() })
+            .collect();
+        let mut add = |role: Option<Role>, add: &dyn Fn(&mut Judged)| {
+            let row = list.iter_mut().find(|row| row.role == role);
+            add(&mut row.expect("all roles are listed").bytes);
+        };
+        for (row, life) in self.predicted.side.blocks.iter().enumerate() {
+            if life.is_live(at.predicted) {
+                add(Some(role_of(row)), &|judged| judged.estimated += life.size);
+            }
+        }
+        for (row, life) in self.recorded.side.blocks.iter().enumerate() {
+            if life.is_live(at.recorded) {
+                let partner = self.alignment.of_recorded[row];
+                let role = partner.map(|partner| role_of(partner.block));
+                add(role, &|judged| judged.recorded += life.size);
+            }
+        }
+        list.retain(|row| row.bytes != Judged::default());
+        list
+    }
+}
+
+/// Says what makes the comparison less than it seems.
+fn note(rerun: &Rerun, requests: &RequestCounts, notes: &mut Diagnostics) {
+    if !rerun.is_exact() {
+        notes.report("recording-not-reproduced", Severity::Warning, None, || {
+            "the simulator does not do all as recorded, so that what blocks take beyond what was \
+             asked for may be wrong: see `xmem snapshot replay`"
+                .to_owned()
+        });
+    }
+    let alike = requests.same + requests.moved;
+    if alike * 2 < requests.recorded.max(requests.estimated) {
+        notes.report("hardly-alike", Severity::Warning, None, || {
+            format!(
+                "only {alike} blocks are the same, of {} estimated and {} recorded: is it the same job?",
+                requests.estimated, requests.recorded
+            )
+        });
+    }
+}

@@ -1,0 +1,196 @@
+//! What comes of an estimate that is held against a recording.
+
+use crate::rerun::Rerun;
+use crate::stack::Site;
+use xmem::{Finding, Phase, Place, Role};
+use xmem_snapshot::EntryIndex;
+use xmem_types::{Bytes, IterationId};
+
+/// An estimate, held against a recording.
+#[derive(Clone, Debug)]
+pub struct Validation {
+    /// The recording, run again: what its figures rest on.
+    pub rerun: Rerun,
+    /// The peaks.
+    pub peaks: Peaks,
+    /// How far requests could be told to be the same.
+    pub requests: RequestCounts,
+    /// Highest allocated memory, phase by phase.
+    pub phases: Vec<PhasePeaks>,
+    /// Where the recording allocates most, on both sides; none if it allocates nothing.
+    pub moment: Option<Moment>,
+    /// Bytes allocated at that moment, by role.
+    pub roles: Vec<RoleBytes>,
+    /// Where the differences come from: those that matter at that moment first, then by their size.
+    pub differences: Vec<DifferenceGroup>,
+    /// What was odd.
+    pub findings: Vec<Finding>,
+}
+
+/// An estimated and a recorded figure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Judged {
+    /// The estimate.
+    pub estimated: Bytes,
+    /// The truth.
+    pub recorded: Bytes,
+}
+
+impl Validation {
+    /// Whether the relative error of peak reserved is at most `tolerance`.
+    #[must_use]
+    pub fn is_within(&self, tolerance: f64) -> bool {
+        self.peaks.reserved.relative().abs() <= tolerance
+    }
+}
+
+impl Judged {
+    /// By how many bytes the estimate is too high; negative if it is too low.
+    #[must_use]
+    pub fn error(self) -> i64 {
+        difference(self.estimated, self.recorded)
+    }
+
+    /// The error as a part of the truth.
+    #[must_use]
+    pub fn relative(self) -> f64 {
+        self.error() as f64 / self.recorded.get().max(1) as f64
+    }
+}
+
+/// `a - b`; sizes of memory are far below 2^63.
+pub(super) fn difference(a: Bytes, b: Bytes) -> i64 {
+    a.get().cast_signed() - b.get().cast_signed()
+}
+
+/// The peaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peaks {
+    /// `torch.cuda.max_memory_allocated`. What blocks take beyond what was asked for, a recording
+    /// does not tell; it is simulated.
+    pub allocated: Judged,
+    /// What the program asks for and has not given back.
+    pub requested: Judged,
+    /// `torch.cuda.max_memory_reserved`.
+    pub reserved: Judged,
+}
+
+/// How far requests could be told to be the same. Blocks are counted, within what the recording
+/// covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestCounts {
+    /// Of the estimate.
+    pub estimated: u64,
+    /// Of the recording.
+    pub recorded: u64,
+    /// Of the same size, at the same place of the sequence or there before the recording began.
+    pub same: u64,
+    /// Of the same size, a little earlier or later.
+    pub moved: u64,
+    /// Of another size, between the same neighbours.
+    pub resized: u64,
+    /// Only in the estimate.
+    pub extra: u64,
+    /// Only in the recording.
+    pub missing: u64,
+    /// Blocks that the estimate allocates before the recording begins, or after it ends.
+    pub outside: u64,
+}
+
+/// Highest allocated memory in one phase of one iteration. The recording does not tell phases;
+/// its requests have those of the estimate's that they were told to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhasePeaks {
+    /// Iteration; none before the first.
+    pub iteration: Option<IterationId>,
+    /// Phase.
+    pub phase: Phase,
+    /// The figures.
+    pub allocated: Judged,
+}
+
+/// Where the recording allocates most, on both sides.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    /// The figures there.
+    pub allocated: Judged,
+    /// Which entry of the history it is.
+    pub entry: EntryIndex,
+    /// Where it was asked for, as recorded.
+    pub site: Site,
+    /// The estimate's place for it.
+    pub place: Place,
+    /// The place where the estimate itself peaks, if that is another one.
+    pub estimated_peak: Option<Place>,
+}
+
+/// Bytes of one role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoleBytes {
+    /// The role; none for recorded blocks that are no block of the estimate. Other recorded blocks have the
+    /// role of the estimate's that they were told to be.
+    pub role: Option<Role>,
+    /// The figures.
+    pub bytes: Judged,
+}
+
+/// In what way blocks differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DifferenceKind {
+    /// Only in the estimate.
+    Extra,
+    /// Only in the recording.
+    Missing,
+    /// Of another size.
+    Resized,
+    /// The estimate still has it, where the recording no longer does, or not yet.
+    Held,
+    /// The estimate no longer has it, or not yet, where the recording does.
+    NotHeld,
+    /// The same request gets a larger or smaller block.
+    Rounding,
+}
+
+impl DifferenceKind {
+    /// The name in machine-readable output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Extra => "extra",
+            Self::Missing => "missing",
+            Self::Resized => "resized",
+            Self::Held => "held",
+            Self::NotHeld => "not_held",
+            Self::Rounding => "rounding",
+        }
+    }
+}
+
+/// Blocks that differ in the same way, from the same place, in whatever iteration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DifferenceGroup {
+    /// In what way.
+    pub kind: DifferenceKind,
+    /// How many blocks.
+    pub count: u64,
+    /// How many of them matter at the moment of the recorded peak.
+    pub count_at_peak: u64,
+    /// By how many bytes they make the estimate too high there; negative where too low. Over all groups the sum is the error there.
+    pub at_peak: i64,
+    /// By how many bytes they differ in all.
+    pub bytes: Bytes,
+    /// What the estimate asks for each; none if it is missing.
+    pub estimated: Option<Bytes>,
+    /// What was asked for each in the recording; none if it is extra.
+    pub recorded: Option<Bytes>,
+    /// What the estimate takes them for.
+    pub role: Option<Role>,
+    /// The rule that added, resized or retimed them.
+    pub rule: Option<&'static str>,
+    /// Where the estimate has the first of them, or the first that matters.
+    pub place: Option<Place>,
+    /// Of blocks that are only recorded, the place that the estimate has just before the first.
+    pub after: Option<Place>,
+    /// Where the recording has the first of them.
+    pub site: Site,
+}
