@@ -3,7 +3,9 @@
 use crate::rules::{self, RuleEffect};
 use crate::schedule::{Schedule, ScheduledBlock};
 use xmem_analyzer::{Block, Phase, Profile, Role, Tick};
-use xmem_types::{BlockId, Bytes, IterationId, Nanos, OpId, Request, RequestKind, StreamId, Sym};
+use xmem_types::{
+    BlockId, Bytes, Fallbacks, IterationId, Nanos, OpId, Request, RequestKind, StreamId, Sym,
+};
 
 /// A place in program order: a time of the trace, then a rank among things at that time.
 ///
@@ -273,6 +275,7 @@ impl<'a> Draft<'a> {
             times: events.iter().map(|e| e.0.time).collect(),
             requests: events.into_iter().map(|e| e.2).collect(),
             blocks,
+            fallbacks: Fallbacks::default(),
             effects: self.effects,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::rules::RuleEffect;
 use xmem_analyzer::{Phase, Role};
-use xmem_types::{BlockId, Bytes, IterationId, Nanos, OpId, Request, Sym};
+use xmem_types::{BlockId, Bytes, Fallbacks, IterationId, Nanos, OpId, Request, Sym, Workload};
 
 /// What the job asks of the GPU's allocator, in order.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +13,8 @@ pub struct Schedule {
     pub times: Vec<Nanos>,
     /// Every block that is requested.
     pub blocks: Vec<ScheduledBlock>,
+    /// Smaller sizes that some blocks may have where memory is short.
+    pub fallbacks: Fallbacks,
     /// What each rule did, in the order of the rule table.
     pub effects: Vec<RuleEffect>,
 }
@@ -41,6 +43,15 @@ pub struct ScheduledBlock {
 }
 
 impl Schedule {
+    /// The first `count` requests as what an allocator is asked for.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    #[must_use]
+    pub fn workload(&self, count: usize) -> Workload<'_> {
+        Workload::new(&self.requests[..count], &self.fallbacks)
+    }
+
     /// The block behind an id.
     #[must_use]
     pub fn block(&self, id: BlockId) -> &ScheduledBlock {

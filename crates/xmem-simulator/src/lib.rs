@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod allocator;
+mod attempts;
 mod bfc;
 mod choice;
 mod config;
@@ -45,6 +46,7 @@ pub use allocator::{
     PoolKind, PoolOptions, PoolService, PrivatePoolId, RequestIndex, Seed, SeedError, SeededBlocks,
     Segment, SegmentId, SegmentState, Splitting, Stat, Stats, Unsupported,
 };
+pub use attempts::Attempts;
 pub use bfc::{BfcAllocator, BfcConfig, BfcStats, MemoryLimit};
 pub use choice::{AllocatorChoice, ChosenAllocator};
 pub use config::{

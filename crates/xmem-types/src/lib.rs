@@ -12,6 +12,7 @@ mod intern;
 mod request;
 mod time;
 mod version;
+mod workload;
 
 pub use bytes::{Bytes, GIB, KIB, MIB, ParseBytesError};
 pub use diagnostics::{Diagnostic, Diagnostics, Location, Severity};
@@ -20,3 +21,4 @@ pub use intern::{Interner, Sym};
 pub use request::{Request, RequestKind};
 pub use time::Nanos;
 pub use version::TorchVersion;
+pub use workload::{FallbackId, Fallbacks, Workload};

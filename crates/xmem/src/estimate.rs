@@ -15,7 +15,7 @@ use xmem_orchestrator::{OptimizerImpl, Target, ZeroGradPlace};
 use xmem_profiles::Device;
 use xmem_simulator::{AllocatorChoice, DeviceConfig, OutOfMemory, Replay};
 use xmem_trace::ReadOptions;
-use xmem_types::{IterationId, Request, TorchVersion};
+use xmem_types::{IterationId, TorchVersion, Workload};
 
 /// What is to be estimated: a device, a PyTorch version, what-ifs, and how much the answer tells.
 ///
@@ -169,24 +169,24 @@ impl Estimate {
     }
 
     fn play(&self, scene: &Scene<'_>, plan: &Plan) -> Played {
-        let requests = scene.requests();
+        let work = scene.workload();
         let (allocator, device) = (&plan.setup.choice, &plan.device);
-        let limited = xmem_simulator::replay(requests, allocator, device);
+        let limited = xmem_simulator::replay(work, allocator, device);
         let ample = DeviceConfig { capacity: None, ..*device };
-        let replay = with_ample_figures(limited, requests, allocator, &ample);
+        let replay = with_ample_figures(limited, work, allocator, &ample);
         let moments = if scene.within.start == 0 {
             Moments::of_replay(&replay)
         } else {
             let device = if replay.fits() { device } else { &ample };
             let curve = &replay.curve;
-            Moments::within(&scene.within, curve, requests, allocator, device)
+            Moments::within(&scene.within, curve, work, allocator, device)
         };
         let moments = match allocator {
             AllocatorChoice::MallocAsync(_) => moments.of_a_pool(),
             _ => moments,
         };
         let min_capacity = (self.capacity == CapacitySearch::Run)
-            .then(|| xmem_simulator::min_capacity(requests, allocator, device) + device.taken);
+            .then(|| xmem_simulator::min_capacity(work, allocator, device) + device.taken);
         Played { replay, moments, min_capacity }
     }
 
@@ -216,12 +216,12 @@ pub(crate) struct Plan {
 /// the limited replay is where and how memory ran out.
 fn with_ample_figures(
     limited: Replay,
-    requests: &[Request],
+    work: Workload<'_>,
     allocator: &AllocatorChoice,
     ample: &DeviceConfig,
 ) -> Replay {
     let Some(oom) = limited.oom else { return limited };
-    let mut replay = xmem_simulator::replay(requests, allocator, ample);
+    let mut replay = xmem_simulator::replay(work, allocator, ample);
     replay.stats.num_ooms = limited.stats.num_ooms;
     replay.stats.num_alloc_retries = limited.stats.num_alloc_retries;
     replay.oom = Some(OutOfMemory { needed: replay.unlimited.reserved, ..oom });

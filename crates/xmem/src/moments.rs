@@ -7,7 +7,7 @@ use xmem_simulator::{
     BlockUse, BlockView, Curve, Device, DeviceConfig, Framework, FrameworkAllocator, Peak, Replay,
     RequestIndex, SegmentState,
 };
-use xmem_types::{BlockId, Bytes, Request};
+use xmem_types::{BlockId, Bytes, Workload};
 
 /// A block at the allocated peak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Moments {
     pub(crate) fn within<F: Framework>(
         within: &Range<usize>,
         curve: &Curve,
-        requests: &[Request],
+        work: Workload<'_>,
         allocator: &F,
         device: &DeviceConfig,
     ) -> Self {
@@ -77,9 +77,10 @@ impl Moments {
         };
         let allocated = first_highest(|p| p.allocated).unwrap_or_default();
         let reserved = first_highest(|p| p.reserved).unwrap_or_default();
-        let mut run = Run::new(requests.len(), allocator.over(Device::new(device), ()));
+        let over = allocator.over(Device::new(device), ());
+        let mut run = Run::new(work.requests.len(), over, work.fallbacks);
         let mut moments = Self { allocated, reserved, ..Self::default() };
-        for (at, request) in requests.iter().enumerate().take(within.end) {
+        for (at, request) in work.requests.iter().enumerate().take(within.end) {
             run.step_without_end(RequestIndex(at), request);
             if at == allocated.request.0 {
                 moments.live = live(&run);
@@ -92,7 +93,7 @@ impl Moments {
     }
 }
 
-fn live<A: FrameworkAllocator>(run: &Run<A>) -> Vec<Live> {
+fn live<A: FrameworkAllocator>(run: &Run<'_, A>) -> Vec<Live> {
     let live = |(block, view): (BlockId, BlockView)| Live {
         block,
         bytes: view.size,
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use xmem_simulator::{AllocatorChoice, AllocatorConfig, BfcConfig, MallocAsync};
-    use xmem_types::{RequestKind, StreamId};
+    use xmem_types::{Request, RequestKind, StreamId};
 
     /// Requests out of steps: a positive step allocates that many 64 KiB, zero frees the oldest.
     fn requests(steps: &[u64]) -> Vec<Request> {
@@ -172,7 +173,8 @@ mod tests {
             let device = DeviceConfig { capacity, ..DeviceConfig::default() };
             let replay = xmem_simulator::replay(&requests, &allocator, &device);
             let all = 0..requests.len();
-            let mut found = Moments::within(&all, &replay.curve, &requests, &allocator, &device);
+            let work = Workload::from(&requests);
+            let mut found = Moments::within(&all, &replay.curve, work, &allocator, &device);
             let mut expected = Moments::of_replay(&replay);
             if matches!(allocator, AllocatorChoice::MallocAsync(_)) {
                 (found, expected) = (found.of_a_pool(), expected.of_a_pool());

@@ -15,7 +15,7 @@ use xmem_analyzer::{Profile, Role};
 use xmem_orchestrator::Schedule;
 use xmem_profiles::Device;
 use xmem_simulator::Replay;
-use xmem_types::{Bytes, Diagnostics, IterationId, Request, Severity};
+use xmem_types::{Bytes, Diagnostics, IterationId, Request, Severity, Workload};
 
 /// A schedule with the part of it that the answer is about.
 pub(crate) struct Scene<'a> {
@@ -58,6 +58,11 @@ impl<'a> Scene<'a> {
     /// What is replayed: everything up to the end of the part the answer is about.
     pub(crate) fn requests(&self) -> &'a [Request] {
         &self.schedule.requests[..self.within.end]
+    }
+
+    /// The same with what it falls back on.
+    pub(crate) fn workload(&self) -> Workload<'a> {
+        self.schedule.workload(self.within.end)
     }
 
     pub(crate) fn answer(

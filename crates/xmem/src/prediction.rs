@@ -10,7 +10,7 @@ use crate::places::Places;
 use xmem_analyzer::{Phase, Role};
 use xmem_orchestrator::Schedule;
 use xmem_simulator::{AllocatorChoice, DeviceConfig};
-use xmem_types::{BlockId, Bytes, Diagnostics, IterationId, Nanos, Request};
+use xmem_types::{BlockId, Bytes, Diagnostics, IterationId, Nanos, Request, Workload};
 
 /// What a job is predicted to ask of the GPU's allocator, all of it, whatever iterations the
 /// estimate is about. It can be replayed, compared with a recording, or written down.
@@ -68,6 +68,12 @@ impl Prediction<'_> {
     #[must_use]
     pub fn requests(&self) -> &[Request] {
         &self.schedule.requests
+    }
+
+    /// The requests with the sizes that some of them fall back on where memory is short.
+    #[must_use]
+    pub fn workload(&self) -> Workload<'_> {
+        self.schedule.workload(self.schedule.requests.len())
     }
 
     /// Per request, the time in the CPU trace that it stands for. Never decreasing.

@@ -1,19 +1,22 @@
 //! A replay that can be looked into at any request.
 
-use xmem_simulator::{AllocFailure, BlockHandle, BlockView, FrameworkAllocator, RequestIndex};
-use xmem_types::{BlockId, Request, RequestKind};
+use xmem_simulator::{
+    AllocFailure, Attempts, BlockHandle, BlockView, FrameworkAllocator, RequestIndex,
+};
+use xmem_types::{BlockId, Fallbacks, Request, RequestKind};
 
 /// An allocator and the blocks that the program holds.
-pub(crate) struct Run<A> {
+pub(crate) struct Run<'f, A> {
     allocator: A,
+    attempts: Attempts<'f>,
     /// By block; none where nothing is held.
     held: Vec<Option<BlockHandle>>,
 }
 
-impl<A: FrameworkAllocator> Run<A> {
+impl<'f, A: FrameworkAllocator> Run<'f, A> {
     /// A program that holds nothing; the ids of its blocks are below `blocks`.
-    pub(crate) fn new(blocks: usize, allocator: A) -> Self {
-        Self { allocator, held: vec![None; blocks] }
+    pub(crate) fn new(blocks: usize, allocator: A, fallbacks: &'f Fallbacks) -> Self {
+        Self { allocator, attempts: Attempts::new(fallbacks), held: vec![None; blocks] }
     }
 
     pub(crate) fn allocator(&self) -> &A {
@@ -29,7 +32,8 @@ impl<A: FrameworkAllocator> Run<A> {
         let held = &mut self.held[request.block.index()];
         match request.kind {
             RequestKind::Alloc { size, stream } => {
-                *held = self.allocator.allocate(at, size, stream)?;
+                let wanted = (request.block, size);
+                *held = self.attempts.allocate(&mut self.allocator, at, wanted, stream)?;
             }
             RequestKind::Free => {
                 if let Some(handle) = held.take() {

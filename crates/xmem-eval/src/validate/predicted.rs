@@ -2,7 +2,7 @@
 
 use super::side::Side;
 use xmem::Prediction;
-use xmem_simulator::{Device, DeviceConfig, Framework, FrameworkAllocator, RequestIndex};
+use xmem_simulator::{Attempts, Device, DeviceConfig, Framework, FrameworkAllocator, RequestIndex};
 use xmem_types::{BlockId, RequestKind};
 
 /// The requests of an estimate, as far as they ask for something.
@@ -28,16 +28,19 @@ impl Predicted {
     /// None if the device is too small.
     fn served(prediction: &Prediction<'_>, device: &DeviceConfig) -> Option<Self> {
         let mut allocator = prediction.allocator().over(Device::new(device), ());
+        let mut attempts = Attempts::new(prediction.workload().fallbacks);
         let mut all = Self::default();
         let mut held = vec![None; prediction.block_count()];
         for (row, request) in prediction.requests().iter().enumerate() {
             let at = RequestIndex(row);
             match request.kind {
                 RequestKind::Alloc { size, stream } => {
-                    let handle = allocator.allocate(at, size, stream).ok()?;
+                    let wanted = (request.block, size);
+                    let handle = attempts.allocate(&mut allocator, at, wanted, stream).ok()?;
                     // Nothing is allocated for nothing, and no recording tells of it.
                     let Some(handle) = handle else { continue };
-                    let block = all.side.alloc(size, allocator.block(handle).size);
+                    let view = allocator.block(handle);
+                    let block = all.side.alloc(view.requested, view.size);
                     all.ids.push(request.block);
                     held[request.block.index()] = Some((handle, block));
                 }

@@ -5,7 +5,8 @@ use super::{OutOfMemory, UnlimitedPeaks};
 use crate::allocator::{BlockHandle, Framework, FrameworkAllocator, RequestIndex, Stats};
 use crate::config::DeviceConfig;
 use crate::device::Device;
-use xmem_types::{BlockId, Bytes, MIB, Request};
+use rustc_hash::FxHashMap;
+use xmem_types::{BlockId, Bytes, MIB, RequestKind, Workload};
 
 /// Capacities are searched in steps of the device's page size.
 const STEP: u64 = 2 * MIB;
@@ -36,10 +37,14 @@ impl Watch for Verdict {
 /// Whether the job runs to its end on the device. Cheaper than [`replay`](super::replay): it stops
 /// at the first failure and writes nothing down.
 #[must_use]
-pub fn runs_in<F: Framework>(requests: &[Request], allocator: &F, device: &DeviceConfig) -> bool {
+pub fn runs_in<'a, F: Framework>(
+    work: impl Into<Workload<'a>>,
+    allocator: &F,
+    device: &DeviceConfig,
+) -> bool {
     let mut framework = allocator.over(Device::new(device), ());
     let mut verdict = Verdict::default();
-    drive(&mut framework, requests, &mut verdict);
+    drive(&mut framework, work.into(), &mut verdict);
     !verdict.out_of_memory
 }
 
@@ -49,8 +54,8 @@ pub fn runs_in<F: Framework>(requests: &[Request], allocator: &F, device: &Devic
 /// It mostly lies between the highest allocated and the highest reserved bytes of the job with
 /// unlimited memory, as cached segments are given back when there is no more room. It is higher if
 /// the allocator keeps a part of the device back, or may take but a part of it, and lower if blocks
-/// that were not split for lack of need are smaller in a smaller device; never is it below what the
-/// program asked for. Found by bisection over replays, after which the 16 steps below are tried one
+/// that were not split for lack of need, or what allocations fall back on, are smaller in a smaller
+/// device; never is it below what the program must have. Found by bisection over replays, after which the 16 steps below are tried one
 /// by one until none of them runs.
 ///
 /// Running is not monotone in the capacity: giving memory back earlier can leave better gaps, so a
@@ -63,19 +68,20 @@ pub fn runs_in<F: Framework>(requests: &[Request], allocator: &F, device: &Devic
 /// If a request is beyond any device, or the allocator has a limit that no device lifts, the peak of
 /// reserved bytes with unlimited memory is returned.
 #[must_use]
-pub fn min_capacity<F: Framework>(
-    requests: &[Request],
+pub fn min_capacity<'a, F: Framework>(
+    work: impl Into<Workload<'a>>,
     allocator: &F,
     device: &DeviceConfig,
 ) -> Bytes {
-    let unlimited = unlimited_stats(requests, allocator, device);
+    let work = work.into();
+    let unlimited = unlimited_stats(work, allocator, device);
     let runs = |steps: u64| {
         // A memory fraction is a part of all that the device has, taken or not.
         let capacity = Some(Bytes(steps * STEP) + device.taken);
-        runs_in(requests, allocator, &DeviceConfig { capacity, reported_total: None, ..*device })
+        runs_in(work, allocator, &DeviceConfig { capacity, reported_total: None, ..*device })
     };
     let steps = |bytes: Bytes| bytes.get().div_ceil(STEP);
-    let requested = steps(unlimited.requested_bytes.all.peak);
+    let requested = steps(least_requested(work));
     let allocated = steps(unlimited.allocated_bytes.all.peak);
     let reserved = steps(unlimited.reserved_bytes.all.peak);
 
@@ -99,6 +105,29 @@ pub fn min_capacity<F: Framework>(
     Bytes(enough * STEP)
 }
 
+/// The highest sum of the bytes asked for where every allocation is as small as it may be.
+fn least_requested(work: Workload<'_>) -> Bytes {
+    let mut held = vec![Bytes::ZERO; work.requests.len()];
+    let (mut sum, mut highest) = (Bytes::ZERO, Bytes::ZERO);
+    let mut rows = FxHashMap::default();
+    for request in work.requests {
+        let next = rows.len();
+        let row = *rows.entry(request.block).or_insert(next);
+        match request.kind {
+            RequestKind::Alloc { size, .. } => {
+                let list = work.fallbacks.of(request.block).map(|list| work.fallbacks.sizes(list));
+                let least = list.and_then(<[Bytes]>::last).map_or(size, |&least| least.min(size));
+                // A block that is allocated twice is counted once; this is a lower bound.
+                sum = Bytes(sum.get().saturating_add(least.get()).saturating_sub(held[row].get()));
+                held[row] = least;
+                highest = highest.max(sum);
+            }
+            RequestKind::Free => sum = sum.saturating_sub(std::mem::take(&mut held[row])),
+        }
+    }
+    highest
+}
+
 /// A boundary between failing and running in `low..=enough`, of which the last runs.
 fn bisect(mut low: u64, mut enough: u64, runs: impl Fn(u64) -> bool) -> u64 {
     while low < enough {
@@ -114,11 +143,11 @@ fn bisect(mut low: u64, mut enough: u64, runs: impl Fn(u64) -> bool) -> u64 {
 
 /// The peaks of the job where memory is not limited.
 pub(super) fn unlimited_peaks<F: Framework>(
-    requests: &[Request],
+    work: Workload<'_>,
     allocator: &F,
     device: &DeviceConfig,
 ) -> UnlimitedPeaks {
-    let stats = unlimited_stats(requests, allocator, device);
+    let stats = unlimited_stats(work, allocator, device);
     UnlimitedPeaks {
         allocated: stats.allocated_bytes.all.peak,
         reserved: stats.reserved_bytes.all.peak,
@@ -127,13 +156,13 @@ pub(super) fn unlimited_peaks<F: Framework>(
 
 /// The statistics of the job where memory is not limited.
 fn unlimited_stats<F: Framework>(
-    requests: &[Request],
+    work: Workload<'_>,
     allocator: &F,
     device: &DeviceConfig,
 ) -> Stats {
     let device = DeviceConfig { capacity: None, ..*device };
     let mut framework = allocator.over(Device::new(&device), ());
-    drive(&mut framework, requests, &mut Unlimited);
+    drive(&mut framework, work, &mut Unlimited);
     framework.stats()
 }
 

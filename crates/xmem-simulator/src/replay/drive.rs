@@ -3,7 +3,8 @@
 use super::OutOfMemory;
 use super::table::{Allocated, BlockTable, Freed};
 use crate::allocator::{AllocFailure, BlockHandle, FrameworkAllocator, RequestIndex};
-use xmem_types::{BlockId, Bytes, Diagnostics, Request, RequestKind, Severity, StreamId};
+use crate::attempts::Attempts;
+use xmem_types::{BlockId, Bytes, Diagnostics, RequestKind, Severity, StreamId, Workload};
 
 /// What happens after an allocation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,17 +28,18 @@ pub(super) trait Watch {
 /// Sends every request to the allocator, in order.
 pub(super) fn drive<A: FrameworkAllocator, W: Watch>(
     framework: &mut A,
-    requests: &[Request],
+    work: Workload<'_>,
     watch: &mut W,
-) -> (BlockTable, Diagnostics) {
-    let mut table = BlockTable::for_requests(requests);
+) -> Driven {
+    let mut table = BlockTable::for_requests(work.requests);
+    let mut attempts = Attempts::new(work.fallbacks);
     let mut diagnostics = Diagnostics::default();
-    for (index, request) in requests.iter().enumerate() {
+    for (index, request) in work.requests.iter().enumerate() {
         let at = RequestIndex(index);
         match request.kind {
             RequestKind::Alloc { size, stream } => {
                 let call = Call { at, block: request.block, size, stream };
-                match call.serve(framework, watch, &mut diagnostics) {
+                match call.serve(framework, &mut attempts, watch, &mut diagnostics) {
                     Served::Block(handle) => {
                         if table.allocate(request.block, handle) == Allocated::Twice {
                             report_double_allocation(&mut diagnostics, request.block, at);
@@ -59,7 +61,17 @@ pub(super) fn drive<A: FrameworkAllocator, W: Watch>(
         }
         watch.after(at, framework.allocated(), framework.reserved());
     }
-    (table, diagnostics)
+    Driven { table, smaller: attempts.smaller(), diagnostics }
+}
+
+/// What is left when all is done.
+pub(super) struct Driven {
+    /// The blocks that are held.
+    pub(super) table: BlockTable,
+    /// Allocations that were served with less than asked for first.
+    pub(super) smaller: u64,
+    /// What was odd about the requests.
+    pub(super) diagnostics: Diagnostics,
 }
 
 /// What became of an allocation.
@@ -81,10 +93,12 @@ impl Call {
     fn serve<A: FrameworkAllocator, W: Watch>(
         &self,
         framework: &mut A,
+        attempts: &mut Attempts<'_>,
         watch: &mut W,
         diagnostics: &mut Diagnostics,
     ) -> Served {
-        let failure = match framework.allocate(self.at, self.size, self.stream) {
+        let wanted = (self.block, self.size);
+        let failure = match attempts.allocate(framework, self.at, wanted, self.stream) {
             Ok(Some(handle)) => return Served::Block(handle),
             Ok(None) => return Served::Nothing,
             Err(failure) => failure,

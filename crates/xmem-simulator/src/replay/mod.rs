@@ -15,10 +15,10 @@ pub use peaks::LiveBlock;
 use crate::allocator::{BlockHandle, Framework, FrameworkAllocator, RequestIndex, Stats};
 use crate::config::DeviceConfig;
 use crate::device::Device;
-use drive::{Reaction, Watch, drive};
+use drive::{Driven, Reaction, Watch, drive};
 use fragmentation::History;
 use peaks::PeakJournal;
-use xmem_types::{BlockId, Bytes, Diagnostics, Request, StreamId};
+use xmem_types::{BlockId, Bytes, Diagnostics, StreamId, Workload};
 
 /// What a job did to the allocator and the device.
 #[derive(Clone, Debug)]
@@ -45,6 +45,9 @@ pub struct Replay {
     /// The peaks of the same job with unlimited memory. They differ from this replay's when
     /// cached memory had to be given back for lack of room.
     pub unlimited: UnlimitedPeaks,
+    /// Allocations that were served with less than they asked for first, as their
+    /// [`Fallbacks`](xmem_types::Fallbacks) allow.
+    pub smaller: u64,
     /// What was odd about the requests.
     pub diagnostics: Diagnostics,
 }
@@ -106,16 +109,21 @@ pub struct OutOfMemory {
     pub needed: Bytes,
 }
 
-/// Replays `requests` through a framework's allocator; PyTorch's is an
+/// Replays a job's requests through a framework's allocator; PyTorch's is an
 /// [`AllocatorConfig`](crate::AllocatorConfig).
 ///
 /// Never fails: an out-of-memory is part of the result, after which the replay goes on without
 /// limit, and requests that make no sense are counted in [`Replay::diagnostics`].
 #[must_use]
-pub fn replay<F: Framework>(requests: &[Request], allocator: &F, device: &DeviceConfig) -> Replay {
+pub fn replay<'a, F: Framework>(
+    work: impl Into<Workload<'a>>,
+    allocator: &F,
+    device: &DeviceConfig,
+) -> Replay {
+    let work = work.into();
     let mut framework = allocator.over(Device::new(device), ());
-    let mut recorder = Recorder::new(requests.len());
-    let (table, diagnostics) = drive(&mut framework, requests, &mut recorder);
+    let mut recorder = Recorder::new(work.requests.len());
+    let Driven { table, smaller, diagnostics } = drive(&mut framework, work, &mut recorder);
 
     let live: Vec<LiveBlock> =
         table.live().map(|(id, handle)| LiveBlock::new(id, &framework.block(handle))).collect();
@@ -127,14 +135,14 @@ pub fn replay<F: Framework>(requests: &[Request], allocator: &F, device: &Device
         .oom
         .map(|oom| OutOfMemory { needed: oom.needed.max(stats.reserved_bytes.all.peak), ..oom });
     // Nothing was given back, so the limit changed nothing.
-    let undisturbed = oom.is_none() && stats.num_device_free == 0;
+    let undisturbed = oom.is_none() && stats.num_device_free == 0 && smaller == 0;
     let unlimited = if undisturbed {
         UnlimitedPeaks {
             allocated: stats.allocated_bytes.all.peak,
             reserved: stats.reserved_bytes.all.peak,
         }
     } else {
-        capacity::unlimited_peaks(requests, allocator, device)
+        capacity::unlimited_peaks(work, allocator, device)
     };
     Replay {
         stats,
@@ -147,6 +155,7 @@ pub fn replay<F: Framework>(requests: &[Request], allocator: &F, device: &Device
         curve: recorder.curve,
         oom,
         unlimited,
+        smaller,
         diagnostics,
     }
 }

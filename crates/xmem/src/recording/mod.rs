@@ -111,7 +111,7 @@ impl Take<'_> {
         self.name_streams(&mut snapshot);
         let mut labels = Labels::new(places.profile, schedule);
         let allocator = setup.choice.over(Device::new(device), Scribe::default());
-        let mut run = Run::new(schedule.blocks.len(), allocator);
+        let mut run = Run::new(schedule.blocks.len(), allocator, &schedule.fallbacks);
         let mut stacks = Vec::with_capacity(self.requests.len());
         let mut stopped = false;
         for (row, request) in self.requests.iter().enumerate() {
@@ -153,7 +153,7 @@ fn span(entries: &[TraceEntry]) -> std::ops::Range<Nanos> {
 }
 
 /// The segments at the end, with the stacks of the requests that made them and their blocks.
-fn segments<A: FrameworkAllocator>(run: &Run<A>, stacks: &[StackId]) -> Vec<Segment> {
+fn segments<A: FrameworkAllocator>(run: &Run<'_, A>, stacks: &[StackId]) -> Vec<Segment> {
     let born = run.held().map(|(_, view)| (view.addr, stacks[view.born.0]));
     let mut made: Vec<(Addr, StackId)> = born.collect();
     made.sort_unstable();

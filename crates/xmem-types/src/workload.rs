@@ -1,0 +1,126 @@
+//! A job's requests, and what it makes do with where memory is short.
+
+use crate::{BlockId, Bytes, Request};
+use std::collections::BTreeMap;
+
+/// What a job asks of an allocator.
+///
+/// Made from plain requests with `From`; then every allocation is needed as it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Workload<'a> {
+    /// The requests, in program order.
+    pub requests: &'a [Request],
+    /// The allocations that may be smaller if they must.
+    pub fallbacks: &'a Fallbacks,
+}
+
+impl<'a> Workload<'a> {
+    /// `requests` with sizes to fall back on.
+    #[must_use]
+    pub const fn new(requests: &'a [Request], fallbacks: &'a Fallbacks) -> Self {
+        Self { requests, fallbacks }
+    }
+}
+
+impl<'a> From<&'a [Request]> for Workload<'a> {
+    fn from(requests: &'a [Request]) -> Self {
+        Self { requests, fallbacks: &NONE }
+    }
+}
+
+impl<'a> From<&'a Vec<Request>> for Workload<'a> {
+    fn from(requests: &'a Vec<Request>) -> Self {
+        requests.as_slice().into()
+    }
+}
+
+impl<'a, const N: usize> From<&'a [Request; N]> for Workload<'a> {
+    fn from(requests: &'a [Request; N]) -> Self {
+        requests.as_slice().into()
+    }
+}
+
+static NONE: Fallbacks = Fallbacks { lists: Vec::new(), of_block: BTreeMap::new() };
+
+/// Index of a list of sizes in [`Fallbacks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FallbackId(u32);
+
+impl FallbackId {
+    /// Its place among [`Fallbacks::len`] lists.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Allocations of which a program tries several sizes, one after the other, until it gets one: the
+/// workspaces of convolutions, whose algorithms differ in what they need (PyTorch's
+/// `aten/src/ATen/native/cudnn/Conv_v8.cpp`, `try_configs`).
+///
+/// Calls that share a list share what was found: the next one begins with the size that the last one
+/// got (`benchmark_cache` there).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fallbacks {
+    lists: Vec<Vec<Bytes>>,
+    of_block: BTreeMap<BlockId, FallbackId>,
+}
+
+impl Fallbacks {
+    /// A list of sizes, in the order in which they are tried. Of sizes that are not smaller than all
+    /// before them nothing is kept: where less could not be had, they cannot either.
+    pub fn add(&mut self, sizes: impl IntoIterator<Item = Bytes>) -> FallbackId {
+        let mut list: Vec<Bytes> = Vec::new();
+        for size in sizes {
+            if list.last().is_none_or(|&least| size < least) {
+                list.push(size);
+            }
+        }
+        self.lists.push(list);
+        FallbackId((self.lists.len() - 1) as u32)
+    }
+
+    /// Lets an allocation fall back on the sizes of a list.
+    pub fn assign(&mut self, block: BlockId, list: FallbackId) {
+        self.of_block.insert(block, list);
+    }
+
+    /// The list of a block, if it has one.
+    #[must_use]
+    pub fn of(&self, block: BlockId) -> Option<FallbackId> {
+        self.of_block.get(&block).copied()
+    }
+
+    /// The sizes of a list, falling.
+    #[must_use]
+    pub fn sizes(&self, list: FallbackId) -> &[Bytes] {
+        &self.lists[list.index()]
+    }
+
+    /// How many lists there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lists.len()
+    }
+
+    /// Whether no allocation has anything to fall back on.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.of_block.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sizes_below_all_before_them_are_worth_a_try() {
+        let mut fallbacks = Fallbacks::default();
+        let list = fallbacks.add([30, 50, 30, 20, 20, 25, 0, 0].map(Bytes));
+        assert_eq!(fallbacks.sizes(list), [30, 20, 0].map(Bytes));
+        assert!(fallbacks.is_empty());
+        fallbacks.assign(BlockId(7), list);
+        assert_eq!((fallbacks.of(BlockId(7)), fallbacks.of(BlockId(8))), (Some(list), None));
+    }
+}
