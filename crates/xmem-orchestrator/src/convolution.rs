@@ -1,5 +1,6 @@
 //! Workspaces of cuDNN convolutions.
 
+use crate::doubt::SizeRange;
 use crate::draft::{Addition, Draft};
 use crate::reduction;
 use crate::rules::name;
@@ -181,7 +182,10 @@ impl Call {
         let alloc = draft.after(output);
         let free = Some(draft.after(output));
         let role = Role::Workspace;
-        draft.add(Addition { size: found.bytes, alloc, free, role, op }, name::CUDNN_CONV);
+        let new = Addition { size: found.bytes, alloc, free, role, op };
+        let doubt = crate::doubt::Doubt::ConvolutionPlan;
+        let range = SizeRange { low: found.low, high: found.high, doubt };
+        draft.add_uncertain(new, range, name::CUDNN_CONV);
         found
     }
 }

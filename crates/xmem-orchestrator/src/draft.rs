@@ -1,11 +1,10 @@
 //! The schedule while rules work on it: one item per block, with positions instead of indices.
 
+use crate::doubt::{SizeRange, Slot, Uncertain};
 use crate::rules::{self, RuleEffect};
 use crate::schedule::{Schedule, ScheduledBlock};
 use xmem_analyzer::{Block, Phase, Profile, Role, Tick};
-use xmem_types::{
-    BlockId, Bytes, Fallbacks, IterationId, Nanos, OpId, Request, RequestKind, StreamId, Sym,
-};
+use xmem_types::{BlockId, Bytes, IterationId, Nanos, OpId, Request, RequestKind, StreamId, Sym};
 
 /// A place in program order: a time of the trace, then a rank among things at that time.
 ///
@@ -48,6 +47,8 @@ pub(crate) struct Item {
     pub(crate) line: Sym,
     pub(crate) iteration: Option<IterationId>,
     pub(crate) phase: Phase,
+    /// How far its size may be off.
+    pub(crate) range: Option<SizeRange>,
     /// Left out of the schedule.
     pub(crate) dropped: bool,
     /// A specific rule has decided about it; general rules leave it alone.
@@ -172,7 +173,18 @@ impl<'a> Draft<'a> {
 
     /// Adds a block that the CPU does not have. A size of zero adds nothing.
     pub(crate) fn add(&mut self, new: Addition, rule: &'static str) {
-        if new.size == Bytes::ZERO {
+        self.put_in(new, None, rule);
+    }
+
+    /// Adds a block whose size is not known for sure. If it is expected to be zero, it shows in
+    /// [`Schedule::uncertain`] only.
+    pub(crate) fn add_uncertain(&mut self, new: Addition, range: SizeRange, rule: &'static str) {
+        let sure = range.low == range.high;
+        self.put_in(new, (!sure).then_some(range), rule);
+    }
+
+    fn put_in(&mut self, new: Addition, range: Option<SizeRange>, rule: &'static str) {
+        if new.size == Bytes::ZERO && range.is_none() {
             return;
         }
         let span = self.profile.phase_at(new.alloc.time);
@@ -191,12 +203,15 @@ impl<'a> Draft<'a> {
             line: neighbour.map_or(Sym::EMPTY, |b| b.line),
             iteration: span.and_then(|s| s.iteration),
             phase: span.map_or(Phase::Init, |s| s.phase),
+            range,
             dropped: false,
             settled: true,
         });
-        let effect = self.effect(rule);
-        effect.added.0 += 1;
-        effect.added.1 += new.size;
+        if new.size > Bytes::ZERO {
+            let effect = self.effect(rule);
+            effect.added.0 += 1;
+            effect.added.1 += new.size;
+        }
     }
 
     /// Adds a block that was there before the trace began; it lives until `free`.
@@ -221,6 +236,7 @@ impl<'a> Draft<'a> {
             line: Sym::EMPTY,
             iteration: None,
             phase: Phase::Init,
+            range: None,
             dropped: false,
             settled: true,
         });
@@ -245,20 +261,26 @@ impl<'a> Draft<'a> {
 
     /// Turns the items into requests in order.
     pub(crate) fn finish(self) -> Schedule {
-        let mut blocks = Vec::new();
-        let mut events: Vec<(Position, u32, Request)> = Vec::new();
+        let mut schedule = Schedule { effects: self.effects, ..Schedule::default() };
+        let mut events: Vec<(Position, u32, Event)> = Vec::new();
         for item in self.items.into_iter().filter(|i| !i.dropped) {
-            let id = BlockId::new(blocks.len());
-            let alloc = RequestKind::Alloc { size: item.size, stream: StreamId(0) };
-            events.push((item.alloc, 1, Request { block: id, kind: alloc }));
-            if let Some(free) = item.free {
-                events.push((
-                    free.max(item.alloc),
-                    2,
-                    Request { block: id, kind: RequestKind::Free },
-                ));
+            let free = item.free.map(|free| free.max(item.alloc));
+            if let Some(range) = item.range.filter(|_| item.size == Bytes::ZERO) {
+                let row = schedule.uncertain.len();
+                let slot = Slot::Between { alloc: 0, free: None };
+                schedule.uncertain.push(Uncertain { range, slot });
+                events.push((item.alloc, 1, Event::PossibleAlloc(row)));
+                events.extend(free.map(|free| (free, 2, Event::PossibleFree(row))));
+                continue;
             }
-            blocks.push(ScheduledBlock {
+            let block = BlockId::new(schedule.blocks.len());
+            let alloc = RequestKind::Alloc { size: item.size, stream: StreamId(0) };
+            events.push((item.alloc, 1, Event::Request(Request { block, kind: alloc })));
+            let request = Event::Request(Request { block, kind: RequestKind::Free });
+            events.extend(free.map(|free| (free, 2, request)));
+            let slot = Slot::Block(block);
+            schedule.uncertain.extend(item.range.map(|range| Uncertain { range, slot }));
+            schedule.blocks.push(ScheduledBlock {
                 size: item.size,
                 role: item.role,
                 origin: item.origin,
@@ -270,13 +292,43 @@ impl<'a> Draft<'a> {
                 phase: item.phase,
             });
         }
-        events.sort_by_key(|e| (e.0, e.1, e.2.block));
-        Schedule {
-            times: events.iter().map(|e| e.0.time).collect(),
-            requests: events.into_iter().map(|e| e.2).collect(),
-            blocks,
-            fallbacks: Fallbacks::default(),
-            effects: self.effects,
+        events.sort_by_key(|(at, kind, event)| (*at, *kind, event.order()));
+        for (at, _, event) in events {
+            let row = schedule.requests.len();
+            match event {
+                Event::Request(request) => {
+                    schedule.times.push(at.time);
+                    schedule.requests.push(request);
+                }
+                Event::PossibleAlloc(which) => {
+                    schedule.uncertain[which].slot = Slot::Between { alloc: row, free: None };
+                }
+                Event::PossibleFree(which) => {
+                    if let Slot::Between { free, .. } = &mut schedule.uncertain[which].slot {
+                        *free = Some(row);
+                    }
+                }
+            }
+        }
+        schedule
+    }
+}
+
+/// Something in program order.
+#[derive(Clone, Copy)]
+enum Event {
+    Request(Request),
+    /// What is not expected, by its row in [`Schedule::uncertain`].
+    PossibleAlloc(usize),
+    PossibleFree(usize),
+}
+
+impl Event {
+    /// At one position, blocks come in their order, and what is not expected comes last.
+    const fn order(&self) -> (u8, usize) {
+        match self {
+            Self::Request(request) => (0, request.block.index()),
+            Self::PossibleAlloc(row) | Self::PossibleFree(row) => (1, *row),
         }
     }
 }
@@ -294,6 +346,7 @@ fn item(id: BlockId, block: &Block) -> Item {
         line: block.line,
         iteration: block.iteration,
         phase: block.phase,
+        range: None,
         dropped: false,
         settled: false,
     }

@@ -9,6 +9,7 @@
 mod attention;
 mod autocast;
 mod convolution;
+mod doubt;
 mod draft;
 mod dropout;
 mod embedding;
@@ -25,6 +26,7 @@ mod softmax;
 mod target;
 mod walk;
 
+pub use doubt::{Bound, Doubt, SizeRange, Slot, Uncertain};
 pub use rules::{Rule, RuleEffect, rules};
 pub use schedule::{Schedule, ScheduledBlock};
 pub use target::{OptimizerImpl, Target, ZeroGradPlace};

@@ -1,5 +1,6 @@
 //! The result: allocator requests in program order, and what each block is.
 
+use crate::doubt::Uncertain;
 use crate::rules::RuleEffect;
 use xmem_analyzer::{Phase, Role};
 use xmem_types::{BlockId, Bytes, Fallbacks, IterationId, Nanos, OpId, Request, Sym, Workload};
@@ -15,6 +16,8 @@ pub struct Schedule {
     pub blocks: Vec<ScheduledBlock>,
     /// Smaller sizes that some blocks may have where memory is short.
     pub fallbacks: Fallbacks,
+    /// Blocks whose size is not known for sure.
+    pub uncertain: Vec<Uncertain>,
     /// What each rule did, in the order of the rule table.
     pub effects: Vec<RuleEffect>,
 }

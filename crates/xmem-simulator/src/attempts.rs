@@ -11,8 +11,8 @@ use xmem_types::{BlockId, Bytes, Fallbacks, StreamId};
 #[derive(Clone, Debug)]
 pub struct Attempts<'a> {
     fallbacks: &'a Fallbacks,
-    /// For each list, the size that was got last.
-    got: Vec<usize>,
+    /// For each list, what was got last; none where it was all that was asked for.
+    got: Vec<Option<Bytes>>,
     smaller: u64,
 }
 
@@ -20,7 +20,7 @@ impl<'a> Attempts<'a> {
     /// A program that has not asked for anything yet.
     #[must_use]
     pub fn new(fallbacks: &'a Fallbacks) -> Self {
-        Self { fallbacks, got: vec![0; fallbacks.len()], smaller: 0 }
+        Self { fallbacks, got: vec![None; fallbacks.len()], smaller: 0 }
     }
 
     /// How many allocations were served with less than they asked for first.
@@ -43,26 +43,21 @@ impl<'a> Attempts<'a> {
         let Some(list) = self.fallbacks.of(block) else {
             return framework.allocate(at, size, stream);
         };
-        let sizes = self.fallbacks.sizes(list);
-        let got = self.got[list.index()];
-        let known = sizes.get(got).copied().unwrap_or(size);
-        let mut failure = match framework.allocate(at, known, stream) {
-            Ok(handle) => {
-                self.smaller += u64::from(got > 0);
-                return Ok(handle);
-            }
-            Err(failure) => failure,
-        };
-        for (row, &size) in sizes.iter().enumerate().filter(|&(_, &size)| size != known) {
-            match framework.allocate(at, size, stream) {
+        let got = &mut self.got[list.index()];
+        let smaller = self.fallbacks.sizes(list).iter().copied().filter(|&other| other < size);
+        let known = got.filter(|&got| got < size);
+        let untried = std::iter::once(size).chain(smaller).filter(|&size| Some(size) != known);
+        let mut failure = None;
+        for attempt in known.into_iter().chain(untried) {
+            match framework.allocate(at, attempt, stream) {
                 Ok(handle) => {
-                    self.got[list.index()] = row;
-                    self.smaller += u64::from(row > 0);
+                    *got = (attempt < size).then_some(attempt);
+                    self.smaller += u64::from(attempt < size);
                     return Ok(handle);
                 }
-                Err(other) => failure = other,
+                Err(other) => failure = Some(other),
             }
         }
-        Err(failure)
+        Err(failure.expect("the size itself was tried"))
     }
 }

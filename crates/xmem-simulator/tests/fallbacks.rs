@@ -18,8 +18,8 @@ fn calls() -> (Vec<Request>, Fallbacks) {
         requests.extend([alloc(call, Bytes::mib(80)), free(call)]);
     }
     let mut fallbacks = Fallbacks::default();
-    let first = fallbacks.add([80, 200, 40, 0].map(Bytes::mib));
-    let other = fallbacks.add([80, 24].map(Bytes::mib));
+    let first = fallbacks.add([200, 40, 0].map(Bytes::mib));
+    let other = fallbacks.add([24].map(Bytes::mib));
     for (call, list) in [(1, first), (2, first), (3, other)] {
         fallbacks.assign(BlockId(call), list);
     }

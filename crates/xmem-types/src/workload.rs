@@ -67,8 +67,9 @@ pub struct Fallbacks {
 }
 
 impl Fallbacks {
-    /// A list of sizes, in the order in which they are tried. Of sizes that are not smaller than all
-    /// before them nothing is kept: where less could not be had, they cannot either.
+    /// A list of sizes, in the order in which they are tried once a block cannot have its own. Of
+    /// those that are not smaller than all before them nothing is kept: where less could not be had,
+    /// they cannot either.
     pub fn add(&mut self, sizes: impl IntoIterator<Item = Bytes>) -> FallbackId {
         let mut list: Vec<Bytes> = Vec::new();
         for size in sizes {
@@ -80,7 +81,7 @@ impl Fallbacks {
         FallbackId((self.lists.len() - 1) as u32)
     }
 
-    /// Lets an allocation fall back on the sizes of a list.
+    /// Lets an allocation fall back on those sizes of a list that are smaller than its own.
     pub fn assign(&mut self, block: BlockId, list: FallbackId) {
         self.of_block.insert(block, list);
     }
