@@ -9,6 +9,7 @@
 mod attention;
 mod autocast;
 mod convolution;
+pub mod coverage;
 mod doubt;
 mod draft;
 mod dropout;
