@@ -1,13 +1,14 @@
 //! Workspaces of cuDNN convolutions.
 
-use crate::doubt::SizeRange;
+use crate::doubt::{Doubt, SizeRange};
 use crate::draft::{Addition, Draft};
 use crate::reduction;
 use crate::rules::name;
 use crate::target::Target;
+use rustc_hash::FxHashMap;
 use xmem_analyzer::{Argument, Arguments, DType, Role, TensorArg};
-use xmem_profiles::cudnn::{self, Basis, ConvPass, ConvShape, ElementType, Layout, Workspace};
-use xmem_types::{Bytes, OpId};
+use xmem_profiles::cudnn::{ConvPass, ConvShape, ElementType, Layout, Plans, Volume};
+use xmem_types::{Bytes, FallbackId, OpId};
 
 /// Positions of a convolution's settings among an operator's arguments.
 struct Settings {
@@ -27,27 +28,52 @@ const FORWARD: Settings = Settings { stride: 3, padding: 4, dilation: 5, transpo
 const BACKWARD: Settings =
     Settings { stride: 4, padding: 5, dilation: 6, transposed: 7, groups: 9 };
 
-/// How far the workspaces may be off: cuDNN's choice of engine is read from a table of its answers
-/// for other shapes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Doubt {
+/// The convolutions met so far: their plans, and how far the workspaces may be off.
+#[derive(Debug, Default)]
+pub(crate) struct Convolutions {
+    /// Calls with one key share what they found to fit (`benchmark_cache` in
+    /// aten/src/ATen/native/cudnn/Conv_v8.cpp).
+    met: FxHashMap<(ConvPass, ConvShape), (Plans, FallbackId)>,
     /// Calls whose kind of shape leads to different formulas.
-    pub(crate) calls: u64,
+    pub(crate) doubtful: u64,
     /// The most by which the workspace of one of them may be larger than taken.
     pub(crate) more: Bytes,
 }
 
-impl Doubt {
-    fn note(&mut self, found: Workspace) {
-        if found.basis != Basis::Formula && found.high > found.bytes {
-            self.calls += 1;
-            self.more = self.more.max(found.high - found.bytes);
+impl Convolutions {
+    /// Adds the workspace of one call, which lives from just after the allocation of `output` until
+    /// just after that again.
+    fn add_workspace(
+        &mut self,
+        draft: &mut Draft<'_>,
+        target: &Target,
+        (pass, shape): (ConvPass, ConvShape),
+        output: usize,
+        op: OpId,
+    ) {
+        let (plans, fallback) = self.met.entry((pass, shape)).or_insert_with(|| {
+            let plans = target.convolutions.plans(pass, &shape, &target.device);
+            let list = draft.fallbacks.add(plans.sizes.iter().copied());
+            (plans, list)
+        });
+        let bytes = plans.first();
+        if plans.high > bytes {
+            self.doubtful += 1;
+            self.more = self.more.max(plans.high - bytes);
+        }
+        draft.items[output].settled = true;
+        let alloc = draft.after(output);
+        let free = Some(draft.after(output));
+        let new = Addition { size: bytes, alloc, free, role: Role::Workspace, op };
+        let range = SizeRange { low: plans.low, high: plans.high, doubt: Doubt::ConvolutionPlan };
+        if let Some(added) = draft.add_uncertain(new, range, name::CUDNN_CONV) {
+            draft.items[added].fallback = Some(*fallback);
         }
     }
 }
 
 /// A forward call: the output, then the workspace for the length of the call.
-pub(crate) fn forward(draft: &mut Draft<'_>, target: &Target, op: OpId, doubt: &mut Doubt) {
+pub(crate) fn forward(draft: &mut Draft<'_>, target: &Target, op: OpId, met: &mut Convolutions) {
     let arguments = draft.profile.arguments(op);
     let (Some(input), Some(weight)) = (arguments.tensor(0), arguments.tensor(1)) else { return };
     let Some(output) = draft.blocks_in(op).into_iter().find(|&i| draft.escapes(i, op)) else {
@@ -55,11 +81,11 @@ pub(crate) fn forward(draft: &mut Draft<'_>, target: &Target, op: OpId, doubt: &
     };
     let Some(call) = Call::read(arguments, &FORWARD, input, weight, None) else { return };
     let pass = if call.transposed { ConvPass::BackwardData } else { ConvPass::Forward };
-    doubt.note(call.workspace(draft, target, pass, output, op));
+    met.add_workspace(draft, target, (pass, call.shape), output, op);
 }
 
 /// A backward call: data gradient, weight gradient and bias gradient, each with its own scratch.
-pub(crate) fn backward(draft: &mut Draft<'_>, target: &Target, op: OpId, doubt: &mut Doubt) {
+pub(crate) fn backward(draft: &mut Draft<'_>, target: &Target, op: OpId, met: &mut Convolutions) {
     let arguments = draft.profile.arguments(op);
     let (Some(gradient), Some(input), Some(weight)) =
         (arguments.tensor(0), arguments.tensor(1), arguments.tensor(2))
@@ -84,11 +110,12 @@ pub(crate) fn backward(draft: &mut Draft<'_>, target: &Target, op: OpId, doubt: 
     };
     if let Some(output) = wants(0).then(|| take(draft, data)).flatten() {
         let pass = if call.transposed { ConvPass::Forward } else { ConvPass::BackwardData };
-        doubt.note(call.workspace(draft, target, pass, output, op));
+        met.add_workspace(draft, target, (pass, call.shape), output, op);
     }
     let filter = wants(1).then(|| take(draft, filter)).flatten();
     if let Some(output) = filter {
-        doubt.note(call.workspace(draft, target, ConvPass::BackwardWeight, output, op));
+        let pass = ConvPass::BackwardWeight;
+        met.add_workspace(draft, target, (pass, call.shape), output, op);
     }
     let has_bias = matches!(arguments.list.get(3), Some(Argument::Value(_))) && wants(2);
     if let Some(output) = has_bias.then(|| take(draft, bias)).flatten() {
@@ -115,8 +142,8 @@ struct Call {
 }
 
 impl Call {
-    /// Reads shapes and settings; none where they were not recorded or are not 1- or
-    /// 2-dimensional.
+    /// Reads shapes and settings; none where they were not recorded or do not have 1
+    /// to 3 spatial dimensions.
     fn read(
         arguments: &Arguments,
         settings: &Settings,
@@ -124,17 +151,19 @@ impl Call {
         weight: &TensorArg,
         output: Option<&TensorArg>,
     ) -> Option<Self> {
-        let spatial = input.dims.len().checked_sub(2).filter(|s| (1..=2).contains(s))?;
-        let pair = |position: usize, flat: u64| -> Option<[u64; 2]> {
+        let spatial = input.dims.len().checked_sub(2).filter(|s| (1..=3).contains(s))?;
+        // Depth, height, width; `flat` for a dimension that is not there.
+        let along = |position: usize, flat: u64| -> Option<[u64; 3]> {
             let values = arguments.ints(position)?;
-            let value = |i: usize| -> Option<u64> {
-                u64::try_from(*values.get(i).or(values.first())?).ok()
-            };
-            if spatial == 1 { Some([flat, value(0)?]) } else { Some([value(0)?, value(1)?]) }
+            let mut all = [flat; 3];
+            for (i, place) in all[3 - spatial..].iter_mut().enumerate() {
+                *place = u64::try_from(*values.get(i).or(values.first())?).ok()?;
+            }
+            Some(all)
         };
-        let stride = pair(settings.stride, 1)?;
-        let padding = pair(settings.padding, 0)?;
-        let dilation = pair(settings.dilation, 1)?;
+        let stride = along(settings.stride, 1)?;
+        let padding = along(settings.padding, 0)?;
+        let dilation = along(settings.dilation, 1)?;
         let transposed = arguments.value(settings.transposed) == Some("True");
         let groups = u64::try_from(*arguments.ints(settings.groups)?.first()?).ok()?;
         let element = match input.dtype {
@@ -143,58 +172,47 @@ impl Call {
             DType::BF16 => ElementType::Bf16,
             _ => return None,
         };
-        let weight_dims = planar(&weight.dims)?;
-        let given = planar(&input.dims)?;
+        let weight_dims = spatial_dims(&weight.dims)?;
+        let given = spatial_dims(&input.dims)?;
         let made = match output {
-            Some(output) => planar(&output.dims)?,
+            Some(output) => spatial_dims(&output.dims)?,
             None => extent(given, weight_dims, stride, padding, dilation, transposed, groups),
         };
         let (input_dims, output_dims) = if transposed { (made, given) } else { (given, made) };
         let layout =
             if channels_last(input) || channels_last(weight) { Layout::Nhwc } else { Layout::Nchw };
-        Some(Self {
-            shape: ConvShape {
-                input: input_dims,
-                weight: weight_dims,
-                output: output_dims,
-                stride,
-                padding,
-                dilation,
-                groups,
-                element,
-                layout,
-            },
-            transposed,
-        })
-    }
-
-    fn workspace(
-        &self,
-        draft: &mut Draft<'_>,
-        target: &Target,
-        pass: ConvPass,
-        output: usize,
-        op: OpId,
-    ) -> Workspace {
-        let device = &target.device;
-        let found = cudnn::workspace(pass, &self.shape, device.compute_capability, device.sms);
-        draft.items[output].settled = true;
-        let alloc = draft.after(output);
-        let free = Some(draft.after(output));
-        let role = Role::Workspace;
-        let new = Addition { size: found.bytes, alloc, free, role, op };
-        let doubt = crate::doubt::Doubt::ConvolutionPlan;
-        let range = SizeRange { low: found.low, high: found.high, doubt };
-        draft.add_uncertain(new, range, name::CUDNN_CONV);
-        found
+        let volume = (spatial == 3).then(|| Volume {
+            input: input_dims[2],
+            kernel: weight_dims[2],
+            output: output_dims[2],
+            stride: stride[0],
+            padding: padding[0],
+            dilation: dilation[0],
+        });
+        let flat = |[n, c, _, h, w]: [u64; 5]| [n, c, h, w];
+        let last = |[_, y, x]: [u64; 3]| [y, x];
+        let shape = ConvShape {
+            input: flat(input_dims),
+            weight: flat(weight_dims),
+            output: flat(output_dims),
+            stride: last(stride),
+            padding: last(padding),
+            dilation: last(dilation),
+            volume,
+            groups,
+            element,
+            layout,
+        };
+        Some(Self { shape, transposed })
     }
 }
 
-/// Batch, channels, height, width; height 1 for one spatial dimension.
-fn planar(dims: &[u64]) -> Option<[u64; 4]> {
+/// Batch, channels, depth, height, width; 1 for a dimension that is not there.
+fn spatial_dims(dims: &[u64]) -> Option<[u64; 5]> {
     match *dims {
-        [n, c, w] => Some([n, c, 1, w]),
-        [n, c, h, w] => Some([n, c, h, w]),
+        [n, c, w] => Some([n, c, 1, 1, w]),
+        [n, c, h, w] => Some([n, c, 1, h, w]),
+        [n, c, d, h, w] => Some([n, c, d, h, w]),
         _ => None,
     }
 }
@@ -202,14 +220,14 @@ fn planar(dims: &[u64]) -> Option<[u64; 4]> {
 /// The output's shape (torch/nn/modules/conv.py, `Conv2d`, `ConvTranspose2d` without output
 /// padding).
 fn extent(
-    input: [u64; 4],
-    weight: [u64; 4],
-    stride: [u64; 2],
-    padding: [u64; 2],
-    dilation: [u64; 2],
+    input: [u64; 5],
+    weight: [u64; 5],
+    stride: [u64; 3],
+    padding: [u64; 3],
+    dilation: [u64; 3],
     transposed: bool,
     groups: u64,
-) -> [u64; 4] {
+) -> [u64; 5] {
     let side = |i: usize| {
         let kernel = dilation[i] * weight[2 + i].saturating_sub(1) + 1;
         if transposed {
@@ -219,16 +237,18 @@ fn extent(
         }
     };
     let channels = if transposed { weight[1] * groups } else { weight[0] };
-    [input[0], channels, side(0), side(1)]
+    [input[0], channels, side(0), side(1), side(2)]
 }
 
 /// Whether strides say channels-last (`suggest_memory_format`, c10/core/MemoryFormat.h).
 fn channels_last(tensor: &TensorArg) -> bool {
-    let (&[_, c, h, w], &[_, sc, _, sw]) = (tensor.dims.as_slice(), tensor.strides.as_slice())
+    let (&[_, c, ref image @ ..], &[_, sc, .., sw]) =
+        (tensor.dims.as_slice(), tensor.strides.as_slice())
     else {
         return false;
     };
-    sc == 1 && c > 1 && h * w > 1 && sw.unsigned_abs() == c
+    let pixels: u64 = image.iter().product();
+    image.len() >= 2 && sc == 1 && c > 1 && pixels > 1 && sw.unsigned_abs() == c
 }
 
 #[cfg(test)]
@@ -237,10 +257,15 @@ mod tests {
 
     #[test]
     fn output_extent_of_plain_and_transposed_convolutions() {
-        let plain = extent([8, 3, 96, 96], [64, 3, 7, 7], [2, 2], [3, 3], [1, 1], false, 1);
-        assert_eq!(plain, [8, 64, 48, 48]);
-        let up = extent([8, 64, 48, 48], [64, 3, 4, 4], [2, 2], [1, 1], [1, 1], true, 1);
-        assert_eq!(up, [8, 3, 96, 96]);
+        let plain =
+            extent([8, 3, 1, 96, 96], [64, 3, 1, 7, 7], [1, 2, 2], [0, 3, 3], [1, 1, 1], false, 1);
+        assert_eq!(plain, [8, 64, 1, 48, 48]);
+        let up =
+            extent([8, 64, 1, 48, 48], [64, 3, 1, 4, 4], [1, 2, 2], [0, 1, 1], [1, 1, 1], true, 1);
+        assert_eq!(up, [8, 3, 1, 96, 96]);
+        let volume =
+            extent([2, 1, 16, 32, 32], [8, 1, 3, 5, 5], [2, 1, 1], [1, 2, 2], [1, 1, 1], false, 1);
+        assert_eq!(volume, [2, 8, 8, 32, 32]);
     }
 
     #[test]

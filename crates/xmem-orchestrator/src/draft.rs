@@ -4,7 +4,10 @@ use crate::doubt::{SizeRange, Slot, Uncertain};
 use crate::rules::{self, RuleEffect};
 use crate::schedule::{Schedule, ScheduledBlock};
 use xmem_analyzer::{Block, Phase, Profile, Role, Tick};
-use xmem_types::{BlockId, Bytes, IterationId, Nanos, OpId, Request, RequestKind, StreamId, Sym};
+use xmem_types::{
+    BlockId, Bytes, FallbackId, Fallbacks, IterationId, Nanos, OpId, Request, RequestKind,
+    StreamId, Sym,
+};
 
 /// A place in program order: a time of the trace, then a rank among things at that time.
 ///
@@ -49,6 +52,8 @@ pub(crate) struct Item {
     pub(crate) phase: Phase,
     /// How far its size may be off.
     pub(crate) range: Option<SizeRange>,
+    /// What it may be instead where memory is short, in [`Draft::fallbacks`].
+    pub(crate) fallback: Option<FallbackId>,
     /// Left out of the schedule.
     pub(crate) dropped: bool,
     /// A specific rule has decided about it; general rules leave it alone.
@@ -70,6 +75,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) profile: &'a Profile,
     /// First the profile's blocks, in order, then what rules added.
     pub(crate) items: Vec<Item>,
+    pub(crate) fallbacks: Fallbacks,
     effects: Vec<RuleEffect>,
     rank: i32,
 }
@@ -79,7 +85,7 @@ impl<'a> Draft<'a> {
         let items =
             profile.blocks.iter().enumerate().map(|(i, b)| item(BlockId::new(i), b)).collect();
         let effects = rules::rules().iter().map(RuleEffect::none).collect();
-        Self { profile, items, effects, rank: 0 }
+        Self { profile, items, fallbacks: Fallbacks::default(), effects, rank: 0 }
     }
 
     fn effect(&mut self, rule: &'static str) -> &mut RuleEffect {
@@ -177,15 +183,25 @@ impl<'a> Draft<'a> {
     }
 
     /// Adds a block whose size is not known for sure. If it is expected to be zero, it shows in
-    /// [`Schedule::uncertain`] only.
-    pub(crate) fn add_uncertain(&mut self, new: Addition, range: SizeRange, rule: &'static str) {
+    /// [`Schedule::uncertain`] only. Gives the item's index, if there is one.
+    pub(crate) fn add_uncertain(
+        &mut self,
+        new: Addition,
+        range: SizeRange,
+        rule: &'static str,
+    ) -> Option<usize> {
         let sure = range.low == range.high;
-        self.put_in(new, (!sure).then_some(range), rule);
+        self.put_in(new, (!sure).then_some(range), rule)
     }
 
-    fn put_in(&mut self, new: Addition, range: Option<SizeRange>, rule: &'static str) {
+    fn put_in(
+        &mut self,
+        new: Addition,
+        range: Option<SizeRange>,
+        rule: &'static str,
+    ) -> Option<usize> {
         if new.size == Bytes::ZERO && range.is_none() {
-            return;
+            return None;
         }
         let span = self.profile.phase_at(new.alloc.time);
         let near =
@@ -204,6 +220,7 @@ impl<'a> Draft<'a> {
             iteration: span.and_then(|s| s.iteration),
             phase: span.map_or(Phase::Init, |s| s.phase),
             range,
+            fallback: None,
             dropped: false,
             settled: true,
         });
@@ -212,6 +229,7 @@ impl<'a> Draft<'a> {
             effect.added.0 += 1;
             effect.added.1 += new.size;
         }
+        Some(self.items.len() - 1)
     }
 
     /// Adds a block that was there before the trace began; it lives until `free`.
@@ -237,6 +255,7 @@ impl<'a> Draft<'a> {
             iteration: None,
             phase: Phase::Init,
             range: None,
+            fallback: None,
             dropped: false,
             settled: true,
         });
@@ -261,7 +280,8 @@ impl<'a> Draft<'a> {
 
     /// Turns the items into requests in order.
     pub(crate) fn finish(self) -> Schedule {
-        let mut schedule = Schedule { effects: self.effects, ..Schedule::default() };
+        let (effects, fallbacks) = (self.effects, self.fallbacks);
+        let mut schedule = Schedule { effects, fallbacks, ..Schedule::default() };
         let mut events: Vec<(Position, u32, Event)> = Vec::new();
         for item in self.items.into_iter().filter(|i| !i.dropped) {
             let free = item.free.map(|free| free.max(item.alloc));
@@ -278,6 +298,9 @@ impl<'a> Draft<'a> {
             events.push((item.alloc, 1, Event::Request(Request { block, kind: alloc })));
             let request = Event::Request(Request { block, kind: RequestKind::Free });
             events.extend(free.map(|free| (free, 2, request)));
+            if let Some(list) = item.fallback {
+                schedule.fallbacks.assign(block, list);
+            }
             let slot = Slot::Block(block);
             schedule.uncertain.extend(item.range.map(|range| Uncertain { range, slot }));
             schedule.blocks.push(ScheduledBlock {
@@ -347,6 +370,7 @@ fn item(id: BlockId, block: &Block) -> Item {
         iteration: block.iteration,
         phase: block.phase,
         range: None,
+        fallback: None,
         dropped: false,
         settled: false,
     }

@@ -1,7 +1,9 @@
 //! What the schedule is made for.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use xmem_profiles::Device;
+use xmem_profiles::cudnn::{ConvolutionPlans, FittedPlans};
 use xmem_types::TorchVersion;
 
 /// The GPU, the PyTorch version and the what-ifs of a lowering.
@@ -11,6 +13,8 @@ pub struct Target {
     pub device: Device,
     /// The PyTorch version that will run on it.
     pub torch: TorchVersion,
+    /// What knows the workspaces of convolutions.
+    pub convolutions: Arc<dyn ConvolutionPlans>,
     /// How the optimizer runs on the GPU.
     pub optimizer: OptimizerImpl,
     /// Moves `zero_grad` to another place; none keeps the trace's.
@@ -29,6 +33,7 @@ impl Target {
         Self {
             device,
             torch: TorchVersion::default(),
+            convolutions: Arc::new(FittedPlans),
             optimizer: OptimizerImpl::default(),
             zero_grad: None,
             set_to_none: true,

@@ -1,6 +1,6 @@
 //! One pass over the operators in program order; each operator that a rule knows is handed to it.
 
-use crate::convolution::Doubt;
+use crate::convolution::Convolutions;
 use crate::draft::Draft;
 use crate::gemm::Workspaces;
 use crate::optimizer::Known;
@@ -35,7 +35,7 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
     let profile = draft.profile;
     let kinds = kinds(draft);
     let mut have = Workspaces::default();
-    let mut doubt = Doubt::default();
+    let mut met = Convolutions::default();
     // Backward nodes whose window an earlier rule has replaced as a whole.
     let mut replaced: FxHashSet<OpId> = FxHashSet::default();
     let nodes_of = attention::nodes_of(draft);
@@ -98,10 +98,10 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
                 });
             }
             Kind::Convolution if enabled(name::CUDNN_CONV) => {
-                convolution::forward(draft, target, op, &mut doubt);
+                convolution::forward(draft, target, op, &mut met);
             }
             Kind::ConvolutionBackward if enabled(name::CUDNN_CONV) => {
-                convolution::backward(draft, target, op, &mut doubt);
+                convolution::backward(draft, target, op, &mut met);
             }
             Kind::EmbeddingBackward if enabled(name::EMBEDDING) => embedding::backward(draft, op),
             Kind::SoftmaxBackward if enabled(name::SOFTMAX_BACKWARD) => {
@@ -110,12 +110,12 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
             _ => {}
         }
     }
-    if doubt.more >= NOTEWORTHY {
-        notes.report_many("cudnn-workspace-uncertain", Severity::Note, None, doubt.calls, || {
+    if met.more >= NOTEWORTHY {
+        notes.report_many("cudnn-workspace-uncertain", Severity::Note, None, met.doubtful, || {
             format!(
                 "the workspaces of some convolutions are estimated from cuDNN's answers for other \
                  shapes; one of them may take up to {} more than assumed",
-                doubt.more
+                met.more
             )
         });
     }

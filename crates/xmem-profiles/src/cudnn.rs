@@ -16,8 +16,11 @@
 //! The table stands for `torch.backends.cudnn.allow_tf32 = True`, `benchmark = False` and
 //! `deterministic = False`, which are PyTorch's defaults.
 
+mod plans;
 mod recipe;
 mod table;
+
+pub use plans::{ConvolutionPlans, FittedPlans, NoWorkspaces, Plans};
 
 use crate::ComputeCapability;
 use recipe::Terms;
@@ -74,11 +77,11 @@ pub enum Layout {
 /// The sizes that decide about a convolution.
 ///
 /// A one-dimensional convolution has height 1, padding 0, stride 1 and dilation 1 in the first
-/// place, as PyTorch itself makes it (`view1d_as_2d`). A three-dimensional one is not covered by
-/// the table: fold depth into height (size, kernel) for a rough answer. A transposed convolution
+/// place, as PyTorch itself makes it (`view1d_as_2d`). A three-dimensional one has a
+/// [`volume`](Self::volume) besides. A transposed convolution
 /// is given as the convolution of which it is the gradient: `input` is what the transposed one
 /// puts out, `output` what it takes in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConvShape {
     /// Batch, channels, height, width.
     pub input: [u64; 4],
@@ -92,6 +95,8 @@ pub struct ConvShape {
     pub padding: [u64; 2],
     /// Vertical and horizontal dilation.
     pub dilation: [u64; 2],
+    /// The first of three spatial dimensions; none in one or two dimensions.
+    pub volume: Option<Volume>,
     /// Groups.
     pub groups: u64,
     /// Element type.
@@ -100,7 +105,37 @@ pub struct ConvShape {
     pub layout: Layout,
 }
 
+/// Depth, the outermost dimension of a three-dimensional convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Volume {
+    /// Depth of the input.
+    pub input: u64,
+    /// Depth of the kernel.
+    pub kernel: u64,
+    /// Depth of the output.
+    pub output: u64,
+    /// Stride along it.
+    pub stride: u64,
+    /// Padding of each side.
+    pub padding: u64,
+    /// Dilation along it.
+    pub dilation: u64,
+}
+
 impl ConvShape {
+    /// Depth folded into height, for which the trees were not made: a rough answer.
+    fn folded(&self) -> Self {
+        let Some(volume) = self.volume else { return *self };
+        let fold = |[n, c, h, w]: [u64; 4], depth: u64| [n, c, h.saturating_mul(depth), w];
+        Self {
+            input: fold(self.input, volume.input),
+            weight: fold(self.weight, volume.kernel),
+            output: fold(self.output, volume.output),
+            volume: None,
+            ..*self
+        }
+    }
+
     /// One filter set for each channel: the case with kernels of its own in PyTorch
     /// (`ConvParams::is_depthwise` in `native/Convolution.cpp`).
     #[must_use]
@@ -126,6 +161,8 @@ pub struct Workspace {
 /// How sure a [`Workspace`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
+    /// cuDNN itself was asked about this convolution.
+    Library,
     /// All tabulated convolutions of the same kind follow the formula (within 2 % or 64 KiB).
     Formula,
     /// Only this percentage of them does; the others lie between the bounds.
@@ -160,6 +197,7 @@ pub fn workspace(
         ElementType::F16 | ElementType::Bf16 => Precision::F16,
     };
     let key = Key { arch: tabulated, element, layout: shape.layout, pass };
+    let shape = &shape.folded();
     let terms = Terms::of(shape);
     let Choice { recipe, spread } = table::choose(key, shape, &terms);
     let bytes = to_bytes(recipe.bytes(&terms));
@@ -267,6 +305,7 @@ mod tests {
             stride: [1, 1],
             padding: [1, 1],
             dilation: [1, 1],
+            volume: None,
             groups,
             element,
             layout,
@@ -346,6 +385,7 @@ mod tests {
                     stride,
                     padding,
                     dilation,
+                    volume: None,
                     groups,
                     element,
                     layout,

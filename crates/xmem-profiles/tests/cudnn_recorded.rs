@@ -49,6 +49,7 @@ fn plans() -> Vec<Plan> {
             stride: numbers(stride),
             padding: numbers(padding),
             dilation: numbers(dilation),
+            volume: None,
             groups: numbers::<1>(groups)[0],
             element: ElementType::F32,
             layout: if layout == "nhwc" { Layout::Nhwc } else { Layout::Nchw },

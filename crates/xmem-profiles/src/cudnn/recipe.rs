@@ -275,6 +275,7 @@ mod tests {
             stride: [1, 1],
             padding: [kernel / 2, kernel / 2],
             dilation: [1, 1],
+            volume: None,
             groups: 1,
             element: ElementType::F32,
             layout: Layout::Nchw,
