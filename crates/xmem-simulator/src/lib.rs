@@ -57,7 +57,7 @@ pub use config::{
 pub use device::{Device, DeviceFull};
 pub use plain::{MallocAsync, MallocAsyncAllocator, Uncached, UncachedAllocator};
 pub use replay::{
-    Curve, CurveBucket, Fragmentation, LiveBlock, OutOfMemory, Peak, Replay, SegmentAtPeak,
-    UnlimitedPeaks, min_capacity, replay, runs_in,
+    Curve, CurveBucket, Fragmentation, LiveBlock, OutOfMemory, Outline, Peak, Replay,
+    SegmentAtPeak, UnlimitedPeaks, min_capacity, outline, replay, runs_in,
 };
 pub use session::{Done, Misuse, Operation, Session};

@@ -2,6 +2,7 @@
 
 use crate::allocator::AllocatorSetup;
 use crate::facts::TraceFacts;
+use crate::range::Range as Spread;
 use crate::timings::Timings;
 use std::ops::Range;
 use xmem_analyzer::{Phase, Role};
@@ -22,6 +23,8 @@ pub struct Answer {
     pub iterations: Range<IterationId>,
     /// The peaks.
     pub peak: Peak,
+    /// How far the peaks may be off.
+    pub range: Spread,
     /// Live bytes at the peak of allocated memory, by role, in the order of [`Role::ALL`].
     pub by_role: Vec<RoleShare>,
     /// The largest blocks alive at that peak, largest first.

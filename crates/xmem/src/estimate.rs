@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::Path;
 use xmem_orchestrator::{OptimizerImpl, Target, ZeroGradPlace};
 use xmem_profiles::Device;
-use xmem_simulator::{AllocatorChoice, DeviceConfig, OutOfMemory, Replay};
+use xmem_simulator::{AllocatorChoice, DeviceConfig, OutOfMemory, Outline, Replay};
 use xmem_trace::ReadOptions;
 use xmem_types::{IterationId, TorchVersion, Workload};
 
@@ -187,7 +187,13 @@ impl Estimate {
         };
         let min_capacity = (self.capacity == CapacitySearch::Run)
             .then(|| xmem_simulator::min_capacity(work, allocator, device) + device.taken);
-        Played { replay, moments, min_capacity }
+        let expected = Outline {
+            allocated: moments.allocated.allocated,
+            reserved: moments.reserved.reserved,
+            fits: replay.fits(),
+        };
+        let range = scene.variants(allocator, device).range(expected);
+        Played { replay, moments, range, min_capacity }
     }
 
     /// The iterations the answer is about, checked against the trace.

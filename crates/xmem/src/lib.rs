@@ -47,6 +47,7 @@ mod moments;
 mod outcome;
 mod places;
 mod prediction;
+mod range;
 mod recording;
 mod run;
 mod selection;
@@ -65,6 +66,7 @@ pub use estimate::{CapacitySearch, ClearedGradients, Estimate, EstimateBuilder};
 pub use facts::{IterationFacts, TraceFacts};
 pub use job::Job;
 pub use prediction::{PredictedBlock, Prediction};
+pub use range::{Bounds, Doubted, Outlook, Range};
 pub use recording::RecordingEnd;
 pub use selection::{Iterations, ParseIterationsError};
 pub use simulation::{

@@ -8,13 +8,14 @@ use crate::estimate::{Estimate, Plan};
 use crate::facts::TraceFacts;
 use crate::moments::{Live, Moments};
 use crate::places::Places;
+use crate::range::{Range as Spread, Variants};
 use crate::timings::Timings;
 use std::cmp::Reverse;
 use std::ops::Range;
 use xmem_analyzer::{Profile, Role};
 use xmem_orchestrator::Schedule;
 use xmem_profiles::Device;
-use xmem_simulator::Replay;
+use xmem_simulator::{AllocatorChoice, DeviceConfig, Replay};
 use xmem_types::{Bytes, Diagnostics, IterationId, Request, Severity, Workload};
 
 /// A schedule with the part of it that the answer is about.
@@ -31,6 +32,7 @@ pub(crate) struct Scene<'a> {
 pub(crate) struct Played {
     pub(crate) replay: Replay,
     pub(crate) moments: Moments,
+    pub(crate) range: Spread,
     pub(crate) min_capacity: Option<Bytes>,
 }
 
@@ -65,6 +67,16 @@ impl<'a> Scene<'a> {
         self.schedule.workload(self.within.end)
     }
 
+    /// The job, to be run with other sizes and addresses.
+    pub(crate) fn variants<'v>(
+        &'v self,
+        allocator: &'v AllocatorChoice,
+        device: &'v DeviceConfig,
+    ) -> Variants<'v> {
+        let (count, from) = (self.within.end, self.within.start);
+        Variants { schedule: self.schedule, allocator, device, count, from }
+    }
+
     pub(crate) fn answer(
         self,
         played: &Played,
@@ -74,7 +86,7 @@ impl<'a> Scene<'a> {
         trace: TraceFacts,
         timings: Timings,
     ) -> Answer {
-        let Played { replay, moments, min_capacity } = played;
+        let Played { replay, moments, range, min_capacity } = played;
         let Plan { target, setup, .. } = plan;
         let allocated = replay.curve.allocated();
         let reserved: Vec<Bytes> = replay.curve.iter().map(|p| p.reserved).collect();
@@ -83,6 +95,7 @@ impl<'a> Scene<'a> {
             verdict: verdict(replay, notes),
             iterations: self.iterations.clone(),
             peak: self.peak(played, &target.device),
+            range: range.clone(),
             by_role: self.by_role(&moments.live),
             largest: self.largest(&moments.live, estimate.largest),
             per_iteration: self.sections.peaks(within, allocated, &reserved),

@@ -3,7 +3,7 @@
 use super::FindingDto;
 use super::setup::SetupDto;
 use serde::Serialize;
-use xmem::{Answer, OptimizerImpl, Place, ZeroGradPlace};
+use xmem::{Answer, Bounds, OptimizerImpl, Place, ZeroGradPlace};
 
 /// An answer as a document of schema `xmem.replay/1`.
 #[derive(Serialize)]
@@ -15,6 +15,7 @@ pub struct ReplayDocument<'a> {
     target: TargetDto<'a>,
     iterations: RangeDto,
     peak: PeakDto<'a>,
+    range: SpreadDto,
     headroom_bytes: Option<u64>,
     shortfall_bytes: Option<u64>,
     ample: AmpleDto,
@@ -95,6 +96,30 @@ struct OutOfMemoryDto<'a> {
     allocated_bytes: u64,
     reserved_bytes: u64,
     needed_bytes: u64,
+}
+
+/// How far the peaks may be off.
+#[derive(Serialize)]
+struct SpreadDto {
+    allocated_bytes: BoundsDto,
+    reserved_bytes: BoundsDto,
+    device_bytes: BoundsDto,
+    outlook: &'static str,
+    doubts: Vec<DoubtDto>,
+}
+
+#[derive(Serialize)]
+struct BoundsDto {
+    low: u64,
+    high: u64,
+}
+
+#[derive(Serialize)]
+struct DoubtDto {
+    name: &'static str,
+    blocks: Option<u64>,
+    allocated_bytes: BoundsDto,
+    reserved_bytes: BoundsDto,
 }
 
 /// Bytes by role; the keys are the role names, in the order of reports.
@@ -220,6 +245,7 @@ impl<'a> ReplayDocument<'a> {
                 at: peak.at.as_ref().map(place),
                 reserved_at: peak.reserved_at.as_ref().map(place),
             },
+            range: spread(answer),
             headroom_bytes: answer.headroom().map(xmem::Bytes::get),
             shortfall_bytes: answer.shortfall().map(xmem::Bytes::get),
             ample: AmpleDto {
@@ -255,6 +281,29 @@ impl<'a> ReplayDocument<'a> {
             rules: (rules == Rules::Explain).then(|| answer.rules.iter().map(rule).collect()),
             diagnostics: answer.findings.iter().map(FindingDto::from).collect(),
         }
+    }
+}
+
+fn spread(answer: &Answer) -> SpreadDto {
+    let range = &answer.range;
+    let context = answer.device().context.get();
+    let bounds = |b: &Bounds| BoundsDto { low: b.low.get(), high: b.high.get() };
+    let reserved = bounds(&range.reserved);
+    SpreadDto {
+        allocated_bytes: bounds(&range.allocated),
+        device_bytes: BoundsDto { low: reserved.low + context, high: reserved.high + context },
+        reserved_bytes: reserved,
+        outlook: range.outlook.name(),
+        doubts: range
+            .doubts
+            .iter()
+            .map(|doubt| DoubtDto {
+                name: doubt.name,
+                blocks: doubt.blocks,
+                allocated_bytes: bounds(&doubt.allocated),
+                reserved_bytes: bounds(&doubt.reserved),
+            })
+            .collect(),
     }
 }
 

@@ -6,7 +6,7 @@ use super::look::{Ink, Look, keep_end, wrap};
 use super::places::{moment, op_path};
 use super::setup;
 use std::cmp::Reverse;
-use xmem::{AllocatorKind, Answer, Bytes, Place, Severity, Verdict};
+use xmem::{AllocatorKind, Answer, Bytes, Outlook, Place, Severity, Verdict};
 
 /// The whole answer: verdict, the three numbers, where the peak is, what it consists of, the curve
 /// over the iterations, the largest blocks, fragmentation, and what was odd.
@@ -98,7 +98,7 @@ fn numbers(answer: &Answer, look: &Look) -> String {
     let [allocated, reserved] = meanings(answer.setup.kind);
     let mut rows = vec![
         ("peak allocated", peak.allocated, allocated.to_owned()),
-        ("peak reserved", peak.reserved, reserved.to_owned()),
+        (RESERVED, peak.reserved, reserved.to_owned()),
         ("expected in nvidia-smi", peak.device, format!("reserved + {context} context")),
     ];
     if let Some(free) = answer.headroom() {
@@ -115,8 +115,40 @@ fn numbers(answer: &Answer, look: &Look) -> String {
     for (label, size, text) in rows {
         let size = look.paint(Ink::Heading, &format!("{:>11}", size.to_string())).into_owned();
         page += &format!("  {label:<22}  {size}   {}\n", look.paint(Ink::Faint, &text));
+        if label == RESERVED {
+            page += &range(answer, look);
+        }
     }
     page
+}
+
+const RESERVED: &str = "peak reserved";
+
+/// How far peak reserved may be off, and because of what.
+fn range(answer: &Answer, look: &Look) -> String {
+    let range = &answer.range;
+    if range.reserved.is_exact() {
+        return String::new();
+    }
+    let doubts = range.doubts.iter().filter(|doubt| !doubt.reserved.is_exact());
+    let reasons: Vec<&str> = doubts.map(|doubt| reason(doubt.name)).collect();
+    let low = format!("{:>11}", range.reserved.low.to_string());
+    let mut text = format!("and {}: {}", range.reserved.high, reasons.join(", "));
+    if 40 + text.chars().count() > look.columns() || reasons.is_empty() {
+        text = format!("and {}", range.reserved.high);
+    }
+    format!("    {:<20}  {low}   {}\n", "between", look.paint(Ink::Faint, &text))
+}
+
+/// A doubt in a word.
+fn reason(name: &'static str) -> &'static str {
+    match name {
+        "convolution_plan" => "cuDNN's plans",
+        "address_order" => "addresses",
+        "library" => "libraries",
+        "operator" => "operators",
+        other => other,
+    }
 }
 
 /// Where a program finds the two peaks, or what they are where it cannot.
@@ -132,8 +164,20 @@ fn meanings(kind: AllocatorKind) -> [&'static str; 2] {
     }
 }
 
-/// What happened for lack of room: the out-of-memory, or cached memory given back.
+/// What happened for lack of room: the out-of-memory, or cached memory given back; and whether that
+/// is for sure.
 fn shortage(answer: &Answer, look: &Look) -> String {
+    let outlook = match answer.range.outlook {
+        Outlook::Sure => return short_of_memory(answer, look),
+        Outlook::MayFail => "It may not fit: at the upper end of the range it runs out of memory",
+        Outlook::MayFit => "It may fit all the same: at the lower end of the range it runs",
+    };
+    let outlook = look.paint(Ink::Doubtful, outlook);
+    let short = short_of_memory(answer, look);
+    format!("{outlook}\n{short}")
+}
+
+fn short_of_memory(answer: &Answer, look: &Look) -> String {
     let peak = &answer.peak;
     if let Some(oom) = &answer.out_of_memory {
         let place = oom.at.as_ref().map_or_else(String::new, |p| format!(" in {}", moment(p)));

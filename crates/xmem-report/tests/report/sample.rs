@@ -1,10 +1,10 @@
 //! A hand-made answer.
 
 use xmem::{
-    AllocatorCounts, AllocatorSettings, AllocatorSetup, Answer, Bytes, Curve, Device, Finding,
-    Fragmentation, IterationFacts, IterationId, IterationPeak, LiveBlock, Nanos, OutOfMemory, Peak,
-    Phase, Place, Recorded, Role, RoleShare, Rule, RuleEffect, Severity, Target, Timings,
-    TraceFacts, Verdict,
+    AllocatorCounts, AllocatorSettings, AllocatorSetup, Answer, Bounds, Bytes, Curve, Device,
+    Doubted, Finding, Fragmentation, IterationFacts, IterationId, IterationPeak, LiveBlock, Nanos,
+    OutOfMemory, Outlook, Peak, Phase, Place, Range, Recorded, Role, RoleShare, Rule, RuleEffect,
+    Severity, Target, Timings, TraceFacts, Verdict,
 };
 
 /// A small device.
@@ -80,6 +80,21 @@ fn facts() -> TraceFacts {
     }
 }
 
+/// A range with a doubt about blocks and one about addresses.
+fn range() -> Range {
+    let bounds = |low, high| Bounds { low: Bytes::mib(low), high: Bytes::mib(high) };
+    let doubt = |name, blocks, allocated, reserved| Doubted { name, blocks, allocated, reserved };
+    Range {
+        allocated: bounds(390, 401),
+        reserved: bounds(410, 440),
+        outlook: Outlook::Sure,
+        doubts: vec![
+            doubt("convolution_plan", Some(7), bounds(390, 401), bounds(418, 440)),
+            doubt("address_order", None, bounds(397, 397), bounds(410, 420)),
+        ],
+    }
+}
+
 /// A job that fits.
 pub(crate) fn fits() -> Answer {
     let curve: Vec<Bytes> = (0..120).map(|i| Bytes::mib(100 + (i % 60) * 5)).collect();
@@ -99,6 +114,7 @@ pub(crate) fn fits() -> Answer {
             at: Some(backward()),
             reserved_at: Some(backward()),
         },
+        range: range(),
         by_role: shares(),
         largest: vec![
             block(64, Role::OptimizerState, None, init.clone()),

@@ -24,6 +24,7 @@ fn an_answer_has_a_fixed_order() {
 
               peak allocated           397.00 MiB   torch.cuda.max_memory_allocated()
               peak reserved            420.00 MiB   torch.cuda.max_memory_reserved()
+                between                410.00 MiB   and 440.00 MiB: cuDNN's plans, addresses
               expected in nvidia-smi   720.00 MiB   reserved + 300.00 MiB context
               headroom                 304.00 MiB   30 % of 1.00 GiB stay free
 
@@ -75,6 +76,7 @@ fn what_does_not_fit_says_where_and_how_much_is_missing() {
 
               peak allocated           397.00 MiB   torch.cuda.max_memory_allocated()
               peak reserved            420.00 MiB   torch.cuda.max_memory_reserved()
+                between                410.00 MiB   and 440.00 MiB: cuDNN's plans, addresses
               expected in nvidia-smi   720.00 MiB   reserved + 300.00 MiB context
               short by                  70.00 MiB   over the 640.00 MiB of the device
               smallest capacity        702.00 MiB   device memory in which it runs
@@ -108,6 +110,7 @@ fn what_fits_only_just_says_so() {
 
               peak allocated           397.00 MiB   torch.cuda.max_memory_allocated()
               peak reserved            420.00 MiB   torch.cuda.max_memory_reserved()
+                between                410.00 MiB   and 440.00 MiB: cuDNN's plans, addresses
               expected in nvidia-smi   720.00 MiB   reserved + 300.00 MiB context
               headroom                        0 B   0 % of 720.00 MiB stay free
 

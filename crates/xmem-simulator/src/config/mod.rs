@@ -113,4 +113,11 @@ impl AllocatorConfig {
     pub fn of(release: TorchVersion) -> Self {
         Self { release, ..Self::default() }
     }
+
+    /// Whether the order in which the device hands out addresses decides between free blocks of
+    /// equal size: up to 2.11.
+    #[must_use]
+    pub fn heeds_addresses(&self) -> bool {
+        !Feature::OldestBlockFirst.is_in(self.release)
+    }
 }

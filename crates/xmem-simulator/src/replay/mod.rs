@@ -4,12 +4,14 @@ mod capacity;
 mod curve;
 mod drive;
 mod fragmentation;
+mod outline;
 mod peaks;
 mod table;
 
 pub use capacity::{min_capacity, runs_in};
 pub use curve::{Curve, CurveBucket};
 pub use fragmentation::{Fragmentation, SegmentAtPeak};
+pub use outline::{Outline, outline};
 pub use peaks::LiveBlock;
 
 use crate::allocator::{BlockHandle, Framework, FrameworkAllocator, RequestIndex, Stats};

@@ -1,0 +1,322 @@
+//! How far the answer may be off, and because of what.
+//!
+//! Each doubt has bounds of its own: sizes that a block may have, or orders that a driver may follow.
+//! The job is replayed at those bounds, one doubt at a time and all together. What no doubt names is
+//! not in the range.
+
+use std::collections::BTreeSet;
+use xmem_orchestrator::{Bound, Doubt, Schedule};
+use xmem_simulator::{AddressOrder, AllocatorChoice, DeviceConfig, Outline, RequestIndex, outline};
+use xmem_types::{Bytes, Request, Workload};
+
+/// What the peaks may be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    /// Peak allocated.
+    pub allocated: Bounds,
+    /// Peak reserved.
+    pub reserved: Bounds,
+    /// Whether the job runs wherever in the range it lies.
+    pub outlook: Outlook,
+    /// What each doubt alone makes of it, in the order of reports. Empty if nothing is in doubt.
+    pub doubts: Vec<Doubted>,
+}
+
+/// The lowest and the highest of what is possible.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// At least.
+    pub low: Bytes,
+    /// At most.
+    pub high: Bytes,
+}
+
+/// Whether the verdict holds over the whole range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Outlook {
+    /// It does.
+    #[default]
+    Sure,
+    /// The job is expected to run, and may not.
+    MayFail,
+    /// The job is expected to run out of memory, and may run.
+    MayFit,
+}
+
+/// One doubt's part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Doubted {
+    /// Which.
+    pub name: &'static str,
+    /// Blocks it is about; none for a doubt that is not about blocks.
+    pub blocks: Option<u64>,
+    /// Peak allocated, if nothing else were in doubt.
+    pub allocated: Bounds,
+    /// Peak reserved, if nothing else were in doubt.
+    pub reserved: Bounds,
+}
+
+/// The doubt about the order in which the driver hands out addresses.
+const ADDRESSES: &str = "address_order";
+
+impl Outlook {
+    /// The name in machine-readable output (`may_fail`).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sure => "sure",
+            Self::MayFail => "may_fail",
+            Self::MayFit => "may_fit",
+        }
+    }
+}
+
+impl Bounds {
+    /// Whether both are the same.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.low == self.high
+    }
+
+    const fn at(value: Bytes) -> Self {
+        Self { low: value, high: value }
+    }
+
+    fn include(&mut self, value: Bytes) {
+        self.low = self.low.min(value);
+        self.high = self.high.max(value);
+    }
+}
+
+/// A job that can be run with other sizes and other addresses.
+pub(crate) struct Variants<'a> {
+    pub(crate) schedule: &'a Schedule,
+    pub(crate) allocator: &'a AllocatorChoice,
+    pub(crate) device: &'a DeviceConfig,
+    /// The requests that are replayed.
+    pub(crate) count: usize,
+    /// The first of them that the peaks are about.
+    pub(crate) from: usize,
+}
+
+/// A variant's outlines.
+#[derive(Default)]
+struct Seen(Vec<Outline>);
+
+impl Variants<'_> {
+    /// The range around what is expected.
+    pub(crate) fn range(&self, expected: Outline) -> Range {
+        let present: BTreeSet<Doubt> =
+            self.schedule.uncertain.iter().map(|u| u.range.doubt).collect();
+        let present: Vec<Doubt> = present.into_iter().collect();
+        let mut all = Seen(vec![expected]);
+        let mut doubts = Vec::new();
+        for &doubt in &present {
+            let mut seen = Seen::default();
+            for bound in [Bound::Low, Bound::High] {
+                seen.0.push(self.run(&[doubt], bound, self.device.address_order));
+            }
+            let about = |u: &&xmem_orchestrator::Uncertain| u.range.doubt == doubt;
+            let blocks = self.schedule.uncertain.iter().filter(about).count() as u64;
+            doubts.push(seen.doubted(doubt.name(), Some(blocks), expected));
+            all.0.append(&mut seen.0);
+        }
+        let orders = self.other_orders();
+        if !orders.is_empty() {
+            let mut seen = Seen::default();
+            for &order in &orders {
+                seen.0.push(self.run(&[], Bound::Low, order));
+            }
+            doubts.push(seen.doubted(ADDRESSES, None, expected));
+            all.0.append(&mut seen.0);
+        }
+        if !present.is_empty() {
+            for order in orders.iter().copied().chain([self.device.address_order]) {
+                for bound in [Bound::Low, Bound::High] {
+                    all.0.push(self.run(&present, bound, order));
+                }
+            }
+        }
+        Range {
+            allocated: all.allocated(),
+            reserved: all.reserved(),
+            outlook: all.outlook(expected),
+            doubts,
+        }
+    }
+
+    /// Orders of addresses that the driver may follow instead, if it makes a difference.
+    fn other_orders(&self) -> Vec<AddressOrder> {
+        let AllocatorChoice::Caching(config) = self.allocator else { return Vec::new() };
+        if !config.heeds_addresses() {
+            return Vec::new();
+        }
+        let orders = [AddressOrder::Driver, AddressOrder::Ascending, AddressOrder::Descending];
+        orders.into_iter().filter(|&order| order != self.device.address_order).collect()
+    }
+
+    fn run(&self, doubts: &[Doubt], bound: Bound, order: AddressOrder) -> Outline {
+        let device = DeviceConfig { address_order: order, ..*self.device };
+        if doubts.is_empty() {
+            let work = self.schedule.workload(self.count);
+            return outline(work, self.allocator, &device, RequestIndex(self.from));
+        }
+        let requests = self.schedule.bounded(self.count, doubts, bound);
+        let from = RequestIndex(self.place_in(&requests));
+        let work = Workload::new(&requests, &self.schedule.fallbacks);
+        outline(work, self.allocator, &device, from)
+    }
+
+    /// Where the first request that counts is among others.
+    fn place_in(&self, requests: &[Request]) -> usize {
+        let Some(first) = self.schedule.requests.get(self.from).filter(|_| self.from > 0) else {
+            return 0;
+        };
+        let kind = std::mem::discriminant(&first.kind);
+        let found = requests.iter().position(|other| {
+            other.block == first.block && std::mem::discriminant(&other.kind) == kind
+        });
+        found.unwrap_or(0)
+    }
+}
+
+impl Seen {
+    fn doubted(&self, name: &'static str, blocks: Option<u64>, expected: Outline) -> Doubted {
+        let (mut allocated, mut reserved) = (self.allocated(), self.reserved());
+        allocated.include(expected.allocated);
+        reserved.include(expected.reserved);
+        Doubted { name, blocks, allocated, reserved }
+    }
+
+    fn allocated(&self) -> Bounds {
+        self.bounds(|outline| outline.allocated)
+    }
+
+    fn reserved(&self) -> Bounds {
+        self.bounds(|outline| outline.reserved)
+    }
+
+    fn bounds(&self, value: fn(&Outline) -> Bytes) -> Bounds {
+        let mut values = self.0.iter().map(value);
+        let mut bounds = Bounds::at(values.next().unwrap_or_default());
+        values.for_each(|value| bounds.include(value));
+        bounds
+    }
+
+    fn outlook(&self, expected: Outline) -> Outlook {
+        match (expected.fits, self.0.iter().all(|outline| outline.fits == expected.fits)) {
+            (_, true) => Outlook::Sure,
+            (true, false) => Outlook::MayFail,
+            (false, false) => Outlook::MayFit,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xmem_orchestrator::{SizeRange, Slot, Uncertain};
+    use xmem_simulator::AllocatorConfig;
+    use xmem_types::{BlockId, RequestKind, StreamId};
+
+    const fn alloc(id: u32, mib: u64) -> Request {
+        let kind = RequestKind::Alloc { size: Bytes::mib(mib), stream: StreamId(0) };
+        Request { block: BlockId(id), kind }
+    }
+
+    const fn free(id: u32) -> Request {
+        Request { block: BlockId(id), kind: RequestKind::Free }
+    }
+
+    const fn bounds(low: u64, high: u64) -> Bounds {
+        Bounds { low: Bytes::mib(low), high: Bytes::mib(high) }
+    }
+
+    /// 100 MiB, then for a while a block between it and another that nobody expects.
+    fn schedule(uncertain: Vec<Uncertain>) -> Schedule {
+        let block = xmem_orchestrator::ScheduledBlock {
+            size: Bytes::ZERO,
+            role: xmem_analyzer::Role::Workspace,
+            origin: None,
+            rule: None,
+            op: None,
+            module: xmem_types::Sym::EMPTY,
+            line: xmem_types::Sym::EMPTY,
+            iteration: None,
+            phase: xmem_analyzer::Phase::Init,
+        };
+        Schedule {
+            requests: vec![alloc(0, 100), alloc(1, 40), free(1), free(0)],
+            blocks: vec![block.clone(), block],
+            uncertain,
+            ..Schedule::default()
+        }
+    }
+
+    fn range(schedule: &Schedule, capacity: Option<Bytes>, from: usize) -> Range {
+        let device = DeviceConfig { capacity, ..DeviceConfig::default() };
+        let release = xmem_types::TorchVersion::new(2, 13);
+        let allocator = AllocatorChoice::Caching(AllocatorConfig::of(release));
+        let count = schedule.requests.len();
+        let expected = outline(schedule.workload(count), &allocator, &device, RequestIndex(from));
+        Variants { schedule, allocator: &allocator, device: &device, count, from }.range(expected)
+    }
+
+    fn doubts() -> Vec<Uncertain> {
+        let size = |low, high, doubt| {
+            let (low, high) = (Bytes::mib(low), Bytes::mib(high));
+            SizeRange { low, high, doubt }
+        };
+        let between = Slot::Between { alloc: 1, free: Some(2) };
+        vec![
+            Uncertain {
+                range: size(20, 60, Doubt::ConvolutionPlan),
+                slot: Slot::Block(BlockId(1)),
+            },
+            Uncertain { range: size(0, 10, Doubt::Operator), slot: between },
+        ]
+    }
+
+    #[test]
+    fn each_doubt_has_a_part_and_all_together_the_whole() {
+        let found = range(&schedule(doubts()), None, 0);
+        assert_eq!((found.allocated, found.reserved), (bounds(120, 170), bounds(120, 170)));
+        assert_eq!(found.outlook, Outlook::Sure);
+        let parts: Vec<_> = found.doubts.iter().map(|d| (d.name, d.blocks, d.reserved)).collect();
+        let expected = [
+            ("convolution_plan", Some(1), bounds(120, 160)),
+            ("operator", Some(1), bounds(140, 150)),
+        ];
+        assert_eq!(parts, expected);
+    }
+
+    #[test]
+    fn whether_it_runs_may_be_in_doubt() {
+        let schedule = schedule(doubts());
+        for (capacity, outlook) in [
+            (170, Outlook::Sure),
+            (168, Outlook::MayFail),
+            (140, Outlook::MayFail),
+            (138, Outlook::MayFit),
+            (120, Outlook::MayFit),
+            (118, Outlook::Sure),
+        ] {
+            let found = range(&schedule, Some(Bytes::mib(capacity)), 0);
+            assert_eq!(found.outlook, outlook, "{capacity} MiB");
+        }
+    }
+
+    #[test]
+    fn peaks_are_looked_for_where_the_answer_is_about() {
+        let found = range(&schedule(doubts()), None, 3);
+        assert_eq!(found.allocated, bounds(0, 0));
+        assert_eq!(found.reserved, bounds(120, 170));
+    }
+
+    #[test]
+    fn without_doubt_the_range_is_a_point() {
+        let found = range(&schedule(Vec::new()), None, 0);
+        assert_eq!((found.allocated, found.reserved), (bounds(140, 140), bounds(140, 140)));
+        assert!(found.doubts.is_empty() && found.reserved.is_exact());
+    }
+}
