@@ -54,6 +54,8 @@ pub(crate) struct Item {
     pub(crate) range: Option<SizeRange>,
     /// What it may be instead where memory is short, in [`Draft::fallbacks`].
     pub(crate) fallback: Option<FallbackId>,
+    /// The operator that made it, if it is not known what that asks for on CUDA.
+    pub(crate) unmodelled: Option<OpId>,
     /// Left out of the schedule.
     pub(crate) dropped: bool,
     /// A specific rule has decided about it; general rules leave it alone.
@@ -221,6 +223,7 @@ impl<'a> Draft<'a> {
             phase: span.map_or(Phase::Init, |s| s.phase),
             range,
             fallback: None,
+            unmodelled: None,
             dropped: false,
             settled: true,
         });
@@ -256,6 +259,7 @@ impl<'a> Draft<'a> {
             phase: Phase::Init,
             range: None,
             fallback: None,
+            unmodelled: None,
             dropped: false,
             settled: true,
         });
@@ -308,6 +312,7 @@ impl<'a> Draft<'a> {
                 role: item.role,
                 origin: item.origin,
                 rule: item.rule,
+                unmodelled: item.unmodelled,
                 op: item.op,
                 module: item.module,
                 line: item.line,
@@ -371,6 +376,7 @@ fn item(id: BlockId, block: &Block) -> Item {
         phase: block.phase,
         range: None,
         fallback: None,
+        unmodelled: None,
         dropped: false,
         settled: false,
     }

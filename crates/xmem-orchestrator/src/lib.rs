@@ -25,6 +25,7 @@ mod schedule;
 mod scratch;
 mod softmax;
 mod target;
+mod unmodelled;
 mod walk;
 
 pub use doubt::{Bound, Doubt, SizeRange, Slot, Uncertain};

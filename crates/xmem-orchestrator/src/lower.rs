@@ -4,7 +4,7 @@ use crate::draft::Draft;
 use crate::rules::name;
 use crate::schedule::Schedule;
 use crate::target::Target;
-use crate::{gradients, placement, scratch, walk};
+use crate::{gradients, placement, scratch, unmodelled, walk};
 use xmem_analyzer::Profile;
 use xmem_types::Diagnostics;
 
@@ -23,6 +23,7 @@ pub(crate) fn lower(profile: &Profile, target: &Target) -> (Schedule, Diagnostic
     if enabled(name::LEAF_SCRATCH) {
         scratch::leaf_scratch(&mut draft);
     }
+    unmodelled::mark(&mut draft);
     if enabled(name::PREEXISTING) {
         placement::put_in_preexisting(&mut draft);
     }

@@ -33,6 +33,8 @@ pub struct ScheduledBlock {
     pub origin: Option<BlockId>,
     /// The rule that added, resized or retimed it.
     pub rule: Option<&'static str>,
+    /// The operator that made it, if it is not known what that asks for on CUDA.
+    pub unmodelled: Option<OpId>,
     /// Innermost operator of the CPU trace at its allocation.
     pub op: Option<OpId>,
     /// Module path.

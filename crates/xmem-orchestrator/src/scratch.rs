@@ -67,19 +67,35 @@ fn is_wrapped_number(profile: &Profile, casts: &FxHashSet<Sym>, index: usize, op
 
 /// Leaves out what is born and gone within one leaf operator and no other rule has settled.
 pub(crate) fn leaf_scratch(draft: &mut Draft<'_>) {
-    let factories: FxHashSet<Sym> =
-        FACTORIES.iter().filter_map(|n| draft.profile.symbol(n)).collect();
+    let owners = Owners::of(draft.profile);
     for i in 0..draft.profile.blocks.len() {
         if draft.items[i].settled || !draft.live(i) {
             continue;
         }
-        let profile = draft.profile;
-        let owner = profile.blocks[i].op.and_then(|op| {
-            profile.tree.path(op).find(|&o| !factories.contains(&profile.op_symbol(o)))
-        });
-        let Some(owner) = owner.filter(|&o| !profile.is_annotation(o)) else { continue };
+        let Some(owner) = owners.owner(i) else { continue };
         if !draft.escapes(i, owner) {
             draft.drop_block(i, name::LEAF_SCRATCH);
         }
+    }
+}
+
+/// Which operators blocks belong to.
+pub(crate) struct Owners<'a> {
+    profile: &'a Profile,
+    factories: FxHashSet<Sym>,
+}
+
+impl<'a> Owners<'a> {
+    pub(crate) fn of(profile: &'a Profile) -> Self {
+        let factories = FACTORIES.iter().filter_map(|n| profile.symbol(n)).collect();
+        Self { profile, factories }
+    }
+
+    /// The innermost operator around a block's allocation that does more than hand out memory.
+    pub(crate) fn owner(&self, block: usize) -> Option<OpId> {
+        let Self { profile, factories } = self;
+        let op = profile.blocks[block].op?;
+        let owner = profile.tree.path(op).find(|&o| !factories.contains(&profile.op_symbol(o)))?;
+        (!profile.is_annotation(owner)).then_some(owner)
     }
 }

@@ -25,6 +25,9 @@ pub struct Answer {
     pub peak: Peak,
     /// How far the peaks may be off.
     pub range: Spread,
+    /// What is alive at the peak of allocated memory and made by operators of which it is not known
+    /// what they ask for on CUDA, most bytes first.
+    pub unmodelled: Vec<UnmodelledShare>,
     /// Live bytes at the peak of allocated memory, by role, in the order of [`Role::ALL`].
     pub by_role: Vec<RoleShare>,
     /// The largest blocks alive at that peak, largest first.
@@ -150,6 +153,17 @@ impl Place {
 pub struct RoleShare {
     /// The role.
     pub role: Role,
+    /// Bytes, rounded as the allocator rounds.
+    pub bytes: Bytes,
+    /// Blocks.
+    pub blocks: u64,
+}
+
+/// Live bytes of one operator that is not modelled: kept as the CPU had them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnmodelledShare {
+    /// The operator.
+    pub op: String,
     /// Bytes, rounded as the allocator rounds.
     pub bytes: Bytes,
     /// Blocks.

@@ -59,7 +59,7 @@ pub use allocator::{
 };
 pub use answer::{
     AllocatorCounts, Answer, Curve, Finding, Fragmentation, IterationPeak, LiveBlock, OutOfMemory,
-    Peak, Place, RoleShare, Verdict,
+    Peak, Place, RoleShare, UnmodelledShare, Verdict,
 };
 pub use error::EstimateError;
 pub use estimate::{CapacitySearch, ClearedGradients, Estimate, EstimateBuilder};

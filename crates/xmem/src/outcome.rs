@@ -1,7 +1,8 @@
 //! A replay turned into an answer.
 
 use crate::answer::{
-    AllocatorCounts, Answer, Fragmentation, LiveBlock, OutOfMemory, Peak, RoleShare, Verdict,
+    AllocatorCounts, Answer, Fragmentation, LiveBlock, OutOfMemory, Peak, RoleShare,
+    UnmodelledShare, Verdict,
 };
 use crate::curve::{Sections, downsample};
 use crate::estimate::{Estimate, Plan};
@@ -11,6 +12,7 @@ use crate::places::Places;
 use crate::range::{Range as Spread, Variants};
 use crate::timings::Timings;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use xmem_analyzer::{Profile, Role};
 use xmem_orchestrator::Schedule;
@@ -96,6 +98,7 @@ impl<'a> Scene<'a> {
             iterations: self.iterations.clone(),
             peak: self.peak(played, &target.device),
             range: range.clone(),
+            unmodelled: self.unmodelled(&moments.live),
             by_role: self.by_role(&moments.live),
             largest: self.largest(&moments.live, estimate.largest),
             per_iteration: self.sections.peaks(within, allocated, &reserved),
@@ -126,6 +129,21 @@ impl<'a> Scene<'a> {
             at: place(moments.allocated),
             reserved_at: place(moments.reserved),
         }
+    }
+
+    fn unmodelled(&self, live: &[Live]) -> Vec<UnmodelledShare> {
+        let mut shares: BTreeMap<&str, (Bytes, u64)> = BTreeMap::new();
+        for b in live {
+            let block = self.schedule.block(b.block);
+            let Some(op) = block.unmodelled else { continue };
+            let share = shares.entry(self.places.profile.op_name(op)).or_default();
+            *share = (share.0 + b.bytes, share.1 + 1);
+        }
+        let share =
+            |(op, (bytes, blocks)): (&str, _)| UnmodelledShare { op: op.to_owned(), bytes, blocks };
+        let mut shares: Vec<_> = shares.into_iter().map(share).collect();
+        shares.sort_by_key(|share| Reverse(share.bytes));
+        shares
     }
 
     fn by_role(&self, live: &[Live]) -> Vec<RoleShare> {

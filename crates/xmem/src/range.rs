@@ -239,6 +239,7 @@ mod tests {
             role: xmem_analyzer::Role::Workspace,
             origin: None,
             rule: None,
+            unmodelled: None,
             op: None,
             module: xmem_types::Sym::EMPTY,
             line: xmem_types::Sym::EMPTY,

@@ -21,6 +21,7 @@ pub struct ReplayDocument<'a> {
     ample: AmpleDto,
     min_capacity_bytes: Option<u64>,
     out_of_memory: Option<OutOfMemoryDto<'a>>,
+    not_modelled: NotModelledDto<'a>,
     by_role: RolesDto,
     per_iteration: Vec<IterationDto>,
     largest_blocks: Vec<BlockDto<'a>>,
@@ -120,6 +121,20 @@ struct DoubtDto {
     blocks: Option<u64>,
     allocated_bytes: BoundsDto,
     reserved_bytes: BoundsDto,
+}
+
+/// What is kept as the CPU had it.
+#[derive(Serialize)]
+struct NotModelledDto<'a> {
+    bytes: u64,
+    operators: Vec<OperatorDto<'a>>,
+}
+
+#[derive(Serialize)]
+struct OperatorDto<'a> {
+    op: &'a str,
+    bytes: u64,
+    blocks: u64,
 }
 
 /// Bytes by role; the keys are the role names, in the order of reports.
@@ -264,6 +279,7 @@ impl<'a> ReplayDocument<'a> {
                 reserved_bytes: oom.reserved.get(),
                 needed_bytes: oom.needed.get(),
             }),
+            not_modelled: not_modelled(answer),
             by_role: by_role(answer),
             per_iteration: answer
                 .per_iteration
@@ -302,6 +318,20 @@ fn spread(answer: &Answer) -> SpreadDto {
                 blocks: doubt.blocks,
                 allocated_bytes: bounds(&doubt.allocated),
                 reserved_bytes: bounds(&doubt.reserved),
+            })
+            .collect(),
+    }
+}
+
+fn not_modelled(answer: &Answer) -> NotModelledDto<'_> {
+    let operators = answer.unmodelled.iter();
+    NotModelledDto {
+        bytes: answer.unmodelled.iter().map(|share| share.bytes.get()).sum(),
+        operators: operators
+            .map(|share| OperatorDto {
+                op: &share.op,
+                bytes: share.bytes.get(),
+                blocks: share.blocks,
             })
             .collect(),
     }

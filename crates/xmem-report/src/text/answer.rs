@@ -23,6 +23,7 @@ pub fn answer(trace: &str, answer: &Answer, look: &Look) -> String {
         shortage(answer, look),
         peak(answer, look),
         roles(answer, look),
+        unmodelled(answer, look),
         curve(answer, look),
         largest(answer, look),
         fragmentation(answer, look),
@@ -253,6 +254,28 @@ fn roles(answer: &Answer, look: &Look) -> String {
         );
     }
     page
+}
+
+/// What is not modelled, if it is enough to matter: from a hundredth of the peak on.
+fn unmodelled(answer: &Answer, look: &Look) -> String {
+    let bytes: Bytes = answer.unmodelled.iter().map(|share| share.bytes).sum();
+    if bytes.get() * 100 < answer.peak.allocated.get() || bytes == Bytes::ZERO {
+        return String::new();
+    }
+    let names: Vec<&str> = answer.unmodelled.iter().take(3).map(|s| s.op.as_str()).collect();
+    let more = match answer.unmodelled.len().saturating_sub(names.len()) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let told = format!(
+        "{bytes} ({}) of it are made by operators whose memory on CUDA is not known; they are kept \
+         as the CPU had them: {}{more}",
+        percent(bytes, answer.peak.allocated),
+        names.join(", "),
+    );
+    let lines = wrap(&told, look.columns().saturating_sub(2));
+    let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
+    format!("{}\n{lines}", look.paint(Ink::Doubtful, "Not modelled"))
 }
 
 fn curve(answer: &Answer, look: &Look) -> String {

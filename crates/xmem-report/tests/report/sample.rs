@@ -4,7 +4,7 @@ use xmem::{
     AllocatorCounts, AllocatorSettings, AllocatorSetup, Answer, Bounds, Bytes, Curve, Device,
     Doubted, Finding, Fragmentation, IterationFacts, IterationId, IterationPeak, LiveBlock, Nanos,
     OutOfMemory, Outlook, Peak, Phase, Place, Range, Recorded, Role, RoleShare, Rule, RuleEffect,
-    Severity, Target, Timings, TraceFacts, Verdict,
+    Severity, Target, Timings, TraceFacts, UnmodelledShare, Verdict,
 };
 
 /// A small device.
@@ -95,6 +95,10 @@ fn range() -> Range {
     }
 }
 
+fn unmodelled(op: &str, mib: u64) -> UnmodelledShare {
+    UnmodelledShare { op: op.to_owned(), bytes: Bytes::mib(mib), blocks: 1 }
+}
+
 /// A job that fits.
 pub(crate) fn fits() -> Answer {
     let curve: Vec<Bytes> = (0..120).map(|i| Bytes::mib(100 + (i % 60) * 5)).collect();
@@ -115,6 +119,12 @@ pub(crate) fn fits() -> Answer {
             reserved_at: Some(backward()),
         },
         range: range(),
+        unmodelled: vec![
+            unmodelled("torchvision::nms", 6),
+            unmodelled("my::kernel", 1),
+            unmodelled("my::other", 1),
+            unmodelled("my::third", 1),
+        ],
         by_role: shares(),
         largest: vec![
             block(64, Role::OptimizerState, None, init.clone()),

@@ -39,6 +39,10 @@ fn an_answer_has_a_fixed_order() {
               activation         96.00 MiB  24 %  ███████████████████▏                      10 blocks
               unknown             1.00 MiB  <1 %  ▏                                         1 block
 
+            Not modelled
+              9.00 MiB (2 %) of it are made by operators whose memory on CUDA is not known; they are kept as the
+              CPU had them: torchvision::nms, my::kernel, my::other and 1 more
+
             Allocated memory over the iterations
                397.00 MiB                                ▁▂▂▃▄▄▅▆▇▇█                               ▁▂▂▃▄▄▅▆▇▇█
                                               ▁▂▂▃▄▅▅▆▇▇████████████                    ▁▂▂▃▄▅▅▆▇▇████████████
