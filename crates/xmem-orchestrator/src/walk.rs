@@ -36,6 +36,7 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
     let kinds = kinds(draft);
     let mut have = Workspaces::default();
     let mut met = Convolutions::default();
+    let mut groups = optimizer::Groups::default();
     // Backward nodes whose window an earlier rule has replaced as a whole.
     let mut replaced: FxHashSet<OpId> = FxHashSet::default();
     let nodes_of = attention::nodes_of(draft);
@@ -49,7 +50,7 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
         at += 1;
         if profile.is_annotation(op) {
             if optimizer::is_step(profile.op_name(op)) && enabled(name::OPTIMIZER) {
-                let known = optimizer::step(draft, target, op);
+                let known = optimizer::step(draft, target, &mut groups, op);
                 if known == Known::No {
                     let at = Some(Location::Op(op));
                     notes.report("optimizer-as-recorded", Severity::Note, at, || {

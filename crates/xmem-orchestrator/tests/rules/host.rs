@@ -137,8 +137,8 @@ pub(crate) fn cases() -> Vec<Case> {
                     - loss
                     + optimizer-step#1 4096 temporary
                     + optimizer-step#2 128 temporary
-                    - optimizer-step#1
                     - optimizer-step#2
+                    - optimizer-step#1
                     - gw0
                     - gb0
                     + x1 1024 input
@@ -157,8 +157,8 @@ pub(crate) fn cases() -> Vec<Case> {
                     - loss
                     + optimizer-step#3 4096 temporary
                     + optimizer-step#4 128 temporary
-                    - optimizer-step#3
                     - optimizer-step#4
+                    - optimizer-step#3
             "#]],
         },
         Case {
@@ -189,8 +189,8 @@ pub(crate) fn cases() -> Vec<Case> {
                     + b.exp_avg_sq 128 optimizer_state
                     + optimizer-step#1 4096 temporary
                     + optimizer-step#2 128 temporary
-                    - optimizer-step#1
                     - optimizer-step#2
+                    - optimizer-step#1
             "#]],
         },
     ]
