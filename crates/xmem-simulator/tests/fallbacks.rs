@@ -1,6 +1,9 @@
 //! Allocations that may be smaller if they must: workspaces of convolutions.
 
-use xmem_simulator::{AllocatorConfig, DeviceConfig, Replay, min_capacity, replay, runs_in};
+use proptest::prelude::*;
+use xmem_simulator::{
+    AllocatorConfig, DeviceConfig, Replay, RequestIndex, min_capacity, outline, replay, runs_in,
+};
 use xmem_types::{BlockId, Bytes, Fallbacks, Request, RequestKind, StreamId, Workload};
 
 const fn alloc(id: u32, size: Bytes) -> Request {
@@ -76,4 +79,69 @@ fn the_smallest_capacity_is_that_of_the_smallest_sizes() {
     let with = |capacity| DeviceConfig { capacity: Some(capacity), ..device };
     assert!(runs_in(work, &allocator, &with(least)));
     assert!(!runs_in(work, &allocator, &with(least - Bytes::mib(2))));
+}
+
+/// Blocks of so many 64 KiB, each freed after so many more; every third with sizes to fall back on.
+fn job(steps: &[(u64, usize)]) -> (Vec<Request>, Fallbacks) {
+    let mut events: Vec<(usize, u32, Request)> = Vec::new();
+    let mut fallbacks = Fallbacks::default();
+    let lists = [fallbacks.add([40, 9].map(|n| Bytes(n << 16))), fallbacks.add([Bytes::ZERO])];
+    for (row, &(size, life)) in steps.iter().enumerate() {
+        let id = u32::try_from(row).expect("few steps");
+        events.push((row, 0, alloc(id, Bytes(size << 16))));
+        events.push((row + life, 1, free(id)));
+        if row % 3 == 0 {
+            fallbacks.assign(BlockId(id), lists[row % 2]);
+        }
+    }
+    events.sort_by_key(|&(at, kind, _)| (at, kind));
+    (events.into_iter().map(|(_, _, request)| request).collect(), fallbacks)
+}
+
+proptest! {
+    #[test]
+    fn an_outline_has_the_peaks_of_the_replay(
+        steps in prop::collection::vec((1_u64..500, 0_usize..12), 0..60),
+        capacity in prop_oneof![Just(None), (8_u64..300).prop_map(|n| Some(Bytes::mib(n)))],
+    ) {
+        let (requests, fallbacks) = job(&steps);
+        let work = Workload::new(&requests, &fallbacks);
+        let device = DeviceConfig { capacity, ..DeviceConfig::default() };
+        let allocator = AllocatorConfig::default();
+        let (whole, short) = (
+            replay(work, &allocator, &device),
+            outline(work, &allocator, &device, RequestIndex(0)),
+        );
+        prop_assert_eq!(short.fits, whole.fits());
+        let (allocated, reserved) = if whole.fits() {
+            (whole.peak.allocated, whole.reserved_peak.reserved)
+        } else {
+            (whole.unlimited.allocated, whole.unlimited.reserved)
+        };
+        prop_assert_eq!((short.allocated, short.reserved), (allocated, reserved));
+        let half = RequestIndex(requests.len() / 2);
+        let later = outline(work, &allocator, &device, half);
+        prop_assert!(later.allocated <= short.allocated && later.reserved <= short.reserved);
+        if let Some(point) = whole.curve.iter().last().filter(|_| whole.fits()) {
+            prop_assert!(later.allocated >= point.allocated && later.reserved >= point.reserved);
+        }
+    }
+
+    /// Whatever an allocation can make do with, it is never worse off for it.
+    #[test]
+    fn with_fallbacks_a_job_runs_where_it_ran_without(
+        steps in prop::collection::vec((1_u64..500, 0_usize..12), 0..60),
+        capacity in 8_u64..300,
+    ) {
+        let (requests, fallbacks) = job(&steps);
+        let (allocator, device) = (AllocatorConfig::default(), DeviceConfig {
+            capacity: Some(Bytes::mib(capacity)),
+            ..DeviceConfig::default()
+        });
+        if runs_in(&requests, &allocator, &device) {
+            let work = Workload::new(&requests, &fallbacks);
+            prop_assert!(runs_in(work, &allocator, &device));
+            prop_assert_eq!(replay(work, &allocator, &device).smaller, 0);
+        }
+    }
 }
