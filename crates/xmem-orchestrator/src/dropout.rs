@@ -13,12 +13,21 @@ pub(crate) fn dropout(draft: &mut Draft<'_>, op: OpId) {
     let escaping: Vec<usize> =
         draft.blocks_in(op).into_iter().filter(|&i| draft.escapes(i, op)).collect();
     let size = |i: usize| draft.profile.blocks[i].size.get();
-    // One block alone is the output of an inference-time or in-place variant.
-    let Some((noise, _)) = escaping.iter().enumerate().find_map(|(n, &noise)| {
+    let pair = escaping.iter().enumerate().find_map(|(n, &noise)| {
         let product = escaping[n + 1..].iter().find(|&&i| size(i) == size(noise))?;
         Some((noise, product))
-    }) else {
-        return;
+    });
+    let noise = match (pair, &escaping[..]) {
+        (Some((noise, _)), _) => noise,
+        // Without autograd nothing keeps the noise. One block alone is the output of another variant.
+        (None, &[product]) => {
+            let mut before = draft.blocks_in(op).into_iter().take_while(|&i| i != product);
+            match before.find(|&i| size(i) == size(product)) {
+                Some(noise) => noise,
+                None => return,
+            }
+        }
+        _ => return,
     };
     let element = match draft.profile.arguments(op).tensor(0) {
         Some(input) if input.bytes() == size(noise) => input.dtype.size(),

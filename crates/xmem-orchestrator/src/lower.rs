@@ -19,6 +19,9 @@ pub(crate) fn lower(profile: &Profile, target: &Target) -> (Schedule, Diagnostic
     if enabled(name::HOST_SCALARS) {
         scratch::host_scalars(&mut draft);
     }
+    if enabled(name::PROMOTED) {
+        scratch::promoted_operands(&mut draft);
+    }
     walk::operators(&mut draft, target, &mut notes);
     if enabled(name::LEAF_SCRATCH) {
         scratch::leaf_scratch(&mut draft);

@@ -25,7 +25,6 @@ pub(crate) const REDUCTIONS: &[&str] = &[
     "aten::var_mean",
     "aten::norm",
     "aten::linalg_vector_norm",
-    "aten::logsumexp",
 ];
 
 /// The part of a device that reductions are cut to.
@@ -36,7 +35,7 @@ pub(crate) struct Parallelism {
 }
 
 impl Parallelism {
-    fn of(target: &Target) -> Self {
+    pub(crate) fn of(target: &Target) -> Self {
         Self { sms: target.device.sms, threads_per_sm: target.device.max_threads_per_sm }
     }
 }
@@ -54,12 +53,17 @@ pub(crate) fn reduce(draft: &mut Draft<'_>, target: &Target, op: OpId) {
     let Some(input) = arguments.tensor(0) else { return };
     let name = draft.profile.op_name(op);
     let Some(reduced) = reduced_dims(name, arguments, input) else { return };
-    let accumulator = accumulator_bytes(name, input.dtype);
-    let output = draft.blocks_in(op).into_iter().find(|&i| draft.escapes(i, op));
-    let Some(output) = output else { return };
+    let accumulator =
+        if with_positions(name, arguments) { 16 } else { accumulator_bytes(name, input.dtype) };
     if input.dtype.is_half() {
         drop_wide_copies(draft, op);
     }
+    // Outputs, and a copy of the input in another type, come before the reduction.
+    let made = draft.blocks_in(op);
+    if !made.iter().any(|&i| draft.escapes(i, op)) {
+        return;
+    }
+    let Some(output) = made.into_iter().rfind(|&i| draft.live(i)) else { return };
     if let Some(buffers) = buffers(input, &reduced, accumulator, Parallelism::of(target)) {
         add(draft, buffers, output, op);
     }
@@ -123,6 +127,11 @@ fn reduced_dims(name: &str, arguments: &Arguments, input: &TensorArg) -> Option<
         _ => reduced.fill(true),
     }
     Some(reduced)
+}
+
+/// `max` and `min` of a dimension carry each value's position along.
+fn with_positions(name: &str, arguments: &Arguments) -> bool {
+    matches!(name, "aten::max" | "aten::min") && arguments.value(1).is_some()
 }
 
 /// Bytes of one accumulator: sums of 16- and 32-bit floats accumulate in 32 bits, indices travel

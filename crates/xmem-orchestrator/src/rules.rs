@@ -67,6 +67,15 @@ pub(crate) mod name {
     pub(crate) const ATTENTION: &str = "attention";
     pub(crate) const SOFTMAX_BACKWARD: &str = "softmax-backward";
     pub(crate) const EMBEDDING: &str = "embedding-backward";
+    pub(crate) const PROMOTED: &str = "promoted-operands";
+    pub(crate) const CDIST: &str = "cdist-backward";
+    pub(crate) const LOSS_BUFFERS: &str = "loss-buffers";
+    pub(crate) const INDEX_BACKWARD: &str = "index-backward";
+    pub(crate) const SORT: &str = "sort-buffers";
+    pub(crate) const BATCH_NORM: &str = "batch-norm";
+    pub(crate) const GROUP_NORM: &str = "group-norm";
+    pub(crate) const LAYER_NORM: &str = "layer-norm-statistics";
+    pub(crate) const RMS_NORM: &str = "rms-norm";
     pub(crate) const AUTOCAST_LOSS: &str = "autocast-loss";
     pub(crate) const AUTOCAST_WIDE: &str = "autocast-wide";
     pub(crate) const OPTIMIZER: &str = "optimizer-step";
@@ -84,6 +93,11 @@ const RULES: &[Rule] = &[
         name: name::HOST_SCALARS,
         summary: "numbers wrapped as 0-dimensional CPU tensors become kernel arguments on CUDA",
         source: "aten/src/ATen/ScalarOps.cpp `wrapped_scalar_tensor`; aten/src/ATen/native/TensorIterator.cpp (CPU scalars)",
+    },
+    Rule {
+        name: name::PROMOTED,
+        summary: "operands of another type are converted as CUDA's kernel reads them, where the CPU makes a converted copy",
+        source: "aten/src/ATen/TensorIterator.cpp `promote_inputs_to_common_dtype`",
     },
     Rule {
         name: name::MODEL_PLACEMENT,
@@ -139,6 +153,46 @@ const RULES: &[Rule] = &[
         name: name::EMBEDDING,
         summary: "embedding backward over more than 3072 indices sorts them, with buffers",
         source: "aten/src/ATen/native/cuda/Embedding.cu `embedding_dense_backward_cuda`; EmbeddingBackwardKernel.cu",
+    },
+    Rule {
+        name: name::BATCH_NORM,
+        summary: "batch norm's backward makes the input's gradient first; where channels are innermost, sums per channel and thread block are scratch",
+        source: "aten/src/ATen/native/cudnn/BatchNorm.cpp `cudnn_batch_norm_backward`; aten/src/ATen/native/cuda/Normalization.cuh `batch_norm_backward_reduce_cuda_channels_last_template`",
+    },
+    Rule {
+        name: name::GROUP_NORM,
+        summary: "group norm takes scales and sums per sample and channel for the length of the call",
+        source: "aten/src/ATen/native/cuda/group_norm_kernel.cu `GroupNormKernelImplInternal`, `GroupNormBackwardKernelImplInternal`",
+    },
+    Rule {
+        name: name::LAYER_NORM,
+        summary: "layer norm of 16-bit inputs keeps mean and deviation in 32 bits",
+        source: "aten/src/ATen/native/cuda/layer_norm_kernel.cu `layer_norm_cuda`",
+    },
+    Rule {
+        name: name::RMS_NORM,
+        summary: "rms_norm is one kernel that keeps one number a row, instead of a chain of operators",
+        source: "aten/src/ATen/native/layer_norm.cpp `rms_norm_symint`; aten/src/ATen/native/cuda/layer_norm_kernel.cu `_fused_rms_norm_cuda`, `_fused_rms_norm_backward_cuda`",
+    },
+    Rule {
+        name: name::INDEX_BACKWARD,
+        summary: "writing through repeated indices with accumulation (the backward of indexing) sorts them, with buffers",
+        source: "aten/src/ATen/native/cuda/Indexing.cu `index_put_with_sort_kernel`",
+    },
+    Rule {
+        name: name::SORT,
+        summary: "long sorts take index lists and a radix sort's scratch; selection works in place, without the CPU's copy",
+        source: "aten/src/ATen/native/cuda/SortStable.cu `launch_stable_sort_kernel`; aten/src/ATen/native/cuda/Sorting.cu `launch_kthvalue_kernel`",
+    },
+    Rule {
+        name: name::LOSS_BUFFERS,
+        summary: "mse_loss and smooth_l1_loss hold the losses of all elements, ctc_loss its lengths and log_beta; log_sigmoid keeps no buffer",
+        source: "aten/src/ATen/native/cuda/LossCTC.cu; aten/src/ATen/native/Activation.cpp `log_sigmoid_forward_cuda`; aten/src/ATen/native/Loss.cpp `mse_loss_out`, `smooth_l1_loss_out`",
+    },
+    Rule {
+        name: name::CDIST,
+        summary: "the backward of cdist writes one row for each pair of vectors before it sums them",
+        source: "aten/src/ATen/native/cuda/DistanceKernel.cu `cdist_backward_kernel_impl`",
     },
     Rule {
         name: name::AUTOCAST_LOSS,

@@ -1,5 +1,6 @@
 //! General rules: what is host memory, and what is scratch of a CPU kernel.
 
+use crate::coverage;
 use crate::draft::Draft;
 use crate::rules::name;
 use rustc_hash::FxHashSet;
@@ -22,13 +23,61 @@ const FACTORIES: &[&str] = &[
     "aten::set_",
 ];
 
+/// Operators that are the same code on every device: what they hold themselves is no scratch of a CPU
+/// kernel (aten/src/ATen/native/Loss.cpp, Im2Col.cpp; recorded with PyTorch 2.11's CUDA build, kernels
+/// stubbed).
+const COMPOSITES: &[&str] = &[
+    "aten::abs",
+    "aten::binary_cross_entropy_with_logits",
+    "aten::cosine_embedding_loss",
+    "aten::hinge_embedding_loss",
+    "aten::huber_loss",
+    "aten::im2col",
+];
+
+/// Operators on elements whose operands the CPU converts to a common type first, in memory; CUDA's
+/// kernels convert as they read (aten/src/ATen/TensorIterator.cpp,
+/// `promote_inputs_to_common_dtype`).
+const PROMOTING: &[&str] = &[
+    "aten::add",
+    "aten::add_",
+    "aten::atan2",
+    "aten::bitwise_and",
+    "aten::bitwise_or",
+    "aten::bitwise_xor",
+    "aten::div",
+    "aten::div_",
+    "aten::eq",
+    "aten::fmod",
+    "aten::ge",
+    "aten::gt",
+    "aten::le",
+    "aten::lt",
+    "aten::maximum",
+    "aten::minimum",
+    "aten::mul",
+    "aten::mul_",
+    "aten::ne",
+    "aten::pow",
+    "aten::remainder",
+    "aten::sub",
+    "aten::sub_",
+];
+
+/// The state of the CPU's random numbers, as `torch.get_rng_state` returns it: checkpointing keeps
+/// one for each segment, on the host (aten/src/ATen/CPUGeneratorImpl.cpp, `CPUGeneratorImplState`).
+const GENERATOR_STATE: u64 = 5056;
+
 /// Bytes up to which a block can be a wrapped number.
 pub(crate) const SCALAR: u64 = 16;
 
 /// Leaves out what never reaches the GPU.
 pub(crate) fn host_only(draft: &mut Draft<'_>) {
     for i in 0..draft.profile.blocks.len() {
-        if draft.profile.blocks[i].residency == Residency::HostOnly {
+        let block = &draft.profile.blocks[i];
+        let python = block.op.is_none_or(|o| !draft.profile.op_name(o).starts_with("aten::"));
+        let generator = python && block.size.get() == GENERATOR_STATE;
+        if block.residency == Residency::HostOnly || generator {
             draft.drop_block(i, name::HOST_ONLY);
         }
     }
@@ -36,8 +85,7 @@ pub(crate) fn host_only(draft: &mut Draft<'_>) {
 
 /// Leaves out numbers that Python wraps as tensors.
 pub(crate) fn host_scalars(draft: &mut Draft<'_>) {
-    let casts: FxHashSet<Sym> =
-        ["aten::_to_copy", "aten::to"].iter().filter_map(|n| draft.profile.symbol(n)).collect();
+    let casts = casts(draft.profile);
     for i in 0..draft.profile.blocks.len() {
         let block = &draft.profile.blocks[i];
         if block.size.get() > SCALAR || block.residency == Residency::HostOnly {
@@ -45,7 +93,7 @@ pub(crate) fn host_scalars(draft: &mut Draft<'_>) {
         }
         let host = match block.op {
             None => block.phase != Phase::Init,
-            Some(op) => is_wrapped_number(draft.profile, &casts, i, op),
+            Some(op) => converting(draft.profile, &casts, i, op).is_some(),
         };
         if host {
             draft.drop_block(i, name::HOST_SCALARS);
@@ -53,16 +101,36 @@ pub(crate) fn host_scalars(draft: &mut Draft<'_>) {
     }
 }
 
-/// A number converted to the other operand's type within a binary operator.
-fn is_wrapped_number(profile: &Profile, casts: &FxHashSet<Sym>, index: usize, op: OpId) -> bool {
+/// Leaves out operands that the CPU converts before an operator on elements.
+pub(crate) fn promoted_operands(draft: &mut Draft<'_>) {
+    let casts = casts(draft.profile);
+    for i in 0..draft.profile.blocks.len() {
+        let block = &draft.profile.blocks[i];
+        let Some(op) = block.op.filter(|_| draft.live(i)) else { continue };
+        if block.size.get() <= SCALAR {
+            continue;
+        }
+        let converts = converting(draft.profile, &casts, i, op);
+        if converts.is_some_and(|o| PROMOTING.contains(&draft.profile.op_name(o))) {
+            draft.drop_block(i, name::PROMOTED);
+        }
+    }
+}
+
+fn casts(profile: &Profile) -> FxHashSet<Sym> {
+    ["aten::_to_copy", "aten::to"].iter().filter_map(|n| profile.symbol(n)).collect()
+}
+
+/// The operator within which a block was made by a conversion and is gone again.
+fn converting(profile: &Profile, casts: &FxHashSet<Sym>, index: usize, op: OpId) -> Option<OpId> {
     let mut around = profile.tree.path(op).skip_while(|&o| {
         let name = profile.op_symbol(o);
         casts.contains(&name) || FACTORIES.contains(&profile.text(name))
     });
     let in_cast = profile.tree.path(op).any(|o| casts.contains(&profile.op_symbol(o)));
-    let Some(binary) = around.next().filter(|_| in_cast) else { return false };
-    !profile.is_annotation(binary)
-        && profile.blocks[index].free_time.is_some_and(|f| f <= profile.op_end(binary))
+    let around = around.next().filter(|&o| in_cast && !profile.is_annotation(o))?;
+    let gone = profile.blocks[index].free_time.is_some_and(|f| f <= profile.op_end(around));
+    gone.then_some(around)
 }
 
 /// Leaves out what is born and gone within one leaf operator and no other rule has settled.
@@ -73,6 +141,10 @@ pub(crate) fn leaf_scratch(draft: &mut Draft<'_>) {
             continue;
         }
         let Some(owner) = owners.owner(i) else { continue };
+        let name = draft.profile.op_name(owner);
+        if COMPOSITES.contains(&name) || coverage::is_autograd(name) {
+            continue;
+        }
         if !draft.escapes(i, owner) {
             draft.drop_block(i, name::LEAF_SCRATCH);
         }

@@ -3,11 +3,12 @@
 use crate::convolution::Convolutions;
 use crate::draft::Draft;
 use crate::gemm::Workspaces;
+use crate::kernels::{self, Kernel};
 use crate::optimizer::Known;
 use crate::rules::name;
 use crate::target::Target;
 use crate::{
-    attention, autocast, convolution, dropout, embedding, gemm, optimizer, reduction, softmax,
+    attention, autocast, convolution, dropout, gemm, optimizer, reduction, rms_norm, softmax,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use xmem_types::{Bytes, Diagnostics, Location, OpId, Severity, Sym};
@@ -26,7 +27,8 @@ enum Kind {
     Convolution,
     Recurrent,
     ConvolutionBackward,
-    EmbeddingBackward,
+    Kernel(&'static Kernel),
+    RmsNorm,
     SoftmaxBackward,
 }
 
@@ -104,7 +106,14 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
             Kind::ConvolutionBackward if enabled(name::CUDNN_CONV) => {
                 convolution::backward(draft, target, op, &mut met);
             }
-            Kind::EmbeddingBackward if enabled(name::EMBEDDING) => embedding::backward(draft, op),
+            Kind::Kernel(kernel) if enabled(kernel.rule) => {
+                (kernel.lower)(draft, target, op);
+                at += profile.tree.descendants(op).len();
+            }
+            Kind::RmsNorm if enabled(name::RMS_NORM) => {
+                replaced.extend(rms_norm::fuse(draft, &nodes_of, op));
+                at += profile.tree.descendants(op).len();
+            }
             Kind::SoftmaxBackward if enabled(name::SOFTMAX_BACKWARD) => {
                 softmax::backward(draft, op);
             }
@@ -129,6 +138,8 @@ fn kinds(draft: &Draft<'_>) -> FxHashMap<Sym, Kind> {
             Kind::Product
         } else if reduction::REDUCTIONS.contains(&text) {
             Kind::Reduction
+        } else if let Some(kernel) = kernels::find(text) {
+            Kind::Kernel(kernel)
         } else {
             match text {
                 "aten::dropout" => Kind::Dropout,
@@ -137,7 +148,7 @@ fn kinds(draft: &Draft<'_>) -> FxHashMap<Sym, Kind> {
                 "aten::lstm" | "aten::gru" | "aten::rnn_tanh" | "aten::rnn_relu" => Kind::Recurrent,
                 "aten::_convolution" => Kind::Convolution,
                 "aten::convolution_backward" => Kind::ConvolutionBackward,
-                "aten::embedding_dense_backward" => Kind::EmbeddingBackward,
+                "aten::_fused_rms_norm" => Kind::RmsNorm,
                 "aten::_softmax_backward_data" => Kind::SoftmaxBackward,
                 _ => continue,
             }

@@ -21,7 +21,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#1 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#1
                     + seed 4 temporary
                     + gy 1024 temporary
                     - y
@@ -39,7 +41,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#2 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#2
                 on  - gb0
                 on  - gw0
                     + seed 4 temporary
@@ -65,7 +69,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#1 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#1
                     + seed 4 temporary
                     + gy 1024 temporary
                     - y
@@ -83,7 +89,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#2 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#2
                 off - gw0
                 off - gb0
                     + seed 4 temporary
@@ -109,7 +117,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#1 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#1
                     + seed 4 temporary
                     + gy 1024 temporary
                     - y
@@ -127,7 +137,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#2 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#2
                     + seed 4 temporary
                     + gy 1024 temporary
                     - y

@@ -126,7 +126,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#1 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#1
                     + seed 4 temporary
                     + gy 1024 temporary
                     - y
@@ -146,7 +148,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#2 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#2
                     + seed 4 temporary
                     + gy 1024 temporary
                     - y
@@ -174,7 +178,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#1 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#1
                     + seed 4 temporary
                     + gy 1024 temporary
                     - y

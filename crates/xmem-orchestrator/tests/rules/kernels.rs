@@ -70,25 +70,35 @@ pub(crate) fn cases() -> Vec<Case> {
                 3073 indices: sorted, with nine buffers until the operator returns
                     + w 160000 parameter model-placement
                     + y 491680 activation
-                    + gw 160000 gradient
                 on  + embedding-backward#1 24584 workspace
                 on  + embedding-backward#2 24584 workspace
                 on  + embedding-backward#3 24584 workspace
-                on  + embedding-backward#4 49168 workspace
-                on  + embedding-backward#5 24584 workspace
-                on  + embedding-backward#6 8000 workspace
-                on  + embedding-backward#7 8000 workspace
-                on  + embedding-backward#8 10456 workspace
-                on  + embedding-backward#9 334592 workspace
-                on  - embedding-backward#1
-                on  - embedding-backward#2
-                on  - embedding-backward#3
+                on  + embedding-backward#4 67583 workspace
                 on  - embedding-backward#4
-                on  - embedding-backward#5
-                on  - embedding-backward#6
-                on  - embedding-backward#7
+                on  - embedding-backward#3
+                    + gw 160000 gradient
+                on  + embedding-backward#5 24584 workspace
+                on  + embedding-backward#6 8 workspace
+                on  + embedding-backward#7 24584 workspace
+                on  + embedding-backward#8 1279 workspace
                 on  - embedding-backward#8
+                on  - embedding-backward#7
+                on  + embedding-backward#9 8000 workspace
+                on  + embedding-backward#10 8000 workspace
+                on  + embedding-backward#11 1279 workspace
+                on  - embedding-backward#11
+                on  + embedding-backward#12 8 workspace
+                on  + embedding-backward#13 10456 workspace
+                on  + embedding-backward#14 209120 workspace
+                on  - embedding-backward#14
+                on  - embedding-backward#13
+                on  - embedding-backward#12
+                on  - embedding-backward#10
                 on  - embedding-backward#9
+                on  - embedding-backward#6
+                on  - embedding-backward#5
+                on  - embedding-backward#2
+                on  - embedding-backward#1
                     - y
                     - gw
             "#]],

@@ -7,12 +7,14 @@
 
 mod attention;
 mod autocast;
+mod buffers;
 mod convolution;
 mod documentation;
 mod golden;
 mod gradients;
 mod host;
 mod kernels;
+mod normalisation;
 mod optimizer;
 mod products;
 mod properties;
@@ -29,10 +31,12 @@ fn all_cases() -> Vec<Case> {
     [
         attention::cases(),
         autocast::cases(),
+        buffers::cases(),
         convolution::cases(),
         gradients::cases(),
         host::cases(),
         kernels::cases(),
+        normalisation::cases(),
         optimizer::cases(),
         products::cases(),
         reduction::cases(),

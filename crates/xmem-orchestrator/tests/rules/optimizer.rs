@@ -25,7 +25,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#1 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#1
                     + seed 4 temporary
                     + gy 1024 temporary
                     - y
@@ -57,7 +59,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#2 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#2
                     + seed 4 temporary
                     + gy 1024 temporary
                     - y
@@ -93,7 +97,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#1 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#1
                     + seed 4 temporary
                     + gy 1024 temporary
                     - y
@@ -143,7 +149,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#1 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#1
                     + seed 4 temporary
                     + gy 1024 temporary
                     - y
@@ -179,7 +187,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#1 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#1
                     + seed 4 temporary
                     + gy 1024 temporary
                     - y
@@ -203,7 +213,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#1 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#1
                     + seed 4 temporary
                     + gy 1024 temporary
                     - y
@@ -241,7 +253,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#1 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#1
                     + seed 4 temporary
                     + gy 1024 temporary
                     - y
@@ -277,7 +291,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     + h 1024 temporary
                     + y 1024 activation
                     - h
+                    + loss-buffers#1 1024 workspace
                     + loss 4 activation
+                    - loss-buffers#1
                     + seed 4 temporary
                     + gy 1024 temporary
                     - y
