@@ -8,6 +8,7 @@
 
 mod attention;
 mod autocast;
+mod clipping;
 mod convolution;
 pub mod coverage;
 mod distance;

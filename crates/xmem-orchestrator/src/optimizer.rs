@@ -5,6 +5,7 @@
 //! CPU's loop makes for one parameter at a time then exists for all parameters together. The state
 //! itself, and the order in which it is made, are the same.
 
+mod evidence;
 mod foreach;
 mod recipe;
 mod updates;
@@ -13,9 +14,10 @@ use crate::draft::{Addition, Draft};
 use crate::rules::name;
 use crate::scratch::SCALAR;
 use crate::target::{OptimizerImpl, Target};
+use evidence::Evidence;
 use recipe::{Fused, Recipe, Scalars};
-pub(crate) use updates::Groups;
-use xmem_analyzer::{Residency, Role};
+use updates::{Groups, Update};
+use xmem_analyzer::{Profile, Residency, Role};
 use xmem_types::OpId;
 
 const PREFIX: &str = "Optimizer.step#";
@@ -32,13 +34,25 @@ pub(crate) enum Known {
     No,
 }
 
+/// What is known of the optimizers of a trace, from step to step.
+pub(crate) struct Optimizers {
+    evidence: Evidence,
+    groups: Groups,
+}
+
+impl Optimizers {
+    pub(crate) fn of(profile: &Profile) -> Self {
+        Self { evidence: Evidence::of(profile), groups: Groups::default() }
+    }
+}
+
 /// A step's window. State (what outlives the step) stays; the loop's temporaries give way to the
 /// foreach lists. An optimizer without a recipe is kept as recorded, less the numbers that Python
 /// wraps as tensors.
 pub(crate) fn step(
     draft: &mut Draft<'_>,
     target: &Target,
-    groups: &mut Groups,
+    optimizers: &mut Optimizers,
     mark: OpId,
 ) -> Known {
     let own = updates::own_operators(draft.profile, mark);
@@ -48,7 +62,7 @@ pub(crate) fn step(
     if recipe::LOOPS.contains(&class) || runs_on_lists(draft, &own) {
         return Known::Yes;
     }
-    let Some(recipe) = recipe::of(class) else { return Known::No };
+    let Some(recipe) = optimizers.evidence.recipe(draft, class, &own) else { return Known::No };
     let updates = updates::updates(draft, recipe, &own);
     let (Some(first), Some(last)) = (updates.first(), updates.last()) else {
         // A class of the same name that does something else, or a step without gradients.
@@ -58,15 +72,8 @@ pub(crate) fn step(
     if target.optimizer == OptimizerImpl::ForLoop {
         return Known::Yes;
     }
-    let (from, to) = (draft.profile.op_start(first.ops[0]), draft.profile.op_end(last.end()));
-    let thread = draft.profile.op_thread(mark);
-    let end = draft.profile.op_end(mark).max(to);
-    for i in draft.profile.blocks_between(from, end) {
-        if draft.profile.blocks[i].thread == thread && !draft.escapes(i, mark) {
-            draft.drop_block(i, name::OPTIMIZER);
-        }
-    }
-    for group in groups.split(draft, recipe, mark, &updates) {
+    drop_temporaries(draft, mark, first, last);
+    for group in optimizers.groups.split(draft, recipe, mark, &updates) {
         match (target.optimizer, recipe.fused) {
             (OptimizerImpl::Fused, Fused::Supported) => {}
             _ => foreach::run(draft, recipe, &updates[group], mark),
@@ -83,15 +90,46 @@ fn runs_on_lists(draft: &Draft<'_>, own: &[OpId]) -> bool {
     })
 }
 
-/// Numbers that Python turns into tensors for one operator (`step_t += 1`) stay on the host.
-fn drop_numbers(draft: &mut Draft<'_>, mark: OpId) {
-    for i in draft.blocks_in(mark) {
-        let block = &draft.profile.blocks[i];
-        let wrapped = block.size.get() <= SCALAR && block.op == Some(mark);
-        if wrapped && !draft.escapes(i, mark) {
+/// Leaves out what the loop makes and gives back.
+fn drop_temporaries(draft: &mut Draft<'_>, mark: OpId, first: &Update, last: &Update) {
+    let from = draft.profile.op_start(first.ops[0]);
+    let to = draft.profile.op_end(mark).max(draft.profile.op_end(last.end()));
+    let thread = draft.profile.op_thread(mark);
+    for i in draft.profile.blocks_between(from, to) {
+        let ours = draft.profile.blocks[i].thread == thread && !draft.escapes(i, mark);
+        if ours && !is_copied_to_state(draft, mark, i) {
             draft.drop_block(i, name::OPTIMIZER);
         }
     }
+}
+
+/// Numbers that Python turns into tensors (`step_t += 1`, `torch.as_tensor(1.0)`) stay on the host.
+fn drop_numbers(draft: &mut Draft<'_>, mark: OpId) {
+    let profile = draft.profile;
+    for i in draft.blocks_in(mark) {
+        let block = &profile.blocks[i];
+        let wrapped = block.op.is_some_and(|op| {
+            let made =
+                profile.op_name(op) == "aten::empty" && profile.tree.parent(op) == Some(mark);
+            op == mark || made
+        });
+        let number = wrapped && block.size.get() <= SCALAR && !draft.escapes(i, mark);
+        if number && !is_copied_to_state(draft, mark, i) {
+            draft.drop_block(i, name::OPTIMIZER);
+        }
+    }
+}
+
+/// Whether a number is made on the parameter's device to be cloned (torch/optim/asgd.py,
+/// `_init_group`: `eta`).
+fn is_copied_to_state(draft: &Draft<'_>, mark: OpId, block: usize) -> bool {
+    let small = |i: usize| draft.profile.blocks[i].size.get() <= SCALAR;
+    let next = block + 1;
+    next < draft.profile.blocks.len()
+        && small(block)
+        && small(next)
+        && draft.escapes(next, mark)
+        && updates::made_in_loop(draft.profile, next)
 }
 
 /// Step counters and the like, where the GPU has them: 0-dimensional fp32 tensors

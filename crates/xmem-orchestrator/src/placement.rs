@@ -8,7 +8,12 @@ use xmem_analyzer::{Phase, Residency, Role};
 /// was made on the host, in the order in which they were made.
 pub(crate) fn place_model(draft: &mut Draft<'_>) {
     let model: Vec<usize> = (0..draft.profile.blocks.len())
-        .filter(|&i| draft.live(i) && matches!(draft.items[i].role, Role::Parameter | Role::Buffer))
+        .filter(|&i| {
+            let item = &draft.items[i];
+            let of_model = matches!(item.role, Role::Parameter | Role::Buffer);
+            // What the loop makes once and keeps (the scale of a GradScaler) is no part of it.
+            draft.live(i) && of_model && item.phase == Phase::Init
+        })
         .collect();
     let Some(moved) = model.iter().map(|&i| draft.items[i].alloc.time).max() else { return };
     let at = Position::end(moved);

@@ -78,6 +78,7 @@ pub(crate) mod name {
     pub(crate) const RMS_NORM: &str = "rms-norm";
     pub(crate) const AUTOCAST_LOSS: &str = "autocast-loss";
     pub(crate) const AUTOCAST_WIDE: &str = "autocast-wide";
+    pub(crate) const GRADIENT_NORM: &str = "gradient-norm";
     pub(crate) const OPTIMIZER: &str = "optimizer-step";
     pub(crate) const ZERO_GRAD: &str = "zero-grad";
     pub(crate) const SET_TO_NONE: &str = "set-to-none";
@@ -203,6 +204,11 @@ const RULES: &[Rule] = &[
         name: name::AUTOCAST_WIDE,
         summary: "operators that only CUDA's autocast runs in 32 bits (pow, exp, softmax) double what is computed from them, until it is cast down",
         source: "aten/src/ATen/autocast_mode.h `AT_FORALL_FP32`, `AT_FORALL_FP32_SET_OPT_DTYPE`; autocast_mode.cpp (CPU list)",
+    },
+    Rule {
+        name: name::GRADIENT_NORM,
+        summary: "the norms of all gradients are taken by one kernel, with partial results for each chunk",
+        source: "aten/src/ATen/native/cuda/ForeachReduceOp.cu `foreach_tensor_norm_cuda`; torch/nn/utils/clip_grad.py `_get_total_norm`",
     },
     Rule {
         name: name::OPTIMIZER,

@@ -8,7 +8,8 @@ use crate::optimizer::Known;
 use crate::rules::name;
 use crate::target::Target;
 use crate::{
-    attention, autocast, convolution, dropout, gemm, optimizer, reduction, rms_norm, softmax,
+    attention, autocast, clipping, convolution, dropout, gemm, optimizer, reduction, rms_norm,
+    softmax,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use xmem_types::{Bytes, Diagnostics, Location, OpId, Severity, Sym};
@@ -23,6 +24,7 @@ enum Kind {
     Dropout,
     CrossEntropy,
     Reduction,
+    GradientNorms,
     Attention,
     Convolution,
     Recurrent,
@@ -38,7 +40,7 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
     let kinds = kinds(draft);
     let mut have = Workspaces::default();
     let mut met = Convolutions::default();
-    let mut groups = optimizer::Groups::default();
+    let mut optimizers = optimizer::Optimizers::of(profile);
     // Backward nodes whose window an earlier rule has replaced as a whole.
     let mut replaced: FxHashSet<OpId> = FxHashSet::default();
     let nodes_of = attention::nodes_of(draft);
@@ -52,7 +54,7 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
         at += 1;
         if profile.is_annotation(op) {
             if optimizer::is_step(profile.op_name(op)) && enabled(name::OPTIMIZER) {
-                let known = optimizer::step(draft, target, &mut groups, op);
+                let known = optimizer::step(draft, target, &mut optimizers, op);
                 if known == Known::No {
                     let at = Some(Location::Op(op));
                     notes.report("optimizer-as-recorded", Severity::Note, at, || {
@@ -80,6 +82,11 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
                 autocast::cross_entropy(draft, &nodes_of, op);
             }
             Kind::Dropout if enabled(name::DROPOUT) => dropout::dropout(draft, op),
+            Kind::GradientNorms if enabled(name::GRADIENT_NORM) => {
+                if clipping::norms(draft, op) {
+                    at += profile.tree.descendants(op).len();
+                }
+            }
             Kind::Reduction if enabled(name::REDUCTION) => {
                 reduction::reduce(draft, target, op);
                 // The CPU's mean is a sum and a division; CUDA's is one kernel.
@@ -142,6 +149,7 @@ fn kinds(draft: &Draft<'_>) -> FxHashMap<Sym, Kind> {
             Kind::Kernel(kernel)
         } else {
             match text {
+                "aten::_foreach_norm" => Kind::GradientNorms,
                 "aten::dropout" => Kind::Dropout,
                 "aten::cross_entropy_loss" => Kind::CrossEntropy,
                 "aten::scaled_dot_product_attention" => Kind::Attention,

@@ -13,6 +13,8 @@ pub(super) type Local = &'static str;
 pub(super) struct Recipe {
     /// The class in `Optimizer.step#CLASS.step`.
     pub(super) class: &'static str,
+    /// Its loop is `_single_tensor_FUNCTION`.
+    pub(super) function: &'static str,
     /// How the CPU's loop ends with each parameter.
     pub(super) end: End,
     /// A sum (`aten::add`) before the first of these operators is L2 weight decay.
@@ -110,6 +112,16 @@ pub(super) fn of(class: &str) -> Option<&'static Recipe> {
     RECIPES.iter().find(|r| r.class == class)
 }
 
+/// The first recipe with a loop.
+pub(super) fn with(function: &str) -> Option<&'static Recipe> {
+    RECIPES.iter().find(|r| r.function == function)
+}
+
+/// The loops of all recipes.
+pub(super) fn functions() -> impl Iterator<Item = &'static str> {
+    RECIPES.iter().map(|r| r.function)
+}
+
 const GRADS: Local = "grads";
 /// A copy of the gradients, by `maximize` or L2 weight decay; one list even with both.
 const COPY: Act = Act::Make { local: GRADS, like: "aten::add", when: When::Copied };
@@ -126,6 +138,7 @@ const fn make(local: Local, like: &'static str) -> Act {
 const RECIPES: &[Recipe] = &[
     Recipe {
         class: "SGD",
+        function: "sgd",
         // The momentum's own `add_` follows its `mul_`.
         end: End { op: "aten::add_", previous: Previous::IsNot("aten::mul_") },
         // Nesterov's sum comes after the buffer, and is made in place.
@@ -137,6 +150,7 @@ const RECIPES: &[Recipe] = &[
     },
     Recipe {
         class: "Adam",
+        function: "adam",
         end: LAST_DIVISION,
         decays_before: &[],
         scalars: Scalars::HostUnlessFused,
@@ -146,6 +160,7 @@ const RECIPES: &[Recipe] = &[
     },
     Recipe {
         class: "AdamW",
+        function: "adam",
         end: LAST_DIVISION,
         decays_before: &[],
         scalars: Scalars::HostUnlessFused,
@@ -155,6 +170,7 @@ const RECIPES: &[Recipe] = &[
     },
     Recipe {
         class: "NAdam",
+        function: "nadam",
         end: End { op: "aten::addcdiv_", previous: Previous::Is("aten::addcdiv_") },
         decays_before: &[],
         scalars: Scalars::Host,
@@ -164,6 +180,7 @@ const RECIPES: &[Recipe] = &[
     },
     Recipe {
         class: "RAdam",
+        function: "radam",
         end: End { op: "aten::add_", previous: Previous::Is("aten::mul") },
         decays_before: &[],
         scalars: Scalars::Host,
@@ -174,6 +191,7 @@ const RECIPES: &[Recipe] = &[
     },
     Recipe {
         class: "Adamax",
+        function: "adamax",
         end: LAST_DIVISION,
         decays_before: &[],
         scalars: Scalars::Host,
@@ -184,6 +202,7 @@ const RECIPES: &[Recipe] = &[
     },
     Recipe {
         class: "RMSprop",
+        function: "rmsprop",
         end: LAST_DIVISION,
         decays_before: &[],
         scalars: Scalars::Host,
@@ -193,6 +212,7 @@ const RECIPES: &[Recipe] = &[
     },
     Recipe {
         class: "Adagrad",
+        function: "adagrad",
         end: LAST_DIVISION,
         decays_before: &[],
         scalars: Scalars::Host,
@@ -208,6 +228,7 @@ const RECIPES: &[Recipe] = &[
     },
     Recipe {
         class: "Adadelta",
+        function: "adadelta",
         end: End { op: "aten::add_", previous: Previous::Is("aten::addcmul_") },
         // The sums with epsilon come after the average's decay.
         decays_before: &["aten::mul_"],
@@ -218,6 +239,7 @@ const RECIPES: &[Recipe] = &[
     },
     Recipe {
         class: "ASGD",
+        function: "asgd",
         // What follows (the average, the new rate) is on the way to the next parameter.
         end: End { op: "aten::mul_", previous: Previous::Is("aten::item") },
         decays_before: &[],
@@ -249,6 +271,7 @@ const RECIPES: &[Recipe] = &[
     },
     Recipe {
         class: "Rprop",
+        function: "rprop",
         end: End { op: "aten::copy_", previous: Previous::Is("aten::addcmul_") },
         decays_before: &[],
         scalars: Scalars::Host,

@@ -8,6 +8,7 @@
 mod attention;
 mod autocast;
 mod buffers;
+mod clipping;
 mod convolution;
 mod documentation;
 mod golden;
@@ -32,6 +33,7 @@ fn all_cases() -> Vec<Case> {
         attention::cases(),
         autocast::cases(),
         buffers::cases(),
+        clipping::cases(),
         convolution::cases(),
         gradients::cases(),
         host::cases(),

@@ -583,6 +583,28 @@ fn a_namesake_is_kept_as_recorded() {
     assert_eq!(added(&schedule), "");
 }
 
+/// Recorded Python calls tell: torch's loop did not run under a class of one's own with a known name,
+/// and it did under one that inherits it.
+#[test]
+fn python_calls_tell_whose_loop_it_is() {
+    let lists = |class: &str, call: &str| {
+        let adam = "counter item lerp_ mul_ addcmul_ +sqrt +div add_ addcdiv_";
+        let script = steps(class, 1, |t, _| {
+            t.python("torch/optim/optimizer.py(485): wrapper", |t| {
+                t.python(call, |t| update_each(t, adam));
+            });
+        });
+        let (schedule, notes) = lowered(&script, &target());
+        (added(&schedule), notes.get("optimizer-as-recorded").is_some())
+    };
+    let torch = "torch/optim/adam.py(345): _single_tensor_adam";
+    let foreach = "+4096 +128 -128 -4096".to_owned();
+    assert_eq!(lists("Adam", torch), (foreach.clone(), false));
+    assert_eq!(lists("MyAdam", torch), (foreach, false));
+    assert_eq!(lists("Adam", "train.py(20): step"), (String::new(), true));
+    assert_eq!(lists("MyAdam", "train.py(20): step"), (String::new(), true));
+}
+
 /// The numbers that Python wraps for one operator were taken for memory of the GPU where an
 /// optimizer runs as recorded.
 #[test]

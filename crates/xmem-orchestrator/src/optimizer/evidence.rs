@@ -1,0 +1,49 @@
+//! Which of torch's optimizers a step is of. The class in the annotation need not tell: a class of
+//! one's own may have a known name, or inherit torch's loop.
+
+use super::recipe::{self, Recipe};
+use super::updates;
+use crate::draft::Draft;
+use std::collections::BTreeSet;
+use xmem_analyzer::Profile;
+use xmem_types::OpId;
+
+/// What the recorded Python calls say about the optimizers of a trace.
+#[derive(Debug)]
+pub(super) struct Evidence {
+    /// Whether Python calls were recorded (`with_stack=True`).
+    calls: bool,
+    /// The functions `_single_tensor_*` that ran, without the prefix.
+    ran: BTreeSet<&'static str>,
+}
+
+impl Evidence {
+    pub(super) fn of(profile: &Profile) -> Self {
+        let mut evidence = Self { calls: false, ran: BTreeSet::new() };
+        for (_, text) in profile.symbols() {
+            evidence.calls |= text.contains("torch/optim/optimizer.py(");
+            if let Some((_, function)) = text.split_once(": _single_tensor_") {
+                evidence.ran.extend(recipe::functions().find(|f| *f == function));
+            }
+        }
+        evidence
+    }
+
+    /// The recipe of a step, given the class of its annotation and its own operators.
+    ///
+    /// Where calls were recorded, a known class whose loop did not run is a namesake; and of an
+    /// unknown one, the only loop that ran and that its operators fit is inherited.
+    pub(super) fn recipe(
+        &self,
+        draft: &Draft<'_>,
+        class: &str,
+        own: &[OpId],
+    ) -> Option<&'static Recipe> {
+        if let Some(recipe) = recipe::of(class) {
+            return (!self.calls || self.ran.contains(recipe.function)).then_some(recipe);
+        }
+        let fits = |r: &&Recipe| !updates::updates(draft, r, own).is_empty();
+        let mut fitting = self.ran.iter().filter_map(|f| recipe::with(f)).filter(fits);
+        fitting.next().filter(|_| fitting.next().is_none())
+    }
+}
