@@ -82,10 +82,11 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
                 autocast::cross_entropy(draft, &nodes_of, op);
             }
             Kind::Dropout if enabled(name::DROPOUT) => dropout::dropout(draft, op),
-            Kind::GradientNorms if enabled(name::GRADIENT_NORM) => {
-                if clipping::norms(draft, op) {
-                    at += profile.tree.descendants(op).len();
-                }
+            Kind::GradientNorms
+                if enabled(name::GRADIENT_NORM) && clipping::has_kernel(profile, op) =>
+            {
+                clipping::norms(draft, op);
+                at += profile.tree.descendants(op).len();
             }
             Kind::Reduction if enabled(name::REDUCTION) => {
                 reduction::reduce(draft, target, op);
