@@ -29,6 +29,7 @@ pub use block::{Block, Evidence, Phase, Residency, Role, Tick};
 pub use optree::OpTree;
 pub use preexisting::Preexisting;
 pub use profile::{Iteration, PhaseSpan, Profile};
+pub use python::CallKind;
 
 use args::ArgumentTable;
 use forwards::Forwards;

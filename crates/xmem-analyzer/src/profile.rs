@@ -6,6 +6,7 @@ use crate::block::{Block, Phase};
 use crate::names::Names;
 use crate::optree::OpTree;
 use crate::preexisting::Preexisting;
+use crate::python::{CallKind, enclosing_return};
 use xmem_trace::{DeviceKind, OpKind, Trace};
 use xmem_types::{BlockId, IterationId, Nanos, OpId, Sym, ThreadIdx};
 
@@ -163,6 +164,16 @@ impl Profile {
     #[must_use]
     pub fn forward_op(&self, op: OpId) -> Option<OpId> {
         self.backward_node(op).and_then(|node| self.autograd.forward_of(node))
+    }
+
+    /// When the innermost Python call of a kind returns that an operator runs in and that has been
+    /// running since `from`; none where Python stacks were not recorded.
+    ///
+    /// What such a call holds in its variables, it lets go by then. Looks at every Python call.
+    #[must_use]
+    pub fn return_around(&self, op: OpId, kind: CallKind, from: Nanos) -> Option<Nanos> {
+        let (start, end) = (self.op_start(op), self.op_end(op));
+        enclosing_return(&self.trace, kind, self.op_thread(op), from.min(start), end)
     }
 
     /// The phase at a time, and its span.

@@ -5,7 +5,10 @@
 //! CUDA's fused kernels keep the output and one number per row.
 
 mod fused;
+mod mask;
+mod math;
 mod select;
+mod tape;
 
 use crate::draft::Draft;
 use crate::target::Target;
@@ -56,10 +59,10 @@ pub(crate) fn lower(
     })?;
     let call = Call::read(profile.arguments(op))?;
     let fused = match select::backend(&call, target) {
-        Backend::Flash => Fused::Flash,
-        Backend::Efficient => Fused::Efficient,
-        Backend::Cudnn => Fused::Cudnn,
-        Backend::Math => return None,
+        Backend::Flash => Some(Fused::Flash),
+        Backend::Efficient => Some(Fused::Efficient),
+        Backend::Cudnn => Some(Fused::Cudnn),
+        Backend::Math => None,
     };
     let mut nodes: Vec<OpId> = std::iter::once(op)
         .chain(inside.iter().copied())
@@ -68,11 +71,16 @@ pub(crate) fn lower(
         .copied()
         .collect();
     nodes.sort_unstable_by_key(|&n| (profile.op_start(n), n));
-    match path {
-        CpuPath::Flash => {
+    match (path, fused) {
+        (CpuPath::Flash, Some(fused)) => {
             fused::from_flash(draft, &call, fused, op, &nodes);
             Some(Vec::new())
         }
-        CpuPath::Math => fused::from_math(draft, &call, fused, op, &nodes).then_some(nodes),
+        (CpuPath::Flash, None) => math::from_flash(draft, &call, op),
+        (CpuPath::Math, Some(fused)) => {
+            fused::from_math(draft, &call, fused, op, &nodes).then_some(nodes)
+        }
+        // What the CPU ran, operator by operator, is what CUDA runs.
+        (CpuPath::Math, None) => None,
     }
 }

@@ -2,10 +2,12 @@
 //! (aten/src/ATen/native/transformers/cuda/attention.cu, attention_backward.cu). Sizes and order
 //! recorded with PyTorch 2.11's CUDA build, kernels stubbed.
 
+use super::mask;
 use super::select::Call;
+use super::tape::Tape;
 use crate::draft::{Addition, Draft, Position};
 use crate::rules::name::ATTENTION;
-use xmem_analyzer::{DType, Role, TensorArg};
+use xmem_analyzer::{Role, TensorArg};
 use xmem_types::{Bytes, OpId};
 
 /// A fused kernel.
@@ -32,23 +34,36 @@ impl Fused {
         let rows = call.batch() * call.heads();
         let length = call.length();
         let padded = length.next_multiple_of(128);
+        let expanded = |t: &TensorArg| t.bytes() / t.dims[1].max(1) * call.heads();
+        let delta = rows * length * 4;
+        // One tile of 64 x 64 partial query gradients, with a header of 16 bytes, per 64 rows and
+        // 64 columns of each head.
+        let tiles = rows * length.div_ceil(64) * call.width().div_ceil(64) * (64 * 64 * 4 + 16);
         match self {
-            Self::Flash | Self::Cudnn => {
+            Self::Flash => {
                 let accumulator = rows * padded * call.width().next_multiple_of(32) * 4;
                 let mut sizes = vec![rows * padded * 4, accumulator];
                 if call.grouped() {
-                    let expanded = |t: &TensorArg| t.bytes() / t.dims[1].max(1) * call.heads();
                     sizes.extend([expanded(&call.key), expanded(&call.value)]);
                 }
                 let mut steps: Vec<Step> = sizes.iter().map(|&s| Step::Take(s)).collect();
                 steps.extend((0..sizes.len()).rev().map(Step::Give));
                 steps
             }
+            Self::Cudnn => {
+                // One workspace: a 32-bit query gradient, a number per row, for grouped queries
+                // the gradients of each query head's key and value, and a header.
+                let mut size = rows * length * (call.width() + 1) * 4 + 512;
+                if call.grouped() {
+                    size += expanded(&call.key) + expanded(&call.value);
+                }
+                vec![Step::Take(size), Step::Give(0)]
+            }
+            // Half precision: the kernel computes the row sums itself.
+            Self::Efficient if call.query.dtype.is_half() => {
+                vec![Step::Take(delta), Step::Take(tiles), Step::Give(0), Step::Give(1)]
+            }
             Self::Efficient => {
-                let delta = rows * length * 4;
-                // One tile of 64 x 64 partial query gradients, with a header of 16 bytes, per 64
-                // rows and 64 columns of each head.
-                let tiles = rows * length.div_ceil(64) * call.width().div_ceil(64);
                 let copy = if call.sequence_first() { call.output_bytes() } else { 0 };
                 vec![
                     Step::Take(copy),
@@ -57,7 +72,7 @@ impl Fused {
                     Step::Take(delta),
                     Step::Give(2),
                     Step::Give(1),
-                    Step::Take(tiles * (64 * 64 * 4 + 16)),
+                    Step::Take(tiles),
                     Step::Give(3),
                     Step::Give(4),
                     Step::Give(0),
@@ -103,7 +118,10 @@ pub(super) fn from_flash(
     let output = escaping.iter().copied().find(|&i| size(draft, i) == call.output_bytes());
     let Some(output) = output else { return };
     let saved = fused.saved(call);
-    let sums = escaping.iter().copied().find(|&i| i != output);
+    // The CPU's row sums are 32-bit too.
+    let rows = call.batch() * call.heads() * call.length() * 4;
+    let sums = escaping.iter().rev().copied().find(|&i| i != output && size(draft, i) == rows);
+    pad_mask(draft, call, fused, op, &escaping, nodes);
     if let Some(sums) = sums {
         draft.resize(sums, saved[0], ATTENTION);
         let free = draft.items[sums].free;
@@ -122,6 +140,34 @@ pub(super) fn from_flash(
     if let Some(&last) = self::escaping(draft, node).last() {
         let at = draft.items[last].alloc;
         add_scratch(draft, fused.backward_scratch(call), at, node);
+    }
+}
+
+/// The memory-efficient kernel keeps a copy of the mask where its rows are not aligned; the mask
+/// that a boolean one became goes then.
+fn pad_mask(
+    draft: &mut Draft<'_>,
+    call: &Call,
+    fused: Fused,
+    op: OpId,
+    escaping: &[usize],
+    nodes: &[OpId],
+) {
+    let Some(padded) = mask::padded(call).filter(|_| fused == Fused::Efficient) else { return };
+    let converted = mask::converted(call);
+    let converted = escaping.iter().copied().find(|&i| Some(draft.items[i].size) == converted);
+    let done = nodes.iter().map(|&n| draft.profile.op_end(n)).max();
+    let end = Position::end(draft.profile.op_end(op));
+    let free = done.map_or(end, Position::end);
+    let start = Position::start(draft.profile.op_start(op));
+    let alloc = match converted {
+        Some(i) => draft.after(i),
+        None => draft.after_position(start),
+    };
+    let role = Role::Activation;
+    draft.add(Addition { size: padded, alloc, free: Some(free), role, op }, ATTENTION);
+    if let Some(i) = converted {
+        draft.retime(i, draft.items[i].alloc, Some(end), ATTENTION);
     }
 }
 
@@ -154,7 +200,7 @@ pub(super) fn from_math(
         add_saved(draft, size, output, Some(done), op);
     }
     keep_inputs(draft, call, op, nodes[0], done);
-    keep_mask(draft, call, op, done);
+    keep_mask(draft, call, fused, op, done);
     replace_backward(draft, call, fused, nodes, done);
     true
 }
@@ -227,14 +273,22 @@ fn keep_inputs(draft: &mut Draft<'_>, call: &Call, op: OpId, first: OpId, done: 
 
 /// The fused backward needs the additive mask too: a boolean one as converted within the call, any
 /// other as it was handed in.
-fn keep_mask(draft: &mut Draft<'_>, call: &Call, op: OpId, done: Position) {
+fn keep_mask(draft: &mut Draft<'_>, call: &Call, fused: Fused, op: OpId, done: Position) {
     let Some(mask) = &call.mask else { return };
-    if mask.dtype == DType::Bool {
-        let size = Bytes(mask.numel() * call.query.dtype.size());
-        let alloc = Position::start(draft.profile.op_start(op));
-        let alloc = draft.after_position(alloc);
-        let role = Role::Activation;
-        draft.add(Addition { size, alloc, free: Some(done), role, op }, ATTENTION);
+    let padded = mask::padded(call).filter(|_| fused == Fused::Efficient);
+    let start = Position::start(draft.profile.op_start(op));
+    let mut tape = Tape::new(draft, start, op, ATTENTION);
+    let converted =
+        mask::converted(call).map(|size| mask::convert(&mut tape, size, call.query.dtype));
+    let kept = padded.map(|size| tape.take(size)).or(converted);
+    if let Some(converted) = converted.filter(|_| padded.is_some()) {
+        tape.give_at(converted, Position::end(tape.draft.profile.op_end(op)));
+    }
+    if let Some(kept) = kept {
+        tape.give_at(kept, done);
+    }
+    tape.finish();
+    if kept.is_some() {
         return;
     }
     let profile = draft.profile;
@@ -342,7 +396,7 @@ fn skip_copy(draft: &mut Draft<'_>, gradient: usize) -> Option<Position> {
     later
 }
 
-fn is_copy(draft: &Draft<'_>, index: usize) -> bool {
+pub(super) fn is_copy(draft: &Draft<'_>, index: usize) -> bool {
     let profile = draft.profile;
     profile.blocks[index].op.is_some_and(|op| {
         profile.tree.path(op).take(4).any(|o| profile.op_name(o) == "aten::clone")

@@ -11,6 +11,8 @@ pub(crate) struct Call {
     pub(crate) key: TensorArg,
     pub(crate) value: TensorArg,
     pub(crate) mask: Option<TensorArg>,
+    /// `is_causal`: the kernel makes a triangular mask.
+    pub(crate) causal: bool,
 }
 
 impl Call {
@@ -22,6 +24,7 @@ impl Call {
             key: tensor(1)?,
             value: tensor(2)?,
             mask: arguments.tensor(3).cloned(),
+            causal: arguments.value(5) == Some("True"),
         })
     }
 
@@ -56,15 +59,24 @@ impl Call {
         }
     }
 
+    /// Number of scores.
+    pub(crate) fn scores(&self) -> u64 {
+        self.batch() * self.heads() * self.length() * self.key.dims[2]
+    }
+
     /// Bytes of the score matrix, and of a gradient of the mask before it is summed.
     pub(crate) fn score_bytes(&self) -> u64 {
-        let scores = self.batch() * self.heads() * self.length() * self.key.dims[2];
-        scores * self.query.dtype.size()
+        self.scores() * self.query.dtype.size()
+    }
+
+    /// Number of elements of the output.
+    pub(crate) fn output_elements(&self) -> u64 {
+        self.batch() * self.heads() * self.length() * self.value.dims[3]
     }
 
     /// Bytes of the output.
     pub(crate) fn output_bytes(&self) -> u64 {
-        self.batch() * self.heads() * self.length() * self.value.dims[3] * self.query.dtype.size()
+        self.output_elements() * self.query.dtype.size()
     }
 }
 
@@ -85,11 +97,12 @@ pub(crate) fn backend(call: &Call, target: &Target) -> Backend {
     let widths = [call.query.dims[3], call.key.dims[3], call.value.dims[3]];
     // cuDNN stands first on Hopper and Blackwell since 2.9 (with cuDNN above 9.15), and did in
     // 2.5.0 alone before.
+    let widest = if capability.major == 9 { 256 } else { 128 };
     let cudnn_first = target.torch >= TorchVersion::new(2, 9);
     if cudnn_first
         && half
         && matches!(capability.major, 9 | 10)
-        && widths.iter().all(|w| w % 8 == 0 && *w <= 128)
+        && widths.iter().all(|w| w % 8 == 0 && *w <= widest)
     {
         return Backend::Cudnn;
     }
@@ -128,6 +141,7 @@ mod tests {
             key: kv.clone(),
             value: kv,
             mask: mask.then(|| tensor(&[4, 1, 64, 64], dtype)),
+            causal: false,
         };
         backend(&call, &Target::new(find(device).expect("known").clone()))
     }

@@ -1,0 +1,50 @@
+//! Attention masks on the way into a kernel
+//! (aten/src/ATen/native/transformers/attention.cpp, `convert_boolean_attn_mask`,
+//! `preprocess_mask`, `pad_bias`).
+
+use super::select::Call;
+use super::tape::{Piece, Tape};
+use xmem_analyzer::{DType, TensorArg};
+use xmem_types::Bytes;
+
+/// Elements to which the memory-efficient kernel wants a mask's rows aligned.
+const ALIGNMENT: u64 = 8;
+
+/// Bytes of the additive mask that a boolean one becomes, in the query's type.
+pub(super) fn converted(call: &Call) -> Option<Bytes> {
+    let mask = call.mask.as_ref().filter(|m| m.dtype == DType::Bool)?;
+    Some(Bytes(mask.numel() * call.query.dtype.size()))
+}
+
+/// Bytes of the copy with longer rows that the memory-efficient kernel takes of a mask whose rows
+/// are not aligned.
+pub(super) fn padded(call: &Call) -> Option<Bytes> {
+    let mask = call.mask.as_ref()?;
+    let row = *mask.dims.last()?;
+    let strides = if mask.dtype == DType::Bool { &[] } else { mask.strides.as_slice() };
+    if row == 0 || is_aligned(mask, strides) {
+        return None;
+    }
+    let rows = mask.numel() / row;
+    Some(Bytes(rows * row.next_multiple_of(ALIGNMENT) * call.query.dtype.size()))
+}
+
+/// A converted mask is dense; one that was handed in has the strides that it has.
+fn is_aligned(mask: &TensorArg, strides: &[i64]) -> bool {
+    match strides.split_last() {
+        Some((&last, outer)) => {
+            last == 1 && outer.iter().all(|s| s.unsigned_abs() % ALIGNMENT == 0)
+        }
+        None => mask.dims.len() < 2 || mask.dims[mask.dims.len() - 1].is_multiple_of(ALIGNMENT),
+    }
+}
+
+/// A boolean mask becomes zeros and minus infinities, with two scalars on the way.
+pub(super) fn convert(tape: &mut Tape<'_, '_>, size: Bytes, element: DType) -> Piece {
+    let infinity = tape.take(Bytes(element.size()));
+    let zero = tape.take(Bytes(element.size()));
+    let mask = tape.take(size);
+    tape.give(zero);
+    tape.give(infinity);
+    mask
+}
