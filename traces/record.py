@@ -102,6 +102,11 @@ OPTIMIZERS = {
     "adagrad": ("Adagrad", {}),
     "adadelta": ("Adadelta", {}),
     "adafactor": ("Adafactor", {}),
+    "nadam": ("NAdam", {}),
+    "radam": ("RAdam", {}),
+    "adamax": ("Adamax", {}),
+    "asgd": ("ASGD", {}),
+    "rprop": ("Rprop", {}),
 }
 HF_ADAFACTOR = "hf-adafactor"
 FOREACH = {
@@ -234,14 +239,20 @@ def built_in_job(options, device, mark) -> Job:
     return Job(step, list(model.parameters()))
 
 
-def own_job(path: str, device) -> Job:
-    """The job of a user's file: `setup(device)` gives the model and a function for one iteration."""
+def load_job(path: str) -> dict:
+    """The names of a user's file: `setup(device)` gives the model and a function for one
+    iteration; `COVERS`, if there, what the case adds to the collection, and `OPTIMIZER_IMPL` how the
+    optimizer runs on a GPU if not by its default (`fused`, `for-loop`)."""
     import runpy
 
     names = runpy.run_path(path, run_name="xmem_job")
     if "setup" not in names:
         sys.exit(f"{path} has no function `setup(device)`: see traces/README.md")
-    model, step = names["setup"](device)
+    return names
+
+
+def own_job(setup: Callable, device) -> Job:
+    model, step = setup(device)
     return Job(step, list(model.parameters()))
 
 
@@ -274,6 +285,8 @@ def import_lazily_loaded_modules(options) -> None:
     import torch
 
     if options.job:
+        options.setup = load_job(options.job)["setup"]
+        torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])
         return
     with torch.device("meta"):
         build_model(options)
@@ -291,7 +304,7 @@ def marks(options):
 
 def make_job(options, device) -> Job:
     if options.job:
-        return own_job(options.job, device)
+        return own_job(options.setup, device)
     return built_in_job(options, device, marks(options))
 
 
@@ -459,9 +472,12 @@ def versions(options) -> dict:
     from importlib import metadata
 
     names = ["torch"]
-    if options.model in FAMILIES or options.optimizer == HF_ADAFACTOR:
+    if options.job:
+        text = Path(options.job).read_text()
+        names += [n for n in ("torchvision", "transformers") if f"import {n}" in text or f"from {n}" in text]
+    elif options.model in FAMILIES or options.optimizer == HF_ADAFACTOR:
         names.append("transformers")
-    elif options.model != "mlp" and not options.job:
+    elif options.model != "mlp":
         names.append("torchvision")
     return {"python": platform.python_version(), **{n: metadata.version(n) for n in names}}
 
@@ -487,10 +503,19 @@ def arguments_table(options) -> dict:
     return table
 
 
+def optimizer_impl(options) -> dict:
+    """What the optimizer runs on a GPU, where that is not the default and the CPU trace cannot tell."""
+    if options.job:
+        chosen = load_job(options.job).get("OPTIMIZER_IMPL")
+    else:
+        chosen = {"off": "for-loop", "fused": "fused"}.get(options.foreach)
+    return {"optimizer-impl": chosen} if chosen else {}
+
+
 def covers(options) -> list:
     """What the case adds to the collection; `cargo xtask tidy` asks for every one of a list."""
     if options.job:
-        return ["own-job"]
+        return load_job(options.job).get("COVERS", ["own-job"])
     family = {"mlp": "mlp", "bert": "encoder", "t5": "encoder-decoder"}.get(options.model)
     if family is None:
         is_vit = options.model.startswith(("vit", "swin"))
@@ -529,6 +554,7 @@ def write_meta(options, out: Path, trace: bytes, changed: int) -> None:
         "origin": options.origin,
         "command": command(sys.argv[1:]),
         "paths": paths,
+        **optimizer_impl(options),
         "covers": covers(options),
         "trace": {"json-bytes": len(trace), "json-sha256": hashlib.sha256(trace).hexdigest()},
         "versions": versions(options),

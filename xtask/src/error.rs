@@ -28,6 +28,12 @@ pub(crate) enum Error {
     /// Tidy found something; each finding was printed.
     #[error("tidy: {count} problems, see above")]
     Untidy { count: usize },
+    /// xmem answered with something else than JSON.
+    #[error("cannot understand the answer of xmem")]
+    Answer(#[source] serde_json::Error),
+    /// Estimates are further off than they may be; each bound was printed.
+    #[error("accuracy: {count} bounds are broken, see above")]
+    Bounds { count: usize },
     /// A file with figures of benches is not what this program or Criterion wrote.
     #[error("cannot understand the figures in {}", .path.display())]
     Figures { path: PathBuf },

@@ -62,17 +62,23 @@ enum Task {
     },
     /// Predicted against recorded peaks, trace by trace
     Accuracy {
-        /// Folders with trace.json.zst and expected.toml [default: all of traces/]
+        /// Folders with trace.json.zst, expected.toml and snapshot.pickle.zst [default: all of traces/]
         folders: Vec<PathBuf>,
-        /// How to write the table
+        /// Which cases
+        #[arg(long = "set", value_enum, default_value = "all")]
+        sets: accuracy::Sets,
+        /// How to write the tables
         #[arg(long, value_enum, default_value = "text")]
         format: accuracy::Format,
-        /// Fail if the median |error| of peak reserved is above this many per cent
-        #[arg(long, value_name = "PERCENT")]
-        max_median: Option<f64>,
-        /// Fail if a trace's |error| of peak reserved is above this many per cent
-        #[arg(long, value_name = "PERCENT")]
-        max_worst: Option<f64>,
+        /// Fail if the estimates of a set are further off than they may be
+        #[arg(long)]
+        check: bool,
+        /// Instead of the cases, the operators at which schedule and recording disagree most
+        #[arg(long, conflicts_with = "check")]
+        by_op: bool,
+        /// Drive this xmem [default: build it for release]
+        #[arg(long, value_name = "PROGRAM")]
+        program: Option<PathBuf>,
     },
     /// Render the book alone (this is what `docs` starts with the `book` feature on)
     #[command(hide = true)]
@@ -87,9 +93,13 @@ fn main() -> ExitCode {
         Task::Bench { filter, save, compare } => {
             bench::run(&bench::Options { filter, save, compare })
         }
-        Task::Accuracy { folders, format, max_median, max_worst } => {
-            let limits = accuracy::Limits { median: max_median, worst: max_worst };
-            accuracy::run(folders, format, limits)
+        Task::Accuracy { folders, sets, format, check, by_op, program } => {
+            let view = match (by_op, check) {
+                (true, _) => accuracy::View::ByOp,
+                (false, true) => accuracy::View::Check,
+                (false, false) => accuracy::View::Cases,
+            };
+            accuracy::run(accuracy::Options { folders, sets, view, format, program })
         }
         Task::Book => docs::book(),
         Task::Man { out } => dist::man(out),

@@ -27,8 +27,8 @@ pub use rerun::{
 pub use setup::{Setup, SetupError, SetupSource};
 pub use stack::Site;
 pub use validate::{
-    DifferenceGroup, DifferenceKind, Judged, Moment, Peaks, PhasePeaks, RequestCounts, RoleBytes,
-    ValidateError, Validation, validate,
+    CurveDistance, DifferenceGroup, DifferenceKind, Judged, Moment, Peaks, PhasePeaks,
+    RequestCounts, RoleBytes, ValidateError, Validation, validate,
 };
 
 pub use xmem_simulator::EventAction;

@@ -7,6 +7,7 @@
 //! either side is what the estimate gets wrong.
 
 mod align;
+mod curves;
 mod diff;
 mod differences;
 mod phases;
@@ -15,8 +16,8 @@ mod result;
 pub(crate) mod side;
 
 pub use result::{
-    DifferenceGroup, DifferenceKind, Judged, Moment, Peaks, PhasePeaks, RequestCounts, RoleBytes,
-    Validation,
+    CurveDistance, DifferenceGroup, DifferenceKind, Judged, Moment, Peaks, PhasePeaks,
+    RequestCounts, RoleBytes, Validation,
 };
 
 use crate::findings::findings;
@@ -86,6 +87,7 @@ impl Compared<'_> {
             peaks,
             requests,
             phases: self.phases(),
+            curves: self.curves(),
             moment: at.map(|at| self.moment(at)),
             roles: at.map(|at| self.roles(at)).unwrap_or_default(),
             differences: at.map(|at| self.differences(at)).unwrap_or_default(),

@@ -7,7 +7,7 @@ use xmem::Phase;
 use xmem_types::{Bytes, IterationId};
 
 /// A phase of an iteration.
-type Section = (Option<IterationId>, Phase);
+pub(super) type Section = (Option<IterationId>, Phase);
 
 impl Compared<'_> {
     /// Every phase that the recording covers, in order.
@@ -44,7 +44,7 @@ impl Compared<'_> {
     }
 
     /// Of each predicted event, the phase of the last allocation.
-    fn sections(&self) -> Vec<Section> {
+    pub(super) fn sections(&self) -> Vec<Section> {
         let mut now: Section = (None, Phase::Init);
         let section = |event: &super::side::Event| {
             if event.what == What::Alloc {

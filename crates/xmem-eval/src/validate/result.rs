@@ -17,6 +17,8 @@ pub struct Validation {
     pub requests: RequestCounts,
     /// Highest allocated memory, phase by phase.
     pub phases: Vec<PhasePeaks>,
+    /// How far apart the two run, iteration by iteration.
+    pub curves: Vec<CurveDistance>,
     /// Where the recording allocates most, on both sides; none if it allocates nothing.
     pub moment: Option<Moment>,
     /// Bytes allocated at that moment, by role.
@@ -107,6 +109,20 @@ pub struct PhasePeaks {
     pub phase: Phase,
     /// The figures.
     pub allocated: Judged,
+}
+
+/// How far apart the estimate and the recording run in one iteration, at the requests that were told
+/// to be the same: the mean of the difference, as a part of the mean of the recorded values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CurveDistance {
+    /// Iteration.
+    pub iteration: IterationId,
+    /// At how many requests the two were compared.
+    pub points: u64,
+    /// Of allocated memory.
+    pub allocated: f64,
+    /// Of reserved memory.
+    pub reserved: f64,
 }
 
 /// Where the recording allocates most, on both sides.

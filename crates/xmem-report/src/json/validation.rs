@@ -6,7 +6,8 @@ use super::snapshot_info::SiteDto;
 use crate::Comparison;
 use serde::Serialize;
 use xmem_eval::{
-    DifferenceGroup, Judged, Moment, PhasePeaks, RequestCounts, RoleBytes, Validation,
+    CurveDistance, DifferenceGroup, Judged, Moment, PhasePeaks, RequestCounts, RoleBytes,
+    Validation,
 };
 
 /// An estimate held against a recording.
@@ -23,6 +24,7 @@ pub struct ValidateDocument<'a> {
     peaks: PeaksDto,
     blocks: CountsDto,
     phases: Vec<PhaseDto>,
+    curves: Vec<CurveDto>,
     recorded_peak: Option<MomentDto<'a>>,
     roles: Vec<RoleDto>,
     differences: Vec<DifferenceDto<'a>>,
@@ -60,6 +62,14 @@ struct PhaseDto {
     iteration: Option<u32>,
     phase: &'static str,
     allocated: JudgedDto,
+}
+
+#[derive(Serialize)]
+struct CurveDto {
+    iteration: u32,
+    points: u64,
+    allocated: f64,
+    reserved: f64,
 }
 
 #[derive(Serialize)]
@@ -113,6 +123,7 @@ impl<'a> ValidateDocument<'a> {
             },
             blocks: judged.requests.into(),
             phases: judged.phases.iter().map(PhaseDto::from).collect(),
+            curves: judged.curves.iter().map(CurveDto::from).collect(),
             recorded_peak: judged.moment.as_ref().map(MomentDto::from),
             roles: judged.roles.iter().map(RoleDto::from).collect(),
             differences: judged.differences.iter().map(DifferenceDto::from).collect(),
@@ -152,6 +163,17 @@ impl From<&PhasePeaks> for PhaseDto {
             iteration: phase.iteration.map(|id| id.0),
             phase: phase.phase.name(),
             allocated: phase.allocated.into(),
+        }
+    }
+}
+
+impl From<&CurveDistance> for CurveDto {
+    fn from(distance: &CurveDistance) -> Self {
+        Self {
+            iteration: distance.iteration.0,
+            points: distance.points,
+            allocated: distance.allocated,
+            reserved: distance.reserved,
         }
     }
 }
