@@ -76,31 +76,26 @@ pub(crate) fn find(
         return None;
     }
     let thread = training_thread(trace)?;
-    let outer = outermost(trace, tree, names, thread);
+    let closures = closures(trace, tree, names, thread);
+    let outer = outermost(trace, tree, names, thread, &closures);
     let end = outer.iter().map(|&o| tree.end(o)).max().unwrap_or(Nanos::ZERO);
     let mut timeline = Timeline { thread, outer, marks: Vec::new(), end };
-    let spans = method_spans(&timeline, trace, names, calls);
+    let mut spans = method_spans(&timeline, trace, names, calls, &closures);
+    spans.extend(closures);
+    spans.sort_by_key(|s| (s.start, std::cmp::Reverse(s.end)));
     mark_all(&mut timeline, trace, tree, names, &spans);
     give_seeds_to_backward(&mut timeline, trace, names);
     Some(timeline)
 }
 
-fn mark_all(
-    timeline: &mut Timeline,
-    trace: &Trace,
-    tree: &OpTree,
-    names: &Names,
-    spans: &[(Nanos, Nanos, MarkKind)],
-) {
+fn mark_all(timeline: &mut Timeline, trace: &Trace, tree: &OpTree, names: &Names, spans: &[Span]) {
     let Timeline { outer, marks, .. } = timeline;
     let mut spans = spans.iter().peekable();
     for (at, &op) in outer.iter().enumerate() {
         let i = op.index();
         let (start, end) = (trace.ops.start[i], tree.end(op));
-        while let Some(&(from, to, kind)) = spans.next_if(|s| s.0 <= start) {
-            if marks.last().is_none_or(|m| m.end <= from) {
-                marks.push(Mark { start: from, end: to, kind, op: None, first: at, last: at });
-            }
+        while let Some(&span) = spans.next_if(|s| s.start <= start) {
+            marks.extend(span.mark_after(marks.last(), at));
         }
         // What a node encloses stands beside it where both last less than the clock's unit.
         let beside = marks.last().is_some_and(|m| m.kind == MarkKind::Backward)
@@ -135,11 +130,47 @@ fn mark_all(
         }
     }
     let n = outer.len();
-    for &(start, end, kind) in spans {
-        if marks.last().is_none_or(|m| m.end <= start) {
-            marks.push(Mark { start, end, kind, op: None, first: n, last: n });
-        }
+    for &span in spans {
+        marks.extend(span.mark_after(marks.last(), n));
     }
+}
+
+/// A stretch that something other than an outermost operator marks.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    start: Nanos,
+    end: Nanos,
+    kind: MarkKind,
+    op: Option<OpId>,
+}
+
+impl Span {
+    /// Its mark, without operators yet; none if it lies within the one before.
+    fn mark_after(self, before: Option<&Mark>, at: usize) -> Option<Mark> {
+        let Self { start, end, kind, op } = self;
+        let apart = before.is_none_or(|m| m.end <= start);
+        apart.then_some(Mark { start, end, kind, op, first: at, last: at })
+    }
+}
+
+/// Steps that run forward and backward themselves: `Optimizer.step(closure)`, as PyTorch Lightning
+/// always calls it (torch/optim/optimizer.py, `Optimizer.step`). They are seen through; the step is what
+/// comes after the last backward node.
+fn closures(trace: &Trace, tree: &OpTree, names: &Names, thread: ThreadIdx) -> Vec<Span> {
+    let ops = &trace.ops;
+    let kind = |op: OpId| names.kind(ops.name[op.index()]);
+    let is_node = |op: OpId| matches!(kind(op), NameKind::Node | NameKind::AccumulateNode);
+    let mut nodes: Vec<OpId> = tree.preorder().iter().copied().filter(|&op| is_node(op)).collect();
+    nodes.sort_by_key(|op| ops.start[op.index()]);
+    let steps = tree.preorder().iter().copied();
+    let steps = steps.filter(|&op| kind(op) == NameKind::Step && ops.thread[op.index()] == thread);
+    let span = |step: OpId| {
+        let (start, end) = (ops.start[step.index()], tree.end(step));
+        let within = |time: Nanos| nodes.partition_point(|n| ops.start[n.index()] < time);
+        let last = nodes[within(start)..within(end)].iter().map(|&n| tree.end(n)).max()?;
+        Some(Span { start: last.min(end), end, kind: MarkKind::Step, op: Some(step) })
+    };
+    steps.filter_map(span).collect()
 }
 
 /// Python calls that mark a stretch: `zero_grad` methods (`Module.zero_grad` has no annotation),
@@ -149,26 +180,35 @@ fn method_spans(
     trace: &Trace,
     names: &Names,
     calls: &PythonCalls,
-) -> Vec<(Nanos, Nanos, MarkKind)> {
+    closures: &[Span],
+) -> Vec<Span> {
     let [zero_grads, steps] = calls.method_calls(&trace.python);
     let kind = |op: &OpId| names.kind(trace.ops.name[op.index()]);
-    let annotated = timeline.outer.iter().any(|op| kind(op) == NameKind::Step);
+    let annotated =
+        !closures.is_empty() || timeline.outer.iter().any(|op| kind(op) == NameKind::Step);
     let writes = |&(start, end): &(Nanos, Nanos)| {
         let at = |time| timeline.outer.partition_point(|o| trace.ops.start[o.index()] < time);
         let ops = &timeline.outer[at(start)..at(end)];
         ops.iter().any(|op| kind(op) == NameKind::InPlace)
             && !ops.iter().any(|op| kind(op) == NameKind::Node)
     };
-    let zero_grads = zero_grads.into_iter().map(|(s, e)| (s, e, MarkKind::ZeroGrad));
+    let span = |kind| move |(start, end)| Span { start, end, kind, op: None };
     let steps = steps.into_iter().filter(|s| !annotated && writes(s));
-    let mut spans: Vec<_> = zero_grads.chain(steps.map(|(s, e)| (s, e, MarkKind::Step))).collect();
-    spans.retain(|s| s.1 > s.0);
-    spans.sort_by_key(|s| (s.0, std::cmp::Reverse(s.1)));
+    let zero_grads = zero_grads.into_iter().map(span(MarkKind::ZeroGrad));
+    let mut spans: Vec<_> = zero_grads.chain(steps.map(span(MarkKind::Step))).collect();
+    spans.retain(|s| s.end > s.start);
     spans
 }
 
-/// Annotations are seen through, but for those of torch that mark a stretch.
-fn outermost(trace: &Trace, tree: &OpTree, names: &Names, thread: ThreadIdx) -> Vec<OpId> {
+/// Annotations are seen through, but for those of torch that mark a stretch; of these, steps with a
+/// closure are.
+fn outermost(
+    trace: &Trace,
+    tree: &OpTree,
+    names: &Names,
+    thread: ThreadIdx,
+    closures: &[Span],
+) -> Vec<OpId> {
     let ops = &trace.ops;
     let order = tree.preorder();
     let mut outer = Vec::new();
@@ -176,7 +216,9 @@ fn outermost(trace: &Trace, tree: &OpTree, names: &Names, thread: ThreadIdx) -> 
     while let Some(&op) = order.get(at) {
         let i = op.index();
         let kind = names.kind(ops.name[i]);
+        let seen_through = kind == NameKind::Step && closures.iter().any(|c| c.op == Some(op));
         let marks = matches!(kind, NameKind::Step | NameKind::ZeroGrad | NameKind::Data);
+        let marks = marks && !seen_through;
         let node = matches!(kind, NameKind::Node | NameKind::AccumulateNode);
         let operator = ops.kind[i] == OpKind::Operator && !names.is_stretch(ops.name[i]);
         if ops.thread[i] == thread && (operator || marks) || node {

@@ -88,6 +88,53 @@ fn missing_shapes_and_stacks_cost_words_not_answers() {
     }
 }
 
+/// PyTorch Lightning hands forward and backward to the optimizer's step; the batch is loaded before.
+#[test]
+fn a_closure_runs_forward_and_backward_within_the_step() {
+    let mut r = Recorder::new(Detail::Everything);
+    let net = layers(&mut r, &[100, 200]);
+    let mut gradients = Vec::new();
+    let mut previous: Option<Tensor> = None;
+    for iteration in 0..3 {
+        let x = batch(&mut r);
+        if let Some(x) = previous.replace(x) {
+            r.free(x);
+        }
+        r.annotation("Optimizer.step#Adam.step", |r| {
+            zero_grad(r, &mut gradients);
+            let saved = forward(r, &net, x);
+            gradients = backward(r, &net, saved, &[]);
+            adam(r, &net, iteration == 0);
+        });
+        r.op("aten::item", &[], |_| {});
+    }
+    let (p, _) = done(r);
+    check(
+        &phases(&p),
+        expect![[r#"
+        init
+        data zero_grad data forward backward optimizer_step data
+        data zero_grad data forward backward optimizer_step data
+        data zero_grad data forward backward optimizer_step data
+    "#]],
+    );
+    check(
+        &roles(&p),
+        expect![[r#"
+        init           parameter       model       2   1200  wrapped as nn.Parameter, never freed, and a gradient of its size is accumulated
+        data           input           batch       3    600  made while data is loaded, alive when forward begins
+        forward        activation      device      6   1200  made in forward and freed in backward
+        forward        temporary       device      6    168  made and freed within forward
+        backward       gradient        device      6   3600  taken over by AccumulateGrad
+        backward       temporary       device      3     12  made in backward outside of its nodes
+        backward       temporary       device      6   1200  made and freed within backward
+        optimizer_step optimizer_state device      2   1200  made in the optimizer's step and kept beyond it
+        optimizer_step optimizer_state host_only   2      8  a counter: made from a Python number in the optimizer's step and kept beyond it
+        optimizer_step temporary       device      6   3600  made and freed within the optimizer's step
+    "#]],
+    );
+}
+
 #[test]
 fn gradients_accumulate_over_two_backward_passes() {
     let mut r = Recorder::new(Detail::Everything);
