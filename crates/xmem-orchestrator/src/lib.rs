@@ -25,6 +25,7 @@ mod lower;
 mod normalisation;
 mod optimizer;
 mod placement;
+mod recurrent;
 mod reduction;
 mod requests;
 mod rms_norm;

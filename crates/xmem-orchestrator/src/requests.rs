@@ -1,5 +1,6 @@
 //! What one operator asks for on CUDA, in order, laid over the blocks that it made on the CPU.
 
+use crate::doubt::SizeRange;
 use crate::draft::{Addition, Draft, Position};
 use xmem_analyzer::{Role, TensorArg};
 use xmem_types::{Bytes, OpId};
@@ -11,8 +12,21 @@ pub(crate) enum Ask {
     Output(Bytes),
     /// Scratch, freed when the operator returns if not before.
     Hold(Bytes),
+    /// Scratch whose size a library decides.
+    Unsure(Bytes, SizeRange),
     /// The youngest scratch that is still held goes.
     Free,
+}
+
+/// Where requests are laid out.
+#[derive(Clone, Copy)]
+pub(crate) struct Window {
+    /// The operator that what is added belongs to.
+    pub(crate) op: OpId,
+    /// Where it begins.
+    pub(crate) start: Position,
+    /// Where scratch ends that is still held.
+    pub(crate) end: Position,
 }
 
 /// Scratch that is gone before the next request.
@@ -43,8 +57,23 @@ pub(crate) fn lay_out(draft: &mut Draft<'_>, op: OpId, asks: &[Ask], rule: &'sta
     for i in scratch {
         draft.drop_block(i, rule);
     }
-    let mut at = Position::start(draft.profile.op_start(op));
-    let mut held: Vec<(Bytes, Position)> = Vec::new();
+    let start = Position::start(draft.profile.op_start(op));
+    let end = Position::end(draft.profile.op_end(op));
+    lay_out_in(draft, Window { op, start, end }, &mut outputs, asks, rule);
+}
+
+/// Lays `asks` over a window, where the blocks of `outputs` stay. Those that were asked for are taken
+/// out of the list.
+pub(crate) fn lay_out_in(
+    draft: &mut Draft<'_>,
+    window: Window,
+    outputs: &mut Vec<usize>,
+    asks: &[Ask],
+    rule: &'static str,
+) {
+    let Window { op, start, end } = window;
+    let mut at = start;
+    let mut held: Vec<Held> = Vec::new();
     for ask in asks {
         match *ask {
             Ask::Output(size) => {
@@ -60,28 +89,41 @@ pub(crate) fn lay_out(draft: &mut Draft<'_>, op: OpId, asks: &[Ask], rule: &'sta
             }
             Ask::Hold(size) => {
                 at = draft.after_position(at);
-                held.push((size, at));
+                held.push(Held { size, range: None, alloc: at });
+            }
+            Ask::Unsure(size, range) => {
+                at = draft.after_position(at);
+                held.push(Held { size, range: Some(range), alloc: at });
             }
             Ask::Free => {
-                let Some((size, alloc)) = held.pop() else { continue };
+                let Some(scratch) = held.pop() else { continue };
                 at = draft.after_position(at);
-                scratch_block(draft, op, size, (alloc, at), rule);
+                scratch.add(draft, op, at, rule);
             }
         }
     }
-    let end = Position::end(draft.profile.op_end(op));
-    while let Some((size, alloc)) = held.pop() {
+    while let Some(scratch) = held.pop() {
         let free = draft.after_position(end);
-        scratch_block(draft, op, size, (alloc, free), rule);
+        scratch.add(draft, op, free, rule);
     }
 }
 
-fn scratch_block(
-    draft: &mut Draft<'_>,
-    op: OpId,
+/// Scratch that has not been freed yet.
+struct Held {
     size: Bytes,
-    (alloc, free): (Position, Position),
-    rule: &'static str,
-) {
-    draft.add(Addition { size, alloc, free: Some(free), role: Role::Workspace, op }, rule);
+    range: Option<SizeRange>,
+    alloc: Position,
+}
+
+impl Held {
+    fn add(self, draft: &mut Draft<'_>, op: OpId, free: Position, rule: &'static str) {
+        let Self { size, range, alloc } = self;
+        let new = Addition { size, alloc, free: Some(free), role: Role::Workspace, op };
+        match range {
+            Some(range) => {
+                draft.add_uncertain(new, range, rule);
+            }
+            None => draft.add(new, rule),
+        }
+    }
 }

@@ -68,6 +68,7 @@ pub(crate) mod name {
     pub(crate) const SOFTMAX_BACKWARD: &str = "softmax-backward";
     pub(crate) const EMBEDDING: &str = "embedding-backward";
     pub(crate) const PROMOTED: &str = "promoted-operands";
+    pub(crate) const RECURRENT: &str = "cudnn-recurrent";
     pub(crate) const CDIST: &str = "cdist-backward";
     pub(crate) const LOSS_BUFFERS: &str = "loss-buffers";
     pub(crate) const INDEX_BACKWARD: &str = "index-backward";
@@ -194,6 +195,11 @@ const RULES: &[Rule] = &[
         name: name::CDIST,
         summary: "the backward of cdist writes one row for each pair of vectors before it sums them",
         source: "aten/src/ATen/native/cuda/DistanceKernel.cu `cdist_backward_kernel_impl`",
+    },
+    Rule {
+        name: name::RECURRENT,
+        summary: "recurrent layers run through cuDNN: outputs, states and a reserve for backward instead of the CPU's steps; the sizes of reserve and workspace are estimates with a range",
+        source: "aten/src/ATen/native/cudnn/RNN.cpp `_cudnn_rnn`, `_cudnn_rnn_backward`; cuDNN documents no formula for cudnnGetRNNTempSpaceSizes",
     },
     Rule {
         name: name::AUTOCAST_LOSS,

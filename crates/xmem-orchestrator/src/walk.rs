@@ -8,8 +8,8 @@ use crate::optimizer::Known;
 use crate::rules::name;
 use crate::target::Target;
 use crate::{
-    attention, autocast, clipping, convolution, dropout, gemm, optimizer, reduction, rms_norm,
-    softmax,
+    attention, autocast, clipping, convolution, dropout, gemm, optimizer, recurrent, reduction,
+    rms_norm, softmax,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use xmem_types::{Bytes, Diagnostics, Location, OpId, Severity, Sym};
@@ -39,6 +39,7 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
     let profile = draft.profile;
     let kinds = kinds(draft);
     let mut have = Workspaces::default();
+    let mut layers = recurrent::Made::default();
     let mut met = Convolutions::default();
     let mut optimizers = optimizer::Optimizers::of(profile);
     // Backward nodes whose window an earlier rule has replaced as a whole.
@@ -99,14 +100,25 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
                     at += profile.tree.descendants(op).len();
                 }
             }
-            Kind::Recurrent => {
-                notes.report("recurrent-as-recorded", Severity::Warning, Some(Location::Op(op)), || {
-                    format!(
-                        "{} runs through cuDNN on CUDA, whose copy of the weights and reserve space \
-                         are not modelled: its memory is kept as the CPU ran it",
-                        profile.op_name(op)
-                    )
-                });
+            Kind::Recurrent if enabled(name::RECURRENT) => {
+                match recurrent::lower(draft, target, &nodes_of, &mut layers, op) {
+                    Some(nodes) => {
+                        replaced.extend(nodes);
+                        at += profile.tree.descendants(op).len();
+                    }
+                    None => notes.report(
+                        "recurrent-as-recorded",
+                        Severity::Warning,
+                        Some(Location::Op(op)),
+                        || {
+                            format!(
+                                "{} runs through cuDNN on CUDA, but its shapes were not recorded: its \
+                                 memory is kept as the CPU ran it",
+                                profile.op_name(op)
+                            )
+                        },
+                    ),
+                }
             }
             Kind::Convolution if enabled(name::CUDNN_CONV) => {
                 convolution::forward(draft, target, op, &mut met);
@@ -146,6 +158,8 @@ fn kinds(draft: &Draft<'_>) -> FxHashMap<Sym, Kind> {
             Kind::Product
         } else if reduction::REDUCTIONS.contains(&text) {
             Kind::Reduction
+        } else if recurrent::LAYERS.contains(&text) {
+            Kind::Recurrent
         } else if let Some(kernel) = kernels::find(text) {
             Kind::Kernel(kernel)
         } else {
@@ -154,7 +168,6 @@ fn kinds(draft: &Draft<'_>) -> FxHashMap<Sym, Kind> {
                 "aten::dropout" => Kind::Dropout,
                 "aten::cross_entropy_loss" => Kind::CrossEntropy,
                 "aten::scaled_dot_product_attention" => Kind::Attention,
-                "aten::lstm" | "aten::gru" | "aten::rnn_tanh" | "aten::rnn_relu" => Kind::Recurrent,
                 "aten::_convolution" => Kind::Convolution,
                 "aten::convolution_backward" => Kind::ConvolutionBackward,
                 "aten::_fused_rms_norm" => Kind::RmsNorm,

@@ -20,6 +20,7 @@ mod optimizer;
 mod products;
 mod properties;
 mod recordings;
+mod recurrent;
 mod reduction;
 #[path = "../support/mod.rs"]
 mod support;
@@ -41,6 +42,7 @@ fn all_cases() -> Vec<Case> {
         normalisation::cases(),
         optimizer::cases(),
         products::cases(),
+        recurrent::cases(),
         reduction::cases(),
     ]
     .into_iter()

@@ -1,7 +1,7 @@
 //! Operator arguments in a short notation, written out as Kineto's four fields.
 //!
 //! Arguments are separated by blanks: `f32[8,64]` a contiguous tensor, `f32[8,64]:1,8` one with
-//! strides, `(1,1)` a list of numbers, `-` an argument that is not recorded, anything else a value.
+//! strides, `{8,64;8}` a list of tensors, `(1,1)` a list of numbers, `-` an argument that is not recorded, anything else a value.
 
 /// The four fields of an operator event, with a comma at the end.
 pub(crate) fn fields(arguments: &str) -> String {
@@ -49,6 +49,10 @@ impl Argument {
         }
         if let Some(list) = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')) {
             return new("ScalarList", "", "", &format!("[{}]", list.replace(',', ", ")));
+        }
+        if let Some(list) = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')) {
+            let dims: Vec<String> = list.split(';').map(|dims| format!("[{dims}]")).collect();
+            return new("TensorList", &dims.join(", "), "", "");
         }
         let tensor = TYPES.iter().find_map(|(short, long)| {
             Some((*long, text.strip_prefix(short)?.strip_prefix('[')?.split_once(']')?))
