@@ -9,12 +9,16 @@ use xmem_analyzer::{Phase, Profile, Residency, Role, analyze};
 use xmem_trace::{OpKind, PythonTable, ReadOptions, SignatureId, Trace};
 use xmem_types::{Bytes, Nanos};
 
+/// The traces whose phases the recording script marked.
 fn folders() -> Vec<PathBuf> {
     let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces");
     let mut folders: Vec<PathBuf> = std::fs::read_dir(traces)
         .expect("the repository has traces")
         .map(|entry| entry.expect("readable").path())
-        .filter(|path| path.join("trace.json.zst").is_file())
+        .filter(|path| {
+            std::fs::read_to_string(path.join("meta.toml"))
+                .is_ok_and(|meta| meta.contains(" --annotate"))
+        })
         .collect();
     folders.sort();
     assert!(folders.len() >= 10, "{} traces", folders.len());
