@@ -1,5 +1,6 @@
 //! Where forward begins: at the first call of a module, or at the first operator that a backward
-//! node goes back to.
+//! node goes back to; where no module calls were recorded, at the first layer, too, as frozen layers
+//! have no backward nodes.
 
 use crate::autograd::Autograd;
 use crate::python::{ModuleCall, PythonCalls};
@@ -8,12 +9,17 @@ use rustc_hash::FxHashSet;
 use xmem_trace::Trace;
 use xmem_types::{Nanos, Sym};
 
+/// Operators that take a weight: nothing but a model runs them.
+const LAYERS: &[&str] =
+    &["aten::linear", "aten::embedding", "aten::conv1d", "aten::conv2d", "aten::conv3d"];
+
 /// Moments at which forward runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Forwards {
     /// Outermost module calls of the training thread, by time.
     pub(crate) modules: Vec<ModuleCall>,
-    /// Starts of outermost operators that made a backward node, by time, without repetition.
+    /// Starts of outermost operators that made a backward node or are layers, by time, without
+    /// repetition.
     linked: Vec<Nanos>,
     /// Names of those operators.
     names: FxHashSet<Sym>,
@@ -40,6 +46,16 @@ impl Forwards {
         rows.sort_unstable();
         rows.dedup();
         let names = rows.iter().map(|&at| ops.name[timeline.outer[at].index()]).collect();
+        if modules.is_empty() {
+            let layer = |&at: &usize| {
+                let i = timeline.outer[at].index();
+                ops.thread[i] == timeline.thread
+                    && LAYERS.contains(&trace.strings.resolve(ops.name[i]))
+            };
+            rows.extend((0..starts.len()).filter(layer));
+            rows.sort_unstable();
+            rows.dedup();
+        }
         let linked = rows.iter().map(|&at| starts[at]).collect();
         Self { modules, linked, names }
     }

@@ -225,6 +225,32 @@ fn frozen_parameters_are_parameters_and_buffers_are_not() {
     );
 }
 
+/// Frozen layers make no backward nodes; without module calls they were taken for data loading, and
+/// their activations for memory of the host.
+#[test]
+fn forward_begins_with_a_frozen_layer() {
+    for detail in [Detail::NoPython, Detail::Neither] {
+        let mut r = Recorder::new(detail);
+        let net = layers(&mut r, &[100, 200]);
+        for iteration in 0..2 {
+            let x = batch(&mut r);
+            let frozen = r.op("aten::linear", &[50, 100], |r| r.alloc(41));
+            let h = r.op("aten::relu", &[41], |r| r.alloc(40));
+            r.free(frozen);
+            let saved = forward(&mut r, &net[1..], h);
+            let mut gradients = backward(&mut r, &net[1..], saved, &[]);
+            step(&mut r, "Adam", &net[1..], iteration == 0);
+            zero_grad(&mut r, &mut gradients);
+            r.free(x);
+            r.free(h);
+        }
+        let (p, _) = done(r);
+        let frozen = p.blocks.iter().filter(|b| b.size == Bytes(4 * 41));
+        let places: Vec<_> = frozen.map(|b| (b.phase, b.residency)).collect();
+        assert_eq!(places, [(Phase::Forward, Residency::Device); 2], "{detail:?}");
+    }
+}
+
 #[test]
 fn an_evaluation_between_iterations_is_forward_of_the_iteration_before() {
     for detail in Detail::ALL {
