@@ -139,11 +139,15 @@ pub(crate) fn bag_backward(draft: &mut Draft<'_>, _: &Target, op: OpId) {
     let (count, index) = (indices.numel(), indices.dtype.size());
     let width = grad.dims.last().copied().unwrap_or(1);
     let rows = Rows { count, index, weights, width, element: grad.dtype.size() };
-    let asks = if arguments.value(8) == Some(MAX) {
-        vec![Ask::Output(Bytes(weights * width * grad.dtype.size()))]
+    let mut asks = Vec::new();
+    if !is_contiguous(grad) {
+        asks.push(Ask::Hold(Bytes(grad.bytes())));
+    }
+    if arguments.value(8) == Some(MAX) {
+        asks.push(Ask::Output(Bytes(weights * width * grad.dtype.size())));
     } else {
-        sorted(&rows, Counts::None)
-    };
+        asks.extend(sorted(&rows, Counts::None));
+    }
     // Gradients only: what else escapes the operators within is the CPU's bookkeeping.
     lay_out(draft, op, &asks, name::EMBEDDING);
 }

@@ -1,7 +1,7 @@
 //! Writing through indices.
 
 use crate::draft::Draft;
-use crate::requests::{Ask, brief, lay_out};
+use crate::requests::{Ask, brief, is_contiguous, lay_out};
 use crate::rules::name;
 use crate::sorting::radix_scratch;
 use crate::target::Target;
@@ -33,6 +33,9 @@ pub(crate) fn accumulate(draft: &mut Draft<'_>, _: &Target, op: OpId) {
     asks.extend([numbers, numbers, Ask::Free]);
     for _ in 1..indexed {
         asks.extend([numbers, numbers, Ask::Free, Ask::Free]);
+    }
+    if !is_contiguous(values) {
+        asks.push(Ask::Hold(Bytes(values.bytes())));
     }
     // Sorted index, original position, positions to sort.
     asks.extend([numbers, numbers, numbers]);

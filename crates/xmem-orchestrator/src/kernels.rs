@@ -46,6 +46,7 @@ pub(crate) const KERNELS: &[Kernel] = &[
     row("aten::native_layer_norm", name::LAYER_NORM, normalisation::layer),
     row("aten::smooth_l1_loss", name::LOSS_BUFFERS, losses::reduced),
     row("aten::sort", name::SORT, sorting::sort),
+    row("aten::topk", name::SORT, sorting::topk),
 ];
 
 /// The row of the operator `name`, if there is one.

@@ -77,7 +77,7 @@ pub(crate) fn lower(
     let mut kept = Vec::new();
     if call.dtype == DType::BF16 {
         // Not flattened when the model was moved (torch/backends/cudnn/__init__.py, `is_acceptable`).
-        kept.push((call.weights(), None));
+        kept.push((call.flat(), None));
     }
     if call.training {
         let (size, range) = call.reserve();
@@ -141,8 +141,14 @@ fn backward(draft: &mut Draft<'_>, call: &Call, nodes: &[OpId]) {
     if call.batch_first {
         asks.extend([Ask::Free, Ask::Free, Ask::Hold(call.input())]);
     }
-    asks.extend(flat_gradient(draft, call, &mut kept));
-    asks.extend([call.workspace(), Ask::Free]);
+    if call.biased {
+        asks.extend(flat_gradient(draft, call, &mut kept));
+        asks.extend([call.workspace(), Ask::Free]);
+    } else {
+        // cuDNN's flat buffer has biases all the same: the weights' gradients are copied out of it.
+        asks.extend([Ask::Hold(call.flat()), call.workspace(), Ask::Free]);
+        asks.extend(call.parameters.iter().map(|&p| Ask::Output(p)));
+    }
     let window = Window {
         op: first,
         start: Position::start(profile.op_start(first)),
@@ -233,6 +239,7 @@ struct Call {
     layers: u64,
     directions: u64,
     parameters: Vec<Bytes>,
+    biased: bool,
     dropout: bool,
     training: bool,
     batch_first: bool,
@@ -273,6 +280,7 @@ impl Call {
                 .iter()
                 .map(|dims| Bytes(dims.iter().product::<u64>() * element))
                 .collect(),
+            biased: flag(1),
             dropout: layers > 1
                 && flag(4)
                 && arguments
@@ -306,6 +314,12 @@ impl Call {
 
     fn weights(&self) -> Bytes {
         self.parameters.iter().copied().sum()
+    }
+
+    /// All weights as cuDNN wants them: with two biases a gate.
+    fn flat(&self) -> Bytes {
+        let gates = 2 * self.cell.gates() * self.hidden * self.directions * self.layers;
+        self.weights() + if self.biased { Bytes::ZERO } else { self.bytes(gates) }
     }
 
     /// One number for each hidden unit, step, direction and layer.

@@ -52,33 +52,32 @@ pub(crate) fn fuse(draft: &mut Draft<'_>, nodes_of: &NodesOf, op: OpId) -> Vec<O
 /// Of all that the nodes made, the gradients stay: those blocks that outlive the last node.
 fn backward(draft: &mut Draft<'_>, nodes: &[OpId], input: &TensorArg, weight: Option<&TensorArg>) {
     let (Some(&first), Some(&last)) = (nodes.first(), nodes.last()) else { return };
+    let profile = draft.profile;
     let mut made: Vec<usize> = nodes.iter().flat_map(|&n| draft.blocks_in(n)).collect();
     made.sort_unstable();
     made.dedup();
-    let mut kept = Vec::new();
-    for gradient in [Some(input), weight].into_iter().flatten() {
-        let size = Bytes(gradient.bytes());
-        let found = made.iter().copied().rfind(|&i| {
-            draft.items[i].size == size && draft.escapes(i, last) && !kept.contains(&i)
-        });
-        kept.extend(found);
-    }
-    for &i in made.iter().filter(|i| !kept.contains(i)) {
+    let gradient = |of: &TensorArg, taken: Option<usize>| {
+        made.iter().copied().rfind(|&i| {
+            draft.items[i].size == Bytes(of.bytes()) && draft.escapes(i, last) && Some(i) != taken
+        })
+    };
+    let of_input = gradient(input, None);
+    let of_weight = weight.and_then(|w| gradient(w, of_input));
+    for &i in made.iter().filter(|&&i| Some(i) != of_input && Some(i) != of_weight) {
         draft.drop_block(i, RMS_NORM);
     }
-    // Where the engine adds what flows around the layer, the kernel's result is one block more.
-    let summed = kept.first().copied().filter(|&i| {
-        let by = draft.profile.blocks[i].op.map(|op| draft.profile.op_name(op));
-        by == Some("aten::add") && draft.items[i].size == Bytes(input.bytes())
-    });
-    let mut at = Position::start(draft.profile.op_start(first));
-    let result = summed.map(|sum| {
-        kept.retain(|&i| i != sum);
-        kept.push(sum);
+    // Where the engine adds what flows around the layer, the kernel's result is a block of its own:
+    // added into the other, or both into a third.
+    let by = |i: usize| profile.blocks[i].op.map(|op| profile.op_name(op));
+    let sum = of_input.filter(|&i| by(i) == Some("aten::add"));
+    let flows = nodes.iter().any(|&n| profile.op_name(n).contains("PowBackward"));
+    let mut at = Position::start(profile.op_start(first));
+    let mut result = None;
+    if sum.is_some() || (flows && of_input.is_none()) {
         at = draft.after_position(at);
-        at
-    });
-    for i in kept {
+        result = Some(at);
+    }
+    for i in [of_input.filter(|_| sum.is_none()), of_weight, sum].into_iter().flatten() {
         at = draft.after_position(at);
         let free = draft.items[i].free;
         draft.retime(i, at, free, RMS_NORM);

@@ -5,7 +5,7 @@
 //! were recorded with PyTorch 2.11's CUDA build, kernels stubbed, for sm_86.
 
 use crate::draft::Draft;
-use crate::requests::{Ask, brief, lay_out};
+use crate::requests::{Ask, brief, is_contiguous, lay_out};
 use crate::rules::name;
 use crate::target::Target;
 use xmem_types::{Bytes, OpId};
@@ -80,6 +80,62 @@ pub(crate) fn median(draft: &mut Draft<'_>, target: &Target, op: OpId) {
 /// copy (aten/src/ATen/native/cuda/Sorting.cu, `launch_kthvalue_kernel`, `launch_median_kernel`).
 pub(crate) fn selection(draft: &mut Draft<'_>, _: &Target, op: OpId) {
     lay_out(draft, op, &[], name::SORT);
+}
+
+/// `topk(self, k, dim, …)`: on a contiguous copy; few long rows are searched digit by digit by many
+/// blocks of threads each, which keep counts (aten/src/ATen/native/cuda/TensorTopK.cu,
+/// `mbtopk::launch`, `get_items_per_thread`, `should_use_multiblock`).
+pub(crate) fn topk(draft: &mut Draft<'_>, target: &Target, op: OpId) {
+    const THREADS: u64 = 256;
+    const BINS: u64 = 256;
+    const RESIDENT: u64 = 6;
+    let arguments = draft.profile.arguments(op);
+    let Some(input) = arguments.tensor(0) else { return };
+    let number = |i: usize| arguments.ints(i).and_then(|v| v.first().copied());
+    let Some(wanted) = number(1).and_then(|k| u64::try_from(k).ok()) else { return };
+    let dim = number(2).unwrap_or(-1);
+    let rank = input.dims.len() as i64;
+    let dim = usize::try_from(if dim < 0 { dim + rank } else { dim }).unwrap_or(usize::MAX);
+    let Some(&length) = input.dims.get(dim) else { return };
+    let rows = input.numel() / length.max(1);
+    let found = rows * wanted;
+    let mut asks = Vec::new();
+    if !is_contiguous(input) {
+        asks.push(Ask::Hold(Bytes(input.bytes())));
+    }
+    asks.push(Ask::Output(Bytes(found * input.dtype.size())));
+    asks.push(Ask::Output(Bytes(found * INDEX)));
+    if many_blocks(rows, length) {
+        let at_once = u64::from(target.device.sms) * RESIDENT * THREADS;
+        let each = (rows * length).div_ceil(at_once).clamp(4, 64) * THREADS;
+        let blocks = rows * length.div_ceil(each);
+        for size in [
+            rows * input.dtype.size(), // the values searched for
+            rows * 8,
+            rows * 8,
+            blocks * BINS * 2, // counts of each digit, and their sums
+            rows * BINS * 4,
+            blocks * 4,
+            blocks * 4,
+        ] {
+            asks.push(Ask::Hold(Bytes(size)));
+        }
+    }
+    lay_out(draft, op, &asks, name::SORT);
+}
+
+/// Whether a row is shared by blocks of threads: the fewer rows, the shorter they may be.
+fn many_blocks(rows: u64, length: u64) -> bool {
+    let shortest = match rows {
+        0..=20 => 20_000,
+        21..=40 => 10_000,
+        41..=80 => 8000,
+        81..=199 => 5000,
+        200..=799 => 3000,
+        800..=4000 => 800,
+        _ => 400,
+    };
+    length >= shortest
 }
 
 const fn bits(element: u64) -> u32 {

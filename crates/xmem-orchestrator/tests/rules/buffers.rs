@@ -205,6 +205,20 @@ fn scratch_by_operator() {
             "f32[16] f32[50,16,40] i64[16,20] - - f32[16] f32[16,50,41] 0 False",
             &[128_000],
         ),
+        ("aten::topk", "f32[256,1000] 20 -1 True True", &[20_480, 40_960]),
+        ("aten::topk", "f32[8,1024]:1,8 256 -1 True True", &[8192, 16_384]),
+        ("aten::topk", "f32[4,120000] 200 -1 True True", &[3200, 6400]),
+        ("aten::topk", "f32[16,50000] 50 -1 True True", &[3200, 6400]),
+        (
+            "aten::_embedding_bag_backward",
+            "f32[64,64] i64[3200] i64[64] i64[3200] i64[64] i64[0] 2000 False 1 False - -1",
+            &[512_000],
+        ),
+        (
+            "aten::_embedding_bag_backward",
+            "f32[64,64] i64[3200] i64[64] i64[3200] i64[64] i64[64,64] 2000 False 2 False - -1",
+            &[512_000],
+        ),
         ("aten::max", "f32[8192,128] 0 False", &[512, 1024]),
     ] {
         let (schedule, _) = lowered(&one_operator(operator, arguments, outputs), &target());
@@ -228,6 +242,12 @@ fn scratch_by_operator() {
         aten::mse_loss f32[256,1000] f32[256,1000] 0: []
         aten::_ctc_loss f32[50,16,40] i64[16,20] - - 0 False: [128, 128, 128]
         aten::_ctc_loss_backward f32[16] f32[50,16,40] i64[16,20] - - f32[16] f32[16,50,41] 0 False: [131200, 128, 128, 128]
+        aten::topk f32[256,1000] 20 -1 True True: []
+        aten::topk f32[8,1024]:1,8 256 -1 True True: [32768]
+        aten::topk f32[4,120000] 200 -1 True True: [640, 640, 4096, 81920, 32, 32, 16]
+        aten::topk f32[16,50000] 50 -1 True True: [704, 704, 16384, 90112, 128, 128, 64]
+        aten::_embedding_bag_backward f32[64,64] i64[3200] i64[64] i64[3200] i64[64] i64[0] 2000 False 1 False - -1: [69119, 25600, 1279, 25600, 1279, 593920, 18560, 8, 16000, 16000, 8, 25600, 25600, 25600]
+        aten::_embedding_bag_backward f32[64,64] i64[3200] i64[64] i64[3200] i64[64] i64[64,64] 2000 False 2 False - -1: []
         aten::max f32[8192,128] 0 False: [33554432, 4]
     "#]].assert_eq(&table);
 }

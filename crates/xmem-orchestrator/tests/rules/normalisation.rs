@@ -140,7 +140,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case {
             rule: "rms-norm",
             shows: "output and one number a row; backward the two gradients",
-            script: rms_norm(),
+            script: rms_norm(Gradient::Passed),
             target: target(),
             requests: expect![[r#"
                 output and one number a row; backward the two gradients
@@ -175,6 +175,49 @@ pub(crate) fn cases() -> Vec<Case> {
                 off - g3
                 off - g4
                     - gx
+                    - gw
+                    - y
+            "#]],
+        },
+        Case {
+            rule: "rms-norm",
+            shows: "beside a residual connection: the kernel's gradient is added into the other",
+            script: rms_norm(Gradient::Added),
+            target: target(),
+            requests: expect![[r#"
+                beside a residual connection: the kernel's gradient is added into the other
+                off + square 4194304 temporary
+                off + mean 16384 temporary
+                off + reduction-buffer#1 336 workspace
+                off + reduction-buffer#2 4 workspace
+                off - reduction-buffer#1
+                off - reduction-buffer#2
+                off - square
+                off + rstd 16384 activation
+                off - mean
+                off + normal 4194304 activation
+                    + y 4194304 activation
+                on  + rstd 16384 activation rms-norm
+                on  + rms-norm#1 4194304 temporary
+                on  + gw 1024 gradient rms-norm
+                on  - rms-norm#1
+                off + g1 4194304 temporary
+                off + g2 4194304 temporary
+                off + gw 1024 gradient
+                off + reduction-buffer#3 8388608 workspace
+                off + reduction-buffer#4 8 workspace
+                off - reduction-buffer#3
+                off - reduction-buffer#4
+                off - g2
+                off - normal
+                off + g3 4194304 temporary
+                off + g4 16384 temporary
+                off - g1
+                    - rstd
+                off + gx 4194304 temporary
+                off - g3
+                off - g4
+                off - gx
                     - gw
                     - y
             "#]],
@@ -258,8 +301,17 @@ fn layer_norm(input: &str, bytes: u64, rows: u64) -> Script {
     t
 }
 
+/// What becomes of the input's gradient.
+#[derive(PartialEq, Eq)]
+enum Gradient {
+    /// It goes on to the operator before.
+    Passed,
+    /// The engine adds it into the gradient that came around the layer.
+    Added,
+}
+
 /// The chain of operators that the CPU runs, and its backward.
-fn rms_norm() -> Script {
+fn rms_norm(gradient: Gradient) -> Script {
     let mut t = Script::default();
     let (x, bytes) = ("f32[32,128,256]", 4_194_304);
     t.iteration(0, |t| {
@@ -286,8 +338,14 @@ fn rms_norm() -> Script {
         t.node(1, "PowBackward0", |t| {
             t.makes("aten::mul", x, "gx", bytes);
             t.free("g3 g4");
+            if gradient == Gradient::Added {
+                t.free("gx");
+            }
         });
-        t.free("gx gw y");
+        if gradient == Gradient::Passed {
+            t.free("gx");
+        }
+        t.free("gw y");
     });
     t
 }
