@@ -58,10 +58,11 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
                 let known = optimizer::step(draft, target, &mut optimizers, op);
                 if known == Known::No {
                     let at = Some(Location::Op(op));
-                    notes.report("optimizer-as-recorded", Severity::Note, at, || {
+                    notes.report("optimizer-as-recorded", Severity::Warning, at, || {
                         format!(
-                            "{} has no rule: its step is kept as the CPU ran it, parameter by \
-                             parameter",
+                            "{} has no rule: its step is kept as the CPU ran it. If it inherits \
+                             the loop of a torch.optim class, CUDA runs that over whole lists and \
+                             may take a copy of all parameters more",
                             profile.op_name(op)
                         )
                     });

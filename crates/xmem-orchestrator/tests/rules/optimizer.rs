@@ -353,7 +353,7 @@ fn an_optimizer_without_a_rule_is_reported() {
     let lion = steps("Lion", 2, |t, _| update_each(t, "+mul add_"));
     let (_, notes) = lowered(&lion, &target());
     let note = notes.get("optimizer-as-recorded").expect("reported");
-    assert_eq!((note.severity, note.count), (Severity::Note, 2));
+    assert_eq!((note.severity, note.count), (Severity::Warning, 2));
     assert!(note.message.contains("Optimizer.step#Lion.step"), "{}", note.message);
     let adam = steps("Adam", 1, adam);
     assert!(lowered(&adam, &target()).1.is_empty());
