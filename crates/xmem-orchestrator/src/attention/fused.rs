@@ -7,7 +7,7 @@ use super::select::Call;
 use super::tape::Tape;
 use crate::draft::{Addition, Draft, Position};
 use crate::rules::name::ATTENTION;
-use xmem_analyzer::{Role, TensorArg};
+use xmem_analyzer::{CallKind, Role, TensorArg};
 use xmem_types::{Bytes, OpId};
 
 /// A fused kernel.
@@ -129,6 +129,10 @@ pub(super) fn from_flash(
             add_saved(draft, size, sums, free, op);
         }
     }
+    if fused == Fused::Efficient && call.heads_first() {
+        // The kernel writes sequence first where the CPU's follows the query.
+        keep_output(draft, op, output, None, Layout::AsWanted);
+    }
     let backward = nodes.first().map(|&n| Position::start(draft.profile.op_start(n)));
     if Layout::of(fused, call) == Layout::Other {
         let size = Bytes(call.output_bytes());
@@ -247,21 +251,33 @@ fn keep_inputs(draft: &mut Draft<'_>, call: &Call, op: OpId, first: OpId, done: 
     let (start, backward) = (profile.op_start(op), profile.op_start(first));
     let mut wanted = vec![call.query.bytes(), call.key.bytes(), call.value.bytes()];
     let packed: u64 = wanted.iter().sum();
+    let mut home = None;
     let before = profile.blocks.partition_point(|b| b.alloc_time < start);
     for i in (before.saturating_sub(256)..before).rev() {
         let block = &profile.blocks[i];
         if !draft.live(i) || block.free_time.is_some_and(|f| f < start) {
             continue;
         }
+        // What is there until backward anyway may be another tensor of the same size.
         let bytes = block.size.get();
-        if bytes == packed && wanted.len() == 3 {
-            wanted.clear();
-        } else if let Some(at) = wanted.iter().position(|&w| w == bytes) {
-            wanted.swap_remove(at);
-        } else {
+        let goes = block.free_time.is_some_and(|f| f < backward);
+        let whole = bytes == packed && wanted.len() == 3;
+        let part = wanted.iter().position(|&w| w == bytes && goes);
+        if !whole && part.is_none() {
             continue;
         }
-        if block.free_time.is_some_and(|f| f < backward) {
+        // They come out of one module; a residual stream of the same size does not.
+        let module = profile.return_around(op, CallKind::Module, block.alloc_time);
+        if *home.get_or_insert(module) != module {
+            continue;
+        }
+        match part {
+            Some(at) if !whole => {
+                wanted.swap_remove(at);
+            }
+            _ => wanted.clear(),
+        }
+        if goes {
             let alloc = draft.items[i].alloc;
             draft.retime(i, alloc, Some(done), ATTENTION);
         }
@@ -344,17 +360,8 @@ fn replace_backward(
         draft.items[i].settled = true;
     }
     if let Some(bias) = bias {
-        // The kernel writes the mask's gradient for every batch entry and head; what the CPU made
-        // is its sum, which CUDA takes afterwards.
-        let size = Bytes(call.score_bytes());
         at = draft.after_position(at);
-        let summed = draft.after_position(done);
-        let free = Some(draft.after_position(done));
-        let op = nodes[0];
-        draft.add(Addition { size, alloc: at, free, role: Role::Temporary, op }, ATTENTION);
-        let free = draft.items[bias].free;
-        draft.retime(bias, summed, free, ATTENTION);
-        draft.items[bias].settled = true;
+        mask_gradient(draft, call, bias, at, done, nodes[0]);
     }
     add_scratch(draft, fused.backward_scratch(call), at, nodes[0]);
     // Incoming gradients and other inputs that the CPU's nodes released one by one.
@@ -365,6 +372,44 @@ fn replace_backward(
             draft.retime(i, alloc, Some(done), ATTENTION);
         }
     }
+}
+
+/// The kernel writes the mask's gradient for every batch entry and head, with longer rows; the
+/// nodes of the mask's own way into the kernel (expanded, padded) make the CPU's of it.
+fn mask_gradient(
+    draft: &mut Draft<'_>,
+    call: &Call,
+    gradient: usize,
+    at: Position,
+    done: Position,
+    node: OpId,
+) {
+    let Some(mask) = &call.mask else { return };
+    let bytes = Bytes(size(draft, gradient));
+    let mut forms = Vec::new();
+    if mask.numel() < call.scores() {
+        forms.push(bytes);
+    }
+    if let Some(padded) = mask::padded(call) {
+        forms.extend([padded, bytes]);
+    }
+    let written = mask::written(call);
+    if forms.pop().is_none() {
+        draft.resize(gradient, written, ATTENTION);
+        draft.retime(gradient, at, draft.items[gradient].free, ATTENTION);
+        return;
+    }
+    let mut tape = Tape::new(draft, at, node, ATTENTION);
+    let mut held = tape.take(written);
+    tape.go_to(done, node);
+    for form in forms {
+        let next = tape.take(form);
+        tape.give(held);
+        held = next;
+    }
+    tape.land(gradient);
+    tape.give(held);
+    tape.finish();
 }
 
 /// Whether a gradient that leaves the window is the additive mask's (a learned position bias).

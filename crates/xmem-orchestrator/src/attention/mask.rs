@@ -29,6 +29,14 @@ pub(super) fn padded(call: &Call) -> Option<Bytes> {
     Some(Bytes(rows * row.next_multiple_of(ALIGNMENT) * call.query.dtype.size()))
 }
 
+/// Bytes of the mask's gradient as the memory-efficient kernel writes it: for every batch entry and
+/// head, with rows of a multiple of 16 elements
+/// (aten/src/ATen/native/transformers/cuda/attention_backward.cu, `grad_bias`).
+pub(super) fn written(call: &Call) -> Bytes {
+    let rows = call.batch() * call.heads() * call.length();
+    Bytes(rows * call.key.dims[2].next_multiple_of(16) * call.query.dtype.size())
+}
+
 /// A converted mask is dense; one that was handed in has the strides that it has.
 fn is_aligned(mask: &TensorArg, strides: &[i64]) -> bool {
     match strides.split_last() {

@@ -59,6 +59,14 @@ impl Call {
         }
     }
 
+    /// Whether the query's heads are further apart in memory than its positions (`[B, H, L, D]`).
+    pub(crate) fn heads_first(&self) -> bool {
+        match *self.query.strides.as_slice() {
+            [_, head, length, _] => self.heads() > 1 && self.length() > 1 && head > length,
+            _ => false,
+        }
+    }
+
     /// Number of scores.
     pub(crate) fn scores(&self) -> u64 {
         self.batch() * self.heads() * self.length() * self.key.dims[2]

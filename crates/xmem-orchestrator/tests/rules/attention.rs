@@ -548,7 +548,7 @@ fn fused() -> Vec<Case> {
                 on  + gv 6400 gradient attention
                 on  + gk 6400 gradient attention
                 on  + gq 6400 gradient attention
-                on  + attention#3 40000 temporary
+                on  + attention#3 51200 temporary
                 on  + attention#4 6400 workspace
                 on  + attention#5 800 workspace
                 on  + attention#6 800 workspace
@@ -557,8 +557,12 @@ fn fused() -> Vec<Case> {
                 on  + attention#7 65600 workspace
                 on  - attention#6
                 on  - attention#7
-                on  + g_mask 20000 gradient attention
+                on  + attention#8 20000 temporary
                 on  - attention#3
+                on  + attention#9 22400 temporary
+                on  - attention#8
+                on  + g_mask 20000 gradient attention
+                on  - attention#9
                 off + scaled_q 6400 activation
                 off + scaled_k 6400 activation
                 off + scores 40000 temporary
