@@ -35,6 +35,7 @@ mod scratch;
 mod softmax;
 mod sorting;
 mod target;
+mod transfer;
 mod unmodelled;
 mod walk;
 

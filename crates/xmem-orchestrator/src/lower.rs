@@ -4,7 +4,7 @@ use crate::draft::Draft;
 use crate::rules::name;
 use crate::schedule::Schedule;
 use crate::target::Target;
-use crate::{gradients, placement, scratch, unmodelled, walk};
+use crate::{gradients, placement, scratch, transfer, unmodelled, walk};
 use xmem_analyzer::Profile;
 use xmem_types::Diagnostics;
 
@@ -32,6 +32,9 @@ pub(crate) fn lower(profile: &Profile, target: &Target) -> (Schedule, Diagnostic
     }
     if enabled(name::MODEL_PLACEMENT) {
         placement::place_model(&mut draft);
+    }
+    if enabled(name::TRANSFER) {
+        transfer::batches(&mut draft);
     }
     if let Some(place) = target.zero_grad.filter(|_| enabled(name::ZERO_GRAD)) {
         gradients::move_zero_grad(&mut draft, place);

@@ -69,6 +69,7 @@ pub(crate) mod name {
     pub(crate) const EMBEDDING: &str = "embedding-backward";
     pub(crate) const PROMOTED: &str = "promoted-operands";
     pub(crate) const RECURRENT: &str = "cudnn-recurrent";
+    pub(crate) const TRANSFER: &str = "batch-transfer";
     pub(crate) const CDIST: &str = "cdist-backward";
     pub(crate) const LOSS_BUFFERS: &str = "loss-buffers";
     pub(crate) const INDEX_BACKWARD: &str = "index-backward";
@@ -105,6 +106,11 @@ const RULES: &[Rule] = &[
         name: name::MODEL_PLACEMENT,
         summary: "parameters and buffers are allocated when the model is moved to the device, one after another",
         source: "torch/nn/modules/module.py `Module._apply`; xMem paper, section 3",
+    },
+    Rule {
+        name: name::TRANSFER,
+        summary: "a batch is allocated where it is moved to the device; what the loader prepared before stays on the host",
+        source: "aten/src/ATen/native/TensorConversions.cpp `to_will_alias`; torch/utils/data/dataloader.py",
     },
     Rule {
         name: name::PREEXISTING,

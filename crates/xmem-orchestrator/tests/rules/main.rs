@@ -24,6 +24,7 @@ mod recurrent;
 mod reduction;
 #[path = "../support/mod.rs"]
 mod support;
+mod transfer;
 
 use std::collections::BTreeSet;
 use support::Case;
@@ -44,6 +45,7 @@ fn all_cases() -> Vec<Case> {
         products::cases(),
         recurrent::cases(),
         reduction::cases(),
+        transfer::cases(),
     ]
     .into_iter()
     .flatten()
