@@ -106,38 +106,54 @@ pub(crate) fn find(
 /// State tensors that the last round of steps updates, by size.
 ///
 /// Read from the in-place operators of torch/optim's single-tensor loops: `addcmul_` updates a
-/// second moment (adam.py, rmsprop.py, adagrad.py, adadelta.py), `lerp_` a first one (adam.py), and
-/// `mul_` followed by `add_` or `addcdiv_` a momentum buffer (sgd.py, rmsprop.py). Operators over
-/// whole lists (`_foreach_…`, `_fused_…`) name no sizes beyond 30 tensors; they update one tensor
-/// for each trained parameter.
+/// second moment (adam.py, rmsprop.py, adagrad.py, adadelta.py), `lerp_` a first one (adam.py),
+/// `maximum` into one of its arguments the largest second moment (adam.py, amsgrad), `clamp_` a step
+/// size (rprop.py), and `mul_` followed by `add_` or `addcdiv_` a momentum buffer (sgd.py, rmsprop.py).
+/// Operators over whole lists (`_foreach_…`, `_fused_…`) name no sizes beyond 30 tensors; they update
+/// one tensor for each trained parameter.
 fn state_of_last_step(facts: &Facts<'_>, learned: &Learned) -> Vec<(Bytes, u32)> {
     let profile = facts.profile;
     let steps: Vec<_> = facts.timeline.marks.iter().filter(|m| m.kind == MarkKind::Step).collect();
     let mut state: FxHashMap<Bytes, u32> = FxHashMap::default();
     for mark in steps.iter().rev().take(facts.step_period.max(1)) {
-        let factored = mark.op.is_some_and(|op| profile.op_name(op).contains("Adafactor"));
+        let is_of = |class| mark.op.is_some_and(|op| profile.op_name(op).contains(class));
+        let (factored, muon, adamax) = (is_of("Adafactor"), is_of("Muon"), is_of("Adamax"));
         let mut scaled: Option<Bytes> = None;
+        let mut twice = false;
         let mut lists = 0;
         let ops = facts.timeline.ops(mark).iter();
         for op in ops.flat_map(|&op| std::iter::once(op).chain(profile.tree.children(op))) {
             let name = profile.op_name(op);
             lists += per_parameter(name);
-            if profile.names.kind(profile.op_symbol(op)) != NameKind::InPlace {
+            // The norm in Adamax, which is counted by its scaling.
+            let largest = name == "aten::maximum" && !adamax && facts.tensor_bytes(op, 2).is_some();
+            if profile.names.kind(profile.op_symbol(op)) != NameKind::InPlace && !largest {
                 continue;
             }
             let Some(size) = facts.tensor_bytes(op, 0) else { continue };
             let before = scaled.take();
+            let again = std::mem::take(&mut twice);
             match name {
-                "aten::addcmul_" | "aten::lerp_" => *state.entry(size).or_default() += 1,
-                "aten::mul_" => scaled = Some(size),
-                // Adafactor scales its update, which has the parameter's form, before applying it.
+                "aten::addcmul_" | "aten::lerp_" | "aten::maximum" => {
+                    *state.entry(size).or_default() += 1;
+                }
+                // Adafactor clamps its update.
+                "aten::clamp_" if !factored => *state.entry(size).or_default() += 1,
+                "aten::mul_" => {
+                    twice = before == Some(size);
+                    scaled = Some(size);
+                }
+                // Muon scales the parameter before it applies the update; Adafactor the update, which
+                // has the parameter's form, and the first moment after that, if it has one.
                 "aten::add_" | "aten::addcdiv_"
                     if before == Some(size)
-                        && !(factored
-                            && profile
+                        && !muon
+                        && (!factored
+                            || again
+                            || profile
                                 .arguments(op)
                                 .tensor(0)
-                                .is_some_and(|t| t.dims.len() > 1)) =>
+                                .is_some_and(|t| t.dims.len() <= 1)) =>
                 {
                     *state.entry(size).or_default() += 1;
                 }

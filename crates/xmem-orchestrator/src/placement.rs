@@ -3,6 +3,7 @@
 use crate::draft::{Draft, Position};
 use crate::rules::name;
 use xmem_analyzer::{Phase, Residency, Role};
+use xmem_types::Nanos;
 
 /// Parameters and buffers are allocated together, when the model is moved: after the last of them
 /// was made on the host, in the order in which they were made.
@@ -26,8 +27,7 @@ pub(crate) fn place_model(draft: &mut Draft<'_>) {
 
 /// Parameters, buffers, optimizer state and gradients that the trace shows only as arguments.
 pub(crate) fn put_in_preexisting(draft: &mut Draft<'_>) {
-    let cleared = draft.profile.phases.iter().find(|s| s.phase == Phase::ZeroGrad);
-    let cleared = cleared.map(|s| Position::start(s.start));
+    let cleared = clearing_of_first_gradients(draft).map(Position::start);
     for known in &draft.profile.preexisting {
         if known.residency == Residency::HostOnly {
             continue;
@@ -37,4 +37,16 @@ pub(crate) fn put_in_preexisting(draft: &mut Draft<'_>) {
             draft.add_preexisting(known.size, known.role, free, name::PREEXISTING);
         }
     }
+}
+
+/// When gradients that were there before the recording began are freed: where they are first cleared
+/// after the backward pass that added to them. Where no later pass makes new ones, clearing keeps them
+/// (`zero_grad(set_to_none=False)`).
+fn clearing_of_first_gradients(draft: &Draft<'_>) -> Option<Nanos> {
+    let profile = draft.profile;
+    let first = profile.phases.iter().find(|s| s.phase == Phase::Backward)?.start;
+    let mut clearings = profile.phases.iter().filter(|s| s.phase == Phase::ZeroGrad);
+    let cleared = clearings.find(|s| s.start > first)?.start;
+    let mut later = profile.blocks.iter().filter(|b| b.alloc_time > cleared);
+    later.any(|b| b.role == Role::Gradient).then_some(cleared)
 }

@@ -1,8 +1,9 @@
 //! What-ifs about gradients.
 
 use crate::support::job::{Begin, Clear, train};
-use crate::support::{Case, Script, check, target};
+use crate::support::{Case, Script, check, lowered, target};
 use expect_test::expect;
+use xmem_analyzer::Role;
 use xmem_orchestrator::{Target, ZeroGradPlace};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -167,4 +168,41 @@ fn sgd(clear: Clear) -> Script {
 #[test]
 fn schedules_are_as_expected() {
     check(cases());
+}
+
+/// Gradients that were there before the recording and that no pass makes anew were freed at the first
+/// zero_grad, though that only zeroes them (`set_to_none=False`).
+#[test]
+fn gradients_that_are_zeroed_stay() {
+    let mut t = Script::default();
+    for i in 0..2 {
+        t.iteration(i, |t| {
+            t.makes_seq(i, "aten::mul", "f32[8,32] f32[32,32]", "y", 1024);
+            t.makes("aten::ones_like", "f32[] - - - False 1", "seed", 4);
+            t.node(i, "MulBackward0", |t| {
+                t.makes("aten::mul", "f32[8,32] f32[8,32]", "gw", 4096);
+            });
+            let node = "torch::autograd::AccumulateGrad";
+            t.op(&format!("autograd::engine::evaluate_function: {node}"), "", |t| {
+                t.op(node, "f32[32,32]", |t| {
+                    t.op("aten::add_", "f32[32,32] f32[32,32] 1", |_| ());
+                });
+                t.free("gw");
+            });
+            t.free("y seed");
+            t.mark("Optimizer.step#SGD.step", |t| {
+                t.op("aten::add_", "f32[32,32] f32[32,32] -0.1", |_| ());
+            });
+            t.mark("Optimizer.zero_grad#SGD.zero_grad", |t| {
+                t.op("aten::zero_", "f32[32,32]", |_| ());
+            });
+        });
+    }
+    let (schedule, _) = lowered(&t, &target());
+    let kept = |id| {
+        let block = schedule.block(id);
+        block.role == Role::Gradient && block.rule == Some("preexisting")
+    };
+    let requests: Vec<_> = schedule.requests.iter().filter(|r| kept(r.block)).collect();
+    assert_eq!(requests.len(), 1, "put in once, and never freed");
 }

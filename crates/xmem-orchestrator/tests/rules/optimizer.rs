@@ -336,6 +336,8 @@ fn update(t: &mut Script, shape: &str, bytes: u64, operators: &str) {
             let name = format!("{operator}#{n}");
             t.makes(&format!("aten::{operator}"), &format!("{shape} {shape} 0.1"), &name, bytes);
             made.push(name);
+        } else if operator == "maximum" {
+            t.op("aten::maximum", &format!("{shape} {shape} {shape}"), |_| ());
         } else {
             t.op(&format!("aten::{operator}"), &format!("{shape} {shape} 0.1"), |_| ());
         }
@@ -581,6 +583,40 @@ fn a_namesake_is_kept_as_recorded() {
     let (schedule, notes) = lowered(&script, &target());
     assert!(notes.get("optimizer-as-recorded").is_some());
     assert_eq!(added(&schedule), "");
+}
+
+/// A recording that starts after the first step shows state by its updates alone. Tensors for each
+/// parameter, as the first step makes them with PyTorch 2.11.
+#[test]
+fn state_made_before_the_recording() {
+    let loops = [
+        ("SGD", "add_", 0),
+        ("SGD", "+add mul_ add_ +add add_", 1),
+        ("Adam", "counter item lerp_ mul_ addcmul_ +sqrt +div add_ addcdiv_", 2),
+        // amsgrad, whose largest second moment was missed
+        ("Adam", "counter item lerp_ mul_ addcmul_ maximum +sqrt +div add_ addcdiv_", 3),
+        ("Adamax", "counter lerp_ mul_ +abs add_ maximum item addcdiv_", 2),
+        ("RMSprop", "counter mul_ addcmul_ +sqrt add_ addcdiv_", 1),
+        ("RMSprop", "counter mul_ addcmul_ lerp_ +addcmul sqrt_ add_ mul_ addcdiv_ add_", 3),
+        // whose step sizes were missed
+        ("Rprop", "counter +mul +sign +gt mul_ clamp_ +clone +eq +sign addcmul_ copy_", 2),
+        // whose decay of the parameter was taken for a buffer's
+        ("Muon", "lerp_ +lerp mul_ add_", 1),
+        // of torch, without momentum; of transformers, without and with
+        ("Adafactor", "counter +mul clamp_ rsqrt_ mul_ add_", 0),
+        ("Adafactor", "+pow add_ +rsqrt mul_ div_ mul_ add_", 0),
+        ("Adafactor", "+pow add_ +rsqrt mul_ div_ mul_ mul_ add_ add_", 1),
+    ];
+    for (class, operators, count) in loops {
+        let clear = Clear::IterationStart;
+        let script = train(Begin::Later, 2, class, clear, |t, _| {
+            update(t, "f32[32,32]", 4096, operators);
+        });
+        let (schedule, _) = lowered(&script, &target());
+        let put_in = schedule.blocks.iter().filter(|b| b.rule == Some("preexisting"));
+        let state = put_in.filter(|b| b.role == Role::OptimizerState && b.size.get() == 4096);
+        assert_eq!(state.count(), count, "{class}: {operators}");
+    }
 }
 
 /// Recorded Python calls tell: torch's loop did not run under a class of one's own with a known name,
