@@ -9,13 +9,14 @@ mod snapshot;
 mod validate;
 
 pub(crate) use allocator::{AllocatorArgs, AllocatorName, Order};
-pub(crate) use other::{CompletionsArgs, DevicesArgs, InspectArgs};
+pub(crate) use other::{CompletionsArgs, CudnnWorkerArgs, DevicesArgs, InspectArgs};
 pub(crate) use replay::{DeviceArgs, OptimizerKind, ReplayArgs, WhatIfArgs, ZeroGrad};
-pub(crate) use shared::{Format, PlainFormat, ReadingArgs, fraction};
+pub(crate) use shared::{CudnnArgs, CudnnSource, Format, PlainFormat, ReadingArgs, fraction};
 pub(crate) use simulate::{SegmentsWhen, SimulateArgs};
 pub(crate) use snapshot::{SnapshotArgs, SnapshotCommand, SnapshotInfoArgs, SnapshotReplayArgs};
 pub(crate) use validate::ValidateArgs;
 
+use crate::cudnn;
 use clap::{ArgAction, Args, Parser, Subcommand};
 
 /// How much GPU memory does a PyTorch training job need, when, and because of what?
@@ -91,6 +92,9 @@ pub(crate) enum Command {
     Devices(DevicesArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// Answer questions to cuDNN on standard input
+    #[command(name = cudnn::WORKER, hide = true)]
+    CudnnWorker(CudnnWorkerArgs),
     /// Print the manual page
     #[command(hide = true)]
     Man,

@@ -37,6 +37,17 @@ pub(crate) enum Complaint {
         "`xmem devices --format json` shows what a description holds; the guide has an example"
     ))]
     DeviceFile { path: PathBuf, source: Box<DeviceFileError> },
+    #[error("there is no cuDNN at `{}`", path.display())]
+    #[diagnostic(help(
+        "--cudnn takes the path of libcudnn.so.9, of the folder it is in, or of a Python environment \
+         with PyTorch for CUDA; `--cudnn model` does without"
+    ))]
+    NoCudnn { path: PathBuf },
+    #[error("cuDNN at `{}` cannot be asked: {reason}", path.display())]
+    #[diagnostic(help("xmem needs cuDNN 9.8 or newer; `--cudnn model` does without"))]
+    Cudnn { path: PathBuf, reason: String },
+    #[error("the question to cuDNN failed: {reason}")]
+    CudnnWorker { reason: String },
     #[error("there is no rule `{name}`")]
     #[diagnostic(help("the rules are: {known}"))]
     UnknownRule { name: String, known: String },
@@ -160,6 +171,8 @@ impl Complaint {
             | Self::DeviceFileIo { .. }
             | Self::DeviceFile { .. }
             | Self::UnknownRule { .. }
+            | Self::NoCudnn { .. }
+            | Self::Cudnn { .. }
             | Self::NothingRecorded
             | Self::SegmentsAsText
             | Self::Allocator(_)
@@ -171,6 +184,7 @@ impl Complaint {
                 _ => Exit::Unreadable,
             },
             Self::Read(_)
+            | Self::CudnnWorker { .. }
             | Self::Input { .. }
             | Self::EmptyInput { .. }
             | Self::Operations { .. }

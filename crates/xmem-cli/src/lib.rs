@@ -11,6 +11,7 @@
 mod allocator;
 mod args;
 mod complaint;
+mod cudnn;
 mod device;
 mod devices;
 mod exit;
@@ -60,6 +61,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Validate(args) => validate::run(args, &cli.global),
         Command::Devices(args) => devices::run(args),
         Command::Completions(args) => output::completions(args.shell, command()),
+        Command::CudnnWorker(args) => cudnn::serve(args),
         Command::Man => output::man(command()),
     };
     match result {

@@ -3,6 +3,7 @@
 use crate::Outcome;
 use crate::args::{Format, Global, ReadingArgs, ReplayArgs, Verbosity};
 use crate::complaint::Complaint;
+use crate::cudnn::Convolutions;
 use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::{allocator, device, output, recording, terminal, what_if};
@@ -19,7 +20,8 @@ type Entry = (String, Result<Answer, EstimateError>);
 
 /// Runs the command.
 pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
-    let estimate = estimate(args)?;
+    let convolutions = Convolutions::choose(&args.cudnn)?;
+    let estimate = estimate(args, &convolutions)?;
     let progress = Progress::over(&args.traces, global.verbosity());
     let mut recorded = None;
     let entries: Vec<Entry> = args
@@ -36,6 +38,7 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
         })
         .collect();
     drop(progress);
+    convolutions.save();
     if let (Some(recording), Some(file)) = (&recorded, &args.answer.snapshot) {
         recording::write(recording, file, global.verbosity())?;
     }
@@ -73,7 +76,7 @@ fn exit_of((trace, result): Entry) -> Exit {
     }
 }
 
-fn estimate(args: &ReplayArgs) -> Result<Estimate, Complaint> {
+fn estimate(args: &ReplayArgs, convolutions: &Convolutions) -> Result<Estimate, Complaint> {
     let stdin = args.traces.iter().filter(|t| t.as_path() == Path::new("-")).count();
     if stdin > 1 {
         return Err(Complaint::StdinTwice { count: stdin });
@@ -83,6 +86,7 @@ fn estimate(args: &ReplayArgs) -> Result<Estimate, Complaint> {
     }
     let mut builder = Estimate::builder(device::choose(&args.device)?)
         .allocator(allocator::settings(&args.allocator)?)
+        .convolutions(convolutions.plans())
         .largest(args.answer.top);
     builder = what_if::apply(builder, &args.what_if)?;
     if args.answer.min_capacity {

@@ -3,6 +3,7 @@
 use crate::Outcome;
 use crate::args::{Global, PlainFormat, ValidateArgs, Verbosity};
 use crate::complaint::Complaint;
+use crate::cudnn::Convolutions;
 use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::replay::read_options;
@@ -19,7 +20,8 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
     let device_name = gpu.name.clone();
     let (recorded, _) = snapshot::read(&args.snapshot, snapshot::MEMORY_LIMIT)?;
     let settings = settings(args, &recorded, &name)?;
-    let builder = Estimate::builder(gpu).allocator(settings);
+    let convolutions = Convolutions::choose(&args.cudnn)?;
+    let builder = Estimate::builder(gpu).allocator(settings).convolutions(convolutions.plans());
     let estimate = what_if::apply(builder, &args.what_if)?.build();
     estimate.check()?;
     let path = &args.trace;
@@ -30,6 +32,7 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
         RerunOptions { device: DeviceIndex(args.device_index), ..RerunOptions::default() };
     let judged = xmem_eval::validate(&estimate, &job, &recorded, &options)
         .map_err(|error| Complaint::validate(&name, error))?;
+    convolutions.save();
     let trace = path.display().to_string();
     let inputs = Comparison {
         trace: &trace,

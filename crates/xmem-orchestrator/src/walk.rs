@@ -12,6 +12,7 @@ use crate::{
     rms_norm, softmax,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
+use xmem_profiles::cudnn::{ConvolutionPlans as _, FittedPlans};
 use xmem_types::{Bytes, Diagnostics, Location, OpId, Severity, Sym};
 
 /// From here on a workspace's uncertainty is worth a note.
@@ -140,6 +141,11 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
             }
             _ => {}
         }
+    }
+    if let Some(complaint) = target.convolutions.complaint() {
+        notes.report("cudnn-not-asked", Severity::Warning, None, || {
+            format!("{complaint}; {} answers in its place", FittedPlans.origin())
+        });
     }
     if met.more >= NOTEWORTHY {
         notes.report_many("cudnn-workspace-uncertain", Severity::Note, None, met.doubtful, || {

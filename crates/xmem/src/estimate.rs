@@ -11,8 +11,10 @@ use crate::timings::Stage;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use xmem_orchestrator::{OptimizerImpl, Target, ZeroGradPlace};
 use xmem_profiles::Device;
+use xmem_profiles::cudnn::ConvolutionPlans;
 use xmem_simulator::{AllocatorChoice, DeviceConfig, OutOfMemory, Outline, Replay};
 use xmem_trace::ReadOptions;
 use xmem_types::{IterationId, TorchVersion, Workload};
@@ -246,6 +248,12 @@ impl EstimateBuilder {
     /// How the optimizer runs on the GPU.
     pub fn optimizer(mut self, optimizer: OptimizerImpl) -> Self {
         self.0.target.optimizer = optimizer;
+        self
+    }
+
+    /// What knows the workspaces of convolutions ([`FittedPlans`](crate::FittedPlans)).
+    pub fn convolutions(mut self, plans: Arc<dyn ConvolutionPlans>) -> Self {
+        self.0.target.convolutions = plans;
         self
     }
 

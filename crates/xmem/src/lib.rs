@@ -77,6 +77,7 @@ pub use timings::{Stage, Timings};
 
 pub use xmem_analyzer::{Phase, Role};
 pub use xmem_orchestrator::{OptimizerImpl, Rule, RuleEffect, Target, ZeroGradPlace, rules};
+pub use xmem_profiles::cudnn::{ConvolutionPlans, FittedPlans, NoWorkspaces};
 pub use xmem_profiles::{Device, DeviceFileError, UnknownDevice, devices, find};
 pub use xmem_simulator::{
     AddressOrder, AllocatorChoice, AllocatorConfig, BlockUse, Completion, ConfError, Event,

@@ -40,3 +40,11 @@ pub(crate) struct CompletionsArgs {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
 }
+
+/// Arguments of the process that [`xmem_cudnn::Cudnn`] starts.
+#[derive(Debug, Args)]
+pub(crate) struct CudnnWorkerArgs {
+    /// The library
+    #[arg(value_name = "LIBRARY")]
+    pub(crate) library: PathBuf,
+}

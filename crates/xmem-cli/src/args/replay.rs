@@ -1,6 +1,6 @@
 //! `xmem replay`.
 
-use super::{AllocatorArgs, Format, ReadingArgs};
+use super::{AllocatorArgs, CudnnArgs, Format, ReadingArgs};
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use xmem::{Bytes, Iterations};
@@ -28,6 +28,8 @@ pub(crate) struct ReplayArgs {
     pub(crate) device: DeviceArgs,
     #[command(flatten)]
     pub(crate) what_if: WhatIfArgs,
+    #[command(flatten)]
+    pub(crate) cudnn: CudnnArgs,
     #[command(flatten)]
     pub(crate) allocator: AllocatorArgs,
     #[command(flatten)]

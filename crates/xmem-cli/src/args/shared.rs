@@ -1,7 +1,9 @@
 //! What several commands take.
 
 use clap::{Args, ValueEnum};
+use std::convert::Infallible;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use xmem::Bytes;
 
 #[derive(Debug, Args)]
@@ -13,6 +15,44 @@ pub(crate) struct ReadingArgs {
     /// Threads that read (default: one per core)
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZeroUsize>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Convolutions")]
+pub(crate) struct CudnnArgs {
+    /// What knows their workspaces: auto (a cuDNN library that is found, else the built-in model), the
+    /// path of a library or of a Python environment that has one, model, or none for no workspaces
+    /// (default: XMEM_CUDNN, else auto)
+    #[arg(long, value_name = "WHAT", value_parser = CudnnSource::parse)]
+    pub(crate) cudnn: Option<CudnnSource>,
+    /// Folder in which the library's answers are kept, or off (default: xmem in the user's cache)
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) cudnn_cache: Option<PathBuf>,
+}
+
+/// What knows the workspaces of convolutions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CudnnSource {
+    /// A library that is found, else the model.
+    Auto,
+    /// The library there.
+    At(PathBuf),
+    /// The model.
+    Model,
+    /// Nothing: there are no workspaces.
+    NoWorkspaces,
+}
+
+impl CudnnSource {
+    /// Everything is one: what is not a word is a path.
+    pub(crate) fn parse(text: &str) -> Result<Self, Infallible> {
+        Ok(match text {
+            "" | "auto" => Self::Auto,
+            "model" => Self::Model,
+            "none" => Self::NoWorkspaces,
+            path => Self::At(path.into()),
+        })
+    }
 }
 
 /// Form of an answer that may be about many things.

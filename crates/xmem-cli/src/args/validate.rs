@@ -1,6 +1,6 @@
 //! `xmem validate`.
 
-use super::{AllocatorArgs, DeviceArgs, PlainFormat, ReadingArgs, WhatIfArgs};
+use super::{AllocatorArgs, CudnnArgs, DeviceArgs, PlainFormat, ReadingArgs, WhatIfArgs};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -29,6 +29,8 @@ pub(crate) struct ValidateArgs {
     pub(crate) device: DeviceArgs,
     #[command(flatten)]
     pub(crate) what_if: WhatIfArgs,
+    #[command(flatten)]
+    pub(crate) cudnn: CudnnArgs,
     #[command(flatten)]
     pub(crate) allocator: AllocatorArgs,
     /// Error of peak reserved, as a part of it, up to which the exit code is 0

@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests write the files that the command reads")]
 
 mod allocator;
+mod cudnn;
 mod errors;
 mod guide;
 mod job;

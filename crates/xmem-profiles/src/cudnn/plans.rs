@@ -12,6 +12,11 @@ pub trait ConvolutionPlans: fmt::Debug + Send + Sync {
 
     /// Where the answers come from, for people (`model fitted to cuDNN 9.19`).
     fn origin(&self) -> String;
+
+    /// Why some answers are not from there after all; none if all are.
+    fn complaint(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The workspaces of a convolution's plans, and how sure they are.

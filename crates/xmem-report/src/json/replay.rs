@@ -50,6 +50,7 @@ struct TargetDto<'a> {
     zero_grad: Option<&'static str>,
     set_to_none: bool,
     disabled_rules: Vec<&'a str>,
+    convolutions: String,
     allocator: SetupDto<'a>,
 }
 
@@ -352,6 +353,7 @@ fn target(answer: &Answer) -> TargetDto<'_> {
         }),
         set_to_none: target.set_to_none,
         disabled_rules: target.disabled.iter().map(String::as_str).collect(),
+        convolutions: target.convolutions.origin(),
         allocator: SetupDto::from(&answer.setup),
     }
 }

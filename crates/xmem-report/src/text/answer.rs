@@ -68,7 +68,7 @@ fn headline(trace: &str, answer: &Answer, look: &Look) -> String {
         "{}  on {on}\n  {}{about}\n{}",
         verdict(answer.verdict, look),
         look.paint(Ink::Faint, &keep_end(trace, room)),
-        allocator(answer, look),
+        allocator(answer, look) + &convolutions(answer, look),
     )
 }
 
@@ -78,6 +78,17 @@ fn allocator(answer: &Answer, look: &Look) -> String {
         return String::new();
     }
     setup::lines(&answer.setup, "trace", look)
+}
+
+/// What the workspaces of convolutions are from, where there are any.
+fn convolutions(answer: &Answer, look: &Look) -> String {
+    let added = answer.rules.iter().any(|r| r.rule.name == "cudnn-convolution" && r.added.0 > 0);
+    if !added {
+        return String::new();
+    }
+    let text = format!("convolution workspaces: {}", answer.target.convolutions.origin());
+    let lines = wrap(&text, look.columns().saturating_sub(2));
+    lines.iter().map(|line| format!("  {line}\n")).collect()
 }
 
 fn about(answer: &Answer) -> String {

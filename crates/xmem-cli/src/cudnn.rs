@@ -1,0 +1,109 @@
+//! What knows the workspaces of convolutions: a cuDNN library, the model, or nothing.
+
+use crate::Outcome;
+use crate::args::{CudnnArgs, CudnnSource, CudnnWorkerArgs};
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use xmem::{ConvolutionPlans, FittedPlans, NoWorkspaces};
+use xmem_cudnn::{Cudnn, Places, WorkerCommand};
+
+/// The command of the process that has the library loaded.
+pub(crate) const WORKER: &str = "cudnn-worker";
+
+/// What was chosen.
+pub(crate) struct Convolutions {
+    plans: Arc<dyn ConvolutionPlans>,
+    library: Option<Arc<Cudnn>>,
+}
+
+impl Convolutions {
+    /// Chooses what the arguments say.
+    pub(crate) fn choose(args: &CudnnArgs) -> Result<Self, Complaint> {
+        let Ok(named) = CudnnSource::parse(&std::env::var("XMEM_CUDNN").unwrap_or_default());
+        match args.cudnn.as_ref().unwrap_or(&named) {
+            CudnnSource::Model => Ok(Self::without(FittedPlans)),
+            CudnnSource::NoWorkspaces => Ok(Self::without(NoWorkspaces)),
+            CudnnSource::Auto => {
+                let library = xmem_cudnn::find(&places());
+                Ok(library
+                    .and_then(|library| asking(library, args))
+                    .map_or_else(|| Self::without(FittedPlans), Self::with))
+            }
+            CudnnSource::At(path) => {
+                let cudnn = xmem_cudnn::at(path)
+                    .and_then(|library| asking(library, args))
+                    .ok_or_else(|| Complaint::NoCudnn { path: path.clone() })?;
+                cudnn.open().map_err(|reason| Complaint::Cudnn { path: path.clone(), reason })?;
+                Ok(Self::with(cudnn))
+            }
+        }
+    }
+
+    fn without(plans: impl ConvolutionPlans + 'static) -> Self {
+        Self { plans: Arc::new(plans), library: None }
+    }
+
+    fn with(cudnn: Cudnn) -> Self {
+        let cudnn = Arc::new(cudnn);
+        Self { plans: cudnn.clone(), library: Some(cudnn) }
+    }
+
+    pub(crate) fn plans(&self) -> Arc<dyn ConvolutionPlans> {
+        Arc::clone(&self.plans)
+    }
+
+    /// Keeps what the library answered for the next time.
+    pub(crate) fn save(&self) {
+        if let Some(Err(error)) = self.library.as_ref().map(|cudnn| cudnn.save()) {
+            tracing::warn!(%error, "the answers of cuDNN could not be kept");
+        }
+    }
+}
+
+/// The process that has the library loaded.
+pub(crate) fn serve(args: &CudnnWorkerArgs) -> Outcome {
+    xmem_cudnn::serve(&args.library, io::stdin().lock(), io::stdout().lock())
+        .map_err(|error| Complaint::CudnnWorker { reason: error.to_string() })?;
+    Ok(Exit::Fits)
+}
+
+/// Asks a library through a second process of this program; none if the program cannot find itself.
+fn asking(library: PathBuf, args: &CudnnArgs) -> Option<Cudnn> {
+    let program = std::env::current_exe().ok()?;
+    let command = WorkerCommand { program, arguments: vec![WORKER.into()] };
+    Some(Cudnn::new(library, command, cache_folder(args.cudnn_cache.as_deref())))
+}
+
+fn places() -> Places {
+    let list = |name| -> Vec<PathBuf> {
+        let value = std::env::var_os(name).unwrap_or_default();
+        std::env::split_paths(&value).filter(|path| path.is_absolute()).collect()
+    };
+    Places {
+        environments: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(folder).collect(),
+        programs: list("PATH"),
+        home: folder("HOME"),
+        libraries: list("LD_LIBRARY_PATH"),
+    }
+}
+
+/// None for `off`, and where there is no home.
+fn cache_folder(chosen: Option<&Path>) -> Option<PathBuf> {
+    match chosen {
+        Some(off) if off == Path::new("off") => None,
+        Some(folder) => Some(folder.to_path_buf()),
+        None => {
+            let cache =
+                folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
+            Some(cache.join("xmem"))
+        }
+    }
+}
+
+/// The folder that a variable of the environment names.
+fn folder(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}

@@ -1,0 +1,313 @@
+//! cuDNN's backend API, as far as it is needed to ask for plans: the only place with unsafe code.
+//!
+//! The numbers are those of `cudnn_graph.h` of cuDNN 9; that header promises that they do not change
+//! within a major version.
+
+use libloading::{Library, Symbol};
+use std::ffi::{c_char, c_int, c_void};
+use std::path::Path;
+use std::ptr;
+
+/// `cudnnBackendDescriptorType_t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub(crate) enum Kind {
+    Convolution = 1,
+    Engine = 2,
+    EngineConfig = 3,
+    EngineHeuristics = 4,
+    Forward = 10,
+    BackwardFilter = 11,
+    BackwardData = 12,
+    OperationGraph = 15,
+    Tensor = 17,
+    DeviceProperties = 38,
+}
+
+/// `cudnnBackendAttributeName_t`.
+pub(crate) type Attribute = c_int;
+
+/// `cudnnBackendAttributeType_t`, as far as used.
+mod value_type {
+    use std::ffi::c_int;
+    pub(super) const INT64: c_int = 3;
+    pub(super) const FLOAT: c_int = 4;
+    pub(super) const NUMERICAL_NOTE: c_int = 11;
+    pub(super) const DESCRIPTOR: c_int = 15;
+    pub(super) const CHAR: c_int = 24;
+}
+
+/// Types of attributes that hold one number of an enumeration.
+#[derive(Clone, Copy, Debug)]
+#[repr(i32)]
+pub(crate) enum Enumeration {
+    DataType = 1,
+    ConvolutionMode = 7,
+    HeuristicMode = 8,
+}
+
+/// `CUDNN_STATUS_NOT_SUPPORTED` and the other reasons of a refusal, with the library's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cuDNN status {status}: {text}")]
+pub(crate) struct Refusal {
+    status: c_int,
+    text: String,
+}
+
+/// Why the library cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoadError {
+    #[error("the library cannot be loaded")]
+    Load(#[source] libloading::Error),
+    #[error("its version, {0}, has no device-less mode, which came with 9.8")]
+    Old(Version),
+}
+
+/// Loads a library for good, whose functions may then be found by other libraries under its name.
+pub(crate) fn preload(path: &Path) -> Result<(), libloading::Error> {
+    // SAFETY: the libraries that are preloaded have no initialisers, nor any other code.
+    let library = unsafe { Library::new(path) }?;
+    let _ = std::mem::ManuallyDrop::new(library);
+    Ok(())
+}
+
+/// A release of cuDNN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Version {
+    /// Major, minor, patch level.
+    parts: [u32; 3],
+}
+
+impl Version {
+    /// From `cudnnGetVersion`: 91900 is 9.19.0.
+    fn decode(number: usize) -> Self {
+        let part = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Self { parts: [part(number / 10_000), part(number / 100 % 100), part(number % 100)] }
+    }
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [major, minor, patch] = self.parts;
+        write!(f, "{major}.{minor}.{patch}")
+    }
+}
+
+/// The first release with `CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR`.
+const OLDEST: Version = Version { parts: [9, 8, 0] };
+
+type Raw = *mut c_void;
+type Create = unsafe extern "C" fn(c_int, *mut Raw) -> c_int;
+type Of = unsafe extern "C" fn(Raw) -> c_int;
+type Set = unsafe extern "C" fn(Raw, c_int, c_int, i64, *const c_void) -> c_int;
+type Get = unsafe extern "C" fn(Raw, c_int, c_int, i64, *mut i64, *mut c_void) -> c_int;
+type GetVersion = unsafe extern "C" fn() -> usize;
+type LastError = unsafe extern "C" fn(*mut c_char, usize);
+
+/// The library, loaded.
+pub(crate) struct Backend {
+    create: Create,
+    destroy: Of,
+    finalize: Of,
+    set: Set,
+    get: Get,
+    last_error: LastError,
+    version: Version,
+    /// Last, so that it is unloaded after everything that points into it.
+    _library: Library,
+}
+
+impl Backend {
+    /// Loads `libcudnn.so.9`; its parts are found beside it.
+    pub(crate) fn load(path: &Path) -> Result<Self, LoadError> {
+        // SAFETY: loading runs the library's initialisers. That it is cuDNN is the caller's promise;
+        // this runs in a process of its own, which has nothing to lose.
+        let library = unsafe { Library::new(path) }.map_err(LoadError::Load)?;
+        // SAFETY: the signature of each function is that of `cudnn_graph.h`, the same in all of 9.x.
+        unsafe {
+            let get_version: Symbol<'_, GetVersion> = symbol(&library, b"cudnnGetVersion\0")?;
+            let version = Version::decode(get_version());
+            if version < OLDEST {
+                return Err(LoadError::Old(version));
+            }
+            Ok(Self {
+                create: *symbol::<Create>(&library, b"cudnnBackendCreateDescriptor\0")?,
+                destroy: *symbol::<Of>(&library, b"cudnnBackendDestroyDescriptor\0")?,
+                finalize: *symbol::<Of>(&library, b"cudnnBackendFinalize\0")?,
+                set: *symbol::<Set>(&library, b"cudnnBackendSetAttribute\0")?,
+                get: *symbol::<Get>(&library, b"cudnnBackendGetAttribute\0")?,
+                last_error: *symbol::<LastError>(&library, b"cudnnGetLastErrorString\0")?,
+                version,
+                _library: library,
+            })
+        }
+    }
+
+    pub(crate) const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// A descriptor that is not finalized.
+    pub(crate) fn descriptor(&self, kind: Kind) -> Result<Descriptor<'_>, Refusal> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: `raw` is a place for the one pointer that is written.
+        let status = unsafe { (self.create)(kind as c_int, &raw mut raw) };
+        self.check(status)?;
+        Ok(Descriptor { backend: self, raw })
+    }
+
+    fn check(&self, status: c_int) -> Result<(), Refusal> {
+        if status == 0 {
+            return Ok(());
+        }
+        let mut text = [0u8; 512];
+        // SAFETY: the function writes at most as many bytes as it is told.
+        unsafe { (self.last_error)(text.as_mut_ptr().cast(), text.len()) };
+        let len = text.iter().position(|&b| b == 0).unwrap_or(text.len());
+        Err(Refusal { status, text: String::from_utf8_lossy(&text[..len]).into_owned() })
+    }
+}
+
+/// # Safety
+/// `T` must be the type of the function of that name.
+unsafe fn symbol<'l, T>(library: &'l Library, name: &[u8]) -> Result<Symbol<'l, T>, LoadError> {
+    // SAFETY: by the caller.
+    unsafe { library.get(name) }.map_err(LoadError::Load)
+}
+
+/// An object of the backend API; destroyed when dropped.
+pub(crate) struct Descriptor<'b> {
+    backend: &'b Backend,
+    raw: Raw,
+}
+
+impl Drop for Descriptor<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made by `create`, destroyed once.
+        unsafe { (self.backend.destroy)(self.raw) };
+    }
+}
+
+impl<'b> Descriptor<'b> {
+    /// Ends the setting of attributes.
+    pub(crate) fn finalize(&mut self) -> Result<(), Refusal> {
+        // SAFETY: `raw` is a live descriptor.
+        let status = unsafe { (self.backend.finalize)(self.raw) };
+        self.backend.check(status)
+    }
+
+    pub(crate) fn set_integers(&mut self, name: Attribute, values: &[i64]) -> Result<(), Refusal> {
+        self.set(name, value_type::INT64, values)
+    }
+
+    pub(crate) fn set_number(&mut self, name: Attribute, value: f32) -> Result<(), Refusal> {
+        self.set(name, value_type::FLOAT, &[value])
+    }
+
+    pub(crate) fn set_text(&mut self, name: Attribute, text: &str) -> Result<(), Refusal> {
+        self.set(name, value_type::CHAR, text.as_bytes())
+    }
+
+    pub(crate) fn set_enumeration(
+        &mut self,
+        name: Attribute,
+        of: Enumeration,
+        value: c_int,
+    ) -> Result<(), Refusal> {
+        self.set(name, of as c_int, &[value])
+    }
+
+    /// Refers to another descriptor, which cuDNN copies or counts.
+    pub(crate) fn set_descriptor(
+        &mut self,
+        name: Attribute,
+        other: &Descriptor<'b>,
+    ) -> Result<(), Refusal> {
+        self.set(name, value_type::DESCRIPTOR, &[other.raw])
+    }
+
+    /// `T` is what the attribute of that type consists of.
+    fn set<T: Copy>(
+        &mut self,
+        name: Attribute,
+        value_type: c_int,
+        values: &[T],
+    ) -> Result<(), Refusal> {
+        let count = values.len() as i64;
+        // SAFETY: `values` holds `count` elements of the size that goes with `value_type`, which the
+        // callers above see to; the library reads them during the call only.
+        let status = unsafe {
+            (self.backend.set)(self.raw, name, value_type, count, values.as_ptr().cast())
+        };
+        self.backend.check(status)
+    }
+
+    /// The attribute's one integer.
+    pub(crate) fn integer(&self, name: Attribute) -> Result<i64, Refusal> {
+        let (mut value, mut count) = (0i64, 0i64);
+        let place = (&raw mut value).cast();
+        // SAFETY: there is room for the one element that is asked for.
+        let status = unsafe {
+            (self.backend.get)(self.raw, name, value_type::INT64, 1, &raw mut count, place)
+        };
+        self.backend.check(status)?;
+        Ok(value)
+    }
+
+    /// The numerical notes of an engine.
+    pub(crate) fn numerical_notes(&self, name: Attribute) -> Result<Vec<c_int>, Refusal> {
+        let count = self.count(name, value_type::NUMERICAL_NOTE)?;
+        let mut notes: Vec<c_int> = vec![0; count];
+        let mut got = 0i64;
+        // SAFETY: there is room for `count` numbers, which is what is asked for.
+        let status = unsafe {
+            let place = notes.as_mut_ptr().cast();
+            let count = count as i64;
+            (self.backend.get)(
+                self.raw,
+                name,
+                value_type::NUMERICAL_NOTE,
+                count,
+                &raw mut got,
+                place,
+            )
+        };
+        self.backend.check(status)?;
+        notes.truncate(usize::try_from(got).unwrap_or(0));
+        Ok(notes)
+    }
+
+    /// The descriptors that an attribute holds.
+    pub(crate) fn descriptors(
+        &self,
+        name: Attribute,
+        kind: Kind,
+    ) -> Result<Vec<Descriptor<'b>>, Refusal> {
+        let count = self.count(name, value_type::DESCRIPTOR)?;
+        let mut all = Vec::with_capacity(count);
+        for _ in 0..count {
+            all.push(self.backend.descriptor(kind)?);
+        }
+        let mut raw: Vec<Raw> = all.iter().map(|d| d.raw).collect();
+        let mut got = 0i64;
+        let count = count as i64;
+        let place = raw.as_mut_ptr().cast();
+        // SAFETY: there is room for `count` pointers; the library fills the descriptors behind them.
+        let status = unsafe {
+            (self.backend.get)(self.raw, name, value_type::DESCRIPTOR, count, &raw mut got, place)
+        };
+        self.backend.check(status)?;
+        all.truncate(usize::try_from(got).unwrap_or(0));
+        Ok(all)
+    }
+
+    fn count(&self, name: Attribute, value_type: c_int) -> Result<usize, Refusal> {
+        let mut count = 0i64;
+        // SAFETY: nothing but the count is asked for.
+        let status = unsafe {
+            (self.backend.get)(self.raw, name, value_type, 0, &raw mut count, ptr::null_mut())
+        };
+        self.backend.check(status)?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+}

@@ -1,0 +1,151 @@
+//! Answers kept in a file, so that a job's convolutions are asked about once.
+//!
+//! One file for each release of cuDNN and each device. It begins with a line that says what it is of,
+//! and then has a line for each question. A file that is not as expected counts as empty and is
+//! written anew; it is replaced as a whole, so that a reader never sees half of one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use xmem_types::Bytes;
+
+/// What is known, by question.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    file: Option<PathBuf>,
+    title: String,
+    answers: BTreeMap<String, Vec<Bytes>>,
+    /// Whether there is something that the file lacks.
+    grown: bool,
+}
+
+impl Cache {
+    /// The answers of this release for a device with these properties; nowhere kept without a folder.
+    pub(crate) fn open(folder: Option<&Path>, version: &str, properties: &str) -> Self {
+        let title = format!("xmem-cudnn 1\t{version}\t{properties}");
+        let file = folder
+            .map(|folder| folder.join(format!("cudnn-{version}-{:016x}.tsv", digest(properties))));
+        let answers = file.as_deref().and_then(|file| read(file, &title)).unwrap_or_default();
+        Self { file, title, answers, grown: false }
+    }
+
+    pub(crate) fn get(&self, question: &str) -> Option<&[Bytes]> {
+        self.answers.get(question).map(Vec::as_slice)
+    }
+
+    pub(crate) fn insert(&mut self, question: String, sizes: Vec<Bytes>) {
+        self.answers.insert(question, sizes);
+        self.grown = true;
+    }
+
+    /// Writes what is new, together with what others have written since.
+    pub(crate) fn save(&mut self) -> io::Result<()> {
+        let Some(file) = self.file.as_deref().filter(|_| self.grown) else { return Ok(()) };
+        let folder = file.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
+        if let Some(others) = read(file, &self.title) {
+            for (question, sizes) in others {
+                self.answers.entry(question).or_insert(sizes);
+            }
+        }
+        let mut text = format!("{}\n", self.title);
+        for (question, sizes) in &self.answers {
+            let sizes: Vec<String> = sizes.iter().map(|size| size.get().to_string()).collect();
+            text += &format!("{question}\t{}\n", sizes.join(" "));
+        }
+        let mut beside = tempfile::NamedTempFile::new_in(folder)?;
+        beside.write_all(text.as_bytes())?;
+        beside.persist(file)?;
+        self.grown = false;
+        Ok(())
+    }
+}
+
+/// None if there is no such file, or it is not of that title, or a line is not as expected.
+fn read(file: &Path, title: &str) -> Option<BTreeMap<String, Vec<Bytes>>> {
+    let text = fs::read_to_string(file).ok()?;
+    let (first, rest) = text.split_once('\n')?;
+    if first != title || !text.ends_with('\n') {
+        return None;
+    }
+    rest.lines()
+        .map(|line| {
+            let (question, sizes) = line.split_once('\t')?;
+            let sizes: Option<Vec<Bytes>> =
+                sizes.split(' ').map(|n| n.parse().ok().map(Bytes)).collect();
+            Some((question.to_owned(), sizes?))
+        })
+        .collect()
+}
+
+/// FNV-1a, 64 bits: the same in every release and on every machine.
+fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(folder: &Path) -> Cache {
+        Cache::open(Some(folder), "9.19.0", "{}")
+    }
+
+    fn only_file(folder: &Path) -> PathBuf {
+        let files: Vec<PathBuf> =
+            fs::read_dir(folder).expect("folder").map(|e| e.expect("entry").path()).collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+        files[0].clone()
+    }
+
+    #[test]
+    fn answers_come_back_and_those_of_two_processes_add_up() {
+        let folder = tempfile::tempdir().expect("folder");
+        let below = folder.path().join("not/there/yet");
+        let (mut one, mut two) = (open(&below), open(&below));
+        one.insert("a".to_owned(), vec![Bytes(7), Bytes(0)]);
+        two.insert("b".to_owned(), vec![Bytes(1)]);
+        one.save().expect("saved");
+        two.save().expect("saved");
+        let again = open(&below);
+        assert_eq!(again.get("a"), Some(&[Bytes(7), Bytes(0)][..]));
+        assert_eq!(again.get("b"), Some(&[Bytes(1)][..]));
+        assert_eq!(again.get("c"), None);
+        only_file(&below);
+    }
+
+    #[test]
+    fn other_releases_and_devices_have_files_of_their_own() {
+        let folder = tempfile::tempdir().expect("folder");
+        let mut cache = open(folder.path());
+        cache.insert("a".to_owned(), vec![Bytes(7)]);
+        cache.save().expect("saved");
+        for (version, properties) in [("9.20.0", "{}"), ("9.19.0", "{ }")] {
+            let other = Cache::open(Some(folder.path()), version, properties);
+            assert_eq!(other.get("a"), None, "{version} {properties}");
+        }
+    }
+
+    #[test]
+    fn a_broken_file_counts_as_empty_and_is_written_anew() {
+        let folder = tempfile::tempdir().expect("folder");
+        let mut cache = open(folder.path());
+        cache.insert("a".to_owned(), vec![Bytes(7)]);
+        cache.save().expect("saved");
+        let file = only_file(folder.path());
+        let good = fs::read(&file).expect("file");
+        let cut = &good[..good.len() - 1];
+        let words = good.iter().map(|&b| if b == b'7' { b'x' } else { b }).collect::<Vec<_>>();
+        for bad in [cut, &words, b"", b"\xff\xfe\n"] {
+            fs::write(&file, bad).expect("written");
+            let mut cache = open(folder.path());
+            assert_eq!(cache.get("a"), None);
+            cache.insert("b".to_owned(), vec![Bytes(8)]);
+            cache.save().expect("saved");
+            assert_eq!(open(folder.path()).get("b"), Some(&[Bytes(8)][..]));
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The plans that PyTorch would try for one convolution, in its order.
+//!
+//! As `aten/src/ATen/native/cudnn/Conv_v8.cpp` does it with `benchmark=False`: the operation graph of
+//! one convolution (`build_opgraph`), the engine configurations of the heuristics in mode INSTANT and
+//! then those of the fallback list (`get_generator_sources`, `run_single_conv`), without those that
+//! convert the inputs to a narrower type (`filterEngineConfigs`). TF32 is allowed and nothing need be
+//! deterministic, PyTorch's defaults.
+//!
+//! PyTorch builds the plan of a configuration and asks that for its workspace (`try_configs`). Here
+//! the configuration is asked, which needs no compiler: of 12 215 configurations of 413 recorded
+//! convolutions all could be built, and the plan's workspace was the configuration's.
+
+use crate::backend::{Attribute, Backend, Descriptor, Enumeration, Kind, Refusal};
+use crate::question::Question;
+use xmem_profiles::cudnn::{ConvPass, ElementType, Layout};
+use xmem_types::Bytes;
+
+const TENSOR_BYTE_ALIGNMENT: Attribute = 900;
+const TENSOR_DATA_TYPE: Attribute = 901;
+const TENSOR_DIMENSIONS: Attribute = 902;
+const TENSOR_STRIDES: Attribute = 903;
+const TENSOR_UNIQUE_ID: Attribute = 906;
+const CONVOLUTION_COMP_TYPE: Attribute = 100;
+const CONVOLUTION_MODE: Attribute = 101;
+const CONVOLUTION_DILATIONS: Attribute = 102;
+const CONVOLUTION_STRIDES: Attribute = 103;
+const CONVOLUTION_POST_PADDINGS: Attribute = 104;
+const CONVOLUTION_PRE_PADDINGS: Attribute = 105;
+const CONVOLUTION_SPATIAL_DIMS: Attribute = 106;
+const HEURISTICS_MODE: Attribute = 200;
+const HEURISTICS_GRAPH: Attribute = 201;
+const HEURISTICS_RESULTS: Attribute = 202;
+const HEURISTICS_DEVICE: Attribute = 204;
+const CONFIG_ENGINE: Attribute = 300;
+const CONFIG_WORKSPACE: Attribute = 303;
+const GRAPH_OPERATIONS: Attribute = 801;
+const ENGINE_NUMERICAL_NOTE: Attribute = 1303;
+const DEVICE_JSON: Attribute = 2702;
+
+const MODE_INSTANT: i32 = 0;
+const MODE_FALLBACK: i32 = 2;
+const CROSS_CORRELATION: i32 = 1;
+const DATA_FLOAT: i32 = 0;
+const NOTE_DOWN_CONVERT_INPUTS: i32 = 1;
+
+/// What PyTorch finds for tensors that the caching allocator placed (`getAlignment`).
+const ALIGNMENT: i64 = 32;
+
+/// A device as cuDNN is told of it.
+pub(crate) struct Device<'b> {
+    backend: &'b Backend,
+    properties: Descriptor<'b>,
+}
+
+impl<'b> Device<'b> {
+    /// Describes a device by its properties as JSON.
+    pub(crate) fn new(backend: &'b Backend, json: &str) -> Result<Self, Refusal> {
+        let mut properties = backend.descriptor(Kind::DeviceProperties)?;
+        properties.set_text(DEVICE_JSON, json)?;
+        properties.finalize()?;
+        Ok(Self { backend, properties })
+    }
+
+    /// The workspaces that PyTorch asks for, one after the other, until it gets one: those that are
+    /// smaller than all before them. Where one could not be had, the others cannot either.
+    pub(crate) fn workspaces(&self, question: &Question) -> Result<Vec<Bytes>, Refusal> {
+        let graph = self.graph(question)?;
+        let mut sizes: Vec<Bytes> = Vec::new();
+        for mode in [MODE_INSTANT, MODE_FALLBACK] {
+            for config in self.configurations(&graph, mode)? {
+                if down_converts(&config)? {
+                    continue;
+                }
+                let size = Bytes(u64::try_from(config.integer(CONFIG_WORKSPACE)?).unwrap_or(0));
+                if sizes.last().is_none_or(|&least| size < least) {
+                    sizes.push(size);
+                }
+                if size == Bytes::ZERO {
+                    return Ok(sizes);
+                }
+            }
+        }
+        Ok(sizes)
+    }
+
+    fn configurations(
+        &self,
+        graph: &Descriptor<'b>,
+        mode: i32,
+    ) -> Result<Vec<Descriptor<'b>>, Refusal> {
+        let mut heuristics = self.backend.descriptor(Kind::EngineHeuristics)?;
+        heuristics.set_descriptor(HEURISTICS_GRAPH, graph)?;
+        heuristics.set_enumeration(HEURISTICS_MODE, Enumeration::HeuristicMode, mode)?;
+        heuristics.set_descriptor(HEURISTICS_DEVICE, &self.properties)?;
+        heuristics.finalize()?;
+        heuristics.descriptors(HEURISTICS_RESULTS, Kind::EngineConfig)
+    }
+
+    fn graph(&self, question: &Question) -> Result<Descriptor<'b>, Refusal> {
+        let mut operation = self.operation(question)?;
+        operation.finalize()?;
+        let mut graph = self.backend.descriptor(Kind::OperationGraph)?;
+        graph.set_descriptor(GRAPH_OPERATIONS, &operation)?;
+        graph.finalize()?;
+        Ok(graph)
+    }
+
+    fn operation(&self, question: &Question) -> Result<Descriptor<'b>, Refusal> {
+        // Attributes of the three kinds of operation: the first of alpha, beta and convolution,
+        // which follow each other, and those of input, weight and output.
+        let (kind, first, [x, w, y]) = match question.pass {
+            ConvPass::Forward => (Kind::Forward, 700, [704, 703, 705]),
+            ConvPass::BackwardData => (Kind::BackwardData, 706, [710, 709, 711]),
+            ConvPass::BackwardWeight => (Kind::BackwardFilter, 712, [716, 715, 717]),
+        };
+        let mut operation = self.backend.descriptor(kind)?;
+        operation.set_number(first, 1.0)?;
+        operation.set_number(first + 1, 0.0)?;
+        operation.set_descriptor(first + 2, &self.convolution(question)?)?;
+        for (name, dims, id) in
+            [(x, &question.input, b'x'), (w, &question.weight, b'w'), (y, &question.output, b'y')]
+        {
+            let tensor = self.tensor(question, dims, id)?;
+            operation.set_descriptor(name, &tensor)?;
+        }
+        Ok(operation)
+    }
+
+    fn convolution(&self, question: &Question) -> Result<Descriptor<'b>, Refusal> {
+        let mut convolution = self.backend.descriptor(Kind::Convolution)?;
+        convolution.set_enumeration(CONVOLUTION_COMP_TYPE, Enumeration::DataType, DATA_FLOAT)?;
+        convolution.set_enumeration(
+            CONVOLUTION_MODE,
+            Enumeration::ConvolutionMode,
+            CROSS_CORRELATION,
+        )?;
+        convolution.set_integers(CONVOLUTION_SPATIAL_DIMS, &[question.stride.len() as i64])?;
+        convolution.set_integers(CONVOLUTION_STRIDES, &question.stride)?;
+        convolution.set_integers(CONVOLUTION_PRE_PADDINGS, &question.padding)?;
+        convolution.set_integers(CONVOLUTION_POST_PADDINGS, &question.padding)?;
+        convolution.set_integers(CONVOLUTION_DILATIONS, &question.dilation)?;
+        convolution.finalize()?;
+        Ok(convolution)
+    }
+
+    fn tensor(&self, question: &Question, dims: &[i64], id: u8) -> Result<Descriptor<'b>, Refusal> {
+        let data_type = match question.element {
+            ElementType::F32 => DATA_FLOAT,
+            ElementType::F16 => 2,
+            ElementType::Bf16 => 9,
+        };
+        let mut tensor = self.backend.descriptor(Kind::Tensor)?;
+        tensor.set_enumeration(TENSOR_DATA_TYPE, Enumeration::DataType, data_type)?;
+        tensor.set_integers(TENSOR_DIMENSIONS, dims)?;
+        tensor.set_integers(TENSOR_STRIDES, &strides(dims, question.layout))?;
+        tensor.set_integers(TENSOR_UNIQUE_ID, &[i64::from(id)])?;
+        tensor.set_integers(TENSOR_BYTE_ALIGNMENT, &[ALIGNMENT])?;
+        tensor.finalize()?;
+        Ok(tensor)
+    }
+}
+
+/// Strides in elements, those of dimensions of size one included
+/// (`fixSizeOneDimStride`, aten/src/ATen/cudnn/Descriptors.h).
+fn strides(dims: &[i64], layout: Layout) -> Vec<i64> {
+    let mut order: Vec<usize> = (2..dims.len()).rev().collect();
+    match layout {
+        Layout::Nchw => order.push(1),
+        Layout::Nhwc => order.insert(0, 1),
+    }
+    order.push(0);
+    let mut strides = vec![0; dims.len()];
+    let mut next = 1;
+    for dim in order {
+        strides[dim] = next;
+        next *= dims[dim].max(1);
+    }
+    strides
+}
+
+fn down_converts(config: &Descriptor<'_>) -> Result<bool, Refusal> {
+    let engines = config.descriptors(CONFIG_ENGINE, Kind::Engine)?;
+    let Some(engine) = engines.first() else { return Ok(false) };
+    Ok(engine.numerical_notes(ENGINE_NUMERICAL_NOTE)?.contains(&NOTE_DOWN_CONVERT_INPUTS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strides_follow_the_memory_format() {
+        for (dims, layout, expected) in [
+            (&[8, 3, 4, 5][..], Layout::Nchw, &[60, 20, 5, 1][..]),
+            (&[8, 3, 4, 5], Layout::Nhwc, &[60, 1, 15, 3]),
+            (&[8, 1, 4, 5], Layout::Nhwc, &[20, 1, 5, 1]),
+            (&[2, 3, 4, 5, 6], Layout::Nchw, &[360, 120, 30, 6, 1]),
+            (&[2, 3, 4, 5, 6], Layout::Nhwc, &[360, 1, 90, 18, 3]),
+        ] {
+            assert_eq!(strides(dims, layout), expected, "{dims:?} {layout:?}");
+        }
+    }
+}

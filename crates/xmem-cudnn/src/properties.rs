@@ -1,0 +1,73 @@
+//! A device profile as the JSON that cuDNN reads in place of a device.
+
+use std::fmt::Write as _;
+use xmem_profiles::{ComputeCapability, Device};
+
+/// What a compute capability has, from the table "Technical Specifications per Compute Capability"
+/// of NVIDIA's CUDA C++ Programming Guide.
+struct Limits {
+    /// Bytes of shared memory that a block may have if it asks for them.
+    shared_per_block_optin: u32,
+    blocks_per_sm: u32,
+}
+
+const fn limits(of: ComputeCapability) -> Limits {
+    let (kib, blocks_per_sm) = match (of.major, of.minor) {
+        (..=6, _) => (48, 32),
+        (7, 5..) => (64, 16),
+        (7, _) => (96, 32),
+        (8, 0) => (163, 32),
+        (8, 7) => (163, 16),
+        (8, 9..) => (99, 24),
+        (8, _) => (99, 16),
+        (12.., _) => (99, 24),
+        (9..=11, _) => (227, 32),
+    };
+    Limits { shared_per_block_optin: kib << 10, blocks_per_sm }
+}
+
+/// The properties, one line of JSON with the keys that `CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION`
+/// has in cuDNN 9 (the library's own log names each that is missing).
+///
+/// Clocks and the size of the L2 cache are not in the profiles, and those of one A100 are given:
+/// plans did not depend on them where it was tried.
+pub(crate) fn json(device: &Device) -> String {
+    let cc = device.compute_capability;
+    let limits = limits(cc);
+    let mut text = String::from("{");
+    let mut name = String::new();
+    for c in device.title.chars() {
+        match c {
+            '"' | '\\' => name.extend(['\\', c]),
+            c if c.is_control() => name.push(' '),
+            c => name.push(c),
+        }
+    }
+    write!(text, "\"deviceName\":\"{name}\"").expect("a string takes everything");
+    for (key, value) in [
+        ("cudaDeviceId", 0),
+        ("deviceVer", u64::from(cc.major) * 100 + u64::from(cc.minor) * 10),
+        ("multiProcessorCount", device.sms.into()),
+        ("driverVer", 13000),
+        ("maxSharedMemoryPerBlockOptin", limits.shared_per_block_optin.into()),
+        ("totalGlobalMem", device.memory.get()),
+        ("regsPerBlock", 65536),
+        ("warpSize", 32),
+        ("maxSharedMemoryPerBlock", 49152),
+        ("reservedSharedMemoryPerBlock", 1024),
+        ("maxRegistersPerSM", 65536),
+        ("maxCtasPerSM", limits.blocks_per_sm.into()),
+        ("maxThreadsPerBlock", 1024),
+        ("maxThreadsPerSM", device.max_threads_per_sm.into()),
+        ("pciDeviceId", 0),
+        ("isTccDriver", 0),
+        ("supportCoopLaunch", 1),
+        ("smClockRateKHz", 1_410_000),
+        ("memClockRateKHz", 1_215_000),
+        ("l2CacheSize", 40 << 20),
+    ] {
+        write!(text, ",\"{key}\":{value}").expect("a string takes everything");
+    }
+    text += ",\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64]}";
+    text
+}

@@ -1,0 +1,153 @@
+//! A convolution as one line of text: what is sent to the worker, and the key of the cache.
+
+use xmem_profiles::cudnn::{ConvPass, ConvShape, ElementType, Layout};
+
+/// One convolution call, with the sizes that cuDNN is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub(crate) pass: ConvPass,
+    pub(crate) element: ElementType,
+    pub(crate) layout: Layout,
+    pub(crate) input: Vec<i64>,
+    pub(crate) weight: Vec<i64>,
+    pub(crate) output: Vec<i64>,
+    pub(crate) stride: Vec<i64>,
+    pub(crate) padding: Vec<i64>,
+    pub(crate) dilation: Vec<i64>,
+}
+
+const PASSES: [(&str, ConvPass); 3] = [
+    ("forward", ConvPass::Forward),
+    ("backward-data", ConvPass::BackwardData),
+    ("backward-weight", ConvPass::BackwardWeight),
+];
+const ELEMENTS: [(&str, ElementType); 3] =
+    [("f32", ElementType::F32), ("f16", ElementType::F16), ("bf16", ElementType::Bf16)];
+const LAYOUTS: [(&str, Layout); 2] = [("nchw", Layout::Nchw), ("nhwc", Layout::Nhwc)];
+
+impl Question {
+    /// Asks about a convolution; none if a size is beyond what cuDNN can be told.
+    pub(crate) fn of(pass: ConvPass, shape: &ConvShape) -> Option<Self> {
+        let [stride, padding, dilation, kernel, input, output] = match shape.volume {
+            Some(v) => [v.stride, v.padding, v.dilation, v.kernel, v.input, v.output].map(Some),
+            None => [None; 6],
+        };
+        let tensor = |[n, c, h, w]: [u64; 4], depth: Option<u64>| {
+            integers([Some(n), Some(c), depth, Some(h), Some(w)])
+        };
+        let spatial = |[y, x]: [u64; 2], depth: Option<u64>| integers([depth, Some(y), Some(x)]);
+        Some(Self {
+            pass,
+            element: shape.element,
+            layout: shape.layout,
+            input: tensor(shape.input, input)?,
+            weight: tensor(shape.weight, kernel)?,
+            output: tensor(shape.output, output)?,
+            stride: spatial(shape.stride, stride)?,
+            padding: spatial(shape.padding, padding)?,
+            dilation: spatial(shape.dilation, dilation)?,
+        })
+    }
+
+    /// The line, without its end.
+    pub(crate) fn to_line(&self) -> String {
+        let lists =
+            [&self.input, &self.weight, &self.output, &self.stride, &self.padding, &self.dilation]
+                .map(|list| list.iter().map(i64::to_string).collect::<Vec<_>>().join(","));
+        let (pass, element, layout) =
+            (word(&PASSES, self.pass), word(&ELEMENTS, self.element), word(&LAYOUTS, self.layout));
+        format!("{pass} {element} {layout} {}", lists.join(" "))
+    }
+
+    /// Reads a line; none if it is not one.
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let pass = meaning(&PASSES, words.next()?)?;
+        let element = meaning(&ELEMENTS, words.next()?)?;
+        let layout = meaning(&LAYOUTS, words.next()?)?;
+        let mut list =
+            || -> Option<Vec<i64>> { words.next()?.split(',').map(|n| n.parse().ok()).collect() };
+        let question = Self {
+            pass,
+            element,
+            layout,
+            input: list()?,
+            weight: list()?,
+            output: list()?,
+            stride: list()?,
+            padding: list()?,
+            dilation: list()?,
+        };
+        words.next().is_none().then_some(question)
+    }
+}
+
+fn integers<const N: usize>(values: [Option<u64>; N]) -> Option<Vec<i64>> {
+    values.into_iter().flatten().map(|value| i64::try_from(value).ok()).collect()
+}
+
+fn word<T: PartialEq>(table: &[(&'static str, T)], value: T) -> &'static str {
+    table.iter().find(|(_, v)| *v == value).map(|(word, _)| *word).expect("tables are complete")
+}
+
+fn meaning<T: Copy>(table: &[(&str, T)], text: &str) -> Option<T> {
+    table.iter().find(|(word, _)| *word == text).map(|&(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xmem_profiles::cudnn::Volume;
+
+    fn shape() -> ConvShape {
+        ConvShape {
+            input: [8, 64, 32, 30],
+            weight: [128, 64, 3, 5],
+            output: [8, 128, 16, 15],
+            stride: [2, 2],
+            padding: [1, 2],
+            dilation: [1, 1],
+            volume: None,
+            groups: 1,
+            element: ElementType::Bf16,
+            layout: Layout::Nhwc,
+        }
+    }
+
+    #[test]
+    fn a_question_is_one_line_and_comes_back_from_it() {
+        let volume = Volume { input: 7, kernel: 3, output: 6, stride: 4, padding: 9, dilation: 2 };
+        for (pass, shape, line) in [
+            (
+                ConvPass::BackwardWeight,
+                shape(),
+                "backward-weight bf16 nhwc 8,64,32,30 128,64,3,5 8,128,16,15 2,2 1,2 1,1",
+            ),
+            (
+                ConvPass::Forward,
+                ConvShape { volume: Some(volume), element: ElementType::F32, ..shape() },
+                "forward f32 nhwc 8,64,7,32,30 128,64,3,3,5 8,128,6,16,15 4,2,2 9,1,2 2,1,1",
+            ),
+        ] {
+            let question = Question::of(pass, &shape).expect("small numbers");
+            assert_eq!(question.to_line(), line);
+            assert_eq!(Question::parse(line), Some(question));
+        }
+    }
+
+    #[test]
+    fn other_lines_are_not_questions() {
+        for line in [
+            "",
+            "forward",
+            "sideways f32 nchw 1 1 1 1 1 1",
+            "forward f32 nchw 1 1 1 1 1",
+            "forward f32 nchw 1 1 1 1 1 x",
+            "forward f32 nchw 1 1 1 1 1 1 1",
+        ] {
+            assert_eq!(Question::parse(line), None, "{line}");
+        }
+        let huge = ConvShape { input: [u64::MAX; 4], ..shape() };
+        assert_eq!(Question::of(ConvPass::Forward, &huge), None);
+    }
+}
