@@ -105,6 +105,81 @@ pub(crate) fn cases() -> Vec<Case> {
         },
         Case {
             rule: "autocast-wide",
+            shows: "softmax reads a passing cast copy; its wide result stays for its own backward",
+            script: scores(),
+            target: target(),
+            requests: expect![[r#"
+                softmax reads a passing cast copy; its wide result stays for its own backward
+                    + h 4096 temporary
+                on  + autocast-wide#1 8192 temporary
+                on  + weights 8192 activation autocast-wide
+                on  - autocast-wide#1
+                off + weights 4096 activation
+                    - h
+                on  + autocast-wide#2 4096 activation
+                    + y 4096 activation
+                on  + g_weights 4096 temporary autocast-wide
+                off + g_weights 4096 temporary
+                    + cublas-workspace#1 8519680 workspace
+                    - y
+                on  + autocast-wide#3 8192 temporary
+                on  - g_weights
+                on  - autocast-wide#2
+                on  + g_h 8192 temporary autocast-wide
+                on  + softmax-backward#1 8192 workspace
+                off + g_h 4096 temporary
+                off + softmax-backward#1 4096 workspace
+                    - softmax-backward#1
+                on  - autocast-wide#3
+                off - g_weights
+                    - weights
+                on  + autocast-wide#4 4096 temporary
+                    - g_h
+                on  - autocast-wide#4
+            "#]],
+        },
+        Case {
+            rule: "autocast-wide",
+            shows: "group_norm keeps a cast copy of its input, an upsampled result is wide",
+            script: normalised(),
+            target: target(),
+            requests: expect![[r#"
+                group_norm keeps a cast copy of its input, an upsampled result is wide
+                on  + h 4096 activation autocast-wide
+                on  + autocast-wide#1 8192 activation
+                on  + normal 8192 temporary autocast-wide
+                on  + longer 16384 activation autocast-wide
+                off + h 4096 activation
+                off + normal 4096 temporary
+                off + longer 8192 activation
+                    - normal
+                on  - h
+                on  + autocast-wide#2 8192 activation
+                    + y 8192 activation
+                on  - longer
+                on  + g_longer 8192 temporary autocast-wide
+                off + g_longer 8192 temporary
+                    + cublas-workspace#1 8519680 workspace
+                    - y
+                on  - autocast-wide#2
+                on  + autocast-wide#3 16384 temporary
+                off - longer
+                off + g_normal 4096 temporary
+                    - g_longer
+                on  + g_normal 8192 temporary autocast-wide
+                on  - autocast-wide#3
+                on  + g_h 8192 temporary autocast-wide
+                off + g_h 4096 temporary
+                    - g_normal
+                on  + autocast-wide#4 4096 temporary
+                off - h
+                    - g_h
+                on  - autocast-wide#1
+                on  - autocast-wide#4
+            "#]],
+        },
+        Case {
+            rule: "autocast-wide",
             shows: "the same on a bfloat16 model without autocast: nothing differs",
             script: powers(Autocast::Off),
             target: target(),
@@ -236,6 +311,67 @@ fn powers(autocast: Autocast) -> Script {
         t.free("seed");
     });
     t
+}
+
+/// `softmax(x @ w) @ w` over 64 x 32 values: 4096 bytes in bfloat16.
+fn scores() -> Script {
+    let value = "bf16[64,32]";
+    let mut t = Script::default();
+    t.iteration(0, |t| {
+        product(t, 1, "h", 4096);
+        t.makes_seq(2, "aten::softmax", &format!("{value} -1 -"), "weights", 4096);
+        t.free("h");
+        product(t, 3, "y", 4096);
+        t.node(3, "MmBackward0", |t| {
+            t.makes("aten::mm", value, "g_weights", 4096);
+            t.free("y");
+        });
+        t.node(2, "SoftmaxBackward0", |t| {
+            let arguments = format!("{value} {value} -1 15");
+            t.makes("aten::_softmax_backward_data", &arguments, "g_h", 4096);
+            t.free("g_weights weights");
+        });
+        t.node(1, "MmBackward0", |t| t.free("g_h"));
+    });
+    t
+}
+
+/// `upsample(group_norm(x @ w)) @ w`, of 64 x 32 values and twice as many.
+fn normalised() -> Script {
+    let value = "bf16[1,64,32]";
+    let mut t = Script::default();
+    t.iteration(0, |t| {
+        product(t, 1, "h", 4096);
+        t.op_seq(2, "aten::group_norm", &format!("{value} 2 - - 0.00001 True"), |t| {
+            t.makes_seq(2, "aten::native_group_norm", value, "normal", 4096);
+        });
+        t.makes_seq(3, "aten::upsample_nearest1d", &format!("{value} [64] -"), "longer", 8192);
+        t.free("normal");
+        product(t, 4, "y", 8192);
+        t.node(4, "MmBackward0", |t| {
+            t.makes("aten::mm", "bf16[64,64]", "g_longer", 8192);
+            t.free("y longer");
+        });
+        t.node(3, "UpsampleNearest1DBackward0", |t| {
+            let name = "aten::upsample_nearest1d_backward";
+            t.makes(name, "bf16[1,64,64] [64] [1,64,32] -", "g_normal", 4096);
+            t.free("g_longer");
+        });
+        t.node(2, "NativeGroupNormBackward0", |t| {
+            t.makes("aten::native_group_norm_backward", value, "g_h", 4096);
+            t.free("g_normal h");
+        });
+        t.node(1, "MmBackward0", |t| t.free("g_h"));
+    });
+    t
+}
+
+/// A product under autocast, which dispatches the operator again within itself.
+fn product(t: &mut Script, sequence: u32, output: &str, bytes: u64) {
+    let layer = format!("bf16[64,{}] bf16[32,32]:1,32", bytes / 128);
+    t.op_seq(sequence, "aten::matmul", &layer, |t| {
+        t.makes_seq(sequence, "aten::matmul", &layer, output, bytes);
+    });
 }
 
 #[test]
