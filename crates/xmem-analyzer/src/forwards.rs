@@ -4,7 +4,7 @@
 
 use crate::autograd::Autograd;
 use crate::python::{ModuleCall, PythonCalls};
-use crate::timeline::Timeline;
+use crate::timeline::{MarkKind, Timeline};
 use rustc_hash::FxHashSet;
 use xmem_trace::Trace;
 use xmem_types::{Nanos, Sym};
@@ -52,7 +52,8 @@ impl Forwards {
                 ops.thread[i] == timeline.thread
                     && LAYERS.contains(&trace.strings.resolve(ops.name[i]))
             };
-            rows.extend((0..starts.len()).filter(layer));
+            let runs = timeline.marks.iter().filter(|m| m.kind == MarkKind::Other);
+            rows.extend(runs.flat_map(|m| m.first..m.last).filter(layer));
             rows.sort_unstable();
             rows.dedup();
         }

@@ -80,6 +80,10 @@ impl Gaps<'_> {
         forward: &mut Course,
         id: Option<IterationId>,
     ) {
+        // A profiler's step may end within a mark.
+        if gap.end <= gap.start {
+            return;
+        }
         let from = self.forwards.first_in(gap.start, gap.end).or_else(|| {
             let evaluation = before == Some(MarkKind::Step) && after.is_none();
             evaluation.then(|| self.evaluation(&gap)).flatten()
