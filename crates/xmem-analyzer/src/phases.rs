@@ -111,7 +111,8 @@ impl Gaps<'_> {
         let at = |time| outer.partition_point(|o| ops.start[o.index()] < time);
         let mut seen = FxHashSet::default();
         let mut first = None;
-        for op in &outer[at(gap.start)..at(gap.end)] {
+        // Marks that overlap leave a gap that ends before it starts.
+        for op in outer.get(at(gap.start)..at(gap.end)).unwrap_or_default() {
             let i = op.index();
             if self.forwards.has_name(ops.name[i]) {
                 seen.insert(ops.name[i]);
