@@ -50,7 +50,7 @@ pub(crate) fn sort(draft: &mut Draft<'_>, _: &Target, op: OpId) {
         asks.extend(brief(radix_scratch(count, element, INDEX, bits(element))));
         asks.push(Ask::Free);
         let digits = u32::BITS - u32::try_from(rows).unwrap_or(u32::MAX).leading_zeros();
-        asks.extend(brief(digit_scratch(count, INDEX, INDEX, digits)));
+        asks.extend(brief(radix_scratch(count, INDEX, INDEX, digits)));
     } else {
         asks.push(Ask::Hold(Bytes(count * INDEX)));
         asks.extend(brief(count * (element + INDEX) + (ALIGNMENT - 1)));
@@ -142,25 +142,29 @@ const fn bits(element: u64) -> u32 {
     (element * 8) as u32
 }
 
-/// Scratch of sorting `count` pairs by `bits` of the key: the other half of the double buffer and
-/// [`digit_scratch`].
+/// Scratch of sorting `count` pairs by `bits` of the key: [`digit_scratch`], and for more than one pass
+/// the other half of the double buffer.
 pub(crate) fn radix_scratch(count: u64, key: u64, value: u64, bits: u32) -> u64 {
     if count <= ONE_TILE {
         return 1;
     }
     let aligned = |bytes: u64| bytes.next_multiple_of(ALIGNMENT);
-    aligned(count * key) + aligned(count * value) + digit_scratch(count, key, value, bits)
+    let digits = digit_scratch(count, key, value, bits);
+    // One pass goes straight to the result.
+    if bits <= DIGIT { digits } else { aligned(count * key) + aligned(count * value) + digits }
 }
 
 /// CUB aligns each part of its scratch, and the caller's pointer.
 const ALIGNMENT: u64 = 256;
+
+/// Bits that one pass sorts by.
+const DIGIT: u32 = 8;
 
 /// A list of pairs that one block of threads sorts.
 const ONE_TILE: u64 = 2048;
 
 /// Histograms, the state of each tile for each digit, and a counter.
 fn digit_scratch(count: u64, key: u64, value: u64, bits: u32) -> u64 {
-    const DIGIT: u32 = 8;
     const BINS: u64 = 1 << DIGIT;
     // Pairs that a block of threads takes; fewer where both halves are eight bytes apart.
     let tile = if key == value { 3840 } else { 3072 };
@@ -180,6 +184,7 @@ mod tests {
             (3200, 8, 8, 64, 69_119),
             (4000, 8, 8, 64, 82_943),
             (6400, 8, 8, 64, 121_343),
+            (2401, 8, 8, 8, 3583),
             (3000, 8, 8, 15, 53_759),
             (200_000, 4, 8, 32, 2_476_287),
             (300_000, 4, 8, 32, 3_709_183),
@@ -187,6 +192,6 @@ mod tests {
         ] {
             assert_eq!(radix_scratch(count, key, value, bits), recorded, "{count} pairs");
         }
-        assert_eq!(digit_scratch(300_000, 8, 8, 6), 83_455);
+        assert_eq!(radix_scratch(300_000, 8, 8, 6), 83_455);
     }
 }

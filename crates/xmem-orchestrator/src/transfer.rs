@@ -5,8 +5,9 @@
 //! `THPVariable_to`; aten/src/ATen/native/TensorConversions.cpp, `to_will_alias`): what the loader made
 //! before stays on the host.
 
-use crate::draft::{Addition, Draft, Position};
+use crate::draft::{Addition, Draft, Item, Position};
 use crate::rules::name::TRANSFER;
+use crate::scratch::SCALAR;
 use std::collections::BTreeMap;
 use xmem_analyzer::{Phase, Residency, Role};
 use xmem_types::{Bytes, IterationId, Nanos, OpId};
@@ -25,7 +26,8 @@ type Calls = BTreeMap<Bytes, Vec<Call>>;
 
 /// Allocates batches where they are moved.
 pub(crate) fn batches(draft: &mut Draft<'_>) {
-    let mut calls = calls(draft);
+    data_set(draft);
+    let mut calls = calls(draft, Phase::Data);
     if calls.is_empty() {
         return;
     }
@@ -81,20 +83,49 @@ fn from_a_list(draft: &mut Draft<'_>, size: Bytes, blocks: &[usize], calls: &[Ca
     }
 }
 
-/// The calls between the iterations' forwards that are no part of another operator.
-fn calls(draft: &Draft<'_>) -> Calls {
+/// A whole data set that is moved before the loop: a host tensor that is there to stay, and a call of
+/// its size which no parameter accounts for.
+fn data_set(draft: &mut Draft<'_>) {
+    let profile = draft.profile;
+    let Some(begin) = profile.iterations.first().map(|i| i.start) else { return };
+    for (size, mut calls) in calls(draft, Phase::Init) {
+        let of_model = |i: &&Item| {
+            i.size == size && !i.dropped && matches!(i.role, Role::Parameter | Role::Buffer)
+        };
+        let of_model = draft.items.iter().filter(of_model).count();
+        if calls.len() <= of_model {
+            continue;
+        }
+        for i in 0..profile.blocks.len() {
+            let block = &profile.blocks[i];
+            let host = block.size == size
+                && block.residency == Residency::HostOnly
+                && block.lasts_beyond(begin);
+            let moved = calls.iter_mut().rfind(|c| !c.taken && c.start > block.alloc_time);
+            let (true, Some(call)) = (host, moved) else { continue };
+            call.taken = true;
+            let alloc = draft.after_position(Position::start(call.start));
+            let free = draft.items[i].free;
+            draft.add(Addition { size, alloc, free, role: Role::Input, op: call.op }, TRANSFER);
+        }
+    }
+}
+
+/// The calls of a phase that are no part of another operator. Single numbers (an optimizer's step
+/// counters) are none.
+fn calls(draft: &Draft<'_>, phase: Phase) -> Calls {
     let profile = draft.profile;
     let mut calls = Calls::new();
     let Some(name) = profile.symbol("aten::to") else { return calls };
     for &op in profile.tree.preorder() {
         let start = profile.op_start(op);
         let outermost = || profile.tree.path(op).skip(1).all(|o| profile.is_annotation(o));
-        let span = profile.phase_at(start).filter(|s| s.phase == Phase::Data);
+        let span = profile.phase_at(start).filter(|s| s.phase == phase);
         let Some(span) = span.filter(|_| profile.op_symbol(op) == name && outermost()) else {
             continue;
         };
         let Some(tensor) = profile.arguments(op).tensor(0) else { continue };
-        if draft.blocks_in(op).is_empty() {
+        if tensor.bytes() > SCALAR && draft.blocks_in(op).is_empty() {
             let call = Call { op, start, iteration: span.iteration, taken: false };
             calls.entry(Bytes(tensor.bytes())).or_default().push(call);
         }
