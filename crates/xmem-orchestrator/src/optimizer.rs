@@ -62,9 +62,11 @@ pub(crate) fn step(
     if recipe::LOOPS.contains(&class) || runs_on_lists(draft, &own) {
         return Known::Yes;
     }
-    let Some(recipe) = optimizers.evidence.recipe(draft, class, &own) else { return Known::No };
-    let updates = updates::updates(draft, recipe, &own);
-    let (Some(first), Some(last)) = (updates.first(), updates.last()) else {
+    let Some(recipe) = optimizers.evidence.recipe(draft, class, mark, &own) else {
+        return Known::No;
+    };
+    let updates = updates::updates(draft, recipe, mark, &own);
+    let Some(first) = updates.first() else {
         // A class of the same name that does something else, or a step without gradients.
         return if own.is_empty() { Known::Yes } else { Known::No };
     };
@@ -72,7 +74,7 @@ pub(crate) fn step(
     if target.optimizer == OptimizerImpl::ForLoop {
         return Known::Yes;
     }
-    drop_temporaries(draft, mark, first, last);
+    drop_temporaries(draft, mark, first);
     for group in optimizers.groups.split(draft, recipe, mark, &updates) {
         match (target.optimizer, recipe.fused) {
             (OptimizerImpl::Fused, Fused::Supported) => {}
@@ -91,9 +93,8 @@ fn runs_on_lists(draft: &Draft<'_>, own: &[OpId]) -> bool {
 }
 
 /// Leaves out what the loop makes and gives back.
-fn drop_temporaries(draft: &mut Draft<'_>, mark: OpId, first: &Update, last: &Update) {
-    let from = draft.profile.op_start(first.ops[0]);
-    let to = draft.profile.op_end(mark).max(draft.profile.op_end(last.end()));
+fn drop_temporaries(draft: &mut Draft<'_>, mark: OpId, first: &Update) {
+    let (from, to) = (draft.profile.op_start(first.ops[0]), draft.profile.op_end(mark));
     let thread = draft.profile.op_thread(mark);
     for i in draft.profile.blocks_between(from, to) {
         let ours = draft.profile.blocks[i].thread == thread && !draft.escapes(i, mark);

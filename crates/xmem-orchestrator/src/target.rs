@@ -49,7 +49,7 @@ pub enum OptimizerImpl {
     /// (torch/optim/optimizer.py, `_default_to_fused_or_foreach`).
     #[default]
     Foreach,
-    /// One kernel, no temporaries.
+    /// One kernel, no temporaries. Classes that have none on CUDA run over lists.
     Fused,
     /// Parameter by parameter, as on the CPU.
     ForLoop,

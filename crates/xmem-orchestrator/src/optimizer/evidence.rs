@@ -37,12 +37,13 @@ impl Evidence {
         &self,
         draft: &Draft<'_>,
         class: &str,
+        mark: OpId,
         own: &[OpId],
     ) -> Option<&'static Recipe> {
         if let Some(recipe) = recipe::of(class) {
             return (!self.calls || self.ran.contains(recipe.function)).then_some(recipe);
         }
-        let fits = |r: &&Recipe| !updates::updates(draft, r, own).is_empty();
+        let fits = |r: &&Recipe| !updates::updates(draft, r, mark, own).is_empty();
         let mut fitting = self.ran.iter().filter_map(|f| recipe::with(f)).filter(fits);
         fitting.next().filter(|_| fitting.next().is_none())
     }

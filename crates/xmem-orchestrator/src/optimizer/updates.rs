@@ -41,14 +41,14 @@ pub(super) fn own_operators(profile: &Profile, mark: OpId) -> Vec<OpId> {
 }
 
 /// Cuts the loop into the updates of single parameters.
-pub(super) fn updates(draft: &Draft<'_>, recipe: &Recipe, own: &[OpId]) -> Vec<Update> {
+pub(super) fn updates(draft: &Draft<'_>, recipe: &Recipe, mark: OpId, own: &[OpId]) -> Vec<Update> {
     let profile = draft.profile;
     let mut found = Vec::new();
     let mut from = 0;
     for (at, &op) in own.iter().enumerate() {
         let previous = at.checked_sub(1).map_or("", |p| profile.op_name(own[p]));
         if is_end(&recipe.end, profile.op_name(op), previous) {
-            found.push(update(draft, recipe, &own[from..=at]));
+            found.push(update(draft, recipe, mark, &own[from..=at]));
             from = at + 1;
         }
     }
@@ -64,14 +64,14 @@ fn is_end(end: &End, name: &str, previous: &str) -> bool {
         }
 }
 
-fn update(draft: &Draft<'_>, recipe: &Recipe, ops: &[OpId]) -> Update {
+fn update(draft: &Draft<'_>, recipe: &Recipe, mark: OpId, ops: &[OpId]) -> Update {
     let profile = draft.profile;
     let names = || ops.iter().map(|&op| profile.op_name(op));
     let end = ops[ops.len() - 1];
     let (size, elements, dtype) = match profile.arguments(end).tensor(0) {
         Some(t) => (Bytes(t.bytes()), t.numel(), Some(t.dtype)),
         None => {
-            let size = largest(draft, ops);
+            let size = largest_temporary(draft, mark, ops);
             (size, size.get() / DType::F32.size(), None)
         }
     };
@@ -88,15 +88,16 @@ fn update(draft: &Draft<'_>, recipe: &Recipe, ops: &[OpId]) -> Update {
 }
 
 /// Where shapes were not recorded: the loop's largest temporary has the parameter's size.
-fn largest(draft: &Draft<'_>, ops: &[OpId]) -> Bytes {
+fn largest_temporary(draft: &Draft<'_>, mark: OpId, ops: &[OpId]) -> Bytes {
     let blocks = ops.iter().flat_map(|&op| draft.blocks_in(op));
-    blocks.map(|i| draft.profile.blocks[i].size).max().unwrap_or_default()
+    let temporaries = blocks.filter(|&i| !draft.escapes(i, mark));
+    temporaries.map(|i| draft.profile.blocks[i].size).max().unwrap_or_default()
 }
 
 /// The parameter groups of the steps so far. State is made group by group, so that the first step
 /// shows them; later ones look like it.
 #[derive(Debug, Default)]
-pub(crate) struct Groups {
+pub(super) struct Groups {
     seen: FxHashMap<(Sym, Vec<Bytes>), Vec<usize>>,
 }
 

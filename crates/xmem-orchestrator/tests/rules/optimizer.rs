@@ -619,6 +619,26 @@ fn state_made_before_the_recording() {
     }
 }
 
+/// Where shapes were not recorded, each parameter's temporaries tell its size. State that the first
+/// step makes of all parameters was taken for the first one's.
+#[test]
+fn sizes_without_shapes() {
+    let script = steps("Adam", 1, |t, _| {
+        for (name, bytes) in [("b", 128), ("w", 4096)] {
+            t.makes("aten::zeros_like", "", &format!("{name}.state"), bytes);
+        }
+        for bytes in [128, 4096] {
+            for operator in ["add_", "item", "lerp_", "mul_", "addcmul_"] {
+                t.op(&format!("aten::{operator}"), "", |_| ());
+            }
+            t.makes("aten::sqrt", "", "sqrt", bytes);
+            t.op("aten::addcdiv_", "", |_| ());
+            t.free("sqrt");
+        }
+    });
+    assert_eq!(added(&lowered(&script, &target()).0), "+128 +4096 -4096 -128");
+}
+
 /// Recorded Python calls tell: torch's loop did not run under a class of one's own with a known name,
 /// and it did under one that inherits it.
 #[test]
