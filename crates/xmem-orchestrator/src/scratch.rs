@@ -75,8 +75,8 @@ pub(crate) const SCALAR: u64 = 16;
 pub(crate) fn host_only(draft: &mut Draft<'_>) {
     for i in 0..draft.profile.blocks.len() {
         let block = &draft.profile.blocks[i];
-        let python = block.op.is_none_or(|o| !draft.profile.op_name(o).starts_with("aten::"));
-        let generator = python && block.size.get() == GENERATOR_STATE;
+        let by_python = || block.op.is_none_or(|o| !draft.profile.op_name(o).starts_with("aten::"));
+        let generator = block.size.get() == GENERATOR_STATE && by_python();
         if block.residency == Residency::HostOnly || generator {
             draft.drop_block(i, name::HOST_ONLY);
         }

@@ -118,12 +118,13 @@ fn calls(draft: &Draft<'_>, phase: Phase) -> Calls {
     let mut calls = Calls::new();
     let Some(name) = profile.symbol("aten::to") else { return calls };
     for &op in profile.tree.preorder() {
-        let start = profile.op_start(op);
         let outermost = || profile.tree.path(op).skip(1).all(|o| profile.is_annotation(o));
-        let span = profile.phase_at(start).filter(|s| s.phase == phase);
-        let Some(span) = span.filter(|_| profile.op_symbol(op) == name && outermost()) else {
+        if profile.op_symbol(op) != name || !outermost() {
             continue;
-        };
+        }
+        let start = profile.op_start(op);
+        let span = profile.phase_at(start).filter(|s| s.phase == phase);
+        let Some(span) = span else { continue };
         let Some(tensor) = profile.arguments(op).tensor(0) else { continue };
         if tensor.bytes() > SCALAR && draft.blocks_in(op).is_empty() {
             let call = Call { op, start, iteration: span.iteration, taken: false };

@@ -129,8 +129,12 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
                 convolution::backward(draft, target, op, &mut met);
             }
             Kind::Kernel(kernel) if enabled(kernel.rule) => {
-                (kernel.lower)(draft, target, op);
-                at += profile.tree.descendants(op).len();
+                let inside = profile.tree.descendants(op);
+                // Autocast and overloads call the operator again within itself: that call counts.
+                if !inside.iter().any(|&o| profile.op_symbol(o) == profile.op_symbol(op)) {
+                    (kernel.lower)(draft, target, op);
+                    at += inside.len();
+                }
             }
             Kind::RmsNorm if enabled(name::RMS_NORM) => {
                 replaced.extend(rms_norm::fuse(draft, &nodes_of, op));

@@ -81,6 +81,25 @@ pub(crate) fn cases() -> Vec<Case> {
         },
         Case {
             rule: "loss-buffers",
+            shows: "under autocast: the inner call, with the cast inputs",
+            script: mse_under_autocast(),
+            target: target(),
+            requests: expect![[r#"
+                under autocast: the inner call, with the cast inputs
+                    + x 1024000 activation
+                    + y 1024000 activation
+                on  + loss-buffers#1 1024000 workspace
+                on  + loss-buffers#2 128 workspace
+                on  + loss-buffers#3 4 workspace
+                on  - loss-buffers#3
+                on  - loss-buffers#2
+                on  - loss-buffers#1
+                    - x
+                    - y
+            "#]],
+        },
+        Case {
+            rule: "loss-buffers",
             shows: "log_sigmoid: no buffer for backward",
             script: one_operator(
                 "aten::log_sigmoid_forward",
@@ -154,6 +173,23 @@ fn one_operator(operator: &str, arguments: &str, outputs: &[u64]) -> Script {
         for i in 0..outputs.len() {
             t.free(&format!("y{i}"));
         }
+    });
+    t
+}
+
+fn mse_under_autocast() -> Script {
+    let mut t = Script::default();
+    t.iteration(0, |t| {
+        t.op("aten::mse_loss", "bf16[256,1000] bf16[256,1000] 1", |t| {
+            t.op("aten::to", "bf16[256,1000] 6 False False -", |t| {
+                t.makes_seq(1, "aten::_to_copy", "bf16[256,1000] 6 - - - False -", "x", 1_024_000);
+            });
+            t.op_seq(2, "aten::mse_loss", "f32[256,1000] f32[256,1000] 1", |t| {
+                t.alloc("y", 1_024_000);
+            });
+        });
+        t.node(2, "MseLossBackward0", |_| ());
+        t.free("x y");
     });
     t
 }
