@@ -433,7 +433,9 @@ def path_prefixes() -> list:
     found[str(HERE)] = "traces"
     found[os.getcwd()] = "job"
     found[str(Path.home())] = "home"
-    usable = ((path, name) for path, name in found.items() if path.count("/") > 1 or path == "/root")
+    found[tempfile.gettempdir()] = "temporary"
+    short = {"/root", tempfile.gettempdir()}
+    usable = ((path, name) for path, name in found.items() if path.count("/") > 1 or path in short)
     return sorted(usable, key=lambda item: -len(item[0]))
 
 
@@ -545,8 +547,8 @@ def command(arguments: list) -> str:
 
 def write_meta(options, out: Path, trace: bytes, changed: int) -> None:
     paths = (
-        f"{changed} names rewritten: site-packages/, python/, job/, traces/ and home/ stand for "
-        "folders of the recording machine"
+        f"{changed} names rewritten: site-packages/, python/, job/, traces/, home/ and "
+        "temporary/ stand for folders of the recording machine"
         if changed
         else "none: the trace holds no path of the recording machine, so nothing was rewritten"
     )

@@ -63,13 +63,21 @@ fn sums(rows: &[Row]) -> BTreeMap<Key, Sum> {
     sums
 }
 
-/// The innermost operator; of blocks that are only recorded, the one of the block before.
+/// The operator; of blocks that are only recorded, the one of the block before.
 fn operator(difference: &Value) -> String {
-    match (difference["place"]["op"].as_str(), difference["after"]["op"].as_str()) {
-        (Some(op), _) => op.to_owned(),
+    match (innermost(&difference["place"]), innermost(&difference["after"])) {
+        (Some(op), _) => op,
         (None, Some(op)) => format!("after {op}"),
         (None, None) => "no operator".to_owned(),
     }
+}
+
+/// The innermost operator of a place that does more than allocate.
+fn innermost(place: &Value) -> Option<String> {
+    let path: Vec<&str> = place["op_path"].as_array()?.iter().filter_map(Value::as_str).collect();
+    let allocates = |op: &str| op.starts_with("aten::empty") || op == "aten::resize_";
+    let op = path.iter().rev().find(|op| !allocates(op)).or(path.last())?;
+    Some((*op).to_owned())
 }
 
 fn sorted(sums: BTreeMap<Key, Sum>) -> Vec<(Key, Sum)> {
@@ -90,7 +98,7 @@ mod tests {
             json!({"kind": kind, "bytes": bytes, "count": 2, "at_peak_bytes": -3,
                    "place": place, "after": after})
         };
-        let op = || json!({"op": "aten::mm"});
+        let op = || json!({"op_path": ["aten::matmul", "aten::mm", "aten::empty_strided"]});
         let mut first = row(1.0, 1.0);
         first.differences = vec![
             difference("extra", 10, op(), Value::Null),
