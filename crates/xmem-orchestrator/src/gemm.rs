@@ -37,7 +37,7 @@ pub(crate) fn cublas_workspace(capability: ComputeCapability, torch: TorchVersio
 const CUBLASLT: Bytes = Bytes(MIB);
 
 /// How long a workspace lives.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
     /// Once per thread, for ever.
     Cached,
@@ -49,9 +49,23 @@ fn cublas_life(torch: TorchVersion) -> Life {
     if torch >= TorchVersion::new(2, 15) { Life::Call } else { Life::Cached }
 }
 
-fn cublaslt_life(torch: TorchVersion) -> Life {
-    let cached = TorchVersion::new(2, 9)..TorchVersion::new(2, 15);
-    if cached.contains(&torch) { Life::Cached } else { Life::Call }
+/// Where cublasLt's workspace comes from, and for how long
+/// (aten/src/ATen/cuda/CUDABlas.cpp, `gemm_and_bias`). Recorded with PyTorch 2.6, 2.8, 2.9, 2.11 to
+/// 2.15, CUDA builds, kernels stubbed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LtWorkspace {
+    Own(Life),
+    /// It is cuBLAS's (`TORCH_CUBLASLT_UNIFIED_WORKSPACE`).
+    Shared,
+}
+
+fn cublaslt_workspace(torch: TorchVersion) -> LtWorkspace {
+    match torch {
+        t if t >= TorchVersion::new(2, 15) => LtWorkspace::Own(Life::Call),
+        t if t >= TorchVersion::new(2, 12) => LtWorkspace::Shared,
+        t if t >= TorchVersion::new(2, 9) => LtWorkspace::Own(Life::Cached),
+        _ => LtWorkspace::Own(Life::Call),
+    }
 }
 
 /// Which workspaces exist already: per thread that runs kernels, forward and autograd.
@@ -74,18 +88,19 @@ pub(crate) fn product(
     let output = draft.blocks_in(op).into_iter().find(|&i| draft.escapes(i, op));
     let size = cublas_workspace(target.device.compute_capability, target.torch);
     let life = cublas_life(target.torch);
+    let lt = (draft.profile.op_name(op) == "aten::addmm"
+        && has_epilogue(draft.profile.arguments(op)))
+    .then(|| cublaslt_workspace(target.torch));
+    // A workspace of the call is that of the library that runs it; cached ones come with the
+    // handle, which either library asks for.
+    let other = life == Life::Call && matches!(lt, Some(LtWorkspace::Own(_)));
     if enabled(name::CUBLAS)
+        && !other
         && (life == Life::Call || !std::mem::replace(&mut have.cublas[thread], true))
     {
         workspace(draft, size, life, output, op, name::CUBLAS);
     }
-    if !enabled(name::CUBLASLT)
-        || draft.profile.op_name(op) != "aten::addmm"
-        || !has_epilogue(draft.profile.arguments(op))
-    {
-        return;
-    }
-    let life = cublaslt_life(target.torch);
+    let Some(LtWorkspace::Own(life)) = lt.filter(|_| enabled(name::CUBLASLT)) else { return };
     if life == Life::Call || !std::mem::replace(&mut have.cublaslt[thread], true) {
         workspace(draft, CUBLASLT, life, output, op, name::CUBLASLT);
     }
@@ -142,11 +157,17 @@ mod tests {
     }
 
     #[test]
-    fn cublaslt_workspace_is_cached_from_2_9_to_2_14() {
-        for (minor, life) in
-            [(8, Life::Call), (9, Life::Cached), (14, Life::Cached), (15, Life::Call)]
-        {
-            assert!(cublaslt_life(TorchVersion::new(2, minor)) == life, "2.{minor}");
+    fn cublaslt_workspace_is_cached_from_2_9_and_shared_from_2_12_to_2_14() {
+        use LtWorkspace::{Own, Shared};
+        for (minor, expected) in [
+            (8, Own(Life::Call)),
+            (9, Own(Life::Cached)),
+            (11, Own(Life::Cached)),
+            (12, Shared),
+            (14, Shared),
+            (15, Own(Life::Call)),
+        ] {
+            assert_eq!(cublaslt_workspace(TorchVersion::new(2, minor)), expected, "2.{minor}");
         }
     }
 }

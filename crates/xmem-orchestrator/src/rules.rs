@@ -149,8 +149,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: name::ATTENTION,
-        summary: "scaled_dot_product_attention takes the kernel that CUDA would take (flash, memory-efficient, math)",
-        source: "aten/src/ATen/native/transformers/cuda/sdp_utils.cpp `select_sdp_backend`, attention.cu, attention_backward.cu",
+        summary: "scaled_dot_product_attention takes the kernel that CUDA would take (flash, memory-efficient, cuDNN, math)",
+        source: "aten/src/ATen/native/transformers/cuda/sdp_utils.cpp `select_sdp_backend`, attention.cu, attention_backward.cu; aten/src/ATen/native/transformers/attention.cpp `_scaled_dot_product_attention_math`, `preprocess_mask`",
     },
     Rule {
         name: name::SOFTMAX_BACKWARD,
@@ -214,7 +214,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: name::AUTOCAST_WIDE,
-        summary: "operators that only CUDA's autocast runs in 32 bits (pow, exp, softmax) double what is computed from them, until it is cast down",
+        summary: "operators that only CUDA's autocast runs in 32 bits (pow, exp, softmax, layer and group norm, resampling) double what is computed from them, until it is cast down",
         source: "aten/src/ATen/autocast_mode.h `AT_FORALL_FP32`, `AT_FORALL_FP32_SET_OPT_DTYPE`; autocast_mode.cpp (CPU list)",
     },
     Rule {

@@ -59,24 +59,38 @@ impl Fused {
                 }
                 vec![Step::Take(size), Step::Give(0)]
             }
-            // Half precision: the kernel computes the row sums itself.
-            Self::Efficient if call.query.dtype.is_half() => {
-                vec![Step::Take(delta), Step::Take(tiles), Step::Give(0), Step::Give(1)]
-            }
             Self::Efficient => {
-                let copy = if call.sequence_first() { call.output_bytes() } else { 0 };
-                vec![
-                    Step::Take(copy),
-                    Step::Take(call.output_bytes()),
-                    Step::Take(delta),
-                    Step::Take(delta),
-                    Step::Give(2),
-                    Step::Give(1),
-                    Step::Take(tiles),
-                    Step::Give(3),
-                    Step::Give(4),
-                    Step::Give(0),
-                ]
+                // Grouped queries: gradients of each query head's key and value, then summed.
+                let mut steps = Vec::new();
+                if call.grouped() {
+                    steps.extend([&call.key, &call.value].map(|t| Step::Take(expanded(t))));
+                }
+                let first = steps.len();
+                if call.query.dtype.is_half() {
+                    // The kernel computes the row sums itself.
+                    steps.extend([
+                        Step::Take(delta),
+                        Step::Take(tiles),
+                        Step::Give(first),
+                        Step::Give(first + 1),
+                    ]);
+                } else {
+                    let copy = if call.sequence_first() { call.output_bytes() } else { 0 };
+                    steps.extend([
+                        Step::Take(copy),
+                        Step::Take(call.output_bytes()),
+                        Step::Take(delta),
+                        Step::Take(delta),
+                        Step::Give(first + 2),
+                        Step::Give(first + 1),
+                        Step::Take(tiles),
+                        Step::Give(first + 3),
+                        Step::Give(first + 4),
+                        Step::Give(first),
+                    ]);
+                }
+                steps.extend((0..first).rev().map(Step::Give));
+                steps
             }
         }
     }

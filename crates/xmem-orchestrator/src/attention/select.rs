@@ -126,7 +126,9 @@ pub(crate) fn backend(call: &Call, target: &Target) -> Backend {
         _ if capability.major >= 8 => 4,
         _ => 1,
     };
-    let efficient = !call.grouped()
+    // Recorded: grouped queries from 2.14 on.
+    let grouping = target.torch >= TorchVersion::new(2, 14) || !call.grouped();
+    let efficient = grouping
         && matches!(call.query.dtype, DType::F32 | DType::F16 | DType::BF16)
         && (call.query.dtype != DType::BF16 || capability.major >= 8)
         && widths.iter().all(|w| w % alignment == 0);
@@ -152,6 +154,19 @@ mod tests {
             causal: false,
         };
         backend(&call, &Target::new(find(device).expect("known").clone()))
+    }
+
+    /// Recorded with PyTorch 2.13's and 2.14's CUDA builds, kernels stubbed.
+    #[test]
+    fn grouped_queries_take_the_efficient_kernel_since_2_14() {
+        let (query, key) =
+            (tensor(&[2, 8, 128, 32], DType::F32), tensor(&[2, 2, 128, 32], DType::F32));
+        let call = Call { query, value: key.clone(), key, mask: None, causal: true };
+        for (minor, expected) in [(13, Backend::Math), (14, Backend::Efficient)] {
+            let mut target = Target::new(find("rtx3060-12g").expect("known").clone());
+            target.torch = TorchVersion::new(2, minor);
+            assert_eq!(backend(&call, &target), expected, "2.{minor}");
+        }
     }
 
     /// Recorded with PyTorch 2.11's CUDA build, kernels stubbed.

@@ -51,29 +51,25 @@ pub(crate) fn cases() -> Vec<Case> {
                     + w2 4096 parameter model-placement
                     + b2 128 parameter model-placement
                     + h 8192 activation
-                on  + cublas-workspace#1 8519680 workspace
-                on  - cublas-workspace#1
                     + cublaslt-workspace#1 1048576 workspace
                     - cublaslt-workspace#1
                     + y 8192 activation
-                on  + cublas-workspace#2 8519680 workspace
-                on  - cublas-workspace#2
                     + cublaslt-workspace#2 1048576 workspace
                     - cublaslt-workspace#2
                     + gh 8192 gradient
-                on  + cublas-workspace#3 8519680 workspace
-                on  - cublas-workspace#3
+                on  + cublas-workspace#1 8519680 workspace
+                on  - cublas-workspace#1
                     + gw2 4096 gradient
-                on  + cublas-workspace#4 8519680 workspace
-                on  - cublas-workspace#4
+                on  + cublas-workspace#2 8519680 workspace
+                on  - cublas-workspace#2
                     - y
                     + gb2 128 gradient
                     + gx 8192 gradient
-                on  + cublas-workspace#5 8519680 workspace
-                on  - cublas-workspace#5
+                on  + cublas-workspace#3 8519680 workspace
+                on  - cublas-workspace#3
                     + gw1 4096 gradient
-                on  + cublas-workspace#6 8519680 workspace
-                on  - cublas-workspace#6
+                on  + cublas-workspace#4 8519680 workspace
+                on  - cublas-workspace#4
                     - h
                     + gb1 128 gradient
                     - gh
@@ -247,13 +243,13 @@ fn workspaces_by_device_and_version() {
         rtx3060-12g 2.8: cublas 2 x 8519680, 0 freed; lt 2 x 1048576, 2 freed;
         rtx3060-12g 2.9: cublas 2 x 8519680, 0 freed; lt 1 x 1048576, 0 freed;
         rtx3060-12g 2.11: cublas 2 x 8519680, 0 freed; lt 1 x 1048576, 0 freed;
-        rtx3060-12g 2.15: cublas 6 x 8519680, 6 freed; lt 2 x 1048576, 2 freed;
+        rtx3060-12g 2.15: cublas 4 x 8519680, 4 freed; lt 2 x 1048576, 2 freed;
         h100-80g 2.8: cublas 2 x 33554432, 0 freed; lt 2 x 1048576, 2 freed;
         h100-80g 2.11: cublas 2 x 33554432, 0 freed; lt 1 x 1048576, 0 freed;
-        h100-80g 2.15: cublas 6 x 33554432, 6 freed; lt 2 x 1048576, 2 freed;
+        h100-80g 2.15: cublas 4 x 33554432, 4 freed; lt 2 x 1048576, 2 freed;
         b200-180g 2.11: cublas 2 x 8519680, 0 freed; lt 1 x 1048576, 0 freed;
-        b200-180g 2.12: cublas 2 x 33554432, 0 freed; lt 1 x 1048576, 0 freed;
-        b200-180g 2.15: cublas 6 x 33554432, 6 freed; lt 2 x 1048576, 2 freed;
+        b200-180g 2.12: cublas 2 x 33554432, 0 freed; lt 0 x 0, 0 freed;
+        b200-180g 2.15: cublas 4 x 33554432, 4 freed; lt 2 x 1048576, 2 freed;
     "#]]
     .assert_eq(&table);
 }
