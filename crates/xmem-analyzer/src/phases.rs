@@ -80,7 +80,7 @@ impl Gaps<'_> {
         forward: &mut Course,
         id: Option<IterationId>,
     ) {
-        // A profiler's step may end within a mark.
+        // Marks that overlap, or a profiler's step that ends within one, leave no gap.
         if gap.end <= gap.start {
             return;
         }
@@ -111,8 +111,7 @@ impl Gaps<'_> {
         let at = |time| outer.partition_point(|o| ops.start[o.index()] < time);
         let mut seen = FxHashSet::default();
         let mut first = None;
-        // Marks that overlap leave a gap that ends before it starts.
-        for op in outer.get(at(gap.start)..at(gap.end)).unwrap_or_default() {
+        for op in &outer[at(gap.start)..at(gap.end)] {
             let i = op.index();
             if self.forwards.has_name(ops.name[i]) {
                 seen.insert(ops.name[i]);

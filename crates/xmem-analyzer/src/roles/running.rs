@@ -141,7 +141,8 @@ pub(super) fn data(blocks: &mut [Block], facts: &Facts<'_>) {
         let next = starts.partition_point(|s| *s < block.alloc_time);
         match starts.get(next) {
             Some(&forward) if block.lasts_beyond(forward) => {
-                let survives = starts.get(next + 2).is_some_and(|&s| block.lasts_beyond(s));
+                let survives =
+                    after_next(facts, block, &starts).is_some_and(|s| block.lasts_beyond(s));
                 if survives {
                     block.decide(
                         Role::Input,
@@ -171,6 +172,14 @@ pub(super) fn data(blocks: &mut [Block], facts: &Facts<'_>) {
             }
         }
     }
+}
+
+/// Where forward first starts in the second iteration after a block's. An iteration may have several
+/// forwards.
+fn after_next(facts: &Facts<'_>, block: &Block, starts: &[Nanos]) -> Option<Nanos> {
+    let at = block.iteration?.index() + 2;
+    let iteration = facts.profile.iterations.get(at)?.start;
+    starts.get(starts.partition_point(|s| *s < iteration)).copied()
 }
 
 /// Starts of forward phases that a data phase or the start of an iteration precedes.

@@ -225,6 +225,32 @@ fn frozen_parameters_are_parameters_and_buffers_are_not() {
     );
 }
 
+/// A GAN's batch outlives three forwards, all of one iteration; it was taken for a data set.
+#[test]
+fn a_batch_that_several_forwards_use_is_a_batch() {
+    let mut r = Recorder::new(Detail::Everything);
+    let net = layers(&mut r, &[100, 200]);
+    let mut previous: Option<Tensor> = None;
+    for iteration in 0..4 {
+        let x = batch(&mut r);
+        if let Some(x) = previous.replace(x) {
+            r.free(x);
+        }
+        let mut gradients: Vec<Tensor> = Vec::new();
+        for _ in 0..3 {
+            let saved = forward(&mut r, &net, x);
+            let new = backward(&mut r, &net, saved, &gradients);
+            gradients.extend(new);
+        }
+        step(&mut r, "Adam", &net, iteration == 0);
+        zero_grad(&mut r, &mut gradients);
+    }
+    let (p, _) = done(r);
+    let batches: Vec<_> =
+        p.blocks.iter().filter(|b| b.role == Role::Input).map(|b| b.residency).collect();
+    assert_eq!(batches, [Residency::Batch; 4]);
+}
+
 /// Frozen layers make no backward nodes; without module calls they were taken for data loading, and
 /// their activations for memory of the host.
 #[test]
