@@ -15,9 +15,11 @@ WIDTHS, TIME = (64, 128, 256), 256
 class Residual(nn.Module):
     def __init__(self, inputs, outputs):
         super().__init__()
-        self.first = nn.Sequential(nn.GroupNorm(16, inputs), nn.SiLU(), nn.Conv2d(inputs, outputs, 3, padding=1))
+        enter = nn.Conv2d(inputs, outputs, 3, padding=1)
+        self.first = nn.Sequential(nn.GroupNorm(16, inputs), nn.SiLU(), enter)
         self.time = nn.Linear(TIME, outputs)
-        self.second = nn.Sequential(nn.GroupNorm(16, outputs), nn.SiLU(), nn.Dropout(0.1), nn.Conv2d(outputs, outputs, 3, padding=1))
+        leave = nn.Conv2d(outputs, outputs, 3, padding=1)
+        self.second = nn.Sequential(nn.GroupNorm(16, outputs), nn.SiLU(), nn.Dropout(0.1), leave)
         self.skip = nn.Conv2d(inputs, outputs, 1) if inputs != outputs else nn.Identity()
 
     def forward(self, x, time):
@@ -27,7 +29,8 @@ class Residual(nn.Module):
 class Attention(nn.Module):
     def __init__(self, width):
         super().__init__()
-        self.norm, self.qkv, self.out = nn.GroupNorm(16, width), nn.Conv2d(width, 3 * width, 1), nn.Conv2d(width, width, 1)
+        self.norm = nn.GroupNorm(16, width)
+        self.qkv, self.out = nn.Conv2d(width, 3 * width, 1), nn.Conv2d(width, width, 1)
 
     def forward(self, x):
         n, c, h, w = x.shape
@@ -47,7 +50,8 @@ class Denoiser(nn.Module):
         self.attention = Attention(WIDTHS[-1])
         self.middle = Residual(WIDTHS[-1], WIDTHS[-1])
         self.up = nn.ModuleList(Residual(2 * b, a) for a, b in reversed(steps))
-        self.leave = nn.Sequential(nn.GroupNorm(16, WIDTHS[0]), nn.SiLU(), nn.Conv2d(WIDTHS[0], 3, 3, padding=1))
+        last = nn.Conv2d(WIDTHS[0], 3, 3, padding=1)
+        self.leave = nn.Sequential(nn.GroupNorm(16, WIDTHS[0]), nn.SiLU(), last)
 
     def forward(self, x, t):
         rates = torch.exp(torch.arange(32, device=x.device) * (-math.log(10_000) / 32))

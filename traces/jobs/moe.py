@@ -42,7 +42,8 @@ class Layer(nn.Module):
 
 def setup(device):
     layers = [Layer() for _ in range(4)]
-    model = nn.Sequential(nn.Embedding(WORDS, WIDTH), *layers, nn.RMSNorm(WIDTH), nn.Linear(WIDTH, WORDS)).to(device)
+    head = [nn.RMSNorm(WIDTH), nn.Linear(WIDTH, WORDS)]
+    model = nn.Sequential(nn.Embedding(WORDS, WIDTH), *layers, *head).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
 
     def step():

@@ -15,7 +15,8 @@ class Block(nn.Module):
         super().__init__()
         self.first, self.second = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
         self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.wide = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH), nn.Dropout(0.1))
+        wide, narrow = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+        self.wide = nn.Sequential(wide, nn.GELU(), narrow, nn.Dropout(0.1))
 
     def forward(self, x):
         parts = self.qkv(self.first(x)).split(WIDTH, dim=2)

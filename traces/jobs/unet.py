@@ -11,7 +11,8 @@ WIDTHS = (24, 48, 96, 192)
 def block(inputs: int, outputs: int) -> nn.Sequential:
     layers = []
     for width in (inputs, outputs):
-        layers += [nn.Conv2d(width, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)]
+        layers += [nn.Conv2d(width, outputs, 3, padding=1, bias=False)]
+        layers += [nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)]
     return nn.Sequential(*layers)
 
 
