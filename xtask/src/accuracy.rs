@@ -51,6 +51,8 @@ pub(crate) struct Options {
     pub(crate) sets: Sets,
     pub(crate) view: View,
     pub(crate) format: Format,
+    /// What knows the workspaces of convolutions, as `xmem --cudnn` takes it.
+    pub(crate) cudnn: String,
     /// The program to drive; none builds the released one.
     pub(crate) program: Option<PathBuf>,
 }
@@ -66,12 +68,13 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     let rows = cases
         .into_iter()
         .filter(|case| wanted(options.sets, case.set))
-        .map(|case| case.estimate(&program))
+        .map(|case| case.estimate(&program, &options.cudnn))
         .collect::<Result<Vec<_>, _>>()?;
     if options.view == View::ByOp {
         by_op::print(&rows, options.format);
         return Ok(());
     }
+    println!("convolution workspaces: --cudnn {}\n", options.cudnn);
     let mut broken = Vec::new();
     for set in [Set::Rules, Set::Untouched] {
         let rows: Vec<&Row> = rows.iter().filter(|row| row.case.set == set).collect();

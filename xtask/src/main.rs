@@ -76,6 +76,10 @@ enum Task {
         /// Instead of the cases, the operators at which schedule and recording disagree most
         #[arg(long, conflicts_with = "check")]
         by_op: bool,
+        /// What knows the workspaces of convolutions: the answers of cuDNN that are kept in a folder,
+        /// or what else `xmem --cudnn` takes
+        #[arg(long, value_name = "WHAT", default_value = "traces/cudnn")]
+        cudnn: String,
         /// Drive this xmem [default: build it for release]
         #[arg(long, value_name = "PROGRAM")]
         program: Option<PathBuf>,
@@ -93,13 +97,13 @@ fn main() -> ExitCode {
         Task::Bench { filter, save, compare } => {
             bench::run(&bench::Options { filter, save, compare })
         }
-        Task::Accuracy { folders, sets, format, check, by_op, program } => {
+        Task::Accuracy { folders, sets, format, check, by_op, cudnn, program } => {
             let view = match (by_op, check) {
                 (true, _) => accuracy::View::ByOp,
                 (false, true) => accuracy::View::Check,
                 (false, false) => accuracy::View::Cases,
             };
-            accuracy::run(accuracy::Options { folders, sets, view, format, program })
+            accuracy::run(accuracy::Options { folders, sets, view, format, cudnn, program })
         }
         Task::Book => docs::book(),
         Task::Man { out } => dist::man(out),

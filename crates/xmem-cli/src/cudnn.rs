@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xmem::{ConvolutionPlans, FittedPlans, NoWorkspaces};
-use xmem_cudnn::{Cudnn, Places, WorkerCommand};
+use xmem_cudnn::{Cudnn, KeptAnswers, Places, WorkerCommand};
 
 /// The command of the process that has the library loaded.
 pub(crate) const WORKER: &str = "cudnn-worker";
@@ -33,6 +33,9 @@ impl Convolutions {
                     .map_or_else(|| Self::without(FittedPlans), Self::with))
             }
             CudnnSource::At(path) => {
+                if let Some(kept) = KeptAnswers::at(path) {
+                    return Ok(Self::without(kept));
+                }
                 let cudnn = xmem_cudnn::at(path)
                     .and_then(|library| asking(library, args))
                     .ok_or_else(|| Complaint::NoCudnn { path: path.clone() })?;

@@ -23,9 +23,8 @@ pub(crate) struct Cache {
 impl Cache {
     /// The answers of this release for a device with these properties; nowhere kept without a folder.
     pub(crate) fn open(folder: Option<&Path>, version: &str, properties: &str) -> Self {
-        let title = format!("xmem-cudnn 1\t{version}\t{properties}");
-        let file = folder
-            .map(|folder| folder.join(format!("cudnn-{version}-{:016x}.tsv", digest(properties))));
+        let title = title(version, properties);
+        let file = folder.map(|folder| folder.join(file_name(version, properties)));
         let answers = file.as_deref().and_then(|file| read(file, &title)).unwrap_or_default();
         Self { file, title, answers, grown: false }
     }
@@ -60,6 +59,47 @@ impl Cache {
         self.grown = false;
         Ok(())
     }
+}
+
+fn title(version: &str, properties: &str) -> String {
+    format!("xmem-cudnn 1\t{version}\t{properties}")
+}
+
+fn file_name(version: &str, properties: &str) -> String {
+    format!("cudnn-{version}-{:016x}.tsv", digest(properties))
+}
+
+/// Answers that were kept in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// The release of cuDNN that gave them.
+    pub(crate) version: String,
+    pub(crate) answers: BTreeMap<String, Vec<Bytes>>,
+}
+
+/// The answers for a device with these properties that are kept in a folder, of the last release by
+/// name; none if there are none.
+pub(crate) fn kept(folder: &Path, properties: &str) -> Option<Kept> {
+    let versions = fs::read_dir(folder).ok()?.filter_map(|entry| {
+        let name = entry.ok()?.file_name().into_string().ok()?;
+        let version = name.strip_prefix("cudnn-")?.split('-').next()?.to_owned();
+        (name == file_name(&version, properties)).then_some(version)
+    });
+    let mut versions: Vec<String> = versions.collect();
+    versions.sort();
+    versions.into_iter().rev().find_map(|version| {
+        let file = folder.join(file_name(&version, properties));
+        let answers = read(&file, &title(&version, properties))?;
+        Some(Kept { version, answers })
+    })
+}
+
+/// Whether a folder has answers at all, for whatever device.
+pub(crate) fn has_answers(folder: &Path) -> bool {
+    let named = |name: &str| name.starts_with("cudnn-") && name.ends_with(".tsv");
+    fs::read_dir(folder).is_ok_and(|entries| {
+        entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(named))
+    })
 }
 
 /// None if there is no such file, or it is not of that title, or a line is not as expected.

@@ -17,6 +17,7 @@ mod cache;
 mod elf;
 mod find;
 mod heuristics;
+mod kept;
 mod plans;
 mod process;
 mod properties;
@@ -25,6 +26,7 @@ mod stand_in;
 mod worker;
 
 pub use find::{Places, at, find};
+pub use kept::KeptAnswers;
 pub use plans::Cudnn;
 pub use process::WorkerCommand;
 pub use worker::serve;

@@ -102,9 +102,9 @@ impl Case {
         })
     }
 
-    /// Holds the estimate against the recording.
-    pub(super) fn estimate(self, program: &Path) -> Result<Row, Error> {
-        let answer = self.validate(program)?;
+    /// Holds the estimate against the recording; `cudnn` knows the workspaces of convolutions.
+    pub(super) fn estimate(self, program: &Path, cudnn: &str) -> Result<Row, Error> {
+        let answer = self.validate(program, cudnn)?;
         let unclear = || Error::Figures { path: self.folder.join("snapshot.pickle.zst") };
         let peak = |name: &str| answer["peaks"][name]["estimated_bytes"].as_f64();
         let mut differences = Vec::new();
@@ -126,11 +126,12 @@ impl Case {
         })
     }
 
-    fn validate(&self, program: &Path) -> Result<Value, Error> {
+    fn validate(&self, program: &Path, cudnn: &str) -> Result<Value, Error> {
         let mut command = Command::new(program);
         command.arg("validate").arg(self.folder.join("trace.json.zst"));
         command.arg("--snapshot").arg(self.folder.join("snapshot.pickle.zst"));
         command.args(["--device", &self.device, "--format", "json", "-q"]);
+        command.args(["--cudnn", cudnn]);
         if let Some(optimizer) = &self.optimizer {
             command.args(["--optimizer-impl", optimizer]);
         }

@@ -21,8 +21,8 @@ pub(crate) struct ReadingArgs {
 #[command(next_help_heading = "Convolutions")]
 pub(crate) struct CudnnArgs {
     /// What knows their workspaces: auto (a cuDNN library that is found, else the built-in model), the
-    /// path of a library or of a Python environment that has one, model, or none for no workspaces
-    /// (default: XMEM_CUDNN, else auto)
+    /// path of a library or of a Python environment that has one, a folder with answers that it kept,
+    /// model, or none for no workspaces (default: XMEM_CUDNN, else auto)
     #[arg(long, value_name = "WHAT", value_parser = CudnnSource::parse)]
     pub(crate) cudnn: Option<CudnnSource>,
     /// Folder in which the library's answers are kept, or off (default: xmem in the user's cache)
