@@ -107,6 +107,7 @@ mod tests {
             padding: [1, 1],
             dilation: [1, 1],
             volume: None,
+            transposed: false,
             groups: 1,
             element: ElementType::F32,
             layout: Layout::Nchw,

@@ -108,6 +108,7 @@ mod tests {
             padding: [1, 2],
             dilation: [1, 1],
             volume: None,
+            transposed: false,
             groups: 1,
             element: ElementType::Bf16,
             layout: Layout::Nhwc,

@@ -19,6 +19,7 @@ const SHAPE: ConvShape = ConvShape {
     padding: [1, 1],
     dilation: [1, 1],
     volume: None,
+    transposed: false,
     groups: 1,
     element: ElementType::F32,
     layout: Layout::Nchw,

@@ -79,9 +79,9 @@ pub(crate) fn forward(draft: &mut Draft<'_>, target: &Target, op: OpId, met: &mu
     let Some(output) = draft.blocks_in(op).into_iter().find(|&i| draft.escapes(i, op)) else {
         return;
     };
-    let Some(call) = Call::read(arguments, &FORWARD, input, weight, None) else { return };
-    let pass = if call.transposed { ConvPass::BackwardData } else { ConvPass::Forward };
-    met.add_workspace(draft, target, (pass, call.shape), output, op);
+    let Some(shape) = read(arguments, &FORWARD, input, weight, None) else { return };
+    let pass = if shape.transposed { ConvPass::BackwardData } else { ConvPass::Forward };
+    met.add_workspace(draft, target, (pass, shape), output, op);
 }
 
 /// A backward call: data gradient, weight gradient and bias gradient, each with its own scratch.
@@ -92,7 +92,7 @@ pub(crate) fn backward(draft: &mut Draft<'_>, target: &Target, op: OpId, met: &m
     else {
         return;
     };
-    let Some(call) = Call::read(arguments, &BACKWARD, input, weight, Some(gradient)) else {
+    let Some(shape) = read(arguments, &BACKWARD, input, weight, Some(gradient)) else {
         return;
     };
     let wanted: Vec<bool> = arguments
@@ -109,13 +109,13 @@ pub(crate) fn backward(draft: &mut Draft<'_>, target: &Target, op: OpId, met: &m
         Some(left.remove(at))
     };
     if let Some(output) = wants(0).then(|| take(draft, data)).flatten() {
-        let pass = if call.transposed { ConvPass::Forward } else { ConvPass::BackwardData };
-        met.add_workspace(draft, target, (pass, call.shape), output, op);
+        let pass = if shape.transposed { ConvPass::Forward } else { ConvPass::BackwardData };
+        met.add_workspace(draft, target, (pass, shape), output, op);
     }
     let filter = wants(1).then(|| take(draft, filter)).flatten();
     if let Some(output) = filter {
         let pass = ConvPass::BackwardWeight;
-        met.add_workspace(draft, target, (pass, call.shape), output, op);
+        met.add_workspace(draft, target, (pass, shape), output, op);
     }
     let has_bias = matches!(arguments.list.get(3), Some(Argument::Value(_))) && wants(2);
     if let Some(output) = has_bias.then(|| take(draft, bias)).flatten() {
@@ -135,76 +135,69 @@ pub(crate) fn backward(draft: &mut Draft<'_>, target: &Target, op: OpId, met: &m
     }
 }
 
-/// A convolution as cuDNN sees it.
-struct Call {
-    shape: ConvShape,
-    transposed: bool,
-}
-
-impl Call {
-    /// Reads shapes and settings; none where they were not recorded or do not have 1
-    /// to 3 spatial dimensions.
-    fn read(
-        arguments: &Arguments,
-        settings: &Settings,
-        input: &TensorArg,
-        weight: &TensorArg,
-        output: Option<&TensorArg>,
-    ) -> Option<Self> {
-        let spatial = input.dims.len().checked_sub(2).filter(|s| (1..=3).contains(s))?;
-        // Depth, height, width; `flat` for a dimension that is not there.
-        let along = |position: usize, flat: u64| -> Option<[u64; 3]> {
-            let values = arguments.ints(position)?;
-            let mut all = [flat; 3];
-            for (i, place) in all[3 - spatial..].iter_mut().enumerate() {
-                *place = u64::try_from(*values.get(i).or(values.first())?).ok()?;
-            }
-            Some(all)
-        };
-        let stride = along(settings.stride, 1)?;
-        let padding = along(settings.padding, 0)?;
-        let dilation = along(settings.dilation, 1)?;
-        let transposed = arguments.value(settings.transposed) == Some("True");
-        let groups = u64::try_from(*arguments.ints(settings.groups)?.first()?).ok()?;
-        let element = match input.dtype {
-            DType::F32 => ElementType::F32,
-            DType::F16 => ElementType::F16,
-            DType::BF16 => ElementType::Bf16,
-            _ => return None,
-        };
-        let weight_dims = spatial_dims(&weight.dims)?;
-        let given = spatial_dims(&input.dims)?;
-        let made = match output {
-            Some(output) => spatial_dims(&output.dims)?,
-            None => extent(given, weight_dims, stride, padding, dilation, transposed, groups),
-        };
-        let (input_dims, output_dims) = if transposed { (made, given) } else { (given, made) };
-        let layout =
-            if channels_last(input) || channels_last(weight) { Layout::Nhwc } else { Layout::Nchw };
-        let volume = (spatial == 3).then(|| Volume {
-            input: input_dims[2],
-            kernel: weight_dims[2],
-            output: output_dims[2],
-            stride: stride[0],
-            padding: padding[0],
-            dilation: dilation[0],
-        });
-        let flat = |[n, c, _, h, w]: [u64; 5]| [n, c, h, w];
-        let last = |[_, y, x]: [u64; 3]| [y, x];
-        let shape = ConvShape {
-            input: flat(input_dims),
-            weight: flat(weight_dims),
-            output: flat(output_dims),
-            stride: last(stride),
-            padding: last(padding),
-            dilation: last(dilation),
-            volume,
-            groups,
-            element,
-            layout,
-        };
-        Some(Self { shape, transposed })
-    }
+/// Reads shapes and settings; none where they were not recorded or do not have 1
+/// to 3 spatial dimensions.
+fn read(
+    arguments: &Arguments,
+    settings: &Settings,
+    input: &TensorArg,
+    weight: &TensorArg,
+    output: Option<&TensorArg>,
+) -> Option<ConvShape> {
+    let spatial = input.dims.len().checked_sub(2).filter(|s| (1..=3).contains(s))?;
+    // Depth, height, width; `flat` for a dimension that is not there.
+    let along = |position: usize, flat: u64| -> Option<[u64; 3]> {
+        let values = arguments.ints(position)?;
+        let mut all = [flat; 3];
+        for (i, place) in all[3 - spatial..].iter_mut().enumerate() {
+            *place = u64::try_from(*values.get(i).or(values.first())?).ok()?;
+        }
+        Some(all)
+    };
+    let stride = along(settings.stride, 1)?;
+    let padding = along(settings.padding, 0)?;
+    let dilation = along(settings.dilation, 1)?;
+    let transposed = arguments.value(settings.transposed) == Some("True");
+    let groups = u64::try_from(*arguments.ints(settings.groups)?.first()?).ok()?;
+    let element = match input.dtype {
+        DType::F32 => ElementType::F32,
+        DType::F16 => ElementType::F16,
+        DType::BF16 => ElementType::Bf16,
+        _ => return None,
+    };
+    let weight_dims = spatial_dims(&weight.dims)?;
+    let given = spatial_dims(&input.dims)?;
+    let made = match output {
+        Some(output) => spatial_dims(&output.dims)?,
+        None => extent(given, weight_dims, stride, padding, dilation, transposed, groups),
+    };
+    let (input_dims, output_dims) = if transposed { (made, given) } else { (given, made) };
+    let layout =
+        if channels_last(input) || channels_last(weight) { Layout::Nhwc } else { Layout::Nchw };
+    let volume = (spatial == 3).then(|| Volume {
+        input: input_dims[2],
+        kernel: weight_dims[2],
+        output: output_dims[2],
+        stride: stride[0],
+        padding: padding[0],
+        dilation: dilation[0],
+    });
+    let flat = |[n, c, _, h, w]: [u64; 5]| [n, c, h, w];
+    let last = |[_, y, x]: [u64; 3]| [y, x];
+    let shape = ConvShape {
+        input: flat(input_dims),
+        weight: flat(weight_dims),
+        output: flat(output_dims),
+        stride: last(stride),
+        padding: last(padding),
+        dilation: last(dilation),
+        volume,
+        transposed,
+        groups,
+        element,
+        layout,
+    };
+    Some(shape)
 }
 
 /// Batch, channels, depth, height, width; 1 for a dimension that is not there.

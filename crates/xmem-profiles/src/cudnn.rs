@@ -3,12 +3,12 @@
 //! PyTorch (`aten/src/ATen/native/cudnn/Conv_v8.cpp`, `run_single_conv` with `benchmark=False`)
 //! asks cuDNN's heuristics (mode `INSTANT`) for engine configurations, takes the first one that
 //! builds and allocates its workspace through the caching allocator for the length of the call.
-//! Which engine that is has no closed form, so it is tabulated: one decision tree for each compute
-//! capability, element type, memory format and pass, fitted to answers of cuDNN 9.19's own
-//! heuristics. What an engine asks for does have closed forms, so a tree's leaf is a
-//! recipe, and the answer is exact wherever the tree finds the right engine. The number of
-//! multiprocessors turned out to have no influence: cuDNN gave the same plans for 28 and 82 SMs
-//! of compute capability 8.6, and for 24 and 128 of 8.9.
+//! Which engine that is has no closed form, so it is tabulated: decision trees for each element type,
+//! memory format and pass, and for some each compute capability, fitted to answers of cuDNN 9.19's
+//! own heuristics (`data/cudnn-9.19.md`). What an engine asks for does have closed
+//! forms, so a tree's leaf is a recipe, and the answer is exact wherever the tree finds the right
+//! engine. Of a device, only the compute capability turned out to matter: other numbers of
+//! multiprocessors, clocks, cache and memory sizes gave the same plans.
 //!
 //! `bfloat16` takes the trees of `float16`: on compute capability 8.0 cuDNN gave both the same
 //! workspace for 93 to 96 % of 6 000 convolutions.
@@ -97,6 +97,8 @@ pub struct ConvShape {
     pub dilation: [u64; 2],
     /// The first of three spatial dimensions; none in one or two dimensions.
     pub volume: Option<Volume>,
+    /// Whether it is the gradient that stands for a transposed convolution.
+    pub transposed: bool,
     /// Groups.
     pub groups: u64,
     /// Element type.
@@ -141,7 +143,10 @@ impl ConvShape {
     #[must_use]
     pub fn is_depthwise(&self) -> bool {
         let channels = self.input[1];
-        self.groups > 1 && channels == self.groups && self.weight[0].is_multiple_of(channels)
+        !self.transposed
+            && self.groups > 1
+            && channels == self.groups
+            && self.weight[0].is_multiple_of(channels)
     }
 }
 
@@ -251,7 +256,7 @@ fn half_depthwise_is_faster_in_cudnn(shape: &ConvShape) -> bool {
     let [_, _, kernel_height, kernel_width] = shape.weight;
     let stride = shape.stride[1];
     let even_steps = shape.stride[0] == stride || height == 1;
-    if shape.dilation != [1, 1] || !even_steps || channels < 32 {
+    if shape.volume.is_some() || shape.dilation != [1, 1] || !even_steps || channels < 32 {
         return false;
     }
     if height == 1 && stride == 1 {
@@ -281,7 +286,10 @@ fn tabulated_arch(arch: ComputeCapability) -> (u8, bool) {
         (8, 9..) => (89, true),
         (8, _) => (86, true),
         (9, _) => (90, true),
-        _ => (90, false),
+        (10, 0) => (100, true),
+        (10 | 11, _) => (100, false),
+        (12, 0) => (120, true),
+        _ => (120, false),
     }
 }
 
@@ -306,6 +314,7 @@ mod tests {
             padding: [1, 1],
             dilation: [1, 1],
             volume: None,
+            transposed: false,
             groups,
             element,
             layout,
@@ -343,6 +352,17 @@ mod tests {
     }
 
     #[test]
+    fn depthwise_convolutions_have_native_kernels_unless_they_are_transposed() {
+        let plain = conv(96, 96, ElementType::F32, Layout::Nchw);
+        assert!(!uses_cudnn(&plain, A100));
+        assert!(uses_cudnn(&ConvShape { transposed: true, ..plain }, A100));
+        let half = conv(96, 96, ElementType::F16, Layout::Nchw);
+        let depth = Volume { input: 8, kernel: 3, output: 8, stride: 1, padding: 1, dilation: 1 };
+        assert!(uses_cudnn(&half, A100));
+        assert!(!uses_cudnn(&ConvShape { volume: Some(depth), ..half }, A100));
+    }
+
+    #[test]
     fn bfloat16_needs_compute_capability_8() {
         let shape = conv(64, 1, ElementType::Bf16, Layout::Nchw);
         assert!(uses_cudnn(&shape, A100));
@@ -362,8 +382,9 @@ mod tests {
         let on = |major, minor| {
             workspace(ConvPass::BackwardData, &shape, ComputeCapability { major, minor }, 80)
         };
-        assert_eq!(on(12, 0).basis, Basis::OtherDevice);
-        assert_eq!(on(12, 0).bytes, on(9, 0).bytes);
+        assert_eq!(on(11, 0).basis, Basis::OtherDevice);
+        assert_eq!(on(11, 0).bytes, on(10, 0).bytes);
+        assert_eq!(on(13, 0).bytes, on(12, 0).bytes);
         assert_eq!(on(7, 0).bytes, on(7, 5).bytes);
         assert_eq!(on(8, 7).bytes, on(8, 6).bytes);
         assert_ne!(on(8, 6).basis, Basis::OtherDevice);
@@ -386,6 +407,7 @@ mod tests {
                     padding,
                     dilation,
                     volume: None,
+                    transposed: false,
                     groups,
                     element,
                     layout,

@@ -276,6 +276,7 @@ mod tests {
             padding: [kernel / 2, kernel / 2],
             dilation: [1, 1],
             volume: None,
+            transposed: false,
             groups: 1,
             element: ElementType::F32,
             layout: Layout::Nchw,

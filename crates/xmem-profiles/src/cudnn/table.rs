@@ -56,7 +56,11 @@ enum Node {
 
 /// One line of the table, read on first use.
 struct Tree {
-    key: Key,
+    /// The compute capability it is for; none if it asks for that itself.
+    arch: Option<u8>,
+    element: Precision,
+    layout: Layout,
+    pass: ConvPass,
     text: &'static str,
     nodes: OnceLock<Vec<Node>>,
 }
@@ -68,7 +72,7 @@ pub(super) fn choose(key: Key, shape: &ConvShape, terms: &Terms) -> Choice {
     let Some(tree) = find(key) else {
         return UNKNOWN;
     };
-    let features = features(shape, terms);
+    let features = features(key.arch, shape, terms);
     let nodes = tree.nodes.get_or_init(|| read_tree(tree.text));
     let mut at = 0;
     loop {
@@ -82,7 +86,13 @@ pub(super) fn choose(key: Key, shape: &ConvShape, terms: &Terms) -> Choice {
 }
 
 fn find(key: Key) -> Option<&'static Tree> {
-    TREES.iter().find(|tree| tree.key == key)
+    let fits = |arch: Option<u8>| {
+        TREES.iter().find(|tree| {
+            (tree.arch, tree.element, tree.layout, tree.pass)
+                == (arch, key.element, key.layout, key.pass)
+        })
+    };
+    fits(Some(key.arch)).or_else(|| fits(None))
 }
 
 /// Reads the columns before the nodes; `None` for comments.
@@ -91,7 +101,10 @@ fn header(line: &'static str) -> Option<Tree> {
     if columns.next()? != "tree" {
         return None;
     }
-    let arch = columns.next()?.parse().ok()?;
+    let arch = match columns.next()? {
+        "any" => None,
+        arch => Some(arch.parse().ok()?),
+    };
     let element = match columns.next()? {
         "f32" => Precision::F32,
         "f16" => Precision::F16,
@@ -108,8 +121,7 @@ fn header(line: &'static str) -> Option<Tree> {
         "backward-weight" => ConvPass::BackwardWeight,
         _ => return None,
     };
-    let key = Key { arch, element, layout, pass };
-    Some(Tree { key, text: columns.next()?, nodes: OnceLock::new() })
+    Some(Tree { arch, element, layout, pass, text: columns.next()?, nodes: OnceLock::new() })
 }
 
 /// Reads a tree from its depth-first list of nodes.
@@ -150,10 +162,10 @@ fn read_leaf(token: &str) -> Option<Choice> {
     Some(Choice { recipe: Recipe::parse(name)?, spread: Some(spread) })
 }
 
-const FEATURES: usize = 35;
+const FEATURES: usize = 36;
 
 /// The numbers that the trees ask about, in the order of the table's header.
-fn features(shape: &ConvShape, t: &Terms) -> [f64; FEATURES] {
+fn features(arch: u8, shape: &ConvShape, t: &Terms) -> [f64; FEATURES] {
     let taps = t.kernel_height * t.kernel_width;
     let group_filters = t.filters / t.groups;
     let image = t.height * t.width;
@@ -198,6 +210,7 @@ fn features(shape: &ConvShape, t: &Terms) -> [f64; FEATURES] {
         t.filters / t.channels,
         pixels * t.channels,
         out_pixels * t.filters,
+        f64::from(arch),
     ]
     .map(|feature| f64::from(feature as f32))
 }
@@ -218,15 +231,15 @@ mod tests {
         for tree in TREES.iter() {
             let mut tokens = tree.text.split_ascii_whitespace();
             let mut nodes = Vec::new();
-            assert!(read_node(&mut tokens, &mut nodes).is_some(), "{:?}", tree.key);
-            assert_eq!(tokens.next(), None, "{:?}", tree.key);
+            assert!(read_node(&mut tokens, &mut nodes).is_some(), "{}", &tree.text[..20]);
+            assert_eq!(tokens.next(), None, "{}", &tree.text[..20]);
             assert_eq!(nodes.len(), tree.text.split_ascii_whitespace().count());
         }
     }
 
     #[test]
     fn every_combination_has_a_tree() {
-        for arch in [75, 80, 86, 89, 90] {
+        for arch in [75, 80, 86, 89, 90, 100, 120] {
             for element in [Precision::F32, Precision::F16] {
                 for layout in [Layout::Nchw, Layout::Nhwc] {
                     for pass in
