@@ -30,5 +30,8 @@ pub(crate) fn apply(
             OptimizerKind::ForLoop => OptimizerImpl::ForLoop,
         });
     }
+    if let Some(size) = args.cublas_workspace_config {
+        builder = builder.cublas_workspace(size);
+    }
     Ok(builder)
 }

@@ -33,6 +33,31 @@ pub(crate) fn cublas_workspace(capability: ComputeCapability, torch: TorchVersio
     }
 }
 
+/// The size that a value of `CUBLAS_WORKSPACE_CONFIG` asks for: the sum over all `:KiB:count` in it;
+/// none if there is none, for which PyTorch takes its default with a warning
+/// (aten/src/ATen/cuda/CublasHandlePool.cpp, `parseChosenWorkspaceSize`).
+///
+/// ```
+/// use xmem_orchestrator::parse_cublas_workspace_config as parse;
+/// use xmem_types::Bytes;
+///
+/// assert_eq!(parse(":4096:2:16:8"), Some(Bytes(8_519_680)));
+/// assert_eq!(parse(":0:0"), Some(Bytes::ZERO));
+/// assert_eq!(parse("4096"), None);
+/// ```
+#[must_use]
+pub fn parse_cublas_workspace_config(value: &str) -> Option<Bytes> {
+    let mut parts = value.split(':').skip(1);
+    let mut total = None;
+    while let (Some(size), Some(count)) = (parts.next(), parts.next()) {
+        let (Ok(size), Ok(count)) = (size.parse::<u32>(), count.parse::<u32>()) else { break };
+        let pair = (u64::from(size) * KIB).saturating_mul(u64::from(count));
+        let sum: u64 = total.map_or(0, Bytes::get);
+        total = Some(Bytes(sum.saturating_add(pair)));
+    }
+    total
+}
+
 /// Size of the cublasLt workspace (`CUBLASLT_WORKSPACE_SIZE`, 1024 KiB).
 const CUBLASLT: Bytes = Bytes(MIB);
 
@@ -86,7 +111,8 @@ pub(crate) fn product(
     let enabled = |rule: &str| !target.disabled.contains(rule);
     let thread = usize::from(in_backward);
     let output = draft.blocks_in(op).into_iter().find(|&i| draft.escapes(i, op));
-    let size = cublas_workspace(target.device.compute_capability, target.torch);
+    let default = || cublas_workspace(target.device.compute_capability, target.torch);
+    let size = target.cublas_workspace.unwrap_or_else(default);
     let life = cublas_life(target.torch);
     let lt = (draft.profile.op_name(op) == "aten::addmm"
         && has_epilogue(draft.profile.arguments(op)))
@@ -102,7 +128,8 @@ pub(crate) fn product(
     }
     let Some(LtWorkspace::Own(life)) = lt.filter(|_| enabled(name::CUBLASLT)) else { return };
     if life == Life::Call || !std::mem::replace(&mut have.cublaslt[thread], true) {
-        workspace(draft, CUBLASLT, life, output, op, name::CUBLASLT);
+        // Never more than cuBLAS's: recorded with 2.11, `:16:8` and `:0:0`.
+        workspace(draft, CUBLASLT.min(size), life, output, op, name::CUBLASLT);
     }
 }
 
@@ -153,6 +180,22 @@ mod tests {
             (cc(10, 0), v(12), 33_554_432),
         ] {
             assert_eq!(cublas_workspace(capability, torch), Bytes(bytes), "{capability:?} {torch}");
+        }
+    }
+
+    #[test]
+    fn the_workspace_asked_for_is_the_sum_of_its_pairs() {
+        for (value, bytes) in [
+            (":4096:8", Some(33_554_432)),
+            (":16:8", Some(131_072)),
+            (":4096:2:16:8:", Some(8_519_680)),
+            (":16:8:x:1", Some(131_072)),
+            ("", None),
+            (":", None),
+            (":16", None),
+            (":-1:2", None),
+        ] {
+            assert_eq!(parse_cublas_workspace_config(value), bytes.map(Bytes), "{value}");
         }
     }
 

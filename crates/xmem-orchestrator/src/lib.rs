@@ -40,6 +40,7 @@ mod unmodelled;
 mod walk;
 
 pub use doubt::{Bound, Doubt, SizeRange, Slot, Uncertain};
+pub use gemm::parse_cublas_workspace_config;
 pub use rules::{Rule, RuleEffect, rules};
 pub use schedule::{Schedule, ScheduledBlock};
 pub use target::{OptimizerImpl, Target, ZeroGradPlace};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use xmem_profiles::Device;
 use xmem_profiles::cudnn::{ConvolutionPlans, FittedPlans};
-use xmem_types::TorchVersion;
+use xmem_types::{Bytes, TorchVersion};
 
 /// The GPU, the PyTorch version and the what-ifs of a lowering.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub struct Target {
     pub device: Device,
     /// The PyTorch version that will run on it.
     pub torch: TorchVersion,
+    /// Size of the cuBLAS workspace, if `CUBLAS_WORKSPACE_CONFIG` chooses one.
+    pub cublas_workspace: Option<Bytes>,
     /// What knows the workspaces of convolutions.
     pub convolutions: Arc<dyn ConvolutionPlans>,
     /// How the optimizer runs on the GPU.
@@ -33,6 +35,7 @@ impl Target {
         Self {
             device,
             torch: TorchVersion::default(),
+            cublas_workspace: None,
             convolutions: Arc::new(FittedPlans),
             optimizer: OptimizerImpl::default(),
             zero_grad: None,

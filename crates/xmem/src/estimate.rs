@@ -12,12 +12,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use xmem_orchestrator::{OptimizerImpl, Target, ZeroGradPlace};
+use xmem_orchestrator::{OptimizerImpl, Target, ZeroGradPlace, parse_cublas_workspace_config};
 use xmem_profiles::Device;
 use xmem_profiles::cudnn::ConvolutionPlans;
 use xmem_simulator::{AllocatorChoice, DeviceConfig, OutOfMemory, Outline, Replay};
 use xmem_trace::ReadOptions;
-use xmem_types::{IterationId, TorchVersion, Workload};
+use xmem_types::{Bytes, IterationId, TorchVersion, Workload};
 
 /// What is to be estimated: a device, a PyTorch version, what-ifs, and how much the answer tells.
 ///
@@ -166,7 +166,12 @@ impl Estimate {
             address_order: setup.address_order,
             ..DeviceConfig::default()
         };
-        let target = Target { torch: setup.release, ..self.target.clone() };
+        let recorded = job.recorded().cublas_workspace().and_then(parse_cublas_workspace_config);
+        let target = Target {
+            torch: setup.release,
+            cublas_workspace: self.target.cublas_workspace.or(recorded),
+            ..self.target.clone()
+        };
         Ok(Plan { target, setup, device })
     }
 
@@ -254,6 +259,13 @@ impl EstimateBuilder {
     /// What knows the workspaces of convolutions ([`FittedPlans`](crate::FittedPlans)).
     pub fn convolutions(mut self, plans: Arc<dyn ConvolutionPlans>) -> Self {
         self.0.target.convolutions = plans;
+        self
+    }
+
+    /// The size of cuBLAS's workspaces. Without it, it is what the trace says
+    /// (`CUBLAS_WORKSPACE_CONFIG`), and else PyTorch's default for the device.
+    pub fn cublas_workspace(mut self, size: Bytes) -> Self {
+        self.0.target.cublas_workspace = Some(size);
         self
     }
 

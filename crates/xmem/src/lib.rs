@@ -76,7 +76,9 @@ pub use simulation::{
 pub use timings::{Stage, Timings};
 
 pub use xmem_analyzer::{Phase, Role};
-pub use xmem_orchestrator::{OptimizerImpl, Rule, RuleEffect, Target, ZeroGradPlace, rules};
+pub use xmem_orchestrator::{
+    OptimizerImpl, Rule, RuleEffect, Target, ZeroGradPlace, parse_cublas_workspace_config, rules,
+};
 pub use xmem_profiles::cudnn::{ConvolutionPlans, FittedPlans, NoWorkspaces};
 pub use xmem_profiles::{Device, DeviceFileError, UnknownDevice, devices, find};
 pub use xmem_simulator::{

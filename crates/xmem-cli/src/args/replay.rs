@@ -64,6 +64,10 @@ pub(crate) struct WhatIfArgs {
     /// How the optimizer runs on the GPU (PyTorch's default there: foreach)
     #[arg(long, value_name = "IMPL", value_enum)]
     pub(crate) optimizer_impl: Option<OptimizerKind>,
+    /// CUBLAS_WORKSPACE_CONFIG of the job, like :4096:8 (default: what the input names, else
+    /// PyTorch's for the device)
+    #[arg(long, value_name = "CONFIG", value_parser = cublas_workspace)]
+    pub(crate) cublas_workspace_config: Option<xmem::Bytes>,
     /// Switch a rule of the CPU-to-GPU lowering off (--explain names them); repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) no_rule: Vec<String>,
@@ -120,4 +124,11 @@ pub(crate) enum OptimizerKind {
     Fused,
     /// Parameter by parameter
     ForLoop,
+}
+
+/// The workspace that a value of `CUBLAS_WORKSPACE_CONFIG` asks for. PyTorch would go on with its
+/// default where there is nothing in it; here it is a slip.
+fn cublas_workspace(value: &str) -> Result<xmem::Bytes, String> {
+    xmem::parse_cublas_workspace_config(value)
+        .ok_or_else(|| "it has no `:KiB:count`, like :4096:8 or :0:0".to_owned())
 }

@@ -20,6 +20,9 @@ pub struct Recorded {
 /// Names of the release, without case, blanks and punctuation.
 const VERSION_KEYS: [&str; 2] = ["torchversion", "pytorchversion"];
 
+/// Chooses the size of cuBLAS's workspaces.
+const CUBLAS_WORKSPACE: &str = "CUBLAS_WORKSPACE_CONFIG";
+
 /// Switches the caching allocator off.
 pub(super) const NO_CACHING: &str = "PYTORCH_NO_CUDA_MEMORY_CACHING";
 
@@ -51,6 +54,11 @@ impl Recorded {
         self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// The value of `CUBLAS_WORKSPACE_CONFIG`.
+    pub(crate) fn cublas_workspace(&self) -> Option<&str> {
+        self.variable(CUBLAS_WORKSPACE)
+    }
+
     /// The option string that `release` would read: of the first variable that is set.
     pub(super) fn conf(&self, release: TorchVersion) -> Option<&str> {
         alloc_conf_variables(release).iter().find_map(|name| self.variable(name))
@@ -77,7 +85,7 @@ fn all_conf_variables() -> &'static [&'static str] {
 }
 
 fn is_variable(name: &str) -> bool {
-    name == NO_CACHING || all_conf_variables().contains(&name)
+    [NO_CACHING, CUBLAS_WORKSPACE].contains(&name) || all_conf_variables().contains(&name)
 }
 
 #[cfg(test)]
@@ -95,6 +103,13 @@ mod tests {
         }
         let twice = Recorded::from_metadata([("torch_version", "2.6"), ("pytorch_version", "2.7")]);
         assert_eq!(twice.torch.as_deref(), Some("2.6"));
+    }
+
+    #[test]
+    fn the_workspace_of_cublas_is_among_the_variables() {
+        let recorded = Recorded::from_metadata([("CUBLAS_WORKSPACE_CONFIG", ":4096:8")]);
+        assert_eq!(recorded.cublas_workspace(), Some(":4096:8"));
+        assert_eq!(recorded.conf(TorchVersion::new(2, 11)), None);
     }
 
     #[test]
