@@ -1,5 +1,6 @@
 //! Workspaces of cuBLAS and cublasLt.
 
+use crate::cell;
 use crate::draft::{Addition, Draft, Position};
 use crate::rules::name;
 use crate::target::Target;
@@ -115,7 +116,8 @@ pub(crate) fn product(
     let size = target.cublas_workspace.unwrap_or_else(default);
     let life = cublas_life(target.torch);
     let lt = (draft.profile.op_name(op) == "aten::addmm"
-        && has_epilogue(draft.profile.arguments(op)))
+        && has_epilogue(draft.profile.arguments(op))
+        && !cell::is_within(draft.profile, op))
     .then(|| cublaslt_workspace(target.torch));
     // A workspace of the call is that of the library that runs it; cached ones come with the
     // handle, which either library asks for.

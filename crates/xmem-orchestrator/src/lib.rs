@@ -8,6 +8,7 @@
 
 mod attention;
 mod autocast;
+mod cell;
 mod clipping;
 mod convolution;
 pub mod coverage;

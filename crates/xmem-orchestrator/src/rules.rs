@@ -69,6 +69,7 @@ pub(crate) mod name {
     pub(crate) const EMBEDDING: &str = "embedding-backward";
     pub(crate) const PROMOTED: &str = "promoted-operands";
     pub(crate) const RECURRENT: &str = "cudnn-recurrent";
+    pub(crate) const GRU_CELL: &str = "gru-cell";
     pub(crate) const TRANSFER: &str = "batch-transfer";
     pub(crate) const CDIST: &str = "cdist-backward";
     pub(crate) const LOSS_BUFFERS: &str = "loss-buffers";
@@ -201,6 +202,11 @@ const RULES: &[Rule] = &[
         name: name::CDIST,
         summary: "the backward of cdist writes one row for each pair of vectors before it sums them",
         source: "aten/src/ATen/native/cuda/DistanceKernel.cu `cdist_backward_kernel_impl`",
+    },
+    Rule {
+        name: name::GRU_CELL,
+        summary: "a GRU cell is one kernel on both gates, which are kept for backward with a workspace, and has no bias in its products",
+        source: "aten/src/ATen/native/cuda/RNN.cu `_thnn_fused_gru_cell_cuda`; tools/autograd/derivatives.yaml `_thnn_fused_gru_cell`",
     },
     Rule {
         name: name::RECURRENT,

@@ -8,8 +8,8 @@ use crate::optimizer::Known;
 use crate::rules::name;
 use crate::target::Target;
 use crate::{
-    attention, autocast, clipping, convolution, dropout, gemm, optimizer, recurrent, reduction,
-    rms_norm, softmax,
+    attention, autocast, cell, clipping, convolution, dropout, gemm, optimizer, recurrent,
+    reduction, rms_norm, softmax,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use xmem_profiles::cudnn::{ConvolutionPlans as _, FittedPlans};
@@ -28,6 +28,7 @@ enum Kind {
     GradientNorms,
     Attention,
     Convolution,
+    GruCell,
     Recurrent,
     ConvolutionBackward,
     Kernel(&'static Kernel),
@@ -102,6 +103,7 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
                     at += profile.tree.descendants(op).len();
                 }
             }
+            Kind::GruCell if enabled(name::GRU_CELL) => cell::gru(draft, op),
             Kind::Recurrent if enabled(name::RECURRENT) => {
                 match recurrent::lower(draft, target, &nodes_of, &mut layers, op) {
                     Some(nodes) => {
@@ -169,6 +171,8 @@ fn kinds(draft: &Draft<'_>) -> FxHashMap<Sym, Kind> {
             Kind::Product
         } else if reduction::REDUCTIONS.contains(&text) {
             Kind::Reduction
+        } else if text == cell::GRU_CELL {
+            Kind::GruCell
         } else if recurrent::LAYERS.contains(&text) {
             Kind::Recurrent
         } else if let Some(kernel) = kernels::find(text) {

@@ -106,6 +106,10 @@ pub(super) fn assign(
             (Role::Buffer, Residency::Model, "made by a module's constructor; no parameter")
         } else if context == Context::ModuleApply {
             (Role::Buffer, Residency::Model, "converted by Module._apply; no parameter")
+        } else if is_copy(block, facts) && take(&mut sizes, block.size) {
+            let text =
+                "copied from a tensor of a parameter's size before training, and never freed";
+            (Role::Buffer, Residency::Device, text)
         } else if facts.has_python() {
             uses.of(block)
         } else if model.start.is_some_and(|s| s < i) && model.end.is_some_and(|e| i < e) {
@@ -155,6 +159,12 @@ fn take(sizes: &mut FxHashMap<Bytes, u32>, size: Bytes) -> bool {
 fn is_like_a_parameter(block: &Block, facts: &Facts<'_>) -> bool {
     let outermost = facts.profile.outermost_op(block);
     outermost.is_some_and(|op| facts.profile.op_name(op).ends_with("_like"))
+}
+
+/// Whether the block is a copy of another tensor, as `copy.deepcopy` of a module makes them for an
+/// average of the weights (torch/nn/parameter.py, `Parameter.__deepcopy__`).
+fn is_copy(block: &Block, facts: &Facts<'_>) -> bool {
+    facts.profile.outermost_op(block).is_some_and(|op| facts.profile.op_name(op) == "aten::clone")
 }
 
 /// Which blocks operators show to be parameters: one sweep over the operators of the init phase.

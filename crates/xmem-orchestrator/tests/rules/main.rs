@@ -8,6 +8,7 @@
 mod attention;
 mod autocast;
 mod buffers;
+mod cell;
 mod clipping;
 mod convolution;
 mod documentation;
@@ -35,6 +36,7 @@ fn all_cases() -> Vec<Case> {
         attention::cases(),
         autocast::cases(),
         buffers::cases(),
+        cell::cases(),
         clipping::cases(),
         convolution::cases(),
         gradients::cases(),
