@@ -80,8 +80,28 @@ pub(crate) fn forward(draft: &mut Draft<'_>, target: &Target, op: OpId, met: &mu
         return;
     };
     let Some(shape) = read(arguments, &FORWARD, input, weight, None) else { return };
+    // Operands are brought into the output's memory format once there is an output.
+    for copy in format_copies(draft, op) {
+        if draft.items[copy].alloc < draft.items[output].alloc {
+            let (alloc, free) = (draft.after(output), draft.items[copy].free);
+            draft.retime(copy, alloc, free, name::CUDNN_CONV);
+        }
+    }
     let pass = if shape.transposed { ConvPass::BackwardData } else { ConvPass::Forward };
     met.add_workspace(draft, target, (pass, shape), output, op);
+}
+
+/// Copies of a call's operands in another memory format, which are gone when it returns.
+fn format_copies(draft: &Draft<'_>, op: OpId) -> Vec<usize> {
+    let profile = draft.profile;
+    let is_copy = |&i: &usize| {
+        let within = |o: &OpId| *o != op;
+        let mut path = profile.blocks[i].op.into_iter().flat_map(|o| profile.tree.path(o));
+        draft.live(i)
+            && !draft.escapes(i, op)
+            && path.by_ref().take_while(within).any(|o| profile.op_name(o) == "aten::contiguous")
+    };
+    draft.blocks_in(op).into_iter().filter(is_copy).collect()
 }
 
 /// A backward call: data gradient, weight gradient and bias gradient, each with its own scratch.
@@ -108,14 +128,31 @@ pub(crate) fn backward(draft: &mut Draft<'_>, target: &Target, op: OpId, met: &m
         let at = left.iter().position(|&i| draft.profile.blocks[i].size.get() == bytes)?;
         Some(left.remove(at))
     };
+    // The data gradient's call has a copy of the weight, both calls share one of the gradient.
+    let mut copies = format_copies(draft, op);
+    let mut copy_of = |draft: &Draft<'_>, bytes: u64| {
+        let at = copies.iter().position(|&i| draft.items[i].size.get() == bytes)?;
+        Some(copies.remove(at))
+    };
+    let weight_copy = copy_of(draft, filter);
+    let gradient_copy = copy_of(draft, gradient.bytes());
     if let Some(output) = wants(0).then(|| take(draft, data)).flatten() {
         let pass = if shape.transposed { ConvPass::Forward } else { ConvPass::BackwardData };
+        let begin = draft.after(output);
         met.add_workspace(draft, target, (pass, shape), output, op);
+        let end = draft.after(output);
+        if let Some(copy) = weight_copy.filter(|&copy| draft.items[copy].alloc < begin) {
+            draft.retime(copy, begin, Some(end), name::CUDNN_CONV);
+        }
     }
     let filter = wants(1).then(|| take(draft, filter)).flatten();
     if let Some(output) = filter {
         let pass = ConvPass::BackwardWeight;
         met.add_workspace(draft, target, (pass, shape), output, op);
+        if let Some(copy) = gradient_copy {
+            let (alloc, free) = (draft.items[copy].alloc, draft.after(output));
+            draft.retime(copy, alloc, Some(free), name::CUDNN_CONV);
+        }
     }
     let has_bias = matches!(arguments.list.get(3), Some(Argument::Value(_))) && wants(2);
     if let Some(output) = has_bias.then(|| take(draft, bias)).flatten() {

@@ -74,7 +74,68 @@ pub(crate) fn cases() -> Vec<Case> {
                     - gw
             "#]],
         },
+        Case {
+            rule: RULE,
+            shows: "copies in another memory format come after the output, and go with their call",
+            script: with_copies(),
+            target: target(),
+            requests: expect![[r#"
+                copies in another memory format come after the output, and go with their call
+                    + w 24576 parameter model-placement
+                off + weight 24576 temporary
+                    + y 786432 activation
+                on  + weight 24576 temporary cudnn-convolution
+                    - weight
+                on  + gradient 786432 temporary cudnn-convolution
+                off + weight 24576 temporary
+                off + gradient 786432 temporary
+                    + gx 524288 gradient
+                on  + weight 24576 temporary cudnn-convolution
+                on  - weight
+                    + gw 24576 gradient
+                on  + cudnn-convolution#1 196608 workspace
+                on  - cudnn-convolution#1
+                off - weight
+                    - gradient
+                    - y
+                    - gx
+                    - gw
+            "#]],
+        },
     ]
+}
+
+/// 1 x 1 on a channels-last input: the CPU copies the weight before it makes the output, and weight and
+/// gradient before both gradients.
+fn with_copies() -> Script {
+    let copy = |t: &mut Script, name: &str, bytes| {
+        t.op("aten::contiguous", "{8,64,16,16} 2", |t| t.makes("aten::clone", "- 2", name, bytes));
+    };
+    let mut t = Script::default();
+    t.parameter("w", &[96, 64, 1, 1]);
+    t.iteration(0, |t| {
+        let arguments = "f32[8,64,16,16] f32[96,64,1,1] - (1,1) (0,0) (1,1) False (0,0) 1";
+        t.op_seq(1, "aten::_convolution", arguments, |t| {
+            copy(t, "weight", 24_576);
+            t.makes("aten::mkldnn_convolution", arguments, "y", 786_432);
+            t.free("weight");
+        });
+        t.node(1, "ConvolutionBackward0", |t| {
+            let arguments = "f32[8,96,16,16] f32[8,64,16,16] f32[96,64,1,1] - (1,1) (0,0) (1,1) \
+                             False (0,0) 1 (True,True,False)";
+            t.op("aten::convolution_backward", arguments, |t| {
+                copy(t, "weight", 24_576);
+                copy(t, "gradient", 786_432);
+                t.alloc("gx", 524_288);
+                t.makes("aten::_to_copy", "f32[96,64,1,1]", "gw", 24_576);
+                t.free("weight gradient");
+            });
+            t.free("y");
+        });
+        t.accumulate("f32[96,64,1,1]");
+        t.free("gx gw");
+    });
+    t
 }
 
 /// Batch 32, 56 x 56, with bias; oneDNN reorders the input.
