@@ -1,15 +1,13 @@
 //! What cuDNN once answered, without cuDNN.
 
 use crate::cache::{self, Kept};
+use crate::plans::answered;
 use crate::properties;
-use crate::question::Question;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use xmem_profiles::Device;
-use xmem_profiles::cudnn::{
-    Basis, ConvPass, ConvShape, ConvolutionPlans, FittedPlans, Plans, uses_cudnn,
-};
+use xmem_profiles::cudnn::{ConvPass, ConvShape, ConvolutionPlans, Plans};
 use xmem_types::Bytes;
 
 /// A folder of answers that [`Cudnn`](crate::Cudnn) kept, read where there is no library: the same job
@@ -43,17 +41,17 @@ impl KeptAnswers {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, question: &str, device: &Device) -> Option<Vec<Bytes>> {
+    fn answer(&self, question: String, device: &Device) -> Option<Vec<Bytes>> {
         let State { devices, versions, missing } = &mut *self.lock();
         let known = devices
             .entry(properties::json(device))
             .or_insert_with_key(|properties| cache::kept(&self.folder, properties));
         let found = known.as_ref().and_then(|kept| {
             versions.insert(kept.version.clone());
-            kept.answers.get(question).cloned()
+            kept.answers.get(&question).cloned()
         });
         if found.is_none() {
-            missing.insert(question.to_owned());
+            missing.insert(question);
         }
         found
     }
@@ -61,14 +59,7 @@ impl KeptAnswers {
 
 impl ConvolutionPlans for KeptAnswers {
     fn plans(&self, pass: ConvPass, shape: &ConvShape, device: &Device) -> Plans {
-        if !uses_cudnn(shape, device.compute_capability) {
-            return Plans::none();
-        }
-        let kept =
-            Question::of(pass, shape).and_then(|question| self.answer(&question.to_line(), device));
-        let Some(sizes) = kept else { return FittedPlans.plans(pass, shape, device) };
-        let first = sizes.first().copied().unwrap_or(Bytes::ZERO);
-        Plans { sizes, low: first, high: first, basis: Basis::Library }
+        answered(pass, shape, device, |question| self.answer(question.to_line(), device))
     }
 
     fn origin(&self) -> String {
@@ -84,8 +75,7 @@ impl ConvolutionPlans for KeptAnswers {
         let missing = self.lock().missing.len();
         (missing > 0).then(|| {
             format!(
-                "{missing} convolutions are not among the answers kept in {}; the fitted model \
-                 answers for them",
+                "{missing} convolutions are not among the answers kept in {}",
                 self.folder.display()
             )
         })
@@ -96,7 +86,8 @@ impl ConvolutionPlans for KeptAnswers {
 mod tests {
     use super::*;
     use crate::cache::Cache;
-    use xmem_profiles::cudnn::{ElementType, Layout};
+    use crate::question::Question;
+    use xmem_profiles::cudnn::{Basis, ElementType, FittedPlans, Layout};
 
     fn shape(channels: u64) -> ConvShape {
         ConvShape {

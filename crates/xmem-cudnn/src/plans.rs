@@ -137,15 +137,25 @@ impl Session {
     }
 }
 
+/// The plans of a convolution as `ask` answers about them; the fitted model's where it does not.
+pub(crate) fn answered(
+    pass: ConvPass,
+    shape: &ConvShape,
+    device: &Device,
+    ask: impl FnOnce(&Question) -> Option<Vec<Bytes>>,
+) -> Plans {
+    if !uses_cudnn(shape, device.compute_capability) {
+        return Plans::none();
+    }
+    let sizes = Question::of(pass, shape).and_then(|question| ask(&question));
+    let Some(sizes) = sizes else { return FittedPlans.plans(pass, shape, device) };
+    let first = sizes.first().copied().unwrap_or(Bytes::ZERO);
+    Plans { sizes, low: first, high: first, basis: Basis::Library }
+}
+
 impl ConvolutionPlans for Cudnn {
     fn plans(&self, pass: ConvPass, shape: &ConvShape, device: &Device) -> Plans {
-        if !uses_cudnn(shape, device.compute_capability) {
-            return Plans::none();
-        }
-        let asked = Question::of(pass, shape).and_then(|question| self.ask(&question, device));
-        let Some(sizes) = asked else { return FittedPlans.plans(pass, shape, device) };
-        let first = sizes.first().copied().unwrap_or(Bytes::ZERO);
-        Plans { sizes, low: first, high: first, basis: Basis::Library }
+        answered(pass, shape, device, |question| self.ask(question, device))
     }
 
     fn origin(&self) -> String {

@@ -131,7 +131,9 @@ impl Variants<'_> {
             all.0.append(&mut seen.0);
         }
         if !present.is_empty() {
-            for order in orders.iter().copied().chain([self.device.address_order]) {
+            // A single doubt was seen above at the order that is expected.
+            let expected_order = (present.len() > 1).then_some(self.device.address_order);
+            for order in orders.iter().copied().chain(expected_order) {
                 for bound in [Bound::Low, Bound::High] {
                     all.0.push(self.run(&present, bound, order));
                 }

@@ -78,19 +78,8 @@ impl Search {
     ) -> Option<(usize, usize)> {
         let (n, m) = (a.len(), b.len());
         for k in diagonals(d, n, m) {
-            let row = (middle.cast_signed() + k) as usize;
-            let down = k == -d.cast_signed()
-                || (k != d.cast_signed() && self.forward[row - 1] < self.forward[row + 1]);
-            let mut x = match (d, down) {
-                (0, _) => 0,
-                (_, true) => self.forward[row + 1],
-                (_, false) => self.forward[row - 1] + 1,
-            };
-            let mut y = (x.cast_signed() - k) as usize;
-            while x < n && y < m && a[x] == b[y] {
-                (x, y) = (x + 1, y + 1);
-            }
-            self.forward[row] = x;
+            let equal = |x: usize, y: usize| x < n && y < m && a[x] == b[y];
+            let (x, y) = extend(&mut self.forward, k, d, middle, equal);
             let Some(delta) = delta else { continue };
             let other = delta - k;
             if d > 0 && other.unsigned_abs() < d {
@@ -114,19 +103,8 @@ impl Search {
     ) -> Option<(usize, usize)> {
         let (n, m) = (a.len(), b.len());
         for k in diagonals(d, n, m) {
-            let row = (middle.cast_signed() + k) as usize;
-            let down = k == -d.cast_signed()
-                || (k != d.cast_signed() && self.backward[row - 1] < self.backward[row + 1]);
-            let mut x = match (d, down) {
-                (0, _) => 0,
-                (_, true) => self.backward[row + 1],
-                (_, false) => self.backward[row - 1] + 1,
-            };
-            let mut y = (x.cast_signed() - k) as usize;
-            while x < n && y < m && a[n - 1 - x] == b[m - 1 - y] {
-                (x, y) = (x + 1, y + 1);
-            }
-            self.backward[row] = x;
+            let equal = |x: usize, y: usize| x < n && y < m && a[n - 1 - x] == b[m - 1 - y];
+            let (x, y) = extend(&mut self.backward, k, d, middle, equal);
             let Some(delta) = delta else { continue };
             let other = delta - k;
             if other.unsigned_abs() <= d {
@@ -149,6 +127,31 @@ impl Search {
         let best = points.max_by_key(|&(x, y)| (x + y, x)).unwrap_or((0, 0));
         inside(best.0, best.1, n, m).unwrap_or((n.min(1), m.min(usize::from(n == 0))))
     }
+}
+
+/// The furthest point on diagonal `k` after `d` differences, which `reached` is told: one difference
+/// beyond a neighbouring diagonal, then on as long as both are `equal`.
+fn extend(
+    reached: &mut [usize],
+    k: isize,
+    d: usize,
+    middle: usize,
+    equal: impl Fn(usize, usize) -> bool,
+) -> (usize, usize) {
+    let row = (middle.cast_signed() + k) as usize;
+    let down =
+        k == -d.cast_signed() || (k != d.cast_signed() && reached[row - 1] < reached[row + 1]);
+    let mut x = match (d, down) {
+        (0, _) => 0,
+        (_, true) => reached[row + 1],
+        (_, false) => reached[row - 1] + 1,
+    };
+    let mut y = (x.cast_signed() - k) as usize;
+    while equal(x, y) {
+        (x, y) = (x + 1, y + 1);
+    }
+    reached[row] = x;
+    (x, y)
 }
 
 /// The point, unless it is a corner, which would not split anything.

@@ -10,6 +10,8 @@
 #[expect(dead_code, reason = "the comparison with the simulator asks for more")]
 mod model;
 mod sequence;
+#[path = "../settled/mod.rs"]
+mod settled;
 
 use serde_json::Value;
 use std::fmt::Write as _;

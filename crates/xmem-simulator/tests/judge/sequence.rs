@@ -2,6 +2,7 @@
 
 use crate::model::uncached::UncachedModel;
 use crate::model::{Figures, Gauge, Model, OfPools, Outcome, Segment, Use};
+use crate::settled::{in_settled_order, without_stale_requests};
 use serde_json::{Value, json};
 use xmem_simulator::{
     AddressOrder, AllocConf, Completion, ConfError, DeviceConfig, Event, EventAction, Operation,
@@ -224,19 +225,6 @@ fn layout(segments: &[Segment], base: u64) -> Value {
     ranges.collect()
 }
 
-/// PyTorch leaves the last request's size in free blocks; it means nothing.
-fn without_stale_requests(segments: &Value) -> Value {
-    let mut segments = segments.clone();
-    for segment in segments.as_array_mut().expect("segments") {
-        for block in segment["blocks"].as_array_mut().expect("blocks") {
-            if block[2] == "inactive" {
-                block[1] = 0.into();
-            }
-        }
-    }
-    segments
-}
-
 fn compare_events(model: &Model, base: u64, trace: &Value, found: &mut Vec<String>) {
     let trace = trace.as_array().expect("trace");
     let tells_free_bytes = trace.iter().any(|event| event.get("device_free").is_some());
@@ -263,16 +251,6 @@ fn compare_events(model: &Model, base: u64, trace: &Value, found: &mut Vec<Strin
     if events.len() != trace.len() {
         found.push(format!("{} events, PyTorch has {}", events.len(), trace.len()));
     }
-}
-
-/// Frees that complete together do so in the order of a hash map of streams: only which ones they
-/// are can be compared.
-fn in_settled_order(mut events: Vec<Value>) -> Vec<Value> {
-    let completes = |event: &Value| event["action"] == "free_completed";
-    for run in events.chunk_by_mut(|a, b| completes(a) && completes(b)) {
-        run.sort_by_key(|event| event["addr"].as_i64());
-    }
-    events
 }
 
 /// `torch.cuda.memory_stats`, figure by figure. The order in which frees complete together decides

@@ -7,6 +7,8 @@
 
 mod job;
 mod sequence;
+#[path = "../settled/mod.rs"]
+mod settled;
 mod stats;
 
 use serde_json::Value;

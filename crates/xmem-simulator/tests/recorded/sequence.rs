@@ -1,5 +1,6 @@
 //! A sequence of operations, and what PyTorch's allocator answered to each.
 
+use crate::settled::{in_settled_order, without_stale_requests};
 use crate::{int, stats, stream};
 use serde_json::{Value, json};
 use xmem_simulator::{
@@ -198,37 +199,12 @@ fn layout(allocator: &Allocator, base: u64) -> Value {
     segments.collect()
 }
 
-/// PyTorch leaves the last request's size in free blocks; it means nothing.
-fn without_stale_requests(segments: &Value) -> Value {
-    let mut segments = segments.clone();
-    for segment in segments.as_array_mut().expect("segments") {
-        for block in segment["blocks"].as_array_mut().expect("blocks") {
-            if block[2] == "inactive" {
-                block[1] = 0.into();
-            }
-        }
-    }
-    segments
-}
-
 /// Whether blocks that other streams use may be freed during a capture.
 fn defers_frees(case: &Value) -> bool {
     let ops = case["ops"].as_array().expect("ops");
     let is = |op: &Value, names: &[&str]| op["op"].as_str().is_some_and(|op| names.contains(&op));
     ops.iter().any(|op| is(op, &["record_stream"]))
         && ops.iter().any(|op| is(op, &["pool_begin", "capture_begin"]))
-}
-
-/// Frees that were deferred during a capture complete in an order that differs from run to run: only
-/// which ones they are can be compared.
-fn in_settled_order(mut events: Vec<Value>) -> Vec<Value> {
-    let completes = |event: &Value| event["action"] == "free_completed";
-    for run in events.chunk_by_mut(|a, b| completes(a) && completes(b)) {
-        if run.len() > 1 {
-            run.sort_by_key(|event| event["addr"].as_i64());
-        }
-    }
-    events
 }
 
 /// The order in which frees complete together decides how many free blocks there are in between.
