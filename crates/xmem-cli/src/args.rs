@@ -2,6 +2,7 @@
 
 mod allocator;
 mod other;
+mod profile;
 mod replay;
 mod shared;
 mod simulate;
@@ -10,6 +11,7 @@ mod validate;
 
 pub(crate) use allocator::{AllocatorArgs, AllocatorName, Order};
 pub(crate) use other::{CompletionsArgs, CudnnWorkerArgs, DevicesArgs, InspectArgs};
+pub(crate) use profile::ProfileArgs;
 pub(crate) use replay::{DeviceArgs, OptimizerKind, ReplayArgs, WhatIfArgs, ZeroGrad};
 pub(crate) use shared::{CudnnArgs, CudnnSource, Format, PlainFormat, ReadingArgs, fraction};
 pub(crate) use simulate::{SegmentsWhen, SimulateArgs};
@@ -31,13 +33,14 @@ use clap::{ArgAction, Args, Parser, Subcommand};
     arg_required_else_help = true,
     subcommand_required = true,
     after_help = "Examples:\n  \
+        xmem profile -- python train.py                  record a trace of this script\n  \
         xmem replay trace.json.gz --device rtx3060-12g   will the job fit on this GPU?\n  \
         xmem inspect trace.json.gz                       what is in this trace?\n  \
         xmem simulate ops.json                           what does the allocator make of this?\n  \
         xmem snapshot info snapshot.pickle               what is in this memory snapshot?\n  \
         xmem devices                                     which GPUs are known?\n\n\
-        Record a trace with torch.profiler on the CPU (profile_memory=True, record_shapes=True, \
-        with_stack=True) and export_chrome_trace."
+        Traces of torch.profiler itself do as well: on the CPU, with profile_memory=True, \
+        record_shapes=True and with_stack=True, then export_chrome_trace."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -78,6 +81,8 @@ impl Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run a training script without a GPU, and record a trace of it
+    Profile(Box<ProfileArgs>),
     /// Estimate a job's GPU memory from its CPU trace, and judge whether it fits
     Replay(Box<ReplayArgs>),
     /// Run a plain list of allocations and frees through the allocator

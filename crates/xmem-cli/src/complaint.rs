@@ -1,10 +1,14 @@
 //! Errors as the user sees them: what is wrong, where, and what to do next.
 
 mod conf;
+mod profile;
+
+pub(crate) use profile::print_cut_short;
 
 use crate::exit::Exit;
 use conf::WrongAllocator;
 use miette::Diagnostic;
+use profile::{Blame, Unrecorded};
 use std::io::Write;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -87,6 +91,15 @@ pub(crate) enum Complaint {
     #[error("--segments says what json and jsonl list, and the answer is text")]
     #[diagnostic(help("add --format json, or leave --segments out"))]
     SegmentsAsText,
+    #[error("`--then '{line}'` cannot be done with the trace: {reason}")]
+    #[diagnostic(help(
+        "--then takes a command like 'replay --device rtx3060-12g', without the trace; nothing was \
+         run yet"
+    ))]
+    Then { line: String, reason: String },
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Unrecorded(Box<Unrecorded>),
     #[error("cannot read the snapshot `{}`", path.display())]
     Snapshot { path: PathBuf, source: Box<SnapshotError> },
     #[error("cannot run `{snapshot}` again")]
@@ -178,7 +191,12 @@ impl Complaint {
             | Self::Allocator(_)
             | Self::StdinTwice { .. }
             | Self::SnapshotOfSeveral { .. }
+            | Self::Then { .. }
             | Self::Estimate { .. } => Exit::Usage,
+            Self::Unrecorded(unrecorded) => match unrecorded.blame {
+                Blame::Usage => Exit::Usage,
+                Blame::Run => Exit::Unreadable,
+            },
             Self::Rerun { source, .. } => match **source {
                 RerunError::Setup(_) => Exit::Usage,
                 _ => Exit::Unreadable,

@@ -10,6 +10,8 @@ pub enum Exit {
     Fits,
     /// 4: the verdict is withheld, as too much is missing from the trace.
     Withheld,
+    /// 4: a recording was saved, but it is not all that was asked for.
+    CutShort,
     /// 1: the simulator or the estimate is not what was recorded.
     Differs,
     /// 1: the job does not fit.
@@ -29,7 +31,7 @@ impl Exit {
             Self::Differs | Self::DoesNotFit => 1,
             Self::Usage => 2,
             Self::Unreadable => 3,
-            Self::Withheld => 4,
+            Self::Withheld | Self::CutShort => 4,
         }
     }
 

@@ -19,6 +19,7 @@ mod input;
 mod inspect;
 mod logging;
 mod output;
+mod profile;
 mod progress;
 mod recording;
 mod replay;
@@ -54,6 +55,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     logging::start(cli.global.verbosity());
     let result = match &cli.command {
+        Command::Profile(args) => profile::run(args, &cli.global),
         Command::Replay(args) => replay::run(args, &cli.global),
         Command::Simulate(args) => simulate::run(args, &cli.global),
         Command::Inspect(args) => inspect::run(args, &cli.global),

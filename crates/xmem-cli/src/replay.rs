@@ -52,6 +52,11 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     Ok(if args.answer.exit_zero { exit.zero_for_verdicts() } else { exit })
 }
 
+/// Whether the command can be run, as far as that can be told before the traces are there.
+pub(crate) fn check(args: &ReplayArgs) -> Result<(), Complaint> {
+    estimate(args, &Convolutions::choose(&args.cudnn)?).map(drop)
+}
+
 /// The answer about one trace, and the predicted run if it is to be written.
 fn replay(
     estimate: &Estimate,

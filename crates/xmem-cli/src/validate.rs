@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::replay::read_options;
 use crate::{allocator, device, output, snapshot, terminal, what_if};
-use xmem::{AllocatorSettings, Estimate, Job};
+use xmem::{AllocatorSettings, Device, Estimate, Job};
 use xmem_eval::{DeviceIndex, RerunOptions, Setup, Snapshot};
 use xmem_report::json::{self, ValidateDocument};
 use xmem_report::{Comparison, text};
@@ -19,11 +19,8 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
     let gpu = device::choose(&args.device)?;
     let device_name = gpu.name.clone();
     let (recorded, _) = snapshot::read(&args.snapshot, snapshot::MEMORY_LIMIT)?;
-    let settings = settings(args, &recorded, &name)?;
     let convolutions = Convolutions::choose(&args.cudnn)?;
-    let builder = Estimate::builder(gpu).allocator(settings).convolutions(convolutions.plans());
-    let estimate = what_if::apply(builder, &args.what_if)?.build();
-    estimate.check()?;
+    let estimate = estimate(args, gpu, &recorded, &convolutions)?;
     let path = &args.trace;
     let progress = Progress::over(std::slice::from_ref(path), global.verbosity());
     let job = Job::observed(path, &read_options(&args.reading), &|s| progress.stage(path, s))?;
@@ -48,6 +45,26 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
     };
     output::write(page.as_bytes(), None)?;
     Ok(if judged.is_within(args.tolerance) { Exit::Fits } else { Exit::Differs })
+}
+
+/// Whether the command can be run, as far as that can be told before the trace is there.
+pub(crate) fn check(args: &ValidateArgs) -> Result<(), Complaint> {
+    let gpu = device::choose(&args.device)?;
+    let (recorded, _) = snapshot::read(&args.snapshot, snapshot::MEMORY_LIMIT)?;
+    estimate(args, gpu, &recorded, &Convolutions::choose(&args.cudnn)?).map(drop)
+}
+
+fn estimate(
+    args: &ValidateArgs,
+    gpu: Device,
+    recorded: &Snapshot,
+    convolutions: &Convolutions,
+) -> Result<Estimate, Complaint> {
+    let settings = settings(args, recorded, &args.snapshot.display().to_string())?;
+    let builder = Estimate::builder(gpu).allocator(settings).convolutions(convolutions.plans());
+    let estimate = what_if::apply(builder, &args.what_if)?.build();
+    estimate.check()?;
+    Ok(estimate)
 }
 
 /// The estimate's allocator is that of the recording, unless another one is asked for.

@@ -1,0 +1,110 @@
+//! `xmem profile`.
+
+mod then;
+mod watching;
+
+use crate::Outcome;
+use crate::args::{Global, ProfileArgs, Verbosity};
+use crate::complaint::{self, Complaint};
+use crate::exit::Exit;
+use std::io::Write;
+use then::Then;
+use watching::Watching;
+use xmem::Bytes;
+use xmem_recorder::{Place, Recorded, Request, Stacks};
+
+/// Runs the command.
+pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
+    let then = args.then.as_deref().map(|line| Then::parse(line, &args.output)).transpose()?;
+    let request = request(args)?;
+    let device = request.device.title.clone();
+    let watching = Watching::new(args.steps, global.verbosity());
+    let recorded = xmem_recorder::record(&request, &mut |news| watching.hear(news))?;
+    drop(watching);
+    if global.verbosity() != Verbosity::Quiet {
+        say(&summary(&recorded, &device));
+    }
+    if let Some(reason) = &recorded.cut_short {
+        complaint::print_cut_short(&recorded, reason);
+        if then.is_some() {
+            say("note: --then was not run: the recording is cut short");
+        }
+        return Ok(Exit::CutShort);
+    }
+    match then {
+        Some(then) => then.run(),
+        None => {
+            if global.verbosity() != Verbosity::Quiet {
+                let file = quoted(recorded.place.path());
+                say(&format!("next: xmem replay {file} --device {}", args.device_as));
+            }
+            Ok(Exit::Fits)
+        }
+    }
+}
+
+fn request(args: &ProfileArgs) -> Result<Request, Complaint> {
+    let mut command = args.command.iter().cloned();
+    Ok(Request {
+        command: (command.next().unwrap_or_default(), command.collect()),
+        output: args.output.clone(),
+        steps: args.steps,
+        stacks: if args.no_stacks { Stacks::Omitted } else { Stacks::Recorded },
+        device: xmem::find(&args.device_as)?.clone(),
+        timeout: args.timeout,
+        memory: args.max_memory,
+    })
+}
+
+/// Says something on standard error.
+fn say(text: &str) {
+    // Nothing can be done when standard error itself is closed.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+fn summary(recorded: &Recorded, device: &str) -> String {
+    let count = recorded.iterations;
+    let iterations = if count == 1 { "iteration" } else { "iterations" };
+    let mut text = format!(
+        "recorded {count} {iterations} in {}: {} ({}{})",
+        seconds(recorded),
+        recorded.place.path().display(),
+        recorded.size,
+        before_compression(recorded.size, recorded.text),
+    );
+    if let Place::Beside { kept, .. } = &recorded.place {
+        text += &format!(
+            "\n  `{}` was there before and is kept: a recording that is cut short replaces nothing",
+            kept.display()
+        );
+    }
+    let versions = [("torch", &recorded.torch), ("Python", &recorded.python)];
+    let versions: Vec<String> = versions
+        .iter()
+        .filter_map(|(name, version)| version.as_ref().map(|v| format!("{name} {v}")))
+        .collect();
+    if !versions.is_empty() {
+        text += &format!("\n  {}; the script was told of an {device}", versions.join(", "));
+    }
+    if !recorded.redirected.is_empty() {
+        let calls: Vec<String> =
+            recorded.redirected.iter().map(|c| format!("{} ({})", c.what, c.times)).collect();
+        text += &format!("\n  redirected to the CPU: {}", calls.join(", "));
+    }
+    text
+}
+
+fn seconds(recorded: &Recorded) -> String {
+    let seconds = recorded.took.as_secs_f64();
+    if seconds < 10.0 { format!("{seconds:.1} s") } else { format!("{seconds:.0} s") }
+}
+
+fn before_compression(size: Bytes, text: Bytes) -> String {
+    if size == text { String::new() } else { format!("; {text} before compression") }
+}
+
+/// A path as a shell reads it.
+fn quoted(path: &std::path::Path) -> String {
+    let text = path.to_string_lossy();
+    shlex::try_quote(&text).map_or_else(|_| text.to_string(), |quoted| quoted.into_owned())
+}

@@ -1,0 +1,63 @@
+//! `--then`: what is done with the trace once it is there. It is checked before the recording starts.
+
+use crate::Outcome;
+use crate::args::{Command, Global, InspectArgs, ReplayArgs, ValidateArgs};
+use crate::complaint::Complaint;
+use crate::{inspect, replay, validate};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// A command with its trace.
+pub(super) struct Then {
+    global: Global,
+    task: Task,
+}
+
+/// The commands that read a trace.
+enum Task {
+    Replay(Box<ReplayArgs>),
+    Inspect(InspectArgs),
+    Validate(Box<ValidateArgs>),
+}
+
+impl Then {
+    /// Reads `line` as a command of this program, with `trace` behind.
+    pub(super) fn parse(line: &str, trace: &Path) -> Result<Self, Complaint> {
+        let wrong = |reason: String| Complaint::Then { line: line.to_owned(), reason };
+        let words = shlex::split(line).ok_or_else(|| wrong("a quote is not closed".to_owned()))?;
+        let own = usize::from(words.first().is_some_and(|word| word == "xmem"));
+        let words = words.into_iter().skip(own).map(OsString::from);
+        let all = std::iter::once("xmem".into()).chain(words).chain([trace.into()]);
+        let cli = crate::parse(all).map_err(|error| wrong(first_paragraph(&error)))?;
+        let task = match cli.command {
+            Command::Replay(args) => {
+                replay::check(&args)?;
+                Task::Replay(args)
+            }
+            Command::Validate(args) => {
+                validate::check(&args)?;
+                Task::Validate(args)
+            }
+            Command::Inspect(args) => Task::Inspect(args),
+            _ => return Err(wrong("the command reads no trace".to_owned())),
+        };
+        Ok(Self { global: cli.global, task })
+    }
+
+    /// Does it.
+    pub(super) fn run(&self) -> Outcome {
+        match &self.task {
+            Task::Replay(args) => replay::run(args, &self.global),
+            Task::Inspect(args) => inspect::run(args, &self.global),
+            Task::Validate(args) => validate::run(args, &self.global),
+        }
+    }
+}
+
+/// What is wrong, without usage and tips.
+fn first_paragraph(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let first = first.strip_prefix("error: ").unwrap_or(first);
+    first.split_whitespace().collect::<Vec<_>>().join(" ")
+}

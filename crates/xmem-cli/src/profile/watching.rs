@@ -1,0 +1,114 @@
+//! What the user sees while a command is recorded: notes, and on a terminal where the recording is.
+//!
+//! The script writes to the same terminal. A bar that is drawn again and again would wipe out what it
+//! has written, prompts above all, so there is a line for each iteration, and a bar only while
+//! PyTorch exports, when the script stands still.
+
+use super::say;
+use crate::args::Verbosity;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cell::OnceCell;
+use std::io::IsTerminal;
+use std::num::NonZeroU32;
+use std::time::{Duration, Instant};
+use xmem_recorder::Progress;
+
+/// Shows what happens.
+pub(super) struct Watching {
+    steps: NonZeroU32,
+    started: Instant,
+    audience: Audience,
+    export: OnceCell<ProgressBar>,
+}
+
+/// Who looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Audience {
+    /// Nobody wants to know.
+    Quiet,
+    /// A log: what matters later.
+    Log,
+    /// Somebody in front of a terminal, or who asked for more.
+    Terminal,
+}
+
+impl Watching {
+    /// For a recording of so many iterations.
+    pub(super) fn new(steps: NonZeroU32, verbosity: Verbosity) -> Self {
+        let audience = match verbosity {
+            Verbosity::Quiet => Audience::Quiet,
+            Verbosity::Normal if std::io::stderr().is_terminal() => Audience::Terminal,
+            Verbosity::Normal => Audience::Log,
+            Verbosity::Stages | Verbosity::Everything => Audience::Terminal,
+        };
+        Self { steps, started: Instant::now(), audience, export: OnceCell::new() }
+    }
+
+    /// Something happened.
+    pub(super) fn hear(&self, news: Progress<'_>) {
+        match news {
+            Progress::Python { version } => self.tell(|| format!("Python {version} runs")),
+            Progress::Torch { version } => {
+                self.tell(|| format!("torch {version}: CUDA is redirected to the CPU"));
+            }
+            Progress::Recording => self.tell(|| "recording".to_owned()),
+            Progress::Iteration { number, of, took, resident } => self.tell(|| {
+                let since = self.started.elapsed().as_secs_f64();
+                let took = took.as_secs_f64();
+                let steps = self.steps;
+                format!("{of}: {number}/{steps} ({took:.1} s; {since:.0} s in all, {resident})")
+            }),
+            Progress::Exporting { written } => self.exporting(&written.to_string()),
+            Progress::Note(text) => self.note(text),
+            Progress::NoHookYet { since } => self.note(&format!(
+                "in {} s no Python with xmem's hook has started; a Python that runs with -I, -E or -S, \
+                 or in an environment that the command clears, is not recorded",
+                since.as_secs()
+            )),
+            Progress::TimeIsOver => self.note("the time is over: saving what there is"),
+            Progress::MemoryIsShort => self.note("memory is running out: saving what there is"),
+            Progress::Interrupted => {
+                self.note("interrupted: saving what there is; once more ends everything at once");
+            }
+            Progress::EndingTheCommand => {
+                self.note("the recording is saved, but the command did not end: ending it");
+            }
+        }
+    }
+
+    /// For those who look on.
+    fn tell(&self, text: impl FnOnce() -> String) {
+        if self.audience >= Audience::Terminal {
+            say(&format!("xmem: {}", text()));
+        }
+    }
+
+    /// For everyone who does not want silence.
+    fn note(&self, text: &str) {
+        if self.audience >= Audience::Log {
+            say(&format!("note: {text}"));
+        }
+    }
+
+    fn exporting(&self, written: &str) {
+        if self.audience < Audience::Terminal || !std::io::stderr().is_terminal() {
+            return;
+        }
+        let bar = self.export.get_or_init(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            let style = ProgressStyle::with_template("{spinner} saving the trace: {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        });
+        bar.set_message(written.to_owned());
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        if let Some(bar) = self.export.get() {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,1 @@
+"""Loads the recording hook into every Python that xmem profile starts."""

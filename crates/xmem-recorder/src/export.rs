@@ -1,0 +1,92 @@
+//! A trace on its way from the hook's named pipe to a part file.
+
+use crate::head::Head;
+use crate::output::Output;
+use crate::recorded::Redirected;
+use crate::session::pipe_of;
+use nix::fcntl::OFlag;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tempfile::NamedTempFile;
+use xmem_types::Bytes;
+
+/// How much is read at a time: what a pipe holds.
+const PIECE: usize = 1 << 16;
+
+/// A trace in a file beside the output.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) file: NamedTempFile,
+    /// Size of the trace before compression.
+    pub(crate) text: Bytes,
+    /// Size of the file.
+    pub(crate) size: Bytes,
+    /// What was redirected, as far as the trace says.
+    pub(crate) redirected: Vec<Redirected>,
+}
+
+/// How much of a trace has come so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Written(Arc<AtomicU64>);
+
+impl Written {
+    /// In bytes of text.
+    pub(crate) fn so_far(&self) -> Bytes {
+        Bytes(self.0.load(Ordering::Relaxed))
+    }
+
+    fn add(&self, length: usize) {
+        self.0.fetch_add(length as u64, Ordering::Relaxed);
+    }
+}
+
+/// Reads the trace `path` from its pipe to the end. Waits until something opens the pipe to write.
+pub(crate) fn stream(path: &Path, output: &Output, written: &Written) -> io::Result<Part> {
+    copy(File::open(pipe_of(path))?, output, written)
+}
+
+/// Reads the plain file `path`, into which a PyTorch wrote that passed the pipe by.
+pub(crate) fn file(path: &Path, output: &Output, written: &Written) -> io::Result<Part> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "PyTorch wrote no trace"));
+    }
+    copy(File::open(path)?, output, written)
+}
+
+/// Frees whoever waits in [`stream`] for a writer that will not come.
+pub(crate) fn release(path: &Path) {
+    for pipe in [pipe_of(path), path.to_owned()] {
+        // Both ends at once never wait. A pipe that is gone has nobody waiting.
+        let _ = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(OFlag::O_NONBLOCK.bits())
+            .open(pipe);
+    }
+}
+
+fn copy(mut from: File, output: &Output, written: &Written) -> io::Result<Part> {
+    let mut to = output.part()?;
+    let mut head = Head::default();
+    let mut piece = vec![0; PIECE];
+    let mut text = Bytes::ZERO;
+    loop {
+        let length = match from.read(&mut piece) {
+            Ok(0) => break,
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        head.take(&piece[..length]);
+        to.write_all(&piece[..length])?;
+        text += Bytes(length as u64);
+        written.add(length);
+    }
+    let file = to.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
+    let size = Bytes(file.as_file().metadata()?.len());
+    Ok(Part { file, text, size, redirected: head.redirected() })
+}

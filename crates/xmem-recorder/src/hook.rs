@@ -1,0 +1,33 @@
+//! The hook's files, as they are put on the command's path.
+
+/// Path below the folder, and content. `python/` beside the sources has them all.
+pub(crate) const HOOK: &[(&str, &str)] =
+    &[("sitecustomize.py", include_str!("../python/sitecustomize.py"))];
+
+#[cfg(test)]
+mod tests {
+    use super::HOOK;
+    use std::path::{Path, PathBuf};
+
+    fn files(folder: &Path, into: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).expect("the folder is there") {
+            let path = entry.expect("can be listed").path();
+            if path.is_dir() {
+                files(&path, into);
+            } else if path.extension().is_some_and(|e| e == "py") {
+                into.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_hook_is_carried() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("python");
+        let mut there = Vec::new();
+        files(&root, &mut there);
+        there.sort();
+        let mut carried: Vec<PathBuf> = HOOK.iter().map(|(name, _)| root.join(name)).collect();
+        carried.sort();
+        assert_eq!(there, carried);
+    }
+}

@@ -1,0 +1,190 @@
+//! What the hook says: one JSON object a line. Events and keys of newer hooks are passed over.
+
+use serde::Deserialize;
+use serde_json::Value;
+use std::fmt;
+use std::path::PathBuf;
+
+/// A process of the command, by its id.
+pub(crate) type ProcessId = u32;
+
+/// One line.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Line {
+    /// Whose line it is.
+    pub(crate) pid: ProcessId,
+    #[serde(flatten)]
+    pub(crate) message: Message,
+}
+
+/// What happened in a process.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum Message {
+    /// The hook was loaded into a Python.
+    Python { version: String },
+    /// PyTorch was imported and redirected.
+    Torch { version: String },
+    /// Nothing can be recorded in this process.
+    Unsupported { text: String },
+    /// The profiler runs.
+    Recording,
+    /// An iteration is over.
+    Iteration { number: u32, seconds: f64, of: String },
+    /// Something that the user should know.
+    Note { text: String },
+    /// PyTorch is about to write the trace to `<path>.tmp`.
+    Export(ExportAnnounced),
+    /// It has; to the named pipe, or to the plain file `path`.
+    Exported { streamed: bool },
+    /// The recording could not be saved.
+    Failed { text: String },
+    /// Something that only a newer hook says.
+    #[serde(other)]
+    Other,
+}
+
+/// The recording that a process is about to export.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(crate) struct ExportAnnounced {
+    pub(crate) path: PathBuf,
+    #[serde(default)]
+    pub(crate) iterations: u32,
+    pub(crate) reason: Reason,
+    /// An exit code, or words.
+    #[serde(default)]
+    pub(crate) detail: Value,
+    /// Bytes that could not be allocated.
+    #[serde(default)]
+    pub(crate) needed: Option<u64>,
+}
+
+impl ExportAnnounced {
+    /// The detail in words.
+    pub(crate) fn words(&self) -> String {
+        match &self.detail {
+            Value::Null => "for a reason that it does not say".to_owned(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// Why a recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Reason {
+    Steps,
+    Forwards,
+    Backwards,
+    End,
+    Exit,
+    Exception,
+    Signal,
+    Timeout,
+    Memory,
+    #[serde(other)]
+    Other,
+}
+
+impl Reason {
+    /// Whether all that was asked for is there.
+    pub(crate) fn is_complete(self) -> bool {
+        matches!(self, Self::Steps | Self::Forwards | Self::Backwards)
+    }
+}
+
+/// What is written to the hook to end a recording, before the signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopWord {
+    Timeout,
+    Memory,
+}
+
+impl fmt::Display for StopWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Timeout => "timeout",
+            Self::Memory => "memory",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Line, serde_json::Error> {
+        serde_json::from_str(line)
+    }
+
+    #[test]
+    fn every_event_is_understood() {
+        let export = ExportAnnounced {
+            path: "/s/1.json".into(),
+            iterations: 3,
+            reason: Reason::Exit,
+            detail: 1.into(),
+            needed: None,
+        };
+        let rows = [
+            (
+                r#"{"event":"python","pid":1,"parent":0,"version":"3.11.7"}"#,
+                Message::Python { version: "3.11.7".into() },
+            ),
+            (
+                r#"{"event":"torch","pid":1,"version":"2.11.0+cu130"}"#,
+                Message::Torch { version: "2.11.0+cu130".into() },
+            ),
+            (
+                r#"{"event":"unsupported","pid":1,"text":"old"}"#,
+                Message::Unsupported { text: "old".into() },
+            ),
+            (r#"{"event":"recording","pid":1}"#, Message::Recording),
+            (
+                r#"{"pid":1,"event":"iteration","number":1,"seconds":3.5,"of":"optimizer steps"}"#,
+                Message::Iteration { number: 1, seconds: 3.5, of: "optimizer steps".into() },
+            ),
+            (
+                r#"{"event":"note","pid":1,"text":"eagerly"}"#,
+                Message::Note { text: "eagerly".into() },
+            ),
+            (
+                r#"{"event":"export","pid":1,"path":"/s/1.json","iterations":3,"reason":"exit","detail":1}"#,
+                Message::Export(export),
+            ),
+            (
+                r#"{"event":"exported","pid":1,"streamed":false}"#,
+                Message::Exported { streamed: false },
+            ),
+            (
+                r#"{"event":"failed","pid":1,"text":"full"}"#,
+                Message::Failed { text: "full".into() },
+            ),
+            (r#"{"event":"brewing","pid":1,"tea":{"green":true}}"#, Message::Other),
+        ];
+        for (line, message) in rows {
+            let read = read(line).unwrap_or_else(|e| panic!("{line}: {e}"));
+            assert_eq!((read.pid, read.message), (1, message), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_reason_of_a_newer_hook_is_not_complete() {
+        let line = r#"{"event":"export","pid":1,"path":"p","iterations":1,"reason":"boredom"}"#;
+        match read(line).map(|l| l.message) {
+            Ok(Message::Export(export)) => {
+                assert_eq!(export.reason, Reason::Other);
+                assert!(!export.reason.is_complete());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_an_error() {
+        for line in ["", "hello", "{}", r#"{"event":"recording"}"#, r#"{"pid":1}"#] {
+            assert!(read(line).is_err(), "{line}");
+        }
+    }
+}

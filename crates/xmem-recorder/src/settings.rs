@@ -1,0 +1,64 @@
+//! What the hook is told: `settings.json`. Facts that are not known are null.
+
+use crate::request::{Request, Stacks};
+use serde::Serialize;
+use xmem_profiles::Device;
+
+/// The whole file.
+#[derive(Debug, Serialize)]
+pub(crate) struct Settings<'a> {
+    format: u32,
+    steps: u32,
+    stacks: bool,
+    max_memory: Option<u64>,
+    device: ToldDevice<'a>,
+}
+
+/// The GPU that the script is told of, in the words of `torch.cuda.get_device_properties`.
+#[derive(Debug, Serialize)]
+struct ToldDevice<'a> {
+    key: &'a str,
+    name: &'a str,
+    capability: [u8; 2],
+    total_memory: u64,
+    free_memory: u64,
+    multi_processor_count: u32,
+    max_threads_per_multi_processor: u32,
+    warp_size: u32,
+    l2_cache_size: Option<u64>,
+    shared_memory_per_block: Option<u64>,
+}
+
+/// Of every CUDA device so far (CUDA C++ Programming Guide, "Compute Capabilities", table of
+/// technical specifications).
+const WARP_SIZE: u32 = 32;
+
+impl<'a> Settings<'a> {
+    /// Those of a request.
+    pub(crate) fn of(request: &'a Request) -> Self {
+        Self {
+            format: 1,
+            steps: request.steps.get(),
+            stacks: request.stacks == Stacks::Recorded,
+            max_memory: request.memory.map(|limit| limit.get()),
+            device: ToldDevice::of(&request.device),
+        }
+    }
+}
+
+impl<'a> ToldDevice<'a> {
+    fn of(device: &'a Device) -> Self {
+        Self {
+            key: &device.name,
+            name: &device.title,
+            capability: [device.compute_capability.major, device.compute_capability.minor],
+            total_memory: device.memory.get(),
+            free_memory: device.available().get(),
+            multi_processor_count: device.sms,
+            max_threads_per_multi_processor: device.max_threads_per_sm,
+            warp_size: WARP_SIZE,
+            l2_cache_size: None,
+            shared_memory_per_block: None,
+        }
+    }
+}
