@@ -1,1 +1,69 @@
-"""Loads the recording hook into every Python that xmem profile starts."""
+"""Loads the recorder of `xmem profile` into a Python process, then the user's own sitecustomize.
+
+Runs before anything of the script's. Whatever goes wrong here must not stop the script.
+"""
+
+import os
+import sys
+
+
+def _load_recorder():
+    here = os.path.dirname(os.path.abspath(__file__))
+    session = os.environ.get("XMEM_RECORDER", "")
+    if not session or os.path.dirname(here) != os.path.abspath(session):
+        return
+    import importlib.machinery
+    import importlib.util
+
+    class Loader(importlib.machinery.SourceFileLoader):
+        """Names the files `torch/xmem_recorder/…`: in recorded stacks they count as torch's own."""
+
+        def source_to_code(self, data, path, *, _optimize=-1):
+            return super().source_to_code(data, "torch/xmem_recorder/" + os.path.basename(path))
+
+        def set_data(self, path, data, *, _mode=0o666):
+            pass
+
+    class Finder:
+        """Finds the recorder's modules, so that its folder need not stay on `sys.path`."""
+
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            if name == "xmem_recorder":
+                file = os.path.join(here, name, "__init__.py")
+                folders = [os.path.join(here, name)]
+            elif name.startswith("xmem_recorder."):
+                file = os.path.join(here, *name.split(".")) + ".py"
+                folders = None
+            else:
+                return None
+            if not os.path.exists(file):
+                return None
+            loader = Loader(name, file)
+            return importlib.util.spec_from_file_location(
+                name, file, loader=loader, submodule_search_locations=folders
+            )
+
+    # The script sees the search path that it would have had.
+    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != here]
+    sys.meta_path.insert(0, Finder)
+    import xmem_recorder
+
+    xmem_recorder.start(session)
+
+
+def _load_the_users_own():
+    this = sys.modules.pop("sitecustomize")
+    try:
+        import sitecustomize  # noqa: F401
+    except ImportError as error:
+        if error.name != "sitecustomize":
+            raise
+        sys.modules["sitecustomize"] = this
+
+
+try:
+    _load_recorder()
+except Exception as error:
+    print(f"xmem profile: the recorder could not be loaded: {error!r}", file=sys.stderr)
+_load_the_users_own()

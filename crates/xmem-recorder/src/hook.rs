@@ -1,8 +1,35 @@
 //! The hook's files, as they are put on the command's path.
 
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../python/", $name)))),*]
+    };
+}
+
 /// Path below the folder, and content. `python/` beside the sources has them all.
-pub(crate) const HOOK: &[(&str, &str)] =
-    &[("sitecustomize.py", include_str!("../python/sitecustomize.py"))];
+pub(crate) const HOOK: &[(&str, &str)] = files![
+    "sitecustomize.py",
+    "xmem_recorder/__init__.py",
+    "xmem_recorder/accelerator.py",
+    "xmem_recorder/autocast.py",
+    "xmem_recorder/compilation.py",
+    "xmem_recorder/cuda.py",
+    "xmem_recorder/devices.py",
+    "xmem_recorder/distributed.py",
+    "xmem_recorder/factories.py",
+    "xmem_recorder/facts.py",
+    "xmem_recorder/imports.py",
+    "xmem_recorder/loading.py",
+    "xmem_recorder/optimizers.py",
+    "xmem_recorder/patching.py",
+    "xmem_recorder/placement.py",
+    "xmem_recorder/profilers.py",
+    "xmem_recorder/recorder.py",
+    "xmem_recorder/redirect.py",
+    "xmem_recorder/saving.py",
+    "xmem_recorder/session.py",
+    "xmem_recorder/tensors.py",
+];
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,38 @@
+"""`torch.accelerator`, the interface that does not name CUDA (since 2.6)."""
+
+from .cuda import Stream, Zeros, nothing
+from . import session
+from .patching import answer
+
+
+def install(torch):
+    """Answers for `torch.accelerator` where this torch has it."""
+    accelerator = getattr(torch, "accelerator", None)
+    if accelerator is None:
+        return
+    device = session.settings()["device"]
+    gpu = torch.device("cuda")
+    memory_info = (device["free_memory"], device["total_memory"])
+    for name, value in {
+        "is_available": True,
+        "device_count": 1,
+        "current_accelerator": lambda check_available=False: gpu,
+        "current_device_index": 0,
+        "current_device_idx": 0,
+        "current_stream": lambda device=None: Stream(),
+        "set_stream": nothing,
+        "set_device_index": nothing,
+        "set_device_idx": nothing,
+        "synchronize": nothing,
+        "empty_cache": nothing,
+        "empty_host_cache": nothing,
+        "memory_stats": lambda device_index=None: Zeros(),
+        "memory_allocated": 0,
+        "max_memory_allocated": 0,
+        "memory_reserved": 0,
+        "max_memory_reserved": 0,
+        "reset_accumulated_memory_stats": nothing,
+        "reset_peak_memory_stats": nothing,
+        "get_memory_info": memory_info,
+    }.items():
+        answer([accelerator], name, value)

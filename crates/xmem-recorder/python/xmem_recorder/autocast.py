@@ -1,0 +1,138 @@
+"""Mixed precision: `autocast("cuda")` and what asks for its state mean the CPU's."""
+
+from . import session
+from .patching import replace
+
+# What was asked of autocast for CUDA: (dtype, cache_enabled).
+asked = []
+scalers = 0
+
+
+def install(torch):
+    """Wraps `torch.autocast`, the functions behind it, and the scaler of gradients."""
+    kind = torch.amp.autocast_mode.autocast
+    replace(kind, "__init__", lambda original: _init(torch, original))
+    _install_state(torch)
+    for owner in {torch.amp.GradScaler if hasattr(torch.amp, "GradScaler") else None, torch.cuda.amp.GradScaler}:
+        if owner is not None:
+            replace(owner, "__init__", _scaler)
+    if not hasattr(torch.amp, "GradScaler"):
+        _install_scaling(torch)
+
+
+def _init(torch, original):
+    def init(self, device_type, dtype=None, enabled=True, cache_enabled=None):
+        if device_type != "cuda":
+            return original(self, device_type, dtype, enabled, cache_enabled)
+        session.count("autocast('cuda')")
+        if dtype is None:
+            dtype = _default[0]
+        if enabled and (dtype, cache_enabled) not in asked:
+            asked.append((dtype, cache_enabled))
+        return original(self, "cpu", _possible(torch, dtype), enabled, cache_enabled)
+
+    return init
+
+
+_default = [None]
+
+
+def _possible(torch, dtype):
+    """The CPU's autocast knows float16 since 2.3; bfloat16 takes as much memory."""
+    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    if dtype is torch.float16 and version < (2, 3):
+        session.note("autocast to float16: recorded as bfloat16, which is as large")
+        return torch.bfloat16
+    return dtype
+
+
+def _install_state(torch):
+    """`is_autocast_enabled()` and its kin mean CUDA where no device is given."""
+    _default[0] = torch.float16
+
+    def is_enabled(original):
+        def is_autocast_enabled(device_type="cuda"):
+            if device_type == "cuda":
+                return torch.is_autocast_cpu_enabled()
+            return original(device_type)
+
+        return is_autocast_enabled
+
+    def set_enabled(original):
+        def set_autocast_enabled(*args):
+            if len(args) == 1 or args[0] == "cuda":
+                return torch.set_autocast_cpu_enabled(args[-1])
+            return original(*args)
+
+        return set_autocast_enabled
+
+    def get_dtype(original):
+        def get_autocast_dtype(device_type):
+            if device_type != "cuda":
+                return original(device_type)
+            return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else _default[0]
+
+        return get_autocast_dtype
+
+    def set_dtype(original):
+        def set_autocast_dtype(device_type, dtype):
+            if device_type == "cuda":
+                _default[0] = dtype
+                device_type, dtype = "cpu", _possible(torch, dtype)
+            return original(device_type, dtype)
+
+        return set_autocast_dtype
+
+    def set_gpu_dtype(original):
+        def set_autocast_gpu_dtype(dtype):
+            _default[0] = dtype
+            torch.set_autocast_cpu_dtype(_possible(torch, dtype))
+
+        return set_autocast_gpu_dtype
+
+    replace(torch, "is_autocast_enabled", is_enabled)
+    replace(torch, "set_autocast_enabled", set_enabled)
+    replace(torch, "get_autocast_dtype", get_dtype)
+    replace(torch, "set_autocast_dtype", set_dtype)
+    replace(torch, "set_autocast_gpu_dtype", set_gpu_dtype)
+    replace(
+        torch,
+        "get_autocast_gpu_dtype",
+        lambda original: lambda: (
+            torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else _default[0]
+        ),
+    )
+
+
+def _scaler(original):
+    def init(self, *args, **kwargs):
+        global scalers
+        original(self, *args, **kwargs)
+        if self.is_enabled():
+            scalers += 1
+
+    return init
+
+
+def _install_scaling(torch):
+    """The two operators of the scaler, which have had a kernel for the CPU since 2.3."""
+
+    def unscale(gradients, found_inf, inverse_scale):
+        for gradient in gradients:
+            if not torch.isfinite(gradient).all():
+                found_inf.fill_(1.0)
+            gradient.mul_(inverse_scale)
+
+    def update(scale, growth_tracker, found_inf, growth_factor, backoff_factor, growth_interval):
+        if found_inf.item():
+            scale.mul_(backoff_factor)
+            growth_tracker.fill_(0)
+        elif growth_tracker.item() + 1 == growth_interval:
+            scale.mul_(growth_factor)
+            growth_tracker.fill_(0)
+        else:
+            growth_tracker.add_(1)
+        return scale
+
+    torch._amp_foreach_non_finite_check_and_unscale_ = unscale
+    torch._amp_update_scale_ = update

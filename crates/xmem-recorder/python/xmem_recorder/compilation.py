@@ -1,0 +1,24 @@
+"""`torch.compile`: what would be compiled runs as it is."""
+
+from . import session
+
+
+def install(torch):
+    """Replaces the compiler by nothing."""
+
+    def compile(model=None, **_options):
+        session.note(
+            "torch.compile: runs eagerly; compiled for the GPU, the job may need another amount of memory"
+        )
+        if model is None:
+            return lambda function: function
+        return model
+
+    if hasattr(torch, "compile"):
+        torch.compile = compile
+    if hasattr(torch.nn.Module, "compile"):
+
+        def compile_module(self, *_args, **_options):
+            compile(self)
+
+        torch.nn.Module.compile = compile_module

@@ -1,0 +1,332 @@
+"""`torch.cuda`: what a script is told about the GPU, and what it may do with it."""
+
+import collections
+import contextlib
+import time
+
+from . import session
+from .patching import answer
+
+
+class DeviceProperties:
+    """What `torch.cuda.get_device_properties` returns; facts that are not known are 0."""
+
+    def __init__(self, device):
+        major, minor = device["capability"]
+        self.name = device["name"]
+        self.major = major
+        self.minor = minor
+        self.total_memory = device["total_memory"]
+        self.multi_processor_count = device.get("multi_processor_count") or 0
+        self.max_threads_per_multi_processor = device.get("max_threads_per_multi_processor") or 0
+        self.warp_size = device.get("warp_size") or 32
+        self.regs_per_multiprocessor = device.get("regs_per_multiprocessor") or 65536
+        self.L2_cache_size = device.get("l2_cache_size") or 0
+        self.shared_memory_per_block = device.get("shared_memory_per_block") or 49152
+        self.shared_memory_per_block_optin = device.get("shared_memory_per_block_optin") or 0
+        self.shared_memory_per_multiprocessor = (
+            device.get("shared_memory_per_multiprocessor") or 0
+        )
+        self.is_integrated = 0
+        self.is_multi_gpu_board = 0
+        self.gcnArchName = self.name
+
+    def __repr__(self):
+        return (
+            f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
+            f"total_memory={self.total_memory // 2**20}MB, "
+            f"multi_processor_count={self.multi_processor_count})"
+        )
+
+
+class Stream:
+    """The one stream that there is."""
+
+    cuda_stream = 0
+    stream_id = 0
+    device_index = 0
+    device_type = 1
+    priority = 0
+
+    def __init__(self, device=None, priority=0, **_others):
+        self.priority = priority
+
+    def wait_event(self, event):
+        """Nothing runs behind the script's back: there is nothing to wait for."""
+
+    def wait_stream(self, stream):
+        """As `wait_event`."""
+
+    def record_event(self, event=None):
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def query(self):
+        return True
+
+    def is_capturing(self):
+        return False
+
+    def synchronize(self):
+        """As `wait_event`."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exception):
+        return None
+
+
+class Event:
+    """A moment, taken when it is recorded."""
+
+    def __init__(self, enable_timing=False, blocking=False, interprocess=False, **_others):
+        self.time = None
+
+    def record(self, stream=None):
+        self.time = time.perf_counter()
+
+    def wait(self, stream=None):
+        """Nothing to wait for."""
+
+    def query(self):
+        return True
+
+    def synchronize(self):
+        """Nothing to wait for."""
+
+    def elapsed_time(self, end_event):
+        """Milliseconds of the CPU's, not of the GPU's."""
+        return (end_event.time - self.time) * 1000.0
+
+
+class CUDAGraph:
+    """What is captured runs at once, on the CPU; a replay does nothing."""
+
+    def __new__(cls, *_args, **_kwargs):
+        session.note("CUDA graphs: what is captured runs once, and replay() does nothing")
+        return super().__new__(cls)
+
+    def capture_begin(self, *_args, **_kwargs):
+        """Nothing to begin."""
+
+    def capture_end(self):
+        """Nothing to end."""
+
+    def replay(self):
+        """Nothing to replay."""
+
+    def reset(self):
+        """Nothing to free."""
+
+    def pool(self):
+        return (0, 0)
+
+
+class graph(contextlib.AbstractContextManager):
+    """`with torch.cuda.graph(g):` runs its body."""
+
+    default_capture_stream = None
+
+    def __init__(self, cuda_graph, *_args, **_kwargs):
+        pass
+
+    def __exit__(self, *_exception):
+        return None
+
+
+class _Selected:
+    """`with torch.cuda.device(0):`, `with torch.cuda.stream(s):`"""
+
+    def __init__(self, *_args, **_kwargs):
+        self.idx = 0
+        self.prev_idx = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exception):
+        return False
+
+    def __call__(self, function):
+        return function
+
+
+class Zeros(collections.OrderedDict):
+    """Statistics of an allocator that has not been asked for anything."""
+
+    def __missing__(self, key):
+        return 0
+
+
+def nothing(*_args, **_kwargs):
+    """Does nothing."""
+
+
+def install(torch):
+    """Answers for `torch.cuda` from the device profile."""
+    device = session.settings()["device"]
+    cuda = torch.cuda
+    fixed = {
+        "is_available": True,
+        "device_count": 1,
+        "_device_count_nvml": 1,
+        "_raw_device_count_nvml": 1,
+        "current_device": 0,
+        "get_device_name": device["name"],
+        "get_device_capability": tuple(device["capability"]),
+        "get_device_properties": lambda device=None: DeviceProperties(session.settings()["device"]),
+        "mem_get_info": (device["free_memory"], device["total_memory"]),
+        "get_arch_list": [f"sm_{device['capability'][0]}{device['capability'][1]}"],
+        "get_gencode_flags": "",
+        "is_bf16_supported": device["capability"][0] >= 8,
+        "is_tf32_supported": device["capability"][0] >= 8,
+        "is_current_stream_capturing": False,
+        "can_device_access_peer": False,
+        "utilization": 0,
+        "temperature": 0,
+        "power_draw": 0,
+        "clock_rate": 0,
+        "memory_usage": 0,
+        "get_allocator_backend": "native",
+        "get_sync_debug_mode": 0,
+        "get_per_process_memory_fraction": lambda device=None: memory_fraction or 1.0,
+        "list_gpu_processes": "",
+        "memory_summary": "",
+        "memory_snapshot": lambda *_args, **_kwargs: [],
+        "memory_stats": lambda device=None: Zeros(),
+        "memory_stats_as_nested_dict": lambda device=None: {},
+        "initial_seed": torch.initial_seed,
+        "current_blas_handle": 0,
+        "current_stream": lambda device=None: Stream(),
+        "default_stream": lambda device=None: Stream(),
+        "graph_pool_handle": (0, 0),
+        "_is_in_bad_fork": False,
+        "_is_compiled": True,
+        "_get_device_index": 0,
+    }
+    memory = (
+        "memory_allocated",
+        "max_memory_allocated",
+        "memory_reserved",
+        "max_memory_reserved",
+        "memory_cached",
+        "max_memory_cached",
+        "device_memory_used",
+        "host_memory_stats",
+    )
+    silent = (
+        "init",
+        "_lazy_init",
+        "_lazy_call",
+        "set_device",
+        "synchronize",
+        "empty_cache",
+        "ipc_collect",
+        "manual_seed",
+        "manual_seed_all",
+        "seed",
+        "seed_all",
+        "set_rng_state",
+        "set_rng_state_all",
+        "set_stream",
+        "set_sync_debug_mode",
+        "reset_peak_memory_stats",
+        "reset_accumulated_memory_stats",
+        "reset_max_memory_allocated",
+        "reset_max_memory_cached",
+        "caching_allocator_delete",
+        "_record_memory_history",
+        "_dump_snapshot",
+        "check_error",
+        "_sleep",
+        "change_current_allocator",
+    )
+    for name, value in fixed.items():
+        _everywhere(cuda, name, value)
+    for name in memory:
+        _everywhere(cuda, name, 0)
+    for name in silent:
+        _everywhere(cuda, name, nothing)
+    _everywhere(cuda, "is_initialized", True)
+    _everywhere(cuda, "set_per_process_memory_fraction", _set_memory_fraction)
+    _everywhere(cuda, "make_graphed_callables", _make_graphed_callables)
+    _install_classes(cuda)
+    _install_random(torch)
+    for name in ("range_push", "range_pop", "range_start", "range_end", "mark"):
+        answer([cuda.nvtx], name, nothing)
+    _install_backends(torch, device)
+
+
+memory_fraction = None
+
+
+def _set_memory_fraction(fraction, device=None):
+    global memory_fraction
+    memory_fraction = fraction
+
+
+def _make_graphed_callables(callables, *_args, **_kwargs):
+    session.note("make_graphed_callables: runs without CUDA graphs")
+    return callables
+
+
+def _everywhere(cuda, name, value):
+    """In `torch.cuda` and in the module of it that defines the function."""
+    answer((cuda, cuda.memory, cuda.random, cuda.graphs, cuda.streams), name, value)
+
+
+def _install_classes(cuda):
+    for name, kind in {
+        "Stream": Stream,
+        "ExternalStream": Stream,
+        "Event": Event,
+        "CUDAGraph": CUDAGraph,
+        "graph": graph,
+        "device": _Selected,
+        "device_of": _Selected,
+        "_DeviceGuard": _Selected,
+        "stream": _Selected,
+        "StreamContext": _Selected,
+    }.items():
+        for module in (cuda, cuda.streams, cuda.graphs):
+            if hasattr(module, name):
+                setattr(module, name, kind)
+
+
+def _install_random(torch):
+    """A generator of CUDA's is one of the CPU's."""
+
+    def state(device="cuda"):
+        # As large as CUDA's: a seed and an offset (aten/src/ATen/cuda/CUDAGeneratorImpl.cpp).
+        return torch.zeros(16, dtype=torch.uint8)
+
+    _everywhere(torch.cuda, "get_rng_state", state)
+    _everywhere(torch.cuda, "get_rng_state_all", lambda: [state()])
+    original = torch.Generator
+
+    class Generator(original):
+        def __new__(cls, device="cpu"):
+            from . import devices
+
+            return original.__new__(cls, "cpu" if devices.is_cuda(device, torch) else device)
+
+    Generator.__module__, Generator.__qualname__ = "torch", "Generator"
+    torch.Generator = Generator
+    torch.cuda.default_generators = (torch.default_generator,)
+
+
+def _install_backends(torch, device):
+    answer([torch.backends.cuda], "is_built", True)
+    answer([torch.backends.cudnn], "is_available", True)
+    version = torch.backends.cudnn.__dict__.get("version")
+    if version is not None:
+        try:
+            known = version()
+        except RuntimeError:
+            known = None
+        torch.backends.cudnn.version = lambda: known or 91900
+    if torch.version.cuda is None:
+        # A build for the CPU. Scripts parse this, or test whether there is any.
+        torch.version.cuda = "13.0"

@@ -1,0 +1,39 @@
+"""Which device a script means."""
+
+from . import session
+
+
+def is_cuda(device, torch):
+    """Whether a device as a script may write it (a name, a number, a `torch.device`) is CUDA's."""
+    if isinstance(device, bool) or device is None:
+        return False
+    if isinstance(device, int):
+        _note_further(device)
+        return True
+    if isinstance(device, str):
+        device = _parsed(device, torch)
+    if isinstance(device, torch.device) and device.type == "cuda":
+        _note_further(device.index)
+        return True
+    return False
+
+
+def is_cpu(device, torch):
+    """Whether a device as a script may write it is the host's."""
+    if isinstance(device, str):
+        device = _parsed(device, torch)
+    return isinstance(device, torch.device) and device.type == "cpu"
+
+
+def _parsed(name, torch):
+    try:
+        return torch.device(name)
+    except RuntimeError:
+        return None
+
+
+def _note_further(index):
+    if index:
+        session.note(
+            f"cuda:{index} was asked for: one GPU is recorded, and everything is taken to be on it"
+        )

@@ -1,0 +1,81 @@
+"""Distributed training with one process: NCCL's place is taken by gloo."""
+
+from . import devices, session
+from .patching import answer, replace
+
+
+def install(torch):
+    """Wraps what makes process groups, and what spreads a model over devices."""
+    _install_data_parallel(torch)
+    distributed = torch.distributed
+    if not distributed.is_available():
+        return
+    from torch.distributed import distributed_c10d
+
+    replace(distributed, "init_process_group", _init_process_group)
+    distributed_c10d.init_process_group = distributed.init_process_group
+    replace(distributed, "new_group", _new_group)
+    answer([distributed], "is_nccl_available", True)
+    replace(torch.nn.parallel.DistributedDataParallel, "__init__", _ddp)
+
+
+def _host_backend(backend):
+    """gloo instead of NCCL."""
+    if backend is None or not isinstance(backend, str) or "nccl" not in backend.lower():
+        return backend
+    session.count("process group of NCCL")
+    return "gloo"
+
+
+def _init_process_group(original):
+    def init(backend=None, *args, **kwargs):
+        kwargs.pop("device_id", None)
+        if backend is None:
+            backend = "gloo"
+        result = original(_host_backend(backend), *args, **kwargs)
+        import torch.distributed
+
+        size = torch.distributed.get_world_size()
+        if size > 1:
+            session.note(f"{size} processes train together: only rank 0 is recorded")
+        return result
+
+    return init
+
+
+def _new_group(original):
+    def new_group(*args, **kwargs):
+        if "backend" in kwargs:
+            kwargs["backend"] = _host_backend(kwargs["backend"])
+        kwargs.pop("device_id", None)
+        return original(*args, **kwargs)
+
+    return new_group
+
+
+def _ddp(original):
+    def init(self, module, device_ids=None, output_device=None, *args, **kwargs):
+        if device_ids is not None:
+            session.count("DistributedDataParallel(device_ids=…)")
+        original(self, module, None, None, *args, **kwargs)
+
+    return init
+
+
+def _install_data_parallel(torch):
+    """On one GPU, `DataParallel` calls its module (torch/nn/parallel/data_parallel.py)."""
+    kind = torch.nn.DataParallel
+
+    def init(self, module, device_ids=None, output_device=None, dim=0):
+        torch.nn.Module.__init__(self)
+        session.count("DataParallel")
+        if device_ids is not None and len(device_ids) > 1:
+            for device in device_ids:
+                devices.is_cuda(device, torch)
+        self.module = module
+        self.device_ids = [0]
+        self.output_device = 0
+        self.dim = dim
+
+    kind.__init__ = init
+    kind.forward = lambda self, *inputs, **kwargs: self.module(*inputs, **kwargs)

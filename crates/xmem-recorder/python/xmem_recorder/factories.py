@@ -1,0 +1,122 @@
+"""Functions that make tensors on a device: they make them on the CPU, and say so in the trace."""
+
+import enum
+
+from . import devices, placement, session
+from .patching import replace
+
+# Those with a `device` argument that torch does not count among its device constructors.
+OTHERS = (
+    "empty_like",
+    "full_like",
+    "normal",
+    "ones_like",
+    "rand_like",
+    "randint_like",
+    "randn_like",
+    "zeros_like",
+)
+METHODS = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros")
+
+
+def install(torch):
+    """Wraps every factory, and what sets a default device for them."""
+    constructors = set(torch.utils._device._device_constructors())
+    for owner in (torch, torch.fft, torch.nested):
+        for name in dir(owner):
+            function = getattr(owner, name, None)
+            try:
+                listed = function in constructors
+            except TypeError:
+                continue
+            if listed or owner is torch and name in OTHERS:
+                method = Method.YES if name.endswith("_like") else Method.NO
+                replace(owner, name, lambda original, m=method: _factory(torch, original, m))
+    for name in METHODS:
+        replace(torch.Tensor, name, lambda original: _factory(torch, original, Method.YES))
+    replace(torch, "from_numpy", lambda original: _factory(torch, original, Method.NO))
+    _install_contexts(torch, constructors)
+    _keep_scriptable(torch)
+
+
+def _made_on_host(tensor, method):
+    """A method makes its tensor where its own is, of which nothing may be known."""
+    if method is Method.NO:
+        placement.is_on_host(tensor)
+    return tensor
+
+
+class Method(enum.Enum):
+    """Whether a factory is one of an existing tensor."""
+
+    NO = enum.auto()
+    YES = enum.auto()
+
+
+def _factory(torch, original, method):
+    def make(*args, **kwargs):
+        if kwargs.pop("pin_memory", False):
+            session.count("pin_memory=True")
+        if not devices.is_cuda(kwargs.get("device"), torch):
+            return _made_on_host(original(*args, **kwargs), method)
+        session.count("device='cuda' in a factory")
+        placement.begin()
+        kwargs["device"] = "cpu"
+        return placement.made_on_device(original(*args, **kwargs))
+
+    return make
+
+
+def _install_contexts(torch, constructors):
+    """`with torch.device("cuda"):` and `torch.set_default_device("cuda")` make a context of torch's;
+    ours leaves the device alone and marks what is made."""
+    module = torch.utils._device
+    original = module.DeviceContext
+
+    class DeviceContext(original):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            kwargs = kwargs or {}
+            if self.device.type != "cuda":
+                return super().__torch_function__(func, types, args, kwargs)
+            made = func in constructors and kwargs.get("device") is None
+            result = func(*args, **kwargs)
+            if not made:
+                return result
+            session.count("default device")
+            placement.begin()
+            return placement.made_on_device(result)
+
+    module.DeviceContext = DeviceContext
+    for name in ("FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor"):
+        _install_legacy(torch, name)
+
+    def set_default_tensor_type(original):
+        def set_type(kind):
+            name = kind if isinstance(kind, str) else torch.typename(kind)
+            if name.startswith("torch.cuda."):
+                session.note("set_default_tensor_type: tensors are on the host until they are moved")
+                kind = "torch." + name[len("torch.cuda.") :]
+            return original(kind)
+
+        return set_type
+
+    replace(torch, "set_default_tensor_type", set_default_tensor_type)
+
+
+def _install_legacy(torch, name):
+    """`torch.cuda.FloatTensor(…)`, from the days before devices."""
+    host = getattr(torch, name, None)
+    if host is not None and hasattr(torch.cuda, name):
+        setattr(torch.cuda, name, host)
+
+
+def _keep_scriptable(torch):
+    """TorchScript looks builtin functions up by identity."""
+    table = getattr(torch.jit._builtins, "_builtin_table", None)
+    if table is None:
+        return
+    for name in dir(torch):
+        function = getattr(torch, name, None)
+        original = getattr(function, "__wrapped__", None)
+        if original is not None and id(original) in table:
+            table[id(function)] = table[id(original)]

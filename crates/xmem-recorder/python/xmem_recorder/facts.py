@@ -1,0 +1,227 @@
+"""What a trace does not say by itself: the metadata `xmem_recording`, schema `xmem.recording.1`."""
+
+import json
+import os
+import sys
+
+from . import autocast, cuda, optimizers, session
+
+ENVIRONMENT = (
+    "CUBLAS_WORKSPACE_CONFIG",
+    "CUBLASLT_WORKSPACE_SIZE",
+    "CUDA_LAUNCH_BLOCKING",
+    "CUDA_MODULE_LOADING",
+    "CUDA_VISIBLE_DEVICES",
+    "NVIDIA_TF32_OVERRIDE",
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "TORCH_CUDNN_V8_API_DISABLED",
+    "TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT",
+)
+
+
+def collect(state, reason, detail):
+    """The metadata as JSON. Looks only: no tensor is made."""
+    torch = state.torch
+    models = [root() for root in state.roots if root() is not None]
+    known = [optimizer() for optimizer in state.optimizers if optimizer() is not None]
+    return json.dumps(
+        {
+            "schema": "xmem.recording.1",
+            "recorder": session.settings().get("recorder"),
+            "torch": str(torch.__version__),
+            "python": "{}.{}.{}".format(*sys.version_info[:3]),
+            "stacks": session.settings()["stacks"],
+            "told_device": session.settings()["device"]["key"],
+            "environment": {
+                name: os.environ[name] for name in ENVIRONMENT if name in os.environ
+            },
+            "backends": _backends(torch),
+            "memory_fraction": cuda.memory_fraction,
+            "ended": {"reason": reason, "detail": detail},
+            "iterations": {
+                "by": state.rounds_by,
+                "count": state.rounds,
+                "backwards": state.backwards,
+            },
+            "models": [_model(model) for model in models],
+            "tensors": _tensors(models, known),
+            "optimizers": [_optimizer(optimizer, state) for optimizer in known],
+            "autocast": [
+                {"dtype": _dtype(dtype), "cache": cache} for dtype, cache in autocast.asked
+            ],
+            "grad_scaler": autocast.scalers > 0,
+            "batch": _batch(state.batch),
+            "redirected": [
+                {"what": what, "times": times} for what, times in session.redirected.items()
+            ],
+            "notes": session.notes,
+        }
+    )
+
+
+def _backends(torch):
+    flags = {}
+    for name, module, attribute in (
+        ("cudnn.enabled", torch.backends.cudnn, "enabled"),
+        ("cudnn.benchmark", torch.backends.cudnn, "benchmark"),
+        ("cudnn.deterministic", torch.backends.cudnn, "deterministic"),
+        ("cudnn.allow_tf32", torch.backends.cudnn, "allow_tf32"),
+        ("matmul.allow_tf32", torch.backends.cuda.matmul, "allow_tf32"),
+        ("flash_sdp", torch.backends.cuda, "flash_sdp_enabled"),
+        ("mem_efficient_sdp", torch.backends.cuda, "mem_efficient_sdp_enabled"),
+        ("math_sdp", torch.backends.cuda, "math_sdp_enabled"),
+        ("cudnn_sdp", torch.backends.cuda, "cudnn_sdp_enabled"),
+    ):
+        try:
+            value = getattr(module, attribute)
+            flags[name] = bool(value() if callable(value) else value)
+        except Exception:
+            continue
+    return flags
+
+
+def _class(thing):
+    kind = type(thing)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _model(model):
+    modules = {name: type(module).__name__ for name, module in model.named_modules()}
+    return {"class": _class(model), "training": model.training, "modules": modules}
+
+
+def _tensors(models, known):
+    """Parameters and buffers of the models, then what only an optimizer has."""
+    found, seen = [], set()
+    for index, model in enumerate(models):
+        for kind, named in (
+            ("parameter", model.named_parameters()),
+            ("buffer", model.named_buffers()),
+        ):
+            for name, tensor in named:
+                if id(tensor) not in seen:
+                    seen.add(id(tensor))
+                    found.append(_tensor(tensor, name, index, kind))
+    for index, optimizer in enumerate(known):
+        for group in optimizer.param_groups:
+            for position, tensor in enumerate(group["params"]):
+                if id(tensor) not in seen:
+                    seen.add(id(tensor))
+                    name = f"optimizer {index}, parameter {position}"
+                    found.append(_tensor(tensor, name, None, "parameter"))
+    return found
+
+
+def _tensor(tensor, name, model, kind):
+    gradient = tensor.grad if tensor.is_leaf else None
+    return {
+        "name": name,
+        "model": model,
+        "kind": kind,
+        "shape": list(tensor.shape),
+        "dtype": _dtype(tensor.dtype),
+        "requires_grad": tensor.requires_grad,
+        "storage": _storage(tensor),
+        "gradient": None if gradient is None else _storage(gradient),
+    }
+
+
+def _storage(tensor):
+    """Where the memory is, as the trace's events count it; none where there is no plain memory."""
+    try:
+        storage = tensor.untyped_storage()
+        offset = tensor.storage_offset() * tensor.element_size()
+        return {"address": hex(storage.data_ptr()), "bytes": storage.nbytes(), "offset": offset}
+    except Exception:
+        return None
+
+
+def _dtype(dtype):
+    return None if dtype is None else str(dtype).replace("torch.", "")
+
+
+def _optimizer(optimizer, state):
+    defaults = {**optimizer.defaults, **optimizers.asked(optimizer)}
+    arguments = {key: _plain(value) for key, value in defaults.items()}
+    groups = []
+    for group in optimizer.param_groups:
+        own = {
+            key: _plain(value)
+            for key, value in group.items()
+            if key != "params" and (key not in arguments or _plain(value) != arguments[key])
+        }
+        if "lr" in own and "lr" in arguments:
+            # A schedule moves it with every step.
+            del own["lr"]
+        groups.append(
+            {
+                "tensors": len(group["params"]),
+                "bytes": sum(p.numel() * p.element_size() for p in group["params"]),
+                "arguments": own,
+            }
+        )
+    state_by_name, storages = _optimizer_state(optimizer, state.torch)
+    return {
+        "class": _class(optimizer),
+        "arguments": arguments,
+        "implementation": _implementation(defaults),
+        "groups": groups,
+        "steps": state.steps.get(id(optimizer), 0),
+        "state": state_by_name,
+        "state_storages": storages,
+    }
+
+
+def _implementation(arguments):
+    """What the script asked for; nothing said means that PyTorch decides
+    (torch/optim/optimizer.py, `_default_to_fused_or_foreach`)."""
+    if arguments.get("fused"):
+        return "fused"
+    if arguments.get("foreach"):
+        return "foreach"
+    if arguments.get("foreach") is False:
+        return "for-loop"
+    return "default"
+
+
+def _optimizer_state(optimizer, torch):
+    sums, storages = {}, []
+    for of_parameter in optimizer.state.values():
+        if not isinstance(of_parameter, dict):
+            continue
+        for name, value in of_parameter.items():
+            if not isinstance(value, torch.Tensor):
+                continue
+            storage = _storage(value)
+            if storage is None:
+                continue
+            entry = sums.setdefault(str(name), {"name": str(name), "tensors": 0, "bytes": 0})
+            entry["tensors"] += 1
+            entry["bytes"] += value.numel() * value.element_size()
+            storages.append(
+                {"name": str(name), "address": storage["address"], "bytes": storage["bytes"]}
+            )
+    return list(sums.values()), storages
+
+
+def _plain(value):
+    """A value as JSON can say it."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else str(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item") and getattr(value, "numel", lambda: 0)() == 1:
+        return _plain(value.item())
+    return str(value)
+
+
+def _batch(shapes):
+    if not shapes:
+        return None
+    first = next((shape for shape in shapes if shape), None)
+    return {"size": first[0] if first else None, "shapes": shapes}

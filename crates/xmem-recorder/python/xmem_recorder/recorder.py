@@ -1,0 +1,513 @@
+"""Runs torch's profiler over the script, counts its iterations, saves the trace, ends the script.
+
+The recording begins where the first module is made or the first tensor goes to the GPU, so that
+imports stay out of it. An iteration ends with a step of each optimizer; where nothing trains,
+forward calls of the model count.
+"""
+
+import atexit
+import multiprocessing
+import os
+import re
+import signal
+import sys
+import threading
+import time
+import weakref
+
+from . import facts, profilers, saving, session
+from .patching import replace
+
+# An optimizer that has not made a step is waited for until another has made so many times more
+# steps than asked for.
+PATIENCE = 3
+# Where there are optimizers, so many forward calls per iteration asked for before it is clear that
+# none of them makes a step.
+FORWARDS_WITHOUT_STEP = 20
+# Steps in a row that a scaler of gradients may skip before they count.
+SKIPS = 10
+# What an end of the script that something caught is repeated before the process ends regardless.
+RAISED_AGAIN = 10
+
+
+class Finished(SystemExit):
+    """The recording is complete, and the script need not go on."""
+
+    def __init__(self):
+        super().__init__(0)
+
+
+class _State:
+    """What is known of the run."""
+
+    def __init__(self):
+        self.torch = None
+        self.profiler = None
+        self.thread = None
+        self.pid = os.getpid()
+        self.began = False
+        self.over = False
+        self.wanted_end = None
+        self.raised = 0
+        self.failure = None
+        self.exit_code = None
+        self.optimizers = []
+        self.steps = {}
+        self.skipped = 0
+        self.rounds = 0
+        self.rounds_by = "optimizer steps"
+        self.backwards = 0
+        self.calls = {}
+        self.roots = []
+        self.batch = None
+        self.last_round = None
+        self.limit = None
+
+
+_state = _State()
+_depth = threading.local()
+
+
+def install(torch):
+    """Wraps what shows the course of the script."""
+    _state.torch = torch
+    _watch_modules(torch)
+    _watch_optimizers(torch)
+    replace(torch.autograd, "backward", _counted_backward)
+    _watch_the_end()
+
+
+def inside_module():
+    """Whether a module is being called on this thread."""
+    return getattr(_depth, "value", 0) > 0
+
+
+def mark(name):
+    """Puts a mark into the trace: an annotation of no length."""
+    if _state.profiler is None or _state.over:
+        return
+    operators = _state.torch.ops.profiler
+    handle = operators._record_function_enter_new(name, None)
+    operators._record_function_exit._RecordFunction(handle)
+
+
+def begin():
+    """Starts the profiler, if that has not happened."""
+    if _state.began:
+        return
+    _state.began = True
+    _stop_watching_constructors()
+    if not _is_to_be_recorded():
+        _state.over = True
+        return
+    stacks = session.settings()["stacks"]
+    if stacks:
+        _import_lazy_parts()
+    _state.thread = threading.get_ident()
+    if threading.current_thread() is threading.main_thread():
+        _take_signals()
+    else:
+        _depth.guard = _EndOfThread()
+    _state.limit = saving.limit_memory(session.settings().get("max_memory"))
+    _state.last_round = time.monotonic()
+    _state.profiler = profilers.start(_state.torch, stacks)
+    session.tell("recording")
+
+
+def _is_to_be_recorded():
+    if os.getpid() != _state.pid or multiprocessing.current_process().daemon:
+        return False
+    rank = os.environ.get("RANK") or os.environ.get("LOCAL_RANK") or "0"
+    return rank == "0"
+
+
+def _import_lazy_parts():
+    """torch imports its compiler with the first optimizer: a hundred thousand Python calls."""
+    try:
+        import torch._dynamo  # noqa: F401
+    except Exception:
+        pass
+
+
+class _EndOfThread:
+    """Saves the recording of a thread that ends: only there can its profiler be stopped."""
+
+    def __del__(self):
+        finish("end")
+
+
+# ---------------------------------------------------------------------------------------------
+# Modules
+# ---------------------------------------------------------------------------------------------
+
+
+def _watch_modules(torch):
+    module = torch.nn.Module
+    original_init = module.__init__
+
+    def init(self, *args, **kwargs):
+        if not _inside_import():
+            begin()
+        return original_init(self, *args, **kwargs)
+
+    module.__init__ = init
+    _watched["init"] = (module, original_init)
+    if "_wrapped_call_impl" in vars(module):
+        _watch_calls(module)
+    else:
+        _watch_calls_by_hooks(torch)
+
+
+def _inside_import():
+    """Libraries make small modules while they are imported; no model is made there."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+_watched = {}
+
+
+def _stop_watching_constructors():
+    """Recorded stacks show constructors as they are."""
+    module, original = _watched.pop("init", (None, None))
+    if module is not None:
+        module.__init__ = original
+
+
+def _watch_calls(module):
+    """Wraps the outermost calls only: while one runs, the original is in its place."""
+    original = module._call_impl
+
+    def call_outermost(self, *args, **kwargs):
+        if inside_module():
+            return original(self, *args, **kwargs)
+        _called(self, args, kwargs)
+        _depth.value = 1
+        module._call_impl = original
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            module._call_impl = call_outermost
+            _depth.value = 0
+
+    module._call_impl = call_outermost
+
+
+def _watch_calls_by_hooks(torch):
+    """torch 2.0 calls modules by another way."""
+    hooks = torch.nn.modules.module
+
+    def before(module, args):
+        depth = getattr(_depth, "value", 0)
+        if depth == 0:
+            _called(module, args, {})
+        _depth.value = depth + 1
+
+    def after(module, args, result):
+        _depth.value = max(getattr(_depth, "value", 1) - 1, 0)
+
+    hooks.register_module_forward_pre_hook(before)
+    hooks.register_module_forward_hook(after)
+
+
+def _called(module, args, kwargs):
+    """A module is called from outside of any other."""
+    if _state.over:
+        _raise_again()
+        return
+    if _state.profiler is None or next(module.parameters(), None) is None:
+        return
+    _finish_if_asked()
+    calls = _state.calls.get(id(module), 0)
+    if calls == 0:
+        _state.roots.append(weakref.ref(module))
+    wanted = session.settings()["steps"]
+    if not _state.steps:
+        _count_without_steps(calls, wanted)
+    _state.calls[id(module)] = calls + 1
+    shapes = _shapes(args, kwargs)
+    if shapes and (_state.batch is None or module.training):
+        _state.batch = shapes
+
+
+def _count_without_steps(calls, wanted):
+    """Where no optimizer makes steps, calls of a model are iterations, or passes backward are."""
+    if calls == 0 or _live_optimizers() and calls < wanted * FORWARDS_WITHOUT_STEP:
+        return
+    done, by = calls, "forward calls"
+    if _state.backwards:
+        done, by = _state.backwards, "backward passes"
+    _iteration(done, by)
+    if done >= wanted:
+        finish("backwards" if _state.backwards else "forwards")
+        raise Finished
+
+
+def _shapes(args, kwargs):
+    tensor = _state.torch.Tensor
+    values = list(args) + list(kwargs.values())
+    for value in list(values):
+        if isinstance(value, (list, tuple)):
+            values.extend(value)
+        elif isinstance(value, dict):
+            values.extend(value.values())
+    return [list(value.shape) for value in values if isinstance(value, tensor)][:16]
+
+
+# ---------------------------------------------------------------------------------------------
+# Optimizers
+# ---------------------------------------------------------------------------------------------
+
+
+def _watch_optimizers(torch):
+    optimizer = torch.optim.Optimizer
+
+    def patch_step_function(original):
+        def patch(self):
+            begin()
+            if not any(known() is self for known in _state.optimizers):
+                _state.optimizers.append(weakref.ref(self))
+            return original(self)
+
+        return patch
+
+    replace(optimizer, "_patch_step_function", patch_step_function)
+    hook = optimizer.profile_hook_step
+
+    def profile_hook_step(function):
+        inner = hook(function)
+
+        def stepping(self, *args, **kwargs):
+            result = inner(self, *args, **kwargs)
+            _stepped(self)
+            return result
+
+        for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+            setattr(stepping, name, getattr(function, name, None))
+        stepping.__wrapped__ = function
+        return stepping
+
+    optimizer.profile_hook_step = staticmethod(profile_hook_step)
+    scalers = [torch.cuda.amp.GradScaler]
+    if hasattr(torch.amp, "GradScaler"):
+        scalers.insert(0, torch.amp.GradScaler)
+    for scaler in scalers:
+        if "step" in vars(scaler):
+            replace(scaler, "step", _scaled_step)
+
+
+def _scaled_step(original):
+    def scaled_stepping(self, optimizer, *args, **kwargs):
+        before = _state.steps.get(id(optimizer), 0)
+        result = original(self, optimizer, *args, **kwargs)
+        if _state.steps.get(id(optimizer), 0) == before:
+            _state.skipped += 1
+            if _state.skipped == SKIPS:
+                session.note("the scaler skips every step, as gradients are not finite")
+            if _state.skipped >= SKIPS:
+                _stepped(optimizer)
+        else:
+            _state.skipped = 0
+        return result
+
+    return scaled_stepping
+
+
+def _live_optimizers():
+    _state.optimizers = [known for known in _state.optimizers if known() is not None]
+    return [known() for known in _state.optimizers]
+
+
+def _stepped(optimizer):
+    """An optimizer has made a step."""
+    if _state.over:
+        _raise_again()
+        return
+    if _state.profiler is None:
+        return
+    if threading.get_ident() != _state.thread:
+        session.note(
+            "training runs on another thread than the one that made the model, which alone is recorded"
+        )
+        return
+    wanted = session.settings()["steps"]
+    _state.steps[id(optimizer)] = _state.steps.get(id(optimizer), 0) + 1
+    counts = [_state.steps.get(id(known), 0) for known in _live_optimizers()] or [0]
+    if min(counts) > _state.rounds:
+        _iteration(min(counts), "optimizer steps")
+        mark(f"xmem::iteration {_state.rounds}")
+    _finish_if_asked()
+    if min(counts) >= wanted or max(counts) >= wanted * PATIENCE and not min(counts):
+        _state.rounds = min(counts) or max(counts)
+        finish("steps")
+        raise Finished
+
+
+def _iteration(number, by):
+    now = time.monotonic()
+    _state.rounds, _state.rounds_by = number, by
+    seconds = round(now - _state.last_round, 3)
+    _state.last_round = now
+    session.tell("iteration", number=number, seconds=seconds, of=by)
+
+
+def _counted_backward(original):
+    def backward(*args, **kwargs):
+        result = original(*args, **kwargs)
+        _state.backwards += 1
+        return result
+
+    return backward
+
+
+# ---------------------------------------------------------------------------------------------
+# The end
+# ---------------------------------------------------------------------------------------------
+
+
+def _watch_the_end():
+    """Notices exceptions, exits and forks."""
+    hook = sys.excepthook
+
+    def excepthook(kind, value, traceback):
+        _state.failure = (kind, value)
+        hook(kind, value, traceback)
+
+    sys.excepthook = excepthook
+    of_threads = threading.excepthook
+
+    def thread_excepthook(failed):
+        if failed.thread is not None and failed.thread.ident == _state.thread:
+            _state.failure = (failed.exc_type, failed.exc_value)
+        of_threads(failed)
+
+    threading.excepthook = thread_excepthook
+    leave = sys.exit
+
+    def exit(status=None):
+        _state.exit_code = status
+        leave(status)
+
+    sys.exit = exit
+    leave_at_once = os._exit
+
+    def _exit(status):
+        if os.getpid() == _state.pid:
+            _state.exit_code = status
+            _at_the_end()
+        leave_at_once(status)
+
+    os._exit = _exit
+    _state.leave_at_once = leave_at_once
+    atexit.register(_at_the_end)
+    os.register_at_fork(after_in_child=_forget)
+
+
+def _forget():
+    """A forked child records nothing."""
+    _state.over = True
+    _state.began = True
+    _state.raised = None
+
+
+def _at_the_end():
+    if _state.profiler is None or _state.over:
+        return
+    if not _state.rounds and not session.is_first():
+        # A helper of the script that happens to use torch.
+        _state.over = True
+        if threading.get_ident() == _state.thread:
+            _state.profiler.stop()
+        return
+    finish(*_reason())
+
+
+def _reason():
+    """Why the script ended, and what to say about it."""
+    if _state.failure is not None:
+        kind, value = _state.failure
+        if issubclass(kind, KeyboardInterrupt):
+            return "signal", "SIGINT"
+        text = f"{kind.__name__}: {value}".strip()
+        if issubclass(kind, MemoryError) or "DefaultCPUAllocator" in text:
+            return "memory", text
+        return "exception", text
+    if _state.exit_code not in (None, 0):
+        return "exit", str(_state.exit_code)
+    return "end", None
+
+
+def _take_signals():
+    """`xmem profile` asks by SIGUSR2 to save at once; a plain SIGTERM saves, too."""
+
+    def stop(_number, _frame):
+        _end_now(session.stop_reason() or "signal", None, Finished())
+
+    signal.signal(signal.SIGUSR2, stop)
+
+    def terminated(number, _frame):
+        name = signal.Signals(number).name
+        finish("signal", name)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, terminated)
+
+
+def _end_now(reason, detail, exception):
+    if threading.get_ident() != _state.thread:
+        _state.wanted_end = (reason, detail)
+        return
+    finish(reason, detail)
+    raise exception
+
+
+def _finish_if_asked():
+    if _state.wanted_end is not None and threading.get_ident() == _state.thread:
+        finish(*_state.wanted_end)
+        raise Finished
+
+
+def _raise_again():
+    """The script goes on although its end was raised: something has caught it."""
+    if _state.profiler is None or _state.raised is None:
+        return
+    if threading.get_ident() != _state.thread:
+        return
+    _state.raised += 1
+    if _state.raised > RAISED_AGAIN:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        _state.leave_at_once(0)
+    raise Finished
+
+
+def finish(reason, detail=None):
+    """Stops the profiler and saves the trace; whatever fails is told, not raised."""
+    if _state.over or _state.profiler is None or os.getpid() != _state.pid:
+        return
+    _state.over = True
+    if threading.get_ident() == _state.thread:
+        # What follows is no part of the script.
+        sys.setprofile(None)
+    saving.restore_memory(_state.limit)
+    needed = None
+    if detail:
+        match = re.search(r"tried to allocate (\d+) bytes", detail)
+        needed = int(match.group(1)) if match else None
+    try:
+        text = facts.collect(_state, reason, detail)
+        _state.profiler.add_metadata_json("xmem_recording", text)
+    except Exception as error:
+        session.tell("note", text=f"the recording lacks its description: {error!r}")
+    try:
+        _state.profiler.stop()
+        saving.export(_state.profiler, _state.rounds, reason, detail, needed)
+    except Exception as error:
+        session.tell("failed", text=f"{type(error).__name__}: {error}")

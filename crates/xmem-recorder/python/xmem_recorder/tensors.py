@@ -1,0 +1,141 @@
+"""Methods of tensors that move them, and what tensors say of where they are."""
+
+import sys
+
+from . import devices, placement, session
+from .patching import asked_by_torch, replace
+
+
+def install(torch):
+    """Wraps `Tensor.to`, `.cuda()`, `.cpu()` and their kin."""
+    tensor = torch.Tensor
+    replace(tensor, "to", lambda original: _to(torch, original))
+    replace(tensor, "cuda", lambda original: _cuda(torch))
+    replace(tensor, "cpu", _cpu)
+    replace(tensor, "type", lambda original: _type(torch, original))
+    replace(tensor, "pin_memory", lambda original: _pin_memory)
+    replace(tensor, "record_stream", lambda original: lambda self, stream: None)
+    _install_properties(torch)
+    for storage in (torch.UntypedStorage, torch.TypedStorage):
+        if hasattr(storage, "cuda"):
+            storage.cuda = lambda self, *_args, **_kwargs: self
+        if hasattr(storage, "pin_memory"):
+            storage.pin_memory = lambda self, *_args, **_kwargs: self
+
+
+def _to(torch, original):
+    def to(self, *args, **kwargs):
+        target, args, kwargs = _target(torch, args, kwargs)
+        if target == placement.DEVICE:
+            session.count("Tensor.to")
+            return placement.moves_to_device(self, lambda t: original(t, *args, **kwargs))
+        if target == placement.HOST and not _asked_by_torch_itself():
+            return placement.moves_to_host(self, lambda t: original(t, *args, **kwargs))
+        return original(self, *args, **kwargs)
+
+    return to
+
+
+def _asked_by_torch_itself():
+    """torch's own code sees that tensors are on the CPU, and moves others there; only a module
+    hands on what the script wants."""
+    module = sys._getframe(2).f_globals.get("__name__", "")
+    return module.startswith("torch.") and module != "torch.nn.modules.module"
+
+
+def _target(torch, args, kwargs):
+    """Where `to(*args, **kwargs)` moves, with arguments that mean the CPU instead of CUDA."""
+    first = args[0] if args else None
+    device = kwargs.get("device", first)
+    if isinstance(device, torch.Tensor) or "other" in kwargs:
+        other = kwargs.get("other", device)
+        on_device = isinstance(other, torch.Tensor) and placement.known(other) == placement.DEVICE
+        return (placement.DEVICE if on_device else None), args, kwargs
+    if isinstance(device, torch.dtype) or device is None:
+        return None, args, kwargs
+    if devices.is_cuda(device, torch):
+        if "device" in kwargs:
+            kwargs = {**kwargs, "device": "cpu"}
+        else:
+            args = ("cpu", *args[1:])
+        return placement.DEVICE, args, kwargs
+    return (placement.HOST if devices.is_cpu(device, torch) else None), args, kwargs
+
+
+def _cuda(torch):
+    def cuda(self, device=None, non_blocking=False, memory_format=None):
+        session.count("Tensor.cuda")
+        if device is not None:
+            devices.is_cuda(device, torch)
+
+        def convert(tensor):
+            if memory_format is None or memory_format is torch.preserve_format:
+                return tensor
+            return tensor.contiguous(memory_format=memory_format)
+
+        return placement.moves_to_device(self, convert)
+
+    return cuda
+
+
+def _cpu(original):
+    def cpu(self, *args, **kwargs):
+        return placement.moves_to_host(self, lambda t: original(t, *args, **kwargs))
+
+    return cpu
+
+
+def _type(torch, original):
+    def type_(self, dtype=None, non_blocking=False, **kwargs):
+        if dtype is None and not asked_by_torch() and placement.looks_like_device(self):
+            return original(self).replace("torch.", "torch.cuda.")
+        name = dtype if isinstance(dtype, str) else ""
+        if not name.startswith("torch.cuda."):
+            return original(self, dtype, non_blocking, **kwargs)
+        host = "torch." + name[len("torch.cuda.") :]
+        return placement.moves_to_device(self, lambda t: original(t, host, non_blocking))
+
+    return type_
+
+
+def _pin_memory(self, device=None):
+    session.count("Tensor.pin_memory")
+    placement.is_on_host(self)
+    return self
+
+
+def _install_properties(torch):
+    """A script that asks sees its tensors on `cuda:0`; torch itself sees the truth."""
+    tensor = torch.Tensor
+    true_device = tensor.device.__get__
+    true_get_device = tensor.get_device
+    gpu = torch.device("cuda", 0)
+
+    def device(self):
+        if asked_by_torch() or not placement.looks_like_device(self):
+            return true_device(self)
+        return gpu
+
+    def is_cuda(self):
+        if _asked_by_old_scaler():
+            return placement.used()
+        return not asked_by_torch() and placement.looks_like_device(self)
+
+    def is_cpu(self):
+        there = true_device(self).type == "cpu"
+        return there and (asked_by_torch() or not placement.looks_like_device(self))
+
+    def get_device(self):
+        if asked_by_torch() or not placement.looks_like_device(self):
+            return true_get_device(self)
+        return 0
+
+    tensor.device = property(device)
+    tensor.is_cuda = property(is_cuda)
+    tensor.is_cpu = property(is_cpu)
+    tensor.get_device = get_device
+
+
+def _asked_by_old_scaler():
+    """Before 2.3, the scaler of gradients asserts that its tensors are on a GPU."""
+    return sys._getframe(2).f_globals.get("__name__") == "torch.cuda.amp.grad_scaler"
