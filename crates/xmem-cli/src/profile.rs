@@ -7,11 +7,13 @@ use crate::Outcome;
 use crate::args::{Global, ProfileArgs, Verbosity};
 use crate::complaint::{self, Complaint};
 use crate::exit::Exit;
+use std::borrow::Cow;
 use std::io::Write;
+use std::path::Path;
 use then::Then;
 use watching::Watching;
 use xmem::Bytes;
-use xmem_recorder::{Place, Recorded, Request, Stacks};
+use xmem_recorder::{Patience, Place, Recorded, Request, Stacks};
 
 /// Runs the command.
 pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
@@ -53,6 +55,7 @@ fn request(args: &ProfileArgs) -> Result<Request, Complaint> {
         device: xmem::find(&args.device_as)?.clone(),
         timeout: args.timeout,
         memory: args.max_memory,
+        patience: Patience::default(),
     })
 }
 
@@ -104,7 +107,7 @@ fn before_compression(size: Bytes, text: Bytes) -> String {
 }
 
 /// A path as a shell reads it.
-fn quoted(path: &std::path::Path) -> String {
+fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
-    shlex::try_quote(&text).map_or_else(|_| text.to_string(), |quoted| quoted.into_owned())
+    shlex::try_quote(&text).map_or_else(|_| text.to_string(), Cow::into_owned)
 }

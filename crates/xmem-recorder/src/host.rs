@@ -133,7 +133,10 @@ fn groups(own: &str, mount: &Path) -> Vec<Group> {
 mod tests {
     use super::*;
 
-    fn write(root: &Path, files: &[(&str, &str)]) {
+    /// Names and contents.
+    type FileRows<'a> = &'a [(&'a str, &'a str)];
+
+    fn write(root: &Path, files: FileRows<'_>) {
         for (name, content) in files {
             let path = root.join(name);
             std::fs::create_dir_all(path.parent().expect("below the root")).expect("made");
@@ -143,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_tightest_group_above_counts_and_pages_of_files_are_free() {
-        let rows: [(&str, &[(&str, &str)], &[Room]); 4] = [
+        let rows: [(&str, FileRows<'_>, &[Room]); 4] = [
             (
                 "0::/job/step\n",
                 &[

@@ -51,7 +51,7 @@ mod watch;
 pub use error::{Fate, RecordError};
 pub use progress::Progress;
 pub use recorded::{CutShort, Place, Recorded, Redirected};
-pub use request::{Request, Shortage, Stacks};
+pub use request::{Patience, Request, Shortage, Stacks};
 
 /// Runs the command, records it, and writes the trace. `observer` hears what happens meanwhile.
 ///

@@ -36,6 +36,8 @@ pub enum Progress<'a> {
         /// What has come so far, before compression.
         written: Bytes,
     },
+    /// It has been.
+    Exported,
     /// No Python has loaded the hook for so long that something may be wrong.
     NoHookYet {
         /// How long.

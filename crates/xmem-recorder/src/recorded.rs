@@ -86,6 +86,8 @@ pub enum CutShort {
     Timeout(Duration),
     /// Memory ran out.
     Memory(Shortage),
+    /// The command ended, and a process that it left behind was still recording.
+    LeftBehind,
     /// The process died while it exported: the end of the trace is missing.
     Truncated,
     /// A reason that only a newer hook knows.

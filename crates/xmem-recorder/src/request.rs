@@ -24,6 +24,33 @@ pub struct Request {
     pub timeout: Option<Duration>,
     /// How much memory the command's processes may have resident; without, what the host has.
     pub memory: Option<Bytes>,
+    /// How long the command's processes may take for what they are asked to do.
+    pub patience: Patience,
+}
+
+/// How long processes are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Until a recording that was asked for begins to be exported. The hook is a handler of a signal,
+    /// which Python runs when the operator under way is over.
+    pub to_export: Duration,
+    /// Until the command ends once its recording is saved.
+    pub to_end: Duration,
+    /// Until a process ends after SIGTERM.
+    pub to_terminate: Duration,
+    /// Until the user is told that no Python has loaded the hook.
+    pub to_load: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            to_export: Duration::from_secs(10),
+            to_end: Duration::from_secs(60),
+            to_terminate: Duration::from_secs(3),
+            to_load: Duration::from_secs(30),
+        }
+    }
 }
 
 /// Whether a trace has Python's stacks: they name modules and lines, and cost time and room.

@@ -3,6 +3,7 @@
 use crate::request::{Request, Stacks};
 use serde::Serialize;
 use xmem_profiles::Device;
+use xmem_types::Bytes;
 
 /// The whole file.
 #[derive(Debug, Serialize)]
@@ -40,7 +41,7 @@ impl<'a> Settings<'a> {
             format: 1,
             steps: request.steps.get(),
             stacks: request.stacks == Stacks::Recorded,
-            max_memory: request.memory.map(|limit| limit.get()),
+            max_memory: request.memory.map(Bytes::get),
             device: ToldDevice::of(&request.device),
         }
     }

@@ -68,11 +68,6 @@ impl Tree {
         self.members.contains_key(&Pid::from_u32(pid))
     }
 
-    /// Whether nobody was there at the last look.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.members.is_empty()
-    }
-
     /// Memory that the processes had resident at the last look. What several of them share counts
     /// for each.
     pub(crate) fn resident(&self) -> Bytes {

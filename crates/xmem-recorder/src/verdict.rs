@@ -122,14 +122,14 @@ fn cut_short(best: &Candidate, evidence: &Evidence) -> Option<CutShort> {
                 _ => CutShort::Exit(evidence.status),
             }
         }
+        Reason::Timeout | Reason::Memory => CutShort::LeftBehind,
         _ => CutShort::Unknown,
     };
     Some(match evidence.halt {
-        None => by_itself,
+        None | Some(Fate::Ended(_)) => by_itself,
         Some(Fate::Timeout(limit)) => CutShort::Timeout(limit),
         Some(Fate::Memory(shortage)) => CutShort::Memory(shortage),
         Some(Fate::Interrupted) => CutShort::Interrupted,
-        Some(Fate::Ended(_)) => by_itself,
     })
 }
 

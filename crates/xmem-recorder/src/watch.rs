@@ -7,7 +7,7 @@ mod signals;
 use crate::error::{Fate, RecordError};
 use crate::host::Host;
 use crate::isolated;
-use crate::message::{Line, Message, ProcessId, Reason, StopWord};
+use crate::message::{Line, Message, ProcessId, StopWord};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::recorded::Recorded;
@@ -34,18 +34,6 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How often memory is measured in the way that takes long.
 const THOROUGH_LOOK: Duration = Duration::from_secs(2);
 
-/// How long the hook may take to begin its export once it is asked for.
-const TO_EXPORT: Duration = Duration::from_secs(10);
-
-/// How long a command may take to end once its recording is saved.
-const TO_END: Duration = Duration::from_secs(60);
-
-/// How long a process may take to end after SIGTERM.
-const TO_TERMINATE: Duration = Duration::from_secs(3);
-
-/// When the user is told that no Python has loaded the hook.
-const TO_LOAD: Duration = Duration::from_secs(30);
-
 /// What comes in from other threads.
 enum News {
     Said(Said),
@@ -68,7 +56,10 @@ pub(crate) fn run(
     signals::forward(sender.clone()).map_err(|source| RecordError::Session { source })?;
     let control = session.control().map_err(|source| RecordError::Session { source })?;
     let heard = sender.clone();
-    std::thread::spawn(move || control.map(News::Said).try_for_each(|news| heard.send(news)));
+    std::thread::spawn(move || {
+        let heard = |said| heard.send(News::Said(said)).is_ok();
+        { control }.all(heard)
+    });
     let started = Instant::now();
     let child = Command::new(program)
         .args(arguments)
@@ -95,7 +86,7 @@ pub(crate) fn run(
         marks: Marks::default(),
         told_of_no_hook: false,
     };
-    let status = watch.to_the_end(&inbox).map_err(|source| RecordError::Session { source })?;
+    let status = watch.follow(&inbox).map_err(|source| RecordError::Session { source })?;
     let took = started.elapsed();
     let evidence = Evidence {
         status,
@@ -171,7 +162,7 @@ struct Marks {
 }
 
 impl Watch<'_> {
-    fn to_the_end(&mut self, inbox: &Receiver<News>) -> std::io::Result<ExitStatus> {
+    fn follow(&mut self, inbox: &Receiver<News>) -> std::io::Result<ExitStatus> {
         loop {
             match inbox.recv_timeout(TICK) {
                 Ok(news) => self.hear(news)?,
@@ -204,7 +195,12 @@ impl Watch<'_> {
         match news {
             News::Said(Said::Mark) => self.marks.read += 1,
             News::Said(Said::Line(Line { pid, message })) => self.note(pid, message),
-            News::Streamed(ended) => self.exports.ended(ended),
+            News::Streamed(ended) => {
+                self.exports.ended(ended);
+                if !self.exports.are_running() {
+                    (self.observer)(Progress::Exported);
+                }
+            }
             News::Signal(signal) => self.interrupted(signal),
         }
         Ok(())
@@ -263,7 +259,9 @@ impl Watch<'_> {
             self.tree.look();
             let shortage = self.measure(now);
             self.exports.release_those_of_the_dead(&self.tree);
-            if let Some(shortage) = shortage.filter(|_| self.halt.is_none()) {
+            if let Some(shortage) = shortage
+                && self.may_be_halted()
+            {
                 (self.observer)(Progress::MemoryIsShort);
                 self.halt(Fate::Memory(shortage), StopWord::Memory)?;
             }
@@ -272,18 +270,20 @@ impl Watch<'_> {
             }
         }
         if let Some(limit) = self.request.timeout
-            && self.halt.is_none()
             && now - self.started >= limit
+            && self.may_be_halted()
         {
             (self.observer)(Progress::TimeIsOver);
             self.halt(Fate::Timeout(limit), StopWord::Timeout)?;
         }
-        if !self.told_of_no_hook && self.processes.is_empty() && now - self.started >= TO_LOAD {
+        if !self.told_of_no_hook
+            && self.processes.is_empty()
+            && now - self.started >= self.request.patience.to_load
+        {
             self.told_of_no_hook = true;
             (self.observer)(Progress::NoHookYet { since: now - self.started });
         }
-        self.press_on(now);
-        Ok(())
+        self.press_on(now)
     }
 
     fn measure(&mut self, now: Instant) -> Option<Shortage> {
@@ -304,30 +304,43 @@ impl Watch<'_> {
         (resident > limit).then_some(Shortage::Limit { limit, resident })
     }
 
+    /// Whether an end from here would be news: an export that is under way is the end already.
+    fn may_be_halted(&self) -> bool {
+        let ending = self.exports.are_running() || self.exports.complete_since().is_some();
+        self.halt.is_none() && self.status.is_none() && !ending
+    }
+
     /// Asks the hook to save what there is, and to end the script.
     fn halt(&mut self, why: Fate, word: StopWord) -> std::io::Result<()> {
         self.halt = Some(why);
-        self.session.stop(word)?;
-        let asked: Vec<ProcessId> =
-            self.processes.recording().filter(|pid| self.tree.has(*pid)).collect();
-        for pid in &asked {
-            tree::send(*pid, Signal::SIGUSR2);
-        }
-        if asked.is_empty() && !self.exports.are_running() {
+        self.ask(word)
+    }
+
+    /// Sends the signal to those that know it and have a recording to save; if there are none, the
+    /// command is ended.
+    fn ask(&mut self, word: StopWord) -> std::io::Result<()> {
+        let alive = |pid: &ProcessId| self.tree.has(*pid) && !self.exports.are_begun(*pid);
+        let asked: Vec<ProcessId> = self.processes.recording().filter(alive).collect();
+        if asked.is_empty() {
             self.terminate(Mercy::Spared);
-        } else {
-            self.phase = Phase::Asked { at: Instant::now() };
+            return Ok(());
         }
+        self.session.stop(word)?;
+        for pid in asked {
+            tree::send(pid, Signal::SIGUSR2);
+        }
+        self.phase = Phase::Asked { at: Instant::now() };
         Ok(())
     }
 
     /// Goes on with the end where those who were asked do not see to it.
-    fn press_on(&mut self, now: Instant) {
+    fn press_on(&mut self, now: Instant) -> std::io::Result<()> {
+        let patience = self.request.patience;
         let exporting = self.exports.are_running();
         match self.phase {
             Phase::Terminated { at, exports } => {
                 let spared = exporting && exports == Mercy::Spared;
-                if !spared && now - at >= TO_TERMINATE {
+                if !spared && now - at >= patience.to_terminate {
                     self.tree.look();
                     self.tree.signal(Signal::SIGKILL);
                     self.phase = Phase::Killed;
@@ -336,28 +349,25 @@ impl Watch<'_> {
             // What was started since it was looked last.
             Phase::Killed => self.tree.signal(Signal::SIGKILL),
             Phase::Asked { .. } | Phase::Running if exporting => {}
-            Phase::Asked { at } if self.exports.are_none() => {
-                if now - at >= TO_EXPORT {
-                    self.terminate(Mercy::Spared);
-                }
-            }
-            Phase::Asked { .. } | Phase::Running => self.end_what_stays(now),
+            Phase::Asked { at } => match self.exports.last_end_since(at) {
+                None if now - at >= patience.to_export => self.terminate(Mercy::Spared),
+                Some(end) if now - end >= patience.to_end => self.end_what_stays(),
+                _ => {}
+            },
+            Phase::Running => match self.exports.complete_since() {
+                Some(end) if now - end >= patience.to_end => self.end_what_stays(),
+                // In the background something records that nobody waits for any more.
+                None if self.status.is_some() && !self.is_quiet() => self.ask(StopWord::Timeout)?,
+                _ => {}
+            },
         }
+        Ok(())
     }
 
-    /// Ends a command that goes on after its recording, and recordings that go on after the command.
-    fn end_what_stays(&mut self, now: Instant) {
-        let saved = self.exports.last_end(|reason| {
-            reason.is_complete() || matches!(reason, Reason::Timeout | Reason::Memory)
-        });
-        if saved.is_some_and(|at| now - at >= TO_END) && !self.tree.is_empty() {
-            (self.observer)(Progress::EndingTheCommand);
-            self.terminate(Mercy::Spared);
-        } else if self.status.is_some() && !self.is_quiet() {
-            // A process in the background: it may end its recording, but not go on for hours.
-            self.phase = Phase::Asked { at: now };
-            self.processes.recording().for_each(|pid| tree::send(pid, Signal::SIGUSR2));
-        }
+    /// Ends a command that goes on after its recording was saved.
+    fn end_what_stays(&mut self) {
+        (self.observer)(Progress::EndingTheCommand);
+        self.terminate(Mercy::Spared);
     }
 
     fn terminate(&mut self, exports: Mercy) {

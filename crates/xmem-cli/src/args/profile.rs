@@ -39,7 +39,7 @@ pub(crate) struct ProfileArgs {
     #[arg(long, action = ArgAction::SetTrue, overrides_with = "no_stacks")]
     stacks: bool,
     /// Do not: the recording is faster and smaller
-    #[arg(long, action = ArgAction::SetTrue)]
+    #[arg(long, action = ArgAction::SetTrue, overrides_with = "stacks")]
     pub(crate) no_stacks: bool,
     /// Stop after this time, like 90s, 30m or 2h, and save what there is (default: never)
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Limits")]

@@ -210,6 +210,10 @@ fn incomplete(reason: &CutShort) -> (String, String) {
             format!("memory ran out: {}", short_of(*shortage)),
             format!("use a machine with more memory, or {LESS_MEMORY}"),
         ),
+        CutShort::LeftBehind => (
+            "the command ended while a process that it had started was still training".to_owned(),
+            "give a command that waits for the training to end".to_owned(),
+        ),
         CutShort::Truncated => (
             "the process died while PyTorch wrote the trace, and its end is missing".to_owned(),
             rerun.to_owned(),

@@ -7,7 +7,7 @@
 use super::say;
 use crate::args::Verbosity;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::cell::OnceCell;
+use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub(super) struct Watching {
     steps: NonZeroU32,
     started: Instant,
     audience: Audience,
-    export: OnceCell<ProgressBar>,
+    export: RefCell<Option<ProgressBar>>,
 }
 
 /// Who looks.
@@ -41,7 +41,7 @@ impl Watching {
             Verbosity::Normal => Audience::Log,
             Verbosity::Stages | Verbosity::Everything => Audience::Terminal,
         };
-        Self { steps, started: Instant::now(), audience, export: OnceCell::new() }
+        Self { steps, started: Instant::now(), audience, export: RefCell::new(None) }
     }
 
     /// Something happened.
@@ -59,6 +59,7 @@ impl Watching {
                 format!("{of}: {number}/{steps} ({took:.1} s; {since:.0} s in all, {resident})")
             }),
             Progress::Exporting { written } => self.exporting(&written.to_string()),
+            Progress::Exported => self.clear(),
             Progress::Note(text) => self.note(text),
             Progress::NoHookYet { since } => self.note(&format!(
                 "in {} s no Python with xmem's hook has started; a Python that runs with -I, -E or -S, \
@@ -94,7 +95,8 @@ impl Watching {
         if self.audience < Audience::Terminal || !std::io::stderr().is_terminal() {
             return;
         }
-        let bar = self.export.get_or_init(|| {
+        let mut export = self.export.borrow_mut();
+        let bar = export.get_or_insert_with(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{spinner} saving the trace: {msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
@@ -103,12 +105,16 @@ impl Watching {
         });
         bar.set_message(written.to_owned());
     }
+
+    fn clear(&self) {
+        if let Some(bar) = self.export.take() {
+            bar.finish_and_clear();
+        }
+    }
 }
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        if let Some(bar) = self.export.get() {
-            bar.finish_and_clear();
-        }
+        self.clear();
     }
 }

@@ -85,7 +85,7 @@ fn errors_say_what_is_wrong_and_what_to_do() {
 
 #[test]
 fn a_command_without_arguments_helps() {
-    for args in [&[] as &[&str], &["replay"], &["inspect"], &["completions"]] {
+    for args in [&[] as &[&str], &["profile"], &["replay"], &["inspect"], &["completions"]] {
         let ran = xmem(args);
         assert_eq!(ran.code, 2, "{args:?}");
         assert!(ran.stderr.contains("Usage:"), "{args:?}: {}", ran.stderr);
@@ -98,6 +98,7 @@ fn a_command_without_arguments_helps() {
 fn help_goes_to_standard_output_and_has_examples() {
     for args in [
         &["--help"] as &[&str],
+        &["profile", "--help"],
         &["replay", "--help"],
         &["inspect", "--help"],
         &["devices", "--help"],

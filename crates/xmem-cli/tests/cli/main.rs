@@ -8,6 +8,8 @@ mod guide;
 mod job;
 mod other;
 mod output;
+#[cfg(unix)]
+mod profile;
 mod recorded;
 mod recorded_sequences;
 mod recording;

@@ -2,7 +2,7 @@
 
 use super::News;
 use crate::export::{self, Part, Written};
-use crate::message::{ExportAnnounced, ProcessId, Reason};
+use crate::message::{ExportAnnounced, ProcessId};
 use crate::output::Output;
 use crate::tree::Tree;
 use std::io;
@@ -28,6 +28,7 @@ pub(crate) struct Export {
     /// What the hook said when it was done.
     told: Option<Told>,
     written: Written,
+    begun: Instant,
     ended: Option<Instant>,
 }
 
@@ -69,6 +70,7 @@ impl Exports {
             state: State::Running,
             told: None,
             written: Written::default(),
+            begun: Instant::now(),
             ended: None,
         });
         self.read(self.all.len() - 1, export::stream);
@@ -143,9 +145,20 @@ impl Exports {
         self.running().next().is_some()
     }
 
-    /// Whether there was none.
-    pub(super) fn are_none(&self) -> bool {
-        self.all.is_empty()
+    /// Whether a process has begun one.
+    pub(super) fn are_begun(&self, pid: ProcessId) -> bool {
+        self.all.iter().any(|e| e.pid == pid)
+    }
+
+    /// When the last of those was over that began at a time or later.
+    pub(super) fn last_end_since(&self, begin: Instant) -> Option<Instant> {
+        self.all.iter().filter(|e| e.begun >= begin).filter_map(|e| e.ended).max()
+    }
+
+    /// When the last complete recording was saved.
+    pub(super) fn complete_since(&self) -> Option<Instant> {
+        let complete = |e: &&Export| e.announced.reason.is_complete();
+        self.all.iter().filter(complete).filter_map(|e| e.ended).max()
     }
 
     /// Whether a process has said how its export went.
@@ -156,11 +169,6 @@ impl Exports {
     /// How much has come of the one under way.
     pub(super) fn written(&self) -> Option<Bytes> {
         self.running().map(|e| e.written.so_far()).max()
-    }
-
-    /// When the last one with such a reason was over.
-    pub(super) fn last_end(&self, is_such: impl Fn(Reason) -> bool) -> Option<Instant> {
-        self.all.iter().filter(|e| is_such(e.announced.reason)).filter_map(|e| e.ended).max()
     }
 
     /// All of them; none are left.

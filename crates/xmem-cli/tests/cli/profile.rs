@@ -1,0 +1,508 @@
+//! `xmem profile`, with scripts that speak the hook's side of the protocol: no PyTorch is needed.
+
+use crate::job::{self, Folder};
+use crate::shell::{Ran, command, xmem};
+use std::io::Write;
+use std::process::Stdio;
+
+const PRELUDE: &str = include_str!("../../../xmem-recorder/tests/fake_hook.py");
+
+/// The trace that scripts export if they do not say otherwise.
+fn trace() -> &'static str {
+    PRELUDE.split("\"\"\"").nth(3).expect("the text of TRACE")
+}
+
+/// A folder with the script `train.py`.
+fn folder(script: &str) -> Folder {
+    let folder = Folder::new();
+    folder.put("train.py", format!("{PRELUDE}\n{script}").as_bytes());
+    folder
+}
+
+/// Runs `xmem profile` on a script, with `words` on its standard input.
+fn profile_with_input(folder: &Folder, options: &[&str], words: &str) -> Ran {
+    let mut line = vec!["profile"];
+    line.extend(options);
+    line.extend(["--", "python3", "train.py"]);
+    let mut child = command(line)
+        .current_dir(folder.path("."))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    child.stdin.take().expect("piped").write_all(words.as_bytes()).expect("taken");
+    child.wait_with_output().expect("ends").into()
+}
+
+fn profile(folder: &Folder, options: &[&str]) -> Ran {
+    profile_with_input(folder, options, "")
+}
+
+/// Words without miette's line breaks and bars.
+fn flat(ran: &Ran) -> String {
+    let words = ran.stderr.split_whitespace().filter(|word| !["│", "|"].contains(word));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The text of a trace, whichever way it is compressed.
+fn inflated(folder: &Folder, name: &str) -> String {
+    let bytes = std::fs::read(folder.path(name)).expect("there");
+    let bytes = match name.rsplit('.').next() {
+        Some("zst") => zstd::decode_all(&bytes[..]).expect("zstd"),
+        Some("gz") => {
+            let mut text = Vec::new();
+            let mut from = flate2::read::GzDecoder::new(&bytes[..]);
+            std::io::copy(&mut from, &mut text).expect("gzip");
+            text
+        }
+        _ => bytes,
+    };
+    String::from_utf8(bytes).expect("UTF-8")
+}
+
+/// What is in the folder beside what was there before.
+fn new_files(folder: &Folder) -> Vec<String> {
+    let old = ["bad.json", "job.json", "silent.json", "train.py", "__pycache__"];
+    folder.names().into_iter().filter(|name| !old.contains(&name.as_str())).collect()
+}
+
+#[test]
+fn a_recording_is_saved_and_the_script_keeps_its_streams() {
+    let script = r#"
+print("read", sys.stdin.read(), "from", SESSION)
+print("a complaint", file=sys.stderr)
+start(3)
+say("note", text="torch.compile: runs eagerly")
+export()
+"#;
+    let folder = folder(script);
+    let ran = profile_with_input(&folder, &[], "words");
+    let told = flat(&ran);
+    assert_eq!(ran.code, 0, "{told}");
+    let session = ran.stdout.strip_prefix("read words from ").expect("the script's own output");
+    assert!(!std::path::Path::new(session.trim()).exists(), "{session} is left behind");
+    assert_eq!(inflated(&folder, "trace.json.zst"), trace());
+    assert_eq!(new_files(&folder), ["trace.json.zst"]);
+    for text in [
+        "a complaint",
+        "note: torch.compile: runs eagerly",
+        "recorded 3 iterations in",
+        ": trace.json.zst (",
+        "before compression)",
+        "torch 2.99.0+cpu, Python 3.99.1; the script was told of an NVIDIA A100",
+        "redirected to the CPU: Module.to (2)",
+        "next: xmem replay trace.json.zst --device a100-40g",
+    ] {
+        assert!(told.contains(text), "`{text}` is not in: {told}");
+    }
+}
+
+#[test]
+fn quiet_leaves_standard_error_to_the_script() {
+    let folder =
+        folder("print('mine', file=sys.stderr)\nstart(3)\nsay('note', text='x')\nexport()");
+    let ran = profile(&folder, &["-q"]);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "", "mine\n"));
+}
+
+#[test]
+fn verbose_tells_of_each_iteration() {
+    let told = flat(&profile(&folder("start(2)\nexport(2)"), &["-v", "--steps", "2"]));
+    assert!(told.contains("optimizer steps: 1/2 (0.2 s;"), "{told}");
+    assert!(told.contains("optimizer steps: 2/2 (0.2 s;"), "{told}");
+}
+
+#[test]
+fn the_ending_of_the_output_says_how_it_is_compressed() {
+    for (name, first) in [("a.json", b"{\""), ("b.gz", b"\x1f\x8b"), ("c.json.zst", b"\x28\xb5")] {
+        let folder = folder("start(3)\nexport()");
+        let ran = profile(&folder, &["-o", name]);
+        assert_eq!(ran.code, 0, "{name}: {}", ran.stderr);
+        let bytes = std::fs::read(folder.path(name)).expect("there");
+        assert!(bytes.starts_with(first), "{name}: {bytes:?}");
+        assert_eq!(inflated(&folder, name), trace(), "{name}");
+    }
+}
+
+#[test]
+fn the_script_is_told_of_the_device_and_of_what_is_asked() {
+    let folder = folder("start(3)\nexport(trace=open(SESSION + '/settings.json').read())");
+    let options = [
+        "-o",
+        "s.json",
+        "--steps",
+        "7",
+        "--no-stacks",
+        "--device-as",
+        "t4-16g",
+        "--max-memory",
+        "64GiB",
+    ];
+    let ran = profile(&folder, &options);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let settings: serde_json::Value =
+        serde_json::from_str(&inflated(&folder, "s.json")).expect("JSON");
+    let t4 = xmem::find("t4-16g").expect("known");
+    let expected = serde_json::json!({
+        "format": 1, "steps": 7, "stacks": false, "max_memory": 64_u64 << 30,
+        "device": {
+            "key": "t4-16g", "name": t4.title, "capability": [7, 5],
+            "total_memory": t4.memory.get(), "free_memory": t4.available().get(),
+            "multi_processor_count": t4.sms, "max_threads_per_multi_processor": t4.max_threads_per_sm,
+            "warp_size": 32, "l2_cache_size": null, "shared_memory_per_block": null,
+        },
+    });
+    assert_eq!(settings, expected);
+}
+
+#[test]
+fn how_the_script_ends_decides_what_is_said() {
+    /// Script, options, exit code, iterations that were saved, text on standard error.
+    type Row<'a> = (&'a str, &'a [&'a str], i32, Option<&'a str>, &'a [&'a str]);
+    let rows: [Row<'_>; 18] = [
+        ("start(2)\nexport(2, 'end')", &[], 0, Some("2 iterations"), &["recorded 2"]),
+        ("start(1)\nexport(1, 'exit', detail=0)", &[], 0, Some("1 iteration"), &["recorded 1"]),
+        ("start(1)\nexport(1, 'backwards')", &[], 0, Some("1 iteration"), &["recorded 1"]),
+        (
+            "start()\nexport(0, 'end')",
+            &[],
+            4,
+            Some("0 iterations"),
+            &["no model ran in it", "not enough for an estimate"],
+        ),
+        (
+            "start(1)\nexport(1, 'exit', detail=3)\nsys.exit(3)",
+            &[],
+            4,
+            Some("1 iteration"),
+            &["cut short", "exit status 3", "can be replayed"],
+        ),
+        (
+            "start(1)\nexport(1, 'exception', detail='ValueError: odd')\nraise ValueError('odd')",
+            &[],
+            4,
+            Some("1 iteration"),
+            &["the script raised ValueError: odd"],
+        ),
+        (
+            "start()\nexport(0, 'exception', detail='RuntimeError: out', needed=3 << 30)\nsys.exit(1)",
+            &[],
+            4,
+            Some("0 iterations"),
+            &["3.00 GiB could not be allocated", "a machine with more memory"],
+        ),
+        (
+            "start(1)\nexport(1, 'signal', detail='SIGTERM')\nos.kill(os.getpid(), signal.SIGTERM)",
+            &[],
+            4,
+            Some("1 iteration"),
+            &["SIGTERM ended the script"],
+        ),
+        (
+            "start(2)\nos.kill(os.getpid(), signal.SIGKILL)",
+            &[],
+            3,
+            None,
+            &[
+                "was killed by signal 9 (SIGKILL)",
+                "2 iterations were lost",
+                "events died with it",
+                "of memory; there are",
+                "--max-memory",
+            ],
+        ),
+        (
+            "start(1)\npath = announce(1, 'steps')\npipe = open(path + '.tmp', 'w')\n\
+             pipe.write('{\"traceEvents\":[')\npipe.flush()\nos.kill(os.getpid(), signal.SIGKILL)",
+            &[],
+            4,
+            Some("1 iteration"),
+            &["died while PyTorch wrote the trace"],
+        ),
+        (
+            "start(1)\nannounce(1, 'steps')\nos.kill(os.getpid(), signal.SIGKILL)",
+            &[],
+            3,
+            None,
+            &["was killed by signal 9"],
+        ),
+        (
+            "start(1)\nannounce(1, 'steps')\nsay('failed', text='no room')",
+            &[],
+            3,
+            None,
+            &["could not be saved: no room"],
+        ),
+        ("start(1)\nos._exit(0)", &[], 3, None, &["ended before its recording", "one iteration"]),
+        (
+            "say('python', version='3')\nsay('unsupported', text='torch 1.13 is too old')\nsys.exit(1)",
+            &[],
+            3,
+            None,
+            &["torch 1.13 is too old", "newer torch"],
+        ),
+        ("say('python', version='3')", &[], 3, None, &["never imported torch", "the Python that"]),
+        (
+            "say('torch', version='2.99')",
+            &[],
+            3,
+            None,
+            &["nothing of PyTorch was run", "with which it trains"],
+        ),
+        (
+            "start(1)\nsave_when_asked(1)\nwait()",
+            &["--timeout", "8s"],
+            4,
+            Some("1 iteration"),
+            &["the time is over", "the time of 8s was over", "raise --timeout"],
+        ),
+        (
+            "say('torch', version='2.99')\nwait()",
+            &["--timeout", "8s"],
+            3,
+            None,
+            &["was stopped after 8 s"],
+        ),
+    ];
+    std::thread::scope(|scope| {
+        for (script, options, code, saved, told) in rows {
+            scope.spawn(move || {
+                let folder = folder(script);
+                let ran = profile(&folder, options);
+                let text = flat(&ran);
+                assert_eq!(ran.code, code, "{script}: {text}");
+                assert_eq!(ran.stdout, "", "{script}");
+                for word in told {
+                    assert!(text.contains(word), "{script}: `{word}` is not in: {text}");
+                }
+                match saved {
+                    Some(iterations) => {
+                        assert!(text.contains(&format!("recorded {iterations} in")), "{text}");
+                        assert_eq!(new_files(&folder), ["trace.json.zst"], "{script}");
+                    }
+                    None => assert_eq!(new_files(&folder), [""; 0], "{script}"),
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn memory_that_runs_out_ends_the_recording_and_is_told_in_figures() {
+    let script =
+        "start(1)\nsave_when_asked(1)\nhog = bytearray(os.urandom(1)) * (300 << 20)\nwait()";
+    let folder = folder(script);
+    let ran = profile(&folder, &["--max-memory", "200MiB"]);
+    let told = flat(&ran);
+    assert_eq!(ran.code, 4, "{told}");
+    assert!(told.contains("memory ran out: the recording needs at least "), "{told}");
+    assert!(told.contains("--max-memory allows 200.00 MiB"), "{told}");
+    assert_eq!(new_files(&folder), ["trace.json.zst"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_that_processes_share_counts_once() {
+    let script = "hog = bytearray(os.urandom(1)) * (150 << 20)\nworkers = []\n\
+        for _ in range(3):\n    worker = os.fork()\n    if worker == 0:\n        time.sleep(60)\n    \
+        workers.append(worker)\n\
+        start(3)\nsave_when_asked(3)\ntime.sleep(1)\nexport()\n\
+        for worker in workers:\n    os.kill(worker, signal.SIGKILL)";
+    let ran = profile(&folder(script), &["--max-memory", "400MiB"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+}
+
+#[test]
+fn a_recording_that_is_not_complete_replaces_nothing() {
+    let rows = [
+        ("start(1)\nexport(1, 'exception', detail='E')\nsys.exit(1)", 4, true),
+        ("start(1)\nos.kill(os.getpid(), signal.SIGKILL)", 3, false),
+    ];
+    for (script, code, beside) in rows {
+        let folder = folder(script);
+        folder.put("old.json", b"precious");
+        let ran = profile(&folder, &["-o", "old.json"]);
+        let told = flat(&ran);
+        assert_eq!(ran.code, code, "{told}");
+        assert_eq!(folder.read("old.json"), "precious");
+        if beside {
+            assert_eq!(new_files(&folder), ["old.json", "old.json.part"]);
+            assert_eq!(folder.read("old.json.part"), trace());
+            assert!(told.contains("`old.json` was there before and is kept"), "{told}");
+        } else {
+            assert_eq!(new_files(&folder), ["old.json"]);
+        }
+    }
+}
+
+#[test]
+fn a_complete_recording_replaces_what_was_there() {
+    let folder = folder("start(3)\nexport()");
+    folder.put("old.json", b"outdated");
+    assert_eq!(profile(&folder, &["-o", "old.json"]).code, 0);
+    assert_eq!(folder.read("old.json"), trace());
+    assert_eq!(new_files(&folder), ["old.json"]);
+}
+
+#[test]
+fn of_several_recordings_the_best_is_kept() {
+    let script = r#"
+if len(sys.argv) > 1:
+    count, reason, trace = sys.argv[1:]
+    start(int(count))
+    export(int(count), reason, trace)
+else:
+    for row in ROWS:
+        subprocess.run([sys.executable, __file__, *map(str, row)], check=True)
+"#;
+    let rows = [
+        ("[(9, 'end', 'long and many'), (2, 'steps', 'complete')]", "complete"),
+        ("[(2, 'end', 'more'), (1, 'end', 'one that is long')]", "more"),
+        ("[(1, 'end', 'short'), (1, 'end', 'longer')]", "longer"),
+    ];
+    for (list, best) in rows {
+        let folder = folder(&format!("ROWS = {list}\n{script}"));
+        let ran = profile(&folder, &["-o", "best.json"]);
+        assert_eq!(ran.code, 0, "{list}: {}", ran.stderr);
+        assert_eq!(folder.read("best.json"), best, "{list}");
+        assert_eq!(new_files(&folder), ["best.json"], "{list}");
+    }
+}
+
+#[test]
+fn a_trace_that_passed_the_pipe_by_is_found_in_its_file() {
+    let script = "start(3)\npath = announce(3, 'steps')\nopen(path, 'w').write(TRACE)\n\
+        say('exported', streamed=False)";
+    let folder = folder(script);
+    let ran = profile(&folder, &[]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(inflated(&folder, "trace.json.zst"), trace());
+}
+
+#[test]
+fn a_long_trace_comes_through_whole() {
+    let script = "start(3)\nexport(trace='[' + ','.join(map(str, range(900_000))) + ']')";
+    let folder = folder(script);
+    assert_eq!(profile(&folder, &[]).code, 0);
+    let text = inflated(&folder, "trace.json.zst");
+    let numbers: Vec<u32> = serde_json::from_str(&text).expect("whole");
+    assert!(numbers.iter().copied().eq(0..900_000));
+}
+
+#[test]
+fn signals_end_the_recording_and_xmem_outlives_them() {
+    let rows = [
+        (
+            // A terminal sends Ctrl-C to both.
+            "start(1)\ntry:\n    os.kill(os.getppid(), signal.SIGINT)\n    os.kill(os.getpid(), signal.SIGINT)\n    \
+             wait()\nexcept KeyboardInterrupt:\n    export(1, 'exception', detail='KeyboardInterrupt')\n    \
+             sys.exit(130)",
+            4,
+            "cut short: it was interrupted",
+        ),
+        (
+            "start(1)\ndef end(number, frame):\n    export(1, 'signal', detail='SIGTERM')\n    sys.exit(1)\n\
+             signal.signal(signal.SIGTERM, end)\nos.kill(os.getppid(), signal.SIGTERM)\nwait()",
+            4,
+            "cut short: it was interrupted",
+        ),
+        (
+            "start(1)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nos.kill(os.getppid(), signal.SIGINT)\n\
+             time.sleep(0.5)\nos.kill(os.getppid(), signal.SIGINT)\nwait()",
+            3,
+            "was interrupted before its recording could be saved",
+        ),
+    ];
+    for (script, code, text) in rows {
+        let ran = profile(&folder(script), &[]);
+        let told = flat(&ran);
+        assert_eq!(ran.code, code, "{script}: {told}");
+        assert!(told.contains(text), "{script}: {told}");
+    }
+}
+
+#[test]
+fn what_cannot_be_recorded_is_said_before_anything_runs() {
+    let folder = folder("open('ran', 'w')");
+    let script = folder.path("train.py");
+    let here = folder.path(".");
+    let rows: [(&[&str], i32, &[&str]); 15] = [
+        (&["--", "python3", "-I", &script], 2, &["`-I`", "leave -I out"]),
+        (&["--", "no-such-program"], 2, &["cannot run `no-such-program`", "program first"]),
+        (&["-o", &here, "--", "python3", &script], 2, &["not a plain file"]),
+        (&["-o", "/no/such/folder/t.json", "--", "python3", &script], 3, &["cannot write"]),
+        (&["--device-as", "a100-40", "--", "python3", &script], 2, &["did you mean `a100-40g`"]),
+        (&["--steps", "0", "--", "python3", &script], 2, &["--steps"]),
+        (&["--timeout", "soon", "--", "python3", &script], 2, &["90s, 30m or 2h"]),
+        (&["--max-memory", "lots", "--", "python3", &script], 2, &["not a size"]),
+        (&["--then", "replay", "--", "python3", &script], 2, &["no device was chosen"]),
+        (
+            &["--then", "replay --device t44", "--", "python3", &script],
+            2,
+            &["unknown device `t44`"],
+        ),
+        (
+            &["--then", "replay --devise t4-16g", "--", "python3", &script],
+            2,
+            &["'--devise'", "nothing was run yet"],
+        ),
+        (&["--then", "replay 'x", "--", "python3", &script], 2, &["a quote is not closed"]),
+        (&["--then", "devices", "--", "python3", &script], 2, &["--then"]),
+        (&["--then", "simulate", "--", "python3", &script], 2, &["reads no trace"]),
+        (
+            &["--then", "validate -d t4-16g --snapshot no.pickle", "--", "python3", &script],
+            3,
+            &["cannot read `no.pickle`"],
+        ),
+    ];
+    for (args, code, told) in rows {
+        let line = std::iter::once("profile").chain(args.iter().copied());
+        let mut command = command(line);
+        let ran: Ran = command.current_dir(folder.path(".")).output().expect("runs").into();
+        let text = flat(&ran);
+        assert_eq!(ran.code, code, "{args:?}: {text}");
+        for word in told {
+            assert!(text.contains(word), "{args:?}: `{word}` is not in: {text}");
+        }
+    }
+    assert_eq!(new_files(&folder), [""; 0]);
+}
+
+#[test]
+fn a_command_without_python_says_so() {
+    let folder = Folder::new();
+    let output = folder.path("trace.json");
+    let ran = xmem(["profile", "-o", &output, "--", "sh", "-c", "echo trained; exit 5"]);
+    let told = flat(&ran);
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, "trained\n"), "{told}");
+    assert!(told.contains("ended with exit status 5, and no Python in it loaded"), "{told}");
+}
+
+#[test]
+fn then_goes_on_with_the_trace() {
+    let exported = format!("start(2)\nexport(2, trace=open({:?}).read())", "job.json");
+    let rows = [
+        ("replay --capacity 1GiB", 0, "fits"),
+        ("xmem replay --capacity 470MiB", 1, "does not fit"),
+        ("inspect", 0, "iterations"),
+    ];
+    for (then, code, text) in rows {
+        let folder = folder(&exported);
+        let ran = profile(&folder, &["--then", then]);
+        assert_eq!(ran.code, code, "{then}: {}", ran.stderr);
+        assert!(ran.stdout.to_lowercase().contains(text), "{then}: {}", ran.stdout);
+        assert!(!ran.stderr.contains("next:"), "{then}: {}", ran.stderr);
+        assert_eq!(inflated(&folder, "trace.json.zst").as_bytes(), job::trace());
+    }
+}
+
+#[test]
+fn then_is_not_for_what_was_cut_short() {
+    let ran = profile(
+        &folder("start(1)\nexport(1, 'exception', detail='E')\nsys.exit(1)"),
+        &["--then", "replay --capacity 1GiB"],
+    );
+    assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{}", ran.stderr);
+    assert!(flat(&ran).contains("--then was not run"), "{}", ran.stderr);
+}

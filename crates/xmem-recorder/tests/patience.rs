@@ -1,0 +1,129 @@
+//! How long processes are waited for, and what becomes of those that do not hear: with scripts that
+//! speak the hook's side of the protocol.
+#![cfg(unix)]
+#![expect(clippy::disallowed_methods, reason = "tests write scripts and read traces")]
+
+use std::ffi::OsStr;
+use std::num::NonZeroU32;
+use std::time::Duration;
+use tempfile::TempDir;
+use xmem_recorder::{
+    CutShort, Fate, Patience, Progress, RecordError, Recorded, Request, Shortage, Stacks,
+};
+use xmem_types::Bytes;
+
+const HOOK_SIDE: &str = include_str!("fake_hook.py");
+
+/// Takes more memory than [`LIMIT`]: the sign for the recording to be ended from outside.
+const HOG: &str = "hog = bytearray(os.urandom(1)) * (300 << 20)\n";
+const LIMIT: Bytes = Bytes::mib(200);
+
+/// Soon enough for a test.
+const SOON: Duration = Duration::from_millis(300);
+/// Later than any test takes.
+const NEVER: Duration = Duration::from_secs(3600);
+
+const PATIENT: Patience =
+    Patience { to_export: NEVER, to_end: NEVER, to_terminate: NEVER, to_load: NEVER };
+
+/// What came of a script, and the news.
+struct Ran {
+    result: Result<Recorded, RecordError>,
+    news: Vec<String>,
+    trace: Option<String>,
+}
+
+fn run(script: &str, patience: Patience) -> Ran {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("train.py");
+    std::fs::write(&file, format!("{HOOK_SIDE}\n{script}")).expect("written");
+    run_command("python3", file.as_os_str(), patience)
+}
+
+fn run_command(program: &str, argument: &OsStr, patience: Patience) -> Ran {
+    let folder = TempDir::new().expect("a folder");
+    let output = folder.path().join("trace.json");
+    let request = Request {
+        command: (program.into(), vec![argument.into()]),
+        output: output.clone(),
+        steps: NonZeroU32::MIN,
+        stacks: Stacks::Recorded,
+        device: xmem_profiles::find("a100-40g").expect("known").clone(),
+        timeout: None,
+        memory: Some(LIMIT),
+        patience,
+    };
+    let mut news = Vec::new();
+    let result = xmem_recorder::record(&request, &mut |progress: Progress<'_>| {
+        news.push(format!("{progress:?}"));
+    });
+    Ran { result, news, trace: std::fs::read_to_string(output).ok() }
+}
+
+#[test]
+fn a_script_that_goes_on_after_its_recording_is_ended_without_harm() {
+    let deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n";
+    let soon = Patience { to_end: SOON, to_terminate: SOON, ..PATIENT };
+    for first in ["", deaf] {
+        let ran = run(&format!("{first}start(1)\nexport(1)\nwait()"), soon);
+        let recorded = ran.result.expect("saved");
+        assert_eq!((recorded.iterations, recorded.cut_short), (1, None));
+        assert!(ran.trace.is_some());
+        assert!(ran.news.iter().any(|n| n == "EndingTheCommand"), "{:?}", ran.news);
+    }
+}
+
+#[test]
+fn a_script_that_does_not_hear_is_ended_and_its_recording_is_lost() {
+    let script = format!(
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
+         signal.signal(signal.SIGUSR2, signal.SIG_IGN)\nstart(2)\n{HOG}wait()"
+    );
+    let ran = run(&script, Patience { to_export: SOON, to_terminate: SOON, ..PATIENT });
+    match ran.result {
+        Err(RecordError::Died {
+            fate: Fate::Memory(Shortage::Limit { limit, resident }),
+            iterations,
+            peak,
+            ..
+        }) => {
+            assert_eq!((limit, iterations), (LIMIT, 2));
+            assert!(resident > LIMIT && peak > LIMIT, "{resident} {peak}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(ran.trace, None);
+}
+
+#[test]
+fn an_export_under_way_is_not_disturbed() {
+    let script = format!(
+        "signal.signal(signal.SIGUSR2, signal.SIG_DFL)\nstart(1)\npath = announce(1, 'steps')\n\
+         with open(path + '.tmp', 'w') as pipe:\n    pipe.write(TRACE[:9])\n    pipe.flush()\n    {HOG}    \
+         time.sleep(1.5)\n    pipe.write(TRACE[9:])\nsay('exported', streamed=True)"
+    );
+    let none = Duration::ZERO;
+    let ran = run(&script, Patience { to_export: none, to_terminate: none, ..PATIENT });
+    let recorded = ran.result.expect("saved");
+    assert_eq!(recorded.cut_short, None);
+    assert!(ran.trace.is_some_and(|trace| HOOK_SIDE.contains(&trace)));
+}
+
+#[test]
+fn a_recording_that_outlives_its_command_is_saved() {
+    let script = "if len(sys.argv) > 1:\n    save_when_asked(1)\n    start(1)\n    \
+        open(sys.argv[1], 'w')\n    wait()\n\
+        ready = __file__ + '.ready'\nsubprocess.Popen([sys.executable, __file__, ready])\n\
+        while not os.path.exists(ready):\n    time.sleep(0.05)\n";
+    let ran = run(script, PATIENT);
+    assert_eq!(ran.result.expect("saved").cut_short, Some(CutShort::LeftBehind));
+    assert!(ran.trace.is_some());
+}
+
+#[test]
+fn a_hook_that_is_not_loaded_in_time_is_mentioned_once() {
+    let ran =
+        run_command("sleep", OsStr::new("1"), Patience { to_load: Duration::ZERO, ..PATIENT });
+    let told = ran.news.iter().filter(|n| n.starts_with("NoHookYet")).count();
+    assert_eq!(told, 1, "{:?}", ran.news);
+}
