@@ -11,6 +11,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "sitecustomize.py",
     "xmem_recorder/__init__.py",
     "xmem_recorder/accelerator.py",
+    "xmem_recorder/attention.py",
     "xmem_recorder/autocast.py",
     "xmem_recorder/compilation.py",
     "xmem_recorder/cuda.py",

@@ -4,7 +4,7 @@ import collections
 import contextlib
 import time
 
-from . import session
+from . import devices, session
 from .patching import answer
 
 
@@ -306,10 +306,14 @@ def _install_random(torch):
     _everywhere(torch.cuda, "get_rng_state_all", lambda: [state()])
     original = torch.Generator
 
-    class Generator(original):
-        def __new__(cls, device="cpu"):
-            from . import devices
+    class Kind(type(original)):
+        """Generators that torch made itself are generators, too."""
 
+        def __instancecheck__(cls, value):
+            return isinstance(value, original)
+
+    class Generator(original, metaclass=Kind):
+        def __new__(cls, device="cpu"):
             return original.__new__(cls, "cpu" if devices.is_cuda(device, torch) else device)
 
     Generator.__module__, Generator.__qualname__ = "torch", "Generator"

@@ -117,8 +117,6 @@ def moves_to_device(source, convert):
             result = _clone(result)
     _mark("to_device", result)
     _remember(result, DEVICE)
-    if result is source:
-        return result
     if isinstance(source, _torch.nn.Parameter):
         _remember(source, DEVICE)
     return result
@@ -160,6 +158,8 @@ def moves_to_host(source, convert):
         result = _clone(result)
     _mark("to_host", result)
     _remember(result, HOST)
+    if isinstance(source, _torch.nn.Parameter):
+        _remember(source, HOST)
     return result
 
 

@@ -93,7 +93,7 @@ def mark(name):
 
 def begin():
     """Starts the profiler, if that has not happened."""
-    if _state.began:
+    if _state.began or _state.torch is None:
         return
     _state.began = True
     _stop_watching_constructors()

@@ -4,6 +4,7 @@ import importlib
 
 from . import (
     accelerator,
+    attention,
     autocast,
     compilation,
     cuda,
@@ -40,6 +41,7 @@ def install(torch):
     tensors.install(torch)
     cuda.install(torch)
     accelerator.install(torch)
+    attention.install(torch)
     autocast.install(torch)
     loading.install(torch)
     optimizers.install(torch)
