@@ -34,6 +34,15 @@ pub(crate) enum Error {
     /// Estimates are further off than they may be; each bound was printed.
     #[error("accuracy: {count} bounds are broken, see above")]
     Bounds { count: usize },
+    /// A script of `test-torch` or its header is not as it should be.
+    #[error("cannot use {}: {what}", .path.display())]
+    Script { path: PathBuf, what: String },
+    /// An environment with torch could not be made.
+    #[error("`{command}` failed: the tests with torch need python3, PyPI and 12 GB of disk")]
+    Environment { command: String },
+    /// Recordings did not come out as they should; each complaint was printed.
+    #[error("test-torch: {count} of the recordings failed, see above")]
+    Recordings { count: usize },
     /// A file with figures of benches is not what this program or Criterion wrote.
     #[error("cannot understand the figures in {}", .path.display())]
     Figures { path: PathBuf },

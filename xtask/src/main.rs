@@ -16,6 +16,7 @@ mod repo;
 mod run;
 mod test;
 mod tidy;
+mod torch;
 
 use clap::{Parser, Subcommand};
 use error::Error;
@@ -84,6 +85,21 @@ enum Task {
         #[arg(long, value_name = "PROGRAM")]
         program: Option<PathBuf>,
     },
+    /// Record scripts with real releases of torch through `xmem profile`, and check what comes out
+    TestTorch {
+        /// Only this release [default: each that has a list of packages]
+        #[arg(long, value_name = "RELEASE")]
+        torch: Option<String>,
+        /// Only scripts and models whose name contains this
+        #[arg(long, value_name = "NAME")]
+        only: Option<String>,
+        /// Keep outputs and traces of what succeeds, too
+        #[arg(long)]
+        keep: bool,
+        /// Drive this xmem [default: build it]
+        #[arg(long, value_name = "PROGRAM")]
+        program: Option<PathBuf>,
+    },
     /// Render the book alone (this is what `docs` starts with the `book` feature on)
     #[command(hide = true)]
     Book,
@@ -104,6 +120,10 @@ fn main() -> ExitCode {
                 (false, false) => accuracy::View::Cases,
             };
             accuracy::run(accuracy::Options { folders, sets, view, format, cudnn, program })
+        }
+        Task::TestTorch { torch, only, keep, program } => {
+            let keep = if keep { torch::Keep::All } else { torch::Keep::Failed };
+            torch::run(&torch::Options { torch, only, keep, program })
         }
         Task::Book => docs::book(),
         Task::Man { out } => dist::man(out),

@@ -1,0 +1,18 @@
+"""A bare `except:` around the step swallows everything; the recording ends the script all the same."""
+# /// xmem
+# iterations = 3
+# stdout-without = ["done"]
+# ///
+import torch
+from torch import nn
+
+model = nn.Linear(256, 256).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(10_000):
+    try:
+        optimizer.zero_grad()
+        model(torch.randn(32, 256, device="cuda")).sum().backward()
+        optimizer.step()
+    except:  # noqa: E722
+        print("something went wrong, going on", flush=True)
+print("done")

@@ -1,0 +1,27 @@
+"""Functions decorated with `torch.compile`, with and without arguments."""
+# /// xmem
+# iterations = 3
+# stdout-without = ["done"]
+# stderr = ["torch.compile"]
+# ///
+import torch
+from torch import nn
+
+
+@torch.compile
+def normed(x):
+    return x / x.norm(dim=-1, keepdim=True)
+
+
+@torch.compile(dynamic=True)
+def loss_of(x):
+    return normed(x).square().sum()
+
+
+model = nn.Linear(256, 256).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(20):
+    optimizer.zero_grad()
+    loss_of(model(torch.randn(32, 256, device="cuda"))).backward()
+    optimizer.step()
+print("done")

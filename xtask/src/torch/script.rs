@@ -1,0 +1,246 @@
+//! A script that is recorded, and whether what comes out is what its header says.
+
+use super::expect::{self, Expectation};
+use super::header::{Header, Trace};
+use super::process::{self, Done};
+use super::{Bench, DEVICE, Outcome, TESTS};
+use crate::error::Error;
+use crate::repo;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// In the folder of a recording; not compressed, so that it can be looked into here.
+const TRACE: &str = "trace.json";
+/// How the line of a trace begins that holds what the hook wrote: Kineto gives each key of the
+/// metadata a line (libkineto, `output_json.cpp`).
+const RECORDING: &str = "\"xmem_recording\": ";
+
+/// A script with its header.
+#[derive(Debug)]
+pub(super) struct Script {
+    pub(super) name: String,
+    path: PathBuf,
+    header: Header,
+}
+
+/// All scripts, by name. What lies in folders below is used by scripts, and none.
+pub(super) fn all() -> Result<Vec<Script>, Error> {
+    let folder = Path::new(TESTS).join("scripts");
+    let is_script = |path: &PathBuf| {
+        path.parent() == Some(&folder) && path.extension().is_some_and(|end| end == "py")
+    };
+    repo::files()?
+        .into_iter()
+        .filter(is_script)
+        .map(|path| {
+            let header = Header::read(&path, &repo::text(&path)?)?;
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            Ok(Script { name, path: repo::root().join(path), header })
+        })
+        .collect()
+}
+
+impl Script {
+    /// Records the script and holds what comes out against its header.
+    pub(super) fn check(&self, bench: &Bench) -> Result<Outcome, Error> {
+        let folder = folder(bench, &self.name)?;
+        let unclear = |what| Error::Script { path: self.path.clone(), what };
+        if !self.header.is_for(&bench.venv.torch).map_err(unclear)? {
+            let wanted = self.header.torch.as_deref().unwrap_or_default();
+            let remark = format!("not recorded: for torch {wanted}");
+            return Ok(Outcome { remark, ..Outcome::default() });
+        }
+        let done = process::run(self.command(bench, &folder), &folder, "profile")?;
+        let mut outcome = Outcome::default();
+        self.check_outputs(&done, &mut outcome);
+        let trace = folder.join(TRACE);
+        match (self.header.trace, trace.is_file()) {
+            (Trace::Written, true) => self.check_trace(bench, &folder, &mut outcome)?,
+            (Trace::Written, false) => outcome.complaints.push("no trace was written".to_owned()),
+            (Trace::None, true) => outcome.complaints.push("a trace was written".to_owned()),
+            (Trace::None, false) => {}
+        }
+        if !outcome.complaints.is_empty() {
+            outcome.complaints.push(format!("stderr ends with\n{}", end_of(&done.stderr)));
+        }
+        Ok(outcome)
+    }
+
+    fn command(&self, bench: &Bench, folder: &Path) -> Command {
+        let scripts = self.path.parent().unwrap_or(Path::new(""));
+        let python = bench.venv.python();
+        let bin = bench.venv.bin();
+        let places: [(&str, &Path); 5] = [
+            ("{python}", &python),
+            ("{bin}", &bin),
+            ("{script}", &self.path),
+            ("{scripts}", scripts),
+            ("{scratch}", folder),
+        ];
+        let filled = |text: &String| {
+            let fill = |text: String, (name, path): (&str, &Path)| {
+                text.replace(name, &path.to_string_lossy())
+            };
+            places.into_iter().fold(text.clone(), fill)
+        };
+        let mut command = profile(bench, folder, TRACE);
+        command.args(self.header.options.iter().map(filled));
+        command.arg("--").args(self.header.command.iter().map(filled));
+        command.envs(self.header.environment.iter().map(|(name, value)| (name, filled(value))));
+        command
+    }
+
+    fn check_outputs(&self, done: &Done, outcome: &mut Outcome) {
+        let header = &self.header;
+        if done.code != Some(header.exit) {
+            let found = done.code.map_or("a signal".to_owned(), |code| code.to_string());
+            let after = done.time.as_secs();
+            outcome.complaints.push(format!("exit {found} after {after} s, not {}", header.exit));
+        }
+        for (name, text, wanted, unwanted) in [
+            ("stdout", &done.stdout, &header.stdout, &header.stdout_without),
+            ("stderr", &done.stderr, &header.stderr, &header.stderr_without),
+        ] {
+            outcome.complaints.extend(expect::lines(name, text, wanted, unwanted));
+        }
+    }
+
+    fn check_trace(
+        &self,
+        bench: &Bench,
+        folder: &Path,
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        let trace = folder.join(TRACE);
+        match recording(&trace)? {
+            Some(facts) => outcome.check(&self.header.recording, &facts, "xmem_recording"),
+            None => outcome.complaints.push("no xmem_recording in the trace".to_owned()),
+        }
+        match inspect(bench, &trace, folder)? {
+            Ok(answer) => {
+                let found = answer["job"]["iterations"].as_array().map_or(0, Vec::len);
+                if self.header.iterations.is_some_and(|wanted| wanted != found) {
+                    outcome.complaints.push(format!("{found} iterations in the trace"));
+                }
+                outcome.remark = format!("{found} iterations");
+                outcome.check(&self.header.inspect, &answer, "xmem inspect");
+            }
+            Err(complaint) => outcome.complaints.push(complaint),
+        }
+        match replay(bench, &trace, folder)? {
+            Ok(answer) => {
+                outcome.check(&self.header.replay, &answer, "xmem replay");
+                outcome.peaks = peaks(&answer);
+            }
+            Err(complaint) => outcome.complaints.push(complaint),
+        }
+        Ok(())
+    }
+}
+
+impl Outcome {
+    fn check(&mut self, wanted: &BTreeMap<String, Expectation>, answer: &Value, place: &str) {
+        let complaints = wanted.iter().filter_map(|(pointer, it)| it.complaint(pointer, answer));
+        self.complaints.extend(complaints.map(|text| format!("{place}: {text}")));
+    }
+}
+
+/// Holds peaks of traces against each other where a header asks for it.
+pub(super) fn compare_peaks(scripts: &[Script], outcomes: &mut [(String, Outcome)]) {
+    let peaks: BTreeMap<String, [f64; 2]> = outcomes
+        .iter()
+        .filter_map(|(name, outcome)| Some((name.clone(), outcome.peaks?)))
+        .collect();
+    for (name, outcome) in outcomes {
+        let script = scripts.iter().find(|script| script.name == *name);
+        let Some(same) = script.and_then(|script| script.header.same_peak.as_ref()) else {
+            continue;
+        };
+        // With `--only`, the other script may not have been asked for.
+        let (Some(own), Some(other)) = (outcome.peaks, peaks.get(&same.script)) else { continue };
+        if let Some(complaint) = apart(own, *other, same.within_percent) {
+            outcome.complaints.push(format!("{complaint} than those of {}", same.script));
+        }
+    }
+}
+
+/// How the peaks of allocated and reserved memory differ, if by more than this.
+pub(super) fn apart(own: [f64; 2], other: [f64; 2], percent: f64) -> Option<String> {
+    let off = |at: usize| 100.0 * (own[at] - other[at]) / other[at];
+    let close = [0, 1].iter().all(|at| off(*at).abs() <= percent);
+    (!close).then(|| {
+        format!("peaks are {:+.2} % (allocated) and {:+.2} % (reserved) other", off(0), off(1))
+    })
+}
+
+/// `xmem profile`, still without options and command, to a trace of this name in the folder.
+pub(super) fn profile(bench: &Bench, folder: &Path, trace: &str) -> Command {
+    let mut command = Command::new(&bench.xmem);
+    command.args(["profile", "--device-as", DEVICE, "-o"]).arg(folder.join(trace));
+    set_up(&mut command, folder);
+    command
+}
+
+/// Threads and the network as they are the same everywhere. Python may keep what it has compiled:
+/// without it, importing torch takes three times as long.
+pub(super) fn set_up(command: &mut Command, folder: &Path) {
+    command.current_dir(folder).env("OMP_NUM_THREADS", "1").env("HF_HUB_OFFLINE", "1");
+    command.env_remove("PYTHONDONTWRITEBYTECODE");
+}
+
+/// An empty folder for what a recording leaves.
+pub(super) fn folder(bench: &Bench, name: &str) -> Result<PathBuf, Error> {
+    let folder = bench.scratch.join(name);
+    std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
+    Ok(folder)
+}
+
+/// What the hook wrote into the trace.
+fn recording(trace: &Path) -> Result<Option<Value>, Error> {
+    let text = std::fs::read_to_string(trace).map_err(Error::file(trace))?;
+    let line = text.lines().find_map(|line| line.trim_start().strip_prefix(RECORDING));
+    Ok(line.and_then(|line| serde_json::from_str(line.trim_end().trim_end_matches(',')).ok()))
+}
+
+/// What `xmem inspect` says, or why it says nothing.
+fn inspect(bench: &Bench, trace: &Path, folder: &Path) -> Result<Result<Value, String>, Error> {
+    let mut command = Command::new(&bench.xmem);
+    command.arg("inspect").arg(trace).args(["--format", "json", "-q"]);
+    answer(command, folder, "inspect")
+}
+
+/// What `xmem replay` says, or why it says nothing. The release is given, for a recording by hand
+/// does not tell it.
+pub(super) fn replay(
+    bench: &Bench,
+    trace: &Path,
+    folder: &Path,
+) -> Result<Result<Value, String>, Error> {
+    let release = bench.venv.torch.rsplit_once('.').map_or("", |(release, _)| release);
+    let mut command = Command::new(&bench.xmem);
+    command.arg("replay").arg(trace).args(["--device", DEVICE, "--format", "json", "-q"]);
+    command.args(["--torch", release]);
+    answer(command, folder, "replay")
+}
+
+fn answer(command: Command, folder: &Path, name: &str) -> Result<Result<Value, String>, Error> {
+    let done = process::run(command, folder, name)?;
+    Ok(match (done.code, serde_json::from_str(&done.stdout)) {
+        (Some(0 | 1), Ok(answer)) => Ok(answer),
+        (code, _) => Err(format!("xmem {name}: exit {code:?}: {}", end_of(&done.stderr))),
+    })
+}
+
+/// Peaks of allocated and reserved memory, in bytes.
+pub(super) fn peaks(answer: &Value) -> Option<[f64; 2]> {
+    let peak = |name: &str| answer["peak"][name].as_f64();
+    Some([peak("allocated_bytes")?, peak("reserved_bytes")?])
+}
+
+pub(super) fn end_of(text: &str) -> String {
+    const LINES: usize = 15;
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
+}

@@ -1,0 +1,86 @@
+//! Python environments with one release of torch each, made once and kept in the target folder.
+//!
+//! What is in them is pinned in `crates/xmem-recorder/tests/torch/RELEASE.txt`. They come from PyPI, and
+//! are the CUDA builds that a user gets, of several GB each.
+
+use super::TESTS;
+use crate::error::Error;
+use crate::repo;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// Installs packages many times faster than pip.
+const UV: &str = "uv==0.13.9";
+/// What the pinned packages are for.
+const PYTHON: &str = "3.11";
+/// In an environment, the list of packages that it was made of; written last.
+const COMPLETE: &str = "complete.txt";
+
+/// An environment with torch.
+#[derive(Clone, Debug)]
+pub(super) struct Venv {
+    pub(super) torch: String,
+    folder: PathBuf,
+}
+
+impl Venv {
+    /// The environment of this release, made if it is not there or not what is pinned.
+    pub(super) fn get(torch: &str) -> Result<Self, Error> {
+        let pins = PathBuf::from(TESTS).join("torch").join(format!("{torch}.txt"));
+        let wanted = repo::text(&pins)?;
+        let base = repo::target()?.join("torch");
+        let venv = Self { torch: torch.to_owned(), folder: base.join(torch) };
+        let stamp = venv.folder.join(COMPLETE);
+        if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+            return Ok(venv);
+        }
+        let start = Instant::now();
+        println!("making {}", venv.folder.display());
+        let uv = uv(&base)?;
+        let folder = text(&venv.folder);
+        run(Command::new(&uv).args(["venv", "--quiet", "--clear", "--python", PYTHON, &folder]))?;
+        run(Command::new(&uv)
+            .args(["pip", "sync", "--quiet", "--python", &text(&venv.python())])
+            .arg(repo::root().join(&pins))
+            // Packages are unpacked once, and a cache would hold all of it a second time.
+            .arg("--no-cache"))?;
+        std::fs::write(&stamp, wanted).map_err(Error::file(&stamp))?;
+        println!("  {:.0} s", start.elapsed().as_secs_f64());
+        Ok(venv)
+    }
+
+    pub(super) fn python(&self) -> PathBuf {
+        self.bin().join("python")
+    }
+
+    /// Where the programs are that packages bring.
+    pub(super) fn bin(&self) -> PathBuf {
+        self.folder.join("bin")
+    }
+}
+
+/// The path of uv, in an environment of its own.
+fn uv(base: &Path) -> Result<PathBuf, Error> {
+    let folder = base.join("uv");
+    let program = folder.join("bin").join("uv");
+    if !program.is_file() {
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+        let pip = folder.join("bin").join("pip");
+        run(Command::new(pip).args(["install", "--quiet", "--disable-pip-version-check", UV]))?;
+    }
+    Ok(program)
+}
+
+fn run(command: &mut Command) -> Result<(), Error> {
+    let spelled = format!("{command:?}");
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(Error::Environment { command: spelled }),
+        Err(source) => Err(Error::Start { command: spelled, source }),
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
