@@ -4,6 +4,7 @@
 //! all memory events, then all Python calls), so readers that need time order sort by
 //! `(time, row)`.
 
+use crate::recording::Recording;
 use std::collections::HashMap;
 use xmem_types::{Addr, Interner, Nanos, Sym, ThreadIdx};
 
@@ -48,6 +49,8 @@ pub struct TraceHeader {
     /// Every other top-level scalar (`trace_id`, `host_name`, metadata that the user added), as
     /// text; objects and arrays as raw JSON.
     pub extra: Vec<(String, String)>,
+    /// What `xmem profile` noted, if it made the recording.
+    pub recording: Option<Recording>,
 }
 
 impl TraceHeader {
@@ -196,6 +199,23 @@ impl OpTable {
         self.sequence.clear();
         self.forward_thread.clear();
         self.signature.clear();
+    }
+
+    /// Keeps the rows that are `wanted`, one flag a row; those behind a removed one get smaller
+    /// numbers.
+    pub fn retain(&mut self, wanted: &[bool]) {
+        fn column<T>(column: &mut Vec<T>, wanted: &[bool]) {
+            let mut wanted = wanted.iter();
+            column.retain(|_| wanted.next().is_some_and(|w| *w));
+        }
+        column(&mut self.start, wanted);
+        column(&mut self.duration, wanted);
+        column(&mut self.name, wanted);
+        column(&mut self.thread, wanted);
+        column(&mut self.kind, wanted);
+        column(&mut self.sequence, wanted);
+        column(&mut self.forward_thread, wanted);
+        column(&mut self.signature, wanted);
     }
 
     /// Number of rows.

@@ -104,6 +104,7 @@ mod tests {
                     ("distributedInfo".into(), r#"{"backend":"nccl","rank":0}"#.into()),
                     ("note".into(), "NaN".into()),
                 ],
+                recording: None,
             }
         );
     }

@@ -39,6 +39,7 @@ mod options;
 mod parse;
 mod rawtext;
 mod read;
+pub mod recording;
 pub mod reference;
 mod repair;
 mod scan;

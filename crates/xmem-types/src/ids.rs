@@ -4,6 +4,14 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Addr(pub u64);
 
+impl Addr {
+    /// Out of hexadecimal text as Python and C print pointers (`0x7f12ab00`).
+    #[must_use]
+    pub fn from_hex(text: &str) -> Option<Self> {
+        u64::from_str_radix(text.strip_prefix("0x")?, 16).ok().map(Self)
+    }
+}
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

@@ -1,0 +1,224 @@
+//! What `xmem profile` notes in a trace beside the events: the key `xmem_recording`, schema
+//! `xmem.recording.1` (docs/schema). Everything in it is optional.
+
+mod read;
+
+pub(crate) use read::{KEY, read};
+
+use xmem_types::{Addr, Bytes};
+
+/// The facts of a recording that the events do not show.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recording {
+    /// Version of the recorder.
+    pub recorder: Option<String>,
+    /// `torch.__version__`.
+    pub torch: Option<String>,
+    /// Version of Python.
+    pub python: Option<String>,
+    /// Whether Python calls were recorded.
+    pub stacks: Option<bool>,
+    /// Key of the device that the script was told to run on.
+    pub told_device: Option<String>,
+    /// Environment variables that matter on a GPU, those that were set.
+    pub environment: Vec<(String, String)>,
+    /// Switches of `torch.backends` (`cudnn.benchmark`, `flash_sdp`).
+    pub backends: Vec<(String, bool)>,
+    /// `torch.cuda.set_per_process_memory_fraction`.
+    pub memory_fraction: Option<f64>,
+    /// How the recording ended.
+    pub ended: Option<Ended>,
+    /// What was counted as an iteration, and how many were recorded.
+    pub iterations: Option<IterationCount>,
+    /// The models that were trained or called.
+    pub models: Vec<Model>,
+    /// Parameters and buffers of the models.
+    pub tensors: Vec<NamedTensor>,
+    /// The optimizers, in order of creation.
+    pub optimizers: Vec<Optimizer>,
+    /// Types that were asked of `autocast("cuda")`, by name.
+    pub autocast: Vec<String>,
+    /// Whether a `GradScaler` was used.
+    pub grad_scaler: Option<bool>,
+    /// Samples in a batch.
+    pub batch_size: Option<u64>,
+    /// Calls that were redirected from CUDA to the CPU, with their number.
+    pub redirected: Vec<(String, u64)>,
+    /// What the recorder told the user.
+    pub notes: Vec<String>,
+}
+
+impl Recording {
+    /// A switch of `torch.backends`; none where it was not recorded.
+    #[must_use]
+    pub fn backend(&self, name: &str) -> Option<bool> {
+        self.backends.iter().find(|(known, _)| known == name).map(|(_, on)| *on)
+    }
+}
+
+/// How a recording ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Why.
+    pub reason: EndReason,
+    /// The exception, signal or exit code.
+    pub detail: Option<String>,
+    /// What the host's allocator could not provide, if that ended it.
+    pub needed: Option<Bytes>,
+}
+
+/// Why a recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndReason {
+    /// All iterations that were asked for are recorded.
+    Complete,
+    /// The script came to its end before.
+    ScriptEnd,
+    /// The script called `sys.exit`.
+    Exit,
+    /// The script raised.
+    Exception,
+    /// A signal ended the script.
+    Signal,
+    /// It took too long.
+    Timeout,
+    /// It took too much memory.
+    Memory,
+    /// A reason that a later recorder gives.
+    Other,
+}
+
+impl EndReason {
+    /// The name in machine-readable output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::ScriptEnd => "script_end",
+            Self::Exit => "exit",
+            Self::Exception => "exception",
+            Self::Signal => "signal",
+            Self::Timeout => "timeout",
+            Self::Memory => "memory",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Iterations as the recorder counted them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IterationCount {
+    /// `optimizer steps`, `forward calls` or `backward passes`.
+    pub by: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// A model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// Its class, with the module it is defined in.
+    pub class: String,
+    /// `model.training`.
+    pub training: Option<bool>,
+    /// How many modules it consists of, itself included.
+    pub modules: usize,
+}
+
+/// Memory that tensors share: where it lies in the recording process, and how much it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Storage {
+    /// Address, as in the trace's memory events.
+    pub address: Addr,
+    /// Size.
+    pub bytes: Bytes,
+}
+
+/// A parameter or a buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedTensor {
+    /// `layer1.0.conv1.weight`.
+    pub name: String,
+    /// Row of [`Recording::models`].
+    pub model: Option<usize>,
+    /// Which of the two.
+    pub kind: TensorKind,
+    /// Whether it is trained.
+    pub requires_grad: Option<bool>,
+    /// Where it lies at the end of the recording.
+    pub storage: Storage,
+    /// Where its gradient lies then, if it has one.
+    pub gradient: Option<Storage>,
+}
+
+/// What a module holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TensorKind {
+    /// `nn.Parameter`.
+    Parameter,
+    /// A registered buffer.
+    Buffer,
+}
+
+/// An optimizer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Optimizer {
+    /// Its class, with the module it is defined in (`torch.optim.adamw.AdamW`).
+    pub class: String,
+    /// How the script asked it to run.
+    pub implementation: Implementation,
+    /// Whether its scalars live on the GPU so that graphs can capture its step.
+    pub capturable: bool,
+    /// Whether autograd follows its step.
+    pub differentiable: bool,
+    /// How many tensors it updates.
+    pub tensors: u64,
+    /// Steps that were recorded.
+    pub steps: Option<u64>,
+    /// Its state at the end of the recording.
+    pub state: Vec<StateTensor>,
+}
+
+impl Optimizer {
+    /// The class without its module (`AdamW`).
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.class.rsplit('.').next().unwrap_or(&self.class)
+    }
+}
+
+/// How a script asks an optimizer to run (`foreach`, `fused`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Implementation {
+    /// PyTorch decides.
+    #[default]
+    Default,
+    /// Over whole lists of parameters.
+    Foreach,
+    /// In one kernel.
+    Fused,
+    /// Parameter by parameter.
+    ForLoop,
+}
+
+impl Implementation {
+    /// The name in the recording and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Foreach => "foreach",
+            Self::Fused => "fused",
+            Self::ForLoop => "for-loop",
+        }
+    }
+}
+
+/// A tensor of an optimizer's state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateTensor {
+    /// Its key in the state (`exp_avg`, `step`).
+    pub name: String,
+    /// Where it lies at the end of the recording.
+    pub storage: Storage,
+}
