@@ -146,7 +146,8 @@ pub struct Block {
     /// Innermost operator at the free.
     pub freed_in: Option<OpId>,
     /// Module path at the allocation (`GPT2_0 > Block_3 > Attention_0`); for backward, that of the
-    /// forward operator. Empty where unknown.
+    /// forward operator; for a parameter or buffer that a recording names, its name
+    /// (`layer1.0.conv1.weight`). Empty where unknown.
     pub module: Sym,
     /// Innermost Python line of the user's or the library's code; empty where unknown.
     pub line: Sym,

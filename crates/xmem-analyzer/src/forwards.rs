@@ -3,8 +3,10 @@
 //! have no backward nodes.
 
 use crate::autograd::Autograd;
+use crate::marks::TransferKind;
 use crate::python::{ModuleCall, PythonCalls};
 use crate::timeline::{MarkKind, Timeline};
+use crate::transfers::Transfer;
 use rustc_hash::FxHashSet;
 use xmem_trace::Trace;
 use xmem_types::{Nanos, Sym};
@@ -31,9 +33,11 @@ impl Forwards {
         calls: &PythonCalls,
         autograd: &Autograd,
         timeline: &Timeline,
+        transfers: &[Transfer],
     ) -> Self {
         let mut modules = calls.module_calls(&trace.python);
         modules.retain(|c| c.thread == timeline.thread);
+        after_the_batch(&mut modules, timeline, transfers);
         let ops = &trace.ops;
         let starts: Vec<Nanos> = timeline.outer.iter().map(|o| ops.start[o.index()]).collect();
         let mut rows: Vec<usize> = autograd
@@ -79,4 +83,33 @@ impl Forwards {
     pub(crate) fn distinct_names(&self) -> usize {
         self.names.len()
     }
+}
+
+/// A module that runs before the first thing is on the GPU, between two backward passes or steps,
+/// prepares data (torchvision's transforms are modules).
+fn after_the_batch(modules: &mut Vec<ModuleCall>, timeline: &Timeline, transfers: &[Transfer]) {
+    let turns: Vec<Nanos> = timeline
+        .marks
+        .iter()
+        .filter(|m| matches!(m.kind, MarkKind::Backward | MarkKind::Step))
+        .map(|m| m.start)
+        .collect();
+    let arrivals: Vec<Nanos> =
+        transfers.iter().filter(|t| t.kind != TransferKind::ToHost).map(|t| t.time).collect();
+    if turns.is_empty() || arrivals.is_empty() {
+        return;
+    }
+    modules.retain_mut(|call| {
+        let at = turns.partition_point(|t| *t <= call.start);
+        let from = at.checked_sub(1).map_or(Nanos::MIN, |at| turns[at]);
+        let to = turns.get(at).copied().unwrap_or(Nanos::MAX);
+        let first = arrivals.get(arrivals.partition_point(|a| *a < from));
+        match first.filter(|a| **a < to && **a > call.start) {
+            Some(&first) if first < call.end => {
+                call.start = first;
+                true
+            }
+            found => found.is_none(),
+        }
+    });
 }

@@ -26,9 +26,11 @@ pub(crate) struct Signs<'a> {
     pub(crate) timeline: &'a Timeline,
     pub(crate) forwards: &'a Forwards,
     pub(crate) signatures: &'a [Signature],
+    /// Ends of iterations that the recorder marked.
+    pub(crate) ends: &'a [Nanos],
 }
 
-/// Finds the iterations: by `ProfilerStep` marks, else by optimizer steps (several optimizers make
+/// Finds the iterations: by the recorder's marks, else by `ProfilerStep` marks, else by optimizer steps (several optimizers make
 /// one iteration where their steps alternate), else by backward passes, else by calls of the
 /// model, else by repeated operators.
 pub(crate) fn find(signs: &Signs<'_>, notes: &mut Diagnostics) -> (Job, Vec<Iteration>) {
@@ -41,7 +43,7 @@ pub(crate) fn find(signs: &Signs<'_>, notes: &mut Diagnostics) -> (Job, Vec<Iter
     let ends = round_ends(signs);
     let profiler = profiler_steps(signs);
     let end = end(signs);
-    if !profiler.is_empty() && ends.len() < 2 * profiler.len().max(1) {
+    if signs.ends.is_empty() && !profiler.is_empty() && ends.len() < 2 * profiler.len().max(1) {
         return (job, contiguous(profiler, end));
     }
     let iterations = match job {
@@ -70,6 +72,9 @@ fn contiguous(starts: Vec<Nanos>, end: Nanos) -> Vec<Iteration> {
 
 /// The mark that ends each round of training.
 fn round_ends<'a>(signs: &Signs<'a>) -> Vec<(usize, &'a Mark)> {
+    if !signs.ends.is_empty() {
+        return marked_ends(signs);
+    }
     let marks = signs.timeline.marks.iter().enumerate();
     let steps: Vec<_> = marks.clone().filter(|(_, m)| m.kind == MarkKind::Step).collect();
     if !steps.is_empty() {
@@ -87,6 +92,35 @@ fn round_ends<'a>(signs: &Signs<'a>) -> Vec<(usize, &'a Mark)> {
         })
         .map(|(m, _)| *m)
         .collect()
+}
+
+/// The step, or else the backward pass, that each marked end follows.
+fn marked_ends<'a>(signs: &Signs<'a>) -> Vec<(usize, &'a Mark)> {
+    let marks = &signs.timeline.marks;
+    let steps = marks.iter().any(|m| m.kind == MarkKind::Step);
+    let kind = if steps { MarkKind::Step } else { MarkKind::Backward };
+    let last = |end: &Nanos| {
+        let before = marks.partition_point(|m| m.start <= *end);
+        let at = marks[..before].iter().rposition(|m| m.kind == kind)?;
+        Some((at, &marks[at]))
+    };
+    let mut ends: Vec<_> = signs.ends.iter().filter_map(last).collect();
+    ends.dedup_by_key(|(at, _)| *at);
+    ends
+}
+
+/// How many optimizer steps make an iteration.
+pub(crate) fn steps_in_each(signs: &Signs<'_>) -> usize {
+    let marks = &signs.timeline.marks;
+    let steps: Vec<Nanos> =
+        marks.iter().filter(|m| m.kind == MarkKind::Step).map(|m| m.start).collect();
+    let before = |end: &Nanos| steps.partition_point(|s| s <= end);
+    let counts: Vec<usize> = signs.ends.iter().map(before).collect();
+    let rounds: Vec<usize> = counts.windows(2).map(|w| w[1] - w[0]).collect();
+    match rounds.first().or(counts.first()) {
+        Some(&each @ 1..) if rounds.iter().all(|&round| round == each) => each,
+        _ => periods::of_steps(signs.signatures),
+    }
 }
 
 fn training(
@@ -191,6 +225,12 @@ fn inference(signs: &Signs<'_>, end_of_trace: Nanos, notes: &mut Diagnostics) ->
     let data: Vec<Nanos> =
         signs.timeline.marks.iter().filter(|m| m.kind == MarkKind::Data).map(|m| m.start).collect();
     let mut starts: Vec<Nanos> = match model(signs) {
+        _ if !signs.ends.is_empty() => {
+            let first = lead_end(signs, Nanos::MIN).min(signs.ends[0]);
+            let first = data.first().copied().filter(|d| *d < first).unwrap_or(first);
+            let (_, others) = signs.ends.split_last().expect("there are ends");
+            std::iter::once(first).chain(others.iter().copied()).collect()
+        }
         // A round begins with the batch it loads.
         Some(calls) => {
             let mut before = Nanos::MIN;

@@ -11,6 +11,8 @@ mod block;
 mod clearing;
 mod forwards;
 mod iterations;
+mod known;
+mod marks;
 mod names;
 mod optree;
 mod pairing;
@@ -22,20 +24,26 @@ mod python;
 mod roles;
 mod steps;
 mod timeline;
+mod transfers;
 
 pub use args::{Argument, Arguments, DType, TensorArg};
 pub use autograd::Autograd;
 pub use block::{Block, Evidence, Phase, Residency, Role, Tick};
+pub use marks::TransferKind;
 pub use optree::OpTree;
 pub use preexisting::Preexisting;
 pub use profile::{Iteration, PhaseSpan, Profile};
 pub use python::CallKind;
+pub use transfers::Transfer;
+pub use xmem_trace::recording;
 
 use args::ArgumentTable;
 use forwards::Forwards;
 use iterations::Signs;
+use known::Known;
 use names::Names;
 use python::PythonCalls;
+use xmem_trace::recording::EndReason;
 use xmem_trace::{DeviceKind, Trace};
 use xmem_types::{Diagnostics, Severity};
 
@@ -55,6 +63,7 @@ pub fn analyze(trace: Trace) -> (Profile, Diagnostics) {
 pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnostics) {
     let mut notes = Diagnostics::default();
     completeness(&trace, device, &mut notes);
+    let marks = marks::take_out(&mut trace);
     let names = Names::build(&trace.strings);
     let tree = OpTree::build_with(&trace.ops, |row| names.is_node(trace.ops.name[row]));
     let autograd = Autograd::build(&trace.ops, &trace.flows, &tree, &names);
@@ -63,10 +72,12 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
 
     let pairing::Pairs { mut blocks, rows } = pairing::pair(&trace.memory, device, &mut notes);
     attribution::attribute_ops(&mut blocks, &rows, &trace.memory, &trace.ops, &tree);
+    let transfers = transfers::resolve(&marks.moves, &blocks);
+    let known = Known::find(trace.header.recording.as_ref(), &transfers, &blocks);
     let context = python::attribute(&mut blocks, &calls, &mut trace, &autograd);
 
     let mut timeline = timeline::find(&trace, &tree, &names, &calls).unwrap_or_default();
-    let forwards = Forwards::find(&trace, &calls, &autograd, &timeline);
+    let forwards = Forwards::find(&trace, &calls, &autograd, &timeline, &transfers);
     steps::infer(&mut timeline, &trace, &tree, &names, &arguments, &forwards, &mut notes);
     let signatures = steps::signatures(&timeline, &trace, &tree, &names, &arguments);
     let signs = Signs {
@@ -75,12 +86,13 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         timeline: &timeline,
         forwards: &forwards,
         signatures: &signatures,
+        ends: &marks.ends,
     };
     let (job, iterations) = iterations::find(&signs, &mut notes);
     let phases = phases::find(&trace, &timeline, &forwards, job, &iterations);
 
     let registrations = calls.registrations(&trace.python, timeline.thread);
-    let step_period = periods::of_steps(&signatures);
+    let step_period = iterations::steps_in_each(&signs);
     let mut profile = Profile {
         blocks: Vec::new(),
         tree,
@@ -88,6 +100,8 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         iterations,
         autograd,
         preexisting: Vec::new(),
+        transfers,
+        tensors: known.tensors.clone(),
         device,
         names,
         arguments,
@@ -97,6 +111,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         profile: &profile,
         timeline: &timeline,
         context: &context,
+        known: &known,
         registrations: &registrations,
         step_period,
     };
@@ -105,6 +120,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     clearing::find(&mut profile.phases, &blocks, &mut notes);
     profile.preexisting = preexisting;
     profile.blocks = blocks;
+    profile.name_tensors();
     (profile, notes)
 }
 
@@ -122,6 +138,7 @@ fn completeness(trace: &Trace, device: DeviceKind, notes: &mut Diagnostics) {
             format!("the trace has no memory events of the analysed device ({cpu} of the host, {cuda} of GPUs)")
         });
     }
+    cut_short(trace, notes);
     if device == DeviceKind::Cpu {
         notes.report_many("gpu-trace", Severity::Serious, None, cuda, || {
             "the job was recorded on a GPU: its device memory events are left out here, and the \
@@ -142,11 +159,38 @@ fn completeness(trace: &Trace, device: DeviceKind, notes: &mut Diagnostics) {
                 .into()
         });
     }
-    if trace.python.is_empty() {
+    if trace.python.is_empty() && trace.header.recording.is_some() {
+        notes.report("no-python-stacks", Severity::Note, None, || {
+            "Python stacks were not recorded: module paths and source lines are missing".into()
+        });
+    } else if trace.python.is_empty() {
         notes.report("no-python-stacks", Severity::Warning, None, || {
             "Python stacks were not recorded: module paths and source lines are missing, buffers \
              and data are told apart by order alone; record with with_stack=True"
                 .into()
         });
     }
+}
+
+/// Reports a recording that lacks some of what it was to have.
+fn cut_short(trace: &Trace, notes: &mut Diagnostics) {
+    let ended = trace.header.recording.as_ref().and_then(|r| r.ended.as_ref());
+    let Some(ended) = ended else { return };
+    let why = match ended.reason {
+        EndReason::Complete => return,
+        EndReason::ScriptEnd => "the script came to its end before",
+        EndReason::Exit => "the script called sys.exit",
+        EndReason::Exception => "the script raised an exception",
+        EndReason::Signal => "the script was ended by a signal",
+        EndReason::Timeout => "it took longer than allowed",
+        EndReason::Memory => "it took more memory than allowed",
+        EndReason::Other => "the recorder says nothing that is known",
+    };
+    notes.report("recording-cut-short", Severity::Warning, None, || {
+        let detail = ended.detail.as_ref().map_or(String::new(), |text| format!(" ({text})"));
+        format!(
+            "the recording has fewer iterations than were asked for: {why}{detail}. The answer is \
+             about what was recorded"
+        )
+    });
 }

@@ -8,6 +8,7 @@ use crate::names::NameKind;
 use crate::roles::{self, Facts, FrozenWeights, Learned};
 use crate::timeline::MarkKind;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use xmem_types::{Bytes, Diagnostics, Severity};
 
 /// Tensors of one role and size that were there before the trace began.
@@ -54,9 +55,20 @@ pub(crate) fn find(
             found.push(Preexisting { role, residency, size, count, evidence });
         }
     };
-    let warm = held(Role::Parameter).is_empty();
+    let lists = facts.known.lists;
+    let mut absent: BTreeMap<(Role, Bytes), u32> = BTreeMap::new();
+    for &key in &facts.known.absent {
+        *absent.entry(key).or_default() += 1;
+    }
+    for ((role, size), count) in absent {
+        let residency =
+            if role == Role::OptimizerState { Residency::Device } else { Residency::Model };
+        add(role, residency, size, count, "listed by the recording, but no block of the trace");
+    }
+    let warm = !lists.tensors && held(Role::Parameter).is_empty();
     let inputs = held(Role::Input);
-    for (size, count) in learned.inventory.left() {
+    let leaves = if lists.tensors { Vec::new() } else { learned.inventory.left() };
+    for (size, count) in leaves {
         // Where the trace saw the model being made, a leaf that is left is batch data that wants a
         // gradient.
         let count = if warm || !inputs.contains_key(&size) { count } else { 0 };
@@ -75,6 +87,8 @@ pub(crate) fn find(
             let text = "a normalisation takes running statistics of this size";
             add(Role::Buffer, Residency::Model, size, count, text);
         }
+    }
+    if warm && !lists.state {
         let state = held(Role::OptimizerState);
         for (size, count) in state_of_last_step(facts, learned) {
             let count = count.saturating_sub(state.get(&size).copied().unwrap_or(0));

@@ -2,13 +2,16 @@
 
 use crate::args::{ArgumentTable, Arguments};
 use crate::autograd::Autograd;
-use crate::block::{Block, Phase};
+use crate::block::{Block, Phase, Role};
 use crate::names::Names;
 use crate::optree::OpTree;
 use crate::preexisting::Preexisting;
 use crate::python::{CallKind, enclosing_return};
+use crate::transfers::Transfer;
+use std::collections::BTreeMap;
+use xmem_trace::recording::{NamedTensor, Recording, TensorKind};
 use xmem_trace::{DeviceKind, OpKind, Trace};
-use xmem_types::{BlockId, IterationId, Nanos, OpId, Sym, ThreadIdx};
+use xmem_types::{Addr, BlockId, IterationId, Nanos, OpId, Sym, ThreadIdx};
 
 /// A stretch of time in one phase. Spans do not overlap and are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +53,12 @@ pub struct Profile {
     /// What the job holds that the trace never saw allocated: a recording that starts after the
     /// first iteration. Sizes are those of the CPU job; largest role first, then by size.
     pub preexisting: Vec<Preexisting>,
+    /// What goes between host and GPU when, in order of time, where the recorder marked it.
+    pub transfers: Vec<Transfer>,
     /// The device whose memory was analysed.
     pub device: DeviceKind,
+    /// Rows of the recording's tensors.
+    pub(crate) tensors: BTreeMap<BlockId, usize>,
     pub(crate) names: Names,
     pub(crate) arguments: ArgumentTable,
     pub(crate) trace: Trace,
@@ -62,6 +69,41 @@ impl Profile {
     #[must_use]
     pub fn block(&self, id: BlockId) -> &Block {
         &self.blocks[id.index()]
+    }
+
+    /// What `xmem profile` noted beside the events, if it made the recording.
+    #[must_use]
+    pub fn recording(&self) -> Option<&Recording> {
+        self.trace.header.recording.as_ref()
+    }
+
+    /// The parameter or buffer that lies in a block, where the recording names it.
+    #[must_use]
+    pub fn tensor(&self, id: BlockId) -> Option<&NamedTensor> {
+        self.recording()?.tensors.get(*self.tensors.get(&id)?)
+    }
+
+    /// Shows the names of parameters and buffers where other blocks show their module.
+    pub(crate) fn name_tensors(&mut self) {
+        for (&id, &row) in &self.tensors {
+            let recording = self.trace.header.recording.as_ref();
+            let Some(tensor) = recording.and_then(|r| r.tensors.get(row)) else { continue };
+            self.blocks[id.index()].module = self.trace.strings.intern(&tensor.name);
+        }
+    }
+
+    /// What the recording says lies where: parameters, buffers and optimizer state.
+    pub fn listed(&self) -> impl Iterator<Item = (Addr, Role)> {
+        let tensors = self.recording().into_iter().flat_map(|r| &r.tensors);
+        let state = self.recording().into_iter().flat_map(|r| &r.optimizers).flat_map(|o| &o.state);
+        let tensors = tensors.map(|tensor| {
+            let role = match tensor.kind {
+                TensorKind::Parameter => Role::Parameter,
+                TensorKind::Buffer => Role::Buffer,
+            };
+            (tensor.storage.address, role)
+        });
+        tensors.chain(state.map(|s| (s.storage.address, Role::OptimizerState)))
     }
 
     /// What all times are relative to, since the Unix epoch; zero where the trace does not say so.

@@ -156,6 +156,10 @@ fn classify(python: &PythonTable, strings: &mut Interner) -> Vec<Call> {
 fn call(text: &str) -> Call {
     let Some((file, method)) = text.rsplit_once("): ") else { return Call::Plain };
     let in_torch = |path: &str| file.starts_with(path) || file.contains(&format!("/{path}"));
+    // The recorder's own: `step` there is no optimizer's.
+    if in_torch("torch/xmem_recorder.py(") {
+        return Call::Plain;
+    }
     if in_torch("torch/nn/modules/module.py(") {
         return match method {
             "__init__" | "__setattr__" | "register_module" | "add_module" => Call::OfModule,

@@ -6,6 +6,7 @@
 mod gradients;
 mod initial;
 mod inventory;
+mod recorded;
 mod running;
 mod weights;
 
@@ -14,6 +15,7 @@ pub(crate) use inventory::Inventory;
 pub(crate) use weights::{FrozenWeights, statistics_of_first_forward};
 
 use crate::block::{Block, Phase};
+use crate::known::Known;
 use crate::profile::Profile;
 use crate::python::{Context, Registered};
 use crate::timeline::Timeline;
@@ -26,6 +28,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) timeline: &'a Timeline,
     /// Per block: the surroundings that the Python stack shows.
     pub(crate) context: &'a [Context],
+    /// What the recorder knows of blocks.
+    pub(crate) known: &'a Known,
     /// When modules were given parameters and buffers.
     pub(crate) registrations: &'a [(Nanos, Registered)],
     /// After how many optimizer steps they repeat: the number of optimizers.
@@ -82,5 +86,6 @@ pub(crate) fn assign(blocks: &mut [Block], facts: &Facts<'_>) -> Learned {
     let mut unmatched = inventory.clone();
     initial::assign(blocks, facts, &numbers, &mut unmatched);
     running::forwards(blocks, facts, &mut unmatched);
+    recorded::assign(blocks, facts, &inventory);
     Learned { gradients, inventory: unmatched.with_known(inventory) }
 }

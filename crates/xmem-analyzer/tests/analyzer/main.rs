@@ -4,6 +4,7 @@
 
 mod loops;
 mod pairing;
+mod profiled;
 #[expect(clippy::disallowed_methods, reason = "the recorded traces of the repository are read")]
 mod recorded;
 mod support;

@@ -2,14 +2,21 @@
 
 use std::collections::BTreeMap;
 use xmem_analyzer::{Block, Profile};
+use xmem_trace::recording::{NamedTensor, Recording, Storage, TensorKind};
 use xmem_trace::{DeviceKind, FlowKind, OpKind, Signature, SignatureId, Thread, Trace};
-use xmem_types::{Addr, Nanos, ThreadIdx};
+use xmem_types::{Addr, Bytes, Nanos, ThreadIdx};
 
 /// A tensor's storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tensor {
     pub(crate) address: u64,
     pub(crate) elements: u64,
+}
+
+impl Tensor {
+    pub(crate) fn storage(self) -> Storage {
+        Storage { address: Addr(self.address), bytes: Bytes(self.elements * 4) }
+    }
 }
 
 /// A recording under way. Time advances by one microsecond an event.
@@ -87,6 +94,35 @@ impl Recorder {
 
     pub(crate) fn annotation<R>(&mut self, name: &str, body: impl FnOnce(&mut Self) -> R) -> R {
         self.row(name, OpKind::Annotation, -1, &[], body)
+    }
+
+    /// A mark of `xmem profile` about a tensor: `to_device`, `on_device` or `to_host`.
+    pub(crate) fn mark(&mut self, kind: &str, tensor: Tensor) {
+        let Tensor { address, elements } = tensor;
+        self.annotation(&format!("xmem::{kind} 0x{address:x} {}", elements * 4), |_| {});
+    }
+
+    /// `xmem profile`'s mark at the end of an iteration.
+    pub(crate) fn iteration_ends(&mut self, number: usize) {
+        self.annotation(&format!("xmem::iteration {number}"), |_| {});
+    }
+
+    /// What `xmem profile` noted.
+    pub(crate) fn recording(&mut self) -> &mut Recording {
+        self.trace.header.recording.get_or_insert_default()
+    }
+
+    /// Lists a tensor of a model.
+    pub(crate) fn list(&mut self, name: &str, model: usize, kind: TensorKind, tensor: Tensor) {
+        let tensor = NamedTensor {
+            name: name.to_owned(),
+            model: Some(model),
+            kind,
+            requires_grad: Some(kind == TensorKind::Parameter),
+            storage: tensor.storage(),
+            gradient: None,
+        };
+        self.recording().tensors.push(tensor);
     }
 
     /// A backward node with the engine's frame around it.

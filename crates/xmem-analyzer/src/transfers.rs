@@ -1,0 +1,88 @@
+//! Which blocks the recorder's marks speak of.
+
+use crate::block::{Block, Tick};
+use crate::marks::{Move, TransferKind};
+use std::collections::BTreeMap;
+use xmem_types::{Addr, BlockId, Bytes, Nanos};
+
+/// Memory that would go between host and GPU, or be made there, as the recorder marked it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// When.
+    pub time: Nanos,
+    /// What happens.
+    pub kind: TransferKind,
+    /// Where the storage lies in the recording process.
+    pub address: Addr,
+    /// Its size.
+    pub bytes: Bytes,
+    /// The block that holds it; none where the trace never saw it allocated (a mapped file, memory
+    /// shared with another process or library, what was there before the recording).
+    pub block: Option<BlockId>,
+}
+
+/// Finds the block of each mark: the one that is alive at that time and holds the address.
+pub(crate) fn resolve(moves: &[Move], blocks: &[Block]) -> Vec<Transfer> {
+    if moves.is_empty() {
+        return Vec::new();
+    }
+    let mut changes: Vec<(Tick, Nanos, Change)> = Vec::with_capacity(blocks.len() * 2);
+    for (row, block) in blocks.iter().enumerate() {
+        changes.push((block.alloc, block.alloc_time, Change::Alloc(BlockId::new(row))));
+        if let (Some(tick), Some(time)) = (block.free, block.free_time) {
+            changes.push((tick, time, Change::Free(BlockId::new(row))));
+        }
+    }
+    // Where an allocation ends the block before it at the same address, that one goes first.
+    changes.sort_unstable_by_key(|c| (c.0, matches!(c.2, Change::Alloc(_))));
+    let mut changes = changes.into_iter().peekable();
+    let mut live = Live::default();
+    moves
+        .iter()
+        .map(|&Move { time, kind, address, bytes }| {
+            while let Some((_, _, change)) = changes.next_if(|c| c.1 <= time) {
+                live.apply(change, blocks);
+            }
+            Transfer { time, kind, address, bytes, block: live.holding(address, blocks) }
+        })
+        .collect()
+}
+
+#[derive(Clone, Copy)]
+enum Change {
+    Alloc(BlockId),
+    Free(BlockId),
+}
+
+/// Blocks by address.
+#[derive(Default)]
+pub(crate) struct Live(BTreeMap<Addr, BlockId>);
+
+impl Live {
+    /// What is never freed within the trace.
+    pub(crate) fn at_the_end(blocks: &[Block]) -> Self {
+        let open = blocks.iter().enumerate().filter(|(_, b)| b.free.is_none());
+        Self(open.map(|(row, b)| (b.address, BlockId::new(row))).collect())
+    }
+
+    fn apply(&mut self, change: Change, blocks: &[Block]) {
+        match change {
+            Change::Alloc(id) => {
+                self.0.insert(blocks[id.index()].address, id);
+            }
+            Change::Free(id) => {
+                let address = blocks[id.index()].address;
+                if self.0.get(&address) == Some(&id) {
+                    self.0.remove(&address);
+                }
+            }
+        }
+    }
+
+    /// The block in which an address lies. Storages begin with their block, but for those that a
+    /// program cuts out of another's memory.
+    pub(crate) fn holding(&self, address: Addr, blocks: &[Block]) -> Option<BlockId> {
+        let (start, &id) = self.0.range(..=address).next_back()?;
+        (address.0 - start.0 < blocks[id.index()].size.get()).then_some(id)
+    }
+}

@@ -1,0 +1,365 @@
+//! Traces of `xmem profile`: its marks, and what it lists.
+
+use crate::support::*;
+use expect_test::{Expect, expect};
+use xmem_analyzer::recording::{EndReason, Ended, Optimizer, StateTensor, TensorKind};
+use xmem_analyzer::{Block, Phase, Profile, Residency, Role, TransferKind, analyze};
+use xmem_types::{Addr, Bytes, Diagnostics, Severity};
+
+fn check(found: &str, expected: Expect) {
+    expected.assert_eq(found);
+}
+
+fn done(r: Recorder) -> (Profile, Diagnostics) {
+    analyze(r.trace)
+}
+
+fn batch(r: &mut Recorder) -> Tensor {
+    r.op("aten::randn", &[], |r| r.alloc(50))
+}
+
+fn block(p: &Profile, tensor: Tensor) -> &Block {
+    p.blocks.iter().find(|b| b.address == Addr(tensor.address)).expect("a block of the trace")
+}
+
+/// Whether the recorder was there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Profiler,
+    Recorder,
+}
+
+/// data, zero_grad, forward, backward, step; three times. The model is moved before.
+fn plain(detail: Detail, by: By) -> Recorder {
+    let mut r = Recorder::new(detail);
+    let net = layers(&mut r, &[100, 200]);
+    let marked = by == By::Recorder;
+    for (i, layer) in net.iter().enumerate().filter(|_| marked) {
+        r.mark("to_device", layer.weight);
+        r.list(&format!("{i}.weight"), 0, TensorKind::Parameter, layer.weight);
+    }
+    let mut gradients = Vec::new();
+    let mut previous: Option<Tensor> = None;
+    for iteration in 0..3 {
+        let x = batch(&mut r);
+        if marked {
+            r.mark("to_device", x);
+        }
+        if let Some(x) = previous.replace(x) {
+            r.free(x);
+        }
+        zero_grad(&mut r, &mut gradients);
+        let saved = forward(&mut r, &net, x);
+        gradients = backward(&mut r, &net, saved, &[]);
+        step(&mut r, "Adam", &net, iteration == 0);
+        if marked {
+            r.iteration_ends(iteration + 1);
+        }
+        r.op("aten::item", &[], |_| {});
+    }
+    r
+}
+
+#[test]
+fn marks_leave_phases_and_roles_as_they_are() {
+    let (without, _) = done(plain(Detail::Everything, By::Profiler));
+    for detail in Detail::ALL {
+        let (with, notes) = done(plain(detail, By::Recorder));
+        assert_eq!(phases(&with), phases(&without), "{detail:?}");
+        assert_eq!(with.op_count(), without.op_count());
+        for (a, b) in with.blocks.iter().zip(&without.blocks) {
+            assert_eq!(
+                (a.size, a.role, a.residency, a.phase, a.iteration),
+                (b.size, b.role, b.residency, b.phase, b.iteration),
+                "{detail:?}: {a:?}"
+            );
+        }
+        let stacks = notes.get("no-python-stacks").map(|d| d.severity);
+        assert!(stacks.is_none_or(|severity| severity == Severity::Note), "{detail:?}");
+    }
+}
+
+#[test]
+fn marks_find_the_block_that_is_alive_and_holds_the_address() {
+    let mut r = Recorder::new(Detail::Everything);
+    let gone = r.empty(10);
+    r.free(gone);
+    r.mark("to_device", gone);
+    let x = r.empty(10);
+    let inside = Tensor { address: x.address + 16, elements: 2 };
+    let beyond = Tensor { address: x.address + 40, elements: 2 };
+    r.mark("to_device", x);
+    r.mark("on_device", inside);
+    r.mark("to_host", beyond);
+    r.annotation("xmem::to_device nowhere 8", |_| {});
+    r.annotation("xmem::later 1", |_| {});
+    let (p, _) = done(r);
+    let found: Vec<_> = p.transfers.iter().map(|t| (t.kind, t.block.map(|b| b.0))).collect();
+    let expected = [
+        (TransferKind::ToDevice, None),
+        (TransferKind::ToDevice, Some(1)),
+        (TransferKind::OnDevice, Some(1)),
+        (TransferKind::ToHost, None),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(p.op_count(), 2, "no mark is left among the operators");
+}
+
+/// The steps of two optimizers over equal shapes look like those of one.
+#[test]
+fn iterations_end_where_they_are_marked() {
+    let train = |by: By| {
+        let mut r = Recorder::new(Detail::Everything);
+        let nets = [layers(&mut r, &[100]), layers(&mut r, &[100])];
+        for iteration in 0..3 {
+            for net in &nets {
+                let x = batch(&mut r);
+                let saved = forward(&mut r, net, x);
+                let mut gradients = backward(&mut r, net, saved, &[]);
+                step(&mut r, "Adam", net, iteration == 0);
+                free_all(&mut r, &mut gradients);
+                r.free(x);
+            }
+            if by == By::Recorder {
+                r.iteration_ends(iteration + 1);
+            }
+        }
+        done(r).0
+    };
+    assert_eq!(train(By::Profiler).iterations.len(), 6);
+    let p = train(By::Recorder);
+    assert_eq!(p.iterations.len(), 3);
+    let steps = |i: usize| {
+        let within = p.phases.iter().filter(|s| s.iteration.is_some_and(|n| n.index() == i));
+        within.filter(|s| s.phase == Phase::OptimizerStep).count()
+    };
+    assert_eq!([steps(0), steps(1), steps(2)], [2, 2, 2]);
+}
+
+#[test]
+fn accumulated_passes_without_an_optimizer_end_where_they_are_marked() {
+    let mut r = Recorder::new(Detail::NoPython);
+    let net = layers(&mut r, &[100, 200]);
+    for iteration in 0..2 {
+        let mut gradients: Vec<Tensor> = Vec::new();
+        for _ in 0..2 {
+            let x = batch(&mut r);
+            let saved = forward(&mut r, &net, x);
+            gradients.extend(backward(&mut r, &net, saved, &gradients.clone()));
+            r.free(x);
+        }
+        r.iteration_ends(iteration + 1);
+        free_all(&mut r, &mut gradients);
+    }
+    assert_eq!(done(r).0.iterations.len(), 2);
+}
+
+#[test]
+fn parameters_and_buffers_are_those_that_are_named() {
+    for detail in Detail::ALL {
+        let mut r = Recorder::new(detail);
+        let mut net = layers(&mut r, &[100, 200]);
+        net[0].frozen = true;
+        let table = r.buffer(60);
+        let attribute = r.buffer(70);
+        let average = r.parameter(200);
+        for (i, layer) in net.iter().enumerate() {
+            r.mark("to_device", layer.weight);
+            r.list(&format!("{i}.weight"), 0, TensorKind::Parameter, layer.weight);
+        }
+        r.list("table", 0, TensorKind::Buffer, table);
+        r.list("1.weight", 1, TensorKind::Parameter, average);
+        for iteration in 0..2 {
+            let x = batch(&mut r);
+            r.mark("to_device", x);
+            let saved = forward(&mut r, &net, x);
+            let mut gradients = backward(&mut r, &net, saved, &[]);
+            step(&mut r, "Adam", &net, iteration == 0);
+            zero_grad(&mut r, &mut gradients);
+            r.free(x);
+            r.iteration_ends(iteration + 1);
+        }
+        let (p, _) = done(r);
+        let of = |tensor| {
+            let found = block(&p, tensor);
+            (p.text(found.module), found.role, found.residency)
+        };
+        use {Residency::HostOnly, Residency::Model};
+        assert_eq!(of(net[0].weight), ("0.weight", Role::Parameter, Model), "{detail:?}");
+        assert_eq!(of(net[1].weight), ("1.weight", Role::Parameter, Model), "{detail:?}");
+        assert_eq!(of(table), ("table", Role::Buffer, Model), "{detail:?}: with its model");
+        assert_eq!(of(average).2, HostOnly, "{detail:?}: nothing of that model is moved");
+        assert_eq!(of(attribute).2, HostOnly, "{detail:?}: neither named nor moved");
+        assert_eq!(preexisting(&p), "", "{detail:?}");
+    }
+}
+
+#[test]
+fn data_is_on_the_gpu_from_where_it_is_moved_or_made() {
+    for detail in Detail::ALL {
+        let mut r = Recorder::new(detail);
+        let net = layers(&mut r, &[100, 200]);
+        for layer in &net {
+            r.mark("to_device", layer.weight);
+        }
+        let mut seen = Vec::new();
+        for iteration in 0..2 {
+            let read = r.empty(51);
+            let x = r.empty(50);
+            let label = r.empty(52);
+            r.mark("to_device", x);
+            let noise = r.empty(53);
+            r.mark("on_device", noise);
+            let mixed = r.op("aten::mul", &[50, 50], |r| r.alloc(54));
+            let passing = r.op("aten::mul", &[50, 50], |r| r.alloc(55));
+            r.free(passing);
+            let saved = forward(&mut r, &net, x);
+            let shown = r.empty(56);
+            r.mark("to_host", shown);
+            let mut gradients = backward(&mut r, &net, saved, &[]);
+            step(&mut r, "Adam", &net, iteration == 0);
+            r.iteration_ends(iteration + 1);
+            zero_grad(&mut r, &mut gradients);
+            seen = vec![read, x, label, noise, mixed, passing, shown];
+            for tensor in [read, x, label, noise, mixed, shown] {
+                r.free(tensor);
+            }
+        }
+        let (p, _) = done(r);
+        let found: String = seen
+            .into_iter()
+            .map(|tensor| {
+                let b = block(&p, tensor);
+                format!("{} {:9} {}\n", b.size.get() / 4, b.residency.name(), b.evidence.0)
+            })
+            .collect();
+        check(
+            &found,
+            expect![[r#"
+                51 host_only made before the batch moves, and not moved
+                50 batch     made while data is loaded, moved to the GPU
+                52 host_only made before the batch moves, and not moved
+                53 device    made on the GPU while data is loaded
+                54 device    computed from what was moved to the GPU before
+                55 device    computed from what was moved to the GPU before
+                56 host_only a copy that the program made for the host
+            "#]],
+        );
+    }
+}
+
+#[test]
+fn state_and_gradients_are_those_that_are_listed() {
+    let mut r = Recorder::new(Detail::NoPython);
+    let net = layers(&mut r, &[100]);
+    r.mark("to_device", net[0].weight);
+    // Made by the constructor, as nothing else in the trace.
+    let sums = r.empty(100);
+    let x = batch(&mut r);
+    r.mark("to_device", x);
+    let saved = forward(&mut r, &net, x);
+    let gradients = backward(&mut r, &net, saved, &[]);
+    step(&mut r, "Custom", &net, false);
+    r.iteration_ends(1);
+    r.list("weight", 0, TensorKind::Parameter, net[0].weight);
+    let gradient = gradients[0].storage();
+    r.recording().tensors[0].gradient = Some(gradient);
+    r.recording().optimizers.push(Optimizer {
+        class: "job.Custom".into(),
+        implementation: xmem_analyzer::recording::Implementation::Default,
+        capturable: false,
+        differentiable: false,
+        tensors: 1,
+        steps: Some(1),
+        state: vec![StateTensor { name: "sum".into(), storage: sums.storage() }],
+    });
+    let (p, _) = done(r);
+    let sums = block(&p, sums);
+    assert_eq!((sums.role, sums.residency), (Role::OptimizerState, Residency::Device));
+    assert_eq!(block(&p, gradients[0]).role, Role::Gradient);
+}
+
+/// A recording that starts late, or weights that lie in a mapped file.
+#[test]
+fn what_is_listed_and_nowhere_in_the_trace_was_there_before() {
+    let mut r = Recorder::new(Detail::Everything);
+    let net = layers(&mut r, &[100]);
+    let absent = |address, elements| Tensor { address, elements };
+    r.list("0.weight", 0, TensorKind::Parameter, net[0].weight);
+    r.list("1.weight", 0, TensorKind::Parameter, absent(0x10, 300));
+    r.list("1.tied", 0, TensorKind::Parameter, absent(0x10, 300));
+    r.list("2.weight", 0, TensorKind::Parameter, absent(0x20, 400));
+    r.mark("to_device", absent(0x20, 400));
+    let x = batch(&mut r);
+    r.mark("to_device", x);
+    let saved = forward(&mut r, &net, x);
+    backward(&mut r, &net, saved, &[]);
+    step(&mut r, "Adam", &net, true);
+    r.iteration_ends(1);
+    let (p, _) = done(r);
+    check(
+        &preexisting(&p),
+        expect![[r#"
+            parameter 1.17 KiB x1: listed by the recording, but no block of the trace
+        "#]],
+    );
+}
+
+#[test]
+fn a_recording_that_was_cut_short_says_so() {
+    for (reason, expected) in [
+        (EndReason::Complete, None),
+        (EndReason::Exception, Some(Severity::Warning)),
+        (EndReason::Memory, Some(Severity::Warning)),
+    ] {
+        let mut r = plain(Detail::Everything, By::Recorder);
+        let detail = Some("RuntimeError: no".to_owned());
+        r.recording().ended = Some(Ended { reason, detail, needed: None });
+        let (_, notes) = done(r);
+        let note = notes.get("recording-cut-short");
+        assert_eq!(note.map(|n| n.severity), expected, "{reason:?}");
+        assert!(note.is_none_or(|n| n.message.contains("(RuntimeError: no)")));
+    }
+}
+
+/// torchvision's transforms are modules: the loader runs them before anything is moved.
+#[test]
+fn modules_that_prepare_data_are_no_forward() {
+    let mut r = Recorder::new(Detail::Everything);
+    let net = layers(&mut r, &[100, 200]);
+    for layer in &net {
+        r.mark("to_device", layer.weight);
+    }
+    let mut scaled = Vec::new();
+    for iteration in 0..2 {
+        let x = r.call("nn.Module: Resize_0", |r| r.op("aten::mul", &[50], |r| r.alloc(51)));
+        scaled.push(x);
+        let moved = batch(&mut r);
+        r.mark("to_device", moved);
+        let saved = forward(&mut r, &net, moved);
+        let mut gradients = backward(&mut r, &net, saved, &[]);
+        step(&mut r, "Adam", &net, iteration == 0);
+        r.iteration_ends(iteration + 1);
+        zero_grad(&mut r, &mut gradients);
+        r.free(moved);
+        r.free(x);
+    }
+    let (p, _) = done(r);
+    assert_eq!(block(&p, scaled[1]).residency, Residency::HostOnly);
+}
+
+#[test]
+fn inference_repeats_where_its_rounds_are_marked() {
+    let mut r = Recorder::new(Detail::Neither);
+    let net = layers(&mut r, &[100, 200]);
+    for iteration in 0..4 {
+        let x = batch(&mut r);
+        evaluate(&mut r, &net, x);
+        r.free(x);
+        r.iteration_ends(iteration + 1);
+    }
+    let (p, _) = done(r);
+    assert_eq!(p.iterations.len(), 4);
+    let made: Bytes = p.blocks.iter().filter(|b| b.iteration.is_some()).map(|b| b.size).sum();
+    assert!(made > Bytes::ZERO);
+}
