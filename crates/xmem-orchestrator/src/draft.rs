@@ -3,7 +3,7 @@
 use crate::doubt::{SizeRange, Slot, Uncertain};
 use crate::rules::{self, RuleEffect};
 use crate::schedule::{Schedule, ScheduledBlock};
-use xmem_analyzer::{Block, Phase, Profile, Role, Tick};
+use xmem_analyzer::{Block, Phase, PhaseSpan, Profile, Role, Tick};
 use xmem_types::{
     BlockId, Bytes, FallbackId, Fallbacks, IterationId, Nanos, OpId, Request, RequestKind,
     StreamId, Sym,
@@ -245,9 +245,33 @@ impl<'a> Draft<'a> {
     ) {
         let first = self.profile.blocks.first().map_or(Nanos::ZERO, |b| b.alloc_time);
         self.rank += 1;
+        let alloc = Position { rank: i32::MIN + self.rank, ..Position::start(first) };
+        self.push_unseen(size, role, (alloc, free), None, rule);
+    }
+
+    /// Adds a block that no operator of the trace made: it lives from the first position to the second.
+    pub(crate) fn add_unseen(
+        &mut self,
+        size: Bytes,
+        role: Role,
+        life: (Position, Option<Position>),
+        rule: &'static str,
+    ) {
+        let span = self.profile.phase_at(life.0.time).copied();
+        self.push_unseen(size, role, life, span, rule);
+    }
+
+    fn push_unseen(
+        &mut self,
+        size: Bytes,
+        role: Role,
+        (alloc, free): (Position, Option<Position>),
+        span: Option<PhaseSpan>,
+        rule: &'static str,
+    ) {
         self.items.push(Item {
             size,
-            alloc: Position { rank: i32::MIN + self.rank, ..Position::start(first) },
+            alloc,
             free,
             role,
             origin: None,
@@ -255,8 +279,8 @@ impl<'a> Draft<'a> {
             op: None,
             module: Sym::EMPTY,
             line: Sym::EMPTY,
-            iteration: None,
-            phase: Phase::Init,
+            iteration: span.and_then(|s| s.iteration),
+            phase: span.map_or(Phase::Init, |s| s.phase),
             range: None,
             fallback: None,
             unmodelled: None,

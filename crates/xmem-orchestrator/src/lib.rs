@@ -44,7 +44,7 @@ pub use doubt::{Bound, Doubt, SizeRange, Slot, Uncertain};
 pub use gemm::parse_cublas_workspace_config;
 pub use rules::{Rule, RuleEffect, rules};
 pub use schedule::{Schedule, ScheduledBlock};
-pub use target::{OptimizerImpl, Target, ZeroGradPlace};
+pub use target::{AttentionKernels, OptimizerImpl, Target, ZeroGradPlace};
 
 use xmem_analyzer::Profile;
 use xmem_types::Diagnostics;

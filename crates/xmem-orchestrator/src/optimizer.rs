@@ -8,6 +8,7 @@
 mod evidence;
 mod foreach;
 mod recipe;
+mod requested;
 mod updates;
 
 use crate::draft::{Addition, Draft};
@@ -16,6 +17,7 @@ use crate::scratch::SCALAR;
 use crate::target::{OptimizerImpl, Target};
 use evidence::Evidence;
 use recipe::{Fused, Recipe, Scalars};
+use requested::{Requested, ScalarPlace};
 use updates::{Groups, Update};
 use xmem_analyzer::{Profile, Residency, Role};
 use xmem_types::OpId;
@@ -38,11 +40,16 @@ pub(crate) enum Known {
 pub(crate) struct Optimizers {
     evidence: Evidence,
     groups: Groups,
+    requested: Requested,
 }
 
 impl Optimizers {
     pub(crate) fn of(profile: &Profile) -> Self {
-        Self { evidence: Evidence::of(profile), groups: Groups::default() }
+        Self {
+            evidence: Evidence::of(profile),
+            groups: Groups::default(),
+            requested: Requested::default(),
+        }
     }
 }
 
@@ -59,6 +66,9 @@ pub(crate) fn step(
     drop_numbers(draft, mark);
     let name = draft.profile.op_name(mark);
     let class = name.strip_prefix(PREFIX).and_then(|n| n.strip_suffix(".step")).unwrap_or(name);
+    let iteration = draft.profile.phase_at(draft.profile.op_start(mark)).and_then(|s| s.iteration);
+    let request = optimizers.requested.of_step(draft.profile, class, iteration);
+    let run = target.optimizer.or(request.run).unwrap_or_default();
     if recipe::LOOPS.contains(&class) || runs_on_lists(draft, &own) {
         return Known::Yes;
     }
@@ -70,13 +80,13 @@ pub(crate) fn step(
         // A class of the same name that does something else, or a step without gradients.
         return if own.is_empty() { Known::Yes } else { Known::No };
     };
-    put_scalars(draft, recipe, target.optimizer, mark);
-    if target.optimizer == OptimizerImpl::ForLoop {
+    put_scalars(draft, recipe, (run, request.scalars), mark);
+    if run == OptimizerImpl::ForLoop {
         return Known::Yes;
     }
     drop_temporaries(draft, mark, first);
     for group in optimizers.groups.split(draft, recipe, mark, &updates) {
-        match (target.optimizer, recipe.fused) {
+        match (run, recipe.fused) {
             (OptimizerImpl::Fused, Fused::Supported) => {}
             _ => foreach::run(draft, recipe, &updates[group], mark),
         }
@@ -135,10 +145,15 @@ fn is_copied_to_state(draft: &Draft<'_>, mark: OpId, block: usize) -> bool {
 
 /// Step counters and the like, where the GPU has them: 0-dimensional fp32 tensors
 /// (torch/optim/optimizer.py, `_get_scalar_dtype`).
-fn put_scalars(draft: &mut Draft<'_>, recipe: &Recipe, run: OptimizerImpl, mark: OpId) {
+fn put_scalars(
+    draft: &mut Draft<'_>,
+    recipe: &Recipe,
+    (run, place): (OptimizerImpl, ScalarPlace),
+    mark: OpId,
+) {
     let on_device = match recipe.scalars {
         Scalars::Host => false,
-        Scalars::HostUnlessFused => run == OptimizerImpl::Fused,
+        Scalars::HostUnlessFused => run == OptimizerImpl::Fused || place == ScalarPlace::Device,
         Scalars::Device => true,
     };
     if !on_device {

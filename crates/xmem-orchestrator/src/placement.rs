@@ -2,13 +2,16 @@
 
 use crate::draft::{Draft, Position};
 use crate::rules::name;
-use xmem_analyzer::{Phase, Residency, Role};
-use xmem_types::Nanos;
+use crate::transfer::Moves;
+use xmem_analyzer::{Phase, Residency, Role, TransferKind};
+use xmem_types::{Bytes, Nanos};
 
-/// Parameters and buffers are allocated together, when the model is moved: after the last of them
-/// was made on the host, in the order in which they were made.
+/// Parameters and buffers are allocated when the model is moved. Where the recorder marked it, that is
+/// each at its mark; else all together, after the last of them was made on the host, in the order in
+/// which they were made.
 pub(crate) fn place_model(draft: &mut Draft<'_>) {
-    let model: Vec<usize> = (0..draft.profile.blocks.len())
+    let moves = Moves::of(draft.profile);
+    let mut model: Vec<usize> = (0..draft.profile.blocks.len())
         .filter(|&i| {
             let item = &draft.items[i];
             let of_model = matches!(item.role, Role::Parameter | Role::Buffer);
@@ -16,13 +19,60 @@ pub(crate) fn place_model(draft: &mut Draft<'_>) {
             draft.live(i) && of_model && item.phase == Phase::Init
         })
         .collect();
+    if let Some(first) = moves.first_arrival() {
+        let marked = at_marks(draft, &moves, &model);
+        // What is computed from what is on the GPU is there from birth.
+        model.retain(|&i| {
+            let block = &draft.profile.blocks[i];
+            let made_there = block.residency == Residency::Device || block.alloc_time > first;
+            moves.of_block(i).is_none() && !made_there
+        });
+        if let Some(last) = marked {
+            together(draft, &model, last);
+            return;
+        }
+    }
     let Some(moved) = model.iter().map(|&i| draft.items[i].alloc.time).max() else { return };
-    let at = Position::end(moved);
-    for i in model {
+    together(draft, &model, Position::end(moved));
+}
+
+fn together(draft: &mut Draft<'_>, model: &[usize], at: Position) {
+    for &i in model {
         let alloc = draft.after_position(at);
         let free = draft.items[i].free;
         draft.retime(i, alloc, free, name::MODEL_PLACEMENT);
     }
+}
+
+/// Allocates each tensor of the model where it is marked, in that order; also those that the trace
+/// does not see on the host (a mapped file). Returns where the last one is.
+fn at_marks(draft: &mut Draft<'_>, moves: &Moves, model: &[usize]) -> Option<Position> {
+    let profile = draft.profile;
+    let mut last = None;
+    for transfer in profile.transfers.iter().filter(|t| t.kind == TransferKind::ToDevice) {
+        let at = Position::start(transfer.time);
+        match transfer.block {
+            Some(id) => {
+                let i = id.index();
+                let here = moves.of_block(i) == Some(transfer.time);
+                if here && model.binary_search(&i).is_ok() {
+                    let alloc = draft.after_position(at);
+                    let free = draft.items[i].free;
+                    draft.retime(i, alloc, free, name::MODEL_PLACEMENT);
+                    last = Some(alloc);
+                }
+            }
+            None => {
+                let Some(role) = moves.tensor(transfer) else { continue };
+                if transfer.bytes > Bytes::ZERO {
+                    let alloc = draft.after_position(at);
+                    draft.add_unseen(transfer.bytes, role, (alloc, None), name::MODEL_PLACEMENT);
+                    last = Some(alloc);
+                }
+            }
+        }
+    }
+    last
 }
 
 /// Parameters, buffers, optimizer state and gradients that the trace shows only as arguments.

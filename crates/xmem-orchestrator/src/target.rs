@@ -17,8 +17,11 @@ pub struct Target {
     pub cublas_workspace: Option<Bytes>,
     /// What knows the workspaces of convolutions.
     pub convolutions: Arc<dyn ConvolutionPlans>,
-    /// How the optimizer runs on the GPU.
-    pub optimizer: OptimizerImpl,
+    /// How optimizers run on the GPU; none leaves it to what the recording says that the script asked
+    /// for, and else to PyTorch's default.
+    pub optimizer: Option<OptimizerImpl>,
+    /// The kernels of attention that the script allows.
+    pub attention: AttentionKernels,
     /// Moves `zero_grad` to another place; none keeps the trace's.
     pub zero_grad: Option<ZeroGradPlace>,
     /// Whether `zero_grad` drops gradients (`set_to_none=True`, PyTorch's default since 2.0); false
@@ -37,7 +40,8 @@ impl Target {
             torch: TorchVersion::default(),
             cublas_workspace: None,
             convolutions: Arc::new(FittedPlans),
-            optimizer: OptimizerImpl::default(),
+            optimizer: None,
+            attention: AttentionKernels::default(),
             zero_grad: None,
             set_to_none: true,
             disabled: BTreeSet::new(),
@@ -56,6 +60,24 @@ pub enum OptimizerImpl {
     Fused,
     /// Parameter by parameter, as on the CPU.
     ForLoop,
+}
+
+/// Kernels of `scaled_dot_product_attention` that a program can switch off (`torch.backends.cuda`,
+/// `enable_flash_sdp` and its like); what is left is the math path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttentionKernels {
+    /// FlashAttention.
+    pub flash: bool,
+    /// The memory-efficient kernel.
+    pub efficient: bool,
+    /// cuDNN's.
+    pub cudnn: bool,
+}
+
+impl Default for AttentionKernels {
+    fn default() -> Self {
+        Self { flash: true, efficient: true, cudnn: true }
+    }
 }
 
 /// Where the loop clears gradients.

@@ -3,14 +3,14 @@
 //! On the CPU, `batch.to(device)` returns the same tensor, but the call is recorded. On the GPU that
 //! call is where the batch is allocated (torch/csrc/autograd/python_variable_methods.cpp,
 //! `THPVariable_to`; aten/src/ATen/native/TensorConversions.cpp, `to_will_alias`): what the loader made
-//! before stays on the host.
+//! before stays on the host. A recording of `xmem profile` marks these calls, whatever they are.
 
 use crate::draft::{Addition, Draft, Item, Position};
 use crate::rules::name::TRANSFER;
 use crate::scratch::SCALAR;
 use std::collections::BTreeMap;
-use xmem_analyzer::{Phase, Residency, Role};
-use xmem_types::{Bytes, IterationId, Nanos, OpId};
+use xmem_analyzer::{Phase, Profile, Residency, Role, Transfer, TransferKind};
+use xmem_types::{Addr, BlockId, Bytes, IterationId, Nanos, OpId};
 
 /// A call of `to` that returned what it was given.
 #[derive(Clone, Copy)]
@@ -26,6 +26,11 @@ type Calls = BTreeMap<Bytes, Vec<Call>>;
 
 /// Allocates batches where they are moved.
 pub(crate) fn batches(draft: &mut Draft<'_>) {
+    let moves = Moves::of(draft.profile);
+    if moves.first_arrival().is_some() {
+        marked(draft, &moves);
+        return;
+    }
     data_set(draft);
     let mut calls = calls(draft, Phase::Data);
     if calls.is_empty() {
@@ -79,6 +84,132 @@ fn from_a_list(draft: &mut Draft<'_>, size: Bytes, blocks: &[usize], calls: &[Ca
                 let new = Addition { size, alloc: allocs[n], free, role: Role::Input, op: call.op };
                 draft.add(new, TRANSFER);
             }
+        }
+    }
+}
+
+/// What the recorder marked as going to the GPU.
+pub(crate) struct Moves {
+    first: Option<Nanos>,
+    /// Per block, when it first goes there.
+    blocks: BTreeMap<usize, Nanos>,
+    /// What lies at addresses of which the trace has no block.
+    tensors: BTreeMap<Addr, (Role, Nanos)>,
+}
+
+impl Moves {
+    pub(crate) fn of(profile: &Profile) -> Self {
+        let arrivals = || profile.transfers.iter().filter(|t| t.kind != TransferKind::ToHost);
+        let moved = || arrivals().filter(|t| t.kind == TransferKind::ToDevice);
+        let mut blocks = BTreeMap::new();
+        for transfer in moved() {
+            if let Some(id) = transfer.block {
+                blocks.entry(id.index()).or_insert(transfer.time);
+            }
+        }
+        let mut unseen = moved().filter(|t| t.block.is_none()).peekable();
+        let mut listed: BTreeMap<Addr, Role> = BTreeMap::new();
+        if unseen.peek().is_some() {
+            for (address, role) in profile.listed() {
+                listed.entry(address).or_insert(role);
+            }
+        }
+        let mut tensors = BTreeMap::new();
+        for transfer in unseen {
+            if let Some(&role) = listed.get(&transfer.address) {
+                tensors.entry(transfer.address).or_insert((role, transfer.time));
+            }
+        }
+        Self { first: arrivals().next().map(|t| t.time), blocks, tensors }
+    }
+
+    /// When something first is on the GPU; none where nothing is marked.
+    pub(crate) const fn first_arrival(&self) -> Option<Nanos> {
+        self.first
+    }
+
+    /// When a block goes to the GPU.
+    pub(crate) fn of_block(&self, block: usize) -> Option<Nanos> {
+        self.blocks.get(&block).copied()
+    }
+
+    /// The role of a tensor of the model, or of the optimizer's state, that `transfer` is the first to
+    /// move and that the trace does not see on the host.
+    pub(crate) fn tensor(&self, transfer: &Transfer) -> Option<Role> {
+        let &(role, time) = self.tensors.get(&transfer.address)?;
+        (transfer.block.is_none() && time == transfer.time).then_some(role)
+    }
+
+    fn is_tensor(&self, transfer: &Transfer) -> bool {
+        transfer.block.is_none() && self.tensors.contains_key(&transfer.address)
+    }
+}
+
+/// A copy that the loop makes on the GPU of what stays on the host.
+struct Copy {
+    at: Nanos,
+    iteration: Option<IterationId>,
+    /// The block, for its first copy.
+    block: Option<usize>,
+}
+
+/// Allocates at the marks. A block that the loop made itself is on the GPU from its mark on; of what
+/// was there before the loop, each iteration makes a copy.
+fn marked(draft: &mut Draft<'_>, moves: &Moves) {
+    let profile = draft.profile;
+    let begin = profile.iterations.first().map_or(Nanos::MAX, |i| i.start);
+    let mut copies: BTreeMap<Bytes, Vec<Copy>> = BTreeMap::new();
+    let mut last: BTreeMap<Addr, Option<IterationId>> = BTreeMap::new();
+    for transfer in profile.transfers.iter().filter(|t| t.kind == TransferKind::ToDevice) {
+        let &Transfer { time, bytes, address, .. } = transfer;
+        let iteration = profile.phase_at(time).and_then(|s| s.iteration);
+        let block = transfer.block.map(BlockId::index);
+        let first = match block {
+            Some(i) => moves.of_block(i) == Some(time),
+            None => !last.contains_key(&address),
+        };
+        let (kept, size) = match block {
+            Some(i) => {
+                let block = &profile.blocks[i];
+                if block.residency != Residency::Batch || !draft.live(i) {
+                    continue;
+                }
+                let before = block.phase == Phase::Init && moves.of_block(i) >= Some(begin);
+                (before, block.size)
+            }
+            None if moves.is_tensor(transfer) || bytes == Bytes::ZERO => continue,
+            None => (time >= begin, bytes),
+        };
+        // What is there already is not copied again (`x.to(device)` within the model).
+        let again = last.insert(address, iteration) == Some(iteration);
+        if kept && (first || !again) {
+            let block = block.filter(|_| first);
+            copies.entry(size).or_default().push(Copy { at: time, iteration, block });
+        } else if first {
+            let alloc = draft.after_position(Position::start(time));
+            match block {
+                Some(i) => draft.retime(i, alloc, draft.items[i].free, TRANSFER),
+                None => draft.add_unseen(size, Role::Input, (alloc, None), TRANSFER),
+            }
+        }
+    }
+    for (size, copies) in copies {
+        in_turn(draft, size, &copies);
+    }
+}
+
+/// Copies of one size: each lives until the next iteration's has been made.
+fn in_turn(draft: &mut Draft<'_>, size: Bytes, copies: &[Copy]) {
+    let each = copies.iter().filter(|c| c.iteration == copies[0].iteration).count();
+    let allocs: Vec<Position> =
+        copies.iter().map(|c| draft.after_position(Position::start(c.at))).collect();
+    for (n, copy) in copies.iter().enumerate() {
+        let last = copy.block.and_then(|i| draft.items[i].free);
+        let next = allocs.get(n + each).map(|&at| draft.after_position(at));
+        let free = next.or(last);
+        match copy.block {
+            Some(i) => draft.retime(i, allocs[n], free, TRANSFER),
+            None => draft.add_unseen(size, Role::Input, (allocs[n], free), TRANSFER),
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::error::EstimateError;
 use crate::job::Job;
 use crate::moments::Moments;
 use crate::outcome::{Played, Scene};
+use crate::requested;
 use crate::selection::Iterations;
 use crate::timings::Stage;
 use std::collections::BTreeSet;
@@ -153,7 +154,7 @@ impl Estimate {
     /// What is decided once the job is known.
     pub(crate) fn plan(&self, job: &Job) -> Result<Plan, AllocatorError> {
         let device = &self.target.device;
-        let setup = self.allocator.resolve_leniently(job.recorded(), device)?;
+        let mut setup = self.allocator.resolve_leniently(job.recorded(), device)?;
         tracing::debug!(
             kind = setup.kind.name(),
             torch = %setup.release,
@@ -171,6 +172,10 @@ impl Estimate {
             torch: setup.release,
             cublas_workspace: self.target.cublas_workspace.or(recorded),
             ..self.target.clone()
+        };
+        let target = match job.profile().recording() {
+            Some(recording) => requested::apply(target, recording, &mut setup.notes),
+            None => target,
         };
         Ok(Plan { target, setup, device })
     }
@@ -250,9 +255,10 @@ impl EstimateBuilder {
         self
     }
 
-    /// How the optimizer runs on the GPU.
+    /// How the optimizers run on the GPU. Without it, it is what the trace says that the script asked
+    /// for, and else PyTorch's default.
     pub fn optimizer(mut self, optimizer: OptimizerImpl) -> Self {
-        self.0.target.optimizer = optimizer;
+        self.0.target.optimizer = Some(optimizer);
         self
     }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use xmem_analyzer::Profile;
+use xmem_trace::recording::{EndReason, Implementation, IterationCount, Recording, TensorKind};
 use xmem_trace::{DeviceKind, OpKind, Trace};
-use xmem_types::{Bytes, Nanos, Sym};
+use xmem_types::{BlockId, Bytes, Nanos, Sym};
 
 /// The content of a trace, whatever it is estimated for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct TraceFacts {
     pub options: Vec<String>,
     /// Devices that the recording machine's profiler listed.
     pub devices: Vec<String>,
+    /// What `xmem profile` noted, if it made the recording.
+    pub recording: Option<RecordingFacts>,
     /// Keys of the other metadata at the top level of the file.
     pub metadata: Vec<String>,
     /// Optimizers seen at work (`AdamW`), by name.
@@ -50,6 +53,110 @@ pub struct TraceFacts {
     pub blocks_never_freed: u64,
     /// The largest number of host bytes that the recorded blocks held at once.
     pub host_peak: Bytes,
+}
+
+/// What `xmem profile` noted beside the events.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordingFacts {
+    /// Version of the recorder.
+    pub recorder: Option<String>,
+    /// `torch.__version__`.
+    pub torch: Option<String>,
+    /// Version of Python.
+    pub python: Option<String>,
+    /// The device that the script was told to run on.
+    pub told_device: Option<String>,
+    /// What was counted as an iteration, and how many were recorded.
+    pub iterations: Option<(String, u64)>,
+    /// Why the recording ended; [`EndReason::Complete`] where all that was asked for is in it.
+    pub ended: Option<EndReason>,
+    /// The exception, signal or exit code that ended it.
+    pub ended_by: Option<String>,
+    /// The models.
+    pub models: Vec<ModelFacts>,
+    /// The optimizers.
+    pub optimizers: Vec<OptimizerFacts>,
+    /// Samples in a batch.
+    pub batch_size: Option<u64>,
+    /// Types that were asked of autocast.
+    pub autocast: Vec<String>,
+    /// What the recorder told the user.
+    pub notes: Vec<String>,
+}
+
+/// A model of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelFacts {
+    /// Its class, with the module it is defined in.
+    pub class: String,
+    /// How many modules it consists of.
+    pub modules: u64,
+    /// How many parameters it has.
+    pub parameters: u64,
+    /// Their bytes; those that lie in one storage count once.
+    pub parameter_bytes: Bytes,
+}
+
+/// An optimizer of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptimizerFacts {
+    /// Its class, with the module it is defined in.
+    pub class: String,
+    /// How the script asked it to run.
+    pub implementation: Implementation,
+    /// How many tensors it updates.
+    pub tensors: u64,
+}
+
+impl RecordingFacts {
+    fn of(recording: &Recording) -> Self {
+        let ended = recording.ended.as_ref();
+        let count = |c: &IterationCount| (c.by.clone(), c.count);
+        Self {
+            recorder: recording.recorder.clone(),
+            torch: recording.torch.clone(),
+            python: recording.python.clone(),
+            told_device: recording.told_device.clone(),
+            iterations: recording.iterations.as_ref().map(count),
+            ended: ended.map(|e| e.reason),
+            ended_by: ended.and_then(|e| e.detail.clone()),
+            models: models(recording),
+            optimizers: recording
+                .optimizers
+                .iter()
+                .map(|o| OptimizerFacts {
+                    class: o.class.clone(),
+                    implementation: o.implementation,
+                    tensors: o.tensors,
+                })
+                .collect(),
+            batch_size: recording.batch_size,
+            autocast: recording.autocast.clone(),
+            notes: recording.notes.clone(),
+        }
+    }
+}
+
+fn models(recording: &Recording) -> Vec<ModelFacts> {
+    let mut models: Vec<ModelFacts> = recording
+        .models
+        .iter()
+        .map(|m| ModelFacts {
+            class: m.class.clone(),
+            modules: m.modules as u64,
+            parameters: 0,
+            parameter_bytes: Bytes::ZERO,
+        })
+        .collect();
+    let mut seen = BTreeSet::new();
+    for tensor in recording.tensors.iter().filter(|t| t.kind == TensorKind::Parameter) {
+        let Some(model) = tensor.model.and_then(|row| models.get_mut(row)) else { continue };
+        model.parameters += 1;
+        if seen.insert((tensor.model, tensor.storage.address)) {
+            model.parameter_bytes += tensor.storage.bytes;
+        }
+    }
+    models
 }
 
 /// One iteration as recorded.
@@ -91,6 +198,7 @@ impl TraceFacts {
             schema_version: trace.header.schema_version,
             options: trace.header.options.clone(),
             devices: trace.header.devices.clone(),
+            recording: trace.header.recording.as_ref().map(RecordingFacts::of),
             metadata: trace.header.extra.iter().map(|(key, _)| key.clone()).collect(),
             optimizers: optimizers(trace),
             operators_with_shapes: operators_with_shapes(trace),
@@ -103,7 +211,9 @@ impl TraceFacts {
         self.blocks = profile.blocks.len() as u64;
         self.blocks_never_freed = profile.blocks.iter().filter(|b| b.free.is_none()).count() as u64;
         self.host_peak = host_peak(profile);
-        let modules: BTreeSet<Sym> = profile.blocks.iter().map(|b| b.module).collect();
+        let unnamed = |row: &usize| profile.tensor(BlockId::new(*row)).is_none();
+        let modules = (0..profile.blocks.len()).filter(unnamed);
+        let modules: BTreeSet<Sym> = modules.map(|row| profile.blocks[row].module).collect();
         self.modules = modules.iter().filter(|&&m| m != Sym::EMPTY).count() as u64;
         self.iterations = profile
             .iterations

@@ -49,6 +49,7 @@ mod places;
 mod prediction;
 mod range;
 mod recording;
+mod requested;
 mod run;
 mod selection;
 mod simulation;
@@ -63,7 +64,7 @@ pub use answer::{
 };
 pub use error::EstimateError;
 pub use estimate::{CapacitySearch, ClearedGradients, Estimate, EstimateBuilder};
-pub use facts::{IterationFacts, TraceFacts};
+pub use facts::{IterationFacts, ModelFacts, OptimizerFacts, RecordingFacts, TraceFacts};
 pub use job::Job;
 pub use prediction::{PredictedBlock, Prediction};
 pub use range::{Bounds, Doubted, Outlook, Range};
@@ -77,7 +78,8 @@ pub use timings::{Stage, Timings};
 
 pub use xmem_analyzer::{Phase, Role};
 pub use xmem_orchestrator::{
-    OptimizerImpl, Rule, RuleEffect, Target, ZeroGradPlace, parse_cublas_workspace_config, rules,
+    AttentionKernels, OptimizerImpl, Rule, RuleEffect, Target, ZeroGradPlace,
+    parse_cublas_workspace_config, rules,
 };
 pub use xmem_profiles::cudnn::{ConvolutionPlans, FittedPlans, NoWorkspaces};
 pub use xmem_profiles::{Device, DeviceFileError, UnknownDevice, devices, find};
@@ -88,6 +90,7 @@ pub use xmem_simulator::{
     oldest_release,
 };
 pub use xmem_snapshot::{Snapshot, write as write_snapshot};
+pub use xmem_trace::recording::{EndReason, Implementation};
 pub use xmem_trace::{ReadError, ReadOptions};
 pub use xmem_types::{
     Addr, BlockId, Bytes, Diagnostics, IterationId, Nanos, Severity, StreamId, TorchVersion,

@@ -107,14 +107,17 @@ pub(crate) fn backend(call: &Call, target: &Target) -> Backend {
     // 2.5.0 alone before.
     let widest = if capability.major == 9 { 256 } else { 128 };
     let cudnn_first = target.torch >= TorchVersion::new(2, 9);
+    let allowed = target.attention;
     if cudnn_first
+        && allowed.cudnn
         && half
         && matches!(capability.major, 9 | 10)
         && widths.iter().all(|w| w % 8 == 0 && *w <= widest)
     {
         return Backend::Cudnn;
     }
-    let flash = half
+    let flash = allowed.flash
+        && half
         && capability.major >= 8
         && call.mask.is_none()
         && widths.iter().all(|w| *w == widths[0] && *w <= 256);
@@ -128,7 +131,8 @@ pub(crate) fn backend(call: &Call, target: &Target) -> Backend {
     };
     // Recorded: grouped queries from 2.14 on.
     let grouping = target.torch >= TorchVersion::new(2, 14) || !call.grouped();
-    let efficient = grouping
+    let efficient = allowed.efficient
+        && grouping
         && matches!(call.query.dtype, DType::F32 | DType::F16 | DType::BF16)
         && (call.query.dtype != DType::BF16 || capability.major >= 8)
         && widths.iter().all(|w| w % alignment == 0);

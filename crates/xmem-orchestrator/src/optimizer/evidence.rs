@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use xmem_analyzer::Profile;
 use xmem_types::OpId;
 
-/// What the recorded Python calls say about the optimizers of a trace.
+/// What the recorded Python calls, and the recorder's list, say about the optimizers of a trace.
 #[derive(Debug)]
 pub(super) struct Evidence {
     /// Whether Python calls were recorded (`with_stack=True`).
@@ -41,10 +41,20 @@ impl Evidence {
         own: &[OpId],
     ) -> Option<&'static Recipe> {
         if let Some(recipe) = recipe::of(class) {
+            if let Some(torchs) = is_torchs_own(draft.profile, class).filter(|_| !self.calls) {
+                return torchs.then_some(recipe);
+            }
             return (!self.calls || self.ran.contains(recipe.function)).then_some(recipe);
         }
         let fits = |r: &&Recipe| !updates::updates(draft, r, mark, own).is_empty();
         let mut fitting = self.ran.iter().filter_map(|f| recipe::with(f)).filter(fits);
         fitting.next().filter(|_| fitting.next().is_none())
     }
+}
+
+/// Whether the recording lists a class of this name as torch's own; none where it lists none.
+fn is_torchs_own(profile: &Profile, class: &str) -> Option<bool> {
+    let mut listed = profile.recording()?.optimizers.iter().filter(|o| o.name() == class);
+    let first = listed.next()?.class.starts_with("torch.optim.");
+    Some(listed.fold(first, |own, o| own || o.class.starts_with("torch.optim.")))
 }

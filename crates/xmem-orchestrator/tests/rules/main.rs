@@ -16,6 +16,7 @@ mod golden;
 mod gradients;
 mod host;
 mod kernels;
+mod marks;
 mod normalisation;
 mod optimizer;
 mod products;
@@ -43,6 +44,7 @@ fn all_cases() -> Vec<Case> {
         host::cases(),
         kernels::cases(),
         normalisation::cases(),
+        marks::cases(),
         optimizer::cases(),
         products::cases(),
         recurrent::cases(),

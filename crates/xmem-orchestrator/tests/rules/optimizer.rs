@@ -316,7 +316,7 @@ fn steps(class: &str, iterations: u32, step: impl Fn(&mut Script, u32)) -> Scrip
 }
 
 fn implemented(optimizer: OptimizerImpl) -> Target {
-    Target { optimizer, ..target() }
+    Target { optimizer: Some(optimizer), ..target() }
 }
 
 /// A loop over the parameters, each updated by these operators of `aten::`. `+NAME` makes a

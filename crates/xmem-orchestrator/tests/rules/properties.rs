@@ -97,7 +97,7 @@ fn targets() -> [Target; 4] {
     let what_if = |zero_grad, set_to_none, optimizer, target| Target {
         zero_grad,
         set_to_none,
-        optimizer,
+        optimizer: Some(optimizer),
         ..target
     };
     [

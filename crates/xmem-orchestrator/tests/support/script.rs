@@ -16,6 +16,7 @@ pub(crate) struct Script {
     total: u64,
     /// Names of the blocks in order of allocation.
     pub(crate) names: Vec<String>,
+    recording: Option<String>,
 }
 
 impl Script {
@@ -91,6 +92,29 @@ impl Script {
         self.span("user_annotation", name, "", body);
     }
 
+    /// A mark of `xmem profile` about a block: `to_device`, `on_device` or `to_host`.
+    pub(crate) fn marked(&mut self, kind: &str, name: &str) {
+        let (block, bytes) = self.live[name];
+        self.marked_at(kind, address(block), bytes);
+    }
+
+    /// The same about memory that the trace knows nothing of.
+    pub(crate) fn marked_at(&mut self, kind: &str, address: u64, bytes: u64) {
+        self.mark(&format!("xmem::{kind} 0x{address:x} {bytes}"), |_| ());
+    }
+
+    /// What `xmem profile` noted: the fields of the object behind its schema.
+    pub(crate) fn recording(&mut self, fields: &str) {
+        let json = format!(r#""xmem_recording": {{"schema": "xmem.recording.1", {fields}}}, "#);
+        self.recording = Some(json);
+    }
+
+    /// Where a block lies, as a recording writes it.
+    pub(crate) fn storage(&self, name: &str) -> String {
+        let (block, bytes) = self.live[name];
+        format!(r#""address": "0x{:x}", "bytes": {bytes}"#, address(block))
+    }
+
     /// A Python call.
     pub(crate) fn python(&mut self, name: &str, body: impl FnOnce(&mut Self)) {
         self.span("python_function", name, "", body);
@@ -144,7 +168,7 @@ impl Script {
 
     fn memory(&mut self, block: usize, bytes: i64) {
         let time = self.tick();
-        let (row, address) = (self.events.len(), 0x1_0000 * (block as u64 + 1));
+        let (row, address) = (self.events.len(), address(block));
         self.events.push(format!(
             r#"{{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": {}, "args": {{"Total Allocated": {}, "Bytes": {bytes}, "Device Id": -1, "Device Type": 0, "Addr": {address}, "Ev Idx": {row}}}}}"#,
             micros(time),
@@ -155,8 +179,10 @@ impl Script {
     /// The trace as the profiler would write it.
     pub(crate) fn json(&self) -> String {
         let mut text = String::from(
-            r#"{"schemaVersion": 1, "with_stack": 0, "profile_memory": 1, "record_shapes": 1, "traceEvents": ["#,
+            r#"{"schemaVersion": 1, "with_stack": 0, "profile_memory": 1, "record_shapes": 1, "#,
         );
+        text.extend(self.recording.as_deref());
+        text.push_str(r#""traceEvents": ["#);
         for (i, event) in self.events.iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
             let _ = write!(text, "{comma}\n{event}");
@@ -164,6 +190,10 @@ impl Script {
         text.push_str("\n]}");
         text
     }
+}
+
+const fn address(block: usize) -> u64 {
+    0x1_0000 * (block as u64 + 1)
 }
 
 /// Kineto writes microseconds with three decimals.

@@ -2,7 +2,7 @@
 
 use super::FindingDto;
 use serde::Serialize;
-use xmem::{Finding, TraceFacts};
+use xmem::{Finding, RecordingFacts, TraceFacts};
 
 /// What is in a trace.
 #[derive(Serialize)]
@@ -12,6 +12,7 @@ pub struct InspectDocument<'a> {
     file: FileDto<'a>,
     events: EventsDto<'a>,
     job: JobDto<'a>,
+    recording: Option<RecordingDto<'a>>,
     diagnostics: Vec<FindingDto<'a>>,
 }
 
@@ -52,6 +53,85 @@ struct JobDto<'a> {
     host_blocks: u64,
     host_blocks_never_freed: u64,
     host_peak_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct RecordingDto<'a> {
+    recorder: Option<&'a str>,
+    torch: Option<&'a str>,
+    python: Option<&'a str>,
+    told_device: Option<&'a str>,
+    iterations: Option<CountDto<'a>>,
+    ended: Option<EndDto<'a>>,
+    models: Vec<ModelDto<'a>>,
+    optimizers: Vec<OptimizerDto<'a>>,
+    batch_size: Option<u64>,
+    autocast: &'a [String],
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct CountDto<'a> {
+    by: &'a str,
+    count: u64,
+}
+
+#[derive(Serialize)]
+struct EndDto<'a> {
+    reason: &'static str,
+    detail: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ModelDto<'a> {
+    class: &'a str,
+    modules: u64,
+    parameters: u64,
+    parameter_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct OptimizerDto<'a> {
+    class: &'a str,
+    implementation: &'static str,
+    tensors: u64,
+}
+
+impl<'a> From<&'a RecordingFacts> for RecordingDto<'a> {
+    fn from(facts: &'a RecordingFacts) -> Self {
+        Self {
+            recorder: facts.recorder.as_deref(),
+            torch: facts.torch.as_deref(),
+            python: facts.python.as_deref(),
+            told_device: facts.told_device.as_deref(),
+            iterations: facts.iterations.as_ref().map(|(by, count)| CountDto { by, count: *count }),
+            ended: facts
+                .ended
+                .map(|reason| EndDto { reason: reason.name(), detail: facts.ended_by.as_deref() }),
+            models: facts
+                .models
+                .iter()
+                .map(|m| ModelDto {
+                    class: &m.class,
+                    modules: m.modules,
+                    parameters: m.parameters,
+                    parameter_bytes: m.parameter_bytes.get(),
+                })
+                .collect(),
+            optimizers: facts
+                .optimizers
+                .iter()
+                .map(|o| OptimizerDto {
+                    class: &o.class,
+                    implementation: o.implementation.name(),
+                    tensors: o.tensors,
+                })
+                .collect(),
+            batch_size: facts.batch_size,
+            autocast: &facts.autocast,
+            notes: &facts.notes,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -107,6 +187,7 @@ impl<'a> InspectDocument<'a> {
                 host_blocks_never_freed: facts.blocks_never_freed,
                 host_peak_bytes: facts.host_peak.get(),
             },
+            recording: facts.recording.as_ref().map(RecordingDto::from),
             diagnostics: findings.iter().map(FindingDto::from).collect(),
         }
     }

@@ -342,7 +342,7 @@ fn target(answer: &Answer) -> TargetDto<'_> {
     let target = &answer.target;
     TargetDto {
         torch: target.torch.to_string(),
-        optimizer_impl: match target.optimizer {
+        optimizer_impl: match target.optimizer.unwrap_or_default() {
             OptimizerImpl::Foreach => "foreach",
             OptimizerImpl::Fused => "fused",
             OptimizerImpl::ForLoop => "for-loop",

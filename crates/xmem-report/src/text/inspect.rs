@@ -3,13 +3,17 @@
 use super::findings::findings;
 use super::look::{Ink, Look};
 use super::tabular::{Align, Tabular};
-use xmem::{Bytes, Finding, Severity, TraceFacts};
+use xmem::{
+    Bytes, EndReason, Finding, Implementation, ModelFacts, OptimizerFacts, RecordingFacts,
+    Severity, TraceFacts,
+};
 
 /// Counts by kind of event, the job's structure, and what is missing.
 #[must_use]
 pub fn inspect(trace: &str, facts: &TraceFacts, found: &[Finding], look: &Look) -> String {
     let mut page = format!("{}\n", look.paint(Ink::Heading, trace));
-    for (label, text) in [file(facts), events(facts), job(facts)].into_iter().flatten() {
+    let recording = facts.recording.as_ref().map(recording).unwrap_or_default();
+    for (label, text) in [file(facts), events(facts), job(facts), recording].into_iter().flatten() {
         if !text.is_empty() {
             page += &format!("  {label:<19} {text}\n");
         }
@@ -61,6 +65,38 @@ fn job(facts: &TraceFacts) -> Lines {
         ("optimizers", facts.optimizers.join(", ")),
         ("host blocks", format!("{} ({} never freed)", facts.blocks, facts.blocks_never_freed)),
         ("host memory peak", facts.host_peak.to_string()),
+    ]
+}
+
+/// What `xmem profile` noted.
+fn recording(facts: &RecordingFacts) -> Lines {
+    let with = [("torch", &facts.torch), ("Python", &facts.python), ("xmem", &facts.recorder)];
+    let with =
+        with.iter().filter_map(|(name, version)| Some(format!("{name} {}", version.as_ref()?)));
+    let model = |m: &ModelFacts| {
+        format!("{} ({} in {} parameters)", m.class, m.parameter_bytes, m.parameters)
+    };
+    let optimizer = |o: &OptimizerFacts| match o.implementation {
+        Implementation::Default => format!("{} ({} tensors)", o.class, o.tensors),
+        asked => format!("{} ({} tensors, {})", o.class, o.tensors, asked.name()),
+    };
+    let ended = facts.ended.map(|reason| match (reason, &facts.ended_by) {
+        (EndReason::Complete, _) => "complete".to_owned(),
+        (reason, Some(by)) => format!("cut short: {} ({by})", reason.name().replace('_', " ")),
+        (reason, None) => format!("cut short: {}", reason.name().replace('_', " ")),
+    });
+    let count = facts.iterations.as_ref().map(|(by, count)| format!("{count} {by}"));
+    let recorded: Vec<String> = count.into_iter().chain(ended).collect();
+    let join = |list: Vec<String>| list.join(", ");
+    vec![
+        ("recorded with", join(with.collect())),
+        ("recorded for", facts.told_device.clone().unwrap_or_default()),
+        ("recorded", join(recorded)),
+        ("models", join(facts.models.iter().map(model).collect())),
+        ("asked of optimizers", join(facts.optimizers.iter().map(optimizer).collect())),
+        ("batch size", facts.batch_size.map(|n| n.to_string()).unwrap_or_default()),
+        ("autocast", join(facts.autocast.clone())),
+        ("recorder's notes", join(facts.notes.clone())),
     ]
 }
 

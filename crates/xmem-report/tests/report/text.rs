@@ -198,6 +198,7 @@ fn what_the_trace_says_about_the_allocator_is_told_apart() {
     let recorded = Recorded {
         torch: Some("2.6.0".to_owned()),
         variables: vec![("PYTORCH_CUDA_ALLOC_CONF".to_owned(), "max_split_size_mb:64".to_owned())],
+        ..Recorded::default()
     };
     let mut answer = sample::fits();
     let settings = AllocatorSettings::default();

@@ -1,6 +1,7 @@
 //! What an input says about the PyTorch that made it.
 
 use xmem_simulator::alloc_conf_variables;
+use xmem_trace::recording::Recording;
 use xmem_types::TorchVersion;
 
 /// The PyTorch release and the environment of the job that an input comes from, as far as the input
@@ -8,13 +9,15 @@ use xmem_types::TorchVersion;
 ///
 /// Neither PyTorch nor Kineto writes either into a trace by itself. The script can, before the
 /// profiler stops: `prof.add_metadata("torch_version", torch.__version__)`, and
-/// `prof.add_metadata("PYTORCH_CUDA_ALLOC_CONF", …)`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// `prof.add_metadata("PYTORCH_CUDA_ALLOC_CONF", …)`. `xmem profile` notes both.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
     /// The release, as written.
     pub torch: Option<String>,
     /// Environment variables with their values.
     pub variables: Vec<(String, String)>,
+    /// `torch.cuda.set_per_process_memory_fraction`.
+    pub memory_fraction: Option<f64>,
 }
 
 /// Names of the release, without case, blanks and punctuation.
@@ -48,6 +51,19 @@ impl Recorded {
             }
         }
         recorded
+    }
+
+    /// Adds what `xmem profile` noted. What the script itself put into the metadata comes first.
+    #[must_use]
+    pub fn with_recording(mut self, recording: &Recording) -> Self {
+        self.torch = self.torch.or_else(|| recording.torch.clone());
+        for (name, value) in recording.environment.iter().filter(|(name, _)| is_variable(name)) {
+            if self.variable(name).is_none() {
+                self.variables.push((name.clone(), value.clone()));
+            }
+        }
+        self.memory_fraction = recording.memory_fraction.filter(|f| (0.0..=1.0).contains(f));
+        self
     }
 
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
@@ -110,6 +126,27 @@ mod tests {
         let recorded = Recorded::from_metadata([("CUBLAS_WORKSPACE_CONFIG", ":4096:8")]);
         assert_eq!(recorded.cublas_workspace(), Some(":4096:8"));
         assert_eq!(recorded.conf(TorchVersion::new(2, 11)), None);
+    }
+
+    #[test]
+    fn what_the_recorder_noted_counts_where_the_metadata_says_nothing() {
+        let environment = [("PYTORCH_CUDA_ALLOC_CONF", "a"), ("CUDA_VISIBLE_DEVICES", "0")];
+        let recording = Recording {
+            torch: Some("2.11.0+cu130".into()),
+            environment: environment.map(|(name, value)| (name.into(), value.into())).to_vec(),
+            memory_fraction: Some(0.5),
+            ..Recording::default()
+        };
+        let noted = Recorded::default().with_recording(&recording);
+        assert_eq!(noted.torch.as_deref(), Some("2.11.0+cu130"));
+        assert_eq!(noted.variables, [("PYTORCH_CUDA_ALLOC_CONF".to_owned(), "a".to_owned())]);
+        assert_eq!(noted.memory_fraction, Some(0.5));
+        let metadata = [("torch_version", "2.6"), ("PYTORCH_CUDA_ALLOC_CONF", "b")];
+        let both = Recorded::from_metadata(metadata).with_recording(&recording);
+        assert_eq!((both.torch.as_deref(), both.variables.len()), (Some("2.6"), 1));
+        assert_eq!(both.conf(TorchVersion::new(2, 6)), Some("b"));
+        let odd = Recording { memory_fraction: Some(7.0), ..Recording::default() };
+        assert_eq!(Recorded::default().with_recording(&odd).memory_fraction, None);
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl AllocatorSettings {
             source,
         })?;
         let kind = self.decide_kind(recorded, &conf, text, conf_from, release)?;
-        if let Some(fraction) = self.memory_fraction {
+        if let Some(fraction) = self.memory_fraction.or(recorded.memory_fraction) {
             if !(0.0..=1.0).contains(&fraction) {
                 return Err(AllocatorError::Fraction { fraction });
             }
