@@ -258,6 +258,16 @@ fn keep_output(
     draft.retime(output, alloc, free, ATTENTION);
 }
 
+/// Whether a block is the residual stream or its norm, as its operator tells where the
+/// recorder left Python calls out: of `[B, L, H * D]`. What becomes of heads (`[B, H, L, D]`) is none.
+fn is_stream(draft: &Draft<'_>, block: usize) -> bool {
+    let profile = draft.profile;
+    let Some(op) = profile.outermost_op(&profile.blocks[block]) else { return false };
+    let dims = profile.arguments(op).tensor(0).map(|t| t.dims.len());
+    matches!(profile.op_name(op), "aten::add" | "aten::layer_norm" | "aten::dropout")
+        && dims == Some(3)
+}
+
 /// Autograd keeps query, key and value until the fused backward; the math path kept copies of
 /// them instead and let them go.
 fn keep_inputs(draft: &mut Draft<'_>, call: &Call, op: OpId, first: OpId, done: Position) {
@@ -266,6 +276,7 @@ fn keep_inputs(draft: &mut Draft<'_>, call: &Call, op: OpId, first: OpId, done: 
     let mut wanted = vec![call.query.bytes(), call.key.bytes(), call.value.bytes()];
     let packed: u64 = wanted.iter().sum();
     let mut home = None;
+    let without_calls = profile.recording().is_some_and(|r| r.stacks == Some(false));
     let before = profile.blocks.partition_point(|b| b.alloc_time < start);
     for i in (before.saturating_sub(256)..before).rev() {
         let block = &profile.blocks[i];
@@ -282,7 +293,7 @@ fn keep_inputs(draft: &mut Draft<'_>, call: &Call, op: OpId, first: OpId, done: 
         }
         // They come out of one module; a residual stream of the same size does not.
         let module = profile.return_around(op, CallKind::Module, block.alloc_time);
-        if *home.get_or_insert(module) != module {
+        if *home.get_or_insert(module) != module || without_calls && is_stream(draft, i) {
             continue;
         }
         match part {

@@ -97,9 +97,13 @@ impl<'a> Reader<'a, '_> {
                 .field("iterations")
                 .map(|IterationsDto { by, count }| IterationCount { by, count }),
             models: self.list("models", model),
-            tensors: self.list("tensors", tensor),
+            tensors: self.list("tensors", tensor).into_iter().flatten().collect(),
             optimizers: self.list("optimizers", optimizer),
-            autocast: self.list("autocast", |AutocastDto { dtype }| dtype),
+            autocast: self
+                .list("autocast", |AutocastDto { dtype }| dtype)
+                .into_iter()
+                .flatten()
+                .collect(),
             grad_scaler: self.field("grad_scaler"),
             batch_size: batch.and_then(|batch| batch.size),
             redirected: self.list("redirected", |RedirectedDto { what, times }| (what, times)),
@@ -214,7 +218,8 @@ struct TensorDto {
     model: Option<usize>,
     kind: KindDto,
     requires_grad: Option<bool>,
-    storage: StorageDto,
+    /// None for a tensor that has no plain memory (sparse ones, fake ones).
+    storage: Option<StorageDto>,
     gradient: Option<StorageDto>,
 }
 
@@ -225,14 +230,15 @@ enum KindDto {
     Buffer,
 }
 
-fn tensor(dto: TensorDto) -> NamedTensor {
+fn tensor(dto: TensorDto) -> Option<NamedTensor> {
     let TensorDto { name, model, kind, requires_grad, storage, gradient } = dto;
     let kind = match kind {
         KindDto::Parameter => TensorKind::Parameter,
         KindDto::Buffer => TensorKind::Buffer,
     };
     let gradient = gradient.map(Storage::from);
-    NamedTensor { name, model, kind, requires_grad, storage: storage.into(), gradient }
+    let storage = storage?.into();
+    Some(NamedTensor { name, model, kind, requires_grad, storage, gradient })
 }
 
 #[derive(Deserialize)]
@@ -323,7 +329,7 @@ fn optimizer(dto: OptimizerDto) -> Optimizer {
 
 #[derive(Deserialize)]
 struct AutocastDto {
-    dtype: String,
+    dtype: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -358,6 +364,7 @@ mod tests {
             r#"{"schema":"xmem.recording.1","torch":7,"python":"3.11.7","tensors":[
                 {"name":"a","kind":"parameter","storage":{"address":"0x40","bytes":8}},
                 {"name":"b","kind":"parameter","storage":{"address":64,"bytes":8}},
+                {"name":"e","kind":"buffer","storage":null},
                 {"name":"c","kind":"cache","storage":{"address":"0x80","bytes":8}},
                 {"name":"d","kind":"buffer","storage":{"address":"0xc0","bytes":8},"gradient":null}
             ],"environment":{"A":"1","B":2},"models":{},"memory_fraction":0.5}"#,
