@@ -90,9 +90,9 @@ enum Task {
         /// Only this release [default: each that has a list of packages]
         #[arg(long, value_name = "RELEASE")]
         torch: Option<String>,
-        /// Only scripts and models whose name contains this
+        /// Only scripts and models whose name contains this; may be given several times
         #[arg(long, value_name = "NAME")]
-        only: Option<String>,
+        only: Vec<String>,
         /// Keep outputs and traces of what succeeds, too
         #[arg(long)]
         keep: bool,

@@ -40,8 +40,8 @@ pub(crate) enum Keep {
 pub(crate) struct Options {
     /// Only this release.
     pub(crate) torch: Option<String>,
-    /// Only what has this in its name.
-    pub(crate) only: Option<String>,
+    /// Only what has one of these in its name; none for everything.
+    pub(crate) only: Vec<String>,
     pub(crate) keep: Keep,
     /// The program to drive; none builds it.
     pub(crate) program: Option<PathBuf>,
@@ -96,15 +96,17 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
 
 /// Records everything with one release; gives how many failed.
 fn all(bench: &Bench, options: &Options) -> Result<usize, Error> {
-    let wanted = |name: &str| options.only.as_ref().is_none_or(|part| name.contains(part.as_str()));
+    let only = &options.only;
+    let wanted =
+        |name: &str| only.is_empty() || only.iter().any(|part| name.contains(part.as_str()));
     let scripts = script::all()?;
     let models = model::all()?;
     let mut tasks: Vec<(&str, Task<'_>)> = Vec::new();
-    for model in models.iter().filter(|model| wanted(&model.name)) {
-        tasks.push((&model.name, Box::new(|| model.check(bench))));
-    }
     for script in scripts.iter().filter(|script| wanted(&script.name)) {
         tasks.push((&script.name, Box::new(|| script.check(bench))));
+    }
+    for model in models.iter().filter(|model| wanted(&model.name)) {
+        tasks.push((&model.name, Box::new(|| model.check(bench))));
     }
     let mut outcomes = in_parallel(&tasks)?;
     script::compare_peaks(&scripts, &mut outcomes);

@@ -18,7 +18,7 @@ pub(super) struct Done {
 }
 
 /// How long a program may run, and how long it has to tidy up after that.
-const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_secs(600);
 const GRACE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 

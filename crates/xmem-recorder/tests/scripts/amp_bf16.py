@@ -4,7 +4,7 @@
 # stdout = ["True torch.bfloat16"]
 # stdout-without = ["done"]
 # [recording]
-# "/autocast" = [{ dtype = "bfloat16", cache = true }]
+# "/autocast" = { contains = { dtype = "bfloat16" } }
 # "/grad_scaler" = false
 # ///
 import torch

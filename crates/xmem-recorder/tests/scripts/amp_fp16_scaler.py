@@ -4,7 +4,7 @@
 # stdout = ["logits are torch.float16", "scale"]
 # stdout-without = ["done"]
 # [recording]
-# "/autocast" = [{ dtype = "float16", cache = true }]
+# "/autocast" = { contains = { dtype = "float16" } }
 # "/grad_scaler" = true
 # ///
 import torch
