@@ -91,6 +91,10 @@ impl Group {
         let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
         let total = number(self.files.limit)?;
         let used = number(self.files.used)?;
+        if used < total / 2 {
+            // The kernel takes long to add up the rest, which matters to nobody then.
+            return Some(Room { total: Bytes(total), available: Bytes(total - used) });
+        }
         let stat = read("memory.stat").unwrap_or_default();
         // The kernel drops pages of files before it kills.
         let files: u64 =

@@ -3,7 +3,7 @@
 use crate::message::ProcessId;
 use nix::sys::signal::{Signal, kill};
 use std::collections::BTreeMap;
-use sysinfo::{Pid, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System};
+use sysinfo::{Pid, Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System};
 use xmem_types::Bytes;
 
 /// The command and all that it started.
@@ -22,6 +22,18 @@ struct Member {
     resident: Bytes,
 }
 
+impl Member {
+    /// A process, unless it has ended.
+    fn of(process: &Process) -> Option<Self> {
+        let ended = matches!(process.status(), ProcessStatus::Zombie | ProcessStatus::Dead);
+        (!ended).then(|| Self { started: process.start_time(), resident: Bytes(process.memory()) })
+    }
+
+    fn is_the_same(&self, before: Option<&Self>) -> bool {
+        before.is_some_and(|before| before.started == self.started)
+    }
+}
+
 impl Tree {
     /// That of the process `root`.
     pub(crate) fn of(root: ProcessId) -> Self {
@@ -31,27 +43,20 @@ impl Tree {
         tree
     }
 
-    /// Looks who is there. A process whose parent has ended stays a member.
+    /// Looks who is there, through all processes of the host. A process whose parent has ended stays a
+    /// member.
     pub(crate) fn look(&mut self) {
-        let kind = ProcessRefreshKind::nothing().with_memory().without_tasks();
-        self.system.refresh_processes_specifics(ProcessesToUpdate::All, true, kind);
-        let alive = self
+        self.refresh(ProcessesToUpdate::All, ProcessRefreshKind::nothing());
+        let mut strangers: BTreeMap<Pid, (Option<Pid>, Member)> = self
             .system
             .processes()
             .values()
-            .filter(|p| !matches!(p.status(), ProcessStatus::Zombie | ProcessStatus::Dead));
-        let mut strangers: BTreeMap<Pid, (Option<Pid>, Member)> = alive
-            .map(|p| {
-                let member = Member { started: p.start_time(), resident: Bytes(p.memory()) };
-                (p.pid(), (p.parent(), member))
-            })
+            .filter_map(|process| Some((process.pid(), (process.parent(), Member::of(process)?))))
             .collect();
         let before = std::mem::take(&mut self.members);
         let mut found: Vec<Pid> = strangers
             .iter()
-            .filter(|(pid, (_, now))| {
-                **pid == self.root || before.get(pid).is_some_and(|b| b.started == now.started)
-            })
+            .filter(|(pid, (_, now))| **pid == self.root || now.is_the_same(before.get(pid)))
             .map(|(pid, _)| *pid)
             .collect();
         while let Some(pid) = found.pop() {
@@ -61,6 +66,28 @@ impl Tree {
             let is_child = |(_, (parent, _)): &(&Pid, &(Option<Pid>, Member))| *parent == Some(pid);
             found.extend(strangers.iter().filter(is_child).map(|(child, _)| *child));
         }
+        self.look_at_members();
+    }
+
+    /// Looks only at those that were there at the last look, which is cheap.
+    pub(crate) fn look_at_members(&mut self) {
+        let pids: Vec<Pid> = self.members.keys().copied().collect();
+        self.refresh(ProcessesToUpdate::Some(&pids), ProcessRefreshKind::nothing().with_memory());
+        let system = &self.system;
+        self.members.retain(|pid, member| {
+            let now = system.process(*pid).and_then(Member::of);
+            match now.filter(|now| now.is_the_same(Some(member))) {
+                Some(now) => {
+                    *member = now;
+                    true
+                }
+                None => false,
+            }
+        });
+    }
+
+    fn refresh(&mut self, which: ProcessesToUpdate<'_>, what: ProcessRefreshKind) {
+        self.system.refresh_processes_specifics(which, true, what.without_tasks());
     }
 
     /// Whether a process was there at the last look.

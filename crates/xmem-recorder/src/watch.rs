@@ -31,6 +31,9 @@ const TICK: Duration = Duration::from_millis(50);
 /// How often memory is measured.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// How often new processes are looked for, which takes a look at all of the host.
+const LOOK_AROUND: Duration = Duration::from_secs(1);
+
 /// How often memory is measured in the way that takes long.
 const THOROUGH_LOOK: Duration = Duration::from_secs(2);
 
@@ -127,6 +130,7 @@ struct Memory {
     resident: Bytes,
     peak: Bytes,
     looked: Option<Instant>,
+    looked_around: Option<Instant>,
     looked_thoroughly: Option<Instant>,
 }
 
@@ -207,6 +211,9 @@ impl Watch<'_> {
     }
 
     fn note(&mut self, pid: ProcessId, message: Message) {
+        if !self.tree.has(pid) {
+            self.tree.look();
+        }
         match &message {
             Message::Python { version } => (self.observer)(Progress::Python { version }),
             Message::Torch { version } => (self.observer)(Progress::Torch { version }),
@@ -251,12 +258,18 @@ impl Watch<'_> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
             if self.status.is_some() {
+                // Those that it leaves behind are still its children at the last look.
                 self.tree.look();
             }
         }
         if self.memory.looked.is_none_or(|at| now - at >= LOOK) {
             self.memory.looked = Some(now);
-            self.tree.look();
+            if self.memory.looked_around.is_none_or(|at| now - at >= LOOK_AROUND) {
+                self.memory.looked_around = Some(now);
+                self.tree.look();
+            } else {
+                self.tree.look_at_members();
+            }
             let shortage = self.measure(now);
             self.exports.release_those_of_the_dead(&self.tree);
             if let Some(shortage) = shortage

@@ -18,6 +18,7 @@ pub(super) struct Watching {
     steps: NonZeroU32,
     started: Instant,
     audience: Audience,
+    last: RefCell<String>,
     export: RefCell<Option<ProgressBar>>,
 }
 
@@ -28,8 +29,10 @@ enum Audience {
     Quiet,
     /// A log: what matters later.
     Log,
-    /// Somebody in front of a terminal, or who asked for more.
+    /// Somebody in front of a terminal.
     Terminal,
+    /// Somebody who asked for more.
+    Curious,
 }
 
 impl Watching {
@@ -39,25 +42,37 @@ impl Watching {
             Verbosity::Quiet => Audience::Quiet,
             Verbosity::Normal if std::io::stderr().is_terminal() => Audience::Terminal,
             Verbosity::Normal => Audience::Log,
-            Verbosity::Stages | Verbosity::Everything => Audience::Terminal,
+            Verbosity::Stages | Verbosity::Everything => Audience::Curious,
         };
-        Self { steps, started: Instant::now(), audience, export: RefCell::new(None) }
+        Self {
+            steps,
+            started: Instant::now(),
+            audience,
+            last: RefCell::default(),
+            export: RefCell::default(),
+        }
     }
 
     /// Something happened.
     pub(super) fn hear(&self, news: Progress<'_>) {
         match news {
-            Progress::Python { version } => self.tell(|| format!("Python {version} runs")),
-            Progress::Torch { version } => {
-                self.tell(|| format!("torch {version}: CUDA is redirected to the CPU"));
+            Progress::Python { version } => {
+                self.tell(Audience::Curious, format!("Python {version} runs"));
             }
-            Progress::Recording => self.tell(|| "recording".to_owned()),
-            Progress::Iteration { number, of, took, resident } => self.tell(|| {
+            Progress::Torch { version } => self.tell(
+                Audience::Terminal,
+                format!("torch {version}: CUDA is redirected to the CPU"),
+            ),
+            Progress::Recording => self.tell(Audience::Terminal, "recording".to_owned()),
+            Progress::Iteration { number, of, took, resident } => {
                 let since = self.started.elapsed().as_secs_f64();
                 let took = took.as_secs_f64();
                 let steps = self.steps;
-                format!("{of}: {number}/{steps} ({took:.1} s; {since:.0} s in all, {resident})")
-            }),
+                self.tell(
+                    Audience::Terminal,
+                    format!("{of}: {number}/{steps} ({took:.1} s; {since:.0} s in all, {resident})"),
+                );
+            }
             Progress::Exporting { written } => self.exporting(&written.to_string()),
             Progress::Exported => self.clear(),
             Progress::Note(text) => self.note(text),
@@ -77,10 +92,11 @@ impl Watching {
         }
     }
 
-    /// For those who look on.
-    fn tell(&self, text: impl FnOnce() -> String) {
-        if self.audience >= Audience::Terminal {
-            say(&format!("xmem: {}", text()));
+    /// For those who look on. What each of several processes says is told once.
+    fn tell(&self, to: Audience, text: String) {
+        if self.audience >= to && *self.last.borrow() != text {
+            say(&format!("xmem: {text}"));
+            self.last.replace(text);
         }
     }
 
