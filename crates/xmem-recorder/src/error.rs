@@ -125,6 +125,9 @@ impl std::fmt::Display for Fate {
                 f,
                 "was stopped at {resident} of memory, as only {available} were left of {total}"
             ),
+            Self::Memory(Shortage::Refused { needed, resident, .. }) => {
+                write!(f, "was refused {needed} beside the {resident} of memory that it had")
+            }
             Self::Interrupted => write!(f, "was interrupted"),
         }
     }

@@ -71,13 +71,8 @@ pub enum CutShort {
     Exit(ExitStatus),
     /// The script came to its end without an iteration.
     NothingTrained,
-    /// An exception ended the script.
-    Raised {
-        /// The exception, in words.
-        text: String,
-        /// What could not be allocated, if that was it.
-        needed: Option<Bytes>,
-    },
+    /// An exception ended the script; in its words.
+    Raised(String),
     /// A signal ended the script.
     Signal(String),
     /// Ctrl-C was pressed.

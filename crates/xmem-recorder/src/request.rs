@@ -81,4 +81,13 @@ pub enum Shortage {
         /// What was left.
         available: Bytes,
     },
+    /// The script asked for some, and was refused.
+    Refused {
+        /// What it asked for.
+        needed: Bytes,
+        /// The most that the command's processes were seen to have resident.
+        resident: Bytes,
+        /// What was allowed, if that was limited.
+        limit: Option<Bytes>,
+    },
 }

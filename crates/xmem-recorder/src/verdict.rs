@@ -5,8 +5,8 @@ use crate::export::Part;
 use crate::message::{ExportAnnounced, Reason};
 use crate::output::Output;
 use crate::recorded::{CutShort, Recorded};
+use crate::request::Shortage;
 use crate::watch::{Export, Processes, State};
-use serde_json::Value;
 use std::process::ExitStatus;
 use std::time::Duration;
 use xmem_types::Bytes;
@@ -18,6 +18,8 @@ pub(crate) struct Evidence {
     pub(crate) halt: Option<Fate>,
     /// The most memory that was seen.
     pub(crate) peak: Bytes,
+    /// Memory that the command was allowed.
+    pub(crate) limit: Option<Bytes>,
     /// Memory that there is in all.
     pub(crate) total: Bytes,
     pub(crate) took: Duration,
@@ -107,15 +109,21 @@ fn cut_short(best: &Candidate, evidence: &Evidence) -> Option<CutShort> {
     if !best.is_whole {
         return Some(CutShort::Truncated);
     }
+    let refused = announced.needed.map(|needed| Shortage::Refused {
+        needed: Bytes(needed),
+        resident: evidence.peak,
+        limit: evidence.limit,
+    });
     let by_itself = match announced.reason {
         reason if reason.is_complete() => return None,
-        Reason::Exception => {
-            CutShort::Raised { text: announced.words(), needed: announced.needed.map(Bytes) }
+        Reason::Exception | Reason::Memory if refused.is_some() => {
+            return refused.map(CutShort::Memory);
         }
+        Reason::Exception => CutShort::Raised(announced.words()),
+        Reason::Memory if !announced.detail.is_null() => CutShort::Raised(announced.words()),
         Reason::Signal => CutShort::Signal(announced.words()),
         Reason::End | Reason::Exit => {
-            let code = announced.detail.as_i64();
-            let well = matches!(announced.detail, Value::Null) || code == Some(0);
+            let well = announced.detail.is_null() || announced.words() == "0";
             match announced.iterations {
                 0 if evidence.status.success() => CutShort::NothingTrained,
                 1.. if evidence.status.success() && well => return None,
@@ -123,7 +131,7 @@ fn cut_short(best: &Candidate, evidence: &Evidence) -> Option<CutShort> {
             }
         }
         Reason::Timeout | Reason::Memory => CutShort::LeftBehind,
-        _ => CutShort::Unknown,
+        Reason::Other | Reason::Steps | Reason::Forwards | Reason::Backwards => CutShort::Unknown,
     };
     Some(match evidence.halt {
         None | Some(Fate::Ended(_)) => by_itself,

@@ -95,6 +95,7 @@ pub(crate) fn run(
         status,
         halt: watch.halt,
         peak: watch.memory.peak,
+        limit: request.memory,
         total: watch.host.look().total,
         took,
         processes: std::mem::take(&mut watch.processes),
@@ -237,10 +238,15 @@ impl Watch<'_> {
         self.processes.note(pid, message);
     }
 
-    /// The first signal is a wish to end with what there is, the second one to end.
+    /// The first signal is a wish to end with what there is, the second one to end, the third one to end
+    /// now.
     fn interrupted(&mut self, signal: Signal) {
         if self.halt == Some(Fate::Interrupted) {
-            self.terminate(Mercy::Killed);
+            match self.phase {
+                Phase::Terminated { .. } => self.kill(),
+                Phase::Killed => {}
+                Phase::Running | Phase::Asked { .. } => self.terminate(Mercy::Killed),
+            }
             return;
         }
         (self.observer)(Progress::Interrupted);
@@ -354,9 +360,7 @@ impl Watch<'_> {
             Phase::Terminated { at, exports } => {
                 let spared = exporting && exports == Mercy::Spared;
                 if !spared && now - at >= patience.to_terminate {
-                    self.tree.look();
-                    self.tree.signal(Signal::SIGKILL);
-                    self.phase = Phase::Killed;
+                    self.kill();
                 }
             }
             // What was started since it was looked last.
@@ -381,6 +385,12 @@ impl Watch<'_> {
     fn end_what_stays(&mut self) {
         (self.observer)(Progress::EndingTheCommand);
         self.terminate(Mercy::Spared);
+    }
+
+    fn kill(&mut self) {
+        self.tree.look();
+        self.tree.signal(Signal::SIGKILL);
+        self.phase = Phase::Killed;
     }
 
     fn terminate(&mut self, exports: Mercy) {

@@ -152,6 +152,12 @@ fn short_of(shortage: Shortage) -> String {
         Shortage::Limit { limit, resident } => {
             format!("the recording needs at least {resident}, and --max-memory allows {limit}")
         }
+        Shortage::Refused { needed, resident, limit } => format!(
+            "the recording needs at least {}, as the script asked for {needed} beside the {resident} \
+             that it had{}",
+            needed + resident,
+            limit.map_or_else(String::new, |l| format!(", and --max-memory allows {l}")),
+        ),
         Shortage::Host { resident, total, available } => format!(
             "the recording needs at least {resident}; of the {total} that there are, {available} were \
              left"
@@ -191,13 +197,7 @@ fn incomplete(reason: &CutShort) -> (String, String) {
             "the script came to its end, and no model ran in it".to_owned(),
             "give the script the arguments with which it trains".to_owned(),
         ),
-        CutShort::Raised { text, needed: None } => {
-            (format!("the script raised {text}"), rerun.to_owned())
-        }
-        CutShort::Raised { text, needed: Some(needed) } => (
-            format!("the script raised {text}: {needed} could not be allocated on this machine"),
-            format!("use a machine with more memory, or {LESS_MEMORY}"),
-        ),
+        CutShort::Raised(text) => (format!("the script raised {text}"), rerun.to_owned()),
         CutShort::Signal(name) => (format!("{name} ended the script"), rerun.to_owned()),
         CutShort::Interrupted => {
             ("it was interrupted".to_owned(), "let it run to its end for all iterations".to_owned())

@@ -190,7 +190,21 @@ fn how_the_script_ends_decides_what_is_said() {
             &[],
             4,
             Some("0 iterations"),
-            &["3.00 GiB could not be allocated", "a machine with more memory"],
+            &["memory ran out", "asked for 3.00 GiB beside the", "a machine with more memory"],
+        ),
+        (
+            "start(1)\nexport(1, 'memory', detail='RuntimeError: out', needed=3 << 30)\nsys.exit(1)",
+            &["--max-memory", "5GiB"],
+            4,
+            Some("1 iteration"),
+            &["memory ran out: the recording needs at least 3.", "--max-memory allows 5.00 GiB"],
+        ),
+        (
+            "start(1)\nexport(1, 'memory', detail='MemoryError: no array')\nsys.exit(1)",
+            &[],
+            4,
+            Some("1 iteration"),
+            &["the script raised MemoryError: no array"],
         ),
         (
             "start(1)\nexport(1, 'signal', detail='SIGTERM')\nos.kill(os.getpid(), signal.SIGTERM)",
@@ -250,20 +264,6 @@ fn how_the_script_ends_decides_what_is_said() {
             None,
             &["nothing of PyTorch was run", "with which it trains"],
         ),
-        (
-            "start(1)\nsave_when_asked(1)\nwait()",
-            &["--timeout", "8s"],
-            4,
-            Some("1 iteration"),
-            &["the time is over", "the time of 8s was over", "raise --timeout"],
-        ),
-        (
-            "say('torch', version='2.99')\nwait()",
-            &["--timeout", "8s"],
-            3,
-            None,
-            &["was stopped after 8 s"],
-        ),
     ];
     std::thread::scope(|scope| {
         for (script, options, code, saved, told) in rows {
@@ -286,6 +286,43 @@ fn how_the_script_ends_decides_what_is_said() {
             });
         }
     });
+}
+
+#[test]
+fn when_the_time_is_over_what_there_is_is_saved() {
+    // Script, exit code, files, text on standard error.
+    let rows: [(&str, i32, &[&str], &[&str]); 2] = [
+        (
+            "save_when_asked(1)\nstart(1)",
+            4,
+            &["ready", "trace.json.zst"],
+            &["the time is over", "recorded 1 iteration in", "s was over", "raise --timeout"],
+        ),
+        (
+            "start_without_recording()",
+            3,
+            &["ready"],
+            &["was stopped after", "with which it trains"],
+        ),
+    ];
+    for (script, code, files, told) in rows {
+        let folder = folder(&format!(
+            "def start_without_recording():\n    say('torch', version='2.99')\n\
+             {script}\nopen('ready', 'w')\nwait()"
+        ));
+        // A machine with much to do may take long until the script is ready.
+        let ran = ["1s", "4s", "16s", "1m", "4m"].iter().find_map(|time| {
+            let ran = profile(&folder, &["--timeout", time]);
+            folder.names().contains(&"ready".to_owned()).then_some(ran)
+        });
+        let ran = ran.expect("the script is ready in four minutes");
+        let text = flat(&ran);
+        assert_eq!(ran.code, code, "{script}: {text}");
+        assert_eq!(new_files(&folder), files, "{script}");
+        for word in told {
+            assert!(text.contains(word), "{script}: `{word}` is not in: {text}");
+        }
+    }
 }
 
 #[test]
@@ -408,8 +445,8 @@ fn signals_end_the_recording_and_xmem_outlives_them() {
             "cut short: it was interrupted",
         ),
         (
-            "start(1)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nos.kill(os.getppid(), signal.SIGINT)\n\
-             time.sleep(0.5)\nos.kill(os.getppid(), signal.SIGINT)\nwait()",
+            "signal.signal(signal.SIGINT, signal.SIG_IGN)\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
+             start(1)\nwhile True:\n    os.kill(os.getppid(), signal.SIGINT)\n    time.sleep(0.1)",
             3,
             "was interrupted before its recording could be saved",
         ),
