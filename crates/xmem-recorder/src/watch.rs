@@ -325,7 +325,7 @@ impl Watch<'_> {
 
     /// Whether an end from here would be news: an export that is under way is the end already.
     fn may_be_halted(&self) -> bool {
-        let ending = self.exports.are_running() || self.exports.complete_since().is_some();
+        let ending = self.exports.are_running() || self.exports.complete_at().is_some();
         self.halt.is_none() && self.status.is_none() && !ending
     }
 
@@ -371,7 +371,7 @@ impl Watch<'_> {
                 Some(end) if now - end >= patience.to_end => self.end_what_stays(),
                 _ => {}
             },
-            Phase::Running => match self.exports.complete_since() {
+            Phase::Running => match self.exports.complete_at() {
                 Some(end) if now - end >= patience.to_end => self.end_what_stays(),
                 // In the background something records that nobody waits for any more.
                 None if self.status.is_some() && !self.is_quiet() => self.ask(StopWord::Timeout)?,

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+PARENT = os.getppid()
 SESSION = os.environ["XMEM_RECORDER"]
 TRACE = """{"schemaVersion": 1,
 "xmem_recording": {"redirected": [{"what": "Module.to", "times": 2}]},
@@ -55,5 +56,7 @@ def save_when_asked(iterations):
 
 
 def wait():
-    while True:
-        time.sleep(60)
+    """Longer than any test takes; not forever, should nobody end this."""
+    end = time.monotonic() + 600
+    while time.monotonic() < end:
+        time.sleep(1)

@@ -432,7 +432,7 @@ fn signals_end_the_recording_and_xmem_outlives_them() {
     let rows = [
         (
             // A terminal sends Ctrl-C to both.
-            "start(1)\ntry:\n    os.kill(os.getppid(), signal.SIGINT)\n    os.kill(os.getpid(), signal.SIGINT)\n    \
+            "start(1)\ntry:\n    os.kill(PARENT, signal.SIGINT)\n    os.kill(os.getpid(), signal.SIGINT)\n    \
              wait()\nexcept KeyboardInterrupt:\n    export(1, 'exception', detail='KeyboardInterrupt')\n    \
              sys.exit(130)",
             4,
@@ -440,13 +440,13 @@ fn signals_end_the_recording_and_xmem_outlives_them() {
         ),
         (
             "start(1)\ndef end(number, frame):\n    export(1, 'signal', detail='SIGTERM')\n    sys.exit(1)\n\
-             signal.signal(signal.SIGTERM, end)\nos.kill(os.getppid(), signal.SIGTERM)\nwait()",
+             signal.signal(signal.SIGTERM, end)\nos.kill(PARENT, signal.SIGTERM)\nwait()",
             4,
             "cut short: it was interrupted",
         ),
         (
             "signal.signal(signal.SIGINT, signal.SIG_IGN)\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
-             start(1)\nwhile True:\n    os.kill(os.getppid(), signal.SIGINT)\n    time.sleep(0.1)",
+             start(1)\nwhile True:\n    os.kill(PARENT, signal.SIGINT)\n    time.sleep(0.1)",
             3,
             "was interrupted before its recording could be saved",
         ),

@@ -156,7 +156,7 @@ impl Exports {
     }
 
     /// When the last complete recording was saved.
-    pub(super) fn complete_since(&self) -> Option<Instant> {
+    pub(super) fn complete_at(&self) -> Option<Instant> {
         let complete = |e: &&Export| e.announced.reason.is_complete();
         self.all.iter().filter(complete).filter_map(|e| e.ended).max()
     }
