@@ -50,3 +50,63 @@ fn of_all(recording: &Recording) -> Option<OptimizerImpl> {
         Implementation::ForLoop => Some(OptimizerImpl::ForLoop),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xmem_trace::recording::Optimizer;
+
+    fn optimizer(implementation: Implementation) -> Optimizer {
+        Optimizer {
+            class: "torch.optim.adam.Adam".into(),
+            implementation,
+            capturable: false,
+            differentiable: false,
+            tensors: 1,
+            steps: None,
+            state: Vec::new(),
+        }
+    }
+
+    fn applied(recording: &Recording, given: Option<OptimizerImpl>) -> (Target, Vec<&'static str>) {
+        let device = xmem_profiles::find("rtx3060-12g").expect("known").clone();
+        let mut notes = Diagnostics::default();
+        let target = Target { optimizer: given, ..Target::new(device) };
+        let target = apply(target, recording, &mut notes);
+        (target, notes.iter().map(|d| d.code).collect())
+    }
+
+    #[test]
+    fn optimizers_that_were_asked_the_same_decide_and_the_caller_overrules() {
+        use Implementation::{Default as Usual, ForLoop, Fused};
+        for (asked, given, expected) in [
+            (vec![], None, None),
+            (vec![Usual], None, None),
+            (vec![Fused, Fused], None, Some(OptimizerImpl::Fused)),
+            (vec![Fused, ForLoop], None, None),
+            (vec![Fused], Some(OptimizerImpl::Foreach), Some(OptimizerImpl::Foreach)),
+        ] {
+            let optimizers = asked.iter().map(|&asked| optimizer(asked)).collect();
+            let recording = Recording { optimizers, ..Recording::default() };
+            assert_eq!(applied(&recording, given).0.optimizer, expected, "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn switches_of_the_backends_count_and_what_is_not_modelled_is_said() {
+        for (switch, on, code) in [
+            ("cudnn.enabled", false, Some("cudnn-off")),
+            ("cudnn.enabled", true, None),
+            ("cudnn.benchmark", true, Some("cudnn-benchmark")),
+            ("cudnn.benchmark", false, None),
+        ] {
+            let backends = vec![(switch.to_owned(), on)];
+            let (_, codes) = applied(&Recording { backends, ..Recording::default() }, None);
+            assert_eq!(codes.first().copied(), code, "{switch} {on}");
+        }
+        let backends = vec![("flash_sdp".to_owned(), false)];
+        let (target, _) = applied(&Recording { backends, ..Recording::default() }, None);
+        let kernels = target.attention;
+        assert_eq!((kernels.flash, kernels.efficient, kernels.cudnn), (false, true, true));
+    }
+}

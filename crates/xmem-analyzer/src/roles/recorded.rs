@@ -123,6 +123,10 @@ fn before_training(
         Some(Arrival::Made) => {
             return Some((role, Residency::Device, "made on the GPU before training"));
         }
+        Some(Arrival::Moved(_)) if of_model && !brief => {
+            let text = "like a model's, though no model that runs has it, and moved to the GPU";
+            return Some((Role::Buffer, Residency::Model, text));
+        }
         Some(Arrival::Moved(time)) => {
             let text = if time < course.begin {
                 "moved to the GPU before training"

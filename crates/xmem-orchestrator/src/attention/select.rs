@@ -173,6 +173,23 @@ mod tests {
         }
     }
 
+    /// What a program switches off is passed over (`torch.backends.cuda.enable_flash_sdp(False)`).
+    #[test]
+    fn kernels_that_are_off_are_not_taken() {
+        let half = tensor(&[4, 8, 64, 32], DType::BF16);
+        let call =
+            Call { query: half.clone(), value: half.clone(), key: half, mask: None, causal: false };
+        let mut target = Target::new(find("h100-80g").expect("known").clone());
+        for next in [Backend::Cudnn, Backend::Flash, Backend::Efficient, Backend::Math] {
+            assert_eq!(backend(&call, &target), next);
+            match next {
+                Backend::Cudnn => target.attention.cudnn = false,
+                Backend::Flash => target.attention.flash = false,
+                Backend::Efficient | Backend::Math => target.attention.efficient = false,
+            }
+        }
+    }
+
     /// Recorded with PyTorch 2.11's CUDA build, kernels stubbed.
     #[test]
     fn choice_follows_type_mask_grouping_and_architecture() {

@@ -542,6 +542,59 @@ fn counters_on_the_gpu() {
     .assert_eq(&table);
 }
 
+/// An Adam that makes counters and state, with what `xmem profile` noted of the optimizers.
+fn noted(optimizers: &str) -> Script {
+    let mut script = steps("Adam", 1, |t, _| {
+        for (name, shape, bytes) in PARAMETERS {
+            t.counter(&format!("{name}.step"));
+            t.makes("aten::zeros_like", shape, &format!("{name}.state"), bytes);
+        }
+        update_each(t, "counter item lerp_ mul_ addcmul_ +sqrt +div add_ addcdiv_");
+    });
+    script.recording(&format!(r#""optimizers": [{optimizers}]"#));
+    script
+}
+
+#[test]
+fn what_the_script_asked_of_its_optimizer_counts() {
+    let adam = |asked: &str, arguments: &str| {
+        noted(&format!(
+            r#"{{"class": "torch.optim.adam.Adam", "implementation": "{asked}",
+                "arguments": {{{arguments}}}}}"#
+        ))
+    };
+    let mut table = String::new();
+    for (asked, arguments) in [
+        ("default", ""),
+        ("foreach", ""),
+        ("fused", ""),
+        ("for-loop", ""),
+        ("default", r#""differentiable": true"#),
+        ("foreach", r#""capturable": true"#),
+    ] {
+        let (schedule, notes) = lowered(&adam(asked, arguments), &target());
+        assert!(notes.is_empty(), "{asked}: {notes:?}");
+        let _ = writeln!(table, "{asked} {arguments}: {}", added(&schedule));
+    }
+    expect![[r#"
+        default : +4096 +128 -128 -4096
+        foreach : +4096 +128 -128 -4096
+        fused : +4 +4
+        for-loop : 
+        default "differentiable": true: 
+        foreach "capturable": true: +4 +4 +4096 +128 -128 -4096
+    "#]]
+    .assert_eq(&table);
+    let told = implemented(OptimizerImpl::ForLoop);
+    assert_eq!(added(&lowered(&adam("fused", ""), &told).0), "", "the caller's word comes first");
+}
+
+#[test]
+fn a_namesake_is_not_torchs() {
+    let (_, notes) = lowered(&noted(r#"{"class": "job.Adam"}"#), &target());
+    assert!(notes.get("optimizer-as-recorded").is_some());
+}
+
 /// `step(closure)` has a forward and a backward inside, which were dropped with the loop.
 #[test]
 fn a_closure_is_no_part_of_the_loop() {
