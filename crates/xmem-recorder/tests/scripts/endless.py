@@ -1,6 +1,6 @@
 """A script that hangs after one iteration, given up by xmem."""
 # /// xmem
-# options = ["--timeout", "15s"]
+# options = ["--timeout", "60s"]
 # exit = 4
 # iterations = 1
 # stdout = ["waiting"]
