@@ -9,6 +9,8 @@ use xmem_types::Bytes;
 #[derive(Debug, Serialize)]
 pub(crate) struct Settings<'a> {
     format: u32,
+    /// Our version.
+    recorder: &'static str,
     steps: u32,
     stacks: bool,
     max_memory: Option<u64>,
@@ -39,6 +41,7 @@ impl<'a> Settings<'a> {
     pub(crate) fn of(request: &'a Request) -> Self {
         Self {
             format: 1,
+            recorder: env!("CARGO_PKG_VERSION"),
             steps: request.steps.get(),
             stacks: request.stacks == Stacks::Recorded,
             max_memory: request.memory.map(Bytes::get),
