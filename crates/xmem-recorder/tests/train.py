@@ -16,6 +16,7 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 import record  # noqa: E402
 import torch  # noqa: E402
+import torch._dynamo  # noqa: E402,F401  (2.6 cannot import it later, on the meta device)
 
 
 def train(options, device):

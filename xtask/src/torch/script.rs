@@ -199,7 +199,9 @@ pub(super) fn folder(bench: &Bench, name: &str) -> Result<PathBuf, Error> {
 
 /// What the hook wrote into the trace.
 fn recording(trace: &Path) -> Result<Option<Value>, Error> {
-    let text = std::fs::read_to_string(trace).map_err(Error::file(trace))?;
+    // Names of Python's built-in functions may be no UTF-8 (torch 2.6).
+    let bytes = std::fs::read(trace).map_err(Error::file(trace))?;
+    let text = String::from_utf8_lossy(&bytes);
     let line = text.lines().find_map(|line| line.trim_start().strip_prefix(RECORDING));
     Ok(line.and_then(|line| serde_json::from_str(line.trim_end().trim_end_matches(',')).ok()))
 }

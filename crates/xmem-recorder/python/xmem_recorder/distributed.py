@@ -1,7 +1,7 @@
 """Distributed training with one process: NCCL's place is taken by gloo."""
 
 from . import devices, session
-from .patching import answer, replace
+from .patching import answer, asked_by_torch, replace
 
 
 def install(torch):
@@ -15,6 +15,7 @@ def install(torch):
     replace(distributed, "init_process_group", _init_process_group)
     distributed_c10d.init_process_group = distributed.init_process_group
     replace(distributed, "new_group", _new_group)
+    replace(distributed, "get_backend", _get_backend)
     answer([distributed], "is_nccl_available", True)
     replace(torch.nn.parallel.DistributedDataParallel, "__init__", _ddp)
 
@@ -25,6 +26,15 @@ def _host_backend(backend):
         return backend
     session.count("process group of NCCL")
     return "gloo"
+
+
+def _get_backend(original):
+    def get_backend(*args, **kwargs):
+        backend = original(*args, **kwargs)
+        asked_for = "process group of NCCL" in session.redirected
+        return "nccl" if asked_for and backend == "gloo" and not asked_by_torch() else backend
+
+    return get_backend
 
 
 def _init_process_group(original):
@@ -56,7 +66,7 @@ def _new_group(original):
 def _ddp(original):
     def init(self, module, device_ids=None, output_device=None, *args, **kwargs):
         if device_ids is not None:
-            session.count("DistributedDataParallel(device_ids=…)")
+            session.count("DistributedDataParallel(device_ids=...)")
         original(self, module, None, None, *args, **kwargs)
 
     return init

@@ -27,39 +27,38 @@ def collect(state, reason, detail):
     torch = state.torch
     models = [root() for root in state.roots if root() is not None]
     known = [optimizer() for optimizer in state.optimizers if optimizer() is not None]
-    return json.dumps(
-        {
-            "schema": "xmem.recording.1",
-            "recorder": session.settings().get("recorder"),
-            "torch": str(torch.__version__),
-            "python": "{}.{}.{}".format(*sys.version_info[:3]),
-            "stacks": session.settings()["stacks"],
-            "told_device": session.settings()["device"]["key"],
-            "environment": {
-                name: os.environ[name] for name in ENVIRONMENT if name in os.environ
-            },
-            "backends": _backends(torch),
-            "memory_fraction": cuda.memory_fraction,
-            "ended": {"reason": reason, "detail": detail},
-            "iterations": {
-                "by": state.rounds_by,
-                "count": state.rounds,
-                "backwards": state.backwards,
-            },
-            "models": [_model(model) for model in models],
-            "tensors": _tensors(models, known),
-            "optimizers": [_optimizer(optimizer, state) for optimizer in known],
-            "autocast": [
-                {"dtype": _dtype(dtype), "cache": cache} for dtype, cache in autocast.asked
-            ],
-            "grad_scaler": autocast.scalers > 0,
-            "batch": _batch(state.batch),
-            "redirected": [
-                {"what": what, "times": times} for what, times in session.redirected.items()
-            ],
-            "notes": session.notes,
-        }
-    )
+    facts = {
+        "schema": "xmem.recording.1",
+        "recorder": session.settings().get("recorder"),
+        "torch": str(torch.__version__),
+        "python": "{}.{}.{}".format(*sys.version_info[:3]),
+        "stacks": session.settings()["stacks"],
+        "told_device": session.settings()["device"]["key"],
+        "environment": {
+            name: os.environ[name] for name in ENVIRONMENT if name in os.environ
+        },
+        "backends": _backends(torch),
+        "memory_fraction": cuda.memory_fraction,
+        "ended": {"reason": reason, "detail": detail},
+        "iterations": {
+            "by": state.rounds_by,
+            "count": state.rounds,
+            "backwards": state.backwards,
+        },
+        "models": [_model(model) for model in models],
+        "tensors": _tensors(models, known),
+        "optimizers": [_optimizer(optimizer, state) for optimizer in known],
+        "autocast": [
+            {"dtype": _dtype(dtype), "cache": cache} for dtype, cache in autocast.asked
+        ],
+        "grad_scaler": autocast.scalers > 0,
+        "batch": _batch(state.batch),
+        "redirected": [
+            {"what": what, "times": times} for what, times in session.redirected.items()
+        ],
+        "notes": session.notes,
+    }
+    return json.dumps(_plain(facts), ensure_ascii=False)
 
 
 def _backends(torch):
@@ -207,10 +206,18 @@ def _optimizer_state(optimizer, torch):
     return list(sums.values()), storages
 
 
+# Kineto takes backslashes for errors (libkineto, `sanitizeStrForJSON`): there can be no escapes.
+_ESCAPED = {ord('"'): "'", ord("\\"): "/", **{code: " " for code in [*range(32), 127]}}
+
+
 def _plain(value):
-    """A value as JSON can say it."""
-    if value is None or isinstance(value, (bool, int, str)):
+    """A value as JSON can say it without escapes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8").translate(_ESCAPED)
+    if value is None or isinstance(value, (bool, int)):
         return value
+    if isinstance(value, dict):
+        return {_plain(str(key)): _plain(item) for key, item in value.items()}
     if isinstance(value, float):
         return value if value == value and abs(value) != float("inf") else str(value)
     if isinstance(value, (list, tuple)):

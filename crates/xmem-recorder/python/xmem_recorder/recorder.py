@@ -241,7 +241,8 @@ def _count_without_steps(calls, wanted):
     done, by = calls, "forward calls"
     if _state.backwards:
         done, by = _state.backwards, "backward passes"
-    _iteration(done, by)
+    if done > _state.rounds:
+        _iteration(done, by)
     if done >= wanted:
         finish("backwards" if _state.backwards else "forwards")
         raise Finished
@@ -339,7 +340,6 @@ def _stepped(optimizer):
     counts = [_state.steps.get(id(known), 0) for known in _live_optimizers()] or [0]
     if min(counts) > _state.rounds:
         _iteration(min(counts), "optimizer steps")
-        mark(f"xmem::iteration {_state.rounds}")
     _finish_if_asked()
     if min(counts) >= wanted or max(counts) >= wanted * PATIENCE and not min(counts):
         _state.rounds = min(counts) or max(counts)
@@ -352,6 +352,7 @@ def _iteration(number, by):
     _state.rounds, _state.rounds_by = number, by
     seconds = round(now - _state.last_round, 3)
     _state.last_round = now
+    mark(f"xmem::iteration {number}")
     session.tell("iteration", number=number, seconds=seconds, of=by)
 
 

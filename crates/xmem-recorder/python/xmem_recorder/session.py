@@ -68,7 +68,7 @@ def tell(event, **facts):
     if len(line) > LONGEST_LINE:
         for key in ("detail", "text"):
             if isinstance(message.get(key), str):
-                message[key] = message[key][:1000] + " …"
+                message[key] = message[key][:1000] + " ..."
         line = json.dumps(message)
     try:
         os.write(_control, (line + "\n").encode())

@@ -15,6 +15,7 @@ def install(torch):
     replace(tensor, "type", lambda original: _type(torch, original))
     replace(tensor, "pin_memory", lambda original: _pin_memory)
     replace(tensor, "record_stream", lambda original: lambda self, stream: None)
+    replace(torch._C._nn, "_parse_to", lambda original: _parse_to(torch, original))
     _install_properties(torch)
     for storage in (torch.UntypedStorage, torch.TypedStorage):
         if hasattr(storage, "cuda"):
@@ -60,6 +61,22 @@ def _target(torch, args, kwargs):
             args = ("cpu", *args[1:])
         return placement.DEVICE, args, kwargs
     return (placement.HOST if devices.is_cpu(device, torch) else None), args, kwargs
+
+
+def _parse_to(torch, original):
+    """A module's `to(0)`: the number of a GPU, which torch does not accept where there is none."""
+
+    def parse_to(*args, **kwargs):
+        def named(value):
+            is_number = isinstance(value, int) and not isinstance(value, bool)
+            return torch.device("cuda", value) if is_number else value
+
+        args = tuple(named(value) if at == 0 else value for at, value in enumerate(args))
+        if "device" in kwargs:
+            kwargs = {**kwargs, "device": named(kwargs["device"])}
+        return original(*args, **kwargs)
+
+    return parse_to
 
 
 def _cuda(torch):

@@ -6,6 +6,7 @@
 # environment = { MASTER_ADDR = "127.0.0.1", MASTER_PORT = "0", RANK = "0", WORLD_SIZE = "1", LOCAL_RANK = "0" }
 # ///
 import os
+import tempfile
 
 import torch
 import torch.distributed as dist
@@ -14,7 +15,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 local_rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(local_rank)
-dist.init_process_group("nccl", init_method="tcp://127.0.0.1:0", rank=0, world_size=1)
+meeting = tempfile.NamedTemporaryFile()
+dist.init_process_group("nccl", init_method=f"file://{meeting.name}", rank=0, world_size=1)
 print("rank", dist.get_rank(), "of", dist.get_world_size(), "with", dist.get_backend(), flush=True)
 model = DistributedDataParallel(nn.Linear(512, 512).cuda(local_rank), device_ids=[local_rank])
 optimizer = torch.optim.AdamW(model.parameters())

@@ -3,7 +3,7 @@
 # iterations = 3
 # stdout-without = ["done"]
 # [replay]
-# "/by_role/parameter" = { at-least = 8000000 }
+# "/by_role/buffer" = { at-least = 8000000 }
 # ///
 import copy
 
