@@ -710,6 +710,8 @@ fn python_calls_tell_whose_loop_it_is() {
     let foreach = "+4096 +128 -128 -4096".to_owned();
     assert_eq!(lists("Adam", torch), (foreach.clone(), false));
     assert_eq!(lists("MyAdam", torch), (foreach, false));
+    let before_2_7 = "torch/optim/adamw.py(339): _single_tensor_adamw";
+    assert!(!lists("AdamW", before_2_7).1);
     assert_eq!(lists("Adam", "train.py(20): step"), (String::new(), true));
     assert_eq!(lists("MyAdam", "train.py(20): step"), (String::new(), true));
 }
