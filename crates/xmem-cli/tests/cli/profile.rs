@@ -145,7 +145,7 @@ fn the_script_is_told_of_the_device_and_of_what_is_asked() {
         serde_json::from_str(&inflated(&folder, "s.json")).expect("JSON");
     let t4 = xmem::find("t4-16g").expect("known");
     let expected = serde_json::json!({
-        "format": 1, "steps": 7, "stacks": false, "max_memory": 64_u64 << 30,
+        "format": 1, "recorder": env!("CARGO_PKG_VERSION"), "steps": 7, "stacks": false, "max_memory": 64_u64 << 30,
         "device": {
             "key": "t4-16g", "name": t4.title, "capability": [7, 5],
             "total_memory": t4.memory.get(), "free_memory": t4.available().get(),
