@@ -1,5 +1,7 @@
 """The script's own profilers step aside: only one can run, and it is the recorder's."""
 
+import warnings
+
 from . import session
 
 
@@ -46,11 +48,10 @@ def start(torch, stacks):
         "record_shapes": True,
         "with_stack": stacks,
     }
-    try:
-        # Events are kept in any case; this is about a warning that they might not be.
-        profiler = _real[0](**options, acc_events=True)
-    except TypeError:
-        profiler = _real[0](**options)
+    # They are exported before a second cycle could clear them. (`acc_events=True` would silence this
+    # as well, and make stopping take seconds.)
+    warnings.filterwarnings("ignore", message=".*Profiler clears events")
+    profiler = _real[0](**options)
     # It is made of the older one.
     torch.autograd.profiler.profile = _real[1]
     try:
