@@ -30,7 +30,7 @@ def start(folder):
 
 def _torch_is_there(torch):
     version = str(torch.__version__)
-    if tuple(int(part) for part in version.split(".")[:1]) < (2,):
+    if int(version.split(".")[0]) < 2:
         text = f"torch {version} is too old: the recorder needs 2.0 or later"
         session.tell("unsupported", text=text)
         return

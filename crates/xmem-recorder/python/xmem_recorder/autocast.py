@@ -7,17 +7,24 @@ from .patching import replace
 asked = []
 scalers = 0
 
+_default_dtype = None
+_is_before_2_3 = False
+
 
 def install(torch):
     """Wraps `torch.autocast`, the functions behind it, and the scaler of gradients."""
+    global _default_dtype, _is_before_2_3
+    _default_dtype = torch.float16
+    # 2.3 brought kernels of the scaler for the CPU, and with them a scaler for any device.
+    _is_before_2_3 = not hasattr(torch.amp, "GradScaler")
     kind = torch.amp.autocast_mode.autocast
     replace(kind, "__init__", lambda original: _init(torch, original))
     _install_state(torch)
-    for owner in {torch.amp.GradScaler if hasattr(torch.amp, "GradScaler") else None, torch.cuda.amp.GradScaler}:
-        if owner is not None:
-            replace(owner, "__init__", _scaler)
-    if not hasattr(torch.amp, "GradScaler"):
+    replace(torch.cuda.amp.GradScaler, "__init__", _scaler)
+    if _is_before_2_3:
         _install_scaling(torch)
+    else:
+        replace(torch.amp.GradScaler, "__init__", _scaler)
 
 
 def _init(torch, original):
@@ -26,7 +33,7 @@ def _init(torch, original):
             return original(self, device_type, dtype, enabled, cache_enabled)
         session.count("autocast('cuda')")
         if dtype is None:
-            dtype = _default[0]
+            dtype = _default_dtype
         if enabled and (dtype, cache_enabled) not in asked:
             asked.append((dtype, cache_enabled))
         return original(self, "cpu", _possible(torch, dtype), enabled, cache_enabled)
@@ -34,13 +41,9 @@ def _init(torch, original):
     return init
 
 
-_default = [None]
-
-
 def _possible(torch, dtype):
     """The CPU's autocast knows float16 since 2.3; bfloat16 takes as much memory."""
-    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
-    if dtype is torch.float16 and version < (2, 3):
+    if dtype is torch.float16 and _is_before_2_3:
         session.note("autocast to float16: recorded as bfloat16, which is as large")
         return torch.bfloat16
     return dtype
@@ -48,7 +51,15 @@ def _possible(torch, dtype):
 
 def _install_state(torch):
     """`is_autocast_enabled()` and its kin mean CUDA where no device is given."""
-    _default[0] = torch.float16
+
+    def current_dtype():
+        enabled = torch.is_autocast_cpu_enabled()
+        return torch.get_autocast_cpu_dtype() if enabled else _default_dtype
+
+    def chosen(dtype):
+        global _default_dtype
+        _default_dtype = dtype
+        return _possible(torch, dtype)
 
     def is_enabled(original):
         def is_autocast_enabled(device_type="cuda"):
@@ -70,38 +81,27 @@ def _install_state(torch):
         def get_autocast_dtype(device_type):
             if device_type != "cuda":
                 return original(device_type)
-            return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else _default[0]
+            return current_dtype()
 
         return get_autocast_dtype
 
     def set_dtype(original):
         def set_autocast_dtype(device_type, dtype):
             if device_type == "cuda":
-                _default[0] = dtype
-                device_type, dtype = "cpu", _possible(torch, dtype)
+                return original("cpu", chosen(dtype))
             return original(device_type, dtype)
 
         return set_autocast_dtype
 
     def set_gpu_dtype(original):
-        def set_autocast_gpu_dtype(dtype):
-            _default[0] = dtype
-            torch.set_autocast_cpu_dtype(_possible(torch, dtype))
-
-        return set_autocast_gpu_dtype
+        return lambda dtype: torch.set_autocast_cpu_dtype(chosen(dtype))
 
     replace(torch, "is_autocast_enabled", is_enabled)
     replace(torch, "set_autocast_enabled", set_enabled)
     replace(torch, "get_autocast_dtype", get_dtype)
     replace(torch, "set_autocast_dtype", set_dtype)
     replace(torch, "set_autocast_gpu_dtype", set_gpu_dtype)
-    replace(
-        torch,
-        "get_autocast_gpu_dtype",
-        lambda original: lambda: (
-            torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else _default[0]
-        ),
-    )
+    replace(torch, "get_autocast_gpu_dtype", lambda original: lambda: current_dtype())
 
 
 def _scaler(original):

@@ -176,7 +176,7 @@ def install(torch):
         "current_device": 0,
         "get_device_name": device["name"],
         "get_device_capability": tuple(device["capability"]),
-        "get_device_properties": lambda device=None: DeviceProperties(session.settings()["device"]),
+        "get_device_properties": lambda *_args, **_kwargs: DeviceProperties(device),
         "mem_get_info": (device["free_memory"], device["total_memory"]),
         "get_arch_list": [f"sm_{device['capability'][0]}{device['capability'][1]}"],
         "get_gencode_flags": "",

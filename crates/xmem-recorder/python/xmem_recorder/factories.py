@@ -78,13 +78,11 @@ def _install_contexts(torch, constructors):
             kwargs = kwargs or {}
             if self.device.type != "cuda":
                 return super().__torch_function__(func, types, args, kwargs)
-            made = func in constructors and kwargs.get("device") is None
-            result = func(*args, **kwargs)
-            if not made:
-                return result
+            if func not in constructors or kwargs.get("device") is not None:
+                return func(*args, **kwargs)
             session.count("default device")
             placement.begin()
-            return placement.made_on_device(result)
+            return placement.made_on_device(func(*args, **kwargs))
 
     module.DeviceContext = DeviceContext
     for name in ("FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor"):

@@ -23,12 +23,11 @@ def _next(original):
 def _load(torch, original):
     def load(f, map_location=None, *args, **kwargs):
         host, on_device = _host_location(torch, map_location)
-        value = original(f, host, *args, **kwargs)
-        if on_device:
-            session.count("torch.load(map_location='cuda')")
-            placement.begin()
-            value = _each_tensor(torch, value)
-        return value
+        if not on_device:
+            return original(f, host, *args, **kwargs)
+        session.count("torch.load(map_location='cuda')")
+        placement.begin()
+        return _each_tensor(torch, original(f, host, *args, **kwargs))
 
     return load
 

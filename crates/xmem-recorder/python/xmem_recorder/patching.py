@@ -13,12 +13,7 @@ def replace(owner, name, wrapper_of):
     original = getattr(owner, name, None)
     if original is None:
         return
-    wrapper = wrapper_of(original)
-    try:
-        functools.update_wrapper(wrapper, original)
-    except (AttributeError, TypeError):
-        pass
-    setattr(owner, name, wrapper)
+    setattr(owner, name, _dressed(wrapper_of(original), original))
 
 
 def answer(owners, name, value):
@@ -42,15 +37,26 @@ def answer(owners, name, value):
         def function(*_args, **_kwargs):
             return value
 
-    try:
-        functools.update_wrapper(function, getattr(owners[0], name))
-    except (AttributeError, TypeError):
-        pass
+    _dressed(function, getattr(owners[0], name))
     for owner in owners:
         setattr(owner, name, function)
 
 
-def asked_by_torch(depth=2):
+def _dressed(wrapper, original):
+    """The wrapper with the original's name and documentation, as far as it has any."""
+    try:
+        functools.update_wrapper(wrapper, original)
+    except (AttributeError, TypeError):
+        pass
+    return wrapper
+
+
+def calling_module(depth=1):
+    """The name of the module that called the caller; of one further up with a greater depth."""
+    return sys._getframe(depth + 1).f_globals.get("__name__", "")
+
+
+def asked_by_torch():
     """Whether the function that called the caller is part of torch, which must see what is true."""
-    module = sys._getframe(depth).f_globals.get("__name__", "")
+    module = calling_module(2)
     return module == "torch" or module.startswith(("torch.", "xmem_recorder"))

@@ -31,11 +31,6 @@ def install(torch, recorder):
     _device_of = torch.Tensor.device.__get__
 
 
-def begin():
-    """The script works with a GPU from here on: what it makes is to be seen."""
-    _recorder.begin()
-
-
 def used():
     """Whether the script has put anything on the GPU."""
     return _used
@@ -100,11 +95,16 @@ def _mark(what, tensor):
         _recorder.mark(f"xmem::{what} {storage.data_ptr():#x} {storage.nbytes()}")
 
 
-def moves_to_device(source, convert):
-    """The tensor on the GPU that `convert(source)` makes of one that may be on the host."""
+def begin():
+    """The script works with a GPU from here on: what it makes is recorded."""
     global _used
     _recorder.begin()
     _used = True
+
+
+def moves_to_device(source, convert):
+    """The tensor on the GPU that `convert(source)` makes of one that may be on the host."""
+    begin()
     result = convert(source)
     if not isinstance(result, _torch.Tensor) or not _is_plain(result):
         return result
@@ -134,16 +134,13 @@ def _can_stay(tensor):
 
 
 def made_on_device(value):
-    """Marks what a factory made on the GPU: a tensor, or tensors in lists and dictionaries."""
-    global _used
-    _used = True
-    if isinstance(value, _torch.Tensor):
-        if not _is_plain(value):
-            return value
-        if _is_foreign(value):
-            value = _clone(value)
-        _mark("on_device", value)
-        _remember(value, DEVICE)
+    """Marks what was made on the GPU since `begin`, if it is a tensor."""
+    if not isinstance(value, _torch.Tensor) or not _is_plain(value):
+        return value
+    if _is_foreign(value):
+        value = _clone(value)
+    _mark("on_device", value)
+    _remember(value, DEVICE)
     return value
 
 
@@ -176,13 +173,9 @@ def is_on_host(value):
             is_on_host(item)
 
 
-def _storage(tensor):
-    return tensor.untyped_storage()
-
-
 def _shares(one, other):
-    return _storage(one).data_ptr() == _storage(other).data_ptr()
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
 def _is_whole(tensor):
-    return tensor.numel() * tensor.element_size() == _storage(tensor).nbytes()
+    return tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()

@@ -1,9 +1,7 @@
 """Methods of tensors that move them, and what tensors say of where they are."""
 
-import sys
-
 from . import devices, placement, session
-from .patching import asked_by_torch, replace
+from .patching import asked_by_torch, calling_module, replace
 
 
 def install(torch):
@@ -40,7 +38,7 @@ def _to(torch, original):
 def _asked_by_torch_itself():
     """torch's own code sees that tensors are on the CPU, and moves others there; only a module
     hands on what the script wants."""
-    module = sys._getframe(2).f_globals.get("__name__", "")
+    module = calling_module(2)
     return module.startswith("torch.") and module != "torch.nn.modules.module"
 
 
@@ -155,4 +153,4 @@ def _install_properties(torch):
 
 def _asked_by_old_scaler():
     """Before 2.3, the scaler of gradients asserts that its tensors are on a GPU."""
-    return sys._getframe(2).f_globals.get("__name__") == "torch.cuda.amp.grad_scaler"
+    return calling_module(2) == "torch.cuda.amp.grad_scaler"
