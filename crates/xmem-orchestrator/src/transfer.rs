@@ -70,22 +70,17 @@ fn from_a_list(draft: &mut Draft<'_>, size: Bytes, blocks: &[usize], calls: &[Ca
     if calls.len() < blocks.len() {
         return;
     }
-    let each = calls.iter().filter(|c| c.iteration == calls[0].iteration).count();
-    let allocs: Vec<Position> =
-        calls.iter().map(|c| draft.after_position(Position::start(c.start))).collect();
-    for (n, call) in calls.iter().enumerate() {
-        let next = allocs.get(n + each).copied();
-        let block = blocks.get(n).copied();
-        let last = block.and_then(|i| draft.items[i].free);
-        let free = next.map(|at| draft.after_position(at)).or(last);
-        match block {
-            Some(i) => draft.retime(i, allocs[n], free, TRANSFER),
-            None => {
-                let new = Addition { size, alloc: allocs[n], free, role: Role::Input, op: call.op };
-                draft.add(new, TRANSFER);
-            }
-        }
-    }
+    let copies: Vec<Copy> = calls
+        .iter()
+        .enumerate()
+        .map(|(n, call)| Copy {
+            at: call.start,
+            iteration: call.iteration,
+            block: blocks.get(n).copied(),
+            op: Some(call.op),
+        })
+        .collect();
+    in_turn(draft, size, &copies);
 }
 
 /// What the recorder marked as going to the GPU.
@@ -151,6 +146,8 @@ struct Copy {
     iteration: Option<IterationId>,
     /// The block, for its first copy.
     block: Option<usize>,
+    /// The call that makes it, if it was recorded.
+    op: Option<OpId>,
 }
 
 /// Allocates at the marks. A block that the loop made itself is on the GPU from its mark on; of what
@@ -184,7 +181,7 @@ fn marked(draft: &mut Draft<'_>, moves: &Moves) {
         let again = last.insert(address, iteration) == Some(iteration);
         if kept && (first || !again) {
             let block = block.filter(|_| first);
-            copies.entry(size).or_default().push(Copy { at: time, iteration, block });
+            copies.entry(size).or_default().push(Copy { at: time, iteration, block, op: None });
         } else if first {
             let alloc = draft.after_position(Position::start(time));
             match block {
@@ -207,9 +204,11 @@ fn in_turn(draft: &mut Draft<'_>, size: Bytes, copies: &[Copy]) {
         let last = copy.block.and_then(|i| draft.items[i].free);
         let next = allocs.get(n + each).map(|&at| draft.after_position(at));
         let free = next.or(last);
-        match copy.block {
-            Some(i) => draft.retime(i, allocs[n], free, TRANSFER),
-            None => draft.add_unseen(size, Role::Input, (allocs[n], free), TRANSFER),
+        let (alloc, role) = (allocs[n], Role::Input);
+        match (copy.block, copy.op) {
+            (Some(i), _) => draft.retime(i, alloc, free, TRANSFER),
+            (None, Some(op)) => draft.add(Addition { size, alloc, free, role, op }, TRANSFER),
+            (None, None) => draft.add_unseen(size, role, (alloc, free), TRANSFER),
         }
     }
 }

@@ -23,9 +23,7 @@ impl Evidence {
         for (_, text) in profile.symbols() {
             evidence.calls |= text.contains("torch/optim/optimizer.py(");
             if let Some((_, function)) = text.split_once(": _single_tensor_") {
-                // Up to 2.6, AdamW had a loop of its own (torch/optim/adamw.py).
-                let function = if function == "adamw" { "adam" } else { function };
-                evidence.ran.extend(recipe::functions().find(|f| *f == function));
+                evidence.ran.extend(recipe::loop_named(function));
             }
         }
         evidence

@@ -117,9 +117,14 @@ pub(super) fn with(function: &str) -> Option<&'static Recipe> {
     RECIPES.iter().find(|r| r.function == function)
 }
 
-/// The loops of all recipes.
-pub(super) fn functions() -> impl Iterator<Item = &'static str> {
-    RECIPES.iter().map(|r| r.function)
+/// Loops that earlier releases had under names of their own, and what they are part of now: up to 2.6
+/// there was `_single_tensor_adamw` (torch/optim/adamw.py).
+const FORMER_LOOPS: &[(&str, &str)] = &[("adamw", "adam")];
+
+/// The loop of a recipe that is called `name`, or was.
+pub(super) fn loop_named(name: &str) -> Option<&'static str> {
+    let name = FORMER_LOOPS.iter().find(|(former, _)| *former == name).map_or(name, |(_, now)| now);
+    with(name).map(|recipe| recipe.function)
 }
 
 const GRADS: Local = "grads";

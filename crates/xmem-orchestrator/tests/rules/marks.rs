@@ -1,6 +1,7 @@
 //! What the marks of `xmem profile` say of where memory is: the model, batches, data sets.
 
 use crate::support::{Case, Script, check, target};
+use crate::transfer::pass;
 use expect_test::expect;
 
 const MODEL: &str = "model-placement";
@@ -238,15 +239,7 @@ fn parameter() -> Script {
 }
 
 fn train(t: &mut Script, i: u32) {
-    t.makes_seq(i + 1, "aten::mul", "f32[64,32] f32[64,32]", "y", 8192);
-    t.node(i + 1, "MulBackward0", |t| {
-        t.makes("aten::mul", "f32[64,32] f32[64,32]", &format!("gw{i}"), 8192);
-        t.free("y");
-    });
-    t.accumulate("f32[64,32]");
-    t.mark("Optimizer.step#SGD.step", |t| {
-        t.op("aten::add_", "f32[64,32] f32[64,32] -0.1", |_| ());
-    });
+    pass(t, i);
     t.mark(&format!("xmem::iteration {}", i + 1), |_| ());
     t.mark("Optimizer.zero_grad#SGD.zero_grad", |t| t.free(&format!("gw{i}")));
 }

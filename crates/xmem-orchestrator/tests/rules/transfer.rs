@@ -166,6 +166,11 @@ fn step(t: &mut Script, i: u32) {
             t.free(&format!("gw{}", i - 1));
         }
     });
+    pass(t, i);
+}
+
+/// Forward, backward and a step.
+pub(crate) fn pass(t: &mut Script, i: u32) {
     t.makes_seq(i + 1, "aten::mul", "f32[64,32] f32[64,32]", "y", 8192);
     t.node(i + 1, "MulBackward0", |t| {
         t.makes("aten::mul", "f32[64,32] f32[64,32]", &format!("gw{i}"), 8192);
