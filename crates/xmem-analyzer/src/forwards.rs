@@ -5,7 +5,7 @@
 use crate::autograd::Autograd;
 use crate::marks::TransferKind;
 use crate::python::{ModuleCall, PythonCalls};
-use crate::timeline::{MarkKind, Timeline};
+use crate::timeline::{MarkKind, Timeline, stretch_around};
 use crate::transfers::Transfer;
 use rustc_hash::FxHashSet;
 use xmem_trace::Trace;
@@ -100,11 +100,9 @@ fn after_the_batch(modules: &mut Vec<ModuleCall>, timeline: &Timeline, transfers
         return;
     }
     modules.retain_mut(|call| {
-        let at = turns.partition_point(|t| *t <= call.start);
-        let from = at.checked_sub(1).map_or(Nanos::MIN, |at| turns[at]);
-        let to = turns.get(at).copied().unwrap_or(Nanos::MAX);
-        let first = arrivals.get(arrivals.partition_point(|a| *a < from));
-        match first.filter(|a| **a < to && **a > call.start) {
+        let turn = stretch_around(&turns, call.start);
+        let first = arrivals.get(arrivals.partition_point(|a| *a < turn.start));
+        match first.filter(|a| **a < turn.end && **a > call.start) {
             Some(&first) if first < call.end => {
                 call.start = first;
                 true

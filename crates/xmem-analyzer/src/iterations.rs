@@ -30,9 +30,9 @@ pub(crate) struct Signs<'a> {
     pub(crate) ends: &'a [Nanos],
 }
 
-/// Finds the iterations: by the recorder's marks, else by `ProfilerStep` marks, else by optimizer steps (several optimizers make
-/// one iteration where their steps alternate), else by backward passes, else by calls of the
-/// model, else by repeated operators.
+/// Finds the iterations: by the recorder's marks, else by `ProfilerStep` marks, else by optimizer
+/// steps (several optimizers make one iteration where their steps alternate), else by backward
+/// passes, else by calls of the model, else by repeated operators.
 pub(crate) fn find(signs: &Signs<'_>, notes: &mut Diagnostics) -> (Job, Vec<Iteration>) {
     let marks = &signs.timeline.marks;
     if marks.is_empty() {
@@ -228,8 +228,9 @@ fn inference(signs: &Signs<'_>, end_of_trace: Nanos, notes: &mut Diagnostics) ->
         _ if !signs.ends.is_empty() => {
             let first = lead_end(signs, Nanos::MIN).min(signs.ends[0]);
             let first = data.first().copied().filter(|d| *d < first).unwrap_or(first);
-            let (_, others) = signs.ends.split_last().expect("there are ends");
-            std::iter::once(first).chain(others.iter().copied()).collect()
+            // What follows the last end belongs to its iteration.
+            let starts = std::iter::once(first).chain(signs.ends.iter().copied());
+            starts.take(signs.ends.len()).collect()
         }
         // A round begins with the batch it loads.
         Some(calls) => {

@@ -3,6 +3,7 @@
 use crate::names::{NameKind, Names};
 use crate::optree::OpTree;
 use crate::python::PythonCalls;
+use std::ops::Range;
 use xmem_trace::{OpKind, Trace};
 use xmem_types::{Nanos, OpId, ThreadIdx};
 
@@ -254,4 +255,11 @@ fn give_seeds_to_backward(timeline: &mut Timeline, trace: &Trace, names: &Names)
         }
     }
     marks.retain(|m| m.last > m.first || m.kind != MarkKind::Other);
+}
+
+/// The stretch around `time` in which none of `times`, which are sorted, lies but its start.
+pub(crate) fn stretch_around(times: &[Nanos], time: Nanos) -> Range<Nanos> {
+    let at = times.partition_point(|t| *t <= time);
+    let start = at.checked_sub(1).map_or(Nanos::MIN, |at| times[at]);
+    start..times.get(at).copied().unwrap_or(Nanos::MAX)
 }

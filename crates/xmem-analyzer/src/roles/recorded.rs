@@ -5,8 +5,8 @@ use crate::block::{Block, Phase, Residency, Role};
 use crate::known::{Arrival, Known, State};
 use crate::marks::TransferKind;
 use crate::names::NameKind;
+use crate::timeline::stretch_around;
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 use xmem_trace::recording::TensorKind;
 use xmem_types::{BlockId, Bytes, Nanos};
 
@@ -169,7 +169,7 @@ fn loaded(id: BlockId, block: &Block, course: &Course<'_>) -> Option<Decision> {
     if course.in_loader(block) {
         return Some((block.role, Residency::HostOnly, "made by the data loader, and not moved"));
     }
-    let window = course.window(block.alloc_time);
+    let window = stretch_around(&course.turns, block.alloc_time);
     let before = course.loaded.partition_point(|at| *at <= block.alloc_time);
     let next = course.loaded.get(before).filter(|at| **at < window.end);
     if next.is_some() {
@@ -222,13 +222,6 @@ impl<'a> Course<'a> {
             turns: starts(&[Phase::Backward, Phase::OptimizerStep]),
             loaded,
         }
-    }
-
-    /// The time around `time` without a backward pass or a step beginning.
-    fn window(&self, time: Nanos) -> Range<Nanos> {
-        let at = self.turns.partition_point(|t| *t <= time);
-        let start = at.checked_sub(1).map_or(Nanos::MIN, |at| self.turns[at]);
-        start..self.turns.get(at).copied().unwrap_or(Nanos::MAX)
     }
 
     fn in_loader(&self, block: &Block) -> bool {

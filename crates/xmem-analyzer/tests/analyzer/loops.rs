@@ -1,40 +1,12 @@
 //! Training loops of every shape, built event by event: phases, iterations and roles.
 
 use crate::support::*;
-use expect_test::{Expect, expect};
-use xmem_analyzer::{Phase, Profile, Residency, Role, analyze};
-use xmem_types::{Bytes, Diagnostics};
+use expect_test::expect;
+use xmem_analyzer::{Phase, Residency, Role};
+use xmem_types::Bytes;
 
-fn check(found: &str, expected: Expect) {
-    expected.assert_eq(found);
-}
-
-fn done(r: Recorder) -> (Profile, Diagnostics) {
-    analyze(r.trace)
-}
-
-fn batch(r: &mut Recorder) -> Tensor {
-    r.op("aten::randn", &[], |r| r.alloc(50))
-}
-
-/// data, zero_grad, forward, backward, step; three times.
 fn plain(detail: Detail) -> Recorder {
-    let mut r = Recorder::new(detail);
-    let net = layers(&mut r, &[100, 200]);
-    let mut gradients = Vec::new();
-    let mut previous: Option<Tensor> = None;
-    for iteration in 0..3 {
-        let x = batch(&mut r);
-        if let Some(x) = previous.replace(x) {
-            r.free(x);
-        }
-        zero_grad(&mut r, &mut gradients);
-        let saved = forward(&mut r, &net, x);
-        gradients = backward(&mut r, &net, saved, &[]);
-        step(&mut r, "Adam", &net, iteration == 0);
-        r.op("aten::item", &[], |_| {});
-    }
-    r
+    plain_loop(detail, By::Profiler)
 }
 
 #[test]

@@ -1,70 +1,20 @@
 //! Traces of `xmem profile`: its marks, and what it lists.
 
 use crate::support::*;
-use expect_test::{Expect, expect};
+use expect_test::expect;
 use xmem_analyzer::recording::{EndReason, Ended, Optimizer, StateTensor, TensorKind};
-use xmem_analyzer::{Block, Phase, Profile, Residency, Role, TransferKind, analyze};
-use xmem_types::{Addr, Bytes, Diagnostics, Severity};
-
-fn check(found: &str, expected: Expect) {
-    expected.assert_eq(found);
-}
-
-fn done(r: Recorder) -> (Profile, Diagnostics) {
-    analyze(r.trace)
-}
-
-fn batch(r: &mut Recorder) -> Tensor {
-    r.op("aten::randn", &[], |r| r.alloc(50))
-}
+use xmem_analyzer::{Block, Phase, Profile, Residency, Role, TransferKind};
+use xmem_types::{Addr, Bytes, Severity};
 
 fn block(p: &Profile, tensor: Tensor) -> &Block {
     p.blocks.iter().find(|b| b.address == Addr(tensor.address)).expect("a block of the trace")
 }
 
-/// Whether the recorder was there.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
-    Profiler,
-    Recorder,
-}
-
-/// data, zero_grad, forward, backward, step; three times. The model is moved before.
-fn plain(detail: Detail, by: By) -> Recorder {
-    let mut r = Recorder::new(detail);
-    let net = layers(&mut r, &[100, 200]);
-    let marked = by == By::Recorder;
-    for (i, layer) in net.iter().enumerate().filter(|_| marked) {
-        r.mark("to_device", layer.weight);
-        r.list(&format!("{i}.weight"), 0, TensorKind::Parameter, layer.weight);
-    }
-    let mut gradients = Vec::new();
-    let mut previous: Option<Tensor> = None;
-    for iteration in 0..3 {
-        let x = batch(&mut r);
-        if marked {
-            r.mark("to_device", x);
-        }
-        if let Some(x) = previous.replace(x) {
-            r.free(x);
-        }
-        zero_grad(&mut r, &mut gradients);
-        let saved = forward(&mut r, &net, x);
-        gradients = backward(&mut r, &net, saved, &[]);
-        step(&mut r, "Adam", &net, iteration == 0);
-        if marked {
-            r.iteration_ends(iteration + 1);
-        }
-        r.op("aten::item", &[], |_| {});
-    }
-    r
-}
-
 #[test]
 fn marks_leave_phases_and_roles_as_they_are() {
-    let (without, _) = done(plain(Detail::Everything, By::Profiler));
+    let (without, _) = done(plain_loop(Detail::Everything, By::Profiler));
     for detail in Detail::ALL {
-        let (with, notes) = done(plain(detail, By::Recorder));
+        let (with, notes) = done(plain_loop(detail, By::Recorder));
         assert_eq!(phases(&with), phases(&without), "{detail:?}");
         assert_eq!(with.op_count(), without.op_count());
         for (a, b) in with.blocks.iter().zip(&without.blocks) {
@@ -312,7 +262,7 @@ fn a_recording_that_was_cut_short_says_so() {
         (EndReason::Exception, Some(Severity::Warning)),
         (EndReason::Memory, Some(Severity::Warning)),
     ] {
-        let mut r = plain(Detail::Everything, By::Recorder);
+        let mut r = plain_loop(Detail::Everything, By::Recorder);
         let detail = Some("RuntimeError: no".to_owned());
         r.recording().ended = Some(Ended { reason, detail, needed: None });
         let (_, notes) = done(r);

@@ -1,10 +1,11 @@
 //! A small PyTorch on paper: builds traces event by event, as Kineto would record them.
 
+use expect_test::Expect;
 use std::collections::BTreeMap;
-use xmem_analyzer::{Block, Profile};
+use xmem_analyzer::{Block, Profile, analyze};
 use xmem_trace::recording::{NamedTensor, Recording, Storage, TensorKind};
 use xmem_trace::{DeviceKind, FlowKind, OpKind, Signature, SignatureId, Thread, Trace};
-use xmem_types::{Addr, Bytes, Nanos, ThreadIdx};
+use xmem_types::{Addr, Bytes, Diagnostics, Nanos, ThreadIdx};
 
 /// A tensor's storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -440,4 +441,54 @@ pub(crate) fn flow(trace: &mut Trace, id: u64, time: Nanos, thread: ThreadIdx, k
     trace.flows.time.push(time);
     trace.flows.thread.push(thread);
     trace.flows.kind.push(kind);
+}
+
+pub(crate) fn check(found: &str, expected: Expect) {
+    expected.assert_eq(found);
+}
+
+pub(crate) fn done(r: Recorder) -> (Profile, Diagnostics) {
+    analyze(r.trace)
+}
+
+pub(crate) fn batch(r: &mut Recorder) -> Tensor {
+    r.op("aten::randn", &[], |r| r.alloc(50))
+}
+
+/// Whether the recorder was there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    Profiler,
+    Recorder,
+}
+
+/// data, zero_grad, forward, backward, step; three times. The model is moved before.
+pub(crate) fn plain_loop(detail: Detail, by: By) -> Recorder {
+    let mut r = Recorder::new(detail);
+    let net = layers(&mut r, &[100, 200]);
+    let marked = by == By::Recorder;
+    for (i, layer) in net.iter().enumerate().filter(|_| marked) {
+        r.mark("to_device", layer.weight);
+        r.list(&format!("{i}.weight"), 0, TensorKind::Parameter, layer.weight);
+    }
+    let mut gradients = Vec::new();
+    let mut previous: Option<Tensor> = None;
+    for iteration in 0..3 {
+        let x = batch(&mut r);
+        if marked {
+            r.mark("to_device", x);
+        }
+        if let Some(x) = previous.replace(x) {
+            r.free(x);
+        }
+        zero_grad(&mut r, &mut gradients);
+        let saved = forward(&mut r, &net, x);
+        gradients = backward(&mut r, &net, saved, &[]);
+        step(&mut r, "Adam", &net, iteration == 0);
+        if marked {
+            r.iteration_ends(iteration + 1);
+        }
+        r.op("aten::item", &[], |_| {});
+    }
+    r
 }
