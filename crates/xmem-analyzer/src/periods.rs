@@ -6,12 +6,29 @@ use std::cmp::Reverse;
 /// `A B A B`. The first round may differ (state is made in it) and does not count.
 pub(crate) fn of_steps<T: PartialEq>(signatures: &[T]) -> usize {
     let n = signatures.len();
-    (1..=n / 2)
-        .find(|&p| {
-            let settled = &signatures[p.min(n)..];
-            settled.iter().zip(settled.iter().skip(p)).all(|(a, b)| a == b)
-        })
-        .unwrap_or(1)
+    let repeats = repeats_from_the_end(signatures);
+    (1..=n / 2).find(|&p| repeats[p] >= n - 2 * p).unwrap_or(1)
+}
+
+/// For each distance: how many of the last items equal the item that far before them, without a gap
+/// up to the end. Linear time (the Z algorithm of Gusfield over the reversed sequence).
+fn repeats_from_the_end<T: PartialEq>(items: &[T]) -> Vec<usize> {
+    let n = items.len();
+    let at = |i: usize| &items[n - 1 - i];
+    let mut repeats = vec![0_usize; n];
+    // The stretch known to repeat that reaches furthest.
+    let (mut from, mut to) = (0, 0);
+    for i in 1..n {
+        let mut length = if i < to { repeats[i - from].min(to - i) } else { 0 };
+        while i + length < n && at(length) == at(i + length) {
+            length += 1;
+        }
+        repeats[i] = length;
+        if i + length > to {
+            (from, to) = (i, i + length);
+        }
+    }
+    repeats
 }
 
 /// Where a loop starts to repeat and how long a round is: `(start, period)` of the longest suffix
@@ -77,7 +94,31 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_period_that_fails_at_the_last_step_only_is_found_in_linear_time() {
+        let mut signatures = vec![0_u8; 1_000_000];
+        signatures.push(1);
+        assert_eq!(of_steps(&signatures), 1);
+    }
+
+    /// What `of_steps` says, tried out one period after the other.
+    fn of_steps_slowly(signatures: &[u8]) -> usize {
+        let n = signatures.len();
+        let repeats = |p: &usize| {
+            let settled = &signatures[*p..];
+            settled.iter().zip(settled.iter().skip(*p)).all(|(a, b)| a == b)
+        };
+        (1..=n / 2).find(repeats).unwrap_or(1)
+    }
+
     proptest! {
+        #[test]
+        fn the_period_of_steps_is_the_first_that_fits(
+            signatures in prop::collection::vec(0_u8..3, 0..40),
+        ) {
+            prop_assert_eq!(of_steps(&signatures), of_steps_slowly(&signatures));
+        }
+
         #[test]
         fn a_found_loop_repeats(items in prop::collection::vec(0_u8..3, 0..60)) {
             if let Some((start, period)) = of_loop(&items) {
