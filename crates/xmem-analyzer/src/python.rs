@@ -282,6 +282,15 @@ struct Frame {
     context: Context,
 }
 
+/// A call that has not returned, with what it says about what happens in it.
+#[derive(Clone, Copy, Default)]
+struct OpenCall {
+    end: Nanos,
+    module: Option<ModuleRow>,
+    line: Sym,
+    context: Context,
+}
+
 #[derive(Clone, Copy)]
 enum Moment {
     Block(BlockId),
@@ -340,9 +349,9 @@ fn walk(
     mut found: impl FnMut(Moment, Frame),
 ) {
     let mut next = 0;
-    let mut open: Vec<(Nanos, Frame)> = Vec::new();
+    let mut open: Vec<OpenCall> = Vec::new();
     let mut thread = None;
-    let mut joined: FxHashMap<(Sym, Sym), Sym> = FxHashMap::default();
+    let mut modules = ModulePaths::default();
     for &(on, time, moment) in moments {
         if thread != Some(on) {
             thread = Some(on);
@@ -356,45 +365,89 @@ fn walk(
             }
             next += 1;
             let start = python.start[i];
-            while open.last().is_some_and(|&(end, _)| end <= start) {
+            while open.last().is_some_and(|call| call.end <= start) {
                 open.pop();
             }
             let end = start + python.duration[i];
             if end < time {
                 continue;
             }
-            let above = open.last().map_or(Frame::default(), |&(_, f)| f);
-            let mut frame = above;
+            let above = open.last().copied().unwrap_or_default();
+            let mut call = OpenCall { end, ..above };
             if calls.context[i] != Context::None {
-                frame.context = calls.context[i];
+                call.context = calls.context[i];
             }
             match calls.calls[python.name[i].index()] {
-                Call::Module(short) => {
-                    frame.module = *joined
-                        .entry((above.module, short))
-                        .or_insert_with(|| join(strings, above.module, short));
-                }
-                Call::Line => frame.line = python.name[i],
+                Call::Module(short) => call.module = Some(modules.inner(above.module, short)),
+                Call::Line => call.line = python.name[i],
                 Call::Init | Call::Step | Call::ZeroGrad
                     if is_user_file(strings.resolve(python.name[i])) =>
                 {
-                    frame.line = python.name[i];
+                    call.line = python.name[i];
                 }
                 _ => {}
             }
-            open.push((end, frame));
+            open.push(call);
         }
-        while open.last().is_some_and(|&(end, _)| end < time) {
+        while open.last().is_some_and(|call| call.end < time) {
             open.pop();
         }
-        found(moment, open.last().map_or(Frame::default(), |&(_, f)| f));
+        let OpenCall { module, line, context, .. } = open.last().copied().unwrap_or_default();
+        let module = module.map_or(Sym::EMPTY, |row| modules.path(row, strings));
+        found(moment, Frame { module, line, context });
     }
 }
 
-fn join(strings: &mut Interner, above: Sym, short: Sym) -> Sym {
-    if above == Sym::EMPTY {
-        return short;
+/// A module in the place from which it is called.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct ModuleRow(u32);
+
+/// Modules as a tree. Paths are written only where something happens in them, and shortened where
+/// they are deeper than anyone reads, so that they never take the square of the depth.
+#[derive(Default)]
+struct ModulePaths {
+    rows: Vec<CalledModule>,
+    by_place: FxHashMap<(Option<ModuleRow>, Sym), ModuleRow>,
+}
+
+struct CalledModule {
+    name: Sym,
+    depth: u32,
+    /// The module that is named before it in its path.
+    before: Option<ModuleRow>,
+    path: Option<Sym>,
+}
+
+impl ModulePaths {
+    /// Modules this deep are named by the path down to here and their own name.
+    const DEEPEST: u32 = 64;
+
+    fn inner(&mut self, above: Option<ModuleRow>, name: Sym) -> ModuleRow {
+        *self.by_place.entry((above, name)).or_insert_with(|| {
+            let outer = above.map(|row| &self.rows[row.0 as usize]);
+            let depth = outer.map_or(0, |module| module.depth + 1);
+            let deeper = outer.filter(|module| module.depth > Self::DEEPEST);
+            let before = deeper.map_or(above, |module| module.before);
+            self.rows.push(CalledModule { name, depth, before, path: None });
+            ModuleRow(self.rows.len() as u32 - 1)
+        })
     }
-    let path = format!("{} > {}", strings.resolve(above), strings.resolve(short));
-    strings.intern(&path)
+
+    fn path(&mut self, row: ModuleRow, strings: &mut Interner) -> Sym {
+        let module = &self.rows[row.0 as usize];
+        if let Some(path) = module.path {
+            return path;
+        }
+        let before = std::iter::successors(module.before, |row| self.rows[row.0 as usize].before);
+        let mut names: Vec<&str> =
+            before.map(|row| strings.resolve(self.rows[row.0 as usize].name)).collect();
+        names.reverse();
+        if module.depth > Self::DEEPEST + 1 {
+            names.push("…");
+        }
+        names.push(strings.resolve(module.name));
+        let path = strings.intern(&names.join(" > "));
+        self.rows[row.0 as usize].path = Some(path);
+        path
+    }
 }
