@@ -38,14 +38,23 @@ pub(crate) fn find(phases: &mut Vec<PhaseSpan>, blocks: &[Block], notes: &mut Di
     notes.report_many("zero-grad-by-frees", Severity::Note, None, places.len() as u64, || {
         "nothing marks the clearing of gradients: it is taken to be where they are freed".into()
     });
-    for &(at, from, to) in places.iter().rev() {
-        let whole = phases[at];
+    if places.is_empty() {
+        return;
+    }
+    let mut cut = Vec::with_capacity(phases.len() + 2 * places.len());
+    let mut places = places.into_iter().peekable();
+    for (row, &whole) in phases.iter().enumerate() {
+        let Some((_, from, to)) = places.next_if(|(at, ..)| *at == row) else {
+            cut.push(whole);
+            continue;
+        };
         let to = to.min(whole.end);
         let pieces = [
             PhaseSpan { end: from, ..whole },
             PhaseSpan { start: from, end: to, phase: Phase::ZeroGrad, mark: None, ..whole },
             PhaseSpan { start: to, ..whole },
         ];
-        phases.splice(at..=at, pieces.into_iter().filter(|p| p.end > p.start));
+        cut.extend(pieces.into_iter().filter(|p| p.end > p.start));
     }
+    *phases = cut;
 }

@@ -31,10 +31,10 @@ pub(crate) fn infer(
         let first = arguments.get(trace.ops.signature[op.index()]).tensor(0)?;
         Some(first.dims.as_slice())
     };
-    let mut found: Vec<Mark> = Vec::new();
+    let mut found: Vec<(usize, Mark)> = Vec::new();
     let mut gradients = 0;
     let mut shapes: FxHashSet<&[u64]> = FxHashSet::default();
-    for mark in marks.iter() {
+    for (row, mark) in marks.iter().enumerate() {
         let ops = &outer[mark.first..mark.last];
         match mark.kind {
             MarkKind::Backward => {
@@ -65,14 +65,15 @@ pub(crate) fn infer(
                 let from = mark.first;
                 gradients = 0;
                 let end = outer[to].index();
-                found.push(Mark {
+                let step = Mark {
                     start: trace.ops.start[outer[from].index()],
                     end: trace.ops.start[end] + trace.ops.duration[end],
                     kind: MarkKind::Step,
                     op: None,
                     first: from,
                     last: to + 1,
-                });
+                };
+                found.push((row, step));
             }
             _ => {}
         }
@@ -82,26 +83,27 @@ pub(crate) fn infer(
          are taken as its step"
             .into()
     });
-    for step in found.into_iter().rev() {
-        split(timeline, step, trace);
+    if !found.is_empty() {
+        put_in(timeline, found, trace);
     }
 }
 
-/// Puts `step` in place of a part of the run it lies in.
-fn split(timeline: &mut Timeline, step: Mark, trace: &Trace) {
-    let after = timeline.marks.partition_point(|m| m.start <= step.start);
-    let Some(at) = after.checked_sub(1) else { return };
-    let run = timeline.marks[at];
-    let mut pieces = Vec::with_capacity(3);
-    if step.first > run.first {
-        pieces.push(Mark { end: step.start, last: step.first, ..run });
+/// Puts each step in place of the beginning of its run, which is the mark of this row.
+fn put_in(timeline: &mut Timeline, steps: Vec<(usize, Mark)>, trace: &Trace) {
+    let mut marks = Vec::with_capacity(timeline.marks.len() + steps.len());
+    let mut steps = steps.into_iter().peekable();
+    for (row, &run) in timeline.marks.iter().enumerate() {
+        let Some((_, step)) = steps.next_if(|(at, _)| *at == row) else {
+            marks.push(run);
+            continue;
+        };
+        marks.push(step);
+        if step.last < run.last {
+            let start = trace.ops.start[timeline.outer[step.last].index()];
+            marks.push(Mark { start, first: step.last, ..run });
+        }
     }
-    pieces.push(step);
-    if step.last < run.last {
-        let start = trace.ops.start[timeline.outer[step.last].index()];
-        pieces.push(Mark { start, first: step.last, ..run });
-    }
-    timeline.marks.splice(at..=at, pieces);
+    timeline.marks = marks;
 }
 
 /// What tells the steps of two optimizers apart: the annotation's name and the set of shapes that

@@ -3,6 +3,7 @@
 use crate::names::{NameKind, Names};
 use crate::optree::OpTree;
 use crate::python::PythonCalls;
+use rustc_hash::FxHashSet;
 use std::ops::Range;
 use xmem_trace::{OpKind, Trace};
 use xmem_types::{Nanos, OpId, ThreadIdx};
@@ -212,12 +213,13 @@ fn outermost(
 ) -> Vec<OpId> {
     let ops = &trace.ops;
     let order = tree.preorder();
+    let with_closure: FxHashSet<OpId> = closures.iter().filter_map(|c| c.op).collect();
     let mut outer = Vec::new();
     let mut at = 0;
     while let Some(&op) = order.get(at) {
         let i = op.index();
         let kind = names.kind(ops.name[i]);
-        let seen_through = kind == NameKind::Step && closures.iter().any(|c| c.op == Some(op));
+        let seen_through = kind == NameKind::Step && with_closure.contains(&op);
         let marks = matches!(kind, NameKind::Step | NameKind::ZeroGrad | NameKind::Data);
         let marks = marks && !seen_through;
         let node = matches!(kind, NameKind::Node | NameKind::AccumulateNode);
