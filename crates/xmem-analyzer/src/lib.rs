@@ -21,6 +21,7 @@ mod phases;
 mod preexisting;
 mod profile;
 mod python;
+mod returns;
 mod roles;
 mod steps;
 mod timeline;
@@ -33,7 +34,7 @@ pub use marks::TransferKind;
 pub use optree::OpTree;
 pub use preexisting::Preexisting;
 pub use profile::{Iteration, PhaseSpan, Profile};
-pub use python::CallKind;
+pub use returns::CallKind;
 pub use transfers::Transfer;
 pub use xmem_trace::recording;
 
@@ -43,6 +44,7 @@ use iterations::Signs;
 use known::Known;
 use names::Names;
 use python::PythonCalls;
+use std::sync::OnceLock;
 use xmem_trace::recording::EndReason;
 use xmem_trace::{DeviceKind, Trace};
 use xmem_types::{Diagnostics, Severity};
@@ -106,6 +108,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         names,
         arguments,
         trace,
+        returns: OnceLock::new(),
     };
     let facts = roles::Facts {
         profile: &profile,

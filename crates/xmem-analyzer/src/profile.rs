@@ -6,9 +6,10 @@ use crate::block::{Block, Phase, Role};
 use crate::names::Names;
 use crate::optree::OpTree;
 use crate::preexisting::Preexisting;
-use crate::python::{CallKind, enclosing_return};
+use crate::returns::{CallKind, Returns};
 use crate::transfers::Transfer;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use xmem_trace::recording::{NamedTensor, Recording, TensorKind};
 use xmem_trace::{DeviceKind, OpKind, Trace};
 use xmem_types::{Addr, BlockId, IterationId, Nanos, OpId, Sym, ThreadIdx};
@@ -62,6 +63,8 @@ pub struct Profile {
     pub(crate) names: Names,
     pub(crate) arguments: ArgumentTable,
     pub(crate) trace: Trace,
+    /// Made when it is first asked for: few traces need it.
+    pub(crate) returns: OnceLock<Returns>,
 }
 
 impl Profile {
@@ -211,11 +214,12 @@ impl Profile {
     /// When the innermost Python call of a kind returns that an operator runs in and that has been
     /// running since `from`; none where Python stacks were not recorded.
     ///
-    /// What such a call holds in its variables, it lets go by then. Looks at every Python call.
+    /// What such a call holds in its variables, it lets go by then.
     #[must_use]
     pub fn return_around(&self, op: OpId, kind: CallKind, from: Nanos) -> Option<Nanos> {
         let (start, end) = (self.op_start(op), self.op_end(op));
-        enclosing_return(&self.trace, kind, self.op_thread(op), from.min(start), end)
+        let returns = self.returns.get_or_init(|| Returns::of(&self.trace));
+        returns.around(&self.trace.python, kind, self.op_thread(op), from.min(start), end)
     }
 
     /// The phase at a time, and its span.

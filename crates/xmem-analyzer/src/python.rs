@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use xmem_trace::{PythonTable, Trace};
 use xmem_types::{BlockId, Interner, Nanos, OpId, Sym, ThreadIdx};
 
-const MODULE: &str = "nn.Module: ";
+pub(crate) const MODULE: &str = "nn.Module: ";
 
 /// The innermost call around an allocation that tells what the memory is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -240,38 +240,6 @@ fn contexts(python: &PythonTable, order: &[u32], calls: &[Call]) -> Vec<Context>
         open.push((start + python.duration[i], row));
     }
     context
-}
-
-/// A kind of Python call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallKind {
-    /// Of a function in a file.
-    Function,
-    /// Of a module (`nn.Module: Linear_3`).
-    Module,
-}
-
-/// When the innermost call of a kind returns that a thread is in from `from` to `to`.
-pub(crate) fn enclosing_return(
-    trace: &Trace,
-    kind: CallKind,
-    thread: ThreadIdx,
-    from: Nanos,
-    to: Nanos,
-) -> Option<Nanos> {
-    let python = &trace.python;
-    let of_kind = |row: usize| {
-        let name = trace.strings.resolve(python.name[row]);
-        match kind {
-            CallKind::Function => name.contains("): "),
-            CallKind::Module => name.starts_with(MODULE),
-        }
-    };
-    (0..python.len())
-        .filter(|&i| python.start[i] <= from && to <= python.start[i] + python.duration[i])
-        .filter(|&i| python.thread[i] == thread && of_kind(i))
-        .max_by_key(|&i| (python.start[i], Reverse(python.duration[i])))
-        .map(|i| python.start[i] + python.duration[i])
 }
 
 /// What the Python stack says at one moment.

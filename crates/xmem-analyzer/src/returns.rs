@@ -1,0 +1,178 @@
+//! When Python calls return that enclose a stretch of time.
+
+use crate::python::MODULE;
+use std::cmp::Reverse;
+use xmem_trace::{PythonTable, Trace};
+use xmem_types::{Nanos, ThreadIdx};
+
+/// A kind of Python call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallKind {
+    /// Of a function in a file.
+    Function,
+    /// Of a module (`nn.Module: Linear_3`).
+    Module,
+}
+
+/// The calls of each kind, so that one is found without looking at all.
+#[derive(Clone, Debug)]
+pub(crate) struct Returns {
+    functions: Vec<Call>,
+    modules: Vec<Call>,
+}
+
+/// A call in order of thread and start, outer calls first.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    row: u32,
+    /// The place in the list of the call of this kind that encloses it.
+    around: Option<u32>,
+}
+
+impl Returns {
+    pub(crate) fn of(trace: &Trace) -> Self {
+        let mut kinds = vec![None; trace.strings.len()];
+        for (sym, text) in trace.strings.iter() {
+            kinds[sym.index()] = kind(text);
+        }
+        let of =
+            |wanted| calls(&trace.python, |row| kinds[trace.python.name[row].index()] == wanted);
+        Self { functions: of(Some(CallKind::Function)), modules: of(Some(CallKind::Module)) }
+    }
+
+    /// When the innermost call of a kind returns that a thread is in from `from` to `to`.
+    pub(crate) fn around(
+        &self,
+        python: &PythonTable,
+        kind: CallKind,
+        thread: ThreadIdx,
+        from: Nanos,
+        to: Nanos,
+    ) -> Option<Nanos> {
+        let calls = match kind {
+            CallKind::Function => &self.functions,
+            CallKind::Module => &self.modules,
+        };
+        let begun = calls.partition_point(|call| {
+            let i = call.row as usize;
+            (python.thread[i], python.start[i]) <= (thread, from)
+        });
+        let mut next = begun.checked_sub(1);
+        while let Some(at) = next {
+            let i = calls[at].row as usize;
+            if python.thread[i] != thread {
+                return None;
+            }
+            let end = python.start[i] + python.duration[i];
+            if to <= end {
+                return Some(end);
+            }
+            next = calls[at].around.map(|around| around as usize);
+        }
+        None
+    }
+}
+
+fn kind(name: &str) -> Option<CallKind> {
+    if name.starts_with(MODULE) {
+        Some(CallKind::Module)
+    } else if name.contains("): ") {
+        Some(CallKind::Function)
+    } else {
+        None
+    }
+}
+
+/// The wanted calls, each with the one around it: one that has not returned before it begins.
+fn calls(python: &PythonTable, wanted: impl Fn(usize) -> bool) -> Vec<Call> {
+    let mut rows: Vec<u32> = (0..python.len() as u32).filter(|&row| wanted(row as usize)).collect();
+    rows.sort_unstable_by_key(|&row| {
+        let i = row as usize;
+        (python.thread[i], python.start[i], Reverse(python.duration[i]), row)
+    });
+    let mut calls: Vec<Call> = Vec::with_capacity(rows.len());
+    let mut open: Vec<u32> = Vec::new();
+    let mut thread = None;
+    for (at, row) in rows.into_iter().enumerate() {
+        let i = row as usize;
+        if thread != Some(python.thread[i]) {
+            thread = Some(python.thread[i]);
+            open.clear();
+        }
+        let returned = |&call: &u32| {
+            let i = calls[call as usize].row as usize;
+            python.start[i] + python.duration[i]
+        };
+        while open.last().is_some_and(|call| returned(call) < python.start[i]) {
+            open.pop();
+        }
+        let around = open.last().copied();
+        calls.push(Call { row, around });
+        open.push(at as u32);
+    }
+    calls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Looks at every call.
+    fn slowly(trace: &Trace, wanted: CallKind, from: Nanos, to: Nanos) -> Option<Nanos> {
+        let python = &trace.python;
+        (0..python.len())
+            .filter(|&i| python.start[i] <= from && to <= python.start[i] + python.duration[i])
+            .filter(|&i| python.thread[i] == ThreadIdx(0))
+            .filter(|&i| kind(trace.strings.resolve(python.name[i])) == Some(wanted))
+            .max_by_key(|&i| (python.start[i], Reverse(python.duration[i])))
+            .map(|i| python.start[i] + python.duration[i])
+    }
+
+    /// Calls one within the other or one after the other: each says whether one returns before it.
+    fn trace(calls: &[(u8, u8)]) -> (Trace, i64) {
+        let mut trace = Trace::default();
+        let names = ["nn.Module: Net_0", "job.py(3): run", "<built-in function len>"];
+        let names = names.map(|name| trace.strings.intern(name));
+        let (mut now, mut open) = (0, Vec::new());
+        for &(returns, call) in calls {
+            for _ in 0..returns {
+                if let Some(row) = open.pop() {
+                    let row: usize = row;
+                    trace.python.duration[row] = Nanos(now) - trace.python.start[row];
+                    now += 1;
+                }
+            }
+            open.push(trace.python.len());
+            trace.python.start.push(Nanos(now));
+            trace.python.duration.push(Nanos(0));
+            trace.python.name.push(names[usize::from(call % 3)]);
+            trace.python.thread.push(ThreadIdx(u16::from(call / 3).into()));
+            now += i64::from(call % 2);
+        }
+        while let Some(row) = open.pop() {
+            trace.python.duration[row] = Nanos(now) - trace.python.start[row];
+            now += 1;
+        }
+        (trace, now)
+    }
+
+    proptest! {
+        #[test]
+        fn the_call_around_a_stretch_is_the_one_that_a_look_at_all_finds(
+            rows in prop::collection::vec((0_u8..3, 0_u8..4), 0..24),
+        ) {
+            let (trace, end) = trace(&rows);
+            let returns = Returns::of(&trace);
+            for kind in [CallKind::Function, CallKind::Module] {
+                for from in 0..=end {
+                    for to in from..=end {
+                        let (from, to) = (Nanos(from), Nanos(to));
+                        let found = returns.around(&trace.python, kind, ThreadIdx(0), from, to);
+                        prop_assert_eq!(found, slowly(&trace, kind, from, to));
+                    }
+                }
+            }
+        }
+    }
+}
