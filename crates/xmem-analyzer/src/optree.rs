@@ -1,5 +1,6 @@
 //! The operator tree of each thread, built by one sweep over start and end times.
 
+use std::ops::Range;
 use xmem_trace::{OpKind, OpTable};
 use xmem_types::{Nanos, OpId, ThreadIdx};
 
@@ -104,8 +105,15 @@ impl OpTree {
     /// The operators inside `op` (without it), in pre-order.
     #[must_use]
     pub fn descendants(&self, op: OpId) -> &[OpId] {
+        let Range { start, end } = self.positions(op);
+        &self.order[start + 1..end]
+    }
+
+    /// Where `op` and the operators inside it lie in pre-order.
+    #[must_use]
+    pub fn positions(&self, op: OpId) -> Range<usize> {
         let at = self.position[op.index()] as usize;
-        &self.order[at + 1..self.skip[at] as usize]
+        at..self.skip[at] as usize
     }
 
     /// The operator after `op` in pre-order.
@@ -115,9 +123,8 @@ impl OpTree {
 
     /// The operators directly inside `op`, by time.
     pub fn children(&self, op: OpId) -> impl Iterator<Item = OpId> + '_ {
-        let at = self.position[op.index()] as usize;
-        let end = self.skip[at] as usize;
-        let mut next = at + 1;
+        let Range { start, end } = self.positions(op);
+        let mut next = start + 1;
         std::iter::from_fn(move || {
             (next < end).then(|| {
                 let child = self.order[next];

@@ -1,6 +1,7 @@
 //! The schedule while rules work on it: one item per block, with positions instead of indices.
 
 use crate::doubt::{SizeRange, Slot, Uncertain};
+use crate::recorded::RecordedBlocks;
 use crate::rules::{self, RuleEffect};
 use crate::schedule::{Schedule, ScheduledBlock};
 use xmem_analyzer::{Block, Phase, PhaseSpan, Profile, Role, Tick};
@@ -75,6 +76,7 @@ pub(crate) struct Addition {
 /// The items and the rules' account.
 pub(crate) struct Draft<'a> {
     pub(crate) profile: &'a Profile,
+    pub(crate) recorded: RecordedBlocks,
     /// First the profile's blocks, in order, then what rules added.
     pub(crate) items: Vec<Item>,
     pub(crate) fallbacks: Fallbacks,
@@ -87,7 +89,8 @@ impl<'a> Draft<'a> {
         let items =
             profile.blocks.iter().enumerate().map(|(i, b)| item(BlockId::new(i), b)).collect();
         let effects = rules::rules().iter().map(RuleEffect::none).collect();
-        Self { profile, items, fallbacks: Fallbacks::default(), effects, rank: 0 }
+        let recorded = RecordedBlocks::of(profile);
+        Self { profile, recorded, items, fallbacks: Fallbacks::default(), effects, rank: 0 }
     }
 
     fn effect(&mut self, rule: &'static str) -> &mut RuleEffect {
@@ -104,12 +107,7 @@ impl<'a> Draft<'a> {
 
     /// Indices of the recorded blocks allocated within `op`, in order.
     pub(crate) fn blocks_in(&self, op: OpId) -> Vec<usize> {
-        let (start, end) = (self.profile.op_start(op), self.profile.op_end(op));
-        let thread = self.profile.op_thread(op);
-        self.profile
-            .blocks_between(start, end)
-            .filter(|&i| self.profile.blocks[i].thread == thread)
-            .collect()
+        self.recorded.within(self.profile, op)
     }
 
     /// Whether a recorded block outlives `op`.

@@ -111,7 +111,6 @@ pub(crate) fn product(
 ) {
     let enabled = |rule: &str| !target.disabled.contains(rule);
     let thread = usize::from(in_backward);
-    let output = draft.blocks_in(op).into_iter().find(|&i| draft.escapes(i, op));
     let default = || cublas_workspace(target.device.compute_capability, target.torch);
     let size = target.cublas_workspace.unwrap_or_else(default);
     let life = cublas_life(target.torch);
@@ -126,12 +125,12 @@ pub(crate) fn product(
         && !other
         && (life == Life::Call || !std::mem::replace(&mut have.cublas[thread], true))
     {
-        workspace(draft, size, life, output, op, name::CUBLAS);
+        workspace(draft, size, life, op, name::CUBLAS);
     }
     let Some(LtWorkspace::Own(life)) = lt.filter(|_| enabled(name::CUBLASLT)) else { return };
     if life == Life::Call || !std::mem::replace(&mut have.cublaslt[thread], true) {
         // Never more than cuBLAS's: recorded with 2.11, `:16:8` and `:0:0`.
-        workspace(draft, CUBLASLT.min(size), life, output, op, name::CUBLASLT);
+        workspace(draft, CUBLASLT.min(size), life, op, name::CUBLASLT);
     }
 }
 
@@ -149,14 +148,8 @@ fn has_epilogue(arguments: &Arguments) -> bool {
         && right.dims.iter().all(|&d| d > 1)
 }
 
-fn workspace(
-    draft: &mut Draft<'_>,
-    size: Bytes,
-    life: Life,
-    output: Option<usize>,
-    op: OpId,
-    rule: &'static str,
-) {
+fn workspace(draft: &mut Draft<'_>, size: Bytes, life: Life, op: OpId, rule: &'static str) {
+    let output = draft.blocks_in(op).into_iter().find(|&i| draft.escapes(i, op));
     let base = match output {
         Some(i) => draft.items[i].alloc,
         None => Position::start(draft.profile.op_start(op)),

@@ -55,7 +55,10 @@ fn gradients(draft: &Draft<'_>) -> Vec<usize> {
 
 /// When an iteration would clear gradients.
 fn clearing(draft: &Draft<'_>, iteration: IterationId, place: ZeroGradPlace) -> Option<Nanos> {
-    let spans = || draft.profile.phases.iter().filter(move |s| s.iteration == Some(iteration));
+    // Phases are in order of their iterations; those of none come first.
+    let phases = &draft.profile.phases;
+    let first = phases.partition_point(|s| s.iteration < Some(iteration));
+    let spans = || phases[first..].iter().take_while(move |s| s.iteration == Some(iteration));
     let start = |s: &PhaseSpan| s.start;
     match place {
         ZeroGradPlace::BeforeBackward => spans().find(|s| s.phase == Phase::Backward).map(start),

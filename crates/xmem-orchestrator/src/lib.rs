@@ -26,6 +26,7 @@ mod lower;
 mod normalisation;
 mod optimizer;
 mod placement;
+mod recorded;
 mod recurrent;
 mod reduction;
 mod requests;

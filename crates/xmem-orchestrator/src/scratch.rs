@@ -85,7 +85,7 @@ pub(crate) fn host_only(draft: &mut Draft<'_>) {
 
 /// Leaves out numbers that Python wraps as tensors.
 pub(crate) fn host_scalars(draft: &mut Draft<'_>) {
-    let casts = casts(draft.profile);
+    let casts = Casts::of(draft.profile);
     for i in 0..draft.profile.blocks.len() {
         let block = &draft.profile.blocks[i];
         if block.size.get() > SCALAR || block.residency == Residency::HostOnly {
@@ -93,7 +93,7 @@ pub(crate) fn host_scalars(draft: &mut Draft<'_>) {
         }
         let host = match block.op {
             None => block.phase != Phase::Init,
-            Some(op) => converting(draft.profile, &casts, i, op).is_some(),
+            Some(op) => casts.around(i, op).is_some(),
         };
         if host {
             draft.drop_block(i, name::HOST_SCALARS);
@@ -103,34 +103,58 @@ pub(crate) fn host_scalars(draft: &mut Draft<'_>) {
 
 /// Leaves out operands that the CPU converts before an operator on elements.
 pub(crate) fn promoted_operands(draft: &mut Draft<'_>) {
-    let casts = casts(draft.profile);
+    let casts = Casts::of(draft.profile);
     for i in 0..draft.profile.blocks.len() {
         let block = &draft.profile.blocks[i];
         let Some(op) = block.op.filter(|_| draft.live(i)) else { continue };
         if block.size.get() <= SCALAR {
             continue;
         }
-        let converts = converting(draft.profile, &casts, i, op);
+        let converts = casts.around(i, op);
         if converts.is_some_and(|o| PROMOTING.contains(&draft.profile.op_name(o))) {
             draft.drop_block(i, name::PROMOTED);
         }
     }
 }
 
-fn casts(profile: &Profile) -> FxHashSet<Sym> {
-    ["aten::_to_copy", "aten::to"].iter().filter_map(|n| profile.symbol(n)).collect()
+/// Conversions of tensors to another type.
+struct Casts<'a> {
+    profile: &'a Profile,
+    names: FxHashSet<Sym>,
+    /// Per position in pre-order: whether the operator is, or runs in, a conversion.
+    inside: Vec<bool>,
 }
 
-/// The operator within which a block was made by a conversion and is gone again.
-fn converting(profile: &Profile, casts: &FxHashSet<Sym>, index: usize, op: OpId) -> Option<OpId> {
-    let mut around = profile.tree.path(op).skip_while(|&o| {
-        let name = profile.op_symbol(o);
-        casts.contains(&name) || FACTORIES.contains(&profile.text(name))
-    });
-    let in_cast = profile.tree.path(op).any(|o| casts.contains(&profile.op_symbol(o)));
-    let around = around.next().filter(|&o| in_cast && !profile.is_annotation(o))?;
-    let gone = profile.blocks[index].free_time.is_some_and(|f| f <= profile.op_end(around));
-    gone.then_some(around)
+impl<'a> Casts<'a> {
+    fn of(profile: &'a Profile) -> Self {
+        let names: FxHashSet<Sym> =
+            ["aten::_to_copy", "aten::to"].iter().filter_map(|n| profile.symbol(n)).collect();
+        let mut inside = vec![false; profile.op_count()];
+        let mut done = 0;
+        for &op in profile.tree.preorder() {
+            let all = profile.tree.positions(op);
+            if all.start >= done && names.contains(&profile.op_symbol(op)) {
+                done = all.end;
+                inside[all].fill(true);
+            }
+        }
+        Self { profile, names, inside }
+    }
+
+    /// The operator within which a block was made by a conversion and is gone again.
+    fn around(&self, index: usize, op: OpId) -> Option<OpId> {
+        let profile = self.profile;
+        if !self.inside[profile.tree.positions(op).start] {
+            return None;
+        }
+        let mut around = profile.tree.path(op).skip_while(|&o| {
+            let name = profile.op_symbol(o);
+            self.names.contains(&name) || FACTORIES.contains(&profile.text(name))
+        });
+        let around = around.next().filter(|&o| !profile.is_annotation(o))?;
+        let gone = profile.blocks[index].free_time.is_some_and(|f| f <= profile.op_end(around));
+        gone.then_some(around)
+    }
 }
 
 /// Leaves out what is born and gone within one leaf operator and no other rule has settled.

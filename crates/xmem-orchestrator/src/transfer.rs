@@ -46,11 +46,10 @@ pub(crate) fn batches(draft: &mut Draft<'_>) {
             ready.entry(block.size).or_default().push(i);
             continue;
         }
-        let alive = |at: Nanos| block.alloc_time <= at && block.lasts_beyond(at);
-        let found = calls
-            .get_mut(&block.size)
-            .and_then(|calls| calls.iter_mut().find(|c| !c.taken && alive(c.start)));
-        if let Some(call) = found {
+        let calls = calls.get_mut(&block.size).map_or(&mut [][..], Vec::as_mut_slice);
+        let first = calls.partition_point(|c| c.start < block.alloc_time);
+        let mut alive = calls[first..].iter_mut().take_while(|c| block.lasts_beyond(c.start));
+        if let Some(call) = alive.find(|c| !c.taken) {
             call.taken = true;
             let alloc = draft.after_position(Position::start(call.start));
             let free = draft.items[i].free;
@@ -218,22 +217,27 @@ fn in_turn(draft: &mut Draft<'_>, size: Bytes, copies: &[Copy]) {
 fn data_set(draft: &mut Draft<'_>) {
     let profile = draft.profile;
     let Some(begin) = profile.iterations.first().map(|i| i.start) else { return };
-    for (size, mut calls) in calls(draft, Phase::Init) {
-        let of_model = |i: &&Item| {
-            i.size == size && !i.dropped && matches!(i.role, Role::Parameter | Role::Buffer)
-        };
-        let of_model = draft.items.iter().filter(of_model).count();
-        if calls.len() <= of_model {
-            continue;
+    let mut calls = calls(draft, Phase::Init);
+    let mut of_model: BTreeMap<Bytes, usize> = BTreeMap::new();
+    let of_role = |i: &&Item| !i.dropped && matches!(i.role, Role::Parameter | Role::Buffer);
+    for item in draft.items.iter().filter(of_role) {
+        *of_model.entry(item.size).or_default() += 1;
+    }
+    calls.retain(|size, calls| calls.len() > of_model.get(size).copied().unwrap_or(0));
+    let mut host: BTreeMap<Bytes, Vec<usize>> = BTreeMap::new();
+    for (i, block) in profile.blocks.iter().enumerate() {
+        let stays = block.residency == Residency::HostOnly && block.lasts_beyond(begin);
+        if stays && calls.contains_key(&block.size) {
+            host.entry(block.size).or_default().push(i);
         }
-        for i in 0..profile.blocks.len() {
-            let block = &profile.blocks[i];
-            let host = block.size == size
-                && block.residency == Residency::HostOnly
-                && block.lasts_beyond(begin);
-            let moved = calls.iter_mut().rfind(|c| !c.taken && c.start > block.alloc_time);
-            let (true, Some(call)) = (host, moved) else { continue };
-            call.taken = true;
+    }
+    for (size, blocks) in host {
+        let calls = calls.remove(&size).unwrap_or_default();
+        // Each takes the last call that is left, if that comes after it.
+        for (i, call) in blocks.into_iter().zip(calls.into_iter().rev()) {
+            if call.start <= profile.blocks[i].alloc_time {
+                break;
+            }
             let alloc = draft.after_position(Position::start(call.start));
             let free = draft.items[i].free;
             draft.add(Addition { size, alloc, free, role: Role::Input, op: call.op }, TRANSFER);
@@ -261,5 +265,7 @@ fn calls(draft: &Draft<'_>, phase: Phase) -> Calls {
             calls.entry(Bytes(tensor.bytes())).or_default().push(call);
         }
     }
+    // Pre-order is that of time within a thread only.
+    calls.values_mut().for_each(|calls| calls.sort_by_key(|c| c.start));
     calls
 }

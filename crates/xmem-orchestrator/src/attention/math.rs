@@ -272,9 +272,9 @@ fn release_inputs(draft: &mut Draft<'_>, call: &Call, op: OpId, node: OpId) {
     let keeps_value = !call.query.dtype.is_half() && !call.grouped() && merges(&call.value);
     let mut kept = if keeps_value { Some(call.value.bytes()) } else { None };
     let before = profile.blocks.partition_point(|b| b.alloc_time < start);
-    for i in (0..before).rev() {
+    for i in draft.recorded.freed_in(&window).into_iter().filter(|&i| i < before) {
         let block = &profile.blocks[i];
-        if !draft.live(i) || !block.free_time.is_some_and(|f| window.contains(&f)) {
+        if !draft.live(i) {
             continue;
         }
         if kept == Some(block.size.get()) {
@@ -327,12 +327,8 @@ fn copy_where_viewed(draft: &mut Draft<'_>, call: &Call, node: OpId) {
     let profile = draft.profile;
     let rows = |t: &TensorArg| [t.dims[0], t.dims[2], t.dims[1], t.dims[3]];
     let mut wanted = vec![rows(&call.query), rows(&call.key), rows(&call.value)];
-    let order = profile.tree.preorder();
-    let first = order
-        .iter()
-        .position(|&o| o == node)
-        .map_or(order.len(), |at| at + 1 + profile.tree.descendants(node).len());
-    for &op in order[first..].iter().take(WAY) {
+    let after = profile.tree.positions(node).end;
+    for &op in profile.tree.preorder()[after..].iter().take(WAY) {
         if wanted.is_empty() || profile.op_name(op) == CPU_BACKWARD {
             return;
         }
@@ -379,11 +375,9 @@ fn gradients(draft: &Draft<'_>, call: &Call, op: OpId, node: OpId) -> Option<Gra
     let window = profile.op_start(node)..=profile.op_end(node);
     let from = profile.blocks.partition_point(|b| b.alloc_time <= profile.op_end(op));
     let to = profile.blocks.partition_point(|b| b.alloc_time < profile.op_start(node));
-    let incoming = (from..to).rev().find(|&i| {
-        draft.live(i)
-            && size(draft, i) == call.output_bytes()
-            && profile.blocks[i].free_time.is_some_and(|f| window.contains(&f))
-    });
+    let freed = draft.recorded.freed_in(&window).into_iter().filter(|i| (from..to).contains(i));
+    let mut incoming = freed.filter(|&i| draft.live(i) && size(draft, i) == call.output_bytes());
+    let incoming = incoming.next();
     Some(Gradients { query, key, value, incoming })
 }
 

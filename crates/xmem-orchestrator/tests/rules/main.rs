@@ -14,6 +14,7 @@ mod convolution;
 mod documentation;
 mod golden;
 mod gradients;
+mod growth;
 mod host;
 mod kernels;
 mod marks;
