@@ -1,8 +1,8 @@
 //! Reading a trace of at least 250 MB into columns, beside the floor: the same text cut into
 //! chunks and put on simd-json's tape with nothing made of it.
 //!
-//! The text is a recorded trace (`traces/big_gpt2s_adam_b6`, or the file that `XMEM_BENCH_TRACE`
-//! names) whose events are repeated with later times. Besides criterion's wall times it prints
+//! The text is a recorded trace whose events are repeated with later times (see `large`), or the file
+//! that `XMEM_BENCH_TRACE` names, as it is. Besides criterion's wall times it prints
 //! CPU time on one thread, which other load on the machine does not blur, and the peak memory of
 //! a process that does nothing but read.
 #![expect(
@@ -14,10 +14,11 @@
 use criterion::{Criterion, Throughput};
 use std::hint::black_box;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use xmem_trace::{ReadOptions, floor, read_bytes, read_path};
+use xmem_benches::large;
+use xmem_trace::{EventParser, ReadOptions, floor, read_bytes, read_path};
 
 /// Least size of the text.
 const SIZE: usize = 250_000_000;
@@ -28,7 +29,10 @@ fn main() {
     if let Some(path) = std::env::var_os(CHILD) {
         return read_only(Path::new(&path));
     }
-    let text = large_trace();
+    let text = match std::env::var_os("XMEM_BENCH_TRACE") {
+        Some(path) => std::fs::read(&path).expect("XMEM_BENCH_TRACE is a file"),
+        None => large::trace(SIZE),
+    };
     let one = ReadOptions { threads: NonZeroUsize::new(1), ..ReadOptions::default() };
     let events = read_bytes(&text, &one).expect("a trace").0.event_count;
     report(&text, events, &one);
@@ -59,10 +63,13 @@ fn report(text: &[u8], events: u64, one: &ReadOptions) {
     let split = rate(&|| drop(black_box(floor::split(text, one))));
     let tape = rate(&|| drop(black_box(floor::split_and_tape(text, one))));
     let columns = rate(&|| drop(black_box(read_bytes(text, one))));
+    let by_tape = ReadOptions { parser: EventParser::Tape, ..one.clone() };
+    let slow = rate(&|| drop(black_box(read_bytes(text, &by_tape))));
     println!("{megabytes:.0} MB, {events} events, one thread, MB per CPU-second (best of 5):");
     println!("  split           {split:8.0}");
     println!("  split and tape  {tape:8.0}  (the floor)");
     println!("  columns         {columns:8.0}  ({:.2} of the floor's time)", tape / columns);
+    println!("  columns by tape {slow:8.0}  ({:.2} of the floor's time)", tape / slow);
 
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("trace.json");
@@ -101,52 +108,4 @@ fn cpu_time(work: &dyn Fn()) -> Duration {
         (Some(before), Some(after)) => after - before,
         _ => wall.elapsed(),
     }
-}
-
-/// A recorded trace with its events repeated until the text is large enough.
-fn large_trace() -> Vec<u8> {
-    let path = std::env::var_os("XMEM_BENCH_TRACE").map_or_else(
-        || {
-            PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-                .join("../traces/big_gpt2s_adam_b6/trace.json.zst")
-        },
-        PathBuf::from,
-    );
-    let file = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let plain = if file.starts_with(b"\x28\xb5\x2f\xfd") {
-        zstd::decode_all(&file[..]).expect("whole zstd data")
-    } else {
-        file
-    };
-    let text = String::from_utf8(plain).expect("a trace in UTF-8");
-    let list = text.find("\"traceEvents\": [").expect("an event list") + "\"traceEvents\": [".len();
-    let end = text.rfind("\n  ]").expect("the end of the event list");
-    let (head, events, tail) = (&text[..list], &text[list..end], &text[end..]);
-    let mut large = Vec::with_capacity(SIZE + 2 * events.len());
-    large.extend_from_slice(head.as_bytes());
-    for round in 0.. {
-        if round > 0 {
-            large.push(b',');
-        }
-        push_later(&mut large, events, round * 60_000_000);
-        if large.len() >= SIZE {
-            break;
-        }
-    }
-    large.extend_from_slice(tail.as_bytes());
-    large
-}
-
-/// Appends `events` with `micros` added to the whole part of every `ts`.
-fn push_later(out: &mut Vec<u8>, events: &str, micros: u64) {
-    let mut rest = events;
-    while let Some(at) = rest.find("\"ts\": ") {
-        let digits = at + "\"ts\": ".len();
-        let end = digits + rest[digits..].bytes().take_while(u8::is_ascii_digit).count();
-        out.extend_from_slice(&rest.as_bytes()[..digits]);
-        let time: u64 = rest[digits..end].parse().expect("a time");
-        out.extend_from_slice((time + micros).to_string().as_bytes());
-        rest = &rest[end..];
-    }
-    out.extend_from_slice(rest.as_bytes());
 }

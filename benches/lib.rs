@@ -1,1 +1,3 @@
 //! Criterion benches; see the `[[bench]]` targets.
+
+pub mod large;

@@ -2,7 +2,7 @@
 //! a few inputs, so that it keeps up with the crate.
 
 use std::num::NonZeroUsize;
-use xmem_trace::{ReadError, ReadOptions, Trace, floor, read_bytes, reference};
+use xmem_trace::{EventParser, ReadError, ReadOptions, Trace, floor, read_bytes, reference};
 use xmem_types::{Bytes, Diagnostics};
 
 /// Reading ends, without a panic, whatever the bytes are.
@@ -38,6 +38,26 @@ pub(crate) fn splitter(data: &[u8]) {
     let whole = read(1 << 14);
     for chunk in [64, 100, 1000] {
         assert_eq!(read(chunk), whole, "in chunks of {chunk} bytes");
+    }
+}
+
+/// Both parsers of events come to the same, also where an event is read the second time.
+pub(crate) fn parsers(data: &[u8]) {
+    let read = |data: &[u8], parser: EventParser| {
+        let options = ReadOptions {
+            inflate_limit: Bytes::mib(8),
+            threads: NonZeroUsize::new(1),
+            parser,
+            ..ReadOptions::default()
+        };
+        match read_bytes(data, &options) {
+            Ok((trace, diagnostics)) => Ok(listing(&trace, &diagnostics)),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    let twice = [&b"["[..], data, b",", data, b"]"].concat();
+    for data in [data, &twice] {
+        assert_eq!(read(data, EventParser::Pull), read(data, EventParser::Tape));
     }
 }
 

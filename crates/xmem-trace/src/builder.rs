@@ -21,6 +21,14 @@ pub(crate) trait Strings {
         compact_into(&String::from_utf8_lossy(raw), &mut text);
         self.intern(&text)
     }
+
+    /// The signature of arguments that were read before ([`ArgFields::seen`]).
+    fn known_signature(&self, _seen: u32) -> Option<SignatureId> {
+        None
+    }
+
+    /// Notes the signature of arguments that may be read again.
+    fn know_signature(&mut self, _seen: u32, _signature: SignatureId) {}
 }
 
 impl Strings for Interner {
@@ -251,6 +259,9 @@ impl<S: Strings> Builder<S> {
     }
 
     fn signature(&mut self, args: &ArgFields<'_>) -> SignatureId {
+        if let Some(known) = args.seen.and_then(|seen| self.strings.known_signature(seen)) {
+            return known;
+        }
         let mut raw = |text: Option<&[u8]>| match text {
             Some(text) => self.strings.intern_compact(text),
             None => Sym::EMPTY,
@@ -261,7 +272,11 @@ impl<S: Strings> Builder<S> {
             strides: raw(args.strides),
             concrete: raw(args.concrete),
         };
-        self.signature_id(signature)
+        let id = self.signature_id(signature);
+        if let Some(seen) = args.seen {
+            self.strings.know_signature(seen, id);
+        }
+        id
     }
 
     /// The row of a signature, made if it is new.

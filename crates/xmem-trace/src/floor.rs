@@ -2,41 +2,91 @@
 //! simd-json's tape, with nothing made of it.
 
 use crate::document::Document;
-use crate::parse::Parser;
+use crate::options::EventParser;
+use crate::parse::{Chunk, Parser};
+use crate::pipeline::{self, Worker};
+use crate::read::on_threads;
 use crate::source::{Bytes, with_text};
 use crate::{ReadError, ReadOptions};
+use std::fs::File;
+use std::path::Path;
 
 /// Cuts a trace into chunks and does no more; returns their number.
 ///
 /// # Errors
 /// As [`read_bytes`](crate::read_bytes).
 pub fn split(bytes: &[u8], options: &ReadOptions) -> Result<usize, ReadError> {
-    with_chunks(Box::new(bytes), options, |_| 1)
+    with_chunks(Box::new(bytes), options, || |_: &Chunk| 1)
 }
 
-/// Cuts a trace into chunks and parses them onto tapes, on one thread; returns the number of
-/// nodes. Chunks that are no JSON count as nothing.
+/// Cuts a trace into chunks and parses them onto tapes; returns the number of nodes. Chunks that
+/// are no JSON count as nothing.
 ///
 /// # Errors
 /// As [`read_bytes`](crate::read_bytes).
 pub fn split_and_tape(bytes: &[u8], options: &ReadOptions) -> Result<usize, ReadError> {
-    let mut parser = Parser::default();
-    with_chunks(Box::new(bytes), options, |chunk| parser.count_nodes(chunk).unwrap_or(0))
+    with_chunks(Box::new(bytes), options, tape)
 }
 
-fn with_chunks(
+/// [`split_and_tape`] of a file.
+///
+/// # Errors
+/// As [`read_path`](crate::read_path).
+pub fn split_and_tape_file(path: &Path, options: &ReadOptions) -> Result<usize, ReadError> {
+    with_chunks(open(path)?, options, tape)
+}
+
+/// Inflates a file, if it is compressed, and does no more; returns the number of bytes.
+///
+/// # Errors
+/// As [`read_path`](crate::read_path).
+pub fn inflate_file(path: &Path, options: &ReadOptions) -> Result<u64, ReadError> {
+    with_text(open(path)?, "<file>", options, |mut text| {
+        let mut buffer = vec![0; 256 << 10];
+        let mut sum = 0;
+        loop {
+            match text.read(&mut buffer)? {
+                0 => return Ok(sum),
+                length => sum += length as u64,
+            }
+        }
+    })
+}
+
+fn tape() -> impl FnMut(&Chunk) -> usize + Send {
+    let mut parser = Parser::new(EventParser::Tape);
+    move |chunk| parser.count_nodes(chunk).unwrap_or(0)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the room that opens trace files")]
+fn open(path: &Path) -> Result<Bytes<'static>, ReadError> {
+    let input = path.display().to_string();
+    let file = File::open(path).map_err(|source| ReadError::Io { input, source })?;
+    Ok(Box::new(file))
+}
+
+struct Counter<F>(F);
+
+impl<F: FnMut(&Chunk) -> usize + Send> Worker for Counter<F> {
+    type Done = usize;
+
+    fn work(&mut self, chunk: Chunk) -> (usize, Vec<u8>) {
+        ((self.0)(&chunk), chunk.buffer)
+    }
+}
+
+fn with_chunks<F: FnMut(&Chunk) -> usize + Send>(
     bytes: Bytes<'_>,
     options: &ReadOptions,
-    mut work: impl FnMut(&crate::parse::Chunk) -> usize,
+    counter: impl Fn() -> F + Sync,
 ) -> Result<usize, ReadError> {
     with_text(bytes, "<bytes>", options, |text| {
         let mut document = Document::new(text, "<bytes>", options);
-        let mut spare = Vec::new();
         let mut sum = 0;
-        while let Some(chunk) = document.next_chunk(|| std::mem::take(&mut spare))? {
-            sum += work(&chunk);
-            spare = chunk.buffer;
-        }
+        on_threads(options.threads, |threads| {
+            let mut workers: Vec<_> = (0..threads).map(|_| Counter(counter())).collect();
+            pipeline::run(&mut document, &mut workers, |_, count| sum += count)
+        })?;
         Ok(sum)
     })
 }

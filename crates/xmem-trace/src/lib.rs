@@ -17,11 +17,12 @@
 //!
 //! # How text becomes columns
 //! `source` hands out text, inflated on a thread of its own where it is compressed; `document` cuts
-//! it into header keys and chunks of whole events, with `scan` finding where events end; `parse`
-//! puts a chunk on simd-json's tape and walks it into the columns of a `builder`; `merge` puts
-//! chunks together in file order. The file is read, not mapped: memory stays within a few chunks
-//! whatever the file's size, and standard input takes the same way. A chunk that is not JSON is
-//! read again event by event, and `repair` makes JSON of the oddities that are known.
+//! it into header keys and chunks of whole events, with `scan` finding where events end; `pipeline`
+//! hands chunks to threads; `pull` reads a chunk's events straight into the columns of a `builder`;
+//! `merge` puts chunks together in file order. The file is read, not mapped: memory stays within a few
+//! chunks whatever the file's size, and standard input takes the same way. An event in which anything
+//! is unusual is read by `parse` from simd-json's tape, and `repair` makes JSON of the oddities that
+//! are known.
 #![warn(missing_docs)]
 
 mod builder;
@@ -37,12 +38,16 @@ mod merge;
 mod number;
 mod options;
 mod parse;
+mod pipeline;
+mod plain;
+mod pull;
 mod rawtext;
 mod read;
 pub mod recording;
 pub mod reference;
 mod repair;
 mod scan;
+mod seen;
 mod source;
 
 pub use columns::{
@@ -50,5 +55,5 @@ pub use columns::{
     SignatureId, Thread, Trace, TraceHeader,
 };
 pub use error::ReadError;
-pub use options::ReadOptions;
+pub use options::{EventParser, ReadOptions};
 pub use read::{read_bytes, read_path};

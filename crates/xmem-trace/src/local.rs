@@ -1,7 +1,9 @@
 //! The strings of one chunk.
 
 use crate::builder::Strings;
+use crate::columns::SignatureId;
 use crate::rawtext::compact_into;
+use crate::seen::Seen;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 use xmem_types::Sym;
@@ -10,10 +12,18 @@ use xmem_types::Sym;
 const MOST_RAW: usize = 1 << 20;
 
 /// The distinct strings of one chunk in the order of their first appearance, the empty one first.
-/// All memory is kept for the next chunk, and so is what raw JSON looks like when compacted.
+/// All memory is kept for the next chunk.
 #[derive(Debug)]
 pub(crate) struct LocalStrings {
     texts: Pool,
+    /// Lent by the parser while it fills the columns.
+    pub(crate) memory: Memory,
+}
+
+/// What a parser remembers from one chunk to the next: nothing that shows in the result.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) seen: Seen,
     /// Raw JSON as it stands in the file.
     raws: Pool,
     /// What each of `raws` is without white space.
@@ -29,10 +39,21 @@ struct Compact {
     sym: Sym,
 }
 
+impl Memory {
+    /// A new chunk begins: symbols of the last one mean nothing any more.
+    pub(crate) fn next_chunk(&mut self) {
+        self.chunk += 1;
+        self.seen.next_chunk();
+        if self.raws.size() > MOST_RAW {
+            self.raws.clear();
+            self.compact.clear();
+        }
+    }
+}
+
 impl Default for LocalStrings {
     fn default() -> Self {
-        let mut strings =
-            Self { texts: Pool::default(), raws: Pool::default(), compact: Vec::new(), chunk: 0 };
+        let mut strings = Self { texts: Pool::default(), memory: Memory::default() };
         strings.clear();
         strings
     }
@@ -42,11 +63,6 @@ impl LocalStrings {
     pub(crate) fn clear(&mut self) {
         self.texts.clear();
         self.texts.insert(b"");
-        self.chunk += 1;
-        if self.raws.bytes.len() > MOST_RAW {
-            self.raws.clear();
-            self.compact.clear();
-        }
     }
 
     /// Every string, in the order of its symbol.
@@ -63,24 +79,34 @@ impl Strings for LocalStrings {
     }
 
     fn intern_compact(&mut self, raw: &[u8]) -> Sym {
-        let (row, new) = self.raws.insert(raw);
+        let memory = &mut self.memory;
+        let (row, new) = memory.raws.insert(raw);
         if new {
             let mut text = String::with_capacity(raw.len());
             compact_into(&String::from_utf8_lossy(raw), &mut text);
-            self.compact.push(Compact { text: text.into(), chunk: 0, sym: Sym::EMPTY });
+            memory.compact.push(Compact { text: text.into(), chunk: 0, sym: Sym::EMPTY });
         }
-        let compact = &mut self.compact[row as usize];
-        if compact.chunk != self.chunk {
-            compact.chunk = self.chunk;
+        let compact = &mut memory.compact[row as usize];
+        if compact.chunk != memory.chunk {
+            compact.chunk = memory.chunk;
             compact.sym = Sym(self.texts.insert(compact.text.as_bytes()).0);
         }
         compact.sym
+    }
+
+    #[inline]
+    fn known_signature(&self, row: u32) -> Option<SignatureId> {
+        self.memory.seen.signature(row)
+    }
+
+    fn know_signature(&mut self, row: u32, signature: SignatureId) {
+        self.memory.seen.set_signature(row, signature);
     }
 }
 
 /// Byte strings, each once, end to end in one buffer; found by open addressing.
 #[derive(Debug, Default)]
-struct Pool {
+pub(crate) struct Pool {
     bytes: Vec<u8>,
     ends: Vec<u32>,
     /// Upper half of the hash, row + 1 (0: free); a power of two of them.
@@ -88,10 +114,15 @@ struct Pool {
 }
 
 impl Pool {
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
         self.slots.fill((0, 0));
+    }
+
+    /// Bytes of all texts.
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len()
     }
 
     fn len(&self) -> usize {
@@ -103,29 +134,47 @@ impl Pool {
         &self.bytes[start..self.ends[row] as usize]
     }
 
-    /// The row of `text`, and whether it is new.
-    fn insert(&mut self, text: &[u8]) -> (u32, bool) {
-        if self.slots.len() < 2 * (self.ends.len() + 1) {
-            self.grow();
+    /// The row of `text`, if it is there.
+    #[inline]
+    pub(crate) fn find(&self, text: &[u8]) -> Option<u32> {
+        if self.slots.is_empty() {
+            return None;
         }
-        let hash = hash(text);
+        self.look_up(text, hash(text)).ok()
+    }
+
+    /// The row of `text`, or else the slot where it belongs. There are slots.
+    #[inline]
+    fn look_up(&self, text: &[u8], hash: u64) -> Result<u32, usize> {
         let tag = (hash >> 32) as u32;
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         loop {
             let (known, row) = self.slots[at];
             if row == 0 {
-                break;
+                return Err(at);
             }
             if known == tag && self.get(row as usize - 1) == text {
-                return (row - 1, false);
+                return Ok(row - 1);
             }
             at = (at + 1) & mask;
         }
+    }
+
+    /// The row of `text`, and whether it is new.
+    pub(crate) fn insert(&mut self, text: &[u8]) -> (u32, bool) {
+        if self.slots.len() < 2 * (self.ends.len() + 1) {
+            self.grow();
+        }
+        let hash = hash(text);
+        let at = match self.look_up(text, hash) {
+            Ok(row) => return (row, false),
+            Err(at) => at,
+        };
         let row = u32::try_from(self.ends.len()).expect("a chunk has fewer than 2^32 strings");
         self.bytes.extend_from_slice(text);
         self.ends.push(u32::try_from(self.bytes.len()).expect("a chunk is shorter than 4 GiB"));
-        self.slots[at] = (tag, row + 1);
+        self.slots[at] = ((hash >> 32) as u32, row + 1);
         (row, true)
     }
 
@@ -158,6 +207,7 @@ mod tests {
     fn strings_keep_their_order_and_raw_text_is_compacted_once() {
         let mut strings = LocalStrings::default();
         for round in 0..2 {
+            strings.memory.next_chunk();
             let a = strings.intern("aten::mm");
             let dims = strings.intern_compact(b"[[2, 3], []]");
             assert_eq!(strings.intern_compact(b"[[2, 3], []]"), dims);

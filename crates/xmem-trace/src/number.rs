@@ -67,6 +67,111 @@ impl<'a> Scalar<'a> {
     }
 }
 
+/// A number of JSON text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Number<'a> {
+    /// An integer of at most 18 digits.
+    Int(i64),
+    /// With decimals; in thousandths, if it has no sign, at most 15 digits before the point and at
+    /// most three behind it.
+    Decimal(Option<i64>, &'a [u8]),
+}
+
+impl<'a> Number<'a> {
+    /// As times are kept.
+    #[inline]
+    pub(crate) fn time(self) -> Scalar<'a> {
+        match self {
+            Self::Int(value) => Scalar::Int(value),
+            Self::Decimal(Some(value), _) => Scalar::Thousandths(value),
+            Self::Decimal(None, text) => Scalar::Number(ascii(text)),
+        }
+    }
+
+    /// As all else is kept.
+    #[inline]
+    pub(crate) fn scalar(self) -> Scalar<'a> {
+        match self {
+            Self::Int(value) => Scalar::Int(value),
+            Self::Decimal(_, text) => Scalar::Number(ascii(text)),
+        }
+    }
+}
+
+/// Digits, a sign and a point.
+fn ascii(text: &[u8]) -> &str {
+    std::str::from_utf8(text).unwrap_or_default()
+}
+
+/// The number at the beginning of `text`, and its length; `None` if there is none, or if it has an
+/// exponent or very many digits.
+#[inline]
+pub(crate) fn number(text: &[u8]) -> Option<(Number<'_>, usize)> {
+    let negative = text.first() == Some(&b'-');
+    let first = usize::from(negative);
+    let (whole, mut at) = digits(text, first, 0)?;
+    if at - first > 18 || (text[first] == b'0' && at > first + 1) {
+        return None;
+    }
+    let number = if text.get(at) == Some(&b'.') {
+        let point = at;
+        let (value, end) = digits(text, point + 1, whole)?;
+        at = end;
+        let decimals = end - point - 1;
+        let is_time = !negative && point <= 15 && decimals <= 3;
+        let value = is_time.then(|| i64::try_from(value * [1000, 100, 10, 1][decimals]).ok());
+        Number::Decimal(value.flatten(), &text[..end])
+    } else {
+        let value = i64::try_from(whole).ok()?;
+        Number::Int(if negative { -value } else { value })
+    };
+    // Whatever else stands here is for the caller to judge.
+    (!matches!(text.get(at), Some(b'e' | b'E'))).then_some((number, at))
+}
+
+/// The digits from `from` on, at least one, appended to `value`, and where they end. The value is
+/// right if there are no more than 18 altogether.
+#[inline]
+fn digits(text: &[u8], from: usize, mut value: u64) -> Option<(u64, usize)> {
+    const SCALE: [u64; 9] =
+        [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+    let mut at = from;
+    while let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let bytes = u64::from_le_bytes(*eight) ^ 0x3030_3030_3030_3030;
+        // The highest bit of each byte that is no digit; those behind the first may be wrong.
+        let others = (bytes | bytes.wrapping_add(0x7676_7676_7676_7676)) & 0x8080_8080_8080_8080;
+        let count = others.trailing_zeros() as usize / 8;
+        if count > 0 {
+            // Digits move to the end, with zeros before them.
+            let digits = of_eight(bytes << (8 * (8 - count)));
+            value = value.wrapping_mul(SCALE[count]).wrapping_add(digits);
+            at += count;
+        }
+        if count < 8 {
+            return (at > from).then_some((value, at));
+        }
+    }
+    while let Some(digit @ 0..=9) = text.get(at).map(|b| b.wrapping_sub(b'0')) {
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+        at += 1;
+    }
+    (at > from).then_some((value, at))
+}
+
+/// Behind the number at `from`, if it has nothing but digits, and so few that it is sure to be one.
+#[inline]
+pub(crate) fn plain_end(text: &[u8], from: usize) -> Option<usize> {
+    if !matches!(text.get(from), Some(b'1'..=b'9')) {
+        return None;
+    }
+    let mut at = from + 1;
+    while let Some(b'0'..=b'9') = text.get(at) {
+        at += 1;
+    }
+    let next = text.get(at)?;
+    (at - from <= 18 && !matches!(next, b'.' | b'e' | b'E')).then_some(at)
+}
+
 /// Reads the thousandths of a number like `4377048574025.71` at the beginning of `text`: up to 15
 /// digits, a point and up to three decimals, and nothing behind them that belongs to a number.
 #[inline]
@@ -111,9 +216,15 @@ fn eight_digits(text: &[u8; 8]) -> Option<u64> {
     if (digits | digits.wrapping_add(0x0606_0606_0606_0606)) & 0xf0f0_f0f0_f0f0_f0f0 != 0 {
         return None;
     }
+    Some(of_eight(digits))
+}
+
+/// The number that eight digits make, the first one in the lowest byte.
+#[inline]
+fn of_eight(digits: u64) -> u64 {
     let pairs = (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
-    Some((fours * 10_000 + (fours >> 32)) & 0xffff_ffff)
+    (fours * 10_000 + (fours >> 32)) & 0xffff_ffff
 }
 
 /// Reads `-?[0-9]{1,18}` and nothing else.
@@ -258,6 +369,49 @@ mod tests {
                 let (short, long) = (Scalar::Thousandths(value), Scalar::Text(number));
                 assert_eq!(short.integer(), long.integer(), "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn plain_numbers_are_read_where_they_stand() {
+        let decimal =
+            |value: Option<i64>, text: &'static str| Number::Decimal(value, text.as_bytes());
+        for (text, expected) in [
+            ("0", Some(Number::Int(0))),
+            ("-0,", Some(Number::Int(0))),
+            ("-12]", Some(Number::Int(-12))),
+            ("12345678", Some(Number::Int(12_345_678))),
+            ("123456789 ", Some(Number::Int(123_456_789))),
+            ("999999999999999999}", Some(Number::Int(999_999_999_999_999_999))),
+            ("4377048574025.710,", Some(decimal(Some(4_377_048_574_025_710), "4377048574025.710"))),
+            (
+                "999999999999999.999",
+                Some(decimal(Some(999_999_999_999_999_999), "999999999999999.999")),
+            ),
+            ("1.2345", Some(decimal(None, "1.2345"))),
+            ("-1.5", Some(decimal(None, "-1.5"))),
+            ("1234567890123456.5", Some(decimal(None, "1234567890123456.5"))),
+            ("1000000000000000000", None),
+            ("01", None),
+            ("00.5", None),
+            ("1.", None),
+            (".5", None),
+            ("-", None),
+            ("", None),
+            ("1e3", None),
+            ("1.5E3", None),
+            ("NaN", None),
+        ] {
+            let found = number(text.as_bytes());
+            assert_eq!(found.map(|(number, _)| number), expected, "{text}");
+            let end =
+                text.find(|c: char| !matches!(c, '0'..='9' | '.' | '-')).unwrap_or(text.len());
+            assert_eq!(found.map(|(_, length)| length), expected.map(|_| end), "{text}");
+        }
+        for (text, end) in
+            [("12,", Some(2)), ("0,", None), ("12", None), ("1.5,", None), ("-1,", None)]
+        {
+            assert_eq!(plain_end(text.as_bytes(), 0), end, "{text}");
         }
     }
 

@@ -18,6 +18,8 @@ pub struct ReadOptions {
     pub inflate_limit: Bytes,
     /// A single event or top-level value longer than this, and than a chunk, is not read.
     pub event_limit: Bytes,
+    /// What reads the events of a chunk.
+    pub parser: EventParser,
     /// Where to add up the bytes of the file (compressed ones, if it is) as they are read.
     pub progress: Option<Arc<AtomicU64>>,
 }
@@ -29,7 +31,19 @@ impl Default for ReadOptions {
             chunk: Bytes(256 * KIB),
             inflate_limit: Bytes::gib(64),
             event_limit: Bytes::mib(16),
+            parser: EventParser::Pull,
             progress: None,
         }
     }
+}
+
+/// What reads the events of a chunk. Both come to the same columns and diagnostics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EventParser {
+    /// The text is read once, straight into columns; an event in which anything is unusual goes to
+    /// simd-json by itself, and the rest of a chunk with many of them.
+    #[default]
+    Pull,
+    /// simd-json's tape of a whole chunk. What tests and the fuzzer compare the other with.
+    Tape,
 }

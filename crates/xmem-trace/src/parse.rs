@@ -7,8 +7,10 @@
 
 use crate::builder::{Builder, Unusable};
 use crate::event::{ArgFields, ArgKey, EventFields, EventKey};
-use crate::local::LocalStrings;
+use crate::local::{LocalStrings, Memory};
 use crate::number::{Scalar, thousandths};
+use crate::options::EventParser;
+use crate::pull::{Events, Next};
 use crate::rawtext::{array_end, skip_space};
 use crate::reference::{Rejected, push_event};
 use crate::repair::repair;
@@ -16,6 +18,9 @@ use crate::scan::{MAX_DEPTH, Scanner, Stop, is_record_start};
 use simd_json::{Buffers, INPUT_PADDING, Node, StaticNode, Tape, fill_tape_padded};
 use std::borrow::Cow;
 use xmem_types::{Diagnostics, Location, Severity};
+
+/// After so many odd events in a chunk, the rest of it goes by way of a tape.
+const MOST_ODD: u32 = 16;
 
 pub(crate) const NOT_AN_OBJECT: &str = "it is not an object";
 
@@ -33,7 +38,7 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    fn text(&self) -> &[u8] {
+    pub(crate) fn text(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 }
@@ -43,33 +48,37 @@ impl Chunk {
 pub(crate) struct Parsed {
     pub(crate) columns: Builder<LocalStrings>,
     pub(crate) diagnostics: Diagnostics,
-    /// The chunk's buffer, to be used again.
-    pub(crate) buffer: Vec<u8>,
 }
 
-/// A parser with its buffers; nothing but their capacity passes from one chunk to the next.
+/// A parser with its buffers.
 pub(crate) struct Parser {
+    kind: EventParser,
     buffers: Buffers,
     scratch: Vec<u8>,
     tape: Tape<'static>,
-}
-
-impl Default for Parser {
-    fn default() -> Self {
-        let buffers = Buffers::with_max_depth(0, MAX_DEPTH as usize + 8);
-        Self { buffers, scratch: Vec::new(), tape: Tape::null().reset() }
-    }
+    memory: Memory,
 }
 
 impl Parser {
+    pub(crate) fn new(kind: EventParser) -> Self {
+        let buffers = Buffers::with_max_depth(0, MAX_DEPTH as usize + 8);
+        let tape = Tape::null().reset();
+        Self { kind, buffers, scratch: Vec::new(), tape, memory: Memory::default() }
+    }
+
     /// Parses a chunk into `columns`, which must be empty.
-    pub(crate) fn parse(&mut self, chunk: Chunk, columns: Builder<LocalStrings>) -> Parsed {
+    pub(crate) fn parse(&mut self, chunk: &Chunk, mut columns: Builder<LocalStrings>) -> Parsed {
+        self.memory.next_chunk();
+        std::mem::swap(&mut columns.strings.memory, &mut self.memory);
         let mut sink = Sink { columns, diagnostics: Diagnostics::default(), offset: chunk.offset };
-        let (text, at) = trim(chunk.text(), 0);
-        if !text.is_empty() && (chunk.cut_off || !self.list(text, at, &mut sink)) {
-            self.one_by_one(chunk.text(), chunk.cut_off, &mut sink);
+        let text = chunk.text();
+        match self.kind {
+            _ if chunk.cut_off => self.one_by_one(text, 0, true, &mut sink),
+            EventParser::Pull => self.pull(text, &mut sink),
+            EventParser::Tape => self.tape(text, 0, &mut sink),
         }
-        Parsed { columns: sink.columns, diagnostics: sink.diagnostics, buffer: chunk.buffer }
+        std::mem::swap(&mut sink.columns.strings.memory, &mut self.memory);
+        Parsed { columns: sink.columns, diagnostics: sink.diagnostics }
     }
 
     /// Number of nodes on the tape of a chunk; nothing is made of them.
@@ -111,10 +120,42 @@ impl Parser {
         result
     }
 
-    /// Parses a chunk that is not well-formed as a whole: each event by itself.
-    fn one_by_one(&mut self, text: &[u8], cut_off: bool, sink: &mut Sink) {
+    /// Parses events straight from their text; those that are odd go to simd-json.
+    fn pull(&mut self, text: &[u8], sink: &mut Sink) {
+        let mut events = Events::new(text);
+        let mut odd = 0;
+        loop {
+            match events.next(&mut sink.columns.strings.memory.seen) {
+                Next::Event(event, at) => {
+                    if let Err(unusable) = sink.columns.push(&event) {
+                        sink.bad_event(at, || unusable.reason().to_owned());
+                    }
+                }
+                Next::Odd(from) if odd == MOST_ODD => return self.tape(text, from, sink),
+                Next::Odd(from) => {
+                    odd += 1;
+                    let Stop::EventEnd(end) = Scanner::default().next_element(text, from) else {
+                        return self.event(text, from, text.len(), false, sink);
+                    };
+                    self.event(text, from, end, false, sink);
+                    events.go_on(end);
+                }
+                Next::End => return,
+            }
+        }
+    }
+
+    /// Parses the events from `from` on by way of a tape.
+    fn tape(&mut self, chunk: &[u8], from: usize, sink: &mut Sink) {
+        let (text, at) = trim(&chunk[from..], from);
+        if !text.is_empty() && !self.list(text, at, sink) {
+            self.one_by_one(chunk, from, false, sink);
+        }
+    }
+
+    /// Parses a chunk that is not well-formed as a whole: each event from `from` on by itself.
+    fn one_by_one(&mut self, text: &[u8], mut from: usize, cut_off: bool, sink: &mut Sink) {
         let mut scanner = Scanner::default();
-        let mut from = 0;
         loop {
             let stop = scanner.next_element(text, from);
             let (end, at_end) = match stop {

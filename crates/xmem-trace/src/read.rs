@@ -1,22 +1,22 @@
-//! The entry points, and the flow from text to trace: one side reads and cuts, the other parses;
-//! what is parsed is merged in file order. No more than a few chunks are in memory at a time.
+//! The entry points, and the flow from text to trace: text is cut into chunks, which are parsed on
+//! several threads and merged in file order. No more than a few chunks are in memory at a time.
 
 use crate::builder::Builder;
 use crate::document::Document;
 use crate::finish::finish;
 use crate::local::LocalStrings;
+use crate::options::EventParser;
 use crate::parse::{Chunk, Parsed, Parser};
+use crate::pipeline::{self, Worker};
 use crate::source::{Bytes, Text, with_text};
 use crate::{ReadError, ReadOptions, Trace};
-use rayon::prelude::*;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::Mutex;
 use xmem_types::{Diagnostics, Interner};
 
-/// Most chunks that are parsed at once, however many threads there are: reading cannot keep up
-/// with more, and memory stays small.
+/// Most threads that parse, however many there are: reading cannot keep up with more, and memory
+/// stays small.
 const MOST_AT_ONCE: usize = 16;
 
 /// Reads a trace file: plain, gzip or zstd, told apart by content. `-` is standard input.
@@ -67,21 +67,10 @@ fn read_text(
 ) -> Result<(Trace, Diagnostics), ReadError> {
     let mut document = Document::new(text, input, options);
     let mut merged = Merged::default();
-    match options.threads.map(NonZeroUsize::get) {
-        Some(1) => one_thread(&mut document, &mut merged)?,
-        Some(threads) => {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-            match pool {
-                Ok(pool) => pool.install(|| many_threads(&mut document, &mut merged))?,
-                Err(error) => {
-                    tracing::debug!(%error, "no thread pool; one thread parses");
-                    one_thread(&mut document, &mut merged)?;
-                }
-            }
-        }
-        None if rayon::current_num_threads() == 1 => one_thread(&mut document, &mut merged)?,
-        None => many_threads(&mut document, &mut merged)?,
-    }
+    on_threads(options.threads, |threads| {
+        let mut readers: Vec<Reader> = (0..threads).map(|_| Reader::new(options.parser)).collect();
+        pipeline::run(&mut document, &mut readers, |reader, parsed| merged.add(parsed, reader))
+    })?;
     if document.is_bare_list() && merged.columns.event_count == 0 {
         return Err(ReadError::NotATrace {
             input: input.to_owned(),
@@ -94,110 +83,69 @@ fn read_text(
     Ok((trace, diagnostics))
 }
 
-/// What all chunks so far come to.
-struct Merged {
-    columns: Builder<Interner>,
-    diagnostics: Diagnostics,
-    spare: Spare,
-}
-
-impl Default for Merged {
-    fn default() -> Self {
-        Self {
-            columns: Builder::new(Interner::default()),
-            diagnostics: Diagnostics::default(),
-            spare: Spare::default(),
-        }
+/// Calls `work` with the number of threads to use, inside a pool that has them.
+pub(crate) fn on_threads<T: Send>(
+    asked: Option<NonZeroUsize>,
+    work: impl FnOnce(usize) -> T + Send,
+) -> T {
+    match asked.map(NonZeroUsize::get) {
+        Some(1) => work(1),
+        Some(threads) => match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
+            Ok(pool) => pool.install(|| work(threads.min(MOST_AT_ONCE))),
+            Err(error) => {
+                tracing::debug!(%error, "no thread pool; one thread parses");
+                work(1)
+            }
+        },
+        None => work(rayon::current_num_threads().min(MOST_AT_ONCE)),
     }
 }
 
-impl Merged {
-    fn add(&mut self, parsed: Parsed) {
-        self.columns.append(&parsed.columns);
-        self.diagnostics.extend(parsed.diagnostics);
-        self.spare.buffers.push(parsed.buffer);
-        self.spare.columns.push(parsed.columns);
+/// A parser with columns to fill.
+struct Reader {
+    parser: Parser,
+    spare: Vec<Builder<LocalStrings>>,
+}
+
+impl Reader {
+    fn new(kind: EventParser) -> Self {
+        Self { parser: Parser::new(kind), spare: Vec::new() }
     }
 }
 
-/// Memory to be used again.
-#[derive(Default)]
-struct Spare {
-    buffers: Vec<Vec<u8>>,
-    columns: Vec<Builder<LocalStrings>>,
-}
+impl Worker for Reader {
+    type Done = Parsed;
 
-impl Spare {
-    fn columns(&mut self) -> Builder<LocalStrings> {
-        match self.columns.pop() {
+    fn work(&mut self, chunk: Chunk) -> (Parsed, Vec<u8>) {
+        let columns = match self.spare.pop() {
             Some(mut columns) => {
                 columns.clear();
                 columns
             }
             None => Builder::new(LocalStrings::default()),
-        }
+        };
+        let parsed = self.parser.parse(&chunk, columns);
+        (parsed, chunk.buffer)
     }
 }
 
-fn one_thread(document: &mut Document<'_>, merged: &mut Merged) -> Result<(), ReadError> {
-    let mut parser = Parser::default();
-    while let Some(chunk) =
-        document.next_chunk(|| merged.spare.buffers.pop().unwrap_or_default())?
-    {
-        let columns = merged.spare.columns();
-        merged.add(parser.parse(chunk, columns));
-    }
-    Ok(())
+/// What all chunks so far come to.
+struct Merged {
+    columns: Builder<Interner>,
+    diagnostics: Diagnostics,
 }
 
-/// While one batch of chunks is parsed, the batch before is merged and the batch after is read.
-fn many_threads(document: &mut Document<'_>, merged: &mut Merged) -> Result<(), ReadError> {
-    let size = rayon::current_num_threads().min(MOST_AT_ONCE);
-    let parsers = Mutex::new(Vec::<Parser>::new());
-    let mut batch = next_batch(document, merged, size)?;
-    let mut parsed = Vec::new();
-    while !batch.is_empty() {
-        let (now, next) = rayon::join(
-            || parse_batch(batch, &parsers),
-            || {
-                parsed.drain(..).for_each(|parsed| merged.add(parsed));
-                next_batch(document, merged, size)
-            },
-        );
-        parsed = now;
-        batch = next?;
+impl Default for Merged {
+    fn default() -> Self {
+        Self { columns: Builder::new(Interner::default()), diagnostics: Diagnostics::default() }
     }
-    parsed.into_iter().for_each(|parsed| merged.add(parsed));
-    Ok(())
 }
 
-type Batch = Vec<(Chunk, Builder<LocalStrings>)>;
-
-fn next_batch(
-    document: &mut Document<'_>,
-    merged: &mut Merged,
-    size: usize,
-) -> Result<Batch, ReadError> {
-    let mut batch = Vec::with_capacity(size);
-    while batch.len() < size {
-        let spare = || merged.spare.buffers.pop().unwrap_or_default();
-        let Some(chunk) = document.next_chunk(spare)? else { break };
-        batch.push((chunk, merged.spare.columns()));
+impl Merged {
+    /// Adds a chunk; its columns' memory goes to `reader`.
+    fn add(&mut self, parsed: Parsed, reader: &mut Reader) {
+        self.columns.append(&parsed.columns);
+        self.diagnostics.extend(parsed.diagnostics);
+        reader.spare.push(parsed.columns);
     }
-    Ok(batch)
-}
-
-fn parse_batch(batch: Batch, parsers: &Mutex<Vec<Parser>>) -> Vec<Parsed> {
-    let take = || parsers.lock().map_or(None, |mut parsers| parsers.pop()).unwrap_or_default();
-    batch
-        .into_par_iter()
-        .map(|(chunk, columns)| {
-            let mut parser = take();
-            let parsed = parser.parse(chunk, columns);
-            if let Ok(mut parsers) = parsers.lock() {
-                parsers.push(parser);
-            }
-            parsed
-        })
-        .collect()
 }

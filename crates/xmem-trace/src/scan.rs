@@ -69,17 +69,18 @@ impl Scanner {
         if std::arch::is_x86_feature_detected!("avx2")
             && std::arch::is_x86_feature_detected!("popcnt")
             && std::arch::is_x86_feature_detected!("bmi1")
+            && std::arch::is_x86_feature_detected!("pclmulqdq")
         {
             // SAFETY: the processor has these features.
             return unsafe { self.scan_avx2(text, from, last) };
         }
-        self.scan_blocks(text, from, last, masks_portable)
+        self.scan_blocks(text, from, last, masks_portable, prefix_xor)
     }
 
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,popcnt,bmi1")]
+    #[target_feature(enable = "avx2,popcnt,bmi1,pclmulqdq")]
     fn scan_avx2(&mut self, text: &[u8], from: usize, last: Last) -> Stop {
-        self.scan_blocks(text, from, last, |block| masks_avx2(block))
+        self.scan_blocks(text, from, last, |block| masks_avx2(block), |bits| prefix_xor_clmul(bits))
     }
 
     #[inline(always)]
@@ -89,6 +90,7 @@ impl Scanner {
         from: usize,
         last: Last,
         masks: impl Fn(&[u8; 64]) -> Masks,
+        prefix_xor: impl Fn(u64) -> u64,
     ) -> Stop {
         let mut at = from;
         while let Some(block) = text.get(at..).and_then(|rest| rest.first_chunk::<64>()) {
@@ -339,6 +341,19 @@ fn prefix_xor(mut bits: u64) -> u64 {
     bits ^= bits << 8;
     bits ^= bits << 16;
     bits ^ bits << 32
+}
+
+/// [`prefix_xor`] as a product without carries with all ones.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "pclmulqdq")]
+#[inline]
+fn prefix_xor_clmul(bits: u64) -> u64 {
+    use std::arch::x86_64::{
+        _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8,
+    };
+    let product =
+        _mm_clmulepi64_si128::<0>(_mm_set_epi64x(0, bits.cast_signed()), _mm_set1_epi8(-1));
+    _mm_cvtsi128_si64(product).cast_unsigned()
 }
 
 #[inline(always)]

@@ -38,7 +38,7 @@ fn all_scans_agree(text: &[u8], cut: usize) {
     let expected = (ends.last().copied(), stop);
     assert_eq!(last_end_by_block(text, cut, Scanner::scan), expected, "cut at {cut}");
     let portable = |s: &mut Scanner, text: &[u8], from: usize, last: Last| {
-        s.scan_blocks(text, from, last, masks_portable)
+        s.scan_blocks(text, from, last, masks_portable, prefix_xor)
     };
     assert_eq!(last_end_by_block(text, cut, portable), expected, "portable, cut at {cut}");
 }

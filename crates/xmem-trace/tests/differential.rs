@@ -7,7 +7,7 @@ mod support;
 
 use std::path::PathBuf;
 use support::{assert_same, read_with};
-use xmem_trace::{ReadOptions, read_bytes, reference};
+use xmem_trace::{EventParser, ReadOptions, read_bytes, reference};
 
 /// Every recorded trace of the repository, inflated.
 fn recorded() -> Vec<(String, Vec<u8>)> {
@@ -37,6 +37,9 @@ fn recorded_traces_read_the_same_by_both_readers() {
             assert_same(&trace, &expected, &format!("{name}, chunk {chunk}, {threads} threads"));
             assert!(diagnostics.is_empty(), "{name}: {diagnostics:?}");
         }
+        let options = ReadOptions { parser: EventParser::Tape, ..ReadOptions::default() };
+        let (trace, _) = read_bytes(&text, &options).expect("a valid trace");
+        assert_same(&trace, &expected, &format!("{name}, by tape"));
         let packed = zstd::encode_all(&text[..], 1).expect("compressible");
         let (trace, _) = read_bytes(&packed, &ReadOptions::default()).expect("a valid trace");
         assert_same(&trace, &expected, &format!("{name}, compressed"));

@@ -214,6 +214,21 @@ fn an_event_that_is_odd_only_in_its_bytes_keeps_its_escapes() {
 }
 
 #[test]
+fn many_odd_events_in_a_row_are_read_all_the_same() {
+    let event = |i: usize| {
+        let name = if i.is_multiple_of(3) { "a\\u0062" } else { "ab" };
+        format!(
+            r#"{{"ph": "X", "cat": "cpu_op", "name": "{name}", "pid": 1, "tid": 1, "ts": {i}}}"#
+        )
+    };
+    let events: Vec<String> = (0..200).map(event).collect();
+    let trace = trace_of(&format!("[{}]", events.join(",")));
+    assert_eq!(trace.ops.len(), 200);
+    assert!(trace.ops.name.iter().all(|&name| trace.strings.resolve(name) == "ab"));
+    assert!(trace.ops.start.iter().map(|t| t.0).eq((0..200).map(|i| i * 1000)));
+}
+
+#[test]
 fn unescaped_quotes_cost_no_other_event() {
     check(
         r#"{

@@ -212,6 +212,40 @@ fn apply(text: &str, changes: &[(f64, &[u8], usize)]) -> Vec<u8> {
     bytes
 }
 
+/// Events as they stand in a list, mostly with recorded arguments in Kineto's order.
+fn events() -> impl Strategy<Value = String> {
+    let array = || prop_oneof![4 => array(), 1 => value()];
+    let usual = (array(), array(), array(), array(), any::<bool>()).prop_map(
+        |(concrete, types, strides, dims, spread)| {
+            let between = if spread { "\n    " } else { " " };
+            format!(
+                "{{{between}\"ph\": \"X\",{between}\"cat\": \"cpu_op\",{between}\"name\": \"aten::mm\", \"pid\": 7,{between}\
+                 \"tid\": 7, \"ts\": 4381361023722.286, \"dur\": 15.1,{between}\"args\": {{{between}\
+                 \"External id\": 1,\"Record function id\": 0, \"Concrete Inputs\": {concrete}, \
+                 \"Input type\": {types}, \"Input Strides\": {strides}, \"Input Dims\": {dims}, \
+                 \"Ev Idx\": 12{between}}}{between}}}"
+            )
+        },
+    );
+    vec(prop_oneof![3 => usual, 1 => event()], 1..6).prop_map(|events| events.join(","))
+}
+
+fn array() -> impl Strategy<Value = String> {
+    proptest::sample::select(
+        &[
+            "[]",
+            "[[], []]",
+            "[[256, 1], [-1]]",
+            "[\"float\", \"Scalar\"]",
+            "[\"a } ] b\", \"\"]",
+            "[\"]\", \"}\", \"\\\"}\"]",
+            "[[1, 2]",
+            "[nan]",
+        ][..],
+    )
+    .prop_map(str::to_owned)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
@@ -219,6 +253,7 @@ proptest! {
     fn well_formed_traces_read_the_same_by_both_readers(text in trace()) {
         targets::differential(text.as_bytes());
         targets::splitter(text.as_bytes());
+        targets::parsers(text.as_bytes());
     }
 
     #[test]
@@ -226,7 +261,14 @@ proptest! {
         let text = apply(&text, &changes);
         targets::splitter(&text);
         targets::differential(&text);
+        targets::parsers(&text);
         targets::ingest(&text);
+    }
+
+    #[test]
+    fn both_parsers_of_events_come_to_the_same(events in events(), changes in damage()) {
+        targets::parsers(events.as_bytes());
+        targets::parsers(&apply(&events, &changes));
     }
 
     #[test]
@@ -235,6 +277,7 @@ proptest! {
             let text = [head, &bytes].concat();
             targets::ingest(&text);
             targets::splitter(&text);
+            targets::parsers(&text);
         }
     }
 }
