@@ -78,7 +78,9 @@ impl Moments {
         let allocated = first_highest(|p| p.allocated).unwrap_or_default();
         let reserved = first_highest(|p| p.reserved).unwrap_or_default();
         let over = allocator.over(Device::new(device), ());
-        let mut run = Run::new(work.requests.len(), over, work.fallbacks);
+        // What rules add is numbered behind what was recorded, and may come early in the job.
+        let blocks = work.requests.iter().map(|r| r.block.index() + 1).max().unwrap_or(0);
+        let mut run = Run::new(blocks, over, work.fallbacks);
         let mut moments = Self { allocated, reserved, ..Self::default() };
         for (at, request) in work.requests.iter().enumerate().take(within.end) {
             run.step_without_end(RequestIndex(at), request);
@@ -158,6 +160,18 @@ mod tests {
             AllocatorChoice::Bfc(BfcConfig::default()),
             AllocatorChoice::Bfc(growth),
         ])
+    }
+
+    #[test]
+    fn a_block_may_have_a_number_beyond_that_of_the_requests() {
+        let kind = RequestKind::Alloc { size: Bytes::mib(4), stream: StreamId(0) };
+        let requests = [Request { block: BlockId(294), kind }];
+        let (allocator, device) = (AllocatorConfig::default(), DeviceConfig::default());
+        let replay = xmem_simulator::replay(&requests, &allocator, &device);
+        let work = Workload::from(&requests[..]);
+        let found = Moments::within(&(0..1), &replay.curve, work, &allocator, &device);
+        let live: Vec<_> = found.live.iter().map(|l| (l.block, l.requested)).collect();
+        assert_eq!(live, [(BlockId(294), Bytes::mib(4))]);
     }
 
     proptest! {
