@@ -3,11 +3,11 @@
 use crate::args::{AllocatorArgs, AllocatorName, Order, Verbosity};
 use crate::complaint::Complaint;
 use std::io::Write;
-use xmem::{AddressOrder, AllocatorKind, AllocatorSettings, Origin};
+use xmem::{AddressOrder, AllocatorKind, AllocatorSettings};
 
 /// What the user asks for.
 pub(crate) fn settings(args: &AllocatorArgs) -> Result<AllocatorSettings, Complaint> {
-    let address_order = match args.address_order {
+    let address_order = match args.rest.address_order {
         None => None,
         Some(Order::Driver) => Some(AddressOrder::Driver),
         Some(Order::Asc) => Some(AddressOrder::Ascending),
@@ -24,19 +24,15 @@ pub(crate) fn settings(args: &AllocatorArgs) -> Result<AllocatorSettings, Compla
         }),
         release: args.torch,
         conf: args.alloc_conf.clone(),
-        memory_fraction: args.memory_fraction,
+        memory_fraction: args.rest.memory_fraction,
         address_order,
     })
 }
 
-/// Says that options in the environment of this process were not used, which is not the job's:
-/// once, and only where nobody else gave options.
-pub(crate) fn hint_at_environment(
-    conf_from: impl IntoIterator<Item = Origin>,
-    verbosity: Verbosity,
-) {
-    let nobody = conf_from.into_iter().any(|from| from == Origin::Default);
-    if !nobody || verbosity == Verbosity::Quiet {
+/// Says that options in the environment of this process were not used, which is not the job's; for
+/// where nobody else gave options.
+pub(crate) fn hint_at_environment(verbosity: Verbosity) {
+    if verbosity == Verbosity::Quiet {
         return;
     }
     let set = xmem::alloc_conf_variables(xmem::newest_release()).iter().find_map(|name| {

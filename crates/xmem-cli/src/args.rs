@@ -9,10 +9,12 @@ mod simulate;
 mod snapshot;
 mod validate;
 
-pub(crate) use allocator::{AllocatorArgs, AllocatorName, Order};
+pub(crate) use allocator::{AllocatorArgs, AllocatorName, AllocatorRest, AllocatorsArgs, Order};
 pub(crate) use other::{CompletionsArgs, CudnnWorkerArgs, DevicesArgs, InspectArgs};
 pub(crate) use profile::ProfileArgs;
-pub(crate) use replay::{DeviceArgs, OptimizerKind, ReplayArgs, WhatIfArgs, ZeroGrad};
+pub(crate) use replay::{
+    AnswerArgs, DeviceArgs, OptimizerKind, ReplayArgs, ReplayFormat, WhatIfArgs, ZeroGrad,
+};
 pub(crate) use shared::{CudnnArgs, CudnnSource, Format, PlainFormat, ReadingArgs, fraction};
 pub(crate) use simulate::{SegmentsWhen, SimulateArgs};
 pub(crate) use snapshot::{SnapshotArgs, SnapshotCommand, SnapshotInfoArgs, SnapshotReplayArgs};

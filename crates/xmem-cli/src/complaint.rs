@@ -11,6 +11,7 @@ use miette::Diagnostic;
 use profile::{Blame, Unrecorded};
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 use thiserror::Error;
 use xmem::{
     AllocatorError, DeviceFileError, EstimateError, Misuse, Origin, ReadError, StepError,
@@ -18,6 +19,7 @@ use xmem::{
 };
 use xmem_eval::{RerunError, SnapshotError, ValidateError};
 use xmem_report::json::OperationsError;
+use xmem_report::lines::BackError;
 use xmem_report::text;
 
 /// Why the command could not do what was asked.
@@ -67,9 +69,54 @@ pub(crate) enum Complaint {
     #[error("standard input can be read only once, but `-` was given {count} times")]
     #[diagnostic(help("give `-` once, or name files"))]
     StdinTwice { count: usize },
-    #[error("a snapshot shows one job, but {count} traces were given")]
-    #[diagnostic(help("run the command once for each trace, with a --snapshot file of its own"))]
-    SnapshotOfSeveral { count: usize },
+    #[error("a snapshot shows one run, but {count} {of} were given")]
+    #[diagnostic(help("run the command once for each, with a --snapshot file of its own"))]
+    SnapshotOfSeveral { count: usize, of: &'static str },
+    #[error("there is no trace in the folder `{}`", folder.display())]
+    #[diagnostic(help(
+        "traces are found by their names, *.json, *.json.gz and *.json.zst, in the folder and all \
+         below; a pattern like '{}/**/*.trace' finds others",
+        folder.display()
+    ))]
+    EmptyFolder { folder: PathBuf },
+    #[error("no file matches `{pattern}`")]
+    #[diagnostic(help(
+        "* and ? stand for anything but /, ** for any folders; a folder itself is given by its name"
+    ))]
+    NoMatch { pattern: String },
+    #[error("`{pattern}` is no pattern, and no file bears that name")]
+    Pattern { pattern: String, source: globset::Error },
+    #[error("cannot read the list of traces `{}`", path.display())]
+    #[diagnostic(help("@FILE names a file with the path of a trace on each line"))]
+    List { path: PathBuf, source: std::io::Error },
+    #[error("the list `{list}` names no trace")]
+    #[diagnostic(help(
+        "it takes the path of a trace on each line; lines that begin with # are skipped"
+    ))]
+    EmptyList { list: String },
+    #[error("cannot look into `{place}`")]
+    #[diagnostic(help("check that it may be read"))]
+    Folder { place: String, source: Arc<walkdir::Error> },
+    #[error("xmem made a mistake with `{trace}` and gave it up: {told}")]
+    #[diagnostic(help("please report it, if possible with the trace"))]
+    Panic { trace: String, told: String },
+    #[error("--skip-done goes on with lines, and this form of the answer has none")]
+    #[diagnostic(help("add --format jsonl or --format csv"))]
+    SkipDoneForm,
+    #[error("--skip-done cannot tell whether standard input is what was answered before")]
+    #[diagnostic(help("name files"))]
+    SkipDoneStdin,
+    #[error("--skip-done cannot go on with `{}`", path.display())]
+    #[diagnostic(help(
+        "nothing was changed there; give another --output, or leave --skip-done out to begin anew"
+    ))]
+    SkipDone { path: PathBuf, source: Box<BackError> },
+    #[error("cannot write on in `{}`", path.display())]
+    #[diagnostic(help(
+        "the lines that are there stay: once there is room and it may be written, --skip-done goes \
+         on with them"
+    ))]
+    Append { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error("cannot estimate `{trace}`")]
@@ -191,6 +238,9 @@ impl Complaint {
             | Self::Allocator(_)
             | Self::StdinTwice { .. }
             | Self::SnapshotOfSeveral { .. }
+            | Self::Pattern { .. }
+            | Self::SkipDoneForm
+            | Self::SkipDoneStdin
             | Self::Then { .. }
             | Self::Estimate { .. } => Exit::Usage,
             Self::Unrecorded(unrecorded) => match unrecorded.blame {
@@ -205,6 +255,14 @@ impl Complaint {
             | Self::CudnnWorker { .. }
             | Self::Input { .. }
             | Self::EmptyInput { .. }
+            | Self::EmptyFolder { .. }
+            | Self::NoMatch { .. }
+            | Self::List { .. }
+            | Self::EmptyList { .. }
+            | Self::Folder { .. }
+            | Self::Panic { .. }
+            | Self::SkipDone { .. }
+            | Self::Append { .. }
             | Self::Operations { .. }
             | Self::Simulation { .. }
             | Self::Step { .. }

@@ -4,6 +4,7 @@ use crate::Outcome;
 use crate::args::{CudnnArgs, CudnnSource, CudnnWorkerArgs};
 use crate::complaint::Complaint;
 use crate::exit::Exit;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,8 +23,7 @@ pub(crate) struct Convolutions {
 impl Convolutions {
     /// Chooses what the arguments say.
     pub(crate) fn choose(args: &CudnnArgs) -> Result<Self, Complaint> {
-        let Ok(named) = CudnnSource::parse(&std::env::var("XMEM_CUDNN").unwrap_or_default());
-        match args.cudnn.as_ref().unwrap_or(&named) {
+        match &source(args) {
             CudnnSource::Model => Ok(Self::without(FittedPlans)),
             CudnnSource::NoWorkspaces => Ok(Self::without(NoWorkspaces)),
             CudnnSource::Auto => {
@@ -66,8 +66,28 @@ impl Convolutions {
     }
 }
 
-/// The process that has the library loaded.
+/// What the arguments or the environment say, where it is not the default.
+pub(crate) fn asked(args: &CudnnArgs) -> Option<String> {
+    match source(args) {
+        CudnnSource::Auto => None,
+        CudnnSource::At(path) => Some(path.display().to_string()),
+        CudnnSource::Model => Some("model".to_owned()),
+        CudnnSource::NoWorkspaces => Some("none".to_owned()),
+    }
+}
+
+fn source(args: &CudnnArgs) -> CudnnSource {
+    let Ok(named) = CudnnSource::parse(&std::env::var("XMEM_CUDNN").unwrap_or_default());
+    args.cudnn.clone().unwrap_or(named)
+}
+
+/// The process that has the library loaded. It ends when nobody asks any more, and not by the signal
+/// that a terminal sends to all processes: the questions of a trace at work are still to be answered.
 pub(crate) fn serve(args: &CudnnWorkerArgs) -> Outcome {
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::default())
+            .map_err(|error| Complaint::CudnnWorker { reason: error.to_string() })?;
+    }
     xmem_cudnn::serve(&args.library, io::stdin().lock(), io::stdout().lock())
         .map_err(|error| Complaint::CudnnWorker { reason: error.to_string() })?;
     Ok(Exit::Fits)

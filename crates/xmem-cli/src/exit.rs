@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use xmem::Verdict;
 
-/// How the program ends. With several traces the one that comes last in this order decides.
+/// How the program ends. With several answers the one that comes last in this order decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// 0: the job fits, or there was nothing to judge.
@@ -20,6 +20,10 @@ pub enum Exit {
     Usage,
     /// 3: an input cannot be read or is not a trace, or the result cannot be written.
     Unreadable,
+    /// 130: SIGINT; as shells say it, 128 and the signal's number.
+    Interrupted,
+    /// 143: SIGTERM.
+    Terminated,
 }
 
 impl Exit {
@@ -32,6 +36,8 @@ impl Exit {
             Self::Usage => 2,
             Self::Unreadable => 3,
             Self::Withheld | Self::CutShort => 4,
+            Self::Interrupted => 130,
+            Self::Terminated => 143,
         }
     }
 

@@ -13,8 +13,10 @@ use xmem_report::text;
 /// Runs the command.
 pub(crate) fn run(args: &InspectArgs, global: &Global) -> Outcome {
     let path = &args.trace;
-    let progress = Progress::over(std::slice::from_ref(path), global.verbosity());
-    let job = Job::observed(path, &read_options(&args.reading), &|s| progress.stage(path, s))?;
+    let progress = Progress::over([path.as_path()], global.verbosity());
+    let job = Job::observed(path, &read_options(&args.reading), &|s| {
+        progress.stage(&path.to_string_lossy(), s);
+    })?;
     drop(progress);
     let trace = path.display().to_string();
     let (facts, findings) = (job.facts(), job.findings());

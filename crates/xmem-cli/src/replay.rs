@@ -1,66 +1,136 @@
 //! `xmem replay`.
 
+mod batch;
+mod done;
+mod failure;
+mod gathered;
+mod settings;
+mod stop;
+mod streamed;
+mod tally;
+mod traces;
+
 use crate::Outcome;
-use crate::args::{Format, Global, ReadingArgs, ReplayArgs, Verbosity};
+use crate::args::{Global, ReadingArgs, ReplayArgs, ReplayFormat, Verbosity};
 use crate::complaint::Complaint;
 use crate::cudnn::Convolutions;
-use crate::exit::Exit;
 use crate::progress::Progress;
-use crate::{allocator, device, output, recording, terminal, what_if};
+use crate::{allocator, output, recording, terminal};
+use batch::Batch;
+use done::Done;
+use settings::Settings;
 use std::path::Path;
-use xmem::{
-    Answer, CapacitySearch, Estimate, EstimateError, Job, ReadOptions, RecordingEnd, Snapshot,
-    Stage,
-};
+use stop::Stop;
+use streamed::Sink;
+use tally::Tally;
+use traces::{Named, Traces};
+use xmem::{Answer, EstimateError, Job, ReadOptions, RecordingEnd, Snapshot, Stage};
 use xmem_report::json::{self, Document, Rules};
+use xmem_report::lines::Lines;
 use xmem_report::text;
-
-/// A trace, by the name the user gave it, and what came of it.
-type Entry = (String, Result<Answer, EstimateError>);
 
 /// Runs the command.
 pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     let convolutions = Convolutions::choose(&args.cudnn)?;
-    let estimate = estimate(args, &convolutions)?;
-    let progress = Progress::over(&args.traces, global.verbosity());
-    let mut recorded = None;
-    let entries: Vec<Entry> = args
-        .traces
-        .iter()
-        .map(|path| {
-            let result = replay(&estimate, path, args, &|stage| progress.stage(path, stage));
-            progress.advance();
-            let answer = result.map(|(answer, recording)| {
-                recorded = recording;
-                answer
-            });
-            (path.display().to_string(), answer)
-        })
-        .collect();
-    drop(progress);
+    let settings = checked(args, &convolutions)?;
+    let Traces { all: traces, is_one } =
+        traces::meant(&args.traces, args.answer.output.as_deref())?;
+    if args.many.skip_done && traces.iter().any(Named::is_stdin) {
+        return Err(Complaint::SkipDoneStdin);
+    }
+    let has_snapshot = args.answer.snapshot.is_some();
+    if has_snapshot && traces.len() > 1 {
+        return Err(Complaint::SnapshotOfSeveral { count: traces.len(), of: "traces" });
+    }
+    let result = match (traces.as_slice(), settings.as_slice()) {
+        ([trace], [settings]) if (is_one || has_snapshot) && !args.many.skip_done => {
+            one(trace.path(), settings, args, global)
+        }
+        (traces, settings) => many(traces, settings, args, global),
+    };
     convolutions.save();
-    if let (Some(recording), Some(file)) = (&recorded, &args.answer.snapshot) {
-        recording::write(recording, file, global.verbosity())?;
+    let tally = result?;
+    if tally.conf_is_open {
+        allocator::hint_at_environment(global.verbosity());
     }
-    let text = render(&entries, args, global);
-    if !text.is_empty() {
-        output::write(text.as_bytes(), args.answer.output.as_deref())?;
-    }
-    let answers = entries.iter().filter_map(|(_, result)| result.as_ref().ok());
-    allocator::hint_at_environment(answers.map(|a| a.setup.conf_from), global.verbosity());
-    let exit = entries.into_iter().map(exit_of).max().unwrap_or(Exit::Fits);
-    Ok(if args.answer.exit_zero { exit.zero_for_verdicts() } else { exit })
+    Ok(if args.answer.exit_zero { tally.exit.zero_for_verdicts() } else { tally.exit })
 }
 
 /// Whether the command can be run, as far as that can be told before the traces are there.
 pub(crate) fn check(args: &ReplayArgs) -> Result<(), Complaint> {
-    estimate(args, &Convolutions::choose(&args.cudnn)?).map(drop)
+    checked(args, &Convolutions::choose(&args.cudnn)?).map(drop)
+}
+
+fn checked(args: &ReplayArgs, convolutions: &Convolutions) -> Result<Vec<Settings>, Complaint> {
+    traces::check(&args.traces)?;
+    if args.many.skip_done && lines(args.answer.format).is_none() {
+        return Err(Complaint::SkipDoneForm);
+    }
+    let settings = settings::all(args, convolutions)?;
+    if args.answer.snapshot.is_some() && settings.len() > 1 {
+        return Err(Complaint::SnapshotOfSeveral { count: settings.len(), of: "settings" });
+    }
+    Ok(settings)
+}
+
+/// How traces are read.
+pub(crate) fn read_options(args: &ReadingArgs) -> ReadOptions {
+    ReadOptions {
+        threads: args.threads,
+        inflate_limit: args.inflate_limit,
+        ..ReadOptions::default()
+    }
+}
+
+fn rules(args: &ReplayArgs) -> Rules {
+    if args.answer.explain { Rules::Explain } else { Rules::Omit }
+}
+
+fn lines(format: ReplayFormat) -> Option<Lines> {
+    match format {
+        ReplayFormat::Text | ReplayFormat::Json => None,
+        ReplayFormat::Jsonl => Some(Lines::Json),
+        ReplayFormat::Csv => Some(Lines::Csv),
+    }
+}
+
+/// One question about one trace.
+fn one(
+    trace: &Path,
+    settings: &Settings,
+    args: &ReplayArgs,
+    global: &Global,
+) -> Result<Tally, Complaint> {
+    let name = trace.display().to_string();
+    let progress = Progress::over([trace], global.verbosity());
+    let result = answer(trace, settings, args, &|stage| progress.stage(&name, stage));
+    drop(progress);
+    let mut tally = Tally::default();
+    let page = match &result {
+        Ok((answer, recording)) => {
+            if let (Some(recording), Some(file)) = (recording, &args.answer.snapshot) {
+                recording::write(recording, file, global.verbosity())?;
+            }
+            tally.answered(answer);
+            page(&name, &settings.words, answer, args, global)
+        }
+        Err(error) => lines(args.answer.format).map_or_else(String::new, |form| {
+            form.header() + &form.line(&Document::error(&name, None, error))
+        }),
+    };
+    if !page.is_empty() {
+        output::write(page.as_bytes(), args.answer.output.as_deref())?;
+    }
+    if let Err(error) = result {
+        tally.failed(Complaint::estimate(&name, error).print());
+    }
+    Ok(tally)
 }
 
 /// The answer about one trace, and the predicted run if it is to be written.
-fn replay(
-    estimate: &Estimate,
+fn answer(
     trace: &Path,
+    Settings { estimate, .. }: &Settings,
     args: &ReplayArgs,
     observer: &dyn Fn(Stage),
 ) -> Result<(Answer, Option<Snapshot>), EstimateError> {
@@ -73,81 +143,58 @@ fn replay(
     Ok((answer, recording))
 }
 
-/// The exit code of one trace; what went wrong with it is printed.
-fn exit_of((trace, result): Entry) -> Exit {
-    match result {
-        Ok(answer) => answer.verdict.into(),
-        Err(error) => Complaint::estimate(&trace, error).print(),
-    }
-}
-
-fn estimate(args: &ReplayArgs, convolutions: &Convolutions) -> Result<Estimate, Complaint> {
-    let stdin = args.traces.iter().filter(|t| t.as_path() == Path::new("-")).count();
-    if stdin > 1 {
-        return Err(Complaint::StdinTwice { count: stdin });
-    }
-    if args.answer.snapshot.is_some() && args.traces.len() > 1 {
-        return Err(Complaint::SnapshotOfSeveral { count: args.traces.len() });
-    }
-    let mut builder = Estimate::builder(device::choose(&args.device)?)
-        .allocator(allocator::settings(&args.allocator)?)
-        .convolutions(convolutions.plans())
-        .largest(args.answer.top);
-    builder = what_if::apply(builder, &args.what_if)?;
-    if args.answer.min_capacity {
-        builder = builder.capacity_search(CapacitySearch::Run);
-    }
-    if let Some(iterations) = args.answer.iterations {
-        builder = builder.iterations(iterations);
-    }
-    let estimate = builder.build();
-    estimate.check()?;
-    Ok(estimate)
-}
-
-/// How traces are read.
-pub(crate) fn read_options(args: &ReadingArgs) -> ReadOptions {
-    ReadOptions {
-        threads: args.threads,
-        inflate_limit: args.inflate_limit,
-        ..ReadOptions::default()
-    }
-}
-
-fn render(entries: &[Entry], args: &ReplayArgs, global: &Global) -> String {
-    let rules = if args.answer.explain { Rules::Explain } else { Rules::Omit };
-    match (args.answer.format, entries) {
-        (Format::Jsonl, _) => entries.iter().map(|e| json::line(&document(e, rules))).collect(),
-        (Format::Json, [(_, Err(_))]) => String::new(),
-        (Format::Json, [only]) => json::pretty(&document(only, rules)),
-        (Format::Json, _) => {
-            let list: Vec<_> = entries.iter().map(|e| document(e, rules)).collect();
-            json::pretty(&list)
-        }
-        (Format::Text, _) => text(entries, args, global),
-    }
-}
-
-fn document((trace, result): &Entry, rules: Rules) -> Document<'_> {
-    match result {
-        Ok(answer) => Document::answer(trace, answer, rules),
-        Err(error) => Document::error(trace, error),
-    }
-}
-
-fn text(entries: &[Entry], args: &ReplayArgs, global: &Global) -> String {
+fn page(trace: &str, words: &str, answer: &Answer, args: &ReplayArgs, global: &Global) -> String {
+    let document = || Document::answer(trace, words, answer, rules(args));
     let look = terminal::look(args.answer.output.as_deref());
-    let brief = global.verbosity() == Verbosity::Quiet;
-    match entries {
-        [(_, Err(_))] => String::new(),
-        [(trace, Ok(answer))] if brief => text::brief(trace, answer, &look),
-        [(trace, Ok(answer))] => {
+    match lines(args.answer.format) {
+        Some(form) => form.header() + &form.line(&document()),
+        None if args.answer.format == ReplayFormat::Json => json::pretty(&document()),
+        None if global.verbosity() == Verbosity::Quiet => text::brief(trace, answer, &look),
+        None => {
             let mut page = text::answer(trace, answer, &look);
             if args.answer.explain {
                 page += &text::rules(&answer.rules, &look);
             }
             page
         }
-        _ => text::table(entries.iter().map(|(t, r)| (t.as_str(), r.as_ref().ok())), &look),
     }
+}
+
+/// Several questions, about one trace or more.
+fn many(
+    traces: &[Named],
+    settings: &[Settings],
+    args: &ReplayArgs,
+    global: &Global,
+) -> Result<Tally, Complaint> {
+    let form = lines(args.answer.format);
+    let output = args.answer.output.as_deref();
+    let (jobs, read) = batch::plan(args, traces.len());
+    let batch = |stop| {
+        let paths = traces.iter().map(Named::path);
+        let progress = Progress::over(paths, global.verbosity());
+        Batch { traces, settings, jobs, read: read.clone(), stop, progress }
+    };
+    let tally = match (form, output) {
+        (Some(form), Some(file)) if args.many.skip_done => {
+            let done = done::take_up(file, form, traces, settings)?;
+            let sink = Sink::behind(form, file, &done);
+            let stop = Stop::on_signals(global.verbosity());
+            streamed::run(&batch(stop), rules(args), &done, sink)?
+        }
+        (Some(form), file) => {
+            let sink = Sink::anew(form, file);
+            let stop = Stop::on_signals(global.verbosity());
+            streamed::run(&batch(stop), rules(args), &Done::default(), sink)?
+        }
+        (None, file) => {
+            let batch = batch(Stop::default());
+            match args.answer.format {
+                ReplayFormat::Json => gathered::as_json(&batch, rules(args), file)?,
+                _ => gathered::as_text(&batch, &terminal::look(file), file)?,
+            }
+        }
+    };
+    tally.say(traces.len(), global.verbosity());
+    Ok(tally)
 }

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::output::{self, Broken};
 use crate::{allocator, input, terminal};
 use std::io::Write;
-use xmem::{OperationList, Simulation, SimulationSettings};
+use xmem::{OperationList, Origin, Simulation, SimulationSettings};
 use xmem_report::json::{SegmentDetail, SimulateForm, SimulateWriter, read_operations};
 use xmem_report::text::{self, Look};
 
@@ -26,7 +26,9 @@ pub(crate) fn run(args: &SimulateArgs, global: &Global) -> Outcome {
     let list = read_operations(&input::read(&args.operations, args.inflate_limit)?)
         .map_err(|source| Complaint::Operations { input: name.clone(), source })?;
     let mut simulation = settings.start(&list).map_err(|e| Complaint::simulation(&name, e))?;
-    allocator::hint_at_environment([simulation.setup().conf_from], global.verbosity());
+    if simulation.setup().conf_from == Origin::Default {
+        allocator::hint_at_environment(global.verbosity());
+    }
     output::stream(args.output.as_deref(), |out| match args.format {
         Format::Text => as_text(&mut simulation, &list, args, global.verbosity(), out),
         Format::Json => as_json(&mut simulation, &list, args, SimulateForm::Document, out),

@@ -22,8 +22,10 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
     let convolutions = Convolutions::choose(&args.cudnn)?;
     let estimate = estimate(args, gpu, &recorded, &convolutions)?;
     let path = &args.trace;
-    let progress = Progress::over(std::slice::from_ref(path), global.verbosity());
-    let job = Job::observed(path, &read_options(&args.reading), &|s| progress.stage(path, s))?;
+    let progress = Progress::over([path.as_path()], global.verbosity());
+    let job = Job::observed(path, &read_options(&args.reading), &|s| {
+        progress.stage(&path.to_string_lossy(), s);
+    })?;
     drop(progress);
     let options =
         RerunOptions { device: DeviceIndex(args.device_index), ..RerunOptions::default() };

@@ -23,7 +23,7 @@ pub use devices::devices;
 pub use inspect::inspect;
 pub use look::{Colour, Look};
 pub use rules::rules;
-pub use several::table;
+pub use several::{Row, table};
 pub use simulate::{operation, simulation, simulation_in_short, step, step_heading};
 pub use snapshot_info::snapshot_info;
 pub use snapshot_replay::{snapshot_replay, snapshot_replay_brief};

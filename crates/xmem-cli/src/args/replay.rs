@@ -1,7 +1,8 @@
 //! `xmem replay`.
 
-use super::{AllocatorArgs, CudnnArgs, Format, ReadingArgs};
+use super::{AllocatorsArgs, CudnnArgs, ReadingArgs};
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use xmem::{Bytes, Iterations};
 
@@ -12,28 +13,40 @@ use xmem::{Bytes, Iterations};
         xmem replay trace.json --device a100-40g\n  \
         xmem replay trace.json --capacity 24GiB --min-capacity\n  \
         xmem replay trace.json --device t4-16g --explain --top 20\n  \
-        xmem replay runs/*.json.gz --device h100-80g --format jsonl -o answers.jsonl\n  \
+        xmem replay trace.json --devices t4-16g,l4-24g,a100-40g\n  \
+        xmem replay runs --device h100-80g --format jsonl -o answers.jsonl --skip-done\n  \
+        xmem replay @traces.txt --devices a100-40g,h100-80g --format csv --jobs 4\n  \
         xmem replay trace.json --device rtx4060-8g --zero-grad pos0 --optimizer-impl fused\n  \
         xmem replay trace.json --device t4-16g --torch 2.6 --alloc-conf expandable_segments:True\n  \
         xmem replay trace.json --device t4-16g --snapshot run.pickle\n  \
         zstdcat trace.json.zst | xmem replay - --device l4-24g --format json\n\n\
         Exit code: 0 fits, 1 does not fit, 2 wrong usage, 3 unreadable or not a trace, 4 verdict\n\
-        withheld. With several traces the worst decides: 3 before 2 before 1 before 4 before 0."
+        withheld. With several answers the worst decides: 3 before 2 before 1 before 4 before 0.\n\
+        130 or 143: interrupted; lines that are written stay, and --skip-done goes on from there."
 )]
 pub(crate) struct ReplayArgs {
-    /// Trace files: JSON, plain or compressed with gzip or zstd; `-` is standard input
-    #[arg(required = true, value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    /// Trace files: JSON, plain or compressed with gzip or zstd; `-` is standard input. Also a
+    /// folder (all of *.json, *.json.gz and *.json.zst in it and below), a pattern like
+    /// 'runs/**/*.json.gz', or @FILE with a path a line (@- for standard input)
+    #[arg(required = true, value_name = "TRACE", value_hint = ValueHint::AnyPath)]
     pub(crate) traces: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
+    /// Several known GPUs, like a100-40g,h100-80g: the trace is read once, and there is an answer
+    /// for each
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Device (at least one)",
+          conflicts_with_all = ["device", "device_file", "capacity"])]
+    pub(crate) devices: Vec<String>,
     #[command(flatten)]
     pub(crate) what_if: WhatIfArgs,
     #[command(flatten)]
     pub(crate) cudnn: CudnnArgs,
     #[command(flatten)]
-    pub(crate) allocator: AllocatorArgs,
+    pub(crate) allocator: AllocatorsArgs,
     #[command(flatten)]
     pub(crate) answer: AnswerArgs,
+    #[command(flatten)]
+    pub(crate) many: ManyArgs,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
 }
@@ -77,9 +90,10 @@ pub(crate) struct WhatIfArgs {
 #[command(next_help_heading = "Answer")]
 pub(crate) struct AnswerArgs {
     /// Form of the answer
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
-    /// Write the answer to a file, whole or not at all
+    #[arg(short, long, value_enum, default_value_t = ReplayFormat::Text)]
+    pub(crate) format: ReplayFormat,
+    /// Write the answer to a file, whole or not at all; several answers in jsonl or csv are written
+    /// line by line
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// Write the predicted run of a single trace as a memory snapshot, whole or not at all:
@@ -96,7 +110,7 @@ pub(crate) struct AnswerArgs {
     #[arg(long, value_name = "RANGE")]
     pub(crate) iterations: Option<Iterations>,
     /// How many of the largest blocks to list
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = Self::TOP)]
     pub(crate) top: usize,
     /// Find the smallest device memory in which the job runs
     #[arg(long)]
@@ -104,6 +118,35 @@ pub(crate) struct AnswerArgs {
     /// Exit with 0 whatever the verdict; errors still fail
     #[arg(long)]
     pub(crate) exit_zero: bool,
+}
+
+impl AnswerArgs {
+    pub(crate) const TOP: usize = 10;
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Many traces")]
+pub(crate) struct ManyArgs {
+    /// Traces at work at the same time, and so in memory (default: one per core)
+    #[arg(short, long, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+    /// Go on with the file of --output: what it answers already, with the same settings, is not done
+    /// again; errors in it are tried again
+    #[arg(long, requires = "output", conflicts_with = "snapshot")]
+    pub(crate) skip_done: bool,
+}
+
+/// Form of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReplayFormat {
+    /// For people; several answers as a table, in the order of the traces
+    Text,
+    /// One document; a list of them for several traces or devices, in the order of the traces
+    Json,
+    /// One document a line, in the order in which the traces are done
+    Jsonl,
+    /// The main figures as a row, below a header; in the order in which the traces are done
+    Csv,
 }
 
 /// Names of the places of `zero_grad`.

@@ -55,14 +55,14 @@ impl CudnnSource {
     }
 }
 
-/// Form of an answer that may be about many things.
+/// Form of an answer about many operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people
     Text,
-    /// One document (a list of them for several traces)
+    /// One document
     Json,
-    /// One document a line, for each trace or each operation
+    /// One document a line, for each operation
     Jsonl,
 }
 

@@ -63,7 +63,7 @@ fn errors_say_what_is_wrong_and_what_to_do() {
         (&["replay", job, "--device-file", &missing], 2, &["cannot read the device file"]),
         (&["replay", job, "--device-file", &toml], 2, &["does not describe a device"]),
         (&["replay", &missing, "--capacity", "1GiB"], 3, &["does not exist"]),
-        (&["replay", &here, "--capacity", "1GiB"], 3, &["is a directory"]),
+        (&["inspect", &here], 3, &["is a directory"]),
         (&["replay", &bad, "--capacity", "1GiB"], 3, &["not a profiler trace"]),
         (&["inspect", &empty], 3, &["is empty"]),
         (&["frobnicate"], 2, &["unrecognized subcommand"]),

@@ -127,8 +127,12 @@ fn document(events: &[Value]) -> Vec<u8> {
 pub(crate) struct Folder(TempDir);
 
 impl Folder {
+    pub(crate) fn empty() -> Self {
+        Self(TempDir::new().expect("temporary folder"))
+    }
+
     pub(crate) fn new() -> Self {
-        let folder = Self(TempDir::new().expect("temporary folder"));
+        let folder = Self::empty();
         folder.put("job.json", &trace());
         folder.put("silent.json", &trace_without_memory());
         folder.put("bad.json", b"to whom it may concern\n");
@@ -136,7 +140,9 @@ impl Folder {
     }
 
     pub(crate) fn put(&self, name: &str, content: &[u8]) {
-        std::fs::write(self.0.path().join(name), content).expect("written");
+        let path = self.0.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("in the folder")).expect("made");
+        std::fs::write(path, content).expect("written");
     }
 
     pub(crate) fn path(&self, name: &str) -> String {

@@ -6,6 +6,7 @@ mod cudnn;
 mod errors;
 mod guide;
 mod job;
+mod lines;
 mod other;
 mod output;
 #[cfg(unix)]
@@ -19,4 +20,8 @@ mod schema_check;
 mod shell;
 mod simulate;
 mod snapshot;
+#[cfg(unix)]
+mod stopped;
+mod traces;
 mod validate;
+mod variants;

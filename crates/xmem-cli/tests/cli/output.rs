@@ -17,7 +17,8 @@ fn valid(schema: &str, document: &Value) {
 fn several_traces_as_lines_with_the_bad_ones_among_them() {
     let folder = Folder::new();
     let [job, bad, silent] = ["job.json", "bad.json", "silent.json"].map(|n| folder.path(n));
-    let ran = xmem(["replay", &job, &bad, &silent, "-d", "t4-16g", "--format", "jsonl"]);
+    let args = ["replay", &job, &bad, &silent, "-d", "t4-16g", "--format", "jsonl", "--jobs", "1"];
+    let ran = xmem(args);
     let lines = ran.lines();
     let schemas: Vec<&str> = lines.iter().filter_map(|l| l["schema"].as_str()).collect();
     assert_eq!(schemas, ["xmem.replay/1", "xmem.error/1", "xmem.replay/1"]);
@@ -32,9 +33,11 @@ fn several_traces_as_lines_with_the_bad_ones_among_them() {
 #[test]
 fn the_worst_of_several_traces_decides() {
     let folder = Folder::new();
-    let [job, bad, silent] = ["job.json", "bad.json", "silent.json"].map(|n| folder.path(n));
+    folder.put("other.json", folder.read("job.json").as_bytes());
+    let [job, bad, silent, other] =
+        ["job.json", "bad.json", "silent.json", "other.json"].map(|n| folder.path(n));
     for (traces, capacity, code) in [
-        (vec![&job, &job], "4GiB", 0),
+        (vec![&job, &other], "4GiB", 0),
         (vec![&job, &silent], "4GiB", 4),
         (vec![&job, &silent], "500MiB", 1),
         (vec![&bad, &job, &silent], "500MiB", 3),
@@ -49,9 +52,12 @@ fn the_worst_of_several_traces_decides() {
 #[test]
 fn several_traces_as_one_list() {
     let folder = Folder::new();
-    let job = folder.path("job.json");
-    let list = xmem(["replay", &job, &job, "-d", "t4-16g", "--format", "json"]).json();
+    folder.put("other.json", folder.read("job.json").as_bytes());
+    let (job, other) = (folder.path("job.json"), folder.path("other.json"));
+    let mut list = xmem(["replay", &other, &job, "-d", "t4-16g", "--format", "json"]).json();
     assert_eq!(list.as_array().map(Vec::len), Some(2));
+    assert_eq!((&list[0]["trace"], &list[1]["trace"]), (&other.into(), &job.as_str().into()));
+    list[0]["trace"] = job.into();
     assert_eq!(list[0], list[1]);
 }
 

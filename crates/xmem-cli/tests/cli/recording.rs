@@ -100,7 +100,7 @@ fn what_cannot_be_written_is_refused_and_leaves_the_file_as_it_was() {
     let nowhere = folder.path("no/such/run.pickle");
     let asynchronous = ["--allocator", "cudaMallocAsync"];
     for (args, code, said) in [
-        (vec![&job, &job, "--snapshot", &out], 2, "2 traces"),
+        (vec![&job, &bad, "--snapshot", &out], 2, "2 traces"),
         ([vec![&*job, "--snapshot", &out], asynchronous.into()].concat(), 2, "no segments"),
         (vec![&bad, "--snapshot", &out], 3, "bad.json"),
         (vec![&job, "--snapshot", &nowhere], 3, "cannot write"),

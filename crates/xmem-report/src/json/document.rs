@@ -13,16 +13,17 @@ pub enum Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// The document of an answer about `trace`, the input as the user named it.
+    /// The document of an answer about `trace`, the input as the user named it, to a question with
+    /// `settings`.
     #[must_use]
-    pub fn answer(trace: &'a str, answer: &'a Answer, rules: Rules) -> Self {
-        Self::Replay(Box::new(ReplayDocument::new(trace, answer, rules)))
+    pub fn answer(trace: &'a str, settings: &'a str, answer: &'a Answer, rules: Rules) -> Self {
+        Self::Replay(Box::new(ReplayDocument::new(trace, settings, answer, rules)))
     }
 
-    /// The document of a failure.
+    /// The document of a failure; with `settings`, if it is about these.
     #[must_use]
-    pub fn error(trace: &'a str, error: &dyn std::error::Error) -> Self {
-        Self::Error(ErrorDocument::new(trace, error))
+    pub fn error(trace: &'a str, settings: Option<&'a str>, error: &dyn std::error::Error) -> Self {
+        Self::Error(ErrorDocument::new(trace, settings, error))
     }
 }
 

@@ -11,6 +11,7 @@ pub struct ReplayDocument<'a> {
     schema: &'static str,
     trace: &'a str,
     verdict: &'static str,
+    settings: &'a str,
     device: DeviceDto<'a>,
     target: TargetDto<'a>,
     iterations: RangeDto,
@@ -228,9 +229,10 @@ pub enum Rules {
 }
 
 impl<'a> ReplayDocument<'a> {
-    /// The document of an answer about `trace`, the input as the user named it.
+    /// The document of an answer about `trace`, the input as the user named it, to a question with
+    /// `settings` (options of the command line).
     #[must_use]
-    pub fn new(trace: &'a str, answer: &'a Answer, rules: Rules) -> Self {
+    pub fn new(trace: &'a str, settings: &'a str, answer: &'a Answer, rules: Rules) -> Self {
         let device = answer.device();
         let peak = &answer.peak;
         let ample = peak.ample_reserved + device.context;
@@ -238,6 +240,7 @@ impl<'a> ReplayDocument<'a> {
             schema: "xmem.replay/1",
             trace,
             verdict: answer.verdict.name(),
+            settings,
             device: DeviceDto {
                 name: &device.name,
                 title: &device.title,

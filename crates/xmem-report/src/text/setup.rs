@@ -11,7 +11,8 @@ pub(super) fn lines(setup: &AllocatorSetup, input: &str, look: &Look) -> String 
     lines.iter().map(|line| format!("  {line}\n")).collect()
 }
 
-fn told(setup: &AllocatorSetup, input: &str) -> String {
+/// `PyTorch 2.6, expandable_segments:True (from the trace)`.
+pub(super) fn told(setup: &AllocatorSetup, input: &str) -> String {
     let from = |origin| match origin {
         Origin::Input => format!(" (from the {input})"),
         Origin::Given | Origin::Default => String::new(),

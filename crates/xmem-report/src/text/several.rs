@@ -1,19 +1,94 @@
-//! Several traces: a row each.
+//! Several answers, about several traces or one trace on several devices: a row each.
 
 use super::look::Look;
 use super::setup;
 use super::tabular::{Align, Tabular};
-use xmem::{Answer, Verdict};
+use std::collections::BTreeSet;
+use xmem::{AllocatorSetup, Answer, Outlook, Verdict};
 
-/// A table of answers; traces without one have a row that says so.
+/// What a table tells of one answer. It is small: a table may be about thousands of traces.
+#[derive(Clone, Debug)]
+pub struct Row {
+    trace: String,
+    device: String,
+    memory: String,
+    /// None where there is no answer.
+    setup: Option<AllocatorSetup>,
+    verdict: &'static str,
+    outlook: &'static str,
+    allocated: String,
+    reserved: String,
+    on_device: String,
+    headroom: String,
+    min_capacity: String,
+    peak: String,
+}
+
+impl Row {
+    /// An answer about `trace`.
+    #[must_use]
+    pub fn answer(trace: &str, answer: &Answer) -> Self {
+        let peak = &answer.peak;
+        Self {
+            trace: trace.to_owned(),
+            device: answer.device().name.clone(),
+            memory: answer.device().memory.to_string(),
+            setup: Some(answer.setup.clone()),
+            verdict: match answer.verdict {
+                Verdict::Fits => "FITS",
+                Verdict::DoesNotFit => "DOES NOT FIT",
+                Verdict::Withheld => "NO VERDICT",
+            },
+            outlook: match (answer.verdict, answer.range.outlook) {
+                (Verdict::Withheld, _) | (_, Outlook::Sure) => "",
+                (_, Outlook::MayFail) => "may fail",
+                (_, Outlook::MayFit) => "may fit",
+            },
+            allocated: peak.allocated.to_string(),
+            reserved: peak.reserved.to_string(),
+            on_device: peak.device.to_string(),
+            headroom: match (answer.headroom(), answer.shortfall()) {
+                (_, Some(short)) => format!("-{short}"),
+                (Some(free), None) => free.to_string(),
+                (None, None) => String::new(),
+            },
+            min_capacity: answer.min_capacity.map(|c| c.to_string()).unwrap_or_default(),
+            peak: peak.at.as_ref().map(super::places::moment_in_short).unwrap_or_default(),
+        }
+    }
+
+    /// A trace without an answer.
+    #[must_use]
+    pub fn failure(trace: &str) -> Self {
+        Self {
+            trace: trace.to_owned(),
+            device: String::new(),
+            memory: String::new(),
+            setup: None,
+            verdict: "UNREADABLE",
+            outlook: "",
+            allocated: String::new(),
+            reserved: String::new(),
+            on_device: String::new(),
+            headroom: String::new(),
+            min_capacity: String::new(),
+            peak: String::new(),
+        }
+    }
+}
+
+/// A table of answers. What all of them have in common (the trace, the device, the allocator) has no
+/// column. Where devices or allocators are compared, these take the place of what differs less.
 #[must_use]
-pub fn table<'a>(
-    entries: impl IntoIterator<Item = (&'a str, Option<&'a Answer>)>,
-    look: &Look,
-) -> String {
+pub fn table(rows: &[Row], look: &Look) -> String {
+    let varies = Varies::among(rows);
     let mut table = Tabular::new(&[
         ("trace", Align::Rest),
+        ("device", Align::Left),
+        ("memory", Align::Right),
+        ("allocator", Align::Left),
         ("verdict", Align::Left),
+        ("outlook", Align::Left),
         ("allocated", Align::Right),
         ("reserved", Align::Right),
         ("nvidia-smi", Align::Right),
@@ -21,31 +96,62 @@ pub fn table<'a>(
         ("min capacity", Align::Right),
         ("peak", Align::Left),
     ]);
-    let (traces, answers): (Vec<&str>, Vec<_>) = entries.into_iter().unzip();
-    let allocators = allocators(answers.iter().flatten().copied(), look);
-    for (name, answer) in short_names(&traces).iter().zip(answers) {
-        match answer {
-            Some(answer) => table.row(row(name, answer)),
-            None => {
-                let mut cells = vec![String::new(); 8];
-                "UNREADABLE".clone_into(&mut cells[1]);
-                name.clone_into(&mut cells[0]);
-                table.row(cells);
-            }
+    let traces: Vec<&str> = rows.iter().map(|row| row.trace.as_str()).collect();
+    let shown = |varies: bool, cell: &str| if varies { cell.to_owned() } else { String::new() };
+    for (row, name) in rows.iter().zip(short_names(&traces)) {
+        let allocator = row.setup.as_ref().map(|s| setup::told(s, "trace")).unwrap_or_default();
+        table.row([
+            shown(varies.traces, &name),
+            shown(varies.devices, &row.device),
+            shown(varies.devices, &row.memory),
+            shown(varies.allocators, &allocator),
+            row.verdict.to_owned(),
+            row.outlook.to_owned(),
+            shown(!varies.devices && !varies.allocators, &row.allocated),
+            row.reserved.clone(),
+            row.on_device.clone(),
+            row.headroom.clone(),
+            row.min_capacity.clone(),
+            shown(!varies.devices && !varies.allocators, &row.peak),
+        ]);
+    }
+    let heading = match rows.first() {
+        Some(row) if !varies.traces => format!("  {}\n\n", row.trace),
+        _ => String::new(),
+    };
+    let below = if varies.allocators { String::new() } else { allocators(rows, look) };
+    heading + &table.render(look) + &below
+}
+
+/// In what the rows differ.
+struct Varies {
+    traces: bool,
+    devices: bool,
+    /// The same trace was replayed on the same device more than once.
+    allocators: bool,
+}
+
+impl Varies {
+    fn among(rows: &[Row]) -> Self {
+        let answers = || rows.iter().filter(|row| row.setup.is_some());
+        let devices: BTreeSet<_> = answers().map(|row| (&row.device, &row.memory)).collect();
+        let pairs: BTreeSet<_> = answers().map(|row| (&row.trace, &row.device)).collect();
+        Self {
+            traces: rows.windows(2).any(|pair| pair[0].trace != pair[1].trace),
+            devices: devices.len() > 1,
+            allocators: pairs.len() < answers().count(),
         }
     }
-    table.render(look) + &allocators
 }
 
 /// The allocators that are not the usual one.
-fn allocators<'a>(answers: impl Iterator<Item = &'a Answer>, look: &Look) -> String {
-    let mut told: Vec<String> = answers
-        .filter(|answer| !setup::is_usual(&answer.setup))
-        .map(|answer| setup::lines(&answer.setup, "trace", look))
+fn allocators(rows: &[Row], look: &Look) -> String {
+    let setups = rows.iter().filter_map(|row| row.setup.as_ref());
+    let told: BTreeSet<String> = setups
+        .filter(|setup| !setup::is_usual(setup))
+        .map(|setup| setup::lines(setup, "trace", look))
         .collect();
-    told.sort();
-    told.dedup();
-    if told.is_empty() { String::new() } else { format!("\n{}", told.concat()) }
+    if told.is_empty() { String::new() } else { format!("\n{}", Vec::from_iter(told).concat()) }
 }
 
 /// Paths without the folders and the file name that all of them share.
@@ -61,30 +167,6 @@ fn short_names(paths: &[&str]) -> Vec<String> {
         .take_while(|&i| shared(&|p| part(p, p.len() - i)))
         .count();
     parts.iter().map(|p| p[head..p.len() - tail].join("/")).collect()
-}
-
-fn row(trace: &str, answer: &Answer) -> [String; 8] {
-    let peak = &answer.peak;
-    let verdict = match answer.verdict {
-        Verdict::Fits => "FITS",
-        Verdict::DoesNotFit => "DOES NOT FIT",
-        Verdict::Withheld => "NO VERDICT",
-    };
-    let headroom = match (answer.headroom(), answer.shortfall()) {
-        (_, Some(short)) => format!("-{short}"),
-        (Some(free), None) => free.to_string(),
-        (None, None) => String::new(),
-    };
-    [
-        trace.to_owned(),
-        verdict.to_owned(),
-        peak.allocated.to_string(),
-        peak.reserved.to_string(),
-        peak.device.to_string(),
-        headroom,
-        answer.min_capacity.map(|c| c.to_string()).unwrap_or_default(),
-        peak.at.as_ref().map(super::places::moment_in_short).unwrap_or_default(),
-    ]
 }
 
 #[cfg(test)]

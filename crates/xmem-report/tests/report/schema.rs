@@ -25,7 +25,7 @@ fn answers_follow_their_schema() {
     let answers = [sample::fits(), sample::does_not_fit(), sample::only_just(), sample::withheld()];
     for answer in answers {
         for rules in [Rules::Omit, Rules::Explain] {
-            valid(REPLAY, &json::pretty(&ReplayDocument::new("t.json", &answer, rules)));
+            valid(REPLAY, &json::pretty(&ReplayDocument::new("t.json", "-d t", &answer, rules)));
         }
     }
 }
@@ -37,7 +37,7 @@ fn an_answer_without_anything_follows_its_schema() {
     answer.curve = xmem::Curve::default();
     answer.trace = xmem::TraceFacts::default();
     answer.largest.clear();
-    valid(REPLAY, &json::pretty(&ReplayDocument::new("t.json", &answer, Rules::Omit)));
+    valid(REPLAY, &json::pretty(&ReplayDocument::new("t.json", "-d t", &answer, Rules::Omit)));
 }
 
 #[test]
@@ -47,13 +47,15 @@ fn the_other_documents_follow_their_schemas() {
     let inspect = InspectDocument::new("t.json", &answer.trace, &answer.findings);
     valid(INSPECT, &json::pretty(&inspect));
     let error = xmem::find("nonesuch").expect_err("unknown");
-    valid(ERROR, &json::line(&ErrorDocument::new("t.json", &error)));
+    for settings in [None, Some("-d t")] {
+        valid(ERROR, &json::line(&ErrorDocument::new("t.json", settings, &error)));
+    }
 }
 
 #[test]
 fn a_line_is_one_line_and_keeps_the_order_of_keys() {
     let answer = sample::fits();
-    let line = json::line(&Document::answer("t.json", &answer, Rules::Omit));
+    let line = json::line(&Document::answer("t.json", "-d t", &answer, Rules::Omit));
     assert_eq!(line.matches('\n').count(), 1);
     assert!(line.starts_with(r#"{"schema":"xmem.replay/1","trace":"t.json","verdict":"fits","#));
     let document = parse(&line);
@@ -64,7 +66,8 @@ fn a_line_is_one_line_and_keeps_the_order_of_keys() {
 
 #[test]
 fn the_checker_finds_violations() {
-    let document = parse(&json::pretty(&ReplayDocument::new("t", &sample::fits(), Rules::Omit)));
+    let document =
+        parse(&json::pretty(&ReplayDocument::new("t", "-d t", &sample::fits(), Rules::Omit)));
     let schema = parse(REPLAY);
     for (pointer, wrong, complaint) in [
         ("/verdict", Value::from("maybe"), "$.verdict"),

@@ -3,7 +3,7 @@
 use crate::sample;
 use expect_test::{Expect, expect};
 use xmem::{AddressOrder, AllocatorKind, AllocatorSettings, Recorded, TorchVersion};
-use xmem_report::text::{self, Colour, Look};
+use xmem_report::text::{self, Colour, Look, Row};
 
 const PLAIN: Look = Look { colour: Colour::Plain, width: 100 };
 
@@ -175,8 +175,9 @@ fn an_unusual_allocator_is_named_below_a_table_and_an_approximation_in_one_line(
         AllocatorSettings { kind: Some(AllocatorKind::MallocAsync), ..Default::default() };
     let (usual, mut other) = (sample::fits(), sample::fits());
     other.setup = sample::setup(&settings);
+    let rows = [("a", &other), ("b", &other), ("c", &usual)].map(|(t, a)| Row::answer(t, a));
     shows(
-        &text::table([("a", Some(&other)), ("b", Some(&other)), ("c", Some(&usual))], &PLAIN),
+        &text::table(&rows, &PLAIN),
         expect![[r#"
             page:
               trace  verdict   allocated    reserved  nvidia-smi    headroom  peak
@@ -248,16 +249,19 @@ fn rules_are_told_one_by_one() {
 #[test]
 fn several_answers_have_a_row_each() {
     let (good, bad) = (sample::fits(), sample::does_not_fit());
-    let rows =
-        [("t/a/trace.json", Some(&good)), ("t/b/trace.json", Some(&bad)), ("t/c/trace.json", None)];
+    let rows = [
+        Row::answer("t/a/trace.json", &good),
+        Row::answer("t/b/trace.json", &bad),
+        Row::failure("t/c/trace.json"),
+    ];
     shows(
-        &text::table(rows, &PLAIN),
+        &text::table(&rows, &PLAIN),
         expect![[r#"
             page:
-              trace  verdict        allocated    reserved  nvidia-smi    headroom  min capacity  peak
-              a      FITS          397.00 MiB  420.00 MiB  720.00 MiB  304.00 MiB                1 backward
-              b      DOES NOT FIT  397.00 MiB  420.00 MiB  720.00 MiB  -70.00 MiB    702.00 MiB  1 backward
-              c      UNREADABLE
+              trace  device       memory  verdict         reserved  nvidia-smi    headroom  min capacity
+              a      demo-1g    1.00 GiB  FITS          420.00 MiB  720.00 MiB  304.00 MiB
+              b      demo-1g  640.00 MiB  DOES NOT FIT  420.00 MiB  720.00 MiB  -70.00 MiB    702.00 MiB
+              c                           UNREADABLE
         "#]],
     );
 }

@@ -1,0 +1,135 @@
+//! Several answers as lines, each written as soon as it is there.
+
+use super::batch::Batch;
+use super::done::Done;
+use super::tally::Tally;
+use crate::complaint::Complaint;
+use crate::exit::Exit;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use xmem_report::json::{Document, Rules};
+use xmem_report::lines::Lines;
+
+/// Where lines go.
+pub(super) struct Sink {
+    form: Lines,
+    header_is_due: bool,
+    place: Place,
+}
+
+enum Place {
+    Stdout,
+    /// It is opened for the first line, so that what was there is lost only to an answer.
+    Unopened {
+        path: PathBuf,
+        how: OpenOptions,
+    },
+    File {
+        path: PathBuf,
+        file: File,
+    },
+}
+
+impl Sink {
+    /// Standard output, or `file` from its beginning.
+    pub(super) fn anew(form: Lines, file: Option<&Path>) -> Self {
+        let mut how = OpenOptions::new();
+        how.write(true).create(true).truncate(true);
+        let place = match file {
+            Some(path) => Place::Unopened { path: path.to_owned(), how },
+            None => Place::Stdout,
+        };
+        Self { form, header_is_due: true, place }
+    }
+
+    /// The end of `file`, which has what is `done`.
+    pub(super) fn behind(form: Lines, file: &Path, done: &Done) -> Self {
+        let mut how = OpenOptions::new();
+        how.append(true).create(true);
+        let place = Place::Unopened { path: file.to_owned(), how };
+        Self { form, header_is_due: !done.header, place }
+    }
+
+    /// Writes a line with one write, so that it is there whole or not at all.
+    fn put(&mut self, line: &str) -> io::Result<()> {
+        if let Place::Unopened { path, how } = &self.place {
+            let file = how.open(path)?;
+            self.place = Place::File { path: path.clone(), file };
+        }
+        let mut text = if self.header_is_due { self.form.header() } else { String::new() };
+        text += line;
+        match &mut self.place {
+            Place::File { file, .. } => file.write_all(text.as_bytes())?,
+            Place::Stdout | Place::Unopened { .. } => {
+                let mut out = io::stdout().lock();
+                out.write_all(text.as_bytes())?;
+                out.flush()?;
+            }
+        }
+        self.header_is_due = false;
+        Ok(())
+    }
+
+    fn complaint(self, source: io::Error) -> Option<Complaint> {
+        match self.place {
+            Place::Stdout if source.kind() == ErrorKind::BrokenPipe => None,
+            Place::Stdout => Some(Complaint::Stdout { source }),
+            Place::Unopened { path, .. } => Some(Complaint::Write { path, source }),
+            Place::File { path, .. } => Some(Complaint::Append { path, source }),
+        }
+    }
+}
+
+/// Does what is not `done`, and writes it to `sink`; what comes of it all.
+pub(super) fn run(
+    batch: &Batch<'_>,
+    rules: Rules,
+    done: &Done,
+    sink: Sink,
+) -> Result<Tally, Complaint> {
+    let form = sink.form;
+    let shared = Mutex::new((sink, Tally::default(), None));
+    batch.run(
+        |about| !done.has(about),
+        |about, result| {
+            let trace = &batch.traces[about.trace].name;
+            let words = about.settings.map(|settings| batch.settings[settings].words.as_str());
+            let document = match &result {
+                Ok(answer) => {
+                    let words = words.expect("an answer is to a question");
+                    Document::answer(trace, words, answer, rules)
+                }
+                Err(failure) => Document::error(trace, words, failure),
+            };
+            let line = form.line(&document);
+            let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let (sink, tally, broken) = &mut *shared;
+            if broken.is_some() {
+                return;
+            }
+            if let Err(error) = batch.progress.aside(|| sink.put(&line)) {
+                batch.stop.at_once();
+                *broken = Some(error);
+                return;
+            }
+            if result.is_err() {
+                batch.progress.bad();
+            }
+            match result {
+                Ok(answer) => tally.answered(&answer),
+                Err(failure) => {
+                    tally.failed(batch.progress.aside(|| failure.complaint(trace).print()));
+                }
+            }
+        },
+    );
+    let (sink, mut tally, broken) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(complaint) = broken.and_then(|error| sink.complaint(error)) {
+        return Err(complaint);
+    }
+    let stopped = batch.stop.signalled().into_iter();
+    tally.exit = stopped.chain(done.exit).fold(tally.exit, Exit::max);
+    Ok(tally)
+}

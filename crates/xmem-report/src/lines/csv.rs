@@ -1,0 +1,82 @@
+//! An answer as a row. Each column is a value of the JSON document, found by its path, so that the
+//! two forms cannot say different things.
+
+use crate::json::Document;
+use serde_json::Value;
+use std::fmt::Display;
+
+/// Where the values are in `xmem.replay/1` and `xmem.error/1`.
+pub(super) const COLUMNS: [&str; 31] = [
+    "trace",
+    "verdict",
+    "device.name",
+    "device.memory_bytes",
+    "target.torch",
+    "target.allocator.name",
+    "target.allocator.conf",
+    "iterations.from",
+    "iterations.to",
+    "peak.allocated_bytes",
+    "peak.requested_bytes",
+    "peak.reserved_bytes",
+    "peak.device_bytes",
+    "range.device_bytes.low",
+    "range.device_bytes.high",
+    "range.outlook",
+    "headroom_bytes",
+    "shortfall_bytes",
+    "min_capacity_bytes",
+    "peak.at.phase",
+    "peak.at.op",
+    "peak.at.module",
+    "out_of_memory.at.iteration",
+    "out_of_memory.at.phase",
+    "out_of_memory.at.op",
+    "out_of_memory.at.module",
+    "out_of_memory.tried_bytes",
+    "allocator.requests",
+    "allocator.retries",
+    "error",
+    "settings",
+];
+
+/// The names of the columns, as a row.
+pub(super) fn header() -> String {
+    record(COLUMNS)
+}
+
+/// The row of a document. What it has not is empty; no field goes over several lines.
+pub(super) fn row(document: &Document<'_>) -> String {
+    let value = serde_json::to_value(document).expect("documents have string keys");
+    record(COLUMNS.map(|column| match column {
+        "error" => error(&value),
+        path => field(path.split('.').fold(&value, |value, key| &value[key])),
+    }))
+}
+
+fn field(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => in_one_line(text),
+        other => other.to_string(),
+    }
+}
+
+/// What went wrong, with its causes.
+fn error(document: &Value) -> String {
+    let causes = document["causes"].as_array().into_iter().flatten();
+    let all = std::iter::once(&document["error"]).chain(causes);
+    all.map(field).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ")
+}
+
+fn in_one_line(text: &str) -> String {
+    text.replace("\r\n", " ").replace(['\n', '\r'], " ")
+}
+
+fn record<T: Display>(fields: impl IntoIterator<Item = T>) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let fields = fields.into_iter().map(|field| field.to_string());
+    writer.write_record(fields).expect("memory takes all");
+    let bytes = writer.into_inner().expect("memory takes all");
+    String::from_utf8(bytes).expect("fields are UTF-8, and so are commas and quotes")
+}
