@@ -2,7 +2,7 @@
 
 use crate::job::Folder;
 use crate::recorded;
-use crate::shell::{command, xmem};
+use crate::shell::{Ran, command, xmem};
 use expect_test::expect;
 use serde_json::Value;
 
@@ -48,30 +48,49 @@ fn which_of_these_will_do() {
         "job.json",
         "--devices",
         "t4-16g,a100-40g-mig-1g.5gb",
-        "--allocator",
-        "native",
-        "--allocator",
-        "tf-bfc",
+        "--alloc-conf",
+        "",
+        "--alloc-conf",
+        "expandable_segments:True",
     ]);
-    let ran: crate::shell::Ran = ran.current_dir(folder.path(".")).output().expect("runs").into();
+    let ran: Ran = ran.current_dir(folder.path(".")).output().expect("runs").into();
     expect![[r#"
         page:
           job.json
 
-          device                  memory  allocator                   verdict   reserved  nvidia-smi   headroom
-          t4-16g               14.58 GiB  PyTorch 2.11                FITS     84.00 MiB  384.00 MiB  14.21 GiB
-          t4-16g               14.58 GiB  TensorFlow's BFC allocator  FITS     13.26 GiB   13.55 GiB   1.03 GiB
-          a100-40g-mig-1g.5gb   4.75 GiB  PyTorch 2.11                FITS     84.00 MiB  384.00 MiB   4.38 GiB
-          a100-40g-mig-1g.5gb   4.75 GiB  TensorFlow's BFC allocator  FITS      2.96 GiB    3.25 GiB   1.50 GiB
+          device                  memory  allocator                 verdict   reserved  nvidia-smi   headroom
+          t4-16g               14.58 GiB  no options                FITS     84.00 MiB  384.00 MiB  14.21 GiB
+          t4-16g               14.58 GiB  expandable_segments:True  FITS     80.00 MiB  380.00 MiB  14.21 GiB
+          a100-40g-mig-1g.5gb   4.75 GiB  no options                FITS     84.00 MiB  384.00 MiB   4.38 GiB
+          a100-40g-mig-1g.5gb   4.75 GiB  expandable_segments:True  FITS     80.00 MiB  380.00 MiB   4.38 GiB
+
+          allocator: PyTorch 2.11
     "#]].assert_eq(&format!("page:\n{}", ran.stdout));
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn allocators_are_told_as_far_as_they_differ() {
+    let folder = Folder::new();
+    let words = ["--torch=2.6", "--allocator=native", "--allocator=uncached", "--allocator=tf-bfc"];
+    let args = ["replay", "job.json", "--device", "t4-16g"].into_iter().chain(words);
+    let ran: Ran = command(args).current_dir(folder.path(".")).output().expect("runs").into();
+    expect![[r#"
+        page:
+          job.json
+
+          allocator                    verdict   reserved  nvidia-smi   headroom
+          PyTorch 2.6                  FITS     84.00 MiB  384.00 MiB  14.21 GiB
+          PyTorch 2.6 without caching  FITS     80.00 MiB  380.00 MiB  14.21 GiB
+          TensorFlow's BFC allocator   FITS     13.26 GiB   13.55 GiB   1.03 GiB
+    "#]].assert_eq(&format!("page:\n{}", ran.stdout));
 }
 
 #[test]
 fn several_traces_on_several_devices_have_a_row_each() {
     let folder = Folder::new();
     let mut ran = command(["replay", "job.json", "bad.json", "--devices", "t4-16g,a100-40g"]);
-    let ran: crate::shell::Ran = ran.current_dir(folder.path(".")).output().expect("runs").into();
+    let ran: Ran = ran.current_dir(folder.path(".")).output().expect("runs").into();
     expect![[r#"
         page:
           trace     device       memory  verdict      reserved  nvidia-smi   headroom

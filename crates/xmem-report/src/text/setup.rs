@@ -6,13 +6,18 @@ use xmem::{AddressOrder, AllocatorKind, AllocatorSetup, Origin};
 /// `allocator: PyTorch 2.6, expandable_segments:True (from the trace)`, indented by two and broken
 /// where the screen ends; `input` is what said so.
 pub(super) fn lines(setup: &AllocatorSetup, input: &str, look: &Look) -> String {
-    let text = format!("allocator: {}", told(setup, input));
+    told(&parts(setup, input), look)
+}
+
+/// The same about some parts.
+pub(super) fn told(parts: &[String], look: &Look) -> String {
+    let text = format!("allocator: {}", parts.join(", "));
     let lines = wrap(&text, look.columns().saturating_sub(2));
     lines.iter().map(|line| format!("  {line}\n")).collect()
 }
 
-/// `PyTorch 2.6, expandable_segments:True (from the trace)`.
-pub(super) fn told(setup: &AllocatorSetup, input: &str) -> String {
+/// What there is to say about it: `PyTorch 2.6`, `expandable_segments:True (from the trace)`.
+pub(super) fn parts(setup: &AllocatorSetup, input: &str) -> Vec<String> {
     let from = |origin| match origin {
         Origin::Input => format!(" (from the {input})"),
         Origin::Given | Origin::Default => String::new(),
@@ -35,7 +40,7 @@ pub(super) fn told(setup: &AllocatorSetup, input: &str) -> String {
     if setup.address_order != AddressOrder::Driver {
         parts.push(address_words(setup.address_order).to_owned());
     }
-    parts.join(", ")
+    parts
 }
 
 /// Whether anything differs from PyTorch's defaults in the release that is assumed.

@@ -82,6 +82,7 @@ impl Row {
 #[must_use]
 pub fn table(rows: &[Row], look: &Look) -> String {
     let varies = Varies::among(rows);
+    let common = common(rows);
     let mut table = Tabular::new(&[
         ("trace", Align::Rest),
         ("device", Align::Left),
@@ -99,7 +100,7 @@ pub fn table(rows: &[Row], look: &Look) -> String {
     let traces: Vec<&str> = rows.iter().map(|row| row.trace.as_str()).collect();
     let shown = |varies: bool, cell: &str| if varies { cell.to_owned() } else { String::new() };
     for (row, name) in rows.iter().zip(short_names(&traces)) {
-        let allocator = row.setup.as_ref().map(|s| setup::told(s, "trace")).unwrap_or_default();
+        let allocator = row.setup.as_ref().map(|setup| own(setup, &common)).unwrap_or_default();
         table.row([
             shown(varies.traces, &name),
             shown(varies.devices, &row.device),
@@ -119,7 +120,11 @@ pub fn table(rows: &[Row], look: &Look) -> String {
         Some(row) if !varies.traces => format!("  {}\n\n", row.trace),
         _ => String::new(),
     };
-    let below = if varies.allocators { String::new() } else { allocators(rows, look) };
+    let below = match varies.allocators {
+        true if common.is_empty() => String::new(),
+        true => format!("\n{}", setup::told(&common, look)),
+        false => allocators(rows, look),
+    };
     heading + &table.render(look) + &below
 }
 
@@ -142,6 +147,24 @@ impl Varies {
             allocators: pairs.len() < answers().count(),
         }
     }
+}
+
+/// What there is to say about the allocators of all answers.
+fn common(rows: &[Row]) -> Vec<String> {
+    let mut setups = rows.iter().filter_map(|row| row.setup.as_ref());
+    let mut common = setups.next().map(|setup| setup::parts(setup, "trace")).unwrap_or_default();
+    for setup in setups {
+        let parts = setup::parts(setup, "trace");
+        common.retain(|part| parts.contains(part));
+    }
+    common
+}
+
+/// What there is to say about one of them beyond that.
+fn own(setup: &AllocatorSetup, common: &[String]) -> String {
+    let mut parts = setup::parts(setup, "trace");
+    parts.retain(|part| !common.contains(part));
+    if parts.is_empty() { "no options".to_owned() } else { parts.join(", ") }
 }
 
 /// The allocators that are not the usual one.
