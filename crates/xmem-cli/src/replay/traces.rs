@@ -128,8 +128,7 @@ impl Named {
             tracing::debug!(path = %path.display(), "a link leads back");
             return None;
         }
-        let nowhere = error.io_error().is_some_and(|e| e.kind() == io::ErrorKind::NotFound);
-        if nowhere {
+        if path.is_symlink() {
             return is_meant(path).then(|| Self::at(path.to_owned()));
         }
         let name = path.display().to_string();
@@ -219,15 +218,18 @@ fn matching(pattern: &str) -> Result<Vec<Named>, Complaint> {
         .map_err(wrong)?
         .compile_matcher();
     let walked = if folder == Path::new("") { Path::new(".") } else { &folder };
+    let no_match = || Complaint::NoMatch { pattern: pattern.to_owned() };
+    if !walked.is_dir() {
+        return Err(no_match());
+    }
     let mut walk = WalkDir::new(walked).follow_links(true).sort_by_file_name();
     if !rest.components().any(|part| part.as_os_str() == "**") {
         walk = walk.max_depth(rest.components().count());
     }
     let below = |path: &Path| path.strip_prefix(walked).map(Path::to_owned).unwrap_or_default();
     let is_meant = |path: &Path| matcher.is_match(below(path));
-    // A folder that is not there holds no match.
-    let walk = walk.into_iter().filter(|_| walked.is_dir());
     let traces: Vec<Named> = walk
+        .into_iter()
         .filter_map(|entry| match entry {
             Ok(entry) if !entry.file_type().is_file() => None,
             Ok(entry) => {
@@ -237,7 +239,7 @@ fn matching(pattern: &str) -> Result<Vec<Named>, Complaint> {
         })
         .collect();
     if traces.is_empty() {
-        return Err(Complaint::NoMatch { pattern: pattern.to_owned() });
+        return Err(no_match());
     }
     Ok(traces)
 }

@@ -129,9 +129,12 @@ fn links_that_lead_back_or_nowhere_do_no_harm() {
     symlink("gone", at("one/latest")).expect("link");
     symlink("gone.json", at("one/late.json")).expect("link");
     symlink("c.json", at("one/same.json")).expect("link");
+    symlink("self.json", at("one/self.json")).expect("link");
+    symlink("itself", at("one/itself")).expect("link");
     for named in ["one", "one/**/*.json*"] {
         let ran = replay(&folder, &[named]);
-        let expected = ["one/c.json", "one/deep/d.json", "one/late.json", "one/z.json.gz"];
+        let expected =
+            ["one/c.json", "one/deep/d.json", "one/late.json", "one/self.json", "one/z.json.gz"];
         assert_eq!(names(&ran), expected, "{named}");
         assert_eq!(ran.code, 3);
         assert!(ran.stderr.contains("one/late.json"), "{}", ran.stderr);

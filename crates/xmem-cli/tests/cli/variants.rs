@@ -83,7 +83,8 @@ fn allocators_are_told_as_far_as_they_differ() {
           PyTorch 2.6                  FITS     84.00 MiB  384.00 MiB  14.21 GiB
           PyTorch 2.6 without caching  FITS     80.00 MiB  380.00 MiB  14.21 GiB
           TensorFlow's BFC allocator   FITS     13.26 GiB   13.55 GiB   1.03 GiB
-    "#]].assert_eq(&format!("page:\n{}", ran.stdout));
+    "#]]
+    .assert_eq(&format!("page:\n{}", ran.stdout));
 }
 
 #[test]
