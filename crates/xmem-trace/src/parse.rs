@@ -123,10 +123,11 @@ impl Parser {
     /// Parses events straight from their text; those that are odd go to simd-json.
     fn pull(&mut self, text: &[u8], sink: &mut Sink) {
         let mut events = Events::new(text);
+        let mut event = EventFields::default();
         let mut odd = 0;
         loop {
-            match events.next(&mut sink.columns.strings.memory.seen) {
-                Next::Event(event, at) => {
+            match events.next(&mut event, &mut sink.columns.strings.memory.seen) {
+                Next::Event(at) => {
                     if let Err(unusable) = sink.columns.push(&event) {
                         sink.bad_event(at, || unusable.reason().to_owned());
                     }

@@ -15,10 +15,9 @@ use memchr::{memchr, memrchr};
 const DEEPEST: u32 = 64;
 
 /// What comes next in a run of events.
-#[expect(clippy::large_enum_variant, reason = "nearly every one is an event; none is kept")]
-pub(crate) enum Next<'a> {
-    /// An event, and where it begins.
-    Event(EventFields<'a>, usize),
+pub(crate) enum Next {
+    /// An event, which begins here.
+    Event(usize),
     /// What begins here is to be read in another way.
     Odd(usize),
     /// The run is over.
@@ -41,7 +40,8 @@ impl<'a> Events<'a> {
         self.at = at;
     }
 
-    pub(crate) fn next(&mut self, seen: &mut Seen) -> Next<'a> {
+    /// Reads what comes next; if it is an event, into `event`.
+    pub(crate) fn next(&mut self, event: &mut EventFields<'a>, seen: &mut Seen) -> Next {
         let mut start = self.at;
         while let Some(b' ' | b'\n' | b',' | b'\r' | b'\t') = self.text.get(start) {
             start += 1;
@@ -50,10 +50,11 @@ impl<'a> Events<'a> {
             return Next::End;
         }
         let mut cursor = Cursor { text: self.text, at: start };
-        match cursor.event(seen) {
-            Some(event) => {
+        *event = EventFields::default();
+        match cursor.event(event, seen) {
+            Some(()) => {
                 self.at = cursor.at;
-                Next::Event(event, start)
+                Next::Event(start)
             }
             None => Next::Odd(start),
         }
@@ -189,13 +190,15 @@ impl<'a> Cursor<'a> {
 
     /// An event with at least one member.
     #[inline]
-    fn event(&mut self, seen: &mut Seen) -> Option<EventFields<'a>> {
+    fn event(&mut self, event: &mut EventFields<'a>, seen: &mut Seen) -> Option<()> {
         self.expect(b'{')?;
-        let mut event = EventFields::default();
         let mut usual = 0;
         loop {
             match self.event_key(&mut usual)? {
-                Some(EventKey::Args) if self.byte()? == b'{' => event.args = self.args(seen)?,
+                Some(EventKey::Args) if self.byte()? == b'{' => {
+                    event.args = ArgFields::default();
+                    self.args(&mut event.args, seen)?;
+                }
                 Some(EventKey::Args) | None => self.skip(DEEPEST)?,
                 Some(known @ (EventKey::Time | EventKey::Duration)) => {
                     event.set(known, Some(self.scalar(Number::time)?));
@@ -209,16 +212,15 @@ impl<'a> Cursor<'a> {
         if !event.table().has_args() {
             event.args = ArgFields::default();
         }
-        Some(event)
+        Some(())
     }
 
     /// The object of an event's arguments.
-    fn args(&mut self, seen: &mut Seen) -> Option<ArgFields<'a>> {
-        let mut args = ArgFields::default();
+    fn args(&mut self, args: &mut ArgFields<'a>, seen: &mut Seen) -> Option<()> {
         self.at += 1;
         if self.peek()? == b'}' {
             self.at += 1;
-            return Some(args);
+            return Some(());
         }
         // Where the arrays begin, and where they seem to end; nothing if they are not together.
         let mut arrays = Arrays::None;
@@ -231,7 +233,7 @@ impl<'a> Cursor<'a> {
                         if arrays == Arrays::None {
                             arrays = Arrays::Between(start, self.end_of_arrays());
                         }
-                        if arrays.begin_at(start) && self.recall(seen, arrays, &mut args) {
+                        if arrays.begin_at(start) && self.recall(seen, arrays, args) {
                             arrays = Arrays::Mixed;
                         } else {
                             let from = self.at;
@@ -240,7 +242,7 @@ impl<'a> Cursor<'a> {
                             if let Arrays::Between(start, end) = arrays
                                 && end == self.at
                             {
-                                seen.remember(&self.text[start..end], &mut args);
+                                seen.remember(&self.text[start..end], args);
                             }
                         }
                     }
@@ -254,7 +256,7 @@ impl<'a> Cursor<'a> {
                 }
             }
             if !self.another(b'}')? {
-                return Some(args);
+                return Some(());
             }
         }
     }
