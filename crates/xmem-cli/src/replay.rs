@@ -115,7 +115,9 @@ fn one(
             page(&name, &settings.words, answer, args, global)
         }
         Err(error) => lines(args.answer.format).map_or_else(String::new, |form| {
-            form.header() + &form.line(&Document::error(&name, None, error))
+            let is_about_settings = !matches!(error, EstimateError::Read(_));
+            let words = is_about_settings.then_some(settings.words.as_str());
+            form.header() + &form.line(&Document::error(&name, words, error))
         }),
     };
     if !page.is_empty() {

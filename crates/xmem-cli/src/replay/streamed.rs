@@ -21,14 +21,11 @@ pub(super) struct Sink {
 
 enum Place {
     Stdout,
-    /// It is opened for the first line, so that what was there is lost only to an answer.
-    Unopened {
-        path: PathBuf,
-        how: OpenOptions,
-    },
     File {
         path: PathBuf,
-        file: File,
+        how: OpenOptions,
+        /// It is opened for the first line, so that what was there is lost only to an answer.
+        file: Option<File>,
     },
 }
 
@@ -38,7 +35,7 @@ impl Sink {
         let mut how = OpenOptions::new();
         how.write(true).create(true).truncate(true);
         let place = match file {
-            Some(path) => Place::Unopened { path: path.to_owned(), how },
+            Some(path) => Place::File { path: path.to_owned(), how, file: None },
             None => Place::Stdout,
         };
         Self { form, header_is_due: true, place }
@@ -48,24 +45,26 @@ impl Sink {
     pub(super) fn behind(form: Lines, file: &Path, done: &Done) -> Self {
         let mut how = OpenOptions::new();
         how.append(true).create(true);
-        let place = Place::Unopened { path: file.to_owned(), how };
+        let place = Place::File { path: file.to_owned(), how, file: None };
         Self { form, header_is_due: !done.header, place }
     }
 
     /// Writes a line with one write, so that it is there whole or not at all.
     fn put(&mut self, line: &str) -> io::Result<()> {
-        if let Place::Unopened { path, how } = &self.place {
-            let file = how.open(path)?;
-            self.place = Place::File { path: path.clone(), file };
-        }
         let mut text = if self.header_is_due { self.form.header() } else { String::new() };
         text += line;
         match &mut self.place {
-            Place::File { file, .. } => file.write_all(text.as_bytes())?,
-            Place::Stdout | Place::Unopened { .. } => {
+            Place::Stdout => {
                 let mut out = io::stdout().lock();
                 out.write_all(text.as_bytes())?;
                 out.flush()?;
+            }
+            Place::File { path, how, file } => {
+                let file = match file {
+                    Some(file) => file,
+                    None => file.insert(how.open(path)?),
+                };
+                file.write_all(text.as_bytes())?;
             }
         }
         self.header_is_due = false;
@@ -76,7 +75,7 @@ impl Sink {
         match self.place {
             Place::Stdout if source.kind() == ErrorKind::BrokenPipe => None,
             Place::Stdout => Some(Complaint::Stdout { source }),
-            Place::Unopened { path, .. } => Some(Complaint::Write { path, source }),
+            Place::File { path, file: None, .. } => Some(Complaint::Write { path, source }),
             Place::File { path, .. } => Some(Complaint::Append { path, source }),
         }
     }
@@ -114,12 +113,10 @@ pub(super) fn run(
                 *broken = Some(error);
                 return;
             }
-            if result.is_err() {
-                batch.progress.bad();
-            }
             match result {
                 Ok(answer) => tally.answered(&answer),
                 Err(failure) => {
+                    batch.progress.bad();
                     tally.failed(batch.progress.aside(|| failure.complaint(trace).print()));
                 }
             }

@@ -53,20 +53,18 @@ pub(super) fn check(arguments: &[PathBuf]) -> Result<(), Complaint> {
 pub(super) fn meant(arguments: &[PathBuf], output: Option<&Path>) -> Result<Traces, Complaint> {
     let mut found = Found::default();
     let output = output.and_then(|path| path.canonicalize().ok());
+    let is_output = |path: &Path| output.is_some() && path.canonicalize().ok() == output;
     let mut is_one = arguments.len() == 1;
     for argument in arguments {
         let kind = Kind::of(argument);
         is_one &= matches!(kind, Kind::File);
         let traces = match kind {
             Kind::File => vec![Named::at(argument.clone())],
-            Kind::Folder => in_folder(argument)?,
+            Kind::Folder => in_folder(argument, is_output)?,
             Kind::List(file) => in_list(argument, Path::new(file))?,
-            Kind::Pattern(pattern) => matching(pattern)?,
+            Kind::Pattern(pattern) => matching(pattern, is_output)?,
         };
-        let given = matches!(kind, Kind::File | Kind::List(_));
-        for trace in traces {
-            found.add(trace, output.as_deref().filter(|_| !given));
-        }
+        traces.into_iter().for_each(|trace| found.add(trace));
     }
     let all = found.traces;
     let stdin = all.iter().any(Named::is_stdin);
@@ -144,25 +142,26 @@ struct Found {
 }
 
 impl Found {
-    fn add(&mut self, named: Named, output: Option<&Path>) {
+    fn add(&mut self, named: Named) {
         let itself = match &named.trace {
             Trace::At(path) => path.canonicalize().unwrap_or_else(|_| path.clone()),
             Trace::Hidden(_) => PathBuf::from(&named.name),
         };
-        if output != Some(itself.as_path()) && self.seen.insert(itself) {
+        if self.seen.insert(itself) {
             self.traces.push(named);
         }
     }
 }
 
-fn in_folder(folder: &Path) -> Result<Vec<Named>, Complaint> {
+fn in_folder(folder: &Path, is_output: impl Fn(&Path) -> bool) -> Result<Vec<Named>, Complaint> {
+    let is_meant = |path: &Path| is_trace(path) && !is_output(path);
     let walk = WalkDir::new(folder).follow_links(true).sort_by_file_name();
     let traces: Vec<Named> = walk
         .into_iter()
         .filter_map(|entry| match entry {
             Ok(entry) if !entry.file_type().is_file() => None,
-            Ok(entry) => is_trace(entry.path()).then(|| Named::at(entry.into_path())),
-            Err(error) => Named::stumbled(error, is_trace),
+            Ok(entry) => is_meant(entry.path()).then(|| Named::at(entry.into_path())),
+            Err(error) => Named::stumbled(error, is_meant),
         })
         .collect();
     if traces.is_empty() {
@@ -209,7 +208,7 @@ fn is_pattern(text: &str) -> bool {
 }
 
 /// The files whose paths match. Folders are looked into only as deep as the pattern goes.
-fn matching(pattern: &str) -> Result<Vec<Named>, Complaint> {
+fn matching(pattern: &str, is_output: impl Fn(&Path) -> bool) -> Result<Vec<Named>, Complaint> {
     let wrong = |source| Complaint::Pattern { pattern: pattern.to_owned(), source };
     let (folder, rest) = split(pattern);
     let matcher = GlobBuilder::new(&rest.to_string_lossy())
@@ -227,7 +226,7 @@ fn matching(pattern: &str) -> Result<Vec<Named>, Complaint> {
         walk = walk.max_depth(rest.components().count());
     }
     let below = |path: &Path| path.strip_prefix(walked).map(Path::to_owned).unwrap_or_default();
-    let is_meant = |path: &Path| matcher.is_match(below(path));
+    let is_meant = |path: &Path| matcher.is_match(below(path)) && !is_output(path);
     let traces: Vec<Named> = walk
         .into_iter()
         .filter_map(|entry| match entry {

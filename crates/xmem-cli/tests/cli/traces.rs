@@ -152,4 +152,12 @@ fn an_answer_in_the_folder_is_not_taken_for_a_trace() {
     let first = folder.read("one/answers.json");
     assert_eq!(run(), Some(0));
     assert_eq!(folder.read("one/answers.json"), first);
+    let alone = ["replay", "two", "--capacity", "4GiB", "-f", "json", "-o", "two/answers.json"];
+    for name in ["a.json.zst", "e[1].json"] {
+        std::fs::rename(folder.path(&format!("two/{name}")), folder.path(name)).expect("moved");
+    }
+    folder.put("two/answers.json", first.as_bytes());
+    let ran: Ran = command(alone).current_dir(folder.path(".")).output().expect("runs").into();
+    assert!(ran.stderr.contains("there is no trace in the folder `two`"), "{}", ran.stderr);
+    assert_eq!((ran.code, folder.read("two/answers.json")), (3, first));
 }

@@ -130,6 +130,9 @@ fn settings_that_do_not_go_with_a_trace_fail_alone() {
     let settings = bad["settings"].as_str().expect("settings");
     assert!(settings.contains("large_segment_size_mb:40"), "{settings}");
     assert_eq!(ran.code, 2);
+    let args = ["replay", &said, "-d", "t4-16g", "-f", "jsonl"];
+    let alone = xmem(args.into_iter().chain(["--alloc-conf", "large_segment_size_mb:40"]));
+    assert_eq!(&alone.lines()[..], std::slice::from_ref(bad));
 }
 
 /// Each line: options that do not go together, and what is told.
