@@ -46,7 +46,7 @@ use names::Names;
 use python::PythonCalls;
 use std::sync::OnceLock;
 use xmem_trace::recording::EndReason;
-use xmem_trace::{DeviceKind, Trace};
+use xmem_trace::{DeviceKind, FlowTable, MemoryTable, Trace};
 use xmem_types::{Diagnostics, Severity};
 
 /// Analyses the host memory of a trace.
@@ -123,6 +123,9 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     clearing::find(&mut profile.phases, &blocks, &mut notes);
     profile.preexisting = preexisting;
     profile.blocks = blocks;
+    // What the blocks and the autograd links say; nobody asks for more.
+    profile.trace.memory = MemoryTable::default();
+    profile.trace.flows = FlowTable::default();
     profile.name_tensors();
     (profile, notes)
 }

@@ -86,8 +86,10 @@ pub(crate) struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     pub(crate) fn new(profile: &'a Profile) -> Self {
-        let items =
-            profile.blocks.iter().enumerate().map(|(i, b)| item(BlockId::new(i), b)).collect();
+        let recorded = profile.blocks.len();
+        // Rules seldom add as many again: growing would copy all of them.
+        let mut items = Vec::with_capacity(recorded + recorded / 2);
+        items.extend(profile.blocks.iter().enumerate().map(|(i, b)| item(BlockId::new(i), b)));
         let effects = rules::rules().iter().map(RuleEffect::none).collect();
         let recorded = RecordedBlocks::of(profile);
         Self { profile, recorded, items, fallbacks: Fallbacks::default(), effects, rank: 0 }
@@ -308,7 +310,9 @@ impl<'a> Draft<'a> {
     pub(crate) fn finish(self) -> Schedule {
         let (effects, fallbacks) = (self.effects, self.fallbacks);
         let mut schedule = Schedule { effects, fallbacks, ..Schedule::default() };
-        let mut events: Vec<(Position, u32, Event)> = Vec::new();
+        let live = self.items.iter().filter(|i| !i.dropped).count();
+        let mut events: Vec<(Position, u32, Event)> = Vec::with_capacity(2 * live);
+        schedule.blocks.reserve_exact(live);
         for item in self.items.into_iter().filter(|i| !i.dropped) {
             let free = item.free.map(|free| free.max(item.alloc));
             if let Some(range) = item.range.filter(|_| item.size == Bytes::ZERO) {
@@ -342,7 +346,10 @@ impl<'a> Draft<'a> {
                 phase: item.phase,
             });
         }
-        events.sort_by_key(|(at, kind, event)| (*at, *kind, event.order()));
+        // No two events have the same key.
+        events.sort_unstable_by_key(|(at, kind, event)| (*at, *kind, event.order()));
+        schedule.times.reserve_exact(events.len());
+        schedule.requests.reserve_exact(events.len());
         for (at, _, event) in events {
             let row = schedule.requests.len();
             match event {
