@@ -26,6 +26,16 @@ impl Stage {
             Self::Replay => "replaying",
         }
     }
+
+    /// What logs of the stage are said to belong to.
+    fn span(self) -> tracing::Span {
+        match self {
+            Self::Read => tracing::debug_span!("reading"),
+            Self::Analyze => tracing::debug_span!("analysing"),
+            Self::Lower => tracing::debug_span!("lowering"),
+            Self::Replay => tracing::debug_span!("replaying"),
+        }
+    }
 }
 
 /// Wall time of the stages, in the order in which they ran.
@@ -33,12 +43,12 @@ impl Stage {
 pub struct Timings(Vec<(Stage, Duration)>);
 
 impl Timings {
-    /// Runs `work` as `stage`.
+    /// Runs `work` as `stage`, in a span of that name.
     pub(crate) fn time<T>(&mut self, stage: Stage, work: impl FnOnce() -> T) -> T {
         let start = Instant::now();
-        let result = work();
+        let result = stage.span().in_scope(work);
         let took = start.elapsed();
-        tracing::debug!(stage = stage.name(), micros = took.as_micros() as u64);
+        tracing::debug!("{} {:.1} ms", stage.name(), took.as_secs_f64() * 1000.0);
         self.0.push((stage, took));
         result
     }
