@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use xmem::{Answer, Job, ReadOptions};
+use xmem_report::json::{Document, Rules};
 
 /// As much as the main thread has: a trace is read in either.
 const STACK: usize = 8 << 20;
@@ -27,7 +28,7 @@ pub(super) struct Batch<'a> {
 }
 
 /// What an answer, or the lack of one, is about.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct About {
     /// Which of the traces.
     pub(super) trace: usize,
@@ -77,6 +78,29 @@ impl Batch<'_> {
             }
             work();
         });
+        self.progress.finish();
+    }
+
+    /// The trace that something is about, as the user named it.
+    pub(super) fn name(&self, about: About) -> &str {
+        &self.traces[about.trace].name
+    }
+
+    /// What came of a question, or of a trace, as a document.
+    pub(super) fn document<'d>(
+        &'d self,
+        about: About,
+        result: &'d Result<Answer, Failure>,
+        rules: Rules,
+    ) -> Document<'d> {
+        let words = about.settings.map(|settings| self.settings[settings].words.as_str());
+        match result {
+            Ok(answer) => {
+                let words = words.expect("an answer is to a question");
+                Document::answer(self.name(about), words, answer, rules)
+            }
+            Err(failure) => Document::error(self.name(about), words, failure),
+        }
     }
 
     fn one(

@@ -9,7 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use xmem_report::json::{Document, Rules};
+use xmem_report::json::Rules;
 use xmem_report::lines::Lines;
 
 /// Where lines go.
@@ -93,16 +93,7 @@ pub(super) fn run(
     batch.run(
         |about| !done.has(about),
         |about, result| {
-            let trace = &batch.traces[about.trace].name;
-            let words = about.settings.map(|settings| batch.settings[settings].words.as_str());
-            let document = match &result {
-                Ok(answer) => {
-                    let words = words.expect("an answer is to a question");
-                    Document::answer(trace, words, answer, rules)
-                }
-                Err(failure) => Document::error(trace, words, failure),
-            };
-            let line = form.line(&document);
+            let line = form.line(&batch.document(about, &result, rules));
             let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
             let (sink, tally, broken) = &mut *shared;
             if broken.is_some() {
@@ -117,7 +108,9 @@ pub(super) fn run(
                 Ok(answer) => tally.answered(&answer),
                 Err(failure) => {
                     batch.progress.bad();
-                    tally.failed(batch.progress.aside(|| failure.complaint(trace).print()));
+                    tally.failed(
+                        batch.progress.aside(|| failure.complaint(batch.name(about)).print()),
+                    );
                 }
             }
         },
