@@ -156,7 +156,7 @@ fn a_second_signal_ends_the_run_at_once() {
 
 #[test]
 fn a_reader_that_goes_away_ends_a_long_run_quietly() {
-    let held = Held::new(1);
+    let held = Held::new(2);
     let mut args = held.args("jsonl", 1);
     args.retain(|word| word != "--skip-done" && word != "-o" && !word.ends_with("/out"));
     let mut child =
@@ -168,6 +168,15 @@ fn a_reader_that_goes_away_ends_a_long_run_quietly() {
     drop(reader);
     pipe.write_all(&job::trace()).expect("read");
     drop(pipe);
+    // The second pipe is never written to: it is not begun any more.
+    let mut waited = 0;
+    while child.try_wait().expect("waits").is_none() {
+        waited += 1;
+        if waited == 600 {
+            child.kill().expect("ended");
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
     let output = child.wait_with_output().expect("ends");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!(output.status.code(), Some(0));
