@@ -1,5 +1,6 @@
 //! What is in a trace, as counts and names: what `xmem inspect` shows.
 
+use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use xmem_analyzer::Profile;
 use xmem_trace::recording::{EndReason, Implementation, IterationCount, Recording, TensorKind};
@@ -213,7 +214,7 @@ impl TraceFacts {
         self.host_peak = host_peak(profile);
         let unnamed = |row: &usize| profile.tensor(BlockId::new(*row)).is_none();
         let modules = (0..profile.blocks.len()).filter(unnamed);
-        let modules: BTreeSet<Sym> = modules.map(|row| profile.blocks[row].module).collect();
+        let modules: FxHashSet<Sym> = modules.map(|row| profile.blocks[row].module).collect();
         self.modules = modules.iter().filter(|&&m| m != Sym::EMPTY).count() as u64;
         self.iterations = profile
             .iterations
