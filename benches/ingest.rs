@@ -16,7 +16,8 @@ use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use xmem_benches::clock::cpu_time;
 use xmem_benches::large;
 use xmem_trace::{EventParser, ReadOptions, floor, read_bytes, read_path};
 
@@ -57,7 +58,7 @@ fn main() {
 fn report(text: &[u8], events: u64, one: &ReadOptions) {
     let megabytes = text.len() as f64 / 1e6;
     let rate = |work: &dyn Fn()| {
-        let best = (0..5).map(|_| cpu_time(work)).min().expect("five runs");
+        let best = (0..5).map(|_| cpu_time(work).0).min().expect("five runs");
         megabytes / best.as_secs_f64()
     };
     let split = rate(&|| drop(black_box(floor::split(text, one))));
@@ -94,18 +95,4 @@ fn read_only(path: &Path) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     println!("{}", peak.unwrap_or("NaN").trim().trim_end_matches(" kB"));
-}
-
-/// The time that this thread ran for `work`; wall time where the system does not say.
-fn cpu_time(work: &dyn Fn()) -> Duration {
-    let ran = || {
-        let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-        text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
-    };
-    let (wall, before) = (Instant::now(), ran());
-    work();
-    match (before, ran()) {
-        (Some(before), Some(after)) => after - before,
-        _ => wall.elapsed(),
-    }
 }

@@ -1,3 +1,7 @@
-//! Criterion benches; see the `[[bench]]` targets.
+//! What the benches share; see the `[[bench]]` targets.
 
+#[cfg(feature = "clock")]
+pub mod clock;
+#[cfg(feature = "recorded")]
 pub mod large;
+pub mod synthetic;
