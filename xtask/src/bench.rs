@@ -10,7 +10,6 @@ use crate::run::cargo;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::SystemTime;
 
 /// Where kept figures lie.
@@ -22,8 +21,21 @@ pub(crate) struct Options {
     pub(crate) filter: Option<String>,
     /// Keep the figures under this name.
     pub(crate) save: Option<String>,
-    /// Compare with the figures kept under this name.
-    pub(crate) compare: Option<String>,
+    /// Compare with figures that were kept.
+    pub(crate) compare: Option<Which>,
+}
+
+/// Which of the kept figures.
+pub(crate) enum Which {
+    /// Those kept last.
+    Newest,
+    /// Those of this name.
+    Named(String),
+}
+
+/// The name under which figures are kept if none is given.
+pub(crate) fn today() -> String {
+    repo::said("date", &["-u", "+%F"])
 }
 
 /// The figure of one bench.
@@ -39,31 +51,61 @@ type Figures = BTreeMap<String, Figure>;
 /// Runs the benches, then saves and compares as asked.
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let before = match &options.compare {
-        Some(name) => {
-            let path = kept(name);
-            Some(parse(&repo::text(&path)?).ok_or(Error::Figures { path })?)
+        Some(which) => {
+            let record = match which {
+                Which::Newest => newest()?,
+                Which::Named(name) => record(&kept(name))?,
+            };
+            println!("compared with {}", record.of);
+            Some(record.figures)
         }
         None => None,
     };
+    // Before the benches themselves load the machine.
+    let facts = facts(&format!("cargo {}", arguments(options).join(" ")));
     let start = SystemTime::now();
-    let mut arguments = vec!["bench", "--package", "xmem-benches", "--benches"];
-    if let Some(filter) = &options.filter {
-        arguments.extend(["--", filter]);
-    }
-    cargo(&arguments)?;
+    cargo(&arguments(options))?;
 
     let mut figures = Figures::new();
     collect(&repo::target()?.join("criterion"), start, &mut figures)?;
     if let Some(name) = &options.save {
         let path = repo::root().join(kept(name));
-        let command = format!("cargo {}", arguments.join(" "));
         let folder = repo::root().join(RESULTS);
         std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
-        std::fs::write(&path, write(&figures, &facts(&command))).map_err(Error::file(&path))?;
+        std::fs::write(&path, write(&figures, &facts)).map_err(Error::file(&path))?;
         println!("{}", path.display());
     }
     print!("{}", table(before.as_ref(), &figures));
     Ok(())
+}
+
+/// What cargo is started with.
+fn arguments(options: &Options) -> Vec<&str> {
+    let mut arguments = vec!["bench", "--package", "xmem-benches", "--benches"];
+    if let Some(filter) = &options.filter {
+        arguments.extend(["--", filter]);
+    }
+    arguments
+}
+
+/// Figures that were kept.
+struct Record {
+    figures: Figures,
+    /// When, of what and where, for people and in this order.
+    of: String,
+}
+
+fn record(path: &Path) -> Result<Record, Error> {
+    parse(&repo::text(path)?).ok_or_else(|| Error::Figures { path: path.to_owned() })
+}
+
+/// The record with the latest date.
+fn newest() -> Result<Record, Error> {
+    let folder = PathBuf::from(RESULTS);
+    let of_results = |path: &PathBuf| path.parent() == Some(&folder);
+    let paths: Vec<PathBuf> = repo::files()?.into_iter().filter(of_results).collect();
+    let records = paths.iter().map(|path| record(path)).collect::<Result<Vec<_>, _>>()?;
+    records.into_iter().max_by(|a, b| a.of.cmp(&b.of)).ok_or(Error::NothingKept { folder })
 }
 
 fn kept(name: &str) -> PathBuf {
@@ -106,20 +148,19 @@ fn figure(benchmark: &Value, estimates: &Value) -> Option<(String, Figure)> {
 
 /// Where and of what the figures are.
 fn facts(command: &str) -> Vec<(&'static str, String)> {
-    let said = |program: &str, arguments: &[&str]| {
-        let output = Command::new(program).args(arguments).current_dir(repo::root()).output();
-        output.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned()).unwrap_or_default()
-    };
     let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    // The average of the last minute.
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     vec![
         ("schema", "xmem.bench/1".to_owned()),
         ("command", command.to_owned()),
-        ("date", said("date", &["-u", "+%F"])),
-        ("commit", said("git", &["describe", "--always", "--dirty"])),
+        ("date", repo::said("date", &["-u", "+%FT%RZ"])),
+        ("commit", repo::said("git", &["describe", "--always", "--dirty"])),
         ("machine", format!("{}, {cores} cores", model.map_or("unknown CPU", |(_, name)| name))),
-        ("rustc", said("rustc", &["--version"])),
+        ("rustc", repo::said("rustc", &["--version"])),
+        ("load", load.split(' ').next().unwrap_or_default().to_owned()),
     ]
 }
 
@@ -141,10 +182,13 @@ fn write(figures: &Figures, facts: &[(&str, String)]) -> String {
     file.to_string()
 }
 
-fn parse(text: &str) -> Option<Figures> {
+fn parse(text: &str) -> Option<Record> {
     let file: toml::Table = text.parse().ok()?;
+    let said = |key: &str| file.get(key).and_then(toml::Value::as_str).unwrap_or("not said");
+    let [date, commit, machine, load] = ["date", "commit", "machine", "load"].map(said);
+    let of = format!("{date}, commit {commit}, {machine}, load {load}");
     let results = file.get("result")?.as_table()?;
-    results
+    let figures: Option<Figures> = results
         .iter()
         .map(|(name, result)| {
             let result = result.as_table()?;
@@ -155,7 +199,8 @@ fn parse(text: &str) -> Option<Figures> {
                 .and_then(|(unit, n)| Some((unit.clone(), u64::try_from(n.as_integer()?).ok()?)));
             Some((name.clone(), Figure { median_ns, work }))
         })
-        .collect()
+        .collect();
+    Some(Record { figures: figures?, of })
 }
 
 /// One line for each bench: time, rate, and the change since what was kept.
@@ -200,9 +245,11 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_read_back() {
-        let text = write(&sample(), &[("date", "2026-01-01".to_owned())]);
-        assert!(text.contains("date = \"2026-01-01\""), "{text}");
-        assert_eq!(parse(&text), Some(sample()));
+        let facts = [("date", "2026-01-01T00:00Z"), ("machine", "abacus"), ("load", "0.1")];
+        let text = write(&sample(), &facts.map(|(key, value)| (key, value.to_owned())));
+        let record = parse(&text).expect("what was written");
+        assert_eq!(record.figures, sample());
+        assert_eq!(record.of, "2026-01-01T00:00Z, commit not said, abacus, load 0.1");
     }
 
     #[test]

@@ -46,6 +46,17 @@ pub(crate) enum Error {
     /// A file with figures of benches is not what this program or Criterion wrote.
     #[error("cannot understand the figures in {}", .path.display())]
     Figures { path: PathBuf },
+    /// What counts instructions is not there.
+    #[error("cannot run {program}: install valgrind (apt-get install valgrind)")]
+    Valgrind { program: &'static str },
+    /// Counts of instructions are too high; each was printed.
+    #[error(
+        "instructions: {count} counts are too high, see above; if that is meant, cargo xtask instructions --update"
+    )]
+    Instructions { count: usize },
+    /// There are no kept figures to compare with.
+    #[error("nothing is kept in {} yet: cargo xtask bench --save", .folder.display())]
+    NothingKept { folder: PathBuf },
     /// The book did not build.
     #[cfg(feature = "book")]
     #[error("the book does not build: {message}")]

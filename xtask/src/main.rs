@@ -12,6 +12,7 @@ mod bench;
 mod dist;
 mod docs;
 mod error;
+mod instructions;
 mod repo;
 mod run;
 mod test;
@@ -54,12 +55,22 @@ enum Task {
     Bench {
         /// Only benches whose name contains this
         filter: Option<String>,
-        /// Keep the figures as benches/results/NAME.toml
+        /// Keep the figures as benches/results/NAME.toml [default: the date]
         #[arg(long, value_name = "NAME")]
-        save: Option<String>,
-        /// Compare with benches/results/NAME.toml
+        save: Option<Option<String>>,
+        /// Compare with benches/results/NAME.toml [default: the newest]
         #[arg(long, value_name = "NAME")]
-        compare: Option<String>,
+        compare: Option<Option<String>>,
+    },
+    /// Count the instructions of `xmem replay` on fixed traces, and fail if there are many more than
+    /// were kept, or if four times the events cost much more than four times as much
+    Instructions {
+        /// Keep the counts in benches/instructions.toml instead
+        #[arg(long)]
+        update: bool,
+        /// Count this xmem [default: build it]
+        #[arg(long, value_name = "PROGRAM")]
+        program: Option<PathBuf>,
     },
     /// Predicted against recorded peaks, trace by trace
     Accuracy {
@@ -111,7 +122,14 @@ fn main() -> ExitCode {
         Task::Test => test::run(),
         Task::Docs => docs::run(),
         Task::Bench { filter, save, compare } => {
+            let save = save.map(|name| name.unwrap_or_else(bench::today));
+            let compare =
+                compare.map(|name| name.map_or(bench::Which::Newest, bench::Which::Named));
             bench::run(&bench::Options { filter, save, compare })
+        }
+        Task::Instructions { update, program } => {
+            let mode = if update { instructions::Mode::Update } else { instructions::Mode::Check };
+            instructions::run(instructions::Options { mode, program })
         }
         Task::Accuracy { folders, sets, format, check, by_op, cudnn, program } => {
             let view = match (by_op, check) {

@@ -47,6 +47,12 @@ pub(crate) fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
+/// What a program prints about the machine or the repository; empty if it fails.
+pub(crate) fn said(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).current_dir(root()).output();
+    output.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned()).unwrap_or_default()
+}
+
 fn output(command: &mut Command) -> Result<String, Error> {
     let spelled = format!("{command:?}");
     let done = command

@@ -1,0 +1,201 @@
+//! `cargo xtask instructions`: how many instructions `xmem replay` takes, held against kept counts.
+//!
+//! Times on shared machines say little; counts of the same program on the same trace are the same but
+//! for a thousandth. Recorded traces guard what an event costs. Synthetic traces in two sizes guard that
+//! four times the events cost four times as much, in each dimension in which a job can grow and in odd
+//! corners; what they guard needs no kept counts.
+
+mod callgrind;
+mod kept;
+
+use crate::error::Error;
+use crate::{repo, run};
+use callgrind::Count;
+use kept::Kept;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use xmem_benches::synthetic::{Corner, Training};
+
+/// Recorded traces that are counted: a small one, and one with convolutions and Python's stacks.
+const RECORDED: [&str; 2] = ["mlp_adam", "resnet18_sgdm"];
+
+/// How much more than the kept count passes. Compiling incrementally or not makes 2 %; another compiler, another libc or a processor without
+/// AVX2 moves counts by some percent, and so does a small rule; a lost fast path, a copy of a table or
+/// an allocation for each event costs more than this.
+const MORE: f64 = 1.15;
+
+/// Four times the events may cost this much: sorting takes n log n, and so do ordered maps.
+const FOURFOLD: f64 = 4.6;
+
+/// What to do with the counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Hold them against what is kept.
+    Check,
+    /// Keep them.
+    Update,
+}
+
+/// What to run.
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) mode: Mode,
+    /// The program to count; none builds it.
+    pub(crate) program: Option<PathBuf>,
+}
+
+/// A trace in two sizes.
+struct Pair {
+    name: &'static str,
+    once: Vec<u8>,
+    fourfold: Vec<u8>,
+}
+
+/// Counts, then checks or keeps.
+pub(crate) fn run(options: Options) -> Result<(), Error> {
+    callgrind::is_there()?;
+    let program = match options.program {
+        Some(program) => std::path::absolute(&program).map_err(Error::file(&program))?,
+        None => built()?,
+    };
+    let folder = repo::target()?.join("instructions");
+    std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
+    let (names, traces) = traces(&folder)?;
+    let counts = count(&program, &traces, &folder)?;
+    let (recorded, synthetic) = counts.split_at(RECORDED.len());
+    let (start, grown) = synthetic.split_first().expect("a trace of next to nothing");
+    let mut broken = grown_too_much(start.total, &names, grown);
+    let recorded: Vec<(&str, &Count)> = RECORDED.into_iter().zip(recorded).collect();
+    match options.mode {
+        Mode::Update => kept::write(&recorded)?,
+        Mode::Check => broken += check(&recorded, &kept::read()?),
+    }
+    if broken == 0 { Ok(()) } else { Err(Error::Instructions { count: broken }) }
+}
+
+/// How many pairs cost too much beyond what it takes to start; says of each what it costs.
+fn grown_too_much(start: u64, names: &[&str], counts: &[Count]) -> usize {
+    let mut broken = 0;
+    for (name, pair) in names.iter().zip(counts.chunks(2)) {
+        let [once, fourfold] = [0, 1].map(|row| pair[row].total.saturating_sub(start) as f64);
+        let ratio = fourfold / once;
+        let line = format!("{name:<34} {:>7.1} M, four times the events {ratio:.2}", once / 1e6);
+        println!("{line} times that");
+        if ratio > FOURFOLD {
+            broken += 1;
+            println!("  more than {FOURFOLD} times; what grew most:");
+            print!("{}", pair[1].growth(&pair[0].functions, 4.0));
+        }
+    }
+    broken
+}
+
+/// How many of the counts are too high; says of each how it compares.
+fn check(recorded: &[(&str, &Count)], kept: &Kept) -> usize {
+    let mut broken = 0;
+    for (name, count) in recorded {
+        let millions = count.total as f64 / 1e6;
+        let Some(before) = kept.trace.get(*name) else {
+            println!("{name:<34} {millions:>7.1} M, not kept: cargo xtask instructions --update");
+            broken += 1;
+            continue;
+        };
+        let ratio = count.total as f64 / before.total as f64;
+        println!(
+            "{name:<34} {millions:>7.1} M, {:+.1} % since {}",
+            (ratio - 1.0) * 100.0,
+            kept.commit
+        );
+        if ratio > MORE {
+            broken += 1;
+            println!("  more than {:+.0} %; what grew most:", (MORE - 1.0) * 100.0);
+            print!("{}", count.growth(&before.functions, 1.0));
+        } else if ratio < 1.0 / MORE {
+            println!("  much less: keep it with cargo xtask instructions --update");
+        }
+    }
+    broken
+}
+
+/// The program as the tests have compiled it: most of the instructions are in `xmem-trace`, which is
+/// optimised there as it is for release, and what compiling for release would cost is not spent on counts.
+fn built() -> Result<PathBuf, Error> {
+    run::cargo(&["build", "--quiet", "--locked", "--package", "xmem-cli"])?;
+    Ok(repo::target()?.join("debug").join("xmem"))
+}
+
+/// The names of the pairs, and all files: recorded traces, one with next to nothing in it, then each
+/// pair's two.
+fn traces(folder: &Path) -> Result<(Vec<&'static str>, Vec<PathBuf>), Error> {
+    let recorded = RECORDED.iter().map(|name| repo::root().join("traces").join(name));
+    let mut files: Vec<PathBuf> = recorded.map(|folder| folder.join("trace.json.zst")).collect();
+    let mut names = Vec::new();
+    let nothing = folder.join("nothing.json");
+    let job = Training { iterations: 1, layers: 1, depth: 0, threads: 0 };
+    std::fs::write(&nothing, job.trace()).map_err(Error::file(&nothing))?;
+    files.push(nothing);
+    for Pair { name, once, fourfold } in pairs() {
+        for (times, text) in [(1, once), (4, fourfold)] {
+            let path = folder.join(format!("{name} x{times}.json"));
+            std::fs::write(&path, text).map_err(Error::file(&path))?;
+            files.push(path);
+        }
+        names.push(name);
+    }
+    Ok((names, files))
+}
+
+/// Some four thousand events each, and four times as many.
+fn pairs() -> Vec<Pair> {
+    let grown = |name, job: fn(usize) -> Training, size: usize| Pair {
+        name,
+        once: job(size).trace(),
+        fourfold: job(4 * size).trace(),
+    };
+    let mut pairs = vec![
+        grown("iterations", |iterations| Training { iterations, ..Training::default() }, 10),
+        grown("live blocks", |layers| Training { layers, ..Training::default() }, 25),
+        grown("depth", |depth| Training { depth, iterations: 2, layers: 1, threads: 0 }, 500),
+        grown(
+            "threads",
+            |n| Training { threads: n as u32, iterations: 2, layers: 1, depth: 0 },
+            500,
+        ),
+    ];
+    for corner in [
+        Corner::EqualTimes,
+        Corner::OneOperator,
+        Corner::FreedInDisorder,
+        Corner::ManyThreads,
+        Corner::NestedCalls,
+        Corner::ConcurrentProducts,
+        Corner::BackwardOnly,
+    ] {
+        let [once, fourfold] = [4_000, 16_000].map(|events| corner.trace(events));
+        pairs.push(Pair { name: corner.name(), once, fourfold });
+    }
+    pairs
+}
+
+/// Counts every trace, as many at once as there are cores.
+fn count(program: &Path, traces: &[PathBuf], folder: &Path) -> Result<Vec<Count>, Error> {
+    let next = AtomicUsize::new(0);
+    let counts: Mutex<Vec<Option<Result<Count, Error>>>> =
+        Mutex::new(traces.iter().map(|_| None).collect());
+    let work = || {
+        loop {
+            let row = next.fetch_add(1, Ordering::Relaxed);
+            let Some(trace) = traces.get(row) else { return };
+            let count = callgrind::count(program, trace, &folder.join(format!("{row}.callgrind")));
+            counts.lock().expect("no panic while it was held")[row] = Some(count);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let counts = counts.into_inner().expect("no panic while it was held");
+    counts.into_iter().map(|count| count.expect("every row was taken")).collect()
+}
