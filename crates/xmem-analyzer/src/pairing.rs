@@ -26,7 +26,8 @@ pub(crate) fn pair(memory: &MemoryTable, device: DeviceKind, notes: &mut Diagnos
     rows.sort_by_key(|&r| (memory.time[r as usize], r));
     check_totals(memory, &rows, notes);
     let has_addresses = rows.iter().any(|&r| memory.address[r as usize] != Addr(0));
-    let mut pairs = Pairs { blocks: Vec::with_capacity(rows.len() / 2), rows };
+    let allocations = rows.iter().filter(|&&r| memory.bytes[r as usize] > 0).count();
+    let mut pairs = Pairs { blocks: Vec::with_capacity(allocations), rows };
     if has_addresses {
         by_address(memory, &mut pairs, notes);
     } else if !pairs.rows.is_empty() {

@@ -19,7 +19,7 @@ use crate::config::DeviceConfig;
 use crate::device::Device;
 use drive::{Driven, Reaction, Watch, drive};
 use fragmentation::History;
-use peaks::PeakJournal;
+use peaks::{PeakJournal, PeakState};
 use xmem_types::{BlockId, Bytes, Diagnostics, StreamId, Workload};
 
 /// What a job did to the allocator and the device.
@@ -127,12 +127,15 @@ pub fn replay<'a, F: Framework>(
     let mut recorder = Recorder::new(work.requests.len());
     let Driven { table, smaller, diagnostics } = drive(&mut framework, work, &mut recorder);
 
-    let live: Vec<LiveBlock> =
-        table.live().map(|(id, handle)| LiveBlock::new(id, &framework.block(handle))).collect();
+    let mut live = Vec::with_capacity(table.live().count());
+    live.extend(table.live().map(|(id, handle)| LiveBlock::new(id, &framework.block(handle))));
     let stats = framework.stats();
     let history = History { segments: framework.segments(), mappings: framework.mappings() };
+    // Of what was there at the reserved peak only the segments are told: its blocks go at once.
+    let PeakState { peak: reserved_peak, segments, .. } = recorder.reserved.finish(&live, &history);
+    let fragmentation_at_reserved_peak = fragmentation::measure(&segments);
     let allocated = recorder.allocated.finish(&live, &history);
-    let reserved = recorder.reserved.finish(&live, &history);
+    drop(live);
     let oom = recorder
         .oom
         .map(|oom| OutOfMemory { needed: oom.needed.max(stats.reserved_bytes.all.peak), ..oom });
@@ -149,9 +152,9 @@ pub fn replay<'a, F: Framework>(
     Replay {
         stats,
         peak: allocated.peak,
-        reserved_peak: reserved.peak,
+        reserved_peak,
         fragmentation: fragmentation::measure(&allocated.segments),
-        fragmentation_at_reserved_peak: fragmentation::measure(&reserved.segments),
+        fragmentation_at_reserved_peak,
         live_at_peak: allocated.blocks,
         segments_at_peak: allocated.segments,
         curve: recorder.curve,

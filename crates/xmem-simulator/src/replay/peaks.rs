@@ -80,8 +80,10 @@ impl PeakJournal {
         if highest == Bytes::ZERO {
             return PeakState { peak, blocks: Vec::new(), segments: Vec::new() };
         }
-        blocks.extend(live.iter().filter(|block| block.born <= peak.request));
-        blocks.sort_by_key(|block| block.born);
+        let still = || live.iter().filter(|block| block.born <= peak.request);
+        blocks.reserve_exact(still().count());
+        blocks.extend(still());
+        blocks.sort_unstable_by_key(|block| block.born);
         let segments = history.segments_at(peak.request, &blocks);
         PeakState { peak, blocks, segments }
     }
