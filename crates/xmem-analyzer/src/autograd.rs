@@ -98,10 +98,6 @@ fn op_at(ops: &OpTable, tree: &OpTree, thread: ThreadIdx, time: Nanos) -> Option
     let order = tree.preorder();
     let key = |o: &OpId| (ops.thread[o.index()], ops.start[o.index()]);
     let from = order.partition_point(|o| key(o) < (thread, time));
-    order[from..]
-        .iter()
-        .take_while(|o| key(o) == (thread, time))
-        .filter(|o| ops.sequence[o.index()] >= 0)
-        .last()
-        .copied()
+    let to = order.partition_point(|o| key(o) <= (thread, time));
+    order[from..to].iter().rfind(|o| ops.sequence[o.index()] >= 0).copied()
 }

@@ -99,9 +99,10 @@ fn marked_ends<'a>(signs: &Signs<'a>) -> Vec<(usize, &'a Mark)> {
     let marks = &signs.timeline.marks;
     let steps = marks.iter().any(|m| m.kind == MarkKind::Step);
     let kind = if steps { MarkKind::Step } else { MarkKind::Backward };
+    let rows: Vec<usize> = (0..marks.len()).filter(|&at| marks[at].kind == kind).collect();
     let last = |end: &Nanos| {
-        let before = marks.partition_point(|m| m.start <= *end);
-        let at = marks[..before].iter().rposition(|m| m.kind == kind)?;
+        let before = rows.partition_point(|&at| marks[at].start <= *end);
+        let at = rows[before.checked_sub(1)?];
         Some((at, &marks[at]))
     };
     let mut ends: Vec<_> = signs.ends.iter().filter_map(last).collect();

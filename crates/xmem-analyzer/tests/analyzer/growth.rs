@@ -1,6 +1,8 @@
 //! Long and deep traces: what once took the square of their length or depth.
 
 use crate::support::*;
+use xmem_trace::FlowKind;
+use xmem_types::{Nanos, ThreadIdx};
 
 /// Rounds of the long tests: their square is some ten thousand million.
 const ROUNDS: usize = 100_000;
@@ -74,6 +76,41 @@ fn a_hundred_thousand_steps_with_closures_are_seen_through_at_once() {
     }
     let (p, _) = done(r);
     assert_eq!(p.iterations.len(), ROUNDS);
+}
+
+#[test]
+fn a_hundred_thousand_marked_calls_of_a_model_are_told_apart_at_once() {
+    let mut r = Recorder::new(Detail::Everything);
+    for number in 0..ROUNDS {
+        let loading = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+        let x = r.annotation(loading, batch);
+        r.op("aten::relu", &[x.elements], |_| {});
+        r.iteration_ends(number);
+        r.free(x);
+    }
+    let (p, _) = done(r);
+    assert_eq!(p.iterations.len(), ROUNDS);
+}
+
+#[test]
+fn links_of_a_hundred_thousand_operators_at_the_same_time_are_followed_at_once() {
+    let mut r = Recorder::new(Detail::Everything);
+    for _ in 0..ROUNDS {
+        r.differentiable("aten::relu", &[8], |_| {});
+    }
+    let mut trace = r.trace;
+    trace.threads.push(trace.threads[0].clone());
+    for row in 0..ROUNDS {
+        let thread = ThreadIdx((row % 2) as u32);
+        trace.ops.thread[row] = thread;
+        trace.ops.start[row] = Nanos::ZERO;
+        trace.ops.duration[row] = Nanos::ZERO;
+        for kind in [FlowKind::Start, FlowKind::Finish] {
+            flow(&mut trace, row as u64, Nanos::ZERO, thread, kind);
+        }
+    }
+    let (p, _) = xmem_analyzer::analyze(trace);
+    assert_eq!(p.op_count(), ROUNDS);
 }
 
 /// Forward and backward of one weight; its gradient comes back.
