@@ -1,6 +1,6 @@
 //! Traces that are hard on a reader in one way each.
 
-use super::recorder::Recorder;
+use super::recorder::{Recorder, Signature, Storage};
 use super::training::Training;
 
 /// A way to be hard.
@@ -60,11 +60,15 @@ pub enum Corner {
     LatePeriod,
     /// Gradients that are cleared one by one, outside of `zero_grad`.
     LateGradients,
+    /// Marks of `xmem profile` around tiny iterations.
+    MarkedIterations,
+    /// The same around calls of a model, without backward.
+    MarkedInference,
 }
 
 impl Corner {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::EqualTimes,
         Self::OneOperator,
         Self::OneAnnotation,
@@ -92,6 +96,8 @@ impl Corner {
         Self::ForwardThreads,
         Self::LatePeriod,
         Self::LateGradients,
+        Self::MarkedIterations,
+        Self::MarkedInference,
     ];
 
     /// In words.
@@ -125,6 +131,8 @@ impl Corner {
             Self::ForwardThreads => "training on many threads",
             Self::LatePeriod => "a period at the end",
             Self::LateGradients => "gradients cleared one by one",
+            Self::MarkedIterations => "marked iterations",
+            Self::MarkedInference => "marked calls of a model",
         }
     }
 
@@ -317,8 +325,43 @@ impl Corner {
                     profiler.end(op);
                 }
             }
+            Self::MarkedIterations => {
+                let signature = profiler.signature(&[&[32, 32]]);
+                for at in 0..events as u64 / 16 {
+                    let batch = batch(profiler);
+                    forward_and_backward(profiler, at, signature);
+                    let step = profiler.annotation("Optimizer.step#SGD.step");
+                    profiler.leaf("aten::add_", Some(signature));
+                    profiler.end(step);
+                    mark(profiler, &format!("iteration {at}"));
+                    profiler.free(batch);
+                }
+            }
+            Self::MarkedInference => {
+                for at in 0..events / 9 {
+                    let batch = batch(profiler);
+                    plain(profiler, 4);
+                    mark(profiler, &format!("iteration {at}"));
+                    profiler.free(batch);
+                }
+            }
         }
     }
+}
+
+/// Batch data that goes to the GPU.
+fn batch(profiler: &mut Recorder) -> Storage {
+    let load = profiler.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+    let batch = profiler.alloc(8192);
+    profiler.end(load);
+    mark(profiler, &format!("to_device 0x{:x} {}", batch.address(), batch.bytes()));
+    batch
+}
+
+/// A mark of `xmem profile`.
+fn mark(profiler: &mut Recorder, text: &str) {
+    let mark = profiler.annotation(&format!("xmem::{text}"));
+    profiler.end(mark);
 }
 
 /// Operators that allocate, and frees behind them.
@@ -335,7 +378,7 @@ fn plain(profiler: &mut Recorder, events: usize) {
 }
 
 /// Operators whose results stay; a third of the sizes repeat.
-fn hold(profiler: &mut Recorder, events: usize) -> Vec<super::Storage> {
+fn hold(profiler: &mut Recorder, events: usize) -> Vec<Storage> {
     let signature = profiler.signature(&[&[32, 32]]);
     let held = (0..events as u64 / 2).map(|at| {
         let op = profiler.op("aten::relu", Some(signature));
@@ -360,13 +403,13 @@ fn small(profiler: &mut Recorder, events: usize, odd: usize) {
     }
 }
 
-fn forward_and_backward(profiler: &mut Recorder, number: u64, signature: super::Signature) {
+fn forward_and_backward(profiler: &mut Recorder, number: u64, signature: Signature) {
     let gradient = node(profiler, number, signature);
     profiler.free(gradient);
 }
 
 /// A forward operator, its backward node and the gradient that it makes.
-fn node(profiler: &mut Recorder, number: u64, signature: super::Signature) -> super::Storage {
+fn node(profiler: &mut Recorder, number: u64, signature: Signature) -> Storage {
     let forward = profiler.forward("aten::relu", number, Some(signature));
     let result = profiler.alloc(4096);
     profiler.end(forward);

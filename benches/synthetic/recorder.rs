@@ -30,6 +30,12 @@ pub struct Storage {
 }
 
 impl Storage {
+    /// Where it lies.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
     /// How many bytes were asked for.
     #[must_use]
     pub fn bytes(&self) -> u64 {
