@@ -47,7 +47,7 @@ use python::PythonCalls;
 use std::sync::OnceLock;
 use xmem_trace::recording::EndReason;
 use xmem_trace::{DeviceKind, FlowTable, MemoryTable, Trace};
-use xmem_types::{Diagnostics, Severity};
+use xmem_types::{Diagnostics, Severity, both};
 
 /// Analyses the host memory of a trace.
 ///
@@ -67,18 +67,30 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     completeness(&trace, device, &mut notes);
     let marks = marks::take_out(&mut trace);
     let names = Names::build(&trace.strings);
-    let tree = OpTree::build_with(&trace.ops, |row| names.is_node(trace.ops.name[row]));
-    let autograd = Autograd::build(&trace.ops, &trace.flows, &tree, &names);
-    let calls = PythonCalls::build(&trace.python, &mut trace.strings);
-    let arguments = ArgumentTable::build(&trace.signatures, &trace.strings);
-
-    let pairing::Pairs { mut blocks, rows } = pairing::pair(&trace.memory, device, &mut notes);
-    attribution::attribute_ops(&mut blocks, &rows, &trace.memory, &trace.ops, &tree);
+    let ((tree, autograd), (pairs, calls)) = both(
+        || {
+            let tree = OpTree::build_with(&trace.ops, |row| names.is_node(trace.ops.name[row]));
+            let autograd = Autograd::build(&trace.ops, &trace.flows, &tree, &names);
+            (tree, autograd)
+        },
+        || {
+            let pairs = pairing::pair(&trace.memory, device, &mut notes);
+            (pairs, PythonCalls::build(&trace.python, &mut trace.strings))
+        },
+    );
+    let pairing::Pairs { mut blocks, rows } = pairs;
+    let (arguments, timeline) = both(
+        || {
+            attribution::attribute_ops(&mut blocks, &rows, &trace.memory, &trace.ops, &tree);
+            ArgumentTable::build(&trace.signatures, &trace.strings)
+        },
+        || timeline::find(&trace, &tree, &names, &calls),
+    );
+    let mut timeline = timeline.unwrap_or_default();
     let transfers = transfers::resolve(&marks.moves, &blocks);
     let known = Known::find(trace.header.recording.as_ref(), &transfers, &blocks);
     let context = python::attribute(&mut blocks, &calls, &mut trace, &autograd);
 
-    let mut timeline = timeline::find(&trace, &tree, &names, &calls).unwrap_or_default();
     let forwards = Forwards::find(&trace, &calls, &autograd, &timeline, &transfers);
     steps::infer(&mut timeline, &trace, &tree, &names, &arguments, &forwards, &mut notes);
     let signatures = steps::signatures(&timeline, &trace, &tree, &names, &arguments);

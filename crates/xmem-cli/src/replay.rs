@@ -19,6 +19,7 @@ use crate::{allocator, output, recording, terminal};
 use batch::Batch;
 use done::Done;
 use settings::Settings;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use stop::Stop;
 use streamed::Sink;
@@ -28,6 +29,9 @@ use xmem::{Answer, EstimateError, Job, ReadOptions, RecordingEnd, Snapshot, Stag
 use xmem_report::json::{self, Document, Rules};
 use xmem_report::lines::Lines;
 use xmem_report::text;
+
+/// As much as the main thread has: a trace is read on any.
+const STACK: usize = 8 << 20;
 
 /// Runs the command.
 pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
@@ -103,7 +107,10 @@ fn one(
 ) -> Result<Tally, Complaint> {
     let name = trace.display().to_string();
     let progress = Progress::over([trace], global.verbosity());
-    let result = answer(trace, settings, args, &|stage| progress.stage(&name, stage));
+    // Inside a pool the analysis takes its threads, too.
+    let result = in_pool(args.reading.threads, || {
+        answer(trace, settings, args, &|stage| progress.stage(&name, stage))
+    });
     drop(progress);
     let mut tally = Tally::default();
     let page = match &result {
@@ -127,6 +134,21 @@ fn one(
         tally.failed(Complaint::estimate(&name, error).print());
     }
     Ok(tally)
+}
+
+/// Runs `work` where there are as many threads as asked for, or one for each core.
+fn in_pool<T: Send>(threads: Option<NonZeroUsize>, work: impl FnOnce() -> T + Send) -> T {
+    let threads = threads.map_or(0, NonZeroUsize::get);
+    if threads == 1 {
+        return work();
+    }
+    match rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK).build() {
+        Ok(pool) => pool.install(work),
+        Err(error) => {
+            tracing::debug!(%error, "no thread pool");
+            work()
+        }
+    }
 }
 
 /// The answer about one trace, and the predicted run if it is to be written.

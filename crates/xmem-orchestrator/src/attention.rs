@@ -15,6 +15,7 @@ use crate::target::Target;
 use fused::Fused;
 use rustc_hash::FxHashMap;
 use select::{Backend, Call};
+use xmem_analyzer::Profile;
 use xmem_types::OpId;
 
 const CALL: &str = "aten::scaled_dot_product_attention";
@@ -30,9 +31,9 @@ enum CpuPath {
 pub(crate) type NodesOf = FxHashMap<OpId, Vec<OpId>>;
 
 /// Turns each link around.
-pub(crate) fn nodes_of(draft: &Draft<'_>) -> NodesOf {
+pub(crate) fn nodes_of(profile: &Profile) -> NodesOf {
     let mut nodes = NodesOf::default();
-    for (node, forward) in draft.profile.autograd.pairs() {
+    for (node, forward) in profile.autograd.pairs() {
         nodes.entry(forward).or_default().push(node);
     }
     nodes

@@ -3,26 +3,28 @@
 use crate::draft::Draft;
 use crate::rules::name;
 use crate::schedule::Schedule;
+use crate::scratch::Casts;
 use crate::target::Target;
-use crate::{gradients, placement, scratch, transfer, unmodelled, walk};
+use crate::{attention, gradients, placement, scratch, transfer, unmodelled, walk};
 use xmem_analyzer::Profile;
-use xmem_types::Diagnostics;
+use xmem_types::{Diagnostics, both};
 
 /// Applies every rule that is switched on, from the particular to the general.
 pub(crate) fn lower(profile: &Profile, target: &Target) -> (Schedule, Diagnostics) {
     let mut notes = Diagnostics::default();
-    let mut draft = Draft::new(profile);
+    let (mut draft, (casts, nodes_of)) =
+        both(|| Draft::new(profile), || (Casts::of(profile), attention::nodes_of(profile)));
     let enabled = |rule: &str| !target.disabled.contains(rule);
     if enabled(name::HOST_ONLY) {
         scratch::host_only(&mut draft);
     }
     if enabled(name::HOST_SCALARS) {
-        scratch::host_scalars(&mut draft);
+        scratch::host_scalars(&mut draft, &casts);
     }
     if enabled(name::PROMOTED) {
-        scratch::promoted_operands(&mut draft);
+        scratch::promoted_operands(&mut draft, &casts);
     }
-    walk::operators(&mut draft, target, &mut notes);
+    walk::operators(&mut draft, target, &nodes_of, &mut notes);
     if enabled(name::LEAF_SCRATCH) {
         scratch::leaf_scratch(&mut draft);
     }

@@ -84,8 +84,7 @@ pub(crate) fn host_only(draft: &mut Draft<'_>) {
 }
 
 /// Leaves out numbers that Python wraps as tensors.
-pub(crate) fn host_scalars(draft: &mut Draft<'_>) {
-    let casts = Casts::of(draft.profile);
+pub(crate) fn host_scalars(draft: &mut Draft<'_>, casts: &Casts<'_>) {
     for i in 0..draft.profile.blocks.len() {
         let block = &draft.profile.blocks[i];
         if block.size.get() > SCALAR || block.residency == Residency::HostOnly {
@@ -102,8 +101,7 @@ pub(crate) fn host_scalars(draft: &mut Draft<'_>) {
 }
 
 /// Leaves out operands that the CPU converts before an operator on elements.
-pub(crate) fn promoted_operands(draft: &mut Draft<'_>) {
-    let casts = Casts::of(draft.profile);
+pub(crate) fn promoted_operands(draft: &mut Draft<'_>, casts: &Casts<'_>) {
     for i in 0..draft.profile.blocks.len() {
         let block = &draft.profile.blocks[i];
         let Some(op) = block.op.filter(|_| draft.live(i)) else { continue };
@@ -118,7 +116,7 @@ pub(crate) fn promoted_operands(draft: &mut Draft<'_>) {
 }
 
 /// Conversions of tensors to another type.
-struct Casts<'a> {
+pub(crate) struct Casts<'a> {
     profile: &'a Profile,
     names: FxHashSet<Sym>,
     /// Per position in pre-order: whether the operator is, or runs in, a conversion.
@@ -126,7 +124,7 @@ struct Casts<'a> {
 }
 
 impl<'a> Casts<'a> {
-    fn of(profile: &'a Profile) -> Self {
+    pub(crate) fn of(profile: &'a Profile) -> Self {
         let names: FxHashSet<Sym> =
             ["aten::_to_copy", "aten::to"].iter().filter_map(|n| profile.symbol(n)).collect();
         let mut inside = vec![false; profile.op_count()];

@@ -1,5 +1,6 @@
 //! One pass over the operators in program order; each operator that a rule knows is handed to it.
 
+use crate::attention::NodesOf;
 use crate::convolution::Convolutions;
 use crate::draft::Draft;
 use crate::gemm::Workspaces;
@@ -37,7 +38,12 @@ enum Kind {
 }
 
 /// Applies every rule that belongs to operators.
-pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diagnostics) {
+pub(crate) fn operators(
+    draft: &mut Draft<'_>,
+    target: &Target,
+    nodes_of: &NodesOf,
+    notes: &mut Diagnostics,
+) {
     let profile = draft.profile;
     let kinds = kinds(draft);
     let mut have = Workspaces::default();
@@ -46,10 +52,9 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
     let mut optimizers = optimizer::Optimizers::of(profile);
     // Backward nodes whose window an earlier rule has replaced as a whole.
     let mut replaced: FxHashSet<OpId> = FxHashSet::default();
-    let nodes_of = attention::nodes_of(draft);
     let enabled = |rule: &str| !target.disabled.contains(rule);
     if enabled(name::AUTOCAST_WIDE) {
-        autocast::widen(draft, &nodes_of);
+        autocast::widen(draft, nodes_of);
     }
     let order = profile.tree.preorder();
     let mut at = 0;
@@ -83,7 +88,7 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
                 gemm::product(draft, target, &mut have, op, in_backward);
             }
             Kind::CrossEntropy if enabled(name::AUTOCAST_LOSS) => {
-                autocast::cross_entropy(draft, &nodes_of, op);
+                autocast::cross_entropy(draft, nodes_of, op);
             }
             Kind::Dropout if enabled(name::DROPOUT) => dropout::dropout(draft, op),
             Kind::GradientNorms
@@ -98,14 +103,14 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
                 at += profile.tree.descendants(op).len();
             }
             Kind::Attention if enabled(name::ATTENTION) => {
-                if let Some(nodes) = attention::lower(draft, target, &nodes_of, op) {
+                if let Some(nodes) = attention::lower(draft, target, nodes_of, op) {
                     replaced.extend(nodes);
                     at += profile.tree.descendants(op).len();
                 }
             }
             Kind::GruCell if enabled(name::GRU_CELL) => cell::gru(draft, op),
             Kind::Recurrent if enabled(name::RECURRENT) => {
-                match recurrent::lower(draft, target, &nodes_of, &mut layers, op) {
+                match recurrent::lower(draft, target, nodes_of, &mut layers, op) {
                     Some(nodes) => {
                         replaced.extend(nodes);
                         at += profile.tree.descendants(op).len();
@@ -139,7 +144,7 @@ pub(crate) fn operators(draft: &mut Draft<'_>, target: &Target, notes: &mut Diag
                 }
             }
             Kind::RmsNorm if enabled(name::RMS_NORM) => {
-                replaced.extend(rms_norm::fuse(draft, &nodes_of, op));
+                replaced.extend(rms_norm::fuse(draft, nodes_of, op));
                 at += profile.tree.descendants(op).len();
             }
             Kind::SoftmaxBackward if enabled(name::SOFTMAX_BACKWARD) => {

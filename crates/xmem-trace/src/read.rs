@@ -90,6 +90,7 @@ pub(crate) fn on_threads<T: Send>(
 ) -> T {
     match asked.map(NonZeroUsize::get) {
         Some(1) => work(1),
+        Some(threads) if threads == current_pool() => work(threads.min(MOST_AT_ONCE)),
         Some(threads) => match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
             Ok(pool) => pool.install(|| work(threads.min(MOST_AT_ONCE))),
             Err(error) => {
@@ -99,6 +100,11 @@ pub(crate) fn on_threads<T: Send>(
         },
         None => work(rayon::current_num_threads().min(MOST_AT_ONCE)),
     }
+}
+
+/// Threads of the pool that this thread is of; none outside.
+fn current_pool() -> usize {
+    rayon::current_thread_index().map_or(0, |_| rayon::current_num_threads())
 }
 
 /// A parser with columns to fill.

@@ -251,22 +251,19 @@ fn operators_with_shapes(trace: &Trace) -> u64 {
 }
 
 fn host_peak(profile: &Profile) -> Bytes {
-    let mut changes: Vec<(xmem_analyzer::Tick, bool, Bytes)> = Vec::new();
+    // What each memory event frees and allocates; blocks are told apart by the event's number.
+    let ticks = profile.blocks.iter().flat_map(|b| [Some(b.alloc), b.free]).flatten();
+    let mut events = vec![(Bytes::ZERO, Bytes::ZERO); ticks.max().map_or(0, |t| t.0 as usize + 1)];
     for block in &profile.blocks {
-        changes.push((block.alloc, true, block.size));
+        events[block.alloc.0 as usize].1 += block.size;
         if let Some(free) = block.free {
-            changes.push((free, false, block.size));
+            events[free.0 as usize].0 += block.size;
         }
     }
-    changes.sort_unstable();
     let (mut live, mut peak) = (Bytes::ZERO, Bytes::ZERO);
-    for (_, is_alloc, size) in changes {
-        if is_alloc {
-            live += size;
-            peak = peak.max(live);
-        } else {
-            live = live.saturating_sub(size);
-        }
+    for (freed, allocated) in events {
+        live = live.saturating_sub(freed) + allocated;
+        peak = peak.max(live);
     }
     peak
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use xmem_orchestrator::{Bound, Doubt, Schedule};
 use xmem_simulator::{AddressOrder, AllocatorChoice, DeviceConfig, Outline, RequestIndex, outline};
-use xmem_types::{Bytes, Request, Workload};
+use xmem_types::{Bytes, Request, Workload, both};
 
 /// What the peaks may be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,10 +112,7 @@ impl Variants<'_> {
         let mut all = Seen(vec![expected]);
         let mut doubts = Vec::new();
         for &doubt in &present {
-            let mut seen = Seen::default();
-            for bound in [Bound::Low, Bound::High] {
-                seen.0.push(self.run(&[doubt], bound, self.device.address_order));
-            }
+            let mut seen = Seen(self.at_both_bounds(&[doubt], self.device.address_order).into());
             let about = |u: &&xmem_orchestrator::Uncertain| u.range.doubt == doubt;
             let blocks = self.schedule.uncertain.iter().filter(about).count() as u64;
             doubts.push(seen.doubted(doubt.name(), Some(blocks), expected));
@@ -134,9 +131,7 @@ impl Variants<'_> {
             // A single doubt was seen above at the order that is expected.
             let expected_order = (present.len() > 1).then_some(self.device.address_order);
             for order in orders.iter().copied().chain(expected_order) {
-                for bound in [Bound::Low, Bound::High] {
-                    all.0.push(self.run(&present, bound, order));
-                }
+                all.0.extend(self.at_both_bounds(&present, order));
             }
         }
         Range {
@@ -155,6 +150,11 @@ impl Variants<'_> {
         }
         let orders = [AddressOrder::Driver, AddressOrder::Ascending, AddressOrder::Descending];
         orders.into_iter().filter(|&order| order != self.device.address_order).collect()
+    }
+
+    fn at_both_bounds(&self, doubts: &[Doubt], order: AddressOrder) -> [Outline; 2] {
+        let run = |bound| self.run(doubts, bound, order);
+        both(|| run(Bound::Low), || run(Bound::High)).into()
     }
 
     fn run(&self, doubts: &[Doubt], bound: Bound, order: AddressOrder) -> Outline {

@@ -14,9 +14,6 @@ use std::thread;
 use xmem::{Answer, Job, ReadOptions};
 use xmem_report::json::{Document, Rules};
 
-/// As much as the main thread has: a trace is read in either.
-const STACK: usize = 8 << 20;
-
 /// What is to be done.
 pub(super) struct Batch<'a> {
     pub(super) traces: &'a [Named],
@@ -70,7 +67,8 @@ impl Batch<'_> {
         };
         thread::scope(|scope| {
             for _ in 1..self.jobs.get() {
-                let started = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+                let started =
+                    thread::Builder::new().stack_size(super::STACK).spawn_scoped(scope, work);
                 if let Err(error) = started {
                     tracing::warn!(%error, "fewer traces at a time than asked for");
                     break;
