@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Text goes from the inflating thread to the reader in blocks of this many bytes.
-const BLOCK: usize = 256 << 10;
-/// Blocks that may wait to be read.
-const WAITING: usize = 4;
+const BLOCK: usize = 512 << 10;
+/// Blocks that may wait to be read: while all other threads parse, inflating goes on.
+const WAITING: usize = 6;
 
 /// A reader of bytes that may move to another thread.
 pub(crate) type Bytes<'a> = Box<dyn Read + Send + 'a>;
@@ -20,7 +20,17 @@ pub(crate) enum Text<'a> {
     /// As it stands in the file.
     Plain { bytes: Bytes<'a>, input: &'a str },
     /// From the inflating thread.
-    Inflated { blocks: Receiver<Block>, block: Vec<u8>, used: usize, truncated: bool },
+    Inflated(Inflated),
+}
+
+/// Text from the inflating thread, block by block.
+pub(crate) struct Inflated {
+    blocks: Receiver<Block>,
+    /// Where blocks go back that are read.
+    spares: SyncSender<Vec<u8>>,
+    block: Vec<u8>,
+    used: usize,
+    truncated: bool,
 }
 
 /// What the inflating thread sends.
@@ -46,29 +56,34 @@ impl Text<'_> {
                     }
                 }
             },
-            Self::Inflated { blocks, block, used, truncated } => {
-                while *used == block.len() {
-                    match blocks.recv() {
-                        Ok(Block::Text(next)) => {
-                            *block = next;
-                            *used = 0;
-                        }
-                        Ok(Block::Truncated) => *truncated = true,
-                        Ok(Block::Failed(error)) => return Err(error),
-                        Err(_) => return Ok(0),
-                    }
-                }
-                let length = buffer.len().min(block.len() - *used);
-                buffer[..length].copy_from_slice(&block[*used..*used + length]);
-                *used += length;
-                Ok(length)
-            }
+            Self::Inflated(inflated) => inflated.read(buffer),
         }
     }
 
     /// Whether compressed data ended too early; known at the end.
     pub(crate) fn truncated(&self) -> bool {
-        matches!(self, Self::Inflated { truncated: true, .. })
+        matches!(self, Self::Inflated(inflated) if inflated.truncated)
+    }
+}
+
+impl Inflated {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        while self.used == self.block.len() {
+            match self.blocks.recv() {
+                Ok(Block::Text(next)) => {
+                    // With enough of them under way, one more is not missed.
+                    let _ = self.spares.try_send(std::mem::replace(&mut self.block, next));
+                    self.used = 0;
+                }
+                Ok(Block::Truncated) => self.truncated = true,
+                Ok(Block::Failed(error)) => return Err(error),
+                Err(_) => return Ok(0),
+            }
+        }
+        let length = buffer.len().min(self.block.len() - self.used);
+        buffer[..length].copy_from_slice(&self.block[self.used..self.used + length]);
+        self.used += length;
+        Ok(length)
     }
 }
 
@@ -122,10 +137,20 @@ pub(crate) fn with_text<T>(
         return read(Text::Plain { bytes, input });
     }
     let (sender, blocks) = sync_channel(WAITING);
+    let (spares, returned) = sync_channel(WAITING);
+    let ends = Ends { blocks: sender, spares: returned };
     std::thread::scope(|scope| {
-        scope.spawn(move || inflate(bytes, format, input, options.inflate_limit, &sender));
-        read(Text::Inflated { blocks, block: Vec::new(), used: 0, truncated: false })
+        scope.spawn(move || inflate(bytes, format, input, options.inflate_limit, &ends));
+        let (block, used, truncated) = (Vec::new(), 0, false);
+        read(Text::Inflated(Inflated { blocks, spares, block, used, truncated }))
     })
+}
+
+/// What the inflating thread holds.
+struct Ends {
+    blocks: SyncSender<Block>,
+    /// Blocks that may be used again.
+    spares: Receiver<Vec<u8>>,
 }
 
 /// Sends the inflated text of `bytes`, until it ends or nobody listens any more.
@@ -134,7 +159,7 @@ fn inflate(
     format: Format,
     input: &str,
     limit: xmem_types::Bytes,
-    blocks: &SyncSender<Block>,
+    Ends { blocks, spares }: &Ends,
 ) {
     let bytes = BufReader::with_capacity(BLOCK, bytes);
     let decoder: io::Result<Bytes<'_>> = match format {
@@ -158,7 +183,8 @@ fn inflate(
         }
     };
     loop {
-        let mut block = vec![0; BLOCK];
+        let mut block = spares.try_recv().unwrap_or_default();
+        block.resize(BLOCK, 0);
         let mut length = 0;
         let error = loop {
             match decoder.read(&mut block[length..]) {
