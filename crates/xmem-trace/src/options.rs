@@ -9,7 +9,8 @@ use xmem_types::{Bytes, KIB};
 /// changes the result, only what reading costs and what is refused.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// Threads that parse; by default rayon's current pool.
+    /// Threads that parse, or that parse and inflate, at least one of each; by default as many as
+    /// rayon's current pool has.
     pub threads: Option<NonZeroUsize>,
     /// How much text is parsed at once, in bytes. Larger pieces leave the processor's cache,
     /// smaller ones cost more bookkeeping.

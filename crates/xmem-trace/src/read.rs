@@ -65,9 +65,12 @@ fn read_text(
     input: &str,
     options: &ReadOptions,
 ) -> Result<(Trace, Diagnostics), ReadError> {
+    // The thread that inflates is busy all the time.
+    let inflating = usize::from(text.is_inflated());
     let mut document = Document::new(text, input, options);
     let mut merged = Merged::default();
     on_threads(options.threads, |threads| {
+        let threads = 1.max(threads - inflating);
         let mut readers: Vec<Reader> = (0..threads).map(|_| Reader::new(options.parser)).collect();
         pipeline::run(&mut document, &mut readers, |reader, parsed| merged.add(parsed, reader))
     })?;

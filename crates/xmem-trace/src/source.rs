@@ -60,6 +60,11 @@ impl Text<'_> {
         }
     }
 
+    /// Whether a thread of its own inflates it.
+    pub(crate) fn is_inflated(&self) -> bool {
+        matches!(self, Self::Inflated(_))
+    }
+
     /// Whether compressed data ended too early; known at the end.
     pub(crate) fn truncated(&self) -> bool {
         matches!(self, Self::Inflated(inflated) if inflated.truncated)
