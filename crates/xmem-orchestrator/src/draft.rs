@@ -51,8 +51,8 @@ pub(crate) struct Item {
     pub(crate) line: Sym,
     pub(crate) iteration: Option<IterationId>,
     pub(crate) phase: Phase,
-    /// How far its size may be off.
-    pub(crate) range: Option<SizeRange>,
+    /// How far its size may be off. Seldom there, hence the box.
+    pub(crate) range: Option<Box<SizeRange>>,
     /// What it may be instead where memory is short, in [`Draft::fallbacks`].
     pub(crate) fallback: Option<FallbackId>,
     /// The operator that made it, if it is not known what that asks for on CUDA.
@@ -221,7 +221,7 @@ impl<'a> Draft<'a> {
             line: neighbour.map_or(Sym::EMPTY, |b| b.line),
             iteration: span.and_then(|s| s.iteration),
             phase: span.map_or(Phase::Init, |s| s.phase),
-            range,
+            range: range.map(Box::new),
             fallback: None,
             unmodelled: None,
             dropped: false,
@@ -311,28 +311,27 @@ impl<'a> Draft<'a> {
         let (effects, fallbacks) = (self.effects, self.fallbacks);
         let mut schedule = Schedule { effects, fallbacks, ..Schedule::default() };
         let live = self.items.iter().filter(|i| !i.dropped).count();
-        let mut events: Vec<(Position, u32, Event)> = Vec::with_capacity(2 * live);
+        let mut events: Vec<Event> = Vec::with_capacity(2 * live);
         schedule.blocks.reserve_exact(live);
         for item in self.items.into_iter().filter(|i| !i.dropped) {
             let free = item.free.map(|free| free.max(item.alloc));
-            if let Some(range) = item.range.filter(|_| item.size == Bytes::ZERO) {
-                let row = schedule.uncertain.len();
+            let mut lives = |subject| {
+                events.push((item.alloc, Change::Alloc, subject));
+                events.extend(free.map(|free| (free, Change::Free, subject)));
+            };
+            if let Some(range) = item.range.as_deref().filter(|_| item.size == Bytes::ZERO) {
+                lives(Subject::Possible(schedule.uncertain.len() as u32));
                 let slot = Slot::Between { alloc: 0, free: None };
-                schedule.uncertain.push(Uncertain { range, slot });
-                events.push((item.alloc, 1, Event::PossibleAlloc(row)));
-                events.extend(free.map(|free| (free, 2, Event::PossibleFree(row))));
+                schedule.uncertain.push(Uncertain { range: *range, slot });
                 continue;
             }
             let block = BlockId::new(schedule.blocks.len());
-            let alloc = RequestKind::Alloc { size: item.size, stream: StreamId(0) };
-            events.push((item.alloc, 1, Event::Request(Request { block, kind: alloc })));
-            let request = Event::Request(Request { block, kind: RequestKind::Free });
-            events.extend(free.map(|free| (free, 2, request)));
+            lives(Subject::Block(block));
             if let Some(list) = item.fallback {
                 schedule.fallbacks.assign(block, list);
             }
             let slot = Slot::Block(block);
-            schedule.uncertain.extend(item.range.map(|range| Uncertain { range, slot }));
+            schedule.uncertain.extend(item.range.map(|range| Uncertain { range: *range, slot }));
             schedule.blocks.push(ScheduledBlock {
                 size: item.size,
                 role: item.role,
@@ -346,22 +345,29 @@ impl<'a> Draft<'a> {
                 phase: item.phase,
             });
         }
-        // No two events have the same key.
-        events.sort_unstable_by_key(|(at, kind, event)| (*at, *kind, event.order()));
+        // No two events are equal.
+        events.sort_unstable();
         schedule.times.reserve_exact(events.len());
         schedule.requests.reserve_exact(events.len());
-        for (at, _, event) in events {
+        for (at, change, subject) in events {
             let row = schedule.requests.len();
-            match event {
-                Event::Request(request) => {
+            match (subject, change) {
+                (Subject::Block(block), _) => {
+                    let size = schedule.blocks[block.index()].size;
+                    let kind = match change {
+                        Change::Alloc => RequestKind::Alloc { size, stream: StreamId(0) },
+                        Change::Free => RequestKind::Free,
+                    };
                     schedule.times.push(at.time);
-                    schedule.requests.push(request);
+                    schedule.requests.push(Request { block, kind });
                 }
-                Event::PossibleAlloc(which) => {
-                    schedule.uncertain[which].slot = Slot::Between { alloc: row, free: None };
+                (Subject::Possible(which), Change::Alloc) => {
+                    let slot = Slot::Between { alloc: row, free: None };
+                    schedule.uncertain[which as usize].slot = slot;
                 }
-                Event::PossibleFree(which) => {
-                    if let Slot::Between { free, .. } = &mut schedule.uncertain[which].slot {
+                (Subject::Possible(which), Change::Free) => {
+                    if let Slot::Between { free, .. } = &mut schedule.uncertain[which as usize].slot
+                    {
                         *free = Some(row);
                     }
                 }
@@ -371,23 +377,21 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Something in program order.
-#[derive(Clone, Copy)]
-enum Event {
-    Request(Request),
-    /// What is not expected, by its row in [`Schedule::uncertain`].
-    PossibleAlloc(usize),
-    PossibleFree(usize),
+/// Something in program order. At one position, what is allocated comes before what is freed, blocks
+/// come in their order, and what is not expected comes last.
+type Event = (Position, Change, Subject);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    Alloc,
+    Free,
 }
 
-impl Event {
-    /// At one position, blocks come in their order, and what is not expected comes last.
-    const fn order(&self) -> (u8, usize) {
-        match self {
-            Self::Request(request) => (0, request.block.index()),
-            Self::PossibleAlloc(row) | Self::PossibleFree(row) => (1, *row),
-        }
-    }
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Subject {
+    Block(BlockId),
+    /// By its row in [`Schedule::uncertain`].
+    Possible(u32),
 }
 
 fn item(id: BlockId, block: &Block) -> Item {
