@@ -35,7 +35,7 @@ pub(crate) struct ArgFields<'a> {
     pub(crate) seen: Option<u32>,
 }
 
-/// The keys of an event that are read.
+/// The keys of an event that are read, in the order in which Kineto writes those of most events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKey {
     Phase,

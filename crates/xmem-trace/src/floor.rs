@@ -5,10 +5,9 @@ use crate::document::Document;
 use crate::options::EventParser;
 use crate::parse::{Chunk, Parser};
 use crate::pipeline::{self, Worker};
-use crate::read::on_threads;
+use crate::read::{on_threads, open};
 use crate::source::{Bytes, with_text};
 use crate::{ReadError, ReadOptions};
-use std::fs::File;
 use std::path::Path;
 
 /// Cuts a trace into chunks and does no more; returns their number.
@@ -56,13 +55,6 @@ pub fn inflate_file(path: &Path, options: &ReadOptions) -> Result<u64, ReadError
 fn tape() -> impl FnMut(&Chunk) -> usize + Send {
     let mut parser = Parser::new(EventParser::Tape);
     move |chunk| parser.count_nodes(chunk).unwrap_or(0)
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is the room that opens trace files")]
-fn open(path: &Path) -> Result<Bytes<'static>, ReadError> {
-    let input = path.display().to_string();
-    let file = File::open(path).map_err(|source| ReadError::Io { input, source })?;
-    Ok(Box::new(file))
 }
 
 struct Counter<F>(F);

@@ -117,10 +117,8 @@ pub(crate) fn number(text: &[u8]) -> Option<(Number<'_>, usize)> {
         let point = at;
         let (value, end) = digits(text, point + 1, whole)?;
         at = end;
-        let decimals = end - point - 1;
-        let is_time = !negative && point <= 15 && decimals <= 3;
-        let value = is_time.then(|| i64::try_from(value * [1000, 100, 10, 1][decimals]).ok());
-        Number::Decimal(value.flatten(), &text[..end])
+        let value = if negative { None } else { in_thousandths(value, point, end - point - 1) };
+        Number::Decimal(value, &text[..end])
     } else {
         let value = i64::try_from(whole).ok()?;
         Number::Int(if negative { -value } else { value })
@@ -176,47 +174,22 @@ pub(crate) fn plain_end(text: &[u8], from: usize) -> Option<usize> {
 /// digits, a point and up to three decimals, and nothing behind them that belongs to a number.
 #[inline]
 pub(crate) fn thousandths(text: &[u8]) -> Option<i64> {
-    let mut value = 0u64;
-    let mut at = 0;
-    if let Some(eight) = text.first_chunk::<8>().and_then(eight_digits) {
-        value = eight;
-        at = 8;
-    }
-    while let Some(digit @ 0..=9) = text.get(at).map(|b| b.wrapping_sub(b'0')) {
-        value = value * 10 + u64::from(digit);
-        at += 1;
-        if at > 15 {
-            return None;
-        }
-    }
-    if at == 0 || text.get(at) != Some(&b'.') {
+    let (whole, point) = digits(text, 0, 0)?;
+    if text.get(point) != Some(&b'.') {
         return None;
     }
-    at += 1;
-    let mut decimals = 0;
-    while let Some(digit @ 0..=9) = text.get(at).map(|b| b.wrapping_sub(b'0')) {
-        value = value * 10 + u64::from(digit);
-        at += 1;
-        decimals += 1;
-        if decimals > 3 {
-            return None;
-        }
-    }
-    if let Some(b'e' | b'E') = text.get(at) {
+    let (value, end) = digits(text, point + 1, whole).unwrap_or((whole, point + 1));
+    if let Some(b'e' | b'E') = text.get(end) {
         return None;
     }
-    let scale = [1000, 100, 10, 1][decimals];
-    i64::try_from(value * scale).ok()
+    in_thousandths(value, point, end - point - 1)
 }
 
-/// The value of eight decimal digits, if all are.
+/// A number without its point, if there are no more than 15 digits before it and 3 behind it.
 #[inline]
-fn eight_digits(text: &[u8; 8]) -> Option<u64> {
-    let digits = u64::from_le_bytes(*text) ^ 0x3030_3030_3030_3030;
-    if (digits | digits.wrapping_add(0x0606_0606_0606_0606)) & 0xf0f0_f0f0_f0f0_f0f0 != 0 {
-        return None;
-    }
-    Some(of_eight(digits))
+fn in_thousandths(value: u64, whole: usize, decimals: usize) -> Option<i64> {
+    let scale = [1000, 100, 10, 1].get(decimals).filter(|_| whole <= 15)?;
+    i64::try_from(value * scale).ok()
 }
 
 /// The number that eight digits make, the first one in the lowest byte.

@@ -175,16 +175,8 @@ impl<'a> Cursor<'a> {
             return Some(guess);
         }
         let key = EventKey::of(self.key()?);
-        *usual = match key {
-            Some(EventKey::Phase) => 1,
-            Some(EventKey::Category) => 2,
-            Some(EventKey::Name) => 3,
-            Some(EventKey::Process) => 4,
-            Some(EventKey::Thread) => 5,
-            Some(EventKey::Time) => 6,
-            Some(EventKey::Duration) => 7,
-            _ => *usual,
-        };
+        // Their order is the usual one.
+        *usual = key.map_or(*usual, |key| key as u8 + 1);
         Some(key)
     }
 
@@ -217,48 +209,49 @@ impl<'a> Cursor<'a> {
 
     /// The object of an event's arguments.
     fn args(&mut self, args: &mut ArgFields<'a>, seen: &mut Seen) -> Option<()> {
-        self.at += 1;
-        if self.peek()? == b'}' {
-            self.at += 1;
+        let mut arrays = Arrays::None;
+        self.each(b'}', |object| object.argument(args, &mut arrays, seen))
+    }
+
+    /// One argument, or all from here to the last array if they were read before.
+    #[inline(always)]
+    fn argument(
+        &mut self,
+        args: &mut ArgFields<'a>,
+        arrays: &mut Arrays,
+        seen: &mut Seen,
+    ) -> Option<()> {
+        if self.unread_number()? {
             return Some(());
         }
-        // Where the arrays begin, and where they seem to end; nothing if they are not together.
-        let mut arrays = Arrays::None;
-        loop {
-            self.peek()?;
-            if !self.unread_number()? {
-                let start = self.at;
-                match ArgKey::of(self.key()?) {
-                    Some(known) if self.byte()? == b'[' => {
-                        if arrays == Arrays::None {
-                            arrays = Arrays::Between(start, self.end_of_arrays());
-                        }
-                        if arrays.begin_at(start) && self.recall(seen, arrays, args) {
-                            arrays = Arrays::Mixed;
-                        } else {
-                            let from = self.at;
-                            self.skip(DEEPEST)?;
-                            args.set_raw(known, Some(&self.text[from..self.at]));
-                            if let Arrays::Between(start, end) = arrays
-                                && end == self.at
-                            {
-                                seen.remember(&self.text[start..end], args);
-                            }
-                        }
-                    }
-                    Some(known) => {
-                        args.set(known, Some(self.scalar(Number::scalar)?));
-                        if arrays != Arrays::None {
-                            arrays = Arrays::Mixed;
-                        }
-                    }
-                    None => self.skip(DEEPEST)?,
+        let start = self.at;
+        match ArgKey::of(self.key()?) {
+            Some(known) if self.byte()? == b'[' => {
+                if *arrays == Arrays::None {
+                    *arrays = Arrays::Between(start, self.end_of_arrays());
+                }
+                if arrays.begin_at(start) && self.recall(seen, *arrays, args) {
+                    *arrays = Arrays::Mixed;
+                    return Some(());
+                }
+                let from = self.at;
+                self.skip(DEEPEST)?;
+                args.set_raw(known, Some(&self.text[from..self.at]));
+                if let Arrays::Between(start, end) = *arrays
+                    && end == self.at
+                {
+                    seen.remember(&self.text[start..end], args);
                 }
             }
-            if !self.another(b'}')? {
-                return Some(());
+            Some(known) => {
+                args.set(known, Some(self.scalar(Number::scalar)?));
+                if *arrays != Arrays::None {
+                    *arrays = Arrays::Mixed;
+                }
             }
+            None => self.skip(DEEPEST)?,
         }
+        Some(())
     }
 
     /// Takes arrays that were read before and goes behind them; whether they were.
@@ -315,9 +308,12 @@ impl<'a> Cursor<'a> {
     /// Any value of which nothing is wanted but that it is one.
     fn skip(&mut self, depth: u32) -> Option<()> {
         match self.byte()? {
-            b'"' => self.skip_string(),
-            b'[' => self.skip_list(depth),
-            b'{' => self.skip_object(depth),
+            b'"' => self.string().map(drop),
+            b'[' => self.each(b']', |list| list.skip(depth.checked_sub(1)?)),
+            b'{' => self.each(b'}', |object| {
+                object.key()?;
+                object.skip(depth.checked_sub(1)?)
+            }),
             b't' => self.literal(b"true").then_some(()),
             b'f' => self.literal(b"false").then_some(()),
             b'n' => self.literal(b"null").then_some(()),
@@ -325,36 +321,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    #[inline]
-    fn skip_string(&mut self) -> Option<()> {
-        self.string().map(drop)
-    }
-
-    fn skip_list(&mut self, depth: u32) -> Option<()> {
+    /// The members of the list or object that opens here, up to `close`; `member` reads each.
+    #[inline(always)]
+    fn each(&mut self, close: u8, mut member: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         self.at += 1;
-        if self.peek()? == b']' {
+        if self.peek()? == close {
             self.at += 1;
             return Some(());
         }
         loop {
             self.peek()?;
-            self.skip(depth.checked_sub(1)?)?;
-            if !self.another(b']')? {
-                return Some(());
-            }
-        }
-    }
-
-    fn skip_object(&mut self, depth: u32) -> Option<()> {
-        self.at += 1;
-        if self.peek()? == b'}' {
-            self.at += 1;
-            return Some(());
-        }
-        loop {
-            self.key()?;
-            self.skip(depth.checked_sub(1)?)?;
-            if !self.another(b'}')? {
+            member(self)?;
+            if !self.another(close)? {
                 return Some(());
             }
         }

@@ -27,6 +27,11 @@ pub fn read_path(path: &Path, options: &ReadOptions) -> Result<(Trace, Diagnosti
     if path == Path::new("-") {
         return read_stream(Box::new(std::io::stdin()), "standard input", options);
     }
+    read_stream(open(path)?, &path.display().to_string(), options)
+}
+
+/// Opens a trace file.
+pub(crate) fn open(path: &Path) -> Result<Bytes<'static>, ReadError> {
     let input = path.display().to_string();
     let io = |source: std::io::Error| match source.kind() {
         std::io::ErrorKind::NotFound => ReadError::NotFound { input: input.clone() },
@@ -37,7 +42,7 @@ pub fn read_path(path: &Path, options: &ReadOptions) -> Result<(Trace, Diagnosti
     }
     #[expect(clippy::disallowed_methods, reason = "this is the room that opens trace files")]
     let file = File::open(path).map_err(io)?;
-    read_stream(Box::new(file), &input, options)
+    Ok(Box::new(file))
 }
 
 /// Reads a trace from memory: plain, gzip or zstd, told apart by content.
