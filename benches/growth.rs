@@ -15,6 +15,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 use xmem::{Estimate, Job, ReadOptions};
 use xmem_benches::clock::cpu_time;
+use xmem_benches::is_wanted;
 use xmem_benches::synthetic::{Corner, Training};
 use xmem_report::json::{ReplayDocument, Rules};
 
@@ -26,9 +27,7 @@ const EVENTS: usize = 25_000;
 const TIME: Duration = Duration::from_millis(150);
 
 fn main() {
-    // Cargo names what is wanted; criterion's other benches take part of a name, too.
-    let mut wanted = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
-    if wanted.any(|name| !"growth".contains(&name)) {
+    if !is_wanted("growth") {
         return;
     }
     let estimate = Estimate::builder(xmem::find("h200-141g").expect("a known device").clone());

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use xmem_benches::clock::cpu_time;
-use xmem_benches::large;
+use xmem_benches::{is_wanted, large};
 use xmem_trace::{EventParser, ReadOptions, floor, read_bytes, read_path};
 
 /// Least size of the text.
@@ -30,9 +30,7 @@ fn main() {
     if let Some(path) = std::env::var_os(CHILD) {
         return read_only(Path::new(&path));
     }
-    // Cargo names what is wanted; criterion's other benches take part of a name, too.
-    let mut wanted = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
-    if wanted.any(|name| !name.contains("ingest") && !"ingest".contains(&name)) {
+    if !is_wanted("ingest") {
         return;
     }
     let text = match std::env::var_os("XMEM_BENCH_TRACE") {

@@ -18,7 +18,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
-use xmem_benches::large;
+use xmem_benches::{is_wanted, large};
 use xmem_trace::{ReadOptions, floor, read_path};
 
 /// Least size of the text.
@@ -32,8 +32,7 @@ fn main() {
     if let Ok(task) = std::env::var(TASK) {
         return child(&task, &arguments[1..]);
     }
-    // Cargo names what is wanted; criterion's other benches take part of a name, too.
-    if arguments.iter().skip(1).any(|a| !a.starts_with('-') && !"whole".contains(a.as_str())) {
+    if !is_wanted("whole") {
         return;
     }
     let xmem = std::env::var_os("XMEM").map_or_else(default_program, PathBuf::from);
