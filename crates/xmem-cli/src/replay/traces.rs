@@ -155,19 +155,27 @@ impl Found {
 
 fn in_folder(folder: &Path, is_output: impl Fn(&Path) -> bool) -> Result<Vec<Named>, Complaint> {
     let is_meant = |path: &Path| is_trace(path) && !is_output(path);
-    let walk = WalkDir::new(folder).follow_links(true).sort_by_file_name();
-    let traces: Vec<Named> = walk
-        .into_iter()
-        .filter_map(|entry| match entry {
-            Ok(entry) if !entry.file_type().is_file() => None,
-            Ok(entry) => is_meant(entry.path()).then(|| Named::at(entry.into_path())),
-            Err(error) => Named::stumbled(error, is_meant),
-        })
-        .collect();
+    let traces = on_a_walk(WalkDir::new(folder), is_meant, Path::to_owned);
     if traces.is_empty() {
         return Err(Complaint::EmptyFolder { folder: folder.to_owned() });
     }
     Ok(traces)
+}
+
+/// The files that are meant, by the names they are to have, and what else matters on the way.
+fn on_a_walk(
+    walk: WalkDir,
+    is_meant: impl Fn(&Path) -> bool,
+    name: impl Fn(&Path) -> PathBuf,
+) -> Vec<Named> {
+    let entries = walk.follow_links(true).sort_by_file_name().into_iter();
+    entries
+        .filter_map(|entry| match entry {
+            Ok(entry) if !entry.file_type().is_file() => None,
+            Ok(entry) => is_meant(entry.path()).then(|| Named::at(name(entry.path()))),
+            Err(error) => Named::stumbled(error, &is_meant),
+        })
+        .collect()
 }
 
 fn is_trace(path: &Path) -> bool {
@@ -221,22 +229,13 @@ fn matching(pattern: &str, is_output: impl Fn(&Path) -> bool) -> Result<Vec<Name
     if !walked.is_dir() {
         return Err(no_match());
     }
-    let mut walk = WalkDir::new(walked).follow_links(true).sort_by_file_name();
+    let mut walk = WalkDir::new(walked);
     if !rest.components().any(|part| part.as_os_str() == "**") {
         walk = walk.max_depth(rest.components().count());
     }
     let below = |path: &Path| path.strip_prefix(walked).map(Path::to_owned).unwrap_or_default();
     let is_meant = |path: &Path| matcher.is_match(below(path)) && !is_output(path);
-    let traces: Vec<Named> = walk
-        .into_iter()
-        .filter_map(|entry| match entry {
-            Ok(entry) if !entry.file_type().is_file() => None,
-            Ok(entry) => {
-                is_meant(entry.path()).then(|| Named::at(folder.join(below(entry.path()))))
-            }
-            Err(error) => Named::stumbled(error, is_meant),
-        })
-        .collect();
+    let traces = on_a_walk(walk, is_meant, |path| folder.join(below(path)));
     if traces.is_empty() {
         return Err(no_match());
     }
