@@ -45,9 +45,10 @@ use known::Known;
 use names::Names;
 use python::PythonCalls;
 use std::sync::OnceLock;
+use xmem_parallel::both;
 use xmem_trace::recording::EndReason;
 use xmem_trace::{DeviceKind, FlowTable, MemoryTable, Trace};
-use xmem_types::{Diagnostics, Severity, both};
+use xmem_types::{Diagnostics, Severity};
 
 /// Analyses the host memory of a trace.
 ///

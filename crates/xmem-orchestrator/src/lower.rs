@@ -7,7 +7,8 @@ use crate::scratch::Casts;
 use crate::target::Target;
 use crate::{attention, gradients, placement, scratch, transfer, unmodelled, walk};
 use xmem_analyzer::Profile;
-use xmem_types::{Diagnostics, both};
+use xmem_parallel::both;
+use xmem_types::Diagnostics;
 
 /// Applies every rule that is switched on, from the particular to the general.
 pub(crate) fn lower(profile: &Profile, target: &Target) -> (Schedule, Diagnostics) {

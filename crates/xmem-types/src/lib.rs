@@ -5,7 +5,6 @@
 //! integers. Nothing here knows about files, JSON or PyTorch.
 #![forbid(unsafe_code)]
 
-mod both;
 mod bytes;
 mod diagnostics;
 mod ids;
@@ -15,7 +14,6 @@ mod time;
 mod version;
 mod workload;
 
-pub use both::both;
 pub use bytes::{Bytes, GIB, KIB, MIB, ParseBytesError};
 pub use diagnostics::{Diagnostic, Diagnostics, Location, Severity};
 pub use ids::{Addr, BlockId, IterationId, OpId, PythonId, StreamId, ThreadIdx};

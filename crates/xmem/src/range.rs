@@ -6,8 +6,9 @@
 
 use std::collections::BTreeSet;
 use xmem_orchestrator::{Bound, Doubt, Schedule};
+use xmem_parallel::both;
 use xmem_simulator::{AddressOrder, AllocatorChoice, DeviceConfig, Outline, RequestIndex, outline};
-use xmem_types::{Bytes, Request, Workload, both};
+use xmem_types::{Bytes, Request, Workload};
 
 /// What the peaks may be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
