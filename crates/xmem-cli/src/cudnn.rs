@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use xmem::{ConvolutionPlans, FittedPlans, NoWorkspaces};
+use xmem::{ConvolutionPlans, FittedModel, NoWorkspaces};
 use xmem_cudnn::{Cudnn, KeptAnswers, Places, WorkerCommand};
 
 /// The command of the process that has the library loaded.
@@ -24,13 +24,13 @@ impl Convolutions {
     /// Chooses what the arguments say.
     pub(crate) fn choose(args: &CudnnArgs) -> Result<Self, Complaint> {
         match &source(args) {
-            CudnnSource::Model => Ok(Self::without(FittedPlans)),
+            CudnnSource::Model => Ok(Self::without(FittedModel)),
             CudnnSource::NoWorkspaces => Ok(Self::without(NoWorkspaces)),
             CudnnSource::Auto => {
                 let library = xmem_cudnn::find(&places());
                 Ok(library
                     .and_then(|library| asking(library, args))
-                    .map_or_else(|| Self::without(FittedPlans), Self::with))
+                    .map_or_else(|| Self::without(FittedModel), Self::with))
             }
             CudnnSource::At(path) => {
                 if let Some(kept) = KeptAnswers::at(path) {

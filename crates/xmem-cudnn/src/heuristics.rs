@@ -12,7 +12,7 @@
 
 use crate::backend::{Attribute, Backend, Descriptor, Enumeration, Kind, Refusal};
 use crate::question::Question;
-use xmem_profiles::cudnn::{ConvPass, ElementType, Layout};
+use xmem_convolutions::{ConvPass, ElementType, Layout};
 use xmem_types::Bytes;
 
 const TENSOR_BYTE_ALIGNMENT: Attribute = 900;

@@ -3,11 +3,15 @@
 use crate::cache::{self, Kept};
 use crate::plans::answered;
 use crate::properties;
+use crate::question::Question;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use xmem_convolutions::{
+    ConvPass, ConvShape, ConvolutionAnswers, ConvolutionPlans, ConvolutionQuestion,
+    ConvolutionSource, Plans,
+};
 use xmem_profiles::Device;
-use xmem_profiles::cudnn::{ConvPass, ConvShape, ConvolutionPlans, Plans};
 use xmem_types::Bytes;
 
 /// A folder of answers that [`Cudnn`](crate::Cudnn) kept, read where there is no library: the same job
@@ -36,34 +40,8 @@ impl KeptAnswers {
         cache::has_answers(folder).then(kept)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A panicking thread leaves nothing half done here.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn answer(&self, question: String, device: &Device) -> Option<Vec<Bytes>> {
-        let State { devices, versions, missing } = &mut *self.lock();
-        let known = devices
-            .entry(properties::json(device))
-            .or_insert_with_key(|properties| cache::kept(&self.folder, properties));
-        let found = known.as_ref().and_then(|kept| {
-            versions.insert(kept.version.clone());
-            kept.answers.get(&question).cloned()
-        });
-        if found.is_none() {
-            missing.insert(question);
-        }
-        found
-    }
-}
-
-impl ConvolutionPlans for KeptAnswers {
-    fn plans(&self, pass: ConvPass, shape: &ConvShape, device: &Device) -> Plans {
-        answered(pass, shape, device, |question| self.answer(question.to_line(), device))
-    }
-
-    fn origin(&self) -> String {
-        let versions: Vec<String> = self.lock().versions.iter().cloned().collect();
+    fn name(&self, versions: &BTreeSet<String>) -> String {
+        let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
         let release = match versions.as_slice() {
             [] => String::new(),
             versions => format!(" {}", versions.join(", ")),
@@ -71,8 +49,7 @@ impl ConvolutionPlans for KeptAnswers {
         format!("answers of cuDNN{release} kept in {}", self.folder.display())
     }
 
-    fn complaint(&self) -> Option<String> {
-        let missing = self.lock().missing.len();
+    fn warning(&self, missing: usize) -> Option<String> {
         (missing > 0).then(|| {
             format!(
                 "{missing} convolutions are not among the answers kept in {}",
@@ -80,14 +57,73 @@ impl ConvolutionPlans for KeptAnswers {
             )
         })
     }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panicking thread leaves nothing half done here.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The release that answered for this device, and its answer; none where nothing is kept.
+    fn look_up(&self, question: &str, device: &Device) -> Option<(String, Option<Vec<Bytes>>)> {
+        let known = &mut self.lock().devices;
+        let known = known
+            .entry(properties::json(device))
+            .or_insert_with_key(|properties| cache::kept(&self.folder, properties));
+        let kept = known.as_ref()?;
+        Some((kept.version.clone(), kept.answers.get(question).cloned()))
+    }
+}
+
+impl ConvolutionSource for KeptAnswers {
+    fn answer(&self, device: &Device, questions: &[ConvolutionQuestion]) -> ConvolutionAnswers {
+        let (mut versions, mut missing) = (BTreeSet::new(), BTreeSet::new());
+        let mut look_up = |question: &Question| {
+            let line = question.to_line();
+            let (version, sizes) = self.look_up(&line, device).unzip();
+            versions.extend(version);
+            let sizes = sizes.flatten();
+            if sizes.is_none() {
+                missing.insert(line);
+            }
+            sizes
+        };
+        let plans: Vec<_> =
+            questions.iter().map(|q| (*q, answered(q, device, &mut look_up))).collect();
+        ConvolutionAnswers::new(self.name(&versions), plans)
+            .with_warning(self.warning(missing.len()))
+    }
+}
+
+impl ConvolutionPlans for KeptAnswers {
+    fn plans(&self, pass: ConvPass, shape: &ConvShape, device: &Device) -> Plans {
+        let question = ConvolutionQuestion { pass, shape: *shape };
+        answered(&question, device, |question| {
+            let line = question.to_line();
+            let (version, sizes) = self.look_up(&line, device).unzip();
+            let mut state = self.lock();
+            state.versions.extend(version);
+            let sizes = sizes.flatten();
+            if sizes.is_none() {
+                state.missing.insert(line);
+            }
+            sizes
+        })
+    }
+
+    fn origin(&self) -> String {
+        self.name(&self.lock().versions)
+    }
+
+    fn complaint(&self) -> Option<String> {
+        self.warning(self.lock().missing.len())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cache::Cache;
-    use crate::question::Question;
-    use xmem_profiles::cudnn::{Basis, ElementType, FittedPlans, Layout};
+    use xmem_convolutions::{Basis, ElementType, FittedModel, Layout};
 
     fn shape(channels: u64) -> ConvShape {
         ConvShape {
@@ -117,18 +153,24 @@ mod tests {
         cache.save().expect("saved");
 
         let kept = KeptAnswers::at(folder.path()).expect("answers are there now");
-        let plans = kept.plans(ConvPass::Forward, &shape(64), &device);
+        let asked = |channels, device| {
+            let question = ConvolutionQuestion { pass: ConvPass::Forward, shape: shape(channels) };
+            (question, kept.answer(device, &[question]))
+        };
+        let (question, answers) = asked(64, &device);
+        let plans = answers.get(&question).expect("an answer");
         assert_eq!((plans.sizes.as_slice(), plans.basis), (sizes.as_slice(), Basis::Library));
         assert_eq!((plans.low, plans.high), (sizes[0], sizes[0]));
-        assert!(kept.origin().starts_with("answers of cuDNN 9.19.0 kept in "));
-        assert_eq!(kept.complaint(), None);
+        assert!(answers.source().starts_with("answers of cuDNN 9.19.0 kept in "));
+        assert_eq!(answers.warning(), None);
 
         let other = xmem_profiles::find("a100-40g").expect("a device").clone();
-        for (shape, device) in [(shape(32), &device), (shape(64), &other)] {
-            let plans = kept.plans(ConvPass::Forward, &shape, device);
-            assert_eq!(plans, FittedPlans.plans(ConvPass::Forward, &shape, device));
+        for (channels, device) in [(32, &device), (64, &other)] {
+            let (question, answers) = asked(channels, device);
+            let fitted = FittedModel.answer(device, &[question]);
+            assert_eq!(answers.get(&question), fitted.get(&question));
+            let warning = answers.warning().expect("it was not kept");
+            assert!(warning.starts_with("1 convolutions are not among"), "{warning}");
         }
-        let complaint = kept.complaint().expect("two were not there");
-        assert!(complaint.starts_with("2 convolutions are not among"), "{complaint}");
     }
 }

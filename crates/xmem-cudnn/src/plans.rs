@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use xmem_profiles::Device;
-use xmem_profiles::cudnn::{
-    Basis, ConvPass, ConvShape, ConvolutionPlans, FittedPlans, Plans, uses_cudnn,
+use xmem_convolutions::{
+    Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionPlans, ConvolutionQuestion,
+    ConvolutionSource, FittedModel, Plans,
 };
+use xmem_profiles::Device;
 use xmem_types::Bytes;
 
 /// A cuDNN library that is asked for plans, in a process of its own.
@@ -139,30 +140,42 @@ impl Session {
 
 /// The plans of a convolution as `ask` answers about them; the fitted model's where it does not.
 pub(crate) fn answered(
-    pass: ConvPass,
-    shape: &ConvShape,
+    question: &ConvolutionQuestion,
     device: &Device,
     ask: impl FnOnce(&Question) -> Option<Vec<Bytes>>,
 ) -> Plans {
-    if !uses_cudnn(shape, device.compute_capability) {
+    if !question.shape.uses_cudnn(device.compute_capability) {
         return Plans::none();
     }
-    let sizes = Question::of(pass, shape).and_then(|question| ask(&question));
-    let Some(sizes) = sizes else { return FittedPlans.plans(pass, shape, device) };
+    let sizes = Question::of(question.pass, &question.shape).and_then(|question| ask(&question));
+    let Some(sizes) = sizes else {
+        return FittedModel.predict(question, device.compute_capability);
+    };
     let first = sizes.first().copied().unwrap_or(Bytes::ZERO);
     Plans { sizes, low: first, high: first, basis: Basis::Library }
 }
 
+impl ConvolutionSource for Cudnn {
+    fn answer(&self, device: &Device, questions: &[ConvolutionQuestion]) -> ConvolutionAnswers {
+        let plans: Vec<_> = questions
+            .iter()
+            .map(|q| (*q, answered(q, device, |question| self.ask(question, device))))
+            .collect();
+        ConvolutionAnswers::new(self.origin(), plans).with_warning(self.complaint())
+    }
+}
+
 impl ConvolutionPlans for Cudnn {
     fn plans(&self, pass: ConvPass, shape: &ConvShape, device: &Device) -> Plans {
-        answered(pass, shape, device, |question| self.ask(question, device))
+        let question = ConvolutionQuestion { pass, shape: *shape };
+        answered(&question, device, |question| self.ask(question, device))
     }
 
     fn origin(&self) -> String {
         let library = self.library.display();
         match self.opened.get() {
             Some(Ok(session)) => format!("cuDNN {} at {library}", session.version),
-            Some(Err(_)) => FittedPlans.origin(),
+            Some(Err(_)) => FittedModel::NAME.to_owned(),
             None => format!("cuDNN at {library}"),
         }
     }

@@ -1,6 +1,6 @@
 //! A convolution as one line of text: what is sent to the worker, and the key of the cache.
 
-use xmem_profiles::cudnn::{ConvPass, ConvShape, ElementType, Layout};
+use xmem_convolutions::{ConvPass, ConvShape, ElementType, Layout};
 
 /// One convolution call, with the sizes that cuDNN is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ fn meaning<T: Copy>(table: &[(&str, T)], text: &str) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xmem_profiles::cudnn::Volume;
+    use xmem_convolutions::Volume;
 
     fn shape() -> ConvShape {
         ConvShape {

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-const RECORDED: &str = include_str!("../../xmem-profiles/tests/data/cudnn-recorded.tsv");
+const RECORDED: &str = include_str!("../../xmem-convolutions/tests/data/cudnn-recorded.tsv");
 
 /// The GPU of the recordings, a GeForce RTX 3060.
 const PROPERTIES: &str = include_str!("data/rtx3060.json");

@@ -4,11 +4,11 @@
 #![expect(clippy::disallowed_methods, reason = "counts the files of a cache")]
 
 use std::path::{Path, PathBuf};
+use xmem_convolutions::{
+    Basis, ConvPass, ConvShape, ConvolutionPlans, ElementType, FittedModel, Layout, Plans,
+};
 use xmem_cudnn::{Cudnn, WorkerCommand};
 use xmem_profiles::Device;
-use xmem_profiles::cudnn::{
-    Basis, ConvPass, ConvShape, ConvolutionPlans, ElementType, FittedPlans, Layout, Plans,
-};
 use xmem_types::Bytes;
 
 const SHAPE: ConvShape = ConvShape {
@@ -40,7 +40,7 @@ fn asked(cudnn: &Cudnn) -> Plans {
 }
 
 fn from_the_model() -> Plans {
-    FittedPlans.plans(ConvPass::BackwardWeight, &SHAPE, &device())
+    FittedModel.plans(ConvPass::BackwardWeight, &SHAPE, &device())
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::rules::name;
 use crate::target::Target;
 use rustc_hash::FxHashMap;
 use xmem_analyzer::{Argument, Arguments, DType, Role, TensorArg};
-use xmem_profiles::cudnn::{ConvPass, ConvShape, ElementType, Layout, Plans, Volume};
+use xmem_convolutions::{ConvPass, ConvShape, ElementType, Layout, Plans, Volume};
 use xmem_types::{Bytes, FallbackId, OpId};
 
 /// Positions of a convolution's settings among an operator's arguments.

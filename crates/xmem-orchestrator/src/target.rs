@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use xmem_convolutions::{ConvolutionPlans, FittedModel};
 use xmem_profiles::Device;
-use xmem_profiles::cudnn::{ConvolutionPlans, FittedPlans};
 use xmem_types::{Bytes, TorchVersion};
 
 /// The GPU, the PyTorch version and the what-ifs of a lowering.
@@ -39,7 +39,7 @@ impl Target {
             device,
             torch: TorchVersion::default(),
             cublas_workspace: None,
-            convolutions: Arc::new(FittedPlans),
+            convolutions: Arc::new(FittedModel),
             optimizer: None,
             attention: AttentionKernels::default(),
             zero_grad: None,

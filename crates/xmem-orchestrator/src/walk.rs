@@ -13,7 +13,7 @@ use crate::{
     reduction, rms_norm, softmax,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
-use xmem_profiles::cudnn::{ConvolutionPlans as _, FittedPlans};
+use xmem_convolutions::FittedModel;
 use xmem_types::{Bytes, Diagnostics, Location, OpId, Severity, Sym};
 
 /// From here on a workspace's uncertainty is worth a note.
@@ -155,7 +155,7 @@ pub(crate) fn operators(
     }
     if let Some(complaint) = target.convolutions.complaint() {
         notes.report("cudnn-not-asked", Severity::Warning, None, || {
-            format!("{complaint}; {} answers in its place", FittedPlans.origin())
+            format!("{complaint}; {} answers in its place", FittedModel::NAME)
         });
     }
     if met.more >= NOTEWORTHY {

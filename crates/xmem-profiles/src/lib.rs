@@ -1,11 +1,8 @@
 //! Device profiles, and the schema that a user's own device file follows: data with a source for
 //! every number, and the little code that finds an entry by name.
-//!
-//! Rule tables and allocator defaults are data of the same kind and live in modules of their own.
 #![forbid(unsafe_code)]
 
 mod catalogue;
-pub mod cudnn;
 mod device;
 mod name;
 mod schema;

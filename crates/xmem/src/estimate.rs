@@ -13,9 +13,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use xmem_convolutions::ConvolutionPlans;
 use xmem_orchestrator::{OptimizerImpl, Target, ZeroGradPlace, parse_cublas_workspace_config};
 use xmem_profiles::Device;
-use xmem_profiles::cudnn::ConvolutionPlans;
 use xmem_simulator::{AllocatorChoice, DeviceConfig, OutOfMemory, Outline, Replay};
 use xmem_trace::ReadOptions;
 use xmem_types::{Bytes, IterationId, TorchVersion, Workload};
@@ -262,7 +262,7 @@ impl EstimateBuilder {
         self
     }
 
-    /// What knows the workspaces of convolutions ([`FittedPlans`](crate::FittedPlans)).
+    /// What knows the workspaces of convolutions ([`FittedModel`](crate::FittedModel)).
     pub fn convolutions(mut self, plans: Arc<dyn ConvolutionPlans>) -> Self {
         self.0.target.convolutions = plans;
         self

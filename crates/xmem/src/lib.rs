@@ -77,11 +77,14 @@ pub use simulation::{
 pub use timings::{Stage, Timings};
 
 pub use xmem_analyzer::{Phase, Role};
+pub use xmem_convolutions::{
+    Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionPlans, ConvolutionQuestion,
+    ConvolutionSource, ElementType, FittedModel, Layout, NoWorkspaces, Plans, Volume,
+};
 pub use xmem_orchestrator::{
     AttentionKernels, OptimizerImpl, Rule, RuleEffect, Target, ZeroGradPlace,
     parse_cublas_workspace_config, rules,
 };
-pub use xmem_profiles::cudnn::{ConvolutionPlans, FittedPlans, NoWorkspaces};
 pub use xmem_profiles::{Device, DeviceFileError, UnknownDevice, devices, find};
 pub use xmem_simulator::{
     AddressOrder, AllocatorChoice, AllocatorConfig, BlockUse, Completion, ConfError, Event,

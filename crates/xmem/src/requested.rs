@@ -1,8 +1,8 @@
 //! What a script asked of PyTorch, as `xmem profile` noted it, as the defaults of an estimate.
 
 use std::sync::Arc;
+use xmem_convolutions::NoWorkspaces;
 use xmem_orchestrator::{AttentionKernels, OptimizerImpl, Target};
-use xmem_profiles::cudnn::NoWorkspaces;
 use xmem_trace::recording::{Implementation, Recording};
 use xmem_types::{Diagnostics, Severity};
 

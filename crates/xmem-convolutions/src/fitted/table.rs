@@ -1,7 +1,7 @@
 //! The decision trees that stand for cuDNN's heuristics: reading them and walking down.
 
 use super::recipe::{Recipe, Terms};
-use super::{ConvPass, ConvShape, Layout};
+use crate::{ConvPass, ConvShape, Layout};
 use std::str::SplitAsciiWhitespace;
 use std::sync::{LazyLock, OnceLock};
 

@@ -5,7 +5,7 @@
 //! FFT kernels keep transformed tiles. The forms below reproduce all but about 0.2 % of the
 //! bytes that the library asked for in fp32 NCHW convolutions of the shapes in the table's header.
 
-use super::{ConvShape, ElementType};
+use crate::{ConvShape, ElementType};
 
 /// Sizes of a convolution from which the recipes are put together, all in elements or bytes.
 ///
@@ -261,7 +261,7 @@ fn round_up_16(n: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cudnn::Layout;
+    use crate::Layout;
 
     fn square(
         [batch, channels, extent]: [u64; 3],

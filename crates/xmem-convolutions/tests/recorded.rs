@@ -1,25 +1,26 @@
-//! The cuDNN table against plans recorded with PyTorch's CUDA build, kernels stubbed. None of the
-//! recorded convolutions was among those that the table was fitted to.
+//! The fitted model against plans recorded with PyTorch's CUDA build, kernels stubbed. None of the
+//! recorded convolutions was among those that it was fitted to.
 
 use expect_test::{Expect, expect};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use xmem_convolutions::{
+    Basis, ConvPass, ConvShape, ConvolutionQuestion, ElementType, FittedModel, Layout, Plans,
+};
 use xmem_profiles::ComputeCapability;
-use xmem_profiles::cudnn::{self, Basis, ConvPass, ConvShape, ElementType, Layout, Workspace};
 
 const RECORDED: &str = include_str!("data/cudnn-recorded.tsv");
 const RTX_3060: ComputeCapability = ComputeCapability { major: 8, minor: 6 };
 
 struct Plan {
     job: &'static str,
-    pass: ConvPass,
-    shape: ConvShape,
+    question: ConvolutionQuestion,
     bytes: u64,
 }
 
 impl Plan {
-    fn predicted(&self) -> Workspace {
-        cudnn::workspace(self.pass, &self.shape, RTX_3060, 28)
+    fn predicted(&self) -> Plans {
+        FittedModel.predict(&self.question, RTX_3060)
     }
 }
 
@@ -55,7 +56,7 @@ fn plans() -> Vec<Plan> {
             element: ElementType::F32,
             layout: if layout == "nhwc" { Layout::Nhwc } else { Layout::Nchw },
         };
-        Plan { job, pass, shape, bytes: numbers::<1>(bytes)[0] }
+        Plan { job, question: ConvolutionQuestion { pass, shape }, bytes: numbers::<1>(bytes)[0] }
     })
     .collect()
 }
@@ -73,7 +74,7 @@ struct Score {
 fn check(expect: &Expect) {
     let mut scores: BTreeMap<&str, Score> = BTreeMap::new();
     for plan in plans() {
-        let predicted = plan.predicted().bytes.get();
+        let predicted = plan.predicted().first().get();
         let off = predicted.abs_diff(plan.bytes);
         for job in [plan.job, "~ all"] {
             let score = scores.entry(job).or_default();
@@ -126,7 +127,7 @@ fn formulas_hold_where_the_table_is_sure() {
     let plans = plans();
     let sure = plans.iter().filter(|plan| plan.predicted().basis == Basis::Formula);
     let (total, wrong) = sure.fold((0, 0), |(total, wrong), plan| {
-        let off = plan.predicted().bytes.get().abs_diff(plan.bytes);
+        let off = plan.predicted().first().get().abs_diff(plan.bytes);
         (total + 1, wrong + usize::from(off > (plan.bytes / 50).max(64 << 10)))
     });
     assert!(total > plans.len() / 5, "only {total} of {} are sure", plans.len());
@@ -136,6 +137,7 @@ fn formulas_hold_where_the_table_is_sure() {
 #[test]
 fn every_recorded_plan_went_to_cudnn() {
     for plan in plans() {
-        assert!(cudnn::uses_cudnn(&plan.shape, RTX_3060), "{:?}", plan.shape);
+        let shape = &plan.question.shape;
+        assert!(shape.uses_cudnn(RTX_3060), "{shape:?}");
     }
 }

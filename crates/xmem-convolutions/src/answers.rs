@@ -1,0 +1,64 @@
+//! Questions about convolutions, and the answers of one source for one device, as plain data.
+
+use crate::{ConvPass, ConvShape, Plans};
+use std::collections::BTreeMap;
+
+/// A convolution whose plans are of interest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConvolutionQuestion {
+    /// The pass.
+    pub pass: ConvPass,
+    /// Sizes, element type and memory format.
+    pub shape: ConvShape,
+}
+
+/// The plans of a job's convolutions on one device, with their source.
+///
+/// It is a [`ConvolutionSource`](crate::ConvolutionSource) in turn: answers of a library can be replayed
+/// where the library is not installed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConvolutionAnswers {
+    plans: BTreeMap<ConvolutionQuestion, Plans>,
+    source: String,
+    warning: Option<String>,
+}
+
+impl ConvolutionAnswers {
+    /// Answers of a source that calls itself `source` (`model fitted to cuDNN 9.19`).
+    #[must_use]
+    pub fn new(
+        source: impl Into<String>,
+        plans: impl IntoIterator<Item = (ConvolutionQuestion, Plans)>,
+    ) -> Self {
+        Self { plans: plans.into_iter().collect(), source: source.into(), warning: None }
+    }
+
+    /// Adds the reason why some answers come from another source, if there is one.
+    #[must_use]
+    pub fn with_warning(self, warning: Option<String>) -> Self {
+        Self { warning, ..self }
+    }
+
+    /// The plans of one convolution; `None` if the source was not asked about it.
+    #[must_use]
+    pub fn get(&self, question: &ConvolutionQuestion) -> Option<&Plans> {
+        self.plans.get(question)
+    }
+
+    /// All answers, in the order of the questions.
+    pub fn iter(&self) -> impl Iterator<Item = (&ConvolutionQuestion, &Plans)> {
+        self.plans.iter()
+    }
+
+    /// The source of the answers, for people (`model fitted to cuDNN 9.19`).
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The reason why some answers come from another source; `None` if all are from [`Self::source`].
+    #[must_use]
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
+    }
+}
