@@ -8,7 +8,7 @@ mod judge;
 mod table;
 
 use crate::error::Error;
-use crate::{repo, run};
+use crate::{program, repo};
 use case::{Case, Row, Set};
 use std::path::PathBuf;
 
@@ -61,7 +61,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: Options) -> Result<(), Error> {
     let program = match options.program {
         Some(program) => program,
-        None => released()?,
+        None => program::released()?,
     };
     let folders = if options.folders.is_empty() { recorded()? } else { options.folders };
     let cases = folders.iter().map(|folder| Case::read(folder)).collect::<Result<Vec<_>, _>>()?;
@@ -102,11 +102,6 @@ fn wanted(sets: Sets, set: Set) -> bool {
         Sets::Rules => set == Set::Rules,
         Sets::Untouched => set == Set::Untouched,
     }
-}
-
-fn released() -> Result<PathBuf, Error> {
-    run::cargo(&["build", "--release", "--quiet", "--package", "xmem-cli"])?;
-    Ok(repo::target()?.join("release").join("xmem"))
 }
 
 /// Every folder of `traces/` with a recording of the CUDA side.

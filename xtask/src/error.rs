@@ -31,6 +31,18 @@ pub(crate) enum Error {
     /// xmem answered with something else than JSON.
     #[error("cannot understand the answer of xmem")]
     Answer(#[source] serde_json::Error),
+    /// A data file of a task does not have the tables and keys that it should have.
+    #[error("cannot read the data in {}", .path.display())]
+    Data {
+        path: PathBuf,
+        #[source]
+        source: toml::de::Error,
+    },
+    /// Answers differ from saved ones; each difference was printed or counted.
+    #[error(
+        "answers: {count} differences, see above; list what is meant in xtask/src/answers/renamed.toml"
+    )]
+    Answers { count: usize },
     /// Estimates are further off than they may be; each bound was printed.
     #[error("accuracy: {count} bounds are broken, see above")]
     Bounds { count: usize },

@@ -9,7 +9,7 @@ mod callgrind;
 mod kept;
 
 use crate::error::Error;
-use crate::{repo, run};
+use crate::{program, repo};
 use callgrind::Count;
 use kept::Kept;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     callgrind::is_there()?;
     let program = match options.program {
         Some(program) => std::path::absolute(&program).map_err(Error::file(&program))?,
-        None => built()?,
+        None => program::dev()?,
     };
     let folder = repo::target()?.join("instructions");
     std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
@@ -116,13 +116,6 @@ fn check(recorded: &[(&str, &Count)], kept: &Kept) -> usize {
         }
     }
     broken
-}
-
-/// The program as the tests have compiled it: most of the instructions are in `xmem-trace`, which is
-/// optimised there as it is for release, and what compiling for release would cost is not spent on counts.
-fn built() -> Result<PathBuf, Error> {
-    run::cargo(&["build", "--quiet", "--locked", "--package", "xmem-cli"])?;
-    Ok(repo::target()?.join("debug").join("xmem"))
 }
 
 /// The names of the pairs, and all files: recorded traces, one with next to nothing in it, then each

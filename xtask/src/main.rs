@@ -8,11 +8,13 @@
 )]
 
 mod accuracy;
+mod answers;
 mod bench;
 mod dist;
 mod docs;
 mod error;
 mod instructions;
+mod program;
 mod repo;
 mod run;
 mod test;
@@ -96,6 +98,20 @@ enum Task {
         #[arg(long, value_name = "PROGRAM")]
         program: Option<PathBuf>,
     },
+    /// The JSON answers of all recorded traces: save them, or compare them with saved ones
+    #[command(group(clap::ArgGroup::new("mode").required(true)))]
+    Answers {
+        /// Write them to this folder
+        #[arg(long, value_name = "FOLDER", group = "mode")]
+        save: Option<PathBuf>,
+        /// Compare them with those in this folder; fail if any differ that
+        /// xtask/src/answers/renamed.toml does not list
+        #[arg(long, value_name = "FOLDER", group = "mode")]
+        compare: Option<PathBuf>,
+        /// Ask this xmem [default: build it]
+        #[arg(long, value_name = "PROGRAM")]
+        binary: Option<PathBuf>,
+    },
     /// Record scripts with real releases of torch through `xmem profile`, and check what comes out
     TestTorch {
         /// Only this release [default: each that has a list of packages]
@@ -138,6 +154,13 @@ fn main() -> ExitCode {
                 (false, false) => accuracy::View::Cases,
             };
             accuracy::run(accuracy::Options { folders, sets, view, format, cudnn, program })
+        }
+        Task::Answers { save, compare, binary } => {
+            let mode = match (save, compare) {
+                (Some(folder), _) => answers::Mode::Save(folder),
+                (None, folder) => answers::Mode::Compare(folder.expect("clap requires one")),
+            };
+            answers::run(answers::Options { mode, binary })
         }
         Task::TestTorch { torch, only, keep, program } => {
             let keep = if keep { torch::Keep::All } else { torch::Keep::Failed };
