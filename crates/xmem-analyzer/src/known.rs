@@ -3,10 +3,10 @@
 
 use crate::block::{Block, Phase, Role};
 use crate::marks::TransferKind;
+use crate::recording::{Recording, Storage, TensorKind};
 use crate::transfers::{Live, Transfer};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
-use xmem_trace::recording::{Recording, Storage, TensorKind};
 use xmem_types::{Addr, BlockId, Bytes, Nanos};
 
 /// How a block comes to the GPU.

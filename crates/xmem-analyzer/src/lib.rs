@@ -21,6 +21,7 @@ mod phases;
 mod preexisting;
 mod profile;
 mod python;
+pub mod recording;
 mod returns;
 mod roles;
 mod steps;
@@ -36,7 +37,6 @@ pub use preexisting::Preexisting;
 pub use profile::{Iteration, PhaseSpan, Profile};
 pub use returns::CallKind;
 pub use transfers::Transfer;
-pub use xmem_trace::recording;
 
 use args::ArgumentTable;
 use forwards::Forwards;
@@ -44,9 +44,9 @@ use iterations::Signs;
 use known::Known;
 use names::Names;
 use python::PythonCalls;
+use recording::{EndReason, Recording};
 use std::sync::OnceLock;
 use xmem_parallel::both;
-use xmem_trace::recording::EndReason;
 use xmem_trace::{DeviceKind, FlowTable, MemoryTable, Trace};
 use xmem_types::{Diagnostics, Severity};
 
@@ -65,7 +65,9 @@ pub fn analyze(trace: Trace) -> (Profile, Diagnostics) {
 #[must_use]
 pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnostics) {
     let mut notes = Diagnostics::default();
-    completeness(&trace, device, &mut notes);
+    let recording = trace.header.take_extra(recording::KEY);
+    let recording = recording.and_then(|raw| recording::read(&raw, &mut notes));
+    completeness(&trace, recording.as_ref(), device, &mut notes);
     let marks = marks::take_out(&mut trace);
     let names = Names::build(&trace.strings);
     let ((tree, autograd), (pairs, calls)) = both(
@@ -89,7 +91,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     );
     let mut timeline = timeline.unwrap_or_default();
     let transfers = transfers::resolve(&marks.moves, &blocks);
-    let known = Known::find(trace.header.recording.as_ref(), &transfers, &blocks);
+    let known = Known::find(recording.as_ref(), &transfers, &blocks);
     let context = python::attribute(&mut blocks, &calls, &mut trace, &autograd);
 
     let forwards = Forwards::find(&trace, &calls, &autograd, &timeline, &transfers);
@@ -116,6 +118,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         autograd,
         preexisting: Vec::new(),
         transfers,
+        recording,
         tensors: known.tensors.clone(),
         device,
         names,
@@ -144,7 +147,12 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
 }
 
 /// Reports what the recording lacks, and what that costs.
-fn completeness(trace: &Trace, device: DeviceKind, notes: &mut Diagnostics) {
+fn completeness(
+    trace: &Trace,
+    recording: Option<&Recording>,
+    device: DeviceKind,
+    notes: &mut Diagnostics,
+) {
     let on = |kind| trace.memory.device.iter().filter(|d| **d == kind).count() as u64;
     let (cpu, cuda) = (on(DeviceKind::Cpu), on(DeviceKind::Cuda));
     let analysed = on(device);
@@ -157,7 +165,7 @@ fn completeness(trace: &Trace, device: DeviceKind, notes: &mut Diagnostics) {
             format!("the trace has no memory events of the analysed device ({cpu} of the host, {cuda} of GPUs)")
         });
     }
-    cut_short(trace, notes);
+    cut_short(recording, notes);
     if device == DeviceKind::Cpu {
         notes.report_many("gpu-trace", Severity::Serious, None, cuda, || {
             "the job was recorded on a GPU: its device memory events are left out here, and the \
@@ -178,7 +186,7 @@ fn completeness(trace: &Trace, device: DeviceKind, notes: &mut Diagnostics) {
                 .into()
         });
     }
-    if trace.python.is_empty() && trace.header.recording.is_some() {
+    if trace.python.is_empty() && recording.is_some() {
         notes.report("no-python-stacks", Severity::Note, None, || {
             "Python stacks were not recorded: module paths and source lines are missing".into()
         });
@@ -192,8 +200,8 @@ fn completeness(trace: &Trace, device: DeviceKind, notes: &mut Diagnostics) {
 }
 
 /// Reports a recording that lacks some of what it was to have.
-fn cut_short(trace: &Trace, notes: &mut Diagnostics) {
-    let ended = trace.header.recording.as_ref().and_then(|r| r.ended.as_ref());
+fn cut_short(recording: Option<&Recording>, notes: &mut Diagnostics) {
+    let ended = recording.and_then(|r| r.ended.as_ref());
     let Some(ended) = ended else { return };
     let why = match ended.reason {
         EndReason::Complete => return,

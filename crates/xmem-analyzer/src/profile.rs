@@ -6,11 +6,11 @@ use crate::block::{Block, Phase, Role};
 use crate::names::Names;
 use crate::optree::OpTree;
 use crate::preexisting::Preexisting;
+use crate::recording::{NamedTensor, Recording, TensorKind};
 use crate::returns::{CallKind, Returns};
 use crate::transfers::Transfer;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
-use xmem_trace::recording::{NamedTensor, Recording, TensorKind};
 use xmem_trace::{DeviceKind, OpKind, Trace};
 use xmem_types::{Addr, BlockId, IterationId, Nanos, OpId, Sym, ThreadIdx};
 
@@ -63,6 +63,7 @@ pub struct Profile {
     pub(crate) names: Names,
     pub(crate) arguments: ArgumentTable,
     pub(crate) trace: Trace,
+    pub(crate) recording: Option<Recording>,
     /// Made when it is first asked for: few traces need it.
     pub(crate) returns: OnceLock<Returns>,
 }
@@ -77,7 +78,7 @@ impl Profile {
     /// What `xmem profile` noted beside the events, if it made the recording.
     #[must_use]
     pub fn recording(&self) -> Option<&Recording> {
-        self.trace.header.recording.as_ref()
+        self.recording.as_ref()
     }
 
     /// The parameter or buffer that lies in a block, where the recording names it.
@@ -89,7 +90,7 @@ impl Profile {
     /// Shows the names of parameters and buffers where other blocks show their module.
     pub(crate) fn name_tensors(&mut self) {
         for (&id, &row) in &self.tensors {
-            let recording = self.trace.header.recording.as_ref();
+            let recording = self.recording.as_ref();
             let Some(tensor) = recording.and_then(|r| r.tensors.get(row)) else { continue };
             self.blocks[id.index()].module = self.trace.strings.intern(&tensor.name);
         }

@@ -4,7 +4,6 @@
 //! all memory events, then all Python calls), so readers that need time order sort by
 //! `(time, row)`.
 
-use crate::recording::Recording;
 use std::collections::HashMap;
 use xmem_types::{Addr, Interner, Nanos, Sym, ThreadIdx};
 
@@ -49,8 +48,6 @@ pub struct TraceHeader {
     /// Every other top-level scalar (`trace_id`, `host_name`, metadata that the user added), as
     /// text; objects and arrays as raw JSON.
     pub extra: Vec<(String, String)>,
-    /// What `xmem profile` noted, if it made the recording.
-    pub recording: Option<Recording>,
 }
 
 impl TraceHeader {
@@ -58,6 +55,13 @@ impl TraceHeader {
     #[must_use]
     pub fn option(&self, name: &str) -> bool {
         self.options.iter().any(|o| o == name)
+    }
+
+    /// Removes a key from [`extra`](Self::extra) and returns its value: metadata that a crate
+    /// further on interprets.
+    pub fn take_extra(&mut self, key: &str) -> Option<String> {
+        let at = self.extra.iter().position(|(known, _)| known == key)?;
+        Some(self.extra.remove(at).1)
     }
 }
 

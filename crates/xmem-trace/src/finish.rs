@@ -2,7 +2,6 @@
 
 use crate::builder::Builder;
 use crate::columns::{DeviceKind, Trace, TraceHeader};
-use crate::recording;
 use xmem_types::{Diagnostics, Interner, Severity};
 
 /// Categories of device activity (libkineto, ActivityType.cpp; the capitalised ones up to
@@ -21,13 +20,9 @@ const DEVICE_CATEGORIES: [&str; 8] = [
 /// Puts the columns and the header together and adds the diagnostics about the whole.
 pub(crate) fn finish(
     builder: Builder<Interner>,
-    mut header: TraceHeader,
+    header: TraceHeader,
     diagnostics: &mut Diagnostics,
 ) -> Trace {
-    if let Some(at) = header.extra.iter().position(|(key, _)| key == recording::KEY) {
-        let (_, raw) = header.extra.remove(at);
-        header.recording = recording::read(&raw, diagnostics);
-    }
     diagnostics.report_many(
         "negative-duration",
         Severity::Note,

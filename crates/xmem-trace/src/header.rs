@@ -104,7 +104,6 @@ mod tests {
                     ("distributedInfo".into(), r#"{"backend":"nccl","rank":0}"#.into()),
                     ("note".into(), "NaN".into()),
                 ],
-                recording: None,
             }
         );
     }

@@ -43,7 +43,6 @@ mod plain;
 mod pull;
 mod rawtext;
 mod read;
-pub mod recording;
 pub mod reference;
 mod repair;
 mod scan;

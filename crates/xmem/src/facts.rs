@@ -3,7 +3,9 @@
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use xmem_analyzer::Profile;
-use xmem_trace::recording::{EndReason, Implementation, IterationCount, Recording, TensorKind};
+use xmem_analyzer::recording::{
+    self, EndReason, Implementation, IterationCount, Recording, TensorKind,
+};
 use xmem_trace::{DeviceKind, OpKind, Trace};
 use xmem_types::{BlockId, Bytes, Nanos, Sym};
 
@@ -199,8 +201,7 @@ impl TraceFacts {
             schema_version: trace.header.schema_version,
             options: trace.header.options.clone(),
             devices: trace.header.devices.clone(),
-            recording: trace.header.recording.as_ref().map(RecordingFacts::of),
-            metadata: trace.header.extra.iter().map(|(key, _)| key.clone()).collect(),
+            metadata: metadata(trace),
             optimizers: optimizers(trace),
             operators_with_shapes: operators_with_shapes(trace),
             ..Self::default()
@@ -209,6 +210,7 @@ impl TraceFacts {
 
     /// Adds what the analysis found.
     pub(crate) fn with_profile(mut self, profile: &Profile) -> Self {
+        self.recording = profile.recording().map(RecordingFacts::of);
         self.blocks = profile.blocks.len() as u64;
         self.blocks_never_freed = profile.blocks.iter().filter(|b| b.free.is_none()).count() as u64;
         self.host_peak = host_peak(profile);
@@ -231,6 +233,12 @@ impl TraceFacts {
             .collect();
         self
     }
+}
+
+/// The top-level keys of the trace, without that of `xmem profile`.
+fn metadata(trace: &Trace) -> Vec<String> {
+    let keys = trace.header.extra.iter().map(|(key, _)| key);
+    keys.filter(|key| *key != recording::KEY).cloned().collect()
 }
 
 /// torch/optim/optimizer.py, `profile_hook_step` names each step after the optimizer's class.

@@ -67,13 +67,13 @@ impl Job {
         let metadata = trace.header.extra.iter();
         let recorded =
             Recorded::from_metadata(metadata.map(|(key, value)| (key.as_str(), value.as_str())));
-        let recorded = match &trace.header.recording {
-            Some(recording) => recorded.with_recording(recording),
-            None => recorded,
-        };
         let (facts, (profile, notes)) = timings
             .time(Stage::Analyze, || (TraceFacts::of_trace(&trace), xmem_analyzer::analyze(trace)));
         let facts = facts.with_profile(&profile);
+        let recorded = match profile.recording() {
+            Some(recording) => recorded.with_recording(recording),
+            None => recorded,
+        };
         diagnostics.extend(notes);
         Self { facts, recorded, profile, diagnostics, timings }
     }

@@ -76,6 +76,7 @@ pub use simulation::{
 };
 pub use timings::{Stage, Timings};
 
+pub use xmem_analyzer::recording::{EndReason, Implementation};
 pub use xmem_analyzer::{Phase, Role};
 pub use xmem_convolutions::{
     Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionPlans, ConvolutionQuestion,
@@ -93,7 +94,6 @@ pub use xmem_simulator::{
     oldest_release,
 };
 pub use xmem_snapshot::{Snapshot, write as write_snapshot};
-pub use xmem_trace::recording::{EndReason, Implementation};
 pub use xmem_trace::{ReadError, ReadOptions};
 pub use xmem_types::{
     Addr, BlockId, Bytes, Diagnostics, IterationId, Nanos, Severity, StreamId, TorchVersion,

@@ -1,9 +1,9 @@
 //! What a script asked of PyTorch, as `xmem profile` noted it, as the defaults of an estimate.
 
 use std::sync::Arc;
+use xmem_analyzer::recording::{Implementation, Recording};
 use xmem_convolutions::NoWorkspaces;
 use xmem_orchestrator::{AttentionKernels, OptimizerImpl, Target};
-use xmem_trace::recording::{Implementation, Recording};
 use xmem_types::{Diagnostics, Severity};
 
 /// `target` with what the recording asks for, where it leaves the choice.
@@ -54,7 +54,7 @@ fn of_all(recording: &Recording) -> Option<OptimizerImpl> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xmem_trace::recording::Optimizer;
+    use xmem_analyzer::recording::Optimizer;
 
     fn optimizer(implementation: Implementation) -> Optimizer {
         Optimizer {

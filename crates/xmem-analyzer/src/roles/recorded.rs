@@ -5,9 +5,9 @@ use crate::block::{Block, Phase, Residency, Role};
 use crate::known::{Arrival, Known, State};
 use crate::marks::TransferKind;
 use crate::names::NameKind;
+use crate::recording::TensorKind;
 use crate::timeline::stretch_around;
 use rustc_hash::FxHashMap;
-use xmem_trace::recording::TensorKind;
 use xmem_types::{BlockId, Bytes, Nanos};
 
 type Decision = (Role, Residency, &'static str);
@@ -45,7 +45,7 @@ fn trained_beside_the_models(
 ) -> FxHashMap<Bytes, u32> {
     let mut left: FxHashMap<Bytes, u32> = trained.left().into_iter().collect();
     for (id, &row) in &facts.known.tensors {
-        let wants = facts.profile.trace.header.recording.as_ref();
+        let wants = facts.profile.recording();
         let wants = wants.and_then(|r| r.tensors.get(row)).and_then(|t| t.requires_grad);
         if let Some(n @ 1..) =
             left.get_mut(&blocks[id.index()].size).filter(|_| wants != Some(false))
@@ -59,7 +59,7 @@ fn trained_beside_the_models(
 fn named(id: BlockId, block: &Block, facts: &Facts<'_>) -> Option<Decision> {
     let known = facts.known;
     let row = *known.tensors.get(&id)?;
-    let tensor = facts.profile.trace.header.recording.as_ref()?.tensors.get(row)?;
+    let tensor = facts.profile.recording()?.tensors.get(row)?;
     let (role, evidence) = match tensor.kind {
         TensorKind::Parameter => (Role::Parameter, "named as a parameter by the recording"),
         TensorKind::Buffer => (Role::Buffer, "named as a buffer by the recording"),

@@ -2,7 +2,8 @@
 
 use crate::support::*;
 use expect_test::expect;
-use xmem_analyzer::recording::{EndReason, Ended, Optimizer, StateTensor, TensorKind};
+use serde_json::json;
+use xmem_analyzer::recording::TensorKind;
 use xmem_analyzer::{Block, Phase, Profile, Residency, Role, TransferKind};
 use xmem_types::{Addr, Bytes, Severity};
 
@@ -213,16 +214,16 @@ fn state_and_gradients_are_those_that_are_listed() {
     r.iteration_ends(1);
     r.list("weight", 0, TensorKind::Parameter, net[0].weight);
     let gradient = gradients[0].storage();
-    r.recording().tensors[0].gradient = Some(gradient);
-    r.recording().optimizers.push(Optimizer {
-        class: "job.Custom".into(),
-        implementation: xmem_analyzer::recording::Implementation::Default,
-        capturable: false,
-        differentiable: false,
-        tensors: 1,
-        steps: Some(1),
-        state: vec![StateTensor { name: "sum".into(), storage: sums.storage() }],
-    });
+    r.listed("tensors")[0]["gradient"] = gradient;
+    let mut state = sums.storage();
+    state["name"] = "sum".into();
+    r.listed("optimizers").push(json!({
+        "class": "job.Custom",
+        "implementation": "default",
+        "groups": [{"tensors": 1}],
+        "steps": 1,
+        "state_storages": [state],
+    }));
     let (p, _) = done(r);
     let sums = block(&p, sums);
     assert_eq!((sums.role, sums.residency), (Role::OptimizerState, Residency::Device));
@@ -258,16 +259,15 @@ fn what_is_listed_and_nowhere_in_the_trace_was_there_before() {
 #[test]
 fn a_recording_that_was_cut_short_says_so() {
     for (reason, expected) in [
-        (EndReason::Complete, None),
-        (EndReason::Exception, Some(Severity::Warning)),
-        (EndReason::Memory, Some(Severity::Warning)),
+        ("steps", None),
+        ("exception", Some(Severity::Warning)),
+        ("memory", Some(Severity::Warning)),
     ] {
         let mut r = plain_loop(Detail::Everything, By::Recorder);
-        let detail = Some("RuntimeError: no".to_owned());
-        r.recording().ended = Some(Ended { reason, detail, needed: None });
+        *r.noted("ended") = json!({"reason": reason, "detail": "RuntimeError: no"});
         let (_, notes) = done(r);
         let note = notes.get("recording-cut-short");
-        assert_eq!(note.map(|n| n.severity), expected, "{reason:?}");
+        assert_eq!(note.map(|n| n.severity), expected, "{reason}");
         assert!(note.is_none_or(|n| n.message.contains("(RuntimeError: no)")));
     }
 }

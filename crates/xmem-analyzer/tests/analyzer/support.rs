@@ -1,11 +1,12 @@
 //! A small PyTorch on paper: builds traces event by event, as Kineto would record them.
 
 use expect_test::Expect;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use xmem_analyzer::recording::{KEY, TensorKind};
 use xmem_analyzer::{Block, Profile, analyze};
-use xmem_trace::recording::{NamedTensor, Recording, Storage, TensorKind};
 use xmem_trace::{DeviceKind, FlowKind, OpKind, Signature, SignatureId, Thread, Trace};
-use xmem_types::{Addr, Bytes, Diagnostics, Nanos, ThreadIdx};
+use xmem_types::{Addr, Diagnostics, Nanos, ThreadIdx};
 
 /// A tensor's storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,14 +16,17 @@ pub(crate) struct Tensor {
 }
 
 impl Tensor {
-    pub(crate) fn storage(self) -> Storage {
-        Storage { address: Addr(self.address), bytes: Bytes(self.elements * 4) }
+    /// As a recording lists it.
+    pub(crate) fn storage(self) -> Value {
+        json!({"address": format!("0x{:x}", self.address), "bytes": self.elements * 4})
     }
 }
 
 /// A recording under way. Time advances by one microsecond an event.
 pub(crate) struct Recorder {
     pub(crate) trace: Trace,
+    /// The value of the key `xmem_recording`; null where `xmem profile` did not record.
+    pub(crate) recording: Value,
     now: i64,
     next_address: u64,
     total: i64,
@@ -56,6 +60,7 @@ impl Recorder {
         trace.signatures.push(Signature::default());
         Self {
             trace,
+            recording: Value::Null,
             now: 0,
             next_address: 0x1000,
             total: 0,
@@ -108,22 +113,31 @@ impl Recorder {
         self.annotation(&format!("xmem::iteration {number}"), |_| {});
     }
 
-    /// What `xmem profile` noted.
-    pub(crate) fn recording(&mut self) -> &mut Recording {
-        self.trace.header.recording.get_or_insert_default()
+    /// A list in the metadata of `xmem profile`.
+    pub(crate) fn listed(&mut self, key: &str) -> &mut Vec<Value> {
+        let list = self.noted(key);
+        if list.is_null() {
+            *list = json!([]);
+        }
+        list.as_array_mut().expect("a list")
+    }
+
+    /// A field of the metadata of `xmem profile`.
+    pub(crate) fn noted(&mut self, key: &str) -> &mut Value {
+        self.recording["schema"] = "xmem.recording.1".into();
+        &mut self.recording[key]
     }
 
     /// Lists a tensor of a model.
     pub(crate) fn list(&mut self, name: &str, model: usize, kind: TensorKind, tensor: Tensor) {
-        let tensor = NamedTensor {
-            name: name.to_owned(),
-            model: Some(model),
-            kind,
-            requires_grad: Some(kind == TensorKind::Parameter),
-            storage: tensor.storage(),
-            gradient: None,
-        };
-        self.recording().tensors.push(tensor);
+        let trained = kind == TensorKind::Parameter;
+        self.listed("tensors").push(json!({
+            "name": name,
+            "model": model,
+            "kind": if trained { "parameter" } else { "buffer" },
+            "requires_grad": trained,
+            "storage": tensor.storage(),
+        }));
     }
 
     /// A backward node with the engine's frame around it.
@@ -447,7 +461,10 @@ pub(crate) fn check(found: &str, expected: Expect) {
     expected.assert_eq(found);
 }
 
-pub(crate) fn done(r: Recorder) -> (Profile, Diagnostics) {
+pub(crate) fn done(mut r: Recorder) -> (Profile, Diagnostics) {
+    if !r.recording.is_null() {
+        r.trace.header.extra.push((KEY.to_owned(), r.recording.to_string()));
+    }
     analyze(r.trace)
 }
 

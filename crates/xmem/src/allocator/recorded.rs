@@ -1,7 +1,7 @@
 //! What an input says about the PyTorch that made it.
 
+use xmem_analyzer::recording::Recording;
 use xmem_simulator::alloc_conf_variables;
-use xmem_trace::recording::Recording;
 use xmem_types::TorchVersion;
 
 /// The PyTorch release and the environment of the job that an input comes from, as far as the input

@@ -13,8 +13,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use xmem_types::{Addr, Bytes, Diagnostics, Severity};
 
-/// The top-level key of the trace.
-pub(crate) const KEY: &str = "xmem_recording";
+/// The top-level key of a trace under which `xmem profile` notes what the events do not show.
+pub const KEY: &str = "xmem_recording";
 
 const SCHEMA: &str = "xmem.recording.1";
 

@@ -3,7 +3,8 @@
 
 mod read;
 
-pub(crate) use read::{KEY, read};
+pub use read::KEY;
+pub(crate) use read::read;
 
 use xmem_types::{Addr, Bytes};
 
