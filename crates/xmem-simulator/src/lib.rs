@@ -31,7 +31,6 @@
 #![forbid(unsafe_code)]
 
 mod allocator;
-mod attempts;
 mod bfc;
 mod choice;
 mod config;
@@ -46,7 +45,6 @@ pub use allocator::{
     PoolKind, PoolOptions, PoolService, PrivatePoolId, RequestIndex, Seed, SeedError, SeededBlocks,
     Segment, SegmentId, SegmentState, Splitting, Stat, Stats, Unsupported,
 };
-pub use attempts::Attempts;
 pub use bfc::{BfcAllocator, BfcConfig, BfcStats, MemoryLimit};
 pub use choice::{AllocatorChoice, ChosenAllocator};
 pub use config::{
@@ -57,7 +55,7 @@ pub use config::{
 pub use device::{Device, DeviceFull};
 pub use plain::{MallocAsync, MallocAsyncAllocator, Uncached, UncachedAllocator};
 pub use replay::{
-    Curve, CurveBucket, Fragmentation, LiveBlock, OutOfMemory, Outline, Peak, Replay,
-    SegmentAtPeak, UnlimitedPeaks, min_capacity, outline, replay, runs_in,
+    Curve, CurveBucket, Fragmentation, LiveBlock, OutOfMemory, Outline, Peak, Replay, ReplayDriver,
+    SegmentAtPeak, Served, UnlimitedPeaks, min_capacity, outline, replay, runs_in,
 };
 pub use session::{Done, Misuse, Operation, Session};

@@ -5,10 +5,9 @@ use crate::allocator::{
     AllocFailure, BlockHandle, Control, FrameworkAllocator, PoolOptions, PrivatePoolId,
     RequestIndex, Unsupported,
 };
-use rustc_hash::FxBuildHasher;
-use std::collections::HashMap;
+use crate::replay::{ReplayDriver, Served};
 use std::fmt;
-use xmem_types::{BlockId, Bytes, StreamId};
+use xmem_types::{BlockId, Bytes, Request, RequestKind, StreamId};
 
 /// One step of a program, as the allocator sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -106,26 +105,24 @@ impl std::error::Error for Misuse {}
 /// An allocator and the blocks that the program holds.
 #[derive(Clone, Debug)]
 pub struct Session<A> {
-    allocator: A,
-    /// What is held by number; none where an allocation gave nothing.
-    held: HashMap<BlockId, Option<BlockHandle>, FxBuildHasher>,
+    driver: ReplayDriver<'static, A>,
     steps: usize,
 }
 
 impl<A: FrameworkAllocator> Session<A> {
     /// A program that holds nothing.
     pub fn new(allocator: A) -> Self {
-        Self { allocator, held: HashMap::default(), steps: 0 }
+        Self { driver: ReplayDriver::open_ended(allocator), steps: 0 }
     }
 
     /// The allocator as it is now.
     pub fn allocator(&self) -> &A {
-        &self.allocator
+        self.driver.allocator()
     }
 
     /// The allocator, to take what its observer heard.
     pub fn allocator_mut(&mut self) -> &mut A {
-        &mut self.allocator
+        self.driver.allocator_mut()
     }
 
     /// Carries one operation out.
@@ -136,33 +133,33 @@ impl<A: FrameworkAllocator> Session<A> {
         let at = RequestIndex(self.steps);
         let control = match *operation {
             Operation::Alloc { block, size, stream } => {
-                if self.held.contains_key(&block) {
+                if self.driver.is_held(block) {
                     return Err(Misuse::BlockInUse(block));
                 }
                 self.steps += 1;
-                return Ok(self.allocate(at, block, size, stream));
+                let kind = RequestKind::Alloc { size, stream };
+                return Ok(self.allocate(at, &Request { block, kind }));
             }
             Operation::Free(block) => {
-                let handle = self.held.remove(&block).ok_or(Misuse::NoSuchBlock(block))?;
-                if let Some(handle) = handle {
-                    self.allocator.free(at, handle);
-                }
+                self.check_held(block)?;
+                let request = Request { block, kind: RequestKind::Free };
+                self.driver.serve(at, &request).expect("a free does not fail");
                 self.steps += 1;
                 return Ok(Done::Nothing);
             }
             Operation::EmptyCache => {
-                self.allocator.release_cached(at);
+                self.allocator_mut().release_cached(at);
                 self.steps += 1;
                 return Ok(Done::Nothing);
             }
             Operation::Capacity(available) => {
-                self.allocator.device_mut().set_limit(available);
+                self.allocator_mut().device_mut().set_limit(available);
                 self.steps += 1;
                 return Ok(Done::Nothing);
             }
             Operation::RecordStream { block, stream } => {
-                let handle = *self.held.get(&block).ok_or(Misuse::NoSuchBlock(block))?;
-                let Some(block) = handle else { return Ok(Done::Nothing) };
+                self.check_held(block)?;
+                let Some(block) = self.driver.block(block) else { return Ok(Done::Nothing) };
                 Control::RecordStream { block, stream }
             }
             Operation::Synchronize => Control::Synchronize,
@@ -173,24 +170,23 @@ impl<A: FrameworkAllocator> Session<A> {
             Operation::LeavePool(pool) => Control::LeavePool(pool),
             Operation::ReleasePool(pool) => Control::ReleasePool(pool),
         };
-        self.allocator.control(at, control).map_err(Misuse::Unsupported)?;
+        self.allocator_mut().control(at, control).map_err(Misuse::Unsupported)?;
         self.steps += 1;
         Ok(Done::Nothing)
     }
 
-    fn allocate(
-        &mut self,
-        at: RequestIndex,
-        block: BlockId,
-        size: Bytes,
-        stream: StreamId,
-    ) -> Done {
-        let result = self.allocator.allocate(at, size, stream);
-        self.held.insert(block, result.unwrap_or_default());
-        match result {
-            Ok(Some(handle)) => Done::Block(handle),
-            Ok(None) => Done::Nothing,
-            Err(failure) => Done::Failed(failure),
+    fn check_held(&self, block: BlockId) -> Result<(), Misuse> {
+        if self.driver.is_held(block) { Ok(()) } else { Err(Misuse::NoSuchBlock(block)) }
+    }
+
+    fn allocate(&mut self, at: RequestIndex, request: &Request) -> Done {
+        match self.driver.serve(at, request) {
+            Ok(Served::Allocated(handle)) => Done::Block(handle),
+            Ok(Served::Freed | Served::Nothing) => Done::Nothing,
+            Err(failure) => {
+                self.driver.hold_nothing(request.block);
+                Done::Failed(failure)
+            }
         }
     }
 }

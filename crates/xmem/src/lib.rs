@@ -50,7 +50,6 @@ mod prediction;
 mod range;
 mod recording;
 mod requested;
-mod run;
 mod selection;
 mod simulation;
 mod timings;

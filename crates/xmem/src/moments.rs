@@ -1,11 +1,10 @@
 //! The two moments that an answer looks at: where allocated and where reserved memory peak, with
 //! what was there.
 
-use crate::run::Run;
 use std::ops::Range;
 use xmem_simulator::{
-    BlockUse, BlockView, Curve, Device, DeviceConfig, Framework, FrameworkAllocator, Peak, Replay,
-    RequestIndex, SegmentState,
+    BlockUse, Curve, Device, DeviceConfig, Framework, FrameworkAllocator, Peak, Replay,
+    ReplayDriver, RequestIndex, SegmentState,
 };
 use xmem_types::{BlockId, Bytes, Workload};
 
@@ -77,31 +76,27 @@ impl Moments {
         };
         let allocated = first_highest(|p| p.allocated).unwrap_or_default();
         let reserved = first_highest(|p| p.reserved).unwrap_or_default();
-        let over = allocator.over(Device::new(device), ());
-        // What rules add is numbered behind what was recorded, and may come early in the job.
-        let blocks = work.requests.iter().map(|r| r.block.index() + 1).max().unwrap_or(0);
-        let mut run = Run::new(blocks, over, work.fallbacks);
+        let mut driver = ReplayDriver::new(allocator.over(Device::new(device), ()), work);
         let mut moments = Self { allocated, reserved, ..Self::default() };
         for (at, request) in work.requests.iter().enumerate().take(within.end) {
-            run.step_without_end(RequestIndex(at), request);
+            driver.serve_lifting_limits(RequestIndex(at), request);
             if at == allocated.request.0 {
-                moments.live = live(&run);
+                moments.live = live(&driver);
             }
             if at == reserved.request.0 {
-                moments.holes = holes(&run.allocator().state());
+                moments.holes = holes(&driver.allocator().state());
             }
         }
         moments
     }
 }
 
-fn live<A: FrameworkAllocator>(run: &Run<'_, A>) -> Vec<Live> {
-    let live = |(block, view): (BlockId, BlockView)| Live {
-        block,
-        bytes: view.size,
-        requested: view.requested,
-    };
-    run.held().map(live).collect()
+fn live<A: FrameworkAllocator>(driver: &ReplayDriver<'_, A>) -> Vec<Live> {
+    let live = driver.live().map(|(block, handle)| {
+        let view = driver.allocator().block(handle);
+        Live { block, bytes: view.size, requested: view.requested }
+    });
+    live.collect()
 }
 
 fn holes(segments: &[SegmentState]) -> Holes {

@@ -2,8 +2,10 @@
 
 use super::side::Side;
 use xmem::Prediction;
-use xmem_simulator::{Attempts, Device, DeviceConfig, Framework, FrameworkAllocator, RequestIndex};
-use xmem_types::{BlockId, RequestKind};
+use xmem_simulator::{
+    Device, DeviceConfig, Framework, FrameworkAllocator, ReplayDriver, RequestIndex, Served,
+};
+use xmem_types::BlockId;
 
 /// The requests of an estimate, as far as they ask for something.
 #[derive(Clone, Debug, Default)]
@@ -27,33 +29,24 @@ impl Predicted {
 
     /// None if the device is too small.
     fn served(prediction: &Prediction<'_>, device: &DeviceConfig) -> Option<Self> {
-        let mut allocator = prediction.allocator().over(Device::new(device), ());
-        let mut attempts = Attempts::new(prediction.workload().fallbacks);
+        let allocator = prediction.allocator().over(Device::new(device), ());
+        let mut driver = ReplayDriver::new(allocator, prediction.workload());
         let mut all = Self::default();
-        let mut held = vec![None; prediction.block_count()];
-        for (row, request) in prediction.requests().iter().enumerate() {
-            let at = RequestIndex(row);
-            match request.kind {
-                RequestKind::Alloc { size, stream } => {
-                    let wanted = (request.block, size);
-                    let handle = attempts.allocate(&mut allocator, at, wanted, stream).ok()?;
-                    // Nothing is allocated for nothing, and no recording tells of it.
-                    let Some(handle) = handle else { continue };
-                    let view = allocator.block(handle);
-                    let block = all.side.alloc(view.requested, view.size);
+        let mut rows = vec![None; prediction.block_count()];
+        for (at, request) in prediction.requests().iter().enumerate() {
+            let row = &mut rows[request.block.index()];
+            match driver.serve(RequestIndex(at), request).ok()? {
+                Served::Allocated(handle) => {
+                    let view = driver.allocator().block(handle);
+                    *row = Some(all.side.alloc(view.requested, view.size));
                     all.ids.push(request.block);
-                    held[request.block.index()] = Some((handle, block));
                 }
-                RequestKind::Free => {
-                    let Some((handle, block)) = held[request.block.index()].take() else {
-                        continue;
-                    };
-                    allocator.free(at, handle);
-                    all.side.free(block);
-                }
+                Served::Freed => all.side.free(row.take().expect("it was allocated")),
+                // An allocation of zero bytes leaves no trace in a recording.
+                Served::Nothing => continue,
             }
-            all.requests.push(row);
-            all.side.reached(allocator.allocated(), allocator.reserved());
+            all.requests.push(at);
+            all.side.reached(driver.allocator().allocated(), driver.allocator().reserved());
         }
         Some(all)
     }

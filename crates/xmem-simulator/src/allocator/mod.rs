@@ -185,8 +185,7 @@ pub struct OutOfDeviceMemory {
 
 /// A framework's choice of allocator: what makes one over an empty device.
 ///
-/// [`replay`](crate::replay) and [`min_capacity`](crate::min_capacity) take any of them; a replay
-/// may need several, one for each capacity tried.
+/// Replays take any of them; one replay may need several allocators, one for each capacity tried.
 pub trait Framework {
     /// The allocator that is made.
     type Allocator<O: Observer>: FrameworkAllocator<Observer = O>;

@@ -1,38 +1,21 @@
 //! Whether a job runs in a given capacity, and the smallest in which it does.
 
-use super::drive::{Reaction, Watch, drive};
-use super::{OutOfMemory, UnlimitedPeaks};
-use crate::allocator::{BlockHandle, Framework, FrameworkAllocator, RequestIndex, Stats};
+use super::UnlimitedPeaks;
+use super::driver::ReplayDriver;
+use crate::allocator::{Framework, FrameworkAllocator, RequestIndex, Stats};
 use crate::config::DeviceConfig;
 use crate::device::Device;
 use rustc_hash::FxHashMap;
-use xmem_types::{BlockId, Bytes, MIB, RequestKind, Workload};
+use xmem_types::{Bytes, MIB, RequestKind, Workload};
 
-/// Capacities are searched in steps of the device's page size.
-const STEP: u64 = 2 * MIB;
+/// The interval at which capacities are tried: the device's page size.
+const CAPACITY_INTERVAL: u64 = 2 * MIB;
 
-/// How many capacities below a found boundary are tried one by one.
+/// Capacities below a found boundary that are tried one by one.
 const PROBES_BELOW: u64 = 16;
 
-/// No capacity above this many steps is tried: 16 TiB, more than any device has.
-const FARTHEST: u64 = (1 << 44) / STEP;
-
-/// Only whether it runs matters.
-#[derive(Default)]
-struct Verdict {
-    out_of_memory: bool,
-}
-
-impl Watch for Verdict {
-    fn before_free<A: FrameworkAllocator>(&mut self, _: BlockId, _: &A, _: BlockHandle) {}
-
-    fn after(&mut self, _: RequestIndex, _: Bytes, _: Bytes) {}
-
-    fn out_of_memory(&mut self, _: OutOfMemory) -> Reaction {
-        self.out_of_memory = true;
-        Reaction::Stop
-    }
-}
+/// The highest multiple of the interval that is tried: 16 TiB, more than any device has.
+const MAX_STEPS: u64 = (1 << 44) / CAPACITY_INTERVAL;
 
 /// Whether the job runs to its end on the device. Cheaper than [`replay`](super::replay): it stops
 /// at the first failure and writes nothing down.
@@ -42,10 +25,10 @@ pub fn runs_in<'a, F: Framework>(
     allocator: &F,
     device: &DeviceConfig,
 ) -> bool {
-    let mut framework = allocator.over(Device::new(device), ());
-    let mut verdict = Verdict::default();
-    drive(&mut framework, work.into(), &mut verdict);
-    !verdict.out_of_memory
+    let work = work.into();
+    let mut driver = ReplayDriver::new(allocator.over(Device::new(device), ()), work);
+    let mut requests = work.requests.iter().enumerate();
+    requests.all(|(at, request)| driver.serve(RequestIndex(at), request).is_ok())
 }
 
 /// The smallest memory available to the allocator, without what [`DeviceConfig::taken`] holds, in
@@ -77,10 +60,10 @@ pub fn min_capacity<'a, F: Framework>(
     let unlimited = unlimited_stats(work, allocator, device);
     let runs = |steps: u64| {
         // A memory fraction is a part of all that the device has, taken or not.
-        let capacity = Some(Bytes(steps * STEP) + device.taken);
+        let capacity = Some(Bytes(steps * CAPACITY_INTERVAL) + device.taken);
         runs_in(work, allocator, &DeviceConfig { capacity, reported_total: None, ..*device })
     };
-    let steps = |bytes: Bytes| bytes.get().div_ceil(STEP);
+    let steps = |bytes: Bytes| bytes.get().div_ceil(CAPACITY_INTERVAL);
     let requested = steps(least_requested(work));
     let allocated = steps(unlimited.allocated_bytes.all.peak);
     let reserved = steps(unlimited.reserved_bytes.all.peak);
@@ -89,8 +72,8 @@ pub fn min_capacity<'a, F: Framework>(
     while !runs(enough) {
         low = enough + 1;
         enough = enough.saturating_mul(2).max(1);
-        if enough > FARTHEST {
-            return Bytes(reserved * STEP);
+        if enough > MAX_STEPS {
+            return Bytes(reserved * CAPACITY_INTERVAL);
         }
     }
     enough = bisect(low, enough, runs);
@@ -102,7 +85,7 @@ pub fn min_capacity<'a, F: Framework>(
     {
         enough = lower;
     }
-    Bytes(enough * STEP)
+    Bytes(enough * CAPACITY_INTERVAL)
 }
 
 /// The highest sum of the bytes asked for where every allocation is as small as it may be.
@@ -161,20 +144,9 @@ fn unlimited_stats<F: Framework>(
     device: &DeviceConfig,
 ) -> Stats {
     let device = DeviceConfig { capacity: None, ..*device };
-    let mut framework = allocator.over(Device::new(&device), ());
-    drive(&mut framework, work, &mut Unlimited);
-    framework.stats()
-}
-
-/// Goes on whatever happens.
-struct Unlimited;
-
-impl Watch for Unlimited {
-    fn before_free<A: FrameworkAllocator>(&mut self, _: BlockId, _: &A, _: BlockHandle) {}
-
-    fn after(&mut self, _: RequestIndex, _: Bytes, _: Bytes) {}
-
-    fn out_of_memory(&mut self, _: OutOfMemory) -> Reaction {
-        Reaction::LiftLimit
+    let mut driver = ReplayDriver::new(allocator.over(Device::new(&device), ()), work);
+    for (at, request) in work.requests.iter().enumerate() {
+        driver.serve_lifting_limits(RequestIndex(at), request);
     }
+    driver.allocator().stats()
 }

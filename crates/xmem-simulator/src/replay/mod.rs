@@ -1,8 +1,9 @@
 //! Replaying a job's requests, and everything that can be told about it afterwards.
 
+mod attempts;
 mod capacity;
 mod curve;
-mod drive;
+mod driver;
 mod fragmentation;
 mod outline;
 mod peaks;
@@ -10,17 +11,17 @@ mod table;
 
 pub use capacity::{min_capacity, runs_in};
 pub use curve::{Curve, CurveBucket};
+pub use driver::{ReplayDriver, Served};
 pub use fragmentation::{Fragmentation, SegmentAtPeak};
 pub use outline::{Outline, outline};
 pub use peaks::LiveBlock;
 
-use crate::allocator::{BlockHandle, Framework, FrameworkAllocator, RequestIndex, Stats};
+use crate::allocator::{Framework, FrameworkAllocator, RequestIndex, Stats};
 use crate::config::DeviceConfig;
 use crate::device::Device;
-use drive::{Driven, Reaction, Watch, drive};
 use fragmentation::History;
 use peaks::{PeakJournal, PeakState};
-use xmem_types::{BlockId, Bytes, Diagnostics, StreamId, Workload};
+use xmem_types::{BlockId, Bytes, Diagnostics, Request, RequestKind, StreamId, Workload};
 
 /// What a job did to the allocator and the device.
 #[derive(Clone, Debug)]
@@ -50,7 +51,9 @@ pub struct Replay {
     /// Allocations that were served with less than they asked for first, as their
     /// [`Fallbacks`](xmem_types::Fallbacks) allow.
     pub smaller: u64,
-    /// What was odd about the requests.
+    /// Requests that were left out, as no device has the memory.
+    pub left_out: u64,
+    /// The oddities of the requests.
     pub diagnostics: Diagnostics,
 }
 
@@ -123,12 +126,16 @@ pub fn replay<'a, F: Framework>(
     device: &DeviceConfig,
 ) -> Replay {
     let work = work.into();
-    let mut framework = allocator.over(Device::new(device), ());
+    let mut driver = ReplayDriver::new(allocator.over(Device::new(device), ()), work);
     let mut recorder = Recorder::new(work.requests.len());
-    let Driven { table, smaller, diagnostics } = drive(&mut framework, work, &mut recorder);
+    for (at, request) in work.requests.iter().enumerate() {
+        recorder.serve(&mut driver, RequestIndex(at), request);
+    }
 
-    let mut live = Vec::with_capacity(table.live().count());
-    live.extend(table.live().map(|(id, handle)| LiveBlock::new(id, &framework.block(handle))));
+    let framework = driver.allocator();
+    let smaller = driver.smaller();
+    let mut live = Vec::with_capacity(driver.live().count());
+    live.extend(driver.live().map(|(id, handle)| LiveBlock::new(id, &framework.block(handle))));
     let stats = framework.stats();
     let history = History { segments: framework.segments(), mappings: framework.mappings() };
     // Of what was there at the reserved peak only the segments are told: its blocks go at once.
@@ -161,7 +168,8 @@ pub fn replay<'a, F: Framework>(
         oom,
         unlimited,
         smaller,
-        diagnostics,
+        left_out: driver.left_out(),
+        diagnostics: driver.diagnostics().clone(),
     }
 }
 
@@ -182,24 +190,30 @@ impl Recorder {
             oom: None,
         }
     }
-}
 
-impl Watch for Recorder {
-    fn before_free<A: FrameworkAllocator>(&mut self, id: BlockId, framework: &A, h: BlockHandle) {
-        let block = LiveBlock::new(id, &framework.block(h));
-        self.allocated.freed(&block);
-        self.reserved.freed(&block);
-    }
-
-    fn after(&mut self, at: RequestIndex, allocated: Bytes, reserved: Bytes) {
+    /// Serves a request and writes down the result. An allocation that fails is repeated without
+    /// limits.
+    fn serve<A: FrameworkAllocator>(
+        &mut self,
+        driver: &mut ReplayDriver<'_, A>,
+        at: RequestIndex,
+        request: &Request,
+    ) {
+        if request.kind == RequestKind::Free
+            && let Some(handle) = driver.block(request.block)
+        {
+            let block = LiveBlock::new(request.block, &driver.allocator().block(handle));
+            self.allocated.freed(&block);
+            self.reserved.freed(&block);
+        }
+        if let Err(failure) = driver.serve(at, request) {
+            self.oom.get_or_insert_with(|| driver.out_of_memory(at, request, failure));
+            driver.repeat_without_limits(at, request);
+        }
+        let (allocated, reserved) = (driver.allocator().allocated(), driver.allocator().reserved());
         let now = Peak { request: at, allocated, reserved };
         self.allocated.reached(allocated, now);
         self.reserved.reached(reserved, now);
         self.curve.push(allocated, reserved);
-    }
-
-    fn out_of_memory(&mut self, oom: OutOfMemory) -> Reaction {
-        self.oom.get_or_insert(oom);
-        Reaction::LiftLimit
     }
 }

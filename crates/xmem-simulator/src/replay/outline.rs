@@ -1,11 +1,10 @@
 //! The peaks of a job and whether it runs: all that is needed to compare many variants of it.
 
-use super::OutOfMemory;
-use super::drive::{Reaction, Watch, drive};
-use crate::allocator::{BlockHandle, Framework, FrameworkAllocator, RequestIndex};
+use super::driver::ReplayDriver;
+use crate::allocator::{Framework, FrameworkAllocator, RequestIndex};
 use crate::config::DeviceConfig;
 use crate::device::Device;
-use xmem_types::{BlockId, Bytes, Workload};
+use xmem_types::{Bytes, Workload};
 
 /// The peaks of a job, and whether it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,47 +28,40 @@ pub fn outline<'a, F: Framework>(
     from: RequestIndex,
 ) -> Outline {
     let work = work.into();
-    let limited = peaks(work, allocator, device, from, Reaction::Stop);
-    if limited.fits {
-        return limited;
-    }
-    let ample = DeviceConfig { capacity: None, ..*device };
-    let peaks = peaks(work, allocator, &ample, from, Reaction::LiftLimit);
-    Outline { fits: false, ..peaks }
-}
-
-fn peaks<F: Framework>(
-    work: Workload<'_>,
-    allocator: &F,
-    device: &DeviceConfig,
-    from: RequestIndex,
-    at_failure: Reaction,
-) -> Outline {
-    let mut framework = allocator.over(Device::new(device), ());
-    let outline = Outline { allocated: Bytes::ZERO, reserved: Bytes::ZERO, fits: true };
-    let mut tracer = Tracer { outline, from, at_failure };
-    drive(&mut framework, work, &mut tracer);
-    tracer.outline
-}
-
-struct Tracer {
-    outline: Outline,
-    from: RequestIndex,
-    at_failure: Reaction,
-}
-
-impl Watch for Tracer {
-    fn before_free<A: FrameworkAllocator>(&mut self, _: BlockId, _: &A, _: BlockHandle) {}
-
-    fn after(&mut self, at: RequestIndex, allocated: Bytes, reserved: Bytes) {
-        if at >= self.from {
-            self.outline.allocated = self.outline.allocated.max(allocated);
-            self.outline.reserved = self.outline.reserved.max(reserved);
+    let over =
+        |device: &DeviceConfig| ReplayDriver::new(allocator.over(Device::new(device), ()), work);
+    let mut limited = over(device);
+    let mut outline = Outline { allocated: Bytes::ZERO, reserved: Bytes::ZERO, fits: true };
+    for (at, request) in work.requests.iter().enumerate() {
+        let at = RequestIndex(at);
+        if limited.serve(at, request).is_err() {
+            let mut ample = over(&DeviceConfig { capacity: None, ..*device });
+            return ample_outline(&mut ample, work, from);
         }
+        outline.include(at, from, limited.allocator());
     }
+    outline
+}
 
-    fn out_of_memory(&mut self, _: OutOfMemory) -> Reaction {
-        self.outline.fits = false;
-        self.at_failure
+/// The peaks of a job that runs out of memory: those with unlimited memory.
+fn ample_outline<A: FrameworkAllocator>(
+    driver: &mut ReplayDriver<'_, A>,
+    work: Workload<'_>,
+    from: RequestIndex,
+) -> Outline {
+    let mut outline = Outline { allocated: Bytes::ZERO, reserved: Bytes::ZERO, fits: false };
+    for (at, request) in work.requests.iter().enumerate() {
+        driver.serve_lifting_limits(RequestIndex(at), request);
+        outline.include(RequestIndex(at), from, driver.allocator());
+    }
+    outline
+}
+
+impl Outline {
+    fn include<A: FrameworkAllocator>(&mut self, at: RequestIndex, from: RequestIndex, now: &A) {
+        if at >= from {
+            self.allocated = self.allocated.max(now.allocated());
+            self.reserved = self.reserved.max(now.reserved());
+        }
     }
 }

@@ -53,6 +53,28 @@ impl BlockTable {
         Self { states, orphans: Vec::new() }
     }
 
+    /// A table for numbers that are not known yet.
+    pub(super) fn sparse() -> Self {
+        Self { states: States::Sparse(HashMap::default()), orphans: Vec::new() }
+    }
+
+    /// The block behind a number in use.
+    pub(super) fn handle(&self, id: BlockId) -> Option<BlockHandle> {
+        self.state_of(id).filter(|&state| state < NOTHING).map(BlockHandle)
+    }
+
+    /// Whether a number is in use, with or without memory behind it.
+    pub(super) fn is_held(&self, id: BlockId) -> bool {
+        self.state_of(id).is_some_and(|state| state <= NOTHING)
+    }
+
+    fn state_of(&self, id: BlockId) -> Option<u32> {
+        match &self.states {
+            States::Dense(states) => states.get(id.index()).copied(),
+            States::Sparse(states) => states.get(&id).copied(),
+        }
+    }
+
     fn state(&mut self, id: BlockId) -> &mut u32 {
         match &mut self.states {
             States::Dense(states) => &mut states[id.index()],

@@ -14,12 +14,11 @@ use crate::estimate::Estimate;
 use crate::job::Job;
 use crate::outcome::Scene;
 use crate::prediction::Prediction;
-use crate::run::Run;
 use labels::Labels;
 use scribe::Scribe;
 use xmem_simulator::{
     BlockState, BlockUse, Device, DeviceConfig, Framework, FrameworkAllocator, PoolKind,
-    RequestIndex, SegmentState,
+    ReplayDriver, RequestIndex, SegmentState,
 };
 use xmem_snapshot::{
     Block, DeviceIndex, Segment, SegmentKind, Snapshot, StackId, StreamHandle, TraceEntry,
@@ -111,25 +110,25 @@ impl Take<'_> {
         self.name_streams(&mut snapshot);
         let mut labels = Labels::new(places.profile, schedule);
         let allocator = setup.choice.over(Device::new(device), Scribe::default());
-        let mut run = Run::new(schedule.blocks.len(), allocator, &schedule.fallbacks);
+        let mut driver = ReplayDriver::new(allocator, schedule.workload(self.requests.len()));
         let mut stacks = Vec::with_capacity(self.requests.len());
         let mut stopped = false;
         for (row, request) in self.requests.iter().enumerate() {
             let stack = labels.of_request(row, &mut snapshot);
             stacks.push(stack);
-            run.allocator_mut().observer_mut().turn_to(base + schedule.times[row], stack);
+            driver.allocator_mut().observer_mut().turn_to(base + schedule.times[row], stack);
             let at = RequestIndex(row);
             if at_failure == AtFailure::LiftLimits {
-                run.step_without_end(at, request);
-            } else if run.step(at, request).is_err() {
+                driver.serve_lifting_limits(at, request);
+            } else if driver.serve(at, request).is_err() {
                 stopped = true;
                 break;
             }
         }
-        let entries = run.allocator_mut().observer_mut().take();
+        let entries = driver.allocator_mut().observer_mut().take();
         stretches::annotate(places.profile, &span(&entries), &mut snapshot);
         snapshot.device_traces = vec![entries];
-        snapshot.segments = segments(&run, &stacks);
+        snapshot.segments = segments(&driver, &stacks);
         snapshot.allocator_settings = Some(settings::settings(setup));
         Recorded { snapshot, stopped }
     }
@@ -153,8 +152,13 @@ fn span(entries: &[TraceEntry]) -> std::ops::Range<Nanos> {
 }
 
 /// The segments at the end, with the stacks of the requests that made them and their blocks.
-fn segments<A: FrameworkAllocator>(run: &Run<'_, A>, stacks: &[StackId]) -> Vec<Segment> {
-    let born = run.held().map(|(_, view)| (view.addr, stacks[view.born.0]));
+fn segments<A: FrameworkAllocator>(
+    driver: &ReplayDriver<'_, A>,
+    stacks: &[StackId],
+) -> Vec<Segment> {
+    let allocator = driver.allocator();
+    let views = driver.live().map(|(_, handle)| allocator.block(handle));
+    let born = views.map(|view| (view.addr, stacks[view.born.0]));
     let mut made: Vec<(Addr, StackId)> = born.collect();
     made.sort_unstable();
     let stack_at = |addr| {
@@ -170,11 +174,11 @@ fn segments<A: FrameworkAllocator>(run: &Run<'_, A>, stacks: &[StackId]) -> Vec<
         Segment {
             stream: state.stream,
             expandable: state.expandable,
-            stack: stacks[run.allocator().segments()[state.segment.index()].born.0],
+            stack: stacks[allocator.segments()[state.segment.index()].born.0],
             ..Segment::new(DEVICE, state.addr, kind, blocks)
         }
     };
-    run.allocator().state().into_iter().map(segment).collect()
+    allocator.state().into_iter().map(segment).collect()
 }
 
 fn block(state: &BlockState, stack: StackId) -> Block {

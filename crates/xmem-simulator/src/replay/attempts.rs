@@ -9,7 +9,7 @@ use xmem_types::{BlockId, Bytes, Fallbacks, StreamId};
 /// `run_single_conv`, `try_configs`): what worked last time is tried first, then everything from the
 /// beginning. Each attempt that fails has given back what is cached.
 #[derive(Clone, Debug)]
-pub struct Attempts<'a> {
+pub(super) struct Attempts<'a> {
     fallbacks: &'a Fallbacks,
     /// For each list, what was got last; none where it was all that was asked for.
     got: Vec<Option<Bytes>>,
@@ -18,14 +18,12 @@ pub struct Attempts<'a> {
 
 impl<'a> Attempts<'a> {
     /// A program that has not asked for anything yet.
-    #[must_use]
-    pub fn new(fallbacks: &'a Fallbacks) -> Self {
+    pub(super) fn new(fallbacks: &'a Fallbacks) -> Self {
         Self { fallbacks, got: vec![None; fallbacks.len()], smaller: 0 }
     }
 
     /// How many allocations were served with less than they asked for first.
-    #[must_use]
-    pub const fn smaller(&self) -> u64 {
+    pub(super) const fn smaller(&self) -> u64 {
         self.smaller
     }
 
@@ -33,7 +31,7 @@ impl<'a> Attempts<'a> {
     ///
     /// # Errors
     /// Why the last attempt failed.
-    pub fn allocate<A: FrameworkAllocator>(
+    pub(super) fn allocate<A: FrameworkAllocator>(
         &mut self,
         framework: &mut A,
         at: RequestIndex,
