@@ -1,8 +1,9 @@
 //! Recorded operator arguments: shapes, types, strides and scalar values, parsed once per distinct
 //! signature.
 
+use std::num::IntErrorKind;
 use xmem_trace::{Signature, SignatureId};
-use xmem_types::Interner;
+use xmem_types::{Interner, saturating_product};
 
 /// The element type of a tensor argument, as the profiler names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,28 +74,29 @@ pub struct TensorArg {
 }
 
 impl TensorArg {
-    /// Number of elements.
+    /// Number of elements; 2^64 - 1 where there are more (a trace may say anything).
     #[must_use]
     pub fn numel(&self) -> u64 {
-        self.dims.iter().product()
+        saturating_product(&self.dims)
     }
 
-    /// Bytes of a dense tensor of this shape and type.
+    /// Bytes of a dense tensor of this shape and type; 2^64 - 1 where there are more.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.numel() * self.dtype.size()
+        self.numel().saturating_mul(self.dtype.size())
     }
 
     /// Bytes that the tensor spans in memory: less than [`Self::bytes`] where dimensions are
-    /// expanded (stride 0); the same where strides were not recorded.
+    /// expanded (stride 0); the same where strides were not recorded. Saturates as they do.
     #[must_use]
     pub fn storage_bytes(&self) -> u64 {
         if self.strides.len() != self.dims.len() || self.numel() == 0 {
             return self.bytes();
         }
         let last = self.dims.iter().zip(&self.strides);
-        let last: u64 = last.map(|(d, s)| (d - 1) * s.unsigned_abs()).sum();
-        (last + 1) * self.dtype.size()
+        let last = last.map(|(d, s)| (d - 1).saturating_mul(s.unsigned_abs()));
+        let elements = last.fold(1, u64::saturating_add);
+        elements.saturating_mul(self.dtype.size())
     }
 }
 
@@ -281,8 +283,14 @@ impl<'a> Tree<'a> {
         self.text().parse().unwrap_or(0)
     }
 
+    /// Extents: 0 for what is no number, 2^64 - 1 for a number beyond.
     fn ints(&self) -> Vec<u64> {
-        self.list().iter().map(|t| u64::try_from(t.int()).unwrap_or(0)).collect()
+        let extent = |tree: &Self| match tree.text().parse::<u64>() {
+            Ok(extent) => extent,
+            Err(error) if *error.kind() == IntErrorKind::PosOverflow => u64::MAX,
+            Err(_) => 0,
+        };
+        self.list().iter().map(extent).collect()
     }
 }
 
@@ -321,6 +329,18 @@ mod tests {
         let strides = vec![0, 16, 4, 1];
         let mask = TensorArg { dims: vec![8, 2, 4, 4], strides, dtype: DType::F32 };
         assert_eq!((mask.bytes(), mask.storage_bytes()), (1024, 128));
+    }
+
+    #[test]
+    fn a_shape_of_more_elements_than_64_bits_count_saturates() {
+        for dims in ["[[4294967296,4294967296,4294967296]]", "[[99999999999999999999999999]]"] {
+            let a = arguments(dims, r#"["double"]"#, "[[1,1,1]]", "");
+            let t = a.tensor(0).expect("tensor");
+            assert_eq!((t.numel(), t.bytes()), (u64::MAX, u64::MAX), "{dims}");
+        }
+        let strides = vec![i64::MIN, 1];
+        let far = TensorArg { dims: vec![1 << 32, 1 << 32], strides, dtype: DType::F64 };
+        assert_eq!(far.storage_bytes(), u64::MAX);
     }
 
     #[test]

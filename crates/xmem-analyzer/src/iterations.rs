@@ -268,7 +268,7 @@ fn model(signs: &Signs<'_>) -> Option<Vec<(Nanos, Nanos)>> {
     for call in &signs.forwards.modules {
         by_name.entry(call.name).or_default().push((call.start, call.end));
     }
-    let time = |calls: &[(Nanos, Nanos)]| calls.iter().map(|c| (c.1 - c.0).get()).sum::<i64>();
+    let time = |calls: &[(Nanos, Nanos)]| calls.iter().map(|c| c.1 - c.0).sum::<Nanos>();
     by_name.into_iter().max_by_key(|(name, c)| (time(c), *name)).map(|(_, calls)| calls)
 }
 

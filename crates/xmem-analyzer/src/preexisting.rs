@@ -30,7 +30,7 @@ impl Preexisting {
     /// Bytes of all of them.
     #[must_use]
     pub fn total(&self) -> Bytes {
-        Bytes(self.size.get() * u64::from(self.count))
+        self.size * u64::from(self.count)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
 use std::str::FromStr;
 
 /// 2^10 bytes.
@@ -13,6 +13,10 @@ pub const MIB: u64 = 1 << 20;
 pub const GIB: u64 = 1 << 30;
 
 /// A size in bytes.
+///
+/// Arithmetic saturates at zero and at 2^64 - 1. Sizes come from files that may say anything (a shape of
+/// 2^32 x 2^32 x 2^32), and a size at the upper end is as good an answer as the right one: no device
+/// has that much memory.
 ///
 /// `Display` prints binary units with two decimals (`1.50 GiB`), as PyTorch's messages do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,13 +44,15 @@ impl Bytes {
         self.0
     }
 
-    /// The next multiple of `unit` that is not below `self`; `unit` must not be zero.
+    /// The next multiple of `unit` that is not below `self`, or 2^64 - 1 where that is no number of 64
+    /// bits; `unit` must not be zero.
     #[must_use]
     pub const fn round_up(self, unit: Self) -> Self {
-        Self(self.0.div_ceil(unit.0) * unit.0)
+        Self(self.0.div_ceil(unit.0).saturating_mul(unit.0))
     }
 
-    /// `self - other`, or zero where `other` is larger.
+    /// `self - other`, or zero where `other` is larger: what `-` does, as a `const fn`, and said aloud
+    /// where it is expected.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -62,33 +68,47 @@ impl Bytes {
 impl Add for Bytes {
     type Output = Self;
     fn add(self, rhs: Self) -> Self {
-        Self(self.0 + rhs.0)
+        Self(self.0.saturating_add(rhs.0))
     }
 }
 
 impl AddAssign for Bytes {
     fn add_assign(&mut self, rhs: Self) {
-        self.0 += rhs.0;
+        *self = *self + rhs;
     }
 }
 
 impl Sub for Bytes {
     type Output = Self;
     fn sub(self, rhs: Self) -> Self {
-        Self(self.0 - rhs.0)
+        self.saturating_sub(rhs)
     }
 }
 
 impl SubAssign for Bytes {
     fn sub_assign(&mut self, rhs: Self) {
-        self.0 -= rhs.0;
+        *self = *self - rhs;
+    }
+}
+
+impl Mul<u64> for Bytes {
+    type Output = Self;
+    fn mul(self, count: u64) -> Self {
+        Self(self.0.saturating_mul(count))
     }
 }
 
 impl Sum for Bytes {
     fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
-        Self(iter.map(|b| b.0).sum())
+        iter.fold(Self::ZERO, Self::add)
     }
+}
+
+/// The product of a tensor's extents, its number of elements; 2^64 - 1 where the product is larger.
+/// Without extents (a 0-dimensional tensor) it is 1.
+#[must_use]
+pub fn saturating_product<'a>(extents: impl IntoIterator<Item = &'a u64>) -> u64 {
+    extents.into_iter().fold(1, |product, &extent| product.saturating_mul(extent))
 }
 
 impl fmt::Display for Bytes {
@@ -175,6 +195,31 @@ mod tests {
         }
         for text in ["", "GiB", "-1G", "1X", "nan", "1e40T"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_beyond_64_bits_saturate_instead_of_wrapping() {
+        let (most, half) = (Bytes(u64::MAX), Bytes(1 << 63));
+        assert_eq!((half + half, [half; 3].into_iter().sum(), half * 2), (most, most, most));
+        assert_eq!((most.round_up(Bytes(512)), half - most), (most, Bytes::ZERO));
+        let mut size = half;
+        size += half;
+        assert_eq!(size, most);
+        size -= most;
+        size -= half;
+        assert_eq!(size, Bytes::ZERO);
+    }
+
+    #[test]
+    fn a_product_of_extents_saturates_unless_one_is_zero() {
+        for (extents, elements) in [
+            (&[][..], 1),
+            (&[2, 3, 4], 24),
+            (&[1 << 32, 1 << 32, 1 << 32], u64::MAX),
+            (&[1 << 32, 1 << 32, 0], 0),
+        ] {
+            assert_eq!(saturating_product(extents), elements, "{extents:?}");
         }
     }
 

@@ -14,7 +14,7 @@ mod time;
 mod version;
 mod workload;
 
-pub use bytes::{Bytes, GIB, KIB, MIB, ParseBytesError};
+pub use bytes::{Bytes, GIB, KIB, MIB, ParseBytesError, saturating_product};
 pub use diagnostics::{Diagnostic, Diagnostics, Location, Severity};
 pub use ids::{Addr, BlockId, IterationId, OpId, PythonId, StreamId, ThreadIdx};
 pub use intern::{Interner, Sym};

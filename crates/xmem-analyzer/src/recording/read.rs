@@ -318,7 +318,7 @@ fn optimizer(dto: OptimizerDto) -> Optimizer {
         },
         capturable: arguments.capturable == Value::Bool(true),
         differentiable: arguments.differentiable == Value::Bool(true),
-        tensors: groups.iter().filter_map(|g| g.tensors).sum(),
+        tensors: groups.iter().filter_map(|g| g.tensors).fold(0, u64::saturating_add),
         steps,
         state: state_storages
             .into_iter()

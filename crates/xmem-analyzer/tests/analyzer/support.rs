@@ -473,7 +473,7 @@ pub(crate) fn batch(r: &mut Recorder) -> Tensor {
 }
 
 /// Whether the recorder was there.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Profiler,
     Recorder,
