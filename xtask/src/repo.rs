@@ -28,6 +28,16 @@ pub(crate) fn text(path: &Path) -> Result<String, Error> {
     std::fs::read_to_string(root().join(path)).map_err(Error::file(path))
 }
 
+/// The output of `cargo metadata` with the graph of dependencies as cargo resolved it for this machine.
+pub(crate) fn resolved_metadata() -> Result<serde_json::Value, Error> {
+    let version = output(Command::new("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    let mut command = Command::new(cargo());
+    command.args(["metadata", "--format-version=1"]);
+    command.args(host.iter().flat_map(|host| ["--filter-platform", host]));
+    serde_json::from_str(&output(&mut command)?).map_err(Error::Metadata)
+}
+
 /// What `cargo metadata` says about the workspace's own packages.
 pub(crate) fn metadata() -> Result<serde_json::Value, Error> {
     let arguments = ["metadata", "--format-version=1", "--no-deps", "--offline"];

@@ -26,7 +26,8 @@ pub(crate) fn run() -> Result<(), Error> {
     let files = repo::files()?;
     let mut findings = Findings::default();
 
-    graph::check(&repo::text(Path::new(ARCHITECTURE))?, &repo::metadata()?, &mut findings);
+    let metadata = repo::resolved_metadata()?;
+    graph::check(&repo::text(Path::new(ARCHITECTURE))?, &metadata, &mut findings);
 
     let mut documents = Vec::new();
     let mut cases = Vec::new();
