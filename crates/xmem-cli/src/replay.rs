@@ -25,7 +25,7 @@ use stop::Stop;
 use streamed::Sink;
 use tally::Tally;
 use traces::{Named, Traces};
-use xmem::{Answer, EstimateError, Job, ReadOptions, RecordingEnd, Snapshot, Stage};
+use xmem::{Answer, EstimateError, Job, ReadOptions, Snapshot, SnapshotEnd, Stage};
 use xmem_report::json::{self, Document, Rules};
 use xmem_report::lines::Lines;
 use xmem_report::text;
@@ -161,9 +161,9 @@ fn answer(
     let job = Job::observed(trace, &read_options(&args.reading), observer)?;
     let answer = estimate.job_observed(&job, observer)?;
     let end =
-        if args.answer.snapshot_past_oom { RecordingEnd::Job } else { RecordingEnd::OutOfMemory };
+        if args.answer.snapshot_past_oom { SnapshotEnd::Job } else { SnapshotEnd::OutOfMemory };
     let wanted = args.answer.snapshot.is_some();
-    let recording = wanted.then(|| estimate.recording(&job, end)).transpose()?;
+    let recording = wanted.then(|| estimate.snapshot(&job, end)).transpose()?;
     Ok((answer, recording))
 }
 

@@ -1,14 +1,17 @@
 //! The answer: a value that owns all it says, so that it outlives the trace.
 
-use crate::allocator::AllocatorSetup;
 use crate::facts::TraceFacts;
-use crate::range::Range as Spread;
+use crate::job::Job;
 use crate::timings::Timings;
 use std::ops::Range;
-use xmem_analyzer::{Phase, Role};
 use xmem_orchestrator::{RuleEffect, Target};
+use xmem_predict::{
+    AllocatorCounts, AllocatorSetup, Curve, Finding, Fragmentation, IterationPeak, LiveBlock,
+    Locator, OutOfMemory, Peak, PredictedMemory, Prediction, Range as Spread, RoleShare,
+    UnmodelledShare,
+};
 use xmem_profiles::Device;
-use xmem_types::{Bytes, Diagnostic, IterationId, Severity};
+use xmem_types::{Bytes, Diagnostics, IterationId, Severity};
 
 /// What the job needs, when, and because of what.
 #[derive(Clone, Debug)]
@@ -28,7 +31,7 @@ pub struct Answer {
     /// What is alive at the peak of allocated memory and made by operators of which it is not known
     /// what they ask for on CUDA, most bytes first.
     pub unmodelled: Vec<UnmodelledShare>,
-    /// Live bytes at the peak of allocated memory, by role, in the order of [`Role::ALL`].
+    /// Live bytes at the peak of allocated memory, by role, in the order of [`Role::ALL`](crate::Role::ALL).
     pub by_role: Vec<RoleShare>,
     /// The largest blocks alive at that peak, largest first.
     pub largest: Vec<LiveBlock>,
@@ -55,6 +58,42 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Puts together what each stage found.
+    pub(crate) fn new(
+        job: &Job,
+        target: Target,
+        iterations: Range<IterationId>,
+        prediction: &Prediction<'_>,
+        memory: PredictedMemory,
+        timings: Timings,
+    ) -> Self {
+        let mut notes = job.diagnostics().clone();
+        notes.extend(prediction.diagnostics().clone());
+        notes.extend(memory.diagnostics);
+        let locator = Locator::new(job.profile());
+        Self {
+            verdict: verdict(memory.fits, &notes),
+            target,
+            setup: prediction.setup().clone(),
+            iterations,
+            peak: memory.peak,
+            range: memory.range,
+            unmodelled: memory.unmodelled,
+            by_role: memory.by_role,
+            largest: memory.largest,
+            per_iteration: memory.per_iteration,
+            curve: memory.curve,
+            fragmentation: memory.fragmentation,
+            allocator: memory.allocator,
+            out_of_memory: memory.out_of_memory,
+            min_capacity: memory.min_capacity,
+            rules: prediction.rule_effects().to_vec(),
+            findings: notes.iter().map(|note| locator.finding(note)).collect(),
+            trace: job.facts().clone(),
+            timings,
+        }
+    }
+
     /// The device it was asked for.
     #[must_use]
     pub fn device(&self) -> &Device {
@@ -103,192 +142,12 @@ impl Verdict {
     }
 }
 
-/// The peaks that people mix up.
-///
-/// Where the job fits, all figures are those of the replay under the device's own capacity. Where
-/// it does not, they are those of a device with room for everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Peak {
-    /// Tensors alive at once, each rounded up to its block: `torch.cuda.max_memory_allocated`.
-    pub allocated: Bytes,
-    /// The same without rounding.
-    pub requested: Bytes,
-    /// Segments that PyTorch's allocator holds: `torch.cuda.max_memory_reserved`.
-    pub reserved: Bytes,
-    /// Reserved plus the context: what nvidia-smi shows for the process.
-    pub device: Bytes,
-    /// Reserved on a device with room for everything, where nothing cached is ever given back.
-    pub ample_reserved: Bytes,
-    /// Where allocated memory peaks.
-    pub at: Option<Place>,
-    /// Where reserved memory reaches its peak.
-    pub reserved_at: Option<Place>,
-}
-
-/// A place in the program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Iteration; none before the first.
-    pub iteration: Option<IterationId>,
-    /// Phase.
-    pub phase: Phase,
-    /// Operators and annotations from the outermost in; empty where unknown.
-    pub op_path: Vec<String>,
-    /// Module path (`GPT2_0 > Block_3 > MLP_0`).
-    pub module: Option<String>,
-    /// Python line (`train.py(12): forward`).
-    pub line: Option<String>,
-}
-
-impl Place {
-    /// The innermost operator.
-    #[must_use]
-    pub fn op(&self) -> Option<&str> {
-        self.op_path.last().map(String::as_str)
-    }
-}
-
-/// Live bytes of one role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RoleShare {
-    /// The role.
-    pub role: Role,
-    /// Bytes, rounded as the allocator rounds.
-    pub bytes: Bytes,
-    /// Blocks.
-    pub blocks: u64,
-}
-
-/// Live bytes of one operator that is not modelled: kept as the CPU had them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnmodelledShare {
-    /// The operator.
-    pub op: String,
-    /// Bytes, rounded as the allocator rounds.
-    pub bytes: Bytes,
-    /// Blocks.
-    pub blocks: u64,
-}
-
-/// A block alive at the peak.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LiveBlock {
-    /// Bytes it takes in its segment.
-    pub bytes: Bytes,
-    /// Bytes that the program asked for.
-    pub requested: Bytes,
-    /// What it is.
-    pub role: Role,
-    /// Why it is taken to be that; empty where a rule added it.
-    pub evidence: &'static str,
-    /// The rule that added, resized or retimed it.
-    pub rule: Option<&'static str>,
-    /// Where it was allocated.
-    pub origin: Place,
-}
-
-/// Peaks within one iteration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IterationPeak {
-    /// The iteration; none for what comes before the first.
-    pub iteration: Option<IterationId>,
-    /// Highest allocated memory.
-    pub allocated: Bytes,
-    /// Highest reserved memory.
-    pub reserved: Bytes,
-}
-
-/// Memory over the run, in equal steps of allocator requests. Each point holds the highest value
-/// within its step.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Curve {
-    /// Allocated memory.
-    pub allocated: Vec<Bytes>,
-    /// Reserved memory.
-    pub reserved: Vec<Bytes>,
-    /// The point at which each iteration begins.
-    pub iterations: Vec<(IterationId, usize)>,
-    /// Requests that the whole curve stands for.
-    pub requests: u64,
-}
-
-/// Reserved memory that holds no tensor, at the moment at which reserved memory peaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fragmentation {
-    /// Reserved memory less allocated memory.
-    pub unused: Bytes,
-    /// The part of it in segments without any tensor: it can be given back to the device.
-    pub releasable: Bytes,
-    /// How many free pieces it consists of.
-    pub pieces: u64,
-    /// The largest of them: a larger request needs a new segment.
-    pub largest_piece: Bytes,
-    /// Bytes by which blocks are larger than what the program asked for, at the allocated peak.
-    pub rounding: Bytes,
-}
-
-/// Counts of the allocator over the replay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AllocatorCounts {
-    /// Requests replayed (allocations and frees).
-    pub requests: u64,
-    /// Allocations.
-    pub allocations: u64,
-    /// Most segments held at once.
-    pub segments_peak: u64,
-    /// `cudaMalloc` calls that succeeded.
-    pub device_allocs: u64,
-    /// `cudaFree` calls.
-    pub device_frees: u64,
-    /// Allocations that succeeded only after everything cached was given back.
-    pub retries: u64,
-}
-
-/// The request that the device cannot serve.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutOfMemory {
-    /// Where in the program.
-    pub at: Option<Place>,
-    /// Which request, counted from 0.
-    pub request: u64,
-    /// What the program asked for.
-    pub requested: Bytes,
-    /// The segment that PyTorch asks the device for: "Tried to allocate" in its message.
-    pub tried: Bytes,
-    /// Free on the device then.
-    pub free: Bytes,
-    /// Allocated then.
-    pub allocated: Bytes,
-    /// Reserved then.
-    pub reserved: Bytes,
-    /// Device memory, context included, that would have served this request and all later ones.
-    pub needed: Bytes,
-}
-
-/// Something odd or missing, in plain words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// Stable, kebab-case name.
-    pub code: &'static str,
-    /// How much it matters.
-    pub severity: Severity,
-    /// What, and what it means for the answer.
-    pub message: String,
-    /// The first place it was seen, in words.
-    pub place: Option<String>,
-    /// How often it was seen.
-    pub count: u64,
-}
-
-impl Finding {
-    /// A diagnostic without its place.
-    pub(crate) fn anywhere(diagnostic: &Diagnostic) -> Self {
-        Self {
-            code: diagnostic.code,
-            severity: diagnostic.severity,
-            message: diagnostic.message.clone(),
-            place: None,
-            count: diagnostic.count,
-        }
+fn verdict(fits: bool, notes: &Diagnostics) -> Verdict {
+    if notes.worst() == Some(Severity::Serious) {
+        Verdict::Withheld
+    } else if fits {
+        Verdict::Fits
+    } else {
+        Verdict::DoesNotFit
     }
 }

@@ -1,7 +1,7 @@
 //! Why there is no answer at all.
 
-use crate::allocator::{AllocatorError, AllocatorKind};
 use thiserror::Error;
+use xmem_predict::{AllocatorError, NoSegments};
 use xmem_trace::ReadError;
 
 /// An estimate that cannot be made. A job that does not fit is an answer, not an error.
@@ -14,15 +14,9 @@ pub enum EstimateError {
     /// The allocator's settings do not go with this trace.
     #[error(transparent)]
     Allocator(#[from] AllocatorError),
-    /// A recording of the run was asked for, but the allocator has nothing of what one shows.
-    #[error(
-        "{} has no segments and blocks that a snapshot could show: choose another allocator for it",
-        kind.name()
-    )]
-    NoSegments {
-        /// The allocator.
-        kind: AllocatorKind,
-    },
+    /// A snapshot of the run was requested, but the allocator has no segments to show.
+    #[error(transparent)]
+    NoSegments(#[from] NoSegments),
     /// The iterations asked for are not in the trace.
     #[error(
         "iterations {from}..{to} were asked for, but the trace has {found}, counted from 0: choose \

@@ -1,11 +1,8 @@
 //! The builder, and the way from a job to an answer.
 
-use crate::allocator::{AllocatorError, AllocatorSettings, AllocatorSetup};
 use crate::answer::Answer;
 use crate::error::EstimateError;
 use crate::job::Job;
-use crate::moments::Moments;
-use crate::outcome::{Played, Scene};
 use crate::requested;
 use crate::selection::Iterations;
 use crate::timings::Stage;
@@ -15,10 +12,14 @@ use std::path::Path;
 use std::sync::Arc;
 use xmem_convolutions::ConvolutionPlans;
 use xmem_orchestrator::{OptimizerImpl, Target, ZeroGradPlace, parse_cublas_workspace_config};
+use xmem_predict::{
+    AllocatorError, AllocatorSettings, AllocatorSetup, CapacitySearch, Detail, Prediction,
+    SnapshotEnd,
+};
 use xmem_profiles::Device;
-use xmem_simulator::{AllocatorChoice, DeviceConfig, OutOfMemory, Outline, Replay};
+use xmem_snapshot::Snapshot;
 use xmem_trace::ReadOptions;
-use xmem_types::{Bytes, IterationId, TorchVersion, Workload};
+use xmem_types::{Bytes, IterationId, TorchVersion};
 
 /// What is to be estimated: a device, a PyTorch version, what-ifs, and how much the answer tells.
 ///
@@ -29,19 +30,7 @@ pub struct Estimate {
     allocator: AllocatorSettings,
     read: ReadOptions,
     iterations: Option<Iterations>,
-    pub(crate) largest: usize,
-    pub(crate) curve_points: usize,
-    capacity: CapacitySearch,
-}
-
-/// Whether the smallest sufficient capacity is looked for. It costs a few dozen replays.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CapacitySearch {
-    /// Leave it out.
-    #[default]
-    Skip,
-    /// Find it.
-    Run,
+    detail: Detail,
 }
 
 /// What becomes of gradients when they are cleared.
@@ -67,9 +56,7 @@ impl Estimate {
             allocator: AllocatorSettings::default(),
             read: ReadOptions::default(),
             iterations: None,
-            largest: 10,
-            curve_points: 240,
-            capacity: CapacitySearch::Skip,
+            detail: Detail::default(),
         })
     }
 
@@ -135,24 +122,53 @@ impl Estimate {
         job: &Job,
         observer: &dyn Fn(Stage),
     ) -> Result<Answer, EstimateError> {
-        let chosen = self.chosen(job)?;
-        let plan = self.plan(job)?;
+        let iterations = self.chosen(job)?;
+        let Plan { target, setup } = self.plan(job)?;
         let mut timings = job.timings().clone();
-        let mut notes = job.diagnostics().clone();
-        notes.extend(plan.setup.notes.clone());
         observer(Stage::Lower);
-        let (schedule, lowering) =
-            timings.time(Stage::Lower, || xmem_orchestrator::schedule(job.profile(), &plan.target));
-        notes.extend(lowering);
+        let lowered =
+            timings.time(Stage::Lower, || xmem_orchestrator::schedule(job.profile(), &target));
+        let prediction = Prediction::new(job.profile(), lowered, setup, &target.device);
         observer(Stage::Replay);
-        let scene = Scene::new(job.profile(), &schedule, chosen);
-        let played = timings.time(Stage::Replay, || self.play(&scene, &plan));
-        notes.extend(played.replay.diagnostics.clone());
-        Ok(scene.answer(&played, self, plan, &notes, job.facts().clone(), timings))
+        let memory = timings.time(Stage::Replay, || prediction.memory(&iterations, &self.detail));
+        Ok(Answer::new(job, target, iterations, &prediction, memory, timings))
+    }
+
+    /// The requests that `job` is predicted to make, all of them, whatever iterations the estimate
+    /// is about.
+    ///
+    /// # Errors
+    /// If the allocator's settings do not go with the job's PyTorch release.
+    pub fn predict<'j>(&self, job: &'j Job) -> Result<Prediction<'j>, AllocatorError> {
+        let Plan { target, setup } = self.plan(job)?;
+        let lowered = xmem_orchestrator::schedule(job.profile(), &target);
+        Ok(Prediction::new(job.profile(), lowered, setup, &target.device))
+    }
+
+    /// The predicted run of `job`, up to the end of the iterations that the estimate is about, as a
+    /// memory snapshot ([`Prediction::snapshot`]).
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use xmem::{Device, Estimate, Job, ReadOptions, SnapshotEnd};
+    ///
+    /// let job = Job::from_path("trace.json.zst", &ReadOptions::default())?;
+    /// let estimate = Estimate::builder(Device::custom(xmem::Bytes::gib(24))).build();
+    /// let snapshot = estimate.snapshot(&job, SnapshotEnd::OutOfMemory)?;
+    /// xmem::write_snapshot(&snapshot, std::fs::File::create("run.pickle")?)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`job`](Estimate::job), and if the allocator has no segments to show.
+    pub fn snapshot(&self, job: &Job, end: SnapshotEnd) -> Result<Snapshot, EstimateError> {
+        let prediction = self.predict(job)?;
+        Ok(prediction.snapshot(&self.chosen(job)?, end)?)
     }
 
     /// What is decided once the job is known.
-    pub(crate) fn plan(&self, job: &Job) -> Result<Plan, AllocatorError> {
+    fn plan(&self, job: &Job) -> Result<Plan, AllocatorError> {
         let device = &self.target.device;
         let mut setup = self.allocator.resolve_leniently(job.recorded(), device)?;
         tracing::debug!(
@@ -161,12 +177,6 @@ impl Estimate {
             conf = setup.conf,
             "allocator"
         );
-        let device = DeviceConfig {
-            capacity: Some(device.memory),
-            taken: device.context,
-            address_order: setup.address_order,
-            ..DeviceConfig::default()
-        };
         let recorded = job.recorded().cublas_workspace().and_then(parse_cublas_workspace_config);
         let target = Target {
             torch: setup.release,
@@ -177,39 +187,11 @@ impl Estimate {
             Some(recording) => requested::apply(target, recording, &mut setup.notes),
             None => target,
         };
-        Ok(Plan { target, setup, device })
-    }
-
-    fn play(&self, scene: &Scene<'_>, plan: &Plan) -> Played {
-        let work = scene.workload();
-        let (allocator, device) = (&plan.setup.choice, &plan.device);
-        let limited = xmem_simulator::replay(work, allocator, device);
-        let ample = DeviceConfig { capacity: None, ..*device };
-        let replay = with_ample_figures(limited, work, allocator, &ample);
-        let moments = if scene.within.start == 0 {
-            Moments::of_replay(&replay)
-        } else {
-            let device = if replay.fits() { device } else { &ample };
-            let curve = &replay.curve;
-            Moments::within(&scene.within, curve, work, allocator, device)
-        };
-        let moments = match allocator {
-            AllocatorChoice::MallocAsync(_) => moments.of_a_pool(),
-            _ => moments,
-        };
-        let min_capacity = (self.capacity == CapacitySearch::Run)
-            .then(|| xmem_simulator::min_capacity(work, allocator, device) + device.taken);
-        let expected = Outline {
-            allocated: moments.allocated.allocated,
-            reserved: moments.reserved.reserved,
-            fits: replay.fits(),
-        };
-        let range = scene.variants(allocator, device).range(expected);
-        Played { replay, moments, range, min_capacity }
+        Ok(Plan { target, setup })
     }
 
     /// The iterations the answer is about, checked against the trace.
-    pub(crate) fn chosen(&self, job: &Job) -> Result<Range<IterationId>, EstimateError> {
+    fn chosen(&self, job: &Job) -> Result<Range<IterationId>, EstimateError> {
         let found = IterationId::new(job.profile().iterations.len());
         match self.iterations {
             None => Ok(IterationId(0)..found),
@@ -224,26 +206,9 @@ impl Estimate {
 }
 
 /// What is decided for one job.
-pub(crate) struct Plan {
-    pub(crate) target: Target,
-    pub(crate) setup: AllocatorSetup,
-    pub(crate) device: DeviceConfig,
-}
-
-/// Where the job does not fit, its figures are those of a device with room for all; what is left of
-/// the limited replay is where and how memory ran out.
-fn with_ample_figures(
-    limited: Replay,
-    work: Workload<'_>,
-    allocator: &AllocatorChoice,
-    ample: &DeviceConfig,
-) -> Replay {
-    let Some(oom) = limited.oom else { return limited };
-    let mut replay = xmem_simulator::replay(work, allocator, ample);
-    replay.stats.num_ooms = limited.stats.num_ooms;
-    replay.stats.num_alloc_retries = limited.stats.num_alloc_retries;
-    replay.oom = Some(OutOfMemory { needed: replay.unlimited.reserved, ..oom });
-    replay
+struct Plan {
+    target: Target,
+    setup: AllocatorSetup,
 }
 
 impl EstimateBuilder {
@@ -309,19 +274,19 @@ impl EstimateBuilder {
 
     /// How many of the largest blocks the answer lists (10).
     pub fn largest(mut self, count: usize) -> Self {
-        self.0.largest = count;
+        self.0.detail.largest = count;
         self
     }
 
     /// At most how many points the curve has (240).
     pub fn curve_points(mut self, points: usize) -> Self {
-        self.0.curve_points = points;
+        self.0.detail.curve_points = points;
         self
     }
 
     /// Whether to look for the smallest sufficient capacity.
     pub fn capacity_search(mut self, search: CapacitySearch) -> Self {
-        self.0.capacity = search;
+        self.0.detail.capacity = search;
         self
     }
 

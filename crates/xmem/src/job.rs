@@ -1,12 +1,10 @@
 //! A trace, read and analysed: what every estimate starts from.
 
-use crate::allocator::Recorded;
-use crate::answer::Finding;
 use crate::facts::TraceFacts;
-use crate::places::Places;
 use crate::timings::{Stage, Timings};
 use std::path::Path;
 use xmem_analyzer::Profile;
+use xmem_predict::{Finding, Locator, Recorded};
 use xmem_trace::{ReadError, ReadOptions, Trace};
 use xmem_types::Diagnostics;
 
@@ -105,8 +103,8 @@ impl Job {
     /// The same in words.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
-        let places = Places { profile: &self.profile };
-        self.diagnostics.iter().map(|d| places.finding(d)).collect()
+        let locator = Locator::new(&self.profile);
+        self.diagnostics.iter().map(|d| locator.finding(d)).collect()
     }
 
     /// Time taken by reading and analysis.

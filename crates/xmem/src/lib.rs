@@ -36,44 +36,30 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod allocator;
 mod answer;
-mod curve;
 mod error;
 mod estimate;
 mod facts;
 mod job;
-mod moments;
-mod outcome;
-mod places;
-mod prediction;
-mod range;
-mod recording;
 mod requested;
 mod selection;
-mod simulation;
 mod timings;
 
-pub use allocator::{
-    AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, Origin, Recorded,
-};
-pub use answer::{
-    AllocatorCounts, Answer, Curve, Finding, Fragmentation, IterationPeak, LiveBlock, OutOfMemory,
-    Peak, Place, RoleShare, UnmodelledShare, Verdict,
-};
+pub use answer::{Answer, Verdict};
 pub use error::EstimateError;
-pub use estimate::{CapacitySearch, ClearedGradients, Estimate, EstimateBuilder};
+pub use estimate::{ClearedGradients, Estimate, EstimateBuilder};
 pub use facts::{IterationFacts, ModelFacts, OptimizerFacts, RecordingFacts, TraceFacts};
 pub use job::Job;
-pub use prediction::{PredictedBlock, Prediction};
-pub use range::{Bounds, Doubted, Outlook, Range};
-pub use recording::RecordingEnd;
 pub use selection::{Iterations, ParseIterationsError};
-pub use simulation::{
-    Account, Failure, Figures, Offset, OperationList, Simulation, SimulationSettings, Step,
-    StepError, StepOutcome, USUAL_TOTAL,
-};
 pub use timings::{Stage, Timings};
+
+pub use xmem_predict::{
+    Account, AllocatorCounts, AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup,
+    Bounds, CapacitySearch, Curve, Doubted, Failure, Figures, Finding, Fragmentation,
+    IterationPeak, LiveBlock, NoSegments, Offset, OperationList, Origin, OutOfMemory, Outlook,
+    Peak, Place, PredictedBlock, Prediction, Range, Recorded, RoleShare, Simulation,
+    SimulationSettings, SnapshotEnd, Step, StepError, StepOutcome, USUAL_TOTAL, UnmodelledShare,
+};
 
 pub use xmem_analyzer::recording::{EndReason, Implementation};
 pub use xmem_analyzer::{Phase, Role};

@@ -1,10 +1,10 @@
-//! A recorded prediction says what the answer says, and what the allocator did.
+//! A predicted snapshot says what the answer says, and what the allocator did.
 
 use expect_test::expect;
 use std::path::Path;
 use xmem::{
     AllocatorChoice, AllocatorKind, AllocatorSettings, Answer, Bytes, Device, Estimate,
-    EstimateBuilder, EstimateError, Job, ReadOptions, RecordingEnd, Snapshot, Verdict,
+    EstimateBuilder, EstimateError, Job, ReadOptions, Snapshot, SnapshotEnd, Verdict,
     ZeroGradPlace,
 };
 use xmem_simulator::{
@@ -34,9 +34,9 @@ fn settings(kind: AllocatorKind, conf: &str) -> AllocatorSettings {
     AllocatorSettings { kind: Some(kind), conf, ..Default::default() }
 }
 
-fn recorded(estimate: &Estimate, job: &Job, end: RecordingEnd) -> (Answer, Snapshot) {
+fn recorded(estimate: &Estimate, job: &Job, end: SnapshotEnd) -> (Answer, Snapshot) {
     let answer = estimate.job(job).expect("an answer");
-    (answer, estimate.recording(job, end).expect("a recording"))
+    (answer, estimate.snapshot(job, end).expect("a snapshot"))
 }
 
 /// Every allocator that has segments, by conf.
@@ -76,7 +76,7 @@ fn its_peaks_are_those_of_the_answer() {
         let job = job(name);
         for (kind, conf) in allocators() {
             let estimate = with(kind, conf).build();
-            let (answer, snapshot) = recorded(&estimate, &job, RecordingEnd::OutOfMemory);
+            let (answer, snapshot) = recorded(&estimate, &job, SnapshotEnd::OutOfMemory);
             let (usage, odd) = snapshot.usage(GPU);
             assert!(odd.is_empty(), "{odd:?}");
             if kind == AllocatorKind::Uncached {
@@ -98,7 +98,7 @@ fn its_entries_are_the_events_of_the_allocator() {
     let job = job("gpt2_adamw");
     for (kind, conf) in allocators() {
         let estimate = with(kind, conf).build();
-        let (_, snapshot) = recorded(&estimate, &job, RecordingEnd::OutOfMemory);
+        let (_, snapshot) = recorded(&estimate, &job, SnapshotEnd::OutOfMemory);
         let prediction = estimate.predict(&job).expect("a prediction");
         let expected = events(prediction.requests(), prediction.allocator(), prediction.device());
         let actions = snapshot.trace(GPU).iter().map(|e| (e.action, e.addr, e.size, e.stream));
@@ -142,7 +142,7 @@ fn action(event: &Event) -> Action {
 fn its_segments_are_what_its_entries_lead_to() {
     let job = job("resnet18_sgdm");
     for (kind, conf) in allocators() {
-        let (_, snapshot) = recorded(&with(kind, conf).build(), &job, RecordingEnd::Job);
+        let (_, snapshot) = recorded(&with(kind, conf).build(), &job, SnapshotEnd::Job);
         let live = live(&snapshot);
         assert!(live.len() > 100);
         let mut found = 0;
@@ -192,7 +192,7 @@ fn what_does_not_fit_ends_where_memory_runs_out_unless_asked_otherwise() {
     for (kind, conf) in allocators() {
         let device = Device::custom(Bytes::mib(600));
         let estimate = Estimate::builder(device).allocator(settings(kind, conf)).build();
-        let (answer, snapshot) = recorded(&estimate, &job, RecordingEnd::OutOfMemory);
+        let (answer, snapshot) = recorded(&estimate, &job, SnapshotEnd::OutOfMemory);
         assert_eq!(answer.verdict, Verdict::DoesNotFit, "{kind:?} {conf}");
         let told = answer.out_of_memory.expect("memory ran out");
         let last = snapshot.trace(GPU).last().expect("entries");
@@ -207,7 +207,7 @@ fn what_does_not_fit_ends_where_memory_runs_out_unless_asked_otherwise() {
         let end = snapshot.annotations.iter().filter_map(|a| a.time).max();
         assert_eq!(end, last.time);
 
-        let (_, whole) = recorded(&estimate, &job, RecordingEnd::Job);
+        let (_, whole) = recorded(&estimate, &job, SnapshotEnd::Job);
         let prediction = estimate.predict(&job).expect("a prediction");
         assert_eq!(whole.requests(GPU).requests.len(), prediction.requests().len());
         // Without caching, segments are what was asked for; the answer counts whole pages.
@@ -224,7 +224,7 @@ fn it_ends_with_the_iterations_that_the_estimate_is_about() {
     let job = job("gpt2_adamw");
     let estimate = builder().iterations("1".parse().expect("one iteration")).build();
     let prediction = estimate.predict(&job).expect("a prediction");
-    let snapshot = estimate.recording(&job, RecordingEnd::OutOfMemory).expect("a recording");
+    let snapshot = estimate.snapshot(&job, SnapshotEnd::OutOfMemory).expect("a snapshot");
     assert_eq!(snapshot.requests(GPU).requests.len(), prediction.iteration_starts()[1]);
     assert!(prediction.iteration_starts()[1] < prediction.requests().len() / 2);
 }
@@ -232,7 +232,7 @@ fn it_ends_with_the_iterations_that_the_estimate_is_about() {
 #[test]
 fn an_allocator_without_segments_is_refused() {
     let estimate = with(AllocatorKind::MallocAsync, "").build();
-    let refused = estimate.recording(&job("mlp_adam"), RecordingEnd::Job);
+    let refused = estimate.snapshot(&job("mlp_adam"), SnapshotEnd::Job);
     assert!(matches!(refused, Err(EstimateError::NoSegments { .. })));
 }
 
@@ -246,7 +246,7 @@ fn shown(snapshot: &Snapshot, stack: StackId) -> Vec<String> {
 #[test]
 fn every_entry_says_what_it_is_for() {
     let (job, estimate) = (job("resnet18_sgdm"), builder().build());
-    let (_, snapshot) = recorded(&estimate, &job, RecordingEnd::OutOfMemory);
+    let (_, snapshot) = recorded(&estimate, &job, SnapshotEnd::OutOfMemory);
     for entry in snapshot.trace(GPU) {
         let frames = shown(&snapshot, entry.stack);
         let role = frames.last().expect("a frame");
@@ -302,7 +302,7 @@ fn every_entry_says_what_it_is_for() {
 fn a_free_that_was_moved_is_not_where_the_trace_had_it() {
     let job = job("resnet18_sgdm");
     let zeroed = |estimate: Estimate| {
-        let (_, snapshot) = recorded(&estimate, &job, RecordingEnd::OutOfMemory);
+        let (_, snapshot) = recorded(&estimate, &job, SnapshotEnd::OutOfMemory);
         let frees = snapshot.trace(GPU).iter().filter(|e| e.action == Action::FreeRequested);
         let stacks = frees.map(|entry| shown(&snapshot, entry.stack));
         let gradients = stacks.filter(|f| f.last().is_some_and(|f| f == "xmem:0:role: gradient"));
@@ -317,7 +317,7 @@ fn a_free_that_was_moved_is_not_where_the_trace_had_it() {
 #[test]
 fn iterations_and_phases_are_annotations_that_nest() {
     let (job, estimate) = (job("mlp_adam"), builder().build());
-    let (_, snapshot) = recorded(&estimate, &job, RecordingEnd::OutOfMemory);
+    let (_, snapshot) = recorded(&estimate, &job, SnapshotEnd::OutOfMemory);
     let mut open = Vec::new();
     let mut text = String::new();
     let mut now = Nanos::ZERO;

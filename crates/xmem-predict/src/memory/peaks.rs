@@ -1,5 +1,5 @@
-//! The two moments that an answer looks at: where allocated and where reserved memory peak, with
-//! what was there.
+//! The peaks of allocated and of reserved memory, with the live blocks at the first and the free
+//! memory at the second.
 
 use std::ops::Range;
 use xmem_simulator::{
@@ -10,60 +10,60 @@ use xmem_types::{BlockId, Bytes, Workload};
 
 /// A block at the allocated peak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Live {
-    pub(crate) block: BlockId,
-    pub(crate) bytes: Bytes,
-    pub(crate) requested: Bytes,
+pub(super) struct Live {
+    pub(super) block: BlockId,
+    pub(super) bytes: Bytes,
+    pub(super) requested: Bytes,
 }
 
 /// Free memory inside segments at the reserved peak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Holes {
-    pub(crate) unused: Bytes,
-    pub(crate) releasable: Bytes,
-    pub(crate) pieces: u64,
-    pub(crate) largest: Bytes,
+pub(super) struct FreeMemory {
+    pub(super) unused: Bytes,
+    pub(super) releasable: Bytes,
+    pub(super) pieces: u64,
+    pub(super) largest: Bytes,
 }
 
 /// The peaks within a range of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Moments {
-    pub(crate) allocated: Peak,
-    pub(crate) reserved: Peak,
-    pub(crate) live: Vec<Live>,
-    pub(crate) holes: Holes,
+pub(super) struct Peaks {
+    pub(super) allocated: Peak,
+    pub(super) reserved: Peak,
+    pub(super) live: Vec<Live>,
+    pub(super) free: FreeMemory,
 }
 
-impl Moments {
+impl Peaks {
     /// The peaks over a whole replay.
-    pub(crate) fn of_replay(replay: &Replay) -> Self {
+    pub(super) fn of_replay(replay: &Replay) -> Self {
         let live = replay.live_at_peak.iter();
-        let holes = replay.fragmentation_at_reserved_peak;
+        let gaps = replay.fragmentation_at_reserved_peak;
         Self {
             allocated: replay.peak,
             reserved: replay.reserved_peak,
             live: live
                 .map(|b| Live { block: b.block, bytes: b.size, requested: b.requested })
                 .collect(),
-            holes: Holes {
-                unused: holes.free,
-                releasable: holes.releasable,
-                pieces: holes.free_blocks as u64,
-                largest: holes.largest_free,
+            free: FreeMemory {
+                unused: gaps.free,
+                releasable: gaps.releasable,
+                pieces: gaps.free_blocks as u64,
+                largest: gaps.largest_free,
             },
         }
     }
 
     /// For an allocator without a layout, as CUDA's own pools: all that is free is one piece.
-    pub(crate) fn of_a_pool(self) -> Self {
+    pub(super) fn of_a_pool(self) -> Self {
         let unused = self.reserved.reserved - self.reserved.allocated;
         let pieces = u64::from(unused > Bytes::ZERO);
-        Self { holes: Holes { unused, releasable: unused, pieces, largest: unused }, ..self }
+        Self { free: FreeMemory { unused, releasable: unused, pieces, largest: unused }, ..self }
     }
 
     /// The peaks among the requests `within`, which a replay's own peaks may lie before. The
     /// requests are run again up to the later of the two, to see what was there.
-    pub(crate) fn within<F: Framework>(
+    pub(super) fn within<F: Framework>(
         within: &Range<usize>,
         curve: &Curve,
         work: Workload<'_>,
@@ -77,17 +77,17 @@ impl Moments {
         let allocated = first_highest(|p| p.allocated).unwrap_or_default();
         let reserved = first_highest(|p| p.reserved).unwrap_or_default();
         let mut driver = ReplayDriver::new(allocator.over(Device::new(device), ()), work);
-        let mut moments = Self { allocated, reserved, ..Self::default() };
+        let mut peaks = Self { allocated, reserved, ..Self::default() };
         for (at, request) in work.requests.iter().enumerate().take(within.end) {
             driver.serve_lifting_limits(RequestIndex(at), request);
             if at == allocated.request.0 {
-                moments.live = live(&driver);
+                peaks.live = live(&driver);
             }
             if at == reserved.request.0 {
-                moments.holes = holes(&driver.allocator().state());
+                peaks.free = free_memory(&driver.allocator().state());
             }
         }
-        moments
+        peaks
     }
 }
 
@@ -99,20 +99,20 @@ fn live<A: FrameworkAllocator>(driver: &ReplayDriver<'_, A>) -> Vec<Live> {
     live.collect()
 }
 
-fn holes(segments: &[SegmentState]) -> Holes {
-    let mut holes = Holes::default();
+fn free_memory(segments: &[SegmentState]) -> FreeMemory {
+    let mut sum = FreeMemory::default();
     for segment in segments {
         let in_use = segment.blocks.iter().any(|b| b.used != BlockUse::Free);
-        for free in segment.blocks.iter().filter(|b| b.used == BlockUse::Free) {
-            holes.unused += free.size;
-            holes.pieces += 1;
-            holes.largest = holes.largest.max(free.size);
+        for block in segment.blocks.iter().filter(|b| b.used == BlockUse::Free) {
+            sum.unused += block.size;
+            sum.pieces += 1;
+            sum.largest = sum.largest.max(block.size);
             if !in_use {
-                holes.releasable += free.size;
+                sum.releasable += block.size;
             }
         }
     }
-    holes
+    sum
 }
 
 #[cfg(test)]
@@ -164,7 +164,7 @@ mod tests {
         let (allocator, device) = (AllocatorConfig::default(), DeviceConfig::default());
         let replay = xmem_simulator::replay(&requests, &allocator, &device);
         let work = Workload::from(&requests[..]);
-        let found = Moments::within(&(0..1), &replay.curve, work, &allocator, &device);
+        let found = Peaks::within(&(0..1), &replay.curve, work, &allocator, &device);
         let live: Vec<_> = found.live.iter().map(|l| (l.block, l.requested)).collect();
         assert_eq!(live, [(BlockId(294), Bytes::mib(4))]);
     }
@@ -183,8 +183,8 @@ mod tests {
             let replay = xmem_simulator::replay(&requests, &allocator, &device);
             let all = 0..requests.len();
             let work = Workload::from(&requests);
-            let mut found = Moments::within(&all, &replay.curve, work, &allocator, &device);
-            let mut expected = Moments::of_replay(&replay);
+            let mut found = Peaks::within(&all, &replay.curve, work, &allocator, &device);
+            let mut expected = Peaks::of_replay(&replay);
             if matches!(allocator, AllocatorChoice::MallocAsync(_)) {
                 (found, expected) = (found.of_a_pool(), expected.of_a_pool());
             }

@@ -1,18 +1,47 @@
-//! Blocks, requests and times turned into places that a person can find.
+//! The places of blocks, requests and diagnostics in the program, in words.
 
-use crate::answer::{Finding, Place};
-use xmem_analyzer::Profile;
+use crate::finding::Finding;
+use xmem_analyzer::{Phase, Profile};
 use xmem_orchestrator::{Schedule, ScheduledBlock};
-use xmem_types::{Diagnostic, Location, OpId, Request, RequestKind, Sym};
+use xmem_types::{Diagnostic, IterationId, Location, OpId, Request, RequestKind, Sym};
 
-/// Names of a profile's rows.
+/// A place in the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Iteration; none before the first.
+    pub iteration: Option<IterationId>,
+    /// Phase.
+    pub phase: Phase,
+    /// Operators and annotations from the outermost in; empty where unknown.
+    pub op_path: Vec<String>,
+    /// Module path (`GPT2_0 > Block_3 > MLP_0`).
+    pub module: Option<String>,
+    /// Python line (`train.py(12): forward`).
+    pub line: Option<String>,
+}
+
+impl Place {
+    /// The innermost operator.
+    #[must_use]
+    pub fn op(&self) -> Option<&str> {
+        self.op_path.last().map(String::as_str)
+    }
+}
+
+/// Puts the rows of a profile into words.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Places<'a> {
+pub struct Locator<'a> {
     pub(crate) profile: &'a Profile,
 }
 
-impl Places<'_> {
-    /// Where a scheduled block is allocated.
+impl<'a> Locator<'a> {
+    /// The words of `profile`.
+    #[must_use]
+    pub fn new(profile: &'a Profile) -> Self {
+        Self { profile }
+    }
+
+    /// The place at which a scheduled block is allocated.
     pub(crate) fn of_block(self, block: &ScheduledBlock) -> Place {
         Place {
             iteration: block.iteration,
@@ -23,7 +52,7 @@ impl Places<'_> {
         }
     }
 
-    /// Where a request stands: for an allocation its block's origin. The peak of anything is
+    /// The place of a request: for an allocation its block's origin. The peak of anything is
     /// always at an allocation.
     pub(crate) fn of_request(self, schedule: &Schedule, request: usize) -> Option<Place> {
         let Request { block, kind } = *schedule.requests.get(request)?;
@@ -31,7 +60,8 @@ impl Places<'_> {
     }
 
     /// A diagnostic in words.
-    pub(crate) fn finding(self, diagnostic: &Diagnostic) -> Finding {
+    #[must_use]
+    pub fn finding(self, diagnostic: &Diagnostic) -> Finding {
         let place = diagnostic.first.map(|at| match at {
             Location::ByteOffset(offset) => format!("byte {offset}"),
             Location::MemoryEvent(row) => format!("memory event {row}"),

@@ -100,7 +100,10 @@ impl AllocatorSettings {
 
     /// Like [`resolve`](AllocatorSettings::resolve), but an input's options that cannot be used
     /// are no error: PyTorch's defaults take their place, and a note says so.
-    pub(crate) fn resolve_leniently(
+    ///
+    /// # Errors
+    /// As [`resolve`](AllocatorSettings::resolve), apart from options of the input.
+    pub fn resolve_leniently(
         &self,
         recorded: &Recorded,
         device: &Device,

@@ -3,19 +3,17 @@
 //!
 //! Left to others: the file format (`xmem-snapshot`) and the file.
 
-mod labels;
-mod scribe;
+mod annotations;
+mod entries;
 mod settings;
-mod stretches;
+mod stacks;
 
 use crate::allocator::AllocatorKind;
-use crate::error::EstimateError;
-use crate::estimate::Estimate;
-use crate::job::Job;
-use crate::outcome::Scene;
 use crate::prediction::Prediction;
-use labels::Labels;
-use scribe::Scribe;
+use entries::EntryRecorder;
+use stacks::Stacks;
+use std::ops::Range;
+use thiserror::Error;
 use xmem_simulator::{
     BlockState, BlockUse, Device, DeviceConfig, Framework, FrameworkAllocator, PoolKind,
     ReplayDriver, RequestIndex, SegmentState,
@@ -23,14 +21,14 @@ use xmem_simulator::{
 use xmem_snapshot::{
     Block, DeviceIndex, Segment, SegmentKind, Snapshot, StackId, StreamHandle, TraceEntry,
 };
-use xmem_types::{Addr, Nanos, Request, RequestKind};
+use xmem_types::{Addr, IterationId, Nanos, Request, RequestKind};
 
 /// The one device of a predicted run.
 const DEVICE: DeviceIndex = DeviceIndex(0);
 
-/// How far a recorded prediction goes where memory runs out.
+/// The end of a predicted snapshot where memory runs out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RecordingEnd {
+pub enum SnapshotEnd {
     /// Up to the allocation that fails, as PyTorch's own dump at that moment: what was there then.
     #[default]
     OutOfMemory,
@@ -39,50 +37,53 @@ pub enum RecordingEnd {
     Job,
 }
 
-impl Estimate {
-    /// The predicted run of `job`, up to the end of the iterations that the estimate is about, as a
-    /// memory snapshot: what `torch.cuda.memory._dump_snapshot` would write if the whole run had been
-    /// recorded.
+/// A snapshot of an allocator that has no segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{} has no segments and blocks that a snapshot could show: choose another allocator for it",
+    kind.name()
+)]
+pub struct NoSegments {
+    /// The allocator.
+    pub kind: AllocatorKind,
+}
+
+impl Prediction<'_> {
+    /// The predicted run up to the end of `iterations`, as a memory snapshot: the file that
+    /// `torch.cuda.memory._dump_snapshot` would write if the whole run had been recorded.
     ///
     /// Each entry has the time in the CPU trace that it stands for, and a call stack that says what
     /// the memory is for: operators, Python line, modules and annotations from the trace, then phase,
     /// iteration, rule and role as frames of the file `xmem`.
     ///
-    /// A free has the place of the free, then the stack of the allocation; a segment that of the request
-    /// which needed it. Without caching, segments have the size that was asked for.
-    ///
-    /// ```no_run
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use xmem::{Device, Estimate, Job, ReadOptions, RecordingEnd};
-    ///
-    /// let job = Job::from_path("trace.json.zst", &ReadOptions::default())?;
-    /// let estimate = Estimate::builder(Device::custom(xmem::Bytes::gib(24))).build();
-    /// let snapshot = estimate.recording(&job, RecordingEnd::OutOfMemory)?;
-    /// xmem::write_snapshot(&snapshot, std::fs::File::create("run.pickle")?)?;
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// A free has the place of the free, then the stack of the allocation; a segment that of the
+    /// request which needed it. Without caching, segments have the size that was requested.
     ///
     /// # Errors
-    /// As [`job`](Estimate::job), and if the allocator has no segments to show.
-    pub fn recording(&self, job: &Job, end: RecordingEnd) -> Result<Snapshot, EstimateError> {
-        let prediction = self.predict(job)?;
-        let kind = prediction.setup.kind;
+    /// If the allocator has no segments to show.
+    pub fn snapshot(
+        &self,
+        iterations: &Range<IterationId>,
+        end: SnapshotEnd,
+    ) -> Result<Snapshot, NoSegments> {
+        let kind = self.setup.kind;
         if kind == AllocatorKind::MallocAsync {
-            return Err(EstimateError::NoSegments { kind });
+            return Err(NoSegments { kind });
         }
-        let scene = Scene::new(job.profile(), &prediction.schedule, self.chosen(job)?);
-        let take = Take { prediction: &prediction, requests: scene.requests() };
-        let limited = take.record(&prediction.device, AtFailure::Stop);
-        if limited.stopped && end == RecordingEnd::Job {
-            let ample = DeviceConfig { capacity: None, ..prediction.device };
-            return Ok(take.record(&ample, AtFailure::LiftLimits).snapshot);
+        let run = PredictedRun {
+            prediction: self,
+            requests: &self.requests()[..self.requests_of(iterations).end],
+        };
+        let limited = run.record(&self.device, AtFailure::Stop);
+        if limited.stopped && end == SnapshotEnd::Job {
+            let ample = DeviceConfig { capacity: None, ..self.device };
+            return Ok(run.record(&ample, AtFailure::LiftLimits).snapshot);
         }
         Ok(limited.snapshot)
     }
 }
 
-/// What happens when an allocation fails.
+/// The reaction to an allocation that fails.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AtFailure {
     Stop,
@@ -90,8 +91,8 @@ enum AtFailure {
     LiftLimits,
 }
 
-/// What is recorded.
-struct Take<'p> {
+/// The part of a prediction that is recorded.
+struct PredictedRun<'p> {
     prediction: &'p Prediction<'p>,
     requests: &'p [Request],
 }
@@ -102,21 +103,22 @@ struct Recorded {
     stopped: bool,
 }
 
-impl Take<'_> {
+impl PredictedRun<'_> {
     fn record(&self, device: &DeviceConfig, at_failure: AtFailure) -> Recorded {
-        let Prediction { places, schedule, setup, .. } = self.prediction;
-        let base = places.profile.base_time();
+        let Prediction { locator, schedule, setup, .. } = self.prediction;
+        let profile = locator.profile;
+        let base = profile.base_time();
         let mut snapshot = Snapshot::default();
         self.name_streams(&mut snapshot);
-        let mut labels = Labels::new(places.profile, schedule);
-        let allocator = setup.choice.over(Device::new(device), Scribe::default());
+        let mut stacks_of = Stacks::new(profile, schedule);
+        let allocator = setup.choice.over(Device::new(device), EntryRecorder::default());
         let mut driver = ReplayDriver::new(allocator, schedule.workload(self.requests.len()));
         let mut stacks = Vec::with_capacity(self.requests.len());
         let mut stopped = false;
         for (row, request) in self.requests.iter().enumerate() {
-            let stack = labels.of_request(row, &mut snapshot);
+            let stack = stacks_of.of_request(row, &mut snapshot);
             stacks.push(stack);
-            driver.allocator_mut().observer_mut().turn_to(base + schedule.times[row], stack);
+            driver.allocator_mut().observer_mut().enter(base + schedule.times[row], stack);
             let at = RequestIndex(row);
             if at_failure == AtFailure::LiftLimits {
                 driver.serve_lifting_limits(at, request);
@@ -126,7 +128,7 @@ impl Take<'_> {
             }
         }
         let entries = driver.allocator_mut().observer_mut().take();
-        stretches::annotate(places.profile, &span(&entries), &mut snapshot);
+        annotations::annotate(profile, &span(&entries), &mut snapshot);
         snapshot.device_traces = vec![entries];
         snapshot.segments = segments(&driver, &stacks);
         snapshot.allocator_settings = Some(settings::settings(setup));
@@ -146,7 +148,7 @@ impl Take<'_> {
 }
 
 /// From the first to the last entry.
-fn span(entries: &[TraceEntry]) -> std::ops::Range<Nanos> {
+fn span(entries: &[TraceEntry]) -> Range<Nanos> {
     let time = |entry: Option<&TraceEntry>| entry.and_then(|entry| entry.time).unwrap_or_default();
     time(entries.first())..time(entries.last())
 }

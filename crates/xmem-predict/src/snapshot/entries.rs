@@ -1,4 +1,4 @@
-//! What the allocator does, written down as it happens.
+//! The events of the allocator as entries of a snapshot's history.
 
 use xmem_simulator::{Event, EventAction, Observer};
 use xmem_snapshot::{Action, StackId, TraceEntry};
@@ -6,25 +6,25 @@ use xmem_types::{Addr, Bytes, Nanos};
 
 /// Turns an allocator's events into entries of a trace.
 #[derive(Debug, Default)]
-pub(super) struct Scribe {
+pub(super) struct EntryRecorder {
     entries: Vec<TraceEntry>,
     time: Nanos,
     stack: StackId,
 }
 
-impl Scribe {
-    /// What happens from here on happens at `time`, because of `stack`.
-    pub(super) fn turn_to(&mut self, time: Nanos, stack: StackId) {
+impl EntryRecorder {
+    /// Events from here on happen at `time`, because of `stack`.
+    pub(super) fn enter(&mut self, time: Nanos, stack: StackId) {
         (self.time, self.stack) = (time, stack);
     }
 
-    /// Everything that was written.
+    /// Everything that was recorded.
     pub(super) fn take(&mut self) -> Vec<TraceEntry> {
         std::mem::take(&mut self.entries)
     }
 }
 
-impl Observer for Scribe {
+impl Observer for EntryRecorder {
     fn event(&mut self, event: Event) {
         let action = match event.action {
             EventAction::Alloc => Action::Alloc,

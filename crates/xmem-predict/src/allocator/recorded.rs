@@ -71,7 +71,8 @@ impl Recorded {
     }
 
     /// The value of `CUBLAS_WORKSPACE_CONFIG`.
-    pub(crate) fn cublas_workspace(&self) -> Option<&str> {
+    #[must_use]
+    pub fn cublas_workspace(&self) -> Option<&str> {
         self.variable(CUBLAS_WORKSPACE)
     }
 

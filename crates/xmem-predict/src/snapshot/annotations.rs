@@ -1,7 +1,7 @@
 //! Iterations and phases as the annotations of a snapshot.
 
 use super::DEVICE;
-use super::labels::iteration_label;
+use super::stacks::iteration_label;
 use std::cmp::Reverse;
 use std::ops::Range;
 use xmem_analyzer::Profile;
@@ -46,14 +46,14 @@ pub(super) fn annotate(profile: &Profile, span: &Range<Nanos>, snapshot: &mut Sn
         .collect();
 }
 
-/// What lies inside what.
+/// The nesting of annotations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Depth {
     Iteration,
     Phase,
 }
 
-/// Of what happens at the same time, ends come first, from the inside out; then begins, from the
+/// The order of annotations at the same time: ends come first, from the inside out; then begins, from the
 /// outside in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {

@@ -13,7 +13,7 @@ pub(super) const OWN: &str = "xmem";
 const LEVEL: &str = " > ";
 
 /// Makes the stacks of a schedule's requests, which are asked for in order.
-pub(super) struct Labels<'a> {
+pub(super) struct Stacks<'a> {
     profile: &'a Profile,
     schedule: &'a Schedule,
     /// Where each block is allocated; the empty stack before.
@@ -22,7 +22,7 @@ pub(super) struct Labels<'a> {
     frames: Vec<FrameId>,
 }
 
-impl<'a> Labels<'a> {
+impl<'a> Stacks<'a> {
     pub(super) fn new(profile: &'a Profile, schedule: &'a Schedule) -> Self {
         let allocated = vec![StackId::EMPTY; schedule.blocks.len()];
         Self { profile, schedule, allocated, frames: Vec::new() }

@@ -5,7 +5,7 @@
 use crate::allocator::{
     AllocatorError, AllocatorSettings, AllocatorSetup, Recorded, WITHOUT_FRACTION,
 };
-use crate::answer::Finding;
+use crate::finding::Finding;
 use std::fmt;
 use xmem_profiles::Device;
 use xmem_simulator::{
@@ -52,7 +52,9 @@ pub struct SimulationSettings {
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use xmem::{BlockId, Bytes, Operation, OperationList, SimulationSettings, StreamId};
+/// use xmem_predict::{OperationList, SimulationSettings};
+/// use xmem_simulator::Operation;
+/// use xmem_types::{BlockId, Bytes, StreamId};
 ///
 /// let alloc = |id, size| Operation::Alloc { block: BlockId(id), size, stream: StreamId(0) };
 /// let operations =

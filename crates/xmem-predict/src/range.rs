@@ -102,7 +102,7 @@ pub(crate) struct Variants<'a> {
 
 /// A variant's outlines.
 #[derive(Default)]
-struct Seen(Vec<Outline>);
+struct Outlines(Vec<Outline>);
 
 impl Variants<'_> {
     /// The range around what is expected.
@@ -110,23 +110,24 @@ impl Variants<'_> {
         let present: BTreeSet<Doubt> =
             self.schedule.uncertain.iter().map(|u| u.range.doubt).collect();
         let present: Vec<Doubt> = present.into_iter().collect();
-        let mut all = Seen(vec![expected]);
+        let mut all = Outlines(vec![expected]);
         let mut doubts = Vec::new();
         for &doubt in &present {
-            let mut seen = Seen(self.at_both_bounds(&[doubt], self.device.address_order).into());
+            let mut outlines =
+                Outlines(self.at_both_bounds(&[doubt], self.device.address_order).into());
             let about = |u: &&xmem_orchestrator::Uncertain| u.range.doubt == doubt;
             let blocks = self.schedule.uncertain.iter().filter(about).count() as u64;
-            doubts.push(seen.doubted(doubt.name(), Some(blocks), expected));
-            all.0.append(&mut seen.0);
+            doubts.push(outlines.doubted(doubt.name(), Some(blocks), expected));
+            all.0.append(&mut outlines.0);
         }
         let orders = self.other_orders();
         if !orders.is_empty() {
-            let mut seen = Seen::default();
+            let mut outlines = Outlines::default();
             for &order in &orders {
-                seen.0.push(self.run(&[], Bound::Low, order));
+                outlines.0.push(self.run(&[], Bound::Low, order));
             }
-            doubts.push(seen.doubted(ADDRESSES, None, expected));
-            all.0.append(&mut seen.0);
+            doubts.push(outlines.doubted(ADDRESSES, None, expected));
+            all.0.append(&mut outlines.0);
         }
         if !present.is_empty() {
             // A single doubt was seen above at the order that is expected.
@@ -183,7 +184,7 @@ impl Variants<'_> {
     }
 }
 
-impl Seen {
+impl Outlines {
     fn doubted(&self, name: &'static str, blocks: Option<u64>, expected: Outline) -> Doubted {
         let (mut allocated, mut reserved) = (self.allocated(), self.reserved());
         allocated.include(expected.allocated);

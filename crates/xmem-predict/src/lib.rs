@@ -1,0 +1,39 @@
+//! From the schedule of a job to its prediction: the schedule is replayed by the simulator's
+//! allocator, and the result is the peaks with their range, the memory over the run, the smallest
+//! sufficient capacity and a predicted memory snapshot.
+//!
+//! [`AllocatorSettings`] decide which allocator is simulated, with which options. A [`Prediction`]
+//! holds a schedule with that allocator and the device below it; [`Prediction::memory`] replays it,
+//! [`Prediction::snapshot`] writes the run down as PyTorch would. A plain [`OperationList`] goes
+//! through the same allocators without a schedule.
+//!
+//! Left to others: traces and files (the facade `xmem`), the rules that make a schedule
+//! (`xmem-orchestrator`), and how results are shown (`xmem-report`).
+#![forbid(unsafe_code)]
+
+mod allocator;
+mod finding;
+mod memory;
+mod place;
+mod prediction;
+mod range;
+mod sections;
+mod simulation;
+mod snapshot;
+
+pub use allocator::{
+    AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, Origin, Recorded,
+};
+pub use finding::Finding;
+pub use memory::{
+    AllocatorCounts, CapacitySearch, Curve, Detail, Fragmentation, IterationPeak, LiveBlock,
+    OutOfMemory, Peak, PredictedMemory, RoleShare, UnmodelledShare,
+};
+pub use place::{Locator, Place};
+pub use prediction::{PredictedBlock, Prediction};
+pub use range::{Bounds, Doubted, Outlook, Range};
+pub use simulation::{
+    Account, Failure, Figures, Offset, OperationList, Simulation, SimulationSettings, Step,
+    StepError, StepOutcome, USUAL_TOTAL,
+};
+pub use snapshot::{NoSegments, SnapshotEnd};
