@@ -4,7 +4,7 @@
 //! all memory events, then all Python calls), so readers that need time order sort by
 //! `(time, row)`.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use xmem_types::{Addr, Interner, Nanos, Sym, ThreadIdx};
 
 /// A whole trace.
@@ -27,7 +27,7 @@ pub struct Trace {
     /// Links between forward operators and backward nodes.
     pub flows: FlowTable,
     /// Events that are none of the above, by category (`kernel`, `Trace`, `M`, …).
-    pub other_events: HashMap<String, u64>,
+    pub other_events: BTreeMap<String, u64>,
     /// All events read, whatever their kind.
     pub event_count: u64,
 }

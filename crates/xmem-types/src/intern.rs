@@ -1,7 +1,6 @@
 //! Interned strings.
 
-use rustc_hash::FxBuildHasher;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A string in an [`Interner`].
@@ -22,13 +21,13 @@ impl Sym {
 /// Each distinct string once, with a small id. Symbol 0 is always the empty string.
 #[derive(Clone, Debug)]
 pub struct Interner {
-    by_text: HashMap<Arc<str>, Sym, FxBuildHasher>,
+    by_text: FxHashMap<Arc<str>, Sym>,
     texts: Vec<Arc<str>>,
 }
 
 impl Default for Interner {
     fn default() -> Self {
-        let mut interner = Self { by_text: HashMap::default(), texts: Vec::new() };
+        let mut interner = Self { by_text: FxHashMap::default(), texts: Vec::new() };
         interner.intern("");
         interner
     }

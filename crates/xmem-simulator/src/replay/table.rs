@@ -1,8 +1,7 @@
 //! From the caller's block numbers to the allocator's handles.
 
 use crate::allocator::BlockHandle;
-use rustc_hash::FxBuildHasher;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use xmem_types::{BlockId, Request};
 
 const NEVER: u32 = u32::MAX;
@@ -38,7 +37,7 @@ pub(super) struct BlockTable {
 #[derive(Clone, Debug)]
 enum States {
     Dense(Vec<u32>),
-    Sparse(HashMap<BlockId, u32, FxBuildHasher>),
+    Sparse(FxHashMap<BlockId, u32>),
 }
 
 impl BlockTable {
@@ -48,14 +47,14 @@ impl BlockTable {
         let states = if dense {
             States::Dense(vec![NEVER; span])
         } else {
-            States::Sparse(HashMap::default())
+            States::Sparse(FxHashMap::default())
         };
         Self { states, orphans: Vec::new() }
     }
 
     /// A table for numbers that are not known yet.
     pub(super) fn sparse() -> Self {
-        Self { states: States::Sparse(HashMap::default()), orphans: Vec::new() }
+        Self { states: States::Sparse(FxHashMap::default()), orphans: Vec::new() }
     }
 
     /// The block behind a number in use.

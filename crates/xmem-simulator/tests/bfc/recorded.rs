@@ -7,7 +7,7 @@
 
 use crate::regions;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ fn read(path: &Path) -> Value {
 /// The first difference.
 fn compare(case: &Value) -> Option<String> {
     let mut allocator = BfcAllocator::new(&config(case), Device::new(&device(case)), ());
-    let mut handles: HashMap<u64, BlockHandle> = HashMap::new();
+    let mut handles: BTreeMap<u64, BlockHandle> = BTreeMap::new();
     for (row, step) in case["steps"].as_array().expect("steps").iter().enumerate() {
         let at = RequestIndex(row);
         let id = number(&step[1]);

@@ -1,7 +1,7 @@
 //! A script while it runs.
 
 use crate::settings::{bfc_option, bytes, device_setting, number, pytorch_option};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use xmem_simulator::{
     AllocConf, AllocFailure, AllocatorChoice, AllocatorConfig, BfcConfig, BlockHandle,
     ChosenAllocator, Device, DeviceConfig, Done, Event, Framework, Operation, PoolOptions,
@@ -16,8 +16,8 @@ pub(crate) struct Case {
     pub(crate) device: DeviceConfig,
     /// Made at the first step, when device and options are known.
     pub(crate) session: Option<Session<ChosenAllocator<Vec<Event>>>>,
-    pub(crate) handles: HashMap<String, Option<BlockHandle>>,
-    pub(crate) numbers: HashMap<String, BlockId>,
+    pub(crate) handles: BTreeMap<String, Option<BlockHandle>>,
+    pub(crate) numbers: BTreeMap<String, BlockId>,
     pub(crate) requests: Vec<Request>,
     /// How many events were told already.
     pub(crate) told: usize,

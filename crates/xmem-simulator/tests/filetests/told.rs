@@ -1,7 +1,7 @@
 //! What is told after a step.
 
 use crate::case::Case;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use xmem_simulator::{
     AllocatorChoice, BlockUse, EventAction, FrameworkAllocator, PoolKind, SegmentState,
     min_capacity, replay,
@@ -56,7 +56,7 @@ impl Case {
         if stats.num_oom_rejections > 0 {
             *figures += &format!(" rejections {}", stats.num_oom_rejections);
         }
-        let names: HashMap<u64, &str> = self
+        let names: BTreeMap<u64, &str> = self
             .handles
             .iter()
             .filter_map(|(name, h)| Some((allocator.block((*h)?).addr.0, name.as_str())))

@@ -2,7 +2,7 @@
 
 use crate::{base, int, stats, stream};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use xmem_simulator::{
     AllocatorConfig, CachingAllocator, Device, DeviceConfig, Event, FrameworkAllocator,
     RequestIndex, replay,
@@ -26,7 +26,7 @@ pub(crate) fn differences(case: &Value) -> Vec<String> {
     let config = AllocatorConfig::default();
     let device = DeviceConfig::default();
     let mut allocator = CachingAllocator::new(&config, Device::new(&device), Vec::<Event>::new());
-    let mut live = HashMap::new();
+    let mut live = BTreeMap::new();
     for (i, request) in requests.iter().enumerate() {
         let at = RequestIndex(i);
         match request.kind {

@@ -3,8 +3,8 @@
 use super::arena::Block;
 use super::private::PrivateId;
 use crate::allocator::{PoolKind, Segment};
-use rustc_hash::FxBuildHasher;
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use xmem_types::StreamId;
 
 /// A pool (`BlockPool`): the default ones are the first two.
@@ -43,7 +43,7 @@ pub(super) struct Pools {
     ties: Ties,
     pools: Vec<Pool>,
     sets: Vec<StreamSet>,
-    by_stream: HashMap<(PoolId, StreamId), SetId, FxBuildHasher>,
+    by_stream: FxHashMap<(PoolId, StreamId), SetId>,
 }
 
 /// Bits for a place within a segment, none of which is larger than 1 TiB.
@@ -63,7 +63,7 @@ pub(super) enum Ties {
 impl Pools {
     pub(super) fn new(ties: Ties) -> Self {
         let mut pools =
-            Self { ties, pools: Vec::new(), sets: Vec::new(), by_stream: HashMap::default() };
+            Self { ties, pools: Vec::new(), sets: Vec::new(), by_stream: FxHashMap::default() };
         pools.add_pair(None);
         pools
     }

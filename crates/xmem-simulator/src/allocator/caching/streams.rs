@@ -1,8 +1,8 @@
 //! Blocks that other streams use: their frees wait for events.
 
 use super::hash::slot_order;
-use rustc_hash::FxBuildHasher;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use xmem_types::StreamId;
 
 /// Work handed to the device, in order: everything up to a number is done.
@@ -24,11 +24,11 @@ fn hash_of(stream: StreamId) -> u64 {
 #[derive(Clone, Debug, Default)]
 pub(super) struct StreamUses {
     /// Which streams use a block, besides its own.
-    uses: HashMap<u32, BTreeSet<StreamId>, FxBuildHasher>,
+    uses: FxHashMap<u32, BTreeSet<StreamId>>,
     /// Of those, which were recorded during a capture (`block_to_cudagraph_stream_uses`).
-    captured: HashMap<u32, BTreeSet<StreamId>, FxBuildHasher>,
+    captured: FxHashMap<u32, BTreeSet<StreamId>>,
     /// For how many events a block waits.
-    waiting: HashMap<u32, u32, FxBuildHasher>,
+    waiting: FxHashMap<u32, u32>,
     /// Events by stream, in the order of PyTorch's hash table.
     queues: BTreeMap<(u64, StreamId), VecDeque<(Ticket, u32)>>,
     /// Blocks freed during a capture (`needs_events_deferred_until_no_capture`).
