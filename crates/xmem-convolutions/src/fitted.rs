@@ -3,7 +3,7 @@
 //! PyTorch (`aten/src/ATen/native/cudnn/Conv_v8.cpp`, `run_single_conv` with `benchmark=False`)
 //! asks cuDNN's heuristics (mode `INSTANT`) for engine configurations, takes the first one that
 //! builds and allocates its workspace through the caching allocator for the length of the call.
-//! Which engine that is has no closed form, so it is tabulated: decision trees for each element type,
+//! The choice of the engine has no closed form, so it is tabulated: decision trees for each element type,
 //! memory format and pass, and for some each compute capability, fitted to answers of cuDNN 9.19's
 //! own heuristics (`data/cudnn-9.19.md`). The workspace of an engine does have a closed form, so a
 //! tree's leaf is a recipe, and the answer is exact wherever the tree finds the right engine. Of a

@@ -30,7 +30,7 @@ pub fn devices() -> &'static [Device] {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown device `{name}`{}", suggestion_text(.suggestion.as_deref()))]
 pub struct UnknownDevice {
-    /// The name as asked for.
+    /// The requested name.
     pub name: String,
     /// The built-in device that was perhaps meant.
     pub suggestion: Option<&'static str>,

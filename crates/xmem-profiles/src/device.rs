@@ -26,11 +26,11 @@ pub struct Device {
     pub sms: u32,
     /// Resident threads per multiprocessor (`max_threads_per_multi_processor`).
     pub max_threads_per_sm: u32,
-    /// Where each number comes from.
+    /// The source of each number.
     pub sources: Sources,
 }
 
-/// Where the numbers of a [`Device`] come from, one sentence each.
+/// The sources of a [`Device`]'s numbers, one sentence each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sources {
     /// Source of [`Device::memory`].

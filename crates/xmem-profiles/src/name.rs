@@ -1,6 +1,6 @@
 //! Comparing device names as people write them.
 
-/// Words that say who made a card and nothing about which.
+/// Words that name the vendor or the product line only, and do not tell cards apart.
 const NOISE: [&str; 3] = ["nvidia", "geforce", "tesla"];
 
 /// The form in which names are compared: lower case, letters and digits only, vendor words left

@@ -4,7 +4,7 @@ use crate::device::{ComputeCapability, Device, ParseComputeCapabilityError, Sour
 use serde::Deserialize;
 use xmem_types::Bytes;
 
-/// Why a device file was refused.
+/// The reason why a device file was refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceFileError {
@@ -14,7 +14,7 @@ pub enum DeviceFileError {
     /// A user's file describes exactly one device.
     #[error("expected one [[device]] table, found {found}: keep each device in a file of its own")]
     NotOneDevice {
-        /// How many there were.
+        /// The number of tables.
         found: usize,
     },
     /// A name that could not be typed on a command line.
@@ -36,7 +36,7 @@ pub enum DeviceFileError {
     ComputeCapability {
         /// Device.
         device: String,
-        /// What is wrong with it.
+        /// The error in it.
         #[source]
         source: ParseComputeCapabilityError,
     },
@@ -49,7 +49,7 @@ pub enum DeviceFileError {
         field: &'static str,
         /// The number as written.
         value: u64,
-        /// What would be accepted.
+        /// The accepted values.
         expected: &'static str,
     },
 }

@@ -1,16 +1,16 @@
 //! Closed forms for the workspace of one cuDNN engine.
 //!
-//! What the engines ask for was read off cuDNN's own answers: the tensor-core kernels work on NHWC
-//! copies with the channels padded to 16 bytes, split-K kernels add partial results, Winograd and
-//! FFT kernels keep transformed tiles. The forms below reproduce all but about 0.2 % of the
-//! bytes that the library asked for in fp32 NCHW convolutions of the shapes in the table's header.
+//! The forms were inferred from cuDNN's own answers: tensor-core kernels work on NHWC copies with the
+//! channels padded to 16 bytes, split-K kernels add partial results, Winograd and FFT kernels keep
+//! transformed tiles. The forms below reproduce all but about 0.2 % of the bytes that the library
+//! requested in fp32 NCHW convolutions of the shapes in the table's header.
 
 use crate::{ConvShape, ElementType};
 
-/// Sizes of a convolution from which the recipes are put together, all in elements or bytes.
+/// Sizes of a convolution, the operands of the recipes, in elements or bytes.
 ///
-/// Floating point, because the products of a damaged trace's dimensions must not overflow; every
-/// size below 2^53 is exact.
+/// Floating point, so that products of the dimensions of a damaged trace do not overflow; every size
+/// below 2^53 is exact.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     pub(super) batch: f64,
@@ -93,7 +93,7 @@ impl Terms {
 /// A recipe for the size of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recipe {
-    /// Nothing, or so little that it stays in the small pool of the allocator.
+    /// No workspace, or one so small that it stays in the small pool of the allocator.
     Zero,
     /// `n` weights in fp32.
     Weights(u16),
@@ -137,11 +137,11 @@ pub(super) enum Recipe {
     Fft,
 }
 
-/// Bytes that every kernel with copies asks for on top (alignment of the first copy).
+/// Bytes that every kernel with copies requests in addition (alignment of the first copy).
 const COPY_SLACK: f64 = 16.0;
 
 impl Recipe {
-    /// The recipe that the table calls `name`.
+    /// The recipe of that name in the table.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let copies = |input, weight, output| Self::Copies { input, weight, output };
         Some(match name {

@@ -14,11 +14,11 @@ pub(super) enum Precision {
     F16,
 }
 
-/// The answer where no tree is: anything up to copies of all three tensors.
+/// The answer without a tree: from nothing to copies of all three tensors.
 const UNKNOWN: Choice =
     Choice { recipe: Recipe::Zero, spread: Some(Spread { percent: 0, low: 0.0, high: 1.0 }) };
 
-/// What a tree is for.
+/// The convolutions and devices that a tree is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     /// Compute capability times ten.
@@ -28,7 +28,7 @@ pub(super) struct Key {
     pub(super) pass: ConvPass,
 }
 
-/// Where a tree ends.
+/// The leaf of a tree.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Choice {
     pub(super) recipe: Recipe,
@@ -36,7 +36,7 @@ pub(super) struct Choice {
     pub(super) spread: Option<Spread>,
 }
 
-/// How the tabulated convolutions of one leaf scatter.
+/// The scatter of the tabulated convolutions of one leaf.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spread {
     /// Per cent of them that follow the recipe.
@@ -56,7 +56,7 @@ enum Node {
 
 /// One line of the table, read on first use.
 struct Tree {
-    /// The compute capability it is for; none if it asks for that itself.
+    /// Its compute capability; `None` if that is one of the tree's features.
     arch: Option<u8>,
     element: Precision,
     layout: Layout,
@@ -164,7 +164,7 @@ fn read_leaf(token: &str) -> Option<Choice> {
 
 const FEATURES: usize = 36;
 
-/// The numbers that the trees ask about, in the order of the table's header.
+/// The features of the trees, in the order of the table's header.
 fn features(arch: u8, shape: &ConvShape, t: &Terms) -> [f64; FEATURES] {
     let taps = t.kernel_height * t.kernel_width;
     let group_filters = t.filters / t.groups;
@@ -215,7 +215,7 @@ fn features(arch: u8, shape: &ConvShape, t: &Terms) -> [f64; FEATURES] {
     .map(|feature| f64::from(feature as f32))
 }
 
-/// How often `n` can be halved, up to six times.
+/// The exponent of two in `n`, at most six.
 fn twos(n: u64) -> f64 {
     f64::from(n.trailing_zeros().min(6))
 }
