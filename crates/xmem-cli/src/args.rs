@@ -20,7 +20,6 @@ pub(crate) use simulate::{SegmentsWhen, SimulateArgs};
 pub(crate) use snapshot::{SnapshotArgs, SnapshotCommand, SnapshotInfoArgs, SnapshotReplayArgs};
 pub(crate) use validate::ValidateArgs;
 
-use crate::cudnn;
 use clap::{ArgAction, Args, Parser, Subcommand};
 
 /// How much GPU memory does a PyTorch training job need, when, and because of what?
@@ -100,7 +99,7 @@ pub(crate) enum Command {
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Answer questions to cuDNN on standard input
-    #[command(name = cudnn::WORKER, hide = true)]
+    #[command(name = xmem_cudnn::WORKER, hide = true)]
     CudnnWorker(CudnnWorkerArgs),
     /// Print the manual page
     #[command(hide = true)]

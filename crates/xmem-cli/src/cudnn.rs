@@ -9,10 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xmem::{ConvolutionPlans, FittedModel, NoWorkspaces};
-use xmem_cudnn::{Cudnn, KeptAnswers, Places, WorkerCommand};
-
-/// The command of the process that has the library loaded.
-pub(crate) const WORKER: &str = "cudnn-worker";
+use xmem_cudnn::{CachedAnswers, Cudnn, Environment, WORKER, WorkerCommand};
 
 /// What was chosen.
 pub(crate) struct Convolutions {
@@ -27,14 +24,14 @@ impl Convolutions {
             CudnnSource::Model => Ok(Self::without(FittedModel)),
             CudnnSource::NoWorkspaces => Ok(Self::without(NoWorkspaces)),
             CudnnSource::Auto => {
-                let library = xmem_cudnn::find(&places());
+                let library = xmem_cudnn::find(&Environment::of_this_process().search);
                 Ok(library
                     .and_then(|library| asking(library, args))
                     .map_or_else(|| Self::without(FittedModel), Self::with))
             }
             CudnnSource::At(path) => {
-                if let Some(kept) = KeptAnswers::at(path) {
-                    return Ok(Self::without(kept));
+                if let Some(answers) = CachedAnswers::at(path) {
+                    return Ok(Self::without(answers));
                 }
                 let cudnn = xmem_cudnn::at(path)
                     .and_then(|library| asking(library, args))
@@ -98,19 +95,6 @@ fn asking(library: PathBuf, args: &CudnnArgs) -> Option<Cudnn> {
     let program = std::env::current_exe().ok()?;
     let command = WorkerCommand { program, arguments: vec![WORKER.into()] };
     Some(Cudnn::new(library, command, cache_folder(args.cudnn_cache.as_deref())))
-}
-
-fn places() -> Places {
-    let list = |name| -> Vec<PathBuf> {
-        let value = std::env::var_os(name).unwrap_or_default();
-        std::env::split_paths(&value).filter(|path| path.is_absolute()).collect()
-    };
-    Places {
-        environments: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(folder).collect(),
-        programs: list("PATH"),
-        home: folder("HOME"),
-        libraries: list("LD_LIBRARY_PATH"),
-    }
 }
 
 /// None for `off`, and where there is no home.

@@ -1,5 +1,5 @@
-//! A worker by itself: `worker PATH/libcudnn.so.9`, then a device's properties and questions, a line
-//! each, on standard input. For the tests with a real library, and for drawing tables.
+//! A worker on its own: `worker PATH/libcudnn.so.9`, then the properties of a device and questions on
+//! standard input, one line each. For tests with a real library, and for new tables.
 
 use std::error::Error;
 use std::io;

@@ -1,10 +1,13 @@
-//! cuDNN's backend API, as far as it is needed to ask for plans: the only place with unsafe code.
+//! cuDNN's backend API, as far as plans need it: the only module with unsafe code.
 //!
 //! The numbers are those of `cudnn_graph.h` of cuDNN 9; that header promises that they do not change
 //! within a major version.
 
+use crate::{elf, stubs};
 use libloading::{Library, Symbol};
 use std::ffi::{c_char, c_int, c_void};
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::ptr;
 
@@ -37,7 +40,7 @@ mod value_type {
     pub(super) const CHAR: c_int = 24;
 }
 
-/// Types of attributes that hold one number of an enumeration.
+/// Types of attributes that are one value of an enumeration.
 #[derive(Clone, Copy, Debug)]
 #[repr(i32)]
 pub(crate) enum Enumeration {
@@ -46,7 +49,7 @@ pub(crate) enum Enumeration {
     HeuristicMode = 8,
 }
 
-/// `CUDNN_STATUS_NOT_SUPPORTED` and the other reasons of a refusal, with the library's words.
+/// `CUDNN_STATUS_NOT_SUPPORTED` or another error status, with the library's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cuDNN status {status}: {text}")]
 pub(crate) struct Refusal {
@@ -54,18 +57,49 @@ pub(crate) struct Refusal {
     text: String,
 }
 
-/// Why the library cannot be used.
+/// The reason why the library cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoadError {
-    #[error("the library cannot be loaded")]
+    #[error("cannot load the library")]
     Load(#[source] libloading::Error),
-    #[error("its version, {0}, has no device-less mode, which came with 9.8")]
+    #[error("version {0} has no device-less mode; cuDNN 9.8 or later is needed")]
     Old(Version),
 }
 
-/// Loads a library for good, whose functions may then be found by other libraries under its name.
-pub(crate) fn preload(path: &Path) -> Result<(), libloading::Error> {
-    // SAFETY: the libraries that are preloaded have no initialisers, nor any other code.
+/// The reason why the stub libraries cannot be put in place.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PreloadError {
+    #[error("cannot write the stub of a library")]
+    Write(#[source] io::Error),
+    #[error("cannot load the stub of a library")]
+    Load(#[source] libloading::Error),
+}
+
+/// Loads the [stubs](stubs::all) of the libraries of a GPU machine, so that cuDNN finds them under
+/// their names.
+pub(crate) fn preload_stubs() -> Result<(), PreloadError> {
+    let folder = tempfile::tempdir().map_err(PreloadError::Write)?;
+    for stub in stubs::all() {
+        for name in stub.names {
+            let path = folder.path().join(name);
+            let functions = stub.functions.iter().map(|f| (f.name, f.address()));
+            fs::write(&path, elf::library(name, functions)).map_err(PreloadError::Write)?;
+            // SAFETY: the file was just written, in a folder that only this user can write to. It has
+            // no initializers and no code; its symbols are functions of this program, which is never
+            // unloaded.
+            unsafe { preload(&path) }.map_err(PreloadError::Load)?;
+        }
+    }
+    Ok(())
+}
+
+/// Loads a library and never unloads it.
+///
+/// # Safety
+/// The initializers of the library must be sound to run in this process, and so must its functions for
+/// every library loaded later that calls them under its name.
+unsafe fn preload(path: &Path) -> Result<(), libloading::Error> {
+    // SAFETY: by the caller.
     let library = unsafe { Library::new(path) }?;
     let _ = std::mem::ManuallyDrop::new(library);
     Ok(())
@@ -94,21 +128,21 @@ impl std::fmt::Display for Version {
 }
 
 /// The first release with `CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR`.
-const OLDEST: Version = Version { parts: [9, 8, 0] };
+const MIN_VERSION: Version = Version { parts: [9, 8, 0] };
 
 type Raw = *mut c_void;
 type Create = unsafe extern "C" fn(c_int, *mut Raw) -> c_int;
-type Of = unsafe extern "C" fn(Raw) -> c_int;
+type Single = unsafe extern "C" fn(Raw) -> c_int;
 type Set = unsafe extern "C" fn(Raw, c_int, c_int, i64, *const c_void) -> c_int;
 type Get = unsafe extern "C" fn(Raw, c_int, c_int, i64, *mut i64, *mut c_void) -> c_int;
 type GetVersion = unsafe extern "C" fn() -> usize;
 type LastError = unsafe extern "C" fn(*mut c_char, usize);
 
-/// The library, loaded.
+/// The loaded library.
 pub(crate) struct Backend {
     create: Create,
-    destroy: Of,
-    finalize: Of,
+    destroy: Single,
+    finalize: Single,
     set: Set,
     get: Get,
     last_error: LastError,
@@ -118,22 +152,36 @@ pub(crate) struct Backend {
 }
 
 impl Backend {
-    /// Loads `libcudnn.so.9`; its parts are found beside it.
+    /// Loads `libcudnn.so.9` in a worker process; the library finds its parts beside it.
+    ///
+    /// The code of that file runs in this process, as that of a program that is started: the user
+    /// names it, or has installed it under cuDNN's file name.
     pub(crate) fn load(path: &Path) -> Result<Self, LoadError> {
-        // SAFETY: loading runs the library's initialisers. That it is cuDNN is the caller's promise;
-        // this runs in a process of its own, which has nothing to lose.
+        // SAFETY: the file is cuDNN by the user's word. Should it be another, this process is the one
+        // that suffers; it holds nothing but this library, and its parent reads only text from it.
+        unsafe { Self::load_unchecked(path) }
+    }
+
+    /// Loads the library at `path`.
+    ///
+    /// # Safety
+    /// The file must be a cuDNN library of major version 9: its initializers run, and its functions are
+    /// called with the signatures of that version.
+    unsafe fn load_unchecked(path: &Path) -> Result<Self, LoadError> {
+        // SAFETY: the initializers of cuDNN may run in any process; it is cuDNN by the caller.
         let library = unsafe { Library::new(path) }.map_err(LoadError::Load)?;
-        // SAFETY: the signature of each function is that of `cudnn_graph.h`, the same in all of 9.x.
+        // SAFETY: the signature of each function is that of `cudnn_graph.h`, the same in all of 9.x; it is
+        // such a library by the caller.
         unsafe {
             let get_version: Symbol<'_, GetVersion> = symbol(&library, b"cudnnGetVersion\0")?;
             let version = Version::decode(get_version());
-            if version < OLDEST {
+            if version < MIN_VERSION {
                 return Err(LoadError::Old(version));
             }
             Ok(Self {
                 create: *symbol::<Create>(&library, b"cudnnBackendCreateDescriptor\0")?,
-                destroy: *symbol::<Of>(&library, b"cudnnBackendDestroyDescriptor\0")?,
-                finalize: *symbol::<Of>(&library, b"cudnnBackendFinalize\0")?,
+                destroy: *symbol::<Single>(&library, b"cudnnBackendDestroyDescriptor\0")?,
+                finalize: *symbol::<Single>(&library, b"cudnnBackendFinalize\0")?,
                 set: *symbol::<Set>(&library, b"cudnnBackendSetAttribute\0")?,
                 get: *symbol::<Get>(&library, b"cudnnBackendGetAttribute\0")?,
                 last_error: *symbol::<LastError>(&library, b"cudnnGetLastErrorString\0")?,
@@ -161,13 +209,15 @@ impl Backend {
             return Ok(());
         }
         let mut text = [0u8; 512];
-        // SAFETY: the function writes at most as many bytes as it is told.
+        // SAFETY: the function writes at most `text.len()` bytes.
         unsafe { (self.last_error)(text.as_mut_ptr().cast(), text.len()) };
         let len = text.iter().position(|&b| b == 0).unwrap_or(text.len());
         Err(Refusal { status, text: String::from_utf8_lossy(&text[..len]).into_owned() })
     }
 }
 
+/// A function of the library, by name.
+///
 /// # Safety
 /// `T` must be the type of the function of that name.
 unsafe fn symbol<'l, T>(library: &'l Library, name: &[u8]) -> Result<Symbol<'l, T>, LoadError> {
@@ -189,7 +239,7 @@ impl Drop for Descriptor<'_> {
 }
 
 impl<'b> Descriptor<'b> {
-    /// Ends the setting of attributes.
+    /// Ends the setting of attributes: the object can be used from now on.
     pub(crate) fn finalize(&mut self) -> Result<(), Refusal> {
         // SAFETY: `raw` is a live descriptor.
         let status = unsafe { (self.backend.finalize)(self.raw) };
@@ -197,15 +247,18 @@ impl<'b> Descriptor<'b> {
     }
 
     pub(crate) fn set_integers(&mut self, name: Attribute, values: &[i64]) -> Result<(), Refusal> {
-        self.set(name, value_type::INT64, values)
+        // SAFETY: attributes of this type are 64-bit integers.
+        unsafe { self.set(name, value_type::INT64, values) }
     }
 
     pub(crate) fn set_number(&mut self, name: Attribute, value: f32) -> Result<(), Refusal> {
-        self.set(name, value_type::FLOAT, &[value])
+        // SAFETY: attributes of this type are 32-bit floating-point numbers.
+        unsafe { self.set(name, value_type::FLOAT, &[value]) }
     }
 
     pub(crate) fn set_text(&mut self, name: Attribute, text: &str) -> Result<(), Refusal> {
-        self.set(name, value_type::CHAR, text.as_bytes())
+        // SAFETY: attributes of this type are bytes.
+        unsafe { self.set(name, value_type::CHAR, text.as_bytes()) }
     }
 
     pub(crate) fn set_enumeration(
@@ -214,7 +267,8 @@ impl<'b> Descriptor<'b> {
         of: Enumeration,
         value: c_int,
     ) -> Result<(), Refusal> {
-        self.set(name, of as c_int, &[value])
+        // SAFETY: enumerations are of C's type `int`.
+        unsafe { self.set(name, of as c_int, &[value]) }
     }
 
     /// Refers to another descriptor, which cuDNN copies or counts.
@@ -223,30 +277,35 @@ impl<'b> Descriptor<'b> {
         name: Attribute,
         other: &Descriptor<'b>,
     ) -> Result<(), Refusal> {
-        self.set(name, value_type::DESCRIPTOR, &[other.raw])
+        // SAFETY: attributes of this type are pointers to descriptors; `other` is alive.
+        unsafe { self.set(name, value_type::DESCRIPTOR, &[other.raw]) }
     }
 
-    /// `T` is what the attribute of that type consists of.
-    fn set<T: Copy>(
+    /// Sets an attribute. The library refuses a `value_type` that is not the attribute's.
+    ///
+    /// # Safety
+    /// `T` must be the type of the elements of an attribute of `value_type`, and a pointer among
+    /// `values` must point to a live descriptor.
+    unsafe fn set<T: Copy>(
         &mut self,
         name: Attribute,
         value_type: c_int,
         values: &[T],
     ) -> Result<(), Refusal> {
         let count = values.len() as i64;
-        // SAFETY: `values` holds `count` elements of the size that goes with `value_type`, which the
-        // callers above see to; the library reads them during the call only.
+        // SAFETY: `values` holds `count` elements of the type of `value_type`, by the caller; the
+        // library reads them during the call only.
         let status = unsafe {
             (self.backend.set)(self.raw, name, value_type, count, values.as_ptr().cast())
         };
         self.backend.check(status)
     }
 
-    /// The attribute's one integer.
+    /// The value of an attribute that is one integer.
     pub(crate) fn integer(&self, name: Attribute) -> Result<i64, Refusal> {
         let (mut value, mut count) = (0i64, 0i64);
         let place = (&raw mut value).cast();
-        // SAFETY: there is room for the one element that is asked for.
+        // SAFETY: `value` holds the one element that is requested.
         let status = unsafe {
             (self.backend.get)(self.raw, name, value_type::INT64, 1, &raw mut count, place)
         };
@@ -259,7 +318,7 @@ impl<'b> Descriptor<'b> {
         let count = self.count(name, value_type::NUMERICAL_NOTE)?;
         let mut notes: Vec<c_int> = vec![0; count];
         let mut got = 0i64;
-        // SAFETY: there is room for `count` numbers, which is what is asked for.
+        // SAFETY: `notes` holds the `count` numbers that are requested.
         let status = unsafe {
             let place = notes.as_mut_ptr().cast();
             let count = count as i64;
@@ -292,7 +351,8 @@ impl<'b> Descriptor<'b> {
         let mut got = 0i64;
         let count = count as i64;
         let place = raw.as_mut_ptr().cast();
-        // SAFETY: there is room for `count` pointers; the library fills the descriptors behind them.
+        // SAFETY: `raw` holds the `count` pointers that are requested, each to a live descriptor, which
+        // the library fills.
         let status = unsafe {
             (self.backend.get)(self.raw, name, value_type::DESCRIPTOR, count, &raw mut got, place)
         };
@@ -303,7 +363,7 @@ impl<'b> Descriptor<'b> {
 
     fn count(&self, name: Attribute, value_type: c_int) -> Result<usize, Refusal> {
         let mut count = 0i64;
-        // SAFETY: nothing but the count is asked for.
+        // SAFETY: only the count is requested, so that nothing is written through the null pointer.
         let status = unsafe {
             (self.backend.get)(self.raw, name, value_type, 0, &raw mut count, ptr::null_mut())
         };

@@ -1,8 +1,8 @@
-//! Answers kept in a file, so that a job's convolutions are asked about once.
+//! A cache of answers in files, so that cuDNN is asked about a job's convolutions once.
 //!
-//! One file for each release of cuDNN and each device. It begins with a line that says what it is of,
-//! and then has a line for each question. A file that is not as expected counts as empty and is
-//! written anew; it is replaced as a whole, so that a reader never sees half of one.
+//! A file holds the answers of one release of cuDNN for one device: a title line that names both, then
+//! one line for each question. A malformed file counts as empty and is replaced. Files are replaced
+//! as a whole, so that a reader never sees half of one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,23 +10,23 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use xmem_types::Bytes;
 
-/// What is known, by question.
+/// The answers of one release for one device, by question.
 #[derive(Debug)]
 pub(crate) struct Cache {
     file: Option<PathBuf>,
     title: String,
     answers: BTreeMap<String, Vec<Bytes>>,
-    /// Whether there is something that the file lacks.
-    grown: bool,
+    /// True while there are answers that the file lacks.
+    unsaved: bool,
 }
 
 impl Cache {
-    /// The answers of this release for a device with these properties; nowhere kept without a folder.
+    /// The answers of this release for a device with these properties; only in memory without a folder.
     pub(crate) fn open(folder: Option<&Path>, version: &str, properties: &str) -> Self {
         let title = title(version, properties);
         let file = folder.map(|folder| folder.join(file_name(version, properties)));
         let answers = file.as_deref().and_then(|file| read(file, &title)).unwrap_or_default();
-        Self { file, title, answers, grown: false }
+        Self { file, title, answers, unsaved: false }
     }
 
     pub(crate) fn get(&self, question: &str) -> Option<&[Bytes]> {
@@ -35,12 +35,20 @@ impl Cache {
 
     pub(crate) fn insert(&mut self, question: String, sizes: Vec<Bytes>) {
         self.answers.insert(question, sizes);
-        self.grown = true;
+        self.unsaved = true;
     }
 
-    /// Writes what is new, together with what others have written since.
+    /// Writes new answers to the file, together with those that others have written since. After an
+    /// error the answers stay in memory only.
     pub(crate) fn save(&mut self) -> io::Result<()> {
-        let Some(file) = self.file.as_deref().filter(|_| self.grown) else { return Ok(()) };
+        let Some(file) = self.file.take_if(|_| self.unsaved) else { return Ok(()) };
+        self.unsaved = false;
+        self.write(&file)?;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    fn write(&mut self, file: &Path) -> io::Result<()> {
         let folder = file.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder)?;
         if let Some(others) = read(file, &self.title) {
@@ -56,7 +64,6 @@ impl Cache {
         let mut beside = tempfile::NamedTempFile::new_in(folder)?;
         beside.write_all(text.as_bytes())?;
         beside.persist(file)?;
-        self.grown = false;
         Ok(())
     }
 }
@@ -69,32 +76,35 @@ fn file_name(version: &str, properties: &str) -> String {
     format!("cudnn-{version}-{:016x}.tsv", digest(properties))
 }
 
-/// Answers that were kept in a folder.
+/// A file of answers, read only.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct AnswerFile {
     /// The release of cuDNN that gave them.
     pub(crate) version: String,
+    /// Sizes by question.
     pub(crate) answers: BTreeMap<String, Vec<Bytes>>,
 }
 
-/// The answers for a device with these properties that are kept in a folder, of the last release by
-/// name; none if there are none.
-pub(crate) fn kept(folder: &Path, properties: &str) -> Option<Kept> {
-    let versions = fs::read_dir(folder).ok()?.filter_map(|entry| {
-        let name = entry.ok()?.file_name().into_string().ok()?;
-        let version = name.strip_prefix("cudnn-")?.split('-').next()?.to_owned();
-        (name == file_name(&version, properties)).then_some(version)
-    });
-    let mut versions: Vec<String> = versions.collect();
-    versions.sort();
-    versions.into_iter().rev().find_map(|version| {
-        let file = folder.join(file_name(&version, properties));
-        let answers = read(&file, &title(&version, properties))?;
-        Some(Kept { version, answers })
-    })
+impl AnswerFile {
+    /// The file in a folder for a device with these properties, that of the last release by name;
+    /// `None` if the folder has no such file.
+    pub(crate) fn newest(folder: &Path, properties: &str) -> Option<Self> {
+        let versions = fs::read_dir(folder).ok()?.filter_map(|entry| {
+            let name = entry.ok()?.file_name().into_string().ok()?;
+            let version = name.strip_prefix("cudnn-")?.split('-').next()?.to_owned();
+            (name == file_name(&version, properties)).then_some(version)
+        });
+        let mut versions: Vec<String> = versions.collect();
+        versions.sort();
+        versions.into_iter().rev().find_map(|version| {
+            let file = folder.join(file_name(&version, properties));
+            let answers = read(&file, &title(&version, properties))?;
+            Some(Self { version, answers })
+        })
+    }
 }
 
-/// Whether a folder has answers at all, for whatever device.
+/// True if a folder has files of answers, for whatever device.
 pub(crate) fn has_answers(folder: &Path) -> bool {
     let named = |name: &str| name.starts_with("cudnn-") && name.ends_with(".tsv");
     fs::read_dir(folder).is_ok_and(|entries| {
@@ -102,7 +112,7 @@ pub(crate) fn has_answers(folder: &Path) -> bool {
     })
 }
 
-/// None if there is no such file, or it is not of that title, or a line is not as expected.
+/// The answers in a file; `None` if there is no such file, its title differs or a line is malformed.
 fn read(file: &Path, title: &str) -> Option<BTreeMap<String, Vec<Bytes>>> {
     let text = fs::read_to_string(file).ok()?;
     let (first, rest) = text.split_once('\n')?;

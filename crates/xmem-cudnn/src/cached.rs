@@ -1,108 +1,102 @@
-//! What cuDNN once answered, without cuDNN.
+//! Answers that cuDNN gave before, without cuDNN.
 
-use crate::cache::{self, Kept};
-use crate::plans::answered;
+use crate::cache::{self, AnswerFile};
+use crate::library::plans;
 use crate::properties;
-use crate::question::Question;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xmem_convolutions::{
     ConvPass, ConvShape, ConvolutionAnswers, ConvolutionPlans, ConvolutionQuestion,
     ConvolutionSource, Plans,
 };
 use xmem_profiles::Device;
-use xmem_types::Bytes;
 
-/// A folder of answers that [`Cudnn`](crate::Cudnn) kept, read where there is no library: the same job
-/// gets the same answer on every machine. What was never asked is answered by the fitted model.
+/// A folder of answers that [`Cudnn`](crate::Cudnn) cached, read where there is no library: the same
+/// job gets the same answer on every machine. The fitted model answers what is not in the folder.
 #[derive(Debug)]
-pub struct KeptAnswers {
+pub struct CachedAnswers {
     folder: PathBuf,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// By the device's properties; none where nothing is kept.
-    devices: BTreeMap<String, Option<Kept>>,
+    /// By the device's properties; `None` where the folder has no file for the device.
+    files: BTreeMap<String, Option<Arc<AnswerFile>>>,
     /// Releases that gave answers.
     versions: BTreeSet<String>,
     /// Questions that have no answer.
     missing: BTreeSet<String>,
 }
 
-impl KeptAnswers {
-    /// The answers in a folder; none if it has no files of answers.
+impl CachedAnswers {
+    /// The answers in a folder; `None` if it has no files of answers.
     #[must_use]
     pub fn at(folder: &Path) -> Option<Self> {
-        let kept = || Self { folder: folder.to_path_buf(), state: Mutex::default() };
-        cache::has_answers(folder).then(kept)
+        let cached = || Self { folder: folder.to_path_buf(), state: Mutex::default() };
+        cache::has_answers(folder).then(cached)
     }
 
-    fn name(&self, versions: &BTreeSet<String>) -> String {
-        let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
-        let release = match versions.as_slice() {
-            [] => String::new(),
-            versions => format!(" {}", versions.join(", ")),
-        };
-        format!("answers of cuDNN{release} kept in {}", self.folder.display())
+    /// The answers for that device; `None` if the folder has none.
+    fn file(&self, device: &Device) -> Option<Arc<AnswerFile>> {
+        let files = &mut self.lock().files;
+        let file = files.entry(properties::json(device)).or_insert_with_key(|properties| {
+            AnswerFile::newest(&self.folder, properties).map(Arc::new)
+        });
+        file.clone()
+    }
+
+    fn source(&self, version: &str) -> String {
+        let release = if version.is_empty() { String::new() } else { format!(" {version}") };
+        format!("cached answers of cuDNN{release} in {}", self.folder.display())
     }
 
     fn warning(&self, missing: usize) -> Option<String> {
-        (missing > 0).then(|| {
-            format!(
-                "{missing} convolutions are not among the answers kept in {}",
-                self.folder.display()
-            )
-        })
+        let folder = self.folder.display();
+        (missing > 0)
+            .then(|| format!("{missing} convolutions are not among the cached answers in {folder}"))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panicking thread leaves nothing half done here.
+        // A panic of another thread leaves nothing half done here.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The release that answered for this device, and its answer; none where nothing is kept.
-    fn look_up(&self, question: &str, device: &Device) -> Option<(String, Option<Vec<Bytes>>)> {
-        let known = &mut self.lock().devices;
-        let known = known
-            .entry(properties::json(device))
-            .or_insert_with_key(|properties| cache::kept(&self.folder, properties));
-        let kept = known.as_ref()?;
-        Some((kept.version.clone(), kept.answers.get(question).cloned()))
     }
 }
 
-impl ConvolutionSource for KeptAnswers {
+impl ConvolutionSource for CachedAnswers {
     fn answer(&self, device: &Device, questions: &[ConvolutionQuestion]) -> ConvolutionAnswers {
-        let (mut versions, mut missing) = (BTreeSet::new(), BTreeSet::new());
-        let mut look_up = |question: &Question| {
-            let line = question.to_line();
-            let (version, sizes) = self.look_up(&line, device).unzip();
-            versions.extend(version);
-            let sizes = sizes.flatten();
-            if sizes.is_none() {
-                missing.insert(line);
-            }
-            sizes
-        };
-        let plans: Vec<_> =
-            questions.iter().map(|q| (*q, answered(q, device, &mut look_up))).collect();
-        ConvolutionAnswers::new(self.name(&versions), plans)
+        let file = self.file(device);
+        let mut missing = BTreeSet::new();
+        let plans: Vec<_> = questions
+            .iter()
+            .map(|question| {
+                let plans = plans(question, device, |query| {
+                    let line = query.to_line();
+                    let sizes = file.as_ref().and_then(|file| file.answers.get(&line).cloned());
+                    if sizes.is_none() {
+                        missing.insert(line);
+                    }
+                    sizes
+                });
+                (*question, plans)
+            })
+            .collect();
+        let version = file.as_ref().map_or("", |file| file.version.as_str());
+        ConvolutionAnswers::new(self.source(version), plans)
             .with_warning(self.warning(missing.len()))
     }
 }
 
-impl ConvolutionPlans for KeptAnswers {
+impl ConvolutionPlans for CachedAnswers {
     fn plans(&self, pass: ConvPass, shape: &ConvShape, device: &Device) -> Plans {
         let question = ConvolutionQuestion { pass, shape: *shape };
-        answered(&question, device, |question| {
-            let line = question.to_line();
-            let (version, sizes) = self.look_up(&line, device).unzip();
+        plans(&question, device, |query| {
+            let line = query.to_line();
+            let file = self.file(device);
             let mut state = self.lock();
-            state.versions.extend(version);
-            let sizes = sizes.flatten();
+            state.versions.extend(file.as_ref().map(|file| file.version.clone()));
+            let sizes = file.and_then(|file| file.answers.get(&line).cloned());
             if sizes.is_none() {
                 state.missing.insert(line);
             }
@@ -111,7 +105,8 @@ impl ConvolutionPlans for KeptAnswers {
     }
 
     fn origin(&self) -> String {
-        self.name(&self.lock().versions)
+        let versions: Vec<String> = self.lock().versions.iter().cloned().collect();
+        self.source(&versions.join(", "))
     }
 
     fn complaint(&self) -> Option<String> {
@@ -123,10 +118,12 @@ impl ConvolutionPlans for KeptAnswers {
 mod tests {
     use super::*;
     use crate::cache::Cache;
+    use crate::query::Query;
     use xmem_convolutions::{Basis, ElementType, FittedModel, Layout};
+    use xmem_types::Bytes;
 
-    fn shape(channels: u64) -> ConvShape {
-        ConvShape {
+    fn forward(channels: u64) -> ConvolutionQuestion {
+        let shape = ConvShape {
             input: [8, channels, 32, 32],
             weight: [channels, channels, 3, 3],
             output: [8, channels, 32, 32],
@@ -138,30 +135,31 @@ mod tests {
             groups: 1,
             element: ElementType::F32,
             layout: Layout::Nchw,
-        }
+        };
+        ConvolutionQuestion { pass: ConvPass::Forward, shape }
     }
 
     #[test]
-    fn what_was_answered_once_is_answered_again_and_the_rest_is_the_models() {
+    fn cached_questions_get_the_cached_answer_and_others_the_models() {
         let folder = tempfile::tempdir().expect("a folder");
-        assert!(KeptAnswers::at(folder.path()).is_none(), "nothing is kept there yet");
+        assert!(CachedAnswers::at(folder.path()).is_none(), "no files of answers yet");
         let device = xmem_profiles::find("rtx3060-12g").expect("a device").clone();
         let mut cache = Cache::open(Some(folder.path()), "9.19.0", &properties::json(&device));
-        let question = Question::of(ConvPass::Forward, &shape(64)).expect("a question").to_line();
+        let question = Query::new(&forward(64)).expect("small numbers").to_line();
         let sizes = [123_456_789, 4096, 0].map(Bytes);
         cache.insert(question, sizes.to_vec());
         cache.save().expect("saved");
 
-        let kept = KeptAnswers::at(folder.path()).expect("answers are there now");
+        let cached = CachedAnswers::at(folder.path()).expect("a file of answers");
         let asked = |channels, device| {
-            let question = ConvolutionQuestion { pass: ConvPass::Forward, shape: shape(channels) };
-            (question, kept.answer(device, &[question]))
+            let question = forward(channels);
+            (question, cached.answer(device, &[question]))
         };
         let (question, answers) = asked(64, &device);
         let plans = answers.get(&question).expect("an answer");
         assert_eq!((plans.sizes.as_slice(), plans.basis), (sizes.as_slice(), Basis::Library));
         assert_eq!((plans.low, plans.high), (sizes[0], sizes[0]));
-        assert!(answers.source().starts_with("answers of cuDNN 9.19.0 kept in "));
+        assert!(answers.source().starts_with("cached answers of cuDNN 9.19.0 in "));
         assert_eq!(answers.warning(), None);
 
         let other = xmem_profiles::find("a100-40g").expect("a device").clone();
@@ -169,7 +167,7 @@ mod tests {
             let (question, answers) = asked(channels, device);
             let fitted = FittedModel.answer(device, &[question]);
             assert_eq!(answers.get(&question), fitted.get(&question));
-            let warning = answers.warning().expect("it was not kept");
+            let warning = answers.warning().expect("an answer is missing");
             assert!(warning.starts_with("1 convolutions are not among"), "{warning}");
         }
     }

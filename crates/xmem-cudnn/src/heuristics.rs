@@ -2,16 +2,16 @@
 //!
 //! As `aten/src/ATen/native/cudnn/Conv_v8.cpp` does it with `benchmark=False`: the operation graph of
 //! one convolution (`build_opgraph`), the engine configurations of the heuristics in mode INSTANT and
-//! then those of the fallback list (`get_generator_sources`, `run_single_conv`), without those that
+//! then those of the fallback list (`get_generator_sources`, `run_single_conv`), except those that
 //! convert the inputs to a narrower type (`filterEngineConfigs`). TF32 is allowed and nothing need be
 //! deterministic, PyTorch's defaults.
 //!
-//! PyTorch builds the plan of a configuration and asks that for its workspace (`try_configs`). Here
-//! the configuration is asked, which needs no compiler: of 12 215 configurations of 413 recorded
+//! PyTorch builds the plan of a configuration and asks the plan for its workspace (`try_configs`). Here
+//! the configuration itself is asked, which needs no compiler: of 12 215 configurations of 413 recorded
 //! convolutions all could be built, and the plan's workspace was the configuration's.
 
 use crate::backend::{Attribute, Backend, Descriptor, Enumeration, Kind, Refusal};
-use crate::question::Question;
+use crate::query::Query;
 use xmem_convolutions::{ConvPass, ElementType, Layout};
 use xmem_types::Bytes;
 
@@ -43,10 +43,10 @@ const CROSS_CORRELATION: i32 = 1;
 const DATA_FLOAT: i32 = 0;
 const NOTE_DOWN_CONVERT_INPUTS: i32 = 1;
 
-/// What PyTorch finds for tensors that the caching allocator placed (`getAlignment`).
+/// The alignment that PyTorch finds for tensors of the caching allocator (`getAlignment`).
 const ALIGNMENT: i64 = 32;
 
-/// A device as cuDNN is told of it.
+/// A device as cuDNN reads it.
 pub(crate) struct Device<'b> {
     backend: &'b Backend,
     properties: Descriptor<'b>,
@@ -61,10 +61,10 @@ impl<'b> Device<'b> {
         Ok(Self { backend, properties })
     }
 
-    /// The workspaces that PyTorch asks for, one after the other, until it gets one: those that are
-    /// smaller than all before them. Where one could not be had, the others cannot either.
-    pub(crate) fn workspaces(&self, question: &Question) -> Result<Vec<Bytes>, Refusal> {
-        let graph = self.graph(question)?;
+    /// The workspaces that PyTorch requests, one after the other, until an allocation succeeds: only
+    /// those smaller than all before them, since the others fail where those before have failed.
+    pub(crate) fn workspaces(&self, query: &Query) -> Result<Vec<Bytes>, Refusal> {
+        let graph = self.graph(query)?;
         let mut sizes: Vec<Bytes> = Vec::new();
         for mode in [MODE_INSTANT, MODE_FALLBACK] {
             for config in self.configurations(&graph, mode)? {
@@ -72,7 +72,7 @@ impl<'b> Device<'b> {
                     continue;
                 }
                 let size = Bytes(u64::try_from(config.integer(CONFIG_WORKSPACE)?).unwrap_or(0));
-                if sizes.last().is_none_or(|&least| size < least) {
+                if sizes.last().is_none_or(|&smallest| size < smallest) {
                     sizes.push(size);
                 }
                 if size == Bytes::ZERO {
@@ -96,8 +96,8 @@ impl<'b> Device<'b> {
         heuristics.descriptors(HEURISTICS_RESULTS, Kind::EngineConfig)
     }
 
-    fn graph(&self, question: &Question) -> Result<Descriptor<'b>, Refusal> {
-        let mut operation = self.operation(question)?;
+    fn graph(&self, query: &Query) -> Result<Descriptor<'b>, Refusal> {
+        let mut operation = self.operation(query)?;
         operation.finalize()?;
         let mut graph = self.backend.descriptor(Kind::OperationGraph)?;
         graph.set_descriptor(GRAPH_OPERATIONS, &operation)?;
@@ -105,10 +105,10 @@ impl<'b> Device<'b> {
         Ok(graph)
     }
 
-    fn operation(&self, question: &Question) -> Result<Descriptor<'b>, Refusal> {
+    fn operation(&self, query: &Query) -> Result<Descriptor<'b>, Refusal> {
         // Attributes of the three kinds of operation: the first of alpha, beta and convolution,
         // which follow each other, and those of input, weight and output.
-        let (kind, first, [x, w, y]) = match question.pass {
+        let (kind, first, [x, w, y]) = match query.pass {
             ConvPass::Forward => (Kind::Forward, 700, [704, 703, 705]),
             ConvPass::BackwardData => (Kind::BackwardData, 706, [710, 709, 711]),
             ConvPass::BackwardWeight => (Kind::BackwardFilter, 712, [716, 715, 717]),
@@ -116,17 +116,17 @@ impl<'b> Device<'b> {
         let mut operation = self.backend.descriptor(kind)?;
         operation.set_number(first, 1.0)?;
         operation.set_number(first + 1, 0.0)?;
-        operation.set_descriptor(first + 2, &self.convolution(question)?)?;
+        operation.set_descriptor(first + 2, &self.convolution(query)?)?;
         for (name, dims, id) in
-            [(x, &question.input, b'x'), (w, &question.weight, b'w'), (y, &question.output, b'y')]
+            [(x, &query.input, b'x'), (w, &query.weight, b'w'), (y, &query.output, b'y')]
         {
-            let tensor = self.tensor(question, dims, id)?;
+            let tensor = self.tensor(query, dims, id)?;
             operation.set_descriptor(name, &tensor)?;
         }
         Ok(operation)
     }
 
-    fn convolution(&self, question: &Question) -> Result<Descriptor<'b>, Refusal> {
+    fn convolution(&self, query: &Query) -> Result<Descriptor<'b>, Refusal> {
         let mut convolution = self.backend.descriptor(Kind::Convolution)?;
         convolution.set_enumeration(CONVOLUTION_COMP_TYPE, Enumeration::DataType, DATA_FLOAT)?;
         convolution.set_enumeration(
@@ -134,17 +134,17 @@ impl<'b> Device<'b> {
             Enumeration::ConvolutionMode,
             CROSS_CORRELATION,
         )?;
-        convolution.set_integers(CONVOLUTION_SPATIAL_DIMS, &[question.stride.len() as i64])?;
-        convolution.set_integers(CONVOLUTION_STRIDES, &question.stride)?;
-        convolution.set_integers(CONVOLUTION_PRE_PADDINGS, &question.padding)?;
-        convolution.set_integers(CONVOLUTION_POST_PADDINGS, &question.padding)?;
-        convolution.set_integers(CONVOLUTION_DILATIONS, &question.dilation)?;
+        convolution.set_integers(CONVOLUTION_SPATIAL_DIMS, &[query.stride.len() as i64])?;
+        convolution.set_integers(CONVOLUTION_STRIDES, &query.stride)?;
+        convolution.set_integers(CONVOLUTION_PRE_PADDINGS, &query.padding)?;
+        convolution.set_integers(CONVOLUTION_POST_PADDINGS, &query.padding)?;
+        convolution.set_integers(CONVOLUTION_DILATIONS, &query.dilation)?;
         convolution.finalize()?;
         Ok(convolution)
     }
 
-    fn tensor(&self, question: &Question, dims: &[i64], id: u8) -> Result<Descriptor<'b>, Refusal> {
-        let data_type = match question.element {
+    fn tensor(&self, query: &Query, dims: &[i64], id: u8) -> Result<Descriptor<'b>, Refusal> {
+        let data_type = match query.element {
             ElementType::F32 => DATA_FLOAT,
             ElementType::F16 => 2,
             ElementType::Bf16 => 9,
@@ -152,7 +152,7 @@ impl<'b> Device<'b> {
         let mut tensor = self.backend.descriptor(Kind::Tensor)?;
         tensor.set_enumeration(TENSOR_DATA_TYPE, Enumeration::DataType, data_type)?;
         tensor.set_integers(TENSOR_DIMENSIONS, dims)?;
-        tensor.set_integers(TENSOR_STRIDES, &strides(dims, question.layout))?;
+        tensor.set_integers(TENSOR_STRIDES, &strides(dims, query.layout))?;
         tensor.set_integers(TENSOR_UNIQUE_ID, &[i64::from(id)])?;
         tensor.set_integers(TENSOR_BYTE_ALIGNMENT, &[ALIGNMENT])?;
         tensor.finalize()?;
@@ -160,7 +160,7 @@ impl<'b> Device<'b> {
     }
 }
 
-/// Strides in elements, those of dimensions of size one included
+/// Strides in elements (a [`Query`] has countable tensors, so that none overflows), also for dimensions of size one
 /// (`fixSizeOneDimStride`, aten/src/ATen/cudnn/Descriptors.h).
 fn strides(dims: &[i64], layout: Layout) -> Vec<i64> {
     let mut order: Vec<usize> = (2..dims.len()).rev().collect();

@@ -1,32 +1,38 @@
-//! cuDNN itself asked for the workspaces of convolutions, without a GPU.
+//! The workspaces of convolutions from cuDNN itself, without a GPU.
 //!
-//! Since 9.8 the library answers for a device that is described to it in place of one that is there
-//! (`CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR`, made for compilation ahead of time). [`Cudnn`] asks it, in a
-//! process of its own that runs [`serve`]; [`find`] looks for a library.
+//! Since 9.8 the library answers for a device that is described to it, whether or not the machine has
+//! it (`CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR`, made for compilation ahead of time). [`Cudnn`] asks the
+//! library in a process of its own, which runs [`serve`]. [`Automatic`] is the default source of the
+//! command line and of the library: it searches for cuDNN as the [`Environment`] says, and takes the
+//! fitted model where it finds none.
 //!
-//! `backend` is the one module with unsafe code.
+//! `backend` is the only module with unsafe code.
 #![deny(unsafe_code)]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "looks for the library, and keeps the stand-ins and the cache in files"
-)]
 
+mod automatic;
 #[expect(unsafe_code, reason = "a C library is loaded and called")]
+#[expect(clippy::disallowed_methods, reason = "writes the stubs of libraries")]
 mod backend;
+#[expect(clippy::disallowed_methods, reason = "reads and writes files of answers")]
 mod cache;
+mod cached;
 mod elf;
-mod find;
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+mod environment;
 mod heuristics;
-mod kept;
-mod plans;
+mod library;
 mod process;
 mod properties;
-mod question;
-mod stand_in;
+mod query;
+#[expect(clippy::disallowed_methods, reason = "lists folders")]
+mod search;
+mod stubs;
 mod worker;
 
-pub use find::{Places, at, find};
-pub use kept::KeptAnswers;
-pub use plans::Cudnn;
+pub use automatic::Automatic;
+pub use cached::CachedAnswers;
+pub use environment::{Choice, Environment, SourceError, WORKER};
+pub use library::Cudnn;
 pub use process::WorkerCommand;
+pub use search::{SYSTEM_LIBRARIES, SearchPath, at, find};
 pub use worker::serve;

@@ -1,9 +1,10 @@
-//! The worker as its parent sees it.
+//! The worker process, from its parent's side.
 //!
-//! cuDNN runs in a process of its own, so that whatever becomes of it there, the answer is not lost.
+//! cuDNN runs in a process of its own, so that a fault in the library does not cost the answer.
 
+use crate::environment::CHOICE_VARIABLE;
 use crate::properties;
-use crate::question::Question;
+use crate::query::Query;
 use crate::worker::{ANSWER, REFUSAL, VERSION};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
@@ -15,20 +16,21 @@ use std::time::Duration;
 use xmem_profiles::Device;
 use xmem_types::Bytes;
 
-/// An answer takes milliseconds; the first one loads half a gigabyte of libraries.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest wait for a line. An answer takes milliseconds; the first one loads half a gigabyte of
+/// libraries.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How to start a worker: a program that calls [`serve`](crate::serve) with the library's path, its
-/// last argument.
+/// The command of a worker: a program that calls [`serve`](crate::serve) with the library's path, which
+/// is added as the last argument.
 #[derive(Clone, Debug)]
 pub struct WorkerCommand {
-    /// The program, this one as a rule.
+    /// The program: `xmem`, or this program if it has such a command.
     pub program: PathBuf,
-    /// What comes before the library's path.
+    /// The arguments before the library's path.
     pub arguments: Vec<OsString>,
 }
 
-/// Why a worker gave no answer.
+/// The reason why a worker gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkerError {
     /// The process could not be started.
@@ -37,7 +39,7 @@ pub(crate) enum WorkerError {
     /// The library cannot be used.
     #[error("{0}")]
     Refused(String),
-    /// The process ended or fell silent.
+    /// The process ended, timed out or broke the protocol.
     #[error("the process that asks cuDNN {0}")]
     Lost(String),
 }
@@ -53,7 +55,7 @@ pub(crate) struct Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It may be gone already, and there is nobody to tell.
+        // An error means that the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -65,16 +67,18 @@ impl Worker {
         let mut child = Command::new(&command.program)
             .args(&command.arguments)
             .arg(library)
+            // Should the program be no worker after all, it starts none of its own.
+            .env(CHOICE_VARIABLE, "model")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .map_err(WorkerError::Start)?;
-        let input = child.stdin.take().expect("asked for a pipe");
-        let output = child.stdout.take().expect("asked for a pipe");
+        let input = child.stdin.take().expect("a pipe was requested");
+        let output = child.stdout.take().expect("a pipe was requested");
         let (sender, lines) = channel();
         thread::spawn(move || {
-            // The library may print what is not UTF-8; such a line is none of the worker's.
+            // The library may print other bytes than UTF-8; such a line is not the worker's.
             for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
                 if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
                     return;
@@ -89,36 +93,36 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Tells the device, once, before the first question.
-    pub(crate) fn introduce(&mut self, device: &Device) -> Result<(), WorkerError> {
+    /// Sends the device's properties: once, before the first query.
+    pub(crate) fn send_device(&mut self, device: &Device) -> Result<(), WorkerError> {
         self.send(&properties::json(device))
     }
 
-    /// The workspaces of a convolution; none if cuDNN has no plan for it.
-    pub(crate) fn ask(&mut self, question: &Question) -> Result<Option<Vec<Bytes>>, WorkerError> {
-        self.send(&question.to_line())?;
+    /// The workspaces of a convolution; `None` if cuDNN has no plan for it.
+    pub(crate) fn ask(&mut self, query: &Query) -> Result<Option<Vec<Bytes>>, WorkerError> {
+        self.send(&query.to_line())?;
         let (kind, text) = self.line(&[ANSWER, REFUSAL])?;
         if kind == REFUSAL {
-            tracing::debug!(question = question.to_line(), text, "cuDNN refused");
+            tracing::debug!(query = query.to_line(), text, "cuDNN refused");
             return Ok(None);
         }
         let sizes: Option<Vec<Bytes>> =
             text.split_ascii_whitespace().map(|n| n.parse().ok().map(Bytes)).collect();
         match sizes {
             Some(sizes) => Ok(Some(sizes).filter(|sizes| !sizes.is_empty())),
-            None => Err(WorkerError::Lost(format!("said `{text}` where sizes were expected"))),
+            None => Err(WorkerError::Lost(format!("answered `{text}` instead of sizes"))),
         }
     }
 
     fn send(&mut self, line: &str) -> Result<(), WorkerError> {
         let sent = writeln!(self.input, "{line}").and_then(|()| self.input.flush());
-        sent.map_err(|_| self.ending())
+        sent.map_err(|_| self.ended())
     }
 
-    /// The next line that begins in one of these ways, and what follows there.
+    /// The next line with one of these beginnings: the beginning, and the rest of the line.
     fn line(&mut self, beginnings: &[&'static str]) -> Result<(&'static str, String), WorkerError> {
         loop {
-            match self.lines.recv_timeout(PATIENCE) {
+            match self.lines.recv_timeout(ANSWER_TIMEOUT) {
                 Ok(line) => {
                     let found = beginnings.iter().find_map(|&b| Some((b, line.strip_prefix(b)?)));
                     if let Some((beginning, rest)) = found {
@@ -126,15 +130,16 @@ impl Worker {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    let text = format!("said nothing for {} seconds", PATIENCE.as_secs());
+                    let text =
+                        format!("did not answer within {} seconds", ANSWER_TIMEOUT.as_secs());
                     return Err(WorkerError::Lost(text));
                 }
-                Err(RecvTimeoutError::Disconnected) => return Err(self.ending()),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
             }
         }
     }
 
-    fn ending(&mut self) -> WorkerError {
+    fn ended(&mut self) -> WorkerError {
         WorkerError::Lost(match self.child.wait() {
             Ok(status) => format!("ended: {status}"),
             Err(_) => "ended".to_owned(),

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use xmem_profiles::{ComputeCapability, Device};
 
-/// What a compute capability has, from the table "Technical Specifications per Compute Capability"
+/// Limits of a compute capability, from the table "Technical Specifications per Compute Capability"
 /// of NVIDIA's CUDA C++ Programming Guide.
 struct Limits {
-    /// Bytes of shared memory that a block may have if it asks for them.
+    /// Bytes of shared memory that a block may opt in to.
     shared_per_block_optin: u32,
     blocks_per_sm: u32,
 }

@@ -1,10 +1,10 @@
-//! A convolution as one line of text: what is sent to the worker, and the key of the cache.
+//! A convolution as one line of text: the request to the worker, and the key in the cache.
 
-use xmem_convolutions::{ConvPass, ConvShape, ElementType, Layout};
+use xmem_convolutions::{ConvPass, ConvolutionQuestion, ElementType, Layout};
 
-/// One convolution call, with the sizes that cuDNN is told.
+/// One convolution call with the sizes that cuDNN reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Question {
+pub(crate) struct Query {
     pub(crate) pass: ConvPass,
     pub(crate) element: ElementType,
     pub(crate) layout: Layout,
@@ -25,9 +25,11 @@ const ELEMENTS: [(&str, ElementType); 3] =
     [("f32", ElementType::F32), ("f16", ElementType::F16), ("bf16", ElementType::Bf16)];
 const LAYOUTS: [(&str, Layout); 2] = [("nchw", Layout::Nchw), ("nhwc", Layout::Nhwc)];
 
-impl Question {
-    /// Asks about a convolution; none if a size is beyond what cuDNN can be told.
-    pub(crate) fn of(pass: ConvPass, shape: &ConvShape) -> Option<Self> {
+impl Query {
+    /// The query of a convolution; `None` if a size, or the number of elements of a tensor, does not
+    /// fit into the 64-bit integers of cuDNN.
+    pub(crate) fn new(question: &ConvolutionQuestion) -> Option<Self> {
+        let ConvolutionQuestion { pass, shape } = question;
         let [stride, padding, dilation, kernel, input, output] = match shape.volume {
             Some(v) => [v.stride, v.padding, v.dilation, v.kernel, v.input, v.output].map(Some),
             None => [None; 6],
@@ -36,8 +38,8 @@ impl Question {
             integers([Some(n), Some(c), depth, Some(h), Some(w)])
         };
         let spatial = |[y, x]: [u64; 2], depth: Option<u64>| integers([depth, Some(y), Some(x)]);
-        Some(Self {
-            pass,
+        let query = Self {
+            pass: *pass,
             element: shape.element,
             layout: shape.layout,
             input: tensor(shape.input, input)?,
@@ -46,6 +48,14 @@ impl Question {
             stride: spatial(shape.stride, stride)?,
             padding: spatial(shape.padding, padding)?,
             dilation: spatial(shape.dilation, dilation)?,
+        };
+        query.has_countable_tensors().then_some(query)
+    }
+
+    /// True if no tensor has more elements than fit into the integers of cuDNN.
+    fn has_countable_tensors(&self) -> bool {
+        [&self.input, &self.weight, &self.output].into_iter().all(|dims| {
+            dims.iter().try_fold(1i64, |product, &n| product.checked_mul(n.max(1))).is_some()
         })
     }
 
@@ -59,7 +69,7 @@ impl Question {
         format!("{pass} {element} {layout} {}", lists.join(" "))
     }
 
-    /// Reads a line; none if it is not one.
+    /// Reads a line; `None` if it is not a query, or a tensor has too many elements.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let mut words = line.split(' ');
         let pass = meaning(&PASSES, words.next()?)?;
@@ -67,7 +77,7 @@ impl Question {
         let layout = meaning(&LAYOUTS, words.next()?)?;
         let mut list =
             || -> Option<Vec<i64>> { words.next()?.split(',').map(|n| n.parse().ok()).collect() };
-        let question = Self {
+        let query = Self {
             pass,
             element,
             layout,
@@ -78,7 +88,7 @@ impl Question {
             padding: list()?,
             dilation: list()?,
         };
-        words.next().is_none().then_some(question)
+        (words.next().is_none() && query.has_countable_tensors()).then_some(query)
     }
 }
 
@@ -97,7 +107,7 @@ fn meaning<T: Copy>(table: &[(&str, T)], text: &str) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xmem_convolutions::Volume;
+    use xmem_convolutions::{ConvShape, Volume};
 
     fn shape() -> ConvShape {
         ConvShape {
@@ -116,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_one_line_and_comes_back_from_it() {
+    fn a_query_round_trips_through_one_line() {
         let volume = Volume { input: 7, kernel: 3, output: 6, stride: 4, padding: 9, dilation: 2 };
         for (pass, shape, line) in [
             (
@@ -130,14 +140,14 @@ mod tests {
                 "forward f32 nhwc 8,64,7,32,30 128,64,3,3,5 8,128,6,16,15 4,2,2 9,1,2 2,1,1",
             ),
         ] {
-            let question = Question::of(pass, &shape).expect("small numbers");
-            assert_eq!(question.to_line(), line);
-            assert_eq!(Question::parse(line), Some(question));
+            let query = Query::new(&ConvolutionQuestion { pass, shape }).expect("small numbers");
+            assert_eq!(query.to_line(), line);
+            assert_eq!(Query::parse(line), Some(query));
         }
     }
 
     #[test]
-    fn other_lines_are_not_questions() {
+    fn other_lines_are_refused() {
         for line in [
             "",
             "forward",
@@ -145,10 +155,18 @@ mod tests {
             "forward f32 nchw 1 1 1 1 1",
             "forward f32 nchw 1 1 1 1 1 x",
             "forward f32 nchw 1 1 1 1 1 1 1",
+            "forward f32 nchw 4294967296,4294967296,4294967296 1 1 1 1 1",
         ] {
-            assert_eq!(Question::parse(line), None, "{line}");
+            assert_eq!(Query::parse(line), None, "{line}");
         }
-        let huge = ConvShape { input: [u64::MAX; 4], ..shape() };
-        assert_eq!(Question::of(ConvPass::Forward, &huge), None);
+    }
+
+    #[test]
+    fn sizes_beyond_64_bit_integers_have_no_query() {
+        for extent in [u64::MAX, 1 << 32] {
+            let shape = ConvShape { input: [extent; 4], ..shape() };
+            let question = ConvolutionQuestion { pass: ConvPass::Forward, shape };
+            assert_eq!(Query::new(&question), None, "{extent}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Where a cuDNN may be, without starting Python.
+//! The search for a cuDNN library, without starting Python.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,21 +6,21 @@ use std::path::{Path, PathBuf};
 
 const FILE: &str = "libcudnn.so.9";
 
-/// Where to look, as the environment says.
+/// The folders to search, from the environment.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct SearchPath {
     /// Roots of the active virtual environments (`VIRTUAL_ENV`, `CONDA_PREFIX`).
     pub environments: Vec<PathBuf>,
     /// Folders of programs (`PATH`): beside a `python3` there is its `lib`.
     pub programs: Vec<PathBuf>,
     /// The home folder, for packages that `pip install --user` puts there.
     pub home: Option<PathBuf>,
-    /// Folders of libraries (`LD_LIBRARY_PATH`).
+    /// Folders of libraries (`LD_LIBRARY_PATH`, then [those of the system](SYSTEM_LIBRARIES)).
     pub libraries: Vec<PathBuf>,
 }
 
-/// Where systems keep libraries.
-const SYSTEM: &[&str] = &[
+/// Folders of libraries on common systems.
+pub const SYSTEM_LIBRARIES: &[&str] = &[
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
     "/usr/lib64",
@@ -29,26 +29,23 @@ const SYSTEM: &[&str] = &[
     "/usr/local/cuda/lib64",
 ];
 
-/// The first `libcudnn.so.9` in: the active environments, the packages of the `python3` that would
-/// run and those of the user, the library path, the system's folders.
+/// The first `libcudnn.so.9` in the active environments, the packages of the first `python3` on `PATH`,
+/// those of the user, and the folders of libraries.
 #[must_use]
-pub fn find(places: &Places) -> Option<PathBuf> {
-    let python = places.programs.iter().filter(|p| p.join("python3").is_file()).map(|programs| {
+pub fn find(path: &SearchPath) -> Option<PathBuf> {
+    let python = path.programs.iter().filter(|p| p.join("python3").is_file()).map(|programs| {
         // A link leads to where Python is installed; the environment is where the link is.
         programs.parent().unwrap_or(programs).to_path_buf()
     });
-    let mut roots: Vec<PathBuf> = places.environments.clone();
+    let mut roots: Vec<PathBuf> = path.environments.clone();
     roots.extend(python.take(1));
-    roots.extend(places.home.iter().map(|home| home.join(".local")));
+    roots.extend(path.home.iter().map(|home| home.join(".local")));
     let in_packages = roots.iter().find_map(|root| below(root));
-    let system = SYSTEM.iter().map(PathBuf::from);
-    in_packages.or_else(|| {
-        let mut folders = places.libraries.iter().cloned().chain(system);
-        folders.find_map(|folder| library(&folder))
-    })
+    in_packages.or_else(|| path.libraries.iter().find_map(|folder| library(folder)))
 }
 
-/// The library that a path stands for: itself, or one in that folder, or in that environment.
+/// The library that a path names: the file itself, or the library in that folder or that Python
+/// environment.
 #[must_use]
 pub fn at(path: &Path) -> Option<PathBuf> {
     if path.is_file() {
@@ -112,23 +109,23 @@ mod tests {
         let files = ["usr/bin/python3", &venv, &newer, &debian, &user, "cuda/libcudnn.so.9"];
         let folder = tree(&files);
         let root = folder.path();
-        let mut places = Places {
+        let mut path = SearchPath {
             environments: vec![root.join("nothing"), root.join("venv")],
             programs: vec![root.join("cuda"), root.join("usr/bin")],
             home: Some(root.join("home")),
             libraries: vec![root.join("cuda")],
         };
-        let found = |places: &Places| {
-            let path = find(places).expect("one of ours");
+        let found = |path: &SearchPath| {
+            let path = find(path).expect("one of ours");
             path.strip_prefix(root).expect("below").to_str().expect("text").to_owned()
         };
-        assert_eq!(found(&places), newer);
-        places.environments.clear();
-        assert_eq!(found(&places), debian);
-        places.programs.clear();
-        assert_eq!(found(&places), user);
-        places.home = None;
-        assert_eq!(found(&places), "cuda/libcudnn.so.9");
+        assert_eq!(found(&path), newer);
+        path.environments.clear();
+        assert_eq!(found(&path), debian);
+        path.programs.clear();
+        assert_eq!(found(&path), user);
+        path.home = None;
+        assert_eq!(found(&path), "cuda/libcudnn.so.9");
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Stand-ins for the libraries of a GPU machine that cuDNN looks for before it offers an engine.
+//! Stubs of the libraries of a GPU machine that cuDNN looks for before it offers an engine.
 //!
 //! Some engines need the driver, cuBLASLt or the run-time compiler, and cuDNN leaves them out of its
-//! lists where it cannot load these. The machine that is asked about has them. So the worker loads
-//! empty libraries of those names first, whose functions are the ones below: what an engine does
-//! while it is considered succeeds, everything else fails. Nothing is ever run. That the machine at
-//! hand may have a driver of its own makes no difference, and its GPU is not touched.
+//! lists where it cannot load these. The machine in question has them. So the worker first loads
+//! empty libraries of those names, whose functions are the ones below: the calls that an engine makes
+//! while it is considered succeed, all others fail. No kernel ever runs. A driver of this machine makes
+//! no difference, and its GPU is not touched.
 //!
-//! Which functions cuDNN 9.19 looks for, it says itself when one is missing. With them its lists were
-//! the same as those that PyTorch's CUDA build got with stubbed drivers.
+//! The names are those that cuDNN 9.19 reports when one is missing. With these functions its lists were
+//! the same as those of PyTorch's CUDA build with stubbed drivers.
 
 use std::ffi::{c_int, c_void};
 
@@ -18,21 +18,21 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    /// Where it is in this process.
+    /// Its address in this process.
     pub(crate) fn address(&self) -> u64 {
         self.address.addr() as u64
     }
 }
 
-/// A library that does nothing.
-pub(crate) struct StandIn {
+/// A library without code of its own.
+pub(crate) struct Stub {
     /// Its names, one of each version that cuDNN 9 may have been built with.
     pub(crate) names: &'static [&'static str],
     pub(crate) functions: Vec<Function>,
 }
 
-/// All of them.
-pub(crate) fn all() -> [StandIn; 3] {
+/// All stub libraries.
+pub(crate) fn all() -> [Stub; 3] {
     let of = |names: &[&'static str], address: *const c_void| -> Vec<Function> {
         names.iter().map(|&name| Function { name, address }).collect()
     };
@@ -43,12 +43,12 @@ pub(crate) fn all() -> [StandIn; 3] {
     let mut compiler = of(COMPILER, fail as *const c_void);
     compiler.extend(of(&["nvrtcVersion"], compiler_version as *const c_void));
     [
-        StandIn {
+        Stub {
             names: &["libcuda.so.1", "libcuda.so"],
             functions: of(DRIVER, no_device as *const c_void),
         },
-        StandIn { names: &["libcublasLt.so.12", "libcublasLt.so.13"], functions: cublas_lt },
-        StandIn { names: &["libnvrtc.so.12", "libnvrtc.so.13"], functions: compiler },
+        Stub { names: &["libcublasLt.so.12", "libcublasLt.so.13"], functions: cublas_lt },
+        Stub { names: &["libnvrtc.so.12", "libnvrtc.so.13"], functions: compiler },
     ]
 }
 
@@ -142,7 +142,7 @@ extern "C" fn cublas_lt_version() -> usize {
     130_100
 }
 
-/// Gives out an object that no function of ours looks into.
+/// Returns an object that no function of this module reads.
 extern "C" fn make(place: Option<&mut *mut c_void>) -> c_int {
     if let Some(place) = place {
         *place = std::ptr::from_mut(place).cast();
@@ -182,12 +182,12 @@ extern "C" fn one_algorithm(
     results: Option<&mut Algorithm>,
     found: Option<&mut c_int>,
 ) -> c_int {
-    let room = requested > 0;
-    if let Some(first) = results.filter(|_| room) {
+    let wanted = requested > 0;
+    if let Some(first) = results.filter(|_| wanted) {
         *first = Algorithm { algo: [0; 8], workspace: 0, status: 0, waves: 1.0, reserved: [0; 4] };
     }
     if let Some(found) = found {
-        *found = c_int::from(room);
+        *found = c_int::from(wanted);
     }
     0
 }

@@ -1,22 +1,21 @@
-//! The process that has cuDNN loaded: questions in, answers out.
+//! The worker process, which has cuDNN loaded: questions in, answers out.
 
 use crate::backend::{self, Backend};
 use crate::heuristics::Device;
-use crate::question::Question;
-use crate::{elf, stand_in};
+use crate::query::Query;
 use std::error::Error;
 use std::io::{BufRead, Write};
 use std::path::Path;
 
-/// How a line begins that says the library's version.
+/// The beginning of the line with the library's version.
 pub(crate) const VERSION: &str = "cudnn ";
-/// How a line begins that lists sizes.
+/// The beginning of a line of sizes.
 pub(crate) const ANSWER: &str = "= ";
-/// How a line begins that says why there are none.
+/// The beginning of a line with the reason why cuDNN has no sizes.
 pub(crate) const REFUSAL: &str = "! ";
 
-/// An error with its causes.
-pub(crate) fn told(error: &dyn Error) -> String {
+/// An error and its causes, in one line.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -26,24 +25,28 @@ pub(crate) fn told(error: &dyn Error) -> String {
     text
 }
 
-/// Loads the library, then answers until the input ends.
+/// Loads the library, then answers until the input ends: the body of a worker process.
 ///
-/// The first line of the input is the device's properties; each other line is a question, and is
-/// answered by a line before the next is read. The first line of the output is the library's version.
-/// What the library itself may print is told apart by how a line begins.
+/// The first line of the input has the device's properties; each other line is a question, answered by
+/// one line before the next is read. The first line of the output is the library's version.
+/// Lines that the library prints itself begin in other ways.
 ///
 /// # Errors
-/// If the library cannot be loaded, takes no such device, or a stream breaks.
+/// If the library cannot be loaded or refuses the device, or if a stream fails.
+///
+/// # Process
+/// The code of the library runs in this process, which should serve no other purpose: a fault in the
+/// library ends it.
 pub fn serve(
     library: &Path,
     mut input: impl BufRead,
     mut output: impl Write,
 ) -> Result<(), Box<dyn Error>> {
-    preload_stand_ins()?;
+    backend::preload_stubs()?;
     let backend = match Backend::load(library) {
         Ok(backend) => backend,
         Err(error) => {
-            writeln!(output, "{REFUSAL}{}", told(&error).replace('\n', " "))?;
+            writeln!(output, "{REFUSAL}{}", with_causes(&error).replace('\n', " "))?;
             return Err(error.into());
         }
     };
@@ -57,28 +60,14 @@ pub fn serve(
         if input.read_line(&mut line)? == 0 {
             return Ok(());
         }
-        match Question::parse(line.trim_end()).map(|question| device.workspaces(&question)) {
+        match Query::parse(line.trim_end()).map(|query| device.workspaces(&query)) {
             Some(Ok(sizes)) => {
                 let sizes: Vec<String> = sizes.iter().map(|size| size.get().to_string()).collect();
                 writeln!(output, "{ANSWER}{}", sizes.join(" "))?;
             }
             Some(Err(refusal)) => writeln!(output, "{REFUSAL}{refusal}")?,
-            None => writeln!(output, "{REFUSAL}not a question")?,
+            None => writeln!(output, "{REFUSAL}not a convolution")?,
         }
         output.flush()?;
     }
-}
-
-/// Puts the libraries that a GPU machine has in place.
-fn preload_stand_ins() -> Result<(), Box<dyn Error>> {
-    let folder = tempfile::tempdir()?;
-    for stand_in in stand_in::all() {
-        for name in stand_in.names {
-            let path = folder.path().join(name);
-            let functions = stand_in.functions.iter().map(|f| (f.name, f.address()));
-            std::fs::write(&path, elf::library(name, functions))?;
-            backend::preload(&path)?;
-        }
-    }
-    Ok(())
 }

@@ -1,13 +1,13 @@
-//! What becomes of an answer when the process that asks cuDNN behaves in every possible way. The
-//! process is a shell script here.
+//! Answers of a worker process that behaves in every possible way. The process is a shell script here.
 #![cfg(unix)]
-#![expect(clippy::disallowed_methods, reason = "counts the files of a cache")]
+#![expect(clippy::disallowed_methods, reason = "puts files in place and counts those of a cache")]
 
 use std::path::{Path, PathBuf};
 use xmem_convolutions::{
-    Basis, ConvPass, ConvShape, ConvolutionPlans, ElementType, FittedModel, Layout, Plans,
+    Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource,
+    ElementType, FittedModel, Layout, NoWorkspaces, Plans,
 };
-use xmem_cudnn::{Cudnn, WorkerCommand};
+use xmem_cudnn::{Automatic, Choice, Cudnn, Environment, SearchPath, WorkerCommand};
 use xmem_profiles::Device;
 use xmem_types::Bytes;
 
@@ -25,26 +25,43 @@ const SHAPE: ConvShape = ConvShape {
     layout: Layout::Nchw,
 };
 
-fn cudnn(script: &str, cache: Option<&Path>) -> Cudnn {
+const QUESTION: ConvolutionQuestion =
+    ConvolutionQuestion { pass: ConvPass::BackwardWeight, shape: SHAPE };
+
+/// A convolution that PyTorch runs without cuDNN.
+const DEPTHWISE: ConvolutionQuestion = ConvolutionQuestion {
+    pass: ConvPass::Forward,
+    shape: ConvShape { weight: [64, 1, 3, 3], groups: 64, ..SHAPE },
+};
+
+fn worker(script: &str) -> WorkerCommand {
     let arguments = ["-c", script, "worker"].map(Into::into).to_vec();
-    let command = WorkerCommand { program: PathBuf::from("/bin/sh"), arguments };
-    Cudnn::new(PathBuf::from("/opt/libcudnn.so.9"), command, cache.map(Path::to_path_buf))
+    WorkerCommand { program: PathBuf::from("/bin/sh"), arguments }
+}
+
+fn cudnn(script: &str, cache: Option<&Path>) -> Cudnn {
+    let library = PathBuf::from("/opt/libcudnn.so.9");
+    Cudnn::new(library, worker(script), cache.map(Path::to_path_buf))
 }
 
 fn device() -> Device {
     xmem_profiles::find("rtx3060-12g").expect("built in").clone()
 }
 
-fn asked(cudnn: &Cudnn) -> Plans {
-    cudnn.plans(ConvPass::BackwardWeight, &SHAPE, &device())
+fn ask(source: &dyn ConvolutionSource) -> ConvolutionAnswers {
+    source.answer(&device(), &[QUESTION])
+}
+
+fn plans(answers: &ConvolutionAnswers) -> &Plans {
+    answers.get(&QUESTION).expect("every question is answered")
 }
 
 fn from_the_model() -> Plans {
-    FittedModel.plans(ConvPass::BackwardWeight, &SHAPE, &device())
+    plans(&ask(&FittedModel)).clone()
 }
 
 #[test]
-fn answers_are_taken_as_they_are_whatever_else_is_printed() {
+fn answers_are_read_among_other_output() {
     let cudnn = cudnn(
         "echo noise; echo cudnn 9.19.0; read device; read question; echo \"more $noise\"; \
          echo '= 700 30 0'; sleep 5",
@@ -56,36 +73,39 @@ fn answers_are_taken_as_they_are_whatever_else_is_printed() {
         high: Bytes(700),
         basis: Basis::Library,
     };
-    assert_eq!(asked(&cudnn), expected);
-    assert_eq!(cudnn.origin(), "cuDNN 9.19.0 at /opt/libcudnn.so.9");
-    assert_eq!(cudnn.complaint(), None);
+    let answers = ask(&cudnn);
+    assert_eq!(plans(&answers), &expected);
+    assert_eq!(answers.source(), "cuDNN 9.19.0 at /opt/libcudnn.so.9");
+    assert_eq!(answers.warning(), None);
 }
 
 #[test]
-fn the_worker_is_told_the_device_and_then_the_convolution() {
+fn the_worker_gets_the_device_and_then_the_convolution() {
     let script = "echo cudnn 9.19.0; read device; read question; \
                   test \"$1\" = /opt/libcudnn.so.9 || exit 1; \
                   case \"$device\" in *'\"deviceVer\":860,\"multiProcessorCount\":28'*) ;; *) exit 2;; \
                   esac; test \"$question\" = 'backward-weight f32 nchw 8,64,32,32 64,64,3,3 \
-                  8,64,32,32 1,1 1,1 1,1' || exit 3; echo '= 5'; read end";
-    let cudnn = cudnn(script, None);
-    assert_eq!((asked(&cudnn).first(), cudnn.complaint()), (Bytes(5), None));
+                  8,64,32,32 1,1 1,1 1,1' || exit 3; test \"$XMEM_CUDNN\" = model || exit 4; \
+                  echo '= 5'; read end";
+    let answers = ask(&cudnn(script, None));
+    assert_eq!((plans(&answers).first(), answers.warning()), (Bytes(5), None));
 }
 
 #[test]
-fn the_model_stands_in_for_a_worker_that_fails() {
-    for (script, complaint) in [
+fn the_model_answers_where_a_worker_fails() {
+    for (script, reason) in [
         ("exit 3", "ended: exit status: 3"),
-        ("echo '! the library cannot be loaded: no such file'", "no such file"),
+        ("echo '! cannot load the library: no such file'", "no such file"),
         ("echo cudnn 9.19.0; read device; kill -SEGV $$", "signal: 11"),
         ("echo cudnn 9.19.0; read device; read question; kill -ABRT $$", "signal: 6"),
-        ("echo cudnn 9.19.0; read device; read question; echo '= many'", "said `many`"),
+        ("echo cudnn 9.19.0; read device; read question; echo '= many'", "answered `many`"),
     ] {
         let cudnn = cudnn(script, None);
-        assert_eq!(asked(&cudnn), from_the_model(), "{script}");
-        let told = cudnn.complaint().expect("a complaint");
-        assert!(told.contains(complaint), "{script}: {told}");
-        assert_eq!(asked(&cudnn), from_the_model(), "{script}, the second time");
+        let answers = ask(&cudnn);
+        assert_eq!(plans(&answers), &from_the_model(), "{script}");
+        let warning = answers.warning().expect("a warning");
+        assert!(warning.contains(reason), "{script}: {warning}");
+        assert_eq!(ask(&cudnn), answers, "{script}, the second time");
     }
 }
 
@@ -94,32 +114,85 @@ fn a_refusal_is_about_one_convolution() {
     let script = "echo cudnn 9.19.0; read device; read question; echo '! too large'; \
                   read question; echo '= 9'; read end";
     let cudnn = cudnn(script, None);
-    assert_eq!(asked(&cudnn), from_the_model());
-    assert_eq!((asked(&cudnn).first(), cudnn.complaint()), (Bytes(9), None));
+    assert_eq!(plans(&ask(&cudnn)), &from_the_model());
+    let answers = ask(&cudnn);
+    assert_eq!((plans(&answers).first(), answers.warning()), (Bytes(9), None));
 }
 
 #[test]
-fn nothing_is_asked_about_what_pytorch_runs_itself() {
-    let depthwise = ConvShape { weight: [64, 1, 3, 3], groups: 64, ..SHAPE };
-    let cudnn = cudnn("exit 3", None);
-    assert_eq!(cudnn.plans(ConvPass::Forward, &depthwise, &device()), Plans::none());
-    assert_eq!((cudnn.complaint(), cudnn.origin()), (None, "cuDNN at /opt/libcudnn.so.9".into()));
+fn no_process_is_asked_about_a_kernel_of_pytorch() {
+    let answers = cudnn("exit 3", None).answer(&device(), &[DEPTHWISE]);
+    assert_eq!(answers.get(&DEPTHWISE), Some(&Plans::none()));
+    assert_eq!((answers.source(), answers.warning()), ("cuDNN at /opt/libcudnn.so.9", None));
 }
 
 #[test]
-fn what_was_answered_once_is_not_asked_again() {
+fn a_cached_answer_is_not_requested_again() {
     let folder = tempfile::tempdir().expect("folder");
     let first = cudnn(
         "echo cudnn 9.19.0; read device; read q; echo '= 44 0'; read end",
         Some(folder.path()),
     );
-    let answer = asked(&first);
-    assert_eq!(asked(&first), answer);
-    first.save().expect("saved");
+    let answers = ask(&first);
+    assert_eq!(ask(&first), answers);
     assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 1);
-    let again = cudnn("echo cudnn 9.19.0; exit 0", Some(folder.path()));
-    assert_eq!((asked(&again), again.complaint()), (answer, None));
+    assert_eq!(ask(&cudnn("echo cudnn 9.19.0; exit 0", Some(folder.path()))), answers);
     let newer =
         cudnn("echo cudnn 9.20.0; read device; read q; echo '= 1'; read end", Some(folder.path()));
-    assert_eq!(asked(&newer).first(), Bytes(1));
+    assert_eq!(plans(&ask(&newer)).first(), Bytes(1));
+}
+
+#[test]
+fn the_default_searches_and_starts_nothing_before_a_convolution_is_in_question() {
+    let folder = tempfile::tempdir().expect("folder");
+    let library = folder.path().join("libcudnn.so.9");
+    let started = folder.path().join("started");
+    let script = format!(
+        "touch '{}'; echo cudnn 9.19.0; read device; read q; echo '= 44 0'; read end",
+        started.display()
+    );
+    let source = Automatic::new(Environment {
+        search: SearchPath { libraries: vec![folder.path().to_path_buf()], ..Default::default() },
+        worker: Some(worker(&script)),
+        ..Environment::default()
+    });
+    for questions in [&[][..], &[DEPTHWISE]] {
+        let answers = source.answer(&device(), questions);
+        assert_eq!(answers, FittedModel.answer(&device(), questions));
+    }
+    std::fs::write(&library, "").expect("written");
+    assert!(!started.exists(), "started without need");
+    let answers = ask(&source);
+    assert!(started.exists());
+    assert_eq!(answers.source(), format!("cuDNN 9.19.0 at {}", library.display()));
+    assert_eq!((plans(&answers).first(), answers.warning()), (Bytes(44), None));
+}
+
+#[test]
+fn the_default_is_the_model_where_no_library_can_be_asked() {
+    let folder = tempfile::tempdir().expect("folder");
+    let ask_by = |environment| ask(&Automatic::new(environment));
+    assert_eq!(ask_by(Environment::default()), ask(&FittedModel));
+
+    std::fs::write(folder.path().join("libcudnn.so.9"), "").expect("written");
+    let search = SearchPath { libraries: vec![folder.path().to_path_buf()], ..Default::default() };
+    let found = Environment { search, ..Environment::default() };
+    let nowhere = Choice::At(folder.path().join("nowhere"));
+    for (environment, reason) in [
+        (found.clone(), "no `xmem` on PATH"),
+        (Environment { worker: Some(worker("exit 3")), ..found.clone() }, "exit status: 3"),
+        (Environment { choice: nowhere, ..found.clone() }, "no cuDNN library"),
+    ] {
+        let answers = ask_by(environment);
+        assert_eq!(plans(&answers), &from_the_model(), "{reason}");
+        assert_eq!(answers.source(), ask(&FittedModel).source(), "{reason}");
+        let warning = answers.warning().expect("a warning");
+        assert!(warning.contains(reason), "{warning}");
+    }
+    for (choice, source) in [
+        (Choice::Model, &FittedModel as &dyn ConvolutionSource),
+        (Choice::NoWorkspaces, &NoWorkspaces),
+    ] {
+        assert_eq!(ask_by(Environment { choice, ..found.clone() }), ask(source));
+    }
 }
