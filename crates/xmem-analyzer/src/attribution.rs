@@ -1,18 +1,18 @@
 //! Which operator each block comes from and is freed in.
 
-use crate::block::Block;
+use crate::block::{Lifetime, Origin, Tick};
 use crate::optree::{OpTree, Sweep};
 use xmem_trace::{MemoryTable, OpTable};
 use xmem_types::OpId;
 
-/// Sets `op` and `freed_in` of every block: one sweep per thread over operators and memory events.
-pub(crate) fn attribute_ops(
-    blocks: &mut [Block],
+/// The origin of every block: one sweep per thread over operators and memory events.
+pub(crate) fn origins(
+    lifetimes: &[Lifetime],
     rows: &[u32],
     memory: &MemoryTable,
     ops: &OpTable,
     tree: &OpTree,
-) {
+) -> Vec<Origin> {
     let mut by_thread: Vec<Vec<u32>> = Vec::new();
     for (tick, &row) in rows.iter().enumerate() {
         let thread = memory.thread[row as usize].index();
@@ -29,8 +29,7 @@ pub(crate) fn attribute_ops(
             innermost[tick as usize] = sweep.innermost(memory.time[rows[tick as usize] as usize]);
         }
     }
-    for block in blocks {
-        block.op = innermost[block.alloc.0 as usize];
-        block.freed_in = block.free.and_then(|t| innermost[t.0 as usize]);
-    }
+    let at = |tick: Tick| innermost[tick.0 as usize];
+    let origin = |l: &Lifetime| Origin { op: at(l.alloc), freed_in: l.free.and_then(at) };
+    lifetimes.iter().map(origin).collect()
 }

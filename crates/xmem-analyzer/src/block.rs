@@ -1,5 +1,7 @@
 //! A block of memory and what is known about it.
 
+use crate::profile::PhaseSpan;
+use crate::python::Frame;
 use xmem_types::{Addr, Bytes, IterationId, Nanos, OpId, Sym, ThreadIdx};
 
 /// A position in the time order of the analysed device's memory events.
@@ -163,28 +165,49 @@ pub struct Block {
     pub evidence: Evidence,
 }
 
+/// The part of a [`Block`] that the memory events show.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lifetime {
+    pub(crate) size: Bytes,
+    pub(crate) address: Addr,
+    pub(crate) thread: ThreadIdx,
+    pub(crate) alloc: Tick,
+    pub(crate) alloc_time: Nanos,
+    pub(crate) free: Option<Tick>,
+    pub(crate) free_time: Option<Nanos>,
+}
+
+/// The part of a [`Block`] that the operators show: those in which it is allocated and freed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub(crate) op: Option<OpId>,
+    pub(crate) freed_in: Option<OpId>,
+}
+
 impl Block {
-    pub(crate) fn new(
-        size: Bytes,
-        address: Addr,
-        thread: ThreadIdx,
-        alloc: Tick,
-        alloc_time: Nanos,
+    /// A block whose role is not decided yet; without a span it belongs to init.
+    pub(crate) fn undecided(
+        lifetime: Lifetime,
+        origin: Origin,
+        frame: Frame,
+        span: Option<&PhaseSpan>,
     ) -> Self {
+        let Lifetime { size, address, thread, alloc, alloc_time, free, free_time } = lifetime;
+        let Origin { op, freed_in } = origin;
         Self {
             size,
             address,
             thread,
             alloc,
             alloc_time,
-            free: None,
-            free_time: None,
-            op: None,
-            freed_in: None,
-            module: Sym::EMPTY,
-            line: Sym::EMPTY,
-            iteration: None,
-            phase: Phase::Init,
+            free,
+            free_time,
+            op,
+            freed_in,
+            module: frame.module,
+            line: frame.line,
+            iteration: span.and_then(|s| s.iteration),
+            phase: span.map_or(Phase::Init, |s| s.phase),
             role: Role::Unknown,
             residency: Residency::Device,
             evidence: Evidence(""),

@@ -5,11 +5,15 @@ use crate::profile::PhaseSpan;
 use rustc_hash::FxHashMap;
 use xmem_types::{Diagnostics, Nanos, Severity};
 
-/// Adds a `ZeroGrad` span where at least half of a pass's gradients are freed together, outside of
-/// backward and of the optimizer's step. Nothing is done if a span is marked already.
-pub(crate) fn find(phases: &mut Vec<PhaseSpan>, blocks: &[Block], notes: &mut Diagnostics) {
+/// The phases with a `ZeroGrad` span where at least half of a pass's gradients are freed together,
+/// outside of backward and of the optimizer's step; as they are if a span is marked already.
+pub(crate) fn find(
+    phases: Vec<PhaseSpan>,
+    blocks: &[Block],
+    notes: &mut Diagnostics,
+) -> Vec<PhaseSpan> {
     if phases.iter().any(|p| p.phase == Phase::ZeroGrad) {
-        return;
+        return phases;
     }
     let mut kept: FxHashMap<usize, u32> = FxHashMap::default();
     let mut freed: FxHashMap<usize, (usize, u32, Nanos, Nanos)> = FxHashMap::default();
@@ -39,7 +43,7 @@ pub(crate) fn find(phases: &mut Vec<PhaseSpan>, blocks: &[Block], notes: &mut Di
         "nothing marks the clearing of gradients: it is taken to be where they are freed".into()
     });
     if places.is_empty() {
-        return;
+        return phases;
     }
     let mut cut = Vec::with_capacity(phases.len() + 2 * places.len());
     let mut places = places.into_iter().peekable();
@@ -56,5 +60,5 @@ pub(crate) fn find(phases: &mut Vec<PhaseSpan>, blocks: &[Block], notes: &mut Di
         ];
         cut.extend(pieces.into_iter().filter(|p| p.end > p.start));
     }
-    *phases = cut;
+    cut
 }

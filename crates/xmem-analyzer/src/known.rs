@@ -1,13 +1,14 @@
 //! What `xmem profile` knows of the blocks: which are parameters, buffers, gradients and optimizer
 //! state, by their addresses, and which went to the GPU when, by its marks.
 
-use crate::block::{Block, Phase, Role};
+use crate::block::{Block, Lifetime, Phase, Role};
 use crate::marks::TransferKind;
+use crate::python::Frame;
 use crate::recording::{Recording, Storage, TensorKind};
 use crate::transfers::{Live, Transfer};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
-use xmem_types::{Addr, BlockId, Bytes, Nanos};
+use xmem_types::{Addr, BlockId, Bytes, Interner, Nanos};
 
 /// How a block comes to the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,14 +61,14 @@ impl Known {
     pub(crate) fn find(
         recording: Option<&Recording>,
         transfers: &[Transfer],
-        blocks: &[Block],
+        lifetimes: &[Lifetime],
     ) -> Self {
         let mut known = Self::default();
         for transfer in transfers {
             known.take_transfer(transfer);
         }
         if let Some(recording) = recording {
-            known.take_recording(recording, transfers, blocks);
+            known.take_recording(recording, transfers, lifetimes);
         }
         known
     }
@@ -87,13 +88,18 @@ impl Known {
         }
     }
 
-    fn take_recording(&mut self, recording: &Recording, transfers: &[Transfer], blocks: &[Block]) {
-        let live = Live::at_the_end(blocks);
+    fn take_recording(
+        &mut self,
+        recording: &Recording,
+        transfers: &[Transfer],
+        lifetimes: &[Lifetime],
+    ) {
+        let live = Live::at_the_end(lifetimes);
         let moved: FxHashSet<Addr> =
             transfers.iter().filter(|t| t.block.is_none()).map(|t| t.address).collect();
         let listed = &mut self.listed;
         let mut place = |storage: Storage| {
-            let block = live.holding(storage.address, blocks);
+            let block = live.holding(storage.address, lifetimes);
             let new = listed.insert(storage.address);
             let absent = block.is_none() && new && !moved.contains(&storage.address);
             (block, (absent && storage.bytes > Bytes::ZERO).then_some(storage.bytes))
@@ -108,7 +114,7 @@ impl Known {
             if let Some(block) = block {
                 self.tensors.entry(block).or_insert(row);
             }
-            let gradient = tensor.gradient.and_then(|g| live.holding(g.address, blocks));
+            let gradient = tensor.gradient.and_then(|g| live.holding(g.address, lifetimes));
             self.gradients.extend(gradient);
             let arrives = block.is_some_and(|b| self.arrivals.contains_key(&b));
             if arrives || tensor.gradient.is_some() {
@@ -129,6 +135,21 @@ impl Known {
             tensors: !recording.tensors.is_empty(),
             state: recording.optimizers.iter().any(|o| !o.state.is_empty()),
         };
+    }
+
+    /// Shows the names of parameters and buffers where other blocks show their module.
+    pub(crate) fn name_tensors(
+        &self,
+        recording: Option<&Recording>,
+        frames: &mut [Frame],
+        strings: &mut Interner,
+    ) {
+        let Some(recording) = recording else { return };
+        for (&id, &row) in &self.tensors {
+            if let Some(tensor) = recording.tensors.get(row) {
+                frames[id.index()].module = strings.intern(&tensor.name);
+            }
+        }
     }
 
     /// How a block comes to the GPU, if a mark says that it does.

@@ -9,6 +9,7 @@ mod attribution;
 mod autograd;
 mod block;
 mod clearing;
+mod completeness;
 mod forwards;
 mod iterations;
 mod known;
@@ -20,6 +21,7 @@ mod periods;
 mod phases;
 mod preexisting;
 mod profile;
+mod program;
 mod python;
 pub mod recording;
 mod returns;
@@ -43,12 +45,13 @@ use forwards::Forwards;
 use iterations::Signs;
 use known::Known;
 use names::Names;
+use program::Program;
 use python::PythonCalls;
-use recording::{EndReason, Recording};
-use std::sync::OnceLock;
+use returns::Returns;
+use roles::Facts;
 use xmem_parallel::both;
 use xmem_trace::{DeviceKind, FlowTable, MemoryTable, Trace};
-use xmem_types::{Diagnostics, Severity};
+use xmem_types::Diagnostics;
 
 /// Analyses the host memory of a trace.
 ///
@@ -67,7 +70,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     let mut notes = Diagnostics::default();
     let recording = trace.header.take_extra(recording::KEY);
     let recording = recording.and_then(|raw| recording::read(&raw, &mut notes));
-    completeness(&trace, recording.as_ref(), device, &mut notes);
+    completeness::report(&trace, recording.as_ref(), device, &mut notes);
     let marks = marks::take_out(&mut trace);
     let names = Names::build(&trace.strings);
     let ((tree, autograd), (pairs, calls)) = both(
@@ -81,22 +84,29 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
             (pairs, PythonCalls::build(&trace.python, &mut trace.strings))
         },
     );
-    let pairing::Pairs { mut blocks, rows } = pairs;
-    let (arguments, timeline) = both(
+    let pairing::Pairs { lifetimes, rows } = pairs;
+    let ((origins, arguments), timeline) = both(
         || {
-            attribution::attribute_ops(&mut blocks, &rows, &trace.memory, &trace.ops, &tree);
-            ArgumentTable::build(&trace.signatures, &trace.strings)
+            let origins = attribution::origins(&lifetimes, &rows, &trace.memory, &trace.ops, &tree);
+            (origins, ArgumentTable::build(&trace.signatures, &trace.strings))
         },
-        || timeline::find(&trace, &tree, &names, &calls),
+        || timeline::find(&trace, &tree, &names, &calls).unwrap_or_default(),
     );
-    let mut timeline = timeline.unwrap_or_default();
-    let transfers = transfers::resolve(&marks.moves, &blocks);
-    let known = Known::find(recording.as_ref(), &transfers, &blocks);
-    let context = python::attribute(&mut blocks, &calls, &mut trace, &autograd);
+    let transfers = transfers::resolve(&marks.moves, &lifetimes);
+    let known = Known::find(recording.as_ref(), &transfers, &lifetimes);
+    let mut frames = python::frames(&lifetimes, &origins, &calls, &mut trace, &autograd);
+    known.name_tensors(recording.as_ref(), &mut frames, &mut trace.strings);
 
+    let program = Program {
+        trace: &trace,
+        names: &names,
+        tree: &tree,
+        autograd: &autograd,
+        arguments: &arguments,
+    };
     let forwards = Forwards::find(&trace, &calls, &autograd, &timeline, &transfers);
-    steps::infer(&mut timeline, &trace, &tree, &names, &arguments, &forwards, &mut notes);
-    let signatures = steps::signatures(&timeline, &trace, &tree, &names, &arguments);
+    let timeline = steps::infer(timeline, program, &forwards, &mut notes);
+    let signatures = steps::signatures(&timeline, program);
     let signs = Signs {
         trace: &trace,
         names: &names,
@@ -107,117 +117,42 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     };
     let (job, iterations) = iterations::find(&signs, &mut notes);
     let phases = phases::find(&trace, &timeline, &forwards, job, &iterations);
-
     let registrations = calls.registrations(&trace.python, timeline.thread);
-    let step_period = iterations::steps_in_each(&signs);
-    let mut profile = Profile {
-        blocks: Vec::new(),
+    let facts = Facts {
+        program,
+        device,
+        timeline: &timeline,
+        phases: &phases,
+        iterations: &iterations,
+        transfers: &transfers,
+        frames: &frames,
+        recording: recording.as_ref(),
+        known: &known,
+        registrations: &registrations,
+        step_period: iterations::steps_in_each(&signs),
+    };
+    let (blocks, learned) = roles::assign(&lifetimes, &origins, &facts);
+    let preexisting = preexisting::find(&blocks, &facts, &learned, &mut notes);
+    let phases = clearing::find(phases, &blocks, &mut notes);
+    let returns = Returns::of(&trace, calls.order());
+    // The profile has what the memory events and the links say; the tables are not needed any more.
+    trace.memory = MemoryTable::default();
+    trace.flows = FlowTable::default();
+    let profile = Profile {
+        blocks,
         tree,
         phases,
         iterations,
         autograd,
-        preexisting: Vec::new(),
+        preexisting,
         transfers,
-        recording,
-        tensors: known.tensors.clone(),
         device,
+        tensors: known.tensors,
+        recording,
         names,
         arguments,
         trace,
-        returns: OnceLock::new(),
+        returns,
     };
-    let facts = roles::Facts {
-        profile: &profile,
-        timeline: &timeline,
-        context: &context,
-        known: &known,
-        registrations: &registrations,
-        step_period,
-    };
-    let learned = roles::assign(&mut blocks, &facts);
-    let preexisting = preexisting::find(&blocks, &facts, &learned, &mut notes);
-    clearing::find(&mut profile.phases, &blocks, &mut notes);
-    profile.preexisting = preexisting;
-    profile.blocks = blocks;
-    // What the blocks and the autograd links say; nobody asks for more.
-    profile.trace.memory = MemoryTable::default();
-    profile.trace.flows = FlowTable::default();
-    profile.name_tensors();
     (profile, notes)
-}
-
-/// Reports what the recording lacks, and what that costs.
-fn completeness(
-    trace: &Trace,
-    recording: Option<&Recording>,
-    device: DeviceKind,
-    notes: &mut Diagnostics,
-) {
-    let on = |kind| trace.memory.device.iter().filter(|d| **d == kind).count() as u64;
-    let (cpu, cuda) = (on(DeviceKind::Cpu), on(DeviceKind::Cuda));
-    let analysed = on(device);
-    if trace.memory.is_empty() {
-        notes.report("no-memory-events", Severity::Serious, None, || {
-            "the trace has no memory events: record with profile_memory=True".into()
-        });
-    } else if analysed == 0 {
-        notes.report("no-events-of-device", Severity::Serious, None, || {
-            format!("the trace has no memory events of the analysed device ({cpu} of the host, {cuda} of GPUs)")
-        });
-    }
-    cut_short(recording, notes);
-    if device == DeviceKind::Cpu {
-        notes.report_many("gpu-trace", Severity::Serious, None, cuda, || {
-            "the job was recorded on a GPU: its device memory events are left out here, and the \
-             host's alone do not show what the job needs"
-                .into()
-        });
-    }
-    if trace.ops.is_empty() {
-        notes.report("no-operators", Severity::Serious, None, || {
-            "the trace has no operators: memory cannot be told apart by what made it".into()
-        });
-        return;
-    }
-    if trace.signatures.len() <= 1 {
-        notes.report("no-shapes", Severity::Warning, None, || {
-            "input shapes were not recorded: gradients and parameters are told by lifetime alone, \
-             and operator sizes on the GPU are less exact; record with record_shapes=True"
-                .into()
-        });
-    }
-    if trace.python.is_empty() && recording.is_some() {
-        notes.report("no-python-stacks", Severity::Note, None, || {
-            "Python stacks were not recorded: module paths and source lines are missing".into()
-        });
-    } else if trace.python.is_empty() {
-        notes.report("no-python-stacks", Severity::Warning, None, || {
-            "Python stacks were not recorded: module paths and source lines are missing, buffers \
-             and data are told apart by order alone; record with with_stack=True"
-                .into()
-        });
-    }
-}
-
-/// Reports a recording that lacks some of what it was to have.
-fn cut_short(recording: Option<&Recording>, notes: &mut Diagnostics) {
-    let ended = recording.and_then(|r| r.ended.as_ref());
-    let Some(ended) = ended else { return };
-    let why = match ended.reason {
-        EndReason::Complete => return,
-        EndReason::ScriptEnd => "the script came to its end before",
-        EndReason::Exit => "the script called sys.exit",
-        EndReason::Exception => "the script raised an exception",
-        EndReason::Signal => "the script was ended by a signal",
-        EndReason::Timeout => "it took longer than allowed",
-        EndReason::Memory => "it took more memory than allowed",
-        EndReason::Other => "the recorder says nothing that is known",
-    };
-    notes.report("recording-cut-short", Severity::Warning, None, || {
-        let detail = ended.detail.as_ref().map_or(String::new(), |text| format!(" ({text})"));
-        format!(
-            "the recording has fewer iterations than were asked for: {why}{detail}. The answer is \
-             about what was recorded"
-        )
-    });
 }

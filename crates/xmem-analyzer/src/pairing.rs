@@ -1,6 +1,6 @@
 //! Allocations and frees paired into blocks by address, sign and order.
 
-use crate::block::{Block, Tick};
+use crate::block::{Lifetime, Tick};
 use rustc_hash::FxHashMap;
 use xmem_trace::{DeviceKind, MemoryTable};
 use xmem_types::{Addr, BlockId, Bytes, Diagnostics, Location, Severity};
@@ -9,7 +9,7 @@ use xmem_types::{Addr, BlockId, Bytes, Diagnostics, Location, Severity};
 #[derive(Debug, Default)]
 pub(crate) struct Pairs {
     /// In order of allocation.
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) lifetimes: Vec<Lifetime>,
     /// Rows of the memory table in time order: tick `i` is `rows[i]`.
     pub(crate) rows: Vec<u32>,
 }
@@ -27,7 +27,7 @@ pub(crate) fn pair(memory: &MemoryTable, device: DeviceKind, notes: &mut Diagnos
     check_totals(memory, &rows, notes);
     let has_addresses = rows.iter().any(|&r| memory.address[r as usize] != Addr(0));
     let allocations = rows.iter().filter(|&&r| memory.bytes[r as usize] > 0).count();
-    let mut pairs = Pairs { blocks: Vec::with_capacity(allocations), rows };
+    let mut pairs = Pairs { lifetimes: Vec::with_capacity(allocations), rows };
     if has_addresses {
         by_address(memory, &mut pairs, notes);
     } else if !pairs.rows.is_empty() {
@@ -38,7 +38,7 @@ pub(crate) fn pair(memory: &MemoryTable, device: DeviceKind, notes: &mut Diagnos
         });
         by_size(memory, &mut pairs, notes);
     }
-    let open = pairs.blocks.iter().filter(|b| b.free.is_none()).count() as u64;
+    let open = pairs.lifetimes.iter().filter(|b| b.free.is_none()).count() as u64;
     notes.report_many("never-freed", Severity::Note, None, open, || {
         "memory that is still allocated where the trace ends".into()
     });
@@ -55,25 +55,25 @@ fn by_address(memory: &MemoryTable, pairs: &mut Pairs, notes: &mut Diagnostics) 
         match memory.bytes[r] {
             0 => zero_bytes(at, notes),
             1.. => {
-                let id = BlockId::new(pairs.blocks.len());
+                let id = BlockId::new(pairs.lifetimes.len());
                 if let Some(earlier) = live.insert(key, id) {
                     notes.report("allocation-at-live-address", Severity::Warning, at, || {
                         "an address was handed out again without a recorded free; the earlier \
                          block is taken to end there"
                             .into()
                     });
-                    let earlier = &mut pairs.blocks[earlier.index()];
+                    let earlier = &mut pairs.lifetimes[earlier.index()];
                     earlier.free = Some(tick);
                     earlier.free_time = Some(memory.time[r]);
                 }
-                pairs.blocks.push(block(memory, r, tick));
+                pairs.lifetimes.push(lifetime(memory, r, tick));
             }
             size => {
                 let Some(id) = live.remove(&key) else {
                     unknown_free(at, notes);
                     continue;
                 };
-                let block = &mut pairs.blocks[id.index()];
+                let block = &mut pairs.lifetimes[id.index()];
                 block.free = Some(tick);
                 block.free_time = Some(memory.time[r]);
                 if block.size.get() != size.unsigned_abs() {
@@ -101,12 +101,12 @@ fn by_size(memory: &MemoryTable, pairs: &mut Pairs, notes: &mut Diagnostics) {
         match bytes {
             0 => zero_bytes(at, notes),
             1.. => {
-                open.push(BlockId::new(pairs.blocks.len()));
-                pairs.blocks.push(block(memory, r, tick));
+                open.push(BlockId::new(pairs.lifetimes.len()));
+                pairs.lifetimes.push(lifetime(memory, r, tick));
             }
             _ => match open.pop() {
                 Some(id) => {
-                    let block = &mut pairs.blocks[id.index()];
+                    let block = &mut pairs.lifetimes[id.index()];
                     block.free = Some(tick);
                     block.free_time = Some(memory.time[r]);
                 }
@@ -116,9 +116,17 @@ fn by_size(memory: &MemoryTable, pairs: &mut Pairs, notes: &mut Diagnostics) {
     }
 }
 
-fn block(memory: &MemoryTable, row: usize, tick: Tick) -> Block {
-    let size = Bytes(memory.bytes[row].unsigned_abs());
-    Block::new(size, memory.address[row], memory.thread[row], tick, memory.time[row])
+/// A block that is never freed, as far as is known at its allocation.
+fn lifetime(memory: &MemoryTable, row: usize, tick: Tick) -> Lifetime {
+    Lifetime {
+        size: Bytes(memory.bytes[row].unsigned_abs()),
+        address: memory.address[row],
+        thread: memory.thread[row],
+        alloc: tick,
+        alloc_time: memory.time[row],
+        free: None,
+        free_time: None,
+    }
 }
 
 fn zero_bytes(at: Option<Location>, notes: &mut Diagnostics) {

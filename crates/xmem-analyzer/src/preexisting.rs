@@ -126,25 +126,26 @@ pub(crate) fn find(
 /// Operators over whole lists (`_foreach_…`, `_fused_…`) name no sizes beyond 30 tensors; they update
 /// one tensor for each trained parameter.
 fn state_of_last_step(facts: &Facts<'_>, learned: &Learned) -> Vec<(Bytes, u32)> {
-    let profile = facts.profile;
+    let program = facts.program;
     let steps: Vec<_> = facts.timeline.marks.iter().filter(|m| m.kind == MarkKind::Step).collect();
     let mut state: FxHashMap<Bytes, u32> = FxHashMap::default();
     for mark in steps.iter().rev().take(facts.step_period.max(1)) {
-        let is_of = |class| mark.op.is_some_and(|op| profile.op_name(op).contains(class));
+        let is_of = |class| mark.op.is_some_and(|op| program.op_name(op).contains(class));
         let (factored, muon, adamax) = (is_of("Adafactor"), is_of("Muon"), is_of("Adamax"));
         let mut scaled: Option<Bytes> = None;
         let mut twice = false;
         let mut lists = 0;
         let ops = facts.timeline.ops(mark).iter();
-        for op in ops.flat_map(|&op| std::iter::once(op).chain(profile.tree.children(op))) {
-            let name = profile.op_name(op);
+        for op in ops.flat_map(|&op| std::iter::once(op).chain(program.tree.children(op))) {
+            let name = program.op_name(op);
             lists += per_parameter(name);
             // The norm in Adamax, which is counted by its scaling.
-            let largest = name == "aten::maximum" && !adamax && facts.tensor_bytes(op, 2).is_some();
-            if profile.names.kind(profile.op_symbol(op)) != NameKind::InPlace && !largest {
+            let largest =
+                name == "aten::maximum" && !adamax && facts.program.tensor_bytes(op, 2).is_some();
+            if program.kind(op) != NameKind::InPlace && !largest {
                 continue;
             }
-            let Some(size) = facts.tensor_bytes(op, 0) else { continue };
+            let Some(size) = facts.program.tensor_bytes(op, 0) else { continue };
             let before = scaled.take();
             let again = std::mem::take(&mut twice);
             match name {
@@ -164,7 +165,7 @@ fn state_of_last_step(facts: &Facts<'_>, learned: &Learned) -> Vec<(Bytes, u32)>
                         && !muon
                         && (!factored
                             || again
-                            || profile
+                            || program
                                 .arguments(op)
                                 .tensor(0)
                                 .is_some_and(|t| t.dims.len() <= 1)) =>
@@ -175,7 +176,7 @@ fn state_of_last_step(facts: &Facts<'_>, learned: &Learned) -> Vec<(Bytes, u32)>
             }
         }
         for (size, count) in learned.inventory.all().into_iter().filter(|_| lists > 0) {
-            *state.entry(size).or_default() += count * lists;
+            *state.entry(size).or_default() += count.saturating_mul(lists);
         }
     }
     state.into_iter().collect()

@@ -6,12 +6,12 @@ use crate::block::{Block, Phase, Role};
 use crate::names::Names;
 use crate::optree::OpTree;
 use crate::preexisting::Preexisting;
+use crate::program::Program;
 use crate::recording::{NamedTensor, Recording, TensorKind};
 use crate::returns::{CallKind, Returns};
 use crate::transfers::Transfer;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
-use xmem_trace::{DeviceKind, OpKind, Trace};
+use xmem_trace::{DeviceKind, Trace};
 use xmem_types::{Addr, BlockId, IterationId, Nanos, OpId, Sym, ThreadIdx};
 
 /// A stretch of time in one phase. Spans do not overlap and are sorted.
@@ -27,6 +27,12 @@ pub struct PhaseSpan {
     pub iteration: Option<IterationId>,
     /// The annotation that marks it (optimizer step, zero_grad), if one does.
     pub mark: Option<OpId>,
+}
+
+/// The span of sorted `phases` in which a time lies.
+pub(crate) fn span_at(phases: &[PhaseSpan], time: Nanos) -> Option<&PhaseSpan> {
+    let after = phases.partition_point(|p| p.start <= time);
+    after.checked_sub(1).map(|at| &phases[at])
 }
 
 /// A training (or inference) iteration.
@@ -64,8 +70,7 @@ pub struct Profile {
     pub(crate) arguments: ArgumentTable,
     pub(crate) trace: Trace,
     pub(crate) recording: Option<Recording>,
-    /// Made when it is first asked for: few traces need it.
-    pub(crate) returns: OnceLock<Returns>,
+    pub(crate) returns: Returns,
 }
 
 impl Profile {
@@ -87,12 +92,14 @@ impl Profile {
         self.recording()?.tensors.get(*self.tensors.get(&id)?)
     }
 
-    /// Shows the names of parameters and buffers where other blocks show their module.
-    pub(crate) fn name_tensors(&mut self) {
-        for (&id, &row) in &self.tensors {
-            let recording = self.recording.as_ref();
-            let Some(tensor) = recording.and_then(|r| r.tensors.get(row)) else { continue };
-            self.blocks[id.index()].module = self.trace.strings.intern(&tensor.name);
+    /// The operators as the passes saw them.
+    fn program(&self) -> Program<'_> {
+        Program {
+            trace: &self.trace,
+            names: &self.names,
+            tree: &self.tree,
+            autograd: &self.autograd,
+            arguments: &self.arguments,
         }
     }
 
@@ -142,32 +149,31 @@ impl Profile {
     /// An operator's name.
     #[must_use]
     pub fn op_name(&self, op: OpId) -> &str {
-        self.text(self.trace.ops.name[op.index()])
+        self.program().op_name(op)
     }
 
     /// An operator's name as a symbol.
     #[must_use]
     pub fn op_symbol(&self, op: OpId) -> Sym {
-        self.trace.ops.name[op.index()]
+        self.program().op_symbol(op)
     }
 
     /// Whether the row is an annotation rather than an operator. Old formats say so by name only.
     #[must_use]
     pub fn is_annotation(&self, op: OpId) -> bool {
-        self.trace.ops.kind[op.index()] == OpKind::Annotation
-            || self.names.is_stretch(self.op_symbol(op))
+        self.program().is_annotation(op)
     }
 
     /// When an operator starts.
     #[must_use]
     pub fn op_start(&self, op: OpId) -> Nanos {
-        self.trace.ops.start[op.index()]
+        self.program().op_start(op)
     }
 
     /// When an operator ends.
     #[must_use]
     pub fn op_end(&self, op: OpId) -> Nanos {
-        self.trace.ops.start[op.index()] + self.trace.ops.duration[op.index()]
+        self.program().op_end(op)
     }
 
     /// The thread an operator ran on.
@@ -185,18 +191,18 @@ impl Profile {
     /// An operator's recorded arguments; empty where shapes were not recorded.
     #[must_use]
     pub fn arguments(&self, op: OpId) -> &Arguments {
-        self.arguments.get(self.trace.ops.signature[op.index()])
+        self.program().arguments(op)
     }
 
     /// The operators and annotations around a block's allocation, innermost first.
     pub fn op_path(&self, block: &Block) -> impl Iterator<Item = OpId> + '_ {
-        block.op.into_iter().flat_map(|op| self.tree.path(op))
+        self.program().op_path(block)
     }
 
     /// The outermost operator at a block's allocation; annotations do not count.
     #[must_use]
     pub fn outermost_op(&self, block: &Block) -> Option<OpId> {
-        self.op_path(block).filter(|&op| !self.is_annotation(op)).last()
+        self.program().outermost_op(block)
     }
 
     /// The autograd node (`autograd::engine::evaluate_function: …`) that an operator runs in: the
@@ -219,15 +225,14 @@ impl Profile {
     #[must_use]
     pub fn return_around(&self, op: OpId, kind: CallKind, from: Nanos) -> Option<Nanos> {
         let (start, end) = (self.op_start(op), self.op_end(op));
-        let returns = self.returns.get_or_init(|| Returns::of(&self.trace));
-        returns.around(&self.trace.python, kind, self.op_thread(op), from.min(start), end)
+        let thread = self.op_thread(op);
+        self.returns.around(&self.trace.python, kind, thread, from.min(start), end)
     }
 
     /// The phase at a time, and its span.
     #[must_use]
     pub fn phase_at(&self, time: Nanos) -> Option<&PhaseSpan> {
-        let i = self.phases.partition_point(|p| p.start <= time);
-        i.checked_sub(1).map(|i| &self.phases[i])
+        span_at(&self.phases, time)
     }
 
     /// Indices of the blocks whose allocation lies in `[start, end]`.

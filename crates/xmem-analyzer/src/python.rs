@@ -2,7 +2,7 @@
 //! the model is called.
 
 use crate::autograd::Autograd;
-use crate::block::Block;
+use crate::block::{Lifetime, Origin};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use xmem_trace::{PythonTable, Trace};
@@ -87,6 +87,11 @@ impl PythonCalls {
         let calls = classify(python, strings);
         let context = contexts(python, &order, &calls);
         Self { order, calls, context }
+    }
+
+    /// Rows by thread and start, outer calls first.
+    pub(crate) fn order(&self) -> &[u32] {
+        &self.order
     }
 
     /// Outermost module calls by time.
@@ -242,12 +247,14 @@ fn contexts(python: &PythonTable, order: &[u32], calls: &[Call]) -> Vec<Context>
     context
 }
 
-/// What the Python stack says at one moment.
-#[derive(Clone, Copy, Default)]
-struct Frame {
-    module: Sym,
-    line: Sym,
-    context: Context,
+/// The part of a block that the Python stack shows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Frame {
+    /// Module path.
+    pub(crate) module: Sym,
+    /// Source line.
+    pub(crate) line: Sym,
+    pub(crate) context: Context,
 }
 
 /// A call that has not returned, with what it says about what happens in it.
@@ -265,24 +272,25 @@ enum Moment {
     Node(OpId),
 }
 
-/// Sets `module` and `line` of every block; blocks of backward take both from the forward operator
-/// that made the node. Gives the surroundings of each block.
-pub(crate) fn attribute(
-    blocks: &mut [Block],
+/// The frame of every block. Blocks of backward take module and line from the forward operator that
+/// made the node.
+pub(crate) fn frames(
+    lifetimes: &[Lifetime],
+    origins: &[Origin],
     calls: &PythonCalls,
     trace: &mut Trace,
     autograd: &Autograd,
-) -> Vec<Context> {
+) -> Vec<Frame> {
     if trace.python.is_empty() {
-        return vec![Context::None; blocks.len()];
+        return vec![Frame::default(); lifetimes.len()];
     }
     // Moments to look up: each block's allocation, and each forward operator that made a node.
     let mut pairs: Vec<(OpId, OpId)> = autograd.pairs().collect();
     pairs.sort_unstable();
     let mut moments: Vec<(ThreadIdx, Nanos, Moment)> =
-        Vec::with_capacity(blocks.len() + pairs.len());
-    for (i, b) in blocks.iter().enumerate() {
-        moments.push((b.thread, b.alloc_time, Moment::Block(BlockId::new(i))));
+        Vec::with_capacity(lifetimes.len() + pairs.len());
+    for (i, l) in lifetimes.iter().enumerate() {
+        moments.push((l.thread, l.alloc_time, Moment::Block(BlockId::new(i))));
     }
     for &(node, op) in &pairs {
         let i = op.index();
@@ -290,7 +298,7 @@ pub(crate) fn attribute(
     }
     moments.sort_by_key(|m| (m.0, m.1));
     let mut of_node: FxHashMap<OpId, Frame> = FxHashMap::default();
-    let mut of_block: Vec<Frame> = vec![Frame::default(); blocks.len()];
+    let mut of_block: Vec<Frame> = vec![Frame::default(); lifetimes.len()];
     let Trace { python, strings, .. } = trace;
     walk(calls, python, &moments, strings, |moment, frame| match moment {
         Moment::Block(b) => of_block[b.index()] = frame,
@@ -298,14 +306,16 @@ pub(crate) fn attribute(
             of_node.insert(n, frame);
         }
     });
-    for (block, frame) in blocks.iter_mut().zip(&of_block) {
+    for (origin, frame) in origins.iter().zip(&mut of_block) {
         // A node that forward has no part in (AccumulateGrad) runs within none that has.
-        let node = block.op.and_then(|op| autograd.node_of(op)).and_then(|n| of_node.get(&n));
-        let source = node.unwrap_or(frame);
-        block.module = source.module;
-        block.line = if source.line == Sym::EMPTY { frame.line } else { source.line };
+        let node = origin.op.and_then(|op| autograd.node_of(op)).and_then(|n| of_node.get(&n));
+        let Some(source) = node else { continue };
+        frame.module = source.module;
+        if source.line != Sym::EMPTY {
+            frame.line = source.line;
+        }
     }
-    of_block.into_iter().map(|f| f.context).collect()
+    of_block
 }
 
 /// Calls `found` for each moment (sorted by thread and time) with the frame it lies in.

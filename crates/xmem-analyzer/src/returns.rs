@@ -1,7 +1,6 @@
 //! When Python calls return that enclose a stretch of time.
 
 use crate::python::MODULE;
-use std::cmp::Reverse;
 use xmem_trace::{PythonTable, Trace};
 use xmem_types::{Nanos, ThreadIdx};
 
@@ -30,14 +29,15 @@ struct Call {
 }
 
 impl Returns {
-    pub(crate) fn of(trace: &Trace) -> Self {
-        let mut kinds = vec![None; trace.strings.len()];
-        for (sym, text) in trace.strings.iter() {
-            kinds[sym.index()] = kind(text);
-        }
-        let of =
-            |wanted| calls(&trace.python, |row| kinds[trace.python.name[row].index()] == wanted);
-        Self { functions: of(Some(CallKind::Function)), modules: of(Some(CallKind::Module)) }
+    /// `order` has the rows of the trace's Python calls by thread and start, outer calls first.
+    pub(crate) fn of(trace: &Trace, order: &[u32]) -> Self {
+        let kinds: Vec<Option<CallKind>> =
+            trace.strings.iter().map(|(_, text)| kind(text)).collect();
+        let of = |wanted| {
+            let is = |row: &u32| kinds[trace.python.name[*row as usize].index()] == Some(wanted);
+            calls(&trace.python, order.iter().copied().filter(is))
+        };
+        Self { functions: of(CallKind::Function), modules: of(CallKind::Module) }
     }
 
     /// When the innermost call of a kind returns that a thread is in from `from` to `to`.
@@ -83,17 +83,12 @@ fn kind(name: &str) -> Option<CallKind> {
     }
 }
 
-/// The wanted calls, each with the one around it: one that has not returned before it begins.
-fn calls(python: &PythonTable, wanted: impl Fn(usize) -> bool) -> Vec<Call> {
-    let mut rows: Vec<u32> = (0..python.len() as u32).filter(|&row| wanted(row as usize)).collect();
-    rows.sort_unstable_by_key(|&row| {
-        let i = row as usize;
-        (python.thread[i], python.start[i], Reverse(python.duration[i]), row)
-    });
-    let mut calls: Vec<Call> = Vec::with_capacity(rows.len());
+/// The calls of these rows, each with the one around it: one that has not returned before it begins.
+fn calls(python: &PythonTable, rows: impl Iterator<Item = u32>) -> Vec<Call> {
+    let mut calls: Vec<Call> = Vec::new();
     let mut open: Vec<u32> = Vec::new();
     let mut thread = None;
-    for (at, row) in rows.into_iter().enumerate() {
+    for (at, row) in rows.enumerate() {
         let i = row as usize;
         if thread != Some(python.thread[i]) {
             thread = Some(python.thread[i]);
@@ -116,7 +111,9 @@ fn calls(python: &PythonTable, wanted: impl Fn(usize) -> bool) -> Vec<Call> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::python::PythonCalls;
     use proptest::prelude::*;
+    use std::cmp::Reverse;
 
     /// Looks at every call.
     fn slowly(trace: &Trace, wanted: CallKind, from: Nanos, to: Nanos) -> Option<Nanos> {
@@ -162,8 +159,9 @@ mod tests {
         fn the_call_around_a_stretch_is_the_one_that_a_look_at_all_finds(
             rows in prop::collection::vec((0_u8..3, 0_u8..4), 0..24),
         ) {
-            let (trace, end) = trace(&rows);
-            let returns = Returns::of(&trace);
+            let (mut trace, end) = trace(&rows);
+            let calls = PythonCalls::build(&trace.python, &mut trace.strings);
+            let returns = Returns::of(&trace, calls.order());
             for kind in [CallKind::Function, CallKind::Module] {
                 for from in 0..=end {
                     for to in from..=end {

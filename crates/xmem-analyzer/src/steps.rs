@@ -1,9 +1,8 @@
 //! Optimizer steps: those that nothing marks, and which of several optimizers a step is of.
 
-use crate::args::ArgumentTable;
 use crate::forwards::Forwards;
-use crate::names::{NameKind, Names};
-use crate::optree::OpTree;
+use crate::names::NameKind;
+use crate::program::Program;
 use crate::timeline::{Mark, MarkKind, Timeline};
 use rustc_hash::{FxHashSet, FxHasher};
 use std::hash::{Hash, Hasher};
@@ -14,23 +13,18 @@ use xmem_types::{Diagnostics, OpId, Severity, Sym};
 /// pass and the next forward that write in place are one, if they write at least half as many
 /// tensors as gradients were accumulated.
 pub(crate) fn infer(
-    timeline: &mut Timeline,
-    trace: &Trace,
-    tree: &OpTree,
-    names: &Names,
-    arguments: &ArgumentTable,
+    timeline: Timeline,
+    program: Program<'_>,
     forwards: &Forwards,
     notes: &mut Diagnostics,
-) {
-    if timeline.marks.iter().any(|m| m.kind == MarkKind::Step) {
-        return;
+) -> Timeline {
+    let Timeline { outer, marks, .. } = &timeline;
+    if marks.iter().any(|m| m.kind == MarkKind::Step) {
+        return timeline;
     }
-    let Timeline { outer, marks, .. } = &mut *timeline;
-    let kind = |op: &OpId| names.kind(trace.ops.name[op.index()]);
-    let written = |op: &OpId| {
-        let first = arguments.get(trace.ops.signature[op.index()]).tensor(0)?;
-        Some(first.dims.as_slice())
-    };
+    let Program { trace, tree, .. } = program;
+    let kind = |op: &OpId| program.kind(*op);
+    let written = |op: &OpId| Some(program.arguments(*op).tensor(0)?.dims.as_slice());
     let mut found: Vec<(usize, Mark)> = Vec::new();
     let mut gradients = 0;
     let mut shapes: FxHashSet<&[u64]> = FxHashSet::default();
@@ -83,13 +77,11 @@ pub(crate) fn infer(
          are taken as its step"
             .into()
     });
-    if !found.is_empty() {
-        put_in(timeline, found, trace);
-    }
+    with_steps(timeline, found, trace)
 }
 
-/// Puts each step in place of the beginning of its run, which is the mark of this row.
-fn put_in(timeline: &mut Timeline, steps: Vec<(usize, Mark)>, trace: &Trace) {
+/// The timeline with each step in place of the beginning of its run, which is the mark of this row.
+fn with_steps(timeline: Timeline, steps: Vec<(usize, Mark)>, trace: &Trace) -> Timeline {
     let mut marks = Vec::with_capacity(timeline.marks.len() + steps.len());
     let mut steps = steps.into_iter().peekable();
     for (row, &run) in timeline.marks.iter().enumerate() {
@@ -103,7 +95,7 @@ fn put_in(timeline: &mut Timeline, steps: Vec<(usize, Mark)>, trace: &Trace) {
             marks.push(Mark { start, first: step.last, ..run });
         }
     }
-    timeline.marks = marks;
+    Timeline { marks, ..timeline }
 }
 
 /// What tells the steps of two optimizers apart: the annotation's name and the set of shapes that
@@ -115,28 +107,21 @@ pub(crate) struct Signature {
 }
 
 /// The signature of each step, in order.
-pub(crate) fn signatures(
-    timeline: &Timeline,
-    trace: &Trace,
-    tree: &OpTree,
-    names: &Names,
-    arguments: &ArgumentTable,
-) -> Vec<Signature> {
+pub(crate) fn signatures(timeline: &Timeline, program: Program<'_>) -> Vec<Signature> {
     let mut list = Vec::new();
     let mut accumulated = 0_u64;
     for mark in &timeline.marks {
         match mark.kind {
             MarkKind::Backward => {
-                let kind = |op: &OpId| names.kind(trace.ops.name[op.index()]);
                 accumulated += timeline
                     .ops(mark)
                     .iter()
-                    .filter(|op| kind(op) == NameKind::AccumulateNode)
+                    .filter(|op| program.kind(**op) == NameKind::AccumulateNode)
                     .count() as u64;
             }
             MarkKind::Step => {
-                let name = mark.op.map_or(Sym::EMPTY, |op| trace.ops.name[op.index()]);
-                let shapes = written_shapes(timeline.ops(mark), trace, tree, names, arguments);
+                let name = mark.op.map_or(Sym::EMPTY, |op| program.op_symbol(op));
+                let shapes = written_shapes(timeline.ops(mark), program);
                 let written = if shapes.is_empty() { accumulated } else { hash_of(shapes) };
                 list.push(Signature { name, written });
                 accumulated = 0;
@@ -147,17 +132,11 @@ pub(crate) fn signatures(
     list
 }
 
-fn written_shapes<'a>(
-    ops: &[OpId],
-    trace: &Trace,
-    tree: &OpTree,
-    names: &Names,
-    arguments: &'a ArgumentTable,
-) -> FxHashSet<&'a [u64]> {
+fn written_shapes<'a>(ops: &[OpId], program: Program<'a>) -> FxHashSet<&'a [u64]> {
     ops.iter()
-        .flat_map(|&op| std::iter::once(op).chain(tree.descendants(op).iter().copied()))
-        .filter(|op| names.kind(trace.ops.name[op.index()]) == NameKind::InPlace)
-        .filter_map(|op| arguments.get(trace.ops.signature[op.index()]).tensor(0))
+        .flat_map(|&op| std::iter::once(op).chain(program.tree.descendants(op).iter().copied()))
+        .filter(|&op| program.kind(op) == NameKind::InPlace)
+        .filter_map(|op| program.arguments(op).tensor(0))
         .map(|t| t.dims.as_slice())
         .filter(|dims| !dims.is_empty())
         .collect()

@@ -1,6 +1,6 @@
 //! Which blocks the recorder's marks speak of.
 
-use crate::block::{Block, Tick};
+use crate::block::{Lifetime, Tick};
 use crate::marks::{Move, TransferKind};
 use std::collections::BTreeMap;
 use xmem_types::{Addr, BlockId, Bytes, Nanos};
@@ -22,14 +22,14 @@ pub struct Transfer {
 }
 
 /// Finds the block of each mark: the one that is alive at that time and holds the address.
-pub(crate) fn resolve(moves: &[Move], blocks: &[Block]) -> Vec<Transfer> {
+pub(crate) fn resolve(moves: &[Move], lifetimes: &[Lifetime]) -> Vec<Transfer> {
     if moves.is_empty() {
         return Vec::new();
     }
-    let mut changes: Vec<(Tick, Nanos, Change)> = Vec::with_capacity(blocks.len() * 2);
-    for (row, block) in blocks.iter().enumerate() {
-        changes.push((block.alloc, block.alloc_time, Change::Alloc(BlockId::new(row))));
-        if let (Some(tick), Some(time)) = (block.free, block.free_time) {
+    let mut changes: Vec<(Tick, Nanos, Change)> = Vec::with_capacity(lifetimes.len() * 2);
+    for (row, lifetime) in lifetimes.iter().enumerate() {
+        changes.push((lifetime.alloc, lifetime.alloc_time, Change::Alloc(BlockId::new(row))));
+        if let (Some(tick), Some(time)) = (lifetime.free, lifetime.free_time) {
             changes.push((tick, time, Change::Free(BlockId::new(row))));
         }
     }
@@ -41,9 +41,9 @@ pub(crate) fn resolve(moves: &[Move], blocks: &[Block]) -> Vec<Transfer> {
         .iter()
         .map(|&Move { time, kind, address, bytes }| {
             while let Some((_, _, change)) = changes.next_if(|c| c.1 <= time) {
-                live.apply(change, blocks);
+                live.apply(change, lifetimes);
             }
-            Transfer { time, kind, address, bytes, block: live.holding(address, blocks) }
+            Transfer { time, kind, address, bytes, block: live.holding(address, lifetimes) }
         })
         .collect()
 }
@@ -60,18 +60,18 @@ pub(crate) struct Live(BTreeMap<Addr, BlockId>);
 
 impl Live {
     /// What is never freed within the trace.
-    pub(crate) fn at_the_end(blocks: &[Block]) -> Self {
-        let open = blocks.iter().enumerate().filter(|(_, b)| b.free.is_none());
+    pub(crate) fn at_the_end(lifetimes: &[Lifetime]) -> Self {
+        let open = lifetimes.iter().enumerate().filter(|(_, b)| b.free.is_none());
         Self(open.map(|(row, b)| (b.address, BlockId::new(row))).collect())
     }
 
-    fn apply(&mut self, change: Change, blocks: &[Block]) {
+    fn apply(&mut self, change: Change, lifetimes: &[Lifetime]) {
         match change {
             Change::Alloc(id) => {
-                self.0.insert(blocks[id.index()].address, id);
+                self.0.insert(lifetimes[id.index()].address, id);
             }
             Change::Free(id) => {
-                let address = blocks[id.index()].address;
+                let address = lifetimes[id.index()].address;
                 if self.0.get(&address) == Some(&id) {
                     self.0.remove(&address);
                 }
@@ -81,8 +81,8 @@ impl Live {
 
     /// The block in which an address lies. Storages begin with their block, but for those that a
     /// program cuts out of another's memory.
-    pub(crate) fn holding(&self, address: Addr, blocks: &[Block]) -> Option<BlockId> {
+    pub(crate) fn holding(&self, address: Addr, lifetimes: &[Lifetime]) -> Option<BlockId> {
         let (start, &id) = self.0.range(..=address).next_back()?;
-        (address.0 - start.0 < blocks[id.index()].size.get()).then_some(id)
+        (address.0 - start.0 < lifetimes[id.index()].size.get()).then_some(id)
     }
 }

@@ -86,14 +86,14 @@ pub(crate) fn assign(blocks: &mut [Block], facts: &Facts<'_>) -> Gradients {
             continue;
         }
         let kept = block.lasts_beyond(facts.span_end(block.alloc_time));
-        let in_node = block.op.is_some_and(|op| facts.profile.backward_node(op).is_some());
+        let in_node = block.op.is_some_and(|op| facts.program.autograd.node_of(op).is_some());
         if kept && in_node {
             block.decide(
                 Role::Gradient,
                 Residency::Device,
                 "made by a backward node and kept beyond backward",
             );
-            if !facts.has_shapes() {
+            if !facts.program.has_shapes() {
                 let pass = passes.partition_point(|p| p.start <= block.alloc_time);
                 if let Some(pass) = pass.checked_sub(1) {
                     passes[pass].sizes.push(block.size);
@@ -149,8 +149,8 @@ fn is_wrapped_number(block: &Block, facts: &Facts<'_>) -> bool {
 }
 
 fn accumulations(facts: &Facts<'_>) -> (Vec<Pass>, Vec<Accumulation>) {
-    let profile = facts.profile;
-    let kind = |op: OpId| profile.names.kind(profile.op_symbol(op));
+    let program = facts.program;
+    let kind = |op: OpId| program.kind(op);
     let mut passes = Vec::new();
     let mut found = Vec::new();
     for mark in facts.timeline.marks.iter().filter(|m| m.kind == MarkKind::Backward) {
@@ -158,26 +158,26 @@ fn accumulations(facts: &Facts<'_>) -> (Vec<Pass>, Vec<Accumulation>) {
         passes.push(Pass { start: mark.start, sizes: Vec::new() });
         for &outer in facts.timeline.ops(mark) {
             // Checkpointed segments run backward passes of their own within a node.
-            let inside = profile.tree.descendants(outer).iter().copied();
+            let inside = program.tree.descendants(outer).iter().copied();
             for node in std::iter::once(outer).chain(inside) {
                 if kind(node) != NameKind::AccumulateNode {
                     continue;
                 }
-                let inner = profile.tree.descendants(node);
+                let inner = program.tree.descendants(node);
                 // Where both last less than the clock's unit, one follows the other.
                 let accumulate = inner
                     .iter()
                     .copied()
-                    .chain(profile.tree.following(node))
+                    .chain(program.tree.following(node))
                     .find(|&o| kind(o) == NameKind::Accumulate);
                 found.push(Accumulation {
-                    start: profile.op_start(node),
-                    end: profile.op_end(node),
+                    start: program.op_start(node),
+                    end: program.op_end(node),
                     pass,
-                    size: facts.tensor_bytes(accumulate.unwrap_or(node), 0),
+                    size: facts.program.tensor_bytes(accumulate.unwrap_or(node), 0),
                     adds: inner
                         .iter()
-                        .any(|&o| matches!(profile.op_name(o), "aten::add_" | "aten::add")),
+                        .any(|&o| matches!(program.op_name(o), "aten::add_" | "aten::add")),
                 });
             }
         }

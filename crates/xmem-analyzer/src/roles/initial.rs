@@ -26,12 +26,7 @@ pub(super) fn assign(
 ) {
     let claims = claims(blocks, facts);
     let last_use = facts.last_use();
-    let first_forward = facts
-        .profile
-        .phases
-        .iter()
-        .find(|p| p.phase == Phase::Forward)
-        .map_or(Nanos::MAX, |p| p.start);
+    let first_forward = facts.first_forward();
     let init: Vec<usize> =
         (0..blocks.len()).take_while(|&i| blocks[i].phase == Phase::Init).collect();
     let mut open: Vec<usize> = Vec::new();
@@ -62,7 +57,7 @@ pub(super) fn assign(
             (Claim::Wrapped, false) if registered(facts, at).is_some() => {
                 "registered as a module's parameter; no gradient is accumulated (frozen)"
             }
-            (Claim::Wrapped, false) if !facts.has_python() && frozen.take(block.size) => {
+            (Claim::Wrapped, false) if !facts.program.has_python() && frozen.take(block.size) => {
                 "wrapped as nn.Parameter and taken as a weight; no gradient (frozen)"
             }
             // A buffer of another kind, or a data set that was detached.
@@ -88,7 +83,7 @@ pub(super) fn assign(
     for i in open {
         let block = &blocks[i];
         let from_number = block.op.is_some_and(|op| numbers.contains(&op));
-        let context = facts.context[i];
+        let context = facts.frames[i].context;
         let (role, residency, evidence) = if !block.lasts_beyond(first_forward) {
             (Role::Temporary, Residency::HostOnly, "freed before the first forward")
         } else if !block.lasts_beyond(last_use) {
@@ -110,7 +105,7 @@ pub(super) fn assign(
             let text =
                 "copied from a tensor of a parameter's size before training, and never freed";
             (Role::Buffer, Residency::Device, text)
-        } else if facts.has_python() {
+        } else if facts.program.has_python() {
             uses.of(block)
         } else if model.start.is_some_and(|s| s < i) && model.end.is_some_and(|e| i < e) {
             (Role::Buffer, Residency::Model, "made among the model's parameters; no parameter")
@@ -157,31 +152,31 @@ fn take(sizes: &mut FxHashMap<Bytes, u32>, size: Bytes) -> bool {
 /// Whether the block was made by an operator that copies another tensor's form, as optimizers that
 /// make their state at construction do (torch/optim/adagrad.py, `torch.full_like`).
 fn is_like_a_parameter(block: &Block, facts: &Facts<'_>) -> bool {
-    let outermost = facts.profile.outermost_op(block);
-    outermost.is_some_and(|op| facts.profile.op_name(op).ends_with("_like"))
+    let outermost = facts.program.outermost_op(block);
+    outermost.is_some_and(|op| facts.program.op_name(op).ends_with("_like"))
 }
 
 /// Whether the block is a copy of another tensor, as `copy.deepcopy` of a module makes them for an
 /// average of the weights (torch/nn/parameter.py, `Parameter.__deepcopy__`).
 fn is_copy(block: &Block, facts: &Facts<'_>) -> bool {
-    facts.profile.outermost_op(block).is_some_and(|op| facts.profile.op_name(op) == "aten::clone")
+    facts.program.outermost_op(block).is_some_and(|op| facts.program.op_name(op) == "aten::clone")
 }
 
 /// Which blocks operators show to be parameters: one sweep over the operators of the init phase.
 fn claims(blocks: &[Block], facts: &Facts<'_>) -> FxHashMap<usize, (Claim, Nanos)> {
-    let profile = facts.profile;
+    let program = facts.program;
     let mut claims = FxHashMap::default();
     let mut by_size: FxHashMap<Bytes, Vec<usize>> = FxHashMap::default();
     let mut recent: Vec<usize> = Vec::new();
     let mut next = 0;
-    let init_end = profile.iterations.first().map_or(Nanos::MAX, |i| i.start);
+    let init_end = facts.iterations.first().map_or(Nanos::MAX, |i| i.start);
     let mut previous = Nanos::MIN;
     // Where times are whole microseconds, an allocation may seem to come before the operator that
     // made it.
     let whole = blocks.iter().all(|b| b.alloc_time.get() % 1000 == 0);
     let slack = if whole { Nanos(1000) } else { Nanos::ZERO };
     for &op in &facts.timeline.outer {
-        let start = profile.op_start(op);
+        let start = program.op_start(op);
         if start >= init_end {
             break;
         }
@@ -190,7 +185,7 @@ fn claims(blocks: &[Block], facts: &Facts<'_>) -> FxHashMap<usize, (Claim, Nanos
             recent.push(next);
             next += 1;
         }
-        let kind = profile.names.kind(profile.op_symbol(op));
+        let kind = program.kind(op);
         let (claim, position) = match kind {
             NameKind::Detach => (Claim::Wrapped, 0),
             NameKind::ShallowCopy => (Claim::Assigned, 1),
@@ -199,9 +194,9 @@ fn claims(blocks: &[Block], facts: &Facts<'_>) -> FxHashMap<usize, (Claim, Nanos
                 continue;
             }
         };
-        let candidates = match facts.tensor_bytes(op, position) {
+        let candidates = match facts.program.tensor_bytes(op, position) {
             Some(size) => by_size.entry(size).or_default(),
-            None if facts.has_shapes() => continue,
+            None if facts.program.has_shapes() => continue,
             None => &mut recent,
         };
         while candidates.last().is_some_and(|&i| !blocks[i].lasts_beyond(start)) {
@@ -229,19 +224,19 @@ struct DataUses {
 
 impl DataUses {
     fn find(blocks: &[Block], facts: &Facts<'_>) -> Self {
-        let profile = facts.profile;
+        let program = facts.program;
         let with_batch: FxHashSet<IterationId> = blocks
             .iter()
             .filter(|b| b.phase == Phase::Data && b.residency == Residency::Batch)
             .filter_map(|b| b.iteration)
             .collect();
-        let forward_takes = facts.has_shapes().then(|| {
+        let forward_takes = facts.program.has_shapes().then(|| {
             weights::first_forward(facts)
                 .iter()
-                .flat_map(|&op| profile.arguments(op).tensors().map(|t| Bytes(t.bytes())))
+                .flat_map(|&op| program.arguments(op).tensors().map(|t| Bytes(t.bytes())))
                 .collect()
         });
-        Self { loop_makes_batches: with_batch.len() * 2 > profile.iterations.len(), forward_takes }
+        Self { loop_makes_batches: with_batch.len() * 2 > facts.iterations.len(), forward_takes }
     }
 
     /// A tensor that was made before training, outside of the model, and that training may use.

@@ -14,20 +14,29 @@ pub(crate) use gradients::Gradients;
 pub(crate) use inventory::Inventory;
 pub(crate) use weights::{FrozenWeights, statistics_of_first_forward};
 
-use crate::block::{Block, Phase};
+use crate::block::{Block, Lifetime, Origin, Phase};
 use crate::known::Known;
-use crate::profile::Profile;
-use crate::python::{Context, Registered};
+use crate::profile::{Iteration, PhaseSpan, span_at};
+use crate::program::Program;
+use crate::python::{Frame, Registered};
+use crate::recording::Recording;
 use crate::timeline::Timeline;
-use xmem_types::{Bytes, Nanos, OpId};
+use crate::transfers::Transfer;
+use xmem_trace::DeviceKind;
+use xmem_types::Nanos;
 
 /// All that roles are decided from.
 pub(crate) struct Facts<'a> {
-    /// Without its blocks: those are being decided.
-    pub(crate) profile: &'a Profile,
+    pub(crate) program: Program<'a>,
+    /// The device whose memory is analyzed.
+    pub(crate) device: DeviceKind,
     pub(crate) timeline: &'a Timeline,
-    /// Per block: the surroundings that the Python stack shows.
-    pub(crate) context: &'a [Context],
+    pub(crate) phases: &'a [PhaseSpan],
+    pub(crate) iterations: &'a [Iteration],
+    pub(crate) transfers: &'a [Transfer],
+    /// Per block.
+    pub(crate) frames: &'a [Frame],
+    pub(crate) recording: Option<&'a Recording>,
     /// What the recorder knows of blocks.
     pub(crate) known: &'a Known,
     /// When modules were given parameters and buffers.
@@ -37,26 +46,22 @@ pub(crate) struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    pub(crate) fn has_shapes(&self) -> bool {
-        self.profile.trace.signatures.len() > 1
-    }
-
-    pub(crate) fn has_python(&self) -> bool {
-        !self.profile.trace.python.is_empty()
-    }
-
-    /// The bytes of an operator's tensor argument, where recorded.
-    pub(crate) fn tensor_bytes(&self, op: OpId, position: usize) -> Option<Bytes> {
-        self.profile.arguments(op).tensor(position).map(|t| Bytes(t.bytes()))
+    fn phase_at(&self, time: Nanos) -> Option<&PhaseSpan> {
+        span_at(self.phases, time)
     }
 
     fn span_end(&self, time: Nanos) -> Nanos {
-        self.profile.phase_at(time).map_or(Nanos::MAX, |p| p.end)
+        self.phase_at(time).map_or(Nanos::MAX, |p| p.end)
+    }
+
+    /// The start of the first forward phase.
+    fn first_forward(&self) -> Nanos {
+        self.phases.iter().find(|p| p.phase == Phase::Forward).map_or(Nanos::MAX, |p| p.start)
     }
 
     /// When the model was last seen at work: what is alive then was kept for the whole run.
     fn last_use(&self) -> Nanos {
-        let last = |phase| self.profile.phases.iter().rev().find(|p| p.phase == phase);
+        let last = |phase| self.phases.iter().rev().find(|p| p.phase == phase);
         last(Phase::OptimizerStep)
             .or_else(|| last(Phase::Backward))
             .or_else(|| last(Phase::Forward))
@@ -70,14 +75,18 @@ pub(crate) struct Learned {
     pub(crate) inventory: Inventory,
 }
 
-/// Assigns phase, iteration, role, residency and evidence to every block.
-pub(crate) fn assign(blocks: &mut [Block], facts: &Facts<'_>) -> Learned {
-    for block in blocks.iter_mut() {
-        if let Some(span) = facts.profile.phase_at(block.alloc_time) {
-            block.phase = span.phase;
-            block.iteration = span.iteration;
-        }
-    }
+/// The blocks, each with phase, iteration, role, residency and evidence.
+pub(crate) fn assign(
+    lifetimes: &[Lifetime],
+    origins: &[Origin],
+    facts: &Facts<'_>,
+) -> (Vec<Block>, Learned) {
+    let parts = lifetimes.iter().zip(origins).zip(facts.frames);
+    let block = |((&lifetime, &origin), &frame): ((&Lifetime, &Origin), &Frame)| {
+        Block::undecided(lifetime, origin, frame, facts.phase_at(lifetime.alloc_time))
+    };
+    let mut decided: Vec<Block> = parts.map(block).collect();
+    let blocks = decided.as_mut_slice();
     let numbers = running::made_from_numbers(facts);
     let gradients = gradients::assign(blocks, facts);
     running::steps(blocks, facts, &numbers);
@@ -87,5 +96,5 @@ pub(crate) fn assign(blocks: &mut [Block], facts: &Facts<'_>) -> Learned {
     initial::assign(blocks, facts, &numbers, &mut unmatched);
     running::forwards(blocks, facts, &mut unmatched);
     recorded::assign(blocks, facts, &inventory);
-    Learned { gradients, inventory: unmatched.with_known(inventory) }
+    (decided, Learned { gradients, inventory: unmatched.with_known(inventory) })
 }

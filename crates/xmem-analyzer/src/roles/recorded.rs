@@ -45,7 +45,7 @@ fn trained_beside_the_models(
 ) -> FxHashMap<Bytes, u32> {
     let mut left: FxHashMap<Bytes, u32> = trained.left().into_iter().collect();
     for (id, &row) in &facts.known.tensors {
-        let wants = facts.profile.recording();
+        let wants = facts.recording;
         let wants = wants.and_then(|r| r.tensors.get(row)).and_then(|t| t.requires_grad);
         if let Some(n @ 1..) =
             left.get_mut(&blocks[id.index()].size).filter(|_| wants != Some(false))
@@ -59,7 +59,7 @@ fn trained_beside_the_models(
 fn named(id: BlockId, block: &Block, facts: &Facts<'_>) -> Option<Decision> {
     let known = facts.known;
     let row = *known.tensors.get(&id)?;
-    let tensor = facts.profile.recording()?.tensors.get(row)?;
+    let tensor = facts.recording?.tensors.get(row)?;
     let (role, evidence) = match tensor.kind {
         TensorKind::Parameter => (Role::Parameter, "named as a parameter by the recording"),
         TensorKind::Buffer => (Role::Buffer, "named as a buffer by the recording"),
@@ -205,13 +205,13 @@ struct Course<'a> {
 
 impl<'a> Course<'a> {
     fn of(blocks: &[Block], facts: &'a Facts<'a>) -> Self {
-        let phases = &facts.profile.phases;
+        let phases = &facts.phases;
         let starts = |wanted: &[Phase]| -> Vec<Nanos> {
             phases.iter().filter(|p| wanted.contains(&p.phase)).map(|p| p.start).collect()
         };
-        let begin = facts.profile.iterations.first().map_or(Nanos::MAX, |i| i.start);
+        let begin = facts.iterations.first().map_or(Nanos::MAX, |i| i.start);
         let forwards = starts(&[Phase::Forward]);
-        let moved = facts.profile.transfers.iter().filter(|t| t.kind == TransferKind::ToDevice);
+        let moved = facts.transfers.iter().filter(|t| t.kind == TransferKind::ToDevice);
         let loaded = moved.filter(|t| facts.known.is_data(t, blocks)).map(|t| t.time).collect();
         Self {
             facts,
@@ -225,8 +225,8 @@ impl<'a> Course<'a> {
     }
 
     fn in_loader(&self, block: &Block) -> bool {
-        let profile = self.facts.profile;
-        let kind = |op| profile.names.kind(profile.op_symbol(op));
-        profile.op_path(block).any(|op| kind(op) == NameKind::Data)
+        let program = self.facts.program;
+        let kind = |op| program.kind(op);
+        program.op_path(block).any(|op| kind(op) == NameKind::Data)
     }
 }

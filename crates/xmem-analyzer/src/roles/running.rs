@@ -14,15 +14,15 @@ pub(super) const WRAPPED_NUMBER: &str = "a Python number wrapped for an operator
 /// `aten::empty`, converts with `aten::to` and ends with `aten::lift_fresh`
 /// (torch/csrc/utils/tensor_new.cpp, `internal_new_from_data`).
 pub(super) fn made_from_numbers(facts: &Facts<'_>) -> FxHashSet<OpId> {
-    let profile = facts.profile;
-    let order = profile.tree.preorder();
+    let program = facts.program;
+    let order = program.tree.preorder();
     let mut found = FxHashSet::default();
     for (at, &lift) in order.iter().enumerate() {
-        if profile.names.kind(profile.op_symbol(lift)) != NameKind::LiftFresh {
+        if program.kind(lift) != NameKind::LiftFresh {
             continue;
         }
         for &op in order[at.saturating_sub(8)..at].iter().rev() {
-            let name = profile.op_name(op);
+            let name = program.op_name(op);
             if !matches!(
                 name,
                 "aten::empty"
@@ -46,15 +46,15 @@ pub(super) fn made_from_numbers(facts: &Facts<'_>) -> FxHashSet<OpId> {
 /// and is gone when the operator that takes it ends (torch/csrc/autograd/utils/wrap_outputs.h,
 /// aten/src/ATen/ScalarOps.h).
 pub(super) fn is_wrapped_number(block: &Block, facts: &Facts<'_>) -> bool {
-    let profile = facts.profile;
-    if block.op.is_some_and(|op| !profile.is_annotation(op)) {
+    let program = facts.program;
+    if block.op.is_some_and(|op| !program.is_annotation(op)) {
         return false;
     }
     let Some(freed) = block.free_time else { return false };
     let outer = &facts.timeline.outer;
-    let next = outer.partition_point(|&o| profile.op_start(o) < block.alloc_time);
+    let next = outer.partition_point(|&o| program.op_start(o) < block.alloc_time);
     // Within the next operator, or just after it where the reference is dropped.
-    outer.get(next + 1).is_none_or(|&o| freed <= profile.op_start(o)) && block.size <= Bytes(16)
+    outer.get(next + 1).is_none_or(|&o| freed <= program.op_start(o)) && block.size <= Bytes(16)
 }
 
 /// Decides the blocks made in optimizer steps.
@@ -92,21 +92,21 @@ pub(super) fn steps(blocks: &mut [Block], facts: &Facts<'_>, numbers: &FxHashSet
 /// When the step around `time` is over. One that nothing marks ends with its last operator, and
 /// what that one used is freed just after it.
 fn step_end(facts: &Facts<'_>, time: Nanos) -> Nanos {
-    let Some(span) = facts.profile.phase_at(time) else { return Nanos::MAX };
+    let Some(span) = facts.phase_at(time) else { return Nanos::MAX };
     if span.mark.is_some() {
         return span.end;
     }
     let outer = &facts.timeline.outer;
-    let next = outer.partition_point(|&op| facts.profile.op_start(op) < span.end);
-    outer.get(next).map_or(Nanos::MAX, |&op| facts.profile.op_start(op))
+    let next = outer.partition_point(|&op| facts.program.op_start(op) < span.end);
+    outer.get(next).map_or(Nanos::MAX, |&op| facts.program.op_start(op))
 }
 
 /// Unless they run fused or captured, optimizers keep their counters on the host, as
 /// `torch.zeros(())` (torch/optim/rmsprop.py, `_init_group`).
 fn is_counter(block: &Block, facts: &Facts<'_>, fused: &[(Nanos, bool)]) -> bool {
-    let profile = facts.profile;
-    let Some(op) = profile.outermost_op(block) else { return false };
-    if profile.op_name(op) != "aten::zeros" || profile.arguments(op).value(0) != Some("[]") {
+    let program = facts.program;
+    let Some(op) = program.outermost_op(block) else { return false };
+    if program.op_name(op) != "aten::zeros" || program.arguments(op).value(0) != Some("[]") {
         return false;
     }
     let step = fused.partition_point(|f| f.0 <= block.alloc_time);
@@ -115,13 +115,13 @@ fn is_counter(block: &Block, facts: &Facts<'_>, fused: &[(Nanos, bool)]) -> bool
 
 /// Starts of the optimizer steps, with whether they run fused.
 fn fused_steps(facts: &Facts<'_>) -> Vec<(Nanos, bool)> {
-    let profile = facts.profile;
-    let is_fused = |op: OpId| profile.op_name(op).starts_with("aten::_fused_");
+    let program = facts.program;
+    let is_fused = |op: OpId| program.op_name(op).starts_with("aten::_fused_");
     let steps = facts.timeline.marks.iter().filter(|m| m.kind == MarkKind::Step);
     steps
         .map(|mark| {
             let mut ops = facts.timeline.ops(mark).iter();
-            let fused = ops.any(|&op| is_fused(op) || profile.tree.children(op).any(is_fused));
+            let fused = ops.any(|&op| is_fused(op) || program.tree.children(op).any(is_fused));
             (mark.start, fused)
         })
         .collect()
@@ -178,7 +178,7 @@ pub(super) fn data(blocks: &mut [Block], facts: &Facts<'_>) {
 /// forwards.
 fn after_next(facts: &Facts<'_>, block: &Block, starts: &[Nanos]) -> Option<Nanos> {
     let at = block.iteration?.index() + 2;
-    let iteration = facts.profile.iterations.get(at)?.start;
+    let iteration = facts.iterations.get(at)?.start;
     starts.get(starts.partition_point(|s| *s < iteration)).copied()
 }
 
@@ -186,7 +186,7 @@ fn after_next(facts: &Facts<'_>, block: &Block, starts: &[Nanos]) -> Option<Nano
 fn forward_starts(facts: &Facts<'_>) -> Vec<Nanos> {
     let mut starts = Vec::new();
     let mut course = Phase::Init;
-    for span in &facts.profile.phases {
+    for span in facts.phases {
         // Clearing gradients may split a forward in two.
         if span.phase == Phase::Forward && course != Phase::Forward {
             starts.push(span.start);
@@ -200,29 +200,24 @@ fn forward_starts(facts: &Facts<'_>) -> Vec<Nanos> {
 
 /// Decides the blocks made in forward.
 pub(super) fn forwards(blocks: &mut [Block], facts: &Facts<'_>, unmatched: &mut Inventory) {
-    let backward: Vec<Nanos> = facts
-        .profile
-        .phases
-        .iter()
-        .filter(|p| p.phase == Phase::Backward)
-        .map(|p| p.start)
-        .collect();
+    let backward: Vec<Nanos> =
+        facts.phases.iter().filter(|p| p.phase == Phase::Backward).map(|p| p.start).collect();
     let last_use = facts.last_use();
     let mut made: FxHashMap<(Option<Sym>, Bytes, Sym), u32> = FxHashMap::default();
-    let key = |b: &Block| (b.op.map(|op| facts.profile.op_symbol(op)), b.size, b.line);
+    let key = |b: &Block| (b.op.map(|op| facts.program.op_symbol(op)), b.size, b.line);
     let is_kept = |b: &Block| b.phase == Phase::Forward && b.lasts_beyond(last_use);
     for block in blocks.iter().filter(|b| is_kept(b)) {
         *made.entry(key(block)).or_default() |=
             block.iteration.map_or(0, |i| 1_u32.checked_shl(i.0).unwrap_or(1 << 31));
     }
-    let one_iteration = facts.profile.iterations.len() < 2;
+    let one_iteration = facts.iterations.len() < 2;
     for block in blocks.iter_mut().filter(|b| b.phase == Phase::Forward) {
         let next = backward.partition_point(|s| *s < block.alloc_time);
         let end = backward.get(next).copied().unwrap_or(Nanos::MAX);
         let freed = block.free_time.filter(|f| *f < end);
         let in_backward = block
             .free_time
-            .and_then(|f| facts.profile.phase_at(f))
+            .and_then(|f| facts.phase_at(f))
             .is_some_and(|p| p.phase == Phase::Backward);
         // Only the first iteration makes it, and it is never given back.
         let once = !one_iteration && is_kept(block) && made.get(&key(block)) == Some(&1);
@@ -252,10 +247,10 @@ pub(super) fn forwards(blocks: &mut [Block], facts: &Facts<'_>, unmatched: &mut 
 /// cuBLAS workspaces are made in the first matrix product of a stream and kept
 /// (aten/src/ATen/cuda/CublasHandlePool.cpp, `getCUDABlasLtWorkspace`); a CPU recording has none.
 fn is_library_scratch(block: &Block, facts: &Facts<'_>) -> bool {
-    facts.profile.device == DeviceKind::Cuda
+    facts.device == DeviceKind::Cuda
         && block.op.is_some_and(|op| {
             matches!(
-                facts.profile.op_name(op),
+                facts.program.op_name(op),
                 "aten::mm" | "aten::addmm" | "aten::bmm" | "aten::baddbmm" | "aten::linear"
             )
         })

@@ -17,20 +17,20 @@ pub(crate) struct FrozenWeights {
 
 impl FrozenWeights {
     pub(crate) fn of_first_forward(facts: &Facts<'_>) -> Self {
-        let profile = facts.profile;
+        let program = facts.program;
         let linked: FxHashMap<OpId, OpId> =
-            profile.autograd.pairs().map(|(node, forward)| (forward, node)).collect();
+            program.autograd.pairs().map(|(node, forward)| (forward, node)).collect();
         let mut counts: FxHashMap<Bytes, u32> = FxHashMap::default();
         for &op in first_forward(facts) {
             let node_of = |name: &str| {
-                let inside = profile.tree.descendants(op).iter();
+                let inside = program.tree.descendants(op).iter();
                 inside
                     .chain([&op])
-                    .filter(|&&o| profile.op_name(o) == name)
+                    .filter(|&&o| program.op_name(o) == name)
                     .find_map(|o| linked.get(o))
                     .copied()
             };
-            let (trained, weights): (bool, &[usize]) = match profile.op_name(op) {
+            let (trained, weights): (bool, &[usize]) = match program.op_name(op) {
                 // The weight's transpose has a node of its own where the weight wants a gradient;
                 // where the whole layer has one, nothing tells.
                 "aten::linear" => {
@@ -47,7 +47,7 @@ impl FrozenWeights {
             if trained {
                 continue;
             }
-            for size in weights.iter().filter_map(|&i| facts.tensor_bytes(op, i)) {
+            for size in weights.iter().filter_map(|&i| facts.program.tensor_bytes(op, i)) {
                 *counts.entry(size).or_default() += 1;
             }
         }
@@ -76,8 +76,8 @@ impl FrozenWeights {
 pub(crate) fn statistics_of_first_forward(facts: &Facts<'_>) -> FxHashMap<Bytes, u32> {
     let mut counts: FxHashMap<Bytes, u32> = FxHashMap::default();
     for &op in first_forward(facts) {
-        if matches!(facts.profile.op_name(op), "aten::batch_norm" | "aten::instance_norm") {
-            for size in [3, 4].into_iter().filter_map(|i| facts.tensor_bytes(op, i)) {
+        if matches!(facts.program.op_name(op), "aten::batch_norm" | "aten::instance_norm") {
+            for size in [3, 4].into_iter().filter_map(|i| facts.program.tensor_bytes(op, i)) {
                 *counts.entry(size).or_default() += 1;
             }
         }
@@ -87,10 +87,10 @@ pub(crate) fn statistics_of_first_forward(facts: &Facts<'_>) -> FxHashMap<Bytes,
 
 /// The outermost operators of the first forward phase.
 pub(super) fn first_forward<'a>(facts: &Facts<'a>) -> &'a [OpId] {
-    let profile = facts.profile;
+    let program = facts.program;
     let outer = &facts.timeline.outer;
-    let at = |time| outer.partition_point(|&o| profile.op_start(o) < time);
-    match profile.phases.iter().find(|p| p.phase == Phase::Forward) {
+    let at = |time| outer.partition_point(|&o| program.op_start(o) < time);
+    match facts.phases.iter().find(|p| p.phase == Phase::Forward) {
         Some(span) => &outer[at(span.start)..at(span.end)],
         None => &[],
     }
@@ -99,11 +99,11 @@ pub(super) fn first_forward<'a>(facts: &Facts<'a>) -> &'a [OpId] {
 /// Whether a convolution's backward computes the weight's gradient: the second of its output mask
 /// (aten/src/ATen/native/Convolution.cpp, `convolution_backward`, last argument).
 fn conv_wants_weight(facts: &Facts<'_>, node: OpId) -> bool {
-    let profile = facts.profile;
-    let inside = profile.tree.descendants(node).iter();
+    let program = facts.program;
+    let inside = program.tree.descendants(node).iter();
     let mask =
-        inside.filter(|&&o| profile.op_name(o) == "aten::convolution_backward").find_map(|&o| {
-            let arguments = profile.arguments(o);
+        inside.filter(|&&o| program.op_name(o) == "aten::convolution_backward").find_map(|&o| {
+            let arguments = program.arguments(o);
             arguments.value(arguments.list.len().checked_sub(1)?)
         });
     mask.is_none_or(|m| m.split(',').nth(1).is_none_or(|w| w.contains("True")))
