@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use xmem::{Answer, Estimate, Job, ReadOptions};
 use xmem_report::json::{self, ReplayDocument, Rules};
-use xmem_report::text::{self, Colour, Look};
+use xmem_report::text::{self, Color, Style};
 
 /// Small, middle, large.
 const TRACES: [&str; 3] = ["mlp_adam", "resnet18_sgdm", "big_gpt2s_adam_b6"];
@@ -58,8 +58,8 @@ fn report(c: &mut Criterion) {
         let answer: Answer = estimate.job(&job(name)).expect("an allocator that is known");
         let mut group = c.benchmark_group("report");
         group.bench_function(format!("text/{name}"), |b| {
-            let look = Look { colour: Colour::Plain, width: 100 };
-            b.iter(|| text::answer(name, black_box(&answer), &look));
+            let style = Style { color: Color::Plain, width: 100 };
+            b.iter(|| text::answer(name, black_box(&answer), &style));
         });
         group.bench_function(format!("json/{name}"), |b| {
             b.iter(|| {

@@ -1,18 +1,18 @@
 //! From arguments to the allocator's settings.
 
 use crate::args::{AllocatorArgs, AllocatorName, Order, Verbosity};
-use crate::complaint::Complaint;
+use crate::error::CliError;
 use std::io::Write;
 use xmem::{AddressOrder, AllocatorKind, AllocatorSettings};
 
-/// What the user asks for.
-pub(crate) fn settings(args: &AllocatorArgs) -> Result<AllocatorSettings, Complaint> {
+/// Converts the arguments to the allocator's settings.
+pub(crate) fn settings(args: &AllocatorArgs) -> Result<AllocatorSettings, CliError> {
     let address_order = match args.rest.address_order {
         None => None,
         Some(Order::Driver) => Some(AddressOrder::Driver),
         Some(Order::Asc) => Some(AddressOrder::Ascending),
         Some(Order::Desc) => Some(AddressOrder::Descending),
-        Some(Order::Recorded) => return Err(Complaint::NothingRecorded),
+        Some(Order::Recorded) => return Err(CliError::NothingRecorded),
     };
     Ok(AllocatorSettings {
         kind: args.allocator.map(|name| match name {
@@ -29,8 +29,8 @@ pub(crate) fn settings(args: &AllocatorArgs) -> Result<AllocatorSettings, Compla
     })
 }
 
-/// Says that options in the environment of this process were not used, which is not the job's; for
-/// where nobody else gave options.
+/// Prints a hint that allocator options in the environment of this process were not used, as the
+/// job may have another environment. For runs in which no options were given otherwise.
 pub(crate) fn hint_at_environment(verbosity: Verbosity) {
     if verbosity == Verbosity::Quiet {
         return;
@@ -43,8 +43,8 @@ pub(crate) fn hint_at_environment(verbosity: Verbosity) {
         // Nothing can be done when standard error itself is closed.
         let _ = writeln!(
             std::io::stderr(),
-            "hint: {name} is set here, but the job may run elsewhere, so it was not used; if the \
-             job runs with it: --alloc-conf '{value}'"
+            "hint: {name} is set in this environment and was ignored, as the job may run elsewhere; to \
+             apply it, add --alloc-conf '{value}'"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What can be said on the command line. Parsing does nothing else.
+//! Arguments of the command line. Parsing them has no other effect.
 
 mod allocator;
 mod other;
@@ -22,10 +22,10 @@ pub(crate) use validate::ValidateArgs;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
-/// How much GPU memory does a PyTorch training job need, when, and because of what?
+/// Predict the GPU memory of a PyTorch training job from a CPU profiler trace
 ///
-/// xmem reads the CPU profiler trace of a job, turns it into what the same job asks of a GPU, and
-/// replays that through an exact model of PyTorch's CUDA caching allocator.
+/// xmem reads the CPU profiler trace of a job, derives the memory requests of the same job on a
+/// GPU, and replays them through an exact model of PyTorch's CUDA caching allocator.
 #[derive(Debug, Parser)]
 #[command(
     name = "xmem",
@@ -36,11 +36,11 @@ use clap::{ArgAction, Args, Parser, Subcommand};
     after_help = "Examples:\n  \
         xmem profile -- python train.py                  record a trace of this script\n  \
         xmem replay trace.json.gz --device rtx3060-12g   will the job fit on this GPU?\n  \
-        xmem inspect trace.json.gz                       what is in this trace?\n  \
-        xmem simulate ops.json                           what does the allocator make of this?\n  \
-        xmem snapshot info snapshot.pickle               what is in this memory snapshot?\n  \
-        xmem devices                                     which GPUs are known?\n\n\
-        Traces of torch.profiler itself do as well: on the CPU, with profile_memory=True, \
+        xmem inspect trace.json.gz                       show the contents of a trace\n  \
+        xmem simulate ops.json                           run allocations and frees by hand\n  \
+        xmem snapshot info snapshot.pickle               show the contents of a memory snapshot\n  \
+        xmem devices                                     list the known GPUs\n\n\
+        Traces recorded with torch.profiler work as well: on the CPU, with profile_memory=True, \
         record_shapes=True and with_stack=True, then export_chrome_trace."
 )]
 pub(crate) struct Cli {
@@ -52,15 +52,15 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// Say more on standard error: time taken by each stage; twice for everything
+    /// Print the time of each stage on standard error; -vv prints all log messages
     #[arg(short, long, action = ArgAction::Count, global = true, conflicts_with = "quiet")]
     verbose: u8,
-    /// Say less: no progress, and of a text answer only the verdict
+    /// Print no progress, and only the verdict of a text answer
     #[arg(short, long, global = true)]
     quiet: bool,
 }
 
-/// How much is said.
+/// The amount of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verbosity {
     Quiet,
@@ -84,21 +84,21 @@ impl Global {
 pub(crate) enum Command {
     /// Run a training script without a GPU, and record a trace of it
     Profile(Box<ProfileArgs>),
-    /// Estimate a job's GPU memory from its CPU trace, and judge whether it fits
+    /// Estimate a job's GPU memory from its CPU trace, and check whether it fits
     Replay(Box<ReplayArgs>),
-    /// Run a plain list of allocations and frees through the allocator
+    /// Run a list of allocations and frees through the simulated allocator
     Simulate(Box<SimulateArgs>),
-    /// Show what is in a trace, and what is missing from it
+    /// Show the contents of a trace, and what is missing from it
     Inspect(InspectArgs),
-    /// Look into a memory snapshot, or run it again
+    /// Show or replay a memory snapshot
     Snapshot(SnapshotArgs),
-    /// Hold the estimate of a trace against a memory snapshot of the same job
+    /// Compare the estimate of a trace with a memory snapshot of the same job
     Validate(Box<ValidateArgs>),
     /// List the known devices
     Devices(DevicesArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
-    /// Answer questions to cuDNN on standard input
+    /// Serve queries to cuDNN on standard input
     #[command(name = xmem_cudnn::WORKER, hide = true)]
     CudnnWorker(CudnnWorkerArgs),
     /// Print the manual page

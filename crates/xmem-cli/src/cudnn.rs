@@ -1,8 +1,8 @@
-//! What knows the workspaces of convolutions: a cuDNN library, the model, or nothing.
+//! The source of the workspace sizes of convolutions: a cuDNN library, the model, or none.
 
 use crate::Outcome;
 use crate::args::{CudnnArgs, CudnnSource, CudnnWorkerArgs};
-use crate::complaint::Complaint;
+use crate::error::CliError;
 use crate::exit::Exit;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
@@ -11,32 +11,32 @@ use std::sync::Arc;
 use xmem::{ConvolutionPlans, FittedModel, NoWorkspaces};
 use xmem_cudnn::{CachedAnswers, Cudnn, Environment, WORKER, WorkerCommand};
 
-/// What was chosen.
+/// The chosen source.
 pub(crate) struct Convolutions {
     plans: Arc<dyn ConvolutionPlans>,
     library: Option<Arc<Cudnn>>,
 }
 
 impl Convolutions {
-    /// Chooses what the arguments say.
-    pub(crate) fn choose(args: &CudnnArgs) -> Result<Self, Complaint> {
+    /// Returns the source that the arguments choose.
+    pub(crate) fn choose(args: &CudnnArgs) -> Result<Self, CliError> {
         match &source(args) {
             CudnnSource::Model => Ok(Self::without(FittedModel)),
             CudnnSource::NoWorkspaces => Ok(Self::without(NoWorkspaces)),
             CudnnSource::Auto => {
                 let library = xmem_cudnn::find(&Environment::of_this_process().search);
                 Ok(library
-                    .and_then(|library| asking(library, args))
+                    .and_then(|library| with_worker(library, args))
                     .map_or_else(|| Self::without(FittedModel), Self::with))
             }
-            CudnnSource::At(path) => {
+            CudnnSource::Path(path) => {
                 if let Some(answers) = CachedAnswers::at(path) {
                     return Ok(Self::without(answers));
                 }
                 let cudnn = xmem_cudnn::at(path)
-                    .and_then(|library| asking(library, args))
-                    .ok_or_else(|| Complaint::NoCudnn { path: path.clone() })?;
-                cudnn.open().map_err(|reason| Complaint::Cudnn { path: path.clone(), reason })?;
+                    .and_then(|library| with_worker(library, args))
+                    .ok_or_else(|| CliError::NoCudnn { path: path.clone() })?;
+                cudnn.open().map_err(|reason| CliError::Cudnn { path: path.clone(), reason })?;
                 Ok(Self::with(cudnn))
             }
         }
@@ -55,19 +55,19 @@ impl Convolutions {
         Arc::clone(&self.plans)
     }
 
-    /// Keeps what the library answered for the next time.
+    /// Writes the answers of the library to the cache.
     pub(crate) fn save(&self) {
         if let Some(Err(error)) = self.library.as_ref().map(|cudnn| cudnn.save()) {
-            tracing::warn!(%error, "the answers of cuDNN could not be kept");
+            tracing::warn!(%error, "cannot write the cache of cuDNN answers");
         }
     }
 }
 
-/// What the arguments or the environment say, where it is not the default.
-pub(crate) fn asked(args: &CudnnArgs) -> Option<String> {
+/// The value of `--cudnn` or `XMEM_CUDNN`, if it is not the default.
+pub(crate) fn explicit_choice(args: &CudnnArgs) -> Option<String> {
     match source(args) {
         CudnnSource::Auto => None,
-        CudnnSource::At(path) => Some(path.display().to_string()),
+        CudnnSource::Path(path) => Some(path.display().to_string()),
         CudnnSource::Model => Some("model".to_owned()),
         CudnnSource::NoWorkspaces => Some("none".to_owned()),
     }
@@ -78,26 +78,28 @@ fn source(args: &CudnnArgs) -> CudnnSource {
     args.cudnn.clone().unwrap_or(named)
 }
 
-/// The process that has the library loaded. It ends when nobody asks any more, and not by the signal
-/// that a terminal sends to all processes: the questions of a trace at work are still to be answered.
+/// Runs the process that has the library loaded. It ends with its standard input, and ignores the
+/// signals that a terminal sends to all processes: queries of traces in progress still need
+/// answers.
 pub(crate) fn serve(args: &CudnnWorkerArgs) -> Outcome {
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::default())
-            .map_err(|error| Complaint::CudnnWorker { reason: error.to_string() })?;
+            .map_err(|error| CliError::CudnnWorker { reason: error.to_string() })?;
     }
     xmem_cudnn::serve(&args.library, io::stdin().lock(), io::stdout().lock())
-        .map_err(|error| Complaint::CudnnWorker { reason: error.to_string() })?;
+        .map_err(|error| CliError::CudnnWorker { reason: error.to_string() })?;
     Ok(Exit::Fits)
 }
 
-/// Asks a library through a second process of this program; none if the program cannot find itself.
-fn asking(library: PathBuf, args: &CudnnArgs) -> Option<Cudnn> {
+/// Returns a client of the library in a second process of this program, or `None` if the path of
+/// this program is unknown.
+fn with_worker(library: PathBuf, args: &CudnnArgs) -> Option<Cudnn> {
     let program = std::env::current_exe().ok()?;
     let command = WorkerCommand { program, arguments: vec![WORKER.into()] };
     Some(Cudnn::new(library, command, cache_folder(args.cudnn_cache.as_deref())))
 }
 
-/// None for `off`, and where there is no home.
+/// The cache folder; `None` for `off`, and without a home directory.
 fn cache_folder(chosen: Option<&Path>) -> Option<PathBuf> {
     match chosen {
         Some(off) if off == Path::new("off") => None,
@@ -110,7 +112,7 @@ fn cache_folder(chosen: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// The folder that a variable of the environment names.
+/// The absolute path in an environment variable.
 fn folder(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }

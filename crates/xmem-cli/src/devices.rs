@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::args::{DevicesArgs, PlainFormat};
 use crate::exit::Exit;
-use crate::{output, terminal};
+use crate::{output, style};
 use xmem_report::json::{self, DevicesDocument};
 use xmem_report::text;
 
@@ -12,7 +12,7 @@ pub(crate) fn run(args: &DevicesArgs) -> Outcome {
     let devices = xmem::devices();
     let page = match args.format {
         PlainFormat::Json => json::pretty(&DevicesDocument::new(devices)),
-        PlainFormat::Text => text::devices(devices, &terminal::look(None)),
+        PlainFormat::Text => text::devices(devices, &style::of_output(None)),
     };
     output::write(page.as_bytes(), None)?;
     Ok(Exit::Fits)

@@ -3,16 +3,16 @@
 use std::process::ExitCode;
 use xmem::Verdict;
 
-/// How the program ends. With several answers the one that comes last in this order decides.
+/// The outcome of the program. With several answers, the last one in this order decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
-    /// 0: the job fits, or there was nothing to judge.
+    /// 0: the job fits, or the command gives no verdict.
     Fits,
-    /// 4: the verdict is withheld, as too much is missing from the trace.
+    /// 4: the verdict is withheld because too much is missing from the trace.
     Withheld,
-    /// 4: a recording was saved, but it is not all that was asked for.
+    /// 4: a recording was saved, but is incomplete.
     CutShort,
-    /// 1: the simulator or the estimate is not what was recorded.
+    /// 1: the simulation or the estimate differs from the recording.
     Differs,
     /// 1: the job does not fit.
     DoesNotFit,
@@ -20,14 +20,14 @@ pub enum Exit {
     Usage,
     /// 3: an input cannot be read or is not a trace, or the result cannot be written.
     Unreadable,
-    /// 130: SIGINT; as shells say it, 128 and the signal's number.
+    /// 130: SIGINT (128 plus the number of the signal, as in shells).
     Interrupted,
     /// 143: SIGTERM.
     Terminated,
 }
 
 impl Exit {
-    /// The number that the shell sees.
+    /// The exit code as a number.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -41,7 +41,7 @@ impl Exit {
         }
     }
 
-    /// With `--exit-zero`, verdicts do not fail; errors still do.
+    /// The outcome with `--exit-zero`: 0 for every verdict; errors keep their code.
     #[must_use]
     pub const fn zero_for_verdicts(self) -> Self {
         match self {

@@ -1,13 +1,16 @@
-//! Inputs other than traces: a whole file or standard input, inflated if need be.
+//! Inputs other than traces: a whole file or standard input, decompressed if necessary.
 
-use crate::complaint::Complaint;
+use crate::error::CliError;
 use std::io::{self, Read};
 use std::path::Path;
 use xmem::Bytes;
 
-/// Reads all of `path`; `-` is standard input. No more than `limit` comes out of compressed data.
-pub(crate) fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, Complaint> {
-    let bytes = as_it_is(path)?;
+/// Reads and decompresses all of `path` (`-` is standard input).
+///
+/// # Errors
+/// If the input cannot be read, is empty, or inflates to more than `limit`.
+pub(crate) fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, CliError> {
+    let bytes = read_raw(path)?;
     // By the first bytes: RFC 1952, RFC 8878; zstd's may begin with a skippable frame.
     match bytes[..] {
         [0x1f, 0x8b, ..] => inflate(flate2::bufread::MultiGzDecoder::new(&bytes[..]), limit),
@@ -16,26 +19,26 @@ pub(crate) fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, Complaint> {
         }
         _ => Ok(bytes),
     }
-    .map_err(|source| Complaint::Input { path: path.to_owned(), source })
+    .map_err(|source| CliError::Input { path: path.to_owned(), source })
 }
 
-/// Reads all of `path` as it is; `-` is standard input.
-pub(crate) fn as_it_is(path: &Path) -> Result<Vec<u8>, Complaint> {
+/// Reads all of `path` without decompressing it (`-` is standard input).
+pub(crate) fn read_raw(path: &Path) -> Result<Vec<u8>, CliError> {
     let bytes = if path == Path::new("-") {
         let mut bytes = Vec::new();
         io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
     } else {
         std::fs::read(path)
     };
-    let bytes = bytes.map_err(|source| Complaint::Input { path: path.to_owned(), source })?;
+    let bytes = bytes.map_err(|source| CliError::Input { path: path.to_owned(), source })?;
     if bytes.is_empty() {
-        return Err(Complaint::EmptyInput { input: name(path) });
+        return Err(CliError::EmptyInput { input: display_name(path) });
     }
     Ok(bytes)
 }
 
-/// An input as one speaks of it.
-pub(crate) fn name(path: &Path) -> String {
+/// The name of an input in messages.
+pub(crate) fn display_name(path: &Path) -> String {
     if path == Path::new("-") {
         "standard input".to_owned()
     } else {
@@ -47,9 +50,9 @@ fn inflate(from: impl Read, limit: Bytes) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     from.take(limit.get().saturating_add(1)).read_to_end(&mut text)?;
     if text.len() as u64 > limit.get() {
-        let told =
-            format!("it inflates to more than {limit}: raise --inflate-limit if it is genuine");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, told));
+        let message =
+            format!("inflates to more than {limit}; if the file is genuine, raise --inflate-limit");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(text)
 }

@@ -5,7 +5,7 @@ use crate::args::{Global, InspectArgs, PlainFormat};
 use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::replay::read_options;
-use crate::{output, terminal};
+use crate::{output, style};
 use xmem::Job;
 use xmem_report::json::{self, InspectDocument};
 use xmem_report::text;
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &InspectArgs, global: &Global) -> Outcome {
     let (facts, findings) = (job.facts(), job.findings());
     let page = match args.format {
         PlainFormat::Json => json::pretty(&InspectDocument::new(&trace, facts, &findings)),
-        PlainFormat::Text => text::inspect(&trace, facts, &findings, &terminal::look(None)),
+        PlainFormat::Text => text::inspect(&trace, facts, &findings, &style::of_output(None)),
     };
     output::write(page.as_bytes(), None)?;
     Ok(Exit::Fits)

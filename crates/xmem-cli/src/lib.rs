@@ -10,22 +10,22 @@
 
 mod allocator;
 mod args;
-mod complaint;
 mod cudnn;
 mod device;
 mod devices;
+mod error;
 mod exit;
 mod input;
 mod inspect;
 mod logging;
 mod output;
+mod predicted_snapshot;
 mod profile;
 mod progress;
-mod recording;
 mod replay;
 mod simulate;
 mod snapshot;
-mod terminal;
+mod style;
 mod validate;
 mod what_if;
 
@@ -33,7 +33,7 @@ pub use exit::Exit;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, FromArgMatches};
-use complaint::Complaint;
+use error::CliError;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -53,6 +53,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(if error.use_stderr() { Exit::Usage } else { Exit::Fits });
         }
     };
+    error::set_layout();
     logging::start(cli.global.verbosity());
     let result = match &cli.command {
         Command::Profile(args) => profile::run(args, &cli.global),
@@ -68,7 +69,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     match result {
         Ok(exit) => exit.into(),
-        Err(complaint) => complaint.print().into(),
+        Err(error) => error.print().into(),
     }
 }
 
@@ -76,4 +77,4 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&command().try_get_matches_from(args)?)
 }
 
-type Outcome = Result<Exit, Complaint>;
+type Outcome = Result<Exit, CliError>;

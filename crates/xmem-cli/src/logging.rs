@@ -3,10 +3,10 @@
 use crate::args::Verbosity;
 use tracing_subscriber::EnvFilter;
 
-/// Starts logging if anything was asked for; without, nothing is set up and nothing costs.
+/// Starts logging if it was requested; otherwise installs nothing, so that logging costs nothing.
 pub(crate) fn start(verbosity: Verbosity) {
-    let asked = std::env::var("XMEM_LOG").ok().filter(|filter| !filter.is_empty());
-    let filter = match (asked, verbosity) {
+    let requested = std::env::var("XMEM_LOG").ok().filter(|filter| !filter.is_empty());
+    let filter = match (requested, verbosity) {
         (Some(filter), _) => filter,
         (None, Verbosity::Quiet | Verbosity::Normal) => return,
         (None, Verbosity::Stages) => "xmem=debug".to_owned(),
@@ -15,7 +15,7 @@ pub(crate) fn start(verbosity: Verbosity) {
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))
         .with_writer(std::io::stderr)
-        .with_ansi(crate::terminal::colour_of_stderr())
+        .with_ansi(crate::style::stderr_has_color())
         .without_time()
         .init();
 }

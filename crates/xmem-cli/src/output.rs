@@ -1,69 +1,72 @@
-//! Where results go: standard output, or a file that appears whole or not at all.
+//! The destination of results: standard output, or a file that is written atomically.
 
-use crate::complaint::Complaint;
+use crate::error::CliError;
 use crate::exit::Exit;
 use std::fs::Permissions;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 
-/// Why nothing more can be written.
-pub(crate) enum Broken {
+/// An error that ends writing.
+pub(crate) enum WriteError {
     /// The output fails.
-    Sink(io::Error),
-    /// There is nothing right to write.
-    Content(Box<Complaint>),
+    Output(io::Error),
+    /// The content cannot be computed.
+    Content(Box<CliError>),
 }
 
-impl From<io::Error> for Broken {
+impl From<io::Error> for WriteError {
     fn from(error: io::Error) -> Self {
-        Self::Sink(error)
+        Self::Output(error)
     }
 }
 
-impl From<Complaint> for Broken {
-    fn from(complaint: Complaint) -> Self {
-        Self::Content(Box::new(complaint))
+impl From<CliError> for WriteError {
+    fn from(error: CliError) -> Self {
+        Self::Content(Box::new(error))
     }
 }
 
 /// Writes `text` to `file`, or to standard output.
-pub(crate) fn write(text: &[u8], file: Option<&Path>) -> Result<(), Complaint> {
+pub(crate) fn write(text: &[u8], file: Option<&Path>) -> Result<(), CliError> {
     stream(file, |out| Ok(out.write_all(text)?))
 }
 
-/// Writes to `file`, or to standard output, piece by piece.
+/// Writes to `file`, or to standard output, in pieces.
 pub(crate) fn stream(
     file: Option<&Path>,
-    content: impl FnOnce(&mut dyn Write) -> Result<(), Broken>,
-) -> Result<(), Complaint> {
+    content: impl FnOnce(&mut dyn Write) -> Result<(), WriteError>,
+) -> Result<(), CliError> {
     let result = match file {
         None => to_stdout(content),
         Some(path) => to_file(content, path),
     };
     match (result, file) {
         (Ok(()), _) => Ok(()),
-        (Err(Broken::Content(complaint)), _) => Err(*complaint),
-        (Err(Broken::Sink(source)), Some(path)) => {
-            Err(Complaint::Write { path: path.into(), source })
+        (Err(WriteError::Content(error)), _) => Err(*error),
+        (Err(WriteError::Output(source)), Some(path)) => {
+            Err(CliError::Write { path: path.into(), source })
         }
-        // A reader that goes away early (`| head`) is no error.
-        (Err(Broken::Sink(source)), None) if source.kind() == ErrorKind::BrokenPipe => Ok(()),
-        (Err(Broken::Sink(source)), None) => Err(Complaint::Stdout { source }),
+        // A reader that closes the pipe early (`| head`) is not an error.
+        (Err(WriteError::Output(source)), None) if source.kind() == ErrorKind::BrokenPipe => Ok(()),
+        (Err(WriteError::Output(source)), None) => Err(CliError::Stdout { source }),
     }
 }
 
-fn to_stdout(content: impl FnOnce(&mut dyn Write) -> Result<(), Broken>) -> Result<(), Broken> {
+fn to_stdout(
+    content: impl FnOnce(&mut dyn Write) -> Result<(), WriteError>,
+) -> Result<(), WriteError> {
     let mut out = BufWriter::new(io::stdout().lock());
     content(&mut out)?;
     Ok(out.flush()?)
 }
 
-/// Writes beside the file and renames, so that a failure leaves what was there. What is not a
-/// plain file (`/dev/stdout`, a named pipe) is written in place.
+/// Writes a temporary file in the same directory and renames it, so that a failure leaves an
+/// existing file unchanged. Anything but a regular file (`/dev/stdout`, a named pipe) is written in
+/// place.
 fn to_file(
-    content: impl FnOnce(&mut dyn Write) -> Result<(), Broken>,
+    content: impl FnOnce(&mut dyn Write) -> Result<(), WriteError>,
     path: &Path,
-) -> Result<(), Broken> {
+) -> Result<(), WriteError> {
     let in_place = std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir());
     if in_place {
         let mut out = BufWriter::new(std::fs::OpenOptions::new().write(true).open(path)?);
@@ -86,7 +89,7 @@ fn to_file(
     Ok(file.persist(&target).map(drop).map_err(|e| e.error)?)
 }
 
-/// Those of the file that is replaced, or those that any new file gets.
+/// The permissions of the replaced file, or those of a new file.
 fn permissions(target: &Path) -> Option<Permissions> {
     std::fs::metadata(target).ok().map(|m| m.permissions()).or_else(of_a_new_file)
 }
@@ -106,17 +109,17 @@ fn of_a_new_file() -> Option<Permissions> {
 pub(crate) fn completions(
     shell: clap_complete::Shell,
     mut command: clap::Command,
-) -> Result<Exit, Complaint> {
+) -> Result<Exit, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "xmem", &mut script);
     write(&script, None).map(|()| Exit::Fits)
 }
 
 /// Prints the manual page of the command itself.
-pub(crate) fn man(command: clap::Command) -> Result<Exit, Complaint> {
+pub(crate) fn man(command: clap::Command) -> Result<Exit, CliError> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command)
         .render(&mut page)
-        .map_err(|source| Complaint::Stdout { source })?;
+        .map_err(|source| CliError::Stdout { source })?;
     write(&page, None).map(|()| Exit::Fits)
 }

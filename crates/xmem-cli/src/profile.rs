@@ -1,17 +1,17 @@
 //! `xmem profile`.
 
+mod progress;
 mod then;
-mod watching;
 
 use crate::Outcome;
 use crate::args::{Global, ProfileArgs, Verbosity};
-use crate::complaint::{self, Complaint};
+use crate::error::{self, CliError};
 use crate::exit::Exit;
+use progress::RecordingProgress;
 use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 use then::Then;
-use watching::Watching;
 use xmem::Bytes;
 use xmem_recorder::{Patience, Place, Recorded, Request, Stacks};
 
@@ -20,16 +20,16 @@ pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
     let then = args.then.as_deref().map(|line| Then::parse(line, &args.output)).transpose()?;
     let request = request(args)?;
     let device = request.device.title.clone();
-    let watching = Watching::new(args.steps, global.verbosity());
-    let recorded = xmem_recorder::record(&request, &mut |news| watching.hear(news))?;
-    drop(watching);
+    let progress = RecordingProgress::new(args.steps, global.verbosity());
+    let recorded = xmem_recorder::record(&request, &mut |news| progress.show(news))?;
+    drop(progress);
     if global.verbosity() != Verbosity::Quiet {
         say(&summary(&recorded, &device));
     }
     if let Some(reason) = &recorded.cut_short {
-        complaint::print_cut_short(&recorded, reason);
+        error::print_cut_short(&recorded, reason);
         if then.is_some() {
-            say("note: --then was not run: the recording is cut short");
+            say("note: --then was not run because the recording is incomplete");
         }
         return Ok(Exit::CutShort);
     }
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
     }
 }
 
-fn request(args: &ProfileArgs) -> Result<Request, Complaint> {
+fn request(args: &ProfileArgs) -> Result<Request, CliError> {
     let mut command = args.command.iter().cloned();
     Ok(Request {
         command: (command.next().unwrap_or_default(), command.collect()),
@@ -59,7 +59,7 @@ fn request(args: &ProfileArgs) -> Result<Request, Complaint> {
     })
 }
 
-/// Says something on standard error.
+/// Prints a line on standard error.
 fn say(text: &str) {
     // Nothing can be done when standard error itself is closed.
     let _ = writeln!(std::io::stderr(), "{text}");
@@ -77,7 +77,7 @@ fn summary(recorded: &Recorded, device: &str) -> String {
     );
     if let Place::Beside { kept, .. } = &recorded.place {
         text += &format!(
-            "\n  `{}` was there before and is kept: a recording that is cut short replaces nothing",
+            "\n  existing `{}` is kept: an incomplete recording does not replace a file",
             kept.display()
         );
     }
@@ -87,7 +87,7 @@ fn summary(recorded: &Recorded, device: &str) -> String {
         .filter_map(|(name, version)| version.as_ref().map(|v| format!("{name} {v}")))
         .collect();
     if !versions.is_empty() {
-        text += &format!("\n  {}; the script was told of an {device}", versions.join(", "));
+        text += &format!("\n  {}; reported GPU: {device}", versions.join(", "));
     }
     if !recorded.redirected.is_empty() {
         let calls: Vec<String> =
@@ -106,7 +106,7 @@ fn before_compression(size: Bytes, text: Bytes) -> String {
     if size == text { String::new() } else { format!("; {text} before compression") }
 }
 
-/// A path as a shell reads it.
+/// A path, quoted for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     shlex::try_quote(&text).map_or_else(|_| text.to_string(), Cow::into_owned)

@@ -1,4 +1,4 @@
-//! Progress on standard error: only on a terminal, and only for work that takes a while.
+//! A progress bar on standard error: only on a terminal, and only for work that takes a while.
 
 use crate::args::Verbosity;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,70 +8,70 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use xmem::{Bytes, Stage};
 
-/// Below this many bytes of text there is an answer before a bar could be read.
-const WORTH_A_BAR: Bytes = Bytes::mib(256);
+/// The size of uncompressed input below which an answer comes before a bar could be read.
+const MIN_SIZE_FOR_BAR: Bytes = Bytes::mib(256);
 
-/// How much longer a trace is than its compressed form, roughly.
-const COMPRESSION: u64 = 12;
+/// The approximate compression ratio of a trace.
+const COMPRESSION_RATIO: u64 = 12;
 
-/// Shows how many traces are done, how many of them are bad, and what is at which stage; or nothing.
+/// A bar with the number of finished and failed traces and the current stage, or nothing.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
-    bad: AtomicU64,
+    failed: AtomicU64,
 }
 
 impl Progress {
-    /// A bar over `traces`, if they are much work and someone is watching.
+    /// A bar over `traces`, if they are much work and someone is progress.
     pub(crate) fn over<'a>(
         traces: impl IntoIterator<Item = &'a Path>,
         verbosity: Verbosity,
     ) -> Self {
-        let bad = AtomicU64::new(0);
-        let watched = verbosity == Verbosity::Normal && std::io::stderr().is_terminal();
-        if !watched {
-            return Self { bar: None, bad };
+        let failed = AtomicU64::new(0);
+        let on_terminal = verbosity == Verbosity::Normal && std::io::stderr().is_terminal();
+        if !on_terminal {
+            return Self { bar: None, failed };
         }
         let (count, work) = work(traces);
-        if work < WORTH_A_BAR {
-            return Self { bar: None, bad };
+        if work < MIN_SIZE_FOR_BAR {
+            return Self { bar: None, failed };
         }
         let bar = ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{spinner} {pos}/{len}{prefix} {msg} {elapsed}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.enable_steady_tick(Duration::from_millis(100));
-        Self { bar: Some(bar), bad }
+        Self { bar: Some(bar), failed }
     }
 
-    /// A stage of `trace` begins.
+    /// Shows that a stage of `trace` begins.
     pub(crate) fn stage(&self, trace: &str, stage: Stage) {
         if let Some(bar) = &self.bar {
             bar.set_message(format!("{} {trace}", stage.name()));
         }
     }
 
-    /// A trace is done.
+    /// Counts a finished trace.
     pub(crate) fn advance(&self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);
         }
     }
 
-    /// There is no answer about a trace.
-    pub(crate) fn bad(&self) {
-        let bad = self.bad.fetch_add(1, Ordering::Relaxed) + 1;
+    /// Counts a failed trace.
+    pub(crate) fn failed(&self) {
+        let failed = self.failed.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(bar) = &self.bar {
-            bar.set_prefix(format!(", {bad} bad"));
+            bar.set_prefix(format!(", {failed} failed"));
         }
     }
 
-    /// There is no more to show.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 
-    /// Does what may write to the terminal that the bar is on.
+    /// Runs `write`, which may print to the terminal, while the bar is hidden.
     pub(crate) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
         match &self.bar {
             Some(bar) => bar.suspend(write),
@@ -86,13 +86,13 @@ impl Drop for Progress {
     }
 }
 
-/// How many inputs, and bytes of text in all of them, by their sizes and names; standard input and
-/// what cannot be seen count as much work.
+/// The number of inputs and their uncompressed size, estimated from file sizes and names. Standard
+/// input and unreadable files count as large.
 fn work<'a>(traces: impl IntoIterator<Item = &'a Path>) -> (u64, Bytes) {
     let text = |path: &Path| {
-        let size = std::fs::metadata(path).map_or(WORTH_A_BAR.get(), |m| m.len());
+        let size = std::fs::metadata(path).map_or(MIN_SIZE_FOR_BAR.get(), |m| m.len());
         let plain = path.extension().is_some_and(|e| e == "json");
-        if plain { size } else { size.saturating_mul(COMPRESSION) }
+        if plain { size } else { size.saturating_mul(COMPRESSION_RATIO) }
     };
     let sum = |(count, all): (u64, u64), path| (count + 1, all.saturating_add(text(path)));
     let (count, all) = traces.into_iter().fold((0, 0), sum);

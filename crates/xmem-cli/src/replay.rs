@@ -1,50 +1,50 @@
 //! `xmem replay`.
 
 mod batch;
-mod done;
+mod collect;
 mod failure;
-mod gathered;
+mod interrupt;
+mod resume;
 mod settings;
-mod stop;
-mod streamed;
-mod tally;
+mod stream;
+mod summary;
 mod traces;
 
 use crate::Outcome;
 use crate::args::{Global, ReadingArgs, ReplayArgs, ReplayFormat, Verbosity};
-use crate::complaint::Complaint;
 use crate::cudnn::Convolutions;
+use crate::error::CliError;
 use crate::progress::Progress;
-use crate::{allocator, output, recording, terminal};
+use crate::{allocator, output, predicted_snapshot, style};
 use batch::Batch;
-use done::Done;
+use interrupt::Interrupt;
+use resume::Completed;
 use settings::Settings;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use stop::Stop;
-use streamed::Sink;
-use tally::Tally;
-use traces::{Named, Traces};
+use stream::Sink;
+use summary::Summary;
+use traces::{TraceInput, Traces};
 use xmem::{Answer, EstimateError, Job, ReadOptions, Snapshot, SnapshotEnd, Stage};
 use xmem_report::json::{self, Document, Rules};
-use xmem_report::lines::Lines;
+use xmem_report::lines::LineFormat;
 use xmem_report::text;
 
-/// As much as the main thread has: a trace is read on any.
-const STACK: usize = 8 << 20;
+/// The stack size of threads: that of the main thread, as a trace may be read on any of them.
+const STACK_SIZE: usize = 8 << 20;
 
 /// Runs the command.
 pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     let convolutions = Convolutions::choose(&args.cudnn)?;
     let settings = checked(args, &convolutions)?;
     let Traces { all: traces, is_one } =
-        traces::meant(&args.traces, args.answer.output.as_deref())?;
-    if args.many.skip_done && traces.iter().any(Named::is_stdin) {
-        return Err(Complaint::SkipDoneStdin);
+        traces::resolve(&args.traces, args.answer.output.as_deref())?;
+    if args.many.skip_done && traces.iter().any(TraceInput::is_stdin) {
+        return Err(CliError::SkipDoneStdin);
     }
     let has_snapshot = args.answer.snapshot.is_some();
     if has_snapshot && traces.len() > 1 {
-        return Err(Complaint::SnapshotOfSeveral { count: traces.len(), of: "traces" });
+        return Err(CliError::SnapshotOfSeveral { count: traces.len(), of: "traces" });
     }
     let result = match (traces.as_slice(), settings.as_slice()) {
         ([trace], [settings]) if (is_one || has_snapshot) && !args.many.skip_done => {
@@ -53,31 +53,31 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
         (traces, settings) => many(traces, settings, args, global),
     };
     convolutions.save();
-    let tally = result?;
-    if tally.conf_is_open {
+    let summary = result?;
+    if summary.conf_is_open {
         allocator::hint_at_environment(global.verbosity());
     }
-    Ok(if args.answer.exit_zero { tally.exit.zero_for_verdicts() } else { tally.exit })
+    Ok(if args.answer.exit_zero { summary.exit.zero_for_verdicts() } else { summary.exit })
 }
 
-/// Whether the command can be run, as far as that can be told before the traces are there.
-pub(crate) fn check(args: &ReplayArgs) -> Result<(), Complaint> {
+/// Checks everything that does not need the traces.
+pub(crate) fn check(args: &ReplayArgs) -> Result<(), CliError> {
     checked(args, &Convolutions::choose(&args.cudnn)?).map(drop)
 }
 
-fn checked(args: &ReplayArgs, convolutions: &Convolutions) -> Result<Vec<Settings>, Complaint> {
+fn checked(args: &ReplayArgs, convolutions: &Convolutions) -> Result<Vec<Settings>, CliError> {
     traces::check(&args.traces)?;
     if args.many.skip_done && lines(args.answer.format).is_none() {
-        return Err(Complaint::SkipDoneForm);
+        return Err(CliError::SkipDoneForm);
     }
     let settings = settings::all(args, convolutions)?;
     if args.answer.snapshot.is_some() && settings.len() > 1 {
-        return Err(Complaint::SnapshotOfSeveral { count: settings.len(), of: "settings" });
+        return Err(CliError::SnapshotOfSeveral { count: settings.len(), of: "settings" });
     }
     Ok(settings)
 }
 
-/// How traces are read.
+/// Options for reading traces.
 pub(crate) fn read_options(args: &ReadingArgs) -> ReadOptions {
     ReadOptions {
         threads: args.threads,
@@ -90,21 +90,21 @@ fn rules(args: &ReplayArgs) -> Rules {
     if args.answer.explain { Rules::Explain } else { Rules::Omit }
 }
 
-fn lines(format: ReplayFormat) -> Option<Lines> {
+fn lines(format: ReplayFormat) -> Option<LineFormat> {
     match format {
         ReplayFormat::Text | ReplayFormat::Json => None,
-        ReplayFormat::Jsonl => Some(Lines::Json),
-        ReplayFormat::Csv => Some(Lines::Csv),
+        ReplayFormat::Jsonl => Some(LineFormat::Json),
+        ReplayFormat::Csv => Some(LineFormat::Csv),
     }
 }
 
-/// One question about one trace.
+/// Answers one question about one trace.
 fn one(
     trace: &Path,
     settings: &Settings,
     args: &ReplayArgs,
     global: &Global,
-) -> Result<Tally, Complaint> {
+) -> Result<Summary, CliError> {
     let name = trace.display().to_string();
     let progress = Progress::over([trace], global.verbosity());
     // Inside a pool the analysis takes its threads, too.
@@ -112,46 +112,46 @@ fn one(
         answer(trace, settings, args, &|stage| progress.stage(&name, stage))
     });
     drop(progress);
-    let mut tally = Tally::default();
+    let mut summary = Summary::default();
     let page = match &result {
         Ok((answer, recording)) => {
             if let (Some(recording), Some(file)) = (recording, &args.answer.snapshot) {
-                recording::write(recording, file, global.verbosity())?;
+                predicted_snapshot::write(recording, file, global.verbosity())?;
             }
-            tally.answered(answer);
-            page(&name, &settings.words, answer, args, global)
+            summary.answered(answer);
+            page(&name, &settings.options, answer, args, global)
         }
         Err(error) => lines(args.answer.format).map_or_else(String::new, |form| {
             let is_about_settings = !matches!(error, EstimateError::Read(_));
-            let words = is_about_settings.then_some(settings.words.as_str());
-            form.header() + &form.line(&Document::error(&name, words, error))
+            let options = is_about_settings.then_some(settings.options.as_str());
+            form.header() + &form.line(&Document::error(&name, options, error))
         }),
     };
     if !page.is_empty() {
         output::write(page.as_bytes(), args.answer.output.as_deref())?;
     }
     if let Err(error) = result {
-        tally.failed(Complaint::estimate(&name, error).print());
+        summary.failed(CliError::estimate(&name, error).print());
     }
-    Ok(tally)
+    Ok(summary)
 }
 
-/// Runs `work` where there are as many threads as asked for, or one for each core.
+/// Runs `work` in a pool with the given number of threads, by default one per core.
 fn in_pool<T: Send>(threads: Option<NonZeroUsize>, work: impl FnOnce() -> T + Send) -> T {
     let threads = threads.map_or(0, NonZeroUsize::get);
     if threads == 1 {
         return work();
     }
-    match rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK).build() {
+    match rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK_SIZE).build() {
         Ok(pool) => pool.install(work),
         Err(error) => {
-            tracing::debug!(%error, "no thread pool");
+            tracing::debug!(%error, "cannot start a thread pool");
             work()
         }
     }
 }
 
-/// The answer about one trace, and the predicted run if it is to be written.
+/// The answer about one trace, with the predicted run if it is to be written.
 fn answer(
     trace: &Path,
     Settings { estimate, .. }: &Settings,
@@ -167,58 +167,58 @@ fn answer(
     Ok((answer, recording))
 }
 
-fn page(trace: &str, words: &str, answer: &Answer, args: &ReplayArgs, global: &Global) -> String {
-    let document = || Document::answer(trace, words, answer, rules(args));
-    let look = terminal::look(args.answer.output.as_deref());
+fn page(trace: &str, options: &str, answer: &Answer, args: &ReplayArgs, global: &Global) -> String {
+    let document = || Document::answer(trace, options, answer, rules(args));
+    let style = style::of_output(args.answer.output.as_deref());
     match lines(args.answer.format) {
         Some(form) => form.header() + &form.line(&document()),
         None if args.answer.format == ReplayFormat::Json => json::pretty(&document()),
-        None if global.verbosity() == Verbosity::Quiet => text::brief(trace, answer, &look),
+        None if global.verbosity() == Verbosity::Quiet => text::brief(trace, answer, &style),
         None => {
-            let mut page = text::answer(trace, answer, &look);
+            let mut page = text::answer(trace, answer, &style);
             if args.answer.explain {
-                page += &text::rules(&answer.rules, &look);
+                page += &text::rules(&answer.rules, &style);
             }
             page
         }
     }
 }
 
-/// Several questions, about one trace or more.
+/// Answers several questions, about one or more traces.
 fn many(
-    traces: &[Named],
+    traces: &[TraceInput],
     settings: &[Settings],
     args: &ReplayArgs,
     global: &Global,
-) -> Result<Tally, Complaint> {
+) -> Result<Summary, CliError> {
     let form = lines(args.answer.format);
     let output = args.answer.output.as_deref();
     let (jobs, read) = batch::plan(args, traces.len());
     let batch = |stop| {
-        let paths = traces.iter().map(Named::path);
+        let paths = traces.iter().map(TraceInput::path);
         let progress = Progress::over(paths, global.verbosity());
         Batch { traces, settings, jobs, read: read.clone(), stop, progress }
     };
-    let tally = match (form, output) {
+    let summary = match (form, output) {
         (Some(form), Some(file)) if args.many.skip_done => {
-            let done = done::take_up(file, form, traces, settings)?;
-            let sink = Sink::behind(form, file, &done);
-            let stop = Stop::on_signals(global.verbosity());
-            streamed::run(&batch(stop), rules(args), &done, sink)?
+            let done = resume::read_completed(file, form, traces, settings)?;
+            let sink = Sink::append(form, file, &done);
+            let stop = Interrupt::on_signals(global.verbosity());
+            stream::run(&batch(stop), rules(args), &done, sink)?
         }
         (Some(form), file) => {
-            let sink = Sink::anew(form, file);
-            let stop = Stop::on_signals(global.verbosity());
-            streamed::run(&batch(stop), rules(args), &Done::default(), sink)?
+            let sink = Sink::replace(form, file);
+            let stop = Interrupt::on_signals(global.verbosity());
+            stream::run(&batch(stop), rules(args), &Completed::default(), sink)?
         }
         (None, file) => {
-            let batch = batch(Stop::default());
+            let batch = batch(Interrupt::default());
             match args.answer.format {
-                ReplayFormat::Json => gathered::as_json(&batch, rules(args), file)?,
-                _ => gathered::as_text(&batch, &terminal::look(file), file)?,
+                ReplayFormat::Json => collect::as_json(&batch, rules(args), file)?,
+                _ => collect::as_text(&batch, &style::of_output(file), file)?,
             }
         }
     };
-    tally.say(traces.len(), global.verbosity());
-    Ok(tally)
+    summary.print(traces.len(), global.verbosity());
+    Ok(summary)
 }

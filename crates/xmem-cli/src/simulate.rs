@@ -2,14 +2,14 @@
 
 use crate::Outcome;
 use crate::args::{Format, Global, SegmentsWhen, SimulateArgs, Verbosity};
-use crate::complaint::Complaint;
+use crate::error::CliError;
 use crate::exit::Exit;
-use crate::output::{self, Broken};
-use crate::{allocator, input, terminal};
+use crate::output::{self, WriteError};
+use crate::{allocator, input, style};
 use std::io::Write;
 use xmem::{OperationList, Origin, Simulation, SimulationSettings};
 use xmem_report::json::{SegmentDetail, SimulateForm, SimulateWriter, read_operations};
-use xmem_report::text::{self, Look};
+use xmem_report::text::{self, Style};
 
 /// Runs the command.
 pub(crate) fn run(args: &SimulateArgs, global: &Global) -> Outcome {
@@ -19,20 +19,20 @@ pub(crate) fn run(args: &SimulateArgs, global: &Global) -> Outcome {
         total: args.total,
     };
     if args.format == Format::Text && args.segments.is_some() {
-        return Err(Complaint::SegmentsAsText);
+        return Err(CliError::SegmentsAsText);
     }
     settings.check()?;
-    let name = input::name(&args.operations);
+    let name = input::display_name(&args.operations);
     let list = read_operations(&input::read(&args.operations, args.inflate_limit)?)
-        .map_err(|source| Complaint::Operations { input: name.clone(), source })?;
-    let mut simulation = settings.start(&list).map_err(|e| Complaint::simulation(&name, e))?;
+        .map_err(|source| CliError::Operations { input: name.clone(), source })?;
+    let mut simulation = settings.start(&list).map_err(|e| CliError::simulation(&name, e))?;
     if simulation.setup().conf_from == Origin::Default {
         allocator::hint_at_environment(global.verbosity());
     }
     output::stream(args.output.as_deref(), |out| match args.format {
         Format::Text => as_text(&mut simulation, &list, args, global.verbosity(), out),
         Format::Json => as_json(&mut simulation, &list, args, SimulateForm::Document, out),
-        Format::Jsonl => as_json(&mut simulation, &list, args, SimulateForm::Lines, out),
+        Format::Jsonl => as_json(&mut simulation, &list, args, SimulateForm::LineFormat, out),
     })?;
     Ok(Exit::Fits)
 }
@@ -43,7 +43,7 @@ fn as_json(
     args: &SimulateArgs,
     form: SimulateForm,
     out: &mut dyn Write,
-) -> Result<(), Broken> {
+) -> Result<(), WriteError> {
     let segments = match args.segments {
         None | Some(SegmentsWhen::Every) => SegmentDetail::Every,
         Some(SegmentsWhen::End) => SegmentDetail::End,
@@ -55,7 +55,7 @@ fn as_json(
     for operation in &list.operations {
         let step = simulation
             .step(operation)
-            .map_err(|e| Complaint::step(&input::name(&args.operations), e))?;
+            .map_err(|e| CliError::step(&input::display_name(&args.operations), e))?;
         writer.step(&step, simulation)?;
     }
     Ok(writer.end(simulation)?)
@@ -67,28 +67,28 @@ fn as_text(
     args: &SimulateArgs,
     verbosity: Verbosity,
     out: &mut dyn Write,
-) -> Result<(), Broken> {
-    let look: Look = terminal::look(args.output.as_deref());
+) -> Result<(), WriteError> {
+    let style: Style = style::of_output(args.output.as_deref());
     let name = args.operations.display().to_string();
     let each = matches!(verbosity, Verbosity::Stages | Verbosity::Everything);
     if each {
-        out.write_all(text::step_heading(&look).as_bytes())?;
+        out.write_all(text::step_heading(&style).as_bytes())?;
     }
     for operation in &list.operations {
         let step = simulation
             .step(operation)
-            .map_err(|e| Complaint::step(&input::name(&args.operations), e))?;
+            .map_err(|e| CliError::step(&input::display_name(&args.operations), e))?;
         simulation.clear_events();
         if each {
-            out.write_all(text::step(operation, &step, &look).as_bytes())?;
+            out.write_all(text::step(operation, &step, &style).as_bytes())?;
         }
     }
     if each {
         out.write_all(b"\n")?;
     }
     let page = match verbosity {
-        Verbosity::Quiet => text::simulation_in_short(&name, simulation),
-        _ => text::simulation(&name, simulation, &look),
+        Verbosity::Quiet => text::simulation_brief(&name, simulation),
+        _ => text::simulation(&name, simulation, &style),
     };
     Ok(out.write_all(page.as_bytes())?)
 }

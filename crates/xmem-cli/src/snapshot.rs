@@ -5,9 +5,9 @@ use crate::args::{
     Global, Order, PlainFormat, SnapshotArgs, SnapshotCommand, SnapshotInfoArgs,
     SnapshotReplayArgs, Verbosity,
 };
-use crate::complaint::Complaint;
+use crate::error::CliError;
 use crate::exit::Exit;
-use crate::{input, output, terminal};
+use crate::{input, output, style};
 use std::path::Path;
 use xmem::{AddressOrder, Bytes, Diagnostics};
 use xmem_eval::{Addresses, DeviceIndex, Limits, RerunOptions, Snapshot, SnapshotFacts};
@@ -28,7 +28,7 @@ fn info(args: &SnapshotInfoArgs) -> Outcome {
     let name = args.file.snapshot.display().to_string();
     let page = match args.format {
         PlainFormat::Json => json::pretty(&SnapshotInfoDocument::new(&name, &facts)),
-        PlainFormat::Text => text::snapshot_info(&name, &facts, &terminal::look(None)),
+        PlainFormat::Text => text::snapshot_info(&name, &facts, &style::of_output(None)),
     };
     output::write(page.as_bytes(), None)?;
     Ok(Exit::Fits)
@@ -51,24 +51,24 @@ fn replay(args: &SnapshotReplayArgs, global: &Global) -> Outcome {
         memory_fraction: args.memory_fraction,
     };
     let rerun = xmem_eval::rerun(&snapshot, &options)
-        .map_err(|source| Complaint::Rerun { snapshot: name.clone(), source: Box::new(source) })?;
-    let look = terminal::look(None);
+        .map_err(|source| CliError::Rerun { snapshot: name.clone(), source: Box::new(source) })?;
+    let style = style::of_output(None);
     let page = match (args.format, global.verbosity()) {
         (PlainFormat::Json, _) => json::pretty(&SnapshotReplayDocument::new(&name, &rerun)),
-        (PlainFormat::Text, Verbosity::Quiet) => text::snapshot_replay_brief(&name, &rerun, &look),
-        (PlainFormat::Text, _) => text::snapshot_replay(&name, &rerun, &look),
+        (PlainFormat::Text, Verbosity::Quiet) => text::snapshot_replay_brief(&name, &rerun, &style),
+        (PlainFormat::Text, _) => text::snapshot_replay(&name, &rerun, &style),
     };
     output::write(page.as_bytes(), None)?;
     Ok(if rerun.is_exact() { Exit::Fits } else { Exit::Differs })
 }
 
-/// What reading a snapshot may take, where nobody says.
+/// The default of `--memory-limit`.
 pub(crate) const MEMORY_LIMIT: Bytes = Bytes::gib(8);
 
-/// Reads a snapshot file, with what was odd about it.
-pub(crate) fn read(path: &Path, memory_limit: Bytes) -> Result<(Snapshot, Diagnostics), Complaint> {
-    let bytes = input::as_it_is(path)?;
+/// Reads a snapshot file, with diagnostics about odd content.
+pub(crate) fn read(path: &Path, memory_limit: Bytes) -> Result<(Snapshot, Diagnostics), CliError> {
+    let bytes = input::read_raw(path)?;
     let limits = Limits { memory: memory_limit, ..Limits::default() };
     xmem_eval::read_snapshot(&bytes, &limits)
-        .map_err(|source| Complaint::Snapshot { path: path.to_owned(), source: Box::new(source) })
+        .map_err(|source| CliError::Snapshot { path: path.to_owned(), source: Box::new(source) })
 }

@@ -2,12 +2,12 @@
 
 use crate::Outcome;
 use crate::args::{Global, PlainFormat, ValidateArgs, Verbosity};
-use crate::complaint::Complaint;
 use crate::cudnn::Convolutions;
+use crate::error::CliError;
 use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::replay::read_options;
-use crate::{allocator, device, output, snapshot, terminal, what_if};
+use crate::{allocator, device, output, snapshot, style, what_if};
 use xmem::{AllocatorSettings, Device, Estimate, Job};
 use xmem_eval::{DeviceIndex, RerunOptions, Setup, Snapshot};
 use xmem_report::json::{self, ValidateDocument};
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
     let options =
         RerunOptions { device: DeviceIndex(args.device_index), ..RerunOptions::default() };
     let judged = xmem_eval::validate(&estimate, &job, &recorded, &options)
-        .map_err(|error| Complaint::validate(&name, error))?;
+        .map_err(|error| CliError::validate(&name, error))?;
     convolutions.save();
     let trace = path.display().to_string();
     let inputs = Comparison {
@@ -39,18 +39,18 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
         device: &device_name,
         tolerance: args.tolerance,
     };
-    let look = terminal::look(None);
+    let style = style::of_output(None);
     let page = match (args.format, global.verbosity()) {
         (PlainFormat::Json, _) => json::pretty(&ValidateDocument::new(&inputs, &judged)),
-        (PlainFormat::Text, Verbosity::Quiet) => text::validation_brief(&inputs, &judged, &look),
-        (PlainFormat::Text, _) => text::validation(&inputs, &judged, args.top, &look),
+        (PlainFormat::Text, Verbosity::Quiet) => text::validation_brief(&inputs, &judged, &style),
+        (PlainFormat::Text, _) => text::validation(&inputs, &judged, args.top, &style),
     };
     output::write(page.as_bytes(), None)?;
     Ok(if judged.is_within(args.tolerance) { Exit::Fits } else { Exit::Differs })
 }
 
-/// Whether the command can be run, as far as that can be told before the trace is there.
-pub(crate) fn check(args: &ValidateArgs) -> Result<(), Complaint> {
+/// Checks everything that does not need the trace.
+pub(crate) fn check(args: &ValidateArgs) -> Result<(), CliError> {
     let gpu = device::choose(&args.device)?;
     let (recorded, _) = snapshot::read(&args.snapshot, snapshot::MEMORY_LIMIT)?;
     estimate(args, gpu, &recorded, &Convolutions::choose(&args.cudnn)?).map(drop)
@@ -61,7 +61,7 @@ fn estimate(
     gpu: Device,
     recorded: &Snapshot,
     convolutions: &Convolutions,
-) -> Result<Estimate, Complaint> {
+) -> Result<Estimate, CliError> {
     let settings = settings(args, recorded, &args.snapshot.display().to_string())?;
     let builder = Estimate::builder(gpu).allocator(settings).convolutions(convolutions.plans());
     let estimate = what_if::apply(builder, &args.what_if)?.build();
@@ -69,15 +69,15 @@ fn estimate(
     Ok(estimate)
 }
 
-/// The estimate's allocator is that of the recording, unless another one is asked for.
+/// The estimate's allocator: that of the recording, unless the arguments choose another one.
 fn settings(
     args: &ValidateArgs,
     recorded: &Snapshot,
     name: &str,
-) -> Result<AllocatorSettings, Complaint> {
+) -> Result<AllocatorSettings, CliError> {
     let mut settings = allocator::settings(&args.allocator)?;
     let (setup, _) =
-        Setup::of(recorded, None, None).map_err(|error| Complaint::validate(name, error.into()))?;
+        Setup::of(recorded, None, None).map_err(|error| CliError::validate(name, error.into()))?;
     settings.conf.get_or_insert(setup.text);
     settings.release.get_or_insert(setup.config.release);
     Ok(settings)

@@ -1,17 +1,17 @@
 //! What-ifs of an estimate.
 
 use crate::args::{OptimizerKind, WhatIfArgs, ZeroGrad};
-use crate::complaint::Complaint;
+use crate::error::CliError;
 use xmem::{ClearedGradients, EstimateBuilder, OptimizerImpl, ZeroGradPlace};
 
-/// Asks for the what-ifs.
+/// Adds the what-ifs to the estimate.
 pub(crate) fn apply(
     mut builder: EstimateBuilder,
     args: &WhatIfArgs,
-) -> Result<EstimateBuilder, Complaint> {
+) -> Result<EstimateBuilder, CliError> {
     if let Some(name) = args.no_rule.iter().find(|n| xmem::rules().iter().all(|r| r.name != **n)) {
         let known: Vec<&str> = xmem::rules().iter().map(|r| r.name).collect();
-        return Err(Complaint::UnknownRule { name: name.clone(), known: known.join(", ") });
+        return Err(CliError::UnknownRule { name: name.clone(), known: known.join(", ") });
     }
     builder = builder.without_rules(args.no_rule.iter().cloned());
     if let Some(place) = args.zero_grad {

@@ -1,4 +1,4 @@
-//! What an estimate was held against.
+//! The inputs of a comparison between an estimate and a recording.
 
 /// The inputs of a comparison as the user named them, and how far off it may be.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,5 @@
-//! The machine-readable forms. Every document has a `schema` field; sizes are integers in bytes;
-//! keys come in the order of the structs here and never depend on the content, absent values being
+//! The machine-readable formats. Every document has a `schema` field; sizes are integers in bytes.
+//! Keys have the order of the structs here and never depend on the content: absent values are
 //! `null`. The JSON Schemas are part of the documentation.
 
 mod devices;
@@ -45,7 +45,7 @@ fn finish(text: serde_json::Result<String>) -> String {
     text
 }
 
-/// What was odd or missing.
+/// A diagnostic: something odd or missing.
 #[derive(Serialize)]
 struct FindingDto<'a> {
     code: &'a str,

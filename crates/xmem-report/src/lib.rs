@@ -1,8 +1,8 @@
-//! What leaves the program: answers as text for people and as versioned JSON for programs.
+//! The output of the program: answers as text for people and as versioned JSON for programs.
 //!
-//! This room only presents. Domain types derive no `Serialize`; each document has types of its own
-//! here, and a `schema` field. What comes in, a list of operations or the lines of an earlier run, has
-//! the form of what goes out, and is read here too.
+//! This crate only presents. Domain types do not derive `Serialize`; each document has its own
+//! types here, and a `schema` field. Inputs in an output format (a list of operations, the lines of
+//! an earlier run) are also read here.
 #![forbid(unsafe_code)]
 
 mod comparison;

@@ -1,25 +1,25 @@
-//! Answers line by line, for programs: as documents of JSON, or as rows of CSV. Lines that were
-//! written earlier are read back here too, so that a run can be gone on with.
+//! Answers line by line, for programs: as JSON documents or as CSV rows. The lines of an earlier
+//! run are read here too, so that a run can be continued.
 
-mod back;
 mod csv;
+mod read;
 
-pub use back::{Answered, BackError, ReadBack, read_back};
+pub use read::{ReadLinesError, ReadSummary, WrittenAnswer, read_lines};
 
 use crate::json::{self, Document};
 
-/// The form of the lines.
+/// The format of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lines {
-    /// A document a line.
+pub enum LineFormat {
+    /// One document per line.
     Json,
-    /// A row a line, below a header. The columns have the names that the values have in the
-    /// documents, levels joined by dots.
+    /// One row per line, below a header. Columns are named by the path of their value in the
+    /// document, with dots.
     Csv,
 }
 
-impl Lines {
-    /// What comes before the first line, final newline included; empty for JSON.
+impl LineFormat {
+    /// The text before the first line, with its newline; empty for JSON.
     #[must_use]
     pub fn header(self) -> String {
         match self {
@@ -28,7 +28,7 @@ impl Lines {
         }
     }
 
-    /// A document as one line, final newline included.
+    /// A document as one line, with its newline.
     #[must_use]
     pub fn line(self, document: &Document<'_>) -> String {
         match self {

@@ -1,30 +1,30 @@
-//! The forms for people.
+//! Human-readable output.
 
 mod answer;
+mod answers;
 mod chart;
 mod devices;
+mod fields;
 mod findings;
 mod inspect;
-mod labelled;
-mod look;
 mod places;
 mod rules;
 mod setup;
-mod several;
 mod simulate;
 mod site;
 mod snapshot_info;
 mod snapshot_replay;
-mod tabular;
+mod style;
+mod table;
 mod validation;
 
 pub use answer::{answer, brief};
+pub use answers::{Row, table};
 pub use devices::devices;
 pub use inspect::inspect;
-pub use look::{Colour, Look};
 pub use rules::rules;
-pub use several::{Row, table};
-pub use simulate::{operation, simulation, simulation_in_short, step, step_heading};
+pub use simulate::{operation, simulation, simulation_brief, step, step_heading};
 pub use snapshot_info::snapshot_info;
 pub use snapshot_replay::{snapshot_replay, snapshot_replay_brief};
+pub use style::{Color, Style};
 pub use validation::{validation, validation_brief};

@@ -1,4 +1,4 @@
-//! Which allocator is simulated.
+//! The choice of the simulated allocator.
 
 use super::fraction;
 use clap::{Args, ValueEnum};
@@ -7,34 +7,34 @@ use xmem::TorchVersion;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Allocator")]
 pub(crate) struct AllocatorArgs {
-    /// PyTorch version that will run on the GPU, like 2.6 (default: the one that the input names,
-    /// else 2.11)
+    /// PyTorch version that will run on the GPU, for example 2.6 (default: the version in the
+    /// input, else 2.11)
     #[arg(long, value_name = "VERSION", value_parser = str::parse::<TorchVersion>)]
     pub(crate) torch: Option<TorchVersion>,
-    /// Options as in PYTORCH_CUDA_ALLOC_CONF, like expandable_segments:True (default: those that
-    /// the input names); '' for none
+    /// Options as in PYTORCH_CUDA_ALLOC_CONF, for example expandable_segments:True (default: the
+    /// options in the input); '' for none
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     pub(crate) alloc_conf: Option<String>,
-    /// Which allocator (default: what the options choose)
+    /// Allocator to simulate (default: as chosen by the options)
     #[arg(long, value_name = "NAME", value_enum, ignore_case = true)]
     pub(crate) allocator: Option<AllocatorName>,
     #[command(flatten)]
     pub(crate) rest: AllocatorRest,
 }
 
-/// The same where an answer is given for each of several.
+/// The same for a command that answers for each of several allocators.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Allocator")]
 pub(crate) struct AllocatorsArgs {
-    /// PyTorch version that will run on the GPU, like 2.6 (default: the one that the input names,
-    /// else 2.11); repeatable
+    /// PyTorch version that will run on the GPU, for example 2.6 (default: the version in the
+    /// input, else 2.11); repeatable
     #[arg(long, value_name = "VERSION", value_parser = str::parse::<TorchVersion>)]
     torch: Vec<TorchVersion>,
-    /// Options as in PYTORCH_CUDA_ALLOC_CONF, like expandable_segments:True (default: those that
-    /// the input names); '' for none; repeatable
+    /// Options as in PYTORCH_CUDA_ALLOC_CONF, for example expandable_segments:True (default: the
+    /// options in the input); '' for none; repeatable
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     alloc_conf: Vec<String>,
-    /// Which allocator (default: what the options choose); repeatable
+    /// Allocator to simulate (default: as chosen by the options); repeatable
     #[arg(long, value_name = "NAME", value_enum, ignore_case = true)]
     allocator: Vec<AllocatorName>,
     #[command(flatten)]
@@ -44,11 +44,11 @@ pub(crate) struct AllocatorsArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Allocator")]
 pub(crate) struct AllocatorRest {
-    /// The program calls torch.cuda.set_per_process_memory_fraction with this, from 0 to 1
+    /// Value that the program passes to torch.cuda.set_per_process_memory_fraction, from 0 to 1
     #[arg(long, value_name = "FRACTION", value_parser = fraction)]
     pub(crate) memory_fraction: Option<f64>,
-    /// Addresses of new segments, which decide between free blocks of equal size (default: driver;
-    /// for a list of operations what it says, else asc)
+    /// Order of the addresses of new segments, which decides between free blocks of equal size
+    /// (default: driver; for a list of operations the order in the list, else asc)
     #[arg(long, value_name = "ORDER", value_enum)]
     pub(crate) address_order: Option<Order>,
 }
@@ -69,7 +69,7 @@ impl AllocatorsArgs {
     }
 }
 
-/// Each that was given; none, once, if nothing was.
+/// Each given value, or `None` once if there are no values.
 fn each_or_none<T: Clone>(given: &[T]) -> Vec<Option<T>> {
     if given.is_empty() { vec![None] } else { given.iter().cloned().map(Some).collect() }
 }
@@ -81,19 +81,19 @@ pub(crate) enum AllocatorName {
     Native,
     /// PyTorch with PYTORCH_NO_CUDA_MEMORY_CACHING=1
     Uncached,
-    /// PyTorch with backend:cudaMallocAsync, approximately
+    /// PyTorch with backend:cudaMallocAsync (an approximation)
     #[value(name = "cudaMallocAsync")]
     CudaMallocAsync,
-    /// TensorFlow's
+    /// TensorFlow's BFC allocator
     TfBfc,
-    /// TensorFlow's with allow_growth
+    /// TensorFlow's BFC allocator with allow_growth
     TfBfcGrowth,
 }
 
 /// Names of the address orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Order {
-    /// As CUDA's driver does, from the top down
+    /// As observed from the CUDA driver: from the top down, in granules of 32 MiB
     Driver,
     /// From the bottom up
     #[value(alias = "ascending")]
@@ -101,7 +101,7 @@ pub(crate) enum Order {
     /// From the top down
     #[value(alias = "descending")]
     Desc,
-    /// Where the recording had them
+    /// The recorded addresses
     #[value(hide = true)]
     Recorded,
 }

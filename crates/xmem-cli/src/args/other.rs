@@ -10,10 +10,10 @@ use std::path::PathBuf;
     after_help = "Examples:\n  xmem inspect trace.json.gz\n  xmem inspect - --format json < trace.json"
 )]
 pub(crate) struct InspectArgs {
-    /// Trace file: JSON, plain or compressed with gzip or zstd; `-` is standard input
+    /// Trace file: JSON, plain or compressed with gzip or zstd; `-` for standard input
     #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: PathBuf,
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = PlainFormat::Text)]
     pub(crate) format: PlainFormat,
     #[command(flatten)]
@@ -25,7 +25,7 @@ pub(crate) struct InspectArgs {
     after_help = "Examples:\n  xmem devices\n  xmem devices --format json | jq '.devices[].name'"
 )]
 pub(crate) struct DevicesArgs {
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = PlainFormat::Text)]
     pub(crate) format: PlainFormat,
 }
@@ -37,14 +37,14 @@ pub(crate) struct DevicesArgs {
         xmem completions zsh > ~/.zfunc/_xmem"
 )]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell to complete for
     pub(crate) shell: clap_complete::Shell,
 }
 
 /// Arguments of the process that [`xmem_cudnn::Cudnn`] starts.
 #[derive(Debug, Args)]
 pub(crate) struct CudnnWorkerArgs {
-    /// The library
+    /// Path of the library
     #[arg(value_name = "LIBRARY")]
     pub(crate) library: PathBuf,
 }

@@ -20,20 +20,20 @@ use xmem::{Bytes, Iterations};
         xmem replay trace.json --device t4-16g --torch 2.6 --alloc-conf expandable_segments:True\n  \
         xmem replay trace.json --device t4-16g --snapshot run.pickle\n  \
         zstdcat trace.json.zst | xmem replay - --device l4-24g --format json\n\n\
-        Exit code: 0 fits, 1 does not fit, 2 wrong usage, 3 unreadable or not a trace, 4 verdict\n\
-        withheld. With several answers the worst decides: 3 before 2 before 1 before 4 before 0.\n\
-        130 or 143: interrupted; lines that are written stay, and --skip-done goes on from there."
+        Exit code: 0 fits, 1 does not fit, 2 usage error, 3 unreadable or not a trace, 4 verdict\n\
+        withheld. With several answers the worst one decides: 3, then 2, 1, 4, 0. 130 or 143:\n\
+        interrupted; lines already written are kept, and --skip-done continues after them."
 )]
 pub(crate) struct ReplayArgs {
-    /// Trace files: JSON, plain or compressed with gzip or zstd; `-` is standard input. Also a
-    /// folder (all of *.json, *.json.gz and *.json.zst in it and below), a pattern like
-    /// 'runs/**/*.json.gz', or @FILE with a path a line (@- for standard input)
+    /// Trace files: JSON, plain or compressed with gzip or zstd; `-` for standard input. Also a
+    /// folder (searched recursively for *.json, *.json.gz and *.json.zst), a glob pattern such as
+    /// 'runs/**/*.json.gz', or @FILE with one path per line (@- for standard input)
     #[arg(required = true, value_name = "TRACE", value_hint = ValueHint::AnyPath)]
     pub(crate) traces: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
-    /// Several known GPUs, like a100-40g,h100-80g: the trace is read once, and there is an answer
-    /// for each
+    /// Several known GPUs, for example a100-40g,h100-80g: each trace is read once and answered for
+    /// every GPU
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Device (at least one)",
           conflicts_with_all = ["device", "device_file", "capacity"])]
     pub(crate) devices: Vec<String>,
@@ -54,13 +54,13 @@ pub(crate) struct ReplayArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Device (at least one)")]
 pub(crate) struct DeviceArgs {
-    /// A known GPU, like a100-40g or rtx3060-12g; `xmem devices` lists them
+    /// A known GPU, for example a100-40g or rtx3060-12g; `xmem devices` lists them
     #[arg(short, long, value_name = "NAME")]
     pub(crate) device: Option<String>,
-    /// A GPU described in a file of your own
+    /// A file that describes a GPU
     #[arg(long, value_name = "FILE", conflicts_with = "device", value_hint = ValueHint::FilePath)]
     pub(crate) device_file: Option<PathBuf>,
-    /// Total device memory, like 24GiB; together with a device, instead of its own
+    /// Total device memory, for example 24GiB; replaces the capacity of --device or --device-file
     #[arg(long, value_name = "SIZE")]
     pub(crate) capacity: Option<Bytes>,
 }
@@ -68,20 +68,21 @@ pub(crate) struct DeviceArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What if")]
 pub(crate) struct WhatIfArgs {
-    /// Gradients were cleared elsewhere: pos0 just before backward, pos1 at the iteration's start
+    /// Clear gradients at another place: pos0 just before backward, pos1 at the start of the
+    /// iteration
     #[arg(long, value_name = "PLACE", value_enum)]
     pub(crate) zero_grad: Option<ZeroGrad>,
-    /// zero_grad dropped gradients (true) or kept their memory (false)
+    /// Let zero_grad free gradients (true) or keep them as zeroed tensors (false)
     #[arg(long, value_name = "BOOL", action = ArgAction::Set)]
     pub(crate) set_to_none: Option<bool>,
-    /// How the optimizer runs on the GPU (PyTorch's default there: foreach)
+    /// Implementation of the optimizer on the GPU (PyTorch's default: foreach)
     #[arg(long, value_name = "IMPL", value_enum)]
     pub(crate) optimizer_impl: Option<OptimizerKind>,
-    /// CUBLAS_WORKSPACE_CONFIG of the job, like :4096:8 (default: what the input names, else
-    /// PyTorch's for the device)
+    /// CUBLAS_WORKSPACE_CONFIG of the job, for example :4096:8 (default: the value in the input,
+    /// else PyTorch's default for the device)
     #[arg(long, value_name = "CONFIG", value_parser = cublas_workspace)]
     pub(crate) cublas_workspace_config: Option<xmem::Bytes>,
-    /// Switch a rule of the CPU-to-GPU lowering off (--explain names them); repeatable
+    /// Disable a rule of the CPU-to-GPU lowering (--explain lists them); repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) no_rule: Vec<String>,
 }
@@ -89,33 +90,33 @@ pub(crate) struct WhatIfArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Answer")]
 pub(crate) struct AnswerArgs {
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = ReplayFormat::Text)]
     pub(crate) format: ReplayFormat,
-    /// Write the answer to a file, whole or not at all; several answers in jsonl or csv are written
-    /// line by line
+    /// Write the answer to a file, atomically; several answers in jsonl or csv are written line by
+    /// line
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// Write the predicted run of a single trace as a memory snapshot, whole or not at all:
-    /// PyTorch's viewers open it
+    /// Write the predicted run of a single trace as a memory snapshot, atomically, for PyTorch's
+    /// viewer (https://pytorch.org/memory_viz)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) snapshot: Option<PathBuf>,
-    /// Where memory runs out, the snapshot goes on as on a device with room for all
+    /// Continue the snapshot after an out-of-memory, as on a device with enough memory
     #[arg(long, requires = "snapshot")]
     pub(crate) snapshot_past_oom: bool,
-    /// Show what each rule dropped, resized, added and retimed
+    /// Show the blocks that each rule dropped, resized, added and retimed
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Only these iterations: N for the first N, or A..B counted from 0 without B
+    /// Replay only these iterations: N for the first N, or A..B (counted from 0, B excluded)
     #[arg(long, value_name = "RANGE")]
     pub(crate) iterations: Option<Iterations>,
-    /// How many of the largest blocks to list
+    /// Number of the largest blocks to list
     #[arg(long, value_name = "N", default_value_t = Self::TOP)]
     pub(crate) top: usize,
     /// Find the smallest device memory in which the job runs
     #[arg(long)]
     pub(crate) min_capacity: bool,
-    /// Exit with 0 whatever the verdict; errors still fail
+    /// Exit with 0 whatever the verdict is; errors still exit with their own code
     #[arg(long)]
     pub(crate) exit_zero: bool,
 }
@@ -127,29 +128,29 @@ impl AnswerArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Many traces")]
 pub(crate) struct ManyArgs {
-    /// Traces at work at the same time, and so in memory (default: one per core)
+    /// Number of traces to process, and hold in memory, at the same time (default: one per core)
     #[arg(short, long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
-    /// Go on with the file of --output: what it answers already, with the same settings, is not done
-    /// again; errors in it are tried again
+    /// Continue the file of --output: skip the traces that it already answers with the same
+    /// settings; retry its errors
     #[arg(long, requires = "output", conflicts_with = "snapshot")]
     pub(crate) skip_done: bool,
 }
 
-/// Form of the answer.
+/// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayFormat {
-    /// For people; several answers as a table, in the order of the traces
+    /// Human-readable; several answers as a table, in the order of the traces
     Text,
-    /// One document; a list of them for several traces or devices, in the order of the traces
+    /// One document; for several traces or devices an array, in the order of the traces
     Json,
-    /// One document a line, in the order in which the traces are done
+    /// One document per line, in the order of completion
     Jsonl,
-    /// The main figures as a row, below a header; in the order in which the traces are done
+    /// One row per answer with the main figures, below a header, in the order of completion
     Csv,
 }
 
-/// Names of the places of `zero_grad`.
+/// The places of `zero_grad`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ZeroGrad {
     /// Just before backward
@@ -169,9 +170,9 @@ pub(crate) enum OptimizerKind {
     ForLoop,
 }
 
-/// The workspace that a value of `CUBLAS_WORKSPACE_CONFIG` asks for. PyTorch would go on with its
-/// default where there is nothing in it; here it is a slip.
+/// The workspace size that a value of `CUBLAS_WORKSPACE_CONFIG` requests. PyTorch ignores a value
+/// that it cannot parse; here it is an error.
 fn cublas_workspace(value: &str) -> Result<xmem::Bytes, String> {
     xmem::parse_cublas_workspace_config(value)
-        .ok_or_else(|| "it has no `:KiB:count`, like :4096:8 or :0:0".to_owned())
+        .ok_or_else(|| "expected `:KiB:count`, for example :4096:8 or :0:0".to_owned())
 }

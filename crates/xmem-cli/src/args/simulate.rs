@@ -10,47 +10,49 @@ use xmem::Bytes;
     arg_required_else_help = true,
     after_help = "The list is JSON: [{\"op\":\"alloc\",\"id\":1,\"size\":1048576}, {\"op\":\"free\",\"id\":1}], or an object\n\
         with such `ops` and any of conf, torch, env, capacity, total, address_order, events; the\n\
-        guide's page on the allocator has all operations. With -v, text has a line for each.\n\n\
+        allocator page of the guide lists all operations. With -v, text has one line per operation.\n\n\
         Examples:\n  \
         xmem simulate ops.json\n  \
         xmem simulate ops.json --capacity 12GiB --alloc-conf expandable_segments:True -v\n  \
         xmem simulate ops.json.zst --torch 2.6 --format json --segments end -o result.json\n  \
         my-generator | xmem simulate - --format jsonl --segments none\n\n\
-        Exit code: 0 even if allocations failed, 2 wrong usage, 3 unreadable or not such a list."
+        Exit code: 0 even if allocations failed, 2 usage error, 3 unreadable or not such a list."
 )]
 pub(crate) struct SimulateArgs {
-    /// List of operations: JSON, plain or compressed with gzip or zstd; `-` is standard input
+    /// List of operations: JSON, plain or compressed with gzip or zstd; `-` for standard input
     #[arg(value_name = "OPS", value_hint = ValueHint::FilePath)]
     pub(crate) operations: PathBuf,
-    /// What the device has for the allocator, like 12GiB (default: the list's, else the total)
+    /// Device memory available to the allocator, for example 12GiB (default: as in the list, else
+    /// the total)
     #[arg(long, value_name = "SIZE", help_heading = "Device")]
     pub(crate) capacity: Option<Bytes>,
-    /// The total that the device reports (default: the list's, else that of an A100 with 40 GB)
+    /// Total memory that the device reports (default: as in the list, else that of an A100 with 40
+    /// GB)
     #[arg(long, value_name = "SIZE", help_heading = "Device")]
     pub(crate) total: Option<Bytes>,
     #[command(flatten)]
     pub(crate) allocator: AllocatorArgs,
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text, help_heading = "Answer")]
     pub(crate) format: Format,
-    /// Write the answer to a file, whole or not at all
+    /// Write the answer to a file, atomically
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Answer")]
     pub(crate) output: Option<PathBuf>,
-    /// In json and jsonl: after which operations the segments are listed, block by block
+    /// With json and jsonl: operations after which the segments are listed, block by block
     /// (default: every)
     #[arg(long, value_name = "WHEN", value_enum, help_heading = "Answer")]
     pub(crate) segments: Option<SegmentsWhen>,
-    /// Refuse compressed lists that inflate to more than this
+    /// Reject compressed lists that inflate to more than this
     #[arg(long, value_name = "SIZE", default_value = "64GiB", help_heading = "Reading")]
     pub(crate) inflate_limit: Bytes,
 }
 
-/// After which operations segments are listed.
+/// The operations after which segments are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SegmentsWhen {
-    /// After every one
+    /// After every operation
     Every,
-    /// After the last
+    /// After the last operation
     End,
     /// Never
     None,

@@ -13,16 +13,16 @@ use std::path::PathBuf;
         xmem validate trace.json.gz --snapshot snapshot.pickle -d a100-40g --tolerance 0.01\n\n\
         Record the snapshot on the GPU: torch.cuda.memory._record_memory_history() before the job,\n\
         torch.cuda.memory._dump_snapshot(path) after it.\n\n\
-        Exit code: 0 peak reserved is within the tolerance, 1 it is not, 2 wrong usage, 3 unreadable"
+        Exit code: 0 peak reserved is within the tolerance, 1 it is not, 2 usage error, 3 unreadable"
 )]
 pub(crate) struct ValidateArgs {
-    /// Trace file: JSON, plain or compressed with gzip or zstd; `-` is standard input
+    /// Trace file: JSON, plain or compressed with gzip or zstd; `-` for standard input
     #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: PathBuf,
     /// Memory snapshot of the same job on the GPU: a pickle, plain or compressed with gzip or zstd
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) snapshot: PathBuf,
-    /// Which of the recorded devices
+    /// Index of the recorded device
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) device_index: u32,
     #[command(flatten)]
@@ -33,14 +33,14 @@ pub(crate) struct ValidateArgs {
     pub(crate) cudnn: CudnnArgs,
     #[command(flatten)]
     pub(crate) allocator: AllocatorArgs,
-    /// Error of peak reserved, as a part of it, up to which the exit code is 0
-    #[arg(long, value_name = "PART", default_value_t = 0.05, value_parser = super::fraction,
+    /// Relative error of peak reserved up to which the exit code is 0
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.05, value_parser = super::fraction,
           help_heading = "Answer")]
     pub(crate) tolerance: f64,
-    /// How many kinds of differences to list
+    /// Number of kinds of differences to list
     #[arg(long, value_name = "N", default_value_t = 10, help_heading = "Answer")]
     pub(crate) top: usize,
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = PlainFormat::Text, help_heading = "Answer")]
     pub(crate) format: PlainFormat,
     #[command(flatten)]

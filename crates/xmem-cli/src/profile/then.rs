@@ -1,8 +1,9 @@
-//! `--then`: what is done with the trace once it is there. It is checked before the recording starts.
+//! `--then`: the command that runs on the recorded trace. It is checked before the recording
+//! starts.
 
 use crate::Outcome;
 use crate::args::{Command, Global, InspectArgs, ReplayArgs, ValidateArgs};
-use crate::complaint::Complaint;
+use crate::error::CliError;
 use crate::{inspect, replay, validate};
 use std::ffi::OsString;
 use std::path::Path;
@@ -21,10 +22,10 @@ enum Task {
 }
 
 impl Then {
-    /// Reads `line` as a command of this program, with `trace` behind.
-    pub(super) fn parse(line: &str, trace: &Path) -> Result<Self, Complaint> {
-        let wrong = |reason: String| Complaint::Then { line: line.to_owned(), reason };
-        let words = shlex::split(line).ok_or_else(|| wrong("a quote is not closed".to_owned()))?;
+    /// Parses `line` as a command of this program, with `trace` as its last argument.
+    pub(super) fn parse(line: &str, trace: &Path) -> Result<Self, CliError> {
+        let wrong = |reason: String| CliError::Then { line: line.to_owned(), reason };
+        let words = shlex::split(line).ok_or_else(|| wrong("unclosed quote".to_owned()))?;
         let own = usize::from(words.first().is_some_and(|word| word == "xmem"));
         let words = words.into_iter().skip(own).map(OsString::from);
         let all = std::iter::once("xmem".into()).chain(words).chain([trace.into()]);
@@ -39,12 +40,12 @@ impl Then {
                 Task::Validate(args)
             }
             Command::Inspect(args) => Task::Inspect(args),
-            _ => return Err(wrong("the command reads no trace".to_owned())),
+            _ => return Err(wrong("the command does not read a trace".to_owned())),
         };
         Ok(Self { global: cli.global, task })
     }
 
-    /// Does it.
+    /// Runs the command.
     pub(super) fn run(&self) -> Outcome {
         match &self.task {
             Task::Replay(args) => replay::run(args, &self.global),
@@ -54,7 +55,7 @@ impl Then {
     }
 }
 
-/// What is wrong, without usage and tips.
+/// The error itself, without usage and tips.
 fn first_paragraph(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let first = text.split("\n\n").next().unwrap_or_default();

@@ -1,10 +1,10 @@
-//! Many traces, some at a time. Each is read and analysed once, whatever the number of questions
-//! about it, and is in memory only as long as it is worked on.
+//! Many traces, some of them at a time. Each trace is read and analyzed once, whatever the number
+//! of questions about it, and is in memory only while it is being processed.
 
-use super::failure::{Failure, guarded};
+use super::failure::{Failure, catch_panic};
+use super::interrupt::Interrupt;
 use super::settings::Settings;
-use super::stop::Stop;
-use super::traces::{Named, Trace};
+use super::traces::{Source, TraceInput};
 use crate::args::ReplayArgs;
 use crate::progress::Progress;
 use std::num::NonZeroUsize;
@@ -14,26 +14,26 @@ use std::thread;
 use xmem::{Answer, Job, ReadOptions};
 use xmem_report::json::{Document, Rules};
 
-/// What is to be done.
+/// The work: traces, settings, and options for processing them.
 pub(super) struct Batch<'a> {
-    pub(super) traces: &'a [Named],
+    pub(super) traces: &'a [TraceInput],
     pub(super) settings: &'a [Settings],
     pub(super) jobs: NonZeroUsize,
     pub(super) read: ReadOptions,
-    pub(super) stop: Stop,
+    pub(super) stop: Interrupt,
     pub(super) progress: Progress,
 }
 
-/// What an answer, or the lack of one, is about.
+/// The trace and the settings of an answer or an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct About {
-    /// Which of the traces.
+pub(super) struct Question {
+    /// The index of the trace.
     pub(super) trace: usize,
-    /// Which of the settings; none if there is no answer whatever they are.
+    /// The index of the settings; `None` for an error that concerns the trace under all settings.
     pub(super) settings: Option<usize>,
 }
 
-/// How many traces are in memory at once, and how each is read.
+/// The number of traces to process at the same time, and the options for reading them.
 pub(super) fn plan(args: &ReplayArgs, traces: usize) -> (NonZeroUsize, ReadOptions) {
     let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let useful = NonZeroUsize::new(traces).unwrap_or(NonZeroUsize::MIN);
@@ -47,16 +47,16 @@ pub(super) fn plan(args: &ReplayArgs, traces: usize) -> (NonZeroUsize, ReadOptio
 }
 
 impl Batch<'_> {
-    /// Works on the traces in their order, and gives what comes of them to `deliver` as soon as it is
-    /// there, from several threads. Questions that are not `wanted` are left out.
+    /// Processes the traces in their order and passes each result to `deliver` as soon as it is
+    /// available, from several threads. Questions that are not `wanted` are skipped.
     pub(super) fn run(
         &self,
-        wanted: impl Fn(About) -> bool + Sync,
-        deliver: impl Fn(About, Result<Answer, Failure>) + Sync,
+        wanted: impl Fn(Question) -> bool + Sync,
+        deliver: impl Fn(Question, Result<Answer, Failure>) + Sync,
     ) {
         let next = AtomicUsize::new(0);
         let work = || {
-            while !self.stop.is_wished() {
+            while !self.stop.is_requested() {
                 let trace = next.fetch_add(1, Ordering::Relaxed);
                 if trace >= self.traces.len() {
                     break;
@@ -68,9 +68,9 @@ impl Batch<'_> {
         thread::scope(|scope| {
             for _ in 1..self.jobs.get() {
                 let started =
-                    thread::Builder::new().stack_size(super::STACK).spawn_scoped(scope, work);
+                    thread::Builder::new().stack_size(super::STACK_SIZE).spawn_scoped(scope, work);
                 if let Err(error) = started {
-                    tracing::warn!(%error, "fewer traces at a time than asked for");
+                    tracing::warn!(%error, "cannot start a thread: fewer traces at a time than requested");
                     break;
                 }
             }
@@ -79,35 +79,35 @@ impl Batch<'_> {
         self.progress.finish();
     }
 
-    /// The trace that something is about, as the user named it.
-    pub(super) fn name(&self, about: About) -> &str {
+    /// The name of the trace of a question, as the user gave it.
+    pub(super) fn name(&self, about: Question) -> &str {
         &self.traces[about.trace].name
     }
 
-    /// What came of a question, or of a trace, as a document.
+    /// The answer or the error of a question as a document.
     pub(super) fn document<'d>(
         &'d self,
-        about: About,
+        about: Question,
         result: &'d Result<Answer, Failure>,
         rules: Rules,
     ) -> Document<'d> {
-        let words = about.settings.map(|settings| self.settings[settings].words.as_str());
+        let options = about.settings.map(|settings| self.settings[settings].options.as_str());
         match result {
             Ok(answer) => {
-                let words = words.expect("an answer is to a question");
-                Document::answer(self.name(about), words, answer, rules)
+                let options = options.expect("an answer is to a question");
+                Document::answer(self.name(about), options, answer, rules)
             }
-            Err(failure) => Document::error(self.name(about), words, failure),
+            Err(failure) => Document::error(self.name(about), options, failure),
         }
     }
 
     fn one(
         &self,
         trace: usize,
-        wanted: impl Fn(About) -> bool,
-        deliver: impl Fn(About, Result<Answer, Failure>),
+        wanted: impl Fn(Question) -> bool,
+        deliver: impl Fn(Question, Result<Answer, Failure>),
     ) {
-        let about = |settings| About { trace, settings };
+        let about = |settings| Question { trace, settings };
         let questions: Vec<usize> =
             (0..self.settings.len()).filter(|&s| wanted(about(Some(s)))).collect();
         if questions.is_empty() {
@@ -119,24 +119,24 @@ impl Batch<'_> {
         };
         let name = &self.traces[trace].name;
         for settings in questions {
-            if self.stop.is_at_once() {
+            if self.stop.is_immediate() {
                 return;
             }
             let estimate = &self.settings[settings].estimate;
-            let answer = guarded(name, || {
+            let answer = catch_panic(name, || {
                 estimate.job_observed(&job, &|stage| self.progress.stage(name, stage))
             });
             deliver(about(Some(settings)), answer);
         }
     }
 
-    fn job(&self, Named { name, trace }: &Named) -> Result<Job, Failure> {
-        match trace {
-            Trace::At(path) => guarded(name, || {
+    fn job(&self, TraceInput { name, source }: &TraceInput) -> Result<Job, Failure> {
+        match source {
+            Source::File(path) => catch_panic(name, || {
                 Ok(Job::observed(path, &self.read, &|stage| self.progress.stage(name, stage))?)
             }),
-            Trace::Hidden(source) => {
-                Err(Failure::Folder { place: name.clone(), source: Arc::clone(source) })
+            Source::Unreadable(error) => {
+                Err(Failure::Folder { place: name.clone(), source: Arc::clone(error) })
             }
         }
     }

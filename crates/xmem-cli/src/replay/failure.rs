@@ -1,54 +1,60 @@
-//! Why there is no answer about a trace.
+//! Errors that leave a trace without an answer.
 
-use crate::complaint::Complaint;
+use crate::error::CliError;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use thiserror::Error;
 use xmem::EstimateError;
 
-/// Why there is no answer about a trace.
+/// An error that leaves a trace without an answer.
 #[derive(Debug, Error)]
 pub(super) enum Failure {
     #[error(transparent)]
     Estimate(EstimateError),
-    /// What was found below a folder cannot be looked at.
-    #[error("cannot look into `{place}`: check that it may be read")]
+    /// A folder, or an entry of a folder, that cannot be read.
+    #[error("cannot read folder `{place}`: check its permissions")]
     Folder { place: String, source: Arc<walkdir::Error> },
-    /// A mistake of this program; it must not end the work on other traces.
-    #[error("xmem made a mistake with `{trace}` and gave it up: please report it")]
-    Panic { trace: String, told: Told },
+    /// A panic. It must not end the work on other traces.
+    #[error(
+        "internal error while processing `{trace}`; this trace was skipped: please report this bug"
+    )]
+    Panic { trace: String, message: PanicMessage },
 }
 
-/// What a panic said.
+/// The message of a panic.
 #[derive(Debug, Error)]
 #[error("{0}")]
-pub(super) struct Told(String);
+pub(super) struct PanicMessage(String);
 
-/// Does `work` on `trace`, and survives a panic in it.
-pub(super) fn guarded<T>(
+/// Runs `work` on `trace`, and returns a panic in it as an error.
+pub(super) fn catch_panic<T>(
     trace: &str,
     work: impl FnOnce() -> Result<T, EstimateError>,
 ) -> Result<T, Failure> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result.map_err(Failure::Estimate),
-        Err(panic) => Err(Failure::Panic { trace: trace.to_owned(), told: told(&*panic) }),
+        Err(panic) => {
+            Err(Failure::Panic { trace: trace.to_owned(), message: panic_message(&*panic) })
+        }
     }
 }
 
-fn told(panic: &(dyn Any + Send)) -> Told {
+fn panic_message(panic: &(dyn Any + Send)) -> PanicMessage {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    Told(text.unwrap_or("a panic that says nothing").to_owned())
+    PanicMessage(text.unwrap_or("panic without a message").to_owned())
 }
 
 impl Failure {
-    /// The same for the user.
-    pub(super) fn complaint(self, trace: &str) -> Complaint {
+    /// Converts to the error that is shown to the user.
+    pub(super) fn into_cli_error(self, trace: &str) -> CliError {
         match self {
-            Self::Estimate(error) => Complaint::estimate(trace, error),
-            Self::Folder { place, source } => Complaint::Folder { place, source },
-            Self::Panic { trace, told } => Complaint::Panic { trace, told: told.to_string() },
+            Self::Estimate(error) => CliError::estimate(trace, error),
+            Self::Folder { place, source } => CliError::Folder { place, source },
+            Self::Panic { trace, message } => {
+                CliError::Panic { trace, message: message.to_string() }
+            }
         }
     }
 }
@@ -59,13 +65,13 @@ mod tests {
     use std::error::Error;
 
     #[test]
-    fn a_panic_is_a_failure_that_tells_what_it_said() {
-        let formatted = guarded::<()>("t.json", || panic!("block {} is gone", 7));
-        let plain = guarded::<()>("t.json", || panic!("gone"));
+    fn a_panic_is_a_failure_with_its_message() {
+        let formatted = catch_panic::<()>("t.json", || panic!("block {} is gone", 7));
+        let plain = catch_panic::<()>("t.json", || panic!("gone"));
         for (failure, said) in [(formatted, "block 7 is gone"), (plain, "gone")] {
-            let Err(Failure::Panic { told, .. }) = failure else { panic!("no failure") };
-            assert_eq!(told.to_string(), said);
-            assert!(told.source().is_none());
+            let Err(Failure::Panic { message, .. }) = failure else { panic!("no failure") };
+            assert_eq!(message.to_string(), said);
+            assert!(message.source().is_none());
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What is asked about each trace: every combination of device and allocator, each with the words that
-//! ask for it.
+//! The questions about each trace: every combination of device and allocator, each with the options
+//! that select it.
 
 use crate::args::{AllocatorArgs, AllocatorRest, AnswerArgs, DeviceArgs, ReplayArgs, WhatIfArgs};
-use crate::complaint::Complaint;
 use crate::cudnn::{self, Convolutions};
+use crate::error::CliError;
 use crate::{allocator, device, what_if};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
@@ -14,45 +14,45 @@ use xmem::{CapacitySearch, Device, Estimate, EstimateBuilder};
 /// One question.
 pub(super) struct Settings {
     pub(super) estimate: Estimate,
-    /// The options of the command line that the answer depends on, in an order of their own. Equal
-    /// questions have equal words.
-    pub(super) words: String,
+    /// The options of the command line that the answer depends on, in a fixed order, so that equal
+    /// questions have equal options.
+    pub(super) options: String,
 }
 
-/// Every question, in the order of the devices and then of the allocators; none twice.
+/// All different questions, in the order of the devices and then of the allocators.
 pub(super) fn all(
     args: &ReplayArgs,
     convolutions: &Convolutions,
-) -> Result<Vec<Settings>, Complaint> {
+) -> Result<Vec<Settings>, CliError> {
     let mut all = Vec::new();
     let mut seen = BTreeSet::new();
     let allocators = args.allocator.each();
-    for (device, mut words) in devices(args)? {
-        let note = std::mem::take(&mut words.note);
-        for asked in &allocators {
-            let mut words = words.clone();
-            words.allocator(asked);
-            words.job(&args.what_if, cudnn::asked(&args.cudnn));
-            words.answer(&args.answer);
-            let words = words.line() + &note;
-            if seen.insert(words.clone()) {
-                let settings = allocator::settings(asked)?;
+    for (device, mut line) in devices(args)? {
+        let note = std::mem::take(&mut line.note);
+        for choice in &allocators {
+            let mut line = line.clone();
+            line.allocator(choice);
+            line.job(&args.what_if, cudnn::explicit_choice(&args.cudnn));
+            line.answer(&args.answer);
+            let options = line.to_line() + &note;
+            if seen.insert(options.clone()) {
+                let settings = allocator::settings(choice)?;
                 let builder = Estimate::builder(device.clone()).allocator(settings);
                 let estimate = finish(builder, args, convolutions)?;
                 estimate.check()?;
-                all.push(Settings { estimate, words });
+                all.push(Settings { estimate, options });
             }
         }
     }
     Ok(all)
 }
 
-/// What all questions have in common.
+/// Adds the settings that all questions share.
 fn finish(
     builder: EstimateBuilder,
     args: &ReplayArgs,
     convolutions: &Convolutions,
-) -> Result<Estimate, Complaint> {
+) -> Result<Estimate, CliError> {
     let builder = builder.convolutions(convolutions.plans()).largest(args.answer.top);
     let mut builder = what_if::apply(builder, &args.what_if)?;
     if args.answer.min_capacity {
@@ -64,31 +64,31 @@ fn finish(
     Ok(builder.build())
 }
 
-fn devices(args: &ReplayArgs) -> Result<Vec<(Device, Words)>, Complaint> {
+fn devices(args: &ReplayArgs) -> Result<Vec<(Device, OptionLine)>, CliError> {
     if args.devices.is_empty() {
         let device = device::choose(&args.device)?;
-        let words = Words::of_device(&args.device, &device);
-        return Ok(vec![(device, words)]);
+        let line = OptionLine::of_device(&args.device, &device);
+        return Ok(vec![(device, line)]);
     }
     let known = args.devices.iter().map(|name| {
         let device = xmem::find(name.trim())?.clone();
-        let mut words = Words::default();
-        words.option("--device", Some(&device.name));
-        Ok((device, words))
+        let mut line = OptionLine::default();
+        line.option("--device", Some(&device.name));
+        Ok((device, line))
     });
     known.collect()
 }
 
-/// Options as they stand on a command line. Each function takes its arguments apart to the last
-/// field, so that a new option cannot be forgotten here.
+/// Options in the form of a command line. Each function destructures its arguments completely, so
+/// that a new option cannot be forgotten here.
 #[derive(Clone, Default)]
-struct Words {
+struct OptionLine {
     words: Vec<String>,
-    /// What the options do not say; a comment, to a shell.
+    /// Further content of a device file, as a shell comment.
     note: String,
 }
 
-impl Words {
+impl OptionLine {
     fn option(&mut self, name: &str, value: Option<impl Display>) {
         if let Some(value) = value {
             self.words.extend([name.to_owned(), value.to_string()]);
@@ -108,13 +108,13 @@ impl Words {
 
     fn of_device(args: &DeviceArgs, device: &Device) -> Self {
         let DeviceArgs { device: name, device_file, capacity } = args;
-        let mut words = Self::default();
-        words.option("--device", name.as_ref().map(|_| &device.name));
-        words.option("--device-file", device_file.as_ref().map(|path| path.display()));
-        words.option("--capacity", capacity.map(xmem::Bytes::get));
+        let mut line = Self::default();
+        line.option("--device", name.as_ref().map(|_| &device.name));
+        line.option("--device-file", device_file.as_ref().map(|path| path.display()));
+        line.option("--capacity", capacity.map(xmem::Bytes::get));
         if device_file.is_some() {
-            // The file may be another one the next time.
-            words.note = format!(
+            // The file may have changed by the next run.
+            line.note = format!(
                 " # {}: memory {}, context {}, sm {}, {} SMs of {} threads",
                 device.name,
                 device.memory.get(),
@@ -124,7 +124,7 @@ impl Words {
                 device.max_threads_per_sm,
             );
         }
-        words
+        line
     }
 
     fn allocator(&mut self, args: &AllocatorArgs) {
@@ -157,7 +157,7 @@ impl Words {
             iterations,
             top,
             min_capacity,
-            // Where the answer goes, and what becomes of it there.
+            // Format and destination do not change the answer.
             format: _,
             output: _,
             snapshot: _,
@@ -170,7 +170,7 @@ impl Words {
         self.flag("--explain", *explain);
     }
 
-    fn line(&self) -> String {
+    fn to_line(&self) -> String {
         let words = self.words.iter().map(String::as_str);
         shlex::try_join(words).expect("arguments of a process hold no NUL")
     }

@@ -1,6 +1,6 @@
-//! Which traces are meant: files, folders, patterns and lists, in the order in which they are named.
+//! The traces of a command: files, folders, patterns and lists, in the order of the arguments.
 
-use crate::complaint::Complaint;
+use crate::error::CliError;
 use globset::GlobBuilder;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -9,48 +9,48 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use walkdir::WalkDir;
 
-/// What traces in a folder are called.
+/// File name endings of traces in a folder.
 const ENDINGS: [&str; 3] = [".json", ".json.gz", ".json.zst"];
 
 /// Standard input.
 const STDIN: &str = "-";
 
-/// One that was named or found.
+/// A trace that was given or found.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct TraceInput {
     pub(super) name: String,
-    pub(super) trace: Trace,
+    pub(super) source: Source,
 }
 
-/// Where it is.
+/// The place of a trace.
 #[derive(Debug)]
-pub(super) enum Trace {
-    /// In a file, or standard input.
-    At(PathBuf),
-    /// Somewhere in a folder that cannot be looked into.
-    Hidden(Arc<walkdir::Error>),
+pub(super) enum Source {
+    /// A file, or standard input.
+    File(PathBuf),
+    /// Somewhere in a folder that cannot be read.
+    Unreadable(Arc<walkdir::Error>),
 }
 
-/// All that are meant.
+/// All traces of a command.
 #[derive(Debug)]
 pub(super) struct Traces {
-    pub(super) all: Vec<Named>,
-    /// Whether one trace was meant, by its own name, however many there are.
+    pub(super) all: Vec<TraceInput>,
+    /// `true` if a single trace was given by its own name.
     pub(super) is_one: bool,
 }
 
-/// Refuses to read standard input more than once.
-pub(super) fn check(arguments: &[PathBuf]) -> Result<(), Complaint> {
+/// Rejects arguments that read standard input more than once.
+pub(super) fn check(arguments: &[PathBuf]) -> Result<(), CliError> {
     let reads = |argument: &&PathBuf| [STDIN, "@-"].map(Path::new).contains(&argument.as_path());
     match arguments.iter().filter(reads).count() {
-        count @ 2.. => Err(Complaint::StdinTwice { count }),
+        count @ 2.. => Err(CliError::StdinTwice { count }),
         _ => Ok(()),
     }
 }
 
-/// The traces that `arguments` stand for, each once. What `output` names is not one of them, unless
-/// by its own name.
-pub(super) fn meant(arguments: &[PathBuf], output: Option<&Path>) -> Result<Traces, Complaint> {
+/// The traces that `arguments` name, each once. The file `output` is left out, unless an argument
+/// is its name.
+pub(super) fn resolve(arguments: &[PathBuf], output: Option<&Path>) -> Result<Traces, CliError> {
     let mut found = Found::default();
     let output = output.and_then(|path| path.canonicalize().ok());
     let is_output = |path: &Path| output.is_some() && path.canonicalize().ok() == output;
@@ -59,7 +59,7 @@ pub(super) fn meant(arguments: &[PathBuf], output: Option<&Path>) -> Result<Trac
         let kind = Kind::of(argument);
         is_one &= matches!(kind, Kind::File);
         let traces = match kind {
-            Kind::File => vec![Named::at(argument.clone())],
+            Kind::File => vec![TraceInput::at(argument.clone())],
             Kind::Folder => in_folder(argument, is_output)?,
             Kind::List(file) => in_list(argument, Path::new(file))?,
             Kind::Pattern(pattern) => matching(pattern, is_output)?,
@@ -67,14 +67,14 @@ pub(super) fn meant(arguments: &[PathBuf], output: Option<&Path>) -> Result<Trac
         traces.into_iter().for_each(|trace| found.add(trace));
     }
     let all = found.traces;
-    let stdin = all.iter().any(Named::is_stdin);
+    let stdin = all.iter().any(TraceInput::is_stdin);
     if stdin && arguments.iter().any(|argument| argument == Path::new("@-")) {
-        return Err(Complaint::StdinTwice { count: 2 });
+        return Err(CliError::StdinTwice { count: 2 });
     }
     Ok(Traces { all, is_one })
 }
 
-/// What an argument is. A file of that very name comes first.
+/// The kind of an argument. An existing file of that name takes precedence.
 enum Kind<'a> {
     File,
     Folder,
@@ -101,12 +101,12 @@ impl<'a> Kind<'a> {
     }
 }
 
-impl Named {
-    /// Its file, or the place that hides it.
+impl TraceInput {
+    /// The file, or the unreadable place.
     pub(super) fn path(&self) -> &Path {
-        match &self.trace {
-            Trace::At(path) => path,
-            Trace::Hidden(error) => error.path().unwrap_or(Path::new("?")),
+        match &self.source {
+            Source::File(path) => path,
+            Source::Unreadable(error) => error.path().unwrap_or(Path::new("?")),
         }
     }
 
@@ -115,37 +115,37 @@ impl Named {
     }
 
     fn at(path: PathBuf) -> Self {
-        Self { name: path.display().to_string(), trace: Trace::At(path) }
+        Self { name: path.display().to_string(), source: Source::File(path) }
     }
 
-    /// What a walk stumbled over, if it matters: a link that leads nowhere does where a trace
-    /// `is_meant`, and one that leads back to a folder on its way does not.
-    fn stumbled(error: walkdir::Error, is_meant: impl Fn(&Path) -> bool) -> Option<Self> {
+    /// Converts an error of a walk, if it matters: a dangling link does if it may be a trace
+    /// (`is_meant`), a link to a parent folder does not.
+    fn from_walk_error(error: walkdir::Error, is_meant: impl Fn(&Path) -> bool) -> Option<Self> {
         let path = error.path().unwrap_or(Path::new("?"));
         if error.loop_ancestor().is_some() {
-            tracing::debug!(path = %path.display(), "a link leads back");
+            tracing::debug!(path = %path.display(), "skipping a link to a parent folder");
             return None;
         }
         if path.is_symlink() {
             return is_meant(path).then(|| Self::at(path.to_owned()));
         }
         let name = path.display().to_string();
-        Some(Self { name, trace: Trace::Hidden(Arc::new(error)) })
+        Some(Self { name, source: Source::Unreadable(Arc::new(error)) })
     }
 }
 
-/// Traces, each once.
+/// Traces without duplicates.
 #[derive(Default)]
 struct Found {
-    traces: Vec<Named>,
+    traces: Vec<TraceInput>,
     seen: BTreeSet<PathBuf>,
 }
 
 impl Found {
-    fn add(&mut self, named: Named) {
-        let itself = match &named.trace {
-            Trace::At(path) => path.canonicalize().unwrap_or_else(|_| path.clone()),
-            Trace::Hidden(_) => PathBuf::from(&named.name),
+    fn add(&mut self, named: TraceInput) {
+        let itself = match &named.source {
+            Source::File(path) => path.canonicalize().unwrap_or_else(|_| path.clone()),
+            Source::Unreadable(_) => PathBuf::from(&named.name),
         };
         if self.seen.insert(itself) {
             self.traces.push(named);
@@ -153,27 +153,30 @@ impl Found {
     }
 }
 
-fn in_folder(folder: &Path, is_output: impl Fn(&Path) -> bool) -> Result<Vec<Named>, Complaint> {
+fn in_folder(
+    folder: &Path,
+    is_output: impl Fn(&Path) -> bool,
+) -> Result<Vec<TraceInput>, CliError> {
     let is_meant = |path: &Path| is_trace(path) && !is_output(path);
-    let traces = on_a_walk(WalkDir::new(folder), is_meant, Path::to_owned);
+    let traces = walk_files(WalkDir::new(folder), is_meant, Path::to_owned);
     if traces.is_empty() {
-        return Err(Complaint::EmptyFolder { folder: folder.to_owned() });
+        return Err(CliError::EmptyFolder { folder: folder.to_owned() });
     }
     Ok(traces)
 }
 
-/// The files that are meant, by the names they are to have, and what else matters on the way.
-fn on_a_walk(
+/// The matching files of a walk under their names, and the places that cannot be read.
+fn walk_files(
     walk: WalkDir,
     is_meant: impl Fn(&Path) -> bool,
     name: impl Fn(&Path) -> PathBuf,
-) -> Vec<Named> {
+) -> Vec<TraceInput> {
     let entries = walk.follow_links(true).sort_by_file_name().into_iter();
     entries
         .filter_map(|entry| match entry {
             Ok(entry) if !entry.file_type().is_file() => None,
-            Ok(entry) => is_meant(entry.path()).then(|| Named::at(name(entry.path()))),
-            Err(error) => Named::stumbled(error, &is_meant),
+            Ok(entry) => is_meant(entry.path()).then(|| TraceInput::at(name(entry.path()))),
+            Err(error) => TraceInput::from_walk_error(error, &is_meant),
         })
         .collect()
 }
@@ -183,19 +186,19 @@ fn is_trace(path: &Path) -> bool {
     ENDINGS.iter().any(|ending| name.ends_with(ending.as_bytes()))
 }
 
-/// A path a line; `#` begins a comment line.
-fn in_list(argument: &Path, file: &Path) -> Result<Vec<Named>, Complaint> {
+/// The traces in a list file: one path per line; `#` begins a comment line.
+fn in_list(argument: &Path, file: &Path) -> Result<Vec<TraceInput>, CliError> {
     let mut list = Vec::new();
     let read = match file.to_str() {
         Some(STDIN) => io::stdin().lock().read_to_end(&mut list).map(drop),
         _ => std::fs::read(file).map(|bytes| list = bytes),
     };
-    read.map_err(|source| Complaint::List { path: file.to_owned(), source })?;
+    read.map_err(|source| CliError::List { path: file.to_owned(), source })?;
     let lines = list.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let named = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
-    let traces: Vec<Named> = named.map(|line| Named::at(path(line))).collect();
+    let traces: Vec<TraceInput> = named.map(|line| TraceInput::at(path(line))).collect();
     if traces.is_empty() {
-        return Err(Complaint::EmptyList { list: argument.display().to_string() });
+        return Err(CliError::EmptyList { list: argument.display().to_string() });
     }
     Ok(traces)
 }
@@ -215,9 +218,9 @@ fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// The files whose paths match. Folders are looked into only as deep as the pattern goes.
-fn matching(pattern: &str, is_output: impl Fn(&Path) -> bool) -> Result<Vec<Named>, Complaint> {
-    let wrong = |source| Complaint::Pattern { pattern: pattern.to_owned(), source };
+/// The files whose paths match. Folders are searched only as deep as the pattern requires.
+fn matching(pattern: &str, is_output: impl Fn(&Path) -> bool) -> Result<Vec<TraceInput>, CliError> {
+    let wrong = |source| CliError::Pattern { pattern: pattern.to_owned(), source };
     let (folder, rest) = split(pattern);
     let matcher = GlobBuilder::new(&rest.to_string_lossy())
         .literal_separator(true)
@@ -225,7 +228,7 @@ fn matching(pattern: &str, is_output: impl Fn(&Path) -> bool) -> Result<Vec<Name
         .map_err(wrong)?
         .compile_matcher();
     let walked = if folder == Path::new("") { Path::new(".") } else { &folder };
-    let no_match = || Complaint::NoMatch { pattern: pattern.to_owned() };
+    let no_match = || CliError::NoMatch { pattern: pattern.to_owned() };
     if !walked.is_dir() {
         return Err(no_match());
     }
@@ -235,14 +238,14 @@ fn matching(pattern: &str, is_output: impl Fn(&Path) -> bool) -> Result<Vec<Name
     }
     let below = |path: &Path| path.strip_prefix(walked).map(Path::to_owned).unwrap_or_default();
     let is_meant = |path: &Path| matcher.is_match(below(path)) && !is_output(path);
-    let traces = on_a_walk(walk, is_meant, |path| folder.join(below(path)));
+    let traces = walk_files(walk, is_meant, |path| folder.join(below(path)));
     if traces.is_empty() {
         return Err(no_match());
     }
     Ok(traces)
 }
 
-/// The folder that everything that matches is in, and what is left of the pattern.
+/// Splits a pattern into the folder before its first wildcard, and the rest.
 fn split(pattern: &str) -> (PathBuf, PathBuf) {
     let is_plain = |part: &Component<'_>| !is_pattern(&part.as_os_str().to_string_lossy());
     let parts: Vec<Component<'_>> = Path::new(pattern).components().collect();

@@ -1,4 +1,4 @@
-//! Which allocator a replay simulates, and what is said about it.
+//! The allocator that a replay simulates, and its description.
 
 use crate::job::{self, Folder};
 use crate::shell::{Ran, command, xmem};
@@ -76,7 +76,7 @@ fn an_approximation_is_called_one() {
     let folder = Folder::new();
     let job = folder.path("job.json");
     let ran = xmem(["replay", &job, "-d", "t4-16g", "--alloc-conf", "backend:cudaMallocAsync"]);
-    for text in ["on cudaMallocAsync, approximately", "is simulated approximately"] {
+    for text in ["with cudaMallocAsync (approximate)", "is simulated approximately"] {
         assert!(ran.stdout.contains(text), "{text}: {}", ran.stdout);
     }
     let args = ["replay", &job, "-d", "t4-16g", "-f", "json", "--allocator", "cudamallocasync"];

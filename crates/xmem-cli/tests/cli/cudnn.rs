@@ -22,7 +22,7 @@ fn the_answer_says_what_the_workspaces_of_convolutions_are_from() {
 fn a_path_without_cudnn_is_an_error() {
     let ran = xmem(["replay", &trace("mlp_adam"), "-d", "t4-16g", "--cudnn", "/nowhere"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("there is no cuDNN at `/nowhere`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no cuDNN library found at `/nowhere`"), "{}", ran.stderr);
 }
 
 #[cfg(unix)]
@@ -33,7 +33,7 @@ fn what_is_not_cudnn_is_an_error_if_it_is_named_and_a_warning_if_it_is_found() {
     let (job, library) = (trace("vgg11_sgd_pos0"), folder.path("libcudnn.so.9"));
     let ran = xmem(["replay", &job, "-d", "rtx3060-12g", "--cudnn", &library]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("cannot be asked: cannot load"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot load"), "{}", ran.stderr);
 
     let mut command = command(["replay", &job, "-d", "rtx3060-12g", "--cudnn", "auto"]);
     for name in ["VIRTUAL_ENV", "CONDA_PREFIX"] {

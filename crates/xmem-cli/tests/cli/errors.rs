@@ -1,9 +1,9 @@
-//! What goes wrong, and what the user is told.
+//! Errors and their messages.
 
 use crate::job::Folder;
 use crate::shell::xmem;
 
-/// Each line: arguments, exit code, what standard error must say.
+/// Each row: arguments, exit code, texts that standard error must contain.
 #[test]
 fn errors_say_what_is_wrong_and_what_to_do() {
     let folder = Folder::new();
@@ -16,7 +16,7 @@ fn errors_say_what_is_wrong_and_what_to_do() {
     let (job, missing, here) = (job.as_str(), path("nothing.json"), path("."));
     let (bad, empty, toml) = (path("bad.json"), path("empty.json"), path("device.toml"));
     let cases: [(&[&str], i32, &[&str]); 23] = [
-        (&["replay", job], 2, &["no device was chosen", "--capacity 24GiB", "xmem devices"]),
+        (&["replay", job], 2, &["no device given", "--capacity 24GiB", "xmem devices"]),
         (&["replay", job, "-d", "rtx3060-12"], 2, &["did you mean `rtx3060-12g`"]),
         (&["replay", job, "-d", "abacus"], 2, &["unknown device `abacus`", "--device-file"]),
         (&["replay", job, "--capacity", "huge"], 2, &["not a size", "24GiB"]),
@@ -25,7 +25,7 @@ fn errors_say_what_is_wrong_and_what_to_do() {
         (
             &["replay", job, "--capacity", "1GiB", "--no-rule", "zz"],
             2,
-            &["no rule `zz`", "leaf-scratch"],
+            &["unknown rule `zz`", "leaf-scratch"],
         ),
         (&["replay", job, "--capacity", "1GiB", "--torch", "new"], 2, &["not a PyTorch version"]),
         (&["replay", "-", "-", "--capacity", "1GiB"], 2, &["only once"]),
@@ -53,22 +53,22 @@ fn errors_say_what_is_wrong_and_what_to_do() {
         (
             &["replay", job, "--capacity", "1GiB", "--memory-fraction", "80%"],
             2,
-            &["from 0 to 1, like 0.8"],
+            &["from 0 to 1, for example 0.8"],
         ),
         (
             &["replay", job, "--capacity", "1GiB", "--address-order", "recorded"],
             2,
-            &["no recording here", "snapshot replay", "driver, asc or desc"],
+            &["no recorded addresses", "snapshot replay", "driver, asc or desc"],
         ),
         (&["replay", job, "--device-file", &missing], 2, &["cannot read the device file"]),
-        (&["replay", job, "--device-file", &toml], 2, &["does not describe a device"]),
+        (&["replay", job, "--device-file", &toml], 2, &["invalid device file"]),
         (&["replay", &missing, "--capacity", "1GiB"], 3, &["does not exist"]),
         (&["inspect", &here], 3, &["is a directory"]),
         (&["replay", &bad, "--capacity", "1GiB"], 3, &["not a profiler trace"]),
         (&["inspect", &empty], 3, &["is empty"]),
         (&["frobnicate"], 2, &["unrecognized subcommand"]),
     ];
-    for (args, code, told) in cases {
+    for (args, code, message) in cases {
         let ran = xmem(args);
         // miette breaks lines and draws a bar before the rest.
         let words: Vec<&str> =
@@ -76,10 +76,10 @@ fn errors_say_what_is_wrong_and_what_to_do() {
         let flat = words.join(" ");
         assert_eq!(ran.code, code, "{args:?}: {flat}");
         assert_eq!(ran.stdout, "", "{args:?}");
-        for text in told {
+        for text in message {
             assert!(flat.contains(text), "{args:?}: `{text}` is not in: {flat}");
         }
-        assert!(!ran.stderr.contains('\u{1b}'), "{args:?}: colour without a terminal");
+        assert!(!ran.stderr.contains('\u{1b}'), "{args:?}: color without a terminal");
     }
 }
 

@@ -6,7 +6,7 @@ use xmem::KnownOption;
 
 const PAGE: &str = include_str!("../../../../docs/guide/allocator.md");
 
-/// What stands in fences of a language.
+/// The contents of code fences of a language.
 fn fenced<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
     let fence = format!("\n```{language}\n");
     page.split(fence.as_str())
@@ -24,15 +24,15 @@ fn the_options_are_those_that_some_release_takes() {
     let mut known: Vec<String> = xmem::alloc_conf_options().map(row).collect();
     let (_, table) = PAGE.split_once("| option | from | to |").expect("the table of options");
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
-    let mut told: Vec<String> = rows
+    let mut message: Vec<String> = rows
         .map(|line| {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();
             format!("{} {} {}", cells[1], cells[2], cells[3])
         })
         .collect();
     known.sort();
-    told.sort();
-    assert_eq!(told, known);
+    message.sort();
+    assert_eq!(message, known);
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn rows_say_what_the_documents_say() {
 }
 
 #[test]
-fn a_row_tells_where_memory_runs_out_and_what_went_wrong() {
+fn a_row_has_the_place_of_an_out_of_memory_or_the_error() {
     let folder = several();
     folder.put("quoted, \"odd\".json", &job::trace());
     let path = folder.path(".");
@@ -118,7 +118,7 @@ fn a_row_tells_where_memory_runs_out_and_what_went_wrong() {
         let record = record.expect("record");
         let cell = |name| record.get(column(name)).expect("cell");
         let name = cell("trace").rsplit('/').next().expect("name").to_owned();
-        let told = match cell("verdict") {
+        let message = match cell("verdict") {
             "does_not_fit" => {
                 assert_eq!(cell("out_of_memory.at.op"), "aten::relu");
                 assert!(cell("shortfall_bytes").parse::<u64>().expect("bytes") > 0);
@@ -132,7 +132,7 @@ fn a_row_tells_where_memory_runs_out_and_what_went_wrong() {
             }
             other => other,
         };
-        seen.insert(format!("{name}: {told}"));
+        seen.insert(format!("{name}: {message}"));
     }
     let expected =
         ["a.json: short", "b.json: bad", "c.json: short", "d.json: bad", "e.json: short"];
@@ -194,7 +194,8 @@ fn a_line_that_was_cut_off_is_done_again() {
     }
 }
 
-/// Each line: other settings, under which nothing counts as done; and the same ones said otherwise.
+/// Each row: other settings, under which nothing counts as done, and the same settings in another
+/// form.
 #[test]
 fn lines_with_other_settings_do_not_count_and_stay() {
     let folder = Folder::empty();
@@ -255,7 +256,7 @@ value = 1536
 source = "a test"
 "#;
 
-/// Each line: what is in the file, the form, the exit code and what is told. The file stays as it is.
+/// Each row: the content of the file, the format, and the error. The file does not change.
 #[test]
 fn a_file_of_something_else_is_left_alone() {
     let folder = several();
@@ -267,16 +268,16 @@ fn a_file_of_something_else_is_left_alone() {
         ("dear diary,\ntoday\n", "jsonl", "line 1 was not written by"),
         ("{\"schema\": \"else/1\", \"trace\": \"t\"}\n", "jsonl", "line 1 was not written by"),
         (csv.as_str(), "jsonl", "line 1 was not written by"),
-        (jsonl.as_str(), "csv", "columns are not those"),
-        (other_columns.as_str(), "csv", "columns are not those"),
+        (jsonl.as_str(), "csv", "columns differ from those"),
+        (other_columns.as_str(), "csv", "columns differ from those"),
         (&(csv.clone() + "and so on\n"), "csv", "line 8 was not written by"),
     ];
-    for (content, format, told) in rows {
+    for (content, format, message) in rows {
         folder.put("out", content.as_bytes());
         let ran = replay(&folder, &["-f", format, "-o", &out, "--skip-done"]);
-        assert_eq!(ran.code, 3, "{told}");
-        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
-        assert_eq!(folder.read("out"), content, "{told}");
+        assert_eq!(ran.code, 3, "{message}");
+        assert!(ran.stderr.contains(message), "{message}: {}", ran.stderr);
+        assert_eq!(folder.read("out"), content, "{message}");
     }
 }
 
@@ -289,21 +290,21 @@ fn wrong_usage_loses_nothing() {
         (&["-f", "jsonl", "--skip-done"], "--output"),
         (&["-f", "json", "-o", &out, "--skip-done"], "add --format jsonl or --format csv"),
         (&["-o", &out, "--skip-done"], "add --format jsonl or --format csv"),
-        (&["-f", "csv", "-o", &out, "--skip-done", "-"], "name files"),
+        (&["-f", "csv", "-o", &out, "--skip-done", "-"], "give file names"),
         (&["-f", "csv", "-o", &out, "--jobs", "0"], "--jobs"),
         (&["-f", "jsonl", "-o", &out, "--alloc-conf", "max_split_size:32"], "max_split_size_mb"),
         (&["-f", "jsonl", "-o", &out, "--snapshot", "s.pickle"], "6 traces were given"),
     ];
-    for (words, told) in rows {
+    for (words, message) in rows {
         let ran = xmem(["replay", here.as_str(), "--capacity", "4GiB"].iter().chain(words));
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{words:?}");
-        assert!(ran.stderr.contains(told), "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{words:?}: {}", ran.stderr);
         assert_eq!(folder.read("out"), "precious", "{words:?}");
     }
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_is_told() {
+fn an_unwritable_folder_is_an_error() {
     let folder = several();
     let nowhere = folder.path("no/such/folder/out");
     let ran = replay(&folder, &["-f", "jsonl", "-o", &nowhere]);

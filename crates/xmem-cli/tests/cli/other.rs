@@ -34,11 +34,11 @@ fn inspect_shows_what_is_there_and_what_is_missing() {
           host memory peak    80.00 MiB
 
         Iterations
-          #  on the CPU  host blocks  allocated in all
-          0      0.3 ms            2         72.00 MiB
-          1      0.3 ms            2         72.00 MiB
+          #  CPU time  host blocks  total allocated
+          0    0.3 ms            2        72.00 MiB
+          1    0.3 ms            2        72.00 MiB
 
-        To know
+        Notes
           note     memory that is still allocated where the trace ends
     "#]]
     .assert_eq(rest);

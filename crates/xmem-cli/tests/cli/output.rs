@@ -1,4 +1,4 @@
-//! Where results go, and where nothing else goes.
+//! The destination of results, and that nothing else goes there.
 
 use crate::job::Folder;
 use crate::schema_check::check;

@@ -61,7 +61,7 @@ fn inflated(folder: &Folder, name: &str) -> String {
     String::from_utf8(bytes).expect("UTF-8")
 }
 
-/// What is in the folder beside what was there before.
+/// The new files of the folder.
 fn new_files(folder: &Folder) -> Vec<String> {
     let old = ["bad.json", "job.json", "silent.json", "train.py", "__pycache__"];
     folder.names().into_iter().filter(|name| !old.contains(&name.as_str())).collect()
@@ -78,8 +78,8 @@ export()
 "#;
     let folder = folder(script);
     let ran = profile_with_input(&folder, &[], "words");
-    let told = flat(&ran);
-    assert_eq!(ran.code, 0, "{told}");
+    let message = flat(&ran);
+    assert_eq!(ran.code, 0, "{message}");
     let session = ran.stdout.strip_prefix("read words from ").expect("the script's own output");
     assert!(!std::path::Path::new(session.trim()).exists(), "{session} is left behind");
     assert_eq!(inflated(&folder, "trace.json.zst"), trace());
@@ -90,11 +90,11 @@ export()
         "recorded 3 iterations in",
         ": trace.json.zst (",
         "before compression)",
-        "torch 2.99.0+cpu, Python 3.99.1; the script was told of an NVIDIA A100",
+        "torch 2.99.0+cpu, Python 3.99.1; reported GPU: NVIDIA A100",
         "redirected to the CPU: Module.to (2)",
         "next: xmem replay trace.json.zst --device a100-40g",
     ] {
-        assert!(told.contains(text), "`{text}` is not in: {told}");
+        assert!(message.contains(text), "`{text}` is not in: {message}");
     }
 }
 
@@ -107,10 +107,10 @@ fn quiet_leaves_standard_error_to_the_script() {
 }
 
 #[test]
-fn verbose_tells_of_each_iteration() {
-    let told = flat(&profile(&folder("start(2)\nexport(2)"), &["-v", "--steps", "2"]));
-    assert!(told.contains("optimizer steps: 1/2 (0.2 s;"), "{told}");
-    assert!(told.contains("optimizer steps: 2/2 (0.2 s;"), "{told}");
+fn verbose_prints_each_iteration() {
+    let message = flat(&profile(&folder("start(2)\nexport(2)"), &["-v", "--steps", "2"]));
+    assert!(message.contains("optimizer steps: 1/2 (0.2 s;"), "{message}");
+    assert!(message.contains("optimizer steps: 2/2 (0.2 s;"), "{message}");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn the_ending_of_the_output_says_how_it_is_compressed() {
 }
 
 #[test]
-fn the_script_is_told_of_the_device_and_of_what_is_asked() {
+fn the_session_names_the_device_and_the_options() {
     let folder = folder("start(3)\nexport(trace=open(SESSION + '/settings.json').read())");
     let options = [
         "-o",
@@ -169,14 +169,14 @@ fn how_the_script_ends_decides_what_is_said() {
             &[],
             4,
             Some("0 iterations"),
-            &["no model ran in it", "not enough for an estimate"],
+            &["without running a model", "not enough for an estimate"],
         ),
         (
             "start(1)\nexport(1, 'exit', detail=3)\nsys.exit(3)",
             &[],
             4,
             Some("1 iteration"),
-            &["cut short", "exit status 3", "can be replayed"],
+            &["incomplete recording", "exit status 3", "can be replayed"],
         ),
         (
             "start(1)\nexport(1, 'exception', detail='ValueError: odd')\nraise ValueError('odd')",
@@ -190,7 +190,7 @@ fn how_the_script_ends_decides_what_is_said() {
             &[],
             4,
             Some("0 iterations"),
-            &["memory ran out", "asked for 3.00 GiB beside the", "a machine with more memory"],
+            &["memory ran out", "requested 3.00 GiB in addition to", "a machine with more memory"],
         ),
         (
             "start(1)\nexport(1, 'memory', detail='RuntimeError: out', needed=3 << 30)\nsys.exit(1)",
@@ -222,7 +222,7 @@ fn how_the_script_ends_decides_what_is_said() {
                 "was killed by signal 9 (SIGKILL)",
                 "2 iterations were lost",
                 "events died with it",
-                "of memory; there are",
+                "its processes used up to",
                 "--max-memory",
             ],
         ),
@@ -232,7 +232,7 @@ fn how_the_script_ends_decides_what_is_said() {
             &[],
             4,
             Some("1 iteration"),
-            &["died while PyTorch wrote the trace"],
+            &["killed while PyTorch wrote the trace"],
         ),
         (
             "start(1)\nannounce(1, 'steps')\nos.kill(os.getpid(), signal.SIGKILL)",
@@ -256,7 +256,13 @@ fn how_the_script_ends_decides_what_is_said() {
             None,
             &["torch 1.13 is too old", "newer torch"],
         ),
-        ("say('python', version='3')", &[], 3, None, &["never imported torch", "the Python that"]),
+        (
+            "say('python', version='3')",
+            &[],
+            3,
+            None,
+            &["never imported torch", "its Python environment has torch"],
+        ),
         (
             "say('torch', version='2.99')",
             &[],
@@ -266,14 +272,14 @@ fn how_the_script_ends_decides_what_is_said() {
         ),
     ];
     std::thread::scope(|scope| {
-        for (script, options, code, saved, told) in rows {
+        for (script, options, code, saved, message) in rows {
             scope.spawn(move || {
                 let folder = folder(script);
                 let ran = profile(&folder, options);
                 let text = flat(&ran);
                 assert_eq!(ran.code, code, "{script}: {text}");
                 assert_eq!(ran.stdout, "", "{script}");
-                for word in told {
+                for word in message {
                     assert!(text.contains(word), "{script}: `{word}` is not in: {text}");
                 }
                 match saved {
@@ -296,7 +302,7 @@ fn when_the_time_is_over_what_there_is_is_saved() {
             "save_when_asked(1)\nstart(1)",
             4,
             &["ready", "trace.json.zst"],
-            &["the time is over", "recorded 1 iteration in", "s was over", "raise --timeout"],
+            &["time limit reached", "recorded 1 iteration in", "s was reached", "raise --timeout"],
         ),
         (
             "start_without_recording()",
@@ -305,7 +311,7 @@ fn when_the_time_is_over_what_there_is_is_saved() {
             &["was stopped after", "with which it trains"],
         ),
     ];
-    for (script, code, files, told) in rows {
+    for (script, code, files, message) in rows {
         let folder = folder(&format!(
             "def start_without_recording():\n    say('torch', version='2.99')\n\
              {script}\nopen('ready', 'w')\nwait()"
@@ -319,22 +325,22 @@ fn when_the_time_is_over_what_there_is_is_saved() {
         let text = flat(&ran);
         assert_eq!(ran.code, code, "{script}: {text}");
         assert_eq!(new_files(&folder), files, "{script}");
-        for word in told {
+        for word in message {
             assert!(text.contains(word), "{script}: `{word}` is not in: {text}");
         }
     }
 }
 
 #[test]
-fn memory_that_runs_out_ends_the_recording_and_is_told_in_figures() {
+fn running_out_of_memory_ends_the_recording_with_figures() {
     let script =
         "start(1)\nsave_when_asked(1)\nhog = bytearray(os.urandom(1)) * (300 << 20)\nwait()";
     let folder = folder(script);
     let ran = profile(&folder, &["--max-memory", "200MiB"]);
-    let told = flat(&ran);
-    assert_eq!(ran.code, 4, "{told}");
-    assert!(told.contains("memory ran out: the recording needs at least "), "{told}");
-    assert!(told.contains("--max-memory allows 200.00 MiB"), "{told}");
+    let message = flat(&ran);
+    assert_eq!(ran.code, 4, "{message}");
+    assert!(message.contains("memory ran out: the recording needs at least "), "{message}");
+    assert!(message.contains("--max-memory allows 200.00 MiB"), "{message}");
     assert_eq!(new_files(&folder), ["trace.json.zst"]);
 }
 
@@ -360,13 +366,13 @@ fn a_recording_that_is_not_complete_replaces_nothing() {
         let folder = folder(script);
         folder.put("old.json", b"precious");
         let ran = profile(&folder, &["-o", "old.json"]);
-        let told = flat(&ran);
-        assert_eq!(ran.code, code, "{told}");
+        let message = flat(&ran);
+        assert_eq!(ran.code, code, "{message}");
         assert_eq!(folder.read("old.json"), "precious");
         if beside {
             assert_eq!(new_files(&folder), ["old.json", "old.json.part"]);
             assert_eq!(folder.read("old.json.part"), trace());
-            assert!(told.contains("`old.json` was there before and is kept"), "{told}");
+            assert!(message.contains("existing `old.json` is kept"), "{message}");
         } else {
             assert_eq!(new_files(&folder), ["old.json"]);
         }
@@ -436,13 +442,13 @@ fn signals_end_the_recording_and_xmem_outlives_them() {
              wait()\nexcept KeyboardInterrupt:\n    export(1, 'exception', detail='KeyboardInterrupt')\n    \
              sys.exit(130)",
             4,
-            "cut short: it was interrupted",
+            "incomplete recording: interrupted",
         ),
         (
             "start(1)\ndef end(number, frame):\n    export(1, 'signal', detail='SIGTERM')\n    sys.exit(1)\n\
              signal.signal(signal.SIGTERM, end)\nos.kill(PARENT, signal.SIGTERM)\nwait()",
             4,
-            "cut short: it was interrupted",
+            "incomplete recording: interrupted",
         ),
         (
             "signal.signal(signal.SIGINT, signal.SIG_IGN)\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
@@ -453,9 +459,9 @@ fn signals_end_the_recording_and_xmem_outlives_them() {
     ];
     for (script, code, text) in rows {
         let ran = profile(&folder(script), &[]);
-        let told = flat(&ran);
-        assert_eq!(ran.code, code, "{script}: {told}");
-        assert!(told.contains(text), "{script}: {told}");
+        let message = flat(&ran);
+        assert_eq!(ran.code, code, "{script}: {message}");
+        assert!(message.contains(text), "{script}: {message}");
     }
 }
 
@@ -465,7 +471,7 @@ fn what_cannot_be_recorded_is_said_before_anything_runs() {
     let script = folder.path("train.py");
     let here = folder.path(".");
     let rows: [(&[&str], i32, &[&str]); 15] = [
-        (&["--", "python3", "-I", &script], 2, &["`-I`", "leave -I out"]),
+        (&["--", "python3", "-I", &script], 2, &["`-I`", "remove -I"]),
         (&["--", "no-such-program"], 2, &["cannot run `no-such-program`", "program first"]),
         (&["-o", &here, "--", "python3", &script], 2, &["not a plain file"]),
         (&["-o", "/no/such/folder/t.json", "--", "python3", &script], 3, &["cannot write"]),
@@ -473,7 +479,7 @@ fn what_cannot_be_recorded_is_said_before_anything_runs() {
         (&["--steps", "0", "--", "python3", &script], 2, &["--steps"]),
         (&["--timeout", "soon", "--", "python3", &script], 2, &["90s, 30m or 2h"]),
         (&["--max-memory", "lots", "--", "python3", &script], 2, &["not a size"]),
-        (&["--then", "replay", "--", "python3", &script], 2, &["no device was chosen"]),
+        (&["--then", "replay", "--", "python3", &script], 2, &["no device given"]),
         (
             &["--then", "replay --device t44", "--", "python3", &script],
             2,
@@ -482,24 +488,24 @@ fn what_cannot_be_recorded_is_said_before_anything_runs() {
         (
             &["--then", "replay --devise t4-16g", "--", "python3", &script],
             2,
-            &["'--devise'", "nothing was run yet"],
+            &["'--devise'", "nothing was run"],
         ),
-        (&["--then", "replay 'x", "--", "python3", &script], 2, &["a quote is not closed"]),
+        (&["--then", "replay 'x", "--", "python3", &script], 2, &["unclosed quote"]),
         (&["--then", "devices", "--", "python3", &script], 2, &["--then"]),
-        (&["--then", "simulate", "--", "python3", &script], 2, &["reads no trace"]),
+        (&["--then", "simulate", "--", "python3", &script], 2, &["does not read a trace"]),
         (
             &["--then", "validate -d t4-16g --snapshot no.pickle", "--", "python3", &script],
             3,
             &["cannot read `no.pickle`"],
         ),
     ];
-    for (args, code, told) in rows {
+    for (args, code, message) in rows {
         let line = std::iter::once("profile").chain(args.iter().copied());
         let mut command = command(line);
         let ran: Ran = command.current_dir(folder.path(".")).output().expect("runs").into();
         let text = flat(&ran);
         assert_eq!(ran.code, code, "{args:?}: {text}");
-        for word in told {
+        for word in message {
             assert!(text.contains(word), "{args:?}: `{word}` is not in: {text}");
         }
     }
@@ -511,9 +517,9 @@ fn a_command_without_python_says_so() {
     let folder = Folder::new();
     let output = folder.path("trace.json");
     let ran = xmem(["profile", "-o", &output, "--", "sh", "-c", "echo trained; exit 5"]);
-    let told = flat(&ran);
-    assert_eq!((ran.code, ran.stdout.as_str()), (3, "trained\n"), "{told}");
-    assert!(told.contains("ended with exit status 5, and no Python in it loaded"), "{told}");
+    let message = flat(&ran);
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, "trained\n"), "{message}");
+    assert!(message.contains("ended with exit status 5, and no Python in it loaded"), "{message}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! `--snapshot`: the predicted run as a file for PyTorch's viewers.
 //!
-//! What Python and PyTorch's own `_memory_viz.py` make of it needs `python3` on the PATH, and for the
-//! second PyTorch installed or `XMEM_MEMORY_VIZ`, the path of that one file. What is missing is told
-//! and skipped.
+//! What Python and PyTorch's own `_memory_viz.py` make of it needs `python3` on the PATH, and for
+//! the second PyTorch installed or `XMEM_MEMORY_VIZ`, the path of that one file. What is missing is
+//! message and skipped.
 
 use crate::job::Folder;
 use crate::recorded::trace;
@@ -64,8 +64,8 @@ fn it_comes_beside_the_answer_and_whole() {
     let ran = xmem(["replay", &job, "-d", "t4-16g", "--snapshot", &out]);
     assert_eq!((ran.code, &ran.stdout), (plain.code, &plain.stdout));
     assert_eq!(folder.names().len(), before + 1);
-    for told in [&out, "trace_plot", "https://pytorch.org/memory_viz"] {
-        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    for message in [&out, "trace_plot", "https://pytorch.org/memory_viz"] {
+        assert!(ran.stderr.contains(message), "{}", ran.stderr);
     }
     let first = std::fs::read(&out).expect("written");
     let quiet = xmem(["replay", &job, "-d", "t4-16g", "--snapshot", &out, "-q"]);
@@ -137,7 +137,7 @@ fn python_and_pytorchs_own_tool_open_it() {
     }
 }
 
-/// What a script of this folder prints; `None` if there is no Python.
+/// The output of a script of this folder; `None` without Python.
 #[expect(clippy::print_stderr, reason = "says why it checks less")]
 fn python(script: &str, file: &str) -> Option<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli").join(script);

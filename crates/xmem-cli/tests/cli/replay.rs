@@ -25,7 +25,7 @@ fn the_text_answer() {
           op      ReluBackward0 > aten::threshold_backward
           line    train.py(7): forward
 
-        What is alive at the peak
+        Memory at the peak by role
           activation         64.00 MiB  80 %  ████████████████████████████████████████  1 block
           parameter           8.00 MiB  10 %  █████                                     1 block
           gradient            8.00 MiB  10 %  █████                                     1 block
@@ -46,8 +46,8 @@ fn the_text_answer() {
                   8.00 MiB  gradient         iteration 0, backward        aten::threshold_backward
                             Net_0, train.py(7): forward
 
-        Fragmentation  12.00 MiB (14 %) of the peak reserved holds no tensor
-          in 1 free piece, the largest 12.00 MiB; none could be given back
+        Fragmentation  12.00 MiB (14 %) of peak reserved holds no tensor
+          in 1 free piece, the largest 12.00 MiB; none could be released
     "#]].assert_eq(&ran.stdout);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
 }
@@ -164,7 +164,7 @@ fn the_list_of_blocks_has_the_length_asked_for() {
 }
 
 #[test]
-fn explain_tells_of_every_rule() {
+fn explain_lists_every_rule() {
     let folder = Folder::new();
     let job = folder.path("job.json");
     let ran = xmem(["replay", &job, "-d", "t4-16g", "--explain"]);

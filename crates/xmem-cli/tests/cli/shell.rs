@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 const NEWEST: xmem::TorchVersion = xmem::newest_release();
 
-/// What a run of the command gave.
+/// The result of a run of the command.
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) stdout: String,

@@ -41,22 +41,22 @@ fn the_text_answer() {
     let ran = simulate(&too_much(), &[]);
     expect![[r#"
         -, 6 operations: 4 allocs, 1 free, 1 other
-          allocator: PyTorch 2.11, addresses ascending
-          device: 100.00 MiB for the allocator, of 39.39 GiB
+          allocator: PyTorch 2.11, ascending addresses
+          device: 100.00 MiB of 39.39 GiB available to the allocator
 
           peak allocated            55.00 MiB
           peak reserved             80.00 MiB
-          allocated at the end      55.00 MiB
-          reserved at the end       80.00 MiB   in 2 segments
+          allocated at end          55.00 MiB
+          reserved at end           80.00 MiB   in 2 segments
           retries                           1
           out of memory                     1
 
         Out of memory: at operation 4, alloc 4: 60.00 MiB
-          tried to allocate 60.00 MiB, 20.00 MiB free; 80.00 MiB reserved, 55.00 MiB of it allocated
-          25.00 MiB cached, the largest piece 25.00 MiB
+          tried to allocate 60.00 MiB with 20.00 MiB free; 80.00 MiB reserved, 55.00 MiB of it allocated
+          25.00 MiB cached, largest free piece 25.00 MiB
 
-        Fragmentation at the end  25.00 MiB (31 %) of what is reserved is free
-          25.00 MiB of it in segments that are partly in use; the largest free piece has 25.00 MiB
+        Fragmentation at the end  25.00 MiB (31 %) of reserved memory is free
+          25.00 MiB of it in segments that are partly in use; largest free piece 25.00 MiB
     "#]]
     .assert_eq(&ran.stdout);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "a failed allocation is a result");
@@ -82,7 +82,7 @@ fn verbose_text_has_a_line_for_each_operation_and_quiet_text_has_one() {
         page:
                #  operation                                 allocated of    reserved
                0  alloc 1: 3.00 MiB                          3.00 MiB of   20.00 MiB  at 0
-               1  alloc 2: 0 B on stream 3                   3.00 MiB of   20.00 MiB  nothing
+               1  alloc 2: 0 B on stream 3                   3.00 MiB of   20.00 MiB  no block
                2  record_stream 1 on stream 2                3.00 MiB of   20.00 MiB
                3  free 1                                          0 B of   20.00 MiB
                4  fraction 0.25                                   0 B of   20.00 MiB
@@ -226,12 +226,12 @@ fn compressed_lists_and_files_are_read_and_written() {
 
 #[test]
 fn keys_that_mean_nothing_are_a_warning() {
-    let list = json!({"ops": [], "capcity": 5, "gpu": "a100-40g", "results": [], "colour": 1});
+    let list = json!({"ops": [], "capcity": 5, "gpu": "a100-40g", "results": [], "color": 1});
     let run = simulate(&list, &["--format", "json"]).json();
     let finding = &run["diagnostics"][0];
     assert_eq!(finding["code"], "unknown-keys");
     let message = finding["message"].as_str().expect("text");
-    assert!(message.ends_with("`capcity` (did you mean `capacity`?), `colour`"), "{message}");
+    assert!(message.ends_with("`capcity` (did you mean `capacity`?), `color`"), "{message}");
 }
 
 #[test]
@@ -251,18 +251,18 @@ fn an_approximation_is_called_one() {
     assert!(ran.stdout.contains("is simulated approximately"), "{}", ran.stdout);
 }
 
-/// Each line: the list, and what standard error must say.
+/// Each row: the list, and texts that standard error must contain.
 #[test]
 fn what_is_wrong_with_a_list_is_said_with_its_place() {
     let cases: [(&str, &[&str]); 18] = [
         ("", &["standard input is empty"]),
         ("hello", &["not a list of operations", "line 1, column 1"]),
         ("{}", &["the key `ops`", "is missing"]),
-        (r#"{"opps": []}"#, &["there is `opps`"]),
+        (r#"{"opps": []}"#, &["did you mean `ops` instead of `opps`"]),
         (r#"{"traceEvents": []}"#, &["`xmem replay`"]),
         (r#"{"ops": 5}"#, &["expected a list of operations"]),
         (r#"{"ops": [], "events": "late"}"#, &["expected `immediate` or `held`"]),
-        (r#"[{"op":"free","id":1}"#, &["operation 1", "ends too early"]),
+        (r#"[{"op":"free","id":1}"#, &["operation 1", "unexpected end of the text"]),
         (r#"[{"id":1}]"#, &["operation 0", "`op` is missing", "record_stream"]),
         (r#"[[1, 512]]"#, &["expected an operation like"]),
         ("[\n{\"op\":\"alocate\"}]", &["line 2", "`alocate` is not an operation", "mean `alloc`?"]),
@@ -274,14 +274,14 @@ fn what_is_wrong_with_a_list_is_said_with_its_place() {
         (r#"[{"op":"free","id":7}]"#, &["operation 0", "free 7", "block 7 is not allocated"]),
         (r#"{"ops":[],"conf":"max_split_size:1"}"#, &["did you mean `max_split_size_mb`?"]),
     ];
-    for (list, told) in cases {
+    for (list, message) in cases {
         let ran = xmem_with_input(["simulate", "-"], list.as_bytes());
         let words: Vec<&str> =
             ran.stderr.split_whitespace().filter(|w| !["│", "|"].contains(w)).collect();
         let flat = words.join(" ");
         assert_eq!(ran.code, 3, "{list}: {flat}");
         assert_eq!(ran.stdout, "", "{list}");
-        for text in told {
+        for text in message {
             assert!(flat.contains(text), "{list}: `{text}` is not in: {flat}");
         }
     }
@@ -289,15 +289,15 @@ fn what_is_wrong_with_a_list_is_said_with_its_place() {
 
 #[test]
 fn what_is_wrong_with_the_command_line_has_another_exit_code() {
-    for (args, told) in [
+    for (args, message) in [
         (&["--alloc-conf", "expandable_segments:yes"] as &[_], "True or False"),
         (&["--segments", "end"], "--format json"),
         (&["--torch", "1.9"], "1.13"),
-        (&["--address-order", "recorded"], "no recording here"),
+        (&["--address-order", "recorded"], "no recorded addresses"),
     ] {
         let ran = simulate(&json!([]), args);
         assert_eq!(ran.code, 2, "{args:?}: {}", ran.stderr);
-        assert!(ran.stderr.contains(told), "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{args:?}: {}", ran.stderr);
     }
 }
 
@@ -321,6 +321,10 @@ fn options_of_this_environment_are_hinted_at() {
     let mut command = command(["simulate", &folder.path("ops.json")]);
     command.env("PYTORCH_ALLOC_CONF", "max_split_size_mb:64");
     let ran: Ran = command.output().expect("runs").into();
-    assert!(ran.stderr.starts_with("hint: PYTORCH_ALLOC_CONF is set here"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.starts_with("hint: PYTORCH_ALLOC_CONF is set in this environment"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(ran.code, 0);
 }

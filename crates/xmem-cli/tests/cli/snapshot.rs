@@ -42,23 +42,23 @@ fn info_says_what_is_there_and_what_happened() {
     let ran = xmem(["snapshot", "info", &recording("job_tight"), "--top", "3"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     expect![[r#"
-          written by          PyTorch 2.9 to 2.11, by its keys
+          written by          PyTorch 2.9 to 2.11 (inferred from the keys)
           allocator options   PyTorch's defaults
-          call stacks         25 different ones
+          call stacks         25 distinct
           scopes              Optimizer.step#AdamW.step (4), Optimizer.zero_grad#AdamW.zero_grad (10)
 
         Device 0
           reserved            250.00 MiB in 15 segments: 10 large, 5 small
-          in use              97.63 MiB in 27 blocks, 97.63 MiB of it asked for
+          in use              97.63 MiB in 27 blocks, 97.63 MiB of it requested
           waiting             257.00 KiB in 2 blocks for other streams
           free                152.12 MiB in 16 pieces, the largest 32.00 MiB
           other streams       0x5638d0c670f0 22.00 MiB
           history             510 events over 0.05 s: 155 allocations, 155 frees
-            from the device   24 times memory got, 18 times given back
+            from the device   24 segment allocations, 18 releases
             out of memory     3 allocations
-            it begins         with 132.00 MiB reserved, 97.63 MiB of it in use
+            begins            with 132.00 MiB reserved, 97.63 MiB of it in use
             peak reserved     250.00 MiB
-            peak asked for    214.03 MiB
+            peak requested    214.03 MiB
           Largest blocks in use
              4 ×   16.00 MiB  (no call stack)
              2 ×    8.12 MiB  (no call stack)
@@ -90,20 +90,20 @@ fn recordings_run_again_with_exit_code_0() {
     }
     let ran = xmem(["snapshot", "replay", &recording("job_tight")]);
     expect![[r#"
-          allocator           PyTorch 2.11, options as recorded, addresses as recorded
-          replayed            510 events: 155 allocations, 155 frees, 24 times memory got from the device,
-                              18 given back
-          began with          132.00 MiB in 9 segments, 97.63 MiB of it in 27 blocks in use
-          inferred            2 × empty_cache, 14 × free of a block that another stream used, 1 × allocation
-                              that the device refused at first
-          ran out of memory   3 allocations
+          allocator           PyTorch 2.11, recorded options, recorded addresses
+          replayed            510 events: 155 allocations, 155 frees, 24 segment allocations, 18 segment
+                              releases
+          initial state       132.00 MiB reserved in 9 segments, 97.63 MiB of it in use in 27 blocks
+          inferred            2 × empty_cache, 14 × free of a block in use by another stream, 1 × allocation
+                              that failed at first
+          out of memory       3 allocations
           differences         none
-          at the end          15 segments and 45 blocks, all the same
-          peak reserved       250.00 MiB, the same
-          allocated at end    97.63 MiB, the same
-          peak allocated      214.03 MiB (simulated only)
+          at the end          all 15 segments and 45 blocks are equal
+          peak reserved       250.00 MiB in both
+          allocated at end    97.63 MiB in both
+          peak allocated      214.03 MiB (simulated)
 
-        To know
+        Notes
           note     a block from before the recording is followed by free memory, of which up to 1 MiB may
                    have belonged to it
     "#]].assert_eq(&page(&ran, 2));
@@ -117,28 +117,28 @@ fn a_difference_is_shown_with_its_surroundings_and_exit_code_1() {
     let ran = xmem(args);
     assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
     expect![[r#"
-          allocator           PyTorch 2.11, options as recorded, addresses ascending
-          replayed            417 events: 156 allocations, 121 frees, 19 times memory got from the device, 0
-                              given back
-          began with          nothing
-          differences         8 × the block elsewhere
-          at the end          0 of 19 segments and 4 of 53 blocks are not the same
-          peak reserved       250.00 MiB, the same
-          allocated at end    177.66 MiB, the same
-          peak allocated      218.26 MiB (simulated only)
+          allocator           PyTorch 2.11, recorded options, ascending addresses
+          replayed            417 events: 156 allocations, 121 frees, 19 segment allocations, 0 segment
+                              releases
+          initial state       no memory reserved
+          differences         8 × block at another address
+          at the end          0 of 19 segments and 4 of 53 blocks differ
+          peak reserved       250.00 MiB in both
+          allocated at end    177.66 MiB in both
+          peak allocated      218.26 MiB (simulated)
 
         First difference: event 226
-          asked for           16777216 B, rounded 16777216 B, on stream 0
+          request             16777216 B, rounded to 16777216 B, stream 0
           PyTorch             alloc 16777216 B at segment 17 + 0x0
           simulator           alloc 16777216 B at segment 9 + 0x0
-          there, simulated    a free block of 16777216 B at segment 17 + 0x0
-          free blocks of the simulator that were large enough, best fit first
+          at that address     free block of 16777216 B at segment 17 + 0x0
+          free blocks of the simulator that are large enough, best fit first
                 16777216 B at segment 9 + 0x0, segment of 16.00 MiB  <- simulator
                 16777216 B at segment 10 + 0x0, segment of 16.00 MiB
                 16777216 B at segment 17 + 0x0, segment of 16.00 MiB  <- PyTorch
                 16777216 B at segment 18 + 0x0, segment of 16.00 MiB
                 20971520 B at segment 16 + 0x0, segment of 20.00 MiB
-          what both did before
+          preceding events, equal in both
                  220  alloc 1048576 B at segment 7 + 0x0
                  221  free_requested 1048576 B at segment 6 + 0x0
                  222  free_completed 1048576 B at segment 6 + 0x0
@@ -146,7 +146,7 @@ fn a_difference_is_shown_with_its_surroundings_and_exit_code_1() {
                  224  free_completed 1048576 B at segment 6 + 0x100000
                  225  alloc 1048576 B at segment 7 + 0x100000
 
-        Different at the end
+        Differences at the end
           block at segment 9 + 0x0: 16777216 B inactive, simulated 16777216 B active_allocated, 16777216 B asked for
           block at segment 10 + 0x0: 16777216 B inactive, simulated 16777216 B active_allocated, 16777216 B asked for
           block at segment 17 + 0x0: 16777216 B active_allocated, 16777216 B asked for, simulated 16777216 B inactive

@@ -1,5 +1,5 @@
-//! Runs that end early: signals, and a reader that goes away. Named pipes hold a run up where the test
-//! wants it.
+//! Runs that end early: signals, and a reader that goes away. Named pipes hold a run up where the
+//! test wants it.
 
 use crate::job::{self, Folder};
 use crate::shell::{command, xmem};
@@ -104,11 +104,11 @@ impl Running {
         assert!(Command::new("kill").args(["-s", signal, &id]).status().expect("runs").success());
     }
 
-    /// Waits until it says that it was heard.
+    /// Waits for the note about the signal.
     fn is_heard(&mut self) {
         let mut line = String::new();
         self.stderr.read_line(&mut line).expect("read");
-        assert!(line.contains("once more ends it at once"), "{line}");
+        assert!(line.contains("interrupt again to stop immediately"), "{line}");
     }
 
     fn code(mut self) -> Option<i32> {

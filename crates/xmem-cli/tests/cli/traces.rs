@@ -1,4 +1,4 @@
-//! How traces are named: folders, patterns, lists.
+//! Arguments that name traces: folders, patterns, lists.
 
 use crate::job::{self, Folder};
 use crate::shell::{Ran, command, xmem_with_input};
@@ -33,7 +33,7 @@ fn names(ran: &Ran) -> Vec<String> {
     ran.lines().iter().map(name).collect()
 }
 
-/// Each line: what is named, and the traces in their order.
+/// Each row: the arguments, and the traces in their order.
 #[test]
 fn folders_patterns_and_lists_stand_for_traces() {
     let folder = tree();
@@ -95,27 +95,27 @@ fn a_missing_file_of_a_list_is_one_bad_file() {
     assert_eq!(ran.code, 3);
 }
 
-/// Each line: what is named, the exit code, and what is told.
+/// Each row: the arguments, the exit code, and the error.
 #[test]
 fn what_stands_for_nothing_is_an_error() {
     let folder = tree();
     folder.put("empty/readme", b"nothing here");
     folder.put("blank", b"# nothing\n\n");
     let rows: [(&[&str], i32, &str); 9] = [
-        (&["empty"], 3, "there is no trace in the folder `empty`"),
+        (&["empty"], 3, "no traces found in folder `empty`"),
         (&["b.json", "empty"], 3, "*.json.zst"),
         (&["x*.json"], 3, "no file matches `x*.json`"),
         (&["no/such/*.json"], 3, "no file matches"),
-        (&["two/[.json"], 2, "is no pattern"),
-        (&["@blank"], 3, "the list `@blank` names no trace"),
+        (&["two/[.json"], 2, "is neither an existing file nor"),
+        (&["@blank"], 3, "the list `@blank` contains no traces"),
         (&["@nothing"], 3, "cannot read the list of traces `nothing`"),
         (&["@-", "-"], 2, "only once"),
         (&["@-", "@-"], 2, "only once"),
     ];
-    for (named, code, told) in rows {
+    for (named, code, message) in rows {
         let ran = replay(&folder, named);
         assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{named:?}");
-        assert!(ran.stderr.contains(told), "{named:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{named:?}: {}", ran.stderr);
     }
 }
 
@@ -158,6 +158,6 @@ fn an_answer_in_the_folder_is_not_taken_for_a_trace() {
     }
     folder.put("two/answers.json", first.as_bytes());
     let ran: Ran = command(alone).current_dir(folder.path(".")).output().expect("runs").into();
-    assert!(ran.stderr.contains("there is no trace in the folder `two`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no traces found in folder `two`"), "{}", ran.stderr);
     assert_eq!((ran.code, folder.read("two/answers.json")), (3, first));
 }

@@ -41,27 +41,27 @@ fn a_recorded_job_is_estimated_exactly() {
     let ran = mlp(&[]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
     expect![[r#"
-        EXACT  peak reserved as recorded
+        EXACT  peak reserved equal to the recording
 
                             estimate    recorded  error
           peak allocated  218.26 MiB  218.26 MiB      0
-          peak asked for  218.26 MiB  218.26 MiB      0
+          peak requested  218.26 MiB  218.26 MiB      0
           peak reserved   250.00 MiB  250.00 MiB      0
 
-          blocks              156 estimated, 156 recorded: 156 the same
+          blocks              156 estimated, 156 recorded: 156 equal
 
-        Highest allocated memory by phase: the same in all 13
+        Peak allocated memory by phase: equal in all 13
 
-        Where the recording allocates most
+        Peak of the recording
           event               136
-          in the estimate     iteration 0, optimizer step, ## step ## > Optimizer.step#Adam.step >
+          estimated place     iteration 0, optimizer step, ## step ## > Optimizer.step#Adam.step >
                               aten::sqrt
           line                train.py(86): job
-          recorded at         torch/optim/adam.py:791 _multi_tensor_adam
+          recorded place      torch/optim/adam.py:791 _multi_tensor_adam
                               from train.py:118 job
-          allocated there     218.26 MiB, estimated 218.26 MiB
+          allocated           218.26 MiB recorded, 218.26 MiB estimated
 
-        What is allocated there
+        Memory at the peak of the recording by role
           role               estimate    recorded  error
           parameter         40.10 MiB   40.10 MiB      0
           gradient          40.10 MiB   40.10 MiB      0
@@ -71,7 +71,7 @@ fn a_recorded_job_is_estimated_exactly() {
           temporary         40.10 MiB   40.10 MiB      0
           workspace         17.25 MiB   17.25 MiB      0
 
-        Where the differences come from: there are none
+        Causes of the differences: no differences
     "#]]
     .assert_eq(&page(&ran));
     let document = valid(&mlp(&["-f", "json"]));
@@ -89,12 +89,12 @@ fn what_a_rule_would_have_added_is_shown() {
 
                             estimate    recorded       error
           peak allocated  202.01 MiB  218.26 MiB  -16.25 MiB  -7.45 %
-          peak asked for  202.01 MiB  218.26 MiB  -16.25 MiB  -7.45 %
+          peak requested  202.01 MiB  218.26 MiB  -16.25 MiB  -7.45 %
           peak reserved   230.00 MiB  250.00 MiB  -20.00 MiB  -8.00 %
 
-          blocks              154 estimated, 156 recorded: 154 the same, 2 only recorded
+          blocks              154 estimated, 156 recorded: 154 equal, 2 only recorded
 
-        Highest allocated memory by phase
+        Peak allocated memory by phase
           phase               estimate    recorded       error
           0 forward          47.11 MiB   55.24 MiB   -8.12 MiB  -14.71 %
           0 backward         82.71 MiB   98.96 MiB  -16.25 MiB  -16.42 %
@@ -107,18 +107,18 @@ fn what_a_rule_would_have_added_is_shown() {
           2 forward         127.32 MiB  143.57 MiB  -16.25 MiB  -11.32 %
           2 backward        162.91 MiB  179.16 MiB  -16.25 MiB   -9.07 %
           2 optimizer step  202.01 MiB  218.26 MiB  -16.25 MiB   -7.45 %
-          the same in 2 other phases
+          equal in 2 other phases
 
-        Where the recording allocates most
+        Peak of the recording
           event               136
-          in the estimate     iteration 0, optimizer step, ## step ## > Optimizer.step#Adam.step >
+          estimated place     iteration 0, optimizer step, ## step ## > Optimizer.step#Adam.step >
                               aten::sqrt
           line                train.py(86): job
-          recorded at         torch/optim/adam.py:791 _multi_tensor_adam
+          recorded place      torch/optim/adam.py:791 _multi_tensor_adam
                               from train.py:118 job
-          allocated there     218.26 MiB, estimated 202.01 MiB
+          allocated           218.26 MiB recorded, 202.01 MiB estimated
 
-        What is allocated there
+        Memory at the peak of the recording by role
           role                     estimate    recorded       error
           parameter               40.10 MiB   40.10 MiB           0
           gradient                40.10 MiB   40.10 MiB           0
@@ -129,7 +129,7 @@ fn what_a_rule_would_have_added_is_shown() {
           workspace                1.00 MiB    1.00 MiB           0
           (not in the estimate)         0 B   16.25 MiB  -16.25 MiB  -100.00 %
 
-        Where the differences come from
+        Causes of the differences
              -8.12 MiB  1 × only in the recording: 8.12 MiB
                         after 0 forward: ## forward ## > aten::linear > aten::addmm
                         Sequential_0 > Linear_0, train.py(86): job
@@ -185,7 +185,7 @@ fn what_cannot_be_compared_is_refused_with_a_way_out() {
     let folder = Folder::new();
     let (trace, bad, good) = (trace("mlp_adam"), folder.path("bad.json"), recording());
     for (args, code, words) in [
-        (vec![trace.as_str(), "--snapshot", good.as_str()], 2, "no device was chosen"),
+        (vec![trace.as_str(), "--snapshot", good.as_str()], 2, "no device given"),
         (vec![trace.as_str(), "-d", "t4-16g"], 2, "--snapshot"),
         (vec![trace.as_str(), "--snapshot", bad.as_str(), "-d", "t4-16g"], 3, "not a memory"),
         (vec![bad.as_str(), "--snapshot", good.as_str(), "-d", "t4-16g"], 3, "bad.json"),
@@ -205,7 +205,7 @@ fn what_cannot_be_compared_is_refused_with_a_way_out() {
         (
             vec![trace.as_str(), "--snapshot", good.as_str(), "-d", "t4-16g", "--no-rule", "x"],
             2,
-            "there is no rule",
+            "unknown rule",
         ),
     ] {
         let ran = xmem(["validate"].iter().chain(&args));

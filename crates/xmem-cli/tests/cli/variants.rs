@@ -70,7 +70,7 @@ fn which_of_these_will_do() {
 }
 
 #[test]
-fn allocators_are_told_as_far_as_they_differ() {
+fn allocators_are_described_by_their_differences() {
     let folder = Folder::new();
     let words = ["--torch=2.6", "--allocator=native", "--allocator=uncached", "--allocator=tf-bfc"];
     let args = ["replay", "job.json", "--device", "t4-16g"].into_iter().chain(words);
@@ -135,7 +135,7 @@ fn settings_that_do_not_go_with_a_trace_fail_alone() {
     assert_eq!(&alone.lines()[..], std::slice::from_ref(bad));
 }
 
-/// Each line: options that do not go together, and what is told.
+/// Each row: options that exclude each other, and the error.
 #[test]
 fn several_devices_are_instead_of_one() {
     let folder = Folder::new();
@@ -147,9 +147,9 @@ fn several_devices_are_instead_of_one() {
         (&["--devices", "t4-16g,t4-61g"], "unknown device `t4-61g`"),
         (&["--devices", "t4-16g,l4-24g", "--snapshot", "s"], "2 settings were given"),
     ];
-    for (words, told) in rows {
+    for (words, message) in rows {
         let ran = xmem(["replay", job.as_str()].iter().chain(words));
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{words:?}");
-        assert!(ran.stderr.contains(told), "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{words:?}: {}", ran.stderr);
     }
 }

@@ -1,10 +1,10 @@
-//! What stands for one trace in a list of several.
+//! The entry of one trace in a list of several.
 
 use super::{ErrorDocument, ReplayDocument, Rules};
 use serde::{Serialize, Serializer};
 use xmem::Answer;
 
-/// The answer for a trace, or why there is none. Told apart by `schema`.
+/// The answer for a trace, or its error. The `schema` field distinguishes the two.
 pub enum Document<'a> {
     /// `xmem.replay/1`.
     Replay(Box<ReplayDocument<'a>>),
@@ -13,14 +13,13 @@ pub enum Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// The document of an answer about `trace`, the input as the user named it, to a question with
-    /// `settings`.
+    /// The document of an answer about `trace`, the input as the user named it, with `settings`.
     #[must_use]
     pub fn answer(trace: &'a str, settings: &'a str, answer: &'a Answer, rules: Rules) -> Self {
         Self::Replay(Box::new(ReplayDocument::new(trace, settings, answer, rules)))
     }
 
-    /// The document of a failure; with `settings`, if it is about these.
+    /// The document of an error; with `settings`, if the error concerns these.
     #[must_use]
     pub fn error(trace: &'a str, settings: Option<&'a str>, error: &dyn std::error::Error) -> Self {
         Self::Error(ErrorDocument::new(trace, settings, error))

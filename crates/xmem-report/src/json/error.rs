@@ -1,8 +1,8 @@
-//! `xmem.error/1`: stands for an answer that could not be given, in lists of several traces.
+//! `xmem.error/1`: the entry of a trace without an answer, in lists of several traces.
 
 use serde::Serialize;
 
-/// Why a trace has no answer.
+/// The error of a trace without an answer.
 #[derive(Serialize)]
 pub struct ErrorDocument<'a> {
     schema: &'static str,
@@ -13,8 +13,8 @@ pub struct ErrorDocument<'a> {
 }
 
 impl<'a> ErrorDocument<'a> {
-    /// The document for an error about `trace`, the input as the user named it; with `settings`, if
-    /// it is about these and not about the trace whatever the settings.
+    /// The document of an error about `trace`, the input as the user named it; with `settings`, if
+    /// the error concerns these, and not the trace under all settings.
     #[must_use]
     pub fn new(trace: &'a str, settings: Option<&'a str>, error: &dyn std::error::Error) -> Self {
         let causes = std::iter::successors(error.source(), |e| e.source());

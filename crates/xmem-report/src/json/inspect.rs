@@ -4,7 +4,7 @@ use super::FindingDto;
 use serde::Serialize;
 use xmem::{Finding, RecordingFacts, TraceFacts};
 
-/// What is in a trace.
+/// The contents of a trace.
 #[derive(Serialize)]
 pub struct InspectDocument<'a> {
     schema: &'static str,

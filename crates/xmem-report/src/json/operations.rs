@@ -1,5 +1,5 @@
-//! Lists of operations, the one document that comes in: an object with `ops`, or the bare list.
-//! Recordings of what PyTorch's allocator did have the same form, with its answers beside.
+//! Lists of operations, the only document that is read: an object with `ops`, or the bare list.
+//! Recordings of PyTorch's allocator have the same form, together with its results.
 
 mod row;
 
@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use xmem::{AddressOrder, Bytes, Completion, Operation, OperationList, Severity};
 
-/// Text that is no list of operations.
+/// Text that is not a list of operations.
 #[derive(Debug)]
 pub struct OperationsError {
     line: usize,
     column: usize,
-    what: String,
+    message: String,
 }
 
 impl From<serde_json::Error> for OperationsError {
@@ -25,18 +25,18 @@ impl From<serde_json::Error> for OperationsError {
         let (line, column) = (error.line(), error.column());
         let text = error.to_string();
         let place = format!(" at line {line} column {column}");
-        let what = text.strip_suffix(&place).unwrap_or(&text);
-        let what = match what.split_once("EOF while parsing") {
-            Some((before, _)) => format!("{before}the text ends too early"),
-            None => what.to_owned(),
+        let message = text.strip_suffix(&place).unwrap_or(&text);
+        let message = match message.split_once("EOF while parsing") {
+            Some((before, _)) => format!("{before}unexpected end of the text"),
+            None => message.to_owned(),
         };
-        Self { line, column, what }
+        Self { line, column, message }
     }
 }
 
 impl fmt::Display for OperationsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}: {}", self.line, self.column, self.what)
+        write!(f, "line {}, column {}: {}", self.line, self.column, self.message)
     }
 }
 
@@ -45,8 +45,8 @@ impl std::error::Error for OperationsError {}
 /// Reads a list of operations.
 ///
 /// # Errors
-/// If the text is not JSON, or something in it is not what it should be; says where, which
-/// operation it is (counted from 0), and what is expected.
+/// If the text is not JSON or has unexpected content. The error gives the position, the operation
+/// (counted from 0), and the expected content.
 pub fn read_operations(text: &[u8]) -> Result<OperationList, OperationsError> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let list = deserializer.deserialize_any(ListVisitor)?;
@@ -54,8 +54,8 @@ pub fn read_operations(text: &[u8]) -> Result<OperationList, OperationsError> {
     Ok(list)
 }
 
-/// Keys that recordings have beside what is read.
-const BESIDE: [&str; 10] = [
+/// Keys of recordings that are ignored.
+const IGNORED_KEYS: [&str; 10] = [
     "comment",
     "final_stats",
     "gpu",
@@ -69,7 +69,7 @@ const BESIDE: [&str; 10] = [
 ];
 
 /// Keys that are read.
-const READ: [&str; 8] =
+const KEYS: [&str; 8] =
     ["address_order", "capacity", "conf", "env", "events", "ops", "torch", "total"];
 
 struct ListVisitor;
@@ -110,7 +110,7 @@ impl<'de> Visitor<'de> for ListVisitor {
                 }
                 other => {
                     map.next_value::<IgnoredAny>()?;
-                    if !BESIDE.contains(&other) {
+                    if !IGNORED_KEYS.contains(&other) {
                         unknown.push(key);
                     }
                 }
@@ -126,38 +126,38 @@ impl<'de> Visitor<'de> for ListVisitor {
     }
 }
 
-/// What to say where `ops` is missing and other keys are there.
+/// The message for a missing `ops`, with the keys found instead.
 fn no_operations(unknown: &[String]) -> String {
     let about = match unknown.iter().find_map(|key| Some((key, nearest(key, ["ops"])?))) {
         _ if unknown.iter().any(|key| key == "traceEvents") => {
-            ", and `traceEvents` is there: a profiler's trace is for `xmem replay`".to_owned()
+            "; it has `traceEvents`: use `xmem replay` for a profiler trace".to_owned()
         }
-        Some((key, _)) => format!(", but there is `{key}`"),
+        Some((key, _)) => format!("; did you mean `ops` instead of `{key}`?"),
         None => String::new(),
     };
-    format!("the key `ops`, a list of operations, is missing{about}")
+    format!("the key `ops` (a list of operations) is missing{about}")
 }
 
 fn report_unknown(unknown: &[String], list: &mut OperationList) {
     if unknown.is_empty() {
         return;
     }
-    let told = unknown.iter().map(|key| match nearest(key, READ) {
+    let names = unknown.iter().map(|key| match nearest(key, KEYS) {
         Some(meant) => format!("`{key}` (did you mean `{meant}`?)"),
         None => format!("`{key}`"),
     });
-    let told = told.collect::<Vec<_>>().join(", ");
+    let names = names.collect::<Vec<_>>().join(", ");
     list.notes.report("unknown-keys", Severity::Warning, None, || {
-        format!("passed over, as it means nothing here: {told}")
+        format!("ignored unknown keys: {names}")
     });
 }
 
-/// The name that was probably meant.
+/// The most similar known name.
 fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     known
         .into_iter()
         .map(|known| (strsim::jaro_winkler(name, known), known))
-        .filter(|(likeness, _)| *likeness > 0.75)
+        .filter(|(similarity, _)| *similarity > 0.75)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, known)| known)
 }
@@ -198,7 +198,7 @@ impl From<Events> for Completion {
     }
 }
 
-/// The list itself: row by row, so that errors can name the row.
+/// The list itself, read row by row, so that errors can name the row.
 struct Operations;
 
 impl<'de> DeserializeSeed<'de> for Operations {

@@ -101,7 +101,7 @@ struct OutOfMemoryDto<'a> {
     needed_bytes: u64,
 }
 
-/// How far the peaks may be off.
+/// The range of the peaks.
 #[derive(Serialize)]
 struct SpreadDto {
     allocated_bytes: BoundsDto,
@@ -125,7 +125,7 @@ struct DoubtDto {
     reserved_bytes: BoundsDto,
 }
 
-/// What is kept as the CPU had it.
+/// Memory of operators without a model, with the sizes of the CPU.
 #[derive(Serialize)]
 struct NotModelledDto<'a> {
     bytes: u64,
@@ -218,19 +218,19 @@ struct ResizedDto {
     bytes_after: u64,
 }
 
-/// Whether the document lists what each rule did.
+/// The level of detail about rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rules {
-    /// It does not.
+    /// Rules are left out.
     #[default]
     Omit,
-    /// It does (`--explain`).
+    /// The effect of each rule is listed (`--explain`).
     Explain,
 }
 
 impl<'a> ReplayDocument<'a> {
-    /// The document of an answer about `trace`, the input as the user named it, to a question with
-    /// `settings` (options of the command line).
+    /// The document of an answer about `trace`, the input as the user named it, with `settings`
+    /// (options of the command line).
     #[must_use]
     pub fn new(trace: &'a str, settings: &'a str, answer: &'a Answer, rules: Rules) -> Self {
         let device = answer.device();

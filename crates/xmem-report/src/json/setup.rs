@@ -1,4 +1,4 @@
-//! The allocator that was simulated, as part of other documents.
+//! The simulated allocator, as part of other documents.
 
 use serde::Serialize;
 use xmem::{AddressOrder, AllocatorSetup, Origin};

@@ -1,6 +1,6 @@
-//! `xmem.simulate/1`, `xmem.simulate-step/1`, `xmem.simulate-end/1`: what a list of operations did,
-//! written while it is carried out. The entries of `results` and `trace` have the form of recordings
-//! of PyTorch's own allocator.
+//! `xmem.simulate/1`, `xmem.simulate-step/1`, `xmem.simulate-end/1`: the results of a list of
+//! operations, written during the simulation. The entries of `results` and `trace` have the form of
+//! recordings of PyTorch's own allocator.
 
 mod dto;
 
@@ -11,35 +11,35 @@ use serde::Serialize;
 use std::io::{self, Write};
 use xmem::{Bytes, Completion, Simulation, Step};
 
-/// How the documents are laid out.
+/// The layout of the documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimulateForm {
     /// One document, with an operation's result on each line.
     Document,
-    /// A document a line: one for each operation, and one at the end.
-    Lines,
+    /// One document per line: one for each operation, and one at the end.
+    LineFormat,
 }
 
-/// After which operations the segments are told, block by block.
+/// The operations after which the segments are listed, block by block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentDetail {
-    /// After every one.
+    /// After every operation.
     Every,
-    /// After the last.
+    /// After the last operation.
     End,
     /// Never.
     None,
 }
 
-/// Writes what a simulation does, step by step.
+/// Writes the results of a simulation step by step.
 pub struct SimulateWriter<'a, W> {
     out: W,
     form: SimulateForm,
     segments: SegmentDetail,
-    /// How many operations there will be.
+    /// The number of operations.
     operations: usize,
     input: &'a str,
-    /// The entry being written: a serializer's many small pieces are put together here.
+    /// The buffer for the entry being written: it collects the serializer's many small writes.
     entry: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ struct StepLine {
 }
 
 impl<'a, W: Write> SimulateWriter<'a, W> {
-    /// Writes about `operations` operations of `input`, as the user named it.
+    /// Starts a writer for `operations` operations of `input`, as the user named it.
     pub fn new(
         out: W,
         form: SimulateForm,
@@ -63,12 +63,12 @@ impl<'a, W: Write> SimulateWriter<'a, W> {
         Self { out, form, segments, operations, input, entry: Vec::new() }
     }
 
-    /// Before the first step.
+    /// Writes the start of the document, before the first step.
     ///
     /// # Errors
     /// If the output fails.
     pub fn begin(&mut self, simulation: &Simulation) -> io::Result<()> {
-        if self.form == SimulateForm::Lines {
+        if self.form == SimulateForm::LineFormat {
             return Ok(());
         }
         write!(self.out, "{{\n  \"schema\": \"xmem.simulate/1\"")?;
@@ -78,18 +78,18 @@ impl<'a, W: Write> SimulateWriter<'a, W> {
         write!(self.out, ",\n  \"results\": [")
     }
 
-    /// After each step. Of a document the events are kept until the end; of lines they are told
-    /// and forgotten.
+    /// Writes the result of a step. The events of a document are kept until the end; those of lines
+    /// are written at once and dropped.
     ///
     /// # Errors
     /// If the output fails.
     pub fn step(&mut self, step: &Step, simulation: &mut Simulation) -> io::Result<()> {
-        let told = match self.segments {
+        let listed = match self.segments {
             SegmentDetail::Every => true,
             SegmentDetail::End => step.index + 1 == self.operations,
             SegmentDetail::None => false,
         };
-        let segments = told.then(|| {
+        let segments = listed.then(|| {
             let segments = simulation.segments();
             segments.iter().map(|segment| SegmentDto::new(simulation, segment)).collect()
         });
@@ -98,7 +98,7 @@ impl<'a, W: Write> SimulateWriter<'a, W> {
             SimulateForm::Document => {
                 self.entry(&result, step.index == 0)?;
             }
-            SimulateForm::Lines => {
+            SimulateForm::LineFormat => {
                 let events = simulation.events().iter();
                 let trace = events.map(|event| EventDto::new(simulation, event)).collect();
                 let schema = "xmem.simulate-step/1";
@@ -110,7 +110,7 @@ impl<'a, W: Write> SimulateWriter<'a, W> {
         Ok(())
     }
 
-    /// After the last step.
+    /// Writes the end of the document, after the last step.
     ///
     /// # Errors
     /// If the output fails.
@@ -124,7 +124,7 @@ impl<'a, W: Write> SimulateWriter<'a, W> {
                 }
                 writeln!(self.out, "\n  ],\n  \"summary\": {}\n}}", json(&summary))?;
             }
-            SimulateForm::Lines => {
+            SimulateForm::LineFormat => {
                 write!(self.out, "{{\"schema\":\"xmem.simulate-end/1\"")?;
                 for (key, value) in self.head(simulation) {
                     write!(self.out, ",\"{key}\":{value}")?;
@@ -151,7 +151,7 @@ impl<'a, W: Write> SimulateWriter<'a, W> {
         self.out.write_all(&self.entry)
     }
 
-    /// What is known before the first operation: keys with their values as JSON.
+    /// The facts that are known before the first operation: keys with their values as JSON.
     fn head(&self, simulation: &Simulation) -> [(&'static str, String); 9] {
         let (setup, device) = (simulation.setup(), simulation.device());
         let findings: Vec<_> = simulation.findings().iter().map(FindingDto::from).collect();

@@ -6,7 +6,7 @@ use xmem_eval::{
     DeviceFacts, HistoryFacts, LiveGroup, PoolFacts, Site, SnapshotFacts, StreamFacts,
 };
 
-/// What is in a memory snapshot.
+/// The contents of a memory snapshot.
 #[derive(Serialize)]
 pub struct SnapshotInfoDocument<'a> {
     schema: &'static str,
@@ -67,7 +67,7 @@ struct SegmentsDto {
     expandable: BlocksDto,
 }
 
-/// How many, and how many bytes.
+/// A number of blocks or segments, and their bytes.
 #[derive(Serialize)]
 struct BlocksDto {
     count: u64,
@@ -94,7 +94,7 @@ struct GroupDto<'a> {
     site: SiteDto<'a>,
 }
 
-/// Where a recorded call came from.
+/// The call site of a recorded event.
 #[derive(Serialize)]
 pub(super) struct SiteDto<'a> {
     op: Option<&'a str>,

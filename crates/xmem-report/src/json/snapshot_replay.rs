@@ -9,7 +9,7 @@ use xmem_eval::{
     Pair, Place, Rerun, SetupSource, StartFacts, There,
 };
 
-/// Recorded requests run again: what the simulator did differently.
+/// A replay of recorded requests, with the differences between simulator and recording.
 #[derive(Serialize)]
 pub struct SnapshotReplayDocument<'a> {
     schema: &'static str,
@@ -57,7 +57,7 @@ struct CountsDto {
     inferred: InferredDto,
 }
 
-/// What the history does not say.
+/// Operations that the history does not contain and that are inferred.
 #[derive(Serialize)]
 struct InferredDto {
     empty_caches: u64,

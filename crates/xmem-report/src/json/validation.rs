@@ -10,7 +10,7 @@ use xmem_eval::{
     Validation,
 };
 
-/// An estimate held against a recording.
+/// A comparison of an estimate with a recording.
 #[derive(Serialize)]
 pub struct ValidateDocument<'a> {
     schema: &'static str,

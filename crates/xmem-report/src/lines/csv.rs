@@ -1,11 +1,11 @@
 //! An answer as a row. Each column is a value of the JSON document, found by its path, so that the
-//! two forms cannot say different things.
+//! two formats cannot differ.
 
 use crate::json::Document;
 use serde_json::Value;
 use std::fmt::Display;
 
-/// Where the values are in `xmem.replay/1` and `xmem.error/1`.
+/// The paths of the columns in the documents.
 pub(super) const COLUMNS: [&str; 31] = [
     "trace",
     "verdict",
@@ -45,7 +45,7 @@ pub(super) fn header() -> String {
     record(COLUMNS)
 }
 
-/// The row of a document. What it has not is empty; no field goes over several lines.
+/// The row of a document. Missing values are empty; no field contains a line break.
 pub(super) fn row(document: &Document<'_>) -> String {
     let value = serde_json::to_value(document).expect("documents have string keys");
     record(COLUMNS.map(|column| match column {
@@ -62,7 +62,7 @@ fn field(value: &Value) -> String {
     }
 }
 
-/// What went wrong, with its causes.
+/// The error message with its causes.
 fn error(document: &Value) -> String {
     let causes = document["causes"].as_array().into_iter().flatten();
     let all = std::iter::once(&document["error"]).chain(causes);
@@ -76,7 +76,7 @@ fn in_one_line(text: &str) -> String {
 fn record<T: Display>(fields: impl IntoIterator<Item = T>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let fields = fields.into_iter().map(|field| field.to_string());
-    writer.write_record(fields).expect("memory takes all");
-    let bytes = writer.into_inner().expect("memory takes all");
+    writer.write_record(fields).expect("writing to memory does not fail");
+    let bytes = writer.into_inner().expect("writing to memory does not fail");
     String::from_utf8(bytes).expect("fields are UTF-8, and so are commas and quotes")
 }

@@ -2,43 +2,43 @@
 
 use super::chart;
 use super::findings::findings;
-use super::look::{Ink, Look, keep_end, wrap};
-use super::places::{moment, op_path};
+use super::places::{moment, op_path, place_phrase};
 use super::setup;
+use super::style::{Ink, Style, keep_end, wrap};
 use std::cmp::Reverse;
 use xmem::{AllocatorKind, Answer, Bytes, Outlook, Place, Severity, Verdict};
 
-/// The whole answer: verdict, the three numbers, where the peak is, what it consists of, the curve
-/// over the iterations, the largest blocks, fragmentation, and what was odd.
+/// The complete answer: verdict, the three numbers, place and composition of the peak, timeline,
+/// largest blocks, fragmentation and notes.
 ///
-/// Where the verdict is withheld the figures would mislead; only the reasons are given.
+/// If the verdict is withheld, the figures would mislead, and only the reasons are given.
 #[must_use]
-pub fn answer(trace: &str, answer: &Answer, look: &Look) -> String {
+pub fn answer(trace: &str, answer: &Answer, style: &Style) -> String {
     if answer.verdict == Verdict::Withheld {
-        return [headline(trace, answer, look), notes(answer, look)].join("\n");
+        return [headline(trace, answer, style), notes(answer, style)].join("\n");
     }
     let parts = [
-        headline(trace, answer, look),
-        numbers(answer, look),
-        shortage(answer, look),
-        peak(answer, look),
-        roles(answer, look),
-        unmodelled(answer, look),
-        curve(answer, look),
-        largest(answer, look),
-        fragmentation(answer, look),
-        notes(answer, look),
+        headline(trace, answer, style),
+        numbers(answer, style),
+        shortage(answer, style),
+        peak(answer, style),
+        roles(answer, style),
+        unmodeled(answer, style),
+        curve(answer, style),
+        largest(answer, style),
+        fragmentation(answer, style),
+        notes(answer, style),
     ];
     parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// One line: the verdict and what nvidia-smi would show.
+/// One line: the verdict and the figure of nvidia-smi.
 #[must_use]
-pub fn brief(trace: &str, answer: &Answer, look: &Look) -> String {
+pub fn brief(trace: &str, answer: &Answer, style: &Style) -> String {
     let about = if answer.setup.kind.is_approximate() { "about " } else { "" };
     format!(
         "{}  {about}{} of {} on {}  {trace}\n",
-        verdict(answer.verdict, look),
+        verdict(answer.verdict, style),
         answer.peak.device,
         answer.device().memory,
         answer.device().name,
@@ -46,48 +46,48 @@ pub fn brief(trace: &str, answer: &Answer, look: &Look) -> String {
 }
 
 /// The verdict as a word.
-pub(super) fn verdict(verdict: Verdict, look: &Look) -> String {
+pub(super) fn verdict(verdict: Verdict, style: &Style) -> String {
     let (word, ink) = match verdict {
         Verdict::Fits => ("FITS", Ink::Good),
         Verdict::DoesNotFit => ("DOES NOT FIT", Ink::Bad),
-        Verdict::Withheld => ("NO VERDICT", Ink::Doubtful),
+        Verdict::Withheld => ("NO VERDICT", Ink::Warning),
     };
-    look.paint(ink, word).into_owned()
+    style.paint(ink, word).into_owned()
 }
 
-fn headline(trace: &str, answer: &Answer, look: &Look) -> String {
+fn headline(trace: &str, answer: &Answer, style: &Style) -> String {
     let device = answer.device();
-    let name = look.paint(Ink::Heading, &device.name);
+    let name = style.paint(Ink::Heading, &device.name);
     let on = match device.name.as_str() {
         "custom" => device.title.clone(),
         _ => format!("{name} ({}, {})", device.title, device.memory),
     };
     let about = about(answer);
-    let room = look.columns().saturating_sub(2 + about.chars().count());
+    let width = style.columns().saturating_sub(2 + about.chars().count());
     format!(
         "{}  on {on}\n  {}{about}\n{}",
-        verdict(answer.verdict, look),
-        look.paint(Ink::Faint, &keep_end(trace, room)),
-        allocator(answer, look) + &convolutions(answer, look),
+        verdict(answer.verdict, style),
+        style.paint(Ink::Faint, &keep_end(trace, width)),
+        allocator(answer, style) + &convolutions(answer, style),
     )
 }
 
-/// Which allocator it is, where it is not the usual one.
-fn allocator(answer: &Answer, look: &Look) -> String {
-    if setup::is_usual(&answer.setup) {
+/// The allocator, if it is not the default one.
+fn allocator(answer: &Answer, style: &Style) -> String {
+    if setup::is_default(&answer.setup) {
         return String::new();
     }
-    setup::lines(&answer.setup, "trace", look)
+    setup::lines(&answer.setup, "trace", style)
 }
 
-/// What the workspaces of convolutions are from, where there are any.
-fn convolutions(answer: &Answer, look: &Look) -> String {
+/// The source of the convolutions' workspace sizes, if there are workspaces.
+fn convolutions(answer: &Answer, style: &Style) -> String {
     let added = answer.rules.iter().any(|r| r.rule.name == "cudnn-convolution" && r.added.0 > 0);
     if !added {
         return String::new();
     }
     let text = format!("convolution workspaces: {}", answer.target.convolutions.origin());
-    let lines = wrap(&text, look.columns().saturating_sub(2));
+    let lines = wrap(&text, style.columns().saturating_sub(2));
     lines.iter().map(|line| format!("  {line}\n")).collect()
 }
 
@@ -104,7 +104,7 @@ fn about(answer: &Answer) -> String {
     }
 }
 
-fn numbers(answer: &Answer, look: &Look) -> String {
+fn numbers(answer: &Answer, style: &Style) -> String {
     let peak = &answer.peak;
     let (context, memory) = (answer.device().context, answer.device().memory);
     let [allocated, reserved] = meanings(answer.setup.kind);
@@ -118,17 +118,17 @@ fn numbers(answer: &Answer, look: &Look) -> String {
         rows.push(("headroom", free, text));
     }
     if let Some(short) = answer.shortfall() {
-        rows.push(("short by", short, format!("over the {memory} of the device")));
+        rows.push(("shortfall", short, format!("beyond {memory} of device memory")));
     }
     if let Some(capacity) = answer.min_capacity {
-        rows.push(("smallest capacity", capacity, "device memory in which it runs".to_owned()));
+        rows.push(("minimum capacity", capacity, "smallest device memory for this job".to_owned()));
     }
     let mut page = String::new();
     for (label, size, text) in rows {
-        let size = look.paint(Ink::Heading, &format!("{:>11}", size.to_string())).into_owned();
-        page += &format!("  {label:<22}  {size}   {}\n", look.paint(Ink::Faint, &text));
+        let size = style.paint(Ink::Heading, &format!("{:>11}", size.to_string())).into_owned();
+        page += &format!("  {label:<22}  {size}   {}\n", style.paint(Ink::Faint, &text));
         if label == RESERVED {
-            page += &range(answer, look);
+            page += &range(answer, style);
         }
     }
     page
@@ -136,94 +136,96 @@ fn numbers(answer: &Answer, look: &Look) -> String {
 
 const RESERVED: &str = "peak reserved";
 
-/// How far peak reserved may be off, and because of what.
-fn range(answer: &Answer, look: &Look) -> String {
+/// The range of peak reserved, with its reasons.
+fn range(answer: &Answer, style: &Style) -> String {
     let range = &answer.range;
     if range.reserved.is_exact() {
         return String::new();
     }
-    let doubts = range.doubts.iter().filter(|doubt| !doubt.reserved.is_exact());
-    let reasons: Vec<&str> = doubts.map(|doubt| reason(doubt.name)).collect();
+    let causes = range.doubts.iter().filter(|cause| !cause.reserved.is_exact());
+    let reasons: Vec<&str> = causes.map(|cause| reason(cause.name)).collect();
     let low = format!("{:>11}", range.reserved.low.to_string());
     let mut text = format!("and {}: {}", range.reserved.high, reasons.join(", "));
-    if 40 + text.chars().count() > look.columns() || reasons.is_empty() {
+    if 40 + text.chars().count() > style.columns() || reasons.is_empty() {
         text = format!("and {}", range.reserved.high);
     }
-    format!("    {:<20}  {low}   {}\n", "between", look.paint(Ink::Faint, &text))
+    format!("    {:<20}  {low}   {}\n", "between", style.paint(Ink::Faint, &text))
 }
 
-/// A doubt in a word.
+/// A short name of an uncertainty.
 fn reason(name: &'static str) -> &'static str {
     match name {
-        "convolution_plan" => "cuDNN's plans",
-        "address_order" => "addresses",
+        "convolution_plan" => "cuDNN plans",
+        "address_order" => "address order",
         "library" => "libraries",
         "operator" => "operators",
         other => other,
     }
 }
 
-/// Where a program finds the two peaks, or what they are where it cannot.
+/// PyTorch's functions for the two peaks, or their meaning for other allocators.
 fn meanings(kind: AllocatorKind) -> [&'static str; 2] {
     match kind {
         AllocatorKind::Native | AllocatorKind::MallocAsync => {
             ["torch.cuda.max_memory_allocated()", "torch.cuda.max_memory_reserved()"]
         }
-        AllocatorKind::Uncached => ["asked for by the program", "given by the device"],
+        AllocatorKind::Uncached => ["requested by the program", "allocated from the device"],
         AllocatorKind::Bfc | AllocatorKind::BfcGrowth => {
-            ["peak_bytes_in_use of the allocator", "taken from the device"]
+            ["peak_bytes_in_use of the allocator", "allocated from the device"]
         }
     }
 }
 
-/// What happened for lack of room: the out-of-memory, or cached memory given back; and whether that
-/// is for sure.
-fn shortage(answer: &Answer, look: &Look) -> String {
+/// The effects of scarce memory: an out-of-memory, or the release of cached memory; and the
+/// confidence of the verdict.
+fn shortage(answer: &Answer, style: &Style) -> String {
     let outlook = match answer.range.outlook {
-        Outlook::Sure => return short_of_memory(answer, look),
-        Outlook::MayFail => "It may not fit: at the upper end of the range it runs out of memory",
-        Outlook::MayFit => "It may fit all the same: at the lower end of the range it runs",
+        Outlook::Sure => return short_of_memory(answer, style),
+        Outlook::MayFail => "May not fit: the job runs out of memory at the upper end of the range",
+        Outlook::MayFit => "May fit: the job runs at the lower end of the range",
     };
-    let outlook = look.paint(Ink::Doubtful, outlook);
-    let short = short_of_memory(answer, look);
+    let outlook = style.paint(Ink::Warning, outlook);
+    let short = short_of_memory(answer, style);
     format!("{outlook}\n{short}")
 }
 
-fn short_of_memory(answer: &Answer, look: &Look) -> String {
+fn short_of_memory(answer: &Answer, style: &Style) -> String {
     let peak = &answer.peak;
     if let Some(oom) = &answer.out_of_memory {
-        let place = oom.at.as_ref().map_or_else(String::new, |p| format!(" in {}", moment(p)));
-        let mut page = format!("{}{place}\n", look.paint(Ink::Bad, "Out of memory"));
-        let mut told = format!(
-            "tried to allocate {}, {} free; {} reserved, {} of it allocated",
+        let place = oom.at.as_ref().map_or_else(String::new, |p| format!(" {}", place_phrase(p)));
+        let mut page = format!("{}{place}\n", style.paint(Ink::Bad, "Out of memory"));
+        let mut text = format!(
+            "tried to allocate {} with {} free; {} reserved, {} of it allocated",
             oom.tried, oom.free, oom.reserved, oom.allocated,
         );
         if let Some(fraction) = answer.setup.memory_fraction {
             let allowed = Bytes((answer.device().memory.get() as f64 * fraction) as u64);
-            told += &format!("; the memory fraction allows {allowed}");
+            text += &format!("; the memory fraction allows {allowed}");
         }
-        for line in wrap(&told, look.columns().saturating_sub(2)) {
+        for line in wrap(&text, style.columns().saturating_sub(2)) {
             page += &format!("  {line}\n");
         }
         page += &origin(oom.at.as_ref());
-        page +=
-            &format!("  {} would be enough; the figures above are for ample memory\n", oom.needed);
+        page += &format!(
+            "  {} would be enough; the figures above assume unlimited memory\n",
+            oom.needed
+        );
         return page;
     }
     if answer.allocator.retries == 0 {
         return String::new();
     }
     format!(
-        "{}: cached memory is given back {}\n  with more room PyTorch would reserve {}\n",
-        look.paint(Ink::Doubtful, "It fits only just"),
+        "{}: the allocator released cached memory {}\n  with more memory it would reserve {}\n",
+        style.paint(Ink::Warning, "Tight fit"),
         times(answer.allocator.retries),
         peak.ample_reserved,
     )
 }
 
-fn peak(answer: &Answer, look: &Look) -> String {
+fn peak(answer: &Answer, style: &Style) -> String {
     let Some(at) = &answer.peak.at else { return String::new() };
-    let heading = look.paint(Ink::Heading, "Peak");
+    let heading = style.paint(Ink::Heading, "Peak");
     format!("{heading}: {}\n{}", moment(at), origin(Some(at)))
 }
 
@@ -242,16 +244,16 @@ fn origin(place: Option<&Place>) -> String {
     page
 }
 
-fn roles(answer: &Answer, look: &Look) -> String {
+fn roles(answer: &Answer, style: &Style) -> String {
     let whole = answer.peak.allocated;
     let mut shares: Vec<_> = answer.by_role.iter().filter(|s| s.bytes > Bytes::ZERO).collect();
     if shares.is_empty() {
         return String::new();
     }
     shares.sort_by_key(|s| Reverse(s.bytes));
-    let width = look.columns().saturating_sub(54).clamp(10, 40);
+    let width = style.columns().saturating_sub(54).clamp(10, 40);
     let most = shares[0].bytes;
-    let mut page = format!("{}\n", look.paint(Ink::Heading, "What is alive at the peak"));
+    let mut page = format!("{}\n", style.paint(Ink::Heading, "Memory at the peak by role"));
     for share in shares {
         let bar = chart::bar(share.bytes, most, width);
         let padding = " ".repeat(width - bar.chars().count());
@@ -260,15 +262,15 @@ fn roles(answer: &Answer, look: &Look) -> String {
             share.role.name().replace('_', " "),
             share.bytes,
             percent(share.bytes, whole),
-            look.paint(Ink::Bar, &bar),
-            look.paint(Ink::Faint, &counted(share.blocks as usize, "block")),
+            style.paint(Ink::Bar, &bar),
+            style.paint(Ink::Faint, &counted(share.blocks as usize, "block")),
         );
     }
     page
 }
 
-/// What is not modelled, if it is enough to matter: from a hundredth of the peak on.
-fn unmodelled(answer: &Answer, look: &Look) -> String {
+/// The memory of operators without a model, if it is at least 1 % of the peak.
+fn unmodeled(answer: &Answer, style: &Style) -> String {
     let bytes: Bytes = answer.unmodelled.iter().map(|share| share.bytes).sum();
     if bytes.get() * 100 < answer.peak.allocated.get() || bytes == Bytes::ZERO {
         return String::new();
@@ -278,30 +280,30 @@ fn unmodelled(answer: &Answer, look: &Look) -> String {
         0 => String::new(),
         n => format!(" and {n} more"),
     };
-    let told = format!(
-        "{bytes} ({}) of it are made by operators whose memory on CUDA is not known; they are kept \
-         as the CPU had them: {}{more}",
+    let text = format!(
+        "{bytes} ({}) of the peak come from operators without a CUDA model; their CPU sizes are used: \
+         {}{more}",
         percent(bytes, answer.peak.allocated),
         names.join(", "),
     );
-    let lines = wrap(&told, look.columns().saturating_sub(2));
+    let lines = wrap(&text, style.columns().saturating_sub(2));
     let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
-    format!("{}\n{lines}", look.paint(Ink::Doubtful, "Not modelled"))
+    format!("{}\n{lines}", style.paint(Ink::Warning, "Unmodeled operators"))
 }
 
-fn curve(answer: &Answer, look: &Look) -> String {
+fn curve(answer: &Answer, style: &Style) -> String {
     let curve = &answer.curve;
     if curve.allocated.is_empty() {
         return String::new();
     }
-    let width = look.columns().saturating_sub(16);
+    let width = style.columns().saturating_sub(16);
     let values = chart::squeeze(curve, width);
     let top = answer.peak.allocated;
     let heading = "Allocated memory over the iterations";
-    let mut page = format!("{}\n", look.paint(Ink::Heading, heading));
+    let mut page = format!("{}\n", style.paint(Ink::Heading, heading));
     for (row, line) in chart::columns(&values, top).iter().enumerate() {
         let label = if row == 0 { top.to_string() } else { String::new() };
-        page += &format!("  {label:>11} {}\n", look.paint(Ink::Bar, line));
+        page += &format!("  {label:>11} {}\n", style.paint(Ink::Bar, line));
     }
     let marks = chart::marks(curve, width);
     if !marks.is_empty() {
@@ -310,8 +312,8 @@ fn curve(answer: &Answer, look: &Look) -> String {
     page
 }
 
-fn largest(answer: &Answer, look: &Look) -> String {
-    let heading = look.paint(Ink::Heading, "Largest blocks alive at the peak");
+fn largest(answer: &Answer, style: &Style) -> String {
+    let heading = style.paint(Ink::Heading, "Largest blocks alive at the peak");
     let mut page = String::new();
     for alike in answer.largest.chunk_by(|a, b| a == b) {
         let block = &alike[0];
@@ -323,7 +325,7 @@ fn largest(answer: &Answer, look: &Look) -> String {
         let rule = block.rule.map(|rule| format!("[{rule}]"));
         let made =
             [place.op(), rule.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(" ");
-        let made = keep_end(&made, look.columns().saturating_sub(66));
+        let made = keep_end(&made, style.columns().saturating_sub(66));
         let line = format!(
             "  {count:>4} {:>11}  {:<15}  {:<27}  {made}",
             block.bytes.to_string(),
@@ -334,28 +336,28 @@ fn largest(answer: &Answer, look: &Look) -> String {
         let source = [place.module.as_deref(), place.line.as_deref()];
         let source = source.into_iter().flatten().collect::<Vec<_>>().join(", ");
         if !source.is_empty() {
-            let source = keep_end(&source, look.columns().saturating_sub(20));
-            page += &format!("{:20}{}\n", "", look.paint(Ink::Faint, &source));
+            let source = keep_end(&source, style.columns().saturating_sub(20));
+            page += &format!("{:20}{}\n", "", style.paint(Ink::Faint, &source));
         }
     }
     if page.is_empty() { page } else { format!("{heading}\n{page}") }
 }
 
-fn fragmentation(answer: &Answer, look: &Look) -> String {
+fn fragmentation(answer: &Answer, style: &Style) -> String {
     let f = &answer.fragmentation;
     let reserved = answer.peak.reserved;
     if reserved == Bytes::ZERO {
         return String::new();
     }
     let mut page = format!(
-        "{}  {} ({}) of the peak reserved holds no tensor",
-        look.paint(Ink::Heading, "Fragmentation"),
+        "{}  {} ({}) of peak reserved holds no tensor",
+        style.paint(Ink::Heading, "Fragmentation"),
         f.unused,
         percent(f.unused, reserved),
     );
     if f.pieces > 0 {
         page += &format!(
-            "\n  in {}, the largest {}; {} could be given back",
+            "\n  in {}, the largest {}; {} could be released",
             counted(f.pieces as usize, "free piece"),
             f.largest_piece,
             if f.releasable == Bytes::ZERO { "none".to_owned() } else { f.releasable.to_string() },
@@ -365,21 +367,21 @@ fn fragmentation(answer: &Answer, look: &Look) -> String {
     page
 }
 
-fn notes(answer: &Answer, look: &Look) -> String {
-    let text = findings(&answer.findings, Severity::Warning, look);
+fn notes(answer: &Answer, style: &Style) -> String {
+    let text = findings(&answer.findings, Severity::Warning, style);
     let hidden = answer.findings.iter().filter(|f| f.severity < Severity::Warning).count();
     if text.is_empty() {
         return String::new();
     }
     let heading = match answer.verdict {
-        Verdict::Withheld => "Why there is no verdict, and what else is odd",
-        _ => "To know",
+        Verdict::Withheld => "Reasons and notes",
+        _ => "Notes",
     };
     let rest = match hidden {
         0 => String::new(),
-        n => format!("  and {}: see --format json\n", counted(n, "note")),
+        n => format!("  {} in --format json\n", counted(n, "more note")),
     };
-    format!("{}\n{text}{rest}", look.paint(Ink::Heading, heading))
+    format!("{}\n{text}{rest}", style.paint(Ink::Heading, heading))
 }
 
 /// `3 blocks`, `1 block`.

@@ -1,11 +1,11 @@
-//! Bars and curves out of block characters.
+//! Bars and timelines made of block characters.
 
 use xmem::{Bytes, Curve};
 
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const PARTS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/// Rows of a curve.
+/// The number of rows of a timeline.
 const HEIGHT: usize = 5;
 
 /// A horizontal bar of `width` columns, filled to `part` of `whole`.
@@ -54,8 +54,8 @@ pub(super) fn squeeze(curve: &Curve, width: usize) -> Vec<Bytes> {
         .collect()
 }
 
-/// The line under a curve of `width` columns: `└0` where iteration 0 begins, and so on, as far as
-/// there is room.
+/// The line under a timeline of `width` columns: `└0` where iteration 0 begins, and so on, as far
+/// as they fit.
 pub(super) fn marks(curve: &Curve, width: usize) -> String {
     let points = curve.allocated.len().max(1);
     let mut line = String::new();

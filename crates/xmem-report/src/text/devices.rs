@@ -1,13 +1,13 @@
 //! The table of devices.
 
-use super::look::Look;
-use super::tabular::{Align, Tabular};
+use super::style::Style;
+use super::table::{Align, Table};
 use xmem::Device;
 
-/// A row per device, and how to use the names.
+/// A row for each device, and the meaning of the columns.
 #[must_use]
-pub fn devices(devices: &[Device], look: &Look) -> String {
-    let mut table = Tabular::new(&[
+pub fn devices(devices: &[Device], style: &Style) -> String {
+    let mut table = Table::new(&[
         ("name", Align::Left),
         ("memory", Align::Right),
         ("context", Align::Right),
@@ -27,8 +27,8 @@ pub fn devices(devices: &[Device], look: &Look) -> String {
             device.title.clone(),
         ]);
     }
-    let mut page = table.render(look);
-    page += "\n  memory is what torch.cuda.mem_get_info() calls total; the sources of all numbers are \
-             in\n  --format json. Another GPU: --device-file, or --capacity 24GiB.\n";
+    let mut page = table.render(style);
+    page += "\n  memory: total of torch.cuda.mem_get_info(); for PyTorch: memory minus context. --format json\n  \
+             gives the source of each number. For another GPU use --device-file or --capacity 24GiB.\n";
     page
 }

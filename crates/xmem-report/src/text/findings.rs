@@ -1,17 +1,17 @@
-//! Diagnostics that matter, in plain words.
+//! Diagnostics as text.
 
-use super::look::{Ink, Look, wrap};
+use super::style::{Ink, Style, wrap};
 use xmem::{Finding, Severity};
 
 /// Serious ones first, then warnings, then notes; within each, in the order of the pipeline.
-pub(super) fn findings(findings: &[Finding], least: Severity, look: &Look) -> String {
+pub(super) fn findings(findings: &[Finding], least: Severity, style: &Style) -> String {
     let mut order: Vec<&Finding> = findings.iter().filter(|f| f.severity >= least).collect();
     order.sort_by_key(|f| std::cmp::Reverse(f.severity));
     let mut page = String::new();
     for finding in order {
         let (label, ink) = match finding.severity {
             Severity::Serious => ("serious", Ink::Bad),
-            Severity::Warning => ("warning", Ink::Doubtful),
+            Severity::Warning => ("warning", Ink::Warning),
             Severity::Note => ("note", Ink::Faint),
         };
         let mut text = finding.message.clone();
@@ -21,10 +21,10 @@ pub(super) fn findings(findings: &[Finding], least: Severity, look: &Look) -> St
             (n, None) => text += &format!(" ({n} times)"),
             (n, Some(place)) => text += &format!(" ({n} times, first at {place})"),
         }
-        let lines = wrap(&text, look.columns().saturating_sub(12));
+        let lines = wrap(&text, style.columns().saturating_sub(12));
         for (i, line) in lines.iter().enumerate() {
             let label = if i == 0 { format!("{label:<8}") } else { " ".repeat(8) };
-            page += &format!("  {} {line}\n", look.paint(ink, &label));
+            page += &format!("  {} {line}\n", style.paint(ink, &label));
         }
     }
     page

@@ -1,8 +1,8 @@
-//! What is in a trace.
+//! The contents of a trace.
 
 use super::findings::findings;
-use super::look::{Ink, Look};
-use super::tabular::{Align, Tabular};
+use super::style::{Ink, Style};
+use super::table::{Align, Table};
 use xmem::{
     Bytes, EndReason, Finding, Implementation, ModelFacts, OptimizerFacts, RecordingFacts,
     Severity, TraceFacts,
@@ -10,8 +10,8 @@ use xmem::{
 
 /// Counts by kind of event, the job's structure, and what is missing.
 #[must_use]
-pub fn inspect(trace: &str, facts: &TraceFacts, found: &[Finding], look: &Look) -> String {
-    let mut page = format!("{}\n", look.paint(Ink::Heading, trace));
+pub fn inspect(trace: &str, facts: &TraceFacts, found: &[Finding], style: &Style) -> String {
+    let mut page = format!("{}\n", style.paint(Ink::Heading, trace));
     let recording = facts.recording.as_ref().map(recording).unwrap_or_default();
     for (label, text) in [file(facts), events(facts), job(facts), recording].into_iter().flatten() {
         if !text.is_empty() {
@@ -20,18 +20,18 @@ pub fn inspect(trace: &str, facts: &TraceFacts, found: &[Finding], look: &Look) 
     }
     if !facts.iterations.is_empty() {
         page +=
-            &format!("\n{}\n{}", look.paint(Ink::Heading, "Iterations"), iterations(facts, look));
+            &format!("\n{}\n{}", style.paint(Ink::Heading, "Iterations"), iterations(facts, style));
     }
-    let notes = findings(found, Severity::Note, look);
+    let notes = findings(found, Severity::Note, style);
     if !notes.is_empty() {
-        page += &format!("\n{}\n{notes}", look.paint(Ink::Heading, "To know"));
+        page += &format!("\n{}\n{notes}", style.paint(Ink::Heading, "Notes"));
     }
     page
 }
 
-type Lines = Vec<(&'static str, String)>;
+type Fields = Vec<(&'static str, String)>;
 
-fn file(facts: &TraceFacts) -> Lines {
+fn file(facts: &TraceFacts) -> Fields {
     let version = facts.schema_version.map(|v| v.to_string()).unwrap_or_default();
     vec![
         ("schema version", version),
@@ -41,7 +41,7 @@ fn file(facts: &TraceFacts) -> Lines {
     ]
 }
 
-fn events(facts: &TraceFacts) -> Lines {
+fn events(facts: &TraceFacts) -> Fields {
     let other: Vec<String> =
         facts.other_events.iter().map(|(name, n)| format!("{n} {name}")).collect();
     let some = |n: u64| if n == 0 { String::new() } else { n.to_string() };
@@ -58,7 +58,7 @@ fn events(facts: &TraceFacts) -> Lines {
     ]
 }
 
-fn job(facts: &TraceFacts) -> Lines {
+fn job(facts: &TraceFacts) -> Fields {
     vec![
         ("threads", facts.threads.to_string()),
         ("module paths", facts.modules.to_string()),
@@ -68,8 +68,8 @@ fn job(facts: &TraceFacts) -> Lines {
     ]
 }
 
-/// What `xmem profile` noted.
-fn recording(facts: &RecordingFacts) -> Lines {
+/// The facts that `xmem profile` recorded.
+fn recording(facts: &RecordingFacts) -> Fields {
     let with = [("torch", &facts.torch), ("Python", &facts.python), ("xmem", &facts.recorder)];
     let with =
         with.iter().filter_map(|(name, version)| Some(format!("{name} {}", version.as_ref()?)));
@@ -78,34 +78,34 @@ fn recording(facts: &RecordingFacts) -> Lines {
     };
     let optimizer = |o: &OptimizerFacts| match o.implementation {
         Implementation::Default => format!("{} ({} tensors)", o.class, o.tensors),
-        asked => format!("{} ({} tensors, {})", o.class, o.tensors, asked.name()),
+        given => format!("{} ({} tensors, {})", o.class, o.tensors, given.name()),
     };
     let ended = facts.ended.map(|reason| match (reason, &facts.ended_by) {
         (EndReason::Complete, _) => "complete".to_owned(),
-        (reason, Some(by)) => format!("cut short: {} ({by})", reason.name().replace('_', " ")),
-        (reason, None) => format!("cut short: {}", reason.name().replace('_', " ")),
+        (reason, Some(by)) => format!("incomplete: {} ({by})", reason.name().replace('_', " ")),
+        (reason, None) => format!("incomplete: {}", reason.name().replace('_', " ")),
     });
     let count = facts.iterations.as_ref().map(|(by, count)| format!("{count} {by}"));
     let recorded: Vec<String> = count.into_iter().chain(ended).collect();
     let join = |list: Vec<String>| list.join(", ");
     vec![
         ("recorded with", join(with.collect())),
-        ("recorded for", facts.told_device.clone().unwrap_or_default()),
+        ("reported GPU", facts.told_device.clone().unwrap_or_default()),
         ("recorded", join(recorded)),
         ("models", join(facts.models.iter().map(model).collect())),
-        ("asked of optimizers", join(facts.optimizers.iter().map(optimizer).collect())),
+        ("optimizer settings", join(facts.optimizers.iter().map(optimizer).collect())),
         ("batch size", facts.batch_size.map(|n| n.to_string()).unwrap_or_default()),
         ("autocast", join(facts.autocast.clone())),
-        ("recorder's notes", join(facts.notes.clone())),
+        ("recorder notes", join(facts.notes.clone())),
     ]
 }
 
-fn iterations(facts: &TraceFacts, look: &Look) -> String {
-    let mut table = Tabular::new(&[
+fn iterations(facts: &TraceFacts, style: &Style) -> String {
+    let mut table = Table::new(&[
         ("#", Align::Right),
-        ("on the CPU", Align::Right),
+        ("CPU time", Align::Right),
         ("host blocks", Align::Right),
-        ("allocated in all", Align::Right),
+        ("total allocated", Align::Right),
     ]);
     for (i, iteration) in facts.iterations.iter().enumerate() {
         let millis = iteration.duration.get() as f64 / 1e6;
@@ -116,5 +116,5 @@ fn iterations(facts: &TraceFacts, look: &Look) -> String {
             Bytes::to_string(&iteration.allocated),
         ]);
     }
-    table.render(look)
+    table.render(style)
 }

@@ -1,4 +1,4 @@
-//! Places in words.
+//! Places as text.
 
 use xmem::{Phase, Place};
 
@@ -10,18 +10,26 @@ pub(super) fn moment(place: &Place) -> String {
     }
 }
 
+/// `in iteration 1, backward`; `before iteration 0`.
+pub(super) fn place_phrase(place: &Place) -> String {
+    match place.iteration {
+        Some(_) => format!("in {}", moment(place)),
+        None => moment(place),
+    }
+}
+
 /// `1 backward`; `init`.
-pub(super) fn moment_in_short(place: &Place) -> String {
+pub(super) fn short_moment(place: &Place) -> String {
     match place.iteration {
         Some(id) => format!("{} {}", id.0, phase(place.phase)),
         None => "init".to_owned(),
     }
 }
 
-/// A phase as one says it.
+/// The name of a phase in text.
 fn phase(phase: Phase) -> &'static str {
     match phase {
-        Phase::Init => "initialisation",
+        Phase::Init => "initialization",
         Phase::Data => "data loading",
         Phase::Forward => "forward",
         Phase::Backward => "backward",

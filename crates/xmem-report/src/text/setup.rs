@@ -1,22 +1,22 @@
-//! The allocator that was simulated, in words.
+//! The simulated allocator as text.
 
-use super::look::{Look, wrap};
+use super::style::{Style, wrap};
 use xmem::{AddressOrder, AllocatorKind, AllocatorSetup, Origin};
 
-/// `allocator: PyTorch 2.6, expandable_segments:True (from the trace)`, indented by two and broken
-/// where the screen ends; `input` is what said so.
-pub(super) fn lines(setup: &AllocatorSetup, input: &str, look: &Look) -> String {
-    told(&parts(setup, input), look)
+/// `allocator: PyTorch 2.6, expandable_segments:True (from the trace)`, indented by two and
+/// wrapped; `input` is the kind of file that settings come from.
+pub(super) fn lines(setup: &AllocatorSetup, input: &str, style: &Style) -> String {
+    allocator_line(&parts(setup, input), style)
 }
 
-/// The same about some parts.
-pub(super) fn told(parts: &[String], look: &Look) -> String {
+/// The same for a part of the description.
+pub(super) fn allocator_line(parts: &[String], style: &Style) -> String {
     let text = format!("allocator: {}", parts.join(", "));
-    let lines = wrap(&text, look.columns().saturating_sub(2));
+    let lines = wrap(&text, style.columns().saturating_sub(2));
     lines.iter().map(|line| format!("  {line}\n")).collect()
 }
 
-/// What there is to say about it: `PyTorch 2.6`, `expandable_segments:True (from the trace)`.
+/// The parts of the description: `PyTorch 2.6`, `expandable_segments:True (from the trace)`.
 pub(super) fn parts(setup: &AllocatorSetup, input: &str) -> Vec<String> {
     let from = |origin| match origin {
         Origin::Input => format!(" (from the {input})"),
@@ -26,7 +26,7 @@ pub(super) fn parts(setup: &AllocatorSetup, input: &str) -> Vec<String> {
     let mut parts = vec![match setup.kind {
         AllocatorKind::Native => torch,
         AllocatorKind::Uncached => format!("{torch} without caching"),
-        AllocatorKind::MallocAsync => format!("{torch} on cudaMallocAsync, approximately"),
+        AllocatorKind::MallocAsync => format!("{torch} with cudaMallocAsync (approximate)"),
         AllocatorKind::Bfc => "TensorFlow's BFC allocator".to_owned(),
         AllocatorKind::BfcGrowth => "TensorFlow's BFC allocator with allow_growth".to_owned(),
     }];
@@ -43,8 +43,8 @@ pub(super) fn parts(setup: &AllocatorSetup, input: &str) -> Vec<String> {
     parts
 }
 
-/// Whether anything differs from PyTorch's defaults in the release that is assumed.
-pub(super) fn is_usual(setup: &AllocatorSetup) -> bool {
+/// Returns whether the allocator is PyTorch's with default options, in the default release.
+pub(super) fn is_default(setup: &AllocatorSetup) -> bool {
     setup.kind == AllocatorKind::Native
         && setup.release_from == Origin::Default
         && setup.conf.is_empty()
@@ -52,12 +52,12 @@ pub(super) fn is_usual(setup: &AllocatorSetup) -> bool {
         && setup.address_order == AddressOrder::Driver
 }
 
-/// An order of addresses in words.
+/// An address order as text.
 pub(super) fn address_words(order: AddressOrder) -> &'static str {
     match order {
-        AddressOrder::Driver => "addresses in the driver's order",
-        AddressOrder::Ascending => "addresses ascending",
-        AddressOrder::Descending => "addresses descending",
-        AddressOrder::Recorded => "addresses as recorded",
+        AddressOrder::Driver => "driver address order",
+        AddressOrder::Ascending => "ascending addresses",
+        AddressOrder::Descending => "descending addresses",
+        AddressOrder::Recorded => "recorded addresses",
     }
 }

@@ -1,33 +1,33 @@
-//! What a list of operations did.
+//! The result of a list of operations.
 
 use super::answer::counted;
 use super::findings::findings;
-use super::look::{Ink, Look, keep_end};
 use super::setup;
+use super::style::{Ink, Style, keep_end};
 use xmem::{
     Account, AllocatorKind, Bytes, Failure, Offset, Operation, PoolService, Severity, Simulation,
     Splitting, Step, StepOutcome,
 };
 
-/// The whole: peaks, what there is at the end, retries and failures, fragmentation.
+/// The complete summary: peaks, final memory, retries and failures, fragmentation.
 #[must_use]
-pub fn simulation(input: &str, simulation: &Simulation, look: &Look) -> String {
+pub fn simulation(input: &str, simulation: &Simulation, style: &Style) -> String {
     let account = simulation.account();
-    let mut parts = vec![headline(input, simulation, &account, look), numbers(&account, look)];
-    parts.extend(account.first_failure.map(|failure| shortage(&failure, &account, look)));
+    let mut parts = vec![headline(input, simulation, &account, style), numbers(&account, style)];
+    parts.extend(account.first_failure.map(|failure| shortage(&failure, &account, style)));
     if simulation.setup().kind == AllocatorKind::Native {
-        parts.push(fragmentation(&account, look));
+        parts.push(fragmentation(&account, style));
     }
-    let text = findings(simulation.findings(), Severity::Note, look);
+    let text = findings(simulation.findings(), Severity::Note, style);
     if !text.is_empty() {
-        parts.push(format!("{}\n{text}", look.paint(Ink::Heading, "To know")));
+        parts.push(format!("{}\n{text}", style.paint(Ink::Heading, "Notes")));
     }
     parts.join("\n")
 }
 
 /// One line, for `--quiet`.
 #[must_use]
-pub fn simulation_in_short(input: &str, simulation: &Simulation) -> String {
+pub fn simulation_brief(input: &str, simulation: &Simulation) -> String {
     let account = simulation.account();
     format!(
         "peak allocated {}, peak reserved {}, {} out of memory  {input}\n",
@@ -35,16 +35,16 @@ pub fn simulation_in_short(input: &str, simulation: &Simulation) -> String {
     )
 }
 
-/// One operation and what it gave, in a line.
+/// One operation and its result, as a line.
 #[must_use]
-pub fn step(operation: &Operation, step: &Step, look: &Look) -> String {
+pub fn step(operation: &Operation, step: &Step, style: &Style) -> String {
     let outcome = match &step.outcome {
         StepOutcome::Done => String::new(),
         StepOutcome::Allocated(Some(Offset(at))) => format!("at {at}"),
-        StepOutcome::Allocated(None) => "nothing".to_owned(),
+        StepOutcome::Allocated(None) => "no block".to_owned(),
         StepOutcome::Failed(failure) => {
             let text = format!("out of memory, tried {}", failure.tried);
-            look.paint(Ink::Bad, &text).into_owned()
+            style.paint(Ink::Bad, &text).into_owned()
         }
     };
     let line = format!(
@@ -59,13 +59,13 @@ pub fn step(operation: &Operation, step: &Step, look: &Look) -> String {
 
 /// The headings of [`step`]'s columns.
 #[must_use]
-pub fn step_heading(look: &Look) -> String {
+pub fn step_heading(style: &Style) -> String {
     let line =
         format!("{:>8}  {:<38}  {:>11} of {:>11}", "#", "operation", "allocated", "reserved");
-    format!("{}\n", look.paint(Ink::Faint, &line))
+    format!("{}\n", style.paint(Ink::Faint, &line))
 }
 
-/// An operation in words.
+/// An operation as text.
 #[must_use]
 pub fn operation(operation: &Operation) -> String {
     match *operation {
@@ -96,7 +96,7 @@ pub fn operation(operation: &Operation) -> String {
     }
 }
 
-fn headline(input: &str, simulation: &Simulation, account: &Account, look: &Look) -> String {
+fn headline(input: &str, simulation: &Simulation, account: &Account, style: &Style) -> String {
     let other = account.operations - account.allocations - account.frees;
     let mut counts = format!(
         ", {}: {}, {}",
@@ -107,24 +107,24 @@ fn headline(input: &str, simulation: &Simulation, account: &Account, look: &Look
     if other > 0 {
         counts += &format!(", {other} other");
     }
-    let room = look.columns().saturating_sub(counts.chars().count());
-    let name = keep_end(input, room);
+    let width = style.columns().saturating_sub(counts.chars().count());
+    let name = keep_end(input, width);
     let device = simulation.device();
     let mut on = match (device.capacity, device.reported_total) {
         (Some(capacity), Some(total)) if capacity != total => {
-            format!("device: {capacity} for the allocator, of {total}")
+            format!("device: {capacity} of {total} available to the allocator")
         }
         (Some(capacity), _) => format!("device: {capacity}"),
-        (None, _) => "device: without limit".to_owned(),
+        (None, _) => "device: unlimited".to_owned(),
     };
     if device.completion == xmem::Completion::AtSynchronization {
-        on += "; other streams' work ends when the program waits for it";
+        on += "; work on other streams ends when the program synchronizes";
     }
-    let allocator = setup::lines(simulation.setup(), "file", look);
-    format!("{}{counts}\n{allocator}  {on}\n", look.paint(Ink::Heading, &name))
+    let allocator = setup::lines(simulation.setup(), "file", style);
+    format!("{}{counts}\n{allocator}  {on}\n", style.paint(Ink::Heading, &name))
 }
 
-fn numbers(account: &Account, look: &Look) -> String {
+fn numbers(account: &Account, style: &Style) -> String {
     let now = &account.now;
     let segments = match now.segments {
         0 => String::new(),
@@ -134,41 +134,41 @@ fn numbers(account: &Account, look: &Look) -> String {
     for (label, size, text) in [
         ("peak allocated", account.peak_allocated, String::new()),
         ("peak reserved", account.peak_reserved, String::new()),
-        ("allocated at the end", now.allocated, String::new()),
-        ("reserved at the end", now.reserved, segments),
+        ("allocated at end", now.allocated, String::new()),
+        ("reserved at end", now.reserved, segments),
     ] {
-        let size = look.paint(Ink::Heading, &format!("{:>11}", size.to_string())).into_owned();
-        let line = format!("  {label:<22}  {size}   {}", look.paint(Ink::Faint, &text));
+        let size = style.paint(Ink::Heading, &format!("{:>11}", size.to_string())).into_owned();
+        let line = format!("  {label:<22}  {size}   {}", style.paint(Ink::Faint, &text));
         page += &format!("{}\n", line.trim_end());
     }
     page += &format!("  {:<22}  {:>11}\n", "retries", now.retries);
     let failures = format!("{:>11}", account.failures);
     let ink = if account.failures == 0 { Ink::Good } else { Ink::Bad };
-    page += &format!("  {:<22}  {}\n", "out of memory", look.paint(ink, &failures));
+    page += &format!("  {:<22}  {}\n", "out of memory", style.paint(ink, &failures));
     page
 }
 
-fn shortage(failure: &Failure, account: &Account, look: &Look) -> String {
-    let heading = look.paint(Ink::Bad, "Out of memory");
+fn shortage(failure: &Failure, account: &Account, style: &Style) -> String {
+    let heading = style.paint(Ink::Bad, "Out of memory");
     let first = if account.failures > 1 { "first at" } else { "at" };
     let mut page = format!(
         "{heading}: {first} operation {}, {}\n",
         failure.index,
         operation(&failure.operation)
     );
-    let free = failure.device_free.map(|free| format!(", {free} free")).unwrap_or_default();
+    let free = failure.device_free.map(|free| format!(" with {free} free")).unwrap_or_default();
     let cached = failure.reserved.saturating_sub(failure.allocated);
     page += &format!(
         "  tried to allocate {}{free}; {} reserved, {} of it allocated\n",
         failure.tried, failure.reserved, failure.allocated,
     );
     if cached > Bytes::ZERO {
-        page += &format!("  {cached} cached, the largest piece {}\n", failure.largest_cached);
+        page += &format!("  {cached} cached, largest free piece {}\n", failure.largest_cached);
     }
     page
 }
 
-fn fragmentation(account: &Account, look: &Look) -> String {
+fn fragmentation(account: &Account, style: &Style) -> String {
     let now = &account.now;
     let free = now.reserved.saturating_sub(now.active);
     let part = match now.reserved.get() {
@@ -176,12 +176,12 @@ fn fragmentation(account: &Account, look: &Look) -> String {
         reserved => free.get() as f64 * 100.0 / reserved as f64,
     };
     let mut page = format!(
-        "{} at the end  {free} ({part:.0} %) of what is reserved is free\n",
-        look.paint(Ink::Heading, "Fragmentation"),
+        "{} at the end  {free} ({part:.0} %) of reserved memory is free\n",
+        style.paint(Ink::Heading, "Fragmentation"),
     );
     if free > Bytes::ZERO {
         page += &format!(
-            "  {} of it in segments that are partly in use; the largest free piece has {}\n",
+            "  {} of it in segments that are partly in use; largest free piece {}\n",
             now.inactive_split, account.largest_free,
         );
     }

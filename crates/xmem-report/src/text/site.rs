@@ -1,4 +1,4 @@
-//! Recorded call sites in words.
+//! Recorded call sites as text.
 
 use xmem_eval::Site;
 
@@ -9,7 +9,7 @@ pub(super) fn site(site: &Site) -> String {
     if parts.is_empty() { "(no call stack)".to_owned() } else { parts.join("  ") }
 }
 
-/// The line of the user's own code that led there.
+/// The line of the user's own code in the call stack.
 pub(super) fn source(site: &Site) -> Option<&str> {
     site.caller.as_deref()
 }

@@ -1,33 +1,33 @@
-//! What is in a memory snapshot.
+//! The contents of a memory snapshot.
 
 use super::answer::counted;
+use super::fields::{Fields, fields};
 use super::findings::findings;
-use super::labelled::{Lines, labelled};
-use super::look::{Ink, Look, keep_end};
 use super::site::{site, source};
+use super::style::{Ink, Style, keep_end};
 use xmem::{Bytes, Severity};
 use xmem_eval::{DeviceFacts, HistoryFacts, PoolFacts, SnapshotFacts};
 
-/// Who wrote it, what each device holds, what happened on it, and what takes most of the room.
+/// The writer of the snapshot and, for each device, its segments, history and largest blocks.
 #[must_use]
-pub fn snapshot_info(snapshot: &str, facts: &SnapshotFacts, look: &Look) -> String {
-    let mut page = format!("{}\n", look.paint(Ink::Heading, snapshot));
-    page += &labelled(file(facts), look);
+pub fn snapshot_info(snapshot: &str, facts: &SnapshotFacts, style: &Style) -> String {
+    let mut page = format!("{}\n", style.paint(Ink::Heading, snapshot));
+    page += &fields(file(facts), style);
     for device in &facts.devices {
         let heading = format!("Device {}", device.device.0);
-        page += &format!("\n{}\n", look.paint(Ink::Heading, &heading));
-        page += &labelled(contents(device), look);
-        page += &labelled(device.history.as_ref().map(history).unwrap_or_default(), look);
-        page += &largest(device, look);
+        page += &format!("\n{}\n", style.paint(Ink::Heading, &heading));
+        page += &fields(contents(device), style);
+        page += &fields(device.history.as_ref().map(history).unwrap_or_default(), style);
+        page += &largest(device, style);
     }
-    let notes = findings(&facts.findings, Severity::Note, look);
+    let notes = findings(&facts.findings, Severity::Note, style);
     if !notes.is_empty() {
-        page += &format!("\n{}\n{notes}", look.paint(Ink::Heading, "To know"));
+        page += &format!("\n{}\n{notes}", style.paint(Ink::Heading, "Notes"));
     }
     page
 }
 
-fn file(facts: &SnapshotFacts) -> Lines {
+fn file(facts: &SnapshotFacts) -> Fields {
     let (first, last) = facts.releases;
     let span = if first == last { String::new() } else { format!(" to {last}") };
     let unusual = facts.unusual_settings.iter();
@@ -40,33 +40,33 @@ fn file(facts: &SnapshotFacts) -> Lines {
     };
     let stacks = match facts.stacks {
         0 => "none".to_owned(),
-        n => format!("{n} different ones"),
+        n => format!("{n} distinct"),
     };
     vec![
-        ("written by", format!("PyTorch {first}{span}, by its keys")),
+        ("written by", format!("PyTorch {first}{span} (inferred from the keys)")),
         ("allocator options", options),
-        ("in force", unusual.join(", ")),
+        ("other settings", unusual.join(", ")),
         ("call stacks", stacks),
         ("scopes", scopes(facts)),
     ]
 }
 
 fn scopes(facts: &SnapshotFacts) -> String {
-    const TOLD: usize = 6;
+    const SHOWN: usize = 6;
     let mut names: Vec<String> = facts
         .scopes
         .iter()
-        .take(TOLD)
+        .take(SHOWN)
         .map(|(name, count)| if *count == 1 { name.clone() } else { format!("{name} ({count})") })
         .collect();
-    let more = facts.scopes.len().saturating_sub(TOLD);
+    let more = facts.scopes.len().saturating_sub(SHOWN);
     if more > 0 {
         names.push(format!("and {more} more"));
     }
     names.join(", ")
 }
 
-fn contents(device: &DeviceFacts) -> Lines {
+fn contents(device: &DeviceFacts) -> Fields {
     let segments = &device.segments;
     let kinds =
         [("large", segments.large), ("small", segments.small), ("expandable", segments.expandable)];
@@ -75,8 +75,9 @@ fn contents(device: &DeviceFacts) -> Lines {
         .filter(|(_, facts)| facts.count > 0)
         .map(|(name, facts)| format!("{} {name}", facts.count))
         .collect();
-    let asked = device.requested.filter(|_| device.live.count > 0);
-    let asked = asked.map_or_else(String::new, |bytes| format!(", {bytes} of it asked for"));
+    let requested = device.requested.filter(|_| device.live.count > 0);
+    let requested =
+        requested.map_or_else(String::new, |bytes| format!(", {bytes} of it requested"));
     let many = |facts: PoolFacts, thing: &str| match facts.count {
         0 => String::new(),
         n => format!("{} in {}", facts.bytes, counted(n as usize, thing)),
@@ -105,7 +106,7 @@ fn contents(device: &DeviceFacts) -> Lines {
                 kinds.join(", ")
             ),
         ),
-        ("in use", format!("{}{asked}", many(device.live, "block"))),
+        ("in use", format!("{}{requested}", many(device.live, "block"))),
         ("waiting", waiting),
         ("free", free),
         ("other streams", streams.join(", ")),
@@ -113,18 +114,18 @@ fn contents(device: &DeviceFacts) -> Lines {
     ]
 }
 
-fn history(history: &HistoryFacts) -> Lines {
+fn history(history: &HistoryFacts) -> Fields {
     let count = |name: &str| {
         let found = history.by_action.iter().find(|(action, _)| action == name);
         found.map_or(0, |(_, count)| *count)
     };
-    let got = count("segment_alloc") + count("segment_map");
-    let back = count("segment_free") + count("segment_unmap");
+    let allocated = count("segment_alloc") + count("segment_map");
+    let released = count("segment_free") + count("segment_unmap");
     let span = history
         .duration
         .map_or_else(String::new, |time| format!(" over {:.2} s", time.get() as f64 / 1e9));
     let began = match (history.begins_warm(), history.live_at_start) {
-        (false, _) => "with nothing".to_owned(),
+        (false, _) => "with no memory reserved".to_owned(),
         (true, None) => format!("with {} reserved", history.usage.reserved.start),
         (true, Some(live)) => {
             format!("with {} reserved, {} of it in use", history.usage.reserved.start, live.bytes)
@@ -144,27 +145,27 @@ fn history(history: &HistoryFacts) -> Lines {
                 count("free_requested").max(count("free_completed")),
             ),
         ),
-        ("  from the device", format!("{got} times memory got, {back} times given back")),
+        ("  from the device", format!("{allocated} segment allocations, {released} releases")),
         ("  out of memory", failed),
-        ("  it begins", began),
+        ("  begins", began),
         ("  peak reserved", history.usage.reserved.peak.to_string()),
-        ("  peak asked for", history.usage.requested.peak.to_string()),
+        ("  peak requested", history.usage.requested.peak.to_string()),
     ]
 }
 
-fn largest(device: &DeviceFacts, look: &Look) -> String {
+fn largest(device: &DeviceFacts, style: &Style) -> String {
     if device.largest.is_empty() {
         return String::new();
     }
-    let mut page = format!("  {}\n", look.paint(Ink::Heading, "Largest blocks in use"));
+    let mut page = format!("  {}\n", style.paint(Ink::Heading, "Largest blocks in use"));
     for group in &device.largest {
         let count = if group.count == 1 { String::new() } else { format!("{} ×", group.count) };
-        let made = keep_end(&site(&group.site), look.columns().saturating_sub(24)).into_owned();
+        let made = keep_end(&site(&group.site), style.columns().saturating_sub(24)).into_owned();
         let line = format!("  {count:>6} {:>11}  {made}", Bytes::to_string(&group.size));
         page += &format!("{}\n", line.trim_end());
         if let Some(source) = source(&group.site) {
-            let source = keep_end(source, look.columns().saturating_sub(26)).into_owned();
-            page += &format!("{:22}{}\n", "", look.paint(Ink::Faint, &format!("from {source}")));
+            let source = keep_end(source, style.columns().saturating_sub(26)).into_owned();
+            page += &format!("{:22}{}\n", "", style.paint(Ink::Faint, &format!("from {source}")));
         }
     }
     page

@@ -1,27 +1,27 @@
-//! What the simulator did differently from a recording.
+//! The differences between the simulator and a recording.
 
 use super::answer::counted;
+use super::fields::{Fields, fields};
 use super::findings::findings;
-use super::labelled::{Lines, labelled};
-use super::look::{Ink, Look};
 use super::setup::address_words;
 use super::site::{site, source};
+use super::style::{Ink, Style};
 use xmem::{AddressOrder, Bytes, Severity};
 use xmem_eval::{
     Addresses, Candidate, Deed, Difference, EventAction, FirstDivergence, Pair, Place, Rerun,
     SetupSource, There,
 };
 
-/// Whether it did the same, what was replayed, and the first difference with its surroundings.
+/// The verdict, the replayed events, and the first difference with its context.
 #[must_use]
-pub fn snapshot_replay(snapshot: &str, rerun: &Rerun, look: &Look) -> String {
-    let mut page = headline(snapshot, rerun, look);
-    page += &labelled(lines(rerun), look);
+pub fn snapshot_replay(snapshot: &str, rerun: &Rerun, style: &Style) -> String {
+    let mut page = headline(snapshot, rerun, style);
+    page += &fields(lines(rerun), style);
     if let Some(first) = &rerun.divergences.first {
-        page += &format!("\n{}", divergence(first, look));
+        page += &format!("\n{}", divergence(first, style));
     }
     if let Some(end) = rerun.end.as_ref().filter(|end| !end.is_equal()) {
-        page += &format!("\n{}\n", look.paint(Ink::Heading, "Different at the end"));
+        page += &format!("\n{}\n", style.paint(Ink::Heading, "Differences at the end"));
         page += &end.first.iter().map(|line| format!("  {line}\n")).collect::<String>();
         let all = end.segments_that_differ + end.blocks_that_differ;
         let more = all.saturating_sub(end.first.len() as u64);
@@ -29,20 +29,20 @@ pub fn snapshot_replay(snapshot: &str, rerun: &Rerun, look: &Look) -> String {
             page += &format!("  and {more} more\n");
         }
     }
-    let notes = findings(&rerun.findings, Severity::Note, look);
+    let notes = findings(&rerun.findings, Severity::Note, style);
     if !notes.is_empty() {
-        page += &format!("\n{}\n{notes}", look.paint(Ink::Heading, "To know"));
+        page += &format!("\n{}\n{notes}", style.paint(Ink::Heading, "Notes"));
     }
     page
 }
 
-/// One line: whether it did the same.
+/// One line: the verdict.
 #[must_use]
-pub fn snapshot_replay_brief(snapshot: &str, rerun: &Rerun, look: &Look) -> String {
-    format!("{}  {snapshot}\n", verdict(rerun, look))
+pub fn snapshot_replay_brief(snapshot: &str, rerun: &Rerun, style: &Style) -> String {
+    format!("{}  {snapshot}\n", verdict(rerun, style))
 }
 
-fn verdict(rerun: &Rerun, look: &Look) -> String {
+fn verdict(rerun: &Rerun, style: &Style) -> String {
     let total = rerun.divergences.total();
     let steps = format!("DIFFERENT in {}", counted(total as usize, "step"));
     let (word, ink) = match (rerun.is_exact(), total) {
@@ -50,22 +50,22 @@ fn verdict(rerun: &Rerun, look: &Look) -> String {
         (false, 0) => ("DIFFERENT at the end", Ink::Bad),
         (false, _) => (steps.as_str(), Ink::Bad),
     };
-    look.paint(ink, word).into_owned()
+    style.paint(ink, word).into_owned()
 }
 
-fn headline(snapshot: &str, rerun: &Rerun, look: &Look) -> String {
-    let told = match rerun.is_exact() {
-        true => "the simulator did what PyTorch did",
-        false => "the simulator did not do what PyTorch did",
+fn headline(snapshot: &str, rerun: &Rerun, style: &Style) -> String {
+    let summary = match rerun.is_exact() {
+        true => "the simulator did the same as PyTorch",
+        false => "the simulator did not do the same as PyTorch",
     };
     let file = format!("{snapshot}, device {}", rerun.device.0);
-    format!("{}  {told}\n  {}\n", verdict(rerun, look), look.paint(Ink::Faint, &file))
+    format!("{}  {summary}\n  {}\n", verdict(rerun, style), style.paint(Ink::Faint, &file))
 }
 
-fn lines(rerun: &Rerun) -> Lines {
+fn lines(rerun: &Rerun) -> Fields {
     let counts = &rerun.counts;
     let replayed = format!(
-        "{} events: {} allocations, {} frees, {} times memory got from the device, {} given back",
+        "{} events: {} allocations, {} frees, {} segment allocations, {} segment releases",
         counts.entries, counts.allocations, counts.frees, counts.device_allocs, counts.device_frees,
     );
     let failed = match counts.failures {
@@ -75,9 +75,9 @@ fn lines(rerun: &Rerun) -> Lines {
     let end = rerun.end.as_ref().map_or_else(
         || "not compared".to_owned(),
         |end| match end.is_equal() {
-            true => format!("{} segments and {} blocks, all the same", end.segments, end.blocks),
+            true => format!("all {} segments and {} blocks are equal", end.segments, end.blocks),
             false => format!(
-                "{} of {} segments and {} of {} blocks are not the same",
+                "{} of {} segments and {} of {} blocks differ",
                 end.segments_that_differ, end.segments, end.blocks_that_differ, end.blocks,
             ),
         },
@@ -85,23 +85,23 @@ fn lines(rerun: &Rerun) -> Lines {
     vec![
         ("allocator", allocator(rerun)),
         ("replayed", replayed),
-        ("began with", start(rerun)),
+        ("initial state", start(rerun)),
         ("inferred", inferred(rerun)),
-        ("ran out of memory", failed),
+        ("out of memory", failed),
         ("differences", differences(rerun)),
         ("at the end", end),
         ("peak reserved", pair(rerun.figures.reserved_peak)),
         ("allocated at end", pair(rerun.figures.allocated_end)),
-        ("peak allocated", format!("{} (simulated only)", rerun.figures.allocated_peak)),
+        ("peak allocated", format!("{} (simulated)", rerun.figures.allocated_peak)),
     ]
 }
 
 fn allocator(rerun: &Rerun) -> String {
     let setup = &rerun.setup;
     let options = match (setup.text.as_str(), setup.source) {
-        ("", SetupSource::Assumed) => "default options, as the snapshot names none".to_owned(),
+        ("", SetupSource::Assumed) => "default options (none in the snapshot)".to_owned(),
         ("", SetupSource::Given) => "default options".to_owned(),
-        ("", SetupSource::Recorded) => "options as recorded".to_owned(),
+        ("", SetupSource::Recorded) => "recorded options".to_owned(),
         (text, SetupSource::Recorded) => format!("{text} (from the snapshot)"),
         (text, _) => text.to_owned(),
     };
@@ -115,10 +115,10 @@ fn allocator(rerun: &Rerun) -> String {
 fn start(rerun: &Rerun) -> String {
     let start = &rerun.start;
     if start.segments == 0 {
-        return "nothing".to_owned();
+        return "no memory reserved".to_owned();
     }
     format!(
-        "{} in {}, {} of it in {} in use",
+        "{} reserved in {}, {} of it in use in {}",
         start.reserved,
         counted(start.segments as usize, "segment"),
         start.allocated,
@@ -126,13 +126,13 @@ fn start(rerun: &Rerun) -> String {
     )
 }
 
-/// What the history does not say.
+/// Operations that the history does not contain and that are inferred.
 fn inferred(rerun: &Rerun) -> String {
     let counts = &rerun.counts;
     let parts = [
         (counts.empty_caches, "empty_cache"),
-        (counts.shared_frees, "free of a block that another stream used"),
-        (counts.refusals, "allocation that the device refused at first"),
+        (counts.shared_frees, "free of a block in use by another stream"),
+        (counts.refusals, "allocation that failed at first"),
     ];
     let parts: Vec<String> = parts
         .iter()
@@ -144,9 +144,9 @@ fn inferred(rerun: &Rerun) -> String {
 
 fn differences(rerun: &Rerun) -> String {
     let words = |difference| match difference {
-        Difference::Outcome => "one failed, the other did not",
-        Difference::Segments => "other segments got or given back",
-        Difference::Placement => "the block elsewhere",
+        Difference::Outcome => "only one of the two failed",
+        Difference::Segments => "other segments allocated or released",
+        Difference::Placement => "block at another address",
     };
     let counts = Difference::ALL.into_iter().zip(rerun.divergences.by_difference);
     let parts: Vec<String> = counts
@@ -158,35 +158,35 @@ fn differences(rerun: &Rerun) -> String {
 
 fn pair(pair: Pair) -> String {
     if pair.recorded == pair.simulated {
-        return format!("{}, the same", pair.recorded);
+        return format!("{} in both", pair.recorded);
     }
     format!("{}, simulated {}", pair.recorded, pair.simulated)
 }
 
-fn divergence(first: &FirstDivergence, look: &Look) -> String {
+fn divergence(first: &FirstDivergence, style: &Style) -> String {
     let heading = format!("First difference: event {}", first.entry.0);
-    let mut page = format!("{}\n", look.paint(Ink::Heading, &heading));
-    let mut lines: Lines = Vec::new();
+    let mut page = format!("{}\n", style.paint(Ink::Heading, &heading));
+    let mut lines: Fields = Vec::new();
     if let Some(asked) = first.asked {
-        let size = format!("{} B, rounded {} B", asked.size.get(), asked.rounded.get());
-        lines.push(("asked for", format!("{size}, on stream {}", asked.stream.0)));
+        let size = format!("{} B, rounded to {} B", asked.size.get(), asked.rounded.get());
+        lines.push(("request", format!("{size}, stream {}", asked.stream.0)));
     }
     if !first.site.is_empty() {
-        lines.push(("where", site(&first.site)));
+        lines.push(("call site", site(&first.site)));
         lines.extend(source(&first.site).map(|source| ("", format!("from {source}"))));
     }
     for (who, deeds) in [("PyTorch", &first.recorded), ("simulator", &first.simulated)] {
-        let told = deeds.iter().enumerate();
-        lines.extend(told.map(|(row, deed)| (if row == 0 { who } else { "" }, deed_words(deed))));
+        let rows = deeds.iter().enumerate();
+        lines.extend(rows.map(|(row, deed)| (if row == 0 { who } else { "" }, deed_words(deed))));
         if deeds.is_empty() {
-            lines.push((who, "nothing".to_owned()));
+            lines.push((who, "no event".to_owned()));
         }
     }
-    lines.extend(there_words(first).map(|there| ("there, simulated", there)));
-    page += &labelled(lines, look);
-    page += &candidates(first, look);
+    lines.extend(there_words(first).map(|there| ("at that address", there)));
+    page += &fields(lines, style);
+    page += &candidates(first, style);
     if !first.before.is_empty() {
-        page += &format!("  {}\n", look.paint(Ink::Faint, "what both did before"));
+        page += &format!("  {}\n", style.paint(Ink::Faint, "preceding events, equal in both"));
         for (entry, deed) in &first.before {
             page += &format!("    {:>8}  {}\n", entry.0, deed_words(deed));
         }
@@ -206,27 +206,27 @@ fn deed_words(deed: &Deed) -> String {
     }
 }
 
-/// What the simulator has where PyTorch put the block.
+/// The simulator's block at the address of PyTorch's block.
 fn there_words(first: &FirstDivergence) -> Option<String> {
     let words = |what: &str, block: &Candidate| {
         format!("{what} block of {} B at {}", block.size.get(), block.place)
     };
     Some(match first.there? {
-        There::Free(block) => words("a free", &block),
-        There::InUse(block) => words("a used", &block),
-        There::Nothing => "no segment".to_owned(),
+        There::Free(block) => words("free", &block),
+        There::InUse(block) => words("used", &block),
+        There::Nothing => "no segment in the simulator".to_owned(),
     })
 }
 
-fn candidates(first: &FirstDivergence, look: &Look) -> String {
+fn candidates(first: &FirstDivergence, style: &Style) -> String {
     if first.asked.is_none() {
         return String::new();
     }
     let heading = match first.candidates.len() {
-        0 => "no free block of the simulator was large enough",
-        _ => "free blocks of the simulator that were large enough, best fit first",
+        0 => "no free block of the simulator is large enough",
+        _ => "free blocks of the simulator that are large enough, best fit first",
     };
-    let mut page = format!("  {}\n", look.paint(Ink::Faint, heading));
+    let mut page = format!("  {}\n", style.paint(Ink::Faint, heading));
     let block = |deeds: &[Deed]| {
         deeds.iter().find(|deed| deed.action == EventAction::Alloc).map(|deed| deed.place)
     };

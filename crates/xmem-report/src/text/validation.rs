@@ -1,52 +1,57 @@
-//! An estimate held against a recording.
+//! A comparison of an estimate with a recording.
 
 use super::answer::counted;
+use super::fields::{Fields, fields};
 use super::findings::findings;
-use super::labelled::{Lines, labelled};
-use super::look::{Ink, Look, keep_end};
-use super::places::{moment, moment_in_short, op_path};
+use super::places::{moment, op_path, short_moment};
 use super::site::{site, source};
-use super::tabular::{Align, Tabular};
+use super::style::{Ink, Style, keep_end};
+use super::table::{Align, Table};
 use crate::Comparison;
 use xmem::{Bytes, Place, Severity};
 use xmem_eval::{DifferenceGroup, DifferenceKind, Judged, Moment, Validation};
 
-/// Verdict, peaks, how far requests are the same, phases, roles, and where the differences come
-/// from, of which the first `top` kinds are listed.
+/// Verdict, peaks, matching requests, phases, roles, and the causes of differences, of which the
+/// first `top` kinds are listed.
 #[must_use]
-pub fn validation(inputs: &Comparison<'_>, judged: &Validation, top: usize, look: &Look) -> String {
+pub fn validation(
+    inputs: &Comparison<'_>,
+    judged: &Validation,
+    top: usize,
+    style: &Style,
+) -> String {
     let mut parts = vec![
-        headline(inputs, judged, look),
-        peaks(judged, look),
-        labelled(requests(judged), look),
-        phases(judged, look),
+        headline(inputs, judged, style),
+        peaks(judged, style),
+        fields(requests(judged), style),
+        phases(judged, style),
     ];
     if let Some(at) = &judged.moment {
-        parts.push(peak(at, look));
-        parts.push(roles(judged, look));
+        parts.push(peak(at, style));
+        parts.push(roles(judged, style));
     }
-    parts.push(differences(judged, top, look));
-    let notes = findings(&judged.findings, Severity::Warning, look);
+    parts.push(differences(judged, top, style));
+    let notes = findings(&judged.findings, Severity::Warning, style);
     if !notes.is_empty() {
-        parts.push(format!("{}\n{notes}", look.paint(Ink::Heading, "To know")));
+        parts.push(format!("{}\n{notes}", style.paint(Ink::Heading, "Notes")));
     }
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 /// One line: the verdict.
 #[must_use]
-pub fn validation_brief(inputs: &Comparison<'_>, judged: &Validation, look: &Look) -> String {
-    format!("{}  {}\n", verdict(inputs, judged, look), inputs.trace)
+pub fn validation_brief(inputs: &Comparison<'_>, judged: &Validation, style: &Style) -> String {
+    format!("{}  {}\n", verdict(inputs, judged, style), inputs.trace)
 }
 
-fn verdict(inputs: &Comparison<'_>, judged: &Validation, look: &Look) -> String {
+fn verdict(inputs: &Comparison<'_>, judged: &Validation, style: &Style) -> String {
     let reserved = judged.peaks.reserved;
     let (word, ink) = match (reserved.error(), judged.is_within(inputs.tolerance)) {
         (0, _) => ("EXACT", Ink::Good),
         (_, true) => ("CLOSE", Ink::Good),
         (_, false) => ("OFF", Ink::Bad),
     };
-    let word = look.paint(ink, word);
+    let word = style.paint(ink, word);
     format!("{word}  peak reserved {}", error_words(reserved))
 }
 
@@ -54,41 +59,41 @@ fn verdict(inputs: &Comparison<'_>, judged: &Validation, look: &Look) -> String 
 fn error_words(judged: Judged) -> String {
     let percent = 100.0 * judged.relative().abs();
     match judged.error() {
-        0 => "as recorded".to_owned(),
+        0 => "equal to the recording".to_owned(),
         error if error > 0 => format!("{percent:.2} % too high"),
         _ => format!("{percent:.2} % too low"),
     }
 }
 
-fn headline(inputs: &Comparison<'_>, judged: &Validation, look: &Look) -> String {
+fn headline(inputs: &Comparison<'_>, judged: &Validation, style: &Style) -> String {
     let against = format!("{} on {}", inputs.trace, inputs.device);
     let recorded = format!(
-        "against {}, device {}, PyTorch {}",
+        "compared with {}, device {}, PyTorch {}",
         inputs.snapshot, judged.rerun.device.0, judged.rerun.setup.config.release
     );
-    let room = look.columns().saturating_sub(2);
+    let width = style.columns().saturating_sub(2);
     format!(
         "{}\n  {}\n  {}\n",
-        verdict(inputs, judged, look),
-        look.paint(Ink::Faint, &keep_end(&against, room)),
-        look.paint(Ink::Faint, &keep_end(&recorded, room)),
+        verdict(inputs, judged, style),
+        style.paint(Ink::Faint, &keep_end(&against, width)),
+        style.paint(Ink::Faint, &keep_end(&recorded, width)),
     )
 }
 
-fn peaks(judged: &Validation, look: &Look) -> String {
+fn peaks(judged: &Validation, style: &Style) -> String {
     let mut table = judged_table("");
     for (name, peak) in [
         ("peak allocated", judged.peaks.allocated),
-        ("peak asked for", judged.peaks.requested),
+        ("peak requested", judged.peaks.requested),
         ("peak reserved", judged.peaks.reserved),
     ] {
         table.row(judged_row(name.to_owned(), peak));
     }
-    table.render(look)
+    table.render(style)
 }
 
-fn judged_table(first: &'static str) -> Tabular {
-    Tabular::new(&[
+fn judged_table(first: &'static str) -> Table {
+    Table::new(&[
         (first, Align::Left),
         ("estimate", Align::Right),
         ("recorded", Align::Right),
@@ -122,36 +127,36 @@ fn signed(bytes: i64) -> String {
     }
 }
 
-fn requests(judged: &Validation) -> Lines {
+fn requests(judged: &Validation) -> Fields {
     let counts = &judged.requests;
     let parts = [
-        (counts.moved, "a little earlier or later"),
+        (counts.moved, "moved in time"),
         (counts.resized, "of another size"),
         (counts.extra, "only estimated"),
         (counts.missing, "only recorded"),
-        (counts.outside, "estimated outside of the recording"),
+        (counts.outside, "estimated outside the recorded range"),
     ];
-    let mut told = format!(
-        "{} estimated, {} recorded: {} the same",
+    let mut text = format!(
+        "{} estimated, {} recorded: {} equal",
         counts.estimated, counts.recorded, counts.same
     );
     for (count, words) in parts.iter().filter(|(count, _)| *count > 0) {
-        told += &format!(", {count} {words}");
+        text += &format!(", {count} {words}");
     }
-    vec![("blocks", told)]
+    vec![("blocks", text)]
 }
 
-/// Only the phases in which the two differ; if there are none, that is said.
-fn phases(judged: &Validation, look: &Look) -> String {
+/// The phases in which the two differ, or a line if all are equal.
+fn phases(judged: &Validation, style: &Style) -> String {
     let all = judged.phases.len();
     if all == 0 {
         return String::new();
     }
     let different: Vec<_> =
         judged.phases.iter().filter(|phase| phase.allocated.error() != 0).collect();
-    let heading = look.paint(Ink::Heading, "Highest allocated memory by phase");
+    let heading = style.paint(Ink::Heading, "Peak allocated memory by phase");
     if different.is_empty() {
-        return format!("{heading}: the same in all {all}\n");
+        return format!("{heading}: equal in all {all}\n");
     }
     let mut table = judged_table("phase");
     for phase in &different {
@@ -160,40 +165,40 @@ fn phases(judged: &Validation, look: &Look) -> String {
     }
     let rest = match all - different.len() {
         0 => String::new(),
-        n => format!("  the same in {}\n", counted(n, "other phase")),
+        n => format!("  equal in {}\n", counted(n, "other phase")),
     };
-    format!("{heading}\n{}{rest}", table.render(look))
+    format!("{heading}\n{}{rest}", table.render(style))
 }
 
 fn moment_of(iteration: Option<xmem::IterationId>, phase: xmem::Phase) -> String {
-    moment_in_short(&Place { iteration, phase, op_path: Vec::new(), module: None, line: None })
+    short_moment(&Place { iteration, phase, op_path: Vec::new(), module: None, line: None })
 }
 
-fn peak(at: &Moment, look: &Look) -> String {
-    let heading = look.paint(Ink::Heading, "Where the recording allocates most");
-    let mut lines: Lines = vec![
+fn peak(at: &Moment, style: &Style) -> String {
+    let heading = style.paint(Ink::Heading, "Peak of the recording");
+    let mut lines: Fields = vec![
         ("event", at.entry.0.to_string()),
-        ("in the estimate", format!("{}, {}", moment(&at.place), op_path(&at.place))),
+        ("estimated place", format!("{}, {}", moment(&at.place), op_path(&at.place))),
         ("module", at.place.module.clone().unwrap_or_default()),
         ("line", at.place.line.clone().unwrap_or_default()),
     ];
     if !at.site.is_empty() {
-        lines.push(("recorded at", site(&at.site)));
+        lines.push(("recorded place", site(&at.site)));
         lines.extend(source(&at.site).map(|source| ("", format!("from {source}"))));
     }
     lines.push((
-        "allocated there",
-        format!("{}, estimated {}", at.allocated.recorded, at.allocated.estimated),
+        "allocated",
+        format!("{} recorded, {} estimated", at.allocated.recorded, at.allocated.estimated),
     ));
     if let Some(elsewhere) = &at.estimated_peak {
         let module = elsewhere.module.as_deref().unwrap_or_default();
-        let told = format!("{}, {} {module}", moment(elsewhere), op_path(elsewhere));
-        lines.push(("estimate peaks at", told));
+        let text = format!("{}, {} {module}", moment(elsewhere), op_path(elsewhere));
+        lines.push(("estimated peak", text));
     }
-    format!("{heading}\n{}", labelled(lines, look))
+    format!("{heading}\n{}", fields(lines, style))
 }
 
-fn roles(judged: &Validation, look: &Look) -> String {
+fn roles(judged: &Validation, style: &Style) -> String {
     let mut table = judged_table("role");
     for row in &judged.roles {
         let name = row.role.map_or_else(
@@ -202,28 +207,32 @@ fn roles(judged: &Validation, look: &Look) -> String {
         );
         table.row(judged_row(name, row.bytes));
     }
-    format!("{}\n{}", look.paint(Ink::Heading, "What is allocated there"), table.render(look))
+    format!(
+        "{}\n{}",
+        style.paint(Ink::Heading, "Memory at the peak of the recording by role"),
+        table.render(style)
+    )
 }
 
-fn differences(judged: &Validation, top: usize, look: &Look) -> String {
-    let heading = look.paint(Ink::Heading, "Where the differences come from");
+fn differences(judged: &Validation, top: usize, style: &Style) -> String {
+    let heading = style.paint(Ink::Heading, "Causes of the differences");
     if judged.differences.is_empty() {
-        return format!("{heading}: there are none\n");
+        return format!("{heading}: no differences\n");
     }
     let mut page = format!("{heading}\n");
     for group in judged.differences.iter().take(top) {
-        page += &difference(group, look);
+        page += &difference(group, style);
     }
     let more = judged.differences.len().saturating_sub(top);
     if more > 0 {
-        page += &format!("  and {more} more kinds: see --top and --format json\n");
+        page += &format!("  {more} more kinds: see --top and --format json\n");
     }
     page
 }
 
-fn difference(group: &DifferenceGroup, look: &Look) -> String {
+fn difference(group: &DifferenceGroup, style: &Style) -> String {
     let effect = match group.at_peak {
-        0 => "not there".to_owned(),
+        0 => "not at peak".to_owned(),
         bytes => signed(bytes),
     };
     let count = match (group.count, group.count_at_peak) {
@@ -235,14 +244,14 @@ fn difference(group: &DifferenceGroup, look: &Look) -> String {
     let by = by.into_iter().flatten().collect::<Vec<_>>().join(", ");
     let by = if by.is_empty() { by } else { format!(" [{by}]") };
     let mut page = format!("  {effect:>12}  {count} {}{by}\n", what(group));
-    let room = look.columns().saturating_sub(16);
+    let width = style.columns().saturating_sub(16);
     let mut line = |label: &str, text: &str| {
-        let text = keep_end(text, room.saturating_sub(label.chars().count()));
-        page += &format!("{:16}{}\n", "", look.paint(Ink::Faint, &format!("{label}{text}")));
+        let text = keep_end(text, width.saturating_sub(label.chars().count()));
+        page += &format!("{:16}{}\n", "", style.paint(Ink::Faint, &format!("{label}{text}")));
     };
     for (word, place) in [("", &group.place), ("after ", &group.after)] {
         let Some(place) = place else { continue };
-        line(&format!("{word}{}: ", moment_in_short(place)), &op_path(place));
+        line(&format!("{word}{}: ", short_moment(place)), &op_path(place));
         let source = [place.module.as_deref(), place.line.as_deref()];
         let source = source.into_iter().flatten().collect::<Vec<_>>().join(", ");
         if !source.is_empty() {
@@ -264,8 +273,8 @@ fn what(group: &DifferenceGroup) -> String {
         DifferenceKind::Extra => format!("only in the estimate: {estimated}"),
         DifferenceKind::Missing => format!("only in the recording: {recorded}"),
         DifferenceKind::Resized => format!("{estimated} instead of {recorded}"),
-        DifferenceKind::Held => format!("{estimated} held, where the recording does not have it"),
-        DifferenceKind::NotHeld => format!("{recorded} not held, where the recording has it"),
+        DifferenceKind::Held => format!("{estimated} alive in the estimate only"),
+        DifferenceKind::NotHeld => format!("{recorded} alive in the recording only"),
         DifferenceKind::Rounding => format!("{estimated} in a block of another size"),
     }
 }

@@ -5,12 +5,12 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use xmem::Verdict;
 use xmem_report::json::{Document, Rules};
-use xmem_report::lines::{Answered, BackError, Lines, ReadBack, read_back};
+use xmem_report::lines::{LineFormat, ReadLinesError, ReadSummary, WrittenAnswer, read_lines};
 
-const FORMS: [Lines; 2] = [Lines::Json, Lines::Csv];
+const FORMS: [LineFormat; 2] = [LineFormat::Json, LineFormat::Csv];
 
 /// Three answers and an error, the third of the four.
-fn page(form: Lines) -> String {
+fn page(form: LineFormat) -> String {
     let error = xmem::find("none\nsuch").expect_err("unknown");
     let answers = [("a", sample::fits()), ("b,\"b\"", sample::does_not_fit())];
     let mut page = form.header();
@@ -23,9 +23,12 @@ fn page(form: Lines) -> String {
 }
 
 /// The answers in a text, their lines, and what else is there.
-fn back(form: Lines, text: &str) -> (Vec<Answered>, String, Result<ReadBack, BackError>) {
+fn back(
+    form: LineFormat,
+    text: &str,
+) -> (Vec<WrittenAnswer>, String, Result<ReadSummary, ReadLinesError>) {
     let (mut answers, mut kept) = (Vec::new(), Vec::new());
-    let found = read_back(form, text.as_bytes(), |answered, line| {
+    let found = read_lines(form, text.as_bytes(), |answered, line| {
         answers.push(answered);
         kept.extend_from_slice(line);
         Ok(())
@@ -35,7 +38,7 @@ fn back(form: Lines, text: &str) -> (Vec<Answered>, String, Result<ReadBack, Bac
 
 #[test]
 fn what_is_written_is_read_back() {
-    let answered = |trace: &str, settings: &str, verdict| Answered {
+    let answered = |trace: &str, settings: &str, verdict| WrittenAnswer {
         trace: trace.to_owned(),
         settings: Some(settings.to_owned()),
         verdict,
@@ -48,9 +51,9 @@ fn what_is_written_is_read_back() {
             answered("d", "-d d", Verdict::Withheld),
         ];
         assert_eq!(answers, expected);
-        assert_eq!(found.expect("readable"), ReadBack { header: true, useless: 1 });
+        assert_eq!(found.expect("readable"), ReadSummary { header: true, unusable: 1 });
         let (again, same, found) = back(form, &(form.header() + &kept));
-        assert_eq!((again, same, found.expect("readable").useless), (answers, kept, 0));
+        assert_eq!((again, same, found.expect("readable").unusable), (answers, kept, 0));
     }
 }
 
@@ -62,20 +65,20 @@ fn every_cut_leaves_the_answers_before_it() {
         for cut in (0..page.len()).filter(|&cut| page.is_char_boundary(cut)) {
             let whole = page[..cut].matches('\n').count();
             let torn = cut > 0 && !page[..cut].ends_with('\n');
-            let rows = whole.saturating_sub(usize::from(form == Lines::Csv));
+            let rows = whole.saturating_sub(usize::from(form == LineFormat::Csv));
             let errors = usize::from(rows > 2);
             let (answers, _, found) = back(form, &page[..cut]);
             assert_eq!(answers, all[..rows - errors], "{cut}");
             let found = found.expect("readable");
-            assert_eq!(found.useless, errors as u64 + u64::from(torn), "{cut}");
-            assert_eq!(found.header, form == Lines::Json || whole > 0, "{cut}");
+            assert_eq!(found.unusable, errors as u64 + u64::from(torn), "{cut}");
+            assert_eq!(found.header, form == LineFormat::Json || whole > 0, "{cut}");
         }
     }
 }
 
 #[test]
 fn each_row_is_one_line() {
-    let page = page(Lines::Csv);
+    let page = page(LineFormat::Csv);
     assert_eq!(page.lines().count(), 5);
     assert!(page.contains("none such"), "{page}");
 }
@@ -86,11 +89,11 @@ fn every_column_is_a_value_of_a_document() {
     let answer = sample::does_not_fit();
     let error = xmem::find("x").expect_err("unknown");
     let documents = [
-        Lines::Json.line(&Document::answer("t", "s", &answer, Rules::Omit)),
-        Lines::Json.line(&Document::error("t", None, &error)),
+        LineFormat::Json.line(&Document::answer("t", "s", &answer, Rules::Omit)),
+        LineFormat::Json.line(&Document::error("t", None, &error)),
     ];
     let documents = documents.map(|line| serde_json::from_str::<Value>(&line).expect("JSON"));
-    let header = Lines::Csv.header();
+    let header = LineFormat::Csv.header();
     let columns: Vec<&str> = header.trim_end().split(',').collect();
     assert_eq!(columns.iter().collect::<BTreeSet<_>>().len(), columns.len());
     for column in columns {

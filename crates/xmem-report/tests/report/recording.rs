@@ -1,11 +1,11 @@
-//! What `xmem profile` writes into a trace: it follows its schema, is read without complaint, and is
-//! shown.
+//! The metadata that `xmem profile` writes into a trace: it follows its schema, is read without
+//! errors, and is shown.
 
 use crate::schema_check::check;
 use serde_json::Value;
 use xmem::{Job, ReadOptions};
 use xmem_report::json::{self, InspectDocument};
-use xmem_report::text::{self, Colour, Look};
+use xmem_report::text::{self, Color, Style};
 
 const SCHEMA: &str = include_str!("../../../../docs/schema/xmem.recording.1.schema.json");
 const INSPECT: &str = include_str!("../../../../docs/schema/xmem.inspect.1.schema.json");
@@ -68,15 +68,15 @@ fn what_follows_the_schema_is_read_and_shown() {
         assert_eq!(recording.pointer(pointer), Some(&shown), "{pointer}");
     }
     let page =
-        text::inspect("t.json", facts, &findings, &Look { colour: Colour::Plain, width: 100 });
+        text::inspect("t.json", facts, &findings, &Style { color: Color::Plain, width: 100 });
     for line in [
         "  recorded with       torch 2.11.0+cu130, Python 3.11.7, xmem 0.1.0\n",
-        "  recorded for        a100-40g\n",
-        "  recorded            3 optimizer steps, cut short: exception (RuntimeError: no)\n",
+        "  reported GPU        a100-40g\n",
+        "  recorded            3 optimizer steps, incomplete: exception (RuntimeError: no)\n",
         "  models              job.Net (2.00 KiB in 2 parameters)\n",
-        "  asked of optimizers torch.optim.adamw.AdamW (1 tensors, fused), torch.optim.sgd.SGD (2 tensors)\n",
+        "  optimizer settings  torch.optim.adamw.AdamW (1 tensors, fused), torch.optim.sgd.SGD (2 tensors)\n",
         "  batch size          32\n",
-        "  recorder's notes    torch.compile: runs eagerly\n",
+        "  recorder notes      torch.compile: runs eagerly\n",
     ] {
         assert!(page.contains(line), "{page}");
     }

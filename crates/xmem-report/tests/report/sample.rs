@@ -16,7 +16,7 @@ pub(crate) fn device() -> Device {
     device
 }
 
-/// What becomes of these settings where the trace says nothing.
+/// The resolved settings for a trace without settings.
 pub(crate) fn setup(settings: &AllocatorSettings) -> AllocatorSetup {
     settings.resolve(&Recorded::default(), &device()).expect("settings that can be used")
 }

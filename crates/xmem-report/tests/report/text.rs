@@ -3,9 +3,9 @@
 use crate::sample;
 use expect_test::{Expect, expect};
 use xmem::{AddressOrder, AllocatorKind, AllocatorSettings, Recorded, TorchVersion};
-use xmem_report::text::{self, Colour, Look, Row};
+use xmem_report::text::{self, Color, Row, Style};
 
-const PLAIN: Look = Look { colour: Colour::Plain, width: 100 };
+const PLAIN: Style = Style { color: Color::Plain, width: 100 };
 
 fn shows(actual: &str, expected: Expect) {
     assert!(actual.lines().all(|line| line == line.trim_end()), "trailing space:\n{actual}");
@@ -24,7 +24,7 @@ fn an_answer_has_a_fixed_order() {
 
               peak allocated           397.00 MiB   torch.cuda.max_memory_allocated()
               peak reserved            420.00 MiB   torch.cuda.max_memory_reserved()
-                between                410.00 MiB   and 440.00 MiB: cuDNN's plans, addresses
+                between                410.00 MiB   and 440.00 MiB: cuDNN plans, address order
               expected in nvidia-smi   720.00 MiB   reserved + 300.00 MiB context
               headroom                 304.00 MiB   30 % of 1.00 GiB stay free
 
@@ -33,15 +33,15 @@ fn an_answer_has_a_fixed_order() {
               op      MmBackward0 > aten::mm
               line    train.py(12): forward
 
-            What is alive at the peak
+            Memory at the peak by role
               optimizer state   200.00 MiB  50 %  ████████████████████████████████████████  8 blocks
               parameter         100.00 MiB  25 %  ████████████████████                      4 blocks
               activation         96.00 MiB  24 %  ███████████████████▏                      10 blocks
               unknown             1.00 MiB  <1 %  ▏                                         1 block
 
-            Not modelled
-              9.00 MiB (2 %) of it are made by operators whose memory on CUDA is not known; they are kept as the
-              CPU had them: torchvision::nms, my::kernel, my::other and 1 more
+            Unmodeled operators
+              9.00 MiB (2 %) of the peak come from operators without a CUDA model; their CPU sizes are used:
+              torchvision::nms, my::kernel, my::other and 1 more
 
             Allocated memory over the iterations
                397.00 MiB                                ▁▂▂▃▄▄▅▆▇▇█                               ▁▂▂▃▄▄▅▆▇▇█
@@ -57,12 +57,12 @@ fn an_answer_has_a_fixed_order() {
                      32.00 MiB  activation       iteration 1, backward        aten::mm [leaf-scratch]
                                 Net_0 > Linear_1, train.py(12): forward
 
-            Fragmentation  23.00 MiB (5 %) of the peak reserved holds no tensor
-              in 3 free pieces, the largest 20.00 MiB; 20.00 MiB could be given back
+            Fragmentation  23.00 MiB (5 %) of peak reserved holds no tensor
+              in 3 free pieces, the largest 20.00 MiB; 20.00 MiB could be released
 
-            To know
+            Notes
               warning  argument shapes were not recorded
-              and 1 note: see --format json
+              1 more note in --format json
         "#]],
     );
 }
@@ -70,7 +70,7 @@ fn an_answer_has_a_fixed_order() {
 #[test]
 fn what_does_not_fit_says_where_and_how_much_is_missing() {
     let page = text::answer("trace.json", &sample::does_not_fit(), &PLAIN);
-    let until = page.find("What is alive").expect("roles");
+    let until = page.find("Memory at the peak").expect("roles");
     shows(
         &page[..until],
         expect![[r#"
@@ -80,17 +80,17 @@ fn what_does_not_fit_says_where_and_how_much_is_missing() {
 
               peak allocated           397.00 MiB   torch.cuda.max_memory_allocated()
               peak reserved            420.00 MiB   torch.cuda.max_memory_reserved()
-                between                410.00 MiB   and 440.00 MiB: cuDNN's plans, addresses
+                between                410.00 MiB   and 440.00 MiB: cuDNN plans, address order
               expected in nvidia-smi   720.00 MiB   reserved + 300.00 MiB context
-              short by                  70.00 MiB   over the 640.00 MiB of the device
-              smallest capacity        702.00 MiB   device memory in which it runs
+              shortfall                 70.00 MiB   beyond 640.00 MiB of device memory
+              minimum capacity         702.00 MiB   smallest device memory for this job
 
             Out of memory in iteration 1, backward
-              tried to allocate 30.00 MiB, 18.00 MiB free; 322.00 MiB reserved, 310.00 MiB of it allocated
+              tried to allocate 30.00 MiB with 18.00 MiB free; 322.00 MiB reserved, 310.00 MiB of it allocated
               module  Net_0 > Linear_1
               op      MmBackward0 > aten::mm
               line    train.py(12): forward
-              710.00 MiB would be enough; the figures above are for ample memory
+              710.00 MiB would be enough; the figures above assume unlimited memory
 
             Peak: iteration 1, backward
               module  Net_0 > Linear_1
@@ -104,7 +104,7 @@ fn what_does_not_fit_says_where_and_how_much_is_missing() {
 #[test]
 fn what_fits_only_just_says_so() {
     let page = text::answer("trace.json", &sample::only_just(), &PLAIN);
-    let until = page.find("What is alive").expect("roles");
+    let until = page.find("Memory at the peak").expect("roles");
     shows(
         &page[..until],
         expect![[r#"
@@ -114,12 +114,12 @@ fn what_fits_only_just_says_so() {
 
               peak allocated           397.00 MiB   torch.cuda.max_memory_allocated()
               peak reserved            420.00 MiB   torch.cuda.max_memory_reserved()
-                between                410.00 MiB   and 440.00 MiB: cuDNN's plans, addresses
+                between                410.00 MiB   and 440.00 MiB: cuDNN plans, address order
               expected in nvidia-smi   720.00 MiB   reserved + 300.00 MiB context
               headroom                        0 B   0 % of 720.00 MiB stay free
 
-            It fits only just: cached memory is given back twice
-              with more room PyTorch would reserve 460.00 MiB
+            Tight fit: the allocator released cached memory twice
+              with more memory it would reserve 460.00 MiB
 
             Peak: iteration 1, backward
               module  Net_0 > Linear_1
@@ -130,7 +130,7 @@ fn what_fits_only_just_says_so() {
     );
 }
 
-/// Each line: settings, and what the answer says about the allocator.
+/// Each row: settings, and the description of the allocator in the answer.
 #[test]
 fn an_unusual_allocator_is_named_below_the_verdict() {
     let conf = |text: &str| Some(text.to_owned());
@@ -146,7 +146,7 @@ fn an_unusual_allocator_is_named_below_the_verdict() {
         ),
         (
             AllocatorSettings { kind, memory_fraction: Some(0.8), ..none() },
-            Some("PyTorch 2.11 on cudaMallocAsync, approximately, 80 % of the device's memory"),
+            Some("PyTorch 2.11 with cudaMallocAsync (approximate), 80 % of the device's memory"),
         ),
         (
             AllocatorSettings { kind: Some(AllocatorKind::Uncached), ..none() },
@@ -158,7 +158,7 @@ fn an_unusual_allocator_is_named_below_the_verdict() {
         ),
         (
             AllocatorSettings { address_order: Some(AddressOrder::Ascending), ..none() },
-            Some("PyTorch 2.11, addresses ascending"),
+            Some("PyTorch 2.11, ascending addresses"),
         ),
     ] {
         let mut answer = sample::fits();
@@ -185,7 +185,7 @@ fn an_unusual_allocator_is_named_below_a_table_and_an_approximation_in_one_line(
               b      FITS     397.00 MiB  420.00 MiB  720.00 MiB  304.00 MiB  1 backward
               c      FITS     397.00 MiB  420.00 MiB  720.00 MiB  304.00 MiB  1 backward
 
-              allocator: PyTorch 2.11 on cudaMallocAsync, approximately
+              allocator: PyTorch 2.11 with cudaMallocAsync (approximate)
         "#]],
     );
     assert_eq!(
@@ -195,7 +195,7 @@ fn an_unusual_allocator_is_named_below_a_table_and_an_approximation_in_one_line(
 }
 
 #[test]
-fn what_the_trace_says_about_the_allocator_is_told_apart() {
+fn settings_from_the_trace_are_marked() {
     let recorded = Recorded {
         torch: Some("2.6.0".to_owned()),
         variables: vec![("PYTORCH_CUDA_ALLOC_CONF".to_owned(), "max_split_size_mb:64".to_owned())],
@@ -218,22 +218,22 @@ fn a_withheld_verdict_gives_reasons_and_no_figures() {
             NO VERDICT  on demo-1g (NVIDIA Demo, 1.00 GiB)
               trace.json, 2 iterations, AdamW
 
-            Why there is no verdict, and what else is odd
+            Reasons and notes
               serious  the trace has no memory events: record it with profile_memory=True
               warning  argument shapes were not recorded
-              and 1 note: see --format json
+              1 more note in --format json
         "#]],
     );
 }
 
 #[test]
-fn rules_are_told_one_by_one() {
+fn rules_are_listed_one_by_one() {
     shows(
         &text::rules(&sample::fits().rules, &PLAIN),
         expect![[r#"
             page:
 
-            From the CPU to the GPU, rule by rule
+            Lowering from CPU to GPU, rule by rule
               leaf-scratch: dropped 7 blocks (12.00 MiB)
                 scratch that a kernel allocates and frees within one leaf operator is left out, as the kernels
                 of the GPU have none
@@ -241,7 +241,7 @@ fn rules_are_told_one_by_one() {
               dropout-mask: resized 1 block (8.00 MiB to 2.00 MiB), added 2 blocks (64 B)
                 a mask of one byte
                 source: Dropout.cpp
-              no effect here: zero-grad
+              no effect: zero-grad
         "#]],
     );
 }
@@ -301,11 +301,11 @@ fn the_content_of_a_trace() {
               host memory peak    390.00 MiB
 
             Iterations
-              #  on the CPU  host blocks  allocated in all
-              0      1.5 ms           12        120.00 MiB
-              1      1.5 ms           12        120.00 MiB
+              #  CPU time  host blocks  total allocated
+              0    1.5 ms           12       120.00 MiB
+              1    1.5 ms           12       120.00 MiB
 
-            To know
+            Notes
               warning  argument shapes were not recorded
               note     four blocks outlive the trace (4 times, first at memory event 17)
         "#]],
@@ -326,8 +326,8 @@ fn devices_are_a_table() {
               demo-1g          1.00 GiB  300.00 MiB   724.00 MiB  8.0  108  NVIDIA Demo
               demo-large-80g  80.00 GiB  300.00 MiB    79.71 GiB  8.0  108  NVIDIA Demo
 
-              memory is what torch.cuda.mem_get_info() calls total; the sources of all numbers are in
-              --format json. Another GPU: --device-file, or --capacity 24GiB.
+              memory: total of torch.cuda.mem_get_info(); for PyTorch: memory minus context. --format json
+              gives the source of each number. For another GPU use --device-file or --capacity 24GiB.
         "#]],
     );
 }
@@ -335,13 +335,13 @@ fn devices_are_a_table() {
 #[test]
 fn no_line_is_wider_than_the_screen() {
     for width in [80, 100, 140] {
-        let look = Look { colour: Colour::Plain, width };
+        let style = Style { color: Color::Plain, width };
         let (answer, tight) = (sample::fits(), sample::does_not_fit());
         let pages = [
-            text::answer("trace.json", &tight, &look),
-            text::answer("a/rather/long/path/to/a/trace/of/a/job/trace.json.zst", &answer, &look),
-            text::rules(&answer.rules, &look),
-            text::inspect("trace.json", &answer.trace, &answer.findings, &look),
+            text::answer("trace.json", &tight, &style),
+            text::answer("a/rather/long/path/to/a/trace/of/a/job/trace.json.zst", &answer, &style),
+            text::rules(&answer.rules, &style),
+            text::inspect("trace.json", &answer.trace, &answer.findings, &style),
         ];
         for line in pages.iter().flat_map(|p| p.lines()) {
             assert!(line.chars().count() <= width, "{width}: {line}");
@@ -351,7 +351,7 @@ fn no_line_is_wider_than_the_screen() {
 
 #[test]
 fn colour_changes_nothing_but_colour() {
-    let ansi = text::answer("t", &sample::fits(), &Look { colour: Colour::Ansi, width: 100 });
+    let ansi = text::answer("t", &sample::fits(), &Style { color: Color::Ansi, width: 100 });
     let mut plain = String::new();
     let mut rest = ansi.as_str();
     while let Some(at) = rest.find('\u{1b}') {

@@ -22,7 +22,7 @@ pub(super) struct Row {
     use_on_oom: bool,
 }
 
-/// What can be done.
+/// The kinds of operations.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Name {
     Alloc,
@@ -40,7 +40,7 @@ enum Name {
     CaptureEnd,
 }
 
-/// Every operation by name, with what it looks like.
+/// Every operation by name, with an example.
 const NAMES: [(Name, &str, &str); 13] = [
     (Name::Alloc, "alloc", r#"{"op":"alloc","id":1,"size":1048576,"stream":0}"#),
     (Name::Free, "free", r#"{"op":"free","id":1}"#),
@@ -57,17 +57,18 @@ const NAMES: [(Name, &str, &str); 13] = [
     (Name::CaptureEnd, "capture_end", r#"{"op":"capture_end","pool":1}"#),
 ];
 
-/// Every key. Recorders write `kind`, which nothing depends on.
+/// Every key. Recorders write `kind`, which has no effect.
 const KEYS: [&str; 9] =
     ["op", "id", "size", "stream", "pool", "value", "no_split", "use_on_oom", "kind"];
 
 impl Row {
-    /// What is asked for.
+    /// The operation of the row.
     pub(super) fn operation(&self) -> Result<Operation, String> {
-        let name = self.name.ok_or_else(|| format!("`op` is missing: write one of {}", names()))?;
+        let name =
+            self.name.ok_or_else(|| format!("`op` is missing: expected one of {}", names()))?;
         let missing = |key: &str| {
             let (_, text, form) = NAMES[name as usize];
-            format!("`{key}` is missing from {text}: write {form}")
+            format!("`{key}` is missing from {text}: expected {form}")
         };
         let block = || self.id.map(BlockId).ok_or_else(|| missing("id"));
         let pool = || self.pool.map(PrivatePoolId).ok_or_else(|| missing("pool"));
@@ -86,13 +87,15 @@ impl Row {
             Name::Fraction => {
                 let value = value()?;
                 let fraction = value.as_f64().filter(|part| (0.0..=1.0).contains(part));
-                let wrong = || format!("`value` of fraction is a number from 0 to 1, not {value}");
+                let wrong =
+                    || format!("`value` of fraction must be a number from 0 to 1, not {value}");
                 Operation::MemoryFraction(fraction.ok_or_else(wrong)?)
             }
             Name::ResetPeak => Operation::ResetPeaks,
             Name::Capacity => {
                 let value = value()?;
-                let wrong = || format!("`value` of capacity is a number of bytes, not {value}");
+                let wrong =
+                    || format!("`value` of capacity must be a number of bytes, not {value}");
                 Operation::Capacity(value.as_u64().map(Bytes).ok_or_else(wrong)?)
             }
             Name::PoolBegin => Operation::EnterPool { pool: pool()?, options: self.options() },
@@ -139,15 +142,15 @@ impl<'de> Visitor<'de> for RowVisitor {
                     row.name =
                         NAMES.iter().find(|(_, text, _)| *text == op).map(|(name, ..)| *name);
                 }
-                "id" => row.id = map.next_value_seed(Whole("id"))?.map(small("id")).transpose()?,
+                "id" => row.id = map.next_value_seed(Whole("id"))?.map(narrow("id")).transpose()?,
                 "size" => row.size = map.next_value_seed(Whole("size"))?,
                 "stream" => {
                     let stream = map.next_value_seed(Whole("stream"))?;
-                    row.stream = stream.map(small("stream")).transpose()?;
+                    row.stream = stream.map(narrow("stream")).transpose()?;
                 }
                 "pool" => {
                     row.pool =
-                        map.next_value_seed(Whole("pool"))?.map(small("pool")).transpose()?;
+                        map.next_value_seed(Whole("pool"))?.map(narrow("pool")).transpose()?;
                 }
                 "value" => row.value = map.next_value()?,
                 "no_split" => row.no_split = map.next_value()?,
@@ -162,15 +165,14 @@ impl<'de> Visitor<'de> for RowVisitor {
 }
 
 /// Numbers of blocks, streams and pools are kept in 32 bits.
-fn small<E: Error>(key: &'static str) -> impl Fn(u64) -> Result<u32, E> {
+fn narrow<E: Error>(key: &'static str) -> impl Fn(u64) -> Result<u32, E> {
     move |number| {
-        u32::try_from(number).map_err(|_| {
-            E::custom(format!("`{key}` is a number below 4294967296, not {number}: count from 0"))
-        })
+        u32::try_from(number)
+            .map_err(|_| E::custom(format!("`{key}` must be below 4294967296, not {number}")))
     }
 }
 
-/// A word of a list.
+/// One of a list of words.
 struct OneOf<const N: usize>(&'static str, [&'static str; N]);
 
 impl<'de, const N: usize> DeserializeSeed<'de> for OneOf<N> {
@@ -192,7 +194,7 @@ impl<const N: usize> Visitor<'_> for OneOf<N> {
         let Self(what, known) = self;
         known.into_iter().find(|known| *known == word).ok_or_else(|| {
             let meant = nearest(word, known).map(|known| format!("did you mean `{known}`?"));
-            let meant = meant.unwrap_or_else(|| format!("write one of {}", known.join(", ")));
+            let meant = meant.unwrap_or_else(|| format!("expected one of {}", known.join(", ")));
             E::custom(format!("`{word}` is not {what}: {meant}"))
         })
     }

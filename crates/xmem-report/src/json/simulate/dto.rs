@@ -6,7 +6,7 @@ use xmem::{
     SegmentState, Simulation, Step, StepOutcome,
 };
 
-/// What came of an operation.
+/// The result of an operation.
 #[derive(Serialize)]
 pub(super) struct ResultDto {
     /// Only of allocations that did not fail; null for zero bytes.
@@ -94,7 +94,7 @@ impl SegmentDto {
     pub(super) fn new(simulation: &Simulation, segment: &SegmentState) -> Self {
         let Offset(addr) = simulation.offset(segment.addr);
         let blocks = segment.blocks.iter().map(|block| {
-            // What was last asked for of a free block means nothing.
+            // The requested size of a free block is that of an earlier allocation.
             let requested = if block.used == BlockUse::Free { 0 } else { block.requested.get() };
             (block.size.get(), requested, block.used.name())
         });
@@ -138,7 +138,7 @@ impl EventDto {
     }
 }
 
-/// What it came to.
+/// The summary of a simulation.
 #[derive(Serialize)]
 pub(super) struct AccountDto {
     operations: u64,

@@ -1,20 +1,20 @@
-//! Several answers as lines, each written as soon as it is there.
+//! Several answers as lines, each written as soon as it is available.
 
 use super::batch::Batch;
-use super::done::Done;
-use super::tally::Tally;
-use crate::complaint::Complaint;
+use super::resume::Completed;
+use super::summary::Summary;
+use crate::error::CliError;
 use crate::exit::Exit;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use xmem_report::json::Rules;
-use xmem_report::lines::Lines;
+use xmem_report::lines::LineFormat;
 
-/// Where lines go.
+/// The destination of lines.
 pub(super) struct Sink {
-    form: Lines,
+    form: LineFormat,
     header_is_due: bool,
     place: Place,
 }
@@ -24,14 +24,14 @@ enum Place {
     File {
         path: PathBuf,
         how: OpenOptions,
-        /// It is opened for the first line, so that what was there is lost only to an answer.
+        /// Opened for the first line, so that an existing file is replaced only by an answer.
         file: Option<File>,
     },
 }
 
 impl Sink {
-    /// Standard output, or `file` from its beginning.
-    pub(super) fn anew(form: Lines, file: Option<&Path>) -> Self {
+    /// A sink that writes to standard output, or replaces `file`.
+    pub(super) fn replace(form: LineFormat, file: Option<&Path>) -> Self {
         let mut how = OpenOptions::new();
         how.write(true).create(true).truncate(true);
         let place = match file {
@@ -41,15 +41,15 @@ impl Sink {
         Self { form, header_is_due: true, place }
     }
 
-    /// The end of `file`, which has what is `done`.
-    pub(super) fn behind(form: Lines, file: &Path, done: &Done) -> Self {
+    /// A sink that appends to `file`, which already has the answers in `done`.
+    pub(super) fn append(form: LineFormat, file: &Path, done: &Completed) -> Self {
         let mut how = OpenOptions::new();
         how.append(true).create(true);
         let place = Place::File { path: file.to_owned(), how, file: None };
         Self { form, header_is_due: !done.header, place }
     }
 
-    /// Writes a line with one write, so that it is there whole or not at all.
+    /// Writes a line with a single write, so that no line is left incomplete.
     fn put(&mut self, line: &str) -> io::Result<()> {
         let mut text = if self.header_is_due { self.form.header() } else { String::new() };
         text += line;
@@ -71,55 +71,55 @@ impl Sink {
         Ok(())
     }
 
-    fn complaint(self, source: io::Error) -> Option<Complaint> {
+    fn into_cli_error(self, source: io::Error) -> Option<CliError> {
         match self.place {
             Place::Stdout if source.kind() == ErrorKind::BrokenPipe => None,
-            Place::Stdout => Some(Complaint::Stdout { source }),
-            Place::File { path, file: None, .. } => Some(Complaint::Write { path, source }),
-            Place::File { path, .. } => Some(Complaint::Append { path, source }),
+            Place::Stdout => Some(CliError::Stdout { source }),
+            Place::File { path, file: None, .. } => Some(CliError::Write { path, source }),
+            Place::File { path, .. } => Some(CliError::Append { path, source }),
         }
     }
 }
 
-/// Does what is not `done`, and writes it to `sink`; what comes of it all.
+/// Answers the questions that are not `done`, writes the lines to `sink`, and returns the summary.
 pub(super) fn run(
     batch: &Batch<'_>,
     rules: Rules,
-    done: &Done,
+    done: &Completed,
     sink: Sink,
-) -> Result<Tally, Complaint> {
+) -> Result<Summary, CliError> {
     let form = sink.form;
-    let shared = Mutex::new((sink, Tally::default(), None));
+    let shared = Mutex::new((sink, Summary::default(), None));
     batch.run(
         |about| !done.has(about),
         |about, result| {
             let line = form.line(&batch.document(about, &result, rules));
             let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            let (sink, tally, broken) = &mut *shared;
+            let (sink, summary, broken) = &mut *shared;
             if broken.is_some() {
                 return;
             }
             if let Err(error) = batch.progress.aside(|| sink.put(&line)) {
-                batch.stop.at_once();
+                batch.stop.now();
                 *broken = Some(error);
                 return;
             }
             match result {
-                Ok(answer) => tally.answered(&answer),
+                Ok(answer) => summary.answered(&answer),
                 Err(failure) => {
-                    batch.progress.bad();
-                    tally.failed(
-                        batch.progress.aside(|| failure.complaint(batch.name(about)).print()),
+                    batch.progress.failed();
+                    summary.failed(
+                        batch.progress.aside(|| failure.into_cli_error(batch.name(about)).print()),
                     );
                 }
             }
         },
     );
-    let (sink, mut tally, broken) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(complaint) = broken.and_then(|error| sink.complaint(error)) {
-        return Err(complaint);
+    let (sink, mut summary, broken) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = broken.and_then(|error| sink.into_cli_error(error)) {
+        return Err(error);
     }
     let stopped = batch.stop.signalled().into_iter();
-    tally.exit = stopped.chain(done.exit).fold(tally.exit, Exit::max);
-    Ok(tally)
+    summary.exit = stopped.chain(done.exit).fold(summary.exit, Exit::max);
+    Ok(summary)
 }

@@ -1,26 +1,26 @@
-//! What many answers come to.
+//! The summary of many answers: exit code and number of errors.
 
 use crate::args::Verbosity;
 use crate::exit::Exit;
 use std::io::{self, Write};
 use xmem::{Answer, Origin};
 
-/// What is to be told at the end.
+/// The exit code and the counts to report at the end.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct Summary {
     pub(super) exit: Exit,
     failures: usize,
-    /// For some trace, nobody gave options of the allocator.
+    /// `true` if for some trace neither the command line nor the input gave allocator options.
     pub(super) conf_is_open: bool,
 }
 
-impl Default for Tally {
+impl Default for Summary {
     fn default() -> Self {
         Self { exit: Exit::Fits, failures: 0, conf_is_open: false }
     }
 }
 
-impl Tally {
+impl Summary {
     pub(super) fn answered(&mut self, answer: &Answer) {
         self.exit = self.exit.max(answer.verdict.into());
         self.conf_is_open |= answer.setup.conf_from == Origin::Default;
@@ -31,8 +31,8 @@ impl Tally {
         self.failures += 1;
     }
 
-    /// Says how many errors are somewhere above, if there were several things to do.
-    pub(super) fn say(&self, traces: usize, verbosity: Verbosity) {
+    /// Prints the number of errors, if there was more than one trace.
+    pub(super) fn print(&self, traces: usize, verbosity: Verbosity) {
         if self.failures > 0 && traces > 1 && verbosity != Verbosity::Quiet {
             let failures = self.failures;
             let errors = if failures == 1 { "error" } else { "errors" };

@@ -1,49 +1,49 @@
-//! Width and colour.
+//! Width and color of text.
 
 use std::borrow::Cow;
 
-/// Whether text carries colour.
+/// The use of color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Colour {
-    /// None.
+pub enum Color {
+    /// No color.
     Plain,
-    /// ANSI escapes.
+    /// ANSI escape sequences.
     Ansi,
 }
 
-/// What the reader's screen can show.
+/// The capabilities of the reader's screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
-    /// Whether text carries colour.
-    pub colour: Colour,
+pub struct Style {
+    /// The use of color.
+    pub color: Color,
     /// Columns to use.
     pub width: usize,
 }
 
-/// What a piece of text is, for its colour.
+/// The meaning of a piece of text, which decides its color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ink {
     Good,
     Bad,
-    Doubtful,
+    Warning,
     Heading,
     Faint,
     Bar,
 }
 
-impl Look {
-    /// Columns to use, within what the layouts can make sense of.
+impl Style {
+    /// The width, limited to what the layouts support.
     pub(super) fn columns(&self) -> usize {
         self.width.clamp(80, 160)
     }
 
-    /// `text` in its colour.
+    /// `text` in its color.
     pub(super) fn paint<'t>(&self, ink: Ink, text: &'t str) -> Cow<'t, str> {
         let code = match ink {
-            _ if self.colour == Colour::Plain || text.is_empty() => return Cow::Borrowed(text),
+            _ if self.color == Color::Plain || text.is_empty() => return Cow::Borrowed(text),
             Ink::Good => "1;32",
             Ink::Bad => "1;31",
-            Ink::Doubtful => "1;33",
+            Ink::Warning => "1;33",
             Ink::Heading => "1",
             Ink::Faint => "2",
             Ink::Bar => "36",
@@ -52,8 +52,8 @@ impl Look {
     }
 }
 
-/// `text` in at most `width` columns, its beginning replaced by `…` where it is longer: of paths
-/// the end tells more.
+/// `text` in at most `width` columns, with the beginning replaced by `…` if it is longer: the end
+/// of a path is more specific.
 pub(super) fn keep_end(text: &str, width: usize) -> Cow<'_, str> {
     let count = text.chars().count();
     if count <= width {
@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     fn only_ansi_adds_escapes() {
-        let look = |colour| Look { colour, width: 80 };
-        assert_eq!(look(Colour::Plain).paint(Ink::Good, "FITS"), "FITS");
-        assert_eq!(look(Colour::Ansi).paint(Ink::Good, "FITS"), "\u{1b}[1;32mFITS\u{1b}[0m");
+        let style = |color| Style { color, width: 80 };
+        assert_eq!(style(Color::Plain).paint(Ink::Good, "FITS"), "FITS");
+        assert_eq!(style(Color::Ansi).paint(Ink::Good, "FITS"), "\u{1b}[1;32mFITS\u{1b}[0m");
     }
 }

@@ -1,18 +1,18 @@
 //! `xmem replay --snapshot`.
 
 use crate::args::Verbosity;
-use crate::complaint::Complaint;
+use crate::error::CliError;
 use crate::output;
 use std::io::Write;
 use std::path::Path;
 use xmem::Snapshot;
 
-/// Writes the predicted run to `file`, and says what to do with it.
+/// Writes the predicted run to `file`, and prints how to view it.
 pub(crate) fn write(
     snapshot: &Snapshot,
     file: &Path,
     verbosity: Verbosity,
-) -> Result<(), Complaint> {
+) -> Result<(), CliError> {
     output::stream(Some(file), |to| Ok(xmem::write_snapshot(snapshot, to)?))?;
     if verbosity != Verbosity::Quiet {
         let events: usize = snapshot.device_traces.iter().map(Vec::len).sum();
@@ -20,8 +20,8 @@ pub(crate) fn write(
         // Nothing can be done when standard error itself is closed.
         let _ = writeln!(
             std::io::stderr(),
-            "note: the predicted run is in {name} ({events} events); to look at it, drag it into\n\
-             https://pytorch.org/memory_viz, or: \
+            "note: wrote the predicted run to {name} ({events} events); to view it, drop the file on\n\
+             https://pytorch.org/memory_viz, or run: \
              python -m torch.cuda._memory_viz trace_plot {name} -o {name}.html"
         );
     }

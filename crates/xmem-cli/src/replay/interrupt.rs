@@ -1,4 +1,4 @@
-//! When to stop before all is done: a signal, or nobody is there to read any more.
+//! The request to stop early: by a signal, or because the output cannot be written any more.
 
 use crate::args::Verbosity;
 use crate::exit::Exit;
@@ -9,21 +9,21 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Asked before a trace is begun.
+/// A request to stop, checked before each trace.
 #[derive(Default)]
-pub(super) struct Stop {
+pub(super) struct Interrupt {
     interrupted: Arc<AtomicBool>,
     terminated: Arc<AtomicBool>,
-    pointless: AtomicBool,
+    immediate: AtomicBool,
 }
 
-impl Stop {
-    /// Heeds SIGINT and SIGTERM from here on: the first is a wish to stop, the second ends the process
-    /// at once.
+impl Interrupt {
+    /// Handles SIGINT and SIGTERM from here on: the first one requests a stop, the second one ends
+    /// the process immediately.
     pub(super) fn on_signals(verbosity: Verbosity) -> Self {
         let stop = Self::default();
         if let Err(error) = stop.listen(verbosity) {
-            tracing::warn!(%error, "signals end the process at once");
+            tracing::warn!(%error, "cannot handle signals: they end the process immediately");
         }
         stop
     }
@@ -46,8 +46,8 @@ impl Stop {
                     // Nothing can be done when standard error itself is closed.
                     let _ = writeln!(
                         io::stderr(),
-                        "note: the traces at work are finished, no other is begun; once more ends \
-                         it at once"
+                        "note: interrupted: finishing the traces in progress; interrupt again to stop \
+                         immediately"
                     );
                 }
             });
@@ -55,21 +55,21 @@ impl Stop {
         Ok(())
     }
 
-    /// There is no point in any further answer.
-    pub(super) fn at_once(&self) {
-        self.pointless.store(true, Ordering::Relaxed);
+    /// Requests to stop without finishing the trace in progress: no further answer can be written.
+    pub(super) fn now(&self) {
+        self.immediate.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_at_once(&self) -> bool {
-        self.pointless.load(Ordering::Relaxed)
+    pub(super) fn is_immediate(&self) -> bool {
+        self.immediate.load(Ordering::Relaxed)
     }
 
-    /// Whether no other trace is to be begun.
-    pub(super) fn is_wished(&self) -> bool {
-        self.is_at_once() || self.signalled().is_some()
+    /// Returns whether no other trace should be started.
+    pub(super) fn is_requested(&self) -> bool {
+        self.is_immediate() || self.signalled().is_some()
     }
 
-    /// What a signal makes of the exit code.
+    /// The exit code for the received signal.
     pub(super) fn signalled(&self) -> Option<Exit> {
         let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         match (is(&self.interrupted), is(&self.terminated)) {

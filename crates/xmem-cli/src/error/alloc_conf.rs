@@ -1,4 +1,4 @@
-//! Wrong allocator options, with the place where they are wrong.
+//! Invalid allocator options, with the position of the error.
 
 use miette::{Diagnostic, SourceSpan};
 use thiserror::Error;
@@ -6,8 +6,8 @@ use xmem::{AllocatorError, ConfError};
 
 /// Allocator settings that cannot be simulated.
 #[derive(Debug, Error, Diagnostic)]
-pub(crate) enum WrongAllocator {
-    /// Something in the option string.
+pub(crate) enum AllocatorOptionsError {
+    /// An error in the option string.
     #[error("{title}")]
     Option {
         title: String,
@@ -19,13 +19,13 @@ pub(crate) enum WrongAllocator {
         at: SourceSpan,
         why: String,
     },
-    /// Anything else.
+    /// Any other error.
     #[error(transparent)]
     Other(AllocatorError),
 }
 
-impl WrongAllocator {
-    /// What is wrong for one of several traces.
+impl AllocatorOptionsError {
+    /// The error of one of several traces.
     pub(crate) fn with(trace: &str, error: AllocatorError) -> Self {
         match error.into() {
             Self::Option { title, help, conf, at, why } => {
@@ -37,16 +37,16 @@ impl WrongAllocator {
     }
 }
 
-impl From<AllocatorError> for WrongAllocator {
+impl From<AllocatorError> for AllocatorOptionsError {
     fn from(error: AllocatorError) -> Self {
         match &error {
             AllocatorError::Conf { conf, source, .. } => Self::Option {
                 title: error.to_string(),
                 help: match source {
                     ConfError::NotYet { .. } | ConfError::NoLonger { .. } => {
-                        "--torch says which release will run on the GPU"
+                        "set the release that will run on the GPU with --torch"
                     }
-                    _ => "the guide's page on the allocator lists the options of each release",
+                    _ => "the allocator page of the guide lists the options of each release",
                 },
                 at: place(conf, source),
                 conf: conf.clone(),
@@ -57,7 +57,7 @@ impl From<AllocatorError> for WrongAllocator {
     }
 }
 
-/// What of the option string is wrong; all of it where that cannot be told.
+/// The invalid part of the option string, or all of it if the part is not known.
 fn place(conf: &str, error: &ConfError) -> SourceSpan {
     let of_key = |key: &str| word(conf, key, 0);
     let behind_key = |key: &str, text: &str| {
@@ -79,7 +79,7 @@ fn place(conf: &str, error: &ConfError) -> SourceSpan {
     range.unwrap_or(0..conf.len()).into()
 }
 
-/// Where `word` stands in `text` from `from` on, not as a part of another word.
+/// The first range of `text` after `from` that is `word`, and not part of another word.
 fn word(text: &str, word: &str, from: usize) -> Option<std::ops::Range<usize>> {
     let within_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text[from..].match_indices(word).map(|(at, _)| from + at..from + at + word.len()).find(|at| {
@@ -94,9 +94,9 @@ mod tests {
     use super::*;
     use xmem::{AllocatorSettings, Bytes, Device, Recorded};
 
-    /// Each line: options, and what of them is pointed at.
+    /// Each row: options, and the part of them that the error points at.
     #[test]
-    fn what_is_wrong_is_pointed_at() {
+    fn the_error_points_at_the_invalid_part() {
         for (conf, pointed_at) in [
             ("max_split_size:32", "max_split_size"),
             ("max_split_size_mb:64,max_split_size:32", "max_split_size"),
@@ -112,7 +112,7 @@ mod tests {
             let settings = AllocatorSettings { conf: Some(conf.to_owned()), ..Default::default() };
             let device = Device::custom(Bytes::gib(8));
             let error = settings.resolve(&Recorded::default(), &device).expect_err(conf);
-            let WrongAllocator::Option { at, .. } = error.into() else { panic!("{conf}") };
+            let AllocatorOptionsError::Option { at, .. } = error.into() else { panic!("{conf}") };
             let range = at.offset()..at.offset() + at.len();
             assert_eq!(&conf[range], pointed_at, "{conf}");
         }

@@ -1,23 +1,23 @@
 //! Aligned columns.
 
-use super::look::{Ink, Look, keep_end};
+use super::style::{Ink, Style, keep_end};
 
-/// How a column is set.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Align {
     Left,
     Right,
-    /// Left, and cut at its beginning where the line is full; the last such column first.
+    /// Left, and shortened at the beginning if the line is too long; the last such column first.
     Rest,
 }
 
 /// Rows under headings.
-pub(super) struct Tabular {
+pub(super) struct Table {
     columns: Vec<(&'static str, Align)>,
     rows: Vec<Vec<String>>,
 }
 
-impl Tabular {
+impl Table {
     pub(super) fn new(columns: &[(&'static str, Align)]) -> Self {
         Self { columns: columns.to_vec(), rows: Vec::new() }
     }
@@ -26,16 +26,16 @@ impl Tabular {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The table, each line indented by two; columns in which no row says anything are left out.
-    pub(super) fn render(&self, look: &Look) -> String {
+    /// The table, indented by two; columns that are empty in every row are left out.
+    pub(super) fn render(&self, style: &Style) -> String {
         let shown: Vec<usize> = (0..self.columns.len())
             .filter(|&c| self.rows.iter().any(|r| !r[c].is_empty()))
             .collect();
-        let widths = self.widths(&shown, look.columns());
+        let widths = self.widths(&shown, style.columns());
         let mut page = String::new();
         let headings: Vec<&str> = self.columns.iter().map(|c| c.0).collect();
         let heading = self.line(&shown, &widths, |c| headings[c]);
-        page += &format!("  {}\n", look.paint(Ink::Faint, &heading));
+        page += &format!("  {}\n", style.paint(Ink::Faint, &heading));
         for row in &self.rows {
             page += &format!("  {}\n", self.line(&shown, &widths, |c| &row[c]));
         }

@@ -1,8 +1,8 @@
-//! What the user sees while a command is recorded: notes, and on a terminal where the recording is.
+//! Messages while a command is recorded: notes, and on a terminal the progress of the recording.
 //!
-//! The script writes to the same terminal. A bar that is drawn again and again would wipe out what it
-//! has written, prompts above all, so there is a line for each iteration, and a bar only while
-//! PyTorch exports, when the script stands still.
+//! The script writes to the same terminal. A progress bar that is redrawn would overwrite its
+//! output, prompts above all; so each iteration prints a line, and a bar appears only while PyTorch
+//! exports the trace and the script is paused.
 
 use super::say;
 use crate::args::Verbosity;
@@ -13,102 +13,102 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 use xmem_recorder::Progress;
 
-/// Shows what happens.
-pub(super) struct Watching {
+/// Prints the progress of a recording.
+pub(super) struct RecordingProgress {
     steps: NonZeroU32,
     started: Instant,
-    audience: Audience,
+    detail: Detail,
     last: RefCell<String>,
     export: RefCell<Option<ProgressBar>>,
 }
 
-/// Who looks.
+/// The amount of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Audience {
-    /// Nobody wants to know.
+enum Detail {
+    /// None.
     Quiet,
-    /// A log: what matters later.
+    /// A log file: notes only.
     Log,
-    /// Somebody in front of a terminal.
+    /// A terminal: notes and progress.
     Terminal,
-    /// Somebody who asked for more.
-    Curious,
+    /// `--verbose`: everything.
+    Verbose,
 }
 
-impl Watching {
-    /// For a recording of so many iterations.
+impl RecordingProgress {
+    /// Starts the progress of a recording of `steps` iterations.
     pub(super) fn new(steps: NonZeroU32, verbosity: Verbosity) -> Self {
-        let audience = match verbosity {
-            Verbosity::Quiet => Audience::Quiet,
-            Verbosity::Normal if std::io::stderr().is_terminal() => Audience::Terminal,
-            Verbosity::Normal => Audience::Log,
-            Verbosity::Stages | Verbosity::Everything => Audience::Curious,
+        let detail = match verbosity {
+            Verbosity::Quiet => Detail::Quiet,
+            Verbosity::Normal if std::io::stderr().is_terminal() => Detail::Terminal,
+            Verbosity::Normal => Detail::Log,
+            Verbosity::Stages | Verbosity::Everything => Detail::Verbose,
         };
         Self {
             steps,
             started: Instant::now(),
-            audience,
+            detail,
             last: RefCell::default(),
             export: RefCell::default(),
         }
     }
 
-    /// Something happened.
-    pub(super) fn hear(&self, news: Progress<'_>) {
+    /// Prints an event of the recording.
+    pub(super) fn show(&self, news: Progress<'_>) {
         match news {
             Progress::Python { version } => {
-                self.tell(Audience::Curious, format!("Python {version} runs"));
+                self.line(Detail::Verbose, format!("Python {version} started"));
             }
-            Progress::Torch { version } => self.tell(
-                Audience::Terminal,
+            Progress::Torch { version } => self.line(
+                Detail::Terminal,
                 format!("torch {version}: CUDA is redirected to the CPU"),
             ),
-            Progress::Recording => self.tell(Audience::Terminal, "recording".to_owned()),
+            Progress::Recording => self.line(Detail::Terminal, "recording".to_owned()),
             Progress::Iteration { number, of, took, resident } => {
                 let since = self.started.elapsed().as_secs_f64();
                 let took = took.as_secs_f64();
                 let steps = self.steps;
-                self.tell(
-                    Audience::Terminal,
-                    format!("{of}: {number}/{steps} ({took:.1} s; {since:.0} s in all, {resident})"),
+                self.line(
+                    Detail::Terminal,
+                    format!("{of}: {number}/{steps} ({took:.1} s; total {since:.0} s, {resident})"),
                 );
             }
             Progress::Exporting { written } => self.exporting(&written.to_string()),
             Progress::Exported => self.clear(),
             Progress::Note(text) => self.note(text),
             Progress::NoHookYet { since } => self.note(&format!(
-                "in {} s no Python with xmem's hook has started; a Python that runs with -I, -E or -S, \
-                 or in an environment that the command clears, is not recorded",
+                "no Python process with xmem's hook has started after {} s; Python with -I, -E or -S, or \
+                 with a cleared environment, cannot be recorded",
                 since.as_secs()
             )),
-            Progress::TimeIsOver => self.note("the time is over: saving what there is"),
-            Progress::MemoryIsShort => self.note("memory is running out: saving what there is"),
+            Progress::TimeIsOver => self.note("time limit reached: saving the recorded iterations"),
+            Progress::MemoryIsShort => self.note("memory is running out: saving the recorded iterations"),
             Progress::Interrupted => {
-                self.note("interrupted: saving what there is; once more ends everything at once");
+                self.note("interrupted: saving the recorded iterations; interrupt again to stop immediately");
             }
             Progress::EndingTheCommand => {
-                self.note("the recording is saved, but the command did not end: ending it");
+                self.note("the recording is saved, but the command is still running: stopping it");
             }
         }
     }
 
-    /// For those who look on. What each of several processes says is told once.
-    fn tell(&self, to: Audience, text: String) {
-        if self.audience >= to && *self.last.borrow() != text {
+    /// Prints a progress line, unless several processes send the same one.
+    fn line(&self, to: Detail, text: String) {
+        if self.detail >= to && *self.last.borrow() != text {
             say(&format!("xmem: {text}"));
             self.last.replace(text);
         }
     }
 
-    /// For everyone who does not want silence.
+    /// Prints a note, unless messages are off.
     fn note(&self, text: &str) {
-        if self.audience >= Audience::Log {
+        if self.detail >= Detail::Log {
             say(&format!("note: {text}"));
         }
     }
 
     fn exporting(&self, written: &str) {
-        if self.audience < Audience::Terminal || !std::io::stderr().is_terminal() {
+        if self.detail < Detail::Terminal || !std::io::stderr().is_terminal() {
             return;
         }
         let mut export = self.export.borrow_mut();
@@ -129,7 +129,7 @@ impl Watching {
     }
 }
 
-impl Drop for Watching {
+impl Drop for RecordingProgress {
     fn drop(&mut self) {
         self.clear();
     }

@@ -1,17 +1,18 @@
-//! Errors as the user sees them: what is wrong, where, and what to do next.
+//! Errors as the user sees them: the problem, its place, and what to do next.
 
-mod conf;
-mod profile;
+mod alloc_conf;
+mod recording;
 
-pub(crate) use profile::print_cut_short;
+pub(crate) use recording::print_cut_short;
 
 use crate::exit::Exit;
-use conf::WrongAllocator;
+use alloc_conf::AllocatorOptionsError;
 use miette::Diagnostic;
-use profile::{Blame, Unrecorded};
+use recording::{Fault, RecordingFailed};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
+use textwrap::WordSplitter;
 use thiserror::Error;
 use xmem::{
     AllocatorError, DeviceFileError, EstimateError, Misuse, Origin, ReadError, StepError,
@@ -19,102 +20,102 @@ use xmem::{
 };
 use xmem_eval::{RerunError, SnapshotError, ValidateError};
 use xmem_report::json::OperationsError;
-use xmem_report::lines::BackError;
+use xmem_report::lines::ReadLinesError;
 use xmem_report::text;
 
-/// Why the command could not do what was asked.
+/// An error that ends a command, or the work on one trace.
 #[derive(Debug, Error, Diagnostic)]
-pub(crate) enum Complaint {
-    #[error("no device was chosen, so there is nothing to judge the job against")]
+pub(crate) enum CliError {
+    #[error("no device given")]
     #[diagnostic(help(
-        "--device rtx3060-12g   a known GPU (`xmem devices` lists them)\n\
+        "add one of:\n\
+         --device rtx3060-12g   a known GPU (`xmem devices` lists them)\n\
          --capacity 24GiB       any GPU with this much memory\n\
-         --device-file my.toml  a GPU that you describe"
+         --device-file my.toml  a GPU described in a file"
     ))]
     NoDevice,
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Device(Box<UnknownName>),
+    Device(Box<UnknownDeviceName>),
     #[error("cannot read the device file `{}`", path.display())]
-    #[diagnostic(help("check the path, and that the file may be read"))]
+    #[diagnostic(help("check the path and the permissions of the file"))]
     DeviceFileIo { path: PathBuf, source: std::io::Error },
-    #[error("`{}` does not describe a device", path.display())]
+    #[error("invalid device file `{}`", path.display())]
     #[diagnostic(help(
-        "`xmem devices --format json` shows what a description holds; the guide has an example"
+        "`xmem devices --format json` shows the fields of a device; the devices page of the guide has \
+         an example"
     ))]
     DeviceFile { path: PathBuf, source: Box<DeviceFileError> },
-    #[error("there is no cuDNN at `{}`", path.display())]
+    #[error("no cuDNN library found at `{}`", path.display())]
     #[diagnostic(help(
         "--cudnn takes the path of libcudnn.so.9, of the folder it is in, or of a Python environment \
-         with PyTorch for CUDA; `--cudnn model` does without"
+         with PyTorch for CUDA; `--cudnn model` needs no library"
     ))]
     NoCudnn { path: PathBuf },
-    #[error("cuDNN at `{}` cannot be asked: {reason}", path.display())]
-    #[diagnostic(help("xmem needs cuDNN 9.8 or newer; `--cudnn model` does without"))]
+    #[error("cannot query cuDNN at `{}`: {reason}", path.display())]
+    #[diagnostic(help("xmem needs cuDNN 9.8 or newer; `--cudnn model` needs no library"))]
     Cudnn { path: PathBuf, reason: String },
-    #[error("the question to cuDNN failed: {reason}")]
+    #[error("query to cuDNN failed: {reason}")]
     CudnnWorker { reason: String },
-    #[error("there is no rule `{name}`")]
-    #[diagnostic(help("the rules are: {known}"))]
+    #[error("unknown rule `{name}`")]
+    #[diagnostic(help("the known rules are: {known}"))]
     UnknownRule { name: String, known: String },
-    #[error("there is no recording here to take addresses from")]
+    #[error("no recorded addresses: the input is not a memory snapshot")]
     #[diagnostic(help(
-        "`--address-order recorded` is for `xmem snapshot replay`; choose \
-         driver, asc or desc"
+        "`--address-order recorded` works only with `xmem snapshot replay`; use driver, asc or desc"
     ))]
     NothingRecorded,
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Allocator(Box<WrongAllocator>),
+    Allocator(Box<AllocatorOptionsError>),
     #[error("standard input can be read only once, but `-` was given {count} times")]
-    #[diagnostic(help("give `-` once, or name files"))]
+    #[diagnostic(help("give `-` once, or give file names"))]
     StdinTwice { count: usize },
-    #[error("a snapshot shows one run, but {count} {of} were given")]
-    #[diagnostic(help("run the command once for each, with a --snapshot file of its own"))]
+    #[error("--snapshot writes a single run, but {count} {of} were given")]
+    #[diagnostic(help("run the command once for each, with a different --snapshot file"))]
     SnapshotOfSeveral { count: usize, of: &'static str },
-    #[error("there is no trace in the folder `{}`", folder.display())]
+    #[error("no traces found in folder `{}`", folder.display())]
     #[diagnostic(help(
-        "traces are found by their names, *.json, *.json.gz and *.json.zst, in the folder and all \
-         below; a pattern like '{}/**/*.trace' finds others",
+        "a folder is searched recursively for *.json, *.json.gz and *.json.zst; for other names use \
+         a glob pattern, for example '{}/**/*.trace'",
         folder.display()
     ))]
     EmptyFolder { folder: PathBuf },
     #[error("no file matches `{pattern}`")]
     #[diagnostic(help(
-        "* and ? stand for anything but /, ** for any folders; a folder itself is given by its name"
+        "* and ? match anything except /, ** matches any number of folders; to search a folder, give \
+         its name"
     ))]
     NoMatch { pattern: String },
-    #[error("`{pattern}` is no pattern, and no file bears that name")]
+    #[error("`{pattern}` is neither an existing file nor a valid glob pattern")]
     Pattern { pattern: String, source: globset::Error },
     #[error("cannot read the list of traces `{}`", path.display())]
-    #[diagnostic(help("@FILE names a file with the path of a trace on each line"))]
+    #[diagnostic(help("@FILE reads trace paths from FILE, one per line"))]
     List { path: PathBuf, source: std::io::Error },
-    #[error("the list `{list}` names no trace")]
-    #[diagnostic(help(
-        "it takes the path of a trace on each line; lines that begin with # are skipped"
-    ))]
+    #[error("the list `{list}` contains no traces")]
+    #[diagnostic(help("write one trace path per line; lines that begin with # are comments"))]
     EmptyList { list: String },
-    #[error("cannot look into `{place}`")]
-    #[diagnostic(help("check that it may be read"))]
+    #[error("cannot read folder `{place}`")]
+    #[diagnostic(help("check its permissions"))]
     Folder { place: String, source: Arc<walkdir::Error> },
-    #[error("xmem made a mistake with `{trace}` and gave it up: {told}")]
-    #[diagnostic(help("please report it, if possible with the trace"))]
-    Panic { trace: String, told: String },
-    #[error("--skip-done goes on with lines, and this form of the answer has none")]
+    #[error("internal error while processing `{trace}`; this trace was skipped: {message}")]
+    #[diagnostic(help("please report this bug, if possible with the trace"))]
+    Panic { trace: String, message: String },
+    #[error("--skip-done needs --format jsonl or csv")]
     #[diagnostic(help("add --format jsonl or --format csv"))]
     SkipDoneForm,
-    #[error("--skip-done cannot tell whether standard input is what was answered before")]
-    #[diagnostic(help("name files"))]
+    #[error("--skip-done cannot be used with standard input")]
+    #[diagnostic(help("give file names: an answer is found again by the name of its trace"))]
     SkipDoneStdin,
-    #[error("--skip-done cannot go on with `{}`", path.display())]
+    #[error("--skip-done cannot continue `{}`", path.display())]
     #[diagnostic(help(
-        "nothing was changed there; give another --output, or leave --skip-done out to begin anew"
+        "the file was not changed; give another --output, or remove --skip-done to start over"
     ))]
-    SkipDone { path: PathBuf, source: Box<BackError> },
-    #[error("cannot write on in `{}`", path.display())]
+    SkipDone { path: PathBuf, source: Box<ReadLinesError> },
+    #[error("cannot append to `{}`", path.display())]
     #[diagnostic(help(
-        "the lines that are there stay: once there is room and it may be written, --skip-done goes \
-         on with them"
+        "the lines already written are kept: check disk space and permissions, then continue with \
+         --skip-done"
     ))]
     Append { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
@@ -122,82 +123,90 @@ pub(crate) enum Complaint {
     #[error("cannot estimate `{trace}`")]
     Estimate { trace: String, source: EstimateError },
     #[error("cannot read `{}`", path.display())]
-    #[diagnostic(help(
-        "give the path of a file that may be read and is complete, or `-` for standard input"
-    ))]
+    #[diagnostic(help("give the path of a complete, readable file, or `-` for standard input"))]
     Input { path: PathBuf, source: std::io::Error },
     #[error("{input} is empty")]
     EmptyInput { input: String },
     #[error("{input} is not a list of operations")]
-    #[diagnostic(help("`xmem simulate --help` shows what a list looks like"))]
+    #[diagnostic(help("`xmem simulate --help` shows the format of a list"))]
     Operations { input: String, source: OperationsError },
-    #[error("{input} asks for what cannot be simulated")]
+    #[error("{input} has allocator options that cannot be simulated")]
     Simulation { input: String, source: AllocatorError },
-    #[error("operation {index} of {input}, {operation}, cannot be carried out")]
+    #[error("operation {index} of {input}, {operation}, is invalid")]
     Step { index: usize, operation: String, input: String, source: Misuse },
-    #[error("--segments says what json and jsonl list, and the answer is text")]
-    #[diagnostic(help("add --format json, or leave --segments out"))]
+    #[error("--segments needs --format json or jsonl")]
+    #[diagnostic(help("add --format json, or remove --segments"))]
     SegmentsAsText,
-    #[error("`--then '{line}'` cannot be done with the trace: {reason}")]
+    #[error("invalid `--then '{line}'`: {reason}")]
     #[diagnostic(help(
-        "--then takes a command like 'replay --device rtx3060-12g', without the trace; nothing was \
-         run yet"
+        "--then takes a command without its trace, for example 'replay --device rtx3060-12g'; nothing \
+         was run"
     ))]
     Then { line: String, reason: String },
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Unrecorded(Box<Unrecorded>),
+    RecordingFailed(Box<RecordingFailed>),
     #[error("cannot read the snapshot `{}`", path.display())]
     Snapshot { path: PathBuf, source: Box<SnapshotError> },
-    #[error("cannot run `{snapshot}` again")]
+    #[error("cannot replay `{snapshot}`")]
     Rerun { snapshot: String, source: Box<RerunError> },
     #[error("cannot write `{}`", path.display())]
     #[diagnostic(help(
-        "nothing was changed there; check that the directory exists, may be written and has room"
+        "the file was not changed; check that the directory exists, is writable and has free space"
     ))]
     Write { path: PathBuf, source: std::io::Error },
     #[error("cannot write to standard output")]
     Stdout { source: std::io::Error },
 }
 
-/// A device name that is not known.
+/// Sets the layout of errors: names of options are not split at their hyphens.
+pub(crate) fn set_layout() {
+    // A layout that was set before stays.
+    let _ = miette::set_hook(Box::new(|_| {
+        let options = miette::MietteHandlerOpts::new().word_splitter(WordSplitter::NoHyphenation);
+        Box::new(options.build())
+    }));
+}
+
+/// An unknown device name.
 #[derive(Debug, Error, Diagnostic)]
 #[error("unknown device `{name}`{}", nearest.as_ref().map_or_else(String::new, |n| format!(": did you mean `{n}`?")))]
 #[diagnostic(help(
-    "`xmem devices` lists the known ones, --device-file describes another, and --capacity 24GiB \
-     stands for any GPU of that size"
+    "`xmem devices` lists the known GPUs; use --device-file for another GPU, or --capacity 24GiB for \
+     any GPU with that much memory"
 ))]
-pub(crate) struct UnknownName {
+pub(crate) struct UnknownDeviceName {
     name: String,
     nearest: Option<&'static str>,
 }
 
-impl From<UnknownDevice> for Complaint {
+impl From<UnknownDevice> for CliError {
     fn from(unknown: UnknownDevice) -> Self {
         let UnknownDevice { name, suggestion } = unknown;
-        Self::Device(Box::new(UnknownName { name, nearest: suggestion }))
+        Self::Device(Box::new(UnknownDeviceName { name, nearest: suggestion }))
     }
 }
 
-impl From<AllocatorError> for Complaint {
+impl From<AllocatorError> for CliError {
     fn from(error: AllocatorError) -> Self {
         Self::Allocator(Box::new(error.into()))
     }
 }
 
-impl Complaint {
-    /// A failed estimate of `trace`.
+impl CliError {
+    /// The error of a failed estimate of `trace`.
     pub(crate) fn estimate(trace: &str, error: EstimateError) -> Self {
         match error {
             EstimateError::Read(read) => Self::Read(read),
             EstimateError::Allocator(error) => {
-                Self::Allocator(Box::new(WrongAllocator::with(trace, error)))
+                Self::Allocator(Box::new(AllocatorOptionsError::with(trace, error)))
             }
             source => Self::Estimate { trace: trace.to_owned(), source },
         }
     }
 
-    /// An allocator that cannot be simulated for `input`: the caller's mistake, or the input's.
+    /// The error of an allocator that cannot be simulated for `input`, with its origin: the command
+    /// line or the input.
     pub(crate) fn simulation(input: &str, error: AllocatorError) -> Self {
         match error {
             source @ AllocatorError::Conf { from: Origin::Input, .. } => {
@@ -207,13 +216,13 @@ impl Complaint {
         }
     }
 
-    /// An operation of `input` that cannot be carried out.
+    /// The error of an invalid operation of `input`.
     pub(crate) fn step(input: &str, error: StepError) -> Self {
         let operation = text::operation(&error.operation);
         Self::Step { index: error.index, operation, input: input.to_owned(), source: error.misuse }
     }
 
-    /// An estimate that cannot be held against `snapshot`.
+    /// The error of an estimate that cannot be compared with `snapshot`.
     pub(crate) fn validate(snapshot: &str, error: ValidateError) -> Self {
         match error {
             ValidateError::Allocator(error) => error.into(),
@@ -223,7 +232,7 @@ impl Complaint {
         }
     }
 
-    /// The exit code it leads to.
+    /// The exit code of this error.
     fn exit(&self) -> Exit {
         match self {
             Self::NoDevice
@@ -243,9 +252,9 @@ impl Complaint {
             | Self::SkipDoneStdin
             | Self::Then { .. }
             | Self::Estimate { .. } => Exit::Usage,
-            Self::Unrecorded(unrecorded) => match unrecorded.blame {
-                Blame::Usage => Exit::Usage,
-                Blame::Run => Exit::Unreadable,
+            Self::RecordingFailed(failed) => match failed.fault {
+                Fault::Usage => Exit::Usage,
+                Fault::Run => Exit::Unreadable,
             },
             Self::Rerun { source, .. } => match **source {
                 RerunError::Setup(_) => Exit::Usage,
@@ -272,7 +281,7 @@ impl Complaint {
         }
     }
 
-    /// Prints it on standard error; the exit code it leads to.
+    /// Prints the error on standard error and returns its exit code.
     pub(crate) fn print(self) -> Exit {
         let exit = self.exit();
         let report = miette::Report::new(self);

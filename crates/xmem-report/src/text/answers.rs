@@ -1,18 +1,18 @@
-//! Several answers, about several traces or one trace on several devices: a row each.
+//! A table of several answers, about several traces or one trace on several devices.
 
-use super::look::Look;
 use super::setup;
-use super::tabular::{Align, Tabular};
+use super::style::Style;
+use super::table::{Align, Table};
 use std::collections::BTreeSet;
 use xmem::{AllocatorSetup, Answer, Outlook, Verdict};
 
-/// What a table tells of one answer. It is small: a table may be about thousands of traces.
+/// The row of one answer. It is small, as a table may have thousands of rows.
 #[derive(Clone, Debug)]
 pub struct Row {
     trace: String,
     device: String,
     memory: String,
-    /// None where there is no answer.
+    /// `None` without an answer.
     setup: Option<AllocatorSetup>,
     verdict: &'static str,
     outlook: &'static str,
@@ -53,7 +53,7 @@ impl Row {
                 (None, None) => String::new(),
             },
             min_capacity: answer.min_capacity.map(|c| c.to_string()).unwrap_or_default(),
-            peak: peak.at.as_ref().map(super::places::moment_in_short).unwrap_or_default(),
+            peak: peak.at.as_ref().map(super::places::short_moment).unwrap_or_default(),
         }
     }
 
@@ -77,13 +77,13 @@ impl Row {
     }
 }
 
-/// A table of answers. What all of them have in common (the trace, the device, the allocator) has no
-/// column. Where devices or allocators are compared, these take the place of what differs less.
+/// A table of answers. A trace, device or allocator that all rows share has no column. Columns for
+/// devices or allocators replace those that differ less.
 #[must_use]
-pub fn table(rows: &[Row], look: &Look) -> String {
+pub fn table(rows: &[Row], style: &Style) -> String {
     let varies = Varies::among(rows);
     let common = common(rows);
-    let mut table = Tabular::new(&[
+    let mut table = Table::new(&[
         ("trace", Align::Rest),
         ("device", Align::Left),
         ("memory", Align::Right),
@@ -122,13 +122,13 @@ pub fn table(rows: &[Row], look: &Look) -> String {
     };
     let below = match varies.allocators {
         true if common.is_empty() => String::new(),
-        true => format!("\n{}", setup::told(&common, look)),
-        false => allocators(rows, look),
+        true => format!("\n{}", setup::allocator_line(&common, style)),
+        false => allocators(rows, style),
     };
-    heading + &table.render(look) + &below
+    heading + &table.render(style) + &below
 }
 
-/// In what the rows differ.
+/// The properties in which the rows differ.
 struct Varies {
     traces: bool,
     devices: bool,
@@ -149,7 +149,7 @@ impl Varies {
     }
 }
 
-/// What there is to say about the allocators of all answers.
+/// The description of the allocator that all answers share.
 fn common(rows: &[Row]) -> Vec<String> {
     let mut setups = rows.iter().filter_map(|row| row.setup.as_ref());
     let mut common = setups.next().map(|setup| setup::parts(setup, "trace")).unwrap_or_default();
@@ -160,21 +160,21 @@ fn common(rows: &[Row]) -> Vec<String> {
     common
 }
 
-/// What there is to say about one of them beyond that.
+/// The description of one allocator beyond the common part.
 fn own(setup: &AllocatorSetup, common: &[String]) -> String {
     let mut parts = setup::parts(setup, "trace");
     parts.retain(|part| !common.contains(part));
     if parts.is_empty() { "no options".to_owned() } else { parts.join(", ") }
 }
 
-/// The allocators that are not the usual one.
-fn allocators(rows: &[Row], look: &Look) -> String {
+/// The descriptions of allocators other than the default one.
+fn allocators(rows: &[Row], style: &Style) -> String {
     let setups = rows.iter().filter_map(|row| row.setup.as_ref());
-    let told: BTreeSet<String> = setups
-        .filter(|setup| !setup::is_usual(setup))
-        .map(|setup| setup::lines(setup, "trace", look))
+    let texts: BTreeSet<String> = setups
+        .filter(|setup| !setup::is_default(setup))
+        .map(|setup| setup::lines(setup, "trace", style))
         .collect();
-    if told.is_empty() { String::new() } else { format!("\n{}", Vec::from_iter(told).concat()) }
+    if texts.is_empty() { String::new() } else { format!("\n{}", Vec::from_iter(texts).concat()) }
 }
 
 /// Paths without the folders and the file name that all of them share.

@@ -1,0 +1,234 @@
+//! Recordings that failed or are incomplete, with what to do about it.
+
+use super::CliError;
+use miette::Diagnostic;
+use std::io::{self, Write};
+use std::process::ExitStatus;
+use std::time::Duration;
+use thiserror::Error;
+use xmem::Bytes;
+use xmem_recorder::{CutShort, Fate, RecordError, Recorded, Shortage};
+
+/// The error of a recording from which nothing was saved.
+#[derive(Debug, Error, Diagnostic)]
+#[error("{what}")]
+pub(crate) struct RecordingFailed {
+    what: String,
+    #[source]
+    cause: Option<io::Error>,
+    #[help]
+    help: String,
+    pub(super) fault: Fault,
+}
+
+/// The origin of an error, which decides the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The command line.
+    Usage,
+    /// The recorded command, or the machine.
+    Run,
+}
+
+/// Advice against running out of memory.
+const REDUCE_MEMORY: &str = "record fewer iterations (--steps 1) or no stacks (--no-stacks); a smaller \
+    batch or model also needs less, but is a different job";
+
+impl From<RecordError> for CliError {
+    fn from(error: RecordError) -> Self {
+        let what = error.to_string();
+        let (fault, help) = match &error {
+            RecordError::NeedsUnix => (
+                Fault::Usage,
+                "record on Linux, macOS or WSL, or with torch.profiler as described on the recording page \
+                 of the guide; traces can be read on every platform"
+                    .to_owned(),
+            ),
+            RecordError::NotAFile { .. } => {
+                (Fault::Usage, "--output needs a file name".to_owned())
+            }
+            RecordError::Isolated { option } => (
+                Fault::Usage,
+                format!("remove {option}: Python finds the hook through PYTHONPATH and `site`"),
+            ),
+            RecordError::Spawn { .. } => (
+                Fault::Usage,
+                "give the command after `--`, as in a shell: the program first, then its arguments".to_owned(),
+            ),
+            RecordError::Session { .. } => {
+                (Fault::Run, "check the free space of the folder for temporary files (TMPDIR)".into())
+            }
+            RecordError::NoHook { .. } => (
+                Fault::Run,
+                "the command after `--` must start Python on this machine (with docker, ssh or sbatch, \
+                 call xmem inside), without -I, -E or -S, and must not clear PYTHONPATH"
+                    .to_owned(),
+            ),
+            RecordError::NoTorch { .. } => (
+                Fault::Run,
+                "check that this is the training script, and that its Python environment has torch"
+                    .to_owned(),
+            ),
+            RecordError::Unsupported { .. } => (
+                Fault::Run,
+                "install a newer torch (the CPU build is enough), or record with torch.profiler as \
+                 described on the recording page of the guide"
+                    .to_owned(),
+            ),
+            RecordError::NothingRan { .. } => (
+                Fault::Run,
+                "recording starts when a model runs: check that the script is given the arguments with \
+                 which it trains"
+                    .to_owned(),
+            ),
+            RecordError::Died { fate, iterations, peak, total } => {
+                (Fault::Run, after_death(*fate, *iterations, *peak, *total))
+            }
+            RecordError::Failed { .. } => (
+                Fault::Run,
+                format!("if the disk is full, free some space; otherwise {REDUCE_MEMORY}"),
+            ),
+            RecordError::Output { .. } => (
+                Fault::Run,
+                "the file was not changed; check that the directory exists, is writable and has free \
+                 space"
+                    .to_owned(),
+            ),
+        };
+        let cause = match error {
+            RecordError::Output { source, .. }
+            | RecordError::Session { source }
+            | RecordError::Spawn { source, .. } => Some(source),
+            _ => None,
+        };
+        Self::RecordingFailed(Box::new(RecordingFailed { what, cause, help, fault }))
+    }
+}
+
+/// The advice for a process that ended before its recording was saved.
+fn after_death(fate: Fate, iterations: u32, peak: Bytes, total: Bytes) -> String {
+    let lost = match iterations {
+        0 => "no iteration was complete".to_owned(),
+        1 => "one iteration was lost".to_owned(),
+        more => format!("{more} iterations were lost"),
+    };
+    let memory = format!("its processes used up to {peak} of {total} of memory");
+    match fate {
+        Fate::Ended(status) if was_killed(status) => format!(
+            "{lost}; {memory}. The kernel sends SIGKILL when memory runs out: {REDUCE_MEMORY}; with \
+             --max-memory, xmem saves the recorded iterations before that happens"
+        ),
+        Fate::Ended(_) => format!(
+            "{lost}; {memory}. Run the command without xmem to check whether it ends in the same way"
+        ),
+        Fate::Timeout(_) => {
+            format!("{lost}; raise --timeout, or record fewer iterations with --steps 1")
+        }
+        Fate::Memory(shortage) => {
+            format!(
+                "{lost}; {}. Use a machine with more memory, or {REDUCE_MEMORY}",
+                short_of(shortage)
+            )
+        }
+        Fate::Interrupted => lost,
+    }
+}
+
+/// Returns whether the process was ended by SIGKILL, which no process can catch.
+#[cfg(unix)]
+fn was_killed(status: ExitStatus) -> bool {
+    /// POSIX, `kill`: the number of SIGKILL.
+    const SIGKILL: i32 = 9;
+    /// POSIX, Shell & Utilities, 2.8.2: a shell adds this to the number of the signal (as bash
+    /// does).
+    const BY_SIGNAL: i32 = 128;
+    use std::os::unix::process::ExitStatusExt;
+    status.signal() == Some(SIGKILL) || status.code() == Some(BY_SIGNAL + SIGKILL)
+}
+
+#[cfg(not(unix))]
+fn was_killed(_status: ExitStatus) -> bool {
+    false
+}
+
+fn short_of(shortage: Shortage) -> String {
+    match shortage {
+        Shortage::Limit { limit, resident } => {
+            format!("the recording needs at least {resident}, but --max-memory allows {limit}")
+        }
+        Shortage::Refused { needed, resident, limit } => format!(
+            "the recording needs at least {}: the script requested {needed} in addition to the {resident} \
+             in use{}",
+            needed + resident,
+            limit.map_or_else(String::new, |l| format!(", but --max-memory allows {l}")),
+        ),
+        Shortage::Host { resident, total, available } => format!(
+            "the recording needs at least {resident}; {available} of {total} were available"
+        ),
+    }
+}
+
+/// The warning about a recording with fewer iterations than requested.
+#[derive(Debug, Error, Diagnostic)]
+#[error("incomplete recording: {why}")]
+#[diagnostic(severity(Warning))]
+struct Incomplete {
+    why: String,
+    #[help]
+    help: String,
+}
+
+/// Prints why a recording is incomplete.
+pub(crate) fn print_cut_short(recorded: &Recorded, reason: &CutShort) {
+    let (why, help) = incomplete(reason);
+    let help = match recorded.iterations {
+        0 => format!("{help}; a trace without a complete iteration is not enough for an estimate"),
+        _ => format!("{help}; the iterations in the trace can be replayed"),
+    };
+    let report = miette::Report::new(Incomplete { why, help });
+    // Nothing can be done when standard error itself is closed.
+    let _ = writeln!(io::stderr(), "{report:?}");
+}
+
+fn incomplete(reason: &CutShort) -> (String, String) {
+    let rerun = "run the command without xmem to check whether it ends in the same way";
+    match reason {
+        CutShort::Exit(status) => {
+            (format!("the command {}", Fate::Ended(*status)), rerun.to_owned())
+        }
+        CutShort::NothingTrained => (
+            "the script ended without running a model".to_owned(),
+            "check that the script is given the arguments with which it trains".to_owned(),
+        ),
+        CutShort::Raised(text) => (format!("the script raised {text}"), rerun.to_owned()),
+        CutShort::Signal(name) => (format!("{name} ended the script"), rerun.to_owned()),
+        CutShort::Interrupted => (
+            "interrupted".to_owned(),
+            "let the command run to its end to record all iterations".to_owned(),
+        ),
+        CutShort::Timeout(limit) => (
+            format!("the time limit of {} was reached", time(*limit)),
+            "raise --timeout, or record fewer iterations with --steps 1".to_owned(),
+        ),
+        CutShort::Memory(shortage) => (
+            format!("memory ran out: {}", short_of(*shortage)),
+            format!("use a machine with more memory, or {REDUCE_MEMORY}"),
+        ),
+        CutShort::LeftBehind => (
+            "the command ended while a process started by it was still training".to_owned(),
+            "use a command that waits for the training to end".to_owned(),
+        ),
+        CutShort::Truncated => (
+            "the process was killed while PyTorch wrote the trace; the end of the trace is missing"
+                .to_owned(),
+            rerun.to_owned(),
+        ),
+        CutShort::Unknown => {
+            ("the script ended before all iterations were complete".to_owned(), rerun.to_owned())
+        }
+    }
+}
+
+fn time(limit: Duration) -> String {
+    humantime::format_duration(limit).to_string()
+}
