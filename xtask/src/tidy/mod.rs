@@ -3,6 +3,7 @@
 //! Each check is a function from texts to findings, so that it is tested on small texts; only this
 //! module reads the repository.
 
+mod cycles;
 mod findings;
 mod graph;
 mod links;
@@ -30,11 +31,12 @@ pub(crate) fn run() -> Result<(), Error> {
     graph::check(&repo::text(Path::new(ARCHITECTURE))?, &metadata, &mut findings);
 
     let mut documents = Vec::new();
+    let mut rust = Vec::new();
     let mut cases = Vec::new();
     for path in &files {
         let name = path.to_string_lossy();
         match path.extension().and_then(|e| e.to_str()) {
-            Some("rs") => sources::check(&name, &repo::text(path)?, &mut findings),
+            Some("rs") => rust.push((name.to_string(), repo::text(path)?)),
             Some("md") => documents.push((name.to_string(), repo::text(path)?)),
             Some("toml") if name.starts_with(PROFILES) => {
                 provenance::check_data(&name, &repo::text(path)?, &mut findings);
@@ -49,6 +51,11 @@ pub(crate) fn run() -> Result<(), Error> {
             words::check(&name, &repo::text(path)?, &mut findings);
         }
     }
+
+    for (name, text) in &rust {
+        sources::check(name, text, &mut findings);
+    }
+    cycles::check(&rust, &repo::text(Path::new(cycles::KNOWN))?, &mut findings);
 
     for (case, meta) in &cases {
         let expected = Path::new(TRACES).join(case).join("expected.toml");
