@@ -38,6 +38,7 @@ pub use optree::OpTree;
 pub use preexisting::Preexisting;
 pub use profile::{Iteration, PhaseSpan, Profile};
 pub use returns::CallKind;
+pub use roles::{RoleRule, role_rules};
 pub use transfers::Transfer;
 
 use args::ArgumentTable;

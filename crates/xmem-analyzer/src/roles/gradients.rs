@@ -1,7 +1,8 @@
 //! Gradients: what the accumulation nodes of backward received and kept.
 
 use super::Facts;
-use crate::block::{Block, Phase, Residency, Role};
+use super::case::{Case, Clues};
+use crate::block::{Block, Phase};
 use crate::names::NameKind;
 use crate::timeline::MarkKind;
 use rustc_hash::FxHashMap;
@@ -36,16 +37,30 @@ pub(crate) struct Pass {
     pub(crate) sizes: Vec<Bytes>,
 }
 
-/// Decides the blocks made in backward.
-///
+/// How an accumulation node kept a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Accumulated {
+    /// It is freed within backward.
+    Passing,
+    /// The node made it: a copy of the incoming gradient, or a sum.
+    Made,
+    /// The incoming gradient.
+    TakenOver,
+}
+
+/// Finds what the accumulation nodes of backward kept.
+pub(super) fn prepare(clues: &mut Clues, blocks: &[Block], facts: &Facts<'_>) {
+    (clues.gradients, clues.accumulated) = find(blocks, facts);
+}
+
 /// `AccumulateGrad` (torch/csrc/autograd/functions/accumulate_grad.h, `accumulateGrad`) takes over
 /// the incoming gradient where it can, else clones it; if there is a gradient already it adds to
 /// it. So the most recent block of the accumulated size that backward made and that outlives the pass
 /// is the gradient, else (a hook may free it) the most recent that is alive, unless the node adds
 /// in place.
-pub(crate) fn assign(blocks: &mut [Block], facts: &Facts<'_>) -> Gradients {
+fn find(blocks: &[Block], facts: &Facts<'_>) -> (Gradients, FxHashMap<usize, Accumulated>) {
     let (mut passes, accumulations) = accumulations(facts);
-    let mut taken = vec![false; blocks.len()];
+    let mut accumulated = FxHashMap::default();
     let mut before_trace = Vec::new();
     let mut open: FxHashMap<Bytes, Candidates> = FxHashMap::default();
     let mut next = 0;
@@ -73,44 +88,45 @@ pub(crate) fn assign(blocks: &mut [Block], facts: &Facts<'_>) -> Gradients {
             continue;
         }
         let Some((candidate, kept)) = of_size.take(blocks, a.start) else { continue };
-        taken[candidate] = true;
-        let evidence = match (own(&candidate), kept) {
-            (_, false) => "accumulated by AccumulateGrad and freed within backward",
-            (true, true) => "made by AccumulateGrad as a copy or sum",
-            (false, true) => "taken over by AccumulateGrad",
+        let how = match (own(&candidate), kept) {
+            (_, false) => Accumulated::Passing,
+            (true, true) => Accumulated::Made,
+            (false, true) => Accumulated::TakenOver,
         };
-        blocks[candidate].decide(Role::Gradient, Residency::Device, evidence);
+        accumulated.insert(candidate, how);
     }
-    for (block, taken) in blocks.iter_mut().zip(taken) {
-        if block.phase != Phase::Backward || taken {
-            continue;
-        }
-        let kept = block.lasts_beyond(facts.span_end(block.alloc_time));
-        let in_node = block.op.is_some_and(|op| facts.program.autograd.node_of(op).is_some());
-        if kept && in_node {
-            block.decide(
-                Role::Gradient,
-                Residency::Device,
-                "made by a backward node and kept beyond backward",
-            );
-            if !facts.program.has_shapes() {
-                let pass = passes.partition_point(|p| p.start <= block.alloc_time);
-                if let Some(pass) = pass.checked_sub(1) {
-                    passes[pass].sizes.push(block.size);
-                }
-            }
-        } else if is_wrapped_number(block, facts) {
-            block.decide(Role::Temporary, Residency::HostOnly, super::running::WRAPPED_NUMBER);
-        } else {
-            let evidence = if kept {
-                "made in backward outside of its nodes"
-            } else {
-                "made and freed within backward"
-            };
-            block.decide(Role::Temporary, Residency::Device, evidence);
+    if !facts.program.has_shapes() {
+        add_kept(&mut passes, blocks, facts);
+    }
+    (Gradients { passes, before_trace }, accumulated)
+}
+
+/// Adds what nodes made and kept to their pass: without shapes, all that shows of the leaves.
+fn add_kept(passes: &mut [Pass], blocks: &[Block], facts: &Facts<'_>) {
+    let made = blocks.iter().filter(|b| b.phase == Phase::Backward && is_in_node(b, facts));
+    for block in made.filter(|b| b.lasts_beyond(facts.span_end(b.alloc_time))) {
+        let after = passes.partition_point(|p| p.start <= block.alloc_time);
+        if let Some(pass) = after.checked_sub(1) {
+            passes[pass].sizes.push(block.size);
         }
     }
-    Gradients { passes, before_trace }
+}
+
+/// Whether a backward node made the block.
+fn is_in_node(block: &Block, facts: &Facts<'_>) -> bool {
+    block.op.is_some_and(|op| facts.program.autograd.node_of(op).is_some())
+}
+
+impl Case<'_> {
+    /// How an accumulation node kept the block, if one did.
+    pub(super) fn accumulated(&self) -> Option<Accumulated> {
+        self.clues.accumulated.get(&self.row).copied()
+    }
+
+    /// Whether a backward node made the block.
+    pub(super) fn is_in_node(&self) -> bool {
+        is_in_node(self.block(), self.facts)
+    }
 }
 
 /// Blocks of one size that may be gradients, in order of allocation.
@@ -142,10 +158,6 @@ impl Candidates {
         self.taken = Some(found);
         Some((found, false))
     }
-}
-
-fn is_wrapped_number(block: &Block, facts: &Facts<'_>) -> bool {
-    super::running::is_wrapped_number(block, facts)
 }
 
 fn accumulations(facts: &Facts<'_>) -> (Vec<Pass>, Vec<Accumulation>) {

@@ -1,15 +1,16 @@
 //! Blocks made before the first iteration: parameters, buffers, optimizer state, data.
 
+use super::case::{Case, Clues};
 use super::{Facts, FrozenWeights, Inventory, weights};
 use crate::block::{Block, Phase, Residency, Role};
 use crate::names::NameKind;
-use crate::python::{Context, Registered};
+use crate::python::Registered;
 use rustc_hash::{FxHashMap, FxHashSet};
-use xmem_types::{Bytes, IterationId, Nanos, OpId};
+use xmem_types::{Bytes, IterationId, Nanos};
 
 /// How an operator shows that a block is a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Claim {
+pub(super) enum Claim {
     /// Wrapped by `nn.Parameter` or `nn.Buffer`, which detach the tensor they are given.
     Wrapped,
     /// Given to a parameter as its data: by `Module._apply`, which converts it, or by `.data =`
@@ -17,136 +18,115 @@ enum Claim {
     Assigned,
 }
 
-/// Decides the blocks of the init phase.
-pub(super) fn assign(
-    blocks: &mut [Block],
-    facts: &Facts<'_>,
-    numbers: &FxHashSet<OpId>,
-    unmatched: &mut Inventory,
-) {
-    let claims = claims(blocks, facts);
-    let last_use = facts.last_use();
-    let first_forward = facts.first_forward();
-    let init: Vec<usize> =
-        (0..blocks.len()).take_while(|&i| blocks[i].phase == Phase::Init).collect();
-    let mut open: Vec<usize> = Vec::new();
-    let mut frozen = FrozenWeights::of_first_forward(facts);
-    // Parameters first: what is left of the inventory decides about the rest.
-    for &i in &init {
-        let block = &mut blocks[i];
-        if !block.lasts_beyond(last_use) {
-            open.push(i);
-            continue;
-        }
-        let Some(&(claim, at)) = claims.get(&i) else {
-            open.push(i);
-            continue;
-        };
-        if claim == Claim::Wrapped && registered(facts, at) == Some(Registered::Buffer) {
-            open.push(i);
-            continue;
-        }
-        let trained = unmatched.take(block.size);
-        let evidence = match (claim, trained) {
-            (Claim::Wrapped, true) => {
-                "wrapped as nn.Parameter, never freed, and a gradient of its size is accumulated"
-            }
-            (Claim::Assigned, true) => {
-                "became a parameter's data, never freed, and a gradient of its size is accumulated"
-            }
-            (Claim::Wrapped, false) if registered(facts, at).is_some() => {
-                "registered as a module's parameter; no gradient is accumulated (frozen)"
-            }
-            (Claim::Wrapped, false) if !facts.program.has_python() && frozen.take(block.size) => {
-                "wrapped as nn.Parameter and taken as a weight; no gradient (frozen)"
-            }
-            // A buffer of another kind, or a data set that was detached.
-            (Claim::Wrapped, false) => {
-                open.push(i);
-                continue;
-            }
-            (Claim::Assigned, false) => {
-                "became a parameter's data; no gradient is accumulated (frozen)"
-            }
-        };
-        block.decide(Role::Parameter, Residency::Model, evidence);
+/// Rows of the blocks of the model's parameters.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ModelRows {
+    first: Option<usize>,
+    last: Option<usize>,
+    /// Sizes of the parameters with their count; those that something was made alike are taken out.
+    sizes: FxHashMap<Bytes, u32>,
+}
+
+/// Finds what shows that blocks of the init phase are parameters.
+pub(super) fn prepare_parameters(clues: &mut Clues, blocks: &[Block], facts: &Facts<'_>) {
+    clues.inventory = Inventory::build(&clues.gradients, facts);
+    clues.unmatched = clues.inventory.clone();
+    clues.claims = claims(blocks, facts);
+    clues.frozen = FrozenWeights::of_first_forward(facts);
+}
+
+/// Finds what decides about the other blocks of the init phase.
+pub(super) fn prepare_rest(clues: &mut Clues, blocks: &[Block], facts: &Facts<'_>) {
+    let init = blocks.iter().take_while(|b| b.phase == Phase::Init).enumerate();
+    let mut model = ModelRows::default();
+    for (row, block) in init.filter(|(_, b)| b.role == Role::Parameter) {
+        model.first.get_or_insert(row);
+        model.last = Some(row);
+        *model.sizes.entry(block.size).or_default() += 1;
     }
-    let parameters =
-        || init.iter().map(|&i| (i, &blocks[i])).filter(|(_, b)| b.role == Role::Parameter);
-    let model = parameters().next().map(|(i, _)| i)..parameters().next_back().map(|(i, _)| i);
-    let mut sizes: FxHashMap<Bytes, u32> = FxHashMap::default();
-    for (_, b) in parameters() {
-        *sizes.entry(b.size).or_default() += 1;
+    clues.model = model;
+    clues.statistics = weights::statistics_of_first_forward(facts);
+    clues.data_uses = DataUses::find(blocks, facts);
+}
+
+impl Case<'_> {
+    /// How an operator shows that the block is a parameter. Only of blocks that are kept, and not of
+    /// those that are registered as buffers next.
+    pub(super) fn claim(&self) -> Option<Claim> {
+        let &(claim, at) = self.clues.claims.get(&self.row).filter(|_| self.is_kept())?;
+        let is_buffer =
+            claim == Claim::Wrapped && registered_after(self.facts, at) == Some(Registered::Buffer);
+        (!is_buffer).then_some(claim)
     }
-    let statistics = weights::statistics_of_first_forward(facts);
-    let uses = DataUses::find(blocks, facts);
-    for i in open {
-        let block = &blocks[i];
-        let from_number = block.op.is_some_and(|op| numbers.contains(&op));
-        let context = facts.frames[i].context;
-        let (role, residency, evidence) = if !block.lasts_beyond(first_forward) {
-            (Role::Temporary, Residency::HostOnly, "freed before the first forward")
-        } else if !block.lasts_beyond(last_use) {
-            uses.of(block)
-        } else if context == Context::OptimizerInit && from_number {
-            let text = "a counter: made from a Python number by the optimizer's constructor";
-            (Role::OptimizerState, Residency::HostOnly, text)
-        } else if context == Context::OptimizerInit {
-            let text = "made by the optimizer's constructor and never freed";
-            (Role::OptimizerState, Residency::Device, text)
-        } else if unmatched.take(block.size) {
-            let text = "made before the first iteration, never freed, and a gradient of its size is accumulated";
-            (Role::Parameter, Residency::Model, text)
-        } else if context == Context::ModuleInit {
-            (Role::Buffer, Residency::Model, "made by a module's constructor; no parameter")
-        } else if context == Context::ModuleApply {
-            (Role::Buffer, Residency::Model, "converted by Module._apply; no parameter")
-        } else if is_copy(block, facts) && take(&mut sizes, block.size) {
-            let text =
-                "copied from a tensor of a parameter's size before training, and never freed";
-            (Role::Buffer, Residency::Device, text)
-        } else if facts.program.has_python() {
-            uses.of(block)
-        } else if model.start.is_some_and(|s| s < i) && model.end.is_some_and(|e| i < e) {
-            (Role::Buffer, Residency::Model, "made among the model's parameters; no parameter")
-        } else if is_like_a_parameter(block, facts) && take(&mut sizes, block.size) {
-            let text = "made like a parameter after the model, before training, and never freed";
-            (Role::OptimizerState, Residency::Device, text)
-        } else if statistics.contains_key(&block.size)
-            && model.end.is_some_and(|e| i > e)
-            && !from_number
-        {
-            let text =
-                "made with the model's parameters; a normalisation takes statistics of its size";
-            (Role::Buffer, Residency::Model, text)
-        } else if from_number
-            && blocks
-                .get(i + 1)
-                .is_some_and(|b| b.phase == Phase::Init && is_like_a_parameter(b, facts))
-        {
-            let text = "a counter: made from a Python number, next to state made like a parameter";
-            (Role::OptimizerState, Residency::HostOnly, text)
-        } else {
-            uses.of(block)
-        };
-        blocks[i].decide(role, residency, evidence);
+
+    /// Whether a module is given something after the block was wrapped.
+    pub(super) fn is_registered(&self) -> bool {
+        let claim = self.clues.claims.get(&self.row);
+        claim.is_some_and(|&(_, at)| registered_after(self.facts, at).is_some())
+    }
+
+    /// Takes a weight of the block's size out of those that forward takes and that get no gradient.
+    pub(super) fn takes_frozen_weight(&mut self) -> bool {
+        self.clues.frozen.take(self.block().size)
+    }
+
+    pub(super) fn is_freed_before_first_forward(&self) -> bool {
+        !self.block().lasts_beyond(self.clues.first_forward)
+    }
+
+    /// Whether the block is a copy of another tensor, as `copy.deepcopy` of a module makes them for an
+    /// average of the weights (torch/nn/parameter.py, `Parameter.__deepcopy__`).
+    pub(super) fn is_copy(&self) -> bool {
+        let program = self.facts.program;
+        program.outermost_op(self.block()).is_some_and(|op| program.op_name(op) == "aten::clone")
+    }
+
+    /// Takes a size out of the parameters': each is copied once.
+    pub(super) fn takes_parameter_size(&mut self) -> bool {
+        match self.clues.model.sizes.get_mut(&self.blocks[self.row].size) {
+            Some(n @ 1..) => {
+                *n -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the block was made after the first and before the last parameter.
+    pub(super) fn is_among_parameters(&self) -> bool {
+        let ModelRows { first, last, .. } = self.clues.model;
+        first.is_some_and(|first| first < self.row) && last.is_some_and(|last| self.row < last)
+    }
+
+    /// Whether the block has the form of another tensor.
+    pub(super) fn is_like_a_parameter(&self) -> bool {
+        is_like_a_parameter(self.block(), self.facts)
+    }
+
+    /// Whether the next block has the form of another tensor.
+    pub(super) fn is_next_like_a_parameter(&self) -> bool {
+        let next = self.blocks.get(self.row + 1).filter(|b| b.phase == Phase::Init);
+        next.is_some_and(|b| is_like_a_parameter(b, self.facts))
+    }
+
+    /// Whether the block was made after the parameters and has the size of running statistics.
+    pub(super) fn is_statistic(&self) -> bool {
+        self.clues.statistics.contains_key(&self.block().size)
+            && self.clues.model.last.is_some_and(|last| self.row > last)
+    }
+
+    /// Whether the first forward takes a tensor of the block's size; none where shapes were not
+    /// recorded.
+    pub(super) fn does_forward_take(&self) -> Option<bool> {
+        let sizes = self.clues.data_uses.forward_takes.as_ref()?;
+        Some(sizes.contains(&self.block().size))
     }
 }
 
 /// What a module was given next after `time`.
-fn registered(facts: &Facts<'_>, time: Nanos) -> Option<Registered> {
+fn registered_after(facts: &Facts<'_>, time: Nanos) -> Option<Registered> {
     let next = facts.registrations.partition_point(|r| r.0 < time);
     facts.registrations.get(next).map(|r| r.1)
-}
-
-fn take(sizes: &mut FxHashMap<Bytes, u32>, size: Bytes) -> bool {
-    match sizes.get_mut(&size) {
-        Some(n @ 1..) => {
-            *n -= 1;
-            true
-        }
-        _ => false,
-    }
 }
 
 /// Whether the block was made by an operator that copies another tensor's form, as optimizers that
@@ -154,12 +134,6 @@ fn take(sizes: &mut FxHashMap<Bytes, u32>, size: Bytes) -> bool {
 fn is_like_a_parameter(block: &Block, facts: &Facts<'_>) -> bool {
     let outermost = facts.program.outermost_op(block);
     outermost.is_some_and(|op| facts.program.op_name(op).ends_with("_like"))
-}
-
-/// Whether the block is a copy of another tensor, as `copy.deepcopy` of a module makes them for an
-/// average of the weights (torch/nn/parameter.py, `Parameter.__deepcopy__`).
-fn is_copy(block: &Block, facts: &Facts<'_>) -> bool {
-    facts.program.outermost_op(block).is_some_and(|op| facts.program.op_name(op) == "aten::clone")
 }
 
 /// Which blocks operators show to be parameters: one sweep over the operators of the init phase.
@@ -214,10 +188,11 @@ fn claims(blocks: &[Block], facts: &Facts<'_>) -> FxHashMap<usize, (Claim, Nanos
     claims
 }
 
-/// What becomes of data that was made before training.
-struct DataUses {
+/// What training does with data that was made before it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DataUses {
     /// Whether the loop makes batches of its own.
-    loop_makes_batches: bool,
+    pub(super) loop_makes_batches: bool,
     /// Sizes of the tensors that the first forward takes; none where shapes were not recorded.
     forward_takes: Option<FxHashSet<Bytes>>,
 }
@@ -237,27 +212,5 @@ impl DataUses {
                 .collect()
         });
         Self { loop_makes_batches: with_batch.len() * 2 > facts.iterations.len(), forward_takes }
-    }
-
-    /// A tensor that was made before training, outside of the model, and that training may use.
-    fn of(&self, block: &Block) -> (Role, Residency, &'static str) {
-        if self.loop_makes_batches {
-            let text = "made before training, outside of the model; the loop makes its own batches";
-            return (Role::Input, Residency::HostOnly, text);
-        }
-        match &self.forward_takes {
-            Some(sizes) if !sizes.contains(&block.size) => {
-                let text = "made before training, outside of the model; forward takes no tensor of its size";
-                (Role::Input, Residency::HostOnly, text)
-            }
-            Some(_) => {
-                let text = "made before training, outside of the model; forward takes a tensor of its size";
-                (Role::Input, Residency::Batch, text)
-            }
-            None => {
-                let text = "made before training, outside of the model; the loop makes no batches";
-                (Role::Input, Residency::Batch, text)
-            }
-        }
     }
 }

@@ -3,15 +3,18 @@
 //! Nothing is decided by size alone: a size only ever joins two facts (an accumulated gradient and
 //! a tensor that was wrapped as a parameter), or picks among blocks that qualify otherwise.
 
+mod case;
 mod gradients;
 mod initial;
 mod inventory;
 mod recorded;
 mod running;
+mod table;
 mod weights;
 
 pub(crate) use gradients::Gradients;
 pub(crate) use inventory::Inventory;
+pub use table::{RoleRule, role_rules};
 pub(crate) use weights::{FrozenWeights, statistics_of_first_forward};
 
 use crate::block::{Block, Lifetime, Origin, Phase};
@@ -22,6 +25,8 @@ use crate::python::{Frame, Registered};
 use crate::recording::Recording;
 use crate::timeline::Timeline;
 use crate::transfers::Transfer;
+use case::Clues;
+use table::STAGES;
 use xmem_trace::DeviceKind;
 use xmem_types::Nanos;
 
@@ -87,14 +92,14 @@ pub(crate) fn assign(
     };
     let mut decided: Vec<Block> = parts.map(block).collect();
     let blocks = decided.as_mut_slice();
-    let numbers = running::made_from_numbers(facts);
-    let gradients = gradients::assign(blocks, facts);
-    running::steps(blocks, facts, &numbers);
-    running::data(blocks, facts);
-    let inventory = Inventory::build(&gradients, facts);
-    let mut unmatched = inventory.clone();
-    initial::assign(blocks, facts, &numbers, &mut unmatched);
-    running::forwards(blocks, facts, &mut unmatched);
-    recorded::assign(blocks, facts, &inventory);
+    let mut clues = Clues {
+        last_use: facts.last_use(),
+        first_forward: facts.first_forward(),
+        ..Clues::default()
+    };
+    for stage in &STAGES {
+        stage.run(blocks, &mut clues, facts);
+    }
+    let Clues { gradients, inventory, unmatched, .. } = clues;
     (decided, Learned { gradients, inventory: unmatched.with_known(inventory) })
 }

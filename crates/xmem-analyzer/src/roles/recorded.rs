@@ -1,40 +1,23 @@
-//! What the recorder knows overrules what operators and lifetimes suggest.
+//! The clues that the recorder gives.
 
+use super::case::{Case, Clues};
 use super::{Facts, Inventory};
 use crate::block::{Block, Phase, Residency, Role};
-use crate::known::{Arrival, Known, State};
+use crate::known::{Arrival, State};
 use crate::marks::TransferKind;
 use crate::names::NameKind;
-use crate::recording::TensorKind;
+use crate::recording::{NamedTensor, TensorKind};
 use crate::timeline::stretch_around;
 use rustc_hash::FxHashMap;
-use xmem_types::{BlockId, Bytes, Nanos};
+use xmem_types::{Bytes, Nanos};
 
-type Decision = (Role, Residency, &'static str);
-
-/// Decides again about the blocks of which the recording says something.
-pub(super) fn assign(blocks: &mut [Block], facts: &Facts<'_>, trained: &Inventory) {
-    let known = facts.known;
-    if known.is_empty() {
+/// Finds when the loop moves what, and which trained leaves the recording does not name.
+pub(super) fn prepare(clues: &mut Clues, blocks: &[Block], facts: &Facts<'_>) {
+    if facts.known.is_empty() {
         return;
     }
-    let mut unnamed = trained_beside_the_models(blocks, facts, trained);
-    let course = Course::of(blocks, facts);
-    for (row, block) in blocks.iter_mut().enumerate() {
-        let id = BlockId::new(row);
-        let decision = named(id, block, facts)
-            .or_else(|| state(id, block, known))
-            .or_else(|| gradient(id, block, known))
-            .or_else(|| host_copy(id, block, known))
-            .or_else(|| match block.phase {
-                Phase::Init => before_training(id, block, &course, &mut unnamed),
-                Phase::Data => loaded(id, block, &course),
-                _ => None,
-            });
-        if let Some((role, residency, evidence)) = decision {
-            block.decide(role, residency, evidence);
-        }
-    }
+    clues.unnamed = trained_beside_the_models(blocks, facts, &clues.inventory);
+    clues.moves = Moves::of(blocks, facts);
 }
 
 /// Trained leaves that are no parameters of the models: sizes with their count.
@@ -56,145 +39,11 @@ fn trained_beside_the_models(
     left
 }
 
-fn named(id: BlockId, block: &Block, facts: &Facts<'_>) -> Option<Decision> {
-    let known = facts.known;
-    let row = *known.tensors.get(&id)?;
-    let tensor = facts.recording?.tensors.get(row)?;
-    let (role, evidence) = match tensor.kind {
-        TensorKind::Parameter => (Role::Parameter, "named as a parameter by the recording"),
-        TensorKind::Buffer => (Role::Buffer, "named as a buffer by the recording"),
-    };
-    let residency = match known.arrival(id) {
-        Some(Arrival::Made) => Residency::Device,
-        Some(Arrival::Moved(_)) => Residency::Model,
-        None if known.is_host_copy(id) => Residency::HostOnly,
-        None if known.is_at_work(tensor.model) => Residency::Model,
-        None if known.first_arrival.is_some_and(|first| block.alloc_time < first) => {
-            let text = "of a model that is not trained and of which nothing goes to the GPU";
-            return Some((role, Residency::HostOnly, text));
-        }
-        None => Residency::Model,
-    };
-    Some((role, residency, evidence))
-}
-
-fn state(id: BlockId, block: &Block, known: &Known) -> Option<Decision> {
-    let what = known.state.get(&id).filter(|_| block.role != Role::OptimizerState)?;
-    let text = "listed by the recording as the optimizer's state";
-    Some(match what {
-        State::Counter => (Role::OptimizerState, Residency::HostOnly, text),
-        State::Other => (Role::OptimizerState, Residency::Device, text),
-    })
-}
-
-fn gradient(id: BlockId, block: &Block, known: &Known) -> Option<Decision> {
-    let is = known.gradients.contains(&id) && block.role != Role::Gradient;
-    let text = "named by the recording as a parameter's gradient";
-    is.then_some((Role::Gradient, Residency::Device, text))
-}
-
-fn host_copy(id: BlockId, block: &Block, known: &Known) -> Option<Decision> {
-    let is = known.is_host_copy(id) && known.arrival(id).is_none();
-    is.then_some((block.role, Residency::HostOnly, "a copy that the program made for the host"))
-}
-
-/// Memory that the program made before the loop.
-fn before_training(
-    id: BlockId,
-    block: &Block,
-    course: &Course<'_>,
-    unnamed: &mut FxHashMap<Bytes, u32>,
-) -> Option<Decision> {
-    let known = course.known;
-    let of_model = matches!(block.role, Role::Parameter | Role::Buffer);
-    let trained = block.role == Role::Parameter
-        && unnamed.get_mut(&block.size).filter(|n| **n > 0).map(|n| *n -= 1).is_some();
-    if of_model && (trained || !known.lists.tensors) {
-        let moved = known.arrival(id).is_some();
-        let text = "of the model, though the recording does not name it, and moved to the GPU";
-        return moved.then_some((block.role, Residency::Model, text));
-    }
-    if block.role == Role::OptimizerState {
-        return None;
-    }
-    let brief = !block.lasts_beyond(course.first_forward);
-    let role = if brief { Role::Temporary } else { Role::Input };
-    match known.arrival(id) {
-        Some(Arrival::Made) => {
-            return Some((role, Residency::Device, "made on the GPU before training"));
-        }
-        Some(Arrival::Moved(_)) if of_model && !brief => {
-            let text = "like a model's, though no model that runs has it, and moved to the GPU";
-            return Some((Role::Buffer, Residency::Model, text));
-        }
-        Some(Arrival::Moved(time)) => {
-            let text = if time < course.begin {
-                "moved to the GPU before training"
-            } else {
-                "made before training, moved to the GPU by the loop"
-            };
-            return Some((role, Residency::Batch, text));
-        }
-        None => {}
-    }
-    let first = known.first_arrival?;
-    let role = if of_model { Role::Unknown } else { block.role };
-    if block.alloc_time < first {
-        let text = "made before anything was on the GPU, and never moved there";
-        return Some((role, Residency::HostOnly, text));
-    }
-    let batch = block.residency == Residency::Batch;
-    let others = course.loaded.last().is_some_and(|&last| block.alloc_time < last);
-    (batch && others).then_some((
-        role,
-        Residency::HostOnly,
-        "not moved, though batches after it are",
-    ))
-}
-
-/// Memory that the loop made before forward.
-fn loaded(id: BlockId, block: &Block, course: &Course<'_>) -> Option<Decision> {
-    let brief = course.forwards.get(course.forwards.partition_point(|f| *f < block.alloc_time));
-    let brief = brief.is_some_and(|&forward| !block.lasts_beyond(forward));
-    let role = if brief { Role::Temporary } else { Role::Input };
-    match course.known.arrival(id) {
-        Some(Arrival::Made) => {
-            return Some((role, Residency::Device, "made on the GPU while data is loaded"));
-        }
-        Some(Arrival::Moved(_)) => {
-            return Some((role, Residency::Batch, "made while data is loaded, moved to the GPU"));
-        }
-        None => {}
-    }
-    if course.in_loader(block) {
-        return Some((block.role, Residency::HostOnly, "made by the data loader, and not moved"));
-    }
-    let window = stretch_around(&course.turns, block.alloc_time);
-    let before = course.loaded.partition_point(|at| *at <= block.alloc_time);
-    let next = course.loaded.get(before).filter(|at| **at < window.end);
-    if next.is_some() {
-        return Some((
-            block.role,
-            Residency::HostOnly,
-            "made before the batch moves, and not moved",
-        ));
-    }
-    let previous = before.checked_sub(1).map(|at| course.loaded[at]);
-    let later = previous.is_some_and(|at| at >= window.start && at >= course.begin);
-    (later && course.forwards.last().is_some_and(|&last| block.alloc_time < last)).then_some((
-        role,
-        Residency::Device,
-        "computed from what was moved to the GPU before",
-    ))
-}
-
-/// When the loop moves what, and when forward begins.
-struct Course<'a> {
-    facts: &'a Facts<'a>,
-    known: &'a Known,
+/// The times at which the loop moves batches and begins to compute.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Moves {
     /// Start of the first iteration.
-    begin: Nanos,
-    first_forward: Nanos,
+    loop_start: Nanos,
     /// Starts of forward phases.
     forwards: Vec<Nanos>,
     /// Starts of backward passes and optimizer steps.
@@ -203,30 +52,141 @@ struct Course<'a> {
     loaded: Vec<Nanos>,
 }
 
-impl<'a> Course<'a> {
-    fn of(blocks: &[Block], facts: &'a Facts<'a>) -> Self {
-        let phases = &facts.phases;
+impl Moves {
+    fn of(blocks: &[Block], facts: &Facts<'_>) -> Self {
         let starts = |wanted: &[Phase]| -> Vec<Nanos> {
-            phases.iter().filter(|p| wanted.contains(&p.phase)).map(|p| p.start).collect()
+            let phases = facts.phases.iter().filter(|p| wanted.contains(&p.phase));
+            phases.map(|p| p.start).collect()
         };
-        let begin = facts.iterations.first().map_or(Nanos::MAX, |i| i.start);
-        let forwards = starts(&[Phase::Forward]);
         let moved = facts.transfers.iter().filter(|t| t.kind == TransferKind::ToDevice);
-        let loaded = moved.filter(|t| facts.known.is_data(t, blocks)).map(|t| t.time).collect();
         Self {
-            facts,
-            known: facts.known,
-            begin,
-            first_forward: forwards.first().copied().unwrap_or(Nanos::MAX),
-            forwards,
+            loop_start: facts.iterations.first().map_or(Nanos::MAX, |i| i.start),
+            forwards: starts(&[Phase::Forward]),
             turns: starts(&[Phase::Backward, Phase::OptimizerStep]),
-            loaded,
+            loaded: moved.filter(|t| facts.known.is_data(t, blocks)).map(|t| t.time).collect(),
         }
     }
+}
 
-    fn in_loader(&self, block: &Block) -> bool {
+impl Case<'_> {
+    /// How the block comes to the GPU, if a mark says that it does.
+    pub(super) fn arrival(&self) -> Option<Arrival> {
+        self.facts.known.arrival(self.id())
+    }
+
+    pub(super) fn is_made_on_device(&self) -> bool {
+        self.arrival() == Some(Arrival::Made)
+    }
+
+    /// Whether the recording names the block as a tensor of this kind.
+    pub(super) fn is_named(&self, kind: TensorKind) -> bool {
+        self.tensor().is_some_and(|t| t.kind == kind)
+    }
+
+    fn tensor(&self) -> Option<&NamedTensor> {
+        let row = *self.facts.known.tensors.get(&self.id())?;
+        self.facts.recording?.tensors.get(row)
+    }
+
+    /// Whether the block is a copy that was made for the host and never comes to the GPU.
+    pub(super) fn is_host_copy(&self) -> bool {
+        self.facts.known.is_host_copy(self.id()) && self.arrival().is_none()
+    }
+
+    /// Whether the block belongs to a model that is not at work, made before anything came to the GPU.
+    pub(super) fn is_of_idle_model(&self) -> bool {
+        let at_work = self.tensor().is_some_and(|t| self.facts.known.is_at_work(t.model));
+        self.arrival().is_none() && !at_work && self.is_before_all_arrivals()
+    }
+
+    /// The part of an optimizer's state that the recording lists the block as.
+    pub(super) fn listed_state(&self) -> Option<State> {
+        self.facts.known.state.get(&self.id()).copied()
+    }
+
+    pub(super) fn is_listed_gradient(&self) -> bool {
+        self.facts.known.gradients.contains(&self.id())
+    }
+
+    pub(super) fn is_init(&self) -> bool {
+        self.block().phase == Phase::Init
+    }
+
+    pub(super) fn is_loaded(&self) -> bool {
+        self.block().phase == Phase::Data
+    }
+
+    pub(super) fn is_of_model(&self) -> bool {
+        matches!(self.block().role, Role::Parameter | Role::Buffer)
+    }
+
+    /// Whether the block is like a tensor of a model and none that the recording names: it lists none,
+    /// or the block is a trained leaf of which it names no parameter.
+    pub(super) fn is_beside_the_models(&mut self) -> bool {
+        if let Some(known) = self.beside_the_models {
+            return known;
+        }
+        let block = self.block();
+        let leaf = block.role == Role::Parameter
+            && self
+                .clues
+                .unnamed
+                .get_mut(&block.size)
+                .filter(|n| **n > 0)
+                .map(|n| *n -= 1)
+                .is_some();
+        let beside = self.is_of_model() && (leaf || !self.facts.known.lists.tensors);
+        *self.beside_the_models.insert(beside)
+    }
+
+    /// Whether the block is freed before the forward that follows begins.
+    pub(super) fn is_freed_before_forward(&self) -> bool {
+        if self.is_init() {
+            return self.is_freed_before_first_forward();
+        }
+        let forwards = &self.clues.moves.forwards;
+        let next = forwards.get(forwards.partition_point(|f| *f < self.block().alloc_time));
+        next.is_some_and(|&forward| !self.block().lasts_beyond(forward))
+    }
+
+    pub(super) fn is_moved_before_the_loop(&self) -> bool {
+        let start = self.clues.moves.loop_start;
+        matches!(self.arrival(), Some(Arrival::Moved(time)) if time < start)
+    }
+
+    /// Whether the block was made before anything came to the GPU.
+    pub(super) fn is_before_all_arrivals(&self) -> bool {
+        self.facts.known.first_arrival.is_some_and(|first| self.block().alloc_time < first)
+    }
+
+    /// Whether the block was taken for a batch, though batches that were made after it are moved.
+    pub(super) fn is_batch_beside_moved_ones(&self) -> bool {
+        let block = self.block();
+        self.facts.known.first_arrival.is_some()
+            && block.residency == Residency::Batch
+            && self.clues.moves.loaded.last().is_some_and(|&last| block.alloc_time < last)
+    }
+
+    pub(super) fn is_in_loader(&self) -> bool {
         let program = self.facts.program;
-        let kind = |op| program.kind(op);
-        program.op_path(block).any(|op| kind(op) == NameKind::Data)
+        program.op_path(self.block()).any(|op| program.kind(op) == NameKind::Data)
+    }
+
+    /// Whether a batch is moved after the block was made and before the loop turns.
+    pub(super) fn is_before_the_batch_moves(&self) -> bool {
+        let (time, moves) = (self.block().alloc_time, &self.clues.moves);
+        let turn = stretch_around(&moves.turns, time);
+        let next = moves.loaded.get(moves.loaded.partition_point(|at| *at <= time));
+        next.is_some_and(|at| *at < turn.end)
+    }
+
+    /// Whether a batch was moved since the loop turned, and forward is still to come.
+    pub(super) fn is_after_the_batch_moved(&self) -> bool {
+        let (time, moves) = (self.block().alloc_time, &self.clues.moves);
+        let turn = stretch_around(&moves.turns, time);
+        let before = moves.loaded.partition_point(|at| *at <= time);
+        let previous = before.checked_sub(1).map(|at| moves.loaded[at]);
+        previous.is_some_and(|at| at >= turn.start && at >= moves.loop_start)
+            && moves.forwards.last().is_some_and(|&last| time < last)
     }
 }

@@ -10,4 +10,5 @@ mod profiled;
 #[expect(clippy::disallowed_methods, reason = "the recorded traces of the repository are read")]
 mod recorded;
 mod support;
+mod table;
 mod tree;
