@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::Path;
 use then::Then;
 use xmem::Bytes;
-use xmem_recorder::{Patience, Place, Recorded, Request, Stacks};
+use xmem_recorder::{Destination, Recorded, Request, Stacks, Timeouts};
 
 /// Runs the command.
 pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
         Some(then) => then.run(),
         None => {
             if global.verbosity() != Verbosity::Quiet {
-                let file = quoted(recorded.place.path());
+                let file = quoted(recorded.destination.path());
                 say(&format!("next: xmem replay {file} --device {}", args.device_as));
             }
             Ok(Exit::Fits)
@@ -55,7 +55,7 @@ fn request(args: &ProfileArgs) -> Result<Request, CliError> {
         device: xmem::find(&args.device_as)?.clone(),
         timeout: args.timeout,
         memory: args.max_memory,
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
     })
 }
 
@@ -71,14 +71,14 @@ fn summary(recorded: &Recorded, device: &str) -> String {
     let mut text = format!(
         "recorded {count} {iterations} in {}: {} ({}{})",
         seconds(recorded),
-        recorded.place.path().display(),
+        recorded.destination.path().display(),
         recorded.size,
         before_compression(recorded.size, recorded.text),
     );
-    if let Place::Beside { kept, .. } = &recorded.place {
+    if let Destination::Beside { existing, .. } = &recorded.destination {
         text += &format!(
             "\n  existing `{}` is kept: an incomplete recording does not replace a file",
-            kept.display()
+            existing.display()
         );
     }
     let versions = [("torch", &recorded.torch), ("Python", &recorded.python)];
@@ -91,7 +91,7 @@ fn summary(recorded: &Recorded, device: &str) -> String {
     }
     if !recorded.redirected.is_empty() {
         let calls: Vec<String> =
-            recorded.redirected.iter().map(|c| format!("{} ({})", c.what, c.times)).collect();
+            recorded.redirected.iter().map(|c| format!("{} ({})", c.function, c.count)).collect();
         text += &format!("\n  redirected to the CPU: {}", calls.join(", "));
     }
     text

@@ -1,13 +1,13 @@
-//! How a trace is compressed: by the ending of its name.
+//! Compression of a trace, by the extension of its file.
 
 use flate2::write::GzEncoder;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// zstd's own default.
+/// The default of zstd.
 const ZSTD_LEVEL: i32 = zstd::DEFAULT_COMPRESSION_LEVEL;
 
-/// Writes to `W` what is written to it.
+/// A writer that compresses into `W`.
 pub(crate) enum Encoder<W: Write> {
     Plain(W),
     Gzip(GzEncoder<W>),
@@ -15,17 +15,17 @@ pub(crate) enum Encoder<W: Write> {
 }
 
 impl<W: Write> Encoder<W> {
-    /// For a file named `name`.
+    /// The encoder for a file of that name.
     pub(crate) fn by_name(name: &Path, to: W) -> io::Result<Self> {
-        let ending = name.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
-        Ok(match ending.as_deref() {
+        let extension = name.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
+        Ok(match extension.as_deref() {
             Some("zst" | "zstd") => Self::Zstd(zstd::Encoder::new(to, ZSTD_LEVEL)?),
             Some("gz" | "gzip") => Self::Gzip(GzEncoder::new(to, flate2::Compression::default())),
             _ => Self::Plain(to),
         })
     }
 
-    /// Writes what is left.
+    /// Writes the rest and returns the inner writer.
     pub(crate) fn finish(self) -> io::Result<W> {
         let mut to = match self {
             Self::Plain(to) => to,
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ending_says_how_and_nothing_is_lost() {
+    fn the_extension_decides_and_the_text_round_trips() {
         let text = br#"{"traceEvents":[]}"#;
         let rows: [(&str, &[u8]); 6] = [
             ("trace.json.zst", &[0x28, 0xb5, 0x2f, 0xfd]),

@@ -1,4 +1,4 @@
-//! Why nothing was saved.
+//! Errors: the reasons why no recording was saved.
 
 use crate::request::Shortage;
 use std::io;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use thiserror::Error;
 use xmem_types::Bytes;
 
-/// Why there is no recording.
+/// The reason why no recording was saved.
 #[derive(Debug, Error)]
 pub enum RecordError {
     /// The platform has no named pipes and signals.
     #[error("recording a command needs Linux or macOS")]
     NeedsUnix,
-    /// There is something else than a file where the trace is to go.
+    /// The output path exists and is not a plain file.
     #[error("`{}` is not a plain file", path.display())]
     NotAFile {
         /// The path.
@@ -25,13 +25,13 @@ pub enum RecordError {
     Output {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The folder through which the hook is reached cannot be made or used.
-    #[error("cannot set up the folder through which the hook is reached")]
+    /// The temporary folder for the recording hook cannot be made or used.
+    #[error("cannot set up the temporary folder for the recording hook")]
     Session {
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The command cannot be run.
@@ -39,75 +39,73 @@ pub enum RecordError {
     Spawn {
         /// The program.
         program: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Python is asked to leave the hook out.
-    #[error("Python is started with `{option}`, which keeps the recording hook out")]
-    Isolated {
+    /// An option of Python disables the hook.
+    #[error("Python is started with `{option}`, which disables the recording hook")]
+    HookDisabled {
         /// The option.
         option: String,
     },
-    /// No Python loaded the hook.
-    #[error("the command {fate}, and no Python in it loaded the recording hook")]
-    NoHook {
-        /// How the command ended.
-        fate: Fate,
+    /// No Python interpreter loaded the hook.
+    #[error("the command {end}, and no Python interpreter loaded the recording hook")]
+    HookNotLoaded {
+        /// The end of the command.
+        end: CommandEnd,
     },
-    /// A Python loaded the hook, but never PyTorch.
-    #[error("the command {fate}, and never imported torch")]
+    /// A Python interpreter loaded the hook, but did not import PyTorch.
+    #[error("the command {end} without importing torch")]
     NoTorch {
-        /// How the command ended.
-        fate: Fate,
+        /// The end of the command.
+        end: CommandEnd,
     },
-    /// There is a PyTorch that cannot be recorded.
-    #[error("nothing can be recorded: {text}")]
+    /// The hook does not support this PyTorch.
+    #[error("this PyTorch cannot be recorded: {text}")]
     Unsupported {
-        /// Why, in the hook's words.
+        /// The reason, from the hook.
         text: String,
     },
-    /// PyTorch was there, but nothing was recorded.
-    #[error("the command {fate}, and nothing of PyTorch was run in it that can be recorded")]
+    /// PyTorch was imported, but no model ran.
+    #[error("the command {end}, and no model ran that can be recorded")]
     NothingRan {
-        /// How the command ended.
-        fate: Fate,
+        /// The end of the command.
+        end: CommandEnd,
     },
-    /// The process died with the recording.
-    #[error(
-        "the command {fate} before its recording could be saved: the profiler's events died with it"
-    )]
+    /// The process ended before its recording was saved.
+    #[error("the command {end} before its recording was saved, and the recording is lost")]
     Died {
-        /// How the command ended.
-        fate: Fate,
+        /// The end of the command.
+        end: CommandEnd,
         /// Iterations that were lost.
         iterations: u32,
-        /// The most memory that the command's processes were seen to have resident.
+        /// The peak of the resident memory of the command's processes.
         peak: Bytes,
-        /// What the host has.
+        /// Total memory of the host.
         total: Bytes,
     },
     /// The hook could not save the recording.
-    #[error("the recording could not be saved: {text}")]
+    #[error("cannot save the recording: {text}")]
     Failed {
-        /// Why, in the hook's words.
+        /// The reason, from the hook.
         text: String,
     },
 }
 
-/// How a command ended.
+/// The end of a command, as a phrase after "the command" when displayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// By itself.
+pub enum CommandEnd {
+    /// It exited.
     Ended(ExitStatus),
-    /// It was ended, as the time was over.
+    /// It was stopped at the time limit.
     Timeout(Duration),
-    /// It was ended, as memory ran out.
+    /// It was stopped because memory ran low.
     Memory(Shortage),
-    /// Ctrl-C was pressed.
+    /// It was interrupted (Ctrl-C).
     Interrupted,
 }
 
-impl std::fmt::Display for Fate {
+impl std::fmt::Display for CommandEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Ended(status) if status.success() => write!(f, "ended"),
@@ -119,14 +117,14 @@ impl std::fmt::Display for Fate {
             }
             Self::Timeout(limit) => write!(f, "was stopped after {} s", limit.as_secs_f64()),
             Self::Memory(Shortage::Limit { limit, resident }) => {
-                write!(f, "was stopped at {resident} of memory, of which it may have {limit}")
+                write!(f, "was stopped at {resident} of memory; the limit is {limit}")
             }
             Self::Memory(Shortage::Host { resident, total, available }) => write!(
                 f,
-                "was stopped at {resident} of memory, as only {available} were left of {total}"
+                "was stopped at {resident} of memory, with {available} of {total} available"
             ),
             Self::Memory(Shortage::Refused { needed, resident, .. }) => {
-                write!(f, "was refused {needed} beside the {resident} of memory that it had")
+                write!(f, "could not allocate {needed} in addition to {resident} of memory")
             }
             Self::Interrupted => write!(f, "was interrupted"),
         }

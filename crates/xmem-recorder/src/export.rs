@@ -2,7 +2,7 @@
 
 use crate::head::Head;
 use crate::output::Output;
-use crate::recorded::Redirected;
+use crate::recorded::RedirectedCalls;
 use crate::session::pipe_of;
 use nix::fcntl::OFlag;
 use std::fs::{File, OpenOptions};
@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tempfile::NamedTempFile;
 use xmem_types::Bytes;
 
-/// How much is read at a time: what a pipe holds.
-const PIECE: usize = 1 << 16;
+/// Bytes of one read: the capacity of a pipe.
+const CHUNK: usize = 1 << 16;
 
 /// A trace in a file beside the output.
 #[derive(Debug)]
@@ -25,16 +25,16 @@ pub(crate) struct Part {
     pub(crate) text: Bytes,
     /// Size of the file.
     pub(crate) size: Bytes,
-    /// What was redirected, as far as the trace says.
-    pub(crate) redirected: Vec<Redirected>,
+    /// Redirected calls, from the trace's metadata.
+    pub(crate) redirected: Vec<RedirectedCalls>,
 }
 
-/// How much of a trace has come so far.
+/// The size of a trace so far, shared between threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Written(Arc<AtomicU64>);
 
 impl Written {
-    /// In bytes of text.
+    /// Bytes before compression.
     pub(crate) fn so_far(&self) -> Bytes {
         Bytes(self.0.load(Ordering::Relaxed))
     }
@@ -44,12 +44,12 @@ impl Written {
     }
 }
 
-/// Reads the trace `path` from its pipe to the end. Waits until something opens the pipe to write.
+/// Reads the trace `path` from its pipe to the end. Blocks until a writer opens the pipe.
 pub(crate) fn stream(path: &Path, output: &Output, written: &Written) -> io::Result<Part> {
     copy(File::open(pipe_of(path))?, output, written)
 }
 
-/// Reads the plain file `path`, into which a PyTorch wrote that passed the pipe by.
+/// Reads the plain file `path`, if PyTorch has written there and not into the pipe.
 pub(crate) fn file(path: &Path, output: &Output, written: &Written) -> io::Result<Part> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::new(io::ErrorKind::NotFound, "PyTorch wrote no trace"));
@@ -57,10 +57,10 @@ pub(crate) fn file(path: &Path, output: &Output, written: &Written) -> io::Resul
     copy(File::open(path)?, output, written)
 }
 
-/// Frees whoever waits in [`stream`] for a writer that will not come.
+/// Ends a [`stream`] that waits for a writer which will not come.
 pub(crate) fn release(path: &Path) {
     for pipe in [pipe_of(path), path.to_owned()] {
-        // Both ends at once never wait. A pipe that is gone has nobody waiting.
+        // Opening both ends never blocks. Without the pipe, no reader waits.
         let _ = OpenOptions::new()
             .read(true)
             .write(true)
@@ -72,17 +72,17 @@ pub(crate) fn release(path: &Path) {
 fn copy(mut from: File, output: &Output, written: &Written) -> io::Result<Part> {
     let mut to = output.part()?;
     let mut head = Head::default();
-    let mut piece = vec![0; PIECE];
+    let mut chunk = vec![0; CHUNK];
     let mut text = Bytes::ZERO;
     loop {
-        let length = match from.read(&mut piece) {
+        let length = match from.read(&mut chunk) {
             Ok(0) => break,
             Ok(length) => length,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        head.take(&piece[..length]);
-        to.write_all(&piece[..length])?;
+        head.push(&chunk[..length]);
+        to.write_all(&chunk[..length])?;
         text += Bytes(length as u64);
         written.add(length);
     }

@@ -1,18 +1,18 @@
-//! The head of a trace as it streams through: what the hook wrote about the recording.
+//! The head of a trace in the stream: the metadata that the hook wrote.
 //!
 //! Kineto writes metadata before the list of events (libkineto/src/output_json.cpp,
 //! `ChromeTraceLogger::handleTraceStart`).
 
-use crate::recorded::Redirected;
+use crate::recorded::RedirectedCalls;
 use serde::Deserialize;
 
-/// What begins the events.
+/// The key before the list of events.
 const EVENTS: &[u8] = b"\"traceEvents\":";
 
-/// A head longer than this is not kept.
-const LONGEST: usize = 64 << 20;
+/// Bytes of the longest head that is read.
+const MAX_HEAD: usize = 64 << 20;
 
-/// Gathers the head.
+/// Collects the head.
 #[derive(Debug, Default)]
 pub(crate) struct Head {
     bytes: Vec<u8>,
@@ -28,25 +28,25 @@ enum State {
 }
 
 impl Head {
-    /// Takes the next bytes of the trace.
-    pub(crate) fn take(&mut self, bytes: &[u8]) {
+    /// Reads the next bytes of the trace.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         if self.state != State::Growing {
             return;
         }
-        // The word may lie across two pieces.
+        // The key may lie across two chunks.
         let from = self.bytes.len().saturating_sub(EVENTS.len());
         self.bytes.extend_from_slice(bytes);
         if let Some(at) = self.bytes[from..].windows(EVENTS.len()).position(|w| w == EVENTS) {
             self.bytes.truncate(from + at);
             self.state = State::Whole;
-        } else if self.bytes.len() > LONGEST {
+        } else if self.bytes.len() > MAX_HEAD {
             self.bytes = Vec::new();
             self.state = State::TooLong;
         }
     }
 
-    /// What was redirected, as far as the head says.
-    pub(crate) fn redirected(mut self) -> Vec<Redirected> {
+    /// The redirected calls; empty if the head does not list them.
+    pub(crate) fn redirected(mut self) -> Vec<RedirectedCalls> {
         if self.state != State::Whole {
             return Vec::new();
         }
@@ -55,7 +55,7 @@ impl Head {
         self.bytes.push(b'}');
         let trace: Trace = serde_json::from_slice(&self.bytes).unwrap_or_default();
         let calls = trace.xmem_recording.redirected;
-        calls.into_iter().map(|c| Redirected { what: c.what, times: c.times }).collect()
+        calls.into_iter().map(|c| RedirectedCalls { function: c.what, count: c.times }).collect()
     }
 }
 
@@ -90,17 +90,21 @@ mod tests {
     fn the_head_is_found_however_it_is_cut() {
         for size in [1, 2, 7, 13, 64, TRACE.len()] {
             let mut head = Head::default();
-            TRACE.as_bytes().chunks(size).for_each(|piece| head.take(piece));
+            TRACE.as_bytes().chunks(size).for_each(|chunk| head.push(chunk));
             let calls = head.redirected();
-            assert_eq!(calls, [Redirected { what: "Tensor.to".into(), times: 6 }], "{size}");
+            assert_eq!(
+                calls,
+                [RedirectedCalls { function: "Tensor.to".into(), count: 6 }],
+                "{size}"
+            );
         }
     }
 
     #[test]
-    fn a_head_without_it_says_nothing() {
+    fn a_head_without_metadata_lists_no_calls() {
         for text in ["", "{", r#"{"traceEvents":[]}"#, r#"{"a":1,"traceEvents":[]}"#, "[1,2]"] {
             let mut head = Head::default();
-            head.take(text.as_bytes());
+            head.push(text.as_bytes());
             assert_eq!(head.redirected(), [], "{text}");
         }
     }

@@ -1,4 +1,4 @@
-//! The hook's files, as they are put on the command's path.
+//! The hook's files, which are written to a folder on the command's `PYTHONPATH`.
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
@@ -6,7 +6,7 @@ macro_rules! files {
     };
 }
 
-/// Path below the folder, and content. `python/` beside the sources has them all.
+/// Path in the folder, and content, of every file in `python/`.
 pub(crate) const HOOK: &[(&str, &str)] = files![
     "sitecustomize.py",
     "xmem_recorder/__init__.py",
@@ -38,8 +38,8 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     fn files(folder: &Path, into: &mut Vec<PathBuf>) {
-        for entry in std::fs::read_dir(folder).expect("the folder is there") {
-            let path = entry.expect("can be listed").path();
+        for entry in std::fs::read_dir(folder).expect("the folder exists") {
+            let path = entry.expect("listed").path();
             if path.is_dir() {
                 files(&path, into);
             } else if path.extension().is_some_and(|e| e == "py") {
@@ -49,13 +49,13 @@ mod tests {
     }
 
     #[test]
-    fn every_file_of_the_hook_is_carried() {
+    fn every_file_of_the_hook_is_embedded() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("python");
-        let mut there = Vec::new();
-        files(&root, &mut there);
-        there.sort();
-        let mut carried: Vec<PathBuf> = HOOK.iter().map(|(name, _)| root.join(name)).collect();
-        carried.sort();
-        assert_eq!(there, carried);
+        let mut existing = Vec::new();
+        files(&root, &mut existing);
+        existing.sort();
+        let mut embedded: Vec<PathBuf> = HOOK.iter().map(|(name, _)| root.join(name)).collect();
+        embedded.sort();
+        assert_eq!(existing, embedded);
     }
 }

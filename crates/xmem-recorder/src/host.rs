@@ -1,29 +1,28 @@
-//! What memory there is in all, and what of it is left: of the host, or of the control group that this
-//! process is in.
+//! Total and available memory of the host, or of the control group that this process is in.
 
 use std::path::{Path, PathBuf};
 use sysinfo::System;
 use xmem_types::Bytes;
 
-/// Memory of the host, and how much may be used up.
+/// The host, with the control groups that limit this process.
 #[derive(Debug)]
 pub(crate) struct Host {
     system: System,
     groups: Vec<Group>,
 }
 
-/// Memory at one time.
+/// Total and available memory at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room {
-    /// In all.
+pub(crate) struct HostMemory {
+    /// Total memory.
     pub(crate) total: Bytes,
-    /// That can be had without swapping.
+    /// Memory that can be allocated without swapping.
     pub(crate) available: Bytes,
 }
 
-impl Room {
-    /// Whether so little is left that the kernel may soon choose a process to kill. Between two looks,
-    /// a job can take more than a small part of a large machine, and exporting needs some, too.
+impl HostMemory {
+    /// True if so little is available that the kernel may soon kill a process. The thresholds allow for
+    /// the growth of a job between two measurements, and for the export.
     pub(crate) fn is_short(self) -> bool {
         let part = Bytes(self.total.get() / 32);
         self.available < part.clamp(Bytes::mib(192), Bytes::gib(2))
@@ -31,21 +30,21 @@ impl Room {
 }
 
 impl Host {
-    /// The host as this process sees it.
+    /// The host of this process.
     pub(crate) fn new() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let groups = groups(&read("/proc/self/cgroup"), Path::new("/sys/fs/cgroup"));
         Self { system: System::new(), groups }
     }
 
-    /// What there is now: the least of the host's and the groups'.
-    pub(crate) fn look(&mut self) -> Room {
+    /// The memory now: the minimum over the host and the groups.
+    pub(crate) fn memory(&mut self) -> HostMemory {
         self.system.refresh_memory();
-        let host = Room {
+        let host = HostMemory {
             total: Bytes(self.system.total_memory()),
             available: Bytes(self.system.available_memory()),
         };
-        self.groups.iter().filter_map(Group::room).fold(host, |a, b| Room {
+        self.groups.iter().filter_map(Group::memory).fold(host, |a, b| HostMemory {
             total: a.total.min(b.total),
             available: a.available.min(b.available),
         })
@@ -59,7 +58,7 @@ struct Group {
     files: Files,
 }
 
-/// The names that a version of control groups has for its files.
+/// The names of the files in a version of control groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Files {
     limit: &'static str,
@@ -85,22 +84,22 @@ const V1: Files = Files {
 };
 
 impl Group {
-    /// What there is in it; nothing where it has no limit.
-    fn room(&self) -> Option<Room> {
+    /// Its memory; `None` if it has no limit.
+    fn memory(&self) -> Option<HostMemory> {
         let read = |name: &str| std::fs::read_to_string(self.folder.join(name)).ok();
         let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
         let total = number(self.files.limit)?;
         let used = number(self.files.used)?;
         if used < total / 2 {
-            // The kernel takes long to add up the rest, which matters to nobody then.
-            return Some(Room { total: Bytes(total), available: Bytes(total - used) });
+            // `memory.stat` is slow to read, and the caches do not matter yet.
+            return Some(HostMemory { total: Bytes(total), available: Bytes(total - used) });
         }
         let stat = read("memory.stat").unwrap_or_default();
-        // The kernel drops pages of files before it kills.
+        // The kernel reclaims pages of files before it kills.
         let files: u64 =
             [self.files.inactive, self.files.active].iter().filter_map(|n| entry(&stat, n)).sum();
         let available = total.saturating_sub(used.saturating_sub(files));
-        Some(Room { total: Bytes(total), available: Bytes(available) })
+        Some(HostMemory { total: Bytes(total), available: Bytes(available) })
     }
 }
 
@@ -125,7 +124,7 @@ fn groups(own: &str, mount: &Path) -> Vec<Group> {
         } else {
             continue;
         };
-        // In a container, the path may be that outside; the mount's root is the container's group.
+        // In a container, the path may be the one outside; the mount's root is the container's group.
         let below = root.join(path.trim_start_matches('/'));
         let chain = below.ancestors().take_while(|a| a.starts_with(&root));
         found.extend(chain.map(|folder| Group { folder: folder.to_owned(), files }));
@@ -150,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_tightest_group_above_counts_and_pages_of_files_are_free() {
-        let rows: [(&str, FileRows<'_>, &[Room]); 4] = [
+        let rows: [(&str, FileRows<'_>, &[HostMemory]); 4] = [
             (
                 "0::/job/step\n",
                 &[
@@ -163,15 +162,15 @@ mod tests {
                     ("job/step/memory.current", "100\n"),
                 ],
                 &[
-                    Room { total: Bytes(800), available: Bytes(700) },
-                    Room { total: Bytes(1000), available: Bytes(450) },
+                    HostMemory { total: Bytes(800), available: Bytes(700) },
+                    HostMemory { total: Bytes(1000), available: Bytes(450) },
                 ],
             ),
-            // The path outside of a container is not there: its root is.
+            // The path outside a container does not exist in it, the root of the mount does.
             (
                 "0::/kubepods/pod1\n",
                 &[("memory.max", "1000"), ("memory.current", "1500")],
-                &[Room { total: Bytes(1000), available: Bytes(0) }],
+                &[HostMemory { total: Bytes(1000), available: Bytes(0) }],
             ),
             (
                 "5:cpu,cpuacct:/x\n4:memory:/docker/1\n",
@@ -180,21 +179,21 @@ mod tests {
                     ("memory/memory.usage_in_bytes", "600"),
                     ("memory/memory.stat", "inactive_file 7\ntotal_inactive_file 100"),
                 ],
-                &[Room { total: Bytes(1000), available: Bytes(500) }],
+                &[HostMemory { total: Bytes(1000), available: Bytes(500) }],
             ),
             ("", &[], &[]),
         ];
         for (own, files, expected) in rows {
             let root = tempfile::tempdir().expect("a folder");
             write(root.path(), files);
-            let rooms: Vec<Room> =
-                groups(own, root.path()).iter().filter_map(Group::room).collect();
-            assert_eq!(rooms, expected, "{own}");
+            let found: Vec<HostMemory> =
+                groups(own, root.path()).iter().filter_map(Group::memory).collect();
+            assert_eq!(found, expected, "{own}");
         }
     }
 
     #[test]
-    fn what_is_short_depends_on_the_whole_within_bounds() {
+    fn the_threshold_is_a_part_of_the_total_within_bounds() {
         let rows = [
             (Bytes::gib(4), Bytes::mib(190), true),
             (Bytes::gib(4), Bytes::mib(200), false),
@@ -203,13 +202,13 @@ mod tests {
             (Bytes::gib(1024), Bytes::gib(3), false),
         ];
         for (total, available, short) in rows {
-            assert_eq!(Room { total, available }.is_short(), short, "{available} of {total}");
+            assert_eq!(HostMemory { total, available }.is_short(), short, "{available} of {total}");
         }
     }
 
     #[test]
     fn this_host_has_memory() {
-        let room = Host::new().look();
-        assert!(room.total > Bytes::mib(16) && room.available <= room.total, "{room:?}");
+        let memory = Host::new().memory();
+        assert!(memory.total > Bytes::mib(16) && memory.available <= memory.total, "{memory:?}");
     }
 }

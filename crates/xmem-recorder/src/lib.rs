@@ -1,12 +1,12 @@
 //! A command to a trace file: runs it with the hook on its path, watches it, streams what it exports.
 //!
-//! The hook is plain Python in `python/`, carried in the binary. Where it is found first on
+//! The hook is plain Python in `python/`, carried in the binary. As the first entry of
 //! `PYTHONPATH`, it redirects CUDA to the CPU, records a few iterations with PyTorch's profiler, and
-//! ends the script. The two talk through a private folder (`session`): lines of JSON from the hook
-//! (`message`), a file and a signal from here (`watch`), and the trace through a named pipe (`export`).
+//! ends the script. The two processes communicate through a private folder (`session`): lines of JSON
+//! from the hook (`message`), a file and a signal to it (`watch`), and the trace through a named pipe
+//! (`export`).
 //!
-//! What is in a trace is not known here: of what streams through, only the head is looked at, for the
-//! summary (`head`).
+//! This crate does not interpret traces: it reads only the head of the stream, for the summary (`head`).
 #![forbid(unsafe_code)]
 #![cfg_attr(
     unix,
@@ -22,6 +22,8 @@ mod recorded;
 mod request;
 
 #[cfg(unix)]
+mod conclusion;
+#[cfg(unix)]
 mod encoder;
 #[cfg(unix)]
 mod export;
@@ -32,7 +34,7 @@ mod hook;
 #[cfg(unix)]
 mod host;
 #[cfg(unix)]
-mod isolated;
+mod interpreter;
 #[cfg(unix)]
 mod message;
 #[cfg(unix)]
@@ -44,20 +46,18 @@ mod settings;
 #[cfg(unix)]
 mod tree;
 #[cfg(unix)]
-mod verdict;
-#[cfg(unix)]
 mod watch;
 
-pub use error::{Fate, RecordError};
+pub use error::{CommandEnd, RecordError};
 pub use progress::Progress;
-pub use recorded::{CutShort, Place, Recorded, Redirected};
-pub use request::{Patience, Request, Shortage, Stacks};
+pub use recorded::{CutShort, Destination, Recorded, RedirectedCalls};
+pub use request::{Request, Shortage, Stacks, Timeouts};
 
-/// Runs the command, records it, and writes the trace. `observer` hears what happens meanwhile.
+/// Runs the command, records it, and writes the trace. `observer` is called with the progress.
 ///
 /// # Errors
-/// If there is nothing to write: the command cannot be run, the hook does not see PyTorch train, or
-/// what was recorded is lost.
+/// If no trace can be written: the command cannot be run, the hook sees no training with PyTorch, or
+/// the recording is lost.
 #[cfg(unix)]
 pub fn record(
     request: &Request,
@@ -66,7 +66,7 @@ pub fn record(
     watch::run(request, observer)
 }
 
-/// Says that this needs a Unix.
+/// Fails: recording needs a Unix.
 ///
 /// # Errors
 /// Always.

@@ -1,4 +1,4 @@
-//! What the hook says: one JSON object a line. Events and keys of newer hooks are passed over.
+//! Messages of the hook: one JSON object per line. Unknown events and keys, of a newer hook, are ignored.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,38 +8,38 @@ use std::path::PathBuf;
 /// A process of the command, by its id.
 pub(crate) type ProcessId = u32;
 
-/// One line.
+/// A line of the control pipe.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Line {
-    /// Whose line it is.
+    /// The process that wrote it.
     pub(crate) pid: ProcessId,
     #[serde(flatten)]
     pub(crate) message: Message,
 }
 
-/// What happened in a process.
+/// An event in a process.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum Message {
-    /// The hook was loaded into a Python.
+    /// The hook was loaded into a Python interpreter.
     Python { version: String },
     /// PyTorch was imported and redirected.
     Torch { version: String },
-    /// Nothing can be recorded in this process.
+    /// This process cannot be recorded.
     Unsupported { text: String },
     /// The profiler runs.
     Recording,
-    /// An iteration is over.
+    /// An iteration has ended.
     Iteration { number: u32, seconds: f64, of: String },
-    /// Something that the user should know.
+    /// A note for the user.
     Note { text: String },
     /// PyTorch is about to write the trace to `<path>.tmp`.
     Export(ExportAnnounced),
-    /// It has; to the named pipe, or to the plain file `path`.
+    /// PyTorch has written the trace: to the named pipe, or to the plain file `path`.
     Exported { streamed: bool },
     /// The recording could not be saved.
     Failed { text: String },
-    /// Something that only a newer hook says.
+    /// An event of a newer hook.
     #[serde(other)]
     Other,
 }
@@ -51,7 +51,7 @@ pub(crate) struct ExportAnnounced {
     #[serde(default)]
     pub(crate) iterations: u32,
     pub(crate) reason: Reason,
-    /// An exit code, or words.
+    /// An exit code or a text.
     #[serde(default)]
     pub(crate) detail: Value,
     /// Bytes that could not be allocated.
@@ -60,17 +60,17 @@ pub(crate) struct ExportAnnounced {
 }
 
 impl ExportAnnounced {
-    /// The detail in words.
-    pub(crate) fn words(&self) -> String {
+    /// The detail as text.
+    pub(crate) fn detail_text(&self) -> String {
         match &self.detail {
-            Value::Null => "for a reason that it does not say".to_owned(),
+            Value::Null => "an unknown error".to_owned(),
             Value::String(text) => text.clone(),
             other => other.to_string(),
         }
     }
 }
 
-/// Why a recording ended.
+/// The reason why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reason {
@@ -88,20 +88,20 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    /// Whether all that was asked for is there.
+    /// True if all requested iterations were recorded.
     pub(crate) fn is_complete(self) -> bool {
         matches!(self, Self::Steps | Self::Forwards | Self::Backwards)
     }
 }
 
-/// What is written to the hook to end a recording, before the signal.
+/// The reason for the hook to end a recording, written before the signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StopWord {
+pub(crate) enum StopReason {
     Timeout,
     Memory,
 }
 
-impl fmt::Display for StopWord {
+impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Timeout => "timeout",
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn every_event_is_understood() {
+    fn every_event_is_read() {
         let export = ExportAnnounced {
             path: "/s/1.json".into(),
             iterations: 3,
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_an_error() {
+    fn other_lines_are_errors() {
         for line in ["", "hello", "{}", r#"{"event":"recording"}"#, r#"{"pid":1}"#] {
             assert!(read(line).is_err(), "{line}");
         }

@@ -1,47 +1,47 @@
-//! Where the trace goes: a part file beside the output, until it is known to be good.
+//! The output: a part file beside it until the recording is complete.
 
 use crate::encoder::Encoder;
 use crate::error::RecordError;
 use crate::export::Part;
-use crate::recorded::Place;
+use crate::recorded::Destination;
 use std::fs::Permissions;
 use std::io::{self, BufWriter};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// What is written to a part file.
+/// The writer of a part file.
 pub(crate) type PartWriter = Encoder<BufWriter<NamedTempFile>>;
 
-/// The file that was asked for.
+/// The requested file.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
-    /// In the user's words.
-    asked: PathBuf,
-    /// Without links.
+    /// The path as given.
+    requested: PathBuf,
+    /// The path with links resolved.
     target: PathBuf,
 }
 
 impl Output {
-    /// Checks that a file can be made there: before the command runs for an hour.
+    /// Checks that the file can be written, before the command runs.
     pub(crate) fn check(path: &Path) -> Result<Self, RecordError> {
         if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
             return Err(RecordError::NotAFile { path: path.into() });
         }
         let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let output = Self { asked: path.into(), target };
+        let output = Self { requested: path.into(), target };
         match output.new_part() {
             Ok(_) => Ok(output),
-            Err(source) => Err(output.broken(source)),
+            Err(source) => Err(output.error(source)),
         }
     }
 
-    /// A failure to write, as the user is told.
-    pub(crate) fn broken(&self, source: io::Error) -> RecordError {
-        RecordError::Output { path: self.asked.clone(), source }
+    /// The error of a failed write.
+    pub(crate) fn error(&self, source: io::Error) -> RecordError {
+        RecordError::Output { path: self.requested.clone(), source }
     }
 
-    /// A new part file; it goes when it is dropped.
+    /// A new part file, which is removed when it is dropped.
     pub(crate) fn part(&self) -> io::Result<PartWriter> {
         Encoder::by_name(&self.target, BufWriter::with_capacity(1 << 18, self.new_part()?))
     }
@@ -60,32 +60,31 @@ impl Output {
             .tempfile_in(folder)
     }
 
-    /// Puts a complete recording where it was asked for.
-    pub(crate) fn keep(&self, part: Part) -> Result<Place, RecordError> {
-        if let Ok(there) = std::fs::metadata(&self.target) {
-            // That the permissions stay is a courtesy.
-            let _ = part.file.as_file().set_permissions(there.permissions());
+    /// Moves a complete recording to the requested path.
+    pub(crate) fn save(&self, part: Part) -> Result<Destination, RecordError> {
+        if let Ok(existing) = std::fs::metadata(&self.target) {
+            // Without an effect on the recording, should it fail.
+            let _ = part.file.as_file().set_permissions(existing.permissions());
         }
-        self.put(part, &self.target)?;
-        Ok(Place::Output(self.asked.clone()))
+        self.persist(part, &self.target)?;
+        Ok(Destination::Output(self.requested.clone()))
     }
 
-    /// Puts a recording that was cut short where it was asked for if there is nothing yet, else beside
-    /// it.
-    pub(crate) fn keep_beside(&self, part: Part) -> Result<Place, RecordError> {
+    /// Moves an incomplete recording to the requested path if no file exists there, else beside it.
+    pub(crate) fn save_beside(&self, part: Part) -> Result<Destination, RecordError> {
         if !self.target.exists() {
-            return self.keep(part);
+            return self.save(part);
         }
         let beside = |path: &Path| {
             let mut name = path.as_os_str().to_owned();
             name.push(".part");
             PathBuf::from(name)
         };
-        self.put(part, &beside(&self.target))?;
-        Ok(Place::Beside { part: beside(&self.asked), kept: self.asked.clone() })
+        self.persist(part, &beside(&self.target))?;
+        Ok(Destination::Beside { part: beside(&self.requested), existing: self.requested.clone() })
     }
 
-    fn put(&self, part: Part, to: &Path) -> Result<(), RecordError> {
-        part.file.persist(to).map(drop).map_err(|e| self.broken(e.error))
+    fn persist(&self, part: Part, to: &Path) -> Result<(), RecordError> {
+        part.file.persist(to).map(drop).map_err(|e| self.error(e.error))
     }
 }

@@ -1,12 +1,12 @@
-//! What happens while a command is recorded.
+//! The progress of a recording.
 
 use std::time::Duration;
 use xmem_types::Bytes;
 
-/// A piece of news from the recording.
+/// An event of a recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Progress<'a> {
-    /// A Python loaded the hook.
+    /// A Python interpreter loaded the hook.
     Python {
         /// Its version.
         version: &'a str,
@@ -18,37 +18,37 @@ pub enum Progress<'a> {
     },
     /// The profiler runs.
     Recording,
-    /// An iteration is over.
+    /// An iteration has ended.
     Iteration {
-        /// Which, counted from one.
+        /// Its number, from one.
         number: u32,
-        /// What was counted, in words.
+        /// The counted events (`optimizer steps`).
         of: &'a str,
-        /// How long it took.
+        /// Its duration.
         took: Duration,
-        /// Memory that the command's processes have resident.
+        /// Resident memory of the command's processes.
         resident: Bytes,
     },
-    /// Something that the user should know.
+    /// A note for the user.
     Note(&'a str),
     /// A trace is being exported.
     Exporting {
-        /// What has come so far, before compression.
+        /// Its size so far, before compression.
         written: Bytes,
     },
-    /// It has been.
+    /// All traces have been exported.
     Exported,
-    /// No Python has loaded the hook for so long that something may be wrong.
-    NoHookYet {
-        /// How long.
-        since: Duration,
+    /// No Python interpreter has loaded the hook within the time that is usual.
+    HookNotLoaded {
+        /// Time since the start.
+        elapsed: Duration,
     },
-    /// The recording is being stopped: the time is over.
-    TimeIsOver,
-    /// The recording is being stopped: memory is running out.
-    MemoryIsShort,
-    /// Ctrl-C was pressed: what there is is being saved.
+    /// The time limit is reached: the recording so far is saved.
+    TimeLimitReached,
+    /// Memory is running low: the recording so far is saved.
+    MemoryLow,
+    /// Ctrl-C was pressed: the recording so far is saved.
     Interrupted,
-    /// The command did not end after its recording was saved, and is being ended.
-    EndingTheCommand,
+    /// The command is ended: it continued after its recording was saved.
+    EndingCommand,
 }

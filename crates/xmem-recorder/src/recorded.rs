@@ -1,4 +1,4 @@
-//! A recording that was saved.
+//! The facts about a saved recording.
 
 use crate::request::Shortage;
 use std::path::PathBuf;
@@ -6,14 +6,14 @@ use std::process::ExitStatus;
 use std::time::Duration;
 use xmem_types::Bytes;
 
-/// What was saved, and where.
+/// A saved recording.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// Where the trace is.
-    pub place: Place,
+    /// The file of the trace.
+    pub destination: Destination,
     /// Iterations in it.
     pub iterations: u32,
-    /// How long the command ran.
+    /// Duration of the command.
     pub took: Duration,
     /// Size of the file.
     pub size: Bytes,
@@ -23,29 +23,29 @@ pub struct Recorded {
     pub torch: Option<String>,
     /// Version of Python.
     pub python: Option<String>,
-    /// What was redirected from CUDA to the CPU, as far as the trace says.
-    pub redirected: Vec<Redirected>,
-    /// Why there is less in it than was asked for, if there is.
+    /// Calls that were redirected from CUDA to the CPU.
+    pub redirected: Vec<RedirectedCalls>,
+    /// The reason why it is incomplete; `None` if it is complete.
     pub cut_short: Option<CutShort>,
-    /// The most memory that the command's processes were seen to have resident.
+    /// The peak of the resident memory of the command's processes.
     pub peak: Bytes,
 }
 
-/// Where a trace was put.
+/// The file of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Where it was asked for.
+pub enum Destination {
+    /// The requested file.
     Output(PathBuf),
-    /// Beside what was there before: a recording that was cut short replaces nothing.
+    /// A file beside the existing one, which an incomplete recording does not replace.
     Beside {
         /// The new recording.
         part: PathBuf,
-        /// What was there before.
-        kept: PathBuf,
+        /// The existing file.
+        existing: PathBuf,
     },
 }
 
-impl Place {
+impl Destination {
     /// The file with the recording.
     #[must_use]
     pub fn path(&self) -> &std::path::Path {
@@ -55,36 +55,36 @@ impl Place {
     }
 }
 
-/// Calls of a kind that were redirected.
+/// Redirected calls of one function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Redirected {
-    /// What was called.
-    pub what: String,
-    /// How often.
-    pub times: u64,
+pub struct RedirectedCalls {
+    /// The function (`Tensor.to`).
+    pub function: String,
+    /// The number of calls.
+    pub count: u64,
 }
 
-/// Why a recording is not all that was asked for.
+/// The reason why a recording is incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CutShort {
-    /// The script came to its end, or ended itself, with another exit status than 0.
+    /// The script exited with another status than 0.
     Exit(ExitStatus),
-    /// The script came to its end without an iteration.
+    /// The script ended without an iteration.
     NothingTrained,
-    /// An exception ended the script; in its words.
+    /// An exception with this text ended the script.
     Raised(String),
-    /// A signal ended the script.
+    /// This signal ended the script.
     Signal(String),
     /// Ctrl-C was pressed.
     Interrupted,
-    /// The time was over.
+    /// The time limit was reached.
     Timeout(Duration),
-    /// Memory ran out.
+    /// Memory ran low or an allocation failed.
     Memory(Shortage),
-    /// The command ended, and a process that it left behind was still recording.
+    /// The command ended while a process that it had started was still recording.
     LeftBehind,
-    /// The process died while it exported: the end of the trace is missing.
+    /// The process ended during the export: the end of the trace is missing.
     Truncated,
-    /// A reason that only a newer hook knows.
+    /// A reason of a newer hook.
     Unknown,
 }

@@ -1,4 +1,4 @@
-//! What is to be recorded, and how far that may go.
+//! The request: a command, and the limits to its recording.
 
 use std::ffi::OsString;
 use std::num::NonZeroU32;
@@ -16,78 +16,78 @@ pub struct Request {
     pub output: PathBuf,
     /// Iterations after which the script is ended.
     pub steps: NonZeroU32,
-    /// Whether Python's stacks are recorded.
+    /// The choice of Python stacks.
     pub stacks: Stacks,
-    /// The GPU that the script is told of.
+    /// The GPU that the script sees.
     pub device: Device,
-    /// How long the command may run.
+    /// The time limit of the command.
     pub timeout: Option<Duration>,
-    /// How much memory the command's processes may have resident; without, what the host has.
+    /// The limit to the resident memory of the command's processes; without one, that of the host.
     pub memory: Option<Bytes>,
-    /// How long the command's processes may take for what they are asked to do.
-    pub patience: Patience,
+    /// The limits to single steps.
+    pub timeouts: Timeouts,
 }
 
-/// How long processes are waited for.
+/// The longest waits for the command's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// Until a recording that was asked for begins to be exported. The hook is a handler of a signal,
-    /// which Python runs when the operator under way is over.
-    pub to_export: Duration,
-    /// Until the command ends once its recording is saved.
-    pub to_end: Duration,
+pub struct Timeouts {
+    /// Until a requested export begins. The hook handles a signal, which Python delivers at the end of
+    /// the current operator.
+    pub export: Duration,
+    /// Until the command exits once its recording is saved.
+    pub exit: Duration,
     /// Until a process ends after SIGTERM.
-    pub to_terminate: Duration,
-    /// Until the user is told that no Python has loaded the hook.
-    pub to_load: Duration,
+    pub terminate: Duration,
+    /// Until a notice that no Python interpreter has loaded the hook.
+    pub hook: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
-            to_export: Duration::from_secs(10),
-            to_end: Duration::from_secs(60),
-            to_terminate: Duration::from_secs(3),
-            to_load: Duration::from_secs(30),
+            export: Duration::from_secs(10),
+            exit: Duration::from_secs(60),
+            terminate: Duration::from_secs(3),
+            hook: Duration::from_secs(30),
         }
     }
 }
 
-/// Whether a trace has Python's stacks: they name modules and lines, and cost time and room.
+/// The choice of Python stacks in a trace: they name modules and lines, and cost time and file size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stacks {
-    /// It has.
+    /// The trace has them.
     Recorded,
-    /// It has not.
+    /// The trace does not have them.
     Omitted,
 }
 
-/// Memory that was not enough.
+/// A shortage of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
-    /// More than was allowed.
+    /// The command exceeded its limit.
     Limit {
-        /// What was allowed.
+        /// The limit.
         limit: Bytes,
-        /// What the command's processes had resident.
+        /// Resident memory of the command's processes.
         resident: Bytes,
     },
-    /// Nearly all that the host, or the control group, has.
+    /// The host or the control group has little memory left.
     Host {
-        /// What the command's processes had resident.
+        /// Resident memory of the command's processes.
         resident: Bytes,
-        /// What there is in all.
+        /// Total memory.
         total: Bytes,
-        /// What was left.
+        /// Available memory.
         available: Bytes,
     },
-    /// The script asked for some, and was refused.
+    /// An allocation of the script failed.
     Refused {
-        /// What it asked for.
+        /// The requested size.
         needed: Bytes,
-        /// The most that the command's processes were seen to have resident.
+        /// The peak of the resident memory of the command's processes.
         resident: Bytes,
-        /// What was allowed, if that was limited.
+        /// The limit, if one was set.
         limit: Option<Bytes>,
     },
 }

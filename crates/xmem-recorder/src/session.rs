@@ -1,7 +1,7 @@
-//! The private folder through which the hook and this process talk.
+//! The private folder through which the hook and this process communicate.
 
 use crate::hook::HOOK;
-use crate::message::{Line, StopWord};
+use crate::message::{Line, StopReason};
 use crate::request::Request;
 use crate::settings::Settings;
 use nix::sys::stat::Mode;
@@ -11,16 +11,16 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Where files cost no disk.
-const MEMORY: &str = "/dev/shm";
+/// A file system in memory.
+const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Ends a reading of [`Control`]; no line of the hook looks like it.
+/// The line that ends a reading of [`Control`]; the hook writes no such line.
 const END: &str = "end";
 
-/// Says that all lines before it were read.
+/// The line that shows that all lines before it were read.
 const MARK: &str = "mark";
 
-/// The folder; it goes when this does.
+/// The folder, which is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Session {
     folder: TempDir,
@@ -29,7 +29,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// A folder with all that the hook needs.
+    /// Makes the folder, with all files that the hook needs.
     pub(crate) fn open(request: &Request) -> io::Result<Self> {
         let folder = folder()?;
         let root = folder.path();
@@ -48,12 +48,12 @@ impl Session {
         Ok(Self { folder, control })
     }
 
-    /// Where it is.
+    /// Its path.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What the command's environment has of it; `path` is the `PYTHONPATH` of this process.
+    /// The variables for the command's environment; `path` is the `PYTHONPATH` of this process.
     pub(crate) fn environment(&self, path: Option<OsString>) -> [(&'static str, OsString); 2] {
         let mut first = self.folder().join("path").into_os_string();
         if let Some(rest) = path.filter(|rest| !rest.is_empty()) {
@@ -68,19 +68,19 @@ impl Session {
         Ok(Control(BufReader::new(self.control.try_clone()?)))
     }
 
-    /// Puts a mark behind all that was said so far.
+    /// Writes a mark behind all messages so far.
     pub(crate) fn mark(&self) -> io::Result<()> {
         writeln!(&self.control, "{MARK}")
     }
 
-    /// Says why the recording is to end; the signal comes afterwards.
-    pub(crate) fn stop(&self, word: StopWord) -> io::Result<()> {
+    /// Writes the reason why the recording must end; the signal follows.
+    pub(crate) fn stop(&self, reason: StopReason) -> io::Result<()> {
         let whole = self.folder().join("stop.part");
-        std::fs::write(&whole, word.to_string())?;
+        std::fs::write(&whole, reason.to_string())?;
         std::fs::rename(whole, self.folder().join("stop"))
     }
 
-    /// Whether `path` is a file of this folder itself.
+    /// True if `path` is a file directly in this folder.
     pub(crate) fn owns(&self, path: &Path) -> bool {
         path.parent() == Some(self.folder()) && path.file_name().is_some()
     }
@@ -88,12 +88,12 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // The reader's thread ends by itself or with the process.
+        // Without this line, the reader's thread ends with the process.
         let _ = writeln!(&self.control, "{END}");
     }
 }
 
-/// In memory where that can be had.
+/// A new folder, in memory if possible.
 fn folder() -> io::Result<TempDir> {
     let named = |builder: &mut tempfile::Builder<'_, '_>, place: Option<&Path>| match place {
         Some(place) => builder.tempdir_in(place),
@@ -101,26 +101,26 @@ fn folder() -> io::Result<TempDir> {
     };
     let mut builder = tempfile::Builder::new();
     builder.prefix("xmem-");
-    named(&mut builder, Some(Path::new(MEMORY))).or_else(|_| named(&mut builder, None))
+    named(&mut builder, Some(Path::new(SHARED_MEMORY))).or_else(|_| named(&mut builder, None))
 }
 
-/// What the hook says, in order.
+/// The messages of the hook, in order.
 #[derive(Debug)]
 pub(crate) struct Control(BufReader<File>);
 
-/// What is read next.
+/// An item from the control pipe.
 #[derive(Debug)]
-pub(crate) enum Said {
-    /// Something that happened.
+pub(crate) enum ControlItem {
+    /// A message of the hook.
     Line(Line),
-    /// All that was said before the mark has been read.
+    /// A mark: all messages before it have been read.
     Mark,
 }
 
 impl Iterator for Control {
-    type Item = Said;
+    type Item = ControlItem;
 
-    fn next(&mut self) -> Option<Said> {
+    fn next(&mut self) -> Option<ControlItem> {
         loop {
             let mut line = Vec::new();
             if self.0.read_until(b'\n', &mut line).is_err() {
@@ -128,12 +128,12 @@ impl Iterator for Control {
             }
             match line.trim_ascii() {
                 line if line == END.as_bytes() => return None,
-                line if line == MARK.as_bytes() => return Some(Said::Mark),
+                line if line == MARK.as_bytes() => return Some(ControlItem::Mark),
                 line => match serde_json::from_slice(line) {
-                    Ok(line) => return Some(Said::Line(line)),
+                    Ok(line) => return Some(ControlItem::Line(line)),
                     Err(error) => {
                         let line = String::from_utf8_lossy(line);
-                        tracing::debug!(target: "xmem::recorder", %error, %line, "not understood");
+                        tracing::debug!(target: "xmem::recorder", %error, %line, "not a message of the hook");
                     }
                 },
             }

@@ -1,4 +1,4 @@
-//! What the hook is told: `settings.json`. Facts that are not known are null.
+//! The hook's settings: `settings.json`. Unknown facts are null.
 
 use crate::request::{Request, Stacks};
 use serde::Serialize;
@@ -9,17 +9,17 @@ use xmem_types::Bytes;
 #[derive(Debug, Serialize)]
 pub(crate) struct Settings<'a> {
     format: u32,
-    /// Our version.
+    /// Version of this crate.
     recorder: &'static str,
     steps: u32,
     stacks: bool,
     max_memory: Option<u64>,
-    device: ToldDevice<'a>,
+    device: DeviceSettings<'a>,
 }
 
-/// The GPU that the script is told of, in the words of `torch.cuda.get_device_properties`.
+/// The GPU that the script sees, with the names of `torch.cuda.get_device_properties`.
 #[derive(Debug, Serialize)]
-struct ToldDevice<'a> {
+struct DeviceSettings<'a> {
     key: &'a str,
     name: &'a str,
     capability: [u8; 2],
@@ -32,12 +32,12 @@ struct ToldDevice<'a> {
     shared_memory_per_block: Option<u64>,
 }
 
-/// Of every CUDA device so far (CUDA C++ Programming Guide, "Compute Capabilities", table of
+/// Threads of a warp, the same on every CUDA device so far (CUDA C++ Programming Guide, "Compute Capabilities", table of
 /// technical specifications).
 const WARP_SIZE: u32 = 32;
 
 impl<'a> Settings<'a> {
-    /// Those of a request.
+    /// The settings of a request.
     pub(crate) fn of(request: &'a Request) -> Self {
         Self {
             format: 1,
@@ -45,12 +45,12 @@ impl<'a> Settings<'a> {
             steps: request.steps.get(),
             stacks: request.stacks == Stacks::Recorded,
             max_memory: request.memory.map(Bytes::get),
-            device: ToldDevice::of(&request.device),
+            device: DeviceSettings::of(&request.device),
         }
     }
 }
 
-impl<'a> ToldDevice<'a> {
+impl<'a> DeviceSettings<'a> {
     fn of(device: &'a Device) -> Self {
         Self {
             key: &device.name,

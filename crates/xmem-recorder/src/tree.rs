@@ -1,4 +1,4 @@
-//! The command's processes: which there are, what memory they have, and how they are ended.
+//! The tree of the command's processes: members, memory, signals.
 
 use crate::message::ProcessId;
 use nix::sys::signal::{Signal, kill};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use sysinfo::{Pid, Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System};
 use xmem_types::Bytes;
 
-/// The command and all that it started.
+/// The command and all processes that it started.
 #[derive(Debug)]
 pub(crate) struct Tree {
     root: Pid,
@@ -14,10 +14,10 @@ pub(crate) struct Tree {
     members: BTreeMap<Pid, Member>,
 }
 
-/// A process that was there at the last look.
+/// A process that existed at the last refresh.
 #[derive(Clone, Copy, Debug)]
 struct Member {
-    /// In seconds: tells it from another one that got its number.
+    /// Start time in seconds, which distinguishes it from a later process of the same number.
     started: u64,
     resident: Bytes,
 }
@@ -35,44 +35,44 @@ impl Member {
 }
 
 impl Tree {
-    /// That of the process `root`.
+    /// The tree of the process `root`.
     pub(crate) fn of(root: ProcessId) -> Self {
         let mut tree =
             Self { root: Pid::from_u32(root), system: System::new(), members: BTreeMap::new() };
-        tree.look();
+        tree.refresh();
         tree
     }
 
-    /// Looks who is there, through all processes of the host. A process whose parent has ended stays a
+    /// Finds the members among all processes of the host. A process whose parent has ended stays a
     /// member.
-    pub(crate) fn look(&mut self) {
-        self.refresh(ProcessesToUpdate::All, ProcessRefreshKind::nothing());
-        let mut strangers: BTreeMap<Pid, (Option<Pid>, Member)> = self
+    pub(crate) fn refresh(&mut self) {
+        self.update(ProcessesToUpdate::All, ProcessRefreshKind::nothing());
+        let mut others: BTreeMap<Pid, (Option<Pid>, Member)> = self
             .system
             .processes()
             .values()
             .filter_map(|process| Some((process.pid(), (process.parent(), Member::of(process)?))))
             .collect();
         let before = std::mem::take(&mut self.members);
-        let mut found: Vec<Pid> = strangers
+        let mut found: Vec<Pid> = others
             .iter()
             .filter(|(pid, (_, now))| **pid == self.root || now.is_the_same(before.get(pid)))
             .map(|(pid, _)| *pid)
             .collect();
         while let Some(pid) = found.pop() {
-            if let Some((_, member)) = strangers.remove(&pid) {
+            if let Some((_, member)) = others.remove(&pid) {
                 self.members.insert(pid, member);
             }
             let is_child = |(_, (parent, _)): &(&Pid, &(Option<Pid>, Member))| *parent == Some(pid);
-            found.extend(strangers.iter().filter(is_child).map(|(child, _)| *child));
+            found.extend(others.iter().filter(is_child).map(|(child, _)| *child));
         }
-        self.look_at_members();
+        self.refresh_members();
     }
 
-    /// Looks only at those that were there at the last look, which is cheap.
-    pub(crate) fn look_at_members(&mut self) {
+    /// Updates the members that existed at the last refresh, which is cheap.
+    pub(crate) fn refresh_members(&mut self) {
         let pids: Vec<Pid> = self.members.keys().copied().collect();
-        self.refresh(ProcessesToUpdate::Some(&pids), ProcessRefreshKind::nothing().with_memory());
+        self.update(ProcessesToUpdate::Some(&pids), ProcessRefreshKind::nothing().with_memory());
         let system = &self.system;
         self.members.retain(|pid, member| {
             let now = system.process(*pid).and_then(Member::of);
@@ -86,28 +86,27 @@ impl Tree {
         });
     }
 
-    fn refresh(&mut self, which: ProcessesToUpdate<'_>, what: ProcessRefreshKind) {
+    fn update(&mut self, which: ProcessesToUpdate<'_>, what: ProcessRefreshKind) {
         self.system.refresh_processes_specifics(which, true, what.without_tasks());
     }
 
-    /// Whether a process was there at the last look.
+    /// True if a process existed at the last refresh.
     pub(crate) fn has(&self, pid: ProcessId) -> bool {
         self.members.contains_key(&Pid::from_u32(pid))
     }
 
-    /// Memory that the processes had resident at the last look. What several of them share counts
-    /// for each.
+    /// Resident memory of all members at the last refresh. Shared memory counts for each of them.
     pub(crate) fn resident(&self) -> Bytes {
         self.members.values().map(|m| m.resident).sum()
     }
 
-    /// The same with what is shared counted once, where the platform tells (Linux). It takes the
-    /// kernel a walk through all pages, so it is for when it matters.
-    pub(crate) fn resident_once(&self) -> Bytes {
-        self.members.iter().map(|(pid, m)| proportional(*pid).unwrap_or(m.resident)).sum()
+    /// Resident memory of all members now. Shared memory counts once where the platform reports it
+    /// (Linux). It is slow: the kernel walks through all pages.
+    pub(crate) fn proportional(&self) -> Bytes {
+        self.members.iter().map(|(pid, m)| proportional_set_size(*pid).unwrap_or(m.resident)).sum()
     }
 
-    /// Sends a signal to all that were there at the last look.
+    /// Sends a signal to all members of the last refresh.
     pub(crate) fn signal(&self, signal: Signal) {
         for pid in self.members.keys() {
             send(pid.as_u32(), signal);
@@ -115,7 +114,7 @@ impl Tree {
     }
 }
 
-/// Sends a signal to a process, if it is still there.
+/// Sends a signal to a process, if it still exists.
 pub(crate) fn send(pid: ProcessId, signal: Signal) {
     if let Ok(raw) = i32::try_from(pid)
         && raw > 0
@@ -125,8 +124,8 @@ pub(crate) fn send(pid: ProcessId, signal: Signal) {
     }
 }
 
-/// The process's memory, of shared pages its part (proc(5), `/proc/pid/smaps_rollup`, `Pss`).
-fn proportional(pid: Pid) -> Option<Bytes> {
+/// The memory of a process with its share of shared pages (proc(5), `/proc/pid/smaps_rollup`, `Pss`).
+fn proportional_set_size(pid: Pid) -> Option<Bytes> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -1,20 +1,20 @@
-//! Runs the command and watches it: what the hook says, time, memory, signals.
+//! Runs the command and watches it: messages of the hook, time, memory, signals.
 
 mod exports;
 mod processes;
 mod signals;
 
-use crate::error::{Fate, RecordError};
+use crate::conclusion::{self, Evidence};
+use crate::error::{CommandEnd, RecordError};
 use crate::host::Host;
-use crate::isolated;
-use crate::message::{Line, Message, ProcessId, StopWord};
+use crate::interpreter;
+use crate::message::{Line, Message, ProcessId, StopReason};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::recorded::Recorded;
 use crate::request::{Request, Shortage};
-use crate::session::{Said, Session};
+use crate::session::{ControlItem, Session};
 use crate::tree::{self, Tree};
-use crate::verdict::{self, Evidence};
 pub(crate) use exports::{Export, State};
 pub(crate) use processes::Processes;
 
@@ -25,22 +25,25 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use xmem_types::Bytes;
 
-/// How often it is looked whether the command has ended.
-const TICK: Duration = Duration::from_millis(50);
+/// The longest time between two checks of the command.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How often memory is measured.
-const LOOK: Duration = Duration::from_millis(250);
+/// The time between two measurements of memory.
+const MEMORY_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How often new processes are looked for, which takes a look at all of the host.
-const LOOK_AROUND: Duration = Duration::from_secs(1);
+/// The time between two searches for new processes, each of which lists all processes of the host.
+const PROCESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often memory is measured in the way that takes long.
-const THOROUGH_LOOK: Duration = Duration::from_secs(2);
+/// The time between two measurements with shared memory counted once, which are slow.
+const PROPORTIONAL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What comes in from other threads.
-enum News {
-    Said(Said),
-    Streamed(exports::Ended),
+/// An event from another thread.
+enum Event {
+    /// From the control pipe.
+    Control(ControlItem),
+    /// A trace has been read to its end.
+    ExportRead(exports::ReadExport),
+    /// A signal to this process.
     Signal(Signal),
 }
 
@@ -50,19 +53,17 @@ pub(crate) fn run(
     observer: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Recorded, RecordError> {
     let (program, arguments) = &request.command;
-    if let Some(option) = isolated::option(program, arguments.iter().map(AsRef::as_ref)) {
-        return Err(RecordError::Isolated { option });
+    let rest = arguments.iter().map(AsRef::as_ref);
+    if let Some(option) = interpreter::option_against_the_hook(program, rest) {
+        return Err(RecordError::HookDisabled { option });
     }
     let output = Output::check(&request.output)?;
     let session = Session::open(request).map_err(|source| RecordError::Session { source })?;
-    let (sender, inbox) = mpsc::channel();
+    let (sender, events) = mpsc::channel();
     signals::forward(sender.clone()).map_err(|source| RecordError::Session { source })?;
     let control = session.control().map_err(|source| RecordError::Session { source })?;
-    let heard = sender.clone();
-    std::thread::spawn(move || {
-        let heard = |said| heard.send(News::Said(said)).is_ok();
-        { control }.all(heard)
-    });
+    let to = sender.clone();
+    std::thread::spawn(move || { control }.all(|item| to.send(Event::Control(item)).is_ok()));
     let started = Instant::now();
     let child = Command::new(program)
         .args(arguments)
@@ -87,25 +88,25 @@ pub(crate) fn run(
         halt: None,
         phase: Phase::Running,
         marks: Marks::default(),
-        told_of_no_hook: false,
+        hook_reminder_sent: false,
     };
-    let status = watch.follow(&inbox).map_err(|source| RecordError::Session { source })?;
+    let status = watch.follow(&events).map_err(|source| RecordError::Session { source })?;
     let took = started.elapsed();
     let evidence = Evidence {
         status,
         halt: watch.halt,
         peak: watch.memory.peak,
         limit: request.memory,
-        total: watch.host.look().total,
+        total: watch.host.memory().total,
         took,
         processes: std::mem::take(&mut watch.processes),
         exports: watch.exports.take(),
     };
     drop(watch);
-    verdict::reach(evidence, &output)
+    conclusion::conclude(evidence, &output)
 }
 
-/// All that is known while the command runs.
+/// The state of a command that runs.
 struct Watch<'a> {
     request: &'a Request,
     session: &'a Session,
@@ -118,60 +119,63 @@ struct Watch<'a> {
     memory: Memory,
     processes: Processes,
     exports: Exports,
-    /// Why the recording is being ended from here.
-    halt: Option<Fate>,
+    /// The reason why this process ends the recording, if it does.
+    halt: Option<CommandEnd>,
     phase: Phase,
     marks: Marks,
-    told_of_no_hook: bool,
+    hook_reminder_sent: bool,
 }
 
-/// What was measured.
+/// The memory of the command's processes.
 #[derive(Debug, Default)]
 struct Memory {
     resident: Bytes,
     peak: Bytes,
-    looked: Option<Instant>,
-    looked_around: Option<Instant>,
-    looked_thoroughly: Option<Instant>,
+    /// The time of the last measurement.
+    measured: Option<Instant>,
+    /// The time of the last search for processes.
+    searched: Option<Instant>,
+    /// The time of the last measurement with shared memory counted once.
+    measured_proportionally: Option<Instant>,
 }
 
-/// How far the end has come.
+/// The steps to the end of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nobody wants it.
+    /// The command runs.
     Running,
-    /// The hook was asked to save and to end the script.
-    Asked { at: Instant },
-    /// The processes were told to end.
-    Terminated { at: Instant, exports: Mercy },
-    /// The processes were killed.
+    /// The hook was asked to save the recording and to end the script.
+    Requested { at: Instant },
+    /// The processes got SIGTERM.
+    Terminated { at: Instant, exports: RunningExports },
+    /// The processes got SIGKILL.
     Killed,
 }
 
-/// What becomes of exports under way when processes are killed.
+/// The treatment of exports under way when their processes must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mercy {
+enum RunningExports {
     /// They are waited for.
-    Spared,
-    /// They die with their process.
-    Killed,
+    Finish,
+    /// They end with their process.
+    Abort,
 }
 
-/// Marks put behind what the hook said, and how many of them were read.
+/// Marks written to the control pipe, each behind all messages so far.
 #[derive(Debug, Default)]
 struct Marks {
-    put: u32,
+    written: u32,
     read: u32,
-    /// Read up to this one, everything is known.
+    /// Once this one is read, all messages are known.
     last: Option<u32>,
 }
 
 impl Watch<'_> {
-    fn follow(&mut self, inbox: &Receiver<News>) -> std::io::Result<ExitStatus> {
+    fn follow(&mut self, events: &Receiver<Event>) -> std::io::Result<ExitStatus> {
         loop {
-            match inbox.recv_timeout(TICK) {
-                Ok(news) => self.hear(news)?,
-                // This process itself holds a sender.
+            match events.recv_timeout(POLL_INTERVAL) {
+                Ok(event) => self.handle(event)?,
+                // Never disconnected: this thread holds a sender.
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
             self.tick()?;
@@ -182,38 +186,38 @@ impl Watch<'_> {
                     Some(_) => {}
                     None => {
                         self.session.mark()?;
-                        self.marks.put += 1;
-                        self.marks.last = Some(self.marks.put);
+                        self.marks.written += 1;
+                        self.marks.last = Some(self.marks.written);
                     }
                 },
             }
         }
     }
 
-    /// Whether nothing more is to be expected of any process.
+    /// True if no process has more to report.
     fn is_quiet(&self) -> bool {
-        let busy = |pid: ProcessId| self.tree.has(pid) && !self.exports.are_told(pid);
+        let busy = |pid: ProcessId| self.tree.has(pid) && !self.exports.has_report_of(pid);
         !self.exports.are_running() && !self.processes.recording().any(busy)
     }
 
-    fn hear(&mut self, news: News) -> std::io::Result<()> {
-        match news {
-            News::Said(Said::Mark) => self.marks.read += 1,
-            News::Said(Said::Line(Line { pid, message })) => self.note(pid, message),
-            News::Streamed(ended) => {
-                self.exports.ended(ended);
+    fn handle(&mut self, event: Event) -> std::io::Result<()> {
+        match event {
+            Event::Control(ControlItem::Mark) => self.marks.read += 1,
+            Event::Control(ControlItem::Line(Line { pid, message })) => self.note(pid, message),
+            Event::ExportRead(export) => {
+                self.exports.read(export);
                 if !self.exports.are_running() {
                     (self.observer)(Progress::Exported);
                 }
             }
-            News::Signal(signal) => self.interrupted(signal),
+            Event::Signal(signal) => self.interrupted(signal),
         }
         Ok(())
     }
 
     fn note(&mut self, pid: ProcessId, message: Message) {
         if !self.tree.has(pid) {
-            self.tree.look();
+            self.tree.refresh();
         }
         match &message {
             Message::Python { version } => (self.observer)(Progress::Python { version }),
@@ -238,24 +242,24 @@ impl Watch<'_> {
         self.processes.note(pid, message);
     }
 
-    /// The first signal is a wish to end with what there is, the second one to end, the third one to end
-    /// now.
+    /// The first signal requests an end with the recording so far, the second one without, the third
+    /// one kills.
     fn interrupted(&mut self, signal: Signal) {
-        if self.halt == Some(Fate::Interrupted) {
+        if self.halt == Some(CommandEnd::Interrupted) {
             match self.phase {
                 Phase::Terminated { .. } => self.kill(),
                 Phase::Killed => {}
-                Phase::Running | Phase::Asked { .. } => self.terminate(Mercy::Killed),
+                Phase::Running | Phase::Requested { .. } => self.terminate(RunningExports::Abort),
             }
             return;
         }
         (self.observer)(Progress::Interrupted);
-        self.halt = Some(Fate::Interrupted);
-        // Ctrl-C reaches the command by itself.
+        self.halt = Some(CommandEnd::Interrupted);
+        // The terminal sends Ctrl-C to the command, too.
         if signal != Signal::SIGINT {
-            self.tree.look();
+            self.tree.refresh();
             self.tree.signal(signal);
-            self.phase = Phase::Asked { at: Instant::now() };
+            self.phase = Phase::Requested { at: Instant::now() };
         }
     }
 
@@ -264,25 +268,25 @@ impl Watch<'_> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
             if self.status.is_some() {
-                // Those that it leaves behind are still its children at the last look.
-                self.tree.look();
+                // Processes that it leaves behind were its children at the last refresh.
+                self.tree.refresh();
             }
         }
-        if self.memory.looked.is_none_or(|at| now - at >= LOOK) {
-            self.memory.looked = Some(now);
-            if self.memory.looked_around.is_none_or(|at| now - at >= LOOK_AROUND) {
-                self.memory.looked_around = Some(now);
-                self.tree.look();
+        if self.memory.measured.is_none_or(|at| now - at >= MEMORY_INTERVAL) {
+            self.memory.measured = Some(now);
+            if self.memory.searched.is_none_or(|at| now - at >= PROCESS_INTERVAL) {
+                self.memory.searched = Some(now);
+                self.tree.refresh();
             } else {
-                self.tree.look_at_members();
+                self.tree.refresh_members();
             }
             let shortage = self.measure(now);
-            self.exports.release_those_of_the_dead(&self.tree);
+            self.exports.release_abandoned(&self.tree);
             if let Some(shortage) = shortage
-                && self.may_be_halted()
+                && self.can_be_stopped()
             {
-                (self.observer)(Progress::MemoryIsShort);
-                self.halt(Fate::Memory(shortage), StopWord::Memory)?;
+                (self.observer)(Progress::MemoryLow);
+                self.stop(CommandEnd::Memory(shortage), StopReason::Memory)?;
             }
             if let Some(written) = self.exports.written() {
                 (self.observer)(Progress::Exporting { written });
@@ -290,123 +294,125 @@ impl Watch<'_> {
         }
         if let Some(limit) = self.request.timeout
             && now - self.started >= limit
-            && self.may_be_halted()
+            && self.can_be_stopped()
         {
-            (self.observer)(Progress::TimeIsOver);
-            self.halt(Fate::Timeout(limit), StopWord::Timeout)?;
+            (self.observer)(Progress::TimeLimitReached);
+            self.stop(CommandEnd::Timeout(limit), StopReason::Timeout)?;
         }
-        if !self.told_of_no_hook
+        if !self.hook_reminder_sent
             && self.processes.is_empty()
-            && now - self.started >= self.request.patience.to_load
+            && now - self.started >= self.request.timeouts.hook
         {
-            self.told_of_no_hook = true;
-            (self.observer)(Progress::NoHookYet { since: now - self.started });
+            self.hook_reminder_sent = true;
+            (self.observer)(Progress::HookNotLoaded { elapsed: now - self.started });
         }
-        self.press_on(now)
+        self.escalate(now)
     }
 
     fn measure(&mut self, now: Instant) -> Option<Shortage> {
         let resident = self.tree.resident();
         self.memory.resident = resident;
         self.memory.peak = self.memory.peak.max(resident);
-        let room = self.host.look();
-        if room.is_short() {
-            let (total, available) = (room.total, room.available);
+        let host = self.host.memory();
+        if host.is_short() {
+            let (total, available) = (host.total, host.available);
             return Some(Shortage::Host { resident, total, available });
         }
         let limit = self.request.memory.filter(|limit| resident > *limit)?;
-        if self.memory.looked_thoroughly.is_some_and(|at| now - at < THOROUGH_LOOK) {
+        if self.memory.measured_proportionally.is_some_and(|at| now - at < PROPORTIONAL_INTERVAL) {
             return None;
         }
-        self.memory.looked_thoroughly = Some(now);
-        let resident = self.tree.resident_once();
+        self.memory.measured_proportionally = Some(now);
+        let resident = self.tree.proportional();
         (resident > limit).then_some(Shortage::Limit { limit, resident })
     }
 
-    /// Whether an end from here would be news: an export that is under way is the end already.
-    fn may_be_halted(&self) -> bool {
+    /// True unless the command is already ending; an export under way is its end.
+    fn can_be_stopped(&self) -> bool {
         let ending = self.exports.are_running() || self.exports.complete_at().is_some();
         self.halt.is_none() && self.status.is_none() && !ending
     }
 
-    /// Asks the hook to save what there is, and to end the script.
-    fn halt(&mut self, why: Fate, word: StopWord) -> std::io::Result<()> {
-        self.halt = Some(why);
-        self.ask(word)
+    /// Asks the hook to save the recording so far and to end the script.
+    fn stop(&mut self, end: CommandEnd, reason: StopReason) -> std::io::Result<()> {
+        self.halt = Some(end);
+        self.request_export(reason)
     }
 
-    /// Sends the signal to those that know it and have a recording to save; if there are none, the
-    /// command is ended.
-    fn ask(&mut self, word: StopWord) -> std::io::Result<()> {
-        let alive = |pid: &ProcessId| self.tree.has(*pid) && !self.exports.are_begun(*pid);
-        let asked: Vec<ProcessId> = self.processes.recording().filter(alive).collect();
-        if asked.is_empty() {
-            self.terminate(Mercy::Spared);
+    /// Sends the signal to the processes that handle it and have a recording to save; without such a
+    /// process, terminates the command.
+    fn request_export(&mut self, reason: StopReason) -> std::io::Result<()> {
+        let alive = |pid: &ProcessId| self.tree.has(*pid) && !self.exports.has_begun(*pid);
+        let recording: Vec<ProcessId> = self.processes.recording().filter(alive).collect();
+        if recording.is_empty() {
+            self.terminate(RunningExports::Finish);
             return Ok(());
         }
-        self.session.stop(word)?;
-        for pid in asked {
+        self.session.stop(reason)?;
+        for pid in recording {
             tree::send(pid, Signal::SIGUSR2);
         }
-        self.phase = Phase::Asked { at: Instant::now() };
+        self.phase = Phase::Requested { at: Instant::now() };
         Ok(())
     }
 
-    /// Goes on with the end where those who were asked do not see to it.
-    fn press_on(&mut self, now: Instant) -> std::io::Result<()> {
-        let patience = self.request.patience;
+    /// Takes the next step to the end where the last one had no effect in time.
+    fn escalate(&mut self, now: Instant) -> std::io::Result<()> {
+        let timeouts = self.request.timeouts;
         let exporting = self.exports.are_running();
         match self.phase {
             Phase::Terminated { at, exports } => {
-                let spared = exporting && exports == Mercy::Spared;
-                if !spared && now - at >= patience.to_terminate {
+                let waiting = exporting && exports == RunningExports::Finish;
+                if !waiting && now - at >= timeouts.terminate {
                     self.kill();
                 }
             }
-            // What was started since it was looked last.
+            // Processes that were started since the last refresh.
             Phase::Killed => self.tree.signal(Signal::SIGKILL),
-            Phase::Asked { .. } | Phase::Running if exporting => {}
-            Phase::Asked { at } => match self.exports.last_end_since(at) {
-                None if now - at >= patience.to_export => self.terminate(Mercy::Spared),
-                Some(end) if now - end >= patience.to_end => self.end_what_stays(),
+            Phase::Requested { .. } | Phase::Running if exporting => {}
+            Phase::Requested { at } => match self.exports.last_end_since(at) {
+                None if now - at >= timeouts.export => self.terminate(RunningExports::Finish),
+                Some(end) if now - end >= timeouts.exit => self.end_lingering_command(),
                 _ => {}
             },
             Phase::Running => match self.exports.complete_at() {
-                Some(end) if now - end >= patience.to_end => self.end_what_stays(),
-                // In the background something records that nobody waits for any more.
-                None if self.status.is_some() && !self.is_quiet() => self.ask(StopWord::Timeout)?,
+                Some(end) if now - end >= timeouts.exit => self.end_lingering_command(),
+                // A process in the background still records after the command has ended.
+                None if self.status.is_some() && !self.is_quiet() => {
+                    self.request_export(StopReason::Timeout)?;
+                }
                 _ => {}
             },
         }
         Ok(())
     }
 
-    /// Ends a command that goes on after its recording was saved.
-    fn end_what_stays(&mut self) {
-        (self.observer)(Progress::EndingTheCommand);
-        self.terminate(Mercy::Spared);
+    /// Ends a command that continues after its recording was saved.
+    fn end_lingering_command(&mut self) {
+        (self.observer)(Progress::EndingCommand);
+        self.terminate(RunningExports::Finish);
     }
 
     fn kill(&mut self) {
-        self.tree.look();
+        self.tree.refresh();
         self.tree.signal(Signal::SIGKILL);
         self.phase = Phase::Killed;
     }
 
-    fn terminate(&mut self, exports: Mercy) {
-        self.tree.look();
+    fn terminate(&mut self, exports: RunningExports) {
+        self.tree.refresh();
         self.tree.signal(Signal::SIGTERM);
         self.phase = Phase::Terminated { at: Instant::now(), exports };
     }
 }
 
 impl Drop for Watch<'_> {
-    /// Leaves nobody behind when watching itself fails.
+    /// Leaves no process behind when this process fails to watch.
     fn drop(&mut self) {
         if self.status.is_none() {
-            self.tree.look();
+            self.tree.refresh();
             self.tree.signal(Signal::SIGKILL);
-            // There is nobody to tell any more.
+            // An error means that the process has ended.
             let _ = self.child.wait();
         }
     }

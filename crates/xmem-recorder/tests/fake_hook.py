@@ -1,4 +1,4 @@
-"""What the scripts of these tests begin with: the hook's side of the protocol, without PyTorch."""
+"""The beginning of the scripts of these tests: the hook's side of the protocol, without PyTorch."""
 import json
 import os
 import signal
@@ -45,7 +45,7 @@ def export(iterations=3, reason="steps", trace=TRACE, **rest):
 
 
 def save_when_asked(iterations):
-    """As the hook does: SIGUSR2 ends the script with a recording; the file says why."""
+    """Ends the script with a recording at SIGUSR2, as the hook does; the file holds the reason."""
 
     def save(number, frame):
         with open(SESSION + "/stop") as stop:
@@ -56,7 +56,7 @@ def save_when_asked(iterations):
 
 
 def wait():
-    """Longer than any test takes; not forever, should nobody end this."""
+    """Waits longer than any test takes, but not forever."""
     end = time.monotonic() + 600
     while time.monotonic() < end:
         time.sleep(1)

@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 use thiserror::Error;
 use xmem::Bytes;
-use xmem_recorder::{CutShort, Fate, RecordError, Recorded, Shortage};
+use xmem_recorder::{CommandEnd, CutShort, RecordError, Recorded, Shortage};
 
 /// The error of a recording from which nothing was saved.
 #[derive(Debug, Error, Diagnostic)]
@@ -47,7 +47,7 @@ impl From<RecordError> for CliError {
             RecordError::NotAFile { .. } => {
                 (Fault::Usage, "--output needs a file name".to_owned())
             }
-            RecordError::Isolated { option } => (
+            RecordError::HookDisabled { option } => (
                 Fault::Usage,
                 format!("remove {option}: Python finds the hook through PYTHONPATH and `site`"),
             ),
@@ -58,7 +58,7 @@ impl From<RecordError> for CliError {
             RecordError::Session { .. } => {
                 (Fault::Run, "check the free space of the folder for temporary files (TMPDIR)".into())
             }
-            RecordError::NoHook { .. } => (
+            RecordError::HookNotLoaded { .. } => (
                 Fault::Run,
                 "the command after `--` must start Python on this machine (with docker, ssh or sbatch, \
                  call xmem inside), without -I, -E or -S, and must not clear PYTHONPATH"
@@ -81,8 +81,8 @@ impl From<RecordError> for CliError {
                  which it trains"
                     .to_owned(),
             ),
-            RecordError::Died { fate, iterations, peak, total } => {
-                (Fault::Run, after_death(*fate, *iterations, *peak, *total))
+            RecordError::Died { end, iterations, peak, total } => {
+                (Fault::Run, after_death(*end, *iterations, *peak, *total))
             }
             RecordError::Failed { .. } => (
                 Fault::Run,
@@ -106,31 +106,31 @@ impl From<RecordError> for CliError {
 }
 
 /// The advice for a process that ended before its recording was saved.
-fn after_death(fate: Fate, iterations: u32, peak: Bytes, total: Bytes) -> String {
+fn after_death(end: CommandEnd, iterations: u32, peak: Bytes, total: Bytes) -> String {
     let lost = match iterations {
         0 => "no iteration was complete".to_owned(),
         1 => "one iteration was lost".to_owned(),
         more => format!("{more} iterations were lost"),
     };
     let memory = format!("its processes used up to {peak} of {total} of memory");
-    match fate {
-        Fate::Ended(status) if was_killed(status) => format!(
+    match end {
+        CommandEnd::Ended(status) if was_killed(status) => format!(
             "{lost}; {memory}. The kernel sends SIGKILL when memory runs out: {REDUCE_MEMORY}; with \
              --max-memory, xmem saves the recorded iterations before that happens"
         ),
-        Fate::Ended(_) => format!(
+        CommandEnd::Ended(_) => format!(
             "{lost}; {memory}. Run the command without xmem to check whether it ends in the same way"
         ),
-        Fate::Timeout(_) => {
+        CommandEnd::Timeout(_) => {
             format!("{lost}; raise --timeout, or record fewer iterations with --steps 1")
         }
-        Fate::Memory(shortage) => {
+        CommandEnd::Memory(shortage) => {
             format!(
                 "{lost}; {}. Use a machine with more memory, or {REDUCE_MEMORY}",
                 short_of(shortage)
             )
         }
-        Fate::Interrupted => lost,
+        CommandEnd::Interrupted => lost,
     }
 }
 
@@ -194,7 +194,7 @@ fn incomplete(reason: &CutShort) -> (String, String) {
     let rerun = "run the command without xmem to check whether it ends in the same way";
     match reason {
         CutShort::Exit(status) => {
-            (format!("the command {}", Fate::Ended(*status)), rerun.to_owned())
+            (format!("the command {}", CommandEnd::Ended(*status)), rerun.to_owned())
         }
         CutShort::NothingTrained => (
             "the script ended without running a model".to_owned(),

@@ -76,17 +76,17 @@ impl RecordingProgress {
             Progress::Exporting { written } => self.exporting(&written.to_string()),
             Progress::Exported => self.clear(),
             Progress::Note(text) => self.note(text),
-            Progress::NoHookYet { since } => self.note(&format!(
+            Progress::HookNotLoaded { elapsed } => self.note(&format!(
                 "no Python process with xmem's hook has started after {} s; Python with -I, -E or -S, or \
                  with a cleared environment, cannot be recorded",
-                since.as_secs()
+                elapsed.as_secs()
             )),
-            Progress::TimeIsOver => self.note("time limit reached: saving the recorded iterations"),
-            Progress::MemoryIsShort => self.note("memory is running out: saving the recorded iterations"),
+            Progress::TimeLimitReached => self.note("time limit reached: saving the recorded iterations"),
+            Progress::MemoryLow => self.note("memory is running out: saving the recorded iterations"),
             Progress::Interrupted => {
                 self.note("interrupted: saving the recorded iterations; interrupt again to stop immediately");
             }
-            Progress::EndingTheCommand => {
+            Progress::EndingCommand => {
                 self.note("the recording is saved, but the command is still running: stopping it");
             }
         }

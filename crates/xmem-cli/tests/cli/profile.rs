@@ -221,7 +221,7 @@ fn how_the_script_ends_decides_what_is_said() {
             &[
                 "was killed by signal 9 (SIGKILL)",
                 "2 iterations were lost",
-                "events died with it",
+                "and the recording is lost",
                 "its processes used up to",
                 "--max-memory",
             ],
@@ -242,11 +242,11 @@ fn how_the_script_ends_decides_what_is_said() {
             &["was killed by signal 9"],
         ),
         (
-            "start(1)\nannounce(1, 'steps')\nsay('failed', text='no room')",
+            "start(1)\nannounce(1, 'steps')\nsay('failed', text='disk full')",
             &[],
             3,
             None,
-            &["could not be saved: no room"],
+            &["cannot save the recording: disk full"],
         ),
         ("start(1)\nos._exit(0)", &[], 3, None, &["ended before its recording", "one iteration"]),
         (
@@ -261,15 +261,9 @@ fn how_the_script_ends_decides_what_is_said() {
             &[],
             3,
             None,
-            &["never imported torch", "its Python environment has torch"],
+            &["without importing torch", "its Python environment has torch"],
         ),
-        (
-            "say('torch', version='2.99')",
-            &[],
-            3,
-            None,
-            &["nothing of PyTorch was run", "with which it trains"],
-        ),
+        ("say('torch', version='2.99')", &[], 3, None, &["no model ran", "with which it trains"]),
     ];
     std::thread::scope(|scope| {
         for (script, options, code, saved, message) in rows {
@@ -454,7 +448,7 @@ fn signals_end_the_recording_and_xmem_outlives_them() {
             "signal.signal(signal.SIGINT, signal.SIG_IGN)\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
              start(1)\nwhile True:\n    os.kill(PARENT, signal.SIGINT)\n    time.sleep(0.1)",
             3,
-            "was interrupted before its recording could be saved",
+            "was interrupted before its recording was saved",
         ),
     ];
     for (script, code, text) in rows {
@@ -519,7 +513,10 @@ fn a_command_without_python_says_so() {
     let ran = xmem(["profile", "-o", &output, "--", "sh", "-c", "echo trained; exit 5"]);
     let message = flat(&ran);
     assert_eq!((ran.code, ran.stdout.as_str()), (3, "trained\n"), "{message}");
-    assert!(message.contains("ended with exit status 5, and no Python in it loaded"), "{message}");
+    assert!(
+        message.contains("ended with exit status 5, and no Python interpreter loaded"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! The traces that processes export, each on its way to a part file of its own.
+//! The exports of the command's processes, each read into a part file of its own.
 
-use super::News;
+use super::Event;
 use crate::export::{self, Part, Written};
 use crate::message::{ExportAnnounced, ProcessId};
 use crate::output::Output;
@@ -11,46 +11,51 @@ use std::sync::mpsc::Sender;
 use std::time::Instant;
 use xmem_types::Bytes;
 
-/// All of them, in the order in which they began.
+/// All exports, in the order in which they began.
 #[derive(Debug)]
 pub(super) struct Exports {
     all: Vec<Export>,
     output: Output,
-    sender: Sender<News>,
+    sender: Sender<Event>,
 }
 
-/// One of them.
+/// The export of one process.
 #[derive(Debug)]
 pub(crate) struct Export {
     pub(crate) pid: ProcessId,
     pub(crate) announced: ExportAnnounced,
     pub(crate) state: State,
-    /// What the hook said when it was done.
-    told: Option<Told>,
+    /// The report of the hook at its end.
+    report: Option<Report>,
     written: Written,
     begun: Instant,
     ended: Option<Instant>,
 }
 
-/// How far it is.
+/// The progress of reading an export.
 #[derive(Debug)]
 pub(crate) enum State {
+    /// A thread reads it.
     Running,
+    /// It was read into this file.
     Written(Part),
-    Broken(io::Error),
+    /// It could not be read.
+    Failed(io::Error),
 }
 
-/// What the hook says of an export that is over.
+/// The report of the hook at the end of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum Report {
+    /// The trace went through the pipe.
     Streamed,
     /// The trace is a plain file.
     InFile,
+    /// The trace could not be written.
     Failed,
 }
 
-/// A thread has read all there was.
-pub(super) struct Ended {
+/// The result of a thread that has read an export.
+pub(super) struct ReadExport {
     index: usize,
     result: io::Result<Part>,
 }
@@ -58,7 +63,7 @@ pub(super) struct Ended {
 type Reading = fn(&Path, &Output, &Written) -> io::Result<Part>;
 
 impl Exports {
-    pub(super) fn new(output: Output, sender: Sender<News>) -> Self {
+    pub(super) fn new(output: Output, sender: Sender<Event>) -> Self {
         Self { all: Vec::new(), output, sender }
     }
 
@@ -68,69 +73,69 @@ impl Exports {
             pid,
             announced,
             state: State::Running,
-            told: None,
+            report: None,
             written: Written::default(),
             begun: Instant::now(),
             ended: None,
         });
-        self.read(self.all.len() - 1, export::stream);
+        self.start_reading(self.all.len() - 1, export::stream);
     }
 
-    fn read(&self, index: usize, reading: Reading) {
+    fn start_reading(&self, index: usize, reading: Reading) {
         let export = &self.all[index];
         let (path, written) = (export.announced.path.clone(), export.written.clone());
         let (output, sender) = (self.output.clone(), self.sender.clone());
         std::thread::spawn(move || {
             let result = reading(&path, &output, &written);
-            // Nobody listens any more when the whole run is over.
-            let _ = sender.send(News::Streamed(Ended { index, result }));
+            // An error means that the run is over.
+            let _ = sender.send(Event::ExportRead(ReadExport { index, result }));
         });
     }
 
-    /// The reader came to an end.
-    pub(super) fn ended(&mut self, Ended { index, result }: Ended) {
+    /// A reader has reached the end.
+    pub(super) fn read(&mut self, ReadExport { index, result }: ReadExport) {
         let export = &mut self.all[index];
         export.ended = Some(Instant::now());
         export.state = match result {
             Ok(part) => State::Written(part),
-            Err(error) => State::Broken(error),
+            Err(error) => State::Failed(error),
         };
         self.fall_back(index);
     }
 
-    /// The hook says that PyTorch is done.
+    /// The hook reports that PyTorch has written the trace.
     pub(super) fn exported(&mut self, pid: ProcessId, streamed: bool) {
-        self.tell(pid, if streamed { Told::Streamed } else { Told::InFile });
+        self.report(pid, if streamed { Report::Streamed } else { Report::InFile });
     }
 
-    /// The hook says that nothing came of it.
+    /// The hook reports that the export failed.
     pub(super) fn failed(&mut self, pid: ProcessId) {
-        self.tell(pid, Told::Failed);
+        self.report(pid, Report::Failed);
     }
 
-    fn tell(&mut self, pid: ProcessId, told: Told) {
-        let open = self.all.iter().rposition(|e| e.pid == pid && e.told.is_none());
+    fn report(&mut self, pid: ProcessId, report: Report) {
+        let open = self.all.iter().rposition(|e| e.pid == pid && e.report.is_none());
         if let Some(index) = open {
-            self.all[index].told = Some(told);
+            self.all[index].report = Some(report);
             self.fall_back(index);
         }
     }
 
-    /// Reads the plain file, where the pipe has brought nothing.
+    /// Reads the plain file if nothing came through the pipe.
     fn fall_back(&mut self, index: usize) {
         let export = &mut self.all[index];
         let empty = matches!(&export.state, State::Written(part) if part.text == Bytes::ZERO);
-        if export.told == Some(Told::InFile) && empty {
+        if export.report == Some(Report::InFile) && empty {
             export.state = State::Running;
-            export.told = Some(Told::Streamed);
-            self.read(index, export::file);
+            export.report = Some(Report::Streamed);
+            self.start_reading(index, export::file);
         }
     }
 
-    /// Lets go of readers whose writer will not come: it has ended, or is done.
-    pub(super) fn release_those_of_the_dead(&self, tree: &Tree) {
+    /// Ends readers whose writer will not come: its process has ended, or it has reported.
+    pub(super) fn release_abandoned(&self, tree: &Tree) {
         for export in self.running() {
-            if export.told.is_some() || !tree.has(export.pid) {
+            if export.report.is_some() || !tree.has(export.pid) {
                 export::release(&export.announced.path);
             }
         }
@@ -140,46 +145,46 @@ impl Exports {
         self.all.iter().filter(|e| matches!(e.state, State::Running))
     }
 
-    /// Whether one is under way.
+    /// True while an export is being read.
     pub(super) fn are_running(&self) -> bool {
         self.running().next().is_some()
     }
 
-    /// Whether a process has begun one.
-    pub(super) fn are_begun(&self, pid: ProcessId) -> bool {
+    /// True if a process has begun an export.
+    pub(super) fn has_begun(&self, pid: ProcessId) -> bool {
         self.all.iter().any(|e| e.pid == pid)
     }
 
-    /// When the last of those was over that began at a time or later.
+    /// The end of the last export that began at `begin` or later.
     pub(super) fn last_end_since(&self, begin: Instant) -> Option<Instant> {
         self.all.iter().filter(|e| e.begun >= begin).filter_map(|e| e.ended).max()
     }
 
-    /// When the last complete recording was saved.
+    /// The time at which the last complete recording was saved.
     pub(super) fn complete_at(&self) -> Option<Instant> {
         let complete = |e: &&Export| e.announced.reason.is_complete();
         self.all.iter().filter(complete).filter_map(|e| e.ended).max()
     }
 
-    /// Whether a process has said how its export went.
-    pub(super) fn are_told(&self, pid: ProcessId) -> bool {
-        self.all.iter().any(|e| e.pid == pid && e.told.is_some())
+    /// True if a process has reported the end of an export.
+    pub(super) fn has_report_of(&self, pid: ProcessId) -> bool {
+        self.all.iter().any(|e| e.pid == pid && e.report.is_some())
     }
 
-    /// How much has come of the one under way.
+    /// The size so far of the export under way.
     pub(super) fn written(&self) -> Option<Bytes> {
         self.running().map(|e| e.written.so_far()).max()
     }
 
-    /// All of them; none are left.
+    /// Removes and returns all exports.
     pub(super) fn take(&mut self) -> Vec<Export> {
         std::mem::take(&mut self.all)
     }
 }
 
 impl Export {
-    /// Whether the end of the trace is there.
+    /// True if the trace was read to its end.
     pub(crate) fn is_whole(&self) -> bool {
-        self.told == Some(Told::Streamed)
+        self.report == Some(Report::Streamed)
     }
 }

@@ -1,22 +1,22 @@
-//! What is known of the Pythons that loaded the hook.
+//! The Python processes that loaded the hook.
 
 use crate::message::{Message, ProcessId};
 use std::collections::BTreeMap;
 
-/// All of them.
+/// All processes that loaded the hook, by id.
 #[derive(Debug, Default)]
 pub(crate) struct Processes(BTreeMap<ProcessId, Process>);
 
-/// One of them.
+/// A process that loaded the hook.
 #[derive(Debug, Default)]
 pub(crate) struct Process {
     /// Version of Python.
     pub(crate) python: Option<String>,
-    /// Version of PyTorch, once that was imported.
+    /// Version of PyTorch, once imported.
     pub(crate) torch: Option<String>,
-    /// Why nothing can be recorded in it.
+    /// The reason why it cannot be recorded.
     pub(crate) unsupported: Option<String>,
-    /// Why its recording could not be saved.
+    /// The reason why its recording could not be saved.
     pub(crate) failed: Option<String>,
     /// Iterations so far.
     pub(crate) iterations: u32,
@@ -24,7 +24,7 @@ pub(crate) struct Process {
 }
 
 impl Processes {
-    /// Remembers what the hook said in `pid`.
+    /// Records a message of the hook in `pid`.
     pub(super) fn note(&mut self, pid: ProcessId, message: Message) {
         let process = self.0.entry(pid).or_default();
         match message {
@@ -41,27 +41,27 @@ impl Processes {
         }
     }
 
-    /// Those that recorded: only they know SIGUSR2.
+    /// The processes that recorded: only they handle SIGUSR2.
     pub(super) fn recording(&self) -> impl Iterator<Item = ProcessId> {
         self.0.iter().filter(|(_, process)| process.recording).map(|(pid, _)| *pid)
     }
 
-    /// Whether there is none.
+    /// True if no process loaded the hook.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// One of them.
+    /// The process with that id.
     pub(crate) fn get(&self, pid: ProcessId) -> Option<&Process> {
         self.0.get(&pid)
     }
 
-    /// All, in the order of their numbers.
+    /// All processes, in the order of their ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Process> {
         self.0.values()
     }
 
-    /// Whether one recorded.
+    /// True if a process recorded.
     pub(crate) fn any_recorded(&self) -> bool {
         self.recording().next().is_some()
     }

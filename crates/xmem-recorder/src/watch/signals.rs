@@ -1,22 +1,22 @@
-//! Signals to this process: they are wishes to end, and no longer deadly while a command is recorded.
+//! Signals to this process: while a command is recorded, they request its end and do not end xmem.
 
-use super::News;
+use super::Event;
 use nix::sys::signal::Signal;
 use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::mpsc::Sender;
 
-/// Sends them on, as long as somebody listens. Afterwards, they do what they did before.
-pub(super) fn forward(to: Sender<News>) -> io::Result<()> {
+/// Forwards signals while the receiver exists. Afterwards they have their default effect.
+pub(super) fn forward(to: Sender<Event>) -> io::Result<()> {
     let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
     let wanted = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].map(|signal| signal as i32);
-    let heeded = wanted.into_iter().filter(|number| ignored & (1 << (number - 1)) == 0);
-    let mut signals = Signals::new(heeded)?;
+    let handled = wanted.into_iter().filter(|number| ignored & (1 << (number - 1)) == 0);
+    let mut signals = Signals::new(handled)?;
     std::thread::spawn(move || {
         for number in signals.forever() {
             let Ok(signal) = Signal::try_from(number) else { continue };
-            if to.send(News::Signal(signal)).is_err() {
-                // It ends this process, so there is nothing to do with an error.
+            if to.send(Event::Signal(signal)).is_err() {
+                // The default effect ends this process; an error leaves nothing to do.
                 let _ = signal_hook::low_level::emulate_default_handler(number);
             }
         }
@@ -25,7 +25,7 @@ pub(super) fn forward(to: Sender<News>) -> io::Result<()> {
 }
 
 /// The signals that this process was started to ignore (`nohup`), as a mask: proc(5),
-/// `/proc/pid/status`, `SigIgn`. None where the platform does not tell.
+/// `/proc/pid/status`, `SigIgn`. Zero where the platform does not report it.
 fn ignored(status: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)

@@ -1,5 +1,4 @@
-//! How long processes are waited for, and what becomes of those that do not hear: with scripts that
-//! speak the hook's side of the protocol.
+//! Processes that do not react in time, with scripts that speak the hook's side of the protocol.
 #![cfg(unix)]
 #![expect(clippy::disallowed_methods, reason = "tests write scripts and read traces")]
 
@@ -8,13 +7,13 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use tempfile::TempDir;
 use xmem_recorder::{
-    CutShort, Fate, Patience, Progress, RecordError, Recorded, Request, Shortage, Stacks,
+    CommandEnd, CutShort, Progress, RecordError, Recorded, Request, Shortage, Stacks, Timeouts,
 };
 use xmem_types::Bytes;
 
 const HOOK_SIDE: &str = include_str!("fake_hook.py");
 
-/// Takes more memory than [`LIMIT`]: the sign for the recording to be ended from outside.
+/// Allocates more memory than [`LIMIT`], so that the recording is stopped.
 const HOG: &str = "hog = bytearray(os.urandom(1)) * (300 << 20)\n";
 const LIMIT: Bytes = Bytes::mib(200);
 
@@ -23,24 +22,23 @@ const SOON: Duration = Duration::from_millis(300);
 /// Later than any test takes.
 const NEVER: Duration = Duration::from_secs(3600);
 
-const PATIENT: Patience =
-    Patience { to_export: NEVER, to_end: NEVER, to_terminate: NEVER, to_load: NEVER };
+const UNLIMITED: Timeouts = Timeouts { export: NEVER, exit: NEVER, terminate: NEVER, hook: NEVER };
 
-/// What came of a script, and the news.
+/// The result of a script, and its progress events.
 struct Ran {
     result: Result<Recorded, RecordError>,
-    news: Vec<String>,
+    events: Vec<String>,
     trace: Option<String>,
 }
 
-fn run(script: &str, patience: Patience) -> Ran {
+fn run(script: &str, timeouts: Timeouts) -> Ran {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("train.py");
     std::fs::write(&file, format!("{HOOK_SIDE}\n{script}")).expect("written");
-    run_command("python3", file.as_os_str(), patience)
+    run_command("python3", file.as_os_str(), timeouts)
 }
 
-fn run_command(program: &str, argument: &OsStr, patience: Patience) -> Ran {
+fn run_command(program: &str, argument: &OsStr, timeouts: Timeouts) -> Ran {
     let folder = TempDir::new().expect("a folder");
     let output = folder.path().join("trace.json");
     let request = Request {
@@ -51,38 +49,38 @@ fn run_command(program: &str, argument: &OsStr, patience: Patience) -> Ran {
         device: xmem_profiles::find("a100-40g").expect("known").clone(),
         timeout: None,
         memory: Some(LIMIT),
-        patience,
+        timeouts,
     };
-    let mut news = Vec::new();
+    let mut events = Vec::new();
     let result = xmem_recorder::record(&request, &mut |progress: Progress<'_>| {
-        news.push(format!("{progress:?}"));
+        events.push(format!("{progress:?}"));
     });
-    Ran { result, news, trace: std::fs::read_to_string(output).ok() }
+    Ran { result, events, trace: std::fs::read_to_string(output).ok() }
 }
 
 #[test]
-fn a_script_that_goes_on_after_its_recording_is_ended_without_harm() {
-    let deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n";
-    let soon = Patience { to_end: SOON, to_terminate: SOON, ..PATIENT };
-    for first in ["", deaf] {
+fn a_script_that_continues_after_its_recording_is_ended_and_the_recording_kept() {
+    let ignoring = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n";
+    let soon = Timeouts { exit: SOON, terminate: SOON, ..UNLIMITED };
+    for first in ["", ignoring] {
         let ran = run(&format!("{first}start(1)\nexport(1)\nwait()"), soon);
         let recorded = ran.result.expect("saved");
         assert_eq!((recorded.iterations, recorded.cut_short), (1, None));
         assert!(ran.trace.is_some());
-        assert!(ran.news.iter().any(|n| n == "EndingTheCommand"), "{:?}", ran.news);
+        assert!(ran.events.iter().any(|n| n == "EndingCommand"), "{:?}", ran.events);
     }
 }
 
 #[test]
-fn a_script_that_does_not_hear_is_ended_and_its_recording_is_lost() {
+fn a_script_that_ignores_signals_is_killed_and_its_recording_lost() {
     let script = format!(
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
          signal.signal(signal.SIGUSR2, signal.SIG_IGN)\nstart(2)\n{HOG}wait()"
     );
-    let ran = run(&script, Patience { to_export: SOON, to_terminate: SOON, ..PATIENT });
+    let ran = run(&script, Timeouts { export: SOON, terminate: SOON, ..UNLIMITED });
     match ran.result {
         Err(RecordError::Died {
-            fate: Fate::Memory(Shortage::Limit { limit, resident }),
+            end: CommandEnd::Memory(Shortage::Limit { limit, resident }),
             iterations,
             peak,
             ..
@@ -103,7 +101,7 @@ fn an_export_under_way_is_not_disturbed() {
          time.sleep(1.5)\n    pipe.write(TRACE[9:])\nsay('exported', streamed=True)"
     );
     let none = Duration::ZERO;
-    let ran = run(&script, Patience { to_export: none, to_terminate: none, ..PATIENT });
+    let ran = run(&script, Timeouts { export: none, terminate: none, ..UNLIMITED });
     let recorded = ran.result.expect("saved");
     assert_eq!(recorded.cut_short, None);
     assert!(ran.trace.is_some_and(|trace| HOOK_SIDE.contains(&trace)));
@@ -115,15 +113,14 @@ fn a_recording_that_outlives_its_command_is_saved() {
         open(sys.argv[1], 'w')\n    wait()\n\
         ready = __file__ + '.ready'\nsubprocess.Popen([sys.executable, __file__, ready])\n\
         while not os.path.exists(ready):\n    time.sleep(0.05)\n";
-    let ran = run(script, PATIENT);
+    let ran = run(script, UNLIMITED);
     assert_eq!(ran.result.expect("saved").cut_short, Some(CutShort::LeftBehind));
     assert!(ran.trace.is_some());
 }
 
 #[test]
 fn a_hook_that_is_not_loaded_in_time_is_mentioned_once() {
-    let ran =
-        run_command("sleep", OsStr::new("1"), Patience { to_load: Duration::ZERO, ..PATIENT });
-    let told = ran.news.iter().filter(|n| n.starts_with("NoHookYet")).count();
-    assert_eq!(told, 1, "{:?}", ran.news);
+    let ran = run_command("sleep", OsStr::new("1"), Timeouts { hook: Duration::ZERO, ..UNLIMITED });
+    let notices = ran.events.iter().filter(|n| n.starts_with("HookNotLoaded")).count();
+    assert_eq!(notices, 1, "{:?}", ran.events);
 }

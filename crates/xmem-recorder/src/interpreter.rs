@@ -1,12 +1,12 @@
-//! A Python that is started so that it passes the hook by.
+//! Options of the Python interpreter that disable the hook.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// The option of a Python's command line that keeps `PYTHONPATH` or `sitecustomize` out, if there is
-/// one: `-E` and `-I` ignore the environment, `-S` does not import `site` (Python documentation,
-/// "Command line and environment").
-pub(crate) fn option<'a>(
+/// The first option of a Python command line that disables the hook, if it has one: `-E` and `-I` ignore
+/// the environment and with it `PYTHONPATH`, `-S` does not import `site` and with it `sitecustomize`
+/// (Python documentation, "Command line and environment").
+pub(crate) fn option_against_the_hook<'a>(
     program: &OsStr,
     arguments: impl IntoIterator<Item = &'a OsStr>,
 ) -> Option<String> {
@@ -22,7 +22,7 @@ pub(crate) fn option<'a>(
         for (at, letter) in letters.char_indices() {
             match letter {
                 'E' | 'I' | 'S' => return Some(format!("-{letter}")),
-                // Everything behind belongs to the script or module.
+                // All that follows belongs to the script or module.
                 'c' | 'm' => return None,
                 // The value is the rest, or the next argument.
                 'W' | 'X' => {
@@ -61,7 +61,10 @@ mod tests {
             (&["pythonista", "-I"], None),
         ];
         for (command, expected) in rows {
-            let found = option(OsStr::new(command[0]), command[1..].iter().map(OsStr::new));
+            let found = option_against_the_hook(
+                OsStr::new(command[0]),
+                command[1..].iter().map(OsStr::new),
+            );
             assert_eq!(found.as_deref(), expected, "{command:?}");
         }
     }

@@ -1,6 +1,6 @@
-//! What came of it: the best recording, or why there is none.
+//! The result of a run: the best recording, or the reason why none was saved.
 
-use crate::error::{Fate, RecordError};
+use crate::error::{CommandEnd, RecordError};
 use crate::export::Part;
 use crate::message::{ExportAnnounced, Reason};
 use crate::output::Output;
@@ -11,23 +11,23 @@ use std::process::ExitStatus;
 use std::time::Duration;
 use xmem_types::Bytes;
 
-/// All that is known at the end.
+/// The facts at the end of a run.
 pub(crate) struct Evidence {
     pub(crate) status: ExitStatus,
-    /// Why the recording was ended from outside, if it was.
-    pub(crate) halt: Option<Fate>,
-    /// The most memory that was seen.
+    /// The reason why this process ended the recording, if it did.
+    pub(crate) halt: Option<CommandEnd>,
+    /// The peak of resident memory.
     pub(crate) peak: Bytes,
-    /// Memory that the command was allowed.
+    /// The limit to the command's memory.
     pub(crate) limit: Option<Bytes>,
-    /// Memory that there is in all.
+    /// Total memory of the host.
     pub(crate) total: Bytes,
     pub(crate) took: Duration,
     pub(crate) processes: Processes,
     pub(crate) exports: Vec<Export>,
 }
 
-/// A trace that was written.
+/// A trace that was read.
 struct Candidate {
     announced: ExportAnnounced,
     torch: Option<String>,
@@ -37,8 +37,8 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// The greater the better.
-    fn worth(&self) -> impl Ord + use<> {
+    /// Orders recordings: a greater rank is a better recording.
+    fn rank(&self) -> impl Ord + use<> {
         let whole = self.is_whole;
         (
             whole && self.announced.reason.is_complete(),
@@ -49,10 +49,10 @@ impl Candidate {
     }
 }
 
-/// Puts the best recording in its place.
-pub(crate) fn reach(mut evidence: Evidence, output: &Output) -> Result<Recorded, RecordError> {
+/// Saves the best recording.
+pub(crate) fn conclude(mut evidence: Evidence, output: &Output) -> Result<Recorded, RecordError> {
     let mut best: Option<Candidate> = None;
-    let mut broken = None;
+    let mut error = None;
     for export in std::mem::take(&mut evidence.exports) {
         let is_whole = export.is_whole();
         let Export { pid, announced, state, .. } = export;
@@ -66,18 +66,18 @@ pub(crate) fn reach(mut evidence: Evidence, output: &Output) -> Result<Recorded,
                     is_whole,
                     part,
                 };
-                if best.as_ref().is_none_or(|best| best.worth() < candidate.worth()) {
+                if best.as_ref().is_none_or(|best| best.rank() < candidate.rank()) {
                     best = Some(candidate);
                 }
             }
-            State::Broken(error) => broken = Some(error),
+            State::Failed(reason) => error = Some(reason),
             State::Written(_) | State::Running => {}
         }
     }
-    match (best, broken) {
+    match (best, error) {
         (Some(candidate), _) => save(candidate, &evidence, output),
-        (None, Some(error)) => Err(output.broken(error)),
-        (None, None) => Err(why_nothing(&evidence)),
+        (None, Some(error)) => Err(output.error(error)),
+        (None, None) => Err(failure(&evidence)),
     }
 }
 
@@ -85,12 +85,12 @@ fn save(best: Candidate, evidence: &Evidence, output: &Output) -> Result<Recorde
     let cut_short = cut_short(&best, evidence);
     let Candidate { announced, torch, python, mut part, .. } = best;
     let (size, text, redirected) = (part.size, part.text, std::mem::take(&mut part.redirected));
-    let place = match &cut_short {
-        None => output.keep(part)?,
-        Some(_) => output.keep_beside(part)?,
+    let destination = match &cut_short {
+        None => output.save(part)?,
+        Some(_) => output.save_beside(part)?,
     };
     Ok(Recorded {
-        place,
+        destination,
         iterations: announced.iterations,
         took: evidence.took,
         size,
@@ -103,7 +103,7 @@ fn save(best: Candidate, evidence: &Evidence, output: &Output) -> Result<Recorde
     })
 }
 
-/// Why the best recording is not all that was asked for.
+/// The reason why the best recording is incomplete.
 fn cut_short(best: &Candidate, evidence: &Evidence) -> Option<CutShort> {
     let announced = &best.announced;
     if !best.is_whole {
@@ -114,16 +114,16 @@ fn cut_short(best: &Candidate, evidence: &Evidence) -> Option<CutShort> {
         resident: evidence.peak,
         limit: evidence.limit,
     });
-    let by_itself = match announced.reason {
+    let own_reason = match announced.reason {
         reason if reason.is_complete() => return None,
         Reason::Exception | Reason::Memory if refused.is_some() => {
             return refused.map(CutShort::Memory);
         }
-        Reason::Exception => CutShort::Raised(announced.words()),
-        Reason::Memory if !announced.detail.is_null() => CutShort::Raised(announced.words()),
-        Reason::Signal => CutShort::Signal(announced.words()),
+        Reason::Exception => CutShort::Raised(announced.detail_text()),
+        Reason::Memory if !announced.detail.is_null() => CutShort::Raised(announced.detail_text()),
+        Reason::Signal => CutShort::Signal(announced.detail_text()),
         Reason::End | Reason::Exit => {
-            let well = announced.detail.is_null() || announced.words() == "0";
+            let well = announced.detail.is_null() || announced.detail_text() == "0";
             match announced.iterations {
                 0 if evidence.status.success() => CutShort::NothingTrained,
                 1.. if evidence.status.success() && well => return None,
@@ -134,15 +134,16 @@ fn cut_short(best: &Candidate, evidence: &Evidence) -> Option<CutShort> {
         Reason::Other | Reason::Steps | Reason::Forwards | Reason::Backwards => CutShort::Unknown,
     };
     Some(match evidence.halt {
-        None | Some(Fate::Ended(_)) => by_itself,
-        Some(Fate::Timeout(limit)) => CutShort::Timeout(limit),
-        Some(Fate::Memory(shortage)) => CutShort::Memory(shortage),
-        Some(Fate::Interrupted) => CutShort::Interrupted,
+        None | Some(CommandEnd::Ended(_)) => own_reason,
+        Some(CommandEnd::Timeout(limit)) => CutShort::Timeout(limit),
+        Some(CommandEnd::Memory(shortage)) => CutShort::Memory(shortage),
+        Some(CommandEnd::Interrupted) => CutShort::Interrupted,
     })
 }
 
-fn why_nothing(evidence: &Evidence) -> RecordError {
-    let fate = evidence.halt.unwrap_or(Fate::Ended(evidence.status));
+/// The error of a run without a trace.
+fn failure(evidence: &Evidence) -> RecordError {
+    let end = evidence.halt.unwrap_or(CommandEnd::Ended(evidence.status));
     let processes = &evidence.processes;
     if let Some(text) = processes.iter().find_map(|p| p.failed.clone()) {
         return RecordError::Failed { text };
@@ -150,16 +151,16 @@ fn why_nothing(evidence: &Evidence) -> RecordError {
     if processes.any_recorded() {
         let iterations = processes.iter().map(|p| p.iterations).max().unwrap_or(0);
         let (peak, total) = (evidence.peak, evidence.total);
-        return RecordError::Died { fate, iterations, peak, total };
+        return RecordError::Died { end, iterations, peak, total };
     }
     if let Some(text) = processes.iter().find_map(|p| p.unsupported.clone()) {
         return RecordError::Unsupported { text };
     }
     if processes.iter().next().is_none() {
-        return RecordError::NoHook { fate };
+        return RecordError::HookNotLoaded { end };
     }
     if processes.iter().all(|p| p.torch.is_none()) {
-        return RecordError::NoTorch { fate };
+        return RecordError::NoTorch { end };
     }
-    RecordError::NothingRan { fate }
+    RecordError::NothingRan { end }
 }
