@@ -2,7 +2,7 @@
 
 use crate::recording::{EndReason, Recording};
 use xmem_trace::{DeviceKind, Trace};
-use xmem_types::{Diagnostics, Severity};
+use xmem_types::{Diagnostics, Severity, WithheldReason};
 
 /// Reports what the recording lacks, and what that costs.
 pub(crate) fn report(
@@ -15,24 +15,24 @@ pub(crate) fn report(
     let (cpu, cuda) = (on(DeviceKind::Cpu), on(DeviceKind::Cuda));
     let analysed = on(device);
     if trace.memory.is_empty() {
-        notes.report("no-memory-events", Severity::Serious, None, || {
+        notes.withhold(WithheldReason::NoMemoryEvents, 1, || {
             "the trace has no memory events: record with profile_memory=True".into()
         });
     } else if analysed == 0 {
-        notes.report("no-events-of-device", Severity::Serious, None, || {
+        notes.withhold(WithheldReason::NoEventsOfDevice, 1, || {
             format!("the trace has no memory events of the analysed device ({cpu} of the host, {cuda} of GPUs)")
         });
     }
     cut_short(recording, notes);
     if device == DeviceKind::Cpu {
-        notes.report_many("gpu-trace", Severity::Serious, None, cuda, || {
+        notes.withhold(WithheldReason::GpuTrace, cuda, || {
             "the job was recorded on a GPU: its device memory events are left out here, and the \
              host's alone do not show what the job needs"
                 .into()
         });
     }
     if trace.ops.is_empty() {
-        notes.report("no-operators", Severity::Serious, None, || {
+        notes.withhold(WithheldReason::NoOperators, 1, || {
             "the trace has no operators: memory cannot be told apart by what made it".into()
         });
         return;

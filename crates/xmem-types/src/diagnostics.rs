@@ -1,6 +1,6 @@
 //! What was odd about the input: collected beside the result, never instead of it.
 
-use crate::OpId;
+use crate::{OpId, WithheldReason};
 use std::fmt;
 
 /// How much a diagnostic matters to the answer.
@@ -10,7 +10,7 @@ pub enum Severity {
     Note,
     /// The answer may be less precise.
     Warning,
-    /// Something essential is missing: the verdict may have to be withheld.
+    /// Something essential is missing. Diagnostics of a [`WithheldReason`] have this severity.
     Serious,
 }
 
@@ -54,6 +54,7 @@ pub struct Diagnostic {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
+    withheld: Vec<WithheldReason>,
 }
 
 impl Diagnostics {
@@ -88,8 +89,36 @@ impl Diagnostics {
         self.list.push(Diagnostic { code, severity, message: message(), first: at, count });
     }
 
+    /// Withholds the verdict for `reason`, which was met `count` times (not at all if that is
+    /// zero), and adds the diagnostic that says so.
+    pub fn withhold(
+        &mut self,
+        reason: WithheldReason,
+        count: u64,
+        message: impl FnOnce() -> String,
+    ) {
+        if count == 0 {
+            return;
+        }
+        if !self.withheld.contains(&reason) {
+            self.withheld.push(reason);
+        }
+        self.report_many(reason.code(), Severity::Serious, None, count, message);
+    }
+
+    /// The reasons for withholding the verdict, in order of first appearance.
+    #[must_use]
+    pub fn withheld_reasons(&self) -> &[WithheldReason] {
+        &self.withheld
+    }
+
     /// Adds everything that `other` holds.
     pub fn extend(&mut self, other: Self) {
+        for reason in other.withheld {
+            if !self.withheld.contains(&reason) {
+                self.withheld.push(reason);
+            }
+        }
         for d in other.list {
             self.report_many(d.code, d.severity, d.first, d.count, || d.message);
         }
@@ -134,5 +163,20 @@ mod tests {
             (2, Severity::Serious, "first")
         );
         assert_eq!(only.first, Some(Location::ByteOffset(7)));
+    }
+
+    #[test]
+    fn reasons_are_kept_once_and_survive_merging() {
+        let mut first = Diagnostics::default();
+        first.withhold(WithheldReason::NoOperators, 1, || "no operators".into());
+        first.withhold(WithheldReason::GpuTrace, 0, || "not met".into());
+        let mut all = Diagnostics::default();
+        all.report("bad-event", Severity::Serious, None, || "severity alone is no reason".into());
+        assert!(all.withheld_reasons().is_empty());
+        all.extend(first.clone());
+        all.extend(first);
+        assert_eq!(all.withheld_reasons(), [WithheldReason::NoOperators]);
+        let found = all.get("no-operators").expect("reported");
+        assert_eq!((found.severity, found.count), (Severity::Serious, 2));
     }
 }

@@ -12,6 +12,7 @@ mod intern;
 mod request;
 mod time;
 mod version;
+mod withheld;
 mod workload;
 
 pub use bytes::{Bytes, GIB, KIB, MIB, ParseBytesError, saturating_product};
@@ -21,4 +22,5 @@ pub use intern::{Interner, Sym};
 pub use request::{Request, RequestKind};
 pub use time::Nanos;
 pub use version::TorchVersion;
+pub use withheld::WithheldReason;
 pub use workload::{FallbackId, Fallbacks, Workload};

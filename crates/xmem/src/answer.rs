@@ -3,6 +3,7 @@
 use crate::facts::TraceFacts;
 use crate::job::Job;
 use crate::timings::Timings;
+use crate::verdict::Verdict;
 use std::ops::Range;
 use xmem_orchestrator::{RuleEffect, Target};
 use xmem_predict::{
@@ -11,13 +12,16 @@ use xmem_predict::{
     UnmodelledShare,
 };
 use xmem_profiles::Device;
-use xmem_types::{Bytes, Diagnostics, IterationId, Severity};
+use xmem_types::{Bytes, IterationId, WithheldReason};
 
-/// What the job needs, when, and because of what.
+/// The memory that a job needs, over time and by cause, and the verdict on one device.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Answer {
-    /// Whether the job fits.
+    /// The decision whether the job fits.
     pub verdict: Verdict,
+    /// The reasons for which the verdict is withheld; empty where it is not.
+    pub withheld: Vec<WithheldReason>,
     /// GPU, PyTorch version and what-ifs it was asked for.
     pub target: Target,
     /// The allocator that was simulated, with its options.
@@ -72,7 +76,8 @@ impl Answer {
         notes.extend(memory.diagnostics);
         let locator = Locator::new(job.profile());
         Self {
-            verdict: verdict(memory.fits, &notes),
+            verdict: Verdict::decide(memory.fits, notes.withheld_reasons()),
+            withheld: notes.withheld_reasons().to_vec(),
             target,
             setup: prediction.setup().clone(),
             iterations,
@@ -111,43 +116,5 @@ impl Answer {
     #[must_use]
     pub fn shortfall(&self) -> Option<Bytes> {
         self.out_of_memory.as_ref().map(|oom| oom.needed.saturating_sub(self.device().memory))
-    }
-
-    /// The findings because of which the verdict is withheld.
-    pub fn reasons(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|f| f.severity == Severity::Serious)
-    }
-}
-
-/// Whether the job fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
-    /// The replay under the device's own capacity runs to its end.
-    Fits,
-    /// It runs out of memory.
-    DoesNotFit,
-    /// Too much is missing from the trace: some finding is [`Severity::Serious`].
-    Withheld,
-}
-
-impl Verdict {
-    /// The name in machine-readable output (`does_not_fit`).
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fits => "fits",
-            Self::DoesNotFit => "does_not_fit",
-            Self::Withheld => "withheld",
-        }
-    }
-}
-
-fn verdict(fits: bool, notes: &Diagnostics) -> Verdict {
-    if notes.worst() == Some(Severity::Serious) {
-        Verdict::Withheld
-    } else if fits {
-        Verdict::Fits
-    } else {
-        Verdict::DoesNotFit
     }
 }

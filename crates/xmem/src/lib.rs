@@ -44,14 +44,16 @@ mod job;
 mod requested;
 mod selection;
 mod timings;
+mod verdict;
 
-pub use answer::{Answer, Verdict};
+pub use answer::Answer;
 pub use error::EstimateError;
 pub use estimate::{ClearedGradients, Estimate, EstimateBuilder};
 pub use facts::{IterationFacts, ModelFacts, OptimizerFacts, RecordingFacts, TraceFacts};
 pub use job::Job;
 pub use selection::{Iterations, ParseIterationsError};
 pub use timings::{Stage, Timings};
+pub use verdict::Verdict;
 
 pub use xmem_predict::{
     Account, AllocatorCounts, AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup,
@@ -82,4 +84,5 @@ pub use xmem_snapshot::{Snapshot, write as write_snapshot};
 pub use xmem_trace::{ReadError, ReadOptions};
 pub use xmem_types::{
     Addr, BlockId, Bytes, Diagnostics, IterationId, Nanos, Severity, StreamId, TorchVersion,
+    WithheldReason,
 };

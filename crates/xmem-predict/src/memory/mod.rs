@@ -76,8 +76,6 @@ pub struct PredictedMemory {
     pub out_of_memory: Option<OutOfMemory>,
     /// The smallest device memory in which the job runs, if it was looked for.
     pub min_capacity: Option<Bytes>,
-    /// Requests that were left out of the replay, as no device has the memory.
-    pub left_out: u64,
     /// The oddities of the replay.
     pub diagnostics: Diagnostics,
 }
@@ -172,7 +170,6 @@ impl<'p> Measured<'p> {
             allocator: counts(&self.prediction.requests()[..within.end], replay),
             out_of_memory: self.out_of_memory(),
             min_capacity,
-            left_out: replay.left_out,
             diagnostics: replay.diagnostics.clone(),
         }
     }

@@ -2,9 +2,10 @@
 
 use xmem::{
     AllocatorCounts, AllocatorSettings, AllocatorSetup, Answer, Bounds, Bytes, Curve, Device,
-    Doubted, Finding, Fragmentation, IterationFacts, IterationId, IterationPeak, LiveBlock, Nanos,
-    OutOfMemory, Outlook, Peak, Phase, Place, Range, Recorded, Role, RoleShare, Rule, RuleEffect,
-    Severity, Target, Timings, TraceFacts, UnmodelledShare, Verdict,
+    Doubted, Estimate, Finding, Fragmentation, IterationFacts, IterationId, IterationPeak,
+    LiveBlock, Nanos, OutOfMemory, Outlook, Peak, Phase, Place, Range, Recorded, Role, RoleShare,
+    Rule, RuleEffect, Severity, Target, Timings, TraceFacts, UnmodelledShare, Verdict,
+    WithheldReason,
 };
 
 /// A small device.
@@ -99,74 +100,84 @@ fn unmodelled(op: &str, mib: u64) -> UnmodelledShare {
     UnmodelledShare { op: op.to_owned(), bytes: Bytes::mib(mib), blocks: 1 }
 }
 
+/// The answer about a trace of a single block, of which all fields are replaced.
+fn base() -> Answer {
+    let trace = br#"{"traceEvents": [
+        {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 2,
+         "args": {"Bytes": 512, "Addr": 64, "Device Type": 0, "Device Id": -1}}
+    ]}"#;
+    Estimate::builder(device()).build().bytes(trace).expect("a trace")
+}
+
 /// A job that fits.
 pub(crate) fn fits() -> Answer {
     let curve: Vec<Bytes> = (0..120).map(|i| Bytes::mib(100 + (i % 60) * 5)).collect();
     let mut init = place(None, Phase::Init, &["aten::empty"]);
     init.module = None;
-    Answer {
-        verdict: Verdict::Fits,
-        target: Target::new(device()),
-        setup: setup(&AllocatorSettings::default()),
-        iterations: IterationId(0)..IterationId(2),
-        peak: Peak {
-            allocated: Bytes::mib(397),
-            requested: Bytes::mib(396),
-            reserved: Bytes::mib(420),
-            device: Bytes::mib(720),
-            ample_reserved: Bytes::mib(420),
-            at: Some(backward()),
-            reserved_at: Some(backward()),
-        },
-        range: range(),
-        unmodelled: vec![
-            unmodelled("torchvision::nms", 6),
-            unmodelled("my::kernel", 1),
-            unmodelled("my::other", 1),
-            unmodelled("my::third", 1),
-        ],
-        by_role: shares(),
-        largest: vec![
-            block(64, Role::OptimizerState, None, init.clone()),
-            block(64, Role::OptimizerState, None, init),
-            block(32, Role::Activation, Some("leaf-scratch"), backward()),
-        ],
-        per_iteration: vec![IterationPeak {
-            iteration: Some(IterationId(1)),
-            allocated: Bytes::mib(397),
-            reserved: Bytes::mib(420),
-        }],
-        curve: Curve {
-            reserved: vec![Bytes::mib(420); curve.len()],
-            allocated: curve,
-            iterations: vec![(IterationId(0), 4), (IterationId(1), 60)],
-            requests: 600,
-        },
-        fragmentation: Fragmentation {
-            unused: Bytes::mib(23),
-            releasable: Bytes::mib(20),
-            pieces: 3,
-            largest_piece: Bytes::mib(20),
-            rounding: Bytes::mib(1),
-        },
-        allocator: AllocatorCounts {
-            requests: 600,
-            allocations: 310,
-            segments_peak: 9,
-            device_allocs: 9,
-            device_frees: 0,
-            retries: 0,
-        },
-        out_of_memory: None,
-        min_capacity: None,
-        rules: effects(),
-        findings: vec![
-            finding("never-freed", Severity::Note, "four blocks outlive the trace", 4),
-            finding("no-shapes", Severity::Warning, "argument shapes were not recorded", 1),
-        ],
-        trace: facts(),
-        timings: Timings::default(),
-    }
+    let mut answer = base();
+    answer.verdict = Verdict::Fits;
+    answer.withheld = Vec::new();
+    answer.target = Target::new(device());
+    answer.setup = setup(&AllocatorSettings::default());
+    answer.iterations = IterationId(0)..IterationId(2);
+    answer.peak = Peak {
+        allocated: Bytes::mib(397),
+        requested: Bytes::mib(396),
+        reserved: Bytes::mib(420),
+        device: Bytes::mib(720),
+        ample_reserved: Bytes::mib(420),
+        at: Some(backward()),
+        reserved_at: Some(backward()),
+    };
+    answer.range = range();
+    answer.unmodelled = vec![
+        unmodelled("torchvision::nms", 6),
+        unmodelled("my::kernel", 1),
+        unmodelled("my::other", 1),
+        unmodelled("my::third", 1),
+    ];
+    answer.by_role = shares();
+    answer.largest = vec![
+        block(64, Role::OptimizerState, None, init.clone()),
+        block(64, Role::OptimizerState, None, init),
+        block(32, Role::Activation, Some("leaf-scratch"), backward()),
+    ];
+    answer.per_iteration = vec![IterationPeak {
+        iteration: Some(IterationId(1)),
+        allocated: Bytes::mib(397),
+        reserved: Bytes::mib(420),
+    }];
+    answer.curve = Curve {
+        reserved: vec![Bytes::mib(420); curve.len()],
+        allocated: curve,
+        iterations: vec![(IterationId(0), 4), (IterationId(1), 60)],
+        requests: 600,
+    };
+    answer.fragmentation = Fragmentation {
+        unused: Bytes::mib(23),
+        releasable: Bytes::mib(20),
+        pieces: 3,
+        largest_piece: Bytes::mib(20),
+        rounding: Bytes::mib(1),
+    };
+    answer.allocator = AllocatorCounts {
+        requests: 600,
+        allocations: 310,
+        segments_peak: 9,
+        device_allocs: 9,
+        device_frees: 0,
+        retries: 0,
+    };
+    answer.out_of_memory = None;
+    answer.min_capacity = None;
+    answer.rules = effects();
+    answer.findings = vec![
+        finding("never-freed", Severity::Note, "four blocks outlive the trace", 4),
+        finding("no-shapes", Severity::Warning, "argument shapes were not recorded", 1),
+    ];
+    answer.trace = facts();
+    answer.timings = Timings::default();
+    answer
 }
 
 static SCRATCH: Rule = Rule {
@@ -235,6 +246,7 @@ pub(crate) fn only_just() -> Answer {
 pub(crate) fn withheld() -> Answer {
     let mut answer = fits();
     answer.verdict = Verdict::Withheld;
+    answer.withheld = vec![WithheldReason::NoMemoryEvents];
     let message = "the trace has no memory events: record it with profile_memory=True";
     answer.findings.push(finding("no-memory-events", Severity::Serious, message, 1));
     answer

@@ -5,7 +5,8 @@ use super::attempts::Attempts;
 use super::table::{Allocated, BlockTable, Freed};
 use crate::allocator::{AllocFailure, BlockHandle, FrameworkAllocator, RequestIndex};
 use xmem_types::{
-    BlockId, Bytes, Diagnostics, Fallbacks, Request, RequestKind, Severity, StreamId, Workload,
+    BlockId, Bytes, Diagnostics, Fallbacks, Request, RequestKind, Severity, StreamId,
+    WithheldReason, Workload,
 };
 
 /// An allocator with the blocks that a program holds from it.
@@ -35,8 +36,6 @@ pub struct ReplayDriver<'w, A> {
     allocator: A,
     blocks: BlockTable,
     attempts: Attempts<'w>,
-    /// Requests beyond any device.
-    left_out: u64,
     diagnostics: Diagnostics,
 }
 
@@ -66,7 +65,7 @@ impl<'w, A: FrameworkAllocator> ReplayDriver<'w, A> {
 
     fn with_table(allocator: A, blocks: BlockTable, fallbacks: &'w Fallbacks) -> Self {
         let attempts = Attempts::new(fallbacks);
-        Self { allocator, blocks, attempts, left_out: 0, diagnostics: Diagnostics::default() }
+        Self { allocator, blocks, attempts, diagnostics: Diagnostics::default() }
     }
 
     /// The allocator as it is now.
@@ -93,11 +92,6 @@ impl<'w, A: FrameworkAllocator> ReplayDriver<'w, A> {
     /// [`Fallbacks`] allow.
     pub fn smaller(&self) -> u64 {
         self.attempts.smaller()
-    }
-
-    /// The number of requests that were left out, as no device has the memory.
-    pub fn left_out(&self) -> u64 {
-        self.left_out
     }
 
     /// The oddities of the requests so far.
@@ -129,8 +123,7 @@ impl<'w, A: FrameworkAllocator> ReplayDriver<'w, A> {
         self.allocator.lift_limit();
         let result = self.allocator.allocate(at, size, stream);
         if result.is_err() {
-            self.left_out += 1;
-            self.diagnostics.report("request-beyond-any-device", Severity::Serious, None, || {
+            self.diagnostics.withhold(WithheldReason::RequestBeyondAnyDevice, 1, || {
                 format!("request {at} asks for {size}, more than any device has; it is left out")
             });
         }

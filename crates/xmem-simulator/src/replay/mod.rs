@@ -51,8 +51,6 @@ pub struct Replay {
     /// Allocations that were served with less than they asked for first, as their
     /// [`Fallbacks`](xmem_types::Fallbacks) allow.
     pub smaller: u64,
-    /// Requests that were left out, as no device has the memory.
-    pub left_out: u64,
     /// The oddities of the requests.
     pub diagnostics: Diagnostics,
 }
@@ -168,7 +166,6 @@ pub fn replay<'a, F: Framework>(
         oom,
         unlimited,
         smaller,
-        left_out: driver.left_out(),
         diagnostics: driver.diagnostics().clone(),
     }
 }

@@ -1,0 +1,42 @@
+//! Reasons for withholding a verdict.
+
+use std::fmt;
+
+/// A reason why no verdict can be given: an essential part of the input is missing or unusable.
+///
+/// The stage that notices it [withholds](crate::Diagnostics::withhold) the verdict with it. The
+/// reasons of all stages together decide; severities of other diagnostics do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum WithheldReason {
+    /// The trace has no memory events.
+    NoMemoryEvents,
+    /// The trace has no memory events of the device that is analyzed.
+    NoEventsOfDevice,
+    /// The job was recorded on a GPU, so that the events of the host are only a part of its memory.
+    GpuTrace,
+    /// The trace has no operators.
+    NoOperators,
+    /// A request is larger than the memory of any device, and was left out of the replay.
+    RequestBeyondAnyDevice,
+}
+
+impl WithheldReason {
+    /// The code of the diagnostic that goes with it (`no-memory-events`).
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::NoMemoryEvents => "no-memory-events",
+            Self::NoEventsOfDevice => "no-events-of-device",
+            Self::GpuTrace => "gpu-trace",
+            Self::NoOperators => "no-operators",
+            Self::RequestBeyondAnyDevice => "request-beyond-any-device",
+        }
+    }
+}
+
+impl fmt::Display for WithheldReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.code())
+    }
+}
