@@ -19,10 +19,11 @@ mod validate;
 pub use facts::{
     DeviceFacts, HistoryFacts, LiveGroup, PoolFacts, SegmentFacts, SnapshotFacts, StreamFacts,
 };
-pub use recording::Doubts;
+pub use recording::StartUncertainty;
 pub use rerun::{
-    Addresses, Asked, Candidate, Counts, Deed, Difference, Divergences, EndComparison, Figures,
-    FirstDivergence, Pair, Place, Rerun, RerunError, RerunOptions, StartFacts, There, rerun,
+    Addresses, AllocatorAction, BlockRequest, Candidate, Counts, Difference, Divergences,
+    EndComparison, Figures, FirstDivergence, Pair, Place, PlaceContent, Rerun, RerunError,
+    RerunOptions, StartFacts, rerun,
 };
 pub use setup::{Setup, SetupError, SetupSource};
 pub use stack::Site;
@@ -33,6 +34,6 @@ pub use validate::{
 
 pub use xmem_simulator::EventAction;
 pub use xmem_snapshot::{
-    Course, DeviceIndex, DeviceUsage, EntryIndex, Limits, PoolId, Snapshot, SnapshotError,
+    DeviceIndex, DeviceUsage, EntryIndex, Limits, PoolId, Snapshot, SnapshotError, Usage,
     read as read_snapshot,
 };

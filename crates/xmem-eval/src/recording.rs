@@ -1,14 +1,14 @@
 //! What a recording tells of one device's allocator, in the simulator's words.
 
-mod course;
 mod pages;
 mod reservations;
+mod reserved;
 mod rewind;
 mod steps;
 
-pub(crate) use course::Levels;
 pub(crate) use reservations::Reservations;
-pub use rewind::Doubts;
+pub(crate) use reserved::Levels;
+pub use rewind::StartUncertainty;
 pub(crate) use rewind::{Start, private_pool};
 pub(crate) use steps::{DeviceAnswer, Reuse, Step, StepKind, stands_alone, steps};
 
@@ -27,7 +27,7 @@ pub(crate) struct Shift(u64);
 impl Shift {
     /// The recorded address behind one that the simulator sees; one that the simulator made up
     /// stays.
-    pub(crate) fn told(self, addr: Addr) -> Addr {
+    pub(crate) fn to_recorded(self, addr: Addr) -> Addr {
         if SIMULATED.contains(&addr.0) { addr } else { Addr(addr.0.wrapping_sub(self.0)) }
     }
 }
@@ -93,13 +93,13 @@ impl<'s> Recording<'s> {
     }
 
     /// A recorded address as the simulator sees it. The order of addresses is kept.
-    pub(crate) fn seen(&self, addr: Addr) -> Addr {
+    pub(crate) fn to_simulated(&self, addr: Addr) -> Addr {
         Addr(addr.0.wrapping_add(self.shift.0))
     }
 
     /// The recorded address behind one that the simulator sees.
-    pub(crate) fn told(&self, addr: Addr) -> Addr {
-        self.shift.told(addr)
+    pub(crate) fn to_recorded(&self, addr: Addr) -> Addr {
+        self.shift.to_recorded(addr)
     }
 
     /// An entry as the simulator's allocator would write it; none if it never writes such a thing.
@@ -117,7 +117,7 @@ impl<'s> Recording<'s> {
         };
         let addr = match action {
             EventAction::Oom => Addr::default(),
-            _ => self.seen(entry.addr),
+            _ => self.to_simulated(entry.addr),
         };
         Some(Event { action, addr, size: entry.size, stream: entry.stream })
     }

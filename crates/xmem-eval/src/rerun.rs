@@ -1,19 +1,19 @@
 //! The recorded requests once more, through the simulator: does it do what PyTorch did?
 
 mod compare;
-mod course;
-mod drive;
+mod driver;
 mod end;
 mod first;
-mod places;
+mod place;
+mod requests;
 mod result;
 mod run;
 
 pub use compare::Difference;
-pub(crate) use course::Course;
 pub use end::EndComparison;
-pub use first::{Asked, Candidate, FirstDivergence, There};
-pub use places::{Deed, Place};
+pub use first::{BlockRequest, Candidate, FirstDivergence, PlaceContent};
+pub use place::{AllocatorAction, Place};
+pub(crate) use requests::ServedRequests;
 pub use result::{Counts, Divergences, Figures, Pair, Rerun, StartFacts};
 
 use crate::findings::findings;
@@ -96,14 +96,14 @@ pub fn rerun(snapshot: &Snapshot, options: &RerunOptions) -> Result<Rerun, Rerun
 ///
 /// # Errors
 /// As [`rerun`].
-pub(crate) fn rerun_with_course(
+pub(crate) fn rerun_with_requests(
     snapshot: &Snapshot,
     options: &RerunOptions,
-) -> Result<(Rerun, Course), RerunError> {
+) -> Result<(Rerun, ServedRequests), RerunError> {
     let (recording, setup, notes) = opened(snapshot, options)?;
     let run = prepared(recording, &setup, options)?;
-    let course = run.course().map_err(|source| run.failed(source))?;
-    Ok((run.result(notes)?, course))
+    let requests = run.requests().map_err(|source| run.failed(source))?;
+    Ok((run.result(notes)?, requests))
 }
 
 /// The recording and its allocator.
@@ -126,7 +126,7 @@ fn prepared<'r, 's>(
     options: &'r RerunOptions,
 ) -> Result<Run<'r, 's>, RerunError> {
     let mut start = Start::of(&recording, &setup.config);
-    if start.doubts.contradictions > 0 && stands_alone(&recording) {
+    if start.uncertainty.contradictions > 0 && stands_alone(&recording) {
         start.segments.clear();
     }
     let mut run = Run {
@@ -145,19 +145,19 @@ fn prepared<'r, 's>(
 
 impl Run<'_, '_> {
     fn failed(&self, source: SeedError) -> RerunError {
-        RerunError::Start { contradictions: self.start.doubts.contradictions, source }
+        RerunError::Start { contradictions: self.start.uncertainty.contradictions, source }
     }
 
     /// Runs through all steps, and compares the end.
     fn result(&self, mut notes: Diagnostics) -> Result<Rerun, RerunError> {
-        note_doubts(self, &mut notes);
+        note_uncertainty(self, &mut notes);
         let done = self.to_the_end().map_err(|source| self.failed(source))?;
         let strange = done.driver.unknown_frees;
         notes.report_many("free-of-unknown", Severity::Warning, None, strange, || {
             "a block is given back that nobody was given; nothing happens".to_owned()
         });
         let state = done.driver.allocator.state();
-        let is_comparable = self.start.doubts.contradictions == 0;
+        let is_comparable = self.start.uncertainty.contradictions == 0;
         Ok(Rerun {
             device: self.options.device,
             addresses: self.options.addresses,
@@ -173,25 +173,25 @@ impl Run<'_, '_> {
 }
 
 /// Says what cannot be known, as far as the result may depend on it.
-fn note_doubts(run: &Run<'_, '_>, notes: &mut Diagnostics) {
-    let doubts = run.start.doubts;
-    notes.report_many("end-contradicts-trace", Severity::Warning, None, doubts.contradictions, || {
+fn note_uncertainty(run: &Run<'_, '_>, notes: &mut Diagnostics) {
+    let uncertainty = run.start.uncertainty;
+    notes.report_many("end-contradicts-trace", Severity::Warning, None, uncertainty.contradictions, || {
         "an entry of the history does not go together with the segments of the snapshot, perhaps \
          because recording was stopped before it was taken; segments and blocks are not compared at \
          the end"
             .to_owned()
     });
-    notes.report_many("size-before-recording", Severity::Note, None, doubts.open_ended, || {
+    notes.report_many("size-before-recording", Severity::Note, None, uncertainty.open_ended, || {
         "a block from before the recording is followed by free memory, of which up to 1 MiB may have \
          belonged to it"
             .to_owned()
     });
-    notes.report_many("size-from-later-blocks", Severity::Note, None, doubts.refined, || {
+    notes.report_many("size-from-later-blocks", Severity::Note, None, uncertainty.refined, || {
         "of the free memory behind such a block some did belong to it: later blocks would have gone \
          there otherwise"
             .to_owned()
     });
-    notes.report_many("beginning-left-out", Severity::Note, None, doubts.left_out, || {
+    notes.report_many("beginning-left-out", Severity::Note, None, uncertainty.left_out, || {
         "the history begins with segments that are given back; that may be the rest of something, \
          and is left out"
             .to_owned()

@@ -70,7 +70,9 @@ impl Setup {
         let (text, source) = match (conf, settings) {
             (Some(conf), _) => (conf.to_owned(), SetupSource::Given),
             (None, None) => (String::new(), SetupSource::Assumed),
-            (None, Some(told)) => (told.text.clone().unwrap_or_default(), SetupSource::Recorded),
+            (None, Some(stated)) => {
+                (stated.text.clone().unwrap_or_default(), SetupSource::Recorded)
+            }
         };
         let parsed = AllocConf::parse(&text, release).map_err(|source| SetupError::Options {
             text: text.clone(),
@@ -81,8 +83,8 @@ impl Setup {
             return Err(SetupError::OtherBackend);
         }
         let mut config = parsed.config;
-        if let (SetupSource::Recorded, Some(told)) = (source, settings) {
-            overrule(&mut config, told, &mut notes);
+        if let (SetupSource::Recorded, Some(stated)) = (source, settings) {
+            overrule(&mut config, stated, &mut notes);
         }
         Ok((Self { config, text, source, releases }, notes))
     }
@@ -90,21 +92,21 @@ impl Setup {
 
 /// The settings one by one are those in force; the text is what was parsed last, which a release
 /// before 2.3 does not tell at all.
-fn overrule(config: &mut AllocatorConfig, told: &AllocatorSettings, notes: &mut Diagnostics) {
+fn overrule(config: &mut AllocatorConfig, stated: &AllocatorSettings, notes: &mut Diagnostics) {
     let by_text = config.clone();
-    config.max_split_size = told.max_split_size;
-    config.expandable_segments = told.expandable_segments;
-    let threshold = told.garbage_collection_threshold;
+    config.max_split_size = stated.max_split_size;
+    config.expandable_segments = stated.expandable_segments;
+    let threshold = stated.garbage_collection_threshold;
     config.garbage_collection_threshold = (threshold > 0.0).then_some(threshold);
-    if !told.roundup_power2_divisions.is_empty() {
+    if !stated.roundup_power2_divisions.is_empty() {
         let mut table = [0; 16];
-        for (&size, &divisions) in &told.roundup_power2_divisions {
+        for (&size, &divisions) in &stated.roundup_power2_divisions {
             let row = (size.get() / Bytes::mib(1).get()).max(1).ilog2() as usize;
             table[row.min(15)] = divisions;
         }
         config.roundup_power2_divisions = PowerOfTwoDivisions(table);
     }
-    if told.text.is_some() && *config != by_text {
+    if stated.text.is_some() && *config != by_text {
         notes.report("settings-changed", Severity::Note, None, || {
             "the settings in force are not those of the option string; those in force are taken"
                 .to_owned()
@@ -192,14 +194,15 @@ mod tests {
         let mut settings = with_keys(Some("max_split_size_mb:100"), &["max_round_threshold"]);
         settings.max_split_size = Some(Bytes::mib(200));
         settings.roundup_power2_divisions = BTreeMap::from([(Bytes::mib(256), 4)]);
-        let told = snapshot(Some(settings));
-        let (setup, notes) = Setup::of(&told, None, None).unwrap();
+        let stated = snapshot(Some(settings));
+        let (setup, notes) = Setup::of(&stated, None, None).unwrap();
         assert_eq!(setup.config.max_split_size, Some(Bytes::mib(200)));
         assert_eq!(setup.config.roundup_power2_divisions.0[8], 4);
         assert!(notes.get("settings-changed").is_some());
 
         let given = "max_split_size_mb:300";
-        let (setup, notes) = Setup::of(&told, Some(given), Some(TorchVersion::new(2, 6))).unwrap();
+        let (setup, notes) =
+            Setup::of(&stated, Some(given), Some(TorchVersion::new(2, 6))).unwrap();
         assert_eq!(setup.config.max_split_size, Some(Bytes::mib(300)));
         assert_eq!(setup.config.release, TorchVersion::new(2, 6));
         assert!(notes.is_empty());

@@ -21,10 +21,10 @@ pub use result::{
 };
 
 use crate::findings::findings;
-use crate::rerun::{Rerun, RerunError, RerunOptions, rerun_with_course};
+use crate::rerun::{Rerun, RerunError, RerunOptions, rerun_with_requests};
 use crate::setup::SetupError;
 use crate::stack::Site;
-use align::{Alignment, Likeness};
+use align::{Alignment, MatchKind};
 use differences::{At, Compared};
 use predicted::Predicted;
 use side::Side;
@@ -61,7 +61,7 @@ pub fn validate(
     options: &RerunOptions,
 ) -> Result<Validation, ValidateError> {
     let prediction = estimate.predict(job)?;
-    let (rerun, recorded) = rerun_with_course(snapshot, options)?;
+    let (rerun, recorded) = rerun_with_requests(snapshot, options)?;
     let predicted = Predicted::of(&prediction);
     let starts = predicted.iteration_starts(&prediction);
     let alignment = Alignment::of(&predicted.side, &recorded.side, &starts);
@@ -129,10 +129,10 @@ impl Compared<'_> {
                 continue;
             }
             counts.estimated += 1;
-            match partner.map(|partner| partner.likeness) {
-                Some(Likeness::Same | Likeness::Before) => counts.same += 1,
-                Some(Likeness::Moved) => counts.moved += 1,
-                Some(Likeness::Resized) => counts.resized += 1,
+            match partner.map(|partner| partner.kind) {
+                Some(MatchKind::Same | MatchKind::Before) => counts.same += 1,
+                Some(MatchKind::Moved) => counts.moved += 1,
+                Some(MatchKind::Resized) => counts.resized += 1,
                 None => counts.extra += 1,
             }
         }

@@ -196,6 +196,6 @@ fn an_entry_that_did_not_happen_is_seen_to_be_unlike_the_recording() {
     let judged = judge(&[], &snapshot);
     assert!(!judged.rerun.is_exact());
     let first = judged.rerun.divergences.first.as_ref().expect("a difference");
-    assert_eq!(first.recorded[0].action, EventAction::Alloc);
+    assert_eq!(first.recorded[0].kind, EventAction::Alloc);
     assert!(judged.findings.iter().any(|finding| finding.code == "recording-not-reproduced"));
 }

@@ -22,7 +22,7 @@ mod simulation;
 mod snapshot;
 
 pub use allocator::{
-    AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, Origin, Recorded,
+    AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, JobEnvironment, Origin,
 };
 pub use finding::Finding;
 pub use memory::{
@@ -31,9 +31,9 @@ pub use memory::{
 };
 pub use place::{Locator, Place};
 pub use prediction::{PredictedBlock, Prediction};
-pub use range::{Bounds, Doubted, Outlook, Range};
+pub use range::{Bounds, Confidence, PeakRange, UncertaintyEffect};
 pub use simulation::{
-    Account, Failure, Figures, Offset, OperationList, Simulation, SimulationSettings, Step,
-    StepError, StepOutcome, USUAL_TOTAL,
+    DEFAULT_TOTAL, FailedAllocation, MemoryStats, Offset, OperationList, Simulation,
+    SimulationSettings, SimulationSummary, Step, StepError, StepOutcome,
 };
 pub use snapshot::{NoSegments, SnapshotEnd};

@@ -12,15 +12,15 @@ use xmem_types::{Bytes, Request, Workload};
 
 /// What the peaks may be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Range {
+pub struct PeakRange {
     /// Peak allocated.
     pub allocated: Bounds,
     /// Peak reserved.
     pub reserved: Bounds,
     /// Whether the job runs wherever in the range it lies.
-    pub outlook: Outlook,
+    pub confidence: Confidence,
     /// What each doubt alone makes of it, in the order of reports. Empty if nothing is in doubt.
-    pub doubts: Vec<Doubted>,
+    pub uncertainties: Vec<UncertaintyEffect>,
 }
 
 /// The lowest and the highest of what is possible.
@@ -34,10 +34,10 @@ pub struct Bounds {
 
 /// Whether the verdict holds over the whole range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Outlook {
+pub enum Confidence {
     /// It does.
     #[default]
-    Sure,
+    Certain,
     /// The job is expected to run, and may not.
     MayFail,
     /// The job is expected to run out of memory, and may run.
@@ -46,7 +46,7 @@ pub enum Outlook {
 
 /// One doubt's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Doubted {
+pub struct UncertaintyEffect {
     /// Which.
     pub name: &'static str,
     /// Blocks it is about; none for a doubt that is not about blocks.
@@ -60,12 +60,12 @@ pub struct Doubted {
 /// The doubt about the order in which the driver hands out addresses.
 const ADDRESSES: &str = "address_order";
 
-impl Outlook {
+impl Confidence {
     /// The name in machine-readable output (`may_fail`).
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Sure => "sure",
+            Self::Certain => "certain",
             Self::MayFail => "may_fail",
             Self::MayFit => "may_fit",
         }
@@ -106,18 +106,18 @@ struct Outlines(Vec<Outline>);
 
 impl Variants<'_> {
     /// The range around what is expected.
-    pub(crate) fn range(&self, expected: Outline) -> Range {
+    pub(crate) fn range(&self, expected: Outline) -> PeakRange {
         let present: BTreeSet<Doubt> =
             self.schedule.uncertain.iter().map(|u| u.range.doubt).collect();
         let present: Vec<Doubt> = present.into_iter().collect();
         let mut all = Outlines(vec![expected]);
-        let mut doubts = Vec::new();
+        let mut uncertainties = Vec::new();
         for &doubt in &present {
             let mut outlines =
                 Outlines(self.at_both_bounds(&[doubt], self.device.address_order).into());
             let about = |u: &&xmem_orchestrator::Uncertain| u.range.doubt == doubt;
             let blocks = self.schedule.uncertain.iter().filter(about).count() as u64;
-            doubts.push(outlines.doubted(doubt.name(), Some(blocks), expected));
+            uncertainties.push(outlines.effect(doubt.name(), Some(blocks), expected));
             all.0.append(&mut outlines.0);
         }
         let orders = self.other_orders();
@@ -126,7 +126,7 @@ impl Variants<'_> {
             for &order in &orders {
                 outlines.0.push(self.run(&[], Bound::Low, order));
             }
-            doubts.push(outlines.doubted(ADDRESSES, None, expected));
+            uncertainties.push(outlines.effect(ADDRESSES, None, expected));
             all.0.append(&mut outlines.0);
         }
         if !present.is_empty() {
@@ -136,11 +136,11 @@ impl Variants<'_> {
                 all.0.extend(self.at_both_bounds(&present, order));
             }
         }
-        Range {
+        PeakRange {
             allocated: all.allocated(),
             reserved: all.reserved(),
-            outlook: all.outlook(expected),
-            doubts,
+            confidence: all.confidence(expected),
+            uncertainties,
         }
     }
 
@@ -154,18 +154,18 @@ impl Variants<'_> {
         orders.into_iter().filter(|&order| order != self.device.address_order).collect()
     }
 
-    fn at_both_bounds(&self, doubts: &[Doubt], order: AddressOrder) -> [Outline; 2] {
-        let run = |bound| self.run(doubts, bound, order);
+    fn at_both_bounds(&self, uncertainties: &[Doubt], order: AddressOrder) -> [Outline; 2] {
+        let run = |bound| self.run(uncertainties, bound, order);
         both(|| run(Bound::Low), || run(Bound::High)).into()
     }
 
-    fn run(&self, doubts: &[Doubt], bound: Bound, order: AddressOrder) -> Outline {
+    fn run(&self, uncertainties: &[Doubt], bound: Bound, order: AddressOrder) -> Outline {
         let device = DeviceConfig { address_order: order, ..*self.device };
-        if doubts.is_empty() {
+        if uncertainties.is_empty() {
             let work = self.schedule.workload(self.count);
             return outline(work, self.allocator, &device, RequestIndex(self.from));
         }
-        let requests = self.schedule.bounded(self.count, doubts, bound);
+        let requests = self.schedule.bounded(self.count, uncertainties, bound);
         let from = RequestIndex(self.place_in(&requests));
         let work = Workload::new(&requests, &self.schedule.fallbacks);
         outline(work, self.allocator, &device, from)
@@ -185,11 +185,16 @@ impl Variants<'_> {
 }
 
 impl Outlines {
-    fn doubted(&self, name: &'static str, blocks: Option<u64>, expected: Outline) -> Doubted {
+    fn effect(
+        &self,
+        name: &'static str,
+        blocks: Option<u64>,
+        expected: Outline,
+    ) -> UncertaintyEffect {
         let (mut allocated, mut reserved) = (self.allocated(), self.reserved());
         allocated.include(expected.allocated);
         reserved.include(expected.reserved);
-        Doubted { name, blocks, allocated, reserved }
+        UncertaintyEffect { name, blocks, allocated, reserved }
     }
 
     fn allocated(&self) -> Bounds {
@@ -207,11 +212,11 @@ impl Outlines {
         bounds
     }
 
-    fn outlook(&self, expected: Outline) -> Outlook {
+    fn confidence(&self, expected: Outline) -> Confidence {
         match (expected.fits, self.0.iter().all(|outline| outline.fits == expected.fits)) {
-            (_, true) => Outlook::Sure,
-            (true, false) => Outlook::MayFail,
-            (false, false) => Outlook::MayFit,
+            (_, true) => Confidence::Certain,
+            (true, false) => Confidence::MayFail,
+            (false, false) => Confidence::MayFit,
         }
     }
 }
@@ -258,7 +263,7 @@ mod tests {
         }
     }
 
-    fn range(schedule: &Schedule, capacity: Option<Bytes>, from: usize) -> Range {
+    fn range(schedule: &Schedule, capacity: Option<Bytes>, from: usize) -> PeakRange {
         let device = DeviceConfig { capacity, ..DeviceConfig::default() };
         let release = xmem_types::TorchVersion::new(2, 13);
         let allocator = AllocatorChoice::Caching(AllocatorConfig::of(release));
@@ -267,7 +272,7 @@ mod tests {
         Variants { schedule, allocator: &allocator, device: &device, count, from }.range(expected)
     }
 
-    fn doubts() -> Vec<Uncertain> {
+    fn uncertainties() -> Vec<Uncertain> {
         let size = |low, high, doubt| {
             let (low, high) = (Bytes::mib(low), Bytes::mib(high));
             SizeRange { low, high, doubt }
@@ -284,10 +289,11 @@ mod tests {
 
     #[test]
     fn each_doubt_has_a_part_and_all_together_the_whole() {
-        let found = range(&schedule(doubts()), None, 0);
+        let found = range(&schedule(uncertainties()), None, 0);
         assert_eq!((found.allocated, found.reserved), (bounds(120, 170), bounds(120, 170)));
-        assert_eq!(found.outlook, Outlook::Sure);
-        let parts: Vec<_> = found.doubts.iter().map(|d| (d.name, d.blocks, d.reserved)).collect();
+        assert_eq!(found.confidence, Confidence::Certain);
+        let parts: Vec<_> =
+            found.uncertainties.iter().map(|d| (d.name, d.blocks, d.reserved)).collect();
         let expected = [
             ("convolution_plan", Some(1), bounds(120, 160)),
             ("operator", Some(1), bounds(140, 150)),
@@ -297,23 +303,23 @@ mod tests {
 
     #[test]
     fn whether_it_runs_may_be_in_doubt() {
-        let schedule = schedule(doubts());
-        for (capacity, outlook) in [
-            (170, Outlook::Sure),
-            (168, Outlook::MayFail),
-            (140, Outlook::MayFail),
-            (138, Outlook::MayFit),
-            (120, Outlook::MayFit),
-            (118, Outlook::Sure),
+        let schedule = schedule(uncertainties());
+        for (capacity, confidence) in [
+            (170, Confidence::Certain),
+            (168, Confidence::MayFail),
+            (140, Confidence::MayFail),
+            (138, Confidence::MayFit),
+            (120, Confidence::MayFit),
+            (118, Confidence::Certain),
         ] {
             let found = range(&schedule, Some(Bytes::mib(capacity)), 0);
-            assert_eq!(found.outlook, outlook, "{capacity} MiB");
+            assert_eq!(found.confidence, confidence, "{capacity} MiB");
         }
     }
 
     #[test]
     fn peaks_are_looked_for_where_the_answer_is_about() {
-        let found = range(&schedule(doubts()), None, 3);
+        let found = range(&schedule(uncertainties()), None, 3);
         assert_eq!(found.allocated, bounds(0, 0));
         assert_eq!(found.reserved, bounds(120, 170));
     }
@@ -322,6 +328,6 @@ mod tests {
     fn without_doubt_the_range_is_a_point() {
         let found = range(&schedule(Vec::new()), None, 0);
         assert_eq!((found.allocated, found.reserved), (bounds(140, 140), bounds(140, 140)));
-        assert!(found.doubts.is_empty() && found.reserved.is_exact());
+        assert!(found.uncertainties.is_empty() && found.reserved.is_exact());
     }
 }

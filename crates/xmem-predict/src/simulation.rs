@@ -3,20 +3,20 @@
 //! The way of `xmem simulate`; `xmem_report::json::read_operations` reads such lists.
 
 use crate::allocator::{
-    AllocatorError, AllocatorSettings, AllocatorSetup, Recorded, WITHOUT_FRACTION,
+    AllocatorError, AllocatorSettings, AllocatorSetup, JobEnvironment, WITHOUT_FRACTION,
 };
 use crate::finding::Finding;
 use std::fmt;
 use xmem_profiles::Device;
 use xmem_simulator::{
-    AddressOrder, AllocFailure, ChosenAllocator, Completion, DeviceConfig, Done, Event, Framework,
-    FrameworkAllocator, Misuse, Operation, SegmentState, Session, Stats,
+    AddressOrder, AllocFailure, ChosenAllocator, Completion, DeviceConfig, Event, Framework,
+    FrameworkAllocator, Misuse, Operation, Outcome, SegmentState, Session, Stats,
 };
 use xmem_types::{Addr, Bytes, Diagnostics};
 
 /// The total that a device reports where nobody says another: `totalGlobalMem` of the A100 with
 /// 40 GB that the recorded sequences come from.
-pub const USUAL_TOTAL: Bytes = Bytes(42_297_786_368);
+pub const DEFAULT_TOTAL: Bytes = Bytes(42_297_786_368);
 
 /// What a program does to its allocator, and what is known about where it ran.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,7 +24,7 @@ pub struct OperationList {
     /// The operations, in order.
     pub operations: Vec<Operation>,
     /// The PyTorch release, and variables of the environment.
-    pub recorded: Recorded,
+    pub environment: JobEnvironment,
     /// What the device has for the allocator.
     pub capacity: Option<Bytes>,
     /// The total that the device reports.
@@ -44,7 +44,7 @@ pub struct SimulationSettings {
     pub allocator: AllocatorSettings,
     /// What the device has for the allocator; by default its total.
     pub capacity: Option<Bytes>,
-    /// The total that the device reports; by default [`USUAL_TOTAL`].
+    /// The total that the device reports; by default [`DEFAULT_TOTAL`].
     pub total: Option<Bytes>,
 }
 
@@ -64,8 +64,8 @@ pub struct SimulationSettings {
 /// for operation in &list.operations {
 ///     simulation.step(operation)?;
 /// }
-/// assert_eq!(simulation.account().peak_allocated, Bytes::mib(30));
-/// assert_eq!(simulation.account().peak_reserved, Bytes::mib(50));
+/// assert_eq!(simulation.summary().peak_allocated, Bytes::mib(30));
+/// assert_eq!(simulation.summary().peak_reserved, Bytes::mib(50));
 /// # Ok(())
 /// # }
 /// ```
@@ -77,7 +77,7 @@ pub struct Simulation {
     session: Session<ChosenAllocator<Vec<Event>>>,
     /// What addresses count from.
     base: Option<Addr>,
-    account: Account,
+    summary: SimulationSummary,
 }
 
 /// Bytes from the lowest segment that there was when there first was one.
@@ -91,8 +91,8 @@ pub struct Step {
     pub index: usize,
     /// What it gave.
     pub outcome: StepOutcome,
-    /// The allocator's figures afterwards.
-    pub figures: Figures,
+    /// The allocator's stats afterwards.
+    pub stats: MemoryStats,
 }
 
 /// What an operation gave.
@@ -103,12 +103,12 @@ pub enum StepOutcome {
     /// A block; none for zero bytes.
     Allocated(Option<Offset>),
     /// An allocation that failed.
-    Failed(Failure),
+    Failed(FailedAllocation),
 }
 
 /// An allocation that failed: `torch.OutOfMemoryError`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Failure {
+pub struct FailedAllocation {
     /// Its place in the list, from 0.
     pub index: usize,
     /// The allocation.
@@ -125,9 +125,9 @@ pub struct Failure {
     pub largest_cached: Bytes,
 }
 
-/// The figures of `torch.cuda.memory_stats` that most depends on.
+/// The stats of `torch.cuda.memory_stats` that most depends on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct MemoryStats {
     /// Bytes of segments.
     pub reserved: Bytes,
     /// Bytes of blocks handed out.
@@ -154,7 +154,7 @@ pub struct Figures {
 
 /// What a simulation came to so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Account {
+pub struct SimulationSummary {
     /// Operations.
     pub operations: u64,
     /// Allocations among them.
@@ -168,9 +168,9 @@ pub struct Account {
     /// Allocations that failed, for lack of memory or because their size is absurd.
     pub failures: u64,
     /// The first of them.
-    pub first_failure: Option<Failure>,
-    /// The figures now.
-    pub now: Figures,
+    pub first_failure: Option<FailedAllocation>,
+    /// The stats now.
+    pub now: MemoryStats,
     /// The largest free block now.
     pub largest_free: Bytes,
 }
@@ -200,7 +200,7 @@ impl SimulationSettings {
     /// # Errors
     /// As [`AllocatorSettings::check`].
     pub fn check(&self) -> Result<(), AllocatorError> {
-        self.allocator.check(&Device::custom(USUAL_TOTAL))
+        self.allocator.check(&Device::custom(DEFAULT_TOTAL))
     }
 
     /// What carries out a list's operations. Addresses ascend unless the settings or the list say
@@ -209,14 +209,14 @@ impl SimulationSettings {
     /// # Errors
     /// If the allocator cannot be simulated: see [`AllocatorSettings::resolve`].
     pub fn start(&self, list: &OperationList) -> Result<Simulation, AllocatorError> {
-        let total = self.total.or(list.total).unwrap_or(USUAL_TOTAL);
+        let total = self.total.or(list.total).unwrap_or(DEFAULT_TOTAL);
         let capacity = self.capacity.or(list.capacity).unwrap_or(total);
         let order = self.allocator.address_order.or(list.address_order);
         let allocator = AllocatorSettings {
             address_order: order.or(Some(AddressOrder::Ascending)),
             ..self.allocator.clone()
         };
-        let setup = allocator.resolve(&list.recorded, &Device::custom(total))?;
+        let setup = allocator.resolve(&list.environment, &Device::custom(total))?;
         let device = DeviceConfig {
             capacity: Some(capacity),
             taken: Bytes::ZERO,
@@ -236,7 +236,7 @@ impl SimulationSettings {
             device,
             session: Session::new(framework),
             base: None,
-            account: Account::default(),
+            summary: SimulationSummary::default(),
         })
     }
 }
@@ -265,28 +265,30 @@ impl Simulation {
     /// # Errors
     /// If it makes no sense at this point; then nothing has changed.
     pub fn step(&mut self, operation: &Operation) -> Result<Step, StepError> {
-        let index = self.account.operations as usize;
+        let index = self.summary.operations as usize;
         let done = self.session.apply(operation).map_err(|misuse| StepError {
             index,
             operation: *operation,
             misuse,
         })?;
         let block = match done {
-            Done::Block(handle) => Some(self.session.allocator().block(handle).addr),
-            Done::Nothing | Done::Failed(_) => None,
+            Outcome::Block(handle) => Some(self.session.allocator().block(handle).addr),
+            Outcome::Nothing | Outcome::Failed(_) => None,
         };
         self.settle_base(block);
         let outcome = match done {
-            Done::Block(_) => StepOutcome::Allocated(block.map(|addr| self.offset(addr))),
-            Done::Nothing => match operation {
+            Outcome::Block(_) => StepOutcome::Allocated(block.map(|addr| self.offset(addr))),
+            Outcome::Nothing => match operation {
                 Operation::Alloc { .. } => StepOutcome::Allocated(None),
                 _ => StepOutcome::Done,
             },
-            Done::Failed(failure) => StepOutcome::Failed(self.failure(index, *operation, failure)),
+            Outcome::Failed(failure) => {
+                StepOutcome::Failed(self.failure(index, *operation, failure))
+            }
         };
-        let figures = self.figures();
-        self.note(operation, &outcome, figures);
-        Ok(Step { index, outcome, figures })
+        let stats = self.stats();
+        self.note(operation, &outcome, stats);
+        Ok(Step { index, outcome, stats })
     }
 
     /// What happened in the allocator since events were last cleared.
@@ -315,9 +317,9 @@ impl Simulation {
 
     /// What it came to so far.
     #[must_use]
-    pub fn account(&self) -> Account {
+    pub fn summary(&self) -> SimulationSummary {
         let largest_free = self.session.allocator().largest_free();
-        Account { largest_free, ..self.account }
+        SimulationSummary { largest_free, ..self.summary }
     }
 
     /// Addresses count from the lowest segment when there first is one, or from the first block
@@ -328,13 +330,18 @@ impl Simulation {
         }
     }
 
-    fn failure(&self, index: usize, operation: Operation, failure: AllocFailure) -> Failure {
+    fn failure(
+        &self,
+        index: usize,
+        operation: Operation,
+        failure: AllocFailure,
+    ) -> FailedAllocation {
         let allocator = self.session.allocator();
         let asked = match operation {
             Operation::Alloc { size, .. } => size,
             _ => Bytes::ZERO,
         };
-        Failure {
+        FailedAllocation {
             index,
             operation,
             tried: match failure {
@@ -348,7 +355,7 @@ impl Simulation {
         }
     }
 
-    fn figures(&self) -> Figures {
+    fn stats(&self) -> MemoryStats {
         let allocator = self.session.allocator();
         let Stats {
             reserved_bytes,
@@ -361,7 +368,7 @@ impl Simulation {
             num_ooms,
             ..
         } = allocator.stats();
-        Figures {
+        MemoryStats {
             reserved: reserved_bytes.all.current,
             allocated: allocated_bytes.all.current,
             active: active_bytes.all.current,
@@ -376,21 +383,21 @@ impl Simulation {
         }
     }
 
-    fn note(&mut self, operation: &Operation, outcome: &StepOutcome, figures: Figures) {
-        let account = &mut self.account;
-        account.operations += 1;
+    fn note(&mut self, operation: &Operation, outcome: &StepOutcome, stats: MemoryStats) {
+        let summary = &mut self.summary;
+        summary.operations += 1;
         match operation {
-            Operation::Alloc { .. } => account.allocations += 1,
-            Operation::Free(_) => account.frees += 1,
+            Operation::Alloc { .. } => summary.allocations += 1,
+            Operation::Free(_) => summary.frees += 1,
             _ => {}
         }
         // Peaks are reset to what there is at that moment, so that none is lost between steps.
-        account.peak_allocated = account.peak_allocated.max(figures.peak_allocated);
-        account.peak_reserved = account.peak_reserved.max(figures.peak_reserved);
+        summary.peak_allocated = summary.peak_allocated.max(stats.peak_allocated);
+        summary.peak_reserved = summary.peak_reserved.max(stats.peak_reserved);
         if let StepOutcome::Failed(failure) = outcome {
-            account.failures += 1;
-            account.first_failure.get_or_insert(*failure);
+            summary.failures += 1;
+            summary.first_failure.get_or_insert(*failure);
         }
-        account.now = figures;
+        summary.now = stats;
     }
 }

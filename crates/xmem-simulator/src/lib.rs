@@ -58,4 +58,4 @@ pub use replay::{
     Curve, CurveBucket, Fragmentation, LiveBlock, OutOfMemory, Outline, Peak, Replay, ReplayDriver,
     SegmentAtPeak, Served, UnlimitedPeaks, min_capacity, outline, replay, runs_in,
 };
-pub use session::{Done, Misuse, Operation, Session};
+pub use session::{Misuse, Operation, Outcome, Session};

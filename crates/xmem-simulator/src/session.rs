@@ -62,7 +62,7 @@ pub enum Operation {
 
 /// What came of an [`Operation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
+pub enum Outcome {
     /// A block was handed out.
     Block(BlockHandle),
     /// Nothing to hand out: not an allocation, or one of zero bytes.
@@ -129,7 +129,7 @@ impl<A: FrameworkAllocator> Session<A> {
     ///
     /// # Errors
     /// If it makes no sense at this point; then nothing has changed.
-    pub fn apply(&mut self, operation: &Operation) -> Result<Done, Misuse> {
+    pub fn apply(&mut self, operation: &Operation) -> Result<Outcome, Misuse> {
         let at = RequestIndex(self.steps);
         let control = match *operation {
             Operation::Alloc { block, size, stream } => {
@@ -145,21 +145,21 @@ impl<A: FrameworkAllocator> Session<A> {
                 let request = Request { block, kind: RequestKind::Free };
                 self.driver.serve(at, &request).expect("a free does not fail");
                 self.steps += 1;
-                return Ok(Done::Nothing);
+                return Ok(Outcome::Nothing);
             }
             Operation::EmptyCache => {
                 self.allocator_mut().release_cached(at);
                 self.steps += 1;
-                return Ok(Done::Nothing);
+                return Ok(Outcome::Nothing);
             }
             Operation::Capacity(available) => {
                 self.allocator_mut().device_mut().set_limit(available);
                 self.steps += 1;
-                return Ok(Done::Nothing);
+                return Ok(Outcome::Nothing);
             }
             Operation::RecordStream { block, stream } => {
                 self.check_held(block)?;
-                let Some(block) = self.driver.block(block) else { return Ok(Done::Nothing) };
+                let Some(block) = self.driver.block(block) else { return Ok(Outcome::Nothing) };
                 Control::RecordStream { block, stream }
             }
             Operation::Synchronize => Control::Synchronize,
@@ -172,20 +172,20 @@ impl<A: FrameworkAllocator> Session<A> {
         };
         self.allocator_mut().control(at, control).map_err(Misuse::Unsupported)?;
         self.steps += 1;
-        Ok(Done::Nothing)
+        Ok(Outcome::Nothing)
     }
 
     fn check_held(&self, block: BlockId) -> Result<(), Misuse> {
         if self.driver.is_held(block) { Ok(()) } else { Err(Misuse::NoSuchBlock(block)) }
     }
 
-    fn allocate(&mut self, at: RequestIndex, request: &Request) -> Done {
+    fn allocate(&mut self, at: RequestIndex, request: &Request) -> Outcome {
         match self.driver.serve(at, request) {
-            Ok(Served::Allocated(handle)) => Done::Block(handle),
-            Ok(Served::Freed | Served::Nothing) => Done::Nothing,
+            Ok(Served::Allocated(handle)) => Outcome::Block(handle),
+            Ok(Served::Freed | Served::Nothing) => Outcome::Nothing,
             Err(failure) => {
                 self.driver.hold_nothing(request.block);
-                Done::Failed(failure)
+                Outcome::Failed(failure)
             }
         }
     }

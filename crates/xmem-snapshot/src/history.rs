@@ -21,7 +21,7 @@ pub struct RecordedRequests {
 
 /// How a figure went over the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Course {
+pub struct Usage {
     /// When the recording began.
     pub start: Bytes,
     /// The largest value during the recording.
@@ -35,9 +35,9 @@ pub struct Course {
 pub struct DeviceUsage {
     /// What the program asked for and had not given back, not rounded
     /// (`requested_bytes.all` of `torch.cuda.memory_stats`).
-    pub requested: Course,
+    pub requested: Usage,
     /// What the allocator held from the device (`reserved_bytes.all`).
-    pub reserved: Course,
+    pub reserved: Usage,
 }
 
 impl Snapshot {
@@ -137,7 +137,7 @@ impl Level {
         self.lowest = self.lowest.min(self.now);
     }
 
-    fn ending_at(&self, end: i128, what: &str, diagnostics: &mut Diagnostics) -> Course {
+    fn ending_at(&self, end: i128, what: &str, diagnostics: &mut Diagnostics) -> Usage {
         let start = end - self.now;
         if start + self.lowest < 0 {
             diagnostics.report("trace-does-not-end-here", Severity::Warning, None, || {
@@ -146,14 +146,14 @@ impl Level {
                      because recording was stopped before; peaks are those of the trace alone"
                 )
             });
-            return self.course(-self.lowest);
+            return self.usage(-self.lowest);
         }
-        self.course(start)
+        self.usage(start)
     }
 
-    fn course(&self, start: i128) -> Course {
+    fn usage(&self, start: i128) -> Usage {
         let bytes = |level: i128| Bytes(u64::try_from(start + level).unwrap_or(u64::MAX));
-        Course { start: bytes(0), peak: bytes(self.peak), end: bytes(self.now) }
+        Usage { start: bytes(0), peak: bytes(self.peak), end: bytes(self.now) }
     }
 }
 

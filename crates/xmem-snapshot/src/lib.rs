@@ -31,7 +31,7 @@ mod writing;
 pub use budget::Limits;
 pub use error::{Compression, SnapshotError};
 pub use frames::{Frame, FrameId, FrameTable, StackId};
-pub use history::{Course, DeviceUsage, RecordedRequests};
+pub use history::{DeviceUsage, RecordedRequests, Usage};
 pub use model::{
     Action, Annotation, AnnotationStage, Block, BlockState, DeviceIndex, EntryIndex, PoolId,
     Segment, SegmentKind, Snapshot, StreamHandle, TraceEntry,

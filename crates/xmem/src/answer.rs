@@ -8,8 +8,7 @@ use std::ops::Range;
 use xmem_orchestrator::{RuleEffect, Target};
 use xmem_predict::{
     AllocatorCounts, AllocatorSetup, Curve, Finding, Fragmentation, IterationPeak, LiveBlock,
-    Locator, OutOfMemory, Peak, PredictedMemory, Prediction, Range as Spread, RoleShare,
-    UnmodelledShare,
+    Locator, OutOfMemory, Peak, PeakRange, PredictedMemory, Prediction, RoleShare, UnmodelledShare,
 };
 use xmem_profiles::Device;
 use xmem_types::{Bytes, IterationId, WithheldReason};
@@ -31,7 +30,7 @@ pub struct Answer {
     /// The peaks.
     pub peak: Peak,
     /// How far the peaks may be off.
-    pub range: Spread,
+    pub range: PeakRange,
     /// What is alive at the peak of allocated memory and made by operators of which it is not known
     /// what they ask for on CUDA, most bytes first.
     pub unmodelled: Vec<UnmodelledShare>,

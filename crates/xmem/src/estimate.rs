@@ -2,9 +2,9 @@
 
 use crate::answer::Answer;
 use crate::error::EstimateError;
+use crate::iterations::Iterations;
 use crate::job::Job;
-use crate::requested;
-use crate::selection::Iterations;
+use crate::script_settings;
 use crate::timings::Stage;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -170,21 +170,21 @@ impl Estimate {
     /// What is decided once the job is known.
     fn plan(&self, job: &Job) -> Result<Plan, AllocatorError> {
         let device = &self.target.device;
-        let mut setup = self.allocator.resolve_leniently(job.recorded(), device)?;
+        let mut setup = self.allocator.resolve_leniently(job.environment(), device)?;
         tracing::debug!(
             kind = setup.kind.name(),
             torch = %setup.release,
             conf = setup.conf,
             "allocator"
         );
-        let recorded = job.recorded().cublas_workspace().and_then(parse_cublas_workspace_config);
+        let recorded = job.environment().cublas_workspace().and_then(parse_cublas_workspace_config);
         let target = Target {
             torch: setup.release,
             cublas_workspace: self.target.cublas_workspace.or(recorded),
             ..self.target.clone()
         };
         let target = match job.profile().recording() {
-            Some(recording) => requested::apply(target, recording, &mut setup.notes),
+            Some(recording) => script_settings::apply(target, recording, &mut setup.notes),
             None => target,
         };
         Ok(Plan { target, setup })

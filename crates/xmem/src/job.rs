@@ -4,7 +4,7 @@ use crate::facts::TraceFacts;
 use crate::timings::{Stage, Timings};
 use std::path::Path;
 use xmem_analyzer::Profile;
-use xmem_predict::{Finding, Locator, Recorded};
+use xmem_predict::{Finding, JobEnvironment, Locator};
 use xmem_trace::{ReadError, ReadOptions, Trace};
 use xmem_types::Diagnostics;
 
@@ -12,7 +12,7 @@ use xmem_types::Diagnostics;
 #[derive(Clone, Debug)]
 pub struct Job {
     facts: TraceFacts,
-    recorded: Recorded,
+    environment: JobEnvironment,
     profile: Profile,
     diagnostics: Diagnostics,
     timings: Timings,
@@ -63,17 +63,18 @@ impl Job {
 
     fn analyze(trace: Trace, mut diagnostics: Diagnostics, mut timings: Timings) -> Self {
         let metadata = trace.header.extra.iter();
-        let recorded =
-            Recorded::from_metadata(metadata.map(|(key, value)| (key.as_str(), value.as_str())));
+        let environment = JobEnvironment::from_metadata(
+            metadata.map(|(key, value)| (key.as_str(), value.as_str())),
+        );
         let (facts, (profile, notes)) = timings
             .time(Stage::Analyze, || (TraceFacts::of_trace(&trace), xmem_analyzer::analyze(trace)));
         let facts = facts.with_profile(&profile);
-        let recorded = match profile.recording() {
-            Some(recording) => recorded.with_recording(recording),
-            None => recorded,
+        let environment = match profile.recording() {
+            Some(recording) => environment.with_recording(recording),
+            None => environment,
         };
         diagnostics.extend(notes);
-        Self { facts, recorded, profile, diagnostics, timings }
+        Self { facts, environment, profile, diagnostics, timings }
     }
 
     /// What is in the trace.
@@ -84,8 +85,8 @@ impl Job {
 
     /// What the trace says about the PyTorch that it was recorded with.
     #[must_use]
-    pub fn recorded(&self) -> &Recorded {
-        &self.recorded
+    pub fn environment(&self) -> &JobEnvironment {
+        &self.environment
     }
 
     /// Blocks with lifetime, origin and role.

@@ -40,9 +40,9 @@ mod answer;
 mod error;
 mod estimate;
 mod facts;
+mod iterations;
 mod job;
-mod requested;
-mod selection;
+mod script_settings;
 mod timings;
 mod verdict;
 
@@ -50,17 +50,18 @@ pub use answer::Answer;
 pub use error::EstimateError;
 pub use estimate::{ClearedGradients, Estimate, EstimateBuilder};
 pub use facts::{IterationFacts, ModelFacts, OptimizerFacts, RecordingFacts, TraceFacts};
+pub use iterations::{Iterations, ParseIterationsError};
 pub use job::Job;
-pub use selection::{Iterations, ParseIterationsError};
 pub use timings::{Stage, Timings};
 pub use verdict::Verdict;
 
 pub use xmem_predict::{
-    Account, AllocatorCounts, AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup,
-    Bounds, CapacitySearch, Curve, Doubted, Failure, Figures, Finding, Fragmentation,
-    IterationPeak, LiveBlock, NoSegments, Offset, OperationList, Origin, OutOfMemory, Outlook,
-    Peak, Place, PredictedBlock, Prediction, Range, Recorded, RoleShare, Simulation,
-    SimulationSettings, SnapshotEnd, Step, StepError, StepOutcome, USUAL_TOTAL, UnmodelledShare,
+    AllocatorCounts, AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, Bounds,
+    CapacitySearch, Confidence, Curve, DEFAULT_TOTAL, FailedAllocation, Finding, Fragmentation,
+    IterationPeak, JobEnvironment, LiveBlock, MemoryStats, NoSegments, Offset, OperationList,
+    Origin, OutOfMemory, Peak, PeakRange, Place, PredictedBlock, Prediction, RoleShare, Simulation,
+    SimulationSettings, SimulationSummary, SnapshotEnd, Step, StepError, StepOutcome,
+    UncertaintyEffect, UnmodelledShare,
 };
 
 pub use xmem_analyzer::recording::{EndReason, Implementation};

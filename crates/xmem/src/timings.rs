@@ -21,7 +21,7 @@ impl Stage {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "reading",
-            Self::Analyze => "analysing",
+            Self::Analyze => "analyzing",
             Self::Lower => "lowering",
             Self::Replay => "replaying",
         }
@@ -31,7 +31,7 @@ impl Stage {
     fn span(self) -> tracing::Span {
         match self {
             Self::Read => tracing::debug_span!("reading"),
-            Self::Analyze => tracing::debug_span!("analysing"),
+            Self::Analyze => tracing::debug_span!("analyzing"),
             Self::Lower => tracing::debug_span!("lowering"),
             Self::Replay => tracing::debug_span!("replaying"),
         }

@@ -92,7 +92,7 @@ fn word(text: &str, word: &str, from: usize) -> Option<std::ops::Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xmem::{AllocatorSettings, Bytes, Device, Recorded};
+    use xmem::{AllocatorSettings, Bytes, Device, JobEnvironment};
 
     /// Each row: options, and the part of them that the error points at.
     #[test]
@@ -111,7 +111,7 @@ mod tests {
         ] {
             let settings = AllocatorSettings { conf: Some(conf.to_owned()), ..Default::default() };
             let device = Device::custom(Bytes::gib(8));
-            let error = settings.resolve(&Recorded::default(), &device).expect_err(conf);
+            let error = settings.resolve(&JobEnvironment::default(), &device).expect_err(conf);
             let AllocatorOptionsError::Option { at, .. } = error.into() else { panic!("{conf}") };
             let range = at.offset()..at.offset() + at.len();
             assert_eq!(&conf[range], pointed_at, "{conf}");

@@ -134,7 +134,7 @@ fn verbosity_changes_standard_error_and_quiet_shortens_text() {
     let normal = xmem(["replay", &job, "-d", "t4-16g"]);
     let verbose = xmem(["-v", "replay", &job, "-d", "t4-16g"]);
     assert_eq!(verbose.stdout, normal.stdout);
-    for stage in ["reading", "analysing", "lowering", "replaying"] {
+    for stage in ["reading", "analyzing", "lowering", "replaying"] {
         assert!(verbose.stderr.contains(stage), "{stage}: {}", verbose.stderr);
     }
     let quiet = xmem(["replay", &job, "-d", "t4-16g", "-q"]);

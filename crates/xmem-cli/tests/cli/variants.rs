@@ -36,7 +36,7 @@ fn the_trace_is_read_once() {
     let args = ["replay", &trace, "--devices", "a100-40g,t4-16g,l4-24g", "-f", "jsonl"];
     let output = command(args).env("XMEM_LOG", "xmem=debug").output().expect("runs");
     let log = String::from_utf8(output.stderr).expect("UTF-8");
-    let stages = ["reading", "analysing", "replaying"].map(|stage| log.matches(stage).count());
+    let stages = ["reading", "analyzing", "replaying"].map(|stage| log.matches(stage).count());
     assert_eq!((stages[1], stages[2]), (1, 3), "{log}");
 }
 

@@ -17,12 +17,16 @@ impl Pages {
     pub(super) fn of(recording: &Recording<'_>, config: &AllocatorConfig) -> Self {
         let mut pages = Self::default();
         for segment in recording.segments().filter(|segment| segment.expandable) {
-            pages.add(recording.seen(segment.address), segment.total, kind_of(segment.kind));
+            pages.add(
+                recording.to_simulated(segment.address),
+                segment.total,
+                kind_of(segment.kind),
+            );
         }
         for entry in recording.trace().iter().filter(|entry| entry.action == Action::SegmentMap) {
             let small = entry.size == config.small_buffer;
             let kind = if small { PoolKind::Small } else { PoolKind::Large };
-            pages.add(recording.seen(entry.addr), entry.size, kind);
+            pages.add(recording.to_simulated(entry.addr), entry.size, kind);
         }
         pages.known.sort_unstable_by_key(|&(start, end, _)| (start, end));
         pages.known.dedup();

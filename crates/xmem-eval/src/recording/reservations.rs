@@ -42,7 +42,7 @@ impl Reservations {
         }
         let pages = Pages::of(recording, config);
         for (row, entry) in recording.trace().iter().enumerate() {
-            let addr = recording.seen(entry.addr);
+            let addr = recording.to_simulated(entry.addr);
             match entry.action {
                 Action::SegmentMap => {
                     let owner = (entry.stream, pages.kind(addr, entry.size));

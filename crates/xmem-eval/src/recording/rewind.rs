@@ -22,14 +22,14 @@ use xmem_types::{Addr, Bytes};
 pub(crate) struct Start {
     /// Segments and blocks, as the simulator sees addresses.
     pub(crate) segments: Vec<SegmentState>,
-    pub(crate) doubts: Doubts,
+    pub(crate) uncertainty: StartUncertainty,
     /// Free blocks whose beginning is not certain.
     open_ended: Vec<Addr>,
 }
 
 /// What going back does not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Doubts {
+pub struct StartUncertainty {
     /// Entries that do not go together with the segments of the snapshot, as when the recording
     /// was stopped before the snapshot was taken.
     pub contradictions: u64,
@@ -90,7 +90,7 @@ impl Start {
             gap.size -= less;
             gap.addr = Addr(addr.0 + less.get());
             self.open_ended[row] = gap.addr;
-            self.doubts.refined += 1;
+            self.uncertainty.refined += 1;
             return true;
         }
         false
@@ -110,7 +110,7 @@ struct Contradiction;
 
 impl Rewind<'_, '_> {
     fn undo(&mut self, entry: &TraceEntry) {
-        let (addr, size) = (self.recording.seen(entry.addr), entry.size);
+        let (addr, size) = (self.recording.to_simulated(entry.addr), entry.size);
         let done = match entry.action {
             Action::Alloc => self.undo_alloc(addr),
             Action::FreeCompleted => self.undo_completion(addr, size),
@@ -183,13 +183,13 @@ impl Rewind<'_, '_> {
                     .collect(),
             });
         }
-        let doubts = Doubts {
+        let uncertainty = StartUncertainty {
             contradictions: self.contradictions,
             open_ended: open_ended.len() as u64,
             refined: 0,
             left_out: self.recording.left_out() as u64,
         };
-        Start { segments, doubts, open_ended }
+        Start { segments, uncertainty, open_ended }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the simulator did in a step, against what PyTorch did.
 
-use super::places::{Deed, Names};
+use super::place::{AllocatorAction, Names};
 use crate::recording::{Recording, Step};
 use xmem_simulator::{Event, EventAction};
 
@@ -33,8 +33,8 @@ impl Difference {
 /// Both sides of one step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sides {
-    pub(super) recorded: Vec<Deed>,
-    pub(super) simulated: Vec<Deed>,
+    pub(super) recorded: Vec<AllocatorAction>,
+    pub(super) simulated: Vec<AllocatorAction>,
 }
 
 /// How the two sides name places.
@@ -57,8 +57,8 @@ impl Naming {
         let recorded = entries.filter_map(|entry| recording.event(entry)).filter(is_compared);
         let simulated = simulated.iter().copied().filter(is_compared);
         Sides {
-            recorded: settled(recorded.map(|event| self.recorded.deed(event)).collect()),
-            simulated: settled(simulated.map(|event| self.simulated.deed(event)).collect()),
+            recorded: settled(recorded.map(|event| self.recorded.action(event)).collect()),
+            simulated: settled(simulated.map(|event| self.simulated.action(event)).collect()),
         }
     }
 }
@@ -69,13 +69,14 @@ fn is_compared(event: &Event) -> bool {
 
 /// Segments that are given back together are so in the order of their streams' handles and of
 /// their addresses, which is nothing that an allocator decides.
-fn settled(mut deeds: Vec<Deed>) -> Vec<Deed> {
-    let gives_back =
-        |deed: &Deed| matches!(deed.action, EventAction::SegmentFree | EventAction::SegmentUnmap);
-    for run in deeds.chunk_by_mut(|a, b| gives_back(a) && gives_back(b)) {
-        run.sort_by_key(|deed| (deed.place, deed.size));
+fn settled(mut actions: Vec<AllocatorAction>) -> Vec<AllocatorAction> {
+    let gives_back = |action: &AllocatorAction| {
+        matches!(action.kind, EventAction::SegmentFree | EventAction::SegmentUnmap)
+    };
+    for run in actions.chunk_by_mut(|a, b| gives_back(a) && gives_back(b)) {
+        run.sort_by_key(|action| (action.place, action.size));
     }
-    deeds
+    actions
 }
 
 impl Sides {
@@ -84,10 +85,13 @@ impl Sides {
         if self.recorded == self.simulated {
             return None;
         }
-        let is_block = |deed: &&Deed| matches!(deed.action, EventAction::Alloc | EventAction::Oom);
-        let outcome = |deeds: &[Deed]| deeds.iter().find(is_block).map(|deed| deed.action);
-        let segments = |deeds: &[Deed]| -> Vec<Deed> {
-            deeds.iter().filter(|deed| !is_block(deed)).copied().collect()
+        let is_block = |action: &&AllocatorAction| {
+            matches!(action.kind, EventAction::Alloc | EventAction::Oom)
+        };
+        let outcome =
+            |actions: &[AllocatorAction]| actions.iter().find(is_block).map(|action| action.kind);
+        let segments = |actions: &[AllocatorAction]| -> Vec<AllocatorAction> {
+            actions.iter().filter(|action| !is_block(action)).copied().collect()
         };
         Some(if outcome(&self.recorded) != outcome(&self.simulated) {
             Difference::Outcome

@@ -1,7 +1,7 @@
 //! The segments and blocks at the end, on both sides.
 
 use super::compare::Naming;
-use super::places::{Names, Place};
+use super::place::{Names, Place};
 use crate::recording::{Recording, kind_of, private_pool};
 use std::collections::BTreeMap;
 use xmem_simulator::{BlockUse, PoolKind, PrivatePoolId, SegmentState};
@@ -24,7 +24,7 @@ pub struct EndComparison {
 }
 
 /// How many differences are put into words.
-const TOLD: usize = 8;
+const MAX_DESCRIBED: usize = 8;
 
 /// What a segment is, apart from its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl EndComparison {
 
 fn recorded(recording: &Recording<'_>, names: &Names) -> Layout {
     let mut layout = Layout::default();
-    let place = |addr: Addr| names.place(recording.seen(addr));
+    let place = |addr: Addr| names.place(recording.to_simulated(addr));
     for segment in recording.segments() {
         let what = Segment {
             size: segment.total,
@@ -147,7 +147,7 @@ fn differences<T: PartialEq>(
             continue;
         }
         count += 1;
-        if told.len() < TOLD {
+        if told.len() < MAX_DESCRIBED {
             let word = |side: Option<&T>| side.map_or_else(|| "none".to_owned(), describe);
             told.push(format!("{noun} at {place}: {}, simulated {}", word(theirs), word(ours)));
         }

@@ -1,7 +1,7 @@
 //! The first step in which the simulator did something else, with what there was to choose from.
 
 use super::compare::{Difference, Naming, Sides};
-use super::places::{Deed, Place};
+use super::place::{AllocatorAction, Place};
 use super::run::Run;
 use crate::recording::{Step, StepKind};
 use crate::stack::Site;
@@ -17,27 +17,27 @@ pub struct FirstDivergence {
     /// In what way the two differ.
     pub difference: Difference,
     /// What was asked for, and rounded; none for `empty_cache`.
-    pub asked: Option<Asked>,
+    pub request: Option<BlockRequest>,
     /// Where in the program.
     pub site: Site,
     /// What PyTorch did.
-    pub recorded: Vec<Deed>,
+    pub recorded: Vec<AllocatorAction>,
     /// What the simulator did.
-    pub simulated: Vec<Deed>,
+    pub simulated: Vec<AllocatorAction>,
     /// What both did before, with the trace entry of each, oldest first.
-    pub before: Vec<(EntryIndex, Deed)>,
+    pub before: Vec<(EntryIndex, AllocatorAction)>,
     /// The free blocks that the request could have got, best fit first.
     pub candidates: Vec<Candidate>,
     /// How many more there were.
     pub more_candidates: u64,
     /// What the simulator has where PyTorch put the block; none if PyTorch did not put one
     /// anywhere.
-    pub there: Option<There>,
+    pub at_recorded_place: Option<PlaceContent>,
 }
 
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct BlockRequest {
     /// Bytes that the program asked for; of a request that failed, those that it was rounded to.
     pub size: Bytes,
     /// Bytes of the block.
@@ -59,7 +59,7 @@ pub struct Candidate {
 
 /// What the simulator has at some place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum There {
+pub enum PlaceContent {
     /// A free block that holds the place.
     Free(Candidate),
     /// A block in use.
@@ -69,8 +69,8 @@ pub enum There {
 }
 
 /// How many entries before the step are told, and how many candidates.
-const BEFORE: usize = 6;
-const CANDIDATES: usize = 6;
+const ACTIONS_BEFORE: usize = 6;
+const MAX_CANDIDATES: usize = 6;
 
 impl FirstDivergence {
     /// The step at position `at`, with the allocator's state before it.
@@ -85,58 +85,60 @@ impl FirstDivergence {
         let step = &run.steps[at];
         let trace = run.recording.trace();
         let last = step.entries.end - 1;
-        let asked = asked(run, step);
-        let (candidates, more_candidates) = candidates(run, asked, state, naming);
-        let first = step.entries.start.saturating_sub(BEFORE);
+        let request = block_request(run, step);
+        let (candidates, more_candidates) = candidates(run, request, state, naming);
+        let first = step.entries.start.saturating_sub(ACTIONS_BEFORE);
         let before = (first..step.entries.start).filter_map(|row| {
             let event = run.recording.event(&trace[row])?;
             Some((run.recording.index(row), naming.recorded.unchanged(event)))
         });
-        let put = sides.recorded.iter().find(|deed| deed.action == EventAction::Alloc);
-        let there = put.map(|deed| there(deed.place, state, naming));
+        let put = sides.recorded.iter().find(|action| action.kind == EventAction::Alloc);
+        let at_recorded_place = put.map(|action| content_at(action.place, state, naming));
         Self {
             entry: run.recording.index(last),
             difference,
-            asked,
+            request,
             site: Site::of(run.recording.snapshot, trace[last].stack),
             recorded: sides.recorded,
             simulated: sides.simulated,
             before: before.collect(),
             candidates,
             more_candidates,
-            there,
+            at_recorded_place,
         }
     }
 }
 
-fn asked(run: &Run<'_, '_>, step: &Step) -> Option<Asked> {
+fn block_request(run: &Run<'_, '_>, step: &Step) -> Option<BlockRequest> {
     match step.kind {
         StepKind::Alloc { size, stream, .. } => {
-            Some(Asked { size, rounded: run.setup.config.rounded(size), stream })
+            Some(BlockRequest { size, rounded: run.setup.config.rounded(size), stream })
         }
-        StepKind::Failed { rounded, stream } => Some(Asked { size: rounded, rounded, stream }),
+        StepKind::Failed { rounded, stream } => {
+            Some(BlockRequest { size: rounded, rounded, stream })
+        }
         StepKind::Free { .. } | StepKind::Complete { .. } | StepKind::EmptyCache => None,
     }
 }
 
 fn candidates(
     run: &Run<'_, '_>,
-    asked: Option<Asked>,
+    request: Option<BlockRequest>,
     state: &[SegmentState],
     naming: &Naming,
 ) -> (Vec<Candidate>, u64) {
-    let Some(asked) = asked else { return (Vec::new(), 0) };
-    let small = asked.rounded <= run.setup.config.small_size;
+    let Some(request) = request else { return (Vec::new(), 0) };
+    let small = request.rounded <= run.setup.config.small_size;
     let kind = if small { PoolKind::Small } else { PoolKind::Large };
     let mut fitting: Vec<_> = state
         .iter()
-        .filter(|segment| segment.stream == asked.stream && segment.pool == kind)
+        .filter(|segment| segment.stream == request.stream && segment.pool == kind)
         .flat_map(|segment| segment.blocks.iter().map(move |block| (block, segment)))
-        .filter(|(block, _)| block.used == BlockUse::Free && block.size >= asked.rounded)
+        .filter(|(block, _)| block.used == BlockUse::Free && block.size >= request.rounded)
         .collect();
     fitting.sort_by_key(|(block, _)| (block.size, block.addr));
-    let more = fitting.len().saturating_sub(CANDIDATES) as u64;
-    let list = fitting.into_iter().take(CANDIDATES).map(|(block, segment)| Candidate {
+    let more = fitting.len().saturating_sub(MAX_CANDIDATES) as u64;
+    let list = fitting.into_iter().take(MAX_CANDIDATES).map(|(block, segment)| Candidate {
         place: naming.simulated.place(block.addr),
         size: block.size,
         segment: segment.size,
@@ -145,13 +147,13 @@ fn candidates(
 }
 
 /// What the simulator has at a place of the recording.
-fn there(place: Place, state: &[SegmentState], naming: &Naming) -> There {
+fn content_at(place: Place, state: &[SegmentState], naming: &Naming) -> PlaceContent {
     let key = |place: Place| match place {
         Place::Segment { number, offset } => Some((Some(number), offset.get())),
         Place::Address(addr) => Some((None, addr.0)),
         Place::Nowhere => None,
     };
-    let Some((segment, wanted)) = key(place) else { return There::Nothing };
+    let Some((segment, wanted)) = key(place) else { return PlaceContent::Nothing };
     let blocks = state.iter().flat_map(|segment| segment.blocks.iter().map(move |b| (b, segment)));
     for (block, range) in blocks {
         let at = naming.simulated.place(block.addr);
@@ -161,9 +163,9 @@ fn there(place: Place, state: &[SegmentState], naming: &Naming) -> There {
         }
         let found = Candidate { place: at, size: block.size, segment: range.size };
         return match block.used {
-            BlockUse::Free => There::Free(found),
-            BlockUse::Allocated | BlockUse::PendingFree => There::InUse(found),
+            BlockUse::Free => PlaceContent::Free(found),
+            BlockUse::Allocated | BlockUse::PendingFree => PlaceContent::InUse(found),
         };
     }
-    There::Nothing
+    PlaceContent::Nothing
 }

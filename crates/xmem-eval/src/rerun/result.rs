@@ -1,7 +1,7 @@
 //! What came of a recording that was run again.
 
 use super::{Addresses, EndComparison, FirstDivergence};
-use crate::recording::Doubts;
+use crate::recording::StartUncertainty;
 use crate::setup::Setup;
 use xmem::Finding;
 use xmem_snapshot::DeviceIndex;
@@ -50,7 +50,7 @@ pub struct StartFacts {
     /// Their bytes.
     pub allocated: Bytes,
     /// What going back from the end does not tell.
-    pub doubts: Doubts,
+    pub uncertainty: StartUncertainty,
 }
 
 /// What the program did.

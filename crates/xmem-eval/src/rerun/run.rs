@@ -1,9 +1,9 @@
 //! One way through all steps, and the figures on both sides.
 
 use super::compare::{Difference, Naming, Sides};
-use super::drive::Driver;
+use super::driver::Driver;
 use super::first::FirstDivergence;
-use super::places::{Book, Names, Place};
+use super::place::{Names, Place, SegmentNumbers};
 use super::result::{Counts, Divergences, Figures, Pair, StartFacts};
 use super::{Addresses, RerunOptions};
 use crate::recording::{
@@ -35,18 +35,18 @@ pub(super) struct Done {
 }
 
 /// How often the start is refined at most. Each time costs a run.
-const REFINEMENTS: usize = 64;
+const MAX_REFINEMENTS: usize = 64;
 
 impl Run<'_, '_> {
     /// Uses what the recording tells later for what is not known about its start: where the
     /// simulator puts a block into free memory that may have been smaller, and PyTorch did not,
     /// there it was smaller.
     pub(super) fn refine_start(&mut self) -> Result<(), SeedError> {
-        if self.start.doubts.open_ended == 0 || self.options.addresses != Addresses::Recorded {
+        if self.start.uncertainty.open_ended == 0 || self.options.addresses != Addresses::Recorded {
             return Ok(());
         }
         let mut furthest = 0;
-        for _ in 0..REFINEMENTS {
+        for _ in 0..MAX_REFINEMENTS {
             let Some((at, sides, difference)) = self.first_difference()? else { break };
             let before = self.start.clone();
             let first = self.look_closely(at, sides, difference)?;
@@ -65,14 +65,14 @@ impl Run<'_, '_> {
 
     /// Takes from a free block of the start what made it fit in `first`, if it may be taken.
     fn narrow_by(&mut self, first: &FirstDivergence) -> bool {
-        let taken = first.simulated.iter().find(|deed| deed.action == EventAction::Alloc);
-        let (Some(taken), Some(asked)) = (taken, first.asked) else { return false };
+        let taken = first.simulated.iter().find(|action| action.kind == EventAction::Alloc);
+        let (Some(taken), Some(request)) = (taken, first.request) else { return false };
         let Place::Address(addr) = taken.place else { return false };
         let config = &self.setup.config;
         let found = first.candidates.iter().find(|candidate| candidate.place == taken.place);
         let Some(found) = found else { return false };
-        let less = found.size.saturating_sub(asked.rounded) + config.min_block_size;
-        self.start.narrow(self.recording.seen(addr), less, config)
+        let less = found.size.saturating_sub(request.rounded) + config.min_block_size;
+        self.start.narrow(self.recording.to_simulated(addr), less, config)
     }
 
     /// The first step in which the simulator does something else.
@@ -197,7 +197,7 @@ impl Run<'_, '_> {
     pub(super) fn naming(&self) -> Naming {
         let names = || match self.options.addresses {
             Addresses::Recorded => Names::Addresses(self.recording.shift),
-            Addresses::Order(_) => Names::Segments(Book::new(&self.start.segments)),
+            Addresses::Order(_) => Names::Segments(SegmentNumbers::new(&self.start.segments)),
         };
         Naming { recorded: names(), simulated: names() }
     }
@@ -209,7 +209,7 @@ impl Run<'_, '_> {
             reserved: self.start.reserved(),
             blocks: held.count,
             allocated: held.bytes,
-            doubts: self.start.doubts,
+            uncertainty: self.start.uncertainty,
         }
     }
 

@@ -1,14 +1,14 @@
 //! Which recorded block is which predicted one.
 
 use super::diff;
-use super::side::{BlockRow, Life, Side, What};
+use super::side::{BlockLifetime, BlockRow, EventKind, Side};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use xmem_types::Bytes;
 
 /// How two blocks were found to be the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Likeness {
+pub(super) enum MatchKind {
     /// Same size, at the same place of the sequence.
     Same,
     /// Same size, a little earlier or later.
@@ -23,7 +23,7 @@ pub(super) enum Likeness {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Partner {
     pub(super) block: BlockRow,
-    pub(super) likeness: Likeness,
+    pub(super) kind: MatchKind,
 }
 
 /// The prediction along the recording.
@@ -40,7 +40,7 @@ pub(super) struct Alignment {
 }
 
 /// How many equal events apart two blocks of one size may be to count as one that moved.
-const MOVED: usize = 64;
+const MOVED_WINDOW: usize = 64;
 /// Between the same neighbours, a block of another size is the same one up to this factor.
 const RESIZED: u64 = 4;
 /// At how many iterations of the trace a recording that begins later is tried.
@@ -97,10 +97,10 @@ impl Alignment {
     /// same neighbours the one at which most is allocated.
     pub(super) fn predicted_at(&self, at: usize, predicted: &Side, recorded: &Side) -> usize {
         let event = recorded.events[at];
-        if event.what == What::Alloc
+        if event.kind == EventKind::Alloc
             && let Some(partner) = self.of_recorded[event.block]
             && let Some(alloc) = predicted.blocks[partner.block].alloc
-            && partner.likeness != Likeness::Before
+            && partner.kind != MatchKind::Before
         {
             return alloc;
         }
@@ -115,21 +115,21 @@ impl Alignment {
     pub(super) fn block_before(&self, at: usize, predicted: &Side) -> Option<BlockRow> {
         let row = self.before_recorded(at).checked_sub(1)?;
         let events = &predicted.events[..=self.pairs[row].0];
-        let last = events.iter().rev().find(|event| event.what == What::Alloc)?;
+        let last = events.iter().rev().find(|event| event.kind == EventKind::Alloc)?;
         Some(last.block)
     }
 
-    fn pair(&mut self, predicted: BlockRow, recorded: BlockRow, likeness: Likeness) {
-        self.of_predicted[predicted] = Some(Partner { block: recorded, likeness });
-        self.of_recorded[recorded] = Some(Partner { block: predicted, likeness });
+    fn pair(&mut self, predicted: BlockRow, recorded: BlockRow, kind: MatchKind) {
+        self.of_predicted[predicted] = Some(Partner { block: recorded, kind });
+        self.of_recorded[recorded] = Some(Partner { block: predicted, kind });
     }
 
     fn pair_same(&mut self, predicted: &Side, recorded: &Side) {
         for row in 0..self.pairs.len() {
             let (ours, theirs) = self.pairs[row];
-            if predicted.events[ours].what == What::Alloc {
+            if predicted.events[ours].kind == EventKind::Alloc {
                 let (p, r) = (predicted.events[ours].block, recorded.events[theirs].block);
-                self.pair(p, r, Likeness::Same);
+                self.pair(p, r, MatchKind::Same);
             }
         }
     }
@@ -139,7 +139,7 @@ impl Alignment {
     /// size.
     fn pair_before(&mut self, predicted: &Side, recorded: &Side) {
         let from = self.window.start;
-        let is_there = |block: &Life| {
+        let is_there = |block: &BlockLifetime| {
             block.alloc.is_none_or(|alloc| alloc < from)
                 && block.free.is_none_or(|free| free >= from)
         };
@@ -148,7 +148,7 @@ impl Alignment {
             let (p, r) = (predicted.events[ours].block, recorded.events[theirs].block);
             let before = recorded.blocks[r].alloc.is_none() && is_there(&predicted.blocks[p]);
             if before && self.of_predicted[p].is_none() && self.of_recorded[r].is_none() {
-                self.pair(p, r, Likeness::Before);
+                self.pair(p, r, MatchKind::Before);
             }
         }
         let mut there: BTreeMap<Bytes, Vec<BlockRow>> = BTreeMap::new();
@@ -162,7 +162,7 @@ impl Alignment {
                 && self.of_predicted[row].is_none()
                 && let Some(other) = there.get_mut(&block.requested).and_then(Vec::pop)
             {
-                self.pair(row, other, Likeness::Before);
+                self.pair(row, other, MatchKind::Before);
             }
         }
     }
@@ -170,7 +170,7 @@ impl Alignment {
     /// Allocations within the window that have no counterpart yet, with how many equal events lie
     /// before each.
     fn lonely_predicted(&self, predicted: &Side) -> Vec<(usize, BlockRow)> {
-        let within = |(row, block): (BlockRow, &Life)| {
+        let within = |(row, block): (BlockRow, &BlockLifetime)| {
             let alloc = block.alloc.filter(|alloc| self.window.contains(alloc))?;
             self.of_predicted[row].is_none().then(|| (self.before_predicted(alloc), row))
         };
@@ -178,7 +178,7 @@ impl Alignment {
     }
 
     fn lonely_recorded(&self, recorded: &Side) -> Vec<(usize, BlockRow)> {
-        let within = |(row, block): (BlockRow, &Life)| {
+        let within = |(row, block): (BlockRow, &BlockLifetime)| {
             let alloc = block.alloc?;
             self.of_recorded[row].is_none().then(|| (self.before_recorded(alloc), row))
         };
@@ -193,14 +193,14 @@ impl Alignment {
         for (at, row) in self.lonely_predicted(predicted) {
             let Some(same) = by_size.get_mut(&predicted.blocks[row].requested) else { continue };
             // Ascending from the end; what lies too far back will not be needed any more.
-            while same.last().is_some_and(|&(other, _)| other + MOVED < at) {
+            while same.last().is_some_and(|&(other, _)| other + MOVED_WINDOW < at) {
                 same.pop();
             }
             if let Some(&(other, candidate)) = same.last()
-                && other <= at + MOVED
+                && other <= at + MOVED_WINDOW
             {
                 same.pop();
-                self.pair(row, candidate, Likeness::Moved);
+                self.pair(row, candidate, MatchKind::Moved);
             }
         }
     }
@@ -222,7 +222,7 @@ impl Alignment {
             for (p, r) in ours.into_iter().zip(theirs) {
                 let (a, b) = (our_size(&p), their_size(&r));
                 if a.max(b) <= a.min(b).saturating_mul(RESIZED) {
-                    self.pair(p, r, Likeness::Resized);
+                    self.pair(p, r, MatchKind::Resized);
                 }
             }
         }
@@ -230,6 +230,6 @@ impl Alignment {
 }
 
 /// Events as words that can be compared: what, and how much.
-fn tokens(side: &Side) -> Vec<(What, Bytes)> {
-    side.events.iter().map(|event| (event.what, side.blocks[event.block].requested)).collect()
+fn tokens(side: &Side) -> Vec<(EventKind, Bytes)> {
+    side.events.iter().map(|event| (event.kind, side.blocks[event.block].requested)).collect()
 }

@@ -1,10 +1,10 @@
 //! Where the differences come from: block by block, then put together by place.
 
-use super::align::{Alignment, Likeness};
+use super::align::{Alignment, MatchKind};
 use super::predicted::Predicted;
 use super::result::{DifferenceGroup, DifferenceKind, difference};
-use super::side::{BlockRow, Life};
-use crate::rerun::Course;
+use super::side::{BlockLifetime, BlockRow};
+use crate::rerun::ServedRequests;
 use crate::stack::Site;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub(super) struct Compared<'c> {
     pub(super) prediction: &'c Prediction<'c>,
     pub(super) snapshot: &'c Snapshot,
     pub(super) predicted: &'c Predicted,
-    pub(super) recorded: &'c Course,
+    pub(super) recorded: &'c ServedRequests,
     pub(super) alignment: &'c Alignment,
 }
 
@@ -76,7 +76,7 @@ impl Compared<'_> {
                 Some(partner) => {
                     let other = &self.recorded.side.blocks[partner.block];
                     let there = other.is_live(at.recorded);
-                    let kind = kind(life, other, partner.likeness, is_live, there);
+                    let kind = kind(life, other, partner.kind, is_live, there);
                     list.extend(kind.map(|kind| Finding {
                         kind,
                         at_peak: difference(taken(life, is_live), taken(other, there)),
@@ -111,7 +111,7 @@ impl Compared<'_> {
     }
 
     /// Whether the block is allocated within what the recording covers.
-    fn is_covered(&self, life: &Life) -> bool {
+    fn is_covered(&self, life: &BlockLifetime) -> bool {
         life.alloc.is_some_and(|alloc| self.alignment.window.contains(&alloc))
     }
 
@@ -166,22 +166,22 @@ impl Compared<'_> {
     }
 }
 
-fn taken(life: &Life, is_live: bool) -> Bytes {
+fn taken(life: &BlockLifetime, is_live: bool) -> Bytes {
     if is_live { life.size } else { Bytes::ZERO }
 }
 
 /// In what way two blocks that are the same differ, if they do.
 fn kind(
-    ours: &Life,
-    theirs: &Life,
-    likeness: Likeness,
+    ours: &BlockLifetime,
+    theirs: &BlockLifetime,
+    kind: MatchKind,
     ours_is_live: bool,
     theirs_is_live: bool,
 ) -> Option<DifferenceKind> {
     match (ours_is_live, theirs_is_live) {
         (true, false) => Some(DifferenceKind::Held),
         (false, true) => Some(DifferenceKind::NotHeld),
-        _ if likeness == Likeness::Resized => Some(DifferenceKind::Resized),
+        _ if kind == MatchKind::Resized => Some(DifferenceKind::Resized),
         (true, true) if ours.size != theirs.size => Some(DifferenceKind::Rounding),
         _ => None,
     }

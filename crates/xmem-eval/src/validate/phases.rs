@@ -2,7 +2,7 @@
 
 use super::differences::Compared;
 use super::result::{Judged, PhasePeaks};
-use super::side::What;
+use super::side::EventKind;
 use xmem::Phase;
 use xmem_types::{Bytes, IterationId};
 
@@ -47,7 +47,7 @@ impl Compared<'_> {
     pub(super) fn sections(&self) -> Vec<Section> {
         let mut now: Section = (None, Phase::Init);
         let section = |event: &super::side::Event| {
-            if event.what == What::Alloc {
+            if event.kind == EventKind::Alloc {
                 let block = self.prediction.block(self.predicted.ids[event.block]);
                 now = (block.iteration, block.phase);
             }

@@ -46,7 +46,7 @@ impl Predicted {
                 Served::Nothing => continue,
             }
             all.requests.push(at);
-            all.side.reached(driver.allocator().allocated(), driver.allocator().reserved());
+            all.side.record_usage(driver.allocator().allocated(), driver.allocator().reserved());
         }
         Some(all)
     }

@@ -9,7 +9,7 @@ pub(crate) type BlockRow = usize;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Side {
     pub(crate) events: Vec<Event>,
-    pub(crate) blocks: Vec<Life>,
+    pub(crate) blocks: Vec<BlockLifetime>,
     /// After each event, bytes of blocks in use.
     pub(crate) allocated: Vec<Bytes>,
     /// After each event, bytes of segments.
@@ -19,19 +19,19 @@ pub(crate) struct Side {
 /// A request that was served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    pub(crate) what: What,
+    pub(crate) kind: EventKind,
     pub(crate) block: BlockRow,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum EventKind {
     Alloc,
     Free,
 }
 
 /// A block from its allocation to its free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Life {
+pub(crate) struct BlockLifetime {
     pub(crate) requested: Bytes,
     /// What it took in its segment.
     pub(crate) size: Bytes,
@@ -41,7 +41,7 @@ pub(crate) struct Life {
     pub(crate) free: Option<usize>,
 }
 
-impl Life {
+impl BlockLifetime {
     /// Whether it is in use after event `at`.
     pub(crate) fn is_live(&self, at: usize) -> bool {
         self.alloc.is_none_or(|alloc| alloc <= at) && self.free.is_none_or(|free| free > at)
@@ -51,25 +51,25 @@ impl Life {
 impl Side {
     /// A block of `requested` bytes that takes `size` is allocated.
     pub(crate) fn alloc(&mut self, requested: Bytes, size: Bytes) -> BlockRow {
-        let life = Life { requested, size, alloc: Some(self.events.len()), free: None };
+        let life = BlockLifetime { requested, size, alloc: Some(self.events.len()), free: None };
         self.blocks.push(life);
-        self.events.push(Event { what: What::Alloc, block: self.blocks.len() - 1 });
+        self.events.push(Event { kind: EventKind::Alloc, block: self.blocks.len() - 1 });
         self.blocks.len() - 1
     }
 
     /// A block that was there before the first event.
-    pub(crate) fn there(&mut self, requested: Bytes, size: Bytes) -> BlockRow {
-        self.blocks.push(Life { requested, size, alloc: None, free: None });
+    pub(crate) fn alloc_before(&mut self, requested: Bytes, size: Bytes) -> BlockRow {
+        self.blocks.push(BlockLifetime { requested, size, alloc: None, free: None });
         self.blocks.len() - 1
     }
 
     pub(crate) fn free(&mut self, block: BlockRow) {
         self.blocks[block].free = Some(self.events.len());
-        self.events.push(Event { what: What::Free, block });
+        self.events.push(Event { kind: EventKind::Free, block });
     }
 
     /// What the allocator holds after the last event.
-    pub(crate) fn reached(&mut self, allocated: Bytes, reserved: Bytes) {
+    pub(crate) fn record_usage(&mut self, allocated: Bytes, reserved: Bytes) {
         self.allocated.push(allocated);
         self.reserved.push(reserved);
     }
@@ -86,9 +86,9 @@ impl Side {
         let mut now: Bytes = before.map(|block| block.requested).sum();
         let change = |event: &Event| {
             let size = self.blocks[event.block].requested;
-            match event.what {
-                What::Alloc => now += size,
-                What::Free => now -= size,
+            match event.kind {
+                EventKind::Alloc => now += size,
+                EventKind::Free => now -= size,
             }
             now
         };

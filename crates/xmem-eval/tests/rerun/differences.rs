@@ -1,7 +1,7 @@
 //! What is different is found, and told where.
 
 use crate::{again, recording};
-use xmem_eval::{Addresses, Difference, Place, RerunOptions, There, rerun};
+use xmem_eval::{Addresses, Difference, Place, PlaceContent, RerunOptions, rerun};
 use xmem_simulator::{AddressOrder, EventAction};
 use xmem_snapshot::{Action, BlockState, EntryIndex};
 use xmem_types::Bytes;
@@ -30,7 +30,9 @@ fn a_block_that_is_elsewhere_is_told_with_what_there_was_to_choose_from() {
     assert_eq!(first.recorded[0].place, Place::Address(moved));
     assert_eq!(first.simulated[0].place, Place::Address(addr));
     assert_eq!(first.candidates[0].place, Place::Address(addr), "the best fit comes first");
-    assert!(matches!(first.there, Some(There::InUse(used)) if used.place == Place::Address(moved)));
+    assert!(
+        matches!(first.at_recorded_place, Some(PlaceContent::InUse(used)) if used.place == Place::Address(moved))
+    );
     assert_eq!(first.before.len(), 6);
     assert!(first.site.line.is_some_and(|line| line.contains("torch/optim/adam.py")));
 }
@@ -45,7 +47,7 @@ fn a_segment_of_another_size_is_told() {
     assert!(rerun.end.is_none(), "the end contradicts it");
     let first = rerun.divergences.first.expect("a divergence");
     assert_eq!(first.difference, Difference::Segments);
-    let sizes = [first.recorded[0], first.simulated[0]].map(|deed| deed.size);
+    let sizes = [first.recorded[0], first.simulated[0]].map(|action| action.size);
     assert_eq!(sizes, [Bytes::mib(22), Bytes::mib(20)]);
 }
 
@@ -59,9 +61,9 @@ fn a_request_that_failed_for_no_reason_is_told() {
     let rerun = again(&snapshot);
     assert_eq!(rerun.divergences.by_difference, [1, 0, 0]);
     let first = rerun.divergences.first.expect("a divergence");
-    assert_eq!(first.recorded[0].action, EventAction::Oom);
-    assert_eq!(first.simulated[0].action, EventAction::Alloc);
-    assert_eq!(first.there, None);
+    assert_eq!(first.recorded[0].kind, EventAction::Oom);
+    assert_eq!(first.simulated[0].kind, EventAction::Alloc);
+    assert_eq!(first.at_recorded_place, None);
 }
 
 #[test]
@@ -96,7 +98,7 @@ fn another_order_of_addresses_moves_blocks_among_equal_ones() {
     let rerun = rerun(&recording("mlp_adam"), &options).expect("a history");
     assert_eq!(rerun.divergences.by_difference, [0, 0, 8]);
     let first = rerun.divergences.first.expect("a divergence");
-    let [recorded, simulated] = [&first.recorded, &first.simulated].map(|deeds| deeds[0].place);
+    let [recorded, simulated] = [&first.recorded, &first.simulated].map(|actions| actions[0].place);
     let places = first.candidates.iter().map(|candidate| candidate.place);
     assert!(matches!(recorded, Place::Segment { .. }) && recorded != simulated);
     assert_eq!(places.filter(|place| [recorded, simulated].contains(place)).count(), 2);

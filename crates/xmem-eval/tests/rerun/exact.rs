@@ -39,8 +39,8 @@ fn a_recording_that_begins_anywhere_runs_on_without_a_difference() {
             let mut later = snapshot.clone();
             later.device_traces[0].drain(..begin);
             let rerun = again(&later);
-            refined += rerun.start.doubts.refined;
-            assert_eq!(rerun.start.doubts.contradictions, 0, "{name} from {begin}");
+            refined += rerun.start.uncertainty.refined;
+            assert_eq!(rerun.start.uncertainty.contradictions, 0, "{name} from {begin}");
             if !rerun.is_exact() {
                 failures += &complaint(&format!("{name} from {begin}"), &rerun);
             }

@@ -1,6 +1,6 @@
 //! What is worth knowing about a choice: approximations, and settings that change nothing.
 
-use super::{AllocatorKind, Recorded};
+use super::{AllocatorKind, JobEnvironment};
 use xmem_simulator::{
     AllocConf, AllocatorConfig, OnExcess, PowerOfTwoDivisions, alloc_conf_variables,
 };
@@ -8,11 +8,11 @@ use xmem_types::{Diagnostics, Severity, TorchVersion};
 
 /// Variables of the input that are not looked at.
 pub(super) fn about_unread_variables(
-    recorded: &Recorded,
+    environment: &JobEnvironment,
     release: TorchVersion,
     notes: &mut Diagnostics,
 ) {
-    for name in recorded.unread(release) {
+    for name in environment.unread(release) {
         notes.report("allocator-variable-unread", Severity::Warning, None, || {
             let read = alloc_conf_variables(release).join(", ");
             format!("PyTorch {release} does not read {name}, only {read}")

@@ -1,7 +1,7 @@
 //! What is simulated in the end, and who decided it.
 
-use super::recorded::NO_CACHING;
-use super::{AllocatorError, AllocatorKind, AllocatorSettings, Recorded, notes};
+use super::environment::NO_CACHING;
+use super::{AllocatorError, AllocatorKind, AllocatorSettings, JobEnvironment, notes};
 use xmem_profiles::Device;
 use xmem_simulator::{
     AddressOrder, AllocConf, AllocatorChoice, AllocatorConfig, Backend, BfcConfig, MallocAsync,
@@ -53,14 +53,14 @@ impl AllocatorSettings {
     /// each other.
     pub fn resolve(
         &self,
-        recorded: &Recorded,
+        environment: &JobEnvironment,
         device: &Device,
     ) -> Result<AllocatorSetup, AllocatorError> {
         let mut notes = Diagnostics::default();
-        let (release, release_from) = self.decide_release(recorded, &mut notes)?;
-        let (text, conf_from) = match (&self.conf, recorded.conf(release)) {
+        let (release, release_from) = self.decide_release(environment, &mut notes)?;
+        let (text, conf_from) = match (&self.conf, environment.conf(release)) {
             (Some(given), _) => (given.trim(), Origin::Given),
-            (None, Some(recorded)) => (recorded.trim(), Origin::Input),
+            (None, Some(stated)) => (stated.trim(), Origin::Input),
             (None, None) => ("", Origin::Default),
         };
         let mut conf = AllocConf::parse(text, release).map_err(|source| AllocatorError::Conf {
@@ -70,8 +70,8 @@ impl AllocatorSettings {
             release_from,
             source,
         })?;
-        let kind = self.decide_kind(recorded, &conf, text, conf_from, release)?;
-        if let Some(fraction) = self.memory_fraction.or(recorded.memory_fraction) {
+        let kind = self.decide_kind(environment, &conf, text, conf_from, release)?;
+        if let Some(fraction) = self.memory_fraction.or(environment.memory_fraction) {
             if !(0.0..=1.0).contains(&fraction) {
                 return Err(AllocatorError::Fraction { fraction });
             }
@@ -81,7 +81,7 @@ impl AllocatorSettings {
             return Err(AllocatorError::ConfForTensorFlow { conf: text.to_owned() });
         }
         if self.conf.is_none() {
-            notes::about_unread_variables(recorded, release, &mut notes);
+            notes::about_unread_variables(environment, release, &mut notes);
         }
         notes::about_options(&conf, kind, &mut notes);
         notes::about_kind(kind, &mut notes);
@@ -105,12 +105,12 @@ impl AllocatorSettings {
     /// As [`resolve`](AllocatorSettings::resolve), apart from options of the input.
     pub fn resolve_leniently(
         &self,
-        recorded: &Recorded,
+        environment: &JobEnvironment,
         device: &Device,
     ) -> Result<AllocatorSetup, AllocatorError> {
-        match self.resolve(recorded, device) {
+        match self.resolve(environment, device) {
             Err(AllocatorError::Conf { from: Origin::Input, release, source, .. }) => {
-                let mut setup = self.resolve(&recorded.without_conf(), device)?;
+                let mut setup = self.resolve(&environment.without_conf(), device)?;
                 setup.notes.report("allocator-options-unusable", Severity::Warning, None, || {
                     format!(
                         "the trace's allocator options cannot be used with PyTorch {release}, so \
@@ -131,21 +131,21 @@ impl AllocatorSettings {
     pub fn check(&self, device: &Device) -> Result<(), AllocatorError> {
         let of = |release| {
             let settings = Self { release: Some(release), ..self.clone() };
-            settings.resolve(&Recorded::default(), device).map(drop)
+            settings.resolve(&JobEnvironment::default(), device).map(drop)
         };
         match self.release {
             Some(release) => of(release),
             None if known_releases().any(|release| of(release).is_ok()) => Ok(()),
-            None => self.resolve(&Recorded::default(), device).map(drop),
+            None => self.resolve(&JobEnvironment::default(), device).map(drop),
         }
     }
 
     fn decide_release(
         &self,
-        recorded: &Recorded,
+        environment: &JobEnvironment,
         notes: &mut Diagnostics,
     ) -> Result<(TorchVersion, Origin), AllocatorError> {
-        let (release, from) = match (self.release, &recorded.torch) {
+        let (release, from) = match (self.release, &environment.torch) {
             (Some(release), _) => (release, Origin::Given),
             (None, Some(text)) => match text.parse() {
                 Ok(release) => (release, Origin::Input),
@@ -185,14 +185,15 @@ impl AllocatorSettings {
 
     fn decide_kind(
         &self,
-        recorded: &Recorded,
+        environment: &JobEnvironment,
         conf: &AllocConf,
         text: &str,
         conf_from: Origin,
         release: TorchVersion,
     ) -> Result<AllocatorKind, AllocatorError> {
-        let uncached =
-            recorded.variable(NO_CACHING).is_some_and(|value| switches_caching_off(value, release));
+        let uncached = environment
+            .variable(NO_CACHING)
+            .is_some_and(|value| switches_caching_off(value, release));
         match (self.kind, conf.backend) {
             (Some(kind), Backend::CudaMallocAsync)
                 if kind != AllocatorKind::MallocAsync && conf_from == Origin::Given =>

@@ -1,6 +1,8 @@
 //! Who decides what, and what is said about it.
 
-use super::{AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, Origin, Recorded};
+use super::{
+    AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, JobEnvironment, Origin,
+};
 use xmem_profiles::Device;
 use xmem_simulator::{AddressOrder, AllocatorChoice, ConfError};
 use xmem_types::{Bytes, TorchVersion};
@@ -22,13 +24,13 @@ fn with_kind(kind: AllocatorKind) -> AllocatorSettings {
 }
 
 fn resolved(settings: &AllocatorSettings, metadata: &[(&str, &str)]) -> AllocatorSetup {
-    let recorded = Recorded::from_metadata(metadata.iter().copied());
-    settings.resolve(&recorded, &device()).expect("it can be used")
+    let environment = JobEnvironment::from_metadata(metadata.iter().copied());
+    settings.resolve(&environment, &device()).expect("it can be used")
 }
 
 fn error(settings: &AllocatorSettings, metadata: &[(&str, &str)]) -> AllocatorError {
-    let recorded = Recorded::from_metadata(metadata.iter().copied());
-    settings.resolve(&recorded, &device()).expect_err("it cannot be used")
+    let environment = JobEnvironment::from_metadata(metadata.iter().copied());
+    settings.resolve(&environment, &device()).expect_err("it cannot be used")
 }
 
 fn codes(setup: &AllocatorSetup) -> Vec<&'static str> {
@@ -136,16 +138,16 @@ fn options_are_judged_by_the_release_that_reads_them() {
 #[test]
 fn options_of_the_input_that_cannot_be_used_give_way_to_none() {
     let metadata = [(CONF, "max_split_size:64"), (NO_CACHING, "1")];
-    let recorded = Recorded::from_metadata(metadata);
+    let environment = JobEnvironment::from_metadata(metadata);
     let settings = AllocatorSettings::default();
-    assert!(settings.resolve(&recorded, &device()).is_err());
-    let setup = settings.resolve_leniently(&recorded, &device()).expect("lenient");
+    assert!(settings.resolve(&environment, &device()).is_err());
+    let setup = settings.resolve_leniently(&environment, &device()).expect("lenient");
     assert_eq!((setup.conf.as_str(), setup.conf_from), ("", Origin::Default));
     assert_eq!(setup.kind, AllocatorKind::Uncached, "the other variable still counts");
     assert!(codes(&setup).contains(&"allocator-options-unusable"));
 
     let given = AllocatorSettings { conf: Some("nonsense".to_owned()), ..settings };
-    assert!(given.resolve_leniently(&recorded, &device()).is_err());
+    assert!(given.resolve_leniently(&environment, &device()).is_err());
 }
 
 #[test]

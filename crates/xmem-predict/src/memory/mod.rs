@@ -11,7 +11,7 @@ pub use figures::{
 };
 
 use crate::prediction::Prediction;
-use crate::range::{Range as Spread, Variants};
+use crate::range::{PeakRange, Variants};
 use peaks::{Live, Peaks};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ pub struct PredictedMemory {
     /// The peaks.
     pub peak: Peak,
     /// How far the peaks may be off.
-    pub range: Spread,
+    pub range: PeakRange,
     /// Live bytes at the peak of allocated memory by operators that are not modeled, most first.
     pub unmodelled: Vec<UnmodelledShare>,
     /// Live bytes at the peak of allocated memory by role, in the order of [`Role::ALL`].
@@ -149,7 +149,7 @@ impl<'p> Measured<'p> {
     fn figures(
         self,
         detail: &Detail,
-        range: Spread,
+        range: PeakRange,
         min_capacity: Option<Bytes>,
     ) -> PredictedMemory {
         let Prediction { sections, .. } = self.prediction;

@@ -97,14 +97,14 @@ struct PredictedRun<'p> {
     requests: &'p [Request],
 }
 
-struct Recorded {
+struct RecordedRun {
     snapshot: Snapshot,
     /// Whether an allocation failed.
     stopped: bool,
 }
 
 impl PredictedRun<'_> {
-    fn record(&self, device: &DeviceConfig, at_failure: AtFailure) -> Recorded {
+    fn record(&self, device: &DeviceConfig, at_failure: AtFailure) -> RecordedRun {
         let Prediction { locator, schedule, setup, .. } = self.prediction;
         let profile = locator.profile;
         let base = profile.base_time();
@@ -132,7 +132,7 @@ impl PredictedRun<'_> {
         snapshot.device_traces = vec![entries];
         snapshot.segments = segments(&driver, &stacks);
         snapshot.allocator_settings = Some(settings::settings(setup));
-        Recorded { snapshot, stopped }
+        RecordedRun { snapshot, stopped }
     }
 
     /// Streams have the numbers of the schedule for handles.

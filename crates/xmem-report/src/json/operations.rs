@@ -96,10 +96,10 @@ impl<'de> Visitor<'de> for ListVisitor {
                 "conf" => conf = map.next_value::<Option<String>>()?,
                 "capacity" => list.capacity = map.next_value::<Option<u64>>()?.map(Bytes),
                 "total" => list.total = map.next_value::<Option<u64>>()?.map(Bytes),
-                "torch" => list.recorded.torch = map.next_value()?,
+                "torch" => list.environment.torch = map.next_value()?,
                 "env" => {
                     let variables = map.next_value::<Option<BTreeMap<String, String>>>()?;
-                    list.recorded.variables.extend(variables.unwrap_or_default());
+                    list.environment.variables.extend(variables.unwrap_or_default());
                 }
                 "address_order" => {
                     list.address_order = map.next_value::<Option<Order>>()?.map(AddressOrder::from);
@@ -118,7 +118,7 @@ impl<'de> Visitor<'de> for ListVisitor {
         }
         if let Some(conf) = conf {
             // Recordings are made with this variable, and without the others.
-            list.recorded.variables.push(("PYTORCH_CUDA_ALLOC_CONF".to_owned(), conf));
+            list.environment.variables.push(("PYTORCH_CUDA_ALLOC_CONF".to_owned(), conf));
         }
         list.operations = operations.ok_or_else(|| A::Error::custom(no_operations(&unknown)))?;
         report_unknown(&unknown, &mut list);

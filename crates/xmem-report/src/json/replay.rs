@@ -313,9 +313,9 @@ fn spread(answer: &Answer) -> SpreadDto {
         allocated_bytes: bounds(&range.allocated),
         device_bytes: BoundsDto { low: reserved.low + context, high: reserved.high + context },
         reserved_bytes: reserved,
-        outlook: range.outlook.name(),
+        outlook: range.confidence.name(),
         doubts: range
-            .doubts
+            .uncertainties
             .iter()
             .map(|doubt| DoubtDto {
                 name: doubt.name,

@@ -115,7 +115,7 @@ impl<'a, W: Write> SimulateWriter<'a, W> {
     /// # Errors
     /// If the output fails.
     pub fn end(&mut self, simulation: &Simulation) -> io::Result<()> {
-        let summary = AccountDto::from(simulation.account());
+        let summary = AccountDto::from(simulation.summary());
         match self.form {
             SimulateForm::Document => {
                 write!(self.out, "\n  ],\n  \"trace\": [")?;

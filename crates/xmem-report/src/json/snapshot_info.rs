@@ -219,8 +219,8 @@ impl<'a> From<&'a HistoryFacts> for HistoryDto<'a> {
     }
 }
 
-impl From<xmem_eval::Course> for CourseDto {
-    fn from(course: xmem_eval::Course) -> Self {
+impl From<xmem_eval::Usage> for CourseDto {
+    fn from(course: xmem_eval::Usage) -> Self {
         Self {
             start_bytes: course.start.get(),
             peak_bytes: course.peak.get(),

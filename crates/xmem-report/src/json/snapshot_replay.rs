@@ -5,8 +5,8 @@ use super::setup::address_order;
 use super::snapshot_info::{ReleasesDto, SiteDto};
 use serde::Serialize;
 use xmem_eval::{
-    Addresses, Asked, Candidate, Counts, Deed, Difference, EndComparison, Figures, FirstDivergence,
-    Pair, Place, Rerun, SetupSource, StartFacts, There,
+    Addresses, AllocatorAction, BlockRequest, Candidate, Counts, Difference, EndComparison,
+    Figures, FirstDivergence, Pair, Place, PlaceContent, Rerun, SetupSource, StartFacts,
 };
 
 /// A replay of recorded requests, with the differences between simulator and recording.
@@ -204,10 +204,10 @@ impl From<StartFacts> for StartDto {
             reserved_bytes: start.reserved.get(),
             blocks: start.blocks,
             allocated_bytes: start.allocated.get(),
-            entries_left_out: start.doubts.left_out,
-            entries_that_contradict: start.doubts.contradictions,
-            uncertain_blocks: start.doubts.open_ended,
-            refined_blocks: start.doubts.refined,
+            entries_left_out: start.uncertainty.left_out,
+            entries_that_contradict: start.uncertainty.contradictions,
+            uncertain_blocks: start.uncertainty.open_ended,
+            refined_blocks: start.uncertainty.refined,
         }
     }
 }
@@ -232,25 +232,25 @@ impl From<Counts> for CountsDto {
 
 impl<'a> From<&'a FirstDivergence> for FirstDto<'a> {
     fn from(first: &'a FirstDivergence) -> Self {
-        let deeds = |deeds: &[Deed]| deeds.iter().map(DeedDto::from).collect();
+        let deeds = |deeds: &[AllocatorAction]| deeds.iter().map(DeedDto::from).collect();
         let before = first.before.iter();
         Self {
             entry: first.entry.0,
             difference: Difference::name(first.difference),
-            asked: first.asked.map(AskedDto::from),
+            asked: first.request.map(AskedDto::from),
             site: (&first.site).into(),
             recorded: deeds(&first.recorded),
             simulated: deeds(&first.simulated),
             before: before.map(|(at, deed)| EntryDto { entry: at.0, deed: deed.into() }).collect(),
             candidates: first.candidates.iter().map(CandidateDto::from).collect(),
             more_candidates: first.more_candidates,
-            there: first.there.map(ThereDto::from),
+            there: first.at_recorded_place.map(ThereDto::from),
         }
     }
 }
 
-impl From<Asked> for AskedDto {
-    fn from(asked: Asked) -> Self {
+impl From<BlockRequest> for AskedDto {
+    fn from(asked: BlockRequest) -> Self {
         Self {
             requested_bytes: asked.size.get(),
             rounded_bytes: asked.rounded.get(),
@@ -259,10 +259,10 @@ impl From<Asked> for AskedDto {
     }
 }
 
-impl From<&Deed> for DeedDto {
-    fn from(deed: &Deed) -> Self {
+impl From<&AllocatorAction> for DeedDto {
+    fn from(deed: &AllocatorAction) -> Self {
         Self {
-            action: deed.action.name(),
+            action: deed.kind.name(),
             place: place(deed.place),
             bytes: deed.size.get(),
             stream: deed.stream.0,
@@ -294,12 +294,12 @@ impl From<&Candidate> for CandidateDto {
     }
 }
 
-impl From<There> for ThereDto {
-    fn from(there: There) -> Self {
+impl From<PlaceContent> for ThereDto {
+    fn from(there: PlaceContent) -> Self {
         let (state, block) = match &there {
-            There::Free(block) => ("free", Some(block)),
-            There::InUse(block) => ("in_use", Some(block)),
-            There::Nothing => ("no_segment", None),
+            PlaceContent::Free(block) => ("free", Some(block)),
+            PlaceContent::InUse(block) => ("in_use", Some(block)),
+            PlaceContent::Nothing => ("no_segment", None),
         };
         Self { state, block: block.map(CandidateDto::from) }
     }

@@ -6,7 +6,7 @@ use super::places::{moment, op_path, place_phrase};
 use super::setup;
 use super::style::{Ink, Style, keep_end, wrap};
 use std::cmp::Reverse;
-use xmem::{AllocatorKind, Answer, Bytes, Outlook, Place, Severity, Verdict};
+use xmem::{AllocatorKind, Answer, Bytes, Confidence, Place, Severity, Verdict};
 
 /// The complete answer: verdict, the three numbers, place and composition of the peak, timeline,
 /// largest blocks, fragmentation and notes.
@@ -142,7 +142,7 @@ fn range(answer: &Answer, style: &Style) -> String {
     if range.reserved.is_exact() {
         return String::new();
     }
-    let causes = range.doubts.iter().filter(|cause| !cause.reserved.is_exact());
+    let causes = range.uncertainties.iter().filter(|cause| !cause.reserved.is_exact());
     let reasons: Vec<&str> = causes.map(|cause| reason(cause.name)).collect();
     let low = format!("{:>11}", range.reserved.low.to_string());
     let mut text = format!("and {}: {}", range.reserved.high, reasons.join(", "));
@@ -179,10 +179,12 @@ fn meanings(kind: AllocatorKind) -> [&'static str; 2] {
 /// The effects of scarce memory: an out-of-memory, or the release of cached memory; and the
 /// confidence of the verdict.
 fn shortage(answer: &Answer, style: &Style) -> String {
-    let outlook = match answer.range.outlook {
-        Outlook::Sure => return short_of_memory(answer, style),
-        Outlook::MayFail => "May not fit: the job runs out of memory at the upper end of the range",
-        Outlook::MayFit => "May fit: the job runs at the lower end of the range",
+    let outlook = match answer.range.confidence {
+        Confidence::Certain => return short_of_memory(answer, style),
+        Confidence::MayFail => {
+            "May not fit: the job runs out of memory at the upper end of the range"
+        }
+        Confidence::MayFit => "May fit: the job runs at the lower end of the range",
     };
     let outlook = style.paint(Ink::Warning, outlook);
     let short = short_of_memory(answer, style);

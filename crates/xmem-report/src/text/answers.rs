@@ -4,7 +4,7 @@ use super::setup;
 use super::style::Style;
 use super::table::{Align, Table};
 use std::collections::BTreeSet;
-use xmem::{AllocatorSetup, Answer, Outlook, Verdict};
+use xmem::{AllocatorSetup, Answer, Confidence, Verdict};
 
 /// The row of one answer. It is small, as a table may have thousands of rows.
 #[derive(Clone, Debug)]
@@ -39,10 +39,10 @@ impl Row {
                 Verdict::DoesNotFit => "DOES NOT FIT",
                 Verdict::Withheld => "NO VERDICT",
             },
-            outlook: match (answer.verdict, answer.range.outlook) {
-                (Verdict::Withheld, _) | (_, Outlook::Sure) => "",
-                (_, Outlook::MayFail) => "may fail",
-                (_, Outlook::MayFit) => "may fit",
+            outlook: match (answer.verdict, answer.range.confidence) {
+                (Verdict::Withheld, _) | (_, Confidence::Certain) => "",
+                (_, Confidence::MayFail) => "may fail",
+                (_, Confidence::MayFit) => "may fit",
             },
             allocated: peak.allocated.to_string(),
             reserved: peak.reserved.to_string(),

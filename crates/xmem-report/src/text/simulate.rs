@@ -5,14 +5,14 @@ use super::findings::findings;
 use super::setup;
 use super::style::{Ink, Style, keep_end};
 use xmem::{
-    Account, AllocatorKind, Bytes, Failure, Offset, Operation, PoolService, Severity, Simulation,
-    Splitting, Step, StepOutcome,
+    AllocatorKind, Bytes, FailedAllocation, Offset, Operation, PoolService, Severity, Simulation,
+    SimulationSummary, Splitting, Step, StepOutcome,
 };
 
 /// The complete summary: peaks, final memory, retries and failures, fragmentation.
 #[must_use]
 pub fn simulation(input: &str, simulation: &Simulation, style: &Style) -> String {
-    let account = simulation.account();
+    let account = simulation.summary();
     let mut parts = vec![headline(input, simulation, &account, style), numbers(&account, style)];
     parts.extend(account.first_failure.map(|failure| shortage(&failure, &account, style)));
     if simulation.setup().kind == AllocatorKind::Native {
@@ -28,7 +28,7 @@ pub fn simulation(input: &str, simulation: &Simulation, style: &Style) -> String
 /// One line, for `--quiet`.
 #[must_use]
 pub fn simulation_brief(input: &str, simulation: &Simulation) -> String {
-    let account = simulation.account();
+    let account = simulation.summary();
     format!(
         "peak allocated {}, peak reserved {}, {} out of memory  {input}\n",
         account.peak_allocated, account.peak_reserved, account.failures,
@@ -51,8 +51,8 @@ pub fn step(operation: &Operation, step: &Step, style: &Style) -> String {
         "{:>8}  {:<38}  {:>11} of {:>11}  {outcome}",
         step.index,
         self::operation(operation),
-        step.figures.allocated,
-        step.figures.reserved,
+        step.stats.allocated,
+        step.stats.reserved,
     );
     format!("{}\n", line.trim_end())
 }
@@ -96,7 +96,12 @@ pub fn operation(operation: &Operation) -> String {
     }
 }
 
-fn headline(input: &str, simulation: &Simulation, account: &Account, style: &Style) -> String {
+fn headline(
+    input: &str,
+    simulation: &Simulation,
+    account: &SimulationSummary,
+    style: &Style,
+) -> String {
     let other = account.operations - account.allocations - account.frees;
     let mut counts = format!(
         ", {}: {}, {}",
@@ -124,7 +129,7 @@ fn headline(input: &str, simulation: &Simulation, account: &Account, style: &Sty
     format!("{}{counts}\n{allocator}  {on}\n", style.paint(Ink::Heading, &name))
 }
 
-fn numbers(account: &Account, style: &Style) -> String {
+fn numbers(account: &SimulationSummary, style: &Style) -> String {
     let now = &account.now;
     let segments = match now.segments {
         0 => String::new(),
@@ -148,7 +153,7 @@ fn numbers(account: &Account, style: &Style) -> String {
     page
 }
 
-fn shortage(failure: &Failure, account: &Account, style: &Style) -> String {
+fn shortage(failure: &FailedAllocation, account: &SimulationSummary, style: &Style) -> String {
     let heading = style.paint(Ink::Bad, "Out of memory");
     let first = if account.failures > 1 { "first at" } else { "at" };
     let mut page = format!(
@@ -168,7 +173,7 @@ fn shortage(failure: &Failure, account: &Account, style: &Style) -> String {
     page
 }
 
-fn fragmentation(account: &Account, style: &Style) -> String {
+fn fragmentation(account: &SimulationSummary, style: &Style) -> String {
     let now = &account.now;
     let free = now.reserved.saturating_sub(now.active);
     let part = match now.reserved.get() {

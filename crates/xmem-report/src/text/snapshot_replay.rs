@@ -8,8 +8,8 @@ use super::site::{site, source};
 use super::style::{Ink, Style};
 use xmem::{AddressOrder, Bytes, Severity};
 use xmem_eval::{
-    Addresses, Candidate, Deed, Difference, EventAction, FirstDivergence, Pair, Place, Rerun,
-    SetupSource, There,
+    Addresses, AllocatorAction, Candidate, Difference, EventAction, FirstDivergence, Pair, Place,
+    PlaceContent, Rerun, SetupSource,
 };
 
 /// The verdict, the replayed events, and the first difference with its context.
@@ -167,7 +167,7 @@ fn divergence(first: &FirstDivergence, style: &Style) -> String {
     let heading = format!("First difference: event {}", first.entry.0);
     let mut page = format!("{}\n", style.paint(Ink::Heading, &heading));
     let mut lines: Fields = Vec::new();
-    if let Some(asked) = first.asked {
+    if let Some(asked) = first.request {
         let size = format!("{} B, rounded to {} B", asked.size.get(), asked.rounded.get());
         lines.push(("request", format!("{size}, stream {}", asked.stream.0)));
     }
@@ -194,8 +194,8 @@ fn divergence(first: &FirstDivergence, style: &Style) -> String {
     page
 }
 
-fn deed_words(deed: &Deed) -> String {
-    let (action, size) = (deed.action.name(), deed.size.get());
+fn deed_words(deed: &AllocatorAction) -> String {
+    let (action, size) = (deed.kind.name(), deed.size.get());
     let stream = match deed.stream.0 {
         0 => String::new(),
         n => format!(", stream {n}"),
@@ -211,15 +211,15 @@ fn there_words(first: &FirstDivergence) -> Option<String> {
     let words = |what: &str, block: &Candidate| {
         format!("{what} block of {} B at {}", block.size.get(), block.place)
     };
-    Some(match first.there? {
-        There::Free(block) => words("free", &block),
-        There::InUse(block) => words("used", &block),
-        There::Nothing => "no segment in the simulator".to_owned(),
+    Some(match first.at_recorded_place? {
+        PlaceContent::Free(block) => words("free", &block),
+        PlaceContent::InUse(block) => words("used", &block),
+        PlaceContent::Nothing => "no segment in the simulator".to_owned(),
     })
 }
 
 fn candidates(first: &FirstDivergence, style: &Style) -> String {
-    if first.asked.is_none() {
+    if first.request.is_none() {
         return String::new();
     }
     let heading = match first.candidates.len() {
@@ -227,8 +227,8 @@ fn candidates(first: &FirstDivergence, style: &Style) -> String {
         _ => "free blocks of the simulator that are large enough, best fit first",
     };
     let mut page = format!("  {}\n", style.paint(Ink::Faint, heading));
-    let block = |deeds: &[Deed]| {
-        deeds.iter().find(|deed| deed.action == EventAction::Alloc).map(|deed| deed.place)
+    let block = |deeds: &[AllocatorAction]| {
+        deeds.iter().find(|deed| deed.kind == EventAction::Alloc).map(|deed| deed.place)
     };
     let (theirs, ours) = (block(&first.recorded), block(&first.simulated));
     for candidate in &first.candidates {

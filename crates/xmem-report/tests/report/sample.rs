@@ -1,11 +1,11 @@
 //! A hand-made answer.
 
 use xmem::{
-    AllocatorCounts, AllocatorSettings, AllocatorSetup, Answer, Bounds, Bytes, Curve, Device,
-    Doubted, Estimate, Finding, Fragmentation, IterationFacts, IterationId, IterationPeak,
-    LiveBlock, Nanos, OutOfMemory, Outlook, Peak, Phase, Place, Range, Recorded, Role, RoleShare,
-    Rule, RuleEffect, Severity, Target, Timings, TraceFacts, UnmodelledShare, Verdict,
-    WithheldReason,
+    AllocatorCounts, AllocatorSettings, AllocatorSetup, Answer, Bounds, Bytes, Confidence, Curve,
+    Device, Estimate, Finding, Fragmentation, IterationFacts, IterationId, IterationPeak,
+    JobEnvironment, LiveBlock, Nanos, OutOfMemory, Peak, PeakRange, Phase, Place, Role, RoleShare,
+    Rule, RuleEffect, Severity, Target, Timings, TraceFacts, UncertaintyEffect, UnmodelledShare,
+    Verdict, WithheldReason,
 };
 
 /// A small device.
@@ -19,7 +19,7 @@ pub(crate) fn device() -> Device {
 
 /// The resolved settings for a trace without settings.
 pub(crate) fn setup(settings: &AllocatorSettings) -> AllocatorSetup {
-    settings.resolve(&Recorded::default(), &device()).expect("settings that can be used")
+    settings.resolve(&JobEnvironment::default(), &device()).expect("settings that can be used")
 }
 
 fn place(iteration: Option<u32>, phase: Phase, ops: &[&str]) -> Place {
@@ -82,14 +82,15 @@ fn facts() -> TraceFacts {
 }
 
 /// A range with a doubt about blocks and one about addresses.
-fn range() -> Range {
+fn range() -> PeakRange {
     let bounds = |low, high| Bounds { low: Bytes::mib(low), high: Bytes::mib(high) };
-    let doubt = |name, blocks, allocated, reserved| Doubted { name, blocks, allocated, reserved };
-    Range {
+    let doubt =
+        |name, blocks, allocated, reserved| UncertaintyEffect { name, blocks, allocated, reserved };
+    PeakRange {
         allocated: bounds(390, 401),
         reserved: bounds(410, 440),
-        outlook: Outlook::Sure,
-        doubts: vec![
+        confidence: Confidence::Certain,
+        uncertainties: vec![
             doubt("convolution_plan", Some(7), bounds(390, 401), bounds(418, 440)),
             doubt("address_order", None, bounds(397, 397), bounds(410, 420)),
         ],

@@ -2,7 +2,7 @@
 
 use crate::sample;
 use expect_test::{Expect, expect};
-use xmem::{AddressOrder, AllocatorKind, AllocatorSettings, Recorded, TorchVersion};
+use xmem::{AddressOrder, AllocatorKind, AllocatorSettings, JobEnvironment, TorchVersion};
 use xmem_report::text::{self, Color, Row, Style};
 
 const PLAIN: Style = Style { color: Color::Plain, width: 100 };
@@ -196,10 +196,10 @@ fn an_unusual_allocator_is_named_below_a_table_and_an_approximation_in_one_line(
 
 #[test]
 fn settings_from_the_trace_are_marked() {
-    let recorded = Recorded {
+    let recorded = JobEnvironment {
         torch: Some("2.6.0".to_owned()),
         variables: vec![("PYTORCH_CUDA_ALLOC_CONF".to_owned(), "max_split_size_mb:64".to_owned())],
-        ..Recorded::default()
+        ..JobEnvironment::default()
     };
     let mut answer = sample::fits();
     let settings = AllocatorSettings::default();

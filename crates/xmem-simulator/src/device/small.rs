@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use xmem_types::{Addr, Bytes};
 
 /// Ranges start and end at multiples of this.
-const STEP: Bytes = Bytes(512);
+const GRANULARITY: Bytes = Bytes(512);
 
 /// Pages that are shared by small ranges, in the order in which they were opened.
 #[derive(Clone, Debug, Default)]
@@ -23,13 +23,13 @@ struct Page {
 impl SmallRanges {
     /// The first gap that fits, in the oldest page that has one.
     pub(super) fn alloc(&mut self, size: Bytes) -> Option<Addr> {
-        let size = size.round_up(STEP).get();
+        let size = size.round_up(GRANULARITY).get();
         self.pages.iter_mut().find_map(|page| page.take(size))
     }
 
     /// Adds a page, and takes `size` from its start.
     pub(super) fn open(&mut self, page: Addr, size: Bytes) -> Addr {
-        let end = page.0 + size.round_up(STEP).get();
+        let end = page.0 + size.round_up(GRANULARITY).get();
         self.pages.push(Page { start: page.0, taken: BTreeMap::from([(page.0, end)]) });
         page
     }

@@ -10,7 +10,7 @@ use crate::device::Device;
 use xmem_types::{Addr, Bytes, StreamId};
 
 /// Sizes in a CUDA pool are multiples of this.
-const STEP: Bytes = Bytes(512);
+const GRANULARITY: Bytes = Bytes(512);
 
 /// By how much a CUDA pool grows.
 const GROWTH: Bytes = Bytes::mib(32);
@@ -106,7 +106,7 @@ impl<O: Observer> FrameworkAllocator for MallocAsyncAllocator<O> {
         if size >= Bytes(1 << 60) {
             return Err(AllocFailure::TooLarge);
         }
-        let rounded = size.round_up(STEP);
+        let rounded = size.round_up(GRANULARITY);
         let used = self.book.in_use() + rounded;
         if self.limit().is_some_and(|limit| used > limit) || !self.grow(used, at, stream) {
             self.book.ooms += 1;

@@ -4,7 +4,7 @@ use crate::settings::{bfc_option, bytes, device_setting, number, pytorch_option}
 use std::collections::BTreeMap;
 use xmem_simulator::{
     AllocConf, AllocFailure, AllocatorChoice, AllocatorConfig, BfcConfig, BlockHandle,
-    ChosenAllocator, Device, DeviceConfig, Done, Event, Framework, Operation, PoolOptions,
+    ChosenAllocator, Device, DeviceConfig, Event, Framework, Operation, Outcome, PoolOptions,
     PoolService, PrivatePoolId, Session, Splitting,
 };
 use xmem_types::{BlockId, Request, RequestKind, StreamId, TorchVersion};
@@ -19,8 +19,8 @@ pub(crate) struct Case {
     pub(crate) handles: BTreeMap<String, Option<BlockHandle>>,
     pub(crate) numbers: BTreeMap<String, BlockId>,
     pub(crate) requests: Vec<Request>,
-    /// How many events were told already.
-    pub(crate) told: usize,
+    /// How many events were shown already.
+    pub(crate) shown: usize,
 }
 
 impl Case {
@@ -114,9 +114,9 @@ impl Case {
         let operation = Operation::Alloc { block, size, stream };
         let done = self.session().apply(&operation).map_err(|misuse| misuse.to_string())?;
         let handle = match done {
-            Done::Failed(AllocFailure::TooLarge) => return Ok(vec!["refused".to_owned()]),
-            Done::Block(handle) => Some(handle),
-            Done::Nothing | Done::Failed(AllocFailure::OutOfMemory(_)) => None,
+            Outcome::Failed(AllocFailure::TooLarge) => return Ok(vec!["refused".to_owned()]),
+            Outcome::Block(handle) => Some(handle),
+            Outcome::Nothing | Outcome::Failed(AllocFailure::OutOfMemory(_)) => None,
         };
         self.handles.insert(name.to_owned(), handle);
         Ok(self.state())

@@ -29,8 +29,8 @@
 #![expect(clippy::disallowed_methods, reason = "the test cases are files")]
 
 mod case;
+mod output;
 mod settings;
-mod told;
 
 use case::Case;
 use std::fmt::Write as _;

@@ -16,7 +16,7 @@ use programs::{configs, devices, everything, requests};
 use proptest::prelude::*;
 use side_by_side::Step;
 use xmem_simulator::{
-    AllocatorConfig, Device, Done, Framework, FrameworkAllocator, Operation, Session, Uncached,
+    AllocatorConfig, Device, Framework, FrameworkAllocator, Operation, Session, Uncached,
 };
 use xmem_types::{BlockId, Bytes, StreamId};
 
@@ -70,9 +70,9 @@ proptest! {
                 _ => continue,
             };
             let got = match session.apply(&operation).expect("requests and frees") {
-                Done::Block(handle) => Outcome::Block(session.allocator().block(handle).addr.0),
-                Done::Nothing => Outcome::Nothing,
-                Done::Failed(_) => Outcome::Refused,
+                xmem_simulator::Outcome::Block(handle) => Outcome::Block(session.allocator().block(handle).addr.0),
+                xmem_simulator::Outcome::Nothing => Outcome::Nothing,
+                xmem_simulator::Outcome::Failed(_) => Outcome::Refused,
             };
             let want = match model.apply(&operation) {
                 Outcome::Full { .. } | Outcome::TooLarge => Outcome::Refused,

@@ -5,7 +5,7 @@ use crate::{int, stats, stream};
 use serde_json::{Value, json};
 use xmem_simulator::{
     AddressOrder, AllocConf, AllocatorChoice, BlockUse, ChosenAllocator, Completion, ConfError,
-    Device, DeviceConfig, Done, Event, EventAction, Framework, FrameworkAllocator, Operation,
+    Device, DeviceConfig, Event, EventAction, Framework, FrameworkAllocator, Operation, Outcome,
     PoolKind, PoolOptions, PoolService, PrivatePoolId, Session, Splitting, switches_caching_off,
 };
 use xmem_types::{BlockId, Bytes, TorchVersion};
@@ -61,11 +61,11 @@ pub(crate) fn differences(case: &Value) -> Vec<String> {
             }
         };
         let addr = match done {
-            Done::Block(handle) => Some(offset(base, allocator.block(handle).addr.0)),
-            Done::Nothing | Done::Failed(_) => None,
+            Outcome::Block(handle) => Some(offset(base, allocator.block(handle).addr.0)),
+            Outcome::Nothing | Outcome::Failed(_) => None,
         };
         check("addr", json!(addr), &want["addr"]);
-        let failed = matches!(done, Done::Failed(_));
+        let failed = matches!(done, Outcome::Failed(_));
         check("oom", failed.into(), want.get("oom").unwrap_or(&false.into()));
         if let Some(free) = allocator.device().free_bytes() {
             check("cuda_free", free.get().into(), &want["cuda_free"]);

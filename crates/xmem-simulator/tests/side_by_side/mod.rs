@@ -9,8 +9,8 @@ pub(crate) use steps::{PoolKeyword, Step};
 
 use crate::model::{Model, Outcome};
 use xmem_simulator::{
-    AllocFailure, AllocatorConfig, CachingAllocator, Device, DeviceConfig, Done, Event,
-    EventAction, FrameworkAllocator, Operation, Session,
+    AllocFailure, AllocatorConfig, CachingAllocator, Device, DeviceConfig, Event, EventAction,
+    FrameworkAllocator, Operation, Session,
 };
 
 /// Both, having done the same.
@@ -71,12 +71,12 @@ impl SideBySide {
             return laws::hold(self.simulator.allocator());
         }
         let got = match done {
-            Ok(Done::Block(handle)) => {
+            Ok(xmem_simulator::Outcome::Block(handle)) => {
                 Outcome::Block(self.simulator.allocator().block(handle).addr.0)
             }
-            Ok(Done::Nothing) => Outcome::Nothing,
-            Ok(Done::Failed(AllocFailure::TooLarge)) => Outcome::TooLarge,
-            Ok(Done::Failed(AllocFailure::OutOfMemory(full))) => {
+            Ok(xmem_simulator::Outcome::Nothing) => Outcome::Nothing,
+            Ok(xmem_simulator::Outcome::Failed(AllocFailure::TooLarge)) => Outcome::TooLarge,
+            Ok(xmem_simulator::Outcome::Failed(AllocFailure::OutOfMemory(full))) => {
                 Outcome::Full { rounded: full.rounded.get(), tried: full.tried.get() }
             }
             Err(_) => Outcome::Refused,
@@ -89,7 +89,10 @@ impl SideBySide {
             &in_settled_order(self.model.events[told..].to_vec()),
         )?;
         let allocator = self.simulator.allocator();
-        if let (Ok(Done::Block(handle)), Operation::Alloc { block, stream, .. }) = (done, operation)
+        if let (
+            Ok(xmem_simulator::Outcome::Block(handle)),
+            Operation::Alloc { block, stream, .. },
+        ) = (done, operation)
         {
             let view = allocator.block(handle);
             let got = (view.addr.0, view.size.get(), view.requested.get());

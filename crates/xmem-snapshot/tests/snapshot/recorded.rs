@@ -8,8 +8,8 @@ use crate::written::written;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use xmem_snapshot::{
-    Action, AnnotationStage, Course, DeviceIndex, Limits, PoolId, SegmentKind, Setting, Snapshot,
-    SnapshotError, read,
+    Action, AnnotationStage, DeviceIndex, Limits, PoolId, SegmentKind, Setting, Snapshot,
+    SnapshotError, Usage, read,
 };
 use xmem_types::{Bytes, Diagnostics, RequestKind, StreamId};
 
@@ -53,7 +53,7 @@ fn mlp_adam_is_what_pytorch_said_it_is() {
     // memory_stats of the same process: requested_bytes.all, reserved_bytes.all, allocated_bytes.all.
     let (usage, diagnostics) = snapshot.usage(DEVICE);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    let course = |peak, end| Course { start: Bytes(0), peak: Bytes(peak), end: Bytes(end) };
+    let course = |peak, end| Usage { start: Bytes(0), peak: Bytes(peak), end: Bytes(end) };
     assert_eq!(usage.requested, course(228_861_132, 186_286_240));
     assert_eq!(usage.reserved, course(262_144_000, 262_144_000));
     let allocated: Bytes = snapshot.segments.iter().map(|s| s.allocated).sum();

@@ -3,7 +3,7 @@
 use crate::support::{Py, entry, read_py, segment, snapshot};
 use expect_test::{Expect, expect};
 use std::fmt::Write as _;
-use xmem_snapshot::{Course, DeviceIndex};
+use xmem_snapshot::{DeviceIndex, Usage};
 use xmem_types::{Bytes, RequestKind};
 
 const DEVICE: DeviceIndex = DeviceIndex(0);
@@ -130,7 +130,7 @@ fn usage_is_counted_back_from_the_end() {
     let (usage, diagnostics) = snapshot.usage(DEVICE);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");
     let course =
-        |start, peak, end| Course { start: Bytes(start), peak: Bytes(peak), end: Bytes(end) };
+        |start, peak, end| Usage { start: Bytes(start), peak: Bytes(peak), end: Bytes(end) };
     assert_eq!(usage.requested, course(600, 6000, 1000));
     assert_eq!(usage.reserved, course(1 << 20, 2 << 20, 2 << 20));
     assert_eq!(snapshot.usage(DeviceIndex(3)).0, xmem_snapshot::DeviceUsage::default());

@@ -93,7 +93,7 @@ impl Layout {
                 pool: segment.pool,
                 expandable: segment.expandable,
             };
-            layout.ranges.insert(recording.seen(segment.address), range);
+            layout.ranges.insert(recording.to_simulated(segment.address), range);
             for block in &segment.blocks {
                 let used = match block.state {
                     BlockState::ActiveAllocated => Use::Held,
@@ -102,7 +102,7 @@ impl Layout {
                 };
                 let requested = block.requested.unwrap_or(block.size);
                 let known = Block { size: block.size, used, requested, certain: Size::Known };
-                layout.blocks.insert(recording.seen(block.address), known);
+                layout.blocks.insert(recording.to_simulated(block.address), known);
             }
         }
         layout
@@ -223,7 +223,7 @@ impl Layout {
 
     /// Decides what belongs to blocks whose size is only known to be at least so much: a rest that
     /// is too small to be a block of the large pool (`should_split`), and everything behind a
-    /// block that is never split. The free blocks behind those that stay in doubt.
+    /// block that is never split. The free blocks behind those that stay in uncertainty.
     pub(super) fn settle_guesses(&mut self, config: &AllocatorConfig) -> Vec<Addr> {
         let mut open_ended = Vec::new();
         let guesses: Vec<Addr> = self

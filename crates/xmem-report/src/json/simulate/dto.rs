@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use xmem::{
-    Account, BlockUse, Event, EventAction, Failure, Figures, Offset, Operation, PoolKind,
-    SegmentState, Simulation, Step, StepOutcome,
+    BlockUse, Event, EventAction, FailedAllocation, MemoryStats, Offset, Operation, PoolKind,
+    SegmentState, Simulation, SimulationSummary, Step, StepOutcome,
 };
 
 /// The result of an operation.
@@ -38,7 +38,7 @@ impl ResultDto {
             StepOutcome::Allocated(offset) => (Some(offset.map(|Offset(at)| at)), None),
             StepOutcome::Failed(failure) => (None, Some(failure)),
         };
-        let Figures {
+        let MemoryStats {
             reserved,
             allocated,
             active,
@@ -50,7 +50,7 @@ impl ResultDto {
             retries,
             ooms,
             device_free,
-        } = step.figures;
+        } = step.stats;
         Self {
             addr,
             oom: failure.map(|_| true),
@@ -71,8 +71,8 @@ impl ResultDto {
     }
 }
 
-fn message(failure: &Failure) -> String {
-    let Failure { tried, allocated, reserved, device_free, .. } = failure;
+fn message(failure: &FailedAllocation) -> String {
+    let FailedAllocation { tried, allocated, reserved, device_free, .. } = failure;
     let free = device_free.map(|free| format!(", {free} free")).unwrap_or_default();
     format!("tried to allocate {tried}{free}; {reserved} reserved, {allocated} of it allocated")
 }
@@ -168,8 +168,8 @@ struct FailureDto {
     largest_cached: u64,
 }
 
-impl From<Account> for AccountDto {
-    fn from(account: Account) -> Self {
+impl From<SimulationSummary> for AccountDto {
+    fn from(account: SimulationSummary) -> Self {
         Self {
             operations: account.operations,
             allocations: account.allocations,
@@ -188,8 +188,8 @@ impl From<Account> for AccountDto {
     }
 }
 
-impl From<Failure> for FailureDto {
-    fn from(failure: Failure) -> Self {
+impl From<FailedAllocation> for FailureDto {
+    fn from(failure: FailedAllocation) -> Self {
         let (size, stream) = match failure.operation {
             Operation::Alloc { size, stream, .. } => (size.get(), stream.0),
             _ => (0, 0),

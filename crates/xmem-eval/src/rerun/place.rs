@@ -35,9 +35,9 @@ impl fmt::Display for Place {
 
 /// One thing that an allocator did, as it can be compared with another allocator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deed {
+pub struct AllocatorAction {
     /// What.
-    pub action: EventAction,
+    pub kind: EventAction,
     /// Where.
     pub place: Place,
     /// Requested bytes for blocks, real bytes for segments and pages, rounded ones for an OOM.
@@ -52,23 +52,23 @@ pub(super) enum Names {
     /// By recorded address.
     Addresses(Shift),
     /// By segment.
-    Segments(Book),
+    Segments(SegmentNumbers),
 }
 
 impl Names {
     /// The name of an address, which has not changed hands yet.
     pub(super) fn place(&self, addr: Addr) -> Place {
         match self {
-            Self::Addresses(shift) => Place::Address(shift.told(addr)),
-            Self::Segments(book) => book.place(addr),
+            Self::Addresses(shift) => Place::Address(shift.to_recorded(addr)),
+            Self::Segments(numbers) => numbers.place(addr),
         }
     }
 
     /// An event in names, after which segments may have come or gone.
-    pub(super) fn deed(&mut self, event: Event) -> Deed {
+    pub(super) fn action(&mut self, event: Event) -> AllocatorAction {
         let before = self.unchanged(event);
-        let Self::Segments(book) = self else { return before };
-        book.follow(event);
+        let Self::Segments(numbers) = self else { return before };
+        numbers.follow(event);
         match event.action {
             EventAction::SegmentAlloc | EventAction::SegmentMap => self.unchanged(event),
             _ => before,
@@ -76,17 +76,17 @@ impl Names {
     }
 
     /// An event in the names as they are.
-    pub(super) fn unchanged(&self, event: Event) -> Deed {
+    pub(super) fn unchanged(&self, event: Event) -> AllocatorAction {
         let Event { action, addr, size, stream } = event;
         let nowhere = action == EventAction::Oom;
         let place = if nowhere { Place::Nowhere } else { self.place(addr) };
-        Deed { action, place, size, stream }
+        AllocatorAction { kind: action, place, size, stream }
     }
 }
 
 /// Segments by address, numbered as they come.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Book {
+pub(super) struct SegmentNumbers {
     /// Start of each range to its end, with the segment it is part of.
     ranges: BTreeMap<Addr, (Addr, Origin)>,
     next: u32,
@@ -101,14 +101,14 @@ struct Origin {
     expandable: Option<(StreamId, PoolKind)>,
 }
 
-impl Book {
+impl SegmentNumbers {
     pub(super) fn new(start: &[SegmentState]) -> Self {
-        let mut book = Self::default();
+        let mut numbers = Self::default();
         for state in start {
             let expandable = state.expandable.then_some((state.stream, state.pool));
-            book.add(state.addr, state.size, expandable);
+            numbers.add(state.addr, state.size, expandable);
         }
-        book
+        numbers
     }
 
     fn add(&mut self, addr: Addr, size: Bytes, expandable: Option<(StreamId, PoolKind)>) {

@@ -42,7 +42,9 @@ impl Driver {
             AddressOrder::Recorded => {
                 let at = |action: Action| {
                     let entries = recording.trace().iter();
-                    entries.filter(move |e| e.action == action).map(|e| recording.seen(e.addr))
+                    entries
+                        .filter(move |e| e.action == action)
+                        .map(|e| recording.to_simulated(e.addr))
                 };
                 Device::recorded(device, at(Action::SegmentAlloc), at(Action::SegmentMap))
             }
@@ -56,7 +58,7 @@ impl Driver {
         let (waiting, held): (Vec<_>, Vec<_>) =
             handles.into_iter().partition(|(addr, _)| pending.contains(addr));
         let told = |list: Vec<(Addr, BlockHandle)>| {
-            list.into_iter().map(|(addr, handle)| (recording.told(addr), handle)).collect()
+            list.into_iter().map(|(addr, handle)| (recording.to_recorded(addr), handle)).collect()
         };
         Ok(Self {
             allocator,

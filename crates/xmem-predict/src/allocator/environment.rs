@@ -11,7 +11,7 @@ use xmem_types::TorchVersion;
 /// profiler stops: `prof.add_metadata("torch_version", torch.__version__)`, and
 /// `prof.add_metadata("PYTORCH_CUDA_ALLOC_CONF", …)`. `xmem profile` notes both.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Recorded {
+pub struct JobEnvironment {
     /// The release, as written.
     pub torch: Option<String>,
     /// Environment variables with their values.
@@ -29,12 +29,12 @@ const CUBLAS_WORKSPACE: &str = "CUBLAS_WORKSPACE_CONFIG";
 /// Switches the caching allocator off.
 pub(super) const NO_CACHING: &str = "PYTORCH_NO_CUDA_MEMORY_CACHING";
 
-impl Recorded {
+impl JobEnvironment {
     /// Out of the metadata at the top level of a trace: a version under a name like
     /// `torch_version` or `PyTorch Version`, and variables under their own names.
     #[must_use]
     pub fn from_metadata<'a>(metadata: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut recorded = Self::default();
+        let mut environment = Self::default();
         for (key, value) in metadata {
             if value == "null" {
                 continue;
@@ -45,12 +45,12 @@ impl Recorded {
                 .map(|c| c.to_ascii_lowercase())
                 .collect();
             if VERSION_KEYS.contains(&plain.as_str()) {
-                recorded.torch.get_or_insert_with(|| value.to_owned());
+                environment.torch.get_or_insert_with(|| value.to_owned());
             } else if is_variable(key) {
-                recorded.variables.push((key.to_owned(), value.to_owned()));
+                environment.variables.push((key.to_owned(), value.to_owned()));
             }
         }
-        recorded
+        environment
     }
 
     /// Adds what `xmem profile` noted. What the script itself put into the metadata comes first.
@@ -112,21 +112,27 @@ mod tests {
     #[test]
     fn versions_go_by_several_names_and_the_first_counts() {
         for key in ["torch_version", "PyTorch Version", "PYTORCH_VERSION", "torch.version"] {
-            let recorded = Recorded::from_metadata([("trace_id", "7"), (key, "2.6.0+cu124")]);
-            assert_eq!(recorded.torch.as_deref(), Some("2.6.0+cu124"), "{key}");
+            let environment =
+                JobEnvironment::from_metadata([("trace_id", "7"), (key, "2.6.0+cu124")]);
+            assert_eq!(environment.torch.as_deref(), Some("2.6.0+cu124"), "{key}");
         }
         for key in ["cuda_version", "version", "torchvision_version"] {
-            assert_eq!(Recorded::from_metadata([(key, "2.6")]), Recorded::default(), "{key}");
+            assert_eq!(
+                JobEnvironment::from_metadata([(key, "2.6")]),
+                JobEnvironment::default(),
+                "{key}"
+            );
         }
-        let twice = Recorded::from_metadata([("torch_version", "2.6"), ("pytorch_version", "2.7")]);
+        let twice =
+            JobEnvironment::from_metadata([("torch_version", "2.6"), ("pytorch_version", "2.7")]);
         assert_eq!(twice.torch.as_deref(), Some("2.6"));
     }
 
     #[test]
     fn the_workspace_of_cublas_is_among_the_variables() {
-        let recorded = Recorded::from_metadata([("CUBLAS_WORKSPACE_CONFIG", ":4096:8")]);
-        assert_eq!(recorded.cublas_workspace(), Some(":4096:8"));
-        assert_eq!(recorded.conf(TorchVersion::new(2, 11)), None);
+        let environment = JobEnvironment::from_metadata([("CUBLAS_WORKSPACE_CONFIG", ":4096:8")]);
+        assert_eq!(environment.cublas_workspace(), Some(":4096:8"));
+        assert_eq!(environment.conf(TorchVersion::new(2, 11)), None);
     }
 
     #[test]
@@ -138,36 +144,36 @@ mod tests {
             memory_fraction: Some(0.5),
             ..Recording::default()
         };
-        let noted = Recorded::default().with_recording(&recording);
+        let noted = JobEnvironment::default().with_recording(&recording);
         assert_eq!(noted.torch.as_deref(), Some("2.11.0+cu130"));
         assert_eq!(noted.variables, [("PYTORCH_CUDA_ALLOC_CONF".to_owned(), "a".to_owned())]);
         assert_eq!(noted.memory_fraction, Some(0.5));
         let metadata = [("torch_version", "2.6"), ("PYTORCH_CUDA_ALLOC_CONF", "b")];
-        let both = Recorded::from_metadata(metadata).with_recording(&recording);
+        let both = JobEnvironment::from_metadata(metadata).with_recording(&recording);
         assert_eq!((both.torch.as_deref(), both.variables.len()), (Some("2.6"), 1));
         assert_eq!(both.conf(TorchVersion::new(2, 6)), Some("b"));
         let odd = Recording { memory_fraction: Some(7.0), ..Recording::default() };
-        assert_eq!(Recorded::default().with_recording(&odd).memory_fraction, None);
+        assert_eq!(JobEnvironment::default().with_recording(&odd).memory_fraction, None);
     }
 
     #[test]
     fn what_is_null_was_not_set() {
         let metadata = [("torch_version", "null"), ("PYTORCH_CUDA_ALLOC_CONF", "null")];
-        assert_eq!(Recorded::from_metadata(metadata), Recorded::default());
+        assert_eq!(JobEnvironment::from_metadata(metadata), JobEnvironment::default());
     }
 
     #[test]
     fn the_first_variable_that_the_release_reads_counts_even_if_it_is_empty() {
-        let recorded = Recorded::from_metadata([
+        let environment = JobEnvironment::from_metadata([
             ("PYTORCH_ALLOC_CONF", "max_split_size_mb:64"),
             ("PYTORCH_CUDA_ALLOC_CONF", ""),
             ("PYTORCH_JIT", "0"),
         ]);
-        assert_eq!(recorded.variables.len(), 2);
+        assert_eq!(environment.variables.len(), 2);
         for minor in [6, 11] {
-            assert_eq!(recorded.conf(TorchVersion::new(2, minor)), Some(""), "2.{minor}");
+            assert_eq!(environment.conf(TorchVersion::new(2, minor)), Some(""), "2.{minor}");
         }
-        let later = Recorded::from_metadata([("PYTORCH_ALLOC_CONF", "max_split_size_mb:64")]);
+        let later = JobEnvironment::from_metadata([("PYTORCH_ALLOC_CONF", "max_split_size_mb:64")]);
         assert_eq!(later.conf(TorchVersion::new(2, 9)), None);
         assert_eq!(later.conf(TorchVersion::new(2, 10)), Some("max_split_size_mb:64"));
         assert_eq!(later.unread(TorchVersion::new(2, 9)).count(), 1);

@@ -1,4 +1,4 @@
-//! What is told after a step.
+//! What is shown after a step.
 
 use crate::case::Case;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ impl Case {
         let base = allocator.segments().first().map_or(0, |s| s.addr.0);
         let offset = |addr: u64| signed(addr.cast_signed() - base.cast_signed());
         let mut lines = Vec::new();
-        for event in &allocator.observer()[self.told..] {
+        for event in &allocator.observer()[self.shown..] {
             match event.action {
                 EventAction::SegmentAlloc
                 | EventAction::SegmentFree
@@ -37,7 +37,7 @@ impl Case {
                 _ => {}
             }
         }
-        self.told = allocator.observer().len();
+        self.shown = allocator.observer().len();
         let stats = allocator.stats();
         lines.push(format!(
             "allocated {} requested {} reserved {} split {}x {} retries {} ooms {}",
@@ -49,7 +49,7 @@ impl Case {
             stats.num_alloc_retries,
             stats.num_ooms
         ));
-        let figures = lines.last_mut().expect("just told");
+        let figures = lines.last_mut().expect("just shown");
         if stats.active_bytes.all.current != stats.allocated_bytes.all.current {
             *figures += &format!(" active {}", short(stats.active_bytes.all.current));
         }

@@ -10,7 +10,7 @@ use xmem_types::Addr;
 
 /// A recording as requests that were served.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Course {
+pub(crate) struct ServedRequests {
     pub(crate) side: Side,
     /// Of each block, the stack it was asked for from.
     pub(crate) stacks: Vec<StackId>,
@@ -21,16 +21,16 @@ pub(crate) struct Course {
 impl Run<'_, '_> {
     /// The requests of the recording. What blocks take beyond what was asked for comes from the simulator; what
     /// is reserved, from the recording.
-    pub(crate) fn course(&self) -> Result<Course, SeedError> {
+    pub(crate) fn requests(&self) -> Result<ServedRequests, SeedError> {
         let mut driver = self.driver()?;
         let mut naming = self.naming();
-        let mut course = Course::default();
+        let mut requests = ServedRequests::default();
         let mut held: BTreeMap<Addr, BlockRow> = BTreeMap::new();
         for block in self.start.segments.iter().flat_map(|segment| &segment.blocks) {
             if block.used == BlockUse::Allocated {
-                let row = course.side.there(block.requested, block.size);
-                course.stacks.push(self.stack_at_end(self.recording.told(block.addr)));
-                held.insert(self.recording.told(block.addr), row);
+                let row = requests.side.alloc_before(block.requested, block.size);
+                requests.stacks.push(self.stack_at_end(self.recording.to_recorded(block.addr)));
+                held.insert(self.recording.to_recorded(block.addr), row);
             }
         }
         for (at, step) in self.steps.iter().enumerate() {
@@ -40,21 +40,21 @@ impl Run<'_, '_> {
                 StepKind::Alloc { addr, size, .. } => {
                     let taken =
                         driver.block_size(addr).unwrap_or_else(|| self.setup.config.rounded(size));
-                    held.insert(addr, course.side.alloc(size, taken));
-                    course.stacks.push(self.recording.trace()[last].stack);
+                    held.insert(addr, requests.side.alloc(size, taken));
+                    requests.stacks.push(self.recording.trace()[last].stack);
                 }
                 StepKind::Free { addr, .. } => {
                     let Some(row) = held.remove(&addr) else { continue };
-                    course.side.free(row);
+                    requests.side.free(row);
                 }
                 StepKind::Failed { .. } | StepKind::Complete { .. } | StepKind::EmptyCache => {
                     continue;
                 }
             }
-            course.entries.push(self.recording.index(last));
-            course.side.reached(driver.allocator.allocated(), self.levels.after(last));
+            requests.entries.push(self.recording.index(last));
+            requests.side.record_usage(driver.allocator.allocated(), self.levels.after(last));
         }
-        Ok(course)
+        Ok(requests)
     }
 
     /// Where a block was asked for that is still there at the end, and was before the recording began.
