@@ -1,6 +1,6 @@
 """Loads the recorder of `xmem profile` into a Python process, then the user's own sitecustomize.
 
-Runs before anything of the script's. Whatever goes wrong here must not stop the script.
+Runs before the script. An error in here must not stop the script.
 """
 
 import os
@@ -16,7 +16,7 @@ def _load_recorder():
     import importlib.util
 
     class Loader(importlib.machinery.SourceFileLoader):
-        """Names the files `torch/xmem_recorder/…`: in recorded stacks they count as torch's own."""
+        """Names files `torch/xmem_recorder/…`, so that recorded stacks count them as torch's."""
 
         def source_to_code(self, data, path, *, _optimize=-1):
             return super().source_to_code(data, "torch/xmem_recorder/" + os.path.basename(path))
@@ -25,7 +25,7 @@ def _load_recorder():
             pass
 
     class Finder:
-        """Finds the recorder's modules, so that its folder need not stay on `sys.path`."""
+        """Finds the recorder's modules without its folder on `sys.path`."""
 
         @staticmethod
         def find_spec(name, path=None, target=None):
@@ -44,7 +44,7 @@ def _load_recorder():
                 name, file, loader=loader, submodule_search_locations=folders
             )
 
-    # The script sees the search path that it would have had.
+    # The script sees its usual search path.
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != here]
     sys.meta_path.insert(0, Finder)
     import xmem_recorder
@@ -65,5 +65,5 @@ def _load_the_users_own():
 try:
     _load_recorder()
 except Exception as error:
-    print(f"xmem profile: the recorder could not be loaded: {error!r}", file=sys.stderr)
+    print(f"xmem profile: cannot load the recorder: {error!r}", file=sys.stderr)
 _load_the_users_own()

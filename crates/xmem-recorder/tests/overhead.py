@@ -1,4 +1,4 @@
-"""What a recording costs: models of `models.toml` alone, recorded by hand, and by `xmem profile`.
+"""The cost of a recording: models of `models.toml` alone, recorded by hand, and by `xmem profile`.
 
     overhead.py --xmem target/release/xmem [--rounds 3] MODEL…
 

@@ -1,4 +1,4 @@
-"""Trains a model of `traces/record.py` on CUDA, as a script would that knows nothing of xmem, or
+"""Trains a model of `traces/record.py` on CUDA, as a script without xmem does, or
 records it by hand on the CPU.
 
     train.py -- --model gpt2 --optimizer adamw --batch 8

@@ -2,15 +2,15 @@
 
 The parts:
 
-- `session`: what `xmem profile` wants, and how it is told what happens;
-- `imports`: waits for the script to import torch;
-- `redirect` and the modules named in it: CUDA's interface, answered by the CPU;
-- `placement`: which tensors would be on the GPU, and the marks that say so in the trace;
-- `recorder`: runs torch's profiler, counts iterations, saves the trace, ends the script;
-- `facts`: what the trace does not say by itself, as its metadata.
+- `session`: the settings from `xmem profile`, and the messages to it;
+- `imports`: a callback for the import of torch;
+- `redirect` and the modules that it installs: CUDA's interface, implemented by the CPU;
+- `placement`: the tensors that would be on the GPU, and their marks in the trace;
+- `recorder`: torch's profiler, the count of iterations, the export, the end of the script;
+- `facts`: the trace's metadata.
 
-Works with torch 2.0 and later, and needs nothing else. Every wrapper keeps the signature, the
-results and the errors of what it wraps wherever no CUDA device is meant.
+Needs torch 2.0 or later and no other package. Every wrapper keeps the signature, the results and the
+errors of the wrapped function wherever no CUDA device is meant.
 """
 
 import os
@@ -19,20 +19,20 @@ from . import session
 
 
 def start(folder):
-    """Prepares this process; `folder` is what `xmem profile` and the recorder share."""
+    """Prepares this process; `folder` is shared with `xmem profile`."""
     session.open_session(folder)
-    # Kineto reports on standard error that there is no GPU.
+    # Keeps Kineto from reporting on standard error that it found no GPU.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     from . import imports
 
-    imports.when_imported("torch", _torch_is_there)
+    imports.when_imported("torch", _torch_imported)
 
 
-def _torch_is_there(torch):
+def _torch_imported(torch):
     version = str(torch.__version__)
     if int(version.split(".")[0]) < 2:
-        text = f"torch {version} is too old: the recorder needs 2.0 or later"
-        session.tell("unsupported", text=text)
+        text = f"torch {version} is not supported: the recorder needs 2.0 or later"
+        session.send("unsupported", text=text)
         return
     from . import recorder, redirect
 
@@ -40,7 +40,7 @@ def _torch_is_there(torch):
         redirect.install(torch)
         recorder.install(torch)
     except Exception as error:
-        text = f"torch {version} could not be redirected: {type(error).__name__}: {error}"
-        session.tell("unsupported", text=text)
+        text = f"torch {version} cannot be redirected to the CPU: {type(error).__name__}: {error}"
+        session.send("unsupported", text=text)
         return
-    session.tell("torch", version=version)
+    session.send("torch", version=version)

@@ -1,4 +1,4 @@
-"""`torch.accelerator`, the interface that does not name CUDA (since 2.6)."""
+"""`torch.accelerator`, the device-independent interface (since 2.6)."""
 
 from .cuda import Stream, Zeros, nothing
 from . import session
@@ -6,7 +6,7 @@ from .patching import answer
 
 
 def install(torch):
-    """Answers for `torch.accelerator` where this torch has it."""
+    """Replaces the functions of `torch.accelerator` if this torch has it."""
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is None:
         return

@@ -1,4 +1,4 @@
-"""Attention: which of CUDA's kernels a script allows."""
+"""Attention: the script's choice among CUDA's kernels."""
 
 import contextlib
 
@@ -6,7 +6,7 @@ from . import session
 
 
 def install(torch):
-    """The CPU has not all of CUDA's kernels: a choice among them would be an error there."""
+    """Ignores the choice, which would be an error on the CPU: it lacks some of CUDA's kernels."""
     attention = getattr(torch.nn, "attention", None)
     for owner, name in ((attention, "sdpa_kernel"), (torch.backends.cuda, "sdp_kernel")):
         if hasattr(owner, name):
@@ -16,7 +16,7 @@ def install(torch):
 def _kernels(name):
     @contextlib.contextmanager
     def allow(*_args, **_kwargs):
-        session.note(f"{name}: the kernel that PyTorch chooses by itself is taken")
+        session.note(f"{name}: ignored; PyTorch's default choice of the kernel is recorded")
         yield {}
 
     return allow

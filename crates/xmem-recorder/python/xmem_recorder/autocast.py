@@ -1,10 +1,10 @@
-"""Mixed precision: `autocast("cuda")` and what asks for its state mean the CPU's."""
+"""Mixed precision: `autocast("cuda")` and its state are redirected to the CPU's."""
 
 from . import session
 from .patching import replace
 
-# What was asked of autocast for CUDA: (dtype, cache_enabled).
-asked = []
+# Requested settings of autocast for CUDA: (dtype, cache_enabled).
+requested = []
 scalers = 0
 
 _default_dtype = None
@@ -12,10 +12,10 @@ _is_before_2_3 = False
 
 
 def install(torch):
-    """Wraps `torch.autocast`, the functions behind it, and the scaler of gradients."""
+    """Wraps `torch.autocast`, the functions behind it, and the gradient scaler."""
     global _default_dtype, _is_before_2_3
     _default_dtype = torch.float16
-    # 2.3 brought kernels of the scaler for the CPU, and with them a scaler for any device.
+    # 2.3 added CPU kernels for the scaler, and a scaler for any device.
     _is_before_2_3 = not hasattr(torch.amp, "GradScaler")
     kind = torch.amp.autocast_mode.autocast
     replace(kind, "__init__", lambda original: _init(torch, original))
@@ -34,23 +34,23 @@ def _init(torch, original):
         session.count("autocast('cuda')")
         if dtype is None:
             dtype = _default_dtype
-        if enabled and (dtype, cache_enabled) not in asked:
-            asked.append((dtype, cache_enabled))
-        return original(self, "cpu", _possible(torch, dtype), enabled, cache_enabled)
+        if enabled and (dtype, cache_enabled) not in requested:
+            requested.append((dtype, cache_enabled))
+        return original(self, "cpu", _supported(torch, dtype), enabled, cache_enabled)
 
     return init
 
 
-def _possible(torch, dtype):
-    """The CPU's autocast knows float16 since 2.3; bfloat16 takes as much memory."""
+def _supported(torch, dtype):
+    """The dtype for the CPU's autocast: float16 needs 2.3, and bfloat16 has the same size."""
     if dtype is torch.float16 and _is_before_2_3:
-        session.note("autocast to float16: recorded as bfloat16, which is as large")
+        session.note("autocast to float16: recorded as bfloat16, which has the same size")
         return torch.bfloat16
     return dtype
 
 
 def _install_state(torch):
-    """`is_autocast_enabled()` and its kin mean CUDA where no device is given."""
+    """Redirects `is_autocast_enabled()` and the like, which mean CUDA without a device."""
 
     def current_dtype():
         enabled = torch.is_autocast_cpu_enabled()
@@ -59,7 +59,7 @@ def _install_state(torch):
     def chosen(dtype):
         global _default_dtype
         _default_dtype = dtype
-        return _possible(torch, dtype)
+        return _supported(torch, dtype)
 
     def is_enabled(original):
         def is_autocast_enabled(device_type="cuda"):
@@ -115,7 +115,7 @@ def _scaler(original):
 
 
 def _install_scaling(torch):
-    """The two operators of the scaler, which have had a kernel for the CPU since 2.3."""
+    """Implements the two operators of the scaler, which have a CPU kernel since 2.3."""
 
     def unscale(gradients, found_inf, inverse_scale):
         for gradient in gradients:

@@ -1,14 +1,14 @@
-"""`torch.compile`: what would be compiled runs as it is."""
+"""`torch.compile`: models run eagerly."""
 
 from . import session
 
 
 def install(torch):
-    """Replaces the compiler by nothing."""
+    """Replaces the compiler by a function that returns the model."""
 
     def compile(model=None, **_options):
         session.note(
-            "torch.compile: runs eagerly; compiled for the GPU, the job may need another amount of memory"
+            "torch.compile: recorded eagerly; compiled for the GPU, the job may need more or less memory"
         )
         if model is None:
             return lambda function: function

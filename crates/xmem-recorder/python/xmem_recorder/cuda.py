@@ -1,4 +1,4 @@
-"""`torch.cuda`: what a script is told about the GPU, and what it may do with it."""
+"""`torch.cuda`: facts about the GPU, and calls that control it."""
 
 import collections
 import contextlib
@@ -9,7 +9,7 @@ from .patching import answer
 
 
 class DeviceProperties:
-    """What `torch.cuda.get_device_properties` returns; facts that are not known are 0."""
+    """The result of `torch.cuda.get_device_properties`; unknown facts are 0."""
 
     def __init__(self, device):
         major, minor = device["capability"]
@@ -40,7 +40,7 @@ class DeviceProperties:
 
 
 class Stream:
-    """The one stream that there is."""
+    """The only stream."""
 
     cuda_stream = 0
     stream_id = 0
@@ -52,7 +52,7 @@ class Stream:
         self.priority = priority
 
     def wait_event(self, event):
-        """Nothing runs behind the script's back: there is nothing to wait for."""
+        """Returns at once: all work is synchronous."""
 
     def wait_stream(self, stream):
         """As `wait_event`."""
@@ -79,7 +79,7 @@ class Stream:
 
 
 class Event:
-    """A moment, taken when it is recorded."""
+    """A time stamp, taken when it is recorded."""
 
     def __init__(self, enable_timing=False, blocking=False, interprocess=False, **_others):
         self.time = None
@@ -88,37 +88,37 @@ class Event:
         self.time = time.perf_counter()
 
     def wait(self, stream=None):
-        """Nothing to wait for."""
+        """Returns at once."""
 
     def query(self):
         return True
 
     def synchronize(self):
-        """Nothing to wait for."""
+        """Returns at once."""
 
     def elapsed_time(self, end_event):
-        """Milliseconds of the CPU's, not of the GPU's."""
+        """Milliseconds between two events, measured on the CPU."""
         return (end_event.time - self.time) * 1000.0
 
 
 class CUDAGraph:
-    """What is captured runs at once, on the CPU; a replay does nothing."""
+    """A captured graph runs at once, on the CPU; a replay does nothing."""
 
     def __new__(cls, *_args, **_kwargs):
-        session.note("CUDA graphs: what is captured runs once, and replay() does nothing")
+        session.note("CUDA graphs: a captured graph runs once, and replay() does nothing")
         return super().__new__(cls)
 
     def capture_begin(self, *_args, **_kwargs):
-        """Nothing to begin."""
+        """Does nothing."""
 
     def capture_end(self):
-        """Nothing to end."""
+        """Does nothing."""
 
     def replay(self):
-        """Nothing to replay."""
+        """Does nothing."""
 
     def reset(self):
-        """Nothing to free."""
+        """Does nothing."""
 
     def pool(self):
         return (0, 0)
@@ -154,7 +154,7 @@ class _Selected:
 
 
 class Zeros(collections.OrderedDict):
-    """Statistics of an allocator that has not been asked for anything."""
+    """Statistics of an allocator without requests."""
 
     def __missing__(self, key):
         return 0
@@ -165,7 +165,7 @@ def nothing(*_args, **_kwargs):
 
 
 def install(torch):
-    """Answers for `torch.cuda` from the device profile."""
+    """Replaces the functions of `torch.cuda`, with facts from the device profile."""
     device = session.settings()["device"]
     cuda = torch.cuda
     fixed = {
@@ -268,12 +268,12 @@ def _set_memory_fraction(fraction, device=None):
 
 
 def _make_graphed_callables(callables, *_args, **_kwargs):
-    session.note("make_graphed_callables: runs without CUDA graphs")
+    session.note("make_graphed_callables: recorded without CUDA graphs")
     return callables
 
 
 def _everywhere(cuda, name, value):
-    """In `torch.cuda` and in the module of it that defines the function."""
+    """Replaces a function in `torch.cuda` and in the module that defines it."""
     answer((cuda, cuda.memory, cuda.random, cuda.graphs, cuda.streams), name, value)
 
 
@@ -296,10 +296,10 @@ def _install_classes(cuda):
 
 
 def _install_random(torch):
-    """A generator of CUDA's is one of the CPU's."""
+    """Makes generators for CUDA on the CPU."""
 
     def state(device="cuda"):
-        # As large as CUDA's: a seed and an offset (aten/src/ATen/cuda/CUDAGeneratorImpl.cpp).
+        # The size of CUDA's: a seed and an offset (aten/src/ATen/cuda/CUDAGeneratorImpl.cpp).
         return torch.zeros(16, dtype=torch.uint8)
 
     _everywhere(torch.cuda, "get_rng_state", state)
@@ -307,7 +307,7 @@ def _install_random(torch):
     original = torch.Generator
 
     class Kind(type(original)):
-        """Generators that torch made itself are generators, too."""
+        """Counts generators of torch's own class as instances."""
 
         def __instancecheck__(cls, value):
             return isinstance(value, original)
@@ -332,5 +332,5 @@ def _install_backends(torch, device):
             known = None
         torch.backends.cudnn.version = lambda: known or 91900
     if torch.version.cuda is None:
-        # A build for the CPU. Scripts parse this, or test whether there is any.
+        # A build for the CPU. Scripts parse this value, or test that it is not None.
         torch.version.cuda = "13.0"

@@ -1,10 +1,10 @@
-"""Which device a script means."""
+"""The device that a script means."""
 
 from . import session
 
 
 def is_cuda(device, torch):
-    """Whether a device as a script may write it (a name, a number, a `torch.device`) is CUDA's."""
+    """Returns whether a device as a script writes it (name, number, `torch.device`) is CUDA's."""
     if isinstance(device, bool) or device is None:
         return False
     if isinstance(device, int):
@@ -19,7 +19,7 @@ def is_cuda(device, torch):
 
 
 def is_cpu(device, torch):
-    """Whether a device as a script may write it is the host's."""
+    """Returns whether a device as a script writes it is the CPU."""
     if isinstance(device, str):
         device = _parsed(device, torch)
     return isinstance(device, torch.device) and device.type == "cpu"
@@ -35,5 +35,5 @@ def _parsed(name, torch):
 def _note_further(index):
     if index:
         session.note(
-            f"cuda:{index} was asked for: one GPU is recorded, and everything is taken to be on it"
+            f"cuda:{index} was requested: one GPU is recorded, with all tensors on it"
         )

@@ -1,11 +1,11 @@
-"""Distributed training with one process: NCCL's place is taken by gloo."""
+"""Distributed training with one process: gloo replaces NCCL."""
 
 from . import devices, session
-from .patching import answer, asked_by_torch, replace
+from .patching import answer, called_by_torch, replace
 
 
 def install(torch):
-    """Wraps what makes process groups, and what spreads a model over devices."""
+    """Wraps the constructors of process groups and of data parallelism."""
     _install_data_parallel(torch)
     distributed = torch.distributed
     if not distributed.is_available():
@@ -31,8 +31,8 @@ def _host_backend(backend):
 def _get_backend(original):
     def get_backend(*args, **kwargs):
         backend = original(*args, **kwargs)
-        asked_for = "process group of NCCL" in session.redirected
-        return "nccl" if asked_for and backend == "gloo" and not asked_by_torch() else backend
+        requested = "process group of NCCL" in session.redirected
+        return "nccl" if requested and backend == "gloo" and not called_by_torch() else backend
 
     return get_backend
 
@@ -47,7 +47,7 @@ def _init_process_group(original):
 
         size = torch.distributed.get_world_size()
         if size > 1:
-            session.note(f"{size} processes train together: only rank 0 is recorded")
+            session.note(f"{size} processes train together; only rank 0 is recorded")
         return result
 
     return init

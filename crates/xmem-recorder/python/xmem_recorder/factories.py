@@ -1,11 +1,11 @@
-"""Functions that make tensors on a device: they make them on the CPU, and say so in the trace."""
+"""Functions that make tensors on a device: they run on the CPU and leave a mark in the trace."""
 
 import enum
 
 from . import devices, placement, session
 from .patching import replace
 
-# Those with a `device` argument that torch does not count among its device constructors.
+# Functions with a `device` argument that torch does not list as device constructors.
 OTHERS = (
     "empty_like",
     "full_like",
@@ -20,7 +20,7 @@ METHODS = ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor
 
 
 def install(torch):
-    """Wraps every factory, and what sets a default device for them."""
+    """Wraps every factory, and the functions that set their default device."""
     constructors = set(torch.utils._device._device_constructors())
     for owner in (torch, torch.fft, torch.nested):
         for name in dir(owner):
@@ -40,14 +40,14 @@ def install(torch):
 
 
 def _made_on_host(tensor, method):
-    """A method makes its tensor where its own is, of which nothing may be known."""
+    """Remembers a new tensor as the host's; that of a method is where the method's tensor is."""
     if method is Method.NO:
         placement.is_on_host(tensor)
     return tensor
 
 
 class Method(enum.Enum):
-    """Whether a factory is one of an existing tensor."""
+    """The kind of a factory: a method of an existing tensor, or a function."""
 
     NO = enum.auto()
     YES = enum.auto()
@@ -68,8 +68,8 @@ def _factory(torch, original, method):
 
 
 def _install_contexts(torch, constructors):
-    """`with torch.device("cuda"):` and `torch.set_default_device("cuda")` make a context of torch's;
-    ours leaves the device alone and marks what is made."""
+    """Replaces the context of `with torch.device("cuda"):` and `torch.set_default_device("cuda")` by one
+    that keeps the device and marks new tensors."""
     module = torch.utils._device
     original = module.DeviceContext
 
@@ -102,14 +102,14 @@ def _install_contexts(torch, constructors):
 
 
 def _install_legacy(torch, name):
-    """`torch.cuda.FloatTensor(…)`, from the days before devices."""
+    """Redirects `torch.cuda.FloatTensor(…)`, which predates devices."""
     host = getattr(torch, name, None)
     if host is not None and hasattr(torch.cuda, name):
         setattr(torch.cuda, name, host)
 
 
 def _keep_scriptable(torch):
-    """TorchScript looks builtin functions up by identity."""
+    """Registers the wrappers for TorchScript, which looks up builtin functions by identity."""
     table = getattr(torch.jit._builtins, "_builtin_table", None)
     if table is None:
         return

@@ -1,4 +1,4 @@
-"""What a trace does not say by itself: the metadata `xmem_recording`, schema `xmem.recording.1`."""
+"""The metadata of a trace: `xmem_recording`, schema `xmem.recording.1`."""
 
 import json
 import os
@@ -23,7 +23,7 @@ ENVIRONMENT = (
 
 
 def collect(state, reason, detail):
-    """The metadata as JSON. Looks only: no tensor is made."""
+    """Returns the metadata as JSON. Makes no tensor."""
     torch = state.torch
     models = [root() for root in state.roots if root() is not None]
     known = [optimizer() for optimizer in state.optimizers if optimizer() is not None]
@@ -49,7 +49,7 @@ def collect(state, reason, detail):
         "tensors": _tensors(models, known),
         "optimizers": [_optimizer(optimizer, state) for optimizer in known],
         "autocast": [
-            {"dtype": _dtype(dtype), "cache": cache} for dtype, cache in autocast.asked
+            {"dtype": _dtype(dtype), "cache": cache} for dtype, cache in autocast.requested
         ],
         "grad_scaler": autocast.scalers > 0,
         "batch": _batch(state.batch),
@@ -93,7 +93,7 @@ def _model(model):
 
 
 def _tensors(models, known):
-    """Parameters and buffers of the models, then what only an optimizer has."""
+    """Parameters and buffers of the models, then parameters that only an optimizer has."""
     found, seen = [], set()
     for index, model in enumerate(models):
         for kind, named in (
@@ -129,7 +129,7 @@ def _tensor(tensor, name, model, kind):
 
 
 def _storage(tensor):
-    """Where the memory is, as the trace's events count it; none where there is no plain memory."""
+    """The memory of a tensor, as in the trace's events; None for a tensor without plain memory."""
     try:
         storage = tensor.untyped_storage()
         offset = tensor.storage_offset() * tensor.element_size()
@@ -143,7 +143,7 @@ def _dtype(dtype):
 
 
 def _optimizer(optimizer, state):
-    defaults = {**optimizer.defaults, **optimizers.asked(optimizer)}
+    defaults = {**optimizer.defaults, **optimizers.requested(optimizer)}
     arguments = {key: _plain(value) for key, value in defaults.items()}
     groups = []
     for group in optimizer.param_groups:
@@ -153,7 +153,7 @@ def _optimizer(optimizer, state):
             if key != "params" and (key not in arguments or _plain(value) != arguments[key])
         }
         if "lr" in own and "lr" in arguments:
-            # A schedule moves it with every step.
+            # A schedule changes it with every step.
             del own["lr"]
         groups.append(
             {
@@ -175,7 +175,7 @@ def _optimizer(optimizer, state):
 
 
 def _implementation(arguments):
-    """What the script asked for; nothing said means that PyTorch decides
+    """The requested implementation; "default" leaves the choice to PyTorch
     (torch/optim/optimizer.py, `_default_to_fused_or_foreach`)."""
     if arguments.get("fused"):
         return "fused"
@@ -206,7 +206,7 @@ def _optimizer_state(optimizer, torch):
     return list(sums.values()), storages
 
 
-# Kineto takes backslashes for errors (libkineto, `sanitizeStrForJSON`): there can be no escapes.
+# Kineto refuses backslashes (libkineto, `sanitizeStrForJSON`), so that no character can be escaped.
 _ESCAPED = {ord('"'): "'", ord("\\"): "/", **{code: " " for code in [*range(32), 127]}}
 
 

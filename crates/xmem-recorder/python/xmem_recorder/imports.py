@@ -1,11 +1,11 @@
-"""Acts when the script has imported a module."""
+"""Callbacks for the import of a module."""
 
 import importlib.util
 import sys
 
 
 class _Watcher:
-    """Finds a module as Python would, and runs `then` once it has been executed."""
+    """Finds a module as Python does, and calls `then` once it has been executed."""
 
     def __init__(self, name, then):
         self.name = name
@@ -27,7 +27,7 @@ class _Watcher:
 
 
 class _Loader:
-    """Loads through another loader, whose place it leaves afterwards."""
+    """Loads through another loader, which it then restores."""
 
     def __init__(self, loader, watcher):
         self.loader = loader
@@ -48,5 +48,5 @@ class _Loader:
 
 
 def when_imported(name, then):
-    """Calls `then` with the module called `name`, after it is imported for the first time."""
+    """Calls `then` with the module of that name once it has been imported."""
     sys.meta_path.insert(0, _Watcher(name, then))

@@ -1,4 +1,4 @@
-"""Reading checkpoints, and data loaders."""
+"""Checkpoints and data loaders."""
 
 from . import devices, placement, session
 from .patching import replace
@@ -33,7 +33,7 @@ def _load(torch, original):
 
 
 def _host_location(torch, location):
-    """Where to load to instead, and whether CUDA was meant."""
+    """The location to load to instead, and whether CUDA was meant."""
     if location is None:
         return "cpu", False
     if isinstance(location, dict):
@@ -47,7 +47,7 @@ def _host_location(torch, location):
 
 
 def _each_tensor(torch, value):
-    """Marks the tensors of a checkpoint, and copies those whose memory is a mapped file's."""
+    """Marks the tensors of a checkpoint, and copies those in the memory of a mapped file."""
     if isinstance(value, torch.Tensor):
         return placement.made_on_device(value)
     if isinstance(value, dict):

@@ -1,15 +1,15 @@
-"""Optimizers that ask for what only CUDA has."""
+"""Optimizers with options that only CUDA supports."""
 
 import weakref
 
 from . import session
 from .patching import replace
 
-_asked = weakref.WeakKeyDictionary()
+_requested = weakref.WeakKeyDictionary()
 
 
 def install(torch):
-    """Wraps the constructors that know `fused` or `capturable`."""
+    """Wraps the constructors, which may have the options `fused` and `capturable`."""
     for name in dir(torch.optim):
         kind = getattr(torch.optim, name)
         if isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer):
@@ -17,9 +17,9 @@ def install(torch):
                 replace(kind, "__init__", _init)
 
 
-def asked(optimizer):
-    """The arguments that the script gave and that the CPU did not get."""
-    return _asked.get(optimizer, {})
+def requested(optimizer):
+    """The arguments of the script that were removed for the CPU."""
+    return _requested.get(optimizer, {})
 
 
 def _init(original):
@@ -30,24 +30,24 @@ def _init(original):
             kwargs["capturable"] = False
             session.count("optimizer with capturable=True")
         if kwargs.get("fused"):
-            args, kwargs = _kept(args, kwargs)
+            args, kwargs = _reusable(args, kwargs)
         try:
             original(self, *args, **kwargs)
         except RuntimeError:
             if not kwargs.get("fused"):
                 raise
-            # The CPU has had fused kernels since 2.4.
+            # The CPU has fused kernels since 2.4.
             wanted["fused"] = True
             session.count("optimizer with fused=True")
             original(self, *args, **{**kwargs, "fused": None})
         if wanted:
-            _asked.setdefault(self, {}).update(wanted)
+            _requested.setdefault(self, {}).update(wanted)
 
     return init
 
 
-def _kept(args, kwargs):
-    """The arguments with parameters that can be looked through twice."""
+def _reusable(args, kwargs):
+    """The arguments with the parameters as a list, which can be iterated twice."""
     if args:
         return (list(args[0]), *args[1:]), kwargs
     return args, {**kwargs, "params": list(kwargs["params"])}

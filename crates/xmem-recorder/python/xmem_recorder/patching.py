@@ -1,11 +1,11 @@
-"""Putting wrappers in the place of functions."""
+"""Replacing functions by wrappers."""
 
 import functools
 import sys
 
 
 def replace(owner, name, wrapper_of):
-    """Replaces `owner.name` by `wrapper_of(original)`, if there is such a thing.
+    """Replaces `owner.name` by `wrapper_of(original)`, if it exists.
 
     The original may be a function, a method of a C class (which is wrapped as an attribute of its
     Python subclass `owner`) or a static method.
@@ -13,16 +13,16 @@ def replace(owner, name, wrapper_of):
     original = getattr(owner, name, None)
     if original is None:
         return
-    setattr(owner, name, _dressed(wrapper_of(original), original))
+    setattr(owner, name, _with_metadata(wrapper_of(original), original))
 
 
 def answer(owners, name, value):
-    """Makes `name(…)` return `value`, or what `value(…)` returns if that is a function, in every
-    module of `owners` that has it.
+    """Makes `name(…)` return `value`, or the result of `value(…)` if it is a function, in every module
+    of `owners` that has that name.
 
-    Only what there is gets replaced: a script that asks a version of torch for what it does not
-    have gets torch's own error. Each name gets a function of its own, as torch tells functions
-    apart by identity (torch/_dynamo/trace_rules.py, `get_torch_obj_rule_map`).
+    A name that this torch lacks is not added, so that the script gets torch's own error. Each name
+    gets a function of its own, as torch distinguishes functions by identity
+    (torch/_dynamo/trace_rules.py, `get_torch_obj_rule_map`).
     """
     owners = [owner for owner in owners if hasattr(owner, name)]
     if not owners:
@@ -37,13 +37,13 @@ def answer(owners, name, value):
         def function(*_args, **_kwargs):
             return value
 
-    _dressed(function, getattr(owners[0], name))
+    _with_metadata(function, getattr(owners[0], name))
     for owner in owners:
         setattr(owner, name, function)
 
 
-def _dressed(wrapper, original):
-    """The wrapper with the original's name and documentation, as far as it has any."""
+def _with_metadata(wrapper, original):
+    """The wrapper with the name and documentation of the original, if it has any."""
     try:
         functools.update_wrapper(wrapper, original)
     except (AttributeError, TypeError):
@@ -52,11 +52,11 @@ def _dressed(wrapper, original):
 
 
 def calling_module(depth=1):
-    """The name of the module that called the caller; of one further up with a greater depth."""
+    """The name of the module that called the caller, or `depth` calls up."""
     return sys._getframe(depth + 1).f_globals.get("__name__", "")
 
 
-def asked_by_torch():
-    """Whether the function that called the caller is part of torch, which must see what is true."""
+def called_by_torch():
+    """Returns whether torch itself called the caller; it must see the real devices."""
     module = calling_module(2)
     return module == "torch" or module.startswith(("torch.", "xmem_recorder"))

@@ -1,9 +1,9 @@
-"""Which tensors would be on the GPU, and the marks that say so in the trace.
+"""The tensors that would be on the GPU, and their marks in the trace.
 
-Every tensor really is on the CPU. What a script moves to CUDA, or makes there, is remembered with
-the tensor object, and a mark in the trace names its storage: a `user_annotation` of no length,
-`xmem::to_device ADDRESS BYTES`. What it makes without naming a device, and what a data loader
-yields, is remembered as the host's. Of results of operators nothing is known but their gradients.
+All tensors are on the CPU. A tensor that the script moves to CUDA, or makes there, is remembered by
+its object, and a mark in the trace names its storage: a `user_annotation` of no length,
+`xmem::to_device ADDRESS BYTES`. A tensor made without a device, or returned by a data loader, is
+remembered as the host's. For results of operators only gradient functions give evidence.
 """
 
 import collections.abc
@@ -23,7 +23,7 @@ HOST = "host"
 
 
 def install(torch, recorder):
-    """Makes the module ready, before anything is wrapped; nothing is on the GPU yet."""
+    """Initializes the module, before any function is wrapped."""
     global _torch, _recorder, _clone, _device_of
     _torch = torch
     _recorder = recorder
@@ -32,7 +32,7 @@ def install(torch, recorder):
 
 
 def used():
-    """Whether the script has put anything on the GPU."""
+    """Returns whether the script has put a tensor on the GPU."""
     return _used
 
 
@@ -56,8 +56,7 @@ def _place(tensor):
 
 
 def known(tensor):
-    """Where a tensor is, if that is certain: from the tensor, from what it is a view of, or from
-    what it was computed from."""
+    """The place of a tensor if it is certain: from the tensor, its base, or its gradient function."""
     place = _place(tensor)
     if place is None and tensor._base is not None:
         place = _place(tensor._base)
@@ -67,13 +66,13 @@ def known(tensor):
 
 
 def looks_like_device(tensor):
-    """What the script is told of a tensor. What is not known to be the host's is a result of
-    operators, which run on the GPU once the script has put something there."""
+    """Returns whether the script sees a tensor on the GPU. A tensor of unknown place is a result of
+    operators, which run on the GPU once the script has put a tensor there."""
     return _used and known(tensor) != HOST
 
 
 def _is_plain(tensor):
-    """Whether it has a storage of its own on the CPU: no meta, sparse or fake tensor."""
+    """Returns whether a tensor has a storage on the CPU: it is not meta, sparse or fake."""
     try:
         return tensor.layout is _torch.strided and _device_of(tensor).type == "cpu"
     except Exception:
@@ -81,8 +80,8 @@ def _is_plain(tensor):
 
 
 def _is_foreign(tensor):
-    """Whether the memory is not PyTorch's: NumPy's, a mapped file's, another process's. No event
-    in the trace tells of it."""
+    """Returns whether the memory is not PyTorch's but NumPy's, a mapped file's or shared: the trace
+    has no event for it."""
     try:
         return not tensor.untyped_storage().resizable()
     except Exception:
@@ -96,14 +95,14 @@ def _mark(what, tensor):
 
 
 def begin():
-    """The script works with a GPU from here on: what it makes is recorded."""
+    """Starts the recording: the script uses the GPU from here on."""
     global _used
     _recorder.begin()
     _used = True
 
 
 def moves_to_device(source, convert):
-    """The tensor on the GPU that `convert(source)` makes of one that may be on the host."""
+    """Returns `convert(source)` as a tensor on the GPU; `source` may be on the host."""
     begin()
     result = convert(source)
     if not isinstance(result, _torch.Tensor) or not _is_plain(result):
@@ -113,7 +112,7 @@ def moves_to_device(source, convert):
         if place == DEVICE or place is None and _is_result_of_forward(source):
             return result
         if not _can_stay(source):
-            # CUDA copies, and the two are freed independently. Gradients flow through the copy.
+            # CUDA copies, and both are freed independently. Gradients flow through the copy.
             result = _clone(result)
     _mark("to_device", result)
     _remember(result, DEVICE)
@@ -123,18 +122,18 @@ def moves_to_device(source, convert):
 
 
 def _is_result_of_forward(tensor):
-    """In a forward, everything that is PyTorch's own is taken to be on the GPU already."""
+    """Assumes that all of PyTorch's own memory is on the GPU during a forward."""
     return _recorder.inside_module() and not _is_foreign(tensor)
 
 
 def _can_stay(tensor):
-    """A parameter need not be copied: its module gives the old memory back at once."""
+    """Returns whether no copy is needed: a module frees the old memory of a parameter at once."""
     is_parameter = isinstance(tensor, _torch.nn.Parameter)
     return is_parameter and _is_whole(tensor) and not _is_foreign(tensor)
 
 
 def made_on_device(value):
-    """Marks what was made on the GPU since `begin`, if it is a tensor."""
+    """Marks a tensor that was made on the GPU since `begin`."""
     if not isinstance(value, _torch.Tensor) or not _is_plain(value):
         return value
     if _is_foreign(value):
@@ -145,7 +144,7 @@ def made_on_device(value):
 
 
 def moves_to_host(source, convert):
-    """The tensor on the host that `convert(source)` makes of one that may be on the GPU."""
+    """Returns `convert(source)` as a tensor on the host; `source` may be on the GPU."""
     result = convert(source)
     if not _used or not isinstance(result, _torch.Tensor) or not _is_plain(result):
         return result
@@ -161,7 +160,7 @@ def moves_to_host(source, convert):
 
 
 def is_on_host(value):
-    """Remembers that a tensor is on the host, or those in lists and dictionaries."""
+    """Remembers a tensor, or those in lists and dictionaries, as the host's."""
     if isinstance(value, _torch.Tensor):
         if _place(value) is None and not isinstance(value, _torch.nn.Parameter):
             _remember(value, HOST)

@@ -1,15 +1,15 @@
-"""The script's own profilers step aside: only one can run, and it is the recorder's."""
+"""The script's own profilers are disabled: only one can run, and it is the recorder's."""
 
 import warnings
 
 from . import session
 
 
-class Silent:
-    """Takes the place of a profiler: does nothing, and has seen nothing."""
+class Inactive:
+    """A profiler that does nothing and has no events."""
 
     def __init__(self, *_args, **_kwargs):
-        session.note("the script's own profiler records nothing: the recorder's runs")
+        session.note("the script's own profiler is disabled: only one profiler can run")
 
     def __enter__(self):
         return self
@@ -23,7 +23,7 @@ class Silent:
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return lambda *_args, **_kwargs: Silent.__new__(Silent)
+        return lambda *_args, **_kwargs: Inactive.__new__(Inactive)
 
     def __str__(self):
         return ""
@@ -33,11 +33,11 @@ _real = []
 
 
 def install(torch):
-    """Replaces the profilers; the recorder takes the real ones from here."""
+    """Replaces the profilers, and keeps the real ones for the recorder."""
     _real.extend([torch.profiler.profile, torch.autograd.profiler.profile])
-    torch.profiler.profile = Silent
-    torch.autograd.profiler.profile = Silent
-    torch.autograd.profiler.emit_nvtx = Silent
+    torch.profiler.profile = Inactive
+    torch.autograd.profiler.profile = Inactive
+    torch.autograd.profiler.emit_nvtx = Inactive
 
 
 def start(torch, stacks):
@@ -48,14 +48,14 @@ def start(torch, stacks):
         "record_shapes": True,
         "with_stack": stacks,
     }
-    # They are exported before a second cycle could clear them. (`acc_events=True` would silence this
-    # as well, and make stopping take seconds.)
+    # The events are exported before a second cycle can clear them. (`acc_events=True` also silences
+    # this, but stopping then takes seconds.)
     warnings.filterwarnings("ignore", message=".*Profiler clears events")
     profiler = _real[0](**options)
-    # It is made of the older one.
+    # The profiler is made of the older one.
     torch.autograd.profiler.profile = _real[1]
     try:
         profiler.start()
     finally:
-        torch.autograd.profiler.profile = Silent
+        torch.autograd.profiler.profile = Inactive
     return profiler

@@ -1,8 +1,8 @@
 """Runs torch's profiler over the script, counts its iterations, saves the trace, ends the script.
 
-The recording begins where the first module is made or the first tensor goes to the GPU, so that
-imports stay out of it. An iteration ends with a step of each optimizer; where nothing trains,
-forward calls of the model count.
+The recording begins when the first module is made or the first tensor goes to the GPU, after the
+imports. An iteration ends with a step of each optimizer; without training, forward calls of the
+model count.
 """
 
 import atexit
@@ -18,27 +18,26 @@ import weakref
 from . import facts, profilers, saving, session
 from .patching import replace
 
-# An optimizer that has not made a step is waited for until another has made so many times more
-# steps than asked for.
-PATIENCE = 3
-# Where there are optimizers, so many forward calls per iteration asked for before it is clear that
-# none of them makes a step.
+# An optimizer without a step is waited for until another has made this many times the requested
+# steps.
+MAX_STEP_RATIO = 3
+# Forward calls per requested iteration after which optimizers without a step are disregarded.
 FORWARDS_WITHOUT_STEP = 20
-# Steps in a row that a scaler of gradients may skip before they count.
-SKIPS = 10
-# What an end of the script that something caught is repeated before the process ends regardless.
-RAISED_AGAIN = 10
+# Consecutive steps that a gradient scaler may skip before they count.
+MAX_SKIPPED_STEPS = 10
+# Times that the end of the script is raised, if the script catches it, before the process exits.
+MAX_RAISES = 10
 
 
 class Finished(SystemExit):
-    """The recording is complete, and the script need not go on."""
+    """Ends the script: the recording is complete."""
 
     def __init__(self):
         super().__init__(0)
 
 
 class _State:
-    """What is known of the run."""
+    """The state of the run."""
 
     def __init__(self):
         self.torch = None
@@ -69,7 +68,7 @@ _depth = threading.local()
 
 
 def install(torch):
-    """Wraps what shows the course of the script."""
+    """Wraps the functions that show the progress of the script."""
     _state.torch = torch
     _watch_modules(torch)
     _watch_optimizers(torch)
@@ -78,12 +77,12 @@ def install(torch):
 
 
 def inside_module():
-    """Whether a module is being called on this thread."""
+    """Returns whether a module is being called on this thread."""
     return getattr(_depth, "value", 0) > 0
 
 
 def mark(name):
-    """Puts a mark into the trace: an annotation of no length."""
+    """Writes a mark to the trace: an annotation of no length."""
     if _state.profiler is None or _state.over:
         return
     operators = _state.torch.ops.profiler
@@ -92,7 +91,7 @@ def mark(name):
 
 
 def begin():
-    """Starts the profiler, if that has not happened."""
+    """Starts the profiler, unless it has been started."""
     if _state.began or _state.torch is None:
         return
     _state.began = True
@@ -105,13 +104,13 @@ def begin():
         _import_lazy_parts()
     _state.thread = threading.get_ident()
     if threading.current_thread() is threading.main_thread():
-        _take_signals()
+        _install_signal_handlers()
     else:
         _depth.guard = _EndOfThread()
     _state.limit = saving.limit_memory(session.settings().get("max_memory"))
     _state.last_round = time.monotonic()
     _state.profiler = profilers.start(_state.torch, stacks)
-    session.tell("recording")
+    session.send("recording")
 
 
 def _is_to_be_recorded():
@@ -122,7 +121,7 @@ def _is_to_be_recorded():
 
 
 def _import_lazy_parts():
-    """torch imports its compiler with the first optimizer: a hundred thousand Python calls."""
+    """Imports torch's compiler, else imported by the first optimizer: 100,000 Python calls."""
     try:
         import torch._dynamo  # noqa: F401
     except Exception:
@@ -130,7 +129,7 @@ def _import_lazy_parts():
 
 
 class _EndOfThread:
-    """Saves the recording of a thread that ends: only there can its profiler be stopped."""
+    """Saves the recording at the end of its thread, which alone can stop the profiler."""
 
     def __del__(self):
         finish("end")
@@ -159,7 +158,7 @@ def _watch_modules(torch):
 
 
 def _inside_import():
-    """Libraries make small modules while they are imported; no model is made there."""
+    """Returns whether an import is running: libraries make small modules then, but no model."""
     frame = sys._getframe(2)
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
@@ -172,14 +171,14 @@ _watched = {}
 
 
 def _stop_watching_constructors():
-    """Recorded stacks show constructors as they are."""
+    """Restores the constructor, so that recorded stacks show no wrapper."""
     module, original = _watched.pop("init", (None, None))
     if module is not None:
         module.__init__ = original
 
 
 def _watch_calls(module):
-    """Wraps the outermost calls only: while one runs, the original is in its place."""
+    """Wraps only outermost calls: during one, the original is restored."""
     original = module._call_impl
 
     def call_outermost(self, *args, **kwargs):
@@ -198,7 +197,7 @@ def _watch_calls(module):
 
 
 def _watch_calls_by_hooks(torch):
-    """torch 2.0 calls modules by another way."""
+    """Watches calls in torch 2.0, which has no `_wrapped_call_impl`."""
     hooks = torch.nn.modules.module
 
     def before(module, args):
@@ -215,13 +214,13 @@ def _watch_calls_by_hooks(torch):
 
 
 def _called(module, args, kwargs):
-    """A module is called from outside of any other."""
+    """Handles the call of a module from outside all others."""
     if _state.over:
         _raise_again()
         return
     if _state.profiler is None or next(module.parameters(), None) is None:
         return
-    _finish_if_asked()
+    _finish_if_requested()
     calls = _state.calls.get(id(module), 0)
     if calls == 0:
         _state.roots.append(weakref.ref(module))
@@ -235,7 +234,7 @@ def _called(module, args, kwargs):
 
 
 def _count_without_steps(calls, wanted):
-    """Where no optimizer makes steps, calls of a model are iterations, or passes backward are."""
+    """Counts backward passes, or forward calls, as iterations if no optimizer makes a step."""
     if calls == 0 or _live_optimizers() and calls < wanted * FORWARDS_WITHOUT_STEP:
         return
     done, by = calls, "forward calls"
@@ -307,9 +306,9 @@ def _scaled_step(original):
         result = original(self, optimizer, *args, **kwargs)
         if _state.steps.get(id(optimizer), 0) == before:
             _state.skipped += 1
-            if _state.skipped == SKIPS:
-                session.note("the scaler skips every step, as gradients are not finite")
-            if _state.skipped >= SKIPS:
+            if _state.skipped == MAX_SKIPPED_STEPS:
+                session.note("the gradient scaler skips every step: gradients are not finite")
+            if _state.skipped >= MAX_SKIPPED_STEPS:
                 _stepped(optimizer)
         else:
             _state.skipped = 0
@@ -324,7 +323,7 @@ def _live_optimizers():
 
 
 def _stepped(optimizer):
-    """An optimizer has made a step."""
+    """Handles a step of an optimizer."""
     if _state.over:
         _raise_again()
         return
@@ -332,7 +331,7 @@ def _stepped(optimizer):
         return
     if threading.get_ident() != _state.thread:
         session.note(
-            "training runs on another thread than the one that made the model, which alone is recorded"
+            "training runs on another thread than the one that made the model; only that one is recorded"
         )
         return
     wanted = session.settings()["steps"]
@@ -340,8 +339,8 @@ def _stepped(optimizer):
     counts = [_state.steps.get(id(known), 0) for known in _live_optimizers()] or [0]
     if min(counts) > _state.rounds:
         _iteration(min(counts), "optimizer steps")
-    _finish_if_asked()
-    if min(counts) >= wanted or max(counts) >= wanted * PATIENCE and not min(counts):
+    _finish_if_requested()
+    if min(counts) >= wanted or max(counts) >= wanted * MAX_STEP_RATIO and not min(counts):
         _state.rounds = min(counts) or max(counts)
         finish("steps")
         raise Finished
@@ -353,7 +352,7 @@ def _iteration(number, by):
     seconds = round(now - _state.last_round, 3)
     _state.last_round = now
     mark(f"xmem::iteration {number}")
-    session.tell("iteration", number=number, seconds=seconds, of=by)
+    session.send("iteration", number=number, seconds=seconds, of=by)
 
 
 def _counted_backward(original):
@@ -371,7 +370,7 @@ def _counted_backward(original):
 
 
 def _watch_the_end():
-    """Notices exceptions, exits and forks."""
+    """Watches for exceptions, exits and forks."""
     hook = sys.excepthook
 
     def excepthook(kind, value, traceback):
@@ -379,12 +378,12 @@ def _watch_the_end():
         hook(kind, value, traceback)
 
     sys.excepthook = excepthook
-    of_threads = threading.excepthook
+    thread_hook = threading.excepthook
 
     def thread_excepthook(failed):
         if failed.thread is not None and failed.thread.ident == _state.thread:
             _state.failure = (failed.exc_type, failed.exc_value)
-        of_threads(failed)
+        thread_hook(failed)
 
     threading.excepthook = thread_excepthook
     leave = sys.exit
@@ -409,7 +408,7 @@ def _watch_the_end():
 
 
 def _forget():
-    """A forked child records nothing."""
+    """Disables the recording in a forked child."""
     _state.over = True
     _state.began = True
     _state.raised = None
@@ -419,7 +418,7 @@ def _at_the_end():
     if _state.profiler is None or _state.over:
         return
     if not _state.rounds and not session.is_first():
-        # A helper of the script that happens to use torch.
+        # A helper process of the script that uses torch, without an iteration.
         _state.over = True
         if threading.get_ident() == _state.thread:
             _state.profiler.stop()
@@ -428,7 +427,7 @@ def _at_the_end():
 
 
 def _reason():
-    """Why the script ended, and what to say about it."""
+    """The reason why the script ended, and its detail."""
     if _state.failure is not None:
         kind, value = _state.failure
         if issubclass(kind, KeyboardInterrupt):
@@ -442,8 +441,8 @@ def _reason():
     return "end", None
 
 
-def _take_signals():
-    """`xmem profile` asks by SIGUSR2 to save at once; a plain SIGTERM saves, too."""
+def _install_signal_handlers():
+    """Saves the recording at SIGUSR2, which `xmem profile` sends, and at SIGTERM and SIGHUP."""
 
     def stop(_number, _frame):
         _end_now(session.stop_reason() or "signal", None, Finished())
@@ -469,20 +468,20 @@ def _end_now(reason, detail, exception):
     raise exception
 
 
-def _finish_if_asked():
+def _finish_if_requested():
     if _state.wanted_end is not None and threading.get_ident() == _state.thread:
         finish(*_state.wanted_end)
         raise Finished
 
 
 def _raise_again():
-    """The script goes on although its end was raised: something has caught it."""
+    """Raises the end of the script again, which the script has caught."""
     if _state.profiler is None or _state.raised is None:
         return
     if threading.get_ident() != _state.thread:
         return
     _state.raised += 1
-    if _state.raised > RAISED_AGAIN:
+    if _state.raised > MAX_RAISES:
         sys.stdout.flush()
         sys.stderr.flush()
         _state.leave_at_once(0)
@@ -490,12 +489,12 @@ def _raise_again():
 
 
 def finish(reason, detail=None):
-    """Stops the profiler and saves the trace; whatever fails is told, not raised."""
+    """Stops the profiler and saves the trace; errors are reported, not raised."""
     if _state.over or _state.profiler is None or os.getpid() != _state.pid:
         return
     _state.over = True
     if threading.get_ident() == _state.thread:
-        # What follows is no part of the script.
+        # The export is not part of the script.
         sys.setprofile(None)
     saving.restore_memory(_state.limit)
     needed = None
@@ -506,9 +505,9 @@ def finish(reason, detail=None):
         text = facts.collect(_state, reason, detail)
         _state.profiler.add_metadata_json("xmem_recording", text)
     except Exception as error:
-        session.tell("note", text=f"the recording lacks its description: {error!r}")
+        session.send("note", text=f"the trace lacks the metadata of the recording: {error!r}")
     try:
         _state.profiler.stop()
         saving.export(_state.profiler, _state.rounds, reason, detail, needed)
     except Exception as error:
-        session.tell("failed", text=f"{type(error).__name__}: {error}")
+        session.send("failed", text=f"{type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""Puts the CPU behind CUDA's interface, part by part."""
+"""Redirects CUDA's interface to the CPU, part by part."""
 
 import importlib
 
@@ -18,8 +18,8 @@ from . import (
     tensors,
 )
 
-# Not every version of torch imports all of these by itself.
-NEEDED = (
+# Modules that some versions of torch do not import themselves.
+REQUIRED = (
     "torch.cuda.amp",
     "torch.fft",
     "torch.jit",
@@ -33,8 +33,8 @@ NEEDED = (
 
 
 def install(torch):
-    """Redirects everything, once, just after torch was imported."""
-    for name in NEEDED:
+    """Redirects all parts: once, right after the import of torch."""
+    for name in REQUIRED:
         importlib.import_module(name)
     placement.install(torch, recorder)
     factories.install(torch)

@@ -1,4 +1,4 @@
-"""The trace on its way to `xmem profile`, and the memory that the script may take until then."""
+"""The export of the trace to `xmem profile`, and the limit to the script's memory."""
 
 import os
 import stat
@@ -6,46 +6,46 @@ import time
 
 from . import session
 
-# How long to wait for the reader of a trace, in seconds.
-READER = 60
+# Longest wait for the reader of a trace, in seconds.
+READER_TIMEOUT = 60
 
 
 def export(profiler, iterations, reason, detail, needed):
-    """Writes the trace into a FIFO. Kineto writes to a file of this name and renames it
-    (libkineto, output_json.cpp): the FIFO lies there before."""
+    """Writes the trace into a FIFO, made under the name of the file that Kineto writes before it
+    renames it (libkineto, output_json.cpp)."""
     path = os.path.join(session.folder(), f"{os.getpid()}.json")
     fifo = path + ".tmp"
     os.mkfifo(fifo, 0o600)
     facts = {"needed": needed} if needed is not None else {}
-    session.tell(
+    session.send(
         "export", path=path, iterations=iterations, reason=reason, detail=detail, **facts
     )
-    held = _open_when_read(fifo)
+    writer = _open_when_read(fifo)
     try:
         profiler.export_chrome_trace(path)
         streamed = stat.S_ISFIFO(os.stat(path).st_mode)
     finally:
-        os.close(held)
-    session.tell("exported", streamed=streamed)
+        os.close(writer)
+    session.send("exported", streamed=streamed)
 
 
 def _open_when_read(fifo):
-    """Opens for writing once there is a reader, and so keeps the FIFO from ending too early."""
-    give_up = time.monotonic() + READER
+    """Opens the FIFO for writing once it has a reader, so that it does not end too early."""
+    deadline = time.monotonic() + READER_TIMEOUT
     while True:
         try:
-            held = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
-            os.set_blocking(held, True)
-            return held
+            writer = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+            os.set_blocking(writer, True)
+            return writer
         except OSError:
-            if time.monotonic() > give_up:
-                raise TimeoutError("nobody reads the trace") from None
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no reader of the trace within {READER_TIMEOUT} s") from None
             time.sleep(0.005)
 
 
 def limit_memory(most):
-    """Lets the process allocate what is left up to `most` bytes of resident memory, so that a
-    request beyond it fails by itself, with its size; returns the limit to restore."""
+    """Limits the process to `most` bytes of resident memory, so that an allocation beyond it fails
+    with its size; returns the limit to restore."""
     if most is None:
         return None
     try:
@@ -63,7 +63,7 @@ def limit_memory(most):
 
 
 def restore_memory(before):
-    """Takes the limit back: saving the trace needs memory, too."""
+    """Restores the limit, as the export needs memory, too."""
     if before is None:
         return
     import resource
@@ -75,7 +75,7 @@ def restore_memory(before):
 
 
 def _data_and_resident():
-    """Bytes of data, which the limit counts, and bytes in memory (proc(5), `status`)."""
+    """Bytes of data, which the limit counts, and resident bytes (proc(5), `status`)."""
     sizes = {}
     with open("/proc/self/status", encoding="ascii", errors="replace") as file:
         for line in file:

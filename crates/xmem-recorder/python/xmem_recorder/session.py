@@ -1,44 +1,44 @@
-"""What `xmem profile` wants of the recorder, and how it is told what happens.
+"""The settings from `xmem profile`, and the messages to it.
 
-Both share a folder: `settings.json` is read here, and lines of JSON go back through the FIFO
-`control`, each written at once and shorter than PIPE_BUF, so that processes can share it.
+Both use a shared folder: `settings.json` is read from it, and lines of JSON are sent through its FIFO
+`control`, each in one write shorter than PIPE_BUF, so that several processes can write.
 """
 
 import json
 import os
 import sys
 
-LONGEST_LINE = 4000
+MAX_LINE = 4000
 
 _folder = None
 _settings = {}
 _control = None
 _first = False
-_said = set()
+_noted = set()
 redirected = {}
 notes = []
 
 
 def open_session(folder):
-    """Reads the settings and says hello."""
+    """Reads the settings and sends the first message."""
     global _folder, _settings, _control
     with open(os.path.join(folder, "settings.json"), encoding="utf-8") as file:
         _settings = json.load(file)
     _folder = folder
-    # Read and write: opening never waits, and the writing end outlives a reader.
+    # Read and write: opening does not block, and writing works without another reader.
     _control = os.open(os.path.join(folder, "control"), os.O_RDWR | os.O_CLOEXEC)
-    _is_first_of_all()
+    _determine_first()
     version = "{}.{}.{}".format(*sys.version_info[:3])
-    tell("python", parent=os.getppid(), version=version)
+    send("python", parent=os.getppid(), version=version)
 
 
 def is_first():
-    """Whether this is the first Python process that the recorder was loaded into: the script, and
-    no helper that it starts."""
+    """Returns whether this is the first Python process with the recorder: the script, not a helper
+    process."""
     return _first
 
 
-def _is_first_of_all():
+def _determine_first():
     global _first
     path = os.path.join(_folder, "first")
     try:
@@ -47,7 +47,7 @@ def _is_first_of_all():
         _first = True
     except FileExistsError:
         with open(path, encoding="ascii") as file:
-            # A process that replaced itself (`os.execv`) keeps its number.
+            # A process that replaced itself (`os.execv`) keeps its id.
             _first = file.read() == str(os.getpid())
 
 
@@ -61,11 +61,11 @@ def folder():
     return _folder
 
 
-def tell(event, **facts):
-    """Tells `xmem profile` something. If it is gone, so be it."""
+def send(event, **facts):
+    """Sends a message to `xmem profile`, if it still runs."""
     message = {"event": event, "pid": os.getpid(), **facts}
     line = json.dumps(message)
-    if len(line) > LONGEST_LINE:
+    if len(line) > MAX_LINE:
         for key in ("detail", "text"):
             if isinstance(message.get(key), str):
                 message[key] = message[key][:1000] + " ..."
@@ -77,20 +77,20 @@ def tell(event, **facts):
 
 
 def note(text):
-    """Says something that the user should know, once."""
-    if text not in _said:
-        _said.add(text)
+    """Sends a note for the user, once."""
+    if text not in _noted:
+        _noted.add(text)
         notes.append(text)
-        tell("note", text=text)
+        send("note", text=text)
 
 
 def count(what):
-    """Counts something that was redirected to the CPU."""
+    """Counts a call that was redirected to the CPU."""
     redirected[what] = redirected.get(what, 0) + 1
 
 
 def stop_reason():
-    """Why `xmem profile` asked for an end; none if it did not."""
+    """The reason why `xmem profile` requested the end; None if it did not."""
     try:
         with open(os.path.join(_folder, "stop"), encoding="utf-8") as file:
             return file.read().strip()

@@ -1,11 +1,11 @@
-"""Methods of tensors that move them, and what tensors say of where they are."""
+"""Methods that move tensors, and the devices that tensors report."""
 
 from . import devices, placement, session
-from .patching import asked_by_torch, calling_module, replace
+from .patching import called_by_torch, calling_module, replace
 
 
 def install(torch):
-    """Wraps `Tensor.to`, `.cuda()`, `.cpu()` and their kin."""
+    """Wraps `Tensor.to`, `.cuda()`, `.cpu()` and the like."""
     tensor = torch.Tensor
     replace(tensor, "to", lambda original: _to(torch, original))
     replace(tensor, "cuda", lambda original: _cuda(torch))
@@ -28,22 +28,22 @@ def _to(torch, original):
         if target == placement.DEVICE:
             session.count("Tensor.to")
             return placement.moves_to_device(self, lambda t: original(t, *args, **kwargs))
-        if target == placement.HOST and not _asked_by_torch_itself():
+        if target == placement.HOST and not _called_by_torch_itself():
             return placement.moves_to_host(self, lambda t: original(t, *args, **kwargs))
         return original(self, *args, **kwargs)
 
     return to
 
 
-def _asked_by_torch_itself():
-    """torch's own code sees that tensors are on the CPU, and moves others there; only a module
-    hands on what the script wants."""
+def _called_by_torch_itself():
+    """Returns whether torch's own code calls, which moves tensors to the CPU where it sees others. A
+    module is an exception: it passes on the script's request."""
     module = calling_module(2)
     return module.startswith("torch.") and module != "torch.nn.modules.module"
 
 
 def _target(torch, args, kwargs):
-    """Where `to(*args, **kwargs)` moves, with arguments that mean the CPU instead of CUDA."""
+    """The target of `to(*args, **kwargs)`, and the arguments with the CPU in place of CUDA."""
     first = args[0] if args else None
     device = kwargs.get("device", first)
     if isinstance(device, torch.Tensor) or "other" in kwargs:
@@ -62,7 +62,7 @@ def _target(torch, args, kwargs):
 
 
 def _parse_to(torch, original):
-    """A module's `to(0)`: the number of a GPU, which torch does not accept where there is none."""
+    """Wraps the parser of a module's `to(0)`: without a GPU, torch refuses its number."""
 
     def parse_to(*args, **kwargs):
         def named(value):
@@ -102,7 +102,7 @@ def _cpu(original):
 
 def _type(torch, original):
     def type_(self, dtype=None, non_blocking=False, **kwargs):
-        if dtype is None and not asked_by_torch() and placement.looks_like_device(self):
+        if dtype is None and not called_by_torch() and placement.looks_like_device(self):
             return original(self).replace("torch.", "torch.cuda.")
         name = dtype if isinstance(dtype, str) else ""
         if not name.startswith("torch.cuda."):
@@ -120,28 +120,28 @@ def _pin_memory(self, device=None):
 
 
 def _install_properties(torch):
-    """A script that asks sees its tensors on `cuda:0`; torch itself sees the truth."""
+    """Makes tensors report `cuda:0` to the script, and their real device to torch itself."""
     tensor = torch.Tensor
     true_device = tensor.device.__get__
     true_get_device = tensor.get_device
     gpu = torch.device("cuda", 0)
 
     def device(self):
-        if asked_by_torch() or not placement.looks_like_device(self):
+        if called_by_torch() or not placement.looks_like_device(self):
             return true_device(self)
         return gpu
 
     def is_cuda(self):
-        if _asked_by_old_scaler():
+        if _called_by_old_scaler():
             return placement.used()
-        return not asked_by_torch() and placement.looks_like_device(self)
+        return not called_by_torch() and placement.looks_like_device(self)
 
     def is_cpu(self):
         there = true_device(self).type == "cpu"
-        return there and (asked_by_torch() or not placement.looks_like_device(self))
+        return there and (called_by_torch() or not placement.looks_like_device(self))
 
     def get_device(self):
-        if asked_by_torch() or not placement.looks_like_device(self):
+        if called_by_torch() or not placement.looks_like_device(self):
             return true_get_device(self)
         return 0
 
@@ -151,6 +151,6 @@ def _install_properties(torch):
     tensor.get_device = get_device
 
 
-def _asked_by_old_scaler():
-    """Before 2.3, the scaler of gradients asserts that its tensors are on a GPU."""
+def _called_by_old_scaler():
+    """Returns whether the gradient scaler calls: before 2.3 it asserts CUDA tensors."""
     return calling_module(2) == "torch.cuda.amp.grad_scaler"

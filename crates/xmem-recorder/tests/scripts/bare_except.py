@@ -1,4 +1,4 @@
-"""A bare `except:` around the step swallows everything; the recording ends the script all the same."""
+"""A bare `except:` around the step swallows all exceptions; the recording still ends the script."""
 # /// xmem
 # iterations = 3
 # stdout-without = ["done"]

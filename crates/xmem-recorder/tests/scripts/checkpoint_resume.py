@@ -1,4 +1,4 @@
-"""A checkpoint is saved after each step, and the job goes on from one that is loaded onto the device."""
+"""A checkpoint is saved after each step, and the job continues from one loaded onto the device."""
 # /// xmem
 # iterations = 3
 # stdout = ["resumed from step 7 on cuda:0", "saved 3 tensors of cuda:0"]

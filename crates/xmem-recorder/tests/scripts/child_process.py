@@ -1,4 +1,4 @@
-"""A script that starts another Python with a model of its own; the larger job is the one that is kept."""
+"""A script that starts another Python with a model of its own; the larger job is kept."""
 # /// xmem
 # iterations = 3
 # stdout = ["child computed on cuda", "parent trains"]

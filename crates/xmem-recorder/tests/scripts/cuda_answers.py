@@ -1,4 +1,4 @@
-"""What `torch.cuda` says about the device is what xmem knows of it."""
+"""`torch.cuda` reports the facts of the device profile."""
 # /// xmem
 # iterations = 1
 # options = ["--steps", "1"]

@@ -1,4 +1,4 @@
-"""What scripts ask of tensors and modules to find out where they are."""
+"""Checks of scripts for the device of tensors and modules."""
 # /// xmem
 # iterations = 3
 # stdout = ["all on cuda", "back on cpu True"]

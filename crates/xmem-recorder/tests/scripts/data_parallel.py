@@ -1,4 +1,4 @@
-"""DataParallel on the one device that there is."""
+"""DataParallel on one device."""
 # /// xmem
 # iterations = 3
 # stdout-without = ["done"]

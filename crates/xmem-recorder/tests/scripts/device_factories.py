@@ -1,4 +1,4 @@
-"""The same job as plain_cuda; everything is made on the device: modules and tensors with `device=`."""
+"""The same job as plain_cuda; all tensors are made on the device: modules and tensors with `device=`."""
 # /// xmem
 # iterations = 3
 # stdout-without = ["done"]

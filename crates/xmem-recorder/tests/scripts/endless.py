@@ -1,4 +1,4 @@
-"""A script that hangs after one iteration, given up by xmem."""
+"""A script that hangs after one iteration, ended by xmem."""
 # /// xmem
 # options = ["--timeout", "60s"]
 # exit = 4

@@ -1,4 +1,4 @@
-"""The end after three steps passes through functions, classes and `finally`, which all have their effect."""
+"""The end after three steps passes through functions, classes and `finally`, which all run."""
 # /// xmem
 # iterations = 3
 # stdout = ["closing the log", "leaving the context", "atexit runs"]

@@ -1,4 +1,4 @@
-"""An optimizer that asks for its fused implementation."""
+"""An optimizer with `fused=True`."""
 # /// xmem
 # iterations = 3
 # stdout-without = ["done"]

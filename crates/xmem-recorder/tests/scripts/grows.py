@@ -1,4 +1,4 @@
-"""A script that takes more and more memory, stopped at a limit."""
+"""A script whose memory grows, stopped at a limit."""
 # /// xmem
 # options = ["--max-memory", "2GiB"]
 # exit = 4

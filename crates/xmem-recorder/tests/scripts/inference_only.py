@@ -1,4 +1,4 @@
-"""Nothing trains: forward calls of the model are the iterations."""
+"""Without training, forward calls of the model are the iterations."""
 # /// xmem
 # iterations = 3
 # [recording]

@@ -1,4 +1,4 @@
-"""A script that never imports torch: nothing can be recorded, and xmem says so."""
+"""A script that does not import torch: xmem reports it."""
 # /// xmem
 # exit = 3
 # trace = "none"

@@ -1,4 +1,4 @@
-"""Names and messages with what JSON would escape must not break the trace's metadata."""
+"""Names and messages with characters that JSON escapes must not break the trace's metadata."""
 # /// xmem
 # exit = 4
 # iterations = 2

@@ -1,4 +1,4 @@
-"""A plain training loop that knows nothing but `.cuda()`."""
+"""A plain training loop that uses only `.cuda()`."""
 # /// xmem
 # iterations = 3
 # stdout = ["step 0 loss"]

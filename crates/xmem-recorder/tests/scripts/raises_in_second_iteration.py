@@ -1,4 +1,4 @@
-"""A mistake shows in the second iteration; what was recorded so far is kept."""
+"""An error in the second iteration; the recording so far is kept."""
 # /// xmem
 # exit = 4
 # iterations = 1

@@ -1,4 +1,4 @@
-"""Two iterations are all that the script has; it ends well."""
+"""A script of two iterations, which ends without an error."""
 # /// xmem
 # iterations = 2
 # stdout = ["done"]

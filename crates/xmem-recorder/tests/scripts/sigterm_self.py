@@ -1,4 +1,4 @@
-"""A scheduler ends the job with SIGTERM after one iteration; what was recorded is kept."""
+"""A scheduler ends the job with SIGTERM after one iteration; the recording is kept."""
 # /// xmem
 # exit = 4
 # iterations = 1
