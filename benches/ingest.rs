@@ -19,7 +19,7 @@ use std::process::Command;
 use std::time::Duration;
 use xmem_benches::clock::cpu_time;
 use xmem_benches::{is_wanted, large};
-use xmem_trace::{EventParser, ReadOptions, floor, read_bytes, read_path};
+use xmem_trace::{EventParser, ReadOptions, baseline, read_bytes, read_path};
 
 /// Least size of the text.
 const SIZE: usize = 250_000_000;
@@ -45,9 +45,9 @@ fn main() {
     let mut group = criterion.benchmark_group("ingest");
     group.throughput(Throughput::Bytes(text.len() as u64));
     group.sample_size(10).warm_up_time(Duration::from_secs(1));
-    group.bench_function("floor: split", |b| b.iter(|| floor::split(black_box(&text), &one)));
+    group.bench_function("floor: split", |b| b.iter(|| baseline::split(black_box(&text), &one)));
     group.bench_function("floor: split and tape", |b| {
-        b.iter(|| floor::split_and_tape(black_box(&text), &one));
+        b.iter(|| baseline::split_and_tape(black_box(&text), &one));
     });
     group.bench_function("columns, one thread", |b| b.iter(|| read_bytes(black_box(&text), &one)));
     group.bench_function("columns, every core", |b| {
@@ -64,8 +64,8 @@ fn report(text: &[u8], events: u64, one: &ReadOptions) {
         let best = (0..5).map(|_| cpu_time(work).0).min().expect("five runs");
         megabytes / best.as_secs_f64()
     };
-    let split = rate(&|| drop(black_box(floor::split(text, one))));
-    let tape = rate(&|| drop(black_box(floor::split_and_tape(text, one))));
+    let split = rate(&|| drop(black_box(baseline::split(text, one))));
+    let tape = rate(&|| drop(black_box(baseline::split_and_tape(text, one))));
     let columns = rate(&|| drop(black_box(read_bytes(text, one))));
     let by_tape = ReadOptions { parser: EventParser::Tape, ..one.clone() };
     let slow = rate(&|| drop(black_box(read_bytes(text, &by_tape))));

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 use xmem_benches::{is_wanted, large};
-use xmem_trace::{ReadOptions, floor, read_path};
+use xmem_trace::{ReadOptions, baseline, read_path};
 
 /// Least size of the text.
 const SIZE: usize = 500_000_000;
@@ -159,10 +159,10 @@ fn child(task: &str, arguments: &[String]) {
     let path = Path::new(file);
     match task {
         "floor" => {
-            floor::split_and_tape_file(path, &ReadOptions::default()).expect("a trace");
+            baseline::split_and_tape_file(path, &ReadOptions::default()).expect("a trace");
         }
         "inflate" => {
-            floor::inflate_file(path, &ReadOptions::default()).expect("whole data");
+            baseline::inflate_file(path, &ReadOptions::default()).expect("whole data");
         }
         "wait for replay" => {
             let mut command = Command::new(xmem);

@@ -2,7 +2,7 @@
 //! a few inputs, so that it keeps up with the crate.
 
 use std::num::NonZeroUsize;
-use xmem_trace::{EventParser, ReadError, ReadOptions, Trace, floor, read_bytes, reference};
+use xmem_trace::{EventParser, ReadError, ReadOptions, Trace, baseline, read_bytes, reference};
 use xmem_types::{Bytes, Diagnostics};
 
 /// Reading ends, without a panic, whatever the bytes are.
@@ -27,7 +27,7 @@ pub(crate) fn splitter(data: &[u8]) {
             ..ReadOptions::default()
         };
         assert_eq!(
-            floor::split(data, &options).is_err(),
+            baseline::split(data, &options).is_err(),
             read_bytes(data, &options).is_err() && !no_events(data, &options)
         );
         match read_bytes(data, &options) {

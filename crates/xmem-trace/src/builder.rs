@@ -22,13 +22,13 @@ pub(crate) trait Strings {
         self.intern(&text)
     }
 
-    /// The signature of arguments that were read before ([`ArgFields::seen`]).
-    fn known_signature(&self, _seen: u32) -> Option<SignatureId> {
+    /// The signature of arguments in the cache ([`ArgFields::cached`]).
+    fn known_signature(&self, _row: u32) -> Option<SignatureId> {
         None
     }
 
-    /// Notes the signature of arguments that may be read again.
-    fn know_signature(&mut self, _seen: u32, _signature: SignatureId) {}
+    /// Notes the signature of arguments in the cache.
+    fn know_signature(&mut self, _row: u32, _signature: SignatureId) {}
 }
 
 impl Strings for Interner {
@@ -259,7 +259,7 @@ impl<S: Strings> Builder<S> {
     }
 
     fn signature(&mut self, args: &ArgFields<'_>) -> SignatureId {
-        if let Some(known) = args.seen.and_then(|seen| self.strings.known_signature(seen)) {
+        if let Some(known) = args.cached.and_then(|row| self.strings.known_signature(row)) {
             return known;
         }
         let mut raw = |text: Option<&[u8]>| match text {
@@ -273,8 +273,8 @@ impl<S: Strings> Builder<S> {
             concrete: raw(args.concrete),
         };
         let id = self.signature_id(signature);
-        if let Some(seen) = args.seen {
-            self.strings.know_signature(seen, id);
+        if let Some(row) = args.cached {
+            self.strings.know_signature(row, id);
         }
         id
     }

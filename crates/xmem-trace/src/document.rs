@@ -7,14 +7,14 @@ use crate::source::Text;
 use crate::{ReadError, ReadOptions};
 use xmem_types::{Diagnostics, Location, Severity};
 
-/// More white space than this before the first bracket is not a trace.
-const LEADING_SPACE: u64 = 1 << 20;
+/// Bytes of white space before the first bracket beyond which the input is not a trace.
+const LEADING_SPACE_LIMIT: u64 = 1 << 20;
 
-/// Less room than this in a buffer is not worth a read, unless chunks are small.
-const READ_AT_LEAST: usize = 16 << 10;
+/// Free bytes of a buffer below which no read is made, unless chunks are small.
+const MIN_READ: usize = 16 << 10;
 
 /// Size of a buffer before it grows.
-const FIRST_BUFFER: usize = 1 << 20;
+const INITIAL_BUFFER: usize = 1 << 20;
 
 /// Where in the document the reader is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl<'a> Document<'a> {
             self.scanned -= self.used.min(self.scanned);
             self.used = 0;
         }
-        if self.buffer.len() - self.filled < (self.chunk / 16).min(READ_AT_LEAST) {
+        if self.buffer.len() - self.filled < (self.chunk / 16).min(MIN_READ) {
             let most = self.used + self.event_limit.max(self.buffer_size()) + 1;
             let size = (self.filled * 2).min(most).max(self.buffer_size());
             self.buffer.resize(size.max(self.filled + 1), 0);
@@ -126,7 +126,7 @@ impl<'a> Document<'a> {
 
     /// Room for a chunk and the beginning of what follows; less for huge chunks, which grow.
     fn buffer_size(&self) -> usize {
-        (self.chunk + self.chunk / 8).min(FIRST_BUFFER)
+        (self.chunk + self.chunk / 8).min(INITIAL_BUFFER)
     }
 
     /// The next byte that is not white space, moving up to it; `None` at the end.
@@ -138,7 +138,7 @@ impl<'a> Document<'a> {
                     byte => return Ok(Some(byte)),
                 }
             }
-            if self.state == State::Start && self.offset + self.used as u64 > LEADING_SPACE {
+            if self.state == State::Start && self.offset + self.used as u64 > LEADING_SPACE_LIMIT {
                 return Err(self.not_a_trace("it begins with white space only".to_owned()));
             }
             if !self.fill()? {

@@ -31,8 +31,8 @@ pub(crate) struct ArgFields<'a> {
     pub(crate) types: Option<&'a [u8]>,
     pub(crate) strides: Option<&'a [u8]>,
     pub(crate) concrete: Option<&'a [u8]>,
-    /// Where the four are remembered, if they are.
-    pub(crate) seen: Option<u32>,
+    /// The row of the four in the cache of arguments, if they are in it.
+    pub(crate) cached: Option<u32>,
 }
 
 /// The keys of an event that are read, in the order in which Kineto writes those of most events.
@@ -164,7 +164,7 @@ impl<'a> ArgFields<'a> {
 
     /// Sets a field from the text of an array; a number or string field becomes absent.
     pub(crate) fn set_raw(&mut self, key: ArgKey, raw: Option<&'a [u8]>) {
-        self.seen = None;
+        self.cached = None;
         match key {
             ArgKey::Dims => self.dims = raw,
             ArgKey::Types => self.types = raw,

@@ -23,15 +23,16 @@
 //! chunks whatever the file's size, and standard input takes the same way. An event in which anything
 //! is unusual is read by `parse` from simd-json's tape, and `repair` makes JSON of the oddities that
 //! are known.
-#![warn(missing_docs)]
+#![deny(unsafe_code)]
 
+mod argument_cache;
+pub mod baseline;
 mod builder;
 mod columns;
 mod document;
 mod error;
 mod event;
 mod finish;
-pub mod floor;
 mod header;
 mod local;
 mod merge;
@@ -39,15 +40,16 @@ mod number;
 mod options;
 mod parse;
 mod pipeline;
-mod plain;
+mod pool;
 mod pull;
 mod rawtext;
 mod read;
 pub mod reference;
 mod repair;
 mod scan;
-mod seen;
 mod source;
+mod strict;
+mod string_scan;
 
 pub use columns::{
     DeviceKind, FlowKind, FlowTable, MemoryTable, OpKind, OpTable, PythonTable, Signature,

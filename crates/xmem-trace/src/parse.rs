@@ -12,17 +12,15 @@ use crate::number::{Scalar, thousandths};
 use crate::options::EventParser;
 use crate::pull::{Events, Next};
 use crate::rawtext::{array_end, skip_space};
-use crate::reference::{Rejected, push_event};
 use crate::repair::repair;
 use crate::scan::{MAX_DEPTH, Scanner, Stop, is_record_start};
+use crate::strict::{NOT_AN_OBJECT, Rejected, push_event};
 use simd_json::{Buffers, INPUT_PADDING, Node, StaticNode, Tape, fill_tape_padded};
 use std::borrow::Cow;
 use xmem_types::{Diagnostics, Location, Severity};
 
-/// After so many odd events in a chunk, the rest of it goes by way of a tape.
-const MOST_ODD: u32 = 16;
-
-pub(crate) const NOT_AN_OBJECT: &str = "it is not an object";
+/// After this many odd events in a chunk, the rest of it goes by way of a tape.
+const MAX_ODD_EVENTS: u32 = 16;
 
 /// A run of whole events: the text between two cuts.
 #[derive(Debug, Default)]
@@ -126,13 +124,13 @@ impl Parser {
         let mut event = EventFields::default();
         let mut odd = 0;
         loop {
-            match events.next(&mut event, &mut sink.columns.strings.memory.seen) {
+            match events.next(&mut event, &mut sink.columns.strings.memory.arguments) {
                 Next::Event(at) => {
                     if let Err(unusable) = sink.columns.push(&event) {
                         sink.bad_event(at, || unusable.reason().to_owned());
                     }
                 }
-                Next::Odd(from) if odd == MOST_ODD => return self.tape(text, from, sink),
+                Next::Odd(from) if odd == MAX_ODD_EVENTS => return self.tape(text, from, sink),
                 Next::Odd(from) => {
                     odd += 1;
                     let Stop::EventEnd(end) = Scanner::default().next_element(text, from) else {
@@ -324,11 +322,7 @@ impl Sink {
     }
 
     fn rejected(&mut self, rejected: &Rejected, at: usize) {
-        self.bad_event(at, || match rejected {
-            Rejected::NotJson(error) => error.to_string(),
-            Rejected::NotAnObject => NOT_AN_OBJECT.to_owned(),
-            Rejected::Unusable(unusable) => unusable.reason().to_owned(),
-        });
+        self.bad_event(at, || rejected.reason());
     }
 
     /// Appends the elements of the tape's outermost array; the text is at `at` in the chunk.

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Results that may wait for an earlier one, for each thread.
-const AHEAD: usize = 4;
+const MAX_AHEAD: usize = 4;
 
 /// Someone who works on chunks, one at a time.
 pub(crate) trait Worker: Send {
@@ -33,7 +33,7 @@ pub(crate) fn run<W: Worker>(
     if let [only] = workers {
         return alone(document, only, take);
     }
-    let ahead = AHEAD * workers.len();
+    let ahead = MAX_AHEAD * workers.len();
     let shared = Shared {
         source: Mutex::new(Source { document, next: 0, ended: Ok(false) }),
         sink: Mutex::new(Sink { take, next: 0, waiting: VecDeque::new(), given_up: false }),

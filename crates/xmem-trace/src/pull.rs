@@ -5,14 +5,14 @@
 //! goes to simd-json and, if need be, to `repair`. What is read here is therefore plain, valid JSON,
 //! and says exactly what the tape of the same text says.
 
+use crate::argument_cache::ArgumentCache;
 use crate::event::{ArgFields, ArgKey, EventFields, EventKey};
 use crate::number::{Number, Scalar, number, plain_end};
-use crate::plain::{Text, text_end};
-use crate::seen::Seen;
+use crate::string_scan::{Text, text_end};
 use memchr::{memchr, memrchr};
 
-/// Deepest nesting of brackets within one value that is read here.
-const DEEPEST: u32 = 64;
+/// Nesting of brackets within one value beyond which it is odd.
+const MAX_VALUE_DEPTH: u32 = 64;
 
 /// What comes next in a run of events.
 pub(crate) enum Next {
@@ -41,7 +41,7 @@ impl<'a> Events<'a> {
     }
 
     /// Reads what comes next; if it is an event, into `event`.
-    pub(crate) fn next(&mut self, event: &mut EventFields<'a>, seen: &mut Seen) -> Next {
+    pub(crate) fn next(&mut self, event: &mut EventFields<'a>, cache: &mut ArgumentCache) -> Next {
         let mut start = self.at;
         while let Some(b' ' | b'\n' | b',' | b'\r' | b'\t') = self.text.get(start) {
             start += 1;
@@ -51,7 +51,7 @@ impl<'a> Events<'a> {
         }
         let mut cursor = Cursor { text: self.text, at: start };
         *event = EventFields::default();
-        match cursor.event(event, seen) {
+        match cursor.event(event, cache) {
             Some(()) => {
                 self.at = cursor.at;
                 Next::Event(start)
@@ -182,16 +182,16 @@ impl<'a> Cursor<'a> {
 
     /// An event with at least one member.
     #[inline]
-    fn event(&mut self, event: &mut EventFields<'a>, seen: &mut Seen) -> Option<()> {
+    fn event(&mut self, event: &mut EventFields<'a>, cache: &mut ArgumentCache) -> Option<()> {
         self.expect(b'{')?;
         let mut usual = 0;
         loop {
             match self.event_key(&mut usual)? {
                 Some(EventKey::Args) if self.byte()? == b'{' => {
                     event.args = ArgFields::default();
-                    self.args(&mut event.args, seen)?;
+                    self.args(&mut event.args, cache)?;
                 }
-                Some(EventKey::Args) | None => self.skip(DEEPEST)?,
+                Some(EventKey::Args) | None => self.skip(MAX_VALUE_DEPTH)?,
                 Some(known @ (EventKey::Time | EventKey::Duration)) => {
                     event.set(known, Some(self.scalar(Number::time)?));
                 }
@@ -208,9 +208,9 @@ impl<'a> Cursor<'a> {
     }
 
     /// The object of an event's arguments.
-    fn args(&mut self, args: &mut ArgFields<'a>, seen: &mut Seen) -> Option<()> {
+    fn args(&mut self, args: &mut ArgFields<'a>, cache: &mut ArgumentCache) -> Option<()> {
         let mut arrays = Arrays::None;
-        self.each(b'}', |object| object.argument(args, &mut arrays, seen))
+        self.each(b'}', |object| object.argument(args, &mut arrays, cache))
     }
 
     /// One argument, or all from here to the last array if they were read before.
@@ -219,7 +219,7 @@ impl<'a> Cursor<'a> {
         &mut self,
         args: &mut ArgFields<'a>,
         arrays: &mut Arrays,
-        seen: &mut Seen,
+        cache: &mut ArgumentCache,
     ) -> Option<()> {
         if self.unread_number()? {
             return Some(());
@@ -230,17 +230,17 @@ impl<'a> Cursor<'a> {
                 if *arrays == Arrays::None {
                     *arrays = Arrays::Between(start, self.end_of_arrays());
                 }
-                if arrays.begin_at(start) && self.recall(seen, *arrays, args) {
+                if arrays.begin_at(start) && self.recall(cache, *arrays, args) {
                     *arrays = Arrays::Mixed;
                     return Some(());
                 }
                 let from = self.at;
-                self.skip(DEEPEST)?;
+                self.skip(MAX_VALUE_DEPTH)?;
                 args.set_raw(known, Some(&self.text[from..self.at]));
                 if let Arrays::Between(start, end) = *arrays
                     && end == self.at
                 {
-                    seen.remember(&self.text[start..end], args);
+                    cache.remember(&self.text[start..end], args);
                 }
             }
             Some(known) => {
@@ -249,18 +249,18 @@ impl<'a> Cursor<'a> {
                     *arrays = Arrays::Mixed;
                 }
             }
-            None => self.skip(DEEPEST)?,
+            None => self.skip(MAX_VALUE_DEPTH)?,
         }
         Some(())
     }
 
     /// Takes arrays that were read before and goes behind them; whether they were.
     #[inline]
-    fn recall(&mut self, seen: &Seen, arrays: Arrays, args: &mut ArgFields<'a>) -> bool {
+    fn recall(&mut self, cache: &ArgumentCache, arrays: Arrays, args: &mut ArgFields<'a>) -> bool {
         let Arrays::Between(start, end) = arrays else { return false };
         let text = &self.text[start..end];
-        let Some(row) = seen.find(text) else { return false };
-        seen.recall(row, text, args);
+        let Some(row) = cache.find(text) else { return false };
+        cache.recall(row, text, args);
         self.at = end;
         true
     }
@@ -288,7 +288,7 @@ impl<'a> Cursor<'a> {
             self.peek()?;
             match plain_end(self.text, self.at) {
                 Some(end) => self.at = end,
-                None => self.skip(DEEPEST)?,
+                None => self.skip(MAX_VALUE_DEPTH)?,
             }
         }
         Some(found)

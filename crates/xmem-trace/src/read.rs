@@ -15,9 +15,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use xmem_types::{Diagnostics, Interner};
 
-/// Most threads that parse, however many there are: reading cannot keep up with more, and memory
-/// stays small.
-const MOST_AT_ONCE: usize = 16;
+/// The number of parsing threads beyond which reading cannot keep up with them.
+const MAX_PARSERS: usize = 16;
 
 /// Reads a trace file: plain, gzip or zstd, told apart by content. `-` is standard input.
 ///
@@ -98,15 +97,15 @@ pub(crate) fn on_threads<T: Send>(
 ) -> T {
     match asked.map(NonZeroUsize::get) {
         Some(1) => work(1),
-        Some(threads) if threads == current_pool() => work(threads.min(MOST_AT_ONCE)),
+        Some(threads) if threads == current_pool() => work(threads.min(MAX_PARSERS)),
         Some(threads) => match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
-            Ok(pool) => pool.install(|| work(threads.min(MOST_AT_ONCE))),
+            Ok(pool) => pool.install(|| work(threads.min(MAX_PARSERS))),
             Err(error) => {
                 tracing::debug!(%error, "no thread pool; one thread parses");
                 work(1)
             }
         },
-        None => work(rayon::current_num_threads().min(MOST_AT_ONCE)),
+        None => work(rayon::current_num_threads().min(MAX_PARSERS)),
     }
 }
 

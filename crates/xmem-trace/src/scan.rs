@@ -10,8 +10,8 @@ use crate::event::EventKey;
 /// Deepest nesting of brackets that is read.
 pub(crate) const MAX_DEPTH: u32 = 1024;
 
-/// How far behind a newline a record's beginning is looked for.
-const LOOK_AHEAD: usize = 256;
+/// Bytes behind a newline within which the beginning of a record is looked for.
+const RESUME_WINDOW: usize = 256;
 
 /// Keys that stand beside `traceEvents`: what may follow the list of a file with lost quotes.
 const HEADER_KEYS: [&str; 12] = [
@@ -64,6 +64,10 @@ struct Masks {
 
 impl Scanner {
     /// Scans `text[from..]`; `last` says that no more text will follow.
+    #[cfg_attr(
+        target_arch = "x86_64",
+        expect(unsafe_code, reason = "a function compiled for features that are tested for here")
+    )]
     pub(crate) fn scan(&mut self, text: &[u8], from: usize, last: Last) -> Stop {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2")
@@ -252,8 +256,8 @@ enum Resume {
 
 /// What stands behind a newline inside a seeming string.
 fn resume_point(rest: &[u8]) -> Resume {
-    let rest = &rest[..rest.len().min(LOOK_AHEAD)];
-    let undecided = if rest.len() == LOOK_AHEAD { Resume::No } else { Resume::Unknown };
+    let rest = &rest[..rest.len().min(RESUME_WINDOW)];
+    let undecided = if rest.len() == RESUME_WINDOW { Resume::No } else { Resume::Unknown };
     let Some(start) = skip_space(rest, 0) else { return undecided };
     match rest[start] {
         b'{' => match key_after(rest, start + 1) {
@@ -372,6 +376,7 @@ fn masks_portable(block: &[u8; 64]) -> Masks {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
+#[expect(unsafe_code, reason = "vectors are loaded through a pointer")]
 #[inline]
 fn masks_avx2(block: &[u8; 64]) -> Masks {
     use std::arch::x86_64::{

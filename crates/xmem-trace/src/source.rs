@@ -9,8 +9,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Text goes from the inflating thread to the reader in blocks of this many bytes.
 const BLOCK: usize = 512 << 10;
-/// Blocks that may wait to be read: while all other threads parse, inflating goes on.
-const WAITING: usize = 6;
+/// The number of inflated blocks that may wait to be read: inflating continues while all other threads
+/// parse.
+const MAX_WAITING: usize = 6;
 
 /// A reader of bytes that may move to another thread.
 pub(crate) type Bytes<'a> = Box<dyn Read + Send + 'a>;
@@ -141,8 +142,8 @@ pub(crate) fn with_text<T>(
     if format == Format::Plain {
         return read(Text::Plain { bytes, input });
     }
-    let (sender, blocks) = sync_channel(WAITING);
-    let (spares, returned) = sync_channel(WAITING);
+    let (sender, blocks) = sync_channel(MAX_WAITING);
+    let (spares, returned) = sync_channel(MAX_WAITING);
     let ends = Ends { blocks: sender, spares: returned };
     std::thread::scope(|scope| {
         scope.spawn(move || inflate(bytes, format, input, options.inflate_limit, &ends));

@@ -1,4 +1,5 @@
 //! The ends of strings, found sixteen bytes at a time.
+#![expect(unsafe_code, reason = "vector instructions; ASCII text is not checked a second time")]
 
 /// What a string's content is.
 pub(crate) enum Text<'a> {
@@ -20,14 +21,16 @@ pub(crate) fn text_end(text: &[u8], start: usize) -> (usize, Text<'_>) {
         if special != 0 {
             let skipped = special.trailing_zeros();
             high |= not_ascii & ((1 << skipped) - 1) != 0;
-            return stop(text, start, at + skipped as usize, high);
+            // SAFETY: `high` says whether a byte since `start` is above 0x7f.
+            return unsafe { stop(text, start, at + skipped as usize, high) };
         }
         high |= not_ascii != 0;
         at += 16;
     }
     while let Some(&byte) = text.get(at) {
         if is_special(byte) {
-            return stop(text, start, at, high);
+            // SAFETY: as above.
+            return unsafe { stop(text, start, at, high) };
         }
         high |= byte >= 0x80;
         at += 1;
@@ -35,15 +38,19 @@ pub(crate) fn text_end(text: &[u8], start: usize) -> (usize, Text<'_>) {
     (at, Text::Odd)
 }
 
+/// The content of a string whose scan from `start` on stopped at `at`.
+///
+/// # Safety
+/// If `high` is false, `text[start..at]` must be ASCII.
 #[inline]
-fn stop(text: &[u8], start: usize, at: usize, high: bool) -> (usize, Text<'_>) {
+unsafe fn stop(text: &[u8], start: usize, at: usize, high: bool) -> (usize, Text<'_>) {
     if text[at] != b'"' {
         return (at, Text::Odd);
     }
     if high {
         return (at, Text::Unicode);
     }
-    // SAFETY: no byte of it is above 0x7f.
+    // SAFETY: the caller promises ASCII, which is UTF-8.
     (at, Text::Plain(unsafe { std::str::from_utf8_unchecked(&text[start..at]) }))
 }
 

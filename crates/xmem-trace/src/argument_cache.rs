@@ -1,17 +1,17 @@
-//! Recorded arguments that were read before: the text of all arrays of one operator's arguments
-//! comes back with every iteration, and need be read as JSON but once.
+//! A cache of recorded arguments: the text of all arrays of one operator's arguments repeats with every
+//! iteration, and is read as JSON the first time only.
 
 use crate::columns::SignatureId;
 use crate::event::ArgFields;
-use crate::local::Pool;
+use crate::pool::Pool;
 use std::ops::Range;
 
-/// More text than this is not remembered from one chunk to the next.
-const MOST: usize = 1 << 20;
+/// Bytes of text beyond which the cache is emptied before the next chunk.
+const CACHE_LIMIT: usize = 1 << 20;
 
 /// The keys of an operator's arguments from the first array to the last.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ArgumentCache {
     texts: Pool,
     rows: Vec<Row>,
     chunk: u64,
@@ -25,11 +25,11 @@ struct Row {
     signature: Option<(u64, SignatureId)>,
 }
 
-impl Seen {
+impl ArgumentCache {
     /// A new chunk begins: signatures of the last one mean nothing any more.
     pub(crate) fn next_chunk(&mut self) {
         self.chunk += 1;
-        if self.texts.size() > MOST {
+        if self.texts.size() > CACHE_LIMIT {
             self.texts.clear();
             self.rows.clear();
         }
@@ -52,7 +52,7 @@ impl Seen {
         args.types = part(types);
         args.strides = part(strides);
         args.concrete = part(concrete);
-        args.seen = Some(row);
+        args.cached = Some(row);
     }
 
     /// Remembers a text in which the arrays of `args` lie, as was found by reading all of it.
@@ -67,7 +67,7 @@ impl Seen {
         if new {
             self.rows.push(Row { arrays, signature: None });
         }
-        args.seen = Some(row);
+        args.cached = Some(row);
     }
 
     /// The signature of a row, if this chunk has used it.
