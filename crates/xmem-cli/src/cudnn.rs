@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xmem::{ConvolutionPlans, FittedModel, NoWorkspaces};
-use xmem_cudnn::{CachedAnswers, Cudnn, Environment, WORKER, WorkerCommand};
+use xmem_cudnn::{CachedAnswers, Cudnn, SourceSettings, WORKER, WorkerCommand};
 
 /// The chosen source.
 pub(crate) struct Convolutions {
@@ -24,7 +24,7 @@ impl Convolutions {
             CudnnSource::Model => Ok(Self::without(FittedModel)),
             CudnnSource::NoWorkspaces => Ok(Self::without(NoWorkspaces)),
             CudnnSource::Auto => {
-                let library = xmem_cudnn::find(&Environment::of_this_process().search);
+                let library = xmem_cudnn::find(&SourceSettings::from_environment().search);
                 Ok(library
                     .and_then(|library| with_worker(library, args))
                     .map_or_else(|| Self::without(FittedModel), Self::with))

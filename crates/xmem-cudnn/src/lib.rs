@@ -2,8 +2,8 @@
 //!
 //! Since 9.8 the library answers for a device that is described to it, whether or not the machine has
 //! it (`CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR`, made for compilation ahead of time). [`Cudnn`] asks the
-//! library in a process of its own, which runs [`serve`]. [`Automatic`] is the default source of the
-//! command line and of the library: it searches for cuDNN as the [`Environment`] says, and takes the
+//! library in a process of its own, which runs [`serve`]. [`AutomaticSource`] is the default source of the
+//! command line and of the library: it searches for cuDNN as the [`SourceSettings`] say, and takes the
 //! fitted model where it finds none.
 //!
 //! `backend` is the only module with unsafe code.
@@ -17,8 +17,6 @@ mod backend;
 mod cache;
 mod cached;
 mod elf;
-#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
-mod environment;
 mod heuristics;
 mod library;
 mod process;
@@ -26,13 +24,15 @@ mod properties;
 mod query;
 #[expect(clippy::disallowed_methods, reason = "lists folders")]
 mod search;
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+mod settings;
 mod stubs;
 mod worker;
 
-pub use automatic::Automatic;
+pub use automatic::AutomaticSource;
 pub use cached::CachedAnswers;
-pub use environment::{Choice, Environment, SourceError, WORKER};
 pub use library::Cudnn;
 pub use process::WorkerCommand;
 pub use search::{SYSTEM_LIBRARIES, SearchPath, at, find};
+pub use settings::{SourceChoice, SourceError, SourceSettings, WORKER};
 pub use worker::serve;

@@ -2,9 +2,9 @@
 //!
 //! cuDNN runs in a process of its own, so that a fault in the library does not cost the answer.
 
-use crate::environment::CHOICE_VARIABLE;
 use crate::properties;
 use crate::query::Query;
+use crate::settings::CHOICE_VARIABLE;
 use crate::worker::{ANSWER, REFUSAL, VERSION};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};

@@ -7,7 +7,7 @@ use xmem_convolutions::{
     Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource,
     ElementType, FittedModel, Layout, NoWorkspaces, Plans,
 };
-use xmem_cudnn::{Automatic, Choice, Cudnn, Environment, SearchPath, WorkerCommand};
+use xmem_cudnn::{AutomaticSource, Cudnn, SearchPath, SourceChoice, SourceSettings, WorkerCommand};
 use xmem_profiles::Device;
 use xmem_types::Bytes;
 
@@ -151,10 +151,10 @@ fn the_default_searches_and_starts_nothing_before_a_convolution_is_in_question()
         "touch '{}'; echo cudnn 9.19.0; read device; read q; echo '= 44 0'; read end",
         started.display()
     );
-    let source = Automatic::new(Environment {
+    let source = AutomaticSource::new(SourceSettings {
         search: SearchPath { libraries: vec![folder.path().to_path_buf()], ..Default::default() },
         worker: Some(worker(&script)),
-        ..Environment::default()
+        ..SourceSettings::default()
     });
     for questions in [&[][..], &[DEPTHWISE]] {
         let answers = source.answer(&device(), questions);
@@ -171,28 +171,28 @@ fn the_default_searches_and_starts_nothing_before_a_convolution_is_in_question()
 #[test]
 fn the_default_is_the_model_where_no_library_can_be_asked() {
     let folder = tempfile::tempdir().expect("folder");
-    let ask_by = |environment| ask(&Automatic::new(environment));
-    assert_eq!(ask_by(Environment::default()), ask(&FittedModel));
+    let ask_by = |settings| ask(&AutomaticSource::new(settings));
+    assert_eq!(ask_by(SourceSettings::default()), ask(&FittedModel));
 
     std::fs::write(folder.path().join("libcudnn.so.9"), "").expect("written");
     let search = SearchPath { libraries: vec![folder.path().to_path_buf()], ..Default::default() };
-    let found = Environment { search, ..Environment::default() };
-    let nowhere = Choice::At(folder.path().join("nowhere"));
-    for (environment, reason) in [
+    let found = SourceSettings { search, ..SourceSettings::default() };
+    let nowhere = SourceChoice::At(folder.path().join("nowhere"));
+    for (settings, reason) in [
         (found.clone(), "no `xmem` on PATH"),
-        (Environment { worker: Some(worker("exit 3")), ..found.clone() }, "exit status: 3"),
-        (Environment { choice: nowhere, ..found.clone() }, "no cuDNN library"),
+        (SourceSettings { worker: Some(worker("exit 3")), ..found.clone() }, "exit status: 3"),
+        (SourceSettings { choice: nowhere, ..found.clone() }, "no cuDNN library"),
     ] {
-        let answers = ask_by(environment);
+        let answers = ask_by(settings);
         assert_eq!(plans(&answers), &from_the_model(), "{reason}");
         assert_eq!(answers.source(), ask(&FittedModel).source(), "{reason}");
         let warning = answers.warning().expect("a warning");
         assert!(warning.contains(reason), "{warning}");
     }
     for (choice, source) in [
-        (Choice::Model, &FittedModel as &dyn ConvolutionSource),
-        (Choice::NoWorkspaces, &NoWorkspaces),
+        (SourceChoice::Model, &FittedModel as &dyn ConvolutionSource),
+        (SourceChoice::NoWorkspaces, &NoWorkspaces),
     ] {
-        assert_eq!(ask_by(Environment { choice, ..found.clone() }), ask(source));
+        assert_eq!(ask_by(SourceSettings { choice, ..found.clone() }), ask(source));
     }
 }

@@ -1,10 +1,11 @@
-//! The choice of a source, and what the environment says about it.
+//! The choice of a source, and its settings from the environment.
 
 use crate::cached::CachedAnswers;
 use crate::library::Cudnn;
 use crate::process::WorkerCommand;
 use crate::search::{self, SYSTEM_LIBRARIES, SearchPath};
 use std::env::{self, consts::EXE_SUFFIX};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xmem_convolutions::{ConvolutionSource, FittedModel, NoWorkspaces};
@@ -17,7 +18,7 @@ pub const WORKER: &str = "cudnn-worker";
 
 /// A choice among the sources of convolution plans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Choice {
+pub enum SourceChoice {
     /// A library that is found, else the fitted model.
     #[default]
     Automatic,
@@ -29,10 +30,9 @@ pub enum Choice {
     NoWorkspaces,
 }
 
-impl Choice {
-    /// Reads `auto` (or nothing), `model`, `none`, or a path. Every other text is a path.
-    #[must_use]
-    pub fn parse(text: &str) -> Self {
+impl From<&str> for SourceChoice {
+    /// Reads `auto`, `model` or `none`; the empty text is `auto`, every other text a path.
+    fn from(text: &str) -> Self {
         match text {
             "" | "auto" => Self::Automatic,
             "model" => Self::Model,
@@ -42,11 +42,23 @@ impl Choice {
     }
 }
 
+impl fmt::Display for SourceChoice {
+    /// Writes the text from which the choice is read.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Automatic => f.write_str("auto"),
+            Self::At(path) => path.display().fmt(f),
+            Self::Model => f.write_str("model"),
+            Self::NoWorkspaces => f.write_str("none"),
+        }
+    }
+}
+
 /// The settings from which a source is made.
 #[derive(Clone, Debug, Default)]
-pub struct Environment {
+pub struct SourceSettings {
     /// The choice.
-    pub choice: Choice,
+    pub choice: SourceChoice,
     /// The folders to search for a library.
     pub search: SearchPath,
     /// The command that runs a library in a process of its own; `None` if there is no such program.
@@ -75,12 +87,12 @@ pub enum SourceError {
     },
 }
 
-impl Environment {
-    /// The environment of this process: `XMEM_CUDNN`; `VIRTUAL_ENV`, `CONDA_PREFIX`, `PATH`, `HOME` and
+impl SourceSettings {
+    /// The settings from the environment of this process: `XMEM_CUDNN`; `VIRTUAL_ENV`, `CONDA_PREFIX`, `PATH`, `HOME` and
     /// `LD_LIBRARY_PATH` to search; `XDG_CACHE_HOME` or `HOME` for the cache. The worker is this program
     /// if it is `xmem`, else the first `xmem` on `PATH`.
     #[must_use]
-    pub fn of_this_process() -> Self {
+    pub fn from_environment() -> Self {
         let search = SearchPath {
             environments: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(folder).collect(),
             programs: folders("PATH"),
@@ -92,7 +104,7 @@ impl Environment {
         };
         let cache = folder("XDG_CACHE_HOME").or_else(|| Some(search.home.as_ref()?.join(".cache")));
         Self {
-            choice: Choice::parse(&text(CHOICE_VARIABLE)),
+            choice: SourceChoice::from(text(CHOICE_VARIABLE).as_str()),
             worker: worker(env::current_exe().ok(), &search.programs),
             cache: cache.map(|cache| cache.join("xmem")),
             search,
@@ -106,13 +118,13 @@ impl Environment {
     /// If a path names no library, or a library cannot be used.
     pub fn source(&self) -> Result<Arc<dyn ConvolutionSource>, SourceError> {
         match &self.choice {
-            Choice::Model => Ok(Arc::new(FittedModel)),
-            Choice::NoWorkspaces => Ok(Arc::new(NoWorkspaces)),
-            Choice::Automatic => match search::find(&self.search) {
+            SourceChoice::Model => Ok(Arc::new(FittedModel)),
+            SourceChoice::NoWorkspaces => Ok(Arc::new(NoWorkspaces)),
+            SourceChoice::Automatic => match search::find(&self.search) {
                 Some(library) => Ok(Arc::new(self.library(library)?)),
                 None => Ok(Arc::new(FittedModel)),
             },
-            Choice::At(path) => {
+            SourceChoice::At(path) => {
                 if let Some(answers) = CachedAnswers::at(path) {
                     return Ok(Arc::new(answers));
                 }
@@ -180,13 +192,16 @@ mod tests {
     #[test]
     fn every_text_is_a_choice() {
         for (text, choice) in [
-            ("", Choice::Automatic),
-            ("auto", Choice::Automatic),
-            ("model", Choice::Model),
-            ("none", Choice::NoWorkspaces),
-            ("/opt/venv", Choice::At(PathBuf::from("/opt/venv"))),
+            ("", SourceChoice::Automatic),
+            ("auto", SourceChoice::Automatic),
+            ("model", SourceChoice::Model),
+            ("none", SourceChoice::NoWorkspaces),
+            ("/opt/venv", SourceChoice::At(PathBuf::from("/opt/venv"))),
         ] {
-            assert_eq!(Choice::parse(text), choice, "{text}");
+            assert_eq!(SourceChoice::from(text), choice, "{text}");
+            if !text.is_empty() {
+                assert_eq!(choice.to_string(), text);
+            }
         }
     }
 
