@@ -27,6 +27,9 @@ pub use validation::ValidateDocument;
 
 use serde::Serialize;
 
+pub(crate) use error::ERROR;
+pub(crate) use replay::REPLAY;
+
 /// A document as indented JSON with a final newline.
 #[must_use]
 pub fn pretty(document: &impl Serialize) -> String {

@@ -264,12 +264,16 @@ fn a_file_of_something_else_is_left_alone() {
     let csv = replay(&folder, &["-f", "csv"]).stdout;
     let jsonl = replay(&folder, &["-f", "jsonl"]).stdout;
     let other_columns = csv.replacen("trace,verdict", "verdict,trace", 1);
+    let old_columns = csv.replacen("range.confidence", "range.outlook", 1);
+    let old_schema = jsonl.replacen("xmem.replay/2", "xmem.replay/1", 1);
     let rows = [
         ("dear diary,\ntoday\n", "jsonl", "line 1 was not written by"),
         ("{\"schema\": \"else/1\", \"trace\": \"t\"}\n", "jsonl", "line 1 was not written by"),
         (csv.as_str(), "jsonl", "line 1 was not written by"),
         (jsonl.as_str(), "csv", "columns differ from those"),
         (other_columns.as_str(), "csv", "columns differ from those"),
+        (old_columns.as_str(), "csv", "columns differ from those"),
+        (old_schema.as_str(), "jsonl", "has schema xmem.replay/1 of another version"),
         (&(csv.clone() + "and so on\n"), "csv", "line 8 was not written by"),
     ];
     for (content, format, message) in rows {

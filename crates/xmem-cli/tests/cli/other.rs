@@ -5,7 +5,7 @@ use crate::schema_check::check;
 use crate::shell::{Ran, xmem};
 use expect_test::expect;
 
-const INSPECT: &str = include_str!("../../../../docs/schema/xmem.inspect.1.schema.json");
+const INSPECT: &str = include_str!("../../../../docs/schema/xmem.inspect.2.schema.json");
 const DEVICES: &str = include_str!("../../../../docs/schema/xmem.devices.1.schema.json");
 
 fn valid(schema: &str, ran: &Ran) {

@@ -6,7 +6,7 @@ use crate::shell::{command, xmem, xmem_with_input};
 use serde_json::Value;
 use std::process::Stdio;
 
-const REPLAY: &str = include_str!("../../../../docs/schema/xmem.replay.1.schema.json");
+const REPLAY: &str = include_str!("../../../../docs/schema/xmem.replay.2.schema.json");
 const ERROR: &str = include_str!("../../../../docs/schema/xmem.error.1.schema.json");
 
 fn valid(schema: &str, document: &Value) {
@@ -21,7 +21,7 @@ fn several_traces_as_lines_with_the_bad_ones_among_them() {
     let ran = xmem(args);
     let lines = ran.lines();
     let schemas: Vec<&str> = lines.iter().filter_map(|l| l["schema"].as_str()).collect();
-    assert_eq!(schemas, ["xmem.replay/1", "xmem.error/1", "xmem.replay/1"]);
+    assert_eq!(schemas, ["xmem.replay/2", "xmem.error/1", "xmem.replay/2"]);
     valid(REPLAY, &lines[0]);
     valid(ERROR, &lines[1]);
     valid(REPLAY, &lines[2]);

@@ -4,7 +4,7 @@ use crate::schema_check::check;
 use crate::shell::{xmem, xmem_with_input};
 use serde_json::Value;
 
-const REPLAY: &str = include_str!("../../../../docs/schema/xmem.replay.1.schema.json");
+const REPLAY: &str = include_str!("../../../../docs/schema/xmem.replay.2.schema.json");
 const SMALL: [&str; 3] = ["gpt2_adamw", "mlp_adam", "resnet18_sgdm"];
 
 pub(crate) fn trace(name: &str) -> String {

@@ -6,8 +6,8 @@ use crate::shell::{Ran, xmem, xmem_with_input};
 use expect_test::expect;
 use serde_json::Value;
 
-const INFO: &str = include_str!("../../../../docs/schema/xmem.snapshot-info.1.schema.json");
-const REPLAY: &str = include_str!("../../../../docs/schema/xmem.snapshot-replay.1.schema.json");
+const INFO: &str = include_str!("../../../../docs/schema/xmem.snapshot-info.2.schema.json");
+const REPLAY: &str = include_str!("../../../../docs/schema/xmem.snapshot-replay.2.schema.json");
 const NAMES: [&str; 10] = [
     "expandable_streams",
     "held",

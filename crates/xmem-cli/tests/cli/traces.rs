@@ -90,7 +90,7 @@ fn a_missing_file_of_a_list_is_one_bad_file() {
     let ran = replay(&folder, &["@list"]);
     assert_eq!(names(&ran), ["b.json", "nothing.json", "one/c.json"]);
     let schemas: Vec<_> = ran.lines().iter().map(|line| line["schema"].clone()).collect();
-    assert_eq!(schemas, ["xmem.replay/1", "xmem.error/1", "xmem.replay/1"]);
+    assert_eq!(schemas, ["xmem.replay/2", "xmem.error/1", "xmem.replay/2"]);
     assert!(ran.stderr.contains("note: 1 error among 3 traces"), "{}", ran.stderr);
     assert_eq!(ran.code, 3);
 }

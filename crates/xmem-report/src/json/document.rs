@@ -6,7 +6,7 @@ use xmem::Answer;
 
 /// The answer for a trace, or its error. The `schema` field distinguishes the two.
 pub enum Document<'a> {
-    /// `xmem.replay/1`.
+    /// `xmem.replay/2`.
     Replay(Box<ReplayDocument<'a>>),
     /// `xmem.error/1`.
     Error(ErrorDocument<'a>),

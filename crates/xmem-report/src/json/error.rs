@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+/// The schema of [`ErrorDocument`].
+pub(crate) const ERROR: &str = "xmem.error/1";
+
 /// The error of a trace without an answer.
 #[derive(Serialize)]
 pub struct ErrorDocument<'a> {
@@ -19,7 +22,7 @@ impl<'a> ErrorDocument<'a> {
     pub fn new(trace: &'a str, settings: Option<&'a str>, error: &dyn std::error::Error) -> Self {
         let causes = std::iter::successors(error.source(), |e| e.source());
         Self {
-            schema: "xmem.error/1",
+            schema: ERROR,
             trace,
             settings,
             error: error.to_string(),

@@ -1,4 +1,4 @@
-//! `xmem.inspect/1`.
+//! `xmem.inspect/2`.
 
 use super::FindingDto;
 use serde::Serialize;
@@ -60,7 +60,7 @@ struct RecordingDto<'a> {
     recorder: Option<&'a str>,
     torch: Option<&'a str>,
     python: Option<&'a str>,
-    told_device: Option<&'a str>,
+    reported_device: Option<&'a str>,
     iterations: Option<CountDto<'a>>,
     ended: Option<EndDto<'a>>,
     models: Vec<ModelDto<'a>>,
@@ -103,7 +103,7 @@ impl<'a> From<&'a RecordingFacts> for RecordingDto<'a> {
             recorder: facts.recorder.as_deref(),
             torch: facts.torch.as_deref(),
             python: facts.python.as_deref(),
-            told_device: facts.told_device.as_deref(),
+            reported_device: facts.told_device.as_deref(),
             iterations: facts.iterations.as_ref().map(|(by, count)| CountDto { by, count: *count }),
             ended: facts
                 .ended
@@ -146,7 +146,7 @@ impl<'a> InspectDocument<'a> {
     #[must_use]
     pub fn new(trace: &'a str, facts: &'a TraceFacts, findings: &'a [Finding]) -> Self {
         Self {
-            schema: "xmem.inspect/1",
+            schema: "xmem.inspect/2",
             trace,
             file: FileDto {
                 schema_version: facts.schema_version,

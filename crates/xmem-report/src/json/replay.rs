@@ -1,11 +1,14 @@
-//! `xmem.replay/1`.
+//! `xmem.replay/2`.
 
 use super::FindingDto;
 use super::setup::SetupDto;
 use serde::Serialize;
 use xmem::{Answer, Bounds, OptimizerImpl, Place, ZeroGradPlace};
 
-/// An answer as a document of schema `xmem.replay/1`.
+/// The schema of [`ReplayDocument`].
+pub(crate) const REPLAY: &str = "xmem.replay/2";
+
+/// An answer as a document of schema `xmem.replay/2`.
 #[derive(Serialize)]
 pub struct ReplayDocument<'a> {
     schema: &'static str,
@@ -14,15 +17,15 @@ pub struct ReplayDocument<'a> {
     settings: &'a str,
     device: DeviceDto<'a>,
     target: TargetDto<'a>,
-    iterations: RangeDto,
+    iterations: IterationRangeDto,
     peak: PeakDto<'a>,
-    range: SpreadDto,
+    range: PeakRangeDto,
     headroom_bytes: Option<u64>,
     shortfall_bytes: Option<u64>,
-    ample: AmpleDto,
+    unlimited: UnlimitedDto,
     min_capacity_bytes: Option<u64>,
     out_of_memory: Option<OutOfMemoryDto<'a>>,
-    not_modelled: NotModelledDto<'a>,
+    unmodeled: UnmodeledDto<'a>,
     by_role: RolesDto,
     per_iteration: Vec<IterationDto>,
     largest_blocks: Vec<BlockDto<'a>>,
@@ -56,7 +59,7 @@ struct TargetDto<'a> {
 }
 
 #[derive(Serialize)]
-struct RangeDto {
+struct IterationRangeDto {
     from: u32,
     to: u32,
     of: usize,
@@ -83,7 +86,7 @@ pub(super) struct PlaceDto<'a> {
 }
 
 #[derive(Serialize)]
-struct AmpleDto {
+struct UnlimitedDto {
     reserved_bytes: u64,
     device_bytes: u64,
     fits: bool,
@@ -92,7 +95,7 @@ struct AmpleDto {
 #[derive(Serialize)]
 struct OutOfMemoryDto<'a> {
     at: Option<PlaceDto<'a>>,
-    request: u64,
+    request_index: u64,
     requested_bytes: u64,
     tried_bytes: u64,
     free_bytes: u64,
@@ -103,12 +106,12 @@ struct OutOfMemoryDto<'a> {
 
 /// The range of the peaks.
 #[derive(Serialize)]
-struct SpreadDto {
+struct PeakRangeDto {
     allocated_bytes: BoundsDto,
     reserved_bytes: BoundsDto,
     device_bytes: BoundsDto,
-    outlook: &'static str,
-    doubts: Vec<DoubtDto>,
+    confidence: &'static str,
+    uncertainties: Vec<UncertaintyDto>,
 }
 
 #[derive(Serialize)]
@@ -118,7 +121,7 @@ struct BoundsDto {
 }
 
 #[derive(Serialize)]
-struct DoubtDto {
+struct UncertaintyDto {
     name: &'static str,
     blocks: Option<u64>,
     allocated_bytes: BoundsDto,
@@ -127,7 +130,7 @@ struct DoubtDto {
 
 /// Memory of operators without a model, with the sizes of the CPU.
 #[derive(Serialize)]
-struct NotModelledDto<'a> {
+struct UnmodeledDto<'a> {
     bytes: u64,
     operators: Vec<OperatorDto<'a>>,
 }
@@ -235,9 +238,9 @@ impl<'a> ReplayDocument<'a> {
     pub fn new(trace: &'a str, settings: &'a str, answer: &'a Answer, rules: Rules) -> Self {
         let device = answer.device();
         let peak = &answer.peak;
-        let ample = peak.ample_reserved + device.context;
+        let unlimited = peak.ample_reserved + device.context;
         Self {
-            schema: "xmem.replay/1",
+            schema: REPLAY,
             trace,
             verdict: answer.verdict.name(),
             settings,
@@ -251,7 +254,7 @@ impl<'a> ReplayDocument<'a> {
                 sms: device.sms,
             },
             target: target(answer),
-            iterations: RangeDto {
+            iterations: IterationRangeDto {
                 from: answer.iterations.start.0,
                 to: answer.iterations.end.0,
                 of: answer.trace.iterations.len(),
@@ -267,15 +270,15 @@ impl<'a> ReplayDocument<'a> {
             range: spread(answer),
             headroom_bytes: answer.headroom().map(xmem::Bytes::get),
             shortfall_bytes: answer.shortfall().map(xmem::Bytes::get),
-            ample: AmpleDto {
+            unlimited: UnlimitedDto {
                 reserved_bytes: peak.ample_reserved.get(),
-                device_bytes: ample.get(),
-                fits: ample <= device.memory,
+                device_bytes: unlimited.get(),
+                fits: unlimited <= device.memory,
             },
             min_capacity_bytes: answer.min_capacity.map(xmem::Bytes::get),
             out_of_memory: answer.out_of_memory.as_ref().map(|oom| OutOfMemoryDto {
                 at: oom.at.as_ref().map(place),
-                request: oom.request,
+                request_index: oom.request,
                 requested_bytes: oom.requested.get(),
                 tried_bytes: oom.tried.get(),
                 free_bytes: oom.free.get(),
@@ -283,7 +286,7 @@ impl<'a> ReplayDocument<'a> {
                 reserved_bytes: oom.reserved.get(),
                 needed_bytes: oom.needed.get(),
             }),
-            not_modelled: not_modelled(answer),
+            unmodeled: unmodeled(answer),
             by_role: by_role(answer),
             per_iteration: answer
                 .per_iteration
@@ -304,32 +307,32 @@ impl<'a> ReplayDocument<'a> {
     }
 }
 
-fn spread(answer: &Answer) -> SpreadDto {
+fn spread(answer: &Answer) -> PeakRangeDto {
     let range = &answer.range;
     let context = answer.device().context.get();
     let bounds = |b: &Bounds| BoundsDto { low: b.low.get(), high: b.high.get() };
     let reserved = bounds(&range.reserved);
-    SpreadDto {
+    PeakRangeDto {
         allocated_bytes: bounds(&range.allocated),
         device_bytes: BoundsDto { low: reserved.low + context, high: reserved.high + context },
         reserved_bytes: reserved,
-        outlook: range.confidence.name(),
-        doubts: range
+        confidence: range.confidence.name(),
+        uncertainties: range
             .uncertainties
             .iter()
-            .map(|doubt| DoubtDto {
-                name: doubt.name,
-                blocks: doubt.blocks,
-                allocated_bytes: bounds(&doubt.allocated),
-                reserved_bytes: bounds(&doubt.reserved),
+            .map(|uncertainty| UncertaintyDto {
+                name: uncertainty.name,
+                blocks: uncertainty.blocks,
+                allocated_bytes: bounds(&uncertainty.allocated),
+                reserved_bytes: bounds(&uncertainty.reserved),
             })
             .collect(),
     }
 }
 
-fn not_modelled(answer: &Answer) -> NotModelledDto<'_> {
+fn unmodeled(answer: &Answer) -> UnmodeledDto<'_> {
     let operators = answer.unmodelled.iter();
-    NotModelledDto {
+    UnmodeledDto {
         bytes: answer.unmodelled.iter().map(|share| share.bytes.get()).sum(),
         operators: operators
             .map(|share| OperatorDto {

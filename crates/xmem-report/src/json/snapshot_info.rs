@@ -1,4 +1,4 @@
-//! `xmem.snapshot-info/1`.
+//! `xmem.snapshot-info/2`.
 
 use super::FindingDto;
 use serde::Serialize;
@@ -13,7 +13,7 @@ pub struct SnapshotInfoDocument<'a> {
     snapshot: &'a str,
     torch: ReleasesDto,
     alloc_conf: Option<&'a str>,
-    unusual_settings: Vec<SettingDto<'a>>,
+    non_default_settings: Vec<SettingDto<'a>>,
     call_stacks: u64,
     scopes: Vec<ScopeDto<'a>>,
     devices: Vec<DeviceDto<'a>>,
@@ -107,10 +107,10 @@ struct HistoryDto<'a> {
     entries: u64,
     by_action: Vec<ActionDto<'a>>,
     duration_ns: Option<i64>,
-    begins_warm: bool,
+    begins_with_memory: bool,
     live_at_start: Option<BlocksDto>,
-    requested: CourseDto,
-    reserved: CourseDto,
+    requested: UsageDto,
+    reserved: UsageDto,
 }
 
 #[derive(Serialize)]
@@ -120,7 +120,7 @@ struct ActionDto<'a> {
 }
 
 #[derive(Serialize)]
-struct CourseDto {
+struct UsageDto {
     start_bytes: u64,
     peak_bytes: u64,
     end_bytes: u64,
@@ -133,11 +133,13 @@ impl<'a> SnapshotInfoDocument<'a> {
         let settings = facts.unusual_settings.iter();
         let scopes = facts.scopes.iter();
         Self {
-            schema: "xmem.snapshot-info/1",
+            schema: "xmem.snapshot-info/2",
             snapshot,
             torch: facts.releases.into(),
             alloc_conf: facts.options.as_deref(),
-            unusual_settings: settings.map(|(name, value)| SettingDto { name, value }).collect(),
+            non_default_settings: settings
+                .map(|(name, value)| SettingDto { name, value })
+                .collect(),
             call_stacks: facts.stacks,
             scopes: scopes.map(|(name, count)| ScopeDto { name, count: *count }).collect(),
             devices: facts.devices.iter().map(DeviceDto::from).collect(),
@@ -211,7 +213,7 @@ impl<'a> From<&'a HistoryFacts> for HistoryDto<'a> {
             entries: facts.entries,
             by_action: actions.map(|(action, n)| ActionDto { action, count: *n }).collect(),
             duration_ns: facts.duration.map(xmem::Nanos::get),
-            begins_warm: facts.begins_warm(),
+            begins_with_memory: facts.begins_warm(),
             live_at_start: facts.live_at_start.map(BlocksDto::from),
             requested: facts.usage.requested.into(),
             reserved: facts.usage.reserved.into(),
@@ -219,12 +221,12 @@ impl<'a> From<&'a HistoryFacts> for HistoryDto<'a> {
     }
 }
 
-impl From<xmem_eval::Usage> for CourseDto {
-    fn from(course: xmem_eval::Usage) -> Self {
+impl From<xmem_eval::Usage> for UsageDto {
+    fn from(usage: xmem_eval::Usage) -> Self {
         Self {
-            start_bytes: course.start.get(),
-            peak_bytes: course.peak.get(),
-            end_bytes: course.end.get(),
+            start_bytes: usage.start.get(),
+            peak_bytes: usage.peak.get(),
+            end_bytes: usage.end.get(),
         }
     }
 }

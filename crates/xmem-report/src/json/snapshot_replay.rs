@@ -1,4 +1,4 @@
-//! `xmem.snapshot-replay/1`.
+//! `xmem.snapshot-replay/2`.
 
 use super::FindingDto;
 use super::setup::address_order;
@@ -40,8 +40,8 @@ struct StartDto {
     reserved_bytes: u64,
     blocks: u64,
     allocated_bytes: u64,
-    entries_left_out: u64,
-    entries_that_contradict: u64,
+    entries_skipped: u64,
+    contradicting_entries: u64,
     uncertain_blocks: u64,
     refined_blocks: u64,
 }
@@ -62,7 +62,7 @@ struct CountsDto {
 struct InferredDto {
     empty_caches: u64,
     shared_frees: u64,
-    refusals: u64,
+    device_failures: u64,
 }
 
 #[derive(Serialize)]
@@ -78,25 +78,25 @@ struct DivergencesDto<'a> {
 struct FirstDto<'a> {
     entry: u32,
     difference: &'static str,
-    asked: Option<AskedDto>,
+    request: Option<RequestDto>,
     site: SiteDto<'a>,
-    recorded: Vec<DeedDto>,
-    simulated: Vec<DeedDto>,
+    recorded: Vec<EventDto>,
+    simulated: Vec<EventDto>,
     before: Vec<EntryDto>,
     candidates: Vec<CandidateDto>,
     more_candidates: u64,
-    there: Option<ThereDto>,
+    block_at_address: Option<BlockAtAddressDto>,
 }
 
 #[derive(Serialize)]
-struct AskedDto {
+struct RequestDto {
     requested_bytes: u64,
     rounded_bytes: u64,
     stream: u32,
 }
 
 #[derive(Serialize)]
-struct DeedDto {
+struct EventDto {
     action: &'static str,
     place: Option<PlaceDto>,
     bytes: u64,
@@ -106,7 +106,7 @@ struct DeedDto {
 #[derive(Serialize)]
 struct EntryDto {
     entry: u32,
-    deed: DeedDto,
+    event: EventDto,
 }
 
 /// An address, or a segment with an offset.
@@ -125,7 +125,7 @@ struct CandidateDto {
 }
 
 #[derive(Serialize)]
-struct ThereDto {
+struct BlockAtAddressDto {
     state: &'static str,
     block: Option<CandidateDto>,
 }
@@ -133,9 +133,9 @@ struct ThereDto {
 #[derive(Serialize)]
 struct EndDto<'a> {
     segments: u64,
-    segments_that_differ: u64,
+    differing_segments: u64,
     blocks: u64,
-    blocks_that_differ: u64,
+    differing_blocks: u64,
     first: &'a [String],
 }
 
@@ -159,7 +159,7 @@ impl<'a> SnapshotReplayDocument<'a> {
     pub fn new(snapshot: &'a str, rerun: &'a Rerun) -> Self {
         let [outcome, segments, placement] = rerun.divergences.by_difference;
         Self {
-            schema: "xmem.snapshot-replay/1",
+            schema: "xmem.snapshot-replay/2",
             snapshot,
             device: rerun.device.0,
             exact: rerun.is_exact(),
@@ -204,8 +204,8 @@ impl From<StartFacts> for StartDto {
             reserved_bytes: start.reserved.get(),
             blocks: start.blocks,
             allocated_bytes: start.allocated.get(),
-            entries_left_out: start.uncertainty.left_out,
-            entries_that_contradict: start.uncertainty.contradictions,
+            entries_skipped: start.uncertainty.left_out,
+            contradicting_entries: start.uncertainty.contradictions,
             uncertain_blocks: start.uncertainty.open_ended,
             refined_blocks: start.uncertainty.refined,
         }
@@ -224,7 +224,7 @@ impl From<Counts> for CountsDto {
             inferred: InferredDto {
                 empty_caches: counts.empty_caches,
                 shared_frees: counts.shared_frees,
-                refusals: counts.refusals,
+                device_failures: counts.refusals,
             },
         }
     }
@@ -232,40 +232,42 @@ impl From<Counts> for CountsDto {
 
 impl<'a> From<&'a FirstDivergence> for FirstDto<'a> {
     fn from(first: &'a FirstDivergence) -> Self {
-        let deeds = |deeds: &[AllocatorAction]| deeds.iter().map(DeedDto::from).collect();
+        let actions = |actions: &[AllocatorAction]| actions.iter().map(EventDto::from).collect();
         let before = first.before.iter();
         Self {
             entry: first.entry.0,
             difference: Difference::name(first.difference),
-            asked: first.request.map(AskedDto::from),
+            request: first.request.map(RequestDto::from),
             site: (&first.site).into(),
-            recorded: deeds(&first.recorded),
-            simulated: deeds(&first.simulated),
-            before: before.map(|(at, deed)| EntryDto { entry: at.0, deed: deed.into() }).collect(),
+            recorded: actions(&first.recorded),
+            simulated: actions(&first.simulated),
+            before: before
+                .map(|(at, action)| EntryDto { entry: at.0, event: action.into() })
+                .collect(),
             candidates: first.candidates.iter().map(CandidateDto::from).collect(),
             more_candidates: first.more_candidates,
-            there: first.at_recorded_place.map(ThereDto::from),
+            block_at_address: first.at_recorded_place.map(BlockAtAddressDto::from),
         }
     }
 }
 
-impl From<BlockRequest> for AskedDto {
-    fn from(asked: BlockRequest) -> Self {
+impl From<BlockRequest> for RequestDto {
+    fn from(request: BlockRequest) -> Self {
         Self {
-            requested_bytes: asked.size.get(),
-            rounded_bytes: asked.rounded.get(),
-            stream: asked.stream.0,
+            requested_bytes: request.size.get(),
+            rounded_bytes: request.rounded.get(),
+            stream: request.stream.0,
         }
     }
 }
 
-impl From<&AllocatorAction> for DeedDto {
-    fn from(deed: &AllocatorAction) -> Self {
+impl From<&AllocatorAction> for EventDto {
+    fn from(action: &AllocatorAction) -> Self {
         Self {
-            action: deed.kind.name(),
-            place: place(deed.place),
-            bytes: deed.size.get(),
-            stream: deed.stream.0,
+            action: action.kind.name(),
+            place: place(action.place),
+            bytes: action.size.get(),
+            stream: action.stream.0,
         }
     }
 }
@@ -294,9 +296,9 @@ impl From<&Candidate> for CandidateDto {
     }
 }
 
-impl From<PlaceContent> for ThereDto {
-    fn from(there: PlaceContent) -> Self {
-        let (state, block) = match &there {
+impl From<PlaceContent> for BlockAtAddressDto {
+    fn from(content: PlaceContent) -> Self {
+        let (state, block) = match &content {
             PlaceContent::Free(block) => ("free", Some(block)),
             PlaceContent::InUse(block) => ("in_use", Some(block)),
             PlaceContent::Nothing => ("no_segment", None),
@@ -309,9 +311,9 @@ impl<'a> From<&'a EndComparison> for EndDto<'a> {
     fn from(end: &'a EndComparison) -> Self {
         Self {
             segments: end.segments,
-            segments_that_differ: end.segments_that_differ,
+            differing_segments: end.segments_that_differ,
             blocks: end.blocks,
-            blocks_that_differ: end.blocks_that_differ,
+            differing_blocks: end.blocks_that_differ,
             first: &end.first,
         }
     }

@@ -22,7 +22,7 @@ pub(super) const COLUMNS: [&str; 31] = [
     "peak.device_bytes",
     "range.device_bytes.low",
     "range.device_bytes.high",
-    "range.outlook",
+    "range.confidence",
     "headroom_bytes",
     "shortfall_bytes",
     "min_capacity_bytes",

@@ -1,6 +1,7 @@
 //! Reading the lines of an earlier run.
 
 use super::{LineFormat, csv};
+use crate::json::{ERROR, REPLAY};
 use serde::Deserialize;
 use std::io::{self, BufRead};
 use thiserror::Error;
@@ -38,6 +39,16 @@ pub enum ReadLinesError {
         /// The line, counted from 1.
         number: u64,
     },
+    /// A line was written by a version of xmem with another schema.
+    #[error(
+        "line {number} has schema {found} of another version of xmem; this version writes {REPLAY}"
+    )]
+    OtherSchema {
+        /// The line, counted from 1.
+        number: u64,
+        /// Its schema.
+        found: String,
+    },
     /// The header has other columns.
     #[error("its columns differ from those of this version of xmem")]
     OtherColumns,
@@ -47,6 +58,8 @@ pub enum ReadLinesError {
 enum Line {
     Answer(WrittenAnswer),
     Failure,
+    /// An answer with another schema.
+    Other(String),
 }
 
 /// Reads lines in the format `form`, and passes each answer to `answer` with its line, including
@@ -84,6 +97,7 @@ pub fn read_lines(
         match written.ok_or(ReadLinesError::Foreign { number })? {
             Line::Answer(answered) => answer(answered, &line)?,
             Line::Failure => found.unusable += 1,
+            Line::Other(found) => return Err(ReadLinesError::OtherSchema { number, found }),
         }
     }
     Ok(found)
@@ -99,12 +113,13 @@ fn parse_json(line: &[u8]) -> Option<Line> {
     }
     let Document { schema, trace, settings, verdict } = serde_json::from_slice(line).ok()?;
     match schema.as_str() {
-        "xmem.error/1" => Some(Line::Failure),
-        "xmem.replay/1" => Some(Line::Answer(WrittenAnswer {
+        ERROR => Some(Line::Failure),
+        REPLAY => Some(Line::Answer(WrittenAnswer {
             trace,
             settings,
             verdict: verdict_by_name(&verdict?)?,
         })),
+        other if other.starts_with("xmem.replay/") => Some(Line::Other(schema)),
         _ => None,
     }
 }

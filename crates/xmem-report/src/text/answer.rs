@@ -179,16 +179,16 @@ fn meanings(kind: AllocatorKind) -> [&'static str; 2] {
 /// The effects of scarce memory: an out-of-memory, or the release of cached memory; and the
 /// confidence of the verdict.
 fn shortage(answer: &Answer, style: &Style) -> String {
-    let outlook = match answer.range.confidence {
+    let warning = match answer.range.confidence {
         Confidence::Certain => return short_of_memory(answer, style),
         Confidence::MayFail => {
             "May not fit: the job runs out of memory at the upper end of the range"
         }
         Confidence::MayFit => "May fit: the job runs at the lower end of the range",
     };
-    let outlook = style.paint(Ink::Warning, outlook);
+    let warning = style.paint(Ink::Warning, warning);
     let short = short_of_memory(answer, style);
-    format!("{outlook}\n{short}")
+    format!("{warning}\n{short}")
 }
 
 fn short_of_memory(answer: &Answer, style: &Style) -> String {

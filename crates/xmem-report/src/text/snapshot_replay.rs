@@ -167,47 +167,49 @@ fn divergence(first: &FirstDivergence, style: &Style) -> String {
     let heading = format!("First difference: event {}", first.entry.0);
     let mut page = format!("{}\n", style.paint(Ink::Heading, &heading));
     let mut lines: Fields = Vec::new();
-    if let Some(asked) = first.request {
-        let size = format!("{} B, rounded to {} B", asked.size.get(), asked.rounded.get());
-        lines.push(("request", format!("{size}, stream {}", asked.stream.0)));
+    if let Some(request) = first.request {
+        let size = format!("{} B, rounded to {} B", request.size.get(), request.rounded.get());
+        lines.push(("request", format!("{size}, stream {}", request.stream.0)));
     }
     if !first.site.is_empty() {
         lines.push(("call site", site(&first.site)));
         lines.extend(source(&first.site).map(|source| ("", format!("from {source}"))));
     }
-    for (who, deeds) in [("PyTorch", &first.recorded), ("simulator", &first.simulated)] {
-        let rows = deeds.iter().enumerate();
-        lines.extend(rows.map(|(row, deed)| (if row == 0 { who } else { "" }, deed_words(deed))));
-        if deeds.is_empty() {
+    for (who, actions) in [("PyTorch", &first.recorded), ("simulator", &first.simulated)] {
+        let rows = actions.iter().enumerate();
+        lines.extend(
+            rows.map(|(row, action)| (if row == 0 { who } else { "" }, action_text(action))),
+        );
+        if actions.is_empty() {
             lines.push((who, "no event".to_owned()));
         }
     }
-    lines.extend(there_words(first).map(|there| ("at that address", there)));
+    lines.extend(content_text(first).map(|content| ("at that address", content)));
     page += &fields(lines, style);
     page += &candidates(first, style);
     if !first.before.is_empty() {
         page += &format!("  {}\n", style.paint(Ink::Faint, "preceding events, equal in both"));
-        for (entry, deed) in &first.before {
-            page += &format!("    {:>8}  {}\n", entry.0, deed_words(deed));
+        for (entry, action) in &first.before {
+            page += &format!("    {:>8}  {}\n", entry.0, action_text(action));
         }
     }
     page
 }
 
-fn deed_words(deed: &AllocatorAction) -> String {
-    let (action, size) = (deed.kind.name(), deed.size.get());
-    let stream = match deed.stream.0 {
+fn action_text(action: &AllocatorAction) -> String {
+    let (kind, size) = (action.kind.name(), action.size.get());
+    let stream = match action.stream.0 {
         0 => String::new(),
         n => format!(", stream {n}"),
     };
-    match deed.place {
-        Place::Nowhere => format!("{action} {size} B{stream}"),
-        place => format!("{action} {size} B at {place}{stream}"),
+    match action.place {
+        Place::Nowhere => format!("{kind} {size} B{stream}"),
+        place => format!("{kind} {size} B at {place}{stream}"),
     }
 }
 
 /// The simulator's block at the address of PyTorch's block.
-fn there_words(first: &FirstDivergence) -> Option<String> {
+fn content_text(first: &FirstDivergence) -> Option<String> {
     let words = |what: &str, block: &Candidate| {
         format!("{what} block of {} B at {}", block.size.get(), block.place)
     };
@@ -227,8 +229,8 @@ fn candidates(first: &FirstDivergence, style: &Style) -> String {
         _ => "free blocks of the simulator that are large enough, best fit first",
     };
     let mut page = format!("  {}\n", style.paint(Ink::Faint, heading));
-    let block = |deeds: &[AllocatorAction]| {
-        deeds.iter().find(|deed| deed.kind == EventAction::Alloc).map(|deed| deed.place)
+    let block = |actions: &[AllocatorAction]| {
+        actions.iter().find(|action| action.kind == EventAction::Alloc).map(|action| action.place)
     };
     let (theirs, ours) = (block(&first.recorded), block(&first.simulated));
     for candidate in &first.candidates {

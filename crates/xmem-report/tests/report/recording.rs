@@ -8,7 +8,7 @@ use xmem_report::json::{self, InspectDocument};
 use xmem_report::text::{self, Color, Style};
 
 const SCHEMA: &str = include_str!("../../../../docs/schema/xmem.recording.1.schema.json");
-const INSPECT: &str = include_str!("../../../../docs/schema/xmem.inspect.1.schema.json");
+const INSPECT: &str = include_str!("../../../../docs/schema/xmem.inspect.2.schema.json");
 const EXAMPLE: &str = include_str!("recording.json");
 
 fn job() -> Job {
@@ -55,7 +55,7 @@ fn what_follows_the_schema_is_read_and_shown() {
     let recording = &document["recording"];
     for (pointer, shown) in [
         ("/torch", Value::from("2.11.0+cu130")),
-        ("/told_device", Value::from("a100-40g")),
+        ("/reported_device", Value::from("a100-40g")),
         ("/iterations/count", Value::from(3)),
         ("/ended/reason", Value::from("exception")),
         ("/models/0/modules", Value::from(2)),

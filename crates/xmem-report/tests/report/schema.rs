@@ -7,9 +7,9 @@ use xmem_report::json::{
     self, DevicesDocument, Document, ErrorDocument, InspectDocument, ReplayDocument, Rules,
 };
 
-const REPLAY: &str = include_str!("../../../../docs/schema/xmem.replay.1.schema.json");
+const REPLAY: &str = include_str!("../../../../docs/schema/xmem.replay.2.schema.json");
 const ERROR: &str = include_str!("../../../../docs/schema/xmem.error.1.schema.json");
-const INSPECT: &str = include_str!("../../../../docs/schema/xmem.inspect.1.schema.json");
+const INSPECT: &str = include_str!("../../../../docs/schema/xmem.inspect.2.schema.json");
 const DEVICES: &str = include_str!("../../../../docs/schema/xmem.devices.1.schema.json");
 
 fn parse(text: &str) -> Value {
@@ -57,7 +57,7 @@ fn a_line_is_one_line_and_keeps_the_order_of_keys() {
     let answer = sample::fits();
     let line = json::line(&Document::answer("t.json", "-d t", &answer, Rules::Omit));
     assert_eq!(line.matches('\n').count(), 1);
-    assert!(line.starts_with(r#"{"schema":"xmem.replay/1","trace":"t.json","verdict":"fits","#));
+    assert!(line.starts_with(r#"{"schema":"xmem.replay/2","trace":"t.json","verdict":"fits","#));
     let document = parse(&line);
     let roles: Vec<&String> = document["by_role"].as_object().expect("object").keys().collect();
     let order: Vec<&str> = xmem::Role::ALL.iter().map(|r| r.name()).collect();
