@@ -38,7 +38,11 @@ enum Task {
     /// Check what compilers do not: crate graph, module docs, provenance, links
     Tidy,
     /// Everything that must hold before a change lands: format, tidy, lints, tests, docs
-    Test,
+    Test {
+        /// Only these steps
+        #[arg(value_enum)]
+        steps: Vec<test::Step>,
+    },
     /// Build the API reference and the book, with warnings denied
     Docs,
     /// Write the man pages
@@ -135,7 +139,7 @@ enum Task {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().task {
         Task::Tidy => tidy::run(),
-        Task::Test => test::run(),
+        Task::Test { steps } => test::run(&steps),
         Task::Docs => docs::run(),
         Task::Bench { filter, save, compare } => {
             let save = save.map(|name| name.unwrap_or_else(bench::today));
