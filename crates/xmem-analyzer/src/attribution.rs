@@ -1,6 +1,6 @@
 //! Which operator each block comes from and is freed in.
 
-use crate::block::{Lifetime, Origin, Tick};
+use crate::lifetime::{Lifetime, Origin, Tick};
 use crate::optree::{OpTree, Sweep};
 use xmem_trace::{MemoryTable, OpTable};
 use xmem_types::OpId;

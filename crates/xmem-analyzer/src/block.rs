@@ -1,12 +1,9 @@
 //! A block of memory and what is known about it.
 
-use crate::profile::PhaseSpan;
+use crate::lifetime::{Lifetime, Origin, Tick};
 use crate::python::Frame;
+use crate::spans::{Phase, PhaseSpan};
 use xmem_types::{Addr, Bytes, IterationId, Nanos, OpId, Sym, ThreadIdx};
-
-/// A position in the time order of the analysed device's memory events.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tick(pub u32);
 
 /// What a block is to the training job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,38 +87,6 @@ impl Residency {
     }
 }
 
-/// A part of a training iteration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Phase {
-    /// Before the first iteration: model and optimizer are built.
-    Init,
-    /// A batch is loaded.
-    Data,
-    /// The model and the loss run.
-    Forward,
-    /// Autograd runs.
-    Backward,
-    /// Gradients are cleared.
-    ZeroGrad,
-    /// The optimizer runs.
-    OptimizerStep,
-}
-
-impl Phase {
-    /// The name in reports (`optimizer_step`).
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Init => "init",
-            Self::Data => "data",
-            Self::Forward => "forward",
-            Self::Backward => "backward",
-            Self::ZeroGrad => "zero_grad",
-            Self::OptimizerStep => "optimizer_step",
-        }
-    }
-}
-
 /// Why a block has its role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Evidence(pub &'static str);
@@ -163,25 +128,6 @@ pub struct Block {
     pub residency: Residency,
     /// Why it has this role and residency.
     pub evidence: Evidence,
-}
-
-/// The part of a [`Block`] that the memory events show.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Lifetime {
-    pub(crate) size: Bytes,
-    pub(crate) address: Addr,
-    pub(crate) thread: ThreadIdx,
-    pub(crate) alloc: Tick,
-    pub(crate) alloc_time: Nanos,
-    pub(crate) free: Option<Tick>,
-    pub(crate) free_time: Option<Nanos>,
-}
-
-/// The part of a [`Block`] that the operators show: those in which it is allocated and freed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin {
-    pub(crate) op: Option<OpId>,
-    pub(crate) freed_in: Option<OpId>,
 }
 
 impl Block {

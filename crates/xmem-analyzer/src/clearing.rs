@@ -1,7 +1,7 @@
 //! Where gradients are cleared, if nothing marks it: the place where most of them are freed.
 
-use crate::block::{Block, Phase, Role};
-use crate::profile::PhaseSpan;
+use crate::block::{Block, Role};
+use crate::spans::{Phase, PhaseSpan};
 use rustc_hash::FxHashMap;
 use xmem_types::{Diagnostics, Nanos, Severity};
 

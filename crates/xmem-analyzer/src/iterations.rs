@@ -3,7 +3,7 @@
 use crate::forwards::Forwards;
 use crate::names::{NameKind, Names};
 use crate::periods;
-use crate::profile::Iteration;
+use crate::spans::Iteration;
 use crate::steps::Signature;
 use crate::timeline::{Mark, MarkKind, Timeline};
 use rustc_hash::FxHashMap;

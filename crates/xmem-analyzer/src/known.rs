@@ -1,10 +1,12 @@
 //! What `xmem profile` knows of the blocks: which are parameters, buffers, gradients and optimizer
 //! state, by their addresses, and which went to the GPU when, by its marks.
 
-use crate::block::{Block, Lifetime, Phase, Role};
+use crate::block::{Block, Role};
+use crate::lifetime::Lifetime;
 use crate::marks::TransferKind;
 use crate::python::Frame;
 use crate::recording::{Recording, Storage, TensorKind};
+use crate::spans::Phase;
 use crate::transfers::{Live, Transfer};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Allocations and frees paired into blocks by address, sign and order.
 
-use crate::block::{Lifetime, Tick};
+use crate::lifetime::{Lifetime, Tick};
 use rustc_hash::FxHashMap;
 use xmem_trace::{DeviceKind, MemoryTable};
 use xmem_types::{Addr, BlockId, Bytes, Diagnostics, Location, Severity};

@@ -1,10 +1,9 @@
 //! The phases within each iteration, from what torch itself writes: optimizer annotations, backward
 //! nodes, data-loader annotations, module calls. No annotation of the user's is needed.
 
-use crate::block::Phase;
 use crate::forwards::Forwards;
 use crate::iterations::Job;
-use crate::profile::{Iteration, PhaseSpan};
+use crate::spans::{Iteration, Phase, PhaseSpan};
 use crate::timeline::{Mark, MarkKind, Timeline};
 use rustc_hash::FxHashSet;
 use xmem_trace::Trace;

@@ -2,47 +2,18 @@
 
 use crate::args::{ArgumentTable, Arguments};
 use crate::autograd::Autograd;
-use crate::block::{Block, Phase, Role};
+use crate::block::{Block, Role};
 use crate::names::Names;
 use crate::optree::OpTree;
 use crate::preexisting::Preexisting;
 use crate::program::Program;
 use crate::recording::{NamedTensor, Recording, TensorKind};
 use crate::returns::{CallKind, Returns};
+use crate::spans::{Iteration, PhaseSpan, span_at};
 use crate::transfers::Transfer;
 use std::collections::BTreeMap;
 use xmem_trace::{DeviceKind, Trace};
-use xmem_types::{Addr, BlockId, IterationId, Nanos, OpId, Sym, ThreadIdx};
-
-/// A stretch of time in one phase. Spans do not overlap and are sorted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PhaseSpan {
-    /// Start, inclusive.
-    pub start: Nanos,
-    /// End, exclusive.
-    pub end: Nanos,
-    /// The phase.
-    pub phase: Phase,
-    /// The iteration it belongs to; none during init.
-    pub iteration: Option<IterationId>,
-    /// The annotation that marks it (optimizer step, zero_grad), if one does.
-    pub mark: Option<OpId>,
-}
-
-/// The span of sorted `phases` in which a time lies.
-pub(crate) fn span_at(phases: &[PhaseSpan], time: Nanos) -> Option<&PhaseSpan> {
-    let after = phases.partition_point(|p| p.start <= time);
-    after.checked_sub(1).map(|at| &phases[at])
-}
-
-/// A training (or inference) iteration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Iteration {
-    /// Start, inclusive.
-    pub start: Nanos,
-    /// End, exclusive.
-    pub end: Nanos,
-}
+use xmem_types::{Addr, BlockId, Nanos, OpId, Sym, ThreadIdx};
 
 /// A trace, understood: blocks with lifetime, origin and role, and the structure of the run.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 //! the model is called.
 
 use crate::autograd::Autograd;
-use crate::block::{Lifetime, Origin};
+use crate::lifetime::{Lifetime, Origin};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use xmem_trace::{PythonTable, Trace};

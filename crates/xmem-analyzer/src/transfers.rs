@@ -1,6 +1,6 @@
 //! Which blocks the recorder's marks speak of.
 
-use crate::block::{Lifetime, Tick};
+use crate::lifetime::{Lifetime, Tick};
 use crate::marks::{Move, TransferKind};
 use std::collections::BTreeMap;
 use xmem_types::{Addr, BlockId, Bytes, Nanos};

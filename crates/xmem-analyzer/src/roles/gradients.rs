@@ -1,9 +1,9 @@
 //! Gradients: what the accumulation nodes of backward received and kept.
 
-use super::Facts;
-use super::case::{Case, Clues};
-use crate::block::{Block, Phase};
+use super::facts::Facts;
+use crate::block::Block;
 use crate::names::NameKind;
+use crate::spans::Phase;
 use crate::timeline::MarkKind;
 use rustc_hash::FxHashMap;
 use xmem_types::{Bytes, Nanos, OpId};
@@ -48,17 +48,17 @@ pub(super) enum Accumulated {
     TakenOver,
 }
 
-/// Finds what the accumulation nodes of backward kept.
-pub(super) fn prepare(clues: &mut Clues, blocks: &[Block], facts: &Facts<'_>) {
-    (clues.gradients, clues.accumulated) = find(blocks, facts);
-}
-
+/// What the backward passes accumulated, and the blocks that they kept, by row.
+///
 /// `AccumulateGrad` (torch/csrc/autograd/functions/accumulate_grad.h, `accumulateGrad`) takes over
 /// the incoming gradient where it can, else clones it; if there is a gradient already it adds to
 /// it. So the most recent block of the accumulated size that backward made and that outlives the pass
 /// is the gradient, else (a hook may free it) the most recent that is alive, unless the node adds
 /// in place.
-fn find(blocks: &[Block], facts: &Facts<'_>) -> (Gradients, FxHashMap<usize, Accumulated>) {
+pub(super) fn find(
+    blocks: &[Block],
+    facts: &Facts<'_>,
+) -> (Gradients, FxHashMap<usize, Accumulated>) {
     let (mut passes, accumulations) = accumulations(facts);
     let mut accumulated = FxHashMap::default();
     let mut before_trace = Vec::new();
@@ -113,20 +113,8 @@ fn add_kept(passes: &mut [Pass], blocks: &[Block], facts: &Facts<'_>) {
 }
 
 /// Whether a backward node made the block.
-fn is_in_node(block: &Block, facts: &Facts<'_>) -> bool {
+pub(super) fn is_in_node(block: &Block, facts: &Facts<'_>) -> bool {
     block.op.is_some_and(|op| facts.program.autograd.node_of(op).is_some())
-}
-
-impl Case<'_> {
-    /// How an accumulation node kept the block, if one did.
-    pub(super) fn accumulated(&self) -> Option<Accumulated> {
-        self.clues.accumulated.get(&self.row).copied()
-    }
-
-    /// Whether a backward node made the block.
-    pub(super) fn is_in_node(&self) -> bool {
-        is_in_node(self.block(), self.facts)
-    }
 }
 
 /// Blocks of one size that may be gradients, in order of allocation.

@@ -1,6 +1,7 @@
 //! How many parameters of each size the job trains.
 
-use super::{Facts, Gradients};
+use super::facts::Facts;
+use super::gradients::Gradients;
 use crate::timeline::MarkKind;
 use rustc_hash::FxHashMap;
 use xmem_types::Bytes;

@@ -1,19 +1,20 @@
 //! The table of roles. Stages run in this order; in each, the first row whose condition holds decides a
 //! block. The text of a row is the evidence that reports show.
 
-use super::case::Outcome::{Data, Is, Same, Unchanged};
-use super::case::{Row, Stage};
+use super::clues::Clues;
 use super::gradients::Accumulated;
 use super::initial::Claim::{Assigned, Wrapped};
-use super::{gradients, initial, recorded, running};
+use super::stage::Outcome::{Data, Is, Same, Unchanged};
+use super::stage::{Row, Stage};
 use crate::block::Residency::{Batch, Device, HostOnly, Model};
 use crate::block::Role::{
     Activation, Buffer, Gradient, Input, OptimizerState, Parameter, Temporary, Unknown, Workspace,
 };
-use crate::block::{Evidence, Phase, Residency, Role};
+use crate::block::{Evidence, Residency, Role};
 use crate::known::State;
 use crate::python::Context::{ModuleApply, ModuleInit, OptimizerInit};
 use crate::recording::TensorKind;
+use crate::spans::Phase;
 
 /// A row of the table of roles, for documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,45 +59,45 @@ pub(super) static STAGES: [Stage; 7] = [
     Stage {
         name: "backward",
         of: |block, _| block.phase == Phase::Backward,
-        prepare: gradients::prepare,
+        prepare: Clues::of_backward,
         rows: BACKWARD,
     },
     Stage {
         name: "optimizer-step",
         of: |block, _| block.phase == Phase::OptimizerStep,
-        prepare: running::prepare_steps,
+        prepare: Clues::of_steps,
         rows: OPTIMIZER_STEP,
     },
     Stage {
         name: "data",
         of: |block, _| matches!(block.phase, Phase::Data | Phase::ZeroGrad),
-        prepare: running::prepare_data,
+        prepare: Clues::of_data,
         rows: DATA,
     },
     // Parameters first: what is left of the inventory decides about the rest.
     Stage {
         name: "parameters",
         of: |block, _| block.phase == Phase::Init,
-        prepare: initial::prepare_parameters,
+        prepare: Clues::of_parameters,
         rows: PARAMETERS,
     },
     Stage {
         name: "init",
         of: |block, _| block.phase == Phase::Init && block.role == Unknown,
-        prepare: initial::prepare_rest,
+        prepare: Clues::of_init,
         rows: INIT,
     },
     Stage {
         name: "forward",
         of: |block, _| block.phase == Phase::Forward,
-        prepare: running::prepare_forward,
+        prepare: Clues::of_forward,
         rows: FORWARD,
     },
     // What the recorder knows overrules what operators and lifetimes suggest.
     Stage {
         name: "recorded",
         of: |_, facts| !facts.known.is_empty(),
-        prepare: recorded::prepare,
+        prepare: Clues::of_recording,
         rows: RECORDED,
     },
 ];

@@ -1,8 +1,8 @@
 //! What the operators of the first forward show of the model: weights that are not trained, and
 //! running statistics.
 
-use super::Facts;
-use crate::block::Phase;
+use super::facts::Facts;
+use crate::spans::Phase;
 use rustc_hash::FxHashMap;
 use xmem_types::{Bytes, OpId};
 

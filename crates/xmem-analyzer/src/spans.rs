@@ -1,0 +1,65 @@
+//! Iterations and the phases within them, as spans of time.
+
+use xmem_types::{IterationId, Nanos, OpId};
+
+/// A part of a training iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// Before the first iteration: model and optimizer are built.
+    Init,
+    /// A batch is loaded.
+    Data,
+    /// The model and the loss run.
+    Forward,
+    /// Autograd runs.
+    Backward,
+    /// Gradients are cleared.
+    ZeroGrad,
+    /// The optimizer runs.
+    OptimizerStep,
+}
+
+impl Phase {
+    /// The name in reports (`optimizer_step`).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Init => "init",
+            Self::Data => "data",
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+            Self::ZeroGrad => "zero_grad",
+            Self::OptimizerStep => "optimizer_step",
+        }
+    }
+}
+
+/// A stretch of time in one phase. Spans do not overlap and are sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhaseSpan {
+    /// Start, inclusive.
+    pub start: Nanos,
+    /// End, exclusive.
+    pub end: Nanos,
+    /// The phase.
+    pub phase: Phase,
+    /// The iteration it belongs to; none during init.
+    pub iteration: Option<IterationId>,
+    /// The annotation that marks it (optimizer step, zero_grad), if one does.
+    pub mark: Option<OpId>,
+}
+
+/// The span of sorted `phases` in which a time lies.
+pub(crate) fn span_at(phases: &[PhaseSpan], time: Nanos) -> Option<&PhaseSpan> {
+    let after = phases.partition_point(|p| p.start <= time);
+    after.checked_sub(1).map(|at| &phases[at])
+}
+
+/// A training (or inference) iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Iteration {
+    /// Start, inclusive.
+    pub start: Nanos,
+    /// End, exclusive.
+    pub end: Nanos,
+}
