@@ -1,12 +1,13 @@
 //! The result of a run: the best recording, or the reason why none was saved.
 
 use crate::error::{CommandEnd, RecordError};
-use crate::export::Part;
+use crate::exports::{Export, State};
 use crate::message::{ExportAnnounced, Reason};
 use crate::output::Output;
+use crate::part::Part;
+use crate::processes::Processes;
 use crate::recorded::{CutShort, Recorded};
 use crate::request::Shortage;
-use crate::watch::{Export, Processes, State};
 use std::process::ExitStatus;
 use std::time::Duration;
 use xmem_types::Bytes;

@@ -2,7 +2,7 @@
 
 use crate::head::Head;
 use crate::output::Output;
-use crate::recorded::RedirectedCalls;
+use crate::part::Part;
 use crate::session::pipe_of;
 use nix::fcntl::OFlag;
 use std::fs::{File, OpenOptions};
@@ -11,23 +11,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tempfile::NamedTempFile;
 use xmem_types::Bytes;
 
 /// Bytes of one read: the capacity of a pipe.
 const CHUNK: usize = 1 << 16;
-
-/// A trace in a file beside the output.
-#[derive(Debug)]
-pub(crate) struct Part {
-    pub(crate) file: NamedTempFile,
-    /// Size of the trace before compression.
-    pub(crate) text: Bytes,
-    /// Size of the file.
-    pub(crate) size: Bytes,
-    /// Redirected calls, from the trace's metadata.
-    pub(crate) redirected: Vec<RedirectedCalls>,
-}
 
 /// The size of a trace so far, shared between threads.
 #[derive(Clone, Debug, Default)]

@@ -28,6 +28,8 @@ mod encoder;
 #[cfg(unix)]
 mod export;
 #[cfg(unix)]
+mod exports;
+#[cfg(unix)]
 mod head;
 #[cfg(unix)]
 mod hook;
@@ -40,9 +42,15 @@ mod message;
 #[cfg(unix)]
 mod output;
 #[cfg(unix)]
+mod part;
+#[cfg(unix)]
+mod processes;
+#[cfg(unix)]
 mod session;
 #[cfg(unix)]
 mod settings;
+#[cfg(unix)]
+mod signals;
 #[cfg(unix)]
 mod tree;
 #[cfg(unix)]

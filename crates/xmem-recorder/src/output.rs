@@ -2,7 +2,7 @@
 
 use crate::encoder::Encoder;
 use crate::error::RecordError;
-use crate::export::Part;
+use crate::part::Part;
 use crate::recorded::Destination;
 use std::fs::Permissions;
 use std::io::{self, BufWriter};

@@ -1,24 +1,19 @@
 //! Runs the command and watches it: messages of the hook, time, memory, signals.
 
-mod exports;
-mod processes;
-mod signals;
-
 use crate::conclusion::{self, Evidence};
 use crate::error::{CommandEnd, RecordError};
+use crate::exports::{Exports, ReadExport};
 use crate::host::Host;
 use crate::interpreter;
 use crate::message::{Line, Message, ProcessId, StopReason};
 use crate::output::Output;
+use crate::processes::Processes;
 use crate::progress::Progress;
 use crate::recorded::Recorded;
 use crate::request::{Request, Shortage};
 use crate::session::{ControlItem, Session};
+use crate::signals;
 use crate::tree::{self, Tree};
-pub(crate) use exports::{Export, State};
-pub(crate) use processes::Processes;
-
-use exports::Exports;
 use nix::sys::signal::Signal;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -42,9 +37,21 @@ enum Event {
     /// From the control pipe.
     Control(ControlItem),
     /// A trace has been read to its end.
-    ExportRead(exports::ReadExport),
+    ExportRead(ReadExport),
     /// A signal to this process.
     Signal(Signal),
+}
+
+impl From<ReadExport> for Event {
+    fn from(export: ReadExport) -> Self {
+        Self::ExportRead(export)
+    }
+}
+
+impl From<Signal> for Event {
+    fn from(signal: Signal) -> Self {
+        Self::Signal(signal)
+    }
 }
 
 /// Runs the command of a request to its end.
@@ -118,7 +125,7 @@ struct Watch<'a> {
     host: Host,
     memory: Memory,
     processes: Processes,
-    exports: Exports,
+    exports: Exports<Event>,
     /// The reason why this process ends the recording, if it does.
     halt: Option<CommandEnd>,
     phase: Phase,

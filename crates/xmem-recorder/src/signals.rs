@@ -1,13 +1,12 @@
 //! Signals to this process: while a command is recorded, they request its end and do not end xmem.
 
-use super::Event;
 use nix::sys::signal::Signal;
 use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::mpsc::Sender;
 
 /// Forwards signals while the receiver exists. Afterwards they have their default effect.
-pub(super) fn forward(to: Sender<Event>) -> io::Result<()> {
+pub(crate) fn forward<E: From<Signal> + Send + 'static>(to: Sender<E>) -> io::Result<()> {
     let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
     let wanted = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].map(|signal| signal as i32);
     let handled = wanted.into_iter().filter(|number| ignored & (1 << (number - 1)) == 0);
@@ -15,7 +14,7 @@ pub(super) fn forward(to: Sender<Event>) -> io::Result<()> {
     std::thread::spawn(move || {
         for number in signals.forever() {
             let Ok(signal) = Signal::try_from(number) else { continue };
-            if to.send(Event::Signal(signal)).is_err() {
+            if to.send(signal.into()).is_err() {
                 // The default effect ends this process; an error leaves nothing to do.
                 let _ = signal_hook::low_level::emulate_default_handler(number);
             }

@@ -25,7 +25,7 @@ pub(crate) struct Process {
 
 impl Processes {
     /// Records a message of the hook in `pid`.
-    pub(super) fn note(&mut self, pid: ProcessId, message: Message) {
+    pub(crate) fn note(&mut self, pid: ProcessId, message: Message) {
         let process = self.0.entry(pid).or_default();
         match message {
             Message::Python { version } => process.python = Some(version),
@@ -42,12 +42,12 @@ impl Processes {
     }
 
     /// The processes that recorded: only they handle SIGUSR2.
-    pub(super) fn recording(&self) -> impl Iterator<Item = ProcessId> {
+    pub(crate) fn recording(&self) -> impl Iterator<Item = ProcessId> {
         self.0.iter().filter(|(_, process)| process.recording).map(|(pid, _)| *pid)
     }
 
     /// True if no process loaded the hook.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 

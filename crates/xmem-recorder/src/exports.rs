@@ -1,9 +1,9 @@
 //! The exports of the command's processes, each read into a part file of its own.
 
-use super::Event;
-use crate::export::{self, Part, Written};
+use crate::export::{self, Written};
 use crate::message::{ExportAnnounced, ProcessId};
 use crate::output::Output;
+use crate::part::Part;
 use crate::tree::Tree;
 use std::io;
 use std::path::Path;
@@ -11,12 +11,12 @@ use std::sync::mpsc::Sender;
 use std::time::Instant;
 use xmem_types::Bytes;
 
-/// All exports, in the order in which they began.
+/// All exports, in the order in which they began. The end of a reading is sent as an event `E`.
 #[derive(Debug)]
-pub(super) struct Exports {
+pub(crate) struct Exports<E> {
     all: Vec<Export>,
     output: Output,
-    sender: Sender<Event>,
+    sender: Sender<E>,
 }
 
 /// The export of one process.
@@ -55,20 +55,20 @@ enum Report {
 }
 
 /// The result of a thread that has read an export.
-pub(super) struct ReadExport {
+pub(crate) struct ReadExport {
     index: usize,
     result: io::Result<Part>,
 }
 
 type Reading = fn(&Path, &Output, &Written) -> io::Result<Part>;
 
-impl Exports {
-    pub(super) fn new(output: Output, sender: Sender<Event>) -> Self {
+impl<E: From<ReadExport> + Send + 'static> Exports<E> {
+    pub(crate) fn new(output: Output, sender: Sender<E>) -> Self {
         Self { all: Vec::new(), output, sender }
     }
 
     /// A process is about to export: PyTorch waits for a reader.
-    pub(super) fn begin(&mut self, pid: ProcessId, announced: ExportAnnounced) {
+    pub(crate) fn begin(&mut self, pid: ProcessId, announced: ExportAnnounced) {
         self.all.push(Export {
             pid,
             announced,
@@ -88,12 +88,12 @@ impl Exports {
         std::thread::spawn(move || {
             let result = reading(&path, &output, &written);
             // An error means that the run is over.
-            let _ = sender.send(Event::ExportRead(ReadExport { index, result }));
+            let _ = sender.send(ReadExport { index, result }.into());
         });
     }
 
     /// A reader has reached the end.
-    pub(super) fn read(&mut self, ReadExport { index, result }: ReadExport) {
+    pub(crate) fn read(&mut self, ReadExport { index, result }: ReadExport) {
         let export = &mut self.all[index];
         export.ended = Some(Instant::now());
         export.state = match result {
@@ -104,12 +104,12 @@ impl Exports {
     }
 
     /// The hook reports that PyTorch has written the trace.
-    pub(super) fn exported(&mut self, pid: ProcessId, streamed: bool) {
+    pub(crate) fn exported(&mut self, pid: ProcessId, streamed: bool) {
         self.report(pid, if streamed { Report::Streamed } else { Report::InFile });
     }
 
     /// The hook reports that the export failed.
-    pub(super) fn failed(&mut self, pid: ProcessId) {
+    pub(crate) fn failed(&mut self, pid: ProcessId) {
         self.report(pid, Report::Failed);
     }
 
@@ -133,7 +133,7 @@ impl Exports {
     }
 
     /// Ends readers whose writer will not come: its process has ended, or it has reported.
-    pub(super) fn release_abandoned(&self, tree: &Tree) {
+    pub(crate) fn release_abandoned(&self, tree: &Tree) {
         for export in self.running() {
             if export.report.is_some() || !tree.has(export.pid) {
                 export::release(&export.announced.path);
@@ -146,38 +146,38 @@ impl Exports {
     }
 
     /// True while an export is being read.
-    pub(super) fn are_running(&self) -> bool {
+    pub(crate) fn are_running(&self) -> bool {
         self.running().next().is_some()
     }
 
     /// True if a process has begun an export.
-    pub(super) fn has_begun(&self, pid: ProcessId) -> bool {
+    pub(crate) fn has_begun(&self, pid: ProcessId) -> bool {
         self.all.iter().any(|e| e.pid == pid)
     }
 
     /// The end of the last export that began at `begin` or later.
-    pub(super) fn last_end_since(&self, begin: Instant) -> Option<Instant> {
+    pub(crate) fn last_end_since(&self, begin: Instant) -> Option<Instant> {
         self.all.iter().filter(|e| e.begun >= begin).filter_map(|e| e.ended).max()
     }
 
     /// The time at which the last complete recording was saved.
-    pub(super) fn complete_at(&self) -> Option<Instant> {
+    pub(crate) fn complete_at(&self) -> Option<Instant> {
         let complete = |e: &&Export| e.announced.reason.is_complete();
         self.all.iter().filter(complete).filter_map(|e| e.ended).max()
     }
 
     /// True if a process has reported the end of an export.
-    pub(super) fn has_report_of(&self, pid: ProcessId) -> bool {
+    pub(crate) fn has_report_of(&self, pid: ProcessId) -> bool {
         self.all.iter().any(|e| e.pid == pid && e.report.is_some())
     }
 
     /// The size so far of the export under way.
-    pub(super) fn written(&self) -> Option<Bytes> {
+    pub(crate) fn written(&self) -> Option<Bytes> {
         self.running().map(|e| e.written.so_far()).max()
     }
 
     /// Removes and returns all exports.
-    pub(super) fn take(&mut self) -> Vec<Export> {
+    pub(crate) fn take(&mut self) -> Vec<Export> {
         std::mem::take(&mut self.all)
     }
 }
