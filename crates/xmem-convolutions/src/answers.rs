@@ -1,16 +1,8 @@
-//! Questions about convolutions, and the answers of one source for one device, as plain data.
+//! The answers of one source for one device, as plain data.
 
-use crate::{ConvPass, ConvShape, Plans};
+use crate::plans::Plans;
+use crate::question::ConvolutionQuestion;
 use std::collections::BTreeMap;
-
-/// A convolution whose plans are of interest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ConvolutionQuestion {
-    /// The pass.
-    pub pass: ConvPass,
-    /// Sizes, element type and memory format.
-    pub shape: ConvShape,
-}
 
 /// The plans of a job's convolutions on one device, with their source.
 ///

@@ -20,10 +20,11 @@
 mod recipe;
 mod table;
 
-use crate::{
-    Basis, ConvShape, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource, ElementType,
-    Plans,
-};
+use crate::answers::ConvolutionAnswers;
+use crate::plans::{Basis, Plans};
+use crate::question::ConvolutionQuestion;
+use crate::shape::{ConvShape, ElementType};
+use crate::source::ConvolutionSource;
 use recipe::Terms;
 use table::{Choice, Key, Precision};
 use xmem_profiles::{ComputeCapability, Device};

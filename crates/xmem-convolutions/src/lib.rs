@@ -10,12 +10,17 @@
 mod answers;
 mod dispatch;
 mod fitted;
+mod one_by_one;
 mod plans;
+mod question;
+mod replayed;
 mod shape;
 mod source;
 
-pub use answers::{ConvolutionAnswers, ConvolutionQuestion};
+pub use answers::ConvolutionAnswers;
 pub use fitted::FittedModel;
-pub use plans::{Basis, ConvolutionPlans, Plans};
+pub use one_by_one::ConvolutionPlans;
+pub use plans::{Basis, Plans};
+pub use question::ConvolutionQuestion;
 pub use shape::{ConvPass, ConvShape, ElementType, Layout, Volume};
 pub use source::{ConvolutionSource, NoWorkspaces};

@@ -1,8 +1,5 @@
 //! The plans that PyTorch tries for one convolution, as sizes of workspaces.
 
-use crate::{ConvPass, ConvShape, ConvolutionQuestion, FittedModel, NoWorkspaces};
-use std::fmt;
-use xmem_profiles::Device;
 use xmem_types::Bytes;
 
 /// The workspaces of a convolution's plans, and how certain they are.
@@ -37,7 +34,7 @@ pub enum Basis {
     },
     /// The formula of the nearest older device: the table lacks this one.
     OtherDevice,
-    /// No workspace: the convolution does not reach cuDNN ([`ConvShape::uses_cudnn`]).
+    /// No workspace: the convolution does not reach cuDNN ([`ConvShape::uses_cudnn`](crate::ConvShape::uses_cudnn)).
     NotCudnn,
 }
 
@@ -53,39 +50,5 @@ impl Plans {
     #[must_use]
     pub fn first(&self) -> Bytes {
         self.sizes.first().copied().unwrap_or(Bytes::ZERO)
-    }
-}
-
-/// A source that is asked one convolution at a time, while a job is lowered.
-pub trait ConvolutionPlans: fmt::Debug + Send + Sync {
-    /// The workspaces that PyTorch tries to get for one convolution call on `device`.
-    fn plans(&self, pass: ConvPass, shape: &ConvShape, device: &Device) -> Plans;
-
-    /// The origin of the answers, for people (`model fitted to cuDNN 9.19`).
-    fn origin(&self) -> String;
-
-    /// The reason why some answers have another origin; `None` if none has.
-    fn complaint(&self) -> Option<String> {
-        None
-    }
-}
-
-impl ConvolutionPlans for FittedModel {
-    fn plans(&self, pass: ConvPass, shape: &ConvShape, device: &Device) -> Plans {
-        self.predict(&ConvolutionQuestion { pass, shape: *shape }, device.compute_capability)
-    }
-
-    fn origin(&self) -> String {
-        Self::NAME.to_owned()
-    }
-}
-
-impl ConvolutionPlans for NoWorkspaces {
-    fn plans(&self, _: ConvPass, _: &ConvShape, _: &Device) -> Plans {
-        Plans::none()
-    }
-
-    fn origin(&self) -> String {
-        Self::NAME.to_owned()
     }
 }

@@ -85,9 +85,12 @@ impl Cudnn {
         opened.as_ref().map_err(Clone::clone)
     }
 
-    /// The sizes from the cache or from a worker; `None` if neither has them.
-    fn sizes(&self, query: &Query, device: &Device) -> Option<Vec<Bytes>> {
-        let session = self.session().ok()?;
+    /// The sizes from the cache or from a worker; `None` if cuDNN has no plan.
+    ///
+    /// # Errors
+    /// The reason why the library cannot be asked.
+    fn sizes(&self, query: &Query, device: &Device) -> Result<Option<Vec<Bytes>>, String> {
+        let session = self.session()?;
         let State { unassigned, devices, failure } = &mut *session.lock();
         let state = devices.entry(properties::json(device)).or_insert_with_key(|properties| {
             let cache = Cache::open(self.cache.as_deref(), &session.version, properties);
@@ -95,22 +98,22 @@ impl Cudnn {
         });
         let line = query.to_line();
         if let Some(sizes) = state.cache.get(&line) {
-            return Some(sizes.to_vec());
+            return Ok(Some(sizes.to_vec()));
         }
-        if failure.is_some() {
-            return None;
+        if let Some(failure) = failure {
+            return Err(failure.clone());
         }
         let worker = self.worker(state, unassigned, device);
         match worker.and_then(|worker| worker.ask(query)) {
-            Ok(sizes) => {
-                let sizes = sizes?;
+            Ok(None) => Ok(None),
+            Ok(Some(sizes)) => {
                 state.cache.insert(line, sizes.clone());
-                Some(sizes)
+                Ok(Some(sizes))
             }
             Err(error) => {
-                *failure = Some(format!("{}, at the question `{line}`", with_causes(&error)));
+                let reason = format!("{}, at the question `{line}`", with_causes(&error));
                 state.worker = None;
-                None
+                Err(failure.insert(reason).clone())
             }
         }
     }
@@ -141,12 +144,8 @@ impl Cudnn {
         }
     }
 
-    fn warning(&self) -> Option<String> {
-        let about = |text| format!("cuDNN at {} cannot be asked: {text}", self.library.display());
-        match self.opened.get()? {
-            Ok(session) => session.lock().failure.clone().map(about),
-            Err(text) => Some(about(text.clone())),
-        }
+    fn warning(&self, reason: &str) -> String {
+        format!("cuDNN at {} cannot be asked: {reason}", self.library.display())
     }
 }
 
@@ -175,21 +174,30 @@ pub(crate) fn plans(
 
 impl ConvolutionSource for Cudnn {
     fn answer(&self, device: &Device, questions: &[ConvolutionQuestion]) -> ConvolutionAnswers {
+        let mut failure = None;
+        let mut sizes = |query: &Query| match self.sizes(query, device) {
+            Ok(sizes) => sizes,
+            Err(reason) => {
+                failure.get_or_insert(reason);
+                None
+            }
+        };
         let plans: Vec<_> = questions
             .iter()
-            .map(|question| (*question, plans(question, device, |query| self.sizes(query, device))))
+            .map(|question| (*question, plans(question, device, &mut sizes)))
             .collect();
         if let Err(error) = self.save() {
             tracing::warn!(%error, "cannot write the cache of cuDNN's answers");
         }
-        ConvolutionAnswers::new(self.source(), plans).with_warning(self.warning())
+        let warning = failure.map(|reason| self.warning(&reason));
+        ConvolutionAnswers::new(self.source(), plans).with_warning(warning)
     }
 }
 
 impl ConvolutionPlans for Cudnn {
     fn plans(&self, pass: ConvPass, shape: &ConvShape, device: &Device) -> Plans {
         let question = ConvolutionQuestion { pass, shape: *shape };
-        plans(&question, device, |query| self.sizes(query, device))
+        plans(&question, device, |query| self.sizes(query, device).ok().flatten())
     }
 
     fn origin(&self) -> String {
@@ -197,6 +205,10 @@ impl ConvolutionPlans for Cudnn {
     }
 
     fn complaint(&self) -> Option<String> {
-        self.warning()
+        let reason = match self.opened.get()? {
+            Ok(session) => session.lock().failure.clone()?,
+            Err(reason) => reason.clone(),
+        };
+        Some(self.warning(&reason))
     }
 }

@@ -4,7 +4,6 @@
 
 use crate::properties;
 use crate::query::Query;
-use crate::settings::CHOICE_VARIABLE;
 use crate::worker::{ANSWER, REFUSAL, VERSION};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
@@ -19,6 +18,9 @@ use xmem_types::Bytes;
 /// The longest wait for a line. An answer takes milliseconds; the first one loads half a gigabyte of
 /// libraries.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The variable that chooses a source of plans, as `--cudnn` does for the `xmem` command.
+pub(crate) const CHOICE_VARIABLE: &str = "XMEM_CUDNN";
 
 /// The command of a worker: a program that calls [`serve`](crate::serve) with the library's path, which
 /// is added as the last argument.

@@ -2,16 +2,13 @@
 
 use crate::cached::CachedAnswers;
 use crate::library::Cudnn;
-use crate::process::WorkerCommand;
+use crate::process::{CHOICE_VARIABLE, WorkerCommand};
 use crate::search::{self, SYSTEM_LIBRARIES, SearchPath};
 use std::env::{self, consts::EXE_SUFFIX};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xmem_convolutions::{ConvolutionSource, FittedModel, NoWorkspaces};
-
-/// The variable that chooses a source, as `--cudnn` does for the `xmem` command.
-pub(crate) const CHOICE_VARIABLE: &str = "XMEM_CUDNN";
 
 /// The command of `xmem` that calls [`serve`](crate::serve).
 pub const WORKER: &str = "cudnn-worker";

@@ -110,6 +110,19 @@ fn the_model_answers_where_a_worker_fails() {
 }
 
 #[test]
+fn a_failure_is_a_warning_for_the_answers_that_it_affects() {
+    let script =
+        "echo cudnn 9.19.0; read device; read question; echo '= 44 0'; read question; exit 3";
+    let cudnn = cudnn(script, None);
+    let first = ask(&cudnn);
+    let other = ConvolutionQuestion { pass: ConvPass::Forward, ..QUESTION };
+    let affected = cudnn.answer(&device(), &[QUESTION, other]);
+    assert!(affected.warning().is_some_and(|warning| warning.contains("exit status: 3")));
+    assert_eq!(affected.get(&QUESTION), first.get(&QUESTION));
+    assert_eq!(ask(&cudnn), first, "answered before the failure");
+}
+
+#[test]
 fn a_refusal_is_about_one_convolution() {
     let script = "echo cudnn 9.19.0; read device; read question; echo '! too large'; \
                   read question; echo '= 9'; read end";

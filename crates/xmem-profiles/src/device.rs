@@ -1,6 +1,5 @@
 //! A device as the rest of the pipeline sees it.
 
-use crate::schema::{self, DeviceFileError};
 use std::fmt;
 use std::str::FromStr;
 use xmem_types::Bytes;
@@ -70,27 +69,11 @@ impl Device {
             max_threads_per_sm: 2048,
             sources: Sources {
                 memory: "given by the user".to_owned(),
-                context: assumed("like a data-centre GPU"),
+                context: assumed("like a data center GPU"),
                 compute_capability: assumed("like an A100"),
                 sms: assumed("like an A100"),
                 max_threads_per_sm: assumed("like an A100"),
             },
-        }
-    }
-
-    /// Reads the one device of a device file. The format is that of the built-in profiles,
-    /// described in `data/devices/README.md`.
-    ///
-    /// # Errors
-    /// If the text is not TOML of this schema, a number has no source or an impossible value, or
-    /// the file does not hold exactly one device.
-    pub fn from_toml(text: &str) -> Result<Self, DeviceFileError> {
-        let mut devices = schema::parse(text)?;
-        match (devices.pop(), devices.len()) {
-            (Some(device), 0) => Ok(device),
-            (last, others) => {
-                Err(DeviceFileError::NotOneDevice { found: others + usize::from(last.is_some()) })
-            }
         }
     }
 

@@ -54,6 +54,24 @@ pub enum DeviceFileError {
     },
 }
 
+impl Device {
+    /// Reads the one device of a device file. The format is that of the built-in profiles,
+    /// described in `data/devices/README.md`.
+    ///
+    /// # Errors
+    /// If the text is not TOML of this schema, a number has no source or an impossible value, or
+    /// the file does not hold exactly one device.
+    pub fn from_toml(text: &str) -> Result<Self, DeviceFileError> {
+        let mut devices = parse(text)?;
+        match (devices.pop(), devices.len()) {
+            (Some(device), 0) => Ok(device),
+            (last, others) => {
+                Err(DeviceFileError::NotOneDevice { found: others + usize::from(last.is_some()) })
+            }
+        }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileDto {
