@@ -16,7 +16,7 @@ use xmem_convolutions::{
 use xmem_profiles::Device;
 use xmem_types::Bytes;
 
-/// A cuDNN library that is asked for plans, in a process of its own.
+/// A cuDNN library as a source of plans, loaded in a process of its own.
 ///
 /// The process starts with the first question. Where the library has no plan, cannot be loaded or
 /// its process has died, the fitted model answers.
