@@ -1,4 +1,4 @@
-//! How much GPU memory does a PyTorch training job need, when, and because of what? The whole
+//! The GPU memory that a PyTorch training job needs, over time and by cause. The whole
 //! pipeline behind one builder: a CPU profiler trace in, an [`Answer`] out.
 //!
 //! ```no_run
@@ -55,17 +55,8 @@ pub use job::Job;
 pub use timings::{Stage, Timings};
 pub use verdict::Verdict;
 
-pub use xmem_predict::{
-    AllocatorCounts, AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, Bounds,
-    CapacitySearch, Confidence, Curve, DEFAULT_TOTAL, FailedAllocation, Finding, Fragmentation,
-    IterationPeak, JobEnvironment, LiveBlock, MemoryStats, NoSegments, Offset, OperationList,
-    Origin, OutOfMemory, Peak, PeakRange, Place, PredictedBlock, Prediction, RoleShare, Simulation,
-    SimulationSettings, SimulationSummary, SnapshotEnd, Step, StepError, StepOutcome,
-    UncertaintyEffect, UnmodelledShare,
-};
-
 pub use xmem_analyzer::recording::{EndReason, Implementation};
-pub use xmem_analyzer::{Phase, Role};
+pub use xmem_analyzer::{Phase, Profile, Role};
 pub use xmem_convolutions::{
     Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionPlans, ConvolutionQuestion,
     ConvolutionSource, ElementType, FittedModel, Layout, NoWorkspaces, Plans, Volume,
@@ -74,16 +65,38 @@ pub use xmem_orchestrator::{
     AttentionKernels, OptimizerImpl, Rule, RuleEffect, Target, ZeroGradPlace,
     parse_cublas_workspace_config, rules,
 };
-pub use xmem_profiles::{Device, DeviceFileError, UnknownDevice, devices, find};
+pub use xmem_predict::{
+    AllocatorCounts, AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, Bounds,
+    CapacitySearch, Confidence, Curve, DEFAULT_TOTAL, Detail, FailedAllocation, Finding,
+    Fragmentation, IterationPeak, JobEnvironment, LiveBlock, MemoryStats, NoSegments, Offset,
+    OperationList, Origin, OutOfMemory, Peak, PeakRange, Place, PredictedBlock, PredictedMemory,
+    Prediction, RoleShare, Simulation, SimulationSettings, SimulationSummary, SnapshotEnd, Step,
+    StepError, StepOutcome, UncertaintyEffect, UnmodelledShare,
+};
+pub use xmem_profiles::{
+    ComputeCapability, Device, DeviceFileError, ParseComputeCapabilityError, Sources,
+    UnknownDevice, devices, find,
+};
 pub use xmem_simulator::{
-    AddressOrder, AllocatorChoice, AllocatorConfig, BlockUse, Completion, ConfError, Event,
-    EventAction, KnownOption, Misuse, Operation, PoolKind, PoolOptions, PoolService, PrivatePoolId,
-    SegmentState, Splitting, alloc_conf_options, alloc_conf_variables, newest_release,
-    oldest_release,
+    AddressOrder, AllocatorChoice, AllocatorConfig, BlockUse, Completion, ConfError, DeviceConfig,
+    Event, EventAction, KnownOption, Misuse, Operation, PoolKind, PoolOptions, PoolService,
+    PrivatePoolId, SegmentState, Splitting, Unsupported, alloc_conf_options, alloc_conf_variables,
+    newest_release, oldest_release,
 };
 pub use xmem_snapshot::{Snapshot, write as write_snapshot};
-pub use xmem_trace::{ReadError, ReadOptions};
+pub use xmem_trace::{EventParser, ReadError, ReadOptions, Trace};
 pub use xmem_types::{
-    Addr, BlockId, Bytes, Diagnostics, IterationId, Nanos, Severity, StreamId, TorchVersion,
-    WithheldReason,
+    Addr, BlockId, Bytes, Diagnostic, Diagnostics, IterationId, Location, Nanos, Request,
+    RequestKind, Severity, StreamId, TorchVersion, WithheldReason, Workload,
 };
+
+// The crates of the pipeline. All types that values of the API consist of can be named from here.
+pub use xmem_analyzer as analyzer;
+pub use xmem_convolutions as convolutions;
+pub use xmem_orchestrator as orchestrator;
+pub use xmem_predict as predict;
+pub use xmem_profiles as profiles;
+pub use xmem_simulator as simulator;
+pub use xmem_snapshot as snapshot;
+pub use xmem_trace as trace;
+pub use xmem_types as types;
