@@ -1,8 +1,8 @@
-//! What is in a snapshot, as counts and names: what `xmem snapshot info` shows.
+//! The content of a snapshot, as counts and names, as `xmem snapshot info` shows it.
 
 mod device;
 
-pub use device::{DeviceFacts, HistoryFacts, LiveGroup, PoolFacts, SegmentFacts, StreamFacts};
+pub use device::{DeviceFacts, HistoryFacts, LiveGroup, SegmentFacts, StreamFacts};
 
 use crate::findings::findings;
 use crate::setup::{Setup, releases};
@@ -26,13 +26,13 @@ pub struct SnapshotFacts {
     pub scopes: Vec<(String, u64)>,
     /// The devices that have segments or a history.
     pub devices: Vec<DeviceFacts>,
-    /// What was odd.
+    /// The oddities.
     pub findings: Vec<Finding>,
 }
 
 impl SnapshotFacts {
-    /// What is in `snapshot`; of each device the `largest` groups of live blocks. What was odd while it was
-    /// read is in `notes`.
+    /// The content of `snapshot`; of each device the `largest` groups of live blocks. The oddities
+    /// met while it was read is in `notes`.
     #[must_use]
     pub fn of(snapshot: &Snapshot, notes: &Diagnostics, largest: usize) -> Self {
         let mut notes = notes.clone();
@@ -44,7 +44,7 @@ impl SnapshotFacts {
             }
             Err(error) => {
                 notes.report("options-not-simulated", Severity::Warning, None, || {
-                    format!("{error}; what was there at the start of a history is not worked out")
+                    format!("{error}; the state at the start of the history is not reconstructed")
                 });
                 None
             }

@@ -3,7 +3,7 @@
 use xmem::Finding;
 use xmem_types::{Diagnostics, Location};
 
-/// What was odd, for a person to read.
+/// The oddities, for a person to read.
 pub(crate) fn findings(notes: &Diagnostics) -> Vec<Finding> {
     let place = |at: Location| match at {
         Location::ByteOffset(offset) => format!("byte {offset}"),

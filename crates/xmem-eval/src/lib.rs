@@ -1,9 +1,9 @@
 //! Estimates and simulations, judged by recorded truth.
 //!
-//! A memory snapshot of a real run (`torch.cuda.memory._dump_snapshot`) tells what PyTorch's
+//! A memory snapshot of a real run (`torch.cuda.memory._dump_snapshot`) records what PyTorch's
 //! allocator did, event by event. Two things can be held against it: the simulator, which gets the
-//! recorded requests and has to do the same ([`rerun`]); and an estimate from a CPU trace, which has
-//! to foresee the requests themselves.
+//! recorded requests and has to do the same ([`rerun`]); and an estimate from a CPU trace, which
+//! has to foresee the requests themselves.
 //!
 //! Left to others: opening files, printing, and improving what is judged.
 #![forbid(unsafe_code)]
@@ -13,12 +13,12 @@ mod findings;
 mod recording;
 mod rerun;
 mod setup;
+mod side;
 mod stack;
+mod tally;
 mod validate;
 
-pub use facts::{
-    DeviceFacts, HistoryFacts, LiveGroup, PoolFacts, SegmentFacts, SnapshotFacts, StreamFacts,
-};
+pub use facts::{DeviceFacts, HistoryFacts, LiveGroup, SegmentFacts, SnapshotFacts, StreamFacts};
 pub use recording::StartUncertainty;
 pub use rerun::{
     Addresses, AllocatorAction, BlockRequest, Candidate, Counts, Difference, Divergences,
@@ -27,6 +27,7 @@ pub use rerun::{
 };
 pub use setup::{Setup, SetupError, SetupSource};
 pub use stack::Site;
+pub use tally::Tally;
 pub use validate::{
     CurveDistance, DifferenceGroup, DifferenceKind, Judged, Moment, Peaks, PhasePeaks,
     RequestCounts, RoleBytes, ValidateError, Validation, validate,

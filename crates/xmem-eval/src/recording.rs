@@ -1,4 +1,4 @@
-//! What a recording tells of one device's allocator, in the simulator's words.
+//! The recorded history of one device's allocator, in the simulator's types.
 
 mod pages;
 mod reservations;
@@ -64,14 +64,14 @@ impl<'s> Recording<'s> {
         EntryIndex(u32::try_from(self.from + row).expect("a pickle has fewer than 2^32 dicts"))
     }
 
-    /// How many entries at the beginning are not used.
+    /// The number of entries at the beginning that are not used.
     pub(crate) fn left_out(&self) -> usize {
         self.from
     }
 
-    /// Where a trace begins with segments that are given back, what led to it may be missing, if
-    /// only the newest entries were kept: then it is used from the next thing on that the program
-    /// did.
+    /// If a trace begins with segments that are released, the events that led to it may be missing,
+    /// if only the newest entries were kept: then it is used from the next thing on that the
+    /// program did.
     fn rest_of_a_burst(&self) -> usize {
         let trace = self.snapshot.trace(self.device);
         let ends = |e: &TraceEntry| match e.action {
@@ -122,7 +122,7 @@ impl<'s> Recording<'s> {
         Some(Event { action, addr, size: entry.size, stream: entry.stream })
     }
 
-    /// What is reserved at the moment of the snapshot.
+    /// The bytes reserved at the moment of the snapshot.
     pub(crate) fn reserved_at_end(&self) -> Bytes {
         self.segments().map(|segment| segment.total).sum()
     }

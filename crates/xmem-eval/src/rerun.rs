@@ -24,35 +24,35 @@ use xmem_simulator::{AddressOrder, FrameworkAllocator, SeedError};
 use xmem_snapshot::{DeviceIndex, Snapshot};
 use xmem_types::{Bytes, Diagnostics, Severity, TorchVersion};
 
-/// What is simulated, where the snapshot does not tell or something else is wanted.
+/// The settings of a rerun, where the snapshot does not have them or others are wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RerunOptions {
     /// The device.
     pub device: DeviceIndex,
     /// The release, instead of the one that the snapshot looks like.
     pub torch: Option<TorchVersion>,
-    /// The allocator's options, instead of those that the snapshot tells.
+    /// The allocator's options, instead of those of the snapshot.
     pub conf: Option<String>,
-    /// Where new segments land.
+    /// The addresses of new segments.
     pub addresses: Addresses,
-    /// What the device has for the allocator. Without it the device refuses memory where it was
-    /// seen to do so.
+    /// The memory that the device has for the allocator. Without it the device refuses memory where
+    /// it was seen to do so.
     pub capacity: Option<Bytes>,
     /// `torch.cuda.set_per_process_memory_fraction`, of the capacity.
     pub memory_fraction: Option<f64>,
 }
 
-/// Where new segments land.
+/// The addresses of new segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Addresses {
-    /// Where they did.
+    /// The recorded addresses.
     #[default]
     Recorded,
     /// In some order, as if nothing was known.
     Order(AddressOrder),
 }
 
-/// Why a recording cannot be run again.
+/// The reason why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RerunError {
@@ -65,18 +65,18 @@ pub enum RerunError {
         /// The device.
         device: DeviceIndex,
     },
-    /// The allocator is none that is simulated.
+    /// The allocator is not simulated.
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// The segments do not go together with the trace.
     #[error(
-        "the segments of the snapshot do not go together with its history, of which {contradictions} \
-         entries contradict them; take the snapshot before recording is stopped"
+        "the segments of the snapshot contradict {contradictions} entries of its history; take the \
+         snapshot before recording is stopped"
     )]
     Start {
         /// Entries that contradict the segments.
         contradictions: u64,
-        /// What is wrong.
+        /// The problem.
         #[source]
         source: SeedError,
     },
@@ -85,14 +85,14 @@ pub enum RerunError {
 /// Runs the recorded requests of one device again.
 ///
 /// # Errors
-/// If there are none, or the allocator is none that is simulated, or the snapshot contradicts
+/// If there are none, or the allocator is not simulated, or the snapshot contradicts
 /// itself.
 pub fn rerun(snapshot: &Snapshot, options: &RerunOptions) -> Result<Rerun, RerunError> {
     let (recording, setup, notes) = opened(snapshot, options)?;
     prepared(recording, &setup, options)?.result(notes)
 }
 
-/// Runs the recorded requests of one device again, and tells the course of them too.
+/// Runs the recorded requests of one device again, and returns them too.
 ///
 /// # Errors
 /// As [`rerun`].
@@ -154,7 +154,7 @@ impl Run<'_, '_> {
         let done = self.to_the_end().map_err(|source| self.failed(source))?;
         let strange = done.driver.unknown_frees;
         notes.report_many("free-of-unknown", Severity::Warning, None, strange, || {
-            "a block is given back that nobody was given; nothing happens".to_owned()
+            "a block is freed that was never allocated; ignored".to_owned()
         });
         let state = done.driver.allocator.state();
         let is_comparable = self.start.uncertainty.contradictions == 0;
@@ -176,7 +176,7 @@ impl Run<'_, '_> {
 fn note_uncertainty(run: &Run<'_, '_>, notes: &mut Diagnostics) {
     let uncertainty = run.start.uncertainty;
     notes.report_many("end-contradicts-trace", Severity::Warning, None, uncertainty.contradictions, || {
-        "an entry of the history does not go together with the segments of the snapshot, perhaps \
+        "an entry of the history contradicts the segments of the snapshot, perhaps \
          because recording was stopped before it was taken; segments and blocks are not compared at \
          the end"
             .to_owned()
@@ -187,13 +187,13 @@ fn note_uncertainty(run: &Run<'_, '_>, notes: &mut Diagnostics) {
             .to_owned()
     });
     notes.report_many("size-from-later-blocks", Severity::Note, None, uncertainty.refined, || {
-        "of the free memory behind such a block some did belong to it: later blocks would have gone \
-         there otherwise"
+        "some of the free memory behind such a block belonged to it: later blocks would have been \
+         placed there otherwise"
             .to_owned()
     });
     notes.report_many("beginning-left-out", Severity::Note, None, uncertainty.left_out, || {
-        "the history begins with segments that are given back; that may be the rest of something, \
-         and is left out"
+        "the history begins with released segments; these may be the end of an operation that was \
+         not recorded, and are left out"
             .to_owned()
     });
     let config = &run.setup.config;
@@ -201,7 +201,7 @@ fn note_uncertainty(run: &Run<'_, '_>, notes: &mut Diagnostics) {
     if config.garbage_collection_threshold.is_some() && !limited {
         notes.report("unknown-fraction", Severity::Warning, None, || {
             "garbage collection depends on the process's memory fraction, which a snapshot does not \
-             tell; it is simulated only if capacity and fraction are given"
+             contain; it is simulated only if capacity and fraction are given"
                 .to_owned()
         });
     }

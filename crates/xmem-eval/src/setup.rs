@@ -1,5 +1,5 @@
-//! How the allocator of a recording was set up: which release it was of, as far as the snapshot
-//! tells, and with which options.
+//! The settings of a recording's allocator: its release, as far as the snapshot
+//! says, and its options.
 
 use xmem_simulator::{AllocConf, AllocatorConfig, Backend, ConfError, PowerOfTwoDivisions};
 use xmem_snapshot::{AllocatorSettings, Snapshot};
@@ -12,17 +12,17 @@ pub struct Setup {
     pub config: AllocatorConfig,
     /// The options as text; empty for the defaults.
     pub text: String,
-    /// Where the options come from.
+    /// The origin of the options.
     pub source: SetupSource,
-    /// The releases that write such a snapshot, the first and the last one known; the configuration is that of
-    /// the last, unless one was given.
+    /// The releases that write such a snapshot, the first and the last one known; the configuration
+    /// is that of the last, unless one was given.
     pub releases: (TorchVersion, TorchVersion),
 }
 
-/// Where the options come from.
+/// The origin of the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetupSource {
-    /// The snapshot tells them.
+    /// The snapshot has them.
     Recorded,
     /// They were given instead.
     Given,
@@ -30,18 +30,18 @@ pub enum SetupSource {
     Assumed,
 }
 
-/// Why there is no allocator to compare with.
+/// The reason why there is no allocator to compare with.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
     /// The options cannot be simulated, or are none of that release.
-    #[error("the allocator options `{text}` are not those of PyTorch {release}")]
+    #[error("the allocator options `{text}` are not valid for PyTorch {release}")]
     Options {
         /// The options.
         text: String,
         /// The release.
         release: TorchVersion,
-        /// What is wrong.
+        /// The problem.
         #[source]
         source: ConfError,
     },
@@ -91,7 +91,7 @@ impl Setup {
 }
 
 /// The settings one by one are those in force; the text is what was parsed last, which a release
-/// before 2.3 does not tell at all.
+/// before 2.3 does not say at all.
 fn overrule(config: &mut AllocatorConfig, stated: &AllocatorSettings, notes: &mut Diagnostics) {
     let by_text = config.clone();
     config.max_split_size = stated.max_split_size;
@@ -108,8 +108,7 @@ fn overrule(config: &mut AllocatorConfig, stated: &AllocatorSettings, notes: &mu
     }
     if stated.text.is_some() && *config != by_text {
         notes.report("settings-changed", Severity::Note, None, || {
-            "the settings in force are not those of the option string; those in force are taken"
-                .to_owned()
+            "the active settings differ from the option string; the active ones are used".to_owned()
         });
     }
 }
@@ -117,7 +116,7 @@ fn overrule(config: &mut AllocatorConfig, stated: &AllocatorSettings, notes: &mu
 /// The newest release whose snapshots are known.
 const NEWEST: TorchVersion = TorchVersion::new(2, 15);
 
-/// The first and the last release that write the keys of this snapshot. Each key is told with the
+/// The first and the last release that write the keys of this snapshot. Each key is given with the
 /// first release whose binaries contain its name (`libc10_cuda.so`, `libtorch_python.so`).
 pub(crate) fn releases(snapshot: &Snapshot) -> (TorchVersion, TorchVersion) {
     let Some(settings) = &snapshot.allocator_settings else {

@@ -3,7 +3,7 @@
 
 use xmem_snapshot::{Frame, Snapshot, StackId};
 
-/// Where a recorded event came from, as far as its call stack tells.
+/// The call site of a recorded event, as far as its call stack has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Site {
     /// The innermost operator (`aten::addmm`); only where C++ frames were recorded.
@@ -15,7 +15,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// What the stack `id` of `snapshot` says.
+    /// The site of the stack `id` of `snapshot`.
     #[must_use]
     pub fn of(snapshot: &Snapshot, id: StackId) -> Self {
         let frames = || snapshot.frames.stack(id).iter().map(|&frame| snapshot.frames.frame(frame));
@@ -30,14 +30,14 @@ impl Site {
         }
     }
 
-    /// Whether nothing is known.
+    /// Returns whether nothing is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Whether a stack was recorded inside `torch.cuda.empty_cache` (torch/cuda/memory.py).
+/// Returns whether a stack was recorded inside `torch.cuda.empty_cache` (torch/cuda/memory.py).
 pub(crate) fn is_empty_cache(snapshot: &Snapshot, id: StackId) -> bool {
     let mut frames = snapshot.frames.stack(id).iter().map(|&frame| snapshot.frames.frame(frame));
     frames.any(|frame| {
@@ -64,8 +64,8 @@ impl<'s> Text<'s> {
         self.file.ends_with(".py") || self.file.starts_with('<')
     }
 
-    /// Whether the file is part of an installed package or of PyTorch. Recordings name files by
-    /// their full path, or from a package's folder on.
+    /// Returns whether the file is part of an installed package or of PyTorch. Recordings name
+    /// files by their full path, or from a package's folder on.
     fn is_installed(&self) -> bool {
         const FOLDERS: [&str; 3] = ["site-packages/", "dist-packages/", "lib/python"];
         const PACKAGES: [&str; 5] =

@@ -3,8 +3,8 @@
 //!
 //! A recording has no roles, modules or phases. It is a sequence of requests, as the estimate is;
 //! the two are aligned as `diff` aligns two texts, request by request and by size alone, and the
-//! recording inherits what the estimate says of the requests that are the same. What is left over on
-//! either side is what the estimate gets wrong.
+//! recording inherits what the estimate says of the requests that are the same. What is left over
+//! on either side is what the estimate gets wrong.
 
 mod align;
 mod curves;
@@ -13,7 +13,6 @@ mod differences;
 mod phases;
 mod predicted;
 mod result;
-pub(crate) mod side;
 
 pub use result::{
     CurveDistance, DifferenceGroup, DifferenceKind, Judged, Moment, Peaks, PhasePeaks,
@@ -23,16 +22,16 @@ pub use result::{
 use crate::findings::findings;
 use crate::rerun::{Rerun, RerunError, RerunOptions, rerun_with_requests};
 use crate::setup::SetupError;
+use crate::side::Side;
 use crate::stack::Site;
 use align::{Alignment, MatchKind};
 use differences::{At, Compared};
 use predicted::Predicted;
-use side::Side;
 use xmem::{AllocatorError, Estimate, Job, Role};
 use xmem_snapshot::Snapshot;
 use xmem_types::{Bytes, Diagnostics, Severity};
 
-/// Why an estimate cannot be held against a recording.
+/// The reason why an estimate cannot be compared with a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum ValidateError {
     /// There is no recording to hold it against.
@@ -140,7 +139,7 @@ impl Compared<'_> {
         counts
     }
 
-    /// Where the recording allocates most; none if it never allocates.
+    /// The moment at which the recording allocates most; none if it never allocates.
     fn recorded_peak(&self) -> Option<At> {
         let (ours, theirs) = (&self.predicted.side, &self.recorded.side);
         let recorded = Side::peak(&theirs.allocated)?;
@@ -205,8 +204,8 @@ impl Compared<'_> {
 fn note(rerun: &Rerun, requests: &RequestCounts, notes: &mut Diagnostics) {
     if !rerun.is_exact() {
         notes.report("recording-not-reproduced", Severity::Warning, None, || {
-            "the simulator does not do all as recorded, so that what blocks take beyond what was \
-             asked for may be wrong: see `xmem snapshot replay`"
+            "the simulator does not reproduce the recording exactly, so the rounding of block sizes \
+             may be wrong: see `xmem snapshot replay`"
                 .to_owned()
         });
     }
@@ -214,7 +213,7 @@ fn note(rerun: &Rerun, requests: &RequestCounts, notes: &mut Diagnostics) {
     if alike * 2 < requests.recorded.max(requests.estimated) {
         notes.report("hardly-alike", Severity::Warning, None, || {
             format!(
-                "only {alike} blocks are the same, of {} estimated and {} recorded: is it the same job?",
+                "only {alike} blocks match, of {} estimated and {} recorded: is it the same job?",
                 requests.estimated, requests.recorded
             )
         });

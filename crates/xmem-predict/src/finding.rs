@@ -7,13 +7,13 @@ use xmem_types::{Diagnostic, Severity};
 pub struct Finding {
     /// Stable, kebab-case name.
     pub code: &'static str,
-    /// How much it matters.
+    /// The severity.
     pub severity: Severity,
     /// The oddity, and its consequence for the answer.
     pub message: String,
     /// The first place it was seen, in words.
     pub place: Option<String>,
-    /// How often it was seen.
+    /// The number of times it was seen.
     pub count: u64,
 }
 

@@ -27,7 +27,7 @@ pub use allocator::{
 pub use finding::Finding;
 pub use memory::{
     AllocatorCounts, CapacitySearch, Curve, Detail, Fragmentation, IterationPeak, LiveBlock,
-    OutOfMemory, Peak, PredictedMemory, RoleShare, UnmodelledShare,
+    OutOfMemory, Peak, PredictedMemory, RoleShare, UnmodeledShare,
 };
 pub use place::{Locator, Place};
 pub use prediction::{PredictedBlock, Prediction};

@@ -1,5 +1,5 @@
-//! The requests that a job is predicted to make to the GPU's allocator, in order, with the allocator
-//! and the device that serve them.
+//! The requests that a job is predicted to make to the GPU's allocator, in order, with the
+//! allocator and the device that serve them.
 
 use crate::allocator::AllocatorSetup;
 use crate::place::{Locator, Place};
@@ -27,11 +27,11 @@ pub struct Prediction<'j> {
 /// The description of a block of a [`Prediction`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PredictedBlock {
-    /// Bytes that the program asks for.
+    /// Bytes that the program requests.
     pub size: Bytes,
-    /// What it is.
+    /// The role.
     pub role: Role,
-    /// Why it is taken to be that; empty where a rule added it.
+    /// The evidence for the role; empty where a rule added the block.
     pub evidence: &'static str,
     /// The rule that added, resized or retimed it.
     pub rule: Option<&'static str>,

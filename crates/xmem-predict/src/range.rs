@@ -1,8 +1,8 @@
-//! How far the answer may be off, and because of what.
+//! The range of an answer, and its causes.
 //!
-//! Each doubt has bounds of its own: sizes that a block may have, or orders that a driver may follow.
-//! The job is replayed at those bounds, one doubt at a time and all together. What no doubt names is
-//! not in the range.
+//! Each uncertainty has bounds of its own: sizes that a block may have, or orders that a driver may
+//! follow. The job is replayed at those bounds, one uncertainty at a time and all together. Errors
+//! without a named uncertainty are not part of the range.
 
 use std::collections::BTreeSet;
 use xmem_orchestrator::{Bound, Doubt, Schedule};
@@ -10,16 +10,16 @@ use xmem_parallel::both;
 use xmem_simulator::{AddressOrder, AllocatorChoice, DeviceConfig, Outline, RequestIndex, outline};
 use xmem_types::{Bytes, Request, Workload};
 
-/// What the peaks may be.
+/// The range in which the peaks lie.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeakRange {
     /// Peak allocated.
     pub allocated: Bounds,
     /// Peak reserved.
     pub reserved: Bounds,
-    /// Whether the job runs wherever in the range it lies.
+    /// The confidence in the verdict over the whole range.
     pub confidence: Confidence,
-    /// What each doubt alone makes of it, in the order of reports. Empty if nothing is in doubt.
+    /// The effect of each uncertainty alone, in the order of reports. Empty if there are none.
     pub uncertainties: Vec<UncertaintyEffect>,
 }
 
@@ -32,7 +32,7 @@ pub struct Bounds {
     pub high: Bytes,
 }
 
-/// Whether the verdict holds over the whole range.
+/// The confidence that the verdict holds over the whole range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Confidence {
     /// It does.
@@ -44,20 +44,20 @@ pub enum Confidence {
     MayFit,
 }
 
-/// One doubt's part.
+/// The effect of one uncertainty on the peaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UncertaintyEffect {
-    /// Which.
+    /// The name.
     pub name: &'static str,
-    /// Blocks it is about; none for a doubt that is not about blocks.
+    /// The number of uncertain blocks; none if the uncertainty does not concern blocks.
     pub blocks: Option<u64>,
-    /// Peak allocated, if nothing else were in doubt.
+    /// Peak allocated, without the other uncertainties.
     pub allocated: Bounds,
-    /// Peak reserved, if nothing else were in doubt.
+    /// Peak reserved, without the other uncertainties.
     pub reserved: Bounds,
 }
 
-/// The doubt about the order in which the driver hands out addresses.
+/// The uncertainty about the order in which the driver hands out addresses.
 const ADDRESSES: &str = "address_order";
 
 impl Confidence {
@@ -73,7 +73,7 @@ impl Confidence {
 }
 
 impl Bounds {
-    /// Whether both are the same.
+    /// Returns whether both are the same.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.low == self.high
@@ -130,7 +130,7 @@ impl Variants<'_> {
             all.0.append(&mut outlines.0);
         }
         if !present.is_empty() {
-            // A single doubt was seen above at the order that is expected.
+            // A single uncertainty was replayed above at the order that is expected.
             let expected_order = (present.len() > 1).then_some(self.device.address_order);
             for order in orders.iter().copied().chain(expected_order) {
                 all.0.extend(self.at_both_bounds(&present, order));
@@ -171,7 +171,7 @@ impl Variants<'_> {
         outline(work, self.allocator, &device, from)
     }
 
-    /// Where the first request that counts is among others.
+    /// The position of the first request that counts among others.
     fn place_in(&self, requests: &[Request]) -> usize {
         let Some(first) = self.schedule.requests.get(self.from).filter(|_| self.from > 0) else {
             return 0;
@@ -241,7 +241,7 @@ mod tests {
         Bounds { low: Bytes::mib(low), high: Bytes::mib(high) }
     }
 
-    /// 100 MiB, then for a while a block between it and another that nobody expects.
+    /// 100 MiB, then for a while a block between it and another that is not expected.
     fn schedule(uncertain: Vec<Uncertain>) -> Schedule {
         let block = xmem_orchestrator::ScheduledBlock {
             size: Bytes::ZERO,
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn each_doubt_has_a_part_and_all_together_the_whole() {
+    fn each_uncertainty_has_a_part_and_all_together_the_whole() {
         let found = range(&schedule(uncertainties()), None, 0);
         assert_eq!((found.allocated, found.reserved), (bounds(120, 170), bounds(120, 170)));
         assert_eq!(found.confidence, Confidence::Certain);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn whether_it_runs_may_be_in_doubt() {
+    fn the_verdict_may_be_uncertain() {
         let schedule = schedule(uncertainties());
         for (capacity, confidence) in [
             (170, Confidence::Certain),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn without_doubt_the_range_is_a_point() {
+    fn without_uncertainty_the_range_is_a_point() {
         let found = range(&schedule(Vec::new()), None, 0);
         assert_eq!((found.allocated, found.reserved), (bounds(140, 140), bounds(140, 140)));
         assert!(found.uncertainties.is_empty() && found.reserved.is_exact());

@@ -14,18 +14,18 @@ use xmem_simulator::{
 };
 use xmem_types::{Addr, Bytes, Diagnostics};
 
-/// The total that a device reports where nobody says another: `totalGlobalMem` of the A100 with
+/// The total that a device reports if no other is given: `totalGlobalMem` of the A100 with
 /// 40 GB that the recorded sequences come from.
 pub const DEFAULT_TOTAL: Bytes = Bytes(42_297_786_368);
 
-/// What a program does to its allocator, and what is known about where it ran.
+/// The operations of a program on its allocator, with the environment that it ran in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationList {
     /// The operations, in order.
     pub operations: Vec<Operation>,
     /// The PyTorch release, and variables of the environment.
     pub environment: JobEnvironment,
-    /// What the device has for the allocator.
+    /// The memory that the device has for the allocator.
     pub capacity: Option<Bytes>,
     /// The total that the device reports.
     pub total: Option<Bytes>,
@@ -33,16 +33,16 @@ pub struct OperationList {
     pub address_order: Option<AddressOrder>,
     /// When work on other streams is done.
     pub completion: Completion,
-    /// What was odd about the list.
+    /// The oddities of the list.
     pub notes: Diagnostics,
 }
 
-/// What the caller wants instead of what the list says.
+/// The caller's settings, which overrule those of the list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SimulationSettings {
     /// The allocator and its options.
     pub allocator: AllocatorSettings,
-    /// What the device has for the allocator; by default its total.
+    /// The memory that the device has for the allocator; by default its total.
     pub capacity: Option<Bytes>,
     /// The total that the device reports; by default [`DEFAULT_TOTAL`].
     pub total: Option<Bytes>,
@@ -75,7 +75,7 @@ pub struct Simulation {
     findings: Vec<Finding>,
     device: DeviceConfig,
     session: Session<ChosenAllocator<Vec<Event>>>,
-    /// What addresses count from.
+    /// The address that offsets count from.
     base: Option<Addr>,
     summary: SimulationSummary,
 }
@@ -84,18 +84,18 @@ pub struct Simulation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Offset(pub i64);
 
-/// What came of an operation.
+/// The result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// Its place in the list, from 0.
     pub index: usize,
-    /// What it gave.
+    /// The outcome.
     pub outcome: StepOutcome,
     /// The allocator's stats afterwards.
     pub stats: MemoryStats,
 }
 
-/// What an operation gave.
+/// The outcome of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StepOutcome {
     /// Nothing, as it is not an allocation.
@@ -113,15 +113,15 @@ pub struct FailedAllocation {
     pub index: usize,
     /// The allocation.
     pub operation: Operation,
-    /// The segment asked of the device.
+    /// The segment requested from the device.
     pub tried: Bytes,
     /// Bytes of blocks handed out.
     pub allocated: Bytes,
     /// Bytes of segments.
     pub reserved: Bytes,
-    /// What the device had left.
+    /// The free memory of the device.
     pub device_free: Option<Bytes>,
-    /// The largest block that was cached all the same.
+    /// The largest block that was cached nevertheless.
     pub largest_cached: Bytes,
 }
 
@@ -134,7 +134,7 @@ pub struct MemoryStats {
     pub allocated: Bytes,
     /// The same with blocks that wait for other streams.
     pub active: Bytes,
-    /// Bytes that the program asked for.
+    /// Bytes that the program requested.
     pub requested: Bytes,
     /// Bytes of free blocks in segments that are partly in use.
     pub inactive_split: Bytes,
@@ -144,15 +144,15 @@ pub struct MemoryStats {
     pub peak_allocated: Bytes,
     /// Segments.
     pub segments: u64,
-    /// Allocations retried after cached memory was given back.
+    /// Allocations retried after cached memory was released.
     pub retries: u64,
     /// Allocations that failed.
     pub ooms: u64,
-    /// What the device has left; none if it has no limit.
+    /// The free memory of the device; none if it has no limit.
     pub device_free: Option<Bytes>,
 }
 
-/// What a simulation came to so far.
+/// The totals of a simulation so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SimulationSummary {
     /// Operations.
@@ -182,7 +182,7 @@ pub struct StepError {
     pub index: usize,
     /// The operation.
     pub operation: Operation,
-    /// Why not.
+    /// The reason.
     pub misuse: Misuse,
 }
 
@@ -195,7 +195,7 @@ impl fmt::Display for StepError {
 impl std::error::Error for StepError {}
 
 impl SimulationSettings {
-    /// What can be known to be wrong before any list is read.
+    /// Checks the settings as far as possible before any list is read.
     ///
     /// # Errors
     /// As [`AllocatorSettings::check`].
@@ -203,8 +203,8 @@ impl SimulationSettings {
         self.allocator.check(&Device::custom(DEFAULT_TOTAL))
     }
 
-    /// What carries out a list's operations. Addresses ascend unless the settings or the list say
-    /// otherwise, as they do in recordings.
+    /// Starts the simulation that carries out a list's operations. Addresses ascend unless the
+    /// settings or the list say otherwise, as they do in recordings.
     ///
     /// # Errors
     /// If the allocator cannot be simulated: see [`AllocatorSettings::resolve`].
@@ -248,7 +248,7 @@ impl Simulation {
         &self.setup
     }
 
-    /// What is odd about the list, or worth knowing about the allocator.
+    /// The oddities of the list, and notes on the allocator.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
@@ -291,7 +291,7 @@ impl Simulation {
         Ok(Step { index, outcome, stats })
     }
 
-    /// What happened in the allocator since events were last cleared.
+    /// The events of the allocator since they were last cleared.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         self.session.allocator().observer()
@@ -308,14 +308,14 @@ impl Simulation {
         self.session.allocator().state()
     }
 
-    /// An address as it is told.
+    /// An address as an offset.
     #[must_use]
     pub fn offset(&self, addr: Addr) -> Offset {
         let base = self.base.unwrap_or_default();
         Offset(addr.0.cast_signed().wrapping_sub(base.0.cast_signed()))
     }
 
-    /// What it came to so far.
+    /// The totals so far.
     #[must_use]
     pub fn summary(&self) -> SimulationSummary {
         let largest_free = self.session.allocator().largest_free();

@@ -30,7 +30,7 @@ impl Default for AllocatorChoice {
 }
 
 impl AllocatorChoice {
-    /// What PyTorch uses with these options.
+    /// The allocator that PyTorch uses with these options.
     #[must_use]
     pub fn from_conf(conf: &AllocConf) -> Self {
         match conf.backend {

@@ -1,6 +1,6 @@
 //! Two levels of GPU memory management, simulated exactly: a framework's caching allocator
-//! (PyTorch's CUDACachingAllocator, or TensorFlow's BFCAllocator) over a device allocator (cudaMalloc
-//! with a capacity).
+//! (PyTorch's CUDACachingAllocator, or TensorFlow's BFCAllocator) over a device allocator
+//! (cudaMalloc with a capacity).
 //!
 //! A list of requests goes in, a [`Replay`] comes out: every statistic that
 //! `torch.cuda.memory_stats` would show, the two peaks with what was alive at them, the curve, and
@@ -24,10 +24,10 @@
 //! ```
 //!
 //! A [`Session`] drives one allocator step by step, with everything else that a program can do to
-//! it: streams, private pools, a memory fraction, giving cached memory back.
+//! it: streams, private pools, a memory fraction, releasing cached memory.
 //!
-//! What is *not* simulated is refused, never ignored: [`AllocConf::parse`] says so for options,
-//! [`FrameworkAllocator::control`] for operations.
+//! Operations and options that are *not* simulated are refused, never ignored: [`AllocConf::parse`]
+//! says so for options, [`FrameworkAllocator::control`] for operations.
 #![forbid(unsafe_code)]
 
 mod allocator;

@@ -44,7 +44,7 @@ pub enum Operation {
     EnterPool {
         /// The pool.
         pool: PrivatePoolId,
-        /// How it is made, if it is new.
+        /// Its options, if it is new.
         options: PoolOptions,
     },
     /// Begins to capture a CUDA graph on a stream.
@@ -60,14 +60,14 @@ pub enum Operation {
     ReleasePool(PrivatePoolId),
 }
 
-/// What came of an [`Operation`].
+/// The outcome of an [`Operation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A block was handed out.
     Block(BlockHandle),
     /// Nothing to hand out: not an allocation, or one of zero bytes.
     Nothing,
-    /// The allocation failed; the program can go on.
+    /// The allocation failed; the program can continue.
     Failed(AllocFailure),
 }
 
@@ -88,13 +88,13 @@ impl fmt::Display for Misuse {
             Self::NoSuchBlock(id) => write!(f, "block {} is not allocated", id.0),
             Self::BlockInUse(id) => write!(f, "block {} is allocated already", id.0),
             Self::Unsupported(Unsupported::ByThisAllocator) => {
-                f.write_str("this allocator has nothing like it")
+                f.write_str("this allocator does not support the operation")
             }
             Self::Unsupported(Unsupported::NoOpenScope(pool)) => {
                 write!(f, "pool {} is not in use at this point", pool.0)
             }
             Self::Unsupported(Unsupported::NoSuchPool(pool)) => {
-                write!(f, "there is no pool {} at this point", pool.0)
+                write!(f, "pool {} does not exist at this point", pool.0)
             }
         }
     }

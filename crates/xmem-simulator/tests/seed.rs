@@ -94,7 +94,7 @@ fn shifted_states(states: Vec<SegmentState>) -> Vec<SegmentState> {
     states
 }
 
-/// What a snapshot tells: free blocks have no size that was asked for, segments no number.
+/// The part of a state that a snapshot has: free blocks have no requested size, segments no number.
 fn told(states: Vec<SegmentState>) -> Vec<SegmentState> {
     let mut states = states;
     for state in &mut states {

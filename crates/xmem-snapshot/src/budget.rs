@@ -1,9 +1,9 @@
-//! How much a file may cost: limits that the caller sets, and the account that is kept against them.
+//! Limits on the cost of reading a file, set by the caller, and the account kept against them.
 
 use crate::SnapshotError;
 use xmem_types::Bytes;
 
-/// What reading one file may cost at most.
+/// The limits on the cost of reading one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Memory for the inflated file (if it is compressed), the unpickled values and the snapshot
@@ -11,8 +11,8 @@ pub struct Limits {
     /// process may use up to twice as much. PyTorch's files need two to three times their own size,
     /// besides the file itself.
     pub memory: Bytes,
-    /// How many containers may be open at once while the file is read. PyTorch's files need at most
-    /// 10.
+    /// The highest number of containers that may be open at once while the file is read. PyTorch's
+    /// files need at most 10.
     pub nesting: usize,
 }
 
@@ -35,7 +35,7 @@ impl Budget {
         Self { limit: limits.memory, used: 0 }
     }
 
-    /// How many bytes may still be booked.
+    /// The number of bytes that may still be booked.
     pub(crate) fn left(&self) -> u64 {
         self.limit.get().saturating_sub(self.used)
     }

@@ -25,9 +25,9 @@ impl Default for Snapshot {
 impl Snapshot {
     /// The frame of a function; `line` counts from 1, 0 is unknown.
     ///
-    /// The memory_viz page shows `filename:line:name`. It hides frames whose names or files are those
-    /// of Python's and PyTorch's inner machinery (`_frame_filter` in torch/cuda/_memory_viz.py), as
-    /// every name with `_start` in it.
+    /// The memory_viz page shows `filename:line:name`. It hides frames whose names or files are
+    /// those of Python's and PyTorch's inner machinery (`_frame_filter` in
+    /// torch/cuda/_memory_viz.py), as every name with `_start` in it.
     pub fn frame(&mut self, name: &str, filename: &str, line: u32) -> FrameId {
         let frame = Frame {
             name: self.strings.intern(name),
@@ -62,8 +62,8 @@ impl Snapshot {
 }
 
 impl Segment {
-    /// A segment that these blocks fill, from `address` on, with the sums that follow from them; for
-    /// the default stream and pool, not expandable, without stack.
+    /// A segment that these blocks fill, from `address` on, with the sums that follow from them;
+    /// for the default stream and pool, not expandable, without stack.
     #[must_use]
     pub fn new(device: DeviceIndex, address: Addr, kind: SegmentKind, blocks: Vec<Block>) -> Self {
         Self {
@@ -89,7 +89,7 @@ pub(crate) fn sum(blocks: &[Block], which: impl Fn(BlockState) -> bool) -> Bytes
     Bytes(sizes.fold(0, u64::saturating_add))
 }
 
-/// What was asked for in active blocks, if it is known of all (`snapshot` in
+/// The size requested in active blocks, if it is known of all (`snapshot` in
 /// c10/cuda/CUDACachingAllocator.cpp).
 fn requested(blocks: &[Block]) -> Option<Bytes> {
     let mut active = blocks.iter().filter(|block| block.state != BlockState::Inactive);

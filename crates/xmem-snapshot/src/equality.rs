@@ -1,4 +1,4 @@
-//! Whether two snapshots say the same, though their tables number texts, stacks and streams
+//! Equality of the content of two snapshots, though their tables number texts, stacks and streams
 //! differently.
 
 use crate::frames::{Frame, FrameId, StackId};

@@ -1,11 +1,11 @@
-//! Why a snapshot could not be read.
+//! The reason why a snapshot could not be read.
 
 use std::fmt;
 use thiserror::Error;
 use xmem_types::Bytes;
 
-/// Why a snapshot could not be read. Offsets count bytes from the start of the file; if it is
-/// compressed, from the start of what was inflated.
+/// The reason why a snapshot could not be read. Offsets count bytes from the start of the file; if
+/// it is compressed, from the start of what was inflated.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
@@ -16,7 +16,7 @@ pub enum SnapshotError {
     /// The file is something else than a pickle of protocol 2 or newer.
     #[error("not a memory snapshot: {found}")]
     NotAPickle {
-        /// What it looks like, and what to do then.
+        /// The format that it resembles, and the remedy.
         found: &'static str,
     },
 
@@ -26,17 +26,19 @@ pub enum SnapshotError {
          copy the file again, or compress it again"
     )]
     Compressed {
-        /// How it is compressed.
+        /// The compression.
         compression: Compression,
-        /// How much could be inflated.
+        /// The number of bytes that could be inflated.
         inflated: Bytes,
-        /// What the inflating library says.
+        /// The message of the inflating library.
         #[source]
         source: std::io::Error,
     },
 
     /// A pickle protocol that is older or newer than any writer of snapshots uses.
-    #[error("pickle protocol {version} is not read; write the file again with protocol 2 to 5")]
+    #[error(
+        "pickle protocol {version} is not supported; write the file again with protocol 2 to 5"
+    )]
     Protocol {
         /// The version that the file names.
         version: u8,
@@ -50,7 +52,7 @@ pub enum SnapshotError {
     Truncated {
         /// The length of the file.
         at: usize,
-        /// What is incomplete.
+        /// The part that is incomplete.
         inside: &'static str,
     },
 
@@ -62,7 +64,7 @@ pub enum SnapshotError {
     Refused {
         /// Its name in pickletools.
         opcode: &'static str,
-        /// Where it is.
+        /// The offset.
         at: usize,
     },
 
@@ -74,16 +76,16 @@ pub enum SnapshotError {
     Unsupported {
         /// Its name in pickletools.
         opcode: &'static str,
-        /// Where it is.
+        /// The offset.
         at: usize,
     },
 
     /// A byte that is no pickle instruction.
-    #[error("byte {at} is {byte:#04x}, which is no pickle instruction; the file is damaged")]
+    #[error("byte {at} is {byte:#04x}, which is not a pickle instruction; the file is damaged")]
     UnknownOpcode {
         /// The byte.
         byte: u8,
-        /// Where it is.
+        /// The offset.
         at: usize,
     },
 
@@ -92,16 +94,16 @@ pub enum SnapshotError {
     Malformed {
         /// Its name in pickletools.
         opcode: &'static str,
-        /// Where it is.
+        /// The offset.
         at: usize,
-        /// What is wrong.
+        /// The problem.
         problem: &'static str,
     },
 
     /// More containers are open at once than the limit allows.
-    #[error("more than {limit} containers within each other at byte {at}; this is no snapshot")]
+    #[error("more than {limit} nested containers at byte {at}; this is not a memory snapshot")]
     TooDeep {
-        /// Where the limit was passed.
+        /// The offset at which the limit was passed.
         at: usize,
         /// The limit.
         limit: usize,
@@ -110,7 +112,7 @@ pub enum SnapshotError {
     /// Reading the file would take more memory than the limit allows.
     #[error("more than {limit} of memory needed (passed at byte {at}); raise the limit to read it")]
     TooLarge {
-        /// Where the limit was passed.
+        /// The offset at which the limit was passed.
         at: usize,
         /// The limit.
         limit: Bytes,
@@ -121,14 +123,14 @@ pub enum SnapshotError {
     Layout {
         /// The place within the snapshot, as `segments[3].blocks[0].size`.
         path: String,
-        /// Where the innermost container of that place begins.
+        /// The offset at which the innermost container of that place begins.
         at: usize,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
 }
 
-/// How a file is compressed.
+/// The compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// RFC 1952.

@@ -1,5 +1,5 @@
-//! What a device trace tells beyond its entries: the requests of the program, and how memory use
-//! went.
+//! The information in a device trace beyond its entries: the requests of the program, and how
+//! memory use went.
 
 use crate::model::{Action, BlockState, DeviceIndex, EntryIndex, Snapshot, TraceEntry};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ pub struct RecordedRequests {
     pub unrecorded_frees: u64,
 }
 
-/// How a figure went over the recording.
+/// A figure over the recording: at its start, at most, and at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// When the recording began.
@@ -33,19 +33,20 @@ pub struct Usage {
 /// Memory use of one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceUsage {
-    /// What the program asked for and had not given back, not rounded
+    /// The bytes that the program requested and had not freed, not rounded
     /// (`requested_bytes.all` of `torch.cuda.memory_stats`).
     pub requested: Usage,
-    /// What the allocator held from the device (`reserved_bytes.all`).
+    /// The bytes that the allocator held from the device (`reserved_bytes.all`).
     pub reserved: Usage,
 }
 
 impl Snapshot {
-    /// The requests recorded for `device`, in order, for an allocator to replay; none if there is no
-    /// trace for it.
+    /// The requests recorded for `device`, in order, for an allocator to replay; none if there is
+    /// no trace for it.
     ///
-    /// A block is given back when the program says so (`free_requested`), also if the allocator waits
-    /// for another stream before reusing it. Requests that ended in an `oom` entry are left out.
+    /// A block is freed when the program says so (`free_requested`), also if the allocator
+    /// waits for another stream before reusing it. Requests that ended in an `oom` entry are left
+    /// out.
     #[must_use]
     pub fn requests(&self, device: DeviceIndex) -> RecordedRequests {
         let mut recorded = RecordedRequests::default();
@@ -71,10 +72,10 @@ impl Snapshot {
         recorded
     }
 
-    /// How memory use of `device` went: the trace, counted back from the segments at its end.
+    /// The memory use of `device` over the trace, counted back from the segments at its end.
     ///
-    /// Told as odd: a trace that takes away more than there was, as when recording ended long before
-    /// the snapshot was taken.
+    /// Told as odd: a trace that takes away more than there was, as when recording ended long
+    /// before the snapshot was taken.
     #[must_use]
     pub fn usage(&self, device: DeviceIndex) -> (DeviceUsage, Diagnostics) {
         let (mut end_requested, mut end_reserved) = (0, 0);
@@ -142,7 +143,7 @@ impl Level {
         if start + self.lowest < 0 {
             diagnostics.report("trace-does-not-end-here", Severity::Warning, None, || {
                 format!(
-                    "the {what} of the snapshot are not those that its trace ends with, perhaps \
+                    "the {what} of the snapshot differ from those at the end of its trace, perhaps \
                      because recording was stopped before; peaks are those of the trace alone"
                 )
             });

@@ -7,7 +7,8 @@ use std::io::Read;
 use xmem_types::Bytes;
 
 impl Compression {
-    /// By the first bytes of the file (RFC 1952, RFC 8878; zstd's may begin with a skippable frame).
+    /// By the first bytes of the file (RFC 1952, RFC 8878; zstd's may begin with a skippable
+    /// frame).
     fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),

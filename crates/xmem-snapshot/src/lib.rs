@@ -6,9 +6,9 @@
 //! machine here knows only the instructions that build plain data, and refuses, by name and byte
 //! offset, whatever would load or call Python code.
 //!
-//! Reading has two steps: `pickle` turns bytes into an arena in which a value that the file mentions
-//! a thousand times exists once; `schema` turns the arena into the [`Snapshot`]. What happened on a
-//! device, as requests for an allocator to replay, is [`Snapshot::requests`].
+//! Reading has two steps: `pickle` turns bytes into an arena in which a value that the file
+//! mentions a thousand times exists once; `schema` turns the arena into the [`Snapshot`]. What
+//! happened on a device, as requests for an allocator to replay, is [`Snapshot::requests`].
 //!
 //! Writing goes straight from a [`Snapshot`], read or made by a program, to the pickle.
 //!
@@ -43,15 +43,16 @@ use xmem_types::Diagnostics;
 
 /// Reads a memory snapshot: the bytes of a pickle, protocol 2 to 5, as written by
 /// `torch.cuda.memory._dump_snapshot` (torch/cuda/memory.py) or by the C++ pickler of
-/// `_memory_snapshot_pickled` (torch/csrc/cuda/memory_snapshot.cpp), of any PyTorch version; as it is,
-/// or compressed with gzip or zstd, told apart by content.
+/// `_memory_snapshot_pickled` (torch/csrc/cuda/memory_snapshot.cpp), of any PyTorch version; as it
+/// is, or compressed with gzip or zstd, distinguished by content.
 ///
-/// What is odd but readable (unknown keys, blocks that do not fill their segment) is told in the
-/// diagnostics.
+/// An oddity that is readable (unknown keys, blocks that do not fill their segment) is returned in
+/// the diagnostics.
 ///
 /// # Errors
-/// [`SnapshotError`] if the bytes are no pickle, are cut off, damaged or malformed, hold an instruction that
-/// a snapshot does not need, describe something else than a snapshot, or exceed `limits`.
+/// [`SnapshotError`] if the bytes are no pickle, are cut off, damaged or malformed, hold an
+/// instruction that a snapshot does not need, describe something else than a snapshot, or exceed
+/// `limits`.
 pub fn read(bytes: &[u8], limits: &Limits) -> Result<(Snapshot, Diagnostics), SnapshotError> {
     let mut budget = budget::Budget::new(limits);
     let pickle = inflate::inflate(bytes, &mut budget)?;
@@ -62,7 +63,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<(Snapshot, Diagnostics), Sn
 /// Writes a memory snapshot as a pickle of protocol 4, which `torch/cuda/_memory_viz.py`, the
 /// memory_viz page and [`read`] open.
 ///
-/// What is shared is written once; the same snapshot gives the same bytes. Times are written in
+/// A shared value is written once; the same snapshot gives the same bytes. Times are written in
 /// microseconds, rounded down. An [`Action::Other`] with the name of a known action, and a compile
 /// context of `N/A`, are what they look like to a reader.
 ///
@@ -101,7 +102,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<(Snapshot, Diagnostics), Sn
 /// ```
 ///
 /// # Errors
-/// What `to` fails with; [`io::ErrorKind::InvalidInput`] for a text of 4 GiB or more.
+/// The error of `to`; [`io::ErrorKind::InvalidInput`] for a text of 4 GiB or more.
 ///
 /// # Panics
 /// If the snapshot holds ids that are not from its own tables.

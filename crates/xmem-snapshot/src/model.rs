@@ -1,4 +1,4 @@
-//! What a snapshot says, in types.
+//! The content of a snapshot, in types.
 
 use crate::{AllocatorSettings, FrameTable, StackId};
 use xmem_types::{Addr, Bytes, Interner, Nanos, StreamId, Sym};
@@ -14,7 +14,7 @@ pub struct Snapshot {
     /// `_record_memory_history`; only the newest entries if its `max_entries` was reached. The
     /// memory_viz page offers the devices that have a list here, be it empty.
     pub device_traces: Vec<Vec<TraceEntry>>,
-    /// How the allocator was set up; `None` before PyTorch 2.0.
+    /// The settings of the allocator; `None` before PyTorch 2.0.
     pub allocator_settings: Option<AllocatorSettings>,
     /// `record_function` scopes while history was on; since PyTorch 2.5.
     pub annotations: Vec<Annotation>,
@@ -39,7 +39,7 @@ pub struct StreamHandle(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PoolId(pub u64, pub u64);
 
-/// Which of the two pools a segment serves.
+/// The pool that a segment serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SegmentKind {
     /// Requests up to 1 MiB.
@@ -48,13 +48,13 @@ pub enum SegmentKind {
     Large,
 }
 
-/// Memory that the allocator holds from the device: one `cudaMalloc`, or one contiguous mapped range
-/// of an expandable segment.
+/// Memory that the allocator holds from the device: one `cudaMalloc`, or one contiguous mapped
+/// range of an expandable segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// The device it is on.
     pub device: DeviceIndex,
-    /// Where it begins.
+    /// The start address.
     pub address: Addr,
     /// Its length.
     pub total: Bytes,
@@ -62,7 +62,7 @@ pub struct Segment {
     pub allocated: Bytes,
     /// Those, and in blocks that are freed but still used by another stream.
     pub active: Bytes,
-    /// What the program asked for in its active blocks; since PyTorch 2.0.
+    /// The size that the program requested in its active blocks; since PyTorch 2.0.
     pub requested: Option<Bytes>,
     /// The stream it serves.
     pub stream: StreamId,
@@ -70,9 +70,9 @@ pub struct Segment {
     pub kind: SegmentKind,
     /// Its pool; the default one before PyTorch 2.1.
     pub pool: PoolId,
-    /// Whether it is part of an expandable segment; never before PyTorch 2.1.
+    /// True if it is part of an expandable segment; never before PyTorch 2.1.
     pub expandable: bool,
-    /// Where it was allocated from.
+    /// The call stack of the allocation.
     pub stack: StackId,
     /// Its blocks, by address.
     pub blocks: Vec<Block>,
@@ -81,19 +81,20 @@ pub struct Segment {
 /// A part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Where it begins.
+    /// The start address.
     pub address: Addr,
     /// Its length, rounded as the allocator does.
     pub size: Bytes,
-    /// What the program asked for; meaningless for inactive blocks, absent before PyTorch 2.0.
+    /// The size that the program requested; meaningless for inactive blocks, absent before PyTorch
+    /// 2.0.
     pub requested: Option<Bytes>,
-    /// Whether it is in use.
+    /// The use of the block.
     pub state: BlockState,
-    /// Where it was allocated from.
+    /// The call stack of the allocation.
     pub stack: StackId,
 }
 
-/// Whether a block is in use.
+/// The use of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockState {
     /// The program holds it.
@@ -111,7 +112,7 @@ pub struct EntryIndex(pub u32);
 /// One thing that the allocator did (`TraceEntry` in c10/cuda/CUDACachingAllocator.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceEntry {
-    /// What it did.
+    /// The action.
     pub action: Action,
     /// The block or segment; 0 for [`Action::OutOfMemory`].
     pub addr: Addr,
@@ -121,7 +122,7 @@ pub struct TraceEntry {
     pub stream: StreamId,
     /// When, since the Unix epoch, exact to the microsecond; since PyTorch 2.2.
     pub time: Option<Nanos>,
-    /// Where it was called from.
+    /// The call stack.
     pub stack: StackId,
     /// The compilation it happened in (`compile_context`); empty where there is none.
     pub compile_context: Sym,
@@ -129,7 +130,7 @@ pub struct TraceEntry {
     pub user_metadata: Sym,
 }
 
-/// What the allocator did.
+/// An action of the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Got a segment from the device.
@@ -146,12 +147,12 @@ pub enum Action {
     FreeRequested,
     /// The block can be reused: at once, or when all streams that used it are done.
     FreeCompleted,
-    /// Could not serve a request, even after giving cached segments back.
+    /// Could not serve a request, even after releasing cached segments.
     OutOfMemory {
-        /// What the device had left.
+        /// The free memory of the device.
         device_free: Bytes,
     },
-    /// Was asked for a snapshot.
+    /// Was told to take a snapshot.
     Snapshot,
     /// Attached a text to a block.
     Annotate,
@@ -162,7 +163,7 @@ pub enum Action {
 /// Begin or end of a scope of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Annotation {
-    /// Which of the two.
+    /// The stage.
     pub stage: AnnotationStage,
     /// The scope's name.
     pub name: Sym,
@@ -172,7 +173,7 @@ pub struct Annotation {
     pub time: Option<Nanos>,
 }
 
-/// Which end of a scope an annotation is.
+/// The end of a scope that an annotation marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AnnotationStage {
     /// It begins.

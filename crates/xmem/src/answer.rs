@@ -8,7 +8,7 @@ use std::ops::Range;
 use xmem_orchestrator::{RuleEffect, Target};
 use xmem_predict::{
     AllocatorCounts, AllocatorSetup, Curve, Finding, Fragmentation, IterationPeak, LiveBlock,
-    Locator, OutOfMemory, Peak, PeakRange, PredictedMemory, Prediction, RoleShare, UnmodelledShare,
+    Locator, OutOfMemory, Peak, PeakRange, PredictedMemory, Prediction, RoleShare, UnmodeledShare,
 };
 use xmem_profiles::Device;
 use xmem_types::{Bytes, IterationId, WithheldReason};
@@ -21,7 +21,7 @@ pub struct Answer {
     pub verdict: Verdict,
     /// The reasons for which the verdict is withheld; empty where it is not.
     pub withheld: Vec<WithheldReason>,
-    /// GPU, PyTorch version and what-ifs it was asked for.
+    /// GPU, PyTorch version and what-ifs of the estimate.
     pub target: Target,
     /// The allocator that was simulated, with its options.
     pub setup: AllocatorSetup,
@@ -29,12 +29,13 @@ pub struct Answer {
     pub iterations: Range<IterationId>,
     /// The peaks.
     pub peak: Peak,
-    /// How far the peaks may be off.
+    /// The range in which the peaks lie.
     pub range: PeakRange,
-    /// What is alive at the peak of allocated memory and made by operators of which it is not known
-    /// what they ask for on CUDA, most bytes first.
-    pub unmodelled: Vec<UnmodelledShare>,
-    /// Live bytes at the peak of allocated memory, by role, in the order of [`Role::ALL`](crate::Role::ALL).
+    /// The memory alive at the peak of allocated memory that is made by operators of which it is
+    /// not known what they request on CUDA, most bytes first.
+    pub unmodeled: Vec<UnmodeledShare>,
+    /// Live bytes at the peak of allocated memory, by role, in the order of
+    /// [`Role::ALL`](crate::Role::ALL).
     pub by_role: Vec<RoleShare>,
     /// The largest blocks alive at that peak, largest first.
     pub largest: Vec<LiveBlock>,
@@ -42,19 +43,19 @@ pub struct Answer {
     pub per_iteration: Vec<IterationPeak>,
     /// Memory over the run.
     pub curve: Curve,
-    /// What is reserved and holds no tensor.
+    /// The reserved memory that holds no tensor.
     pub fragmentation: Fragmentation,
     /// The allocator's counts.
     pub allocator: AllocatorCounts,
-    /// Where the job runs out of memory on the device, if it does.
+    /// The request at which the job runs out of memory on the device, if it does.
     pub out_of_memory: Option<OutOfMemory>,
-    /// The smallest device memory in which the job runs, if it was asked for.
+    /// The smallest device memory in which the job runs, if it was requested.
     pub min_capacity: Option<Bytes>,
-    /// What each rule of the lowering did, in the order of the rules.
+    /// The effect of each rule of the lowering, in the order of the rules.
     pub rules: Vec<RuleEffect>,
-    /// What was odd or missing, from every stage.
+    /// The oddities and gaps found by each stage.
     pub findings: Vec<Finding>,
-    /// What is in the trace.
+    /// The content of the trace.
     pub trace: TraceFacts,
     /// Time taken by each stage. Not part of the result.
     pub timings: Timings,
@@ -82,7 +83,7 @@ impl Answer {
             iterations,
             peak: memory.peak,
             range: memory.range,
-            unmodelled: memory.unmodelled,
+            unmodeled: memory.unmodeled,
             by_role: memory.by_role,
             largest: memory.largest,
             per_iteration: memory.per_iteration,
@@ -98,7 +99,7 @@ impl Answer {
         }
     }
 
-    /// The device it was asked for.
+    /// The device of the estimate.
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.target.device
@@ -111,7 +112,7 @@ impl Answer {
         (self.out_of_memory.is_none() && peak <= memory).then(|| memory - peak)
     }
 
-    /// What the job needs beyond the device's memory; none if it fits.
+    /// The memory that the job needs beyond that of the device; none if it fits.
     #[must_use]
     pub fn shortfall(&self) -> Option<Bytes> {
         self.out_of_memory.as_ref().map(|oom| oom.needed.saturating_sub(self.device().memory))

@@ -1,4 +1,4 @@
-//! Why there is no answer at all.
+//! Errors that prevent an answer.
 
 use thiserror::Error;
 use xmem_predict::{AllocatorError, NoSegments};
@@ -17,15 +17,15 @@ pub enum EstimateError {
     /// A snapshot of the run was requested, but the allocator has no segments to show.
     #[error(transparent)]
     NoSegments(#[from] NoSegments),
-    /// The iterations asked for are not in the trace.
+    /// The requested iterations are not in the trace.
     #[error(
-        "iterations {from}..{to} were asked for, but the trace has {found}, counted from 0: choose \
+        "iterations {from}..{to} were requested, but the trace has {found}, counted from 0: choose \
          among those"
     )]
     NoSuchIteration {
-        /// First iteration asked for.
+        /// First requested iteration.
         from: u32,
-        /// The one after the last asked for.
+        /// The one after the last requested iteration.
         to: u32,
         /// Iterations in the trace.
         found: u32,

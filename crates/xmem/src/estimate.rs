@@ -21,7 +21,7 @@ use xmem_snapshot::Snapshot;
 use xmem_trace::ReadOptions;
 use xmem_types::{Bytes, IterationId, TorchVersion};
 
-/// What is to be estimated: a device, a PyTorch version, what-ifs, and how much the answer tells.
+/// An estimate to be made: a device, a PyTorch version, what-ifs, and the detail of the answer.
 ///
 /// One estimate serves any number of jobs.
 #[derive(Clone, Debug)]
@@ -33,10 +33,10 @@ pub struct Estimate {
     detail: Detail,
 }
 
-/// What becomes of gradients when they are cleared.
+/// The treatment of gradients when they are cleared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClearedGradients {
-    /// `set_to_none=True`, PyTorch's default since 2.0: their memory is given back.
+    /// `set_to_none=True`, PyTorch's default since 2.0: their memory is freed.
     #[default]
     Dropped,
     /// `set_to_none=False`: they stay, as zeros.
@@ -60,14 +60,14 @@ impl Estimate {
         })
     }
 
-    /// Device, PyTorch version and what-ifs. Where no version was asked for, a job's own may take
+    /// Device, PyTorch version and what-ifs. If no version was requested, a job's own may take
     /// the place of the assumed one: see [`Answer::target`].
     #[must_use]
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// What can be known to be wrong with the allocator's settings before any trace is read.
+    /// Checks the allocator's settings as far as possible before any trace is read.
     ///
     /// # Errors
     /// If no trace could make them right.
@@ -84,7 +84,7 @@ impl Estimate {
         self.path_observed(path.as_ref(), &|_| {})
     }
 
-    /// Like [`path`](Estimate::path), and tells `observer` when a stage begins.
+    /// Like [`path`](Estimate::path), and calls `observer` when a stage begins.
     ///
     /// # Errors
     /// As [`path`](Estimate::path).
@@ -113,7 +113,7 @@ impl Estimate {
         self.job_observed(job, &|_| {})
     }
 
-    /// Like [`job`](Estimate::job), and tells `observer` when a stage begins.
+    /// Like [`job`](Estimate::job), and calls `observer` when a stage begins.
     ///
     /// # Errors
     /// As [`job`](Estimate::job).
@@ -167,7 +167,7 @@ impl Estimate {
         Ok(prediction.snapshot(&self.chosen(job)?, end)?)
     }
 
-    /// What is decided once the job is known.
+    /// Decides target and allocator for a job.
     fn plan(&self, job: &Job) -> Result<Plan, AllocatorError> {
         let device = &self.target.device;
         let mut setup = self.allocator.resolve_leniently(job.environment(), device)?;
@@ -205,7 +205,7 @@ impl Estimate {
     }
 }
 
-/// What is decided for one job.
+/// The decisions for one job.
 struct Plan {
     target: Target,
     setup: AllocatorSetup,
@@ -220,14 +220,14 @@ impl EstimateBuilder {
         self
     }
 
-    /// How the optimizers run on the GPU. Without it, it is what the trace says that the script asked
-    /// for, and else PyTorch's default.
+    /// Sets how the optimizers run on the GPU. Without it, it is what the trace says that the
+    /// script requested, and else PyTorch's default.
     pub fn optimizer(mut self, optimizer: OptimizerImpl) -> Self {
         self.0.target.optimizer = Some(optimizer);
         self
     }
 
-    /// What knows the workspaces of convolutions ([`FittedModel`](crate::FittedModel)).
+    /// Sets the source of the workspaces of convolutions ([`FittedModel`](crate::FittedModel)).
     pub fn convolutions(mut self, plans: Arc<dyn ConvolutionPlans>) -> Self {
         self.0.target.convolutions = plans;
         self
@@ -240,13 +240,13 @@ impl EstimateBuilder {
         self
     }
 
-    /// What if gradients were cleared elsewhere?
+    /// Clears gradients at another place than recorded (a what-if).
     pub fn zero_grad(mut self, place: ZeroGradPlace) -> Self {
         self.0.target.zero_grad = Some(place);
         self
     }
 
-    /// What if `zero_grad` kept (or dropped) the gradients' memory?
+    /// Keeps or drops the gradients' memory in `zero_grad` (a what-if).
     pub fn gradients(mut self, cleared: ClearedGradients) -> Self {
         self.0.target.set_to_none = cleared == ClearedGradients::Dropped;
         self
@@ -272,7 +272,7 @@ impl EstimateBuilder {
         self
     }
 
-    /// How many of the largest blocks the answer lists (10).
+    /// Sets the number of largest blocks that the answer lists (10).
     pub fn largest(mut self, count: usize) -> Self {
         self.0.detail.largest = count;
         self
@@ -284,13 +284,13 @@ impl EstimateBuilder {
         self
     }
 
-    /// Whether to look for the smallest sufficient capacity.
+    /// Switches the search for the smallest sufficient capacity.
     pub fn capacity_search(mut self, search: CapacitySearch) -> Self {
         self.0.detail.capacity = search;
         self
     }
 
-    /// How traces are read.
+    /// Sets how traces are read.
     pub fn read_options(mut self, options: ReadOptions) -> Self {
         self.0.read = options;
         self

@@ -1,4 +1,4 @@
-//! What is in a trace, as counts and names: what `xmem inspect` shows.
+//! The content of a trace, as counts and names, as `xmem inspect` shows it.
 
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ pub struct TraceFacts {
     pub options: Vec<String>,
     /// Devices that the recording machine's profiler listed.
     pub devices: Vec<String>,
-    /// What `xmem profile` noted, if it made the recording.
+    /// The notes of `xmem profile`, if it made the recording.
     pub recording: Option<RecordingFacts>,
     /// Keys of the other metadata at the top level of the file.
     pub metadata: Vec<String>,
@@ -58,7 +58,7 @@ pub struct TraceFacts {
     pub host_peak: Bytes,
 }
 
-/// What `xmem profile` noted beside the events.
+/// The notes of `xmem profile` beside the events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordingFacts {
     /// Version of the recorder.
@@ -67,11 +67,12 @@ pub struct RecordingFacts {
     pub torch: Option<String>,
     /// Version of Python.
     pub python: Option<String>,
-    /// The device that the script was told to run on.
+    /// The device that the script was to run on.
     pub told_device: Option<String>,
-    /// What was counted as an iteration, and how many were recorded.
+    /// The event that was counted as an iteration, and the number of recorded iterations.
     pub iterations: Option<(String, u64)>,
-    /// Why the recording ended; [`EndReason::Complete`] where all that was asked for is in it.
+    /// The reason why the recording ended; [`EndReason::Complete`] if all that was requested is in
+    /// it.
     pub ended: Option<EndReason>,
     /// The exception, signal or exit code that ended it.
     pub ended_by: Option<String>,
@@ -81,9 +82,9 @@ pub struct RecordingFacts {
     pub optimizers: Vec<OptimizerFacts>,
     /// Samples in a batch.
     pub batch_size: Option<u64>,
-    /// Types that were asked of autocast.
+    /// Types that were requested from autocast.
     pub autocast: Vec<String>,
-    /// What the recorder told the user.
+    /// The notes that the recorder showed to the user.
     pub notes: Vec<String>,
 }
 
@@ -92,9 +93,9 @@ pub struct RecordingFacts {
 pub struct ModelFacts {
     /// Its class, with the module it is defined in.
     pub class: String,
-    /// How many modules it consists of.
+    /// The number of modules it consists of.
     pub modules: u64,
-    /// How many parameters it has.
+    /// The number of its parameters.
     pub parameters: u64,
     /// Their bytes; those that lie in one storage count once.
     pub parameter_bytes: Bytes,
@@ -105,9 +106,9 @@ pub struct ModelFacts {
 pub struct OptimizerFacts {
     /// Its class, with the module it is defined in.
     pub class: String,
-    /// How the script asked it to run.
+    /// The implementation that the script requested.
     pub implementation: Implementation,
-    /// How many tensors it updates.
+    /// The number of tensors it updates.
     pub tensors: u64,
 }
 
@@ -174,7 +175,7 @@ pub struct IterationFacts {
 }
 
 impl TraceFacts {
-    /// What can be counted before the analysis takes the trace.
+    /// Counts the events before the analysis takes the trace.
     pub(crate) fn of_trace(trace: &Trace) -> Self {
         let count = |wanted| trace.ops.kind.iter().filter(|&&k| k == wanted).count() as u64;
         let memory = &trace.memory;
@@ -259,7 +260,7 @@ fn operators_with_shapes(trace: &Trace) -> u64 {
 }
 
 fn host_peak(profile: &Profile) -> Bytes {
-    // What each memory event frees and allocates; blocks are told apart by the event's number.
+    // What each memory event frees and allocates; blocks are distinguished by the event's number.
     let ticks = profile.blocks.iter().flat_map(|b| [Some(b.alloc), b.free]).flatten();
     let mut events = vec![(Bytes::ZERO, Bytes::ZERO); ticks.max().map_or(0, |t| t.0 as usize + 1)];
     for block in &profile.blocks {

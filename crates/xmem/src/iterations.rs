@@ -1,4 +1,4 @@
-//! Which iterations an estimate is about.
+//! The iterations that an estimate is about.
 
 use std::fmt;
 use std::str::FromStr;
@@ -44,7 +44,7 @@ impl fmt::Display for Iterations {
 /// Text that selects no iterations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` selects no iterations: write how many from the start, like 2, or a range counted \
+    "`{text}` does not select iterations: give a number from the start, like 2, or a range counted \
      from 0 without its end, like 1..3"
 )]
 pub struct ParseIterationsError {

@@ -1,4 +1,4 @@
-//! A trace, read and analysed: what every estimate starts from.
+//! A trace, read and analyzed: what every estimate starts from.
 
 use crate::facts::TraceFacts;
 use crate::timings::{Stage, Timings};
@@ -19,7 +19,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Reads a trace file: plain, gzip or zstd, told apart by content. `-` is standard input.
+    /// Reads a trace file: plain, gzip or zstd, distinguished by content. `-` is standard input.
     ///
     /// # Errors
     /// If the file cannot be read or is not a trace. Odd content is a
@@ -28,7 +28,7 @@ impl Job {
         Self::observed(path.as_ref(), options, &|_| {})
     }
 
-    /// Like [`from_path`](Job::from_path), and tells `observer` when a stage begins.
+    /// Like [`from_path`](Job::from_path), and calls `observer` when a stage begins.
     ///
     /// # Errors
     /// As [`from_path`](Job::from_path).
@@ -44,7 +44,7 @@ impl Job {
         Ok(Self::analyze(trace, notes, timings))
     }
 
-    /// Reads a trace from memory: plain, gzip or zstd, told apart by content.
+    /// Reads a trace from memory: plain, gzip or zstd, distinguished by content.
     ///
     /// # Errors
     /// As [`from_path`](Job::from_path).
@@ -55,7 +55,7 @@ impl Job {
         Ok(Self::analyze(trace, notes, timings))
     }
 
-    /// Analyses a trace that was read before, with what was odd about it.
+    /// Analyzes a trace that was read before, with what was odd about it.
     #[must_use]
     pub fn from_trace(trace: Trace, diagnostics: Diagnostics) -> Self {
         Self::analyze(trace, diagnostics, Timings::default())
@@ -77,13 +77,13 @@ impl Job {
         Self { facts, environment, profile, diagnostics, timings }
     }
 
-    /// What is in the trace.
+    /// The content of the trace.
     #[must_use]
     pub fn facts(&self) -> &TraceFacts {
         &self.facts
     }
 
-    /// What the trace says about the PyTorch that it was recorded with.
+    /// The PyTorch release and environment that the trace was recorded with, as far as it says so.
     #[must_use]
     pub fn environment(&self) -> &JobEnvironment {
         &self.environment
@@ -95,7 +95,7 @@ impl Job {
         &self.profile
     }
 
-    /// What was odd or missing so far.
+    /// The oddities and gaps found so far.
     #[must_use]
     pub fn diagnostics(&self) -> &Diagnostics {
         &self.diagnostics

@@ -71,7 +71,7 @@ pub use xmem_predict::{
     Fragmentation, IterationPeak, JobEnvironment, LiveBlock, MemoryStats, NoSegments, Offset,
     OperationList, Origin, OutOfMemory, Peak, PeakRange, Place, PredictedBlock, PredictedMemory,
     Prediction, RoleShare, Simulation, SimulationSettings, SimulationSummary, SnapshotEnd, Step,
-    StepError, StepOutcome, UncertaintyEffect, UnmodelledShare,
+    StepError, StepOutcome, UncertaintyEffect, UnmodeledShare,
 };
 pub use xmem_profiles::{
     ComputeCapability, Device, DeviceFileError, ParseComputeCapabilityError, Sources,

@@ -1,4 +1,4 @@
-//! What a script asked of PyTorch, as `xmem profile` noted it, as the defaults of an estimate.
+//! The settings of a script, as `xmem profile` noted them, as the defaults of an estimate.
 
 use std::sync::Arc;
 use xmem_analyzer::recording::{Implementation, Recording};
@@ -6,7 +6,7 @@ use xmem_convolutions::NoWorkspaces;
 use xmem_orchestrator::{AttentionKernels, OptimizerImpl, Target};
 use xmem_types::{Diagnostics, Severity};
 
-/// `target` with what the recording asks for, where it leaves the choice.
+/// `target` with the recording's settings, where it leaves the choice.
 pub(crate) fn apply(target: Target, recording: &Recording, notes: &mut Diagnostics) -> Target {
     let on = |name: &str| recording.backend(name).unwrap_or(true);
     let mut target = Target {
@@ -21,21 +21,21 @@ pub(crate) fn apply(target: Target, recording: &Recording, notes: &mut Diagnosti
     if !on("cudnn.enabled") {
         target.convolutions = Arc::new(NoWorkspaces);
         notes.report("cudnn-off", Severity::Warning, None, || {
-            "the script switches cuDNN off: convolutions are taken to need no workspace, and what \
-             PyTorch's own take is not modelled"
+            "the script disables cuDNN: convolutions are assumed to need no workspace; the temporary \
+             memory of PyTorch's own kernels is not modeled"
                 .into()
         });
     } else if recording.backend("cudnn.benchmark") == Some(true) {
         notes.report("cudnn-benchmark", Severity::Note, None, || {
-            "the script lets cuDNN try its algorithms (cudnn.benchmark): workspaces are those that \
-             its heuristics choose, and while it tries they may be larger"
+            "the script lets cuDNN benchmark its algorithms (cudnn.benchmark): workspaces are those \
+             that its heuristics choose; during benchmarking they may be larger"
                 .into()
         });
     }
     target
 }
 
-/// The implementation that the script asked for, if it asked the same of every optimizer.
+/// The implementation that the script requested, if it requested the same of every optimizer.
 fn of_all(recording: &Recording) -> Option<OptimizerImpl> {
     let (first, others) = recording.optimizers.split_first()?;
     let alike = |o: &_| (first.implementation, first.differentiable) == *o;
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_of_the_backends_count_and_what_is_not_modelled_is_said() {
+    fn switches_of_the_backends_count_and_what_is_not_modeled_is_noted() {
         for (switch, on, code) in [
             ("cudnn.enabled", false, Some("cudnn-off")),
             ("cudnn.enabled", true, None),

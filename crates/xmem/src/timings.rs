@@ -1,4 +1,4 @@
-//! How long each stage took.
+//! The time that each stage took.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ impl Stage {
         }
     }
 
-    /// What logs of the stage are said to belong to.
+    /// The span that logs of the stage belong to.
     fn span(self) -> tracing::Span {
         match self {
             Self::Read => tracing::debug_span!("reading"),

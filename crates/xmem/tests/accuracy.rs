@@ -48,7 +48,7 @@ fn recordings() -> Vec<Case> {
     cases
 }
 
-/// How the optimizer of a case runs on the GPU, where it is not by its default.
+/// The implementation of a case's optimizer on the GPU, where it is not the default.
 fn optimizer(case: &Case) -> Option<OptimizerImpl> {
     Some(match case.meta.get("optimizer-impl")?.as_str()? {
         "fused" => OptimizerImpl::Fused,

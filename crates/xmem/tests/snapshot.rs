@@ -51,7 +51,7 @@ fn allocators() -> Vec<(AllocatorKind, &'static str)> {
     ]
 }
 
-/// What the program held at most, as the prediction has it.
+/// The highest number of requested bytes that the program held, by the prediction.
 fn requested_peak(requests: &[Request]) -> Bytes {
     let mut sizes = std::collections::BTreeMap::new();
     let (mut now, mut peak) = (Bytes::ZERO, Bytes::ZERO);

@@ -1,4 +1,4 @@
-//! What the answer says of a job that does not fit.
+//! The answer about a job that does not fit.
 
 use std::path::Path;
 use xmem::{Bytes, Device, Estimate, Verdict};

@@ -147,10 +147,10 @@ fn a_difference_is_shown_with_its_surroundings_and_exit_code_1() {
                  225  alloc 1048576 B at segment 7 + 0x100000
 
         Differences at the end
-          block at segment 9 + 0x0: 16777216 B inactive, simulated 16777216 B active_allocated, 16777216 B asked for
-          block at segment 10 + 0x0: 16777216 B inactive, simulated 16777216 B active_allocated, 16777216 B asked for
-          block at segment 17 + 0x0: 16777216 B active_allocated, 16777216 B asked for, simulated 16777216 B inactive
-          block at segment 18 + 0x0: 16777216 B active_allocated, 16777216 B asked for, simulated 16777216 B inactive
+          block at segment 9 + 0x0: 16777216 B inactive, simulated 16777216 B active_allocated, 16777216 B requested
+          block at segment 10 + 0x0: 16777216 B inactive, simulated 16777216 B active_allocated, 16777216 B requested
+          block at segment 17 + 0x0: 16777216 B active_allocated, 16777216 B requested, simulated 16777216 B inactive
+          block at segment 18 + 0x0: 16777216 B active_allocated, 16777216 B requested, simulated 16777216 B inactive
     "#]].assert_eq(&page(&ran, 2));
     let ran = xmem(args.iter().chain(&["-f", "json"]));
     let document = valid(REPLAY, &ran);

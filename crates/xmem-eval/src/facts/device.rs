@@ -2,6 +2,7 @@
 
 use crate::recording::{Recording, Start};
 use crate::stack::Site;
+use crate::tally::Tally;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use xmem_simulator::AllocatorConfig;
@@ -13,57 +14,41 @@ use xmem_types::{Bytes, Diagnostics, Nanos};
 /// One device.
 #[derive(Clone, Debug)]
 pub struct DeviceFacts {
-    /// Which.
+    /// The name.
     pub device: DeviceIndex,
     /// Its segments.
     pub segments: SegmentFacts,
     /// Blocks that the program holds.
-    pub live: PoolFacts,
-    /// What the program asked for in them; none before PyTorch 2.0.
+    pub live: Tally,
+    /// The size that the program requested in them; none before PyTorch 2.0.
     pub requested: Option<Bytes>,
-    /// Blocks given back that another stream has yet to finish with.
-    pub pending: PoolFacts,
+    /// Freed blocks that another stream has yet to finish with.
+    pub pending: Tally,
     /// Free blocks.
-    pub free: PoolFacts,
+    pub free: Tally,
     /// The largest free block.
     pub largest_free: Bytes,
     /// Each stream that has segments, by its row in [`Snapshot::streams`].
     pub streams: Vec<StreamFacts>,
     /// Each private pool that has segments.
-    pub private_pools: Vec<(PoolId, PoolFacts)>,
-    /// Live blocks of the same size that were asked for at the same place, the most bytes first.
+    pub private_pools: Vec<(PoolId, Tally)>,
+    /// Live blocks of the same size that were requested at the same place, the most bytes first.
     pub largest: Vec<LiveGroup>,
     /// The history, if there is one.
     pub history: Option<HistoryFacts>,
-}
-
-/// How many, and how many bytes they have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PoolFacts {
-    /// How many.
-    pub count: u64,
-    /// Their bytes.
-    pub bytes: Bytes,
-}
-
-impl PoolFacts {
-    pub(crate) fn add(&mut self, bytes: Bytes) {
-        self.count += 1;
-        self.bytes += bytes;
-    }
 }
 
 /// Segments, or of expandable ones contiguous mapped ranges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentFacts {
     /// All.
-    pub all: PoolFacts,
+    pub all: Tally,
     /// Those of the small pool.
-    pub small: PoolFacts,
+    pub small: Tally,
     /// Those of the large pool.
-    pub large: PoolFacts,
+    pub large: Tally,
     /// Those that are expandable.
-    pub expandable: PoolFacts,
+    pub expandable: Tally,
 }
 
 /// A stream.
@@ -72,40 +57,40 @@ pub struct StreamFacts {
     /// The value of its `cudaStream_t`; 0 for the default stream.
     pub handle: u64,
     /// Its segments.
-    pub segments: PoolFacts,
+    pub segments: Tally,
 }
 
 /// Live blocks of the same size from the same place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveGroup {
-    /// How many.
+    /// The number.
     pub count: u64,
     /// The size of each.
     pub size: Bytes,
-    /// What was asked for each; none before PyTorch 2.0.
+    /// The size requested for each; none before PyTorch 2.0.
     pub requested: Option<Bytes>,
-    /// Where they were asked for.
+    /// The call site of the requests.
     pub site: Site,
 }
 
-/// What happened on a device.
+/// The history of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryFacts {
     /// Entries.
     pub entries: u64,
-    /// Entries by what they tell, by name.
+    /// Entries by action, by name.
     pub by_action: Vec<(String, u64)>,
     /// From the first to the last entry; none before PyTorch 2.2.
     pub duration: Option<Nanos>,
-    /// How requested and reserved bytes went.
+    /// The requested and reserved bytes over the history.
     pub usage: DeviceUsage,
     /// Blocks that were in use when it began; none if it is not known.
-    pub live_at_start: Option<PoolFacts>,
+    pub live_at_start: Option<Tally>,
 }
 
 impl HistoryFacts {
-    /// Whether something was there when it began: recording was started later than the job, or only
-    /// the newest entries were kept (`max_entries`). A snapshot does not tell which.
+    /// Returns whether something was there when it began: recording was started later than the job,
+    /// or only the newest entries were kept (`max_entries`). A snapshot does not say which.
     #[must_use]
     pub fn begins_warm(&self) -> bool {
         self.usage.reserved.start > Bytes::ZERO
@@ -124,18 +109,18 @@ impl DeviceFacts {
         let mut facts = Self {
             device,
             segments: SegmentFacts::default(),
-            live: PoolFacts::default(),
+            live: Tally::default(),
             requested: Some(Bytes::ZERO),
-            pending: PoolFacts::default(),
-            free: PoolFacts::default(),
+            pending: Tally::default(),
+            free: Tally::default(),
             largest_free: Bytes::ZERO,
             streams: Vec::new(),
             private_pools: Vec::new(),
             largest: Vec::new(),
             history: None,
         };
-        let mut streams: BTreeMap<u64, PoolFacts> = BTreeMap::new();
-        let mut pools: BTreeMap<PoolId, PoolFacts> = BTreeMap::new();
+        let mut streams: BTreeMap<u64, Tally> = BTreeMap::new();
+        let mut pools: BTreeMap<PoolId, Tally> = BTreeMap::new();
         for segment in recording.segments() {
             let size = segment.total;
             facts.segments.all.add(size);
@@ -190,8 +175,8 @@ fn live_groups(recording: &Recording<'_>, largest: usize) -> Vec<LiveGroup> {
         let site = site.or_insert_with(|| Site::of(recording.snapshot, block.stack)).clone();
         *groups.entry((block.size, block.requested, site)).or_default() += 1;
     }
-    let told = |((size, requested, site), count)| LiveGroup { count, size, requested, site };
-    let mut groups: Vec<LiveGroup> = groups.into_iter().map(told).collect();
+    let group = |((size, requested, site), count)| LiveGroup { count, size, requested, site };
+    let mut groups: Vec<LiveGroup> = groups.into_iter().map(group).collect();
     groups.sort_by_key(|group| Reverse(group.size.get() * group.count));
     groups.truncate(largest);
     groups

@@ -1,4 +1,4 @@
-//! Which pool the pages of an expandable segment belong to. The trace tells only their stream.
+//! The pool that the pages of an expandable segment belong to. The trace has only their stream.
 
 use super::{Recording, kind_of};
 use xmem_simulator::{AllocatorConfig, PoolKind};

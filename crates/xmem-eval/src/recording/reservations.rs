@@ -1,4 +1,4 @@
-//! The address space behind expandable segments. Neither the snapshot nor the trace tells where it
+//! The address space behind expandable segments. Neither the snapshot nor the trace says where it
 //! begins and ends; what was mapped in it does, in part.
 
 use super::Recording;
@@ -62,7 +62,7 @@ impl Reservations {
         all
     }
 
-    /// The segment of `owner` that is there at entry `row`, made if there is none.
+    /// The segment of `owner` that exists at entry `row`, made if there is none.
     fn current(
         &mut self,
         owner: (StreamId, PoolKind),
@@ -86,13 +86,13 @@ impl Reservations {
         reservation
     }
 
-    /// Where those begin that were there at the start.
+    /// The start addresses of those that existed at the start.
     pub(crate) fn at_start(&self) -> Vec<(SegmentId, Addr)> {
         self.0.iter().filter_map(|r| Some((r.at_start?, r.base))).collect()
     }
 
-    /// How much memory the device can have at most, so that all of them, each of which takes an
-    /// eighth more of address space than that, have room side by side. None if there never were
+    /// The highest memory that the device can have so that all of them, each of which takes an
+    /// eighth more of address space than that, have space side by side. None if there never were
     /// two at a time.
     pub(crate) fn total(&self, config: &AllocatorConfig) -> Option<Bytes> {
         let mut least: Option<u64> = None;

@@ -1,4 +1,4 @@
-//! How much was reserved, entry by entry, and what that tells of the device's limit.
+//! The reserved bytes, entry by entry, and the device's limit that follows from them.
 
 use super::{DeviceAnswer, Recording, Step, StepKind};
 use xmem_snapshot::{Action, TraceEntry};
@@ -32,9 +32,9 @@ impl Levels {
         self.reserved.iter().copied().max().unwrap_or_default()
     }
 
-    /// What the device had for the allocator during a step in which it refused memory: the most
-    /// that the allocator came to hold within it. The truth may be more, but not so much that it
-    /// would have made a difference: the request that failed was for more than what was left.
+    /// The memory that the device had for the allocator during a step in which it refused some: the
+    /// most that the allocator came to hold within it. The truth may be more, but not so much that
+    /// it would have made a difference: the request that failed was for more than what was left.
     /// `None` if nothing was refused.
     pub(crate) fn limit_during(&self, step: &Step) -> Option<Bytes> {
         let refused = match step.kind {

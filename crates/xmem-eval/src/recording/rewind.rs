@@ -1,15 +1,15 @@
-//! What was there when the recording began: the segments at the moment of the snapshot, with the
+//! The state when the recording began: the segments at the moment of the snapshot, with the
 //! trace undone entry by entry, last first, as the memory_viz page does it.
 //!
 //! The end is known exactly. Going back, everything is known but the sizes of blocks that were
-//! freed (the trace tells what was asked for, not what the block had beyond that), and those follow
+//! freed (the trace has what was requested, not what the block had beyond that), and those follow
 //! from one rule: no two free blocks lie side by side, as the allocator merges them.
 
 mod layout;
 
 use super::Recording;
 use super::pages::Pages;
-use crate::facts::PoolFacts;
+use crate::tally::Tally;
 use layout::{Layout, Range, Use};
 use xmem_simulator::{
     AllocatorConfig, BlockState, BlockUse, PoolKind, PrivatePoolId, SegmentId, SegmentState,
@@ -17,7 +17,7 @@ use xmem_simulator::{
 use xmem_snapshot::{Action, PoolId, Snapshot, TraceEntry};
 use xmem_types::{Addr, Bytes};
 
-/// What was there when the recording began.
+/// The state when the recording began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Start {
     /// Segments and blocks, as the simulator sees addresses.
@@ -27,14 +27,14 @@ pub(crate) struct Start {
     open_ended: Vec<Addr>,
 }
 
-/// What going back does not tell.
+/// The parts of the initial state that going back leaves open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StartUncertainty {
     /// Entries that do not go together with the segments of the snapshot, as when the recording
     /// was stopped before the snapshot was taken.
     pub contradictions: u64,
     /// Blocks that were freed in the recording, allocated before it, and followed by free memory:
-    /// they may have been up to 1 MiB larger than what was asked for, and that memory smaller.
+    /// they may have been up to 1 MiB larger than what was requested, and that memory smaller.
     pub open_ended: u64,
     /// Of those, blocks that were larger: later blocks did not go where they would have gone
     /// otherwise.
@@ -64,8 +64,8 @@ impl Start {
     }
 
     /// Blocks in use.
-    pub(crate) fn held(&self) -> PoolFacts {
-        let mut held = PoolFacts::default();
+    pub(crate) fn held(&self) -> Tally {
+        let mut held = Tally::default();
         let blocks = self.segments.iter().flat_map(|segment| &segment.blocks);
         for block in blocks.filter(|block| block.used == BlockUse::Allocated) {
             held.add(block.size);
@@ -105,7 +105,7 @@ struct Rewind<'r, 's> {
     contradictions: u64,
 }
 
-/// The entry does not go together with what is there.
+/// The entry contradicts the present state.
 struct Contradiction;
 
 impl Rewind<'_, '_> {

@@ -1,4 +1,4 @@
-//! What the program did, step by step, out of what the allocator wrote down about it.
+//! The operations of the program, step by step, inferred from the entries of the allocator.
 //!
 //! The trace has no entry for `empty_cache`, none for `record_stream`, and none that says that the
 //! device refused memory. They are inferred from what they lead to; see [`StepKind`].
@@ -15,7 +15,7 @@ use xmem_types::{Addr, Bytes, StreamId};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) kind: StepKind,
-    /// The entries of the trace that tell of it.
+    /// The entries of the trace that belong to it.
     pub(crate) entries: Range<usize>,
 }
 
@@ -23,26 +23,26 @@ pub(crate) struct Step {
 pub(crate) enum StepKind {
     /// It got a block.
     Alloc { addr: Addr, size: Bytes, stream: StreamId, device: DeviceAnswer },
-    /// It asked for a block of this rounded size in vain (`oom`).
+    /// It requested a block of this rounded size in vain (`oom`).
     Failed { rounded: Bytes, stream: StreamId },
     /// It gave a block back.
     Free { addr: Addr, reuse: Reuse },
-    /// A block that was given back earlier became free.
+    /// A block that was freed earlier became free.
     Complete { addr: Addr },
-    /// It called `torch.cuda.empty_cache`: segments were given back outside of any allocation.
+    /// It called `torch.cuda.empty_cache`: segments were released outside of any allocation.
     EmptyCache,
 }
 
-/// Whether the device gave what it was asked for during an allocation.
+/// The answer of the device to a request during an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeviceAnswer {
     /// It did, or was not asked.
     Granted,
-    /// Not at first: segments were given back in the middle of the allocation.
+    /// Not at first: segments were released in the middle of the allocation.
     Refused,
 }
 
-/// When a block that is given back can be reused.
+/// The time at which a block that is freed can be reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reuse {
     /// `free_completed` follows at once.
@@ -75,9 +75,9 @@ struct Reader<'r, 's> {
     steps: Vec<Step>,
     /// The first entry that no step has yet: entries from here on wait for what they belong to.
     open: usize,
-    /// Blocks allocated in the trace and not given back.
+    /// Blocks allocated in the trace and not freed.
     held: BTreeSet<Addr>,
-    /// Blocks given back whose free has not completed.
+    /// Freed blocks whose free has not completed.
     freed: BTreeSet<Addr>,
 }
 
@@ -132,8 +132,8 @@ impl<'s> Reader<'_, 's> {
         self.open = end;
     }
 
-    /// The entries up to `end` belong to no allocation: frees that complete, and an `empty_cache` if
-    /// segments are given back.
+    /// The entries up to `end` belong to no allocation: frees that complete, and an `empty_cache`
+    /// if segments are released.
     fn flush(&mut self, end: usize) {
         self.complete(end);
         if (self.open..end).any(|at| gives_back(&self.trace()[at])) {
@@ -156,8 +156,8 @@ impl<'s> Reader<'_, 's> {
 
     /// Sorts out what came before the end of an allocation, at `end`, and was not part of it.
     ///
-    /// Where the device refuses, the allocator waits for all streams, so that every free
-    /// completes: then it does so itself when it is asked for the block.
+    /// If the device refuses, the allocator waits for all streams, so that every free
+    /// completes: then it does so itself when the block is requested.
     fn within_allocation(&mut self, end: usize) -> DeviceAnswer {
         let trace = self.trace();
         let grows =
@@ -179,11 +179,11 @@ impl<'s> Reader<'_, 's> {
         DeviceAnswer::Granted
     }
 
-    /// Whether a segment was given back by the allocation that ends with `last`, and not by an
-    /// `empty_cache` before it.
+    /// Returns whether a segment was released by the allocation that ends with `last`, and not by
+    /// an `empty_cache` before it.
     ///
     /// An allocation writes all its entries with one call stack (`malloc` passes its context on).
-    /// Without stacks, both look the same; then it is taken for an `empty_cache`, which gives back
+    /// Without stacks, both look the same; then it is taken for an `empty_cache`, which releases
     /// the same segments as an allocation that the device refuses, unless an option makes that
     /// choosy.
     fn inside(&self, entry: &TraceEntry, last: &TraceEntry) -> bool {
@@ -203,7 +203,8 @@ fn gives_back(entry: &TraceEntry) -> bool {
     matches!(entry.action, Action::SegmentFree | Action::SegmentUnmap)
 }
 
-/// Whether the recording began with nothing: all that its entries speak of came to be in it.
+/// Returns whether the recording began with nothing: all that its entries speak of came to be in
+/// it.
 pub(crate) fn stands_alone(recording: &Recording<'_>) -> bool {
     let mut ranges: BTreeMap<Addr, Bytes> = BTreeMap::new();
     let mut held: BTreeSet<Addr> = BTreeSet::new();

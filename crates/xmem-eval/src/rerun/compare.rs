@@ -1,4 +1,4 @@
-//! What the simulator did in a step, against what PyTorch did.
+//! The actions of the simulator in a step, compared with those of PyTorch.
 
 use super::place::{AllocatorAction, Names};
 use crate::recording::{Recording, Step};
@@ -9,7 +9,7 @@ use xmem_simulator::{Event, EventAction};
 pub enum Difference {
     /// One got a block where the other failed.
     Outcome,
-    /// Segments or pages were got or given back otherwise.
+    /// Segments or pages were obtained or released differently.
     Segments,
     /// The block is elsewhere.
     Placement,
@@ -37,7 +37,7 @@ pub(super) struct Sides {
     pub(super) simulated: Vec<AllocatorAction>,
 }
 
-/// How the two sides name places.
+/// The names of places on the two sides.
 #[derive(Clone, Debug)]
 pub(super) struct Naming {
     pub(super) recorded: Names,
@@ -67,7 +67,7 @@ fn is_compared(event: &Event) -> bool {
     !matches!(event.action, EventAction::FreeRequested | EventAction::FreeCompleted)
 }
 
-/// Segments that are given back together are so in the order of their streams' handles and of
+/// Segments that are released together are so in the order of their streams' handles and of
 /// their addresses, which is nothing that an allocator decides.
 fn settled(mut actions: Vec<AllocatorAction>) -> Vec<AllocatorAction> {
     let gives_back = |action: &AllocatorAction| {

@@ -11,8 +11,8 @@ use xmem_simulator::{
 use xmem_snapshot::{Action, PoolId};
 use xmem_types::{Addr, Bytes, StreamId};
 
-/// The stream that the first shared block is used on: any but its own. Each has another one, so that
-/// they complete in whatever order they did.
+/// The stream that the first shared block is used on: any but its own. Each has another one, so
+/// that they complete in whatever order they did.
 const FIRST_OTHER_STREAM: u32 = 1 << 31;
 
 /// An allocator on its way through the steps.
@@ -22,7 +22,7 @@ pub(super) struct Driver {
     /// Blocks in use, and blocks that wait for other streams, by their recorded addresses.
     held: BTreeMap<Addr, BlockHandle>,
     waiting: BTreeMap<Addr, BlockHandle>,
-    /// Blocks given back while another stream used them.
+    /// Blocks freed while another stream used them.
     shared: u32,
     private: PrivateRanges,
     /// Frees of blocks that the allocator never gave out.
@@ -57,13 +57,13 @@ impl Driver {
             blocks.filter(|b| b.used == BlockUse::PendingFree).map(|b| b.addr).collect();
         let (waiting, held): (Vec<_>, Vec<_>) =
             handles.into_iter().partition(|(addr, _)| pending.contains(addr));
-        let told = |list: Vec<(Addr, BlockHandle)>| {
+        let recorded_addresses = |list: Vec<(Addr, BlockHandle)>| {
             list.into_iter().map(|(addr, handle)| (recording.to_recorded(addr), handle)).collect()
         };
         Ok(Self {
             allocator,
-            held: told(held),
-            waiting: told(waiting),
+            held: recorded_addresses(held),
+            waiting: recorded_addresses(waiting),
             shared: 0,
             private: PrivateRanges::of(recording),
             unknown_frees: 0,
@@ -159,8 +159,8 @@ impl Driver {
     }
 }
 
-/// Where private pools are. The trace does not tell the pool of an allocation; the segments of the
-/// snapshot do, for as long as they have been there.
+/// The address ranges of private pools. The trace does not have the pool of an allocation; the
+/// segments of the snapshot do, for as long as they have been there.
 #[derive(Clone)]
 struct PrivateRanges(Vec<(Range<Addr>, usize, PrivatePoolId)>);
 

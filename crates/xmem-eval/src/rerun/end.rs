@@ -8,7 +8,7 @@ use xmem_simulator::{BlockUse, PoolKind, PrivatePoolId, SegmentState};
 use xmem_snapshot::BlockState;
 use xmem_types::{Addr, Bytes, StreamId};
 
-/// How the segments and blocks at the end compare.
+/// The comparison of segments and blocks at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndComparison {
     /// Segments that the snapshot has.
@@ -23,10 +23,10 @@ pub struct EndComparison {
     pub first: Vec<String>,
 }
 
-/// How many differences are put into words.
+/// The highest number of differences that are put into words.
 const MAX_DESCRIBED: usize = 8;
 
-/// What a segment is, apart from its place.
+/// A segment apart from its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Segment {
     size: Bytes,
@@ -36,7 +36,7 @@ struct Segment {
     expandable: bool,
 }
 
-/// What a block is, apart from its place; of a free one, what was asked for means nothing.
+/// A block apart from its place; the requested size of a free one means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Block {
     size: Bytes,
@@ -58,26 +58,31 @@ impl EndComparison {
     ) -> Self {
         let recorded = recorded(recording, &naming.recorded);
         let simulated = simulate(simulated, &naming.simulated);
-        let mut told = Vec::new();
+        let mut described = Vec::new();
         let segments = differences(
             "segment",
             &recorded.segments,
             &simulated.segments,
-            &mut told,
+            &mut described,
             describe_segment,
         );
-        let blocks =
-            differences("block", &recorded.blocks, &simulated.blocks, &mut told, describe_block);
+        let blocks = differences(
+            "block",
+            &recorded.blocks,
+            &simulated.blocks,
+            &mut described,
+            describe_block,
+        );
         Self {
             segments: recorded.segments.len() as u64,
             blocks: recorded.blocks.len() as u64,
             segments_that_differ: segments,
             blocks_that_differ: blocks,
-            first: told,
+            first: described,
         }
     }
 
-    /// Whether all is the same.
+    /// Returns whether all is the same.
     #[must_use]
     pub fn is_equal(&self) -> bool {
         self.segments_that_differ == 0 && self.blocks_that_differ == 0
@@ -134,7 +139,7 @@ fn differences<T: PartialEq>(
     noun: &str,
     recorded: &BTreeMap<Place, T>,
     simulated: &BTreeMap<Place, T>,
-    told: &mut Vec<String>,
+    described: &mut Vec<String>,
     describe: fn(&T) -> String,
 ) -> u64 {
     let mut places: Vec<Place> = recorded.keys().chain(simulated.keys()).copied().collect();
@@ -147,9 +152,13 @@ fn differences<T: PartialEq>(
             continue;
         }
         count += 1;
-        if told.len() < MAX_DESCRIBED {
+        if described.len() < MAX_DESCRIBED {
             let word = |side: Option<&T>| side.map_or_else(|| "none".to_owned(), describe);
-            told.push(format!("{noun} at {place}: {}, simulated {}", word(theirs), word(ours)));
+            described.push(format!(
+                "{noun} at {place}: {}, simulated {}",
+                word(theirs),
+                word(ours)
+            ));
         }
     }
     count
@@ -166,6 +175,6 @@ fn describe_segment(segment: &Segment) -> String {
 }
 
 fn describe_block(block: &Block) -> String {
-    let asked = block.requested.map_or_else(String::new, |n| format!(", {} B asked for", n.get()));
+    let asked = block.requested.map_or_else(String::new, |n| format!(", {} B requested", n.get()));
     format!("{} B {}{asked}", block.size.get(), block.used.name())
 }

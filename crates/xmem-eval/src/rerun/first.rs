@@ -16,29 +16,29 @@ pub struct FirstDivergence {
     pub entry: EntryIndex,
     /// In what way the two differ.
     pub difference: Difference,
-    /// What was asked for, and rounded; none for `empty_cache`.
+    /// The requested size, also rounded; none for `empty_cache`.
     pub request: Option<BlockRequest>,
-    /// Where in the program.
+    /// The place in the program.
     pub site: Site,
-    /// What PyTorch did.
+    /// The actions of PyTorch.
     pub recorded: Vec<AllocatorAction>,
-    /// What the simulator did.
+    /// The actions of the simulator.
     pub simulated: Vec<AllocatorAction>,
-    /// What both did before, with the trace entry of each, oldest first.
+    /// The actions of both before, with the trace entry of each, oldest first.
     pub before: Vec<(EntryIndex, AllocatorAction)>,
     /// The free blocks that the request could have got, best fit first.
     pub candidates: Vec<Candidate>,
-    /// How many more there were.
+    /// The number of further candidates.
     pub more_candidates: u64,
-    /// What the simulator has where PyTorch put the block; none if PyTorch did not put one
-    /// anywhere.
+    /// The content of the simulator's memory where PyTorch put the block; none if PyTorch did not
+    /// put one anywhere.
     pub at_recorded_place: Option<PlaceContent>,
 }
 
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockRequest {
-    /// Bytes that the program asked for; of a request that failed, those that it was rounded to.
+    /// Bytes that the program requested; of a request that failed, those that it was rounded to.
     pub size: Bytes,
     /// Bytes of the block.
     pub rounded: Bytes,
@@ -49,7 +49,7 @@ pub struct BlockRequest {
 /// A free block of the simulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Where it is.
+    /// The address.
     pub place: Place,
     /// Its size.
     pub size: Bytes,
@@ -57,7 +57,7 @@ pub struct Candidate {
     pub segment: Bytes,
 }
 
-/// What the simulator has at some place.
+/// The content of the simulator's memory at some place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceContent {
     /// A free block that holds the place.
@@ -68,7 +68,7 @@ pub enum PlaceContent {
     Nothing,
 }
 
-/// How many entries before the step are told, and how many candidates.
+/// The numbers of entries before the step and of candidates that are listed.
 const ACTIONS_BEFORE: usize = 6;
 const MAX_CANDIDATES: usize = 6;
 
@@ -146,7 +146,7 @@ fn candidates(
     (list.collect(), more)
 }
 
-/// What the simulator has at a place of the recording.
+/// The content of the simulator's memory at a place of the recording.
 fn content_at(place: Place, state: &[SegmentState], naming: &Naming) -> PlaceContent {
     let key = |place: Place| match place {
         Place::Segment { number, offset } => Some((Some(number), offset.get())),

@@ -1,4 +1,4 @@
-//! Where blocks are: at an address, or, where addresses are not those of the recording, at an
+//! The places of blocks: an address, or, where addresses are not those of the recording, an
 //! offset into a numbered segment.
 
 use crate::recording::Shift;
@@ -7,7 +7,7 @@ use std::fmt;
 use xmem_simulator::{Event, EventAction, PoolKind, SegmentState};
 use xmem_types::{Addr, Bytes, StreamId};
 
-/// Where something is.
+/// A place in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// Nowhere: a request that failed.
@@ -36,9 +36,9 @@ impl fmt::Display for Place {
 /// One thing that an allocator did, as it can be compared with another allocator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocatorAction {
-    /// What.
+    /// The kind of action.
     pub kind: EventAction,
-    /// Where.
+    /// The place.
     pub place: Place,
     /// Requested bytes for blocks, real bytes for segments and pages, rounded ones for an OOM.
     pub size: Bytes,
@@ -46,7 +46,7 @@ pub struct AllocatorAction {
     pub stream: StreamId,
 }
 
-/// How one side's places are named.
+/// The names of one side's places.
 #[derive(Clone, Debug)]
 pub(super) enum Names {
     /// By recorded address.

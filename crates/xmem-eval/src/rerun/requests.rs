@@ -2,7 +2,7 @@
 
 use super::run::Run;
 use crate::recording::StepKind;
-use crate::validate::side::{BlockRow, Side};
+use crate::side::{BlockRow, Side};
 use std::collections::BTreeMap;
 use xmem_simulator::{BlockUse, FrameworkAllocator, SeedError};
 use xmem_snapshot::{EntryIndex, StackId};
@@ -12,15 +12,15 @@ use xmem_types::Addr;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServedRequests {
     pub(crate) side: Side,
-    /// Of each block, the stack it was asked for from.
+    /// Of each block, the stack of its request.
     pub(crate) stacks: Vec<StackId>,
     /// Of each event, the trace entry it ends with.
     pub(crate) entries: Vec<EntryIndex>,
 }
 
 impl Run<'_, '_> {
-    /// The requests of the recording. What blocks take beyond what was asked for comes from the simulator; what
-    /// is reserved, from the recording.
+    /// The requests of the recording. What blocks take beyond what was requested comes from the
+    /// simulator; what is reserved, from the recording.
     pub(crate) fn requests(&self) -> Result<ServedRequests, SeedError> {
         let mut driver = self.driver()?;
         let mut naming = self.naming();
@@ -57,7 +57,7 @@ impl Run<'_, '_> {
         Ok(requests)
     }
 
-    /// Where a block was asked for that is still there at the end, and was before the recording began.
+    /// The stack that requested a block which exists from before the recording to its end.
     fn stack_at_end(&self, addr: Addr) -> StackId {
         let mut blocks = self.recording.segments().flat_map(|segment| &segment.blocks);
         blocks.find(|block| block.address == addr).map_or(StackId::EMPTY, |block| block.stack)

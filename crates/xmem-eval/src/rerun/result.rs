@@ -1,4 +1,4 @@
-//! What came of a recording that was run again.
+//! The result of replaying a recording.
 
 use super::{Addresses, EndComparison, FirstDivergence};
 use crate::recording::StartUncertainty;
@@ -7,38 +7,39 @@ use xmem::Finding;
 use xmem_snapshot::DeviceIndex;
 use xmem_types::Bytes;
 
-/// What came of it.
+/// The result of replaying a recording.
 #[derive(Clone, Debug)]
 pub struct Rerun {
     /// The device.
     pub device: DeviceIndex,
     /// The allocator.
     pub setup: Setup,
-    /// Whether addresses were compared, or segments and offsets.
+    /// The kind of places that were compared: addresses, or segments and offsets.
     pub addresses: Addresses,
-    /// What was there when the recording began.
+    /// The state when the recording began.
     pub start: StartFacts,
-    /// What the program did.
+    /// The operations of the program, counted.
     pub counts: Counts,
     /// Steps in which the simulator did something else.
     pub divergences: Divergences,
-    /// How segments and blocks compare at the end; none if the recording ended before the snapshot.
+    /// The comparison of segments and blocks at the end; none if the recording ended before the
+    /// snapshot.
     pub end: Option<EndComparison>,
     /// Figures on both sides.
     pub figures: Figures,
-    /// What was odd.
+    /// The oddities.
     pub findings: Vec<Finding>,
 }
 
 impl Rerun {
-    /// Whether the simulator did all as recorded.
+    /// Returns whether the simulator did all as recorded.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.divergences.total() == 0 && self.end.as_ref().is_none_or(EndComparison::is_equal)
     }
 }
 
-/// What was there when the recording began.
+/// The state when the recording began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StartFacts {
     /// Segments.
@@ -49,11 +50,11 @@ pub struct StartFacts {
     pub blocks: u64,
     /// Their bytes.
     pub allocated: Bytes,
-    /// What going back from the end does not tell.
+    /// The parts that going back from the end leaves open.
     pub uncertainty: StartUncertainty,
 }
 
-/// What the program did.
+/// The operations of the program, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Entries of the trace.
@@ -64,30 +65,31 @@ pub struct Counts {
     pub frees: u64,
     /// Of those, blocks that another stream used (inferred: they became free only later).
     pub shared_frees: u64,
-    /// Calls of `torch.cuda.empty_cache` (inferred: segments were given back, and not by an allocation).
+    /// Calls of `torch.cuda.empty_cache` (inferred: segments were released, and not by an
+    /// allocation).
     pub empty_caches: u64,
-    /// Allocations during which the device refused memory (inferred: segments were given back in
+    /// Allocations during which the device refused memory (inferred: segments were released in
     /// the middle).
     pub refusals: u64,
     /// Allocations that failed.
     pub failures: u64,
     /// Segments got, and pages mapped.
     pub device_allocs: u64,
-    /// Segments given back, and pages unmapped.
+    /// Segments released, and pages unmapped.
     pub device_frees: u64,
 }
 
 /// Steps in which the simulator did something else.
 #[derive(Clone, Debug, Default)]
 pub struct Divergences {
-    /// How many, in the order of [`Difference::ALL`](crate::Difference::ALL).
+    /// The number of divergences, in the order of [`Difference::ALL`](crate::Difference::ALL).
     pub by_difference: [u64; 3],
     /// The first one, which the others may follow from.
     pub first: Option<Box<FirstDivergence>>,
 }
 
 impl Divergences {
-    /// How many.
+    /// The number.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.by_difference.iter().sum()
@@ -112,7 +114,7 @@ pub struct Figures {
     pub reserved_end: Pair,
     /// Allocated at the end.
     pub allocated_end: Pair,
-    /// The most that was allocated; a trace does not tell the sizes of blocks, so that this is
+    /// The most that was allocated; a trace does not have the sizes of blocks, so that this is
     /// simulated only.
     pub allocated_peak: Bytes,
 }

@@ -34,11 +34,11 @@ pub(super) struct Done {
     pub(super) divergences: Divergences,
 }
 
-/// How often the start is refined at most. Each time costs a run.
+/// The highest number of times the start is refined. Each time costs a run.
 const MAX_REFINEMENTS: usize = 64;
 
 impl Run<'_, '_> {
-    /// Uses what the recording tells later for what is not known about its start: where the
+    /// Uses later parts of the recording for what is not known about its start: where the
     /// simulator puts a block into free memory that may have been smaller, and PyTorch did not,
     /// there it was smaller.
     pub(super) fn refine_start(&mut self) -> Result<(), SeedError> {

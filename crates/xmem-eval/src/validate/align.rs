@@ -1,19 +1,19 @@
-//! Which recorded block is which predicted one.
+//! The matching of recorded blocks with predicted ones.
 
 use super::diff;
-use super::side::{BlockLifetime, BlockRow, EventKind, Side};
+use crate::side::{BlockLifetime, BlockRow, EventKind, Side};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use xmem_types::Bytes;
 
-/// How two blocks were found to be the same.
+/// The way in which two blocks match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MatchKind {
     /// Same size, at the same place of the sequence.
     Same,
     /// Same size, a little earlier or later.
     Moved,
-    /// Another size, between the same neighbours.
+    /// Another size, between the same neighbors.
     Resized,
     /// Same size, there before the recording began.
     Before,
@@ -39,9 +39,9 @@ pub(super) struct Alignment {
     pub(super) of_recorded: Vec<Option<Partner>>,
 }
 
-/// How many equal events apart two blocks of one size may be to count as one that moved.
+/// The highest number of equal events between two blocks of one size that count as one that moved.
 const MOVED_WINDOW: usize = 64;
-/// Between the same neighbours, a block of another size is the same one up to this factor.
+/// Between the same neighbors, a block of another size is the same one up to this factor.
 const RESIZED: u64 = 4;
 /// At how many iterations of the trace a recording that begins later is tried.
 const STARTS: usize = 4;
@@ -83,18 +83,18 @@ impl Alignment {
         alignment
     }
 
-    /// How many equal events lie before a predicted one.
+    /// The number of equal events before a predicted one.
     fn before_predicted(&self, at: usize) -> usize {
         self.pairs.partition_point(|&(other, _)| other < at)
     }
 
-    /// How many equal events lie before a recorded one.
+    /// The number of equal events before a recorded one.
     fn before_recorded(&self, at: usize) -> usize {
         self.pairs.partition_point(|&(_, other)| other < at)
     }
 
     /// The predicted event that stands for a recorded one: its equal, or among those between the
-    /// same neighbours the one at which most is allocated.
+    /// same neighbors the one at which most is allocated.
     pub(super) fn predicted_at(&self, at: usize, predicted: &Side, recorded: &Side) -> usize {
         let event = recorded.events[at];
         if event.kind == EventKind::Alloc
@@ -135,8 +135,8 @@ impl Alignment {
     }
 
     /// Blocks that were there when the recording began, and those of the prediction that are there
-    /// at that point: where they are freed at the same place of the sequence, and the others size by
-    /// size.
+    /// at that point: where they are freed at the same place of the sequence, and the others size
+    /// by size.
     fn pair_before(&mut self, predicted: &Side, recorded: &Side) {
         let from = self.window.start;
         let is_there = |block: &BlockLifetime| {
@@ -205,7 +205,7 @@ impl Alignment {
         }
     }
 
-    /// Between the same neighbours, the largest with the largest.
+    /// Between the same neighbors, the largest with the largest.
     fn pair_resized(&mut self, predicted: &Side, recorded: &Side) {
         let mut gaps: BTreeMap<usize, (Vec<BlockRow>, Vec<BlockRow>)> = BTreeMap::new();
         for (at, row) in self.lonely_predicted(predicted) {

@@ -129,8 +129,8 @@ impl Search {
     }
 }
 
-/// The furthest point on diagonal `k` after `d` differences, which `reached` is told: one difference
-/// beyond a neighbouring diagonal, then on as long as both are `equal`.
+/// The furthest point on diagonal `k` after `d` differences, which `reached` records: one
+/// difference beyond a neighboring diagonal, then on as long as both are `equal`.
 fn extend(
     reached: &mut [usize],
     k: isize,

@@ -1,10 +1,10 @@
-//! Where the differences come from: block by block, then put together by place.
+//! The origins of the differences: block by block, then put together by place.
 
 use super::align::{Alignment, MatchKind};
 use super::predicted::Predicted;
 use super::result::{DifferenceGroup, DifferenceKind, difference};
-use super::side::{BlockLifetime, BlockRow};
 use crate::rerun::ServedRequests;
+use crate::side::{BlockLifetime, BlockRow};
 use crate::stack::Site;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ struct Finding {
     theirs: Option<BlockRow>,
 }
 
-/// What blocks have in common that belong together: whatever iteration and module they are of.
+/// The properties that blocks of one group share, whatever iteration and module they are of.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     kind: DifferenceKind,
@@ -110,7 +110,7 @@ impl Compared<'_> {
         list
     }
 
-    /// Whether the block is allocated within what the recording covers.
+    /// Returns whether the block is allocated within what the recording covers.
     fn is_covered(&self, life: &BlockLifetime) -> bool {
         life.alloc.is_some_and(|alloc| self.alignment.window.contains(&alloc))
     }

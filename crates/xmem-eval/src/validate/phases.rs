@@ -2,7 +2,7 @@
 
 use super::differences::Compared;
 use super::result::{Judged, PhasePeaks};
-use super::side::EventKind;
+use crate::side::EventKind;
 use xmem::Phase;
 use xmem_types::{Bytes, IterationId};
 
@@ -46,7 +46,7 @@ impl Compared<'_> {
     /// Of each predicted event, the phase of the last allocation.
     pub(super) fn sections(&self) -> Vec<Section> {
         let mut now: Section = (None, Phase::Init);
-        let section = |event: &super::side::Event| {
+        let section = |event: &crate::side::Event| {
             if event.kind == EventKind::Alloc {
                 let block = self.prediction.block(self.predicted.ids[event.block]);
                 now = (block.iteration, block.phase);

@@ -1,13 +1,13 @@
 //! The estimate's side: its requests, served by its allocator.
 
-use super::side::Side;
+use crate::side::Side;
 use xmem::Prediction;
 use xmem_simulator::{
     Device, DeviceConfig, Framework, FrameworkAllocator, ReplayDriver, RequestIndex, Served,
 };
 use xmem_types::BlockId;
 
-/// The requests of an estimate, as far as they ask for something.
+/// The requests of an estimate, without those of zero bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Predicted {
     pub(super) side: Side,
@@ -18,7 +18,7 @@ pub(super) struct Predicted {
 }
 
 impl Predicted {
-    /// Where the device is too small, the figures are those of one with room for everything, as in
+    /// If the device is too small, the figures are those of one with space for everything, as in
     /// an answer.
     pub(super) fn of(prediction: &Prediction<'_>) -> Self {
         Self::served(prediction, prediction.device()).unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! What comes of an estimate that is held against a recording.
+//! The result of comparing an estimate with a recording.
 
 use crate::rerun::Rerun;
 use crate::stack::Site;
@@ -13,19 +13,20 @@ pub struct Validation {
     pub rerun: Rerun,
     /// The peaks.
     pub peaks: Peaks,
-    /// How far requests could be told to be the same.
+    /// The numbers of requests that match.
     pub requests: RequestCounts,
     /// Highest allocated memory, phase by phase.
     pub phases: Vec<PhasePeaks>,
-    /// How far apart the two run, iteration by iteration.
+    /// The distance between the two curves, iteration by iteration.
     pub curves: Vec<CurveDistance>,
-    /// Where the recording allocates most, on both sides; none if it allocates nothing.
+    /// The moment at which the recording allocates most, on both sides; none if it allocates
+    /// nothing.
     pub moment: Option<Moment>,
     /// Bytes allocated at that moment, by role.
     pub roles: Vec<RoleBytes>,
-    /// Where the differences come from: those that matter at that moment first, then by their size.
+    /// The origins of the differences: those that matter at that moment first, then by their size.
     pub differences: Vec<DifferenceGroup>,
-    /// What was odd.
+    /// The oddities.
     pub findings: Vec<Finding>,
 }
 
@@ -39,7 +40,7 @@ pub struct Judged {
 }
 
 impl Validation {
-    /// Whether the relative error of peak reserved is at most `tolerance`.
+    /// Returns whether the relative error of peak reserved is at most `tolerance`.
     #[must_use]
     pub fn is_within(&self, tolerance: f64) -> bool {
         self.peaks.reserved.relative().abs() <= tolerance
@@ -68,16 +69,16 @@ pub(super) fn difference(a: Bytes, b: Bytes) -> i64 {
 /// The peaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peaks {
-    /// `torch.cuda.max_memory_allocated`. What blocks take beyond what was asked for, a recording
-    /// does not tell; it is simulated.
+    /// `torch.cuda.max_memory_allocated`. What blocks take beyond what was requested, a recording
+    /// does not have; it is simulated.
     pub allocated: Judged,
-    /// What the program asks for and has not given back.
+    /// The bytes that the program requested and has not freed.
     pub requested: Judged,
     /// `torch.cuda.max_memory_reserved`.
     pub reserved: Judged,
 }
 
-/// How far requests could be told to be the same. Blocks are counted, within what the recording
+/// The numbers of requests that match. Blocks are counted, within what the recording
 /// covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestCounts {
@@ -89,7 +90,7 @@ pub struct RequestCounts {
     pub same: u64,
     /// Of the same size, a little earlier or later.
     pub moved: u64,
-    /// Of another size, between the same neighbours.
+    /// Of another size, between the same neighbors.
     pub resized: u64,
     /// Only in the estimate.
     pub extra: u64,
@@ -99,8 +100,8 @@ pub struct RequestCounts {
     pub outside: u64,
 }
 
-/// Highest allocated memory in one phase of one iteration. The recording does not tell phases;
-/// its requests have those of the estimate's that they were told to be.
+/// Highest allocated memory in one phase of one iteration. A recording has no phases;
+/// its requests have those of the estimate's that they match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhasePeaks {
     /// Iteration; none before the first.
@@ -111,8 +112,8 @@ pub struct PhasePeaks {
     pub allocated: Judged,
 }
 
-/// How far apart the estimate and the recording run in one iteration, at the requests that were told
-/// to be the same: the mean of the difference, as a part of the mean of the recorded values.
+/// The distance between the estimate and the recording in one iteration, at the requests that were
+/// found to be the same: the mean of the difference, as a part of the mean of the recorded values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CurveDistance {
     /// Iteration.
@@ -125,14 +126,14 @@ pub struct CurveDistance {
     pub reserved: f64,
 }
 
-/// Where the recording allocates most, on both sides.
+/// The moment at which the recording allocates most, on both sides.
 #[derive(Clone, Debug)]
 pub struct Moment {
     /// The figures there.
     pub allocated: Judged,
-    /// Which entry of the history it is.
+    /// The entry of the history.
     pub entry: EntryIndex,
-    /// Where it was asked for, as recorded.
+    /// The call site of the request, as recorded.
     pub site: Site,
     /// The estimate's place for it.
     pub place: Place,
@@ -143,8 +144,8 @@ pub struct Moment {
 /// Bytes of one role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoleBytes {
-    /// The role; none for recorded blocks that are no block of the estimate. Other recorded blocks have the
-    /// role of the estimate's that they were told to be.
+    /// The role; none for recorded blocks that are no block of the estimate. Other recorded blocks
+    /// have the role of the estimate's that they match.
     pub role: Option<Role>,
     /// The figures.
     pub bytes: Judged,
@@ -187,26 +188,27 @@ impl DifferenceKind {
 pub struct DifferenceGroup {
     /// In what way.
     pub kind: DifferenceKind,
-    /// How many blocks.
+    /// The number of blocks.
     pub count: u64,
-    /// How many of them matter at the moment of the recorded peak.
+    /// The number of them that matter at the moment of the recorded peak.
     pub count_at_peak: u64,
-    /// By how many bytes they make the estimate too high there; negative where too low. Over all groups the sum is the error there.
+    /// By how many bytes they make the estimate too high there; negative where too low. Over all
+    /// groups the sum is the error there.
     pub at_peak: i64,
     /// By how many bytes they differ in all.
     pub bytes: Bytes,
-    /// What the estimate asks for each; none if it is missing.
+    /// The size of each in the estimate; none if it is missing.
     pub estimated: Option<Bytes>,
-    /// What was asked for each in the recording; none if it is extra.
+    /// The size of each in the recording; none if it is extra.
     pub recorded: Option<Bytes>,
-    /// What the estimate takes them for.
+    /// The role that the estimate gives them.
     pub role: Option<Role>,
     /// The rule that added, resized or retimed them.
     pub rule: Option<&'static str>,
-    /// Where the estimate has the first of them, or the first that matters.
+    /// The place of the first of them in the estimate, or of the first that matters.
     pub place: Option<Place>,
     /// Of blocks that are only recorded, the place that the estimate has just before the first.
     pub after: Option<Place>,
-    /// Where the recording has the first of them.
+    /// The call site of the first of them in the recording.
     pub site: Site,
 }

@@ -1,4 +1,4 @@
-//! What is different is found, and told where.
+//! Differences are found, with their places.
 
 use crate::{again, recording};
 use xmem_eval::{Addresses, Difference, Place, PlaceContent, RerunOptions, rerun};
@@ -67,13 +67,13 @@ fn a_request_that_failed_for_no_reason_is_told() {
 }
 
 #[test]
-fn a_block_at_the_end_that_is_not_the_same_is_told() {
+fn a_block_at_the_end_that_is_not_the_same_is_described() {
     let mut snapshot = recording("mlp_adam");
     let blocks = &mut snapshot.segments[0].blocks;
     blocks[0].requested = Some(Bytes(1));
     let end = again(&snapshot).end.expect("comparable");
     assert_eq!((end.segments_that_differ, end.blocks_that_differ), (0, 1));
-    assert!(end.first[0].contains("1 B asked for"), "{:?}", end.first);
+    assert!(end.first[0].contains("1 B requested"), "{:?}", end.first);
 }
 
 #[test]

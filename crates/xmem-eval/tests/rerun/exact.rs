@@ -50,7 +50,7 @@ fn a_recording_that_begins_anywhere_runs_on_without_a_difference() {
     assert!(refined > 0, "no case needed what follows from later blocks");
 }
 
-/// What the programs in `data/` did, by their own text.
+/// The operations of the programs in `data/`, by their own text.
 #[test]
 fn what_the_trace_does_not_say_is_inferred() {
     // name, empty_cache, blocks that another stream used, failed allocations

@@ -58,7 +58,7 @@ fn again(snapshot: &Snapshot) -> Rerun {
     rerun(snapshot, &RerunOptions::default()).expect("a history")
 }
 
-/// What went wrong, in a line.
+/// The problem, in a line.
 fn complaint(name: &str, rerun: &Rerun) -> String {
     let first = rerun.divergences.first.as_ref();
     let first = first.map(|first| (first.entry, &first.recorded, &first.simulated));

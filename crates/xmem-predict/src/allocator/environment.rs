@@ -1,11 +1,11 @@
-//! What an input says about the PyTorch that made it.
+//! The statements of an input about the PyTorch that made it.
 
 use xmem_analyzer::recording::Recording;
 use xmem_simulator::alloc_conf_variables;
 use xmem_types::TorchVersion;
 
 /// The PyTorch release and the environment of the job that an input comes from, as far as the input
-/// tells.
+/// says.
 ///
 /// Neither PyTorch nor Kineto writes either into a trace by itself. The script can, before the
 /// profiler stops: `prof.add_metadata("torch_version", torch.__version__)`, and

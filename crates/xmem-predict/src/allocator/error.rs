@@ -5,17 +5,17 @@ use thiserror::Error;
 use xmem_simulator::{ConfError, oldest_release};
 use xmem_types::TorchVersion;
 
-/// Why there is no allocator to simulate.
+/// The reason why no allocator can be simulated.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum AllocatorError {
     /// The release is older than all that are known.
     #[error(
-        "the allocator of PyTorch {release} is not known here: the oldest known release is {}",
+        "the allocator of PyTorch {release} is not simulated: the oldest known release is {}",
         oldest_release()
     )]
     TooOld {
-        /// The release that was asked for.
+        /// The requested release.
         release: TorchVersion,
     },
     /// The release would not accept the options, or they are not simulated.
@@ -29,28 +29,28 @@ pub enum AllocatorError {
         release: TorchVersion,
         /// Who chose the release.
         release_from: Origin,
-        /// What is wrong with them.
+        /// The problem with them.
         source: ConfError,
     },
     /// The options choose one allocator, and the caller another.
-    #[error("{} was asked for, but `{conf}` chooses cudaMallocAsync: leave one of them out", kind.name())]
+    #[error("{} was requested, but `{conf}` chooses cudaMallocAsync: remove one of them", kind.name())]
     Contradiction {
-        /// What was asked for.
+        /// The allocator that was requested.
         kind: AllocatorKind,
         /// The options as written.
         conf: String,
     },
     /// TensorFlow's allocator has none of PyTorch's options.
     #[error(
-        "TensorFlow's allocator takes none of PyTorch's options, but `{conf}` was given: leave one \
-         of them out"
+        "TensorFlow's allocator does not accept PyTorch's options, but `{conf}` was given: remove \
+         one of them"
     )]
     ConfForTensorFlow {
         /// The options as written.
         conf: String,
     },
     /// More than all memory, less than none, or no number.
-    #[error("a memory fraction of {fraction} makes no sense: it is a number from 0 to 1")]
+    #[error("a memory fraction of {fraction} is not valid: give a number from 0 to 1")]
     Fraction {
         /// As given.
         fraction: f64,
@@ -58,11 +58,11 @@ pub enum AllocatorError {
 }
 
 impl Origin {
-    /// Where the release comes from, where the reader could not know.
+    /// The origin of the release, where the reader could not know it.
     fn aside(self) -> &'static str {
         match self {
             Self::Given => "",
-            Self::Input => ", which the input says it ran with",
+            Self::Input => ", the release stated by the input",
             Self::Default => ", the release assumed",
         }
     }

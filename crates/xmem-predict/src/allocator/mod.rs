@@ -1,5 +1,5 @@
-//! Which allocator is simulated: what the caller asks for, what the input says about the job that
-//! it comes from, and what follows from both.
+//! The simulated allocator: the caller's settings, the environment of the job that the input comes
+//! from, it comes from, and what follows from both.
 
 mod environment;
 mod error;

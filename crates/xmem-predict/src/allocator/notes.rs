@@ -1,4 +1,4 @@
-//! What is worth knowing about a choice: approximations, and settings that change nothing.
+//! Notes on a choice: approximations, and settings that change nothing.
 
 use super::{AllocatorKind, JobEnvironment};
 use xmem_simulator::{
@@ -25,7 +25,7 @@ pub(super) fn about_options(conf: &AllocConf, kind: AllocatorKind, notes: &mut D
     if !conf.without_effect.is_empty() {
         notes.report("host-allocator-options", Severity::Note, None, || {
             let names = conf.without_effect.join(", ");
-            format!("{names}: about pinned host memory or locks, not about device memory")
+            format!("{names}: for pinned host memory or locks; no effect on device memory")
         });
     }
     let config = &conf.config;
@@ -39,12 +39,13 @@ pub(super) fn about_options(conf: &AllocConf, kind: AllocatorKind, notes: &mut D
     let options = without_fraction(config);
     if kind == AllocatorKind::Native && !options.is_empty() {
         notes.report(WITHOUT_FRACTION, Severity::Warning, None, || {
-            format!("{} without effect, as there is no memory fraction", options.join(", "))
+            format!("{}: no effect without a memory fraction", options.join(", "))
         });
     }
 }
 
-/// What [`without_fraction`] finds; not true of programs that set a fraction while they run.
+/// The code of the note about [`without_fraction`]; not true of programs that set a fraction while
+/// they run.
 pub(crate) const WITHOUT_FRACTION: &str = "allocator-options-without-fraction";
 
 /// Options that need a memory fraction, which is missing.
@@ -68,19 +69,19 @@ fn lonely(config: &AllocatorConfig) -> Option<String> {
         && !follows_segments
         && config.max_split_size.is_none()
     {
-        lonely.push("max_non_split_rounding_mb does nothing without max_split_size_mb");
+        lonely.push("max_non_split_rounding_mb has no effect without max_split_size_mb");
     }
     let divides = config.roundup_power2_divisions != PowerOfTwoDivisions::OFF;
     if config.roundup_bypass_threshold.is_some() && !divides {
-        lonely.push("roundup_bypass_threshold_mb does nothing without roundup_power2_divisions");
+        lonely.push("roundup_bypass_threshold_mb has no effect without roundup_power2_divisions");
     }
     if config.expandable_reserve.is_some() && !config.expandable_segments {
-        lonely.push("expandable_segments_reserve does nothing without expandable_segments:True");
+        lonely.push("expandable_segments_reserve has no effect without expandable_segments:True");
     }
     (!lonely.is_empty()).then(|| lonely.join("; "))
 }
 
-/// What another allocator than the caching one makes of the caching allocator's options.
+/// The effect of the caching allocator's options on another allocator.
 fn idle(config: &AllocatorConfig, kind: AllocatorKind) -> Option<&'static str> {
     let takes_fraction = kind != AllocatorKind::Uncached;
     let mut plain = AllocatorConfig::of(config.release);
@@ -92,9 +93,7 @@ fn idle(config: &AllocatorConfig, kind: AllocatorKind) -> Option<&'static str> {
     }
     Some(match kind {
         AllocatorKind::Native => return None,
-        AllocatorKind::Uncached => {
-            "options and a memory fraction have no effect where nothing is cached"
-        }
+        AllocatorKind::Uncached => "options and a memory fraction have no effect without caching",
         AllocatorKind::MallocAsync => {
             "of the options, only backend and a memory fraction have an effect on cudaMallocAsync"
         }
@@ -104,28 +103,28 @@ fn idle(config: &AllocatorConfig, kind: AllocatorKind) -> Option<&'static str> {
     })
 }
 
-/// What figures of an allocator other than the caching one mean.
+/// Notes the meaning of the figures of an allocator other than the caching one.
 pub(super) fn about_kind(kind: AllocatorKind, notes: &mut Diagnostics) {
     match kind {
         AllocatorKind::Native => {}
         AllocatorKind::Uncached => {
             notes.report("uncached-figures", Severity::Note, None, || {
-                "PyTorch counts nothing without caching: `allocated` is what the program asked \
-                 for, `reserved` what the device gave, in whole pages"
+                "PyTorch has no statistics without caching: `allocated` is the memory that the \
+                 program requested, `reserved` that of the device, in whole pages"
                     .to_owned()
             });
         }
         AllocatorKind::MallocAsync => {
             notes.report("allocator-approximate", Severity::Warning, None, || {
-                "cudaMallocAsync is simulated approximately: what CUDA's driver does inside its \
-                 pools is not published; reserved memory is at least what is said here"
+                "cudaMallocAsync is simulated approximately, as the CUDA driver's pools are not \
+                 documented; reserved memory is a lower bound"
                     .to_owned()
             });
         }
         AllocatorKind::Bfc | AllocatorKind::BfcGrowth => {
             notes.report("allocator-of-tensorflow", Severity::Note, None, || {
-                "the allocator is TensorFlow's, which leaves a part of the device to others; what \
-                 is asked of it is what the input says"
+                "the allocator is TensorFlow's, which leaves a part of the device free; the \
+                 requests are those of the input"
                     .to_owned()
             });
         }

@@ -1,4 +1,4 @@
-//! What the caller asks for.
+//! The caller's settings.
 
 use xmem_simulator::AddressOrder;
 use xmem_types::TorchVersion;
@@ -8,7 +8,7 @@ use xmem_types::TorchVersion;
 /// [`resolve`](AllocatorSettings::resolve).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AllocatorSettings {
-    /// Which allocator; by default what the options choose.
+    /// The allocator; by default the one that the options choose.
     pub kind: Option<AllocatorKind>,
     /// The PyTorch release whose allocator it is.
     pub release: Option<TorchVersion>,
@@ -53,13 +53,13 @@ impl AllocatorKind {
         }
     }
 
-    /// Whether it is TensorFlow's.
+    /// Returns whether it is TensorFlow's.
     #[must_use]
     pub const fn is_tensorflow(self) -> bool {
         matches!(self, Self::Bfc | Self::BfcGrowth)
     }
 
-    /// Whether its inner workings are not published, so that figures are approximate.
+    /// Returns whether its inner workings are not published, so that figures are approximate.
     #[must_use]
     pub const fn is_approximate(self) -> bool {
         matches!(self, Self::MallocAsync)

@@ -1,4 +1,4 @@
-//! What is simulated in the end, and who decided it.
+//! The allocator that is simulated in the end, and the origin of each decision.
 
 use super::environment::NO_CACHING;
 use super::{AllocatorError, AllocatorKind, AllocatorSettings, JobEnvironment, notes};
@@ -12,7 +12,7 @@ use xmem_types::{Diagnostics, Severity, TorchVersion};
 /// The allocator that is simulated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AllocatorSetup {
-    /// Which allocator.
+    /// The allocator.
     pub kind: AllocatorKind,
     /// The same with all its options.
     pub choice: AllocatorChoice,
@@ -28,7 +28,7 @@ pub struct AllocatorSetup {
     pub memory_fraction: Option<f64>,
     /// The order in which new segments get their addresses.
     pub address_order: AddressOrder,
-    /// What is worth knowing about the choice.
+    /// Notes on the choice.
     pub notes: Diagnostics,
 }
 
@@ -39,7 +39,7 @@ pub enum Origin {
     Given,
     /// The input, which says what the job ran with.
     Input,
-    /// Nobody: PyTorch's default, or the release that is assumed.
+    /// PyTorch's default, or the release that is assumed.
     #[default]
     Default,
 }
@@ -113,8 +113,8 @@ impl AllocatorSettings {
                 let mut setup = self.resolve(&environment.without_conf(), device)?;
                 setup.notes.report("allocator-options-unusable", Severity::Warning, None, || {
                     format!(
-                        "the trace's allocator options cannot be used with PyTorch {release}, so \
-                         none are: {source}"
+                        "the trace's allocator options cannot be used with PyTorch {release} and are \
+                         ignored: {source}"
                     )
                 });
                 Ok(setup)
@@ -123,8 +123,8 @@ impl AllocatorSettings {
         }
     }
 
-    /// What can be known to be wrong before any input is read: where no release is given, options
-    /// that every known release refuses.
+    /// Checks the settings as far as possible before any input is read. If no release is given, it
+    /// refuses options that every known release refuses.
     ///
     /// # Errors
     /// As [`resolve`](AllocatorSettings::resolve).
@@ -152,7 +152,7 @@ impl AllocatorSettings {
                 Err(_) => {
                     notes.report("torch-version-unreadable", Severity::Warning, None, || {
                         let assumed = TorchVersion::default();
-                        format!("`{text}` is no PyTorch release; {assumed} is assumed")
+                        format!("`{text}` is not a PyTorch release; {assumed} is assumed")
                     });
                     (TorchVersion::default(), Origin::Default)
                 }
@@ -166,8 +166,8 @@ impl AllocatorSettings {
             }
             notes.report("torch-version-too-old", Severity::Warning, None, || {
                 format!(
-                    "the allocator of PyTorch {release} is not known; that of {oldest} takes its \
-                     place"
+                    "the allocator of PyTorch {release} is not simulated; that of {oldest} is used \
+                     instead"
                 )
             });
             return Ok((oldest, from));
@@ -175,8 +175,8 @@ impl AllocatorSettings {
         if release > newest {
             notes.report("torch-version-too-new", Severity::Warning, None, || {
                 format!(
-                    "PyTorch {release} is newer than what is known; its allocator is taken to be \
-                     that of {newest}"
+                    "PyTorch {release} is newer than the newest known release; the allocator of \
+                     {newest} is used"
                 )
             });
         }

@@ -6,8 +6,8 @@ use xmem_types::{Bytes, IterationId};
 
 /// The peaks that people mix up.
 ///
-/// Where the job fits, all figures are those of the replay under the device's own capacity. Where
-/// it does not, they are those of a device with room for everything.
+/// If the job fits, all figures are those of the replay under the device's own capacity. If
+/// it does not, they are those of a device with space for everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Peak {
     /// Tensors alive at once, each rounded up to its block: `torch.cuda.max_memory_allocated`.
@@ -18,11 +18,11 @@ pub struct Peak {
     pub reserved: Bytes,
     /// Reserved plus the context: what nvidia-smi shows for the process.
     pub device: Bytes,
-    /// Reserved on a device with room for everything, where nothing cached is ever given back.
+    /// Reserved on a device with space for everything, where nothing cached is ever released.
     pub ample_reserved: Bytes,
-    /// Where allocated memory peaks.
+    /// The place at which allocated memory peaks.
     pub at: Option<Place>,
-    /// Where reserved memory reaches its peak.
+    /// The place at which reserved memory reaches its peak.
     pub reserved_at: Option<Place>,
 }
 
@@ -37,9 +37,9 @@ pub struct RoleShare {
     pub blocks: u64,
 }
 
-/// Live bytes of one operator that is not modelled: kept as the CPU had them.
+/// Live bytes of one operator that is not modeled: kept as the CPU had them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnmodelledShare {
+pub struct UnmodeledShare {
     /// The operator.
     pub op: String,
     /// Bytes, rounded as the allocator rounds.
@@ -53,15 +53,15 @@ pub struct UnmodelledShare {
 pub struct LiveBlock {
     /// Bytes it takes in its segment.
     pub bytes: Bytes,
-    /// Bytes that the program asked for.
+    /// Bytes that the program requested.
     pub requested: Bytes,
-    /// What it is.
+    /// The role.
     pub role: Role,
-    /// Why it is taken to be that; empty where a rule added it.
+    /// The evidence for the role; empty where a rule added the block.
     pub evidence: &'static str,
     /// The rule that added, resized or retimed it.
     pub rule: Option<&'static str>,
-    /// Where it was allocated.
+    /// The place of the allocation.
     pub origin: Place,
 }
 
@@ -95,13 +95,13 @@ pub struct Curve {
 pub struct Fragmentation {
     /// Reserved memory less allocated memory.
     pub unused: Bytes,
-    /// The part of it in segments without any tensor: it can be given back to the device.
+    /// The part of it in segments without any tensor: it can be released to the device.
     pub releasable: Bytes,
-    /// How many free pieces it consists of.
+    /// The number of free pieces it consists of.
     pub pieces: u64,
     /// The largest of them: a larger request needs a new segment.
     pub largest_piece: Bytes,
-    /// Bytes by which blocks are larger than what the program asked for, at the allocated peak.
+    /// Bytes by which blocks are larger than what the program requested, at the allocated peak.
     pub rounding: Bytes,
 }
 
@@ -118,18 +118,18 @@ pub struct AllocatorCounts {
     pub device_allocs: u64,
     /// `cudaFree` calls.
     pub device_frees: u64,
-    /// Allocations that succeeded only after everything cached was given back.
+    /// Allocations that succeeded only after everything cached was released.
     pub retries: u64,
 }
 
 /// The request that the device cannot serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// Where in the program.
+    /// The place in the program.
     pub at: Option<Place>,
-    /// Which request, counted from 0.
+    /// The request, counted from 0.
     pub request: u64,
-    /// What the program asked for.
+    /// The size that the program requested.
     pub requested: Bytes,
     /// The segment that PyTorch asks the device for: "Tried to allocate" in its message.
     pub tried: Bytes,

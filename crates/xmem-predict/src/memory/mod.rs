@@ -7,7 +7,7 @@ mod peaks;
 
 pub use figures::{
     AllocatorCounts, Curve, Fragmentation, IterationPeak, LiveBlock, OutOfMemory, Peak, RoleShare,
-    UnmodelledShare,
+    UnmodeledShare,
 };
 
 use crate::prediction::Prediction;
@@ -20,7 +20,7 @@ use xmem_analyzer::Role;
 use xmem_simulator::{AllocatorChoice, DeviceConfig, Outline, Replay};
 use xmem_types::{Bytes, Diagnostics, IterationId, Request, Workload};
 
-/// Whether the smallest sufficient capacity is looked for. It costs a few dozen replays.
+/// The search for the smallest sufficient capacity. It costs a few dozen replays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CapacitySearch {
     /// Leave it out.
@@ -33,11 +33,11 @@ pub enum CapacitySearch {
 /// The amount of detail in a [`PredictedMemory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detail {
-    /// How many of the largest blocks at the peak are listed.
+    /// The number of largest blocks at the peak that are listed.
     pub largest: usize,
     /// The highest number of points of the curve.
     pub curve_points: usize,
-    /// Whether the smallest sufficient capacity is looked for.
+    /// The search for the smallest sufficient capacity.
     pub capacity: CapacitySearch,
 }
 
@@ -52,14 +52,14 @@ impl Default for Detail {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PredictedMemory {
-    /// Whether the replay under the device's own capacity runs to its end.
+    /// True if the replay under the device's own capacity runs to its end.
     pub fits: bool,
     /// The peaks.
     pub peak: Peak,
-    /// How far the peaks may be off.
+    /// The range in which the peaks lie.
     pub range: PeakRange,
     /// Live bytes at the peak of allocated memory by operators that are not modeled, most first.
-    pub unmodelled: Vec<UnmodelledShare>,
+    pub unmodeled: Vec<UnmodeledShare>,
     /// Live bytes at the peak of allocated memory by role, in the order of [`Role::ALL`].
     pub by_role: Vec<RoleShare>,
     /// The largest blocks alive at that peak, largest first.
@@ -161,7 +161,7 @@ impl<'p> Measured<'p> {
             fits: replay.fits(),
             peak: self.peak(),
             range,
-            unmodelled: self.unmodelled(live),
+            unmodeled: self.unmodeled(live),
             by_role: self.by_role(live),
             largest: self.largest(live, detail.largest),
             per_iteration: curve::iteration_peaks(sections, within, allocated, &reserved),
@@ -189,7 +189,7 @@ impl<'p> Measured<'p> {
         }
     }
 
-    fn unmodelled(&self, live: &[Live]) -> Vec<UnmodelledShare> {
+    fn unmodeled(&self, live: &[Live]) -> Vec<UnmodeledShare> {
         let mut shares: BTreeMap<&str, (Bytes, u64)> = BTreeMap::new();
         for b in live {
             let block = self.prediction.schedule.block(b.block);
@@ -198,7 +198,7 @@ impl<'p> Measured<'p> {
             *share = (share.0 + b.bytes, share.1 + 1);
         }
         let share =
-            |(op, (bytes, blocks)): (&str, _)| UnmodelledShare { op: op.to_owned(), bytes, blocks };
+            |(op, (bytes, blocks)): (&str, _)| UnmodeledShare { op: op.to_owned(), bytes, blocks };
         let mut shares: Vec<_> = shares.into_iter().map(share).collect();
         shares.sort_by_key(|share| Reverse(share.bytes));
         shares
@@ -261,7 +261,7 @@ fn whole(part: Bytes, fraction: Option<f64>) -> Bytes {
     }
 }
 
-/// Where the job does not fit, its figures are those of a device with room for all; what is left of
+/// If the job does not fit, its figures are those of a device with space for all; what is left of
 /// the limited replay is where and how memory ran out.
 fn with_ample_figures(
     limited: Replay,

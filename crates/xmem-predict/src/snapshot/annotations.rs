@@ -53,8 +53,8 @@ enum Depth {
     Phase,
 }
 
-/// The order of annotations at the same time: ends come first, from the inside out; then begins, from the
-/// outside in.
+/// The order of annotations at the same time: ends come first, from the inside out; then begins,
+/// from the outside in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
     Ends(Reverse<Depth>),

@@ -1,5 +1,5 @@
-//! The predicted run as PyTorch would have recorded it: a memory snapshot, for PyTorch's own viewers
-//! and for everything else that reads one.
+//! The predicted run as PyTorch would have recorded it: a memory snapshot, for PyTorch's own
+//! viewers and for everything else that reads one.
 //!
 //! Left to others: the file format (`xmem-snapshot`) and the file.
 
@@ -32,7 +32,7 @@ pub enum SnapshotEnd {
     /// Up to the allocation that fails, as PyTorch's own dump at that moment: what was there then.
     #[default]
     OutOfMemory,
-    /// To the end of the job, as on a device with room for all: the run that an answer's figures
+    /// To the end of the job, as on a device with space for all: the run that an answer's figures
     /// are those of.
     Job,
 }
@@ -40,7 +40,7 @@ pub enum SnapshotEnd {
 /// A snapshot of an allocator that has no segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{} has no segments and blocks that a snapshot could show: choose another allocator for it",
+    "{} has no segments and blocks that a snapshot could show: choose another allocator",
     kind.name()
 )]
 pub struct NoSegments {
@@ -53,8 +53,8 @@ impl Prediction<'_> {
     /// `torch.cuda.memory._dump_snapshot` would write if the whole run had been recorded.
     ///
     /// Each entry has the time in the CPU trace that it stands for, and a call stack that says what
-    /// the memory is for: operators, Python line, modules and annotations from the trace, then phase,
-    /// iteration, rule and role as frames of the file `xmem`.
+    /// the memory is for: operators, Python line, modules and annotations from the trace, then
+    /// phase, iteration, rule and role as frames of the file `xmem`.
     ///
     /// A free has the place of the free, then the stack of the allocation; a segment that of the
     /// request which needed it. Without caching, segments have the size that was requested.
@@ -99,7 +99,7 @@ struct PredictedRun<'p> {
 
 struct RecordedRun {
     snapshot: Snapshot,
-    /// Whether an allocation failed.
+    /// True if an allocation failed.
     stopped: bool,
 }
 

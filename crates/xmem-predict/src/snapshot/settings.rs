@@ -1,13 +1,13 @@
-//! The allocator's options as a snapshot tells them.
+//! The allocator's options in the form of a snapshot.
 
 use crate::allocator::AllocatorSetup;
 use xmem_simulator::{AllocatorChoice, AllocatorConfig, Feature};
 use xmem_snapshot::{AllocatorSettings, Setting};
 use xmem_types::{Bytes, TorchVersion};
 
-/// `allocator_settings` of a snapshot (`THCPModule_memorySnapshot` in torch/csrc/cuda/Module.cpp). Of
-/// the keys that came after the oldest ones, it has those that the release writes; for an allocator
-/// other than PyTorch's usual one, its name as `allocator`.
+/// `allocator_settings` of a snapshot (`THCPModule_memorySnapshot` in torch/csrc/cuda/Module.cpp).
+/// Of the keys that came after the oldest ones, it has those that the release writes; for an
+/// allocator other than PyTorch's usual one, its name as `allocator`.
 pub(super) fn settings(setup: &AllocatorSetup) -> AllocatorSettings {
     let mut settings = match &setup.choice {
         AllocatorChoice::Caching(config) => of_caching(config, &setup.conf),
@@ -51,7 +51,7 @@ fn host_options(release: TorchVersion) -> impl Iterator<Item = (&'static str, Se
     known.map(|(_, name, value)| (name, value))
 }
 
-/// What an option string that was accepted says of one of them.
+/// The value of one of them in an option string that was accepted.
 fn as_set(conf: &str, name: &str) -> Option<Setting> {
     let mut options = conf.split(',').filter_map(|option| option.split_once(':'));
     let (_, value) = options.rfind(|(key, _)| key.trim() == name)?;

@@ -1,4 +1,4 @@
-//! What requests are for, as call stacks, which is what PyTorch's viewers show of an entry:
+//! The purpose of requests, as call stacks, which PyTorch's viewers show of an entry:
 //! `filename:line:name`, innermost first.
 
 use xmem_analyzer::{Phase, Profile, Role};
@@ -12,11 +12,11 @@ pub(super) const OWN: &str = "xmem";
 /// Between the levels of a module path.
 const LEVEL: &str = " > ";
 
-/// Makes the stacks of a schedule's requests, which are asked for in order.
+/// Makes the stacks of a schedule's requests, which are made in order.
 pub(super) struct Stacks<'a> {
     profile: &'a Profile,
     schedule: &'a Schedule,
-    /// Where each block is allocated; the empty stack before.
+    /// The stack of each block's allocation; the empty stack before.
     allocated: Vec<StackId>,
     /// The stack in the making.
     frames: Vec<FrameId>,
@@ -28,7 +28,7 @@ impl<'a> Stacks<'a> {
         Self { profile, schedule, allocated, frames: Vec::new() }
     }
 
-    /// Where request `row` comes from.
+    /// The stack of request `row`.
     pub(super) fn of_request(&mut self, row: usize, snapshot: &mut Snapshot) -> StackId {
         let request = &self.schedule.requests[row];
         let block = self.schedule.block(request.block);
@@ -69,8 +69,8 @@ impl<'a> Stacks<'a> {
         self.push_own(&role_label(block.role), snapshot);
     }
 
-    /// The place of a free, as far as it is still that of the trace; the viewer shows it for what it
-    /// frees as well, so the place of the allocation has to follow.
+    /// The place of a free, as far as it is still that of the trace; the viewer shows it for what
+    /// it frees as well, so the place of the allocation has to follow.
     fn push_free(&mut self, row: usize, block: &ScheduledBlock, snapshot: &mut Snapshot) {
         let time = self.schedule.times[row];
         let origin = block.origin.map(|id| self.profile.block(id));

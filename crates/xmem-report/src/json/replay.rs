@@ -331,9 +331,9 @@ fn spread(answer: &Answer) -> PeakRangeDto {
 }
 
 fn unmodeled(answer: &Answer) -> UnmodeledDto<'_> {
-    let operators = answer.unmodelled.iter();
+    let operators = answer.unmodeled.iter();
     UnmodeledDto {
-        bytes: answer.unmodelled.iter().map(|share| share.bytes.get()).sum(),
+        bytes: answer.unmodeled.iter().map(|share| share.bytes.get()).sum(),
         operators: operators
             .map(|share| OperatorDto {
                 op: &share.op,

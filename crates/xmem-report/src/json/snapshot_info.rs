@@ -2,9 +2,7 @@
 
 use super::FindingDto;
 use serde::Serialize;
-use xmem_eval::{
-    DeviceFacts, HistoryFacts, LiveGroup, PoolFacts, Site, SnapshotFacts, StreamFacts,
-};
+use xmem_eval::{DeviceFacts, HistoryFacts, LiveGroup, Site, SnapshotFacts, StreamFacts, Tally};
 
 /// The contents of a memory snapshot.
 #[derive(Serialize)]
@@ -177,8 +175,8 @@ impl<'a> From<&'a DeviceFacts> for DeviceDto<'a> {
     }
 }
 
-impl From<PoolFacts> for BlocksDto {
-    fn from(facts: PoolFacts) -> Self {
+impl From<Tally> for BlocksDto {
+    fn from(facts: Tally) -> Self {
         Self { count: facts.count, bytes: facts.bytes.get() }
     }
 }

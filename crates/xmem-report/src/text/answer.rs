@@ -273,12 +273,12 @@ fn roles(answer: &Answer, style: &Style) -> String {
 
 /// The memory of operators without a model, if it is at least 1 % of the peak.
 fn unmodeled(answer: &Answer, style: &Style) -> String {
-    let bytes: Bytes = answer.unmodelled.iter().map(|share| share.bytes).sum();
+    let bytes: Bytes = answer.unmodeled.iter().map(|share| share.bytes).sum();
     if bytes.get() * 100 < answer.peak.allocated.get() || bytes == Bytes::ZERO {
         return String::new();
     }
-    let names: Vec<&str> = answer.unmodelled.iter().take(3).map(|s| s.op.as_str()).collect();
-    let more = match answer.unmodelled.len().saturating_sub(names.len()) {
+    let names: Vec<&str> = answer.unmodeled.iter().take(3).map(|s| s.op.as_str()).collect();
+    let more = match answer.unmodeled.len().saturating_sub(names.len()) {
         0 => String::new(),
         n => format!(" and {n} more"),
     };

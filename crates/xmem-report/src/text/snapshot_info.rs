@@ -6,7 +6,7 @@ use super::findings::findings;
 use super::site::{site, source};
 use super::style::{Ink, Style, keep_end};
 use xmem::{Bytes, Severity};
-use xmem_eval::{DeviceFacts, HistoryFacts, PoolFacts, SnapshotFacts};
+use xmem_eval::{DeviceFacts, HistoryFacts, SnapshotFacts, Tally};
 
 /// The writer of the snapshot and, for each device, its segments, history and largest blocks.
 #[must_use]
@@ -78,7 +78,7 @@ fn contents(device: &DeviceFacts) -> Fields {
     let requested = device.requested.filter(|_| device.live.count > 0);
     let requested =
         requested.map_or_else(String::new, |bytes| format!(", {bytes} of it requested"));
-    let many = |facts: PoolFacts, thing: &str| match facts.count {
+    let many = |facts: Tally, thing: &str| match facts.count {
         0 => String::new(),
         n => format!("{} in {}", facts.bytes, counted(n as usize, thing)),
     };

@@ -4,7 +4,7 @@ use xmem::{
     AllocatorCounts, AllocatorSettings, AllocatorSetup, Answer, Bounds, Bytes, Confidence, Curve,
     Device, Estimate, Finding, Fragmentation, IterationFacts, IterationId, IterationPeak,
     JobEnvironment, LiveBlock, Nanos, OutOfMemory, Peak, PeakRange, Phase, Place, Role, RoleShare,
-    Rule, RuleEffect, Severity, Target, Timings, TraceFacts, UncertaintyEffect, UnmodelledShare,
+    Rule, RuleEffect, Severity, Target, Timings, TraceFacts, UncertaintyEffect, UnmodeledShare,
     Verdict, WithheldReason,
 };
 
@@ -97,8 +97,8 @@ fn range() -> PeakRange {
     }
 }
 
-fn unmodelled(op: &str, mib: u64) -> UnmodelledShare {
-    UnmodelledShare { op: op.to_owned(), bytes: Bytes::mib(mib), blocks: 1 }
+fn unmodeled(op: &str, mib: u64) -> UnmodeledShare {
+    UnmodeledShare { op: op.to_owned(), bytes: Bytes::mib(mib), blocks: 1 }
 }
 
 /// The answer about a trace of a single block, of which all fields are replaced.
@@ -131,11 +131,11 @@ pub(crate) fn fits() -> Answer {
         reserved_at: Some(backward()),
     };
     answer.range = range();
-    answer.unmodelled = vec![
-        unmodelled("torchvision::nms", 6),
-        unmodelled("my::kernel", 1),
-        unmodelled("my::other", 1),
-        unmodelled("my::third", 1),
+    answer.unmodeled = vec![
+        unmodeled("torchvision::nms", 6),
+        unmodeled("my::kernel", 1),
+        unmodeled("my::other", 1),
+        unmodeled("my::third", 1),
     ];
     answer.by_role = shares();
     answer.largest = vec![

@@ -2,7 +2,7 @@
 
 use xmem_types::{Addr, Bytes, StreamId};
 
-/// What happened (`TraceEntry::Action`).
+/// The kind of an event (`TraceEntry::Action`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventAction {
     /// A block was handed out.
@@ -43,9 +43,9 @@ impl EventAction {
 /// One entry of the event list (`TraceEntry`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What happened.
+    /// The kind of event.
     pub action: EventAction,
-    /// Where; for [`EventAction::Oom`] PyTorch puts the device's free bytes here.
+    /// The address; for [`EventAction::Oom`] PyTorch puts the device's free bytes here.
     pub addr: Addr,
     /// Requested bytes for blocks, real bytes for segments and pages, rounded size for an OOM.
     pub size: Bytes,
@@ -59,7 +59,7 @@ pub trait Observer {
     fn event(&mut self, event: Event);
 }
 
-/// Nobody listens.
+/// Ignores all events.
 impl Observer for () {
     fn event(&mut self, _event: Event) {}
 }

@@ -57,7 +57,7 @@ impl SegmentId {
     }
 }
 
-/// Which of PyTorch's two pools a size belongs to (`BlockPool::is_small`).
+/// One of PyTorch's two pools, by size (`BlockPool::is_small`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PoolKind {
     /// Rounded sizes up to `kSmallSize`.
@@ -69,15 +69,15 @@ pub enum PoolKind {
 /// A block as it was handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockView {
-    /// Where it is.
+    /// The address.
     pub addr: Addr,
-    /// What it occupies: the request, rounded, and any rest too small to be split off.
+    /// The bytes that it occupies: the request, rounded, and any rest too small to be split off.
     pub size: Bytes,
-    /// What the program asked for.
+    /// The size that the program requested.
     pub requested: Bytes,
     /// The segment it lies in.
     pub segment: SegmentId,
-    /// The stream it was asked for.
+    /// The stream it was requested on.
     pub stream: StreamId,
     /// The request that it answers.
     pub born: RequestIndex,
@@ -90,13 +90,13 @@ pub struct PrivatePoolId(pub u32);
 /// The arguments of `torch.cuda.MemPool`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolOptions {
-    /// Whether its blocks are split.
+    /// The splitting of its blocks.
     pub splitting: Splitting,
-    /// What it is for besides its own scopes.
+    /// The allocations that it serves besides those of its own scopes.
     pub service: PoolService,
 }
 
-/// Whether a pool splits its blocks.
+/// The splitting of a pool's blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Splitting {
     /// As usual.
@@ -116,7 +116,8 @@ pub enum PoolService {
     LastResort,
 }
 
-/// What a program can ask of an allocator besides blocks. Not every allocator knows all of it.
+/// An operation of a program on an allocator besides allocations and frees. Not every allocator
+/// supports all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Control {
     /// Another stream uses the block too (`Tensor.record_stream`): it cannot be reused before the
@@ -137,7 +138,7 @@ pub enum Control {
     EnterPool {
         /// The pool.
         pool: PrivatePoolId,
-        /// How the `MemPool` is made, if it is new.
+        /// The options of the `MemPool`, if it is new.
         options: PoolOptions,
     },
     /// Begins to capture a CUDA graph: allocations on `stream` go to its pool.
@@ -160,14 +161,14 @@ pub enum Unsupported {
     ByThisAllocator,
     /// The pool is not in use at the moment.
     NoOpenScope(PrivatePoolId),
-    /// There is no such pool, or nobody uses it any more.
+    /// There is no such pool, or it is no longer used.
     NoSuchPool(PrivatePoolId),
 }
 
-/// Why an allocation failed.
+/// The reason why an allocation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocFailure {
-    /// The device is full, even after everything cached was given back.
+    /// The device is full, even after everything cached was released.
     OutOfMemory(OutOfDeviceMemory),
     /// The size is 2^60 bytes or more; refused without touching any state
     /// (`NativeCachingAllocator::allocate`).
@@ -177,9 +178,9 @@ pub enum AllocFailure {
 /// An allocation that failed for lack of device memory (`OutOfMemoryError`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfDeviceMemory {
-    /// What was asked for, rounded to a block size: the size in PyTorch's `oom` trace entry.
+    /// The requested size, rounded to a block size: the size in PyTorch's `oom` trace entry.
     pub rounded: Bytes,
-    /// The segment asked of the device: "Tried to allocate" in PyTorch's message.
+    /// The segment requested from the device: "Tried to allocate" in PyTorch's message.
     pub tried: Bytes,
 }
 
@@ -194,7 +195,7 @@ pub trait Framework {
     fn over<O: Observer>(&self, device: Device, observer: O) -> Self::Allocator<O>;
 }
 
-/// What the replay needs of a framework's allocator. It owns the [`Device`] below it.
+/// A framework's allocator, as replays use it. It owns the [`Device`] below it.
 pub trait FrameworkAllocator {
     /// Who hears its events.
     type Observer: Observer;

@@ -6,9 +6,9 @@ use xmem_types::{Addr, Bytes, StreamId};
 /// A range that the allocator got from the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it starts.
+    /// The start address.
     pub addr: Addr,
-    /// Its size as asked of the device; of an expandable segment what is mapped now.
+    /// Its size as requested from the device; of an expandable segment what is mapped now.
     pub size: Bytes,
     /// The stream whose requests it serves.
     pub stream: StreamId,
@@ -16,11 +16,11 @@ pub struct Segment {
     pub pool: PoolKind,
     /// The private pool it belongs to; none for the default ones.
     pub private_pool: Option<PrivatePoolId>,
-    /// Whether it is address space that is mapped as needed (see [`Mapping`]).
+    /// True if it is address space that is mapped as needed (see [`Mapping`]).
     pub expandable: bool,
-    /// The request that made the allocator ask for it.
+    /// The request for which the allocator obtained it.
     pub born: RequestIndex,
-    /// The request during which it was given back, if it was.
+    /// The request during which it was released, if it was.
     pub died: Option<RequestIndex>,
 }
 
@@ -29,7 +29,7 @@ pub struct Segment {
 pub struct Mapping {
     /// The segment.
     pub segment: SegmentId,
-    /// Where it starts.
+    /// The start address.
     pub addr: Addr,
     /// Its size.
     pub size: Bytes,
@@ -45,7 +45,7 @@ pub struct Mapping {
 pub struct SegmentState {
     /// Its number.
     pub segment: SegmentId,
-    /// Where it starts.
+    /// The start address.
     pub addr: Addr,
     /// Its size.
     pub size: Bytes,
@@ -55,14 +55,14 @@ pub struct SegmentState {
     pub pool: PoolKind,
     /// The private pool it belongs to; none for the default ones.
     pub private_pool: Option<PrivatePoolId>,
-    /// Whether it is part of an expandable segment.
+    /// True if it is part of an expandable segment.
     pub expandable: bool,
     /// Its blocks, by address; together they cover it.
     pub blocks: Vec<BlockState>,
 }
 
 impl SegmentState {
-    /// Where it ends.
+    /// The end address.
     #[must_use]
     pub fn end(&self) -> Addr {
         Addr(self.addr.0 + self.size.get())
@@ -72,17 +72,17 @@ impl SegmentState {
 /// A part of a segment (`BlockInfo`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockState {
-    /// Where it starts.
+    /// The start address.
     pub addr: Addr,
     /// Its size.
     pub size: Bytes,
-    /// What the program asked for; meaningless if the block is free.
+    /// The size that the program requested; meaningless if the block is free.
     pub requested: Bytes,
-    /// Whether it is in use.
+    /// The use of the block.
     pub used: BlockUse,
 }
 
-/// Whether a block is in use.
+/// The use of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockUse {
     /// Handed out.

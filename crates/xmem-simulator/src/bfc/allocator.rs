@@ -32,7 +32,7 @@ pub struct BfcAllocator<O = ()> {
     pub(super) regions: BTreeMap<u64, Region>,
     /// The regions that ever were.
     pub(super) segments: Vec<Segment>,
-    /// What they were joined from, where regions are joined.
+    /// The ranges that they were joined from, where regions are joined.
     pub(super) mappings: Vec<Mapping>,
     pub(super) figures: Figures,
     pub(super) observer: O,
@@ -55,7 +55,7 @@ pub(super) struct Region {
     pub(super) first: u32,
 }
 
-/// Whether the memory limit holds.
+/// The validity of the memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limited {
     /// It does.
@@ -67,7 +67,7 @@ enum Limited {
     NoLonger,
 }
 
-/// What is counted.
+/// The counters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Figures {
     pub(super) chunks: Counter,
@@ -147,8 +147,8 @@ impl<O: Observer> BfcAllocator<O> {
         }
     }
 
-    /// The region that the next request without room will ask of the device, if the limit allows
-    /// (`curr_region_allocation_bytes_`).
+    /// The region that the next request without space will request from the device, if the limit
+    /// allows (`curr_region_allocation_bytes_`).
     #[must_use]
     pub fn next_region(&self) -> Bytes {
         Bytes(self.next_region)
@@ -169,7 +169,7 @@ impl<O: Observer> BfcAllocator<O> {
     }
 
     /// `AllocateRawInternal`: a chunk of at least `size`, which is not zero; `Err` is the rounded
-    /// size that there is no room for.
+    /// size that there is no space for.
     pub(super) fn take(
         &mut self,
         at: RequestIndex,
@@ -360,9 +360,9 @@ fn round(size: u64) -> u64 {
     size.checked_next_multiple_of(MIN_CHUNK).unwrap_or(u64::MAX / MIN_CHUNK * MIN_CHUNK)
 }
 
-/// The next size to ask for after the device refused `size`: nine tenths, in single precision.
-/// Where rounding leads back to the same size, 256 bytes less, as newer releases do; older ones,
-/// among them TensorFlow 2.21, ask for it for ever.
+/// The next size to request after the device refused `size`: nine tenths, in single precision.
+/// The size to try if rounding leads back to the same size: 256 bytes less, as in newer releases;
+/// older ones, among them TensorFlow 2.21, request it forever.
 fn backpedal(size: u64) -> u64 {
     let less = round((size as f32 * 0.9) as u64);
     if less < size { less } else { size - MIN_CHUNK }

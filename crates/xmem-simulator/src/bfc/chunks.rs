@@ -1,4 +1,4 @@
-//! Chunks: what regions are divided into, linked to their neighbours, and the free ones in
+//! Chunks: what regions are divided into, linked to their neighbors, and the free ones in
 //! best-fit order.
 
 use crate::allocator::{Counter, RequestIndex, SegmentId};
@@ -23,13 +23,13 @@ pub(super) struct Chunk {
 /// The request that a chunk serves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct User {
-    /// What the program asked for.
+    /// The size that the program requested.
     pub(super) requested: u64,
     pub(super) stream: StreamId,
     pub(super) born: RequestIndex,
 }
 
-/// All chunks of an allocator. Neighbouring free chunks are always merged.
+/// All chunks of an allocator. Neighboring free chunks are always merged.
 ///
 /// TensorFlow keeps free chunks in 21 bins, one for each power of two from 256 bytes up, each
 /// ordered by size and address, and searches them from the bin of the wanted size up
@@ -42,7 +42,7 @@ pub(super) struct Chunks {
     vacant: Vec<u32>,
     /// The free ones: size and address to slot.
     free: BTreeMap<(u64, u64), u32>,
-    /// How many free chunks lie in regions that are partly in use, and their bytes.
+    /// The number of free chunks in regions that are partly in use, and their bytes.
     pub(super) split_free: Counter,
     pub(super) split_free_bytes: Counter,
 }
@@ -80,7 +80,7 @@ impl Chunks {
         }
     }
 
-    /// Whether the region that begins with the chunk `first` has no chunk in use.
+    /// Returns whether the region that begins with the chunk `first` has no chunk in use.
     pub(super) fn is_unused(&self, first: u32) -> bool {
         let chunk = self.get(first);
         chunk.user.is_none() && chunk.next == NONE

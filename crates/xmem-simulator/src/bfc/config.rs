@@ -1,4 +1,4 @@
-//! What can be chosen about TensorFlow's allocator, and how much memory it may take.
+//! The options of TensorFlow's allocator, and the memory that it may take.
 
 use crate::device::Device;
 use xmem_types::Bytes;
@@ -10,7 +10,7 @@ use xmem_types::Bytes;
 /// one region by the first request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BfcConfig {
-    /// How much the allocator may take of the device.
+    /// The memory that the allocator may take of the device.
     pub limit: MemoryLimit,
     /// `allow_growth`, `TF_FORCE_GPU_ALLOW_GROWTH`,
     /// `tf.config.experimental.set_memory_growth`: regions start at 2 MiB and double, instead of
@@ -24,7 +24,7 @@ pub struct BfcConfig {
     /// the limit, however small next to the request. `None`, or a fraction that is not above
     /// zero, stands for 128 MiB.
     pub fragmentation_fraction: Option<f64>,
-    /// Whether a region that begins where another one ends is joined to it
+    /// True if a region that begins where another one ends is joined to it
     /// (`SubAllocator::SupportsCoalescing`). Off on GPUs: `DeviceMemAllocator` says no.
     pub coalesce_regions: bool,
 }
@@ -41,14 +41,14 @@ impl Default for BfcConfig {
     }
 }
 
-/// How much of the device TensorFlow's allocator may take, decided when it is made.
+/// The part of the device that TensorFlow's allocator may take, decided when it is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MemoryLimit {
-    /// What is free on the device, less a reserve for everything else on it; the default.
+    /// The free memory of the device, less a reserve for everything else on it; the default.
     /// `MinSystemMemory` and `SingleVirtualDeviceMemoryLimit` in `gpu_device.cc`: 225 MiB if less
     /// than 2 GiB are free; else by the major compute capability 500 MiB (up to 6), 1050 MiB (7),
-    /// 1536 MiB (8), 1800 MiB (from 9 on). So just below 2 GiB leave more than just above. Nothing is
-    /// held back where the reserve is all there is.
+    /// 1536 MiB (8), 1800 MiB (from 9 on). So just below 2 GiB leave more than just above. Nothing
+    /// is held back where the reserve is all there is.
     FreeLessReserve {
         /// The major number of the GPU's compute capability.
         compute_capability: u32,

@@ -112,8 +112,8 @@ impl<O: Observer> FrameworkAllocator for BfcAllocator<O> {
     }
 
     /// TensorFlow's figures by PyTorch's names: allocated bytes are `bytes_in_use`, reserved ones
-    /// `pool_bytes`, a retry is one after unused regions were given back. Only the sums over all
-    /// pools are told, as there is but one pool.
+    /// `pool_bytes`, a retry is one after unused regions were released. Only the sums over all
+    /// pools are returned, as there is but one pool.
     fn stats(&self) -> Stats {
         let figures = &self.figures;
         let count = |n| n;

@@ -14,7 +14,7 @@ pub struct BfcStats {
     pub peak_bytes_in_use: Bytes,
     /// The largest chunk that was handed out.
     pub largest_alloc_size: Bytes,
-    /// What the allocator may take of the device; `None` where neither has a limit.
+    /// The memory that the allocator may take of the device; `None` where neither has a limit.
     pub bytes_limit: Option<Bytes>,
     /// Bytes of all regions.
     pub pool_bytes: Bytes,

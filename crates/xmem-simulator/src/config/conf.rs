@@ -14,10 +14,10 @@ use numbers::Integers;
 use tokens::Tokens;
 use xmem_types::{Bytes, MIB, TorchVersion};
 
-/// What an option string says.
+/// The content of an option string.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AllocConf {
-    /// Which allocator it chooses.
+    /// The allocator that it chooses.
     pub backend: Backend,
     /// The caching allocator's options.
     pub config: AllocatorConfig,
@@ -40,15 +40,15 @@ pub enum Backend {
 /// even where it is empty.
 ///
 /// `CUDAAllocatorConfig::instance` in `c10/cuda/CUDAAllocatorConfig.h`; since 2.10 the static
-/// initialisation in `c10/core/AllocatorConfig.h`, whose comment claims the opposite order.
+/// initialization in `c10/core/AllocatorConfig.h`, whose comment claims the opposite order.
 #[must_use]
 pub fn alloc_conf_variables(release: TorchVersion) -> &'static [&'static str] {
     let all = &["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF"];
     if Feature::AcceleratorConfig.is_in(release) { all } else { &all[..1] }
 }
 
-/// Whether a value of `PYTORCH_NO_CUDA_MEMORY_CACHING` switches the caching allocator off: up to
-/// 2.6 any value does, later only one that means yes (`c10::utils::check_env`).
+/// Returns whether a value of `PYTORCH_NO_CUDA_MEMORY_CACHING` switches the caching allocator off:
+/// up to 2.6 any value does, later only one that means yes (`c10::utils::check_env`).
 #[must_use]
 pub fn switches_caching_off(value: &str, release: TorchVersion) -> bool {
     release <= TorchVersion::new(2, 6) || value == "1"
@@ -59,7 +59,7 @@ impl AllocConf {
     /// (`CUDAAllocatorConfig::parseArgs`, `AcceleratorAllocatorConfig::parseArgs`).
     ///
     /// # Errors
-    /// If it is not what that release accepts, or asks for what is not simulated.
+    /// If it is not what that release accepts, or uses what is not simulated.
     pub fn parse(text: &str, release: TorchVersion) -> Result<Self, ConfError> {
         let mut conf = Self {
             backend: Backend::Native,

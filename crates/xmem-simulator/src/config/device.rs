@@ -8,14 +8,14 @@ use xmem_types::Bytes;
 pub enum AddressOrder {
     /// As CUDA's driver was seen to do in public memory snapshots of real jobs: granules of 32 MiB
     /// from the top down; what a segment leaves of its last granule serves later segments that
-    /// fit, lowest address first. See [`Device`](crate::Device) for ranges that were given back.
+    /// fit, lowest address first. See [`Device`](crate::Device) for ranges that were released.
     #[default]
     Driver,
     /// The lowest free range that fits, from the bottom up.
     Ascending,
     /// The highest free range that fits, from the top down.
     Descending,
-    /// Where a recording had them, as far as it goes (see [`Device::recorded`](crate::Device)).
+    /// The addresses of a recording, as far as it goes (see [`Device::recorded`](crate::Device)).
     Recorded,
 }
 
@@ -38,19 +38,19 @@ pub enum Completion {
 pub struct DeviceConfig {
     /// Device memory; `None` means unlimited.
     pub capacity: Option<Bytes>,
-    /// What the CUDA context and other processes hold; taken off the capacity.
+    /// The memory that the CUDA context and other processes hold; taken off the capacity.
     pub taken: Bytes,
     /// The total that the device reports (`cudaDeviceProp::totalGlobalMem`), of which a memory
     /// fraction is a part; the capacity if it is not given.
     pub reported_total: Option<Bytes>,
-    /// Where new segments land.
+    /// The addresses of new segments.
     pub address_order: AddressOrder,
     /// When work on other streams is done.
     pub completion: Completion,
 }
 
 impl DeviceConfig {
-    /// What is left for the allocator: capacity less what is taken. `None` means unlimited.
+    /// The memory left for the allocator: capacity less what is taken. `None` means unlimited.
     #[must_use]
     pub fn available(&self) -> Option<Bytes> {
         self.capacity.map(|capacity| capacity.saturating_sub(self.taken))

@@ -1,4 +1,4 @@
-//! What can be chosen: the allocator's constants and options, and the device below it.
+//! The configuration: the allocator's constants and options, and the device below it.
 
 mod conf;
 mod device;
@@ -16,13 +16,13 @@ pub use release::{Feature, newest_release, oldest_release};
 use xmem_types::{Bytes, TorchVersion};
 
 /// PyTorch's CUDACachingAllocator: its constants as data, its options, and the release whose
-/// behaviour is simulated.
+/// behavior is simulated.
 ///
 /// `Default` is PyTorch's default; the constants are the same in every release from 1.13 to 2.15
 /// (`c10/cuda/CUDACachingAllocator.cpp`, since 2.10 `c10/core/AllocatorConfig.h`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct AllocatorConfig {
-    /// The release: what it does differently is asked of [`Feature`].
+    /// The release: its differences are listed as [`Feature`].
     pub release: TorchVersion,
     /// `kMinBlockSize`: sizes are rounded up to a multiple of this, and no block is smaller.
     pub min_block_size: Bytes,
@@ -55,13 +55,13 @@ pub struct AllocatorConfig {
     /// device's total and an eighth more, which is also the default.
     pub expandable_reserve: Option<Reserve>,
     /// `garbage_collection_threshold`: the part of the memory limit above which cached segments
-    /// are given back before a new one is asked for. Without a memory limit it does nothing.
+    /// are released before a new one is requested. Without a memory limit it does nothing.
     pub garbage_collection_threshold: Option<f64>,
     /// `per_process_memory_fraction`, `torch.cuda.set_per_process_memory_fraction`: the part of
     /// the device's memory that the allocator may take.
     pub memory_fraction: Option<f64>,
     /// `throw_on_cudamalloc_oom`: a segment that would exceed `memory_fraction` is refused at
-    /// once, and nothing cached is given back for it.
+    /// once, and nothing cached is released for it.
     pub on_excess: OnExcess,
 }
 
@@ -74,10 +74,10 @@ pub enum Reserve {
     Size(Bytes),
 }
 
-/// What happens to a request that would exceed the process's memory fraction.
+/// The reaction to a request that would exceed the process's memory fraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnExcess {
-    /// Cached memory is given back, and the request tried again.
+    /// Cached memory is released, and the request tried again.
     #[default]
     GiveBack,
     /// It fails at once (`throw_on_cudamalloc_oom:True`).
@@ -114,8 +114,8 @@ impl AllocatorConfig {
         Self { release, ..Self::default() }
     }
 
-    /// Whether the order in which the device hands out addresses decides between free blocks of
-    /// equal size: up to 2.11.
+    /// Returns whether the order in which the device hands out addresses decides between free
+    /// blocks of equal size: up to 2.11.
     #[must_use]
     pub fn heeds_addresses(&self) -> bool {
         !Feature::OldestBlockFirst.is_in(self.release)

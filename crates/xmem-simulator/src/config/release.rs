@@ -1,4 +1,5 @@
-//! What differs between PyTorch releases, as data: each feature with the release that brought it.
+//! The differences between PyTorch releases, as data: each feature with the release that brought
+//! it.
 
 use xmem_types::TorchVersion;
 
@@ -22,7 +23,8 @@ pub enum Feature {
     PinnedBackgroundThreads,
     /// `max_non_split_rounding_mb`; before, the slack is always 20 MiB.
     MaxNonSplitRounding,
-    /// During a capture, emptying the cache gives back what unused private pools hold; before, nothing.
+    /// During a capture, emptying the cache releases what unused private pools hold; before,
+    /// nothing.
     /// *Recorded* with 2.6 and 2.8.
     ReleaseDuringCapture,
     /// `graph_capture_record_stream_reuse`.
@@ -39,7 +41,7 @@ pub enum Feature {
     FillBehindLastSize,
     /// `large_segment_size_mb`.
     LargeSegmentSize,
-    /// Pools made with `use_on_oom` are asked before cached memory is given back; before, after
+    /// Pools made with `use_on_oom` are asked before cached memory is released; before, after
     /// that. *Inferred* from recordings of 2.11 and the file as it was around 2.9.
     LastResortBeforeRelease,
     /// Of pools made with `use_on_oom`, expandable segments do not serve others; before, they do.
@@ -52,15 +54,15 @@ pub enum Feature {
     /// Of nested scopes of private pools, the innermost decides; before, the outermost. *Recorded*
     /// with 2.9 and 2.10.
     InnermostScope,
-    /// Of free blocks of the same size, the one made first is taken; before, the one with the lowest
-    /// address. *Recorded* with 2.11 and 2.12.
+    /// Of free blocks of the same size, the one made first is taken; before, the one with the
+    /// lowest address. *Recorded* with 2.11 and 2.12.
     OldestBlockFirst,
-    /// Of free blocks of the same size, the one in the oldest segment is taken. *Recorded* with 2.12
-    /// and 2.13.
+    /// Of free blocks of the same size, the one in the oldest segment is taken. *Recorded* with
+    /// 2.12 and 2.13.
     OldestSegmentFirst,
-    /// In the scope of a `MemPool`, and on streams that do not capture, events are queried and cached
-    /// memory is given back as usual; before, any scope counts as a capture. *Recorded* with 2.12
-    /// and 2.13.
+    /// In the scope of a `MemPool`, and on streams that do not capture, events are queried and
+    /// cached memory is released as usual; before, any scope counts as a capture. *Recorded* with
+    /// 2.12 and 2.13.
     ScopesAreNoCaptures,
     /// The memory that a fraction allows is rounded to the nearest byte; before, down. *Recorded*
     /// with 2.12 and 2.13.
@@ -96,7 +98,7 @@ impl Feature {
         TorchVersion::new(2, minor)
     }
 
-    /// Whether `release` has it.
+    /// Returns whether `release` has it.
     #[must_use]
     pub fn is_in(self, release: TorchVersion) -> bool {
         release >= self.since()

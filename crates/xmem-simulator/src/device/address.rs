@@ -1,4 +1,4 @@
-//! Which address a new device range gets.
+//! The addresses of new device ranges.
 
 use crate::config::AddressOrder;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,8 +75,8 @@ impl AddressSpace {
         }
     }
 
-    /// Takes the range of `size` at `addr`; false if some of it is taken. Recorded addresses have to lie
-    /// outside the simulated space (Linux gives higher ones, some drivers lower ones).
+    /// Takes the range of `size` at `addr`; false if some of it is taken. Recorded addresses have
+    /// to lie outside the simulated space (Linux gives higher ones, some drivers lower ones).
     pub(super) fn take_at(&mut self, addr: Addr, size: Bytes) -> bool {
         let (start, end) = (addr.0, addr.0.saturating_add(size.get()));
         if start < TOP && end > BOTTOM {
@@ -151,7 +151,7 @@ mod tests {
 
     fn offsets_from_top(space: &mut AddressSpace, mib: &[u64]) -> Vec<u64> {
         mib.iter()
-            .map(|&n| (TOP - space.take(Bytes::mib(n)).expect("there is room").0) / MIB)
+            .map(|&n| (TOP - space.take(Bytes::mib(n)).expect("space is left").0) / MIB)
             .collect()
     }
 
@@ -167,16 +167,16 @@ mod tests {
     #[test]
     fn ranges_given_back_merge_and_are_reused_lowest_first() {
         let mut space = AddressSpace::new(AddressOrder::Ascending);
-        let a = space.take(Bytes::mib(2)).expect("room");
-        let b = space.take(Bytes::mib(2)).expect("room");
-        let c = space.take(Bytes::mib(2)).expect("room");
+        let a = space.take(Bytes::mib(2)).expect("space is left");
+        let b = space.take(Bytes::mib(2)).expect("space is left");
+        let c = space.take(Bytes::mib(2)).expect("space is left");
         space.give(a, Bytes::mib(2));
         space.give(b, Bytes::mib(2));
         assert_eq!(space.take(Bytes::mib(4)), Some(a));
         assert_eq!(c.0 - a.0, 4 * MIB);
         let mut space = AddressSpace::new(AddressOrder::Descending);
-        let a = space.take(Bytes::mib(4)).expect("room");
-        let b = space.take(Bytes::mib(2)).expect("room");
+        let a = space.take(Bytes::mib(4)).expect("space is left");
+        let b = space.take(Bytes::mib(2)).expect("space is left");
         assert_eq!(a.0 - b.0, 2 * MIB);
         space.give(a, Bytes::mib(4));
         assert_eq!(space.take(Bytes::mib(2)), Some(Addr(a.0 + 2 * MIB)));

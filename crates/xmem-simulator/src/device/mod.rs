@@ -15,13 +15,13 @@ use xmem_types::{Addr, Bytes, MIB};
 /// `cuMemGetAllocationGranularity` reports on all current GPUs.
 pub(crate) const PAGE: Bytes = Bytes::mib(2);
 
-/// The device has no room for the request: `cudaErrorMemoryAllocation`.
+/// The device has no space for the request: `cudaErrorMemoryAllocation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceFull;
 
 /// Device memory: a capacity, and an address space in which new ranges land in a chosen order.
 ///
-/// Ranges given back become holes, merged with free neighbours. A later request takes the lowest
+/// Released ranges become holes, merged with free neighbors. A later request takes the lowest
 /// hole that fits (the highest, in descending order) before new address space is opened. For the
 /// driver's order this rule is an assumption: what the real driver does with freed ranges could
 /// not be derived from recordings, and the choice only affects ties between equal-sized blocks.
@@ -73,7 +73,7 @@ impl Device {
             return self.alloc_small(size);
         }
         let size = size.round_up(PAGE);
-        if size > self.room() {
+        if size > self.space() {
             return Err(DeviceFull);
         }
         let addr = match self.recorded.segment() {
@@ -102,7 +102,7 @@ impl Device {
         if let Some(addr) = self.small.alloc(size) {
             return Ok(addr);
         }
-        if PAGE > self.room() {
+        if PAGE > self.space() {
             return Err(DeviceFull);
         }
         let page = self.space.take(PAGE).ok_or(DeviceFull)?;
@@ -132,7 +132,7 @@ impl Device {
     /// # Errors
     /// If the capacity does not hold it; then nothing is mapped.
     pub fn map(&mut self, size: Bytes) -> Result<(), DeviceFull> {
-        if size > self.room() {
+        if size > self.space() {
             return Err(DeviceFull);
         }
         self.used += size;
@@ -168,19 +168,19 @@ impl Device {
         self.used += size;
     }
 
-    /// What is taken by ranges not given back yet.
+    /// The memory taken by ranges that were not released yet.
     #[must_use]
     pub fn used(&self) -> Bytes {
         self.used
     }
 
-    /// What is left; `None` without a limit.
+    /// The free memory; `None` without a limit.
     #[must_use]
     pub fn free_bytes(&self) -> Option<Bytes> {
         self.limit.map(|limit| limit.saturating_sub(self.used))
     }
 
-    fn room(&self) -> Bytes {
+    fn space(&self) -> Bytes {
         self.free_bytes().unwrap_or(Bytes(u64::MAX))
     }
 
@@ -190,7 +190,7 @@ impl Device {
         self.total
     }
 
-    /// Whether work on any stream is taken to be done at once.
+    /// Returns whether work on any stream is taken to be done at once.
     pub(crate) fn finishes_at_once(&self) -> bool {
         self.completion == Completion::Immediate
     }

@@ -7,7 +7,7 @@ use xmem_types::Addr;
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecordedAddresses {
     segments: VecDeque<Addr>,
-    /// Where pages were mapped. A reservation starts where its first pages are mapped.
+    /// The addresses of mapped pages. A reservation starts where its first pages are mapped.
     pages: VecDeque<Addr>,
 }
 
@@ -19,12 +19,12 @@ impl RecordedAddresses {
         Self { segments: segments.into_iter().collect(), pages: pages.into_iter().collect() }
     }
 
-    /// Where the next segment was.
+    /// The address of the next segment.
     pub(super) fn segment(&mut self) -> Option<Addr> {
         self.segments.pop_front()
     }
 
-    /// Where a range reserved now was, as its pages are the next to be mapped.
+    /// The address of a range reserved now, as its pages are the next to be mapped.
     pub(super) fn reservation(&self) -> Option<Addr> {
         self.pages.front().copied()
     }

@@ -17,8 +17,8 @@ const GROWTH: Bytes = Bytes::mib(32);
 
 /// CUDA's stream-ordered pools (`c10/cuda/CUDAMallocAsyncAllocator.cpp`): **an approximation.**
 ///
-/// What the driver does inside a pool is not published. Assumed here: a pool never gives memory
-/// back while there is room (PyTorch sets its release threshold to the largest number), grows in
+/// The driver's work inside a pool is not published. Assumed here: a pool never gives memory
+/// back while there is space (PyTorch sets its release threshold to the largest number), grows in
 /// steps of 32 MiB, and fits any request into what is free in it, as it can remap its pages. So
 /// fragmentation is taken to be none, and reserved memory is at least what this says. Allocated
 /// and reserved are the pool's used and reserved memory, the only figures PyTorch has then.
@@ -36,7 +36,7 @@ pub struct MallocAsyncAllocator<O = ()> {
     book: Book,
     /// Steps by which the pool has grown, one segment each.
     segments: Vec<Segment>,
-    /// Where the next block would be if none were ever freed: addresses only tell blocks apart.
+    /// The address of the next block if none were ever freed: addresses only distinguish blocks.
     next: Addr,
     fraction: Option<f64>,
     observer: O,

@@ -11,7 +11,7 @@ use xmem_types::{Addr, Bytes, StreamId};
 
 /// No caching at all (`NativeCachingAllocator::allocate` with `forceUncachedAllocator`).
 ///
-/// PyTorch counts nothing in this mode; the figures here are what the program asked for as
+/// PyTorch has no statistics in this mode; the figures here are what the program requested as
 /// allocated, and what the device gave, in whole pages, as reserved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uncached;

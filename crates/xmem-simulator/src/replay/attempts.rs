@@ -6,23 +6,23 @@ use xmem_types::{BlockId, Bytes, Fallbacks, StreamId};
 /// A program's allocations, some of which may be smaller if they must; remembers what it got.
 ///
 /// As PyTorch does with the workspaces of convolutions (`aten/src/ATen/native/cudnn/Conv_v8.cpp`,
-/// `run_single_conv`, `try_configs`): what worked last time is tried first, then everything from the
-/// beginning. Each attempt that fails has given back what is cached.
+/// `run_single_conv`, `try_configs`): what worked last time is tried first, then everything from
+/// the beginning. Each attempt that fails has released what is cached.
 #[derive(Clone, Debug)]
 pub(super) struct Attempts<'a> {
     fallbacks: &'a Fallbacks,
-    /// For each list, what was got last; none where it was all that was asked for.
+    /// For each list, what was got last; none where it was all that was requested.
     got: Vec<Option<Bytes>>,
     smaller: u64,
 }
 
 impl<'a> Attempts<'a> {
-    /// A program that has not asked for anything yet.
+    /// A program that has not requested anything yet.
     pub(super) fn new(fallbacks: &'a Fallbacks) -> Self {
         Self { fallbacks, got: vec![None; fallbacks.len()], smaller: 0 }
     }
 
-    /// How many allocations were served with less than they asked for first.
+    /// The number of allocations that were served with less than was requested first.
     pub(super) const fn smaller(&self) -> u64 {
         self.smaller
     }
@@ -30,7 +30,7 @@ impl<'a> Attempts<'a> {
     /// Allocates a block of `size`, or of what it falls back on; none if that is nothing.
     ///
     /// # Errors
-    /// Why the last attempt failed.
+    /// The failure of the last attempt.
     pub(super) fn allocate<A: FrameworkAllocator>(
         &mut self,
         framework: &mut A,

@@ -1,4 +1,4 @@
-//! Whether a job runs in a given capacity, and the smallest in which it does.
+//! A check that a job runs in a given capacity, and the smallest capacity in which it does.
 
 use super::UnlimitedPeaks;
 use super::driver::ReplayDriver;
@@ -17,8 +17,8 @@ const PROBES_BELOW: u64 = 16;
 /// The highest multiple of the interval that is tried: 16 TiB, more than any device has.
 const MAX_STEPS: u64 = (1 << 44) / CAPACITY_INTERVAL;
 
-/// Whether the job runs to its end on the device. Cheaper than [`replay`](super::replay): it stops
-/// at the first failure and writes nothing down.
+/// Returns whether the job runs to its end on the device. Cheaper than [`replay`](super::replay):
+/// it stops at the first failure and writes nothing down.
 #[must_use]
 pub fn runs_in<'a, F: Framework>(
     work: impl Into<Workload<'a>>,
@@ -35,21 +35,21 @@ pub fn runs_in<'a, F: Framework>(
 /// which the job runs; a multiple of 2 MiB. The device's own capacity plays no part.
 ///
 /// It mostly lies between the highest allocated and the highest reserved bytes of the job with
-/// unlimited memory, as cached segments are given back when there is no more room. It is higher if
+/// unlimited memory, as cached segments are released when there is no space left. It is higher if
 /// the allocator keeps a part of the device back, or may take but a part of it, and lower if blocks
 /// that were not split for lack of need, or what allocations fall back on, are smaller in a smaller
-/// device; never is it below what the program must have. Found by bisection over replays, after which the 16 steps below are tried one
-/// by one until none of them runs.
+/// device; never is it below what the program must have. Found by bisection over replays, after
+/// which the 16 steps below are tried one by one until none of them runs.
 ///
-/// Running is not monotone in the capacity: giving memory back earlier can leave better gaps, so a
+/// Running is not monotone in the capacity: releasing memory earlier can leave better gaps, so a
 /// job may run in the capacity returned and fail in a slightly larger one. Of 31 training jobs
 /// recorded with PyTorch's CUDA build, kernels stubbed, 2 had such failures, in 5 and 6 capacities
 /// each; a scan of every capacity found no smaller answer than this search in any of the 31. With
 /// PyTorch's allocator and no memory fraction, every capacity is enough from
 /// [`Replay::unlimited`](super::Replay::unlimited)'s reserved bytes on.
 ///
-/// If a request is beyond any device, or the allocator has a limit that no device lifts, the peak of
-/// reserved bytes with unlimited memory is returned.
+/// If a request is beyond any device, or the allocator has a limit that no device lifts, the peak
+/// of reserved bytes with unlimited memory is returned.
 #[must_use]
 pub fn min_capacity<'a, F: Framework>(
     work: impl Into<Workload<'a>>,
@@ -88,7 +88,7 @@ pub fn min_capacity<'a, F: Framework>(
     Bytes(enough * CAPACITY_INTERVAL)
 }
 
-/// The highest sum of the bytes asked for where every allocation is as small as it may be.
+/// The highest sum of the requested bytes if every allocation is as small as it may be.
 fn least_requested(work: Workload<'_>) -> Bytes {
     let mut held = vec![Bytes::ZERO; work.requests.len()];
     let (mut sum, mut highest) = (Bytes::ZERO, Bytes::ZERO);

@@ -38,13 +38,13 @@ impl Curve {
         self.allocated.push(allocated);
     }
 
-    /// How many requests it covers.
+    /// The number of requests it covers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.allocated.len()
     }
 
-    /// Whether there was no request.
+    /// Returns whether there was no request.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.allocated.is_empty()

@@ -103,7 +103,7 @@ impl<'w, A: FrameworkAllocator> ReplayDriver<'w, A> {
     ///
     /// # Errors
     /// If the allocation fails, in all sizes that it may have. The program then holds what it held
-    /// before, and may go on.
+    /// before, and may continue.
     pub fn serve(&mut self, at: RequestIndex, request: &Request) -> Result<Served, AllocFailure> {
         match request.kind {
             RequestKind::Alloc { size, stream } => self.allocate(at, request.block, size, stream),
@@ -124,7 +124,9 @@ impl<'w, A: FrameworkAllocator> ReplayDriver<'w, A> {
         let result = self.allocator.allocate(at, size, stream);
         if result.is_err() {
             self.diagnostics.withhold(WithheldReason::RequestBeyondAnyDevice, 1, || {
-                format!("request {at} asks for {size}, more than any device has; it is left out")
+                format!(
+                    "request {at} is for {size}, more than the memory of any device; it is left out"
+                )
             });
         }
         self.hold(at, request.block, result.unwrap_or_default())
@@ -197,7 +199,7 @@ impl<'w, A: FrameworkAllocator> ReplayDriver<'w, A> {
         Served::Nothing
     }
 
-    /// Whether the number is in use, with or without memory behind it.
+    /// Returns whether the number is in use, with or without memory behind it.
     pub(crate) fn is_held(&self, block: BlockId) -> bool {
         self.blocks.is_held(block)
     }

@@ -1,4 +1,4 @@
-//! How well the segments are used at one moment.
+//! The use of the segments at one moment.
 
 use super::peaks::LiveBlock;
 use crate::allocator::{Mapping, PoolKind, RequestIndex, Segment, SegmentId};
@@ -9,7 +9,7 @@ use xmem_types::{Addr, Bytes, StreamId};
 pub struct SegmentAtPeak {
     /// Its number, in order of creation.
     pub segment: SegmentId,
-    /// Where it starts.
+    /// The start address.
     pub addr: Addr,
     /// Its size.
     pub size: Bytes,
@@ -19,9 +19,9 @@ pub struct SegmentAtPeak {
     pub pool: PoolKind,
     /// Bytes of the blocks handed out from it.
     pub allocated: Bytes,
-    /// How many blocks are handed out from it.
+    /// The number of blocks handed out from it.
     pub blocks: usize,
-    /// How many free blocks lie in it.
+    /// The number of free blocks in it.
     pub free_blocks: usize,
     /// The largest of them.
     pub largest_free: Bytes,
@@ -44,13 +44,13 @@ pub struct Fragmentation {
     pub allocated: Bytes,
     /// Bytes inside segments that are not handed out.
     pub free: Bytes,
-    /// How many free blocks they are.
+    /// The number of free blocks.
     pub free_blocks: usize,
     /// The largest free block: a request above it needs a new segment.
     pub largest_free: Bytes,
     /// Bytes of segments without any block handed out, which can go back to the device.
     pub releasable: Bytes,
-    /// How many segments there are.
+    /// The number of segments.
     pub segments: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Replaying a job's requests, and everything that can be told about it afterwards.
+//! Replaying a job's requests, and everything that is known about it afterwards.
 
 mod attempts;
 mod capacity;
@@ -23,10 +23,10 @@ use fragmentation::History;
 use peaks::{PeakJournal, PeakState};
 use xmem_types::{BlockId, Bytes, Diagnostics, Request, RequestKind, StreamId, Workload};
 
-/// What a job did to the allocator and the device.
+/// The result of replaying a job.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    /// `torch.cuda.memory_stats` at the end. After an out-of-memory the job goes on without
+    /// `torch.cuda.memory_stats` at the end. After an out-of-memory the job continues without
     /// limit, and these figures cover all of it; [`OutOfMemory::stats`] are those until then.
     pub stats: Stats,
     /// The first moment of the highest allocated bytes, over the whole replay.
@@ -37,18 +37,18 @@ pub struct Replay {
     pub live_at_peak: Vec<LiveBlock>,
     /// The segments at [`Replay::peak`], by address.
     pub segments_at_peak: Vec<SegmentAtPeak>,
-    /// How well the segments were used at [`Replay::peak`].
+    /// The use of the segments at [`Replay::peak`].
     pub fragmentation: Fragmentation,
-    /// How well the segments were used at [`Replay::reserved_peak`].
+    /// The use of the segments at [`Replay::reserved_peak`].
     pub fragmentation_at_reserved_peak: Fragmentation,
     /// Allocated and reserved bytes after each request.
     pub curve: Curve,
     /// The first allocation that the device could not serve; `None` if the job ran.
     pub oom: Option<OutOfMemory>,
     /// The peaks of the same job with unlimited memory. They differ from this replay's when
-    /// cached memory had to be given back for lack of room.
+    /// cached memory had to be released for lack of space.
     pub unlimited: UnlimitedPeaks,
-    /// Allocations that were served with less than they asked for first, as their
+    /// Allocations that were served with less than was requested first, as their
     /// [`Fallbacks`](xmem_types::Fallbacks) allow.
     pub smaller: u64,
     /// The oddities of the requests.
@@ -56,7 +56,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Whether the job ran to its end within the device's capacity.
+    /// Returns whether the job ran to its end within the device's capacity.
     #[must_use]
     pub fn fits(&self) -> bool {
         self.oom.is_none()
@@ -84,30 +84,30 @@ pub struct UnlimitedPeaks {
 }
 
 /// The allocation at which PyTorch would raise `torch.OutOfMemoryError`. The figures are those of
-/// its message: taken after everything cached was given back.
+/// its message: taken after everything cached was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     /// The request that failed.
     pub request: RequestIndex,
-    /// The block that was asked for.
+    /// The block that was requested.
     pub block: BlockId,
-    /// The stream it was asked for.
+    /// The stream it was requested on.
     pub stream: StreamId,
-    /// Bytes that the program asked for.
+    /// Bytes that the program requested.
     pub requested: Bytes,
-    /// The segment asked of the device ("Tried to allocate").
+    /// The segment requested from the device ("Tried to allocate").
     pub tried: Bytes,
     /// Bytes of blocks handed out.
     pub allocated: Bytes,
-    /// Bytes of segments that could not be given back, as parts of them are in use.
+    /// Bytes of segments that could not be released, as parts of them are in use.
     pub reserved: Bytes,
-    /// What the device had left; zero if it has no limit.
+    /// The free memory of the device; zero if it has no limit.
     pub device_free: Bytes,
-    /// The largest block that was cached all the same: too small, or of another stream.
+    /// The largest block that was cached nevertheless: too small, or of another stream.
     pub largest_cached: Bytes,
     /// All statistics at that moment.
     pub stats: Stats,
-    /// The highest reserved bytes when the job goes on from here without limit. With this
+    /// The highest reserved bytes when the job continues from here without limit. With this
     /// capacity from the start the job may behave differently; [`min_capacity`] is the boundary.
     pub needed: Bytes,
 }
@@ -115,7 +115,7 @@ pub struct OutOfMemory {
 /// Replays a job's requests through a framework's allocator; PyTorch's is an
 /// [`AllocatorConfig`](crate::AllocatorConfig).
 ///
-/// Never fails: an out-of-memory is part of the result, after which the replay goes on without
+/// Never fails: an out-of-memory is part of the result, after which the replay continues without
 /// limit, and requests that make no sense are counted in [`Replay::diagnostics`].
 #[must_use]
 pub fn replay<'a, F: Framework>(
@@ -136,7 +136,7 @@ pub fn replay<'a, F: Framework>(
     live.extend(driver.live().map(|(id, handle)| LiveBlock::new(id, &framework.block(handle))));
     let stats = framework.stats();
     let history = History { segments: framework.segments(), mappings: framework.mappings() };
-    // Of what was there at the reserved peak only the segments are told: its blocks go at once.
+    // Of the state at the reserved peak only the segments are returned: its blocks go at once.
     let PeakState { peak: reserved_peak, segments, .. } = recorder.reserved.finish(&live, &history);
     let fragmentation_at_reserved_peak = fragmentation::measure(&segments);
     let allocated = recorder.allocated.finish(&live, &history);
@@ -144,7 +144,7 @@ pub fn replay<'a, F: Framework>(
     let oom = recorder
         .oom
         .map(|oom| OutOfMemory { needed: oom.needed.max(stats.reserved_bytes.all.peak), ..oom });
-    // Nothing was given back, so the limit changed nothing.
+    // Nothing was released, so the limit changed nothing.
     let undisturbed = oom.is_none() && stats.num_device_free == 0 && smaller == 0;
     let unlimited = if undisturbed {
         UnlimitedPeaks {
@@ -170,7 +170,7 @@ pub fn replay<'a, F: Framework>(
     }
 }
 
-/// Writes down what [`Replay`] tells.
+/// Records what [`Replay`] contains.
 struct Recorder {
     allocated: PeakJournal,
     reserved: PeakJournal,

@@ -13,7 +13,7 @@ pub struct Outline {
     pub allocated: Bytes,
     /// The highest reserved bytes.
     pub reserved: Bytes,
-    /// Whether the job runs to its end.
+    /// True if the job runs to its end.
     pub fits: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What was alive at a peak, without a copy of everything at each new one.
+//! The blocks alive at a peak, found without a copy of everything at each new peak.
 
 use super::Peak;
 use super::fragmentation::{History, SegmentAtPeak};
@@ -10,15 +10,15 @@ use xmem_types::{Addr, BlockId, Bytes, StreamId};
 pub struct LiveBlock {
     /// The caller's number.
     pub block: BlockId,
-    /// Bytes that the program asked for.
+    /// Bytes that the program requested.
     pub requested: Bytes,
     /// Bytes that it occupies.
     pub size: Bytes,
-    /// Where it is.
+    /// The address.
     pub addr: Addr,
     /// The segment it lies in.
     pub segment: SegmentId,
-    /// The stream it was asked for.
+    /// The stream it was requested on.
     pub stream: StreamId,
     /// The request that it answers.
     pub born: RequestIndex,

@@ -9,14 +9,14 @@ const FREED: u32 = u32::MAX - 1;
 /// Allocated, but no memory behind it: zero bytes, or more than any device has.
 const NOTHING: u32 = u32::MAX - 2;
 
-/// Whether a number was in use already.
+/// The state of a number before an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Allocated {
     Once,
     Twice,
 }
 
-/// What a freed number stands for.
+/// The meaning of a number that is freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Freed {
     Block(BlockHandle),
@@ -62,7 +62,7 @@ impl BlockTable {
         self.state_of(id).filter(|&state| state < NOTHING).map(BlockHandle)
     }
 
-    /// Whether a number is in use, with or without memory behind it.
+    /// Returns whether a number is in use, with or without memory behind it.
     pub(super) fn is_held(&self, id: BlockId) -> bool {
         self.state_of(id).is_some_and(|state| state <= NOTHING)
     }

@@ -1,4 +1,4 @@
-//! What a program can ask of TensorFlow's allocator besides chunks.
+//! The operations on TensorFlow's allocator besides allocations and frees.
 
 use xmem_simulator::{
     BfcAllocator, BfcConfig, Control, Device, DeviceConfig, FrameworkAllocator, MemoryLimit,

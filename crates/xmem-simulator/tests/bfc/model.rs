@@ -15,7 +15,7 @@ struct Chunk {
     size: u64,
     /// Who has it, and how many bytes it asked for.
     owner: Option<(u32, u64)>,
-    /// Whether it is the first of its region.
+    /// True if it is the first of its region.
     first: bool,
 }
 
@@ -165,7 +165,7 @@ impl Model {
         Some((addr, size))
     }
 
-    /// Where a range from the device lands, if it has one.
+    /// The address of a range from the device, if it has one.
     fn place(&self, size: u64) -> Option<u64> {
         let pages = |n: u64| n.div_ceil(2 * MIB) * 2 * MIB;
         let taken: Vec<_> = self.spans().iter().map(|s| (s.0, s.0 + pages(s.1))).collect();
@@ -213,7 +213,7 @@ impl Model {
         self.merge();
     }
 
-    /// Merges all free neighbours within regions.
+    /// Merges all free neighbors within regions.
     fn merge(&mut self) {
         let mut merged: Vec<Chunk> = Vec::new();
         for chunk in self.chunks.drain(..) {

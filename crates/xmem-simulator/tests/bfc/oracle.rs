@@ -88,7 +88,7 @@ fn same(simulator: &BfcAllocator, model: &Model) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What holds whatever the allocator did.
+/// Checks properties that hold whatever the allocator did.
 fn laws(simulator: &BfcAllocator, device: &DeviceConfig) -> Result<(), TestCaseError> {
     let stats = simulator.stats();
     let mut end = 0;
@@ -98,7 +98,7 @@ fn laws(simulator: &BfcAllocator, device: &DeviceConfig) -> Result<(), TestCaseE
         prop_assert!(addr >= end, "regions overlap");
         end = addr;
         for pair in chunks.windows(2) {
-            prop_assert!(pair.iter().any(|(_, asked)| asked.is_some()), "free neighbours");
+            prop_assert!(pair.iter().any(|(_, asked)| asked.is_some()), "free neighbors");
         }
         for (size, asked) in chunks {
             prop_assert!(size > 0 && size % 256 == 0 && end % 256 == 0);

@@ -19,7 +19,7 @@ pub(crate) struct Case {
     pub(crate) handles: BTreeMap<String, Option<BlockHandle>>,
     pub(crate) numbers: BTreeMap<String, BlockId>,
     pub(crate) requests: Vec<Request>,
-    /// How many events were shown already.
+    /// The number of events that were shown already.
     pub(crate) shown: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What is shown after a step.
+//! The text that is shown after a step.
 
 use crate::case::Case;
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ impl Case {
         lines
     }
 
-    /// What the segment serves.
+    /// The purpose of the segment.
     fn kind(&self, segment: &SegmentState) -> String {
         let pool = match (&self.choice, segment.pool) {
             (AllocatorChoice::Bfc(_), _) => return "region".to_owned(),

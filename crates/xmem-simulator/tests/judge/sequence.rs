@@ -14,7 +14,7 @@ use xmem_types::{BlockId, Bytes, StreamId, TorchVersion};
 /// 40 GB.
 const TOTAL: u64 = 42_297_786_368;
 
-/// What the model does differently.
+/// The differences between the model and the recording.
 pub(crate) fn differences(case: &Value) -> Vec<String> {
     let release = case["torch"].as_str().map_or(Ok(TorchVersion::default()), str::parse);
     let release = release.expect("a release");

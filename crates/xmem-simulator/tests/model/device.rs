@@ -11,9 +11,9 @@ const GRANULE: u64 = 32 * MIB;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ModelDevice {
-    /// What the allocator may have.
+    /// The memory that the allocator may take.
     pub(crate) limit: Option<u64>,
-    /// What the device says it has.
+    /// The total that the device reports.
     pub(crate) total: Option<u64>,
     pub(crate) used: u64,
     order: AddressOrder,

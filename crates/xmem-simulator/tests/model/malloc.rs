@@ -5,24 +5,24 @@ use super::sizes::{max_split, rounded, segment_size};
 use super::{MIB, Model, Outcome};
 use xmem_simulator::{EventAction, OnExcess};
 
-/// What is looked for.
+/// The block that is looked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) requested: u64,
     /// After rounding.
     pub(super) size: u64,
-    /// What a segment for it takes.
+    /// The size of a segment for it.
     pub(super) segment: u64,
     pub(super) stream: u32,
     pub(super) pool: Pool,
-    /// Whether expandable segments count for it.
+    /// True if expandable segments count for it.
     pub(super) expandable: bool,
 }
 
 /// A free block: its segment and its place in it.
 pub(super) type Found = (usize, usize);
 
-/// Why there is no block.
+/// The reason why no block was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoBlock {
     /// The device or the limit is full.
@@ -134,7 +134,7 @@ impl Model {
         (!too_large).then_some(chosen)
     }
 
-    /// What an expandable block could become without leaving its place.
+    /// The size that an expandable block could grow to in its place.
     fn could_grow_to(&self, (s, b): Found) -> u64 {
         let blocks = &self.segments[s].blocks;
         let next = blocks.get(b + 1).filter(|next| next.used == Use::Unmapped);
@@ -208,7 +208,7 @@ impl Model {
         });
     }
 
-    /// What a memory fraction leaves the process (`setMemoryFraction`).
+    /// The memory that a fraction leaves the process (`setMemoryFraction`).
     pub(super) fn limit(&self) -> Option<u64> {
         let fraction = self.fraction?;
         if self.since(10) && fraction >= 1.0 {

@@ -30,7 +30,7 @@ use xmem_types::{Addr, BlockId, Bytes, StreamId, TorchVersion};
 
 const MIB: u64 = 1 << 20;
 
-/// What came of an operation.
+/// The result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// A block at this address.
@@ -61,7 +61,7 @@ pub(crate) struct Model {
     pub(crate) undefined: bool,
     /// PyTorch did what the simulator does not follow: see where this is set.
     pub(crate) beyond_the_simulator: bool,
-    /// What the program holds; `None` for what an allocation of nothing gave.
+    /// The blocks that the program holds; `None` for an allocation of zero bytes.
     held: BTreeMap<BlockId, Option<u64>>,
     /// `torch.cuda.set_per_process_memory_fraction`, or the option.
     fraction: Option<f64>,
@@ -179,7 +179,7 @@ impl Model {
         }
     }
 
-    /// What the program could free now.
+    /// The blocks that the program could free now.
     pub(crate) fn live(&self) -> Vec<BlockId> {
         self.held.keys().copied().collect()
     }
@@ -207,7 +207,7 @@ impl Model {
         panic!("no block at {addr:#x}");
     }
 
-    /// Whether the simulated PyTorch is 2.`minor` or later.
+    /// Returns whether the simulated PyTorch is 2.`minor` or later.
     fn since(&self, minor: u16) -> bool {
         self.config.release >= TorchVersion::new(2, minor)
     }

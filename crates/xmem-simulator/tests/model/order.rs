@@ -12,7 +12,7 @@ pub(super) struct Numbered {
 /// A set of pools in the order of the table's slots.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HashOrder {
-    /// What lies in each slot, with its distance from where it belongs.
+    /// The content of each slot, with its distance from where it belongs.
     slots: Vec<Option<(Numbered, usize)>>,
     /// A power of two, or 0 at first; there are a few slots more for those pushed off the end.
     buckets: usize,
@@ -45,8 +45,8 @@ impl HashOrder {
         }
     }
 
-    /// Whether two of them want the same slot, so that the one put in first comes first. The simulator
-    /// does not go that far.
+    /// Returns whether two of them want the same slot, so that the one put in first comes first.
+    /// The simulator does not go that far.
     pub(super) fn is_ambiguous(&self) -> bool {
         let wanted = |(at, slot): (usize, &Option<(Numbered, usize)>)| Some(at - slot.as_ref()?.1);
         let wanted: Vec<usize> = self.slots.iter().enumerate().filter_map(wanted).collect();

@@ -1,13 +1,13 @@
-//! Where blocks are: segments as lists of blocks.
+//! The places of blocks: segments as lists of blocks.
 
 /// A part of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// Which object it is in PyTorch: of two blocks that merge, one number stays.
+    /// The object in PyTorch: of two blocks that merge, one number stays.
     pub(crate) number: u64,
     pub(crate) size: u64,
     pub(crate) used: Use,
-    /// Which allocation it answers, or answered last.
+    /// The allocation it answers, or answered last.
     pub(crate) life: u64,
     /// `stream_uses`.
     pub(crate) other_streams: Vec<u32>,
@@ -15,7 +15,7 @@ pub(crate) struct Block {
     pub(crate) free_since: u64,
 }
 
-/// What a block is used for.
+/// The use of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// The program has it.
@@ -41,11 +41,11 @@ pub(crate) struct Pool {
     pub(crate) small: bool,
 }
 
-/// What came from the device in one piece, or the address space of an expandable segment.
+/// A range from the device, or the address space of an expandable segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) addr: u64,
-    /// How many there were before it, itself included.
+    /// The number of segments before it, itself included.
     pub(crate) made: u64,
     pub(crate) stream: u32,
     pub(crate) pool: Pool,
@@ -70,7 +70,7 @@ impl Segment {
         self.blocks.len() > 1
     }
 
-    /// `try_merge_blocks` with both neighbours, where they are of the same kind. The block keeps
+    /// `try_merge_blocks` with both neighbors, where they are of the same kind. The block keeps
     /// its number. Tells where it is then.
     pub(crate) fn merge(&mut self, mut block: usize) -> usize {
         let used = self.blocks[block].used;

@@ -17,7 +17,7 @@ pub(super) struct PrivatePool {
     owner: Owner,
     /// A `MemPool` object, or graphs.
     owners: u32,
-    /// What PyTorch hashes: pools are counted from 1.
+    /// The number that PyTorch hashes: pools are counted from 1.
     number: u64,
 }
 
@@ -27,7 +27,7 @@ enum Owner {
     Graph,
 }
 
-/// Where allocations are sent to a private pool.
+/// A scope in which allocations are sent to a private pool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope {
     pool: u32,
@@ -44,8 +44,9 @@ impl Model {
         Pool { private: scope.map(|scope| scope.pool), small: size <= MIB }
     }
 
-    /// Whether a capture seems to be underway, so that events cannot be queried: `captures_underway`
-    /// is not empty; since 2.13 `is_capture_context`, that the current stream is captured.
+    /// Returns whether a capture seems to be underway, so that events cannot be queried:
+    /// `captures_underway` is not empty; since 2.13 `is_capture_context`, that the current stream
+    /// is captured.
     pub(super) fn is_capturing(&self) -> bool {
         let current = |scope: &Scope| scope.stream == Some(self.current_stream);
         if self.since(13) { self.scopes.iter().any(current) } else { !self.scopes.is_empty() }
@@ -95,7 +96,7 @@ impl Model {
         users.map(PrivatePoolId).collect()
     }
 
-    /// Whether no program could do that here.
+    /// Returns whether no program could do that here.
     pub(crate) fn refuses(&self, operation: &Operation) -> bool {
         self.clone().apply(operation) == Outcome::Refused
     }
@@ -108,7 +109,7 @@ impl Model {
         number
     }
 
-    /// Whether `beginAllocateToPool` accepts it: nobody is in it, and somebody owns it.
+    /// Returns whether `beginAllocateToPool` accepts it: nobody is in it, and somebody owns it.
     fn can_begin(&self, pool: u32) -> bool {
         !self.scopes.iter().any(|scope| scope.pool == pool)
             && self.pools.get(&pool).is_none_or(|known| known.users > 0)

@@ -84,7 +84,7 @@ proptest! {
     }
 }
 
-/// What the fuzz target `simulate_vs_oracle` does, on bytes that are the same in every run.
+/// The check of the fuzz target `simulate_vs_oracle`, on bytes that are the same in every run.
 #[test]
 fn programs_made_of_bytes_match_the_model() {
     let mut state = 1u64;

@@ -16,7 +16,7 @@ type Allocator = ChosenAllocator<Vec<Event>>;
 /// 40 GB.
 const TOTAL: Bytes = Bytes(42_297_786_368);
 
-/// What the simulator does differently.
+/// The differences between the simulator and the recording.
 pub(crate) fn differences(case: &Value) -> Vec<String> {
     let release = case["torch"].as_str().map_or(Ok(TorchVersion::default()), str::parse);
     let release = release.expect("a release");
@@ -199,7 +199,7 @@ fn layout(allocator: &Allocator, base: u64) -> Value {
     segments.collect()
 }
 
-/// Whether blocks that other streams use may be freed during a capture.
+/// Returns whether blocks that other streams use may be freed during a capture.
 fn defers_frees(case: &Value) -> bool {
     let ops = case["ops"].as_array().expect("ops");
     let is = |op: &Value, names: &[&str]| op["op"].as_str().is_some_and(|op| names.contains(&op));

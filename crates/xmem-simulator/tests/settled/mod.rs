@@ -1,4 +1,5 @@
-//! What of a recording means nothing, or differs from run to run, put out of the way before a comparison.
+//! Normalization before a comparison: parts of a recording that mean nothing or differ from run to
+//! run are removed.
 
 use serde_json::Value;
 

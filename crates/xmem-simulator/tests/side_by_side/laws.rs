@@ -1,4 +1,4 @@
-//! What holds of the simulator whatever the program does.
+//! Properties of the simulator that hold whatever the program does.
 
 use xmem_simulator::{BlockUse, FrameworkAllocator, PerPool, SegmentState, Stat, Stats};
 use xmem_types::Bytes;
@@ -30,7 +30,7 @@ fn blocks_tile_their_segments(state: &[SegmentState]) -> Result<(), String> {
             [a, b] => is_free(a) && is_free(b),
             _ => false,
         };
-        law(!segment.blocks.windows(2).any(both_free), "free neighbours are one block")?;
+        law(!segment.blocks.windows(2).any(both_free), "free neighbors are one block")?;
     }
     Ok(())
 }

@@ -103,7 +103,7 @@ impl SideBySide {
         laws::hold(allocator)
     }
 
-    /// Whether nothing is known any more of what PyTorch does.
+    /// Returns whether nothing is known any more of what PyTorch does.
     fn model_gave_up(&self) -> bool {
         self.model.undefined || self.model.beyond_the_simulator
     }

@@ -24,7 +24,7 @@ pub(crate) enum Step {
     Release(u32),
 }
 
-/// How a `MemPool` is made.
+/// The keyword that a `MemPool` is made with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum PoolKeyword {
     #[default]
@@ -53,7 +53,7 @@ impl PoolKeyword {
 const GRAPHS: u32 = 1000;
 
 impl Step {
-    /// What the step does where the model is now; nothing if there is nothing to do it to.
+    /// The operation of the step in the present state of the model; none if it does not apply.
     pub(super) fn operation(&self, model: &Model, next_block: &mut u32) -> Option<Operation> {
         let live = model.live();
         let pick = |list: &[BlockId], i: u32| list.get(i as usize % list.len().max(1)).copied();
@@ -93,7 +93,7 @@ impl Step {
     }
 }
 
-/// What ends a program: all scopes are left, everything is freed.
+/// The operations that end a program: all scopes are left, everything is freed.
 pub(super) fn the_end(model: &Model) -> Vec<Operation> {
     let leave = model.open_scopes().into_iter().rev().map(Operation::LeavePool);
     leave.chain(model.live().into_iter().map(Operation::Free)).collect()

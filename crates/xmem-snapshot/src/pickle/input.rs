@@ -2,7 +2,7 @@
 
 use crate::SnapshotError;
 
-/// What is read next.
+/// The rest of the input.
 #[derive(Debug)]
 pub(super) struct Input<'a> {
     bytes: &'a [u8],
@@ -19,7 +19,7 @@ impl<'a> Input<'a> {
         self.at
     }
 
-    /// How many bytes are left.
+    /// The number of bytes left.
     pub(super) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }

@@ -240,7 +240,7 @@ impl<'a> Machine<'a, '_> {
 
     /// Closes the innermost mark; the values above it begin at the returned height.
     fn unmark(&mut self, opcode: &'static str) -> Step<usize> {
-        self.marks.pop().ok_or_else(|| self.malformed(opcode, "there is no MARK before it"))
+        self.marks.pop().ok_or_else(|| self.malformed(opcode, "no MARK precedes it"))
     }
 
     /// The height below the topmost `count` values, none of which may be under an open mark.
@@ -280,7 +280,7 @@ impl<'a> Machine<'a, '_> {
     /// Moves the values from height `from` on to the list below them.
     fn append(&mut self, opcode: &'static str, from: usize) -> Step {
         let Some(Value::List(list)) = self.target(from) else {
-            return Err(self.malformed(opcode, "there is no list to append to"));
+            return Err(self.malformed(opcode, "no list precedes it to append to"));
         };
         self.builder.append(list, &self.stack[from..], self.at)?;
         self.stack.truncate(from);
@@ -290,7 +290,7 @@ impl<'a> Machine<'a, '_> {
     /// Moves the keys and values from height `from` on to the dict below them.
     fn set(&mut self, opcode: &'static str, from: usize) -> Step {
         let Some(Value::Dict(dict)) = self.target(from) else {
-            return Err(self.malformed(opcode, "there is no dict to add to"));
+            return Err(self.malformed(opcode, "no dict precedes it to add to"));
         };
         self.builder.set(dict, &self.stack[from..], self.at)?;
         self.stack.truncate(from);

@@ -1,8 +1,8 @@
 //! A pickle machine for plain data: numbers, text, lists, tuples, dicts; and a pickler.
 //!
-//! They know what a [`Value`] is and nothing of snapshots. Values live in a [`Tree`], so that the memo
-//! (the same frames, mentioned by thousands of entries) costs eight bytes a mention, and dropping or
-//! walking a deeply nested or even cyclic file needs no recursion.
+//! They know what a [`Value`] is and nothing of snapshots. Values live in a [`Tree`], so that the
+//! memo (the same frames, mentioned by thousands of entries) costs eight bytes a mention, and
+//! dropping or walking a deeply nested or even cyclic file needs no recursion.
 
 mod builder;
 mod input;

@@ -42,7 +42,7 @@ pub(super) mod plain {
     pub(in crate::pickle) const LONG_BINGET: u8 = b'j';
 }
 
-/// Instructions that import, call, or ask for something outside the file.
+/// Instructions that import, call, or refer to something outside the file.
 pub(super) const REFUSED: [(u8, &str); 15] = [
     (b'c', "GLOBAL"),
     (0x93, "STACK_GLOBAL"),

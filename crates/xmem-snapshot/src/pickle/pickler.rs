@@ -1,13 +1,13 @@
 //! The other direction: plain values as a pickle, protocol 4.
 //!
 //! Uses only instructions that PyTorch's own snapshots have, since the unpickler of the memory_viz
-//! page (torch/utils/viz/MemoryViz.js) knows few more. Frames (the instruction) are optional and left
-//! out.
+//! page (torch/utils/viz/MemoryViz.js) knows few more. Frames (the instruction) are optional and
+//! left out.
 
 use super::opcode::plain;
 use std::io::{self, Write};
 
-/// Where a value is kept for later mentions.
+/// The row in which a value is kept for later mentions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoIndex(u32);
 

@@ -154,8 +154,8 @@ fn every_other_byte_is_plain_or_told_by_name() {
                 assert!(UNSUPPORTED.contains(&(*byte, opcode)));
                 false
             }
-            Err(SnapshotError::UnknownOpcode { byte: told, at: 2 }) => {
-                assert_eq!(told, *byte);
+            Err(SnapshotError::UnknownOpcode { byte: shown, at: 2 }) => {
+                assert_eq!(shown, *byte);
                 assert!(UNSUPPORTED.iter().chain(&REFUSED).all(|(known, _)| known != byte));
                 false
             }
@@ -169,7 +169,7 @@ fn every_other_byte_is_plain_or_told_by_name() {
 
 #[test]
 fn what_cannot_be_carried_out_is_told_with_instruction_and_place() {
-    let told: String = [
+    let shown: String = [
         &b"a"[..],
         b"]a",
         b"K\x01K\x02a",
@@ -196,15 +196,15 @@ fn what_cannot_be_carried_out_is_told_with_instruction_and_place() {
     .collect();
     expect![[r#"
         error: APPEND at byte 2: too few values before it; the file is damaged
-        error: APPEND at byte 3: there is no list to append to; the file is damaged
-        error: APPEND at byte 6: there is no list to append to; the file is damaged
+        error: APPEND at byte 3: no list precedes it to append to; the file is damaged
+        error: APPEND at byte 6: no list precedes it to append to; the file is damaged
         error: APPEND at byte 4: too few values before it; the file is damaged
-        error: APPENDS at byte 5: there is no list to append to; the file is damaged
+        error: APPENDS at byte 5: no list precedes it to append to; the file is damaged
         error: STOP at byte 6: a container is still open; the file is damaged
-        error: APPENDS at byte 2: there is no MARK before it; the file is damaged
-        error: APPENDS at byte 7: there is no list to append to; the file is damaged
-        error: SETITEM at byte 7: there is no dict to add to; the file is damaged
-        error: SETITEM at byte 5: there is no dict to add to; the file is damaged
+        error: APPENDS at byte 2: no MARK precedes it; the file is damaged
+        error: APPENDS at byte 7: no list precedes it to append to; the file is damaged
+        error: SETITEM at byte 7: no dict precedes it to add to; the file is damaged
+        error: SETITEM at byte 5: no dict precedes it to add to; the file is damaged
         error: SETITEMS at byte 6: a key has no value; the file is damaged
         error: DICT at byte 5: a key has no value; the file is damaged
         error: TUPLE2 at byte 6: too few values before it; the file is damaged
@@ -216,12 +216,12 @@ fn what_cannot_be_carried_out_is_told_with_instruction_and_place() {
         error: STOP at byte 4: there is not exactly one value; the file is damaged
         error: STOP at byte 2: there is not exactly one value; the file is damaged
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&shown);
 }
 
 #[test]
 fn what_is_no_pickle_is_told_apart() {
-    let told: String = [
+    let shown: String = [
         &b""[..],
         b"PK\x03\x04",
         b"{\"traceEvents\": []}",
@@ -245,15 +245,15 @@ fn what_is_no_pickle_is_told_apart() {
         error: not a memory snapshot: it looks like JSON; is it a profiler trace?
         error: not a memory snapshot: it does not begin like a Python pickle; write it with torch.cuda.memory._dump_snapshot(path)
         error: the file ends at byte 1, in the middle of PROTO; it is cut off: copy it again or let the job finish writing it
-        error: pickle protocol 1 is not read; write the file again with protocol 2 to 5
-        error: pickle protocol 6 is not read; write the file again with protocol 2 to 5
-        error: pickle protocol 7 is not read; write the file again with protocol 2 to 5
+        error: pickle protocol 1 is not supported; write the file again with protocol 2 to 5
+        error: pickle protocol 6 is not supported; write the file again with protocol 2 to 5
+        error: pickle protocol 7 is not supported; write the file again with protocol 2 to 5
         error: the file ends at byte 2, in the middle of the pickle (no STOP); it is cut off: copy it again or let the job finish writing it
         error: the file ends at byte 3, in the middle of BININT1; it is cut off: copy it again or let the job finish writing it
         error: the file ends at byte 6, in the middle of SHORT_BINUNICODE; it is cut off: copy it again or let the job finish writing it
         error: the file ends at byte 11, in the middle of BINUNICODE8; it is cut off: copy it again or let the job finish writing it
         error: the file ends at byte 13, in the middle of FRAME; it is cut off: copy it again or let the job finish writing it
-    "#]].assert_eq(&told);
+    "#]].assert_eq(&shown);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The values of one pickle: tables, and ids into them.
 //!
-//! Files have millions of small dicts with the same keys. The elements of all containers stand in one
-//! table, one after the other, and of a dict the values alone: its keys are a [`ShapeId`], the same
-//! one for all dicts with these keys.
+//! Files have millions of small dicts with the same keys. The elements of all containers stand in
+//! one table, one after the other, and of a dict the values alone: its keys are a [`ShapeId`], the
+//! same one for all dicts with these keys.
 
 use super::shapes::Keys;
 use super::value::{ContainerId, ShapeId, TextId, Value};
@@ -12,7 +12,7 @@ use super::value::{ContainerId, ShapeId, TextId, Value};
 pub(super) struct Container {
     /// Its first element among those of all containers, or its row in `own`.
     first: u32,
-    /// How many elements it has there, or [`Self::OWN`].
+    /// The number of elements it has there, or [`Self::OWN`].
     length: u32,
     /// Its keys, if it is a dict.
     pub(super) shape: ShapeId,
@@ -46,7 +46,7 @@ impl Container {
     }
 }
 
-/// Where the elements of a container are; of a dict, its values.
+/// The elements of a container; of a dict, its values.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Items {
     /// Among those of all containers.
@@ -116,7 +116,7 @@ impl<'a> Tree<'a> {
         self.containers.len()
     }
 
-    /// How many containers, elements, keys and values there are.
+    /// The number of containers, elements, keys and values.
     pub(crate) fn size(&self) -> usize {
         let elements: usize = self.containers.iter().map(|container| self.length(container)).sum();
         self.containers.len() + elements

@@ -66,7 +66,7 @@ pub(crate) enum Value {
 const _: () = assert!(size_of::<Option<Value>>() == 8);
 
 impl Value {
-    /// What to call such a value in a message.
+    /// The name of such a value in a message.
     pub(crate) const fn kind(self) -> &'static str {
         match self {
             Self::None => "None",

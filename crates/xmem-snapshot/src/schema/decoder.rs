@@ -1,5 +1,5 @@
-//! What the parts of the schema share: plain values as typed ones, symbols, streams, the account of
-//! work done.
+//! Parts that the modules of the schema share: plain values as typed ones, symbols, streams, the
+//! account of work done.
 
 use super::fields::{Field, Fields, shown};
 use super::stacks::Known;
@@ -11,8 +11,8 @@ use crate::pickle::{Tree, Value};
 use std::collections::BTreeMap;
 use xmem_types::{Addr, Bytes, Diagnostics, Interner, Location, Nanos, Severity, StreamId, Sym};
 
-/// A writer mentions each entry and block once. A file in which they are mentioned so often that the
-/// snapshot would be this many times larger than the file's own values is not from one.
+/// A writer mentions each entry and block once. A file in which they are mentioned so often that
+/// the snapshot would be this many times larger than the file's own values is not from one.
 const REPETITION: u64 = 4;
 
 /// The state of one decoding.
@@ -66,8 +66,8 @@ impl<'t, 'a, 'b> Decoder<'t, 'a, 'b> {
         Ok(Fields::new(self.tree, id))
     }
 
-    /// The elements of a list or tuple that is mentioned in the container at byte `at`, and where it
-    /// begins.
+    /// The elements of a list or tuple that is mentioned in the container at byte `at`, and where
+    /// it begins.
     pub(super) fn list(
         &mut self,
         value: Value,
@@ -125,7 +125,7 @@ impl<'t, 'a, 'b> Decoder<'t, 'a, 'b> {
     pub(super) fn time(&self, field: Field<'t>) -> Result<Nanos, SnapshotError> {
         let micros = self.integer(field)?;
         let nanos = micros.checked_mul(1000);
-        nanos.map(Nanos).ok_or_else(|| field.error(format!("{micros} µs is no time")))
+        nanos.map(Nanos).ok_or_else(|| field.error(format!("{micros} µs is not a valid time")))
     }
 
     pub(super) fn flag(&self, field: Field<'t>) -> Result<bool, SnapshotError> {
@@ -166,7 +166,8 @@ impl<'t, 'a, 'b> Decoder<'t, 'a, 'b> {
         Ok(sym)
     }
 
-    /// A stream handle as its number in order of appearance; handles are written as signed integers.
+    /// A stream handle as its number in order of appearance; handles are written as signed
+    /// integers.
     pub(super) fn stream(&mut self, field: Field<'t>) -> Result<StreamId, SnapshotError> {
         let handle = StreamHandle(self.integer(field)?.cast_unsigned());
         if let Some(&known) = self.stream_ids.get(&handle) {
@@ -185,7 +186,7 @@ impl<'t, 'a, 'b> Decoder<'t, 'a, 'b> {
             "unknown-key",
             Severity::Note,
             Some(Location::ByteOffset(field.at as u64)),
-            || format!("key `{}` of {of} is not known and ignored", shown(field.key)),
+            || format!("key `{}` of {of} is unknown; ignored", shown(field.key)),
         );
     }
 
@@ -204,7 +205,7 @@ impl<'t, 'a, 'b> Decoder<'t, 'a, 'b> {
             None => Err(SnapshotError::Layout {
                 path: String::new(),
                 at,
-                problem: "the same objects are mentioned over and over; this is no snapshot"
+                problem: "the same objects are referenced too often for a memory snapshot"
                     .to_owned(),
             }),
         }

@@ -9,7 +9,7 @@ pub(super) struct Field<'t> {
     /// The key; empty if it is not text.
     pub(super) key: &'t [u8],
     pub(super) value: Value,
-    /// Where its dict begins.
+    /// The offset at which its dict begins.
     pub(super) at: usize,
 }
 
@@ -24,13 +24,13 @@ impl Field<'_> {
     }
 }
 
-/// The keys of one dict, in its order. A key that is there twice comes twice; as in Python, the last
-/// one counts.
+/// The keys of one dict, in its order. A key that is there twice comes twice; as in Python, the
+/// last one counts.
 #[derive(Clone, Debug)]
 pub(super) struct Fields<'t, 'a> {
     pairs: std::iter::Zip<std::slice::Iter<'t, Value>, std::slice::Iter<'t, Value>>,
     tree: &'t Tree<'a>,
-    /// Where the dict begins.
+    /// The offset at which the dict begins.
     pub(super) at: usize,
 }
 

@@ -1,8 +1,9 @@
 //! From plain values to a [`Snapshot`]: which key means what, in every PyTorch version.
 //!
 //! Writers: `_snapshot` in torch/cuda/memory.py over `THCPModule_memorySnapshot`
-//! (torch/csrc/cuda/Module.cpp), and `_memory_snapshot_pickled` (torch/csrc/cuda/memory_snapshot.cpp).
-//! Before PyTorch 2.0 the file was the bare list of segments.
+//! (torch/csrc/cuda/Module.cpp), and `_memory_snapshot_pickled`
+//! (torch/csrc/cuda/memory_snapshot.cpp). Before PyTorch 2.0 the file was the bare list of
+//! segments.
 
 mod decoder;
 mod fields;

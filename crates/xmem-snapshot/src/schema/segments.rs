@@ -171,7 +171,7 @@ impl<'t> Decoder<'t, '_, '_> {
         Ok(Some(found))
     }
 
-    /// What must hold in any snapshot: the blocks fill the segment, and its sums are theirs.
+    /// Checks a property of any snapshot: the blocks fill the segment, and its sums are theirs.
     fn check(&mut self, segment: &Segment, at: usize) {
         let mut next = Some(segment.address.0);
         for block in &segment.blocks {
@@ -199,7 +199,7 @@ impl<'t> Decoder<'t, '_, '_> {
     }
 }
 
-/// What a block's history says of its present use.
+/// The present use of a block, by its history.
 struct Newest {
     requested: Option<Bytes>,
     stack: StackId,

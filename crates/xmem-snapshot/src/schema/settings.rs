@@ -64,7 +64,7 @@ impl<'t> Decoder<'t, '_, '_> {
         for entry in self.fields(field.value, field.at).within(place)? {
             let size = str::from_utf8(entry.key).ok().and_then(|text| text.parse::<u32>().ok());
             let Some(size) = size else {
-                return Err(entry.error("is no size in MiB".to_owned())).within(place);
+                return Err(entry.error("is not a size in MiB".to_owned())).within(place);
             };
             self.budget.take::<[u64; 4]>(1, entry.at)?;
             let divisions = self.index(entry).within(place)?;

@@ -1,5 +1,5 @@
-//! From a [`Snapshot`] to the pickle that PyTorch would have written, with the keys of PyTorch 2.5 and
-//! newer (`THCPModule_memorySnapshot` in torch/csrc/cuda/Module.cpp).
+//! From a [`Snapshot`] to the pickle that PyTorch would have written, with the keys of PyTorch 2.5
+//! and newer (`THCPModule_memorySnapshot` in torch/csrc/cuda/Module.cpp).
 //!
 //! Keys, texts, frames and stacks are written once and mentioned from then on.
 
@@ -16,8 +16,8 @@ use std::io::{self, Write};
 use words::Word;
 use xmem_types::{Bytes, MIB, Nanos, StreamId, Sym};
 
-/// How many elements a reader has to gather before they move to their list, as with CPython's pickler.
-/// The memory_viz page passes them as arguments of one call.
+/// The number of elements that a reader has to gather before they move to their list, as with
+/// CPython's pickler. The memory_viz page passes them as arguments of one call.
 const BATCH: usize = 1000;
 
 /// Writes `snapshot` to `out`.
@@ -37,7 +37,7 @@ pub(crate) fn write(snapshot: &Snapshot, out: impl Write) -> io::Result<()> {
 struct Writer<'s, W> {
     snapshot: &'s Snapshot,
     pickle: Pickler<W>,
-    /// Which words were written before.
+    /// The words that were written before.
     words: [bool; Word::COUNT],
     texts: Vec<Option<MemoIndex>>,
     frames: Vec<Option<MemoIndex>>,

@@ -11,7 +11,7 @@ macro_rules! words {
         }
 
         impl Word {
-            /// How many there are.
+            /// The number of them.
             pub(super) const COUNT: usize = [$(Self::$name,)*].len();
 
             /// As it stands in the file.

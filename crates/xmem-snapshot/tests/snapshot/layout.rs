@@ -156,7 +156,7 @@ fn unknown_keys_are_counted_and_the_first_is_named() {
     let (_, diagnostics) = read_py(&file).unwrap();
     let unknown = diagnostics.get("unknown-key").unwrap();
     assert_eq!(unknown.count, 4);
-    assert_eq!(unknown.message, "key `color` of a segment is not known and ignored");
+    assert_eq!(unknown.message, "key `color` of a segment is unknown; ignored");
     assert!(matches!(unknown.first, Some(Location::ByteOffset(at)) if at > 0));
 }
 
@@ -268,11 +268,11 @@ fn what_is_no_snapshot_is_told_with_its_place() {
             device_traces[0][1] (byte 125): has no key `action`
             device_traces[0][1] (byte 125): has no key `addr`
             device_traces[0][1] (byte 125): has no key `device_free`
-            device_traces[0][1].time_us (byte 125): 9223372036854775807 µs is no time
+            device_traces[0][1].time_us (byte 125): 9223372036854775807 µs is not a valid time
             device_traces[0][1].size (byte 125): is a float, expected an integer
             device_traces[0][1].frames[1] (byte 218): is an integer, expected a dict
             device_traces[0][1].frames[0].name (byte 220): is an integer, expected text
-            allocator_settings.roundup_power2_divisions.many (byte 98): is no size in MiB
+            allocator_settings.roundup_power2_divisions.many (byte 98): is not a size in MiB
             external_annotations[0].stage (byte 71): is `MIDDLE`, expected START or END
         "#]],
     );
@@ -296,7 +296,7 @@ fn files_that_multiply_themselves_are_refused() {
     match read(&bytes, &Limits::default()) {
         Err(SnapshotError::Layout { path, problem, .. }) => {
             assert!(path.starts_with("device_traces["), "{path}");
-            assert!(problem.contains("over and over"), "{problem}");
+            assert!(problem.contains("too often"), "{problem}");
         }
         other => panic!("{:?}", other.map(|_| ())),
     }
@@ -316,7 +316,7 @@ fn a_large_dict_mentioned_often_is_refused() {
     .concat();
     match read(&bytes, &Limits::default()) {
         Err(SnapshotError::Layout { problem, .. }) => {
-            assert!(problem.contains("over and over"), "{problem}");
+            assert!(problem.contains("too often"), "{problem}");
         }
         other => panic!("{:?}", other.map(|_| ())),
     }

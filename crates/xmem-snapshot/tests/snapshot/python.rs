@@ -1,7 +1,7 @@
 //! Python and PyTorch's own tool open what was written.
 //!
-//! Needs `python3` on the PATH; comparing what `_memory_viz.py` says also needs PyTorch installed, or
-//! `XMEM_MEMORY_VIZ`, the path of that one file. What is missing is told and skipped.
+//! Needs `python3` on the PATH; comparing what `_memory_viz.py` says also needs PyTorch installed,
+//! or `XMEM_MEMORY_VIZ`, the path of that one file. What is missing is told and skipped.
 
 #![expect(clippy::disallowed_methods, reason = "Python reads files")]
 #![expect(clippy::print_stderr, reason = "says why it checks less")]

@@ -99,7 +99,7 @@ fn mlp_adam_cut_off_or_damaged_is_told() {
     }
 }
 
-/// What must hold for any snapshot that PyTorch wrote at the end of its trace.
+/// Checks properties of any snapshot that PyTorch wrote at the end of its trace.
 fn check_any(path: &Path, snapshot: &Snapshot, diagnostics: &Diagnostics) {
     let name = path.display();
     assert!(diagnostics.is_empty(), "{name}: {diagnostics:?}");

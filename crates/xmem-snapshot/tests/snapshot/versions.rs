@@ -1,4 +1,4 @@
-//! What each version of PyTorch wrote, and each of its two picklers.
+//! The files that each version of PyTorch wrote, with each of its two picklers.
 //!
 //! Keys by the version that first wrote them, as in torch/csrc/cuda/Module.cpp and
 //! torch/csrc/cuda/memory_snapshot.cpp of its wheels; 112 is PyTorch 1.12.
@@ -122,7 +122,7 @@ fn file(version: u32) -> Py {
     )
 }
 
-/// What a version leaves open, in a line.
+/// The properties that a version leaves open, in a line.
 fn told(snapshot: &Snapshot) -> String {
     let segment = &snapshot.segments[0];
     let requested: Vec<_> = segment.blocks.iter().map(|b| b.requested.map(Bytes::get)).collect();

@@ -1,4 +1,4 @@
-//! What is written is what is read.
+//! A snapshot that is written and read again is the same.
 
 use expect_test::expect;
 use proptest::collection::{btree_map, vec};

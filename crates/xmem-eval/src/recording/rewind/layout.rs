@@ -7,7 +7,7 @@ use xmem_simulator::{AllocatorConfig, PoolKind};
 use xmem_snapshot::{BlockState, PoolId};
 use xmem_types::{Addr, Bytes, StreamId};
 
-/// Whether a block is in use.
+/// The use of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     Free,
@@ -15,7 +15,7 @@ pub(super) enum Use {
     Pending,
 }
 
-/// Whether the size of a block is known.
+/// The certainty of a block's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Size {
     Known,
@@ -48,8 +48,8 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// A segment of the default pool, whose size is told elsewhere. (That of a private pool which
-    /// was given back cannot be told apart.)
+    /// A segment of the default pool, whose size is known from elsewhere. (That of a private pool
+    /// which was released cannot be distinguished.)
     pub(super) fn segment(stream: StreamId, kind: PoolKind) -> Self {
         Self { size: Bytes::ZERO, stream, kind, pool: PoolId::default(), expandable: false }
     }
@@ -59,8 +59,8 @@ impl Range {
         Self { expandable: true, ..Self::segment(stream, kind) }
     }
 
-    /// Whether two ranges of expandable segments are parts of one: there is one for each pool and
-    /// stream, unless its address space does not suffice.
+    /// Returns whether two ranges of expandable segments are parts of one: there is one for each
+    /// pool and stream, unless its address space does not suffice.
     pub(super) fn same_pool(&self, other: &Self) -> bool {
         let identity = |range: &Self| (range.expandable, range.stream, range.kind, range.pool);
         identity(self) == identity(other)
@@ -184,23 +184,23 @@ impl Layout {
     ) -> Result<(), Contradiction> {
         let (start, free) = self.free_block_of(addr).ok_or(Contradiction)?;
         let (_, range) = self.range_of(addr).ok_or(Contradiction)?;
-        let room = distance(addr, end(start, free.size));
+        let space = distance(addr, end(start, free.size));
         // In the small pool and in expandable segments nothing stays with a block but its rounding.
         let exact = range.kind == PoolKind::Small || range.expandable;
         let certain = if exact { Size::Known } else { Size::AtLeast };
         if start < addr {
             self.blocks.insert(start, Block::free(distance(start, addr)));
         }
-        let taken = size.min(room);
+        let taken = size.min(space);
         let block = Block { size: taken, used: Use::Pending, requested, certain };
         self.blocks.insert(addr, block);
-        if taken < room {
-            self.blocks.insert(end(addr, taken), Block::free(room - taken));
+        if taken < space {
+            self.blocks.insert(end(addr, taken), Block::free(space - taken));
         }
-        if size > room { Err(Contradiction) } else { Ok(()) }
+        if size > space { Err(Contradiction) } else { Ok(()) }
     }
 
-    /// What lies free before the block at `addr` belongs to the block before that, if its size was
+    /// The free memory before the block at `addr` belongs to the block before that, if its size was
     /// only known to be at least so much.
     pub(super) fn explain_gap_before(&mut self, addr: Addr) -> Result<(), Contradiction> {
         let gap = self.before(addr).filter(|gap| self.blocks[gap].used == Use::Free);

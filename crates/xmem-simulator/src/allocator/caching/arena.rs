@@ -1,4 +1,4 @@
-//! Blocks in slots that are reused, linked to their neighbours within a segment.
+//! Blocks in slots that are reused, linked to their neighbors within a segment.
 
 use super::pool::SetId;
 use crate::allocator::{PoolKind, RequestIndex, SegmentId};
@@ -6,7 +6,7 @@ use crate::allocator::{PoolKind, RequestIndex, SegmentId};
 /// No block: the end of a segment.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What a block's memory is used for.
+/// The use of a block's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     /// In the free set of its pool.
@@ -24,12 +24,12 @@ pub(super) enum Use {
 pub(super) struct Block {
     pub(super) addr: u64,
     pub(super) size: u64,
-    /// What the program asked for; stale while the block is free.
+    /// The size that the program requested; stale while the block is free.
     pub(super) requested: u64,
     pub(super) born: RequestIndex,
     /// `gc_count_base`: how many searches its pool had seen when it became free.
     pub(super) free_since: u64,
-    /// How many blocks were made before it.
+    /// The number of blocks that were made before it.
     pub(super) serial: u64,
     pub(super) prev: u32,
     pub(super) next: u32,
@@ -37,9 +37,9 @@ pub(super) struct Block {
     pub(super) set: SetId,
     pub(super) kind: PoolKind,
     pub(super) used: Use,
-    /// Whether it lies in an expandable segment.
+    /// True if it lies in an expandable segment.
     pub(super) expandable: bool,
-    /// Whether other streams were recorded as its users.
+    /// True if other streams were recorded as its users.
     pub(super) shared: bool,
 }
 
@@ -95,19 +95,19 @@ impl Arena {
         self.get_mut(front).serial = newer;
     }
 
-    /// Lets `slot` swallow its neighbour `other`, whose slot becomes vacant.
+    /// Lets `slot` swallow its neighbor `other`, whose slot becomes vacant.
     pub(super) fn swallow(&mut self, slot: u32, other: u32) {
-        let neighbour = *self.get(other);
+        let neighbor = *self.get(other);
         self.remove(other);
         let block = self.get_mut(slot);
-        block.size += neighbour.size;
-        let (outer, before) = if neighbour.addr < block.addr {
-            block.addr = neighbour.addr;
-            block.prev = neighbour.prev;
-            (neighbour.prev, true)
+        block.size += neighbor.size;
+        let (outer, before) = if neighbor.addr < block.addr {
+            block.addr = neighbor.addr;
+            block.prev = neighbor.prev;
+            (neighbor.prev, true)
         } else {
-            block.next = neighbour.next;
-            (neighbour.next, false)
+            block.next = neighbor.next;
+            (neighbor.next, false)
         };
         if outer != NONE {
             let outer = self.get_mut(outer);

@@ -1,4 +1,4 @@
-//! What a program can ask of the allocator besides blocks.
+//! The operations of a program on the allocator besides allocations and frees.
 
 use super::CachingAllocator;
 use super::private::Owner;

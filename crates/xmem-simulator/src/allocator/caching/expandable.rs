@@ -8,7 +8,7 @@ use crate::allocator::{EventAction, Observer, PoolKind, RequestIndex};
 use crate::config::Reserve;
 use xmem_types::{Addr, Bytes, GIB};
 
-/// What the total of a device without limit is taken to be where address space is reserved.
+/// The total that is assumed for a device without limit where address space is reserved.
 const TOTAL_WITHOUT_LIMIT: u64 = 256 * GIB;
 
 impl<O: Observer> CachingAllocator<O> {
@@ -21,14 +21,14 @@ impl<O: Observer> CachingAllocator<O> {
     ) -> ((u64, u64), u32) {
         let size_with_room = |slot: u32| {
             let block = self.arena.get(slot);
-            let room = match block.next {
+            let space = match block.next {
                 NONE => 0,
                 next => {
                     let next = self.arena.get(next);
                     if next.used == Use::Unmapped { next.size } else { 0 }
                 }
             };
-            block.size + room
+            block.size + space
         };
         let mut best = first;
         for (&key, &slot) in more {

@@ -76,7 +76,7 @@ impl<O: Observer> CachingAllocator<O> {
         }
     }
 
-    /// `free_block`: merges the block with its free neighbours.
+    /// `free_block`: merges the block with its free neighbors.
     pub(super) fn complete_free(&mut self, slot: u32) {
         let block = *self.arena.get(slot);
         let stream = self.stream_of(block.set);
@@ -95,20 +95,20 @@ impl<O: Observer> CachingAllocator<O> {
         self.counters.complete(block.kind, block.size, block.requested);
     }
 
-    /// `try_merge_blocks` with the neighbour `other`, if that is used as `used`: it is swallowed,
+    /// `try_merge_blocks` with the neighbor `other`, if that is used as `used`: it is swallowed,
     /// and its size returned.
     pub(super) fn absorb(&mut self, slot: u32, other: u32, used: Use) -> u64 {
         if other == NONE || self.arena.get(other).used != used {
             return 0;
         }
-        let neighbour = *self.arena.get(other);
-        let key = self.pools.key(&neighbour, &self.segments);
-        let set = self.pools.get_mut(neighbour.set);
+        let neighbor = *self.arena.get(other);
+        let key = self.pools.key(&neighbor, &self.segments);
+        let set = self.pools.get_mut(neighbor.set);
         match used {
-            Use::Unmapped => set.unmapped.remove(&neighbour.addr),
+            Use::Unmapped => set.unmapped.remove(&neighbor.addr),
             _ => set.free.remove(&key),
         };
         self.arena.swallow(slot, other);
-        neighbour.size
+        neighbor.size
     }
 }

@@ -1,4 +1,4 @@
-//! `malloc`: a cached block, or a new segment, or what giving memory back makes possible.
+//! `malloc`: a cached block, or a new segment, or what releasing memory makes possible.
 
 use super::CachingAllocator;
 use super::arena::{Block, NONE, Use};
@@ -16,7 +16,7 @@ use xmem_types::{Bytes, StreamId};
 pub(super) struct Want {
     pub(super) requested: u64,
     pub(super) rounded: u64,
-    /// `alloc_size`: the segment that would be asked of the device.
+    /// `alloc_size`: the segment that would be requested from the device.
     pub(super) segment: u64,
     pub(super) kind: PoolKind,
     pub(super) pool: PoolId,
@@ -25,10 +25,10 @@ pub(super) struct Want {
     pub(super) at: RequestIndex,
 }
 
-/// Why no segment came.
+/// The reason why no segment was obtained.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Failed {
-    /// The device or the memory fraction has no room.
+    /// The device or the memory fraction has no space.
     NoRoom,
     /// Refused at once (`throw_on_cudamalloc_oom`).
     Refused,
@@ -85,7 +85,7 @@ impl<O: Observer> CachingAllocator<O> {
     }
 
     /// The part of `malloc` after no cached block was found: a new segment, with cached memory
-    /// given back if need be.
+    /// released if need be.
     fn grow(&mut self, want: &Want) -> Result<(u32, Want), AllocFailure> {
         // A search behind `trigger_free_memory_callbacks` would find the same: nothing.
         self.collect_garbage(want.at);

@@ -1,4 +1,4 @@
-//! Which parts of expandable segments had memory behind them, and when.
+//! The parts of expandable segments that had memory behind them, over time.
 
 use crate::allocator::{Mapping, RequestIndex, SegmentId};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ impl Mappings {
         self.all.push(Mapping { segment, addr, size, born: at, died: None });
     }
 
-    /// Ends the mappings within a range; what of them lies outside goes on as a new mapping.
+    /// Ends the mappings within a range; what of them lies outside continues as a new mapping.
     pub(super) fn unmap(&mut self, addr: Addr, size: Bytes, at: RequestIndex) {
         let (start, end) = (addr.0, addr.0 + size.get());
         let first = self.present.range(..=start).next_back().map_or(start, |(&first, _)| first);

@@ -54,7 +54,7 @@ pub struct CachingAllocator<O = ()> {
     observer: O,
 }
 
-/// Which of several free blocks of the same size is taken.
+/// The rule that decides between several free blocks of the same size.
 fn ties_of(release: TorchVersion) -> Ties {
     if Feature::OldestSegmentFirst.is_in(release) {
         Ties::OldestSegment
@@ -65,7 +65,7 @@ fn ties_of(release: TorchVersion) -> Ties {
     }
 }
 
-/// How much the allocator may take, and what it does near that.
+/// The memory that the allocator may take, and its behavior near that limit.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     release: TorchVersion,
@@ -121,7 +121,7 @@ impl Limits {
         Some((self.collect_above? * self.allowed? as f64) as u64)
     }
 
-    /// Whether searches for free blocks are counted, so that blocks have an age.
+    /// Returns whether searches for free blocks are counted, so that blocks have an age.
     fn counts_searches(&self) -> bool {
         self.allowed.is_some() && self.collect_above.is_some()
     }

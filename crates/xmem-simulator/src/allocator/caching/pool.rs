@@ -49,7 +49,7 @@ pub(super) struct Pools {
 /// Bits for a place within a segment, none of which is larger than 1 TiB.
 const OFFSET_BITS: u32 = 40;
 
-/// Which of several free blocks of the same size comes first.
+/// The order of free blocks of the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ties {
     /// The one with the lowest address.

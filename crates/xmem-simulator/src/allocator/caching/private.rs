@@ -34,7 +34,7 @@ pub(super) struct PrivatePool {
     gone: bool,
 }
 
-/// What allocations a scope routes to its pool.
+/// The allocations that a scope routes to its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Route {
     All,
@@ -48,7 +48,7 @@ pub(super) struct PrivatePools {
     pools: Vec<PrivatePool>,
     /// `captures_underway`.
     scopes: Vec<(PrivateId, Route)>,
-    /// `graph_pools_freeable`: pools that nobody uses, but which still hold segments.
+    /// `graph_pools_freeable`: unused pools that still hold segments.
     freeable: Vec<PrivateId>,
 }
 
@@ -57,8 +57,9 @@ impl PrivatePools {
         Self { release, pools: Vec::new(), scopes: Vec::new(), freeable: Vec::new() }
     }
 
-    /// Whether no capture seems to be underway for a program that works on `stream`, so that events
-    /// may be queried and cached memory given back. Before 2.13 any scope of a private pool counts.
+    /// Returns whether no capture seems to be underway for a program that works on `stream`, so
+    /// that events may be queried and cached memory released. Before 2.13 any scope of a private
+    /// pool counts.
     pub(super) fn no_capture(&self, stream: StreamId) -> bool {
         if Feature::ScopesAreNoCaptures.is_in(self.release) {
             !self.scopes.iter().any(|&(_, route)| route == Route::Stream(stream))
@@ -179,7 +180,7 @@ impl PrivatePools {
         rows
     }
 
-    /// Pools that nobody uses any more.
+    /// Pools that are no longer used.
     pub(super) fn freeable(&self) -> Vec<PrivateId> {
         let mut rows = self.freeable.clone();
         self.order_as_hashed(&mut rows);
@@ -192,7 +193,7 @@ impl PrivatePools {
         rows.sort_by_key(|&PrivateId(row)| slot_order(u64::from(row) + 1));
     }
 
-    /// Forgets a pool that nobody uses, once it holds no segment.
+    /// Forgets an unused pool, once it holds no segment.
     pub(super) fn forget_if_empty(&mut self, row: PrivateId) {
         let pool = self.get_mut(row);
         if pool.segments == 0 {

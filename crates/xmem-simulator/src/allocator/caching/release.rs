@@ -9,7 +9,7 @@ use crate::config::Feature;
 
 impl<O: Observer> CachingAllocator<O> {
     /// `release_cached_blocks` of all pools: the large default pool, the small one, and the
-    /// private pools that nobody uses any more. During a capture only the latter, since 2.8.
+    /// private pools that are no longer used. During a capture only the latter, since 2.8.
     pub(super) fn empty_cache(&mut self, at: RequestIndex) {
         if self.private.no_capture(self.current) {
             self.synchronize_and_free();
@@ -24,7 +24,7 @@ impl<O: Observer> CachingAllocator<O> {
         }
     }
 
-    /// The part of `release_cached_blocks` that deals with one private pool nobody uses.
+    /// The part of `release_cached_blocks` that deals with one unused private pool.
     pub(super) fn release_private(&mut self, private: PrivateId, at: RequestIndex) {
         let pools = self.private.get(private).pools;
         for kind in [PoolKind::Small, PoolKind::Large] {
@@ -70,8 +70,8 @@ impl<O: Observer> CachingAllocator<O> {
         }
     }
 
-    /// `release_available_cached_blocks`: with `max_split_size`, tries to make room by giving back
-    /// oversize blocks alone. Whether enough was given back.
+    /// `release_available_cached_blocks`: with `max_split_size`, tries to make space by releasing
+    /// oversize blocks alone. Whether enough was released.
     pub(super) fn release_oversize(&mut self, want: &Want) -> bool {
         if self.rules.max_split == u64::MAX {
             return false;
@@ -101,8 +101,8 @@ impl<O: Observer> CachingAllocator<O> {
         bytes >= key
     }
 
-    /// `garbage_collect_cached_blocks`: above the threshold, gives back the segments of the large
-    /// default pool that were not used for longest, until enough is given back.
+    /// `garbage_collect_cached_blocks`: above the threshold, releases the segments of the large
+    /// default pool that were not used for longest, until enough is released.
     pub(super) fn collect_garbage(&mut self, at: RequestIndex) {
         let Some(threshold) = self.limits.collection_threshold() else { return };
         let held = self.counters.segment_bytes.current();

@@ -13,21 +13,21 @@ use crate::device::Device;
 use std::fmt;
 use xmem_types::{Addr, Bytes, StreamId};
 
-/// What an allocator starts with.
+/// The state that an allocator starts with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seed<'s> {
     /// Its segments. States that share a [`SegmentId`] are mapped ranges of one expandable segment;
     /// other than that the numbers mean nothing, as segments are numbered anew in the order given.
     pub segments: &'s [SegmentState],
-    /// Where the address space of expandable segments begins. One that is not told begins with its
-    /// first mapped range.
+    /// The addresses at which the address space of expandable segments begins. One that is missing
+    /// begins with its first mapped range.
     pub reservations: &'s [(SegmentId, Addr)],
 }
 
 /// Blocks in use, by address.
 pub type SeededBlocks = Vec<(Addr, BlockHandle)>;
 
-/// Why an allocator cannot start with these segments.
+/// The reason why an allocator cannot start with these segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeedError {
     /// The range overlaps another one, or the address space that is simulated (2^45 to 2^46).
@@ -52,8 +52,8 @@ impl fmt::Display for SeedError {
 impl std::error::Error for SeedError {}
 
 impl AllocatorConfig {
-    /// The block size that a request of `size` is rounded up to (`round_size`). The block handed out
-    /// may be larger still, where what is left of it would be too small.
+    /// The block size that a request of `size` is rounded up to (`round_size`). The block handed
+    /// out may be larger still, where what is left of it would be too small.
     #[must_use]
     pub fn rounded(&self, size: Bytes) -> Bytes {
         Bytes(SizeRules::new(self).round(size.get()))
@@ -63,12 +63,11 @@ impl AllocatorConfig {
 impl<O: Observer> CachingAllocator<O> {
     /// An allocator that holds what `seed` says already, and the handles of the blocks in use.
     ///
-    /// Statistics count what is there as if it had just been allocated, but no device calls. All
-    /// segments and free blocks are equally old to garbage collection. A block that is
-    /// [pending](BlockUse::PendingFree) waits for one stream, of which nobody knows the number;
-    /// each has one of its own, counted down from the highest. Private
-    /// pools are taken for those of a `MemPool` with default options that still exists. The
-    /// device's limit is not asked.
+    /// Statistics count the initial blocks as if it had just been allocated, but no device calls.
+    /// All segments and free blocks are equally old to garbage collection. A block that is
+    /// [pending](BlockUse::PendingFree) waits for one stream, whose number is not known; each has
+    /// one of its own, counted down from the highest. Private pools are taken for those of a
+    /// `MemPool` with default options that still exists. The device's limit is not asked.
     ///
     /// # Errors
     /// If the segments contradict each other.
@@ -92,8 +91,8 @@ impl<O: Observer> CachingAllocator<O> {
                 let same = |other: &&SegmentState| other.segment == state.segment;
                 let mut ranges: Vec<_> = seed.segments.iter().filter(same).collect();
                 ranges.sort_by_key(|range| range.addr);
-                let told = seed.reservations.iter().find(|(id, _)| *id == state.segment);
-                let base = told.map_or(ranges[0].addr, |&(_, base)| base);
+                let known = seed.reservations.iter().find(|(id, _)| *id == state.segment);
+                let base = known.map_or(ranges[0].addr, |&(_, base)| base);
                 allocator.seed_reservation(base, &ranges, &mut handles)?;
             }
         }
@@ -275,7 +274,7 @@ impl<O: Observer> CachingAllocator<O> {
     }
 }
 
-/// Whether the blocks cover the segment in order, without gaps.
+/// Returns whether the blocks cover the segment in order, without gaps.
 fn covered(state: &SegmentState) -> bool {
     let mut at = state.addr;
     for block in &state.blocks {

@@ -1,4 +1,4 @@
-//! The allocator's state as PyTorch's `snapshot` tells it.
+//! The allocator's state as PyTorch's `snapshot` shows it.
 
 use super::CachingAllocator;
 use super::arena::{Block, Use};

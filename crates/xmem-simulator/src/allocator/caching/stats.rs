@@ -34,11 +34,11 @@ pub struct Stats {
     pub allocation: PerPool<u64>,
     /// Bytes of blocks handed out: `torch.cuda.memory_allocated`, `max_memory_allocated`.
     pub allocated_bytes: PerPool<Bytes>,
-    /// Blocks handed out, or given back and waiting for other streams.
+    /// Blocks handed out, or freed and waiting for other streams.
     pub active: PerPool<u64>,
     /// Bytes of the `active` blocks.
     pub active_bytes: PerPool<Bytes>,
-    /// Bytes that the program asked for, before rounding.
+    /// Bytes that the program requested, before rounding.
     pub requested_bytes: PerPool<Bytes>,
     /// Segments.
     pub segment: PerPool<u64>,
@@ -52,11 +52,11 @@ pub struct Stats {
     pub oversize_allocations: Stat<u64>,
     /// Segments of at least `max_split_size`.
     pub oversize_segments: Stat<u64>,
-    /// Allocations retried after everything cached was given back.
+    /// Allocations retried after everything cached was released.
     pub num_alloc_retries: u64,
     /// Allocations that failed.
     pub num_ooms: u64,
-    /// How often all streams were synchronised to give cached memory back.
+    /// The number of times all streams were synchronized to release cached memory.
     pub num_sync_all_streams: u64,
     /// Calls of `cudaMalloc` that succeeded, and mappings of pages.
     pub num_device_alloc: u64,
@@ -155,7 +155,7 @@ pub(super) struct Counters {
     pub(super) blocks: PoolCounter,
     pub(super) block_bytes: PoolCounter,
     pub(super) requested: PoolCounter,
-    /// What is active, once that has differed from what is allocated.
+    /// The active bytes, once they have differed from the allocated ones.
     active: Option<Active>,
     pub(super) segments: PoolCounter,
     pub(super) segment_bytes: PoolCounter,
@@ -171,7 +171,7 @@ pub(super) struct Counters {
     pub(super) rejections: u64,
 }
 
-/// Blocks handed out, or given back and waiting for other streams.
+/// Blocks handed out, or freed and waiting for other streams.
 #[derive(Clone, Copy, Debug)]
 struct Active {
     blocks: PoolCounter,
@@ -190,19 +190,19 @@ impl Counters {
         }
     }
 
-    /// A block is given back.
+    /// A block is freed.
     pub(super) fn take_back(&mut self, pool: PoolKind, size: u64) {
         self.blocks.sub(pool, 1);
         self.block_bytes.sub(pool, size);
     }
 
-    /// A block about to be given back will stay active: from here on that is counted apart.
+    /// A block about to be freed will stay active: from here on that is counted apart.
     pub(super) fn keep_active(&mut self) {
         let (blocks, bytes) = (self.blocks, self.block_bytes);
         self.active.get_or_insert(Active { blocks, bytes });
     }
 
-    /// A block that was given back can be reused.
+    /// A block that was freed can be reused.
     pub(super) fn complete(&mut self, pool: PoolKind, size: u64, requested: u64) {
         self.requested.sub(pool, requested);
         if let Some(active) = &mut self.active {

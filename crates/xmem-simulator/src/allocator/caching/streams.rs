@@ -23,7 +23,7 @@ fn hash_of(stream: StreamId) -> u64 {
 /// `stream_uses`, `event_count` and `cuda_events`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StreamUses {
-    /// Which streams use a block, besides its own.
+    /// The streams that use a block, besides its own.
     uses: FxHashMap<u32, BTreeSet<StreamId>>,
     /// Of those, which were recorded during a capture (`block_to_cudagraph_stream_uses`).
     captured: FxHashMap<u32, BTreeSet<StreamId>>,

@@ -1,16 +1,16 @@
-//! What can be wrong with an option string.
+//! Errors in an option string.
 
 use std::fmt;
 use xmem_types::TorchVersion;
 
-/// An option string that a release would refuse, or that asks for what is not simulated.
+/// An option string that a release would refuse, or that uses what is not simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfError {
     /// No release knows the option.
     UnknownKey {
         /// As written.
         key: String,
-        /// What was probably meant.
+        /// The name that was probably meant.
         nearest: Option<&'static str>,
         /// The release that was asked.
         release: TorchVersion,
@@ -39,7 +39,7 @@ pub enum ConfError {
         key: &'static str,
         /// As written.
         value: String,
-        /// What it takes.
+        /// The values that it takes.
         expected: String,
     },
     /// The value is missing.
@@ -53,12 +53,12 @@ pub enum ConfError {
         key: &'static str,
         /// The mark.
         mark: &'static str,
-        /// What stands there instead.
+        /// The text in its place.
         found: Option<String>,
     },
     /// Something that is not separated by a comma from what comes before.
     NotAnOption {
-        /// What stands there.
+        /// The text in its place.
         found: String,
         /// The whole string.
         text: String,
@@ -67,7 +67,7 @@ pub enum ConfError {
     NotSimulated {
         /// The option.
         key: &'static str,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
 }
@@ -86,10 +86,10 @@ impl fmt::Display for ConfError {
                 }
             }
             Self::NotYet { key, since, release } => {
-                write!(f, "`{key}` came with PyTorch {since}, and {release} was asked for")
+                write!(f, "`{key}` needs PyTorch {since} or later, but the release is {release}")
             }
             Self::NoLonger { key, last, release } => {
-                write!(f, "`{key}` was last in PyTorch {last}, and {release} was asked for")
+                write!(f, "`{key}` was removed after PyTorch {last}, but the release is {release}")
             }
             Self::BadValue { key, value, expected } => {
                 write!(f, "`{key}` takes {expected}, not `{value}`")
@@ -99,7 +99,7 @@ impl fmt::Display for ConfError {
                 write!(f, "`{key}` needs a `{mark}` where `{found}` stands")
             }
             Self::Expected { key, mark, found: None } => {
-                write!(f, "`{key}` needs a `{mark}`, and the options end there")
+                write!(f, "`{key}` needs a `{mark}`, but the options end there")
             }
             Self::NotAnOption { found, text } => {
                 write!(f, "options are separated by commas: `{found}` in `{text}` is not")

@@ -146,7 +146,7 @@ impl Key {
         }
     }
 
-    /// Whether it changes nothing about device memory.
+    /// Returns whether it changes nothing about device memory.
     pub(super) fn is_host_only(self) -> bool {
         matches!(self, Self::HostSwitch(_) | Self::HostThreads | Self::HostNumber(_))
     }

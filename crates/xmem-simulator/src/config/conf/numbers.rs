@@ -3,7 +3,7 @@
 use crate::config::Feature;
 use xmem_types::TorchVersion;
 
-/// How a release reads whole numbers.
+/// The syntax of whole numbers in a release.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Integers {
     /// `std::stoi`, whose result becomes a `size_t`.

@@ -4,7 +4,7 @@ use super::numbers::{Integers, number};
 use super::{ConfError, Key};
 use xmem_types::{Bytes, MIB};
 
-/// What is left of an option string.
+/// The rest of an option string.
 #[derive(Clone, Debug)]
 pub(super) struct Tokens<'t> {
     tokens: std::vec::IntoIter<&'t str>,

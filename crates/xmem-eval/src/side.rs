@@ -1,4 +1,4 @@
-//! What a program asks of its allocator, and what it then holds: one side of a comparison.
+//! The requests of a program and the blocks that it holds: one side of a comparison.
 
 use xmem_types::Bytes;
 
@@ -33,7 +33,7 @@ pub(crate) enum EventKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockLifetime {
     pub(crate) requested: Bytes,
-    /// What it took in its segment.
+    /// The bytes that it took in its segment.
     pub(crate) size: Bytes,
     /// The event that allocated it; none if it was there before the first.
     pub(crate) alloc: Option<usize>,
@@ -42,7 +42,7 @@ pub(crate) struct BlockLifetime {
 }
 
 impl BlockLifetime {
-    /// Whether it is in use after event `at`.
+    /// Returns whether it is in use after event `at`.
     pub(crate) fn is_live(&self, at: usize) -> bool {
         self.alloc.is_none_or(|alloc| alloc <= at) && self.free.is_none_or(|free| free > at)
     }
@@ -68,7 +68,7 @@ impl Side {
         self.events.push(Event { kind: EventKind::Free, block });
     }
 
-    /// What the allocator holds after the last event.
+    /// Records the memory that the allocator holds after the last event.
     pub(crate) fn record_usage(&mut self, allocated: Bytes, reserved: Bytes) {
         self.allocated.push(allocated);
         self.reserved.push(reserved);
@@ -80,7 +80,8 @@ impl Side {
         values.iter().position(|value| value == highest)
     }
 
-    /// Bytes asked for and not given back, after each event, on top of what was there before the first.
+    /// Bytes requested and not freed, after each event, on top of what was there before the
+    /// first.
     pub(crate) fn requested(&self) -> Vec<Bytes> {
         let before = self.blocks.iter().filter(|block| block.alloc.is_none());
         let mut now: Bytes = before.map(|block| block.requested).sum();
