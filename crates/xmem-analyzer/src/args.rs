@@ -42,7 +42,7 @@ impl DType {
         }
     }
 
-    /// Whether this is a 16-bit floating type.
+    /// Returns whether this is a 16-bit floating type.
     #[must_use]
     pub const fn is_half(self) -> bool {
         matches!(self, Self::F16 | Self::BF16)
@@ -283,7 +283,7 @@ impl<'a> Tree<'a> {
         self.text().parse().unwrap_or(0)
     }
 
-    /// Extents: 0 for what is no number, 2^64 - 1 for a number beyond.
+    /// Extents: 0 for text that is not a number, 2^64 - 1 for a larger number.
     fn ints(&self) -> Vec<u64> {
         let extent = |tree: &Self| match tree.text().parse::<u64>() {
             Ok(extent) => extent,

@@ -1,4 +1,4 @@
-//! Which operator each block comes from and is freed in.
+//! The operators in which each block is allocated and freed.
 
 use crate::lifetime::{Lifetime, Origin, Tick};
 use crate::optree::{OpTree, Sweep};

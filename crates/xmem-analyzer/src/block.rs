@@ -5,7 +5,7 @@ use crate::python::Frame;
 use crate::spans::{Phase, PhaseSpan};
 use xmem_types::{Addr, Bytes, IterationId, Nanos, OpId, Sym, ThreadIdx};
 
-/// What a block is to the training job.
+/// The role of a block in the training job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// A model parameter.
@@ -18,7 +18,7 @@ pub enum Role {
     Activation,
     /// A parameter's gradient.
     Gradient,
-    /// What the optimizer keeps between steps.
+    /// Memory that the optimizer keeps between steps.
     OptimizerState,
     /// Born and gone within one phase.
     Temporary,
@@ -59,7 +59,7 @@ impl Role {
     }
 }
 
-/// Where a block of a CPU recording would live if the job ran on a GPU.
+/// The place of a block of a CPU recording if the job ran on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Residency {
     /// Made on the host and moved to the GPU with the model (`model.to(device)`): parameters and
@@ -69,7 +69,7 @@ pub enum Residency {
     Batch,
     /// Made on the GPU by the computation itself.
     Device,
-    /// Stays on the host: data sets, loader intermediates, optimizer step counters, initialisation
+    /// Stays on the host: data sets, loader intermediates, optimizer step counters, initialization
     /// temporaries.
     HostOnly,
 }
@@ -87,7 +87,7 @@ impl Residency {
     }
 }
 
-/// Why a block has its role.
+/// The reason why a block has its role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Evidence(pub &'static str);
 
@@ -100,13 +100,13 @@ pub struct Block {
     pub address: Addr,
     /// Thread that allocated.
     pub thread: ThreadIdx,
-    /// When it was allocated.
+    /// Position of the allocation.
     pub alloc: Tick,
-    /// When it was allocated, as time.
+    /// Time of the allocation.
     pub alloc_time: Nanos,
-    /// When it was freed; none if the trace ends first.
+    /// Position of the free; none if the trace ends first.
     pub free: Option<Tick>,
-    /// When it was freed, as time.
+    /// Time of the free.
     pub free_time: Option<Nanos>,
     /// Innermost operator at the allocation.
     pub op: Option<OpId>,
@@ -122,11 +122,11 @@ pub struct Block {
     pub iteration: Option<IterationId>,
     /// Phase of the allocation.
     pub phase: Phase,
-    /// What it is.
+    /// Its role.
     pub role: Role,
-    /// Where it would live if the job ran on a GPU.
+    /// Its place if the job ran on a GPU.
     pub residency: Residency,
-    /// Why it has this role and residency.
+    /// The reason for this role and residency.
     pub evidence: Evidence,
 }
 
@@ -160,13 +160,13 @@ impl Block {
         }
     }
 
-    /// Whether the block is alive just after `time`.
+    /// Returns whether the block is alive just after `time`.
     #[must_use]
     pub fn alive_at(&self, time: Nanos) -> bool {
         self.alloc_time <= time && self.lasts_beyond(time)
     }
 
-    /// Whether the block is not yet freed just after `time`.
+    /// Returns whether the block is not yet freed just after `time`.
     #[must_use]
     pub fn lasts_beyond(&self, time: Nanos) -> bool {
         self.free_time.is_none_or(|f| f > time)

@@ -1,4 +1,4 @@
-//! Where gradients are cleared, if nothing marks it: the place where most of them are freed.
+//! The clearing of gradients, if nothing marks it: the span in which most of them are freed.
 
 use crate::block::{Block, Role};
 use crate::spans::{Phase, PhaseSpan};
@@ -40,7 +40,8 @@ pub(crate) fn find(
         .collect();
     places.sort_unstable();
     notes.report_many("zero-grad-by-frees", Severity::Note, None, places.len() as u64, || {
-        "nothing marks the clearing of gradients: it is taken to be where they are freed".into()
+        "zero_grad is not annotated: gradients are assumed to be cleared where they are freed"
+            .into()
     });
     if places.is_empty() {
         return phases;

@@ -1,5 +1,5 @@
-//! Where forward begins: at the first call of a module, or at the first operator that a backward
-//! node goes back to; where no module calls were recorded, at the first layer, too, as frozen layers
+//! The start of forward: the first call of a module, or the first operator that a backward
+//! node belongs to; where no module calls were recorded, the first layer, too, as frozen layers
 //! have no backward nodes.
 
 use crate::autograd::Autograd;
@@ -74,12 +74,12 @@ impl Forwards {
         module.into_iter().chain(linked).min().filter(|t| *t < to)
     }
 
-    /// Whether an operator of this name made a backward node anywhere in the trace.
+    /// Returns whether an operator of this name made a backward node anywhere in the trace.
     pub(crate) fn has_name(&self, name: Sym) -> bool {
         self.names.contains(&name)
     }
 
-    /// How many different operators make backward nodes.
+    /// The number of different operators that make backward nodes.
     pub(crate) fn distinct_names(&self) -> usize {
         self.names.len()
     }

@@ -1,4 +1,4 @@
-//! Where iterations begin and end.
+//! The spans of iterations.
 
 use crate::forwards::Forwards;
 use crate::names::{NameKind, Names};
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use xmem_trace::Trace;
 use xmem_types::{Diagnostics, Nanos, Severity, Sym};
 
-/// What kind of job the trace shows.
+/// The kind of job that the trace shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
     /// There is a backward pass or an optimizer step.
@@ -110,7 +110,7 @@ fn marked_ends<'a>(signs: &Signs<'a>) -> Vec<(usize, &'a Mark)> {
     ends
 }
 
-/// How many optimizer steps make an iteration.
+/// The number of optimizer steps in an iteration.
 pub(crate) fn steps_in_each(signs: &Signs<'_>) -> usize {
     let marks = &signs.timeline.marks;
     let steps: Vec<Nanos> =
@@ -208,7 +208,7 @@ fn first_start(signs: &Signs<'_>, ends: &[Nanos]) -> Nanos {
     start
 }
 
-/// When forward begins after `from`.
+/// The start of forward after `from`.
 fn lead_end(signs: &Signs<'_>, from: Nanos) -> Nanos {
     signs
         .forwards
@@ -219,7 +219,7 @@ fn lead_end(signs: &Signs<'_>, from: Nanos) -> Nanos {
 
 fn inference(signs: &Signs<'_>, end_of_trace: Nanos, notes: &mut Diagnostics) -> Vec<Iteration> {
     notes.report("no-backward", Severity::Note, None, || {
-        "no backward pass and no optimizer step in the trace: taken as inference".into()
+        "the trace has no backward pass and no optimizer step: it is treated as inference".into()
     });
     let ops = &signs.trace.ops;
     let outer = &signs.timeline.outer;

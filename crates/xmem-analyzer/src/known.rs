@@ -1,5 +1,5 @@
-//! What `xmem profile` knows of the blocks: which are parameters, buffers, gradients and optimizer
-//! state, by their addresses, and which went to the GPU when, by its marks.
+//! The facts of `xmem profile` about the blocks: parameters, buffers, gradients and optimizer
+//! state, by their addresses, and transfers to the GPU, by its marks.
 
 use crate::block::{Block, Role};
 use crate::lifetime::Lifetime;
@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use xmem_types::{Addr, BlockId, Bytes, Interner, Nanos};
 
-/// How a block comes to the GPU.
+/// The way in which a block comes to the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// It is made there.
@@ -27,31 +27,31 @@ pub(crate) struct Known {
     /// Rows of [`Recording::tensors`].
     pub(crate) tensors: BTreeMap<BlockId, usize>,
     pub(crate) gradients: FxHashSet<BlockId>,
-    /// Whether the state is the optimizer's count of steps.
+    /// Blocks of the optimizers' state.
     pub(crate) state: FxHashMap<BlockId, State>,
     /// Parameters, buffers and state that no block of the trace holds and no mark moves.
     pub(crate) absent: Vec<(Role, Bytes)>,
-    /// Where the tensors and the state lie that the recording lists.
+    /// Addresses of the tensors and the state that the recording lists.
     listed: FxHashSet<Addr>,
     /// Models of which something is moved or has a gradient.
     models_at_work: FxHashSet<usize>,
     /// The first arrival of each block that comes to the GPU.
     arrivals: FxHashMap<BlockId, Arrival>,
     to_host: FxHashSet<BlockId>,
-    /// When something first comes to the GPU.
+    /// The first time at which memory comes to the GPU.
     pub(crate) first_arrival: Option<Nanos>,
-    /// Whether the recording lists the models' tensors, and the optimizers' state.
+    /// The lists that the recording has.
     pub(crate) lists: Lists,
 }
 
-/// What a recording lists.
+/// The presence of each list of a recording: the models' tensors, the optimizers' state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lists {
     pub(crate) tensors: bool,
     pub(crate) state: bool,
 }
 
-/// What a block of an optimizer's state is.
+/// The kind of a block of an optimizer's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// The count of steps.
@@ -154,12 +154,12 @@ impl Known {
         }
     }
 
-    /// How a block comes to the GPU, if a mark says that it does.
+    /// The way in which a block comes to the GPU, if a mark says that it does.
     pub(crate) fn arrival(&self, block: BlockId) -> Option<Arrival> {
         self.arrivals.get(&block).copied()
     }
 
-    /// Whether a transfer moves something other than the models and the optimizers' state.
+    /// Returns whether a transfer moves something other than the models and the optimizers' state.
     pub(crate) fn is_data(&self, transfer: &Transfer, blocks: &[Block]) -> bool {
         let Some(id) = transfer.block else { return !self.listed.contains(&transfer.address) };
         let block = &blocks[id.index()];
@@ -172,17 +172,17 @@ impl Known {
         before_backward && !of_model
     }
 
-    /// Whether a block is a copy that was made for the host.
+    /// Returns whether a block is a copy that was made for the host.
     pub(crate) fn is_host_copy(&self, block: BlockId) -> bool {
         self.to_host.contains(&block)
     }
 
-    /// Whether something of a model is moved, or it is trained: then all of it is on the GPU.
+    /// Returns whether something of a model is moved, or it is trained: then all of it is on the GPU.
     pub(crate) fn is_at_work(&self, model: Option<usize>) -> bool {
         model.is_none_or(|model| self.models_at_work.contains(&model))
     }
 
-    /// Whether the recording says nothing about blocks.
+    /// Returns whether the recording says nothing about blocks.
     pub(crate) fn is_empty(&self) -> bool {
         self.first_arrival.is_none()
             && self.to_host.is_empty()

@@ -1,7 +1,7 @@
 //! The analysis of a trace: allocations and frees paired into blocks, each with the operator,
 //! module and phase it comes from and the role it plays in training.
 //!
-//! This room knows autograd, optimizers and modules. It knows nothing of GPUs or allocators.
+//! This crate knows autograd, optimizers and modules. It knows nothing about GPUs or allocators.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -58,7 +58,7 @@ use xmem_parallel::both;
 use xmem_trace::{DeviceKind, FlowTable, MemoryTable, Trace};
 use xmem_types::Diagnostics;
 
-/// Analyses the host memory of a trace.
+/// Analyzes the host memory of a trace.
 ///
 /// Odd content is reported in the diagnostics and never ends the analysis.
 #[must_use]
@@ -66,7 +66,7 @@ pub fn analyze(trace: Trace) -> (Profile, Diagnostics) {
     analyze_device(trace, DeviceKind::Cpu)
 }
 
-/// Analyses the memory of one kind of device; of several devices of a kind, blocks of all are in
+/// Analyzes the memory of one kind of device; of several devices of a kind, blocks of all are in
 /// the profile.
 ///
 /// Odd content is reported in the diagnostics and never ends the analysis.

@@ -2,7 +2,7 @@
 
 use xmem_types::{Addr, Bytes, Nanos, OpId, ThreadIdx};
 
-/// A position in the time order of the analysed device's memory events.
+/// A position in the time order of the analyzed device's memory events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub u32);
 
@@ -18,7 +18,8 @@ pub(crate) struct Lifetime {
     pub(crate) free_time: Option<Nanos>,
 }
 
-/// The part of a [`Block`](crate::Block) that the operators show: those in which it is allocated and freed.
+/// The part of a [`Block`](crate::Block) that the operators show: those in which it is allocated and
+/// freed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     pub(crate) op: Option<OpId>,

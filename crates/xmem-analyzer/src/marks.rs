@@ -8,7 +8,7 @@ use xmem_types::{Addr, Bytes, Nanos, Sym};
 
 const PREFIX: &str = "xmem::";
 
-/// What the marks of a trace say, in order of time.
+/// The marks of a trace, in order of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
     /// Memory that goes somewhere.
@@ -26,7 +26,7 @@ pub(crate) struct Move {
     pub(crate) bytes: Bytes,
 }
 
-/// What a program does with memory, were it run on a GPU.
+/// The operation of a program on memory, were it run on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TransferKind {
     /// A host tensor is copied to the GPU.

@@ -1,4 +1,4 @@
-//! What operator and annotation names mean, looked up once per distinct name.
+//! The meaning of operator and annotation names, looked up once per distinct name.
 
 use xmem_types::{Interner, Sym};
 
@@ -73,7 +73,7 @@ impl Names {
         self.kinds.get(name.index()).copied().unwrap_or(NameKind::Plain)
     }
 
-    /// Whether the name is that of a stretch rather than of an operator.
+    /// Returns whether the name is that of a stretch rather than of an operator.
     pub(crate) fn is_stretch(&self, name: Sym) -> bool {
         matches!(
             self.kind(name),
@@ -85,7 +85,7 @@ impl Names {
         )
     }
 
-    /// Whether the name is the engine's frame around a node of any kind.
+    /// Returns whether the name is the engine's frame around a node of any kind.
     pub(crate) fn is_node(&self, name: Sym) -> bool {
         matches!(self.kind(name), NameKind::Node | NameKind::AccumulateNode)
     }

@@ -6,7 +6,7 @@ use xmem_types::{Nanos, OpId, ThreadIdx};
 
 const NONE: u32 = u32::MAX;
 
-/// Which operator encloses which.
+/// The nesting of operators.
 ///
 /// Kineto writes only start and duration; nesting follows from them. A child belongs to the
 /// innermost operator that is still open when it starts. Up to PyTorch 2.3 times are whole
@@ -25,7 +25,7 @@ pub struct OpTree {
     end: Vec<Nanos>,
 }
 
-/// How far a child may seem to outlast its parent because of rounding.
+/// The time by which a child may seem to outlast its parent because of rounding.
 const ROUNDING: Nanos = Nanos(1000);
 
 impl OpTree {
@@ -90,7 +90,7 @@ impl OpTree {
         std::iter::successors(Some(op), |&o| self.parent(o))
     }
 
-    /// When `op` ends (corrected for rounding, see [`OpTree`]).
+    /// The end of `op` (corrected for rounding, see [`OpTree`]).
     #[must_use]
     pub fn end(&self, op: OpId) -> Nanos {
         self.end[op.index()]
@@ -109,7 +109,7 @@ impl OpTree {
         &self.order[start + 1..end]
     }
 
-    /// Where `op` and the operators inside it lie in pre-order.
+    /// The positions of `op` and of the operators inside it in pre-order.
     #[must_use]
     pub fn positions(&self, op: OpId) -> Range<usize> {
         let at = self.position[op.index()] as usize;
@@ -140,7 +140,7 @@ struct Open {
     /// Its position in pre-order.
     at: usize,
     end: Nanos,
-    /// Whether it is, or lies in, a frame around a backward node.
+    /// True if it is, or lies in, a frame around a backward node.
     in_frame: bool,
 }
 

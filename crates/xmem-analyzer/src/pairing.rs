@@ -40,7 +40,7 @@ pub(crate) fn pair(memory: &MemoryTable, device: DeviceKind, notes: &mut Diagnos
     }
     let open = pairs.lifetimes.iter().filter(|b| b.free.is_none()).count() as u64;
     notes.report_many("never-freed", Severity::Note, None, open, || {
-        "memory that is still allocated where the trace ends".into()
+        "memory is still allocated at the end of the trace".into()
     });
     pairs
 }
@@ -58,8 +58,8 @@ fn by_address(memory: &MemoryTable, pairs: &mut Pairs, notes: &mut Diagnostics) 
                 let id = BlockId::new(pairs.lifetimes.len());
                 if let Some(earlier) = live.insert(key, id) {
                     notes.report("allocation-at-live-address", Severity::Warning, at, || {
-                        "an address was handed out again without a recorded free; the earlier \
-                         block is taken to end there"
+                        "an address was allocated again without a recorded free; the earlier \
+                         block is assumed to end there"
                             .into()
                     });
                     let earlier = &mut pairs.lifetimes[earlier.index()];
@@ -137,8 +137,8 @@ fn zero_bytes(at: Option<Location>, notes: &mut Diagnostics) {
 
 fn unknown_free(at: Option<Location>, notes: &mut Diagnostics) {
     notes.report("free-without-allocation", Severity::Note, at, || {
-        "memory was freed that the trace never saw allocated (it was made before the recording \
-         began)"
+        "memory was freed whose allocation is not in the trace (it was allocated before the \
+         recording began)"
             .into()
     });
 }
@@ -160,7 +160,7 @@ fn check_totals(memory: &MemoryTable, rows: &[u32], notes: &mut Diagnostics) {
         }
     }
     notes.report_many("running-total-differs", Severity::Warning, first, wrong, || {
-        "the recorded `Total Allocated` does not follow from the events: some memory events are \
+        "the recorded `Total Allocated` does not match the memory events: some of them are \
          missing from the trace"
             .into()
     });

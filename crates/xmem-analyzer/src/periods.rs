@@ -31,7 +31,7 @@ fn repeats_from_the_end<T: PartialEq>(items: &[T]) -> Vec<usize> {
     repeats
 }
 
-/// Where a loop starts to repeat and how long a round is: `(start, period)` of the longest suffix
+/// The start and the period of a loop: `(start, period)` of the longest suffix
 /// of `items` that repeats at least twice. Linear time (the failure function of Knuth, Morris and
 /// Pratt over the reversed sequence).
 pub(crate) fn of_loop<T: PartialEq>(items: &[T]) -> Option<(usize, usize)> {
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(of_steps(&signatures), 1);
     }
 
-    /// What `of_steps` says, tried out one period after the other.
+    /// The result of `of_steps`, found by trying one period after the other.
     fn of_steps_slowly(signatures: &[u8]) -> usize {
         let n = signatures.len();
         let repeats = |p: &usize| {

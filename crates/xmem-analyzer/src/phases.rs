@@ -29,12 +29,12 @@ pub(crate) fn find(
             .filter(|m| m.kind != MarkKind::Other);
         let mut at = iteration.start;
         let mut before = None;
-        let mut forward = Course::NotYet;
+        let mut forward = ForwardState::NotStarted;
         for mark in marks {
             gaps.fill(&mut spans, at..mark.start, before, Some(mark.kind), &mut forward, id);
             spans.push(mark.start.max(at), mark.end, phase(mark), id, mark.op);
             if matches!(mark.kind, MarkKind::Backward | MarkKind::Step) {
-                forward = Course::NotYet;
+                forward = ForwardState::NotStarted;
             }
             before = Some(mark.kind);
             at = at.max(mark.end);
@@ -54,10 +54,10 @@ fn phase(mark: &Mark) -> Phase {
     }
 }
 
-/// Whether forward has begun since the last backward or step.
+/// The progress of forward since the last backward or step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Course {
-    NotYet,
+enum ForwardState {
+    NotStarted,
     Running,
 }
 
@@ -76,7 +76,7 @@ impl Gaps<'_> {
         gap: std::ops::Range<Nanos>,
         before: Option<MarkKind>,
         after: Option<MarkKind>,
-        forward: &mut Course,
+        forward: &mut ForwardState,
         id: Option<IterationId>,
     ) {
         // Marks that overlap, or a profiler's step that ends within one, leave no gap.
@@ -88,11 +88,11 @@ impl Gaps<'_> {
             evaluation.then(|| self.evaluation(&gap)).flatten()
         });
         let (lead, rest) = match (from, *forward, before, self.job) {
-            (Some(from), Course::NotYet, _, _) => {
-                *forward = Course::Running;
+            (Some(from), ForwardState::NotStarted, _, _) => {
+                *forward = ForwardState::Running;
                 (from, Phase::Forward)
             }
-            (_, Course::Running, _, _) => (gap.start, Phase::Forward),
+            (_, ForwardState::Running, _, _) => (gap.start, Phase::Forward),
             // Gradient clipping and the like, up to the step.
             (None, _, Some(MarkKind::Backward), _) => (gap.start, Phase::Backward),
             (None, _, _, Job::Inference) => (gap.start, Phase::Forward),
@@ -102,7 +102,7 @@ impl Gaps<'_> {
         spans.push(lead, gap.end, rest, id, None);
     }
 
-    /// Where a forward pass without backward and without module calls begins: operators of at least
+    /// The start of a forward pass without backward and without module calls: operators of at least
     /// three names that elsewhere make backward nodes.
     fn evaluation(&self, gap: &std::ops::Range<Nanos>) -> Option<Nanos> {
         let ops = &self.trace.ops;

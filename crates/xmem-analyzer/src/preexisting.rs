@@ -1,4 +1,4 @@
-//! What a job holds that its trace never saw allocated.
+//! Memory that a job holds and whose allocation its trace does not show.
 //!
 //! A scheduled profiler starts after the first iteration: parameters, optimizer state and buffers
 //! are then no blocks, but operators still show their sizes.
@@ -14,15 +14,15 @@ use xmem_types::{Bytes, Diagnostics, Severity};
 /// Tensors of one role and size that were there before the trace began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preexisting {
-    /// What they are.
+    /// Their role.
     pub role: Role,
-    /// Where they would live if the job ran on a GPU.
+    /// Their place if the job ran on a GPU.
     pub residency: Residency,
     /// Bytes of each.
     pub size: Bytes,
-    /// How many.
+    /// Their number.
     pub count: u32,
-    /// What shows that they exist.
+    /// The reason to believe that they exist.
     pub evidence: Evidence,
 }
 
@@ -110,8 +110,8 @@ pub(crate) fn find(
     let count = found.iter().map(|p| u64::from(p.count)).sum();
     notes.report_many("made-before-trace", Severity::Warning, None, count, || {
         format!(
-            "the recording began after the model was made: {total} of parameters, buffers, \
-             gradients and optimizer state are taken from what operators show of them"
+            "the recording began after the model was created: {total} of parameters, buffers, \
+             gradients and optimizer state are inferred from the operators that use them"
         )
     });
     found
@@ -182,7 +182,7 @@ fn state_of_last_step(facts: &Facts<'_>, learned: &Learned) -> Vec<(Bytes, u32)>
     state.into_iter().collect()
 }
 
-/// How many state tensors of each parameter an operator over whole lists updates.
+/// The number of state tensors of each parameter that an operator over whole lists updates.
 fn per_parameter(name: &str) -> u32 {
     match name {
         "aten::_foreach_addcmul_" | "aten::_foreach_lerp_" | "aten::_fused_adagrad_" => 1,

@@ -1,4 +1,4 @@
-//! What the analysis of a trace yields.
+//! The result of the analysis of a trace.
 
 use crate::args::{ArgumentTable, Arguments};
 use crate::autograd::Autograd;
@@ -20,7 +20,7 @@ use xmem_types::{Addr, BlockId, Nanos, OpId, Sym, ThreadIdx};
 pub struct Profile {
     /// In order of allocation.
     pub blocks: Vec<Block>,
-    /// Which operator encloses which.
+    /// The nesting of operators.
     pub tree: OpTree,
     /// Phases in order of time.
     pub phases: Vec<PhaseSpan>,
@@ -28,12 +28,12 @@ pub struct Profile {
     pub iterations: Vec<Iteration>,
     /// Autograd links, by operator row.
     pub autograd: Autograd,
-    /// What the job holds that the trace never saw allocated: a recording that starts after the
+    /// Memory whose allocation the trace does not show, of a recording that starts after the
     /// first iteration. Sizes are those of the CPU job; largest role first, then by size.
     pub preexisting: Vec<Preexisting>,
-    /// What goes between host and GPU when, in order of time, where the recorder marked it.
+    /// Transfers between host and GPU in order of time, where the recorder marked them.
     pub transfers: Vec<Transfer>,
-    /// The device whose memory was analysed.
+    /// The device whose memory was analyzed.
     pub device: DeviceKind,
     /// Rows of the recording's tensors.
     pub(crate) tensors: BTreeMap<BlockId, usize>,
@@ -51,7 +51,7 @@ impl Profile {
         &self.blocks[id.index()]
     }
 
-    /// What `xmem profile` noted beside the events, if it made the recording.
+    /// The notes of `xmem profile` beside the events, if it made the recording.
     #[must_use]
     pub fn recording(&self) -> Option<&Recording> {
         self.recording.as_ref()
@@ -74,7 +74,7 @@ impl Profile {
         }
     }
 
-    /// What the recording says lies where: parameters, buffers and optimizer state.
+    /// The addresses of parameters, buffers and optimizer state that the recording lists.
     pub fn listed(&self) -> impl Iterator<Item = (Addr, Role)> {
         let tensors = self.recording().into_iter().flat_map(|r| &r.tensors);
         let state = self.recording().into_iter().flat_map(|r| &r.optimizers).flat_map(|o| &o.state);
@@ -88,7 +88,7 @@ impl Profile {
         tensors.chain(state.map(|s| (s.storage.address, Role::OptimizerState)))
     }
 
-    /// What all times are relative to, since the Unix epoch; zero where the trace does not say so.
+    /// The origin of all times, since the Unix epoch; zero where the trace does not give it.
     #[must_use]
     pub fn base_time(&self) -> Nanos {
         self.trace.header.base_time.unwrap_or_default()
@@ -129,19 +129,20 @@ impl Profile {
         self.program().op_symbol(op)
     }
 
-    /// Whether the row is an annotation rather than an operator. Old formats say so by name only.
+    /// Returns whether the row is an annotation rather than an operator. Old formats say so by name
+    /// only.
     #[must_use]
     pub fn is_annotation(&self, op: OpId) -> bool {
         self.program().is_annotation(op)
     }
 
-    /// When an operator starts.
+    /// The start of an operator.
     #[must_use]
     pub fn op_start(&self, op: OpId) -> Nanos {
         self.program().op_start(op)
     }
 
-    /// When an operator ends.
+    /// The end of an operator.
     #[must_use]
     pub fn op_end(&self, op: OpId) -> Nanos {
         self.program().op_end(op)
@@ -189,10 +190,10 @@ impl Profile {
         self.backward_node(op).and_then(|node| self.autograd.forward_of(node))
     }
 
-    /// When the innermost Python call of a kind returns that an operator runs in and that has been
+    /// The return of the innermost Python call of a kind that an operator runs in and that has been
     /// running since `from`; none where Python stacks were not recorded.
     ///
-    /// What such a call holds in its variables, it lets go by then.
+    /// The variables of such a call are released by then.
     #[must_use]
     pub fn return_around(&self, op: OpId, kind: CallKind, from: Nanos) -> Option<Nanos> {
         let (start, end) = (self.op_start(op), self.op_end(op));

@@ -32,7 +32,8 @@ impl<'a> Program<'a> {
         self.names.kind(self.op_symbol(op))
     }
 
-    /// Whether the row is an annotation rather than an operator. Old formats say so by name only.
+    /// Returns whether the row is an annotation rather than an operator. Old formats say so by name
+    /// only.
     pub(crate) fn is_annotation(self, op: OpId) -> bool {
         self.trace.ops.kind[op.index()] == OpKind::Annotation
             || self.names.is_stretch(self.op_symbol(op))
@@ -65,12 +66,12 @@ impl<'a> Program<'a> {
         self.op_path(block).filter(|&op| !self.is_annotation(op)).last()
     }
 
-    /// Whether input shapes were recorded.
+    /// Returns whether input shapes were recorded.
     pub(crate) fn has_shapes(self) -> bool {
         self.trace.signatures.len() > 1
     }
 
-    /// Whether Python stacks were recorded.
+    /// Returns whether Python stacks were recorded.
     pub(crate) fn has_python(self) -> bool {
         !self.trace.python.is_empty()
     }

@@ -1,5 +1,5 @@
-//! What the Python stack says: module path, source line and surroundings of each block, and when
-//! the model is called.
+//! The Python stack: module path, source line and surroundings of each block, and the calls of
+//! the model.
 
 use crate::autograd::Autograd;
 use crate::lifetime::{Lifetime, Origin};
@@ -10,7 +10,7 @@ use xmem_types::{BlockId, Interner, Nanos, OpId, Sym, ThreadIdx};
 
 pub(crate) const MODULE: &str = "nn.Module: ";
 
-/// The innermost call around an allocation that tells what the memory is for.
+/// The innermost call around an allocation that shows the purpose of the memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Context {
     /// No such call.
@@ -24,7 +24,7 @@ pub(crate) enum Context {
     ModuleApply,
 }
 
-/// What a module is given.
+/// The kind of tensor that a module is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Registered {
     /// `Module.register_parameter`, also behind `self.x = nn.Parameter(…)`.
@@ -42,7 +42,7 @@ pub(crate) struct ModuleCall {
     pub(crate) thread: ThreadIdx,
 }
 
-/// What a Python call's name says.
+/// The meaning of a Python call's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Call {
     /// Of no interest.
@@ -110,7 +110,7 @@ impl PythonCalls {
         found
     }
 
-    /// When a thread gives modules their parameters and buffers, by time.
+    /// The times at which a thread gives modules their parameters and buffers, in order.
     pub(crate) fn registrations(
         &self,
         python: &PythonTable,
@@ -161,7 +161,7 @@ fn classify(python: &PythonTable, strings: &mut Interner) -> Vec<Call> {
 fn call(text: &str) -> Call {
     let Some((file, method)) = text.rsplit_once("): ") else { return Call::Plain };
     let in_torch = |path: &str| file.starts_with(path) || file.contains(&format!("/{path}"));
-    // The recorder's own: `step` there is no optimizer's.
+    // The recorder's own: its `step` is not an optimizer's.
     if in_torch("torch/xmem_recorder.py(") {
         return Call::Plain;
     }
@@ -191,7 +191,8 @@ fn call(text: &str) -> Call {
     }
 }
 
-/// Whether a call is in the user's code or in a library's, rather than in torch or in Python's own.
+/// Returns whether a call is in the user's code or in a library's, rather than in torch or in Python's
+/// own.
 fn is_user_file(file: &str) -> bool {
     const STANDARD: [&str; 10] = [
         "contextlib.py(",
@@ -397,14 +398,14 @@ struct CalledModule {
 }
 
 impl ModulePaths {
-    /// Modules this deep are named by the path down to here and their own name.
-    const DEEPEST: u32 = 64;
+    /// The depth beyond which modules are named by the path down to it and their own name.
+    const MAX_NAMED_DEPTH: u32 = 64;
 
     fn inner(&mut self, above: Option<ModuleRow>, name: Sym) -> ModuleRow {
         *self.by_place.entry((above, name)).or_insert_with(|| {
             let outer = above.map(|row| &self.rows[row.0 as usize]);
             let depth = outer.map_or(0, |module| module.depth + 1);
-            let deeper = outer.filter(|module| module.depth > Self::DEEPEST);
+            let deeper = outer.filter(|module| module.depth > Self::MAX_NAMED_DEPTH);
             let before = deeper.map_or(above, |module| module.before);
             self.rows.push(CalledModule { name, depth, before, path: None });
             ModuleRow(self.rows.len() as u32 - 1)
@@ -420,7 +421,7 @@ impl ModulePaths {
         let mut names: Vec<&str> =
             before.map(|row| strings.resolve(self.rows[row.0 as usize].name)).collect();
         names.reverse();
-        if module.depth > Self::DEEPEST + 1 {
+        if module.depth > Self::MAX_NAMED_DEPTH + 1 {
             names.push("…");
         }
         names.push(strings.resolve(module.name));

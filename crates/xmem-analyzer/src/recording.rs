@@ -1,4 +1,4 @@
-//! What `xmem profile` notes in a trace beside the events: the key `xmem_recording`, schema
+//! The notes of `xmem profile` in a trace beside the events: the key `xmem_recording`, schema
 //! `xmem.recording.1` (docs/schema). Everything in it is optional.
 
 mod read;
@@ -17,19 +17,19 @@ pub struct Recording {
     pub torch: Option<String>,
     /// Version of Python.
     pub python: Option<String>,
-    /// Whether Python calls were recorded.
+    /// True if Python calls were recorded.
     pub stacks: Option<bool>,
-    /// Key of the device that the script was told to run on.
-    pub told_device: Option<String>,
+    /// Key of the device that the script was recorded for.
+    pub reported_device: Option<String>,
     /// Environment variables that matter on a GPU, those that were set.
     pub environment: Vec<(String, String)>,
     /// Switches of `torch.backends` (`cudnn.benchmark`, `flash_sdp`).
     pub backends: Vec<(String, bool)>,
     /// `torch.cuda.set_per_process_memory_fraction`.
     pub memory_fraction: Option<f64>,
-    /// How the recording ended.
+    /// The end of the recording.
     pub ended: Option<Ended>,
-    /// What was counted as an iteration, and how many were recorded.
+    /// The unit counted as an iteration, and the number recorded.
     pub iterations: Option<IterationCount>,
     /// The models that were trained or called.
     pub models: Vec<Model>,
@@ -39,13 +39,13 @@ pub struct Recording {
     pub optimizers: Vec<Optimizer>,
     /// Types that were asked of `autocast("cuda")`, by name.
     pub autocast: Vec<String>,
-    /// Whether a `GradScaler` was used.
+    /// True if a `GradScaler` was used.
     pub grad_scaler: Option<bool>,
     /// Samples in a batch.
     pub batch_size: Option<u64>,
     /// Calls that were redirected from CUDA to the CPU, with their number.
     pub redirected: Vec<(String, u64)>,
-    /// What the recorder told the user.
+    /// Messages of the recorder to the user.
     pub notes: Vec<String>,
 }
 
@@ -57,21 +57,21 @@ impl Recording {
     }
 }
 
-/// How a recording ended.
+/// The end of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Why.
+    /// The reason.
     pub reason: EndReason,
     /// The exception, signal or exit code.
     pub detail: Option<String>,
-    /// What the host's allocator could not provide, if that ended it.
+    /// Bytes that the host's allocator could not provide, if that ended it.
     pub needed: Option<Bytes>,
 }
 
-/// Why a recording ended.
+/// The reason why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndReason {
-    /// All iterations that were asked for are recorded.
+    /// All requested iterations are recorded.
     Complete,
     /// The script came to its end before.
     ScriptEnd,
@@ -111,7 +111,7 @@ impl EndReason {
 pub struct IterationCount {
     /// `optimizer steps`, `forward calls` or `backward passes`.
     pub by: String,
-    /// How many.
+    /// Their number.
     pub count: u64,
 }
 
@@ -122,7 +122,7 @@ pub struct Model {
     pub class: String,
     /// `model.training`.
     pub training: Option<bool>,
-    /// How many modules it consists of, itself included.
+    /// The number of its modules, itself included.
     pub modules: usize,
 }
 
@@ -142,17 +142,17 @@ pub struct NamedTensor {
     pub name: String,
     /// Row of [`Recording::models`].
     pub model: Option<usize>,
-    /// Which of the two.
+    /// Parameter or buffer.
     pub kind: TensorKind,
-    /// Whether it is trained.
+    /// True if it is trained.
     pub requires_grad: Option<bool>,
-    /// Where it lies at the end of the recording.
+    /// Its memory at the end of the recording.
     pub storage: Storage,
-    /// Where its gradient lies then, if it has one.
+    /// The memory of its gradient then, if it has one.
     pub gradient: Option<Storage>,
 }
 
-/// What a module holds.
+/// The kind of a module's tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TensorKind {
     /// `nn.Parameter`.
@@ -166,13 +166,13 @@ pub enum TensorKind {
 pub struct Optimizer {
     /// Its class, with the module it is defined in (`torch.optim.adamw.AdamW`).
     pub class: String,
-    /// How the script asked it to run.
+    /// The implementation that the script requested.
     pub implementation: Implementation,
-    /// Whether its scalars live on the GPU so that graphs can capture its step.
+    /// True if its scalars live on the GPU so that graphs can capture its step.
     pub capturable: bool,
-    /// Whether autograd follows its step.
+    /// True if autograd follows its step.
     pub differentiable: bool,
-    /// How many tensors it updates.
+    /// The number of tensors it updates.
     pub tensors: u64,
     /// Steps that were recorded.
     pub steps: Option<u64>,
@@ -188,7 +188,7 @@ impl Optimizer {
     }
 }
 
-/// How a script asks an optimizer to run (`foreach`, `fused`).
+/// The implementation of an optimizer that a script requests (`foreach`, `fused`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Implementation {
     /// PyTorch decides.
@@ -220,6 +220,6 @@ impl Implementation {
 pub struct StateTensor {
     /// Its key in the state (`exp_avg`, `step`).
     pub name: String,
-    /// Where it lies at the end of the recording.
+    /// Its memory at the end of the recording.
     pub storage: Storage,
 }

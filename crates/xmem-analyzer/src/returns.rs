@@ -1,4 +1,4 @@
-//! When Python calls return that enclose a stretch of time.
+//! The returns of Python calls that enclose a span of time.
 
 use crate::python::MODULE;
 use xmem_trace::{PythonTable, Trace};
@@ -40,7 +40,7 @@ impl Returns {
         Self { functions: of(CallKind::Function), modules: of(CallKind::Module) }
     }
 
-    /// When the innermost call of a kind returns that a thread is in from `from` to `to`.
+    /// The return of the innermost call of a kind that a thread is in from `from` to `to`.
     pub(crate) fn around(
         &self,
         python: &PythonTable,

@@ -9,7 +9,8 @@ use std::hash::{Hash, Hasher};
 use xmem_trace::Trace;
 use xmem_types::{Diagnostics, OpId, Severity, Sym};
 
-/// Where no optimizer is annotated and no Python call shows one, the operators between a backward
+/// The timeline with steps that nothing marks: where no optimizer is annotated and no Python call shows
+/// one, the operators between a backward
 /// pass and the next forward that write in place are one, if they write at least half as many
 /// tensors as gradients were accumulated.
 pub(crate) fn infer(
@@ -73,8 +74,8 @@ pub(crate) fn infer(
         }
     }
     notes.report_many("optimizer-by-writes", Severity::Note, None, found.len() as u64, || {
-        "no optimizer is annotated: the in-place operators between backward and the next forward \
-         are taken as its step"
+        "no optimizer step is annotated: in-place operators between backward and the next \
+         forward are treated as the step"
             .into()
     });
     with_steps(timeline, found, trace)
@@ -98,8 +99,9 @@ fn with_steps(timeline: Timeline, steps: Vec<(usize, Mark)>, trace: &Trace) -> T
     Timeline { marks, ..timeline }
 }
 
-/// What tells the steps of two optimizers apart: the annotation's name and the set of shapes that
-/// the step writes; where shapes were not recorded, how many gradients were accumulated before it.
+/// The properties that distinguish the steps of two optimizers: the annotation's name and the set of
+/// shapes that the step writes; where shapes were not recorded, the number of gradients accumulated
+/// before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Signature {
     name: Sym,

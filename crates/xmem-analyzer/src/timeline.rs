@@ -8,7 +8,7 @@ use std::ops::Range;
 use xmem_trace::{OpKind, Trace};
 use xmem_types::{Nanos, OpId, ThreadIdx};
 
-/// What a stretch is, before iterations are known.
+/// The kind of a stretch, before iterations are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkKind {
     Data,
@@ -156,8 +156,8 @@ impl Span {
 }
 
 /// Steps that run forward and backward themselves: `Optimizer.step(closure)`, as PyTorch Lightning
-/// always calls it (torch/optim/optimizer.py, `Optimizer.step`). They are seen through; the step is what
-/// comes after the last backward node.
+/// always calls it (torch/optim/optimizer.py, `Optimizer.step`). They are seen through; the step is
+/// what comes after the last backward node.
 fn closures(trace: &Trace, tree: &OpTree, names: &Names, thread: ThreadIdx) -> Vec<Span> {
     let ops = &trace.ops;
     let kind = |op: OpId| names.kind(ops.name[op.index()]);

@@ -1,4 +1,4 @@
-//! Which blocks the recorder's marks speak of.
+//! The blocks that the recorder's marks refer to.
 
 use crate::lifetime::{Lifetime, Tick};
 use crate::marks::{Move, TransferKind};
@@ -8,11 +8,11 @@ use xmem_types::{Addr, BlockId, Bytes, Nanos};
 /// Memory that would go between host and GPU, or be made there, as the recorder marked it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// When.
+    /// Time.
     pub time: Nanos,
-    /// What happens.
+    /// Kind.
     pub kind: TransferKind,
-    /// Where the storage lies in the recording process.
+    /// Address of the storage in the recording process.
     pub address: Addr,
     /// Its size.
     pub bytes: Bytes,
@@ -59,7 +59,7 @@ enum Change {
 pub(crate) struct Live(BTreeMap<Addr, BlockId>);
 
 impl Live {
-    /// What is never freed within the trace.
+    /// Blocks that are never freed within the trace.
     pub(crate) fn at_the_end(lifetimes: &[Lifetime]) -> Self {
         let open = lifetimes.iter().enumerate().filter(|(_, b)| b.free.is_none());
         Self(open.map(|(row, b)| (b.address, BlockId::new(row))).collect())

@@ -19,7 +19,7 @@ pub(crate) struct ArgumentCache {
 
 #[derive(Debug)]
 struct Row {
-    /// Where in the text the arrays are: dims, types, strides, concrete.
+    /// The ranges of the arrays in the text: dims, types, strides, concrete.
     arrays: [Option<Range<u32>>; 4],
     /// The chunk that used it last, and its signature there.
     signature: Option<(u64, SignatureId)>,

@@ -19,7 +19,7 @@ pub fn split(bytes: &[u8], options: &ReadOptions) -> Result<usize, ReadError> {
 }
 
 /// Cuts a trace into chunks and parses them onto tapes; returns the number of nodes. Chunks that
-/// are no JSON count as nothing.
+/// are not JSON are not counted.
 ///
 /// # Errors
 /// As [`read_bytes`](crate::read_bytes).

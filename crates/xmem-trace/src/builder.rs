@@ -37,7 +37,7 @@ impl Strings for Interner {
     }
 }
 
-/// Why an event that was well-formed JSON is of no use.
+/// The reason why an event that is well-formed JSON cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unusable {
     /// No `ts`, or not a number that fits.
@@ -51,7 +51,7 @@ pub(crate) enum Unusable {
 }
 
 impl Unusable {
-    /// What is wrong, as a fragment.
+    /// The problem, as a fragment.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Time => "its `ts` is missing or not a time",

@@ -10,7 +10,7 @@ use xmem_types::{Addr, Interner, Nanos, Sym, ThreadIdx};
 /// A whole trace.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// What the file says about itself outside the event list.
+    /// The keys of the file outside the event list.
     pub header: TraceHeader,
     /// Every string of the trace.
     pub strings: Interner,
@@ -51,7 +51,7 @@ pub struct TraceHeader {
 }
 
 impl TraceHeader {
-    /// Whether a profiler option was on.
+    /// Returns whether a profiler option was on.
     #[must_use]
     pub fn option(&self, name: &str) -> bool {
         self.options.iter().any(|o| o == name)
@@ -92,7 +92,7 @@ pub struct Signature {
     pub concrete: Sym,
 }
 
-/// What an [`OpTable`] row is.
+/// The kind of an [`OpTable`] row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum OpKind {
@@ -115,7 +115,7 @@ pub struct OpTable {
     pub thread: Vec<ThreadIdx>,
     /// Operator or annotation.
     pub kind: Vec<OpKind>,
-    /// Autograd `Sequence number`; -1 where there is none.
+    /// Autograd `Sequence number`; -1 where it is absent.
     pub sequence: Vec<i64>,
     /// `Fwd thread id`; 0 on forward operators and where absent.
     pub forward_thread: Vec<u32>,
@@ -165,11 +165,11 @@ pub struct MemoryTable {
     pub device_index: Vec<i16>,
     /// Thread.
     pub thread: Vec<ThreadIdx>,
-    /// Whether this is an `[OutOfMemory]` event (then `bytes` is what was asked for).
+    /// True if this is an `[OutOfMemory]` event (then `bytes` is the requested size).
     pub out_of_memory: Vec<bool>,
 }
 
-/// Which end of a link.
+/// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FlowKind {
@@ -188,7 +188,7 @@ pub struct FlowTable {
     pub time: Vec<Nanos>,
     /// Thread.
     pub thread: Vec<ThreadIdx>,
-    /// Which end.
+    /// The end that the row is.
     pub kind: Vec<FlowKind>,
 }
 
@@ -228,7 +228,7 @@ impl OpTable {
         self.start.len()
     }
 
-    /// Whether there are no rows.
+    /// Returns whether the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start.is_empty()
@@ -250,7 +250,7 @@ impl PythonTable {
         self.start.len()
     }
 
-    /// Whether there are no rows.
+    /// Returns whether the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start.is_empty()
@@ -276,7 +276,7 @@ impl MemoryTable {
         self.time.len()
     }
 
-    /// Whether there are no rows.
+    /// Returns whether the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.time.is_empty()
@@ -298,7 +298,7 @@ impl FlowTable {
         self.id.len()
     }
 
-    /// Whether there are no rows.
+    /// Returns whether the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.id.is_empty()

@@ -2,7 +2,7 @@
 
 use crate::columns::TraceHeader;
 use crate::parse::Chunk;
-use crate::scan::{Last, MAX_DEPTH, Scanner, Stop, is_record_start};
+use crate::scan::{Input, MAX_DEPTH, Scanner, Stop, is_record_start};
 use crate::source::Text;
 use crate::{ReadError, ReadOptions};
 use xmem_types::{Diagnostics, Location, Severity};
@@ -16,7 +16,7 @@ const MIN_READ: usize = 16 << 10;
 /// Size of a buffer before it grows.
 const INITIAL_BUFFER: usize = 1 << 20;
 
-/// Where in the document the reader is.
+/// The place of the reader in the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Before the first bracket.
@@ -37,18 +37,18 @@ pub(crate) struct Document<'a> {
     bare_list: bool,
     found_events: bool,
     buffer: Vec<u8>,
-    /// What of `buffer` holds text.
+    /// The end of the text in `buffer`.
     filled: usize,
-    /// What of `buffer` is dealt with.
+    /// The end of the text in `buffer` that is processed.
     used: usize,
-    /// Where `buffer` begins in the file.
+    /// The offset of `buffer` in the file.
     offset: u64,
     /// No more text will come.
     ended: bool,
     /// Inside an event that is too long to be read.
     dropping: bool,
     scanner: Scanner,
-    /// What of `buffer` is scanned.
+    /// The end of the text in `buffer` that is scanned.
     scanned: usize,
     chunk: usize,
     event_limit: usize,
@@ -81,7 +81,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Whether the file is a list of events without an object around it.
+    /// Returns whether the file is a list of events without an object around it.
     pub(crate) fn is_bare_list(&self) -> bool {
         self.bare_list
     }
@@ -287,18 +287,18 @@ impl<'a> Document<'a> {
     fn too_long(&mut self, key: &str) {
         let place = Location::ByteOffset(self.offset + self.used as u64);
         self.diagnostics.report("long-value", Severity::Note, Some(place), || {
-            format!("the value of the top-level key `{key}` is too long and left out")
+            format!("the value of the top-level key `{key}` is too long and is ignored")
         });
     }
 
     /// Reads until a buffer of events is full, or the list ends.
     fn events(&mut self, spare: impl FnOnce() -> Vec<u8>) -> Result<Option<Chunk>, ReadError> {
         loop {
-            let last = if self.ended { Last::Yes } else { Last::No };
+            let input = if self.ended { Input::Complete } else { Input::Partial };
             if self.dropping {
                 self.drop_on();
             }
-            let stop = self.scanner.scan(&self.buffer[..self.filled], self.scanned, last);
+            let stop = self.scanner.scan(&self.buffer[..self.filled], self.scanned, input);
             match stop {
                 Stop::ListEnd(at) => {
                     let chunk = self.hand_out(at, spare);
@@ -329,7 +329,7 @@ impl<'a> Document<'a> {
                     self.drop_scanned();
                 }
             }
-            if !self.fill()? && last == Last::Yes {
+            if !self.fill()? && input == Input::Complete {
                 let mut chunk = self.hand_out(self.filled, spare);
                 chunk.cut_off = true;
                 self.cut_off()?;
@@ -338,7 +338,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Hands out the buffer up to `end`; what follows goes on in a new one.
+    /// Hands out the buffer up to `end`; what follows is read into a new one.
     fn hand_out(&mut self, end: usize, spare: impl FnOnce() -> Vec<u8>) -> Chunk {
         let mut next = spare();
         let rest = self.filled - end;
@@ -362,7 +362,7 @@ impl<'a> Document<'a> {
         chunk
     }
 
-    /// Where the last record begins that begins on a line of its own inside what seems to be one
+    /// The start of the last record that begins on a line of its own inside what seems to be one
     /// very long event: brackets do not match in an event before it. What is before it is handed
     /// out together; the parser looks for the records in there.
     fn lost_record(&self) -> Option<usize> {
@@ -404,7 +404,7 @@ impl<'a> Document<'a> {
     fn report_dropped(&mut self) {
         let place = Location::ByteOffset(self.offset + self.used as u64);
         self.diagnostics.report("bad-event", Severity::Warning, Some(place), || {
-            "an event is left out: it is longer than any event of a profiler".to_owned()
+            "an event is ignored: it is longer than any event of a profiler".to_owned()
         });
     }
 
@@ -416,7 +416,7 @@ impl<'a> Document<'a> {
         if self.peek()?.is_some() {
             let place = Location::ByteOffset(self.offset + self.used as u64);
             self.diagnostics.report("trailing-data", Severity::Note, Some(place), || {
-                "something follows the end of the trace; it is not read".to_owned()
+                "data after the end of the trace is ignored".to_owned()
             });
         }
         self.done()
@@ -447,8 +447,8 @@ impl<'a> Document<'a> {
     fn report_truncated(&mut self) {
         let place = Location::ByteOffset(self.offset + self.filled as u64);
         self.diagnostics.report("truncated", Severity::Warning, Some(place), || {
-            "the file breaks off before its end (was the profiled process killed?); everything \
-             before counts"
+            "the file is truncated (was the profiled process killed?); the events before the end \
+             are used"
                 .to_owned()
         });
     }
@@ -457,7 +457,7 @@ impl<'a> Document<'a> {
     fn broken_header(&mut self) -> Result<(), ReadError> {
         let place = Location::ByteOffset(self.offset + self.used as u64);
         self.diagnostics.report("bad-header", Severity::Warning, Some(place), || {
-            "what follows the events is not JSON; nothing behind it is read".to_owned()
+            "the text after the events is not JSON and is ignored".to_owned()
         });
         self.done()
     }
@@ -486,7 +486,7 @@ fn key_text(quoted: &[u8]) -> String {
         .unwrap_or_else(|_| quoted.strip_prefix('"').unwrap_or(&quoted).replace('"', ""))
 }
 
-/// What begins with these bytes, as a fragment.
+/// The kind of file that begins with these bytes, as a fragment.
 fn describe(head: &[u8]) -> String {
     let known = match head {
         [b'P', b'K', ..] => "it begins like a zip archive: unpack it",

@@ -1,10 +1,10 @@
-//! Why a trace could not be read at all.
+//! Errors of reading.
 
 use std::io;
 use thiserror::Error;
 use xmem_types::Bytes;
 
-/// Reading cannot go on. Odd content that can be stepped over is a
+/// Reading has to stop. Odd content that can be skipped is a
 /// [`Diagnostic`](xmem_types::Diagnostic) instead.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -26,7 +26,7 @@ pub enum ReadError {
     Io {
         /// The path as given, or what stands for it.
         input: String,
-        /// What the operating system said.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
@@ -44,12 +44,12 @@ pub enum ReadError {
     NotATrace {
         /// The path as given, or what stands for it.
         input: String,
-        /// What was found instead.
+        /// Describes what was found instead.
         reason: String,
     },
     /// Compressed data is damaged (a stream that merely ends too early is read as far as it goes).
     #[error(
-        "the {format} data of `{input}` is damaged after {inflated} bytes of text: copy it anew"
+        "the {format} data of `{input}` is damaged after {inflated} bytes of text: copy the file again"
     )]
     Compressed {
         /// The path as given, or what stands for it.
@@ -58,7 +58,7 @@ pub enum ReadError {
         format: &'static str,
         /// Bytes of text that came out before the damage.
         inflated: u64,
-        /// What the decoder said.
+        /// The decoder's error.
         #[source]
         source: io::Error,
     },
@@ -75,7 +75,7 @@ pub enum ReadError {
     /// Brackets nested beyond anything that a profiler writes.
     #[error(
         "`{input}` nests brackets more than {limit} deep at byte {offset}: no profiler writes that, \
-         the file is damaged or was made to do harm"
+         the file is damaged or malicious"
     )]
     NestingTooDeep {
         /// The path as given, or what stands for it.

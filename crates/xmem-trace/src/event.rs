@@ -16,7 +16,7 @@ pub(crate) struct EventFields<'a> {
     pub(crate) args: ArgFields<'a>,
 }
 
-/// What is read of an event's `args`.
+/// The fields of an event's `args` that are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ArgFields<'a> {
     pub(crate) address: Option<Scalar<'a>>,
@@ -122,7 +122,7 @@ impl<'a> EventFields<'a> {
         }
     }
 
-    /// Which table the event goes to.
+    /// The table that the event belongs to.
     pub(crate) fn table(&self) -> Table {
         if let Some(name @ ("[memory]" | "[OutOfMemory]")) = self.name {
             return Table::Memory { out_of_memory: name == "[OutOfMemory]" };
@@ -175,7 +175,7 @@ impl<'a> ArgFields<'a> {
     }
 }
 
-/// Where an event goes.
+/// The destination of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Table {
     Operator,
@@ -188,7 +188,7 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    /// Whether rows of this table hold anything of an event's `args`.
+    /// Returns whether rows of this table hold anything of an event's `args`.
     pub(crate) fn has_args(self) -> bool {
         matches!(self, Self::Operator | Self::Annotation | Self::Memory { .. })
     }

@@ -1,10 +1,10 @@
-//! What both readers do once every event is in its column.
+//! The last steps of both readers, once every event is in its column.
 
 use crate::builder::Builder;
 use crate::columns::{DeviceKind, Trace, TraceHeader};
 use xmem_types::{Diagnostics, Interner, Severity};
 
-/// Categories of device activity (libkineto, ActivityType.cpp; the capitalised ones up to
+/// Categories of device activity (libkineto, ActivityType.cpp; the capitalized ones up to
 /// PyTorch 1.11).
 const DEVICE_CATEGORIES: [&str; 8] = [
     "kernel",
@@ -28,7 +28,7 @@ pub(crate) fn finish(
         Severity::Note,
         None,
         builder.negative_durations,
-        || "an event ends before it starts; it is taken to last no time".to_owned(),
+        || "an event ends before it starts; its duration is set to zero".to_owned(),
     );
     let trace = Trace {
         header,
@@ -49,7 +49,7 @@ pub(crate) fn finish(
         diagnostics.report("gpu-trace", Severity::Note, None, || {
             format!(
                 "the job was recorded on a GPU ({activity} device activities, {memory} device \
-                 memory events{}); a CPU recording is what estimates are made from",
+                 memory events{}); estimates need a CPU recording",
                 match trace.header.devices.first() {
                     Some(name) => format!(", {name}"),
                     None => String::new(),

@@ -45,7 +45,7 @@ impl TraceHeader {
     }
 }
 
-/// The text of a string, number or literal; `None` for objects, arrays and what is no JSON.
+/// The text of a string, number or literal; `None` for objects, arrays and text that is not JSON.
 fn scalar(raw: &str) -> Option<String> {
     match raw.as_bytes().first()? {
         b'{' | b'[' => None,

@@ -1,6 +1,6 @@
 //! Profiler trace files (Kineto's Chrome-trace JSON) read into columns.
 //!
-//! This room knows bytes, JSON and compression, and nothing of what an event *means*: names are
+//! This crate knows bytes, JSON and compression, and nothing of what an event *means*: names are
 //! kept as interned strings, argument lists as interned raw JSON.
 //!
 //! ```

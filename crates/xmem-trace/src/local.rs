@@ -19,13 +19,13 @@ pub(crate) struct LocalStrings {
     pub(crate) memory: Memory,
 }
 
-/// What a parser remembers from one chunk to the next: nothing that shows in the result.
+/// The memory of a parser from one chunk to the next: nothing that shows in the result.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) arguments: ArgumentCache,
     /// Raw JSON as it stands in the file.
     raws: Pool,
-    /// What each of `raws` is without white space.
+    /// Each of `raws` without white space.
     compact: Vec<Compact>,
     chunk: u64,
 }

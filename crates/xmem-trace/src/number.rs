@@ -103,7 +103,7 @@ fn ascii(text: &[u8]) -> &str {
     std::str::from_utf8(text).unwrap_or_default()
 }
 
-/// The number at the beginning of `text`, and its length; `None` if there is none, or if it has an
+/// The number at the beginning of `text`, and its length; `None` if it is missing or has an
 /// exponent or very many digits.
 #[inline]
 pub(crate) fn number(text: &[u8]) -> Option<(Number<'_>, usize)> {
@@ -136,7 +136,7 @@ fn digits(text: &[u8], from: usize, mut value: u64) -> Option<(u64, usize)> {
     let mut at = from;
     while let Some(eight) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let bytes = u64::from_le_bytes(*eight) ^ 0x3030_3030_3030_3030;
-        // The highest bit of each byte that is no digit; those behind the first may be wrong.
+        // The highest bit of each byte that is not a digit; those behind the first may be wrong.
         let others = (bytes | bytes.wrapping_add(0x7676_7676_7676_7676)) & 0x8080_8080_8080_8080;
         let count = others.trailing_zeros() as usize / 8;
         if count > 0 {
@@ -220,7 +220,7 @@ fn plain_integer(text: &[u8]) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-/// `text * 10^decimals`, rounded half away from zero; `None` if `text` is no decimal number or the
+/// `text * 10^decimals`, rounded half away from zero; `None` if `text` is not a decimal number or the
 /// result is beyond 2^96 or so.
 fn scaled(text: &[u8], decimals: i32) -> Option<i128> {
     let mut at = 0;

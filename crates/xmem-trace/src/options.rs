@@ -1,4 +1,4 @@
-//! How a trace is to be read.
+//! Settings of reading.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ pub struct ReadOptions {
     /// Threads that parse, or that parse and inflate, at least one of each; by default as many as
     /// rayon's current pool has.
     pub threads: Option<NonZeroUsize>,
-    /// How much text is parsed at once, in bytes. Larger pieces leave the processor's cache,
+    /// Bytes of text that are parsed at once. Larger pieces leave the processor's cache,
     /// smaller ones cost more bookkeeping.
     pub chunk: Bytes,
     /// Compressed input that inflates to more than this is refused.
     pub inflate_limit: Bytes,
     /// A single event or top-level value longer than this, and than a chunk, is not read.
     pub event_limit: Bytes,
-    /// What reads the events of a chunk.
+    /// The parser of a chunk's events.
     pub parser: EventParser,
-    /// Where to add up the bytes of the file (compressed ones, if it is) as they are read.
+    /// Counts the bytes of the file (compressed ones, if it is) as they are read.
     pub progress: Option<Arc<AtomicU64>>,
 }
 
@@ -38,11 +38,11 @@ impl Default for ReadOptions {
     }
 }
 
-/// What reads the events of a chunk. Both come to the same columns and diagnostics.
+/// The parser of a chunk's events. Both come to the same columns and diagnostics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EventParser {
     /// The text is read once, straight into columns; an event in which anything is unusual goes to
-    /// simd-json by itself, and the rest of a chunk with many of them.
+    /// simd-json alone, and the rest of a chunk with many of them.
     #[default]
     Pull,
     /// simd-json's tape of a whole chunk. What tests and the fuzzer compare the other with.

@@ -29,7 +29,7 @@ pub(crate) struct Chunk {
     pub(crate) buffer: Vec<u8>,
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// Where `start` is in the file.
+    /// The offset of `start` in the file.
     pub(crate) offset: u64,
     /// The file ended here without closing the list: the last event may be cut off.
     pub(crate) cut_off: bool,
@@ -41,7 +41,7 @@ impl Chunk {
     }
 }
 
-/// What came of one chunk.
+/// The result of one chunk.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub(crate) columns: Builder<LocalStrings>,
@@ -86,7 +86,7 @@ impl Parser {
     }
 
     /// Parses events with commas between them, all or none; whether it did. `at` is where they are
-    /// in the chunk. What is no event is taken only by itself, so that its place can be told.
+    /// in the chunk. A value that is not an event is only taken alone, so that its place is known.
     fn list(&mut self, text: &[u8], at: usize, sink: &mut Sink) -> bool {
         let taken = self.with_tape(text, |nodes, parsed_at| {
             let taken = are_events(nodes) || after(nodes, 1) == nodes.len();
@@ -152,7 +152,7 @@ impl Parser {
         }
     }
 
-    /// Parses a chunk that is not well-formed as a whole: each event from `from` on by itself.
+    /// Parses a chunk that is not well-formed as a whole: one event after the other from `from` on.
     fn one_by_one(&mut self, text: &[u8], mut from: usize, cut_off: bool, sink: &mut Sink) {
         let mut scanner = Scanner::default();
         loop {
@@ -190,7 +190,7 @@ impl Parser {
         for (index, piece) in starts.windows(2).enumerate() {
             let incomplete = cut_off && index + 2 == starts.len();
             let (piece, at) = trim(&text[piece[0]..piece[1]], at + piece[0]);
-            // Behind the last record may stand the end of the list, which is no part of it.
+            // Behind the last record may stand the end of the list, which is not part of it.
             let whole = match Scanner::default().next_event(piece, 0) {
                 Stop::EventEnd(end) if end < piece.len() => &piece[..end],
                 _ => &[],
@@ -213,7 +213,7 @@ impl Parser {
 }
 
 /// Parses one event that the tape does not hold, though it may be JSON: its numbers are too large,
-/// or its only oddity is a byte that is no UTF-8. Whether it was JSON.
+/// or its only oddity is a byte that is not UTF-8. Whether it was JSON.
 fn strict(text: &[u8], at: usize, sink: &mut Sink) -> bool {
     let unicode = String::from_utf8_lossy(text);
     match push_event(&unicode, &mut sink.columns) {
@@ -241,7 +241,7 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Where in the text a string of the tape begins, after its quote.
+    /// The index in the text at which a string of the tape begins, after its quote.
     fn place(&self, string: &str) -> usize {
         string.as_ptr().addr().wrapping_sub(self.parsed_at)
     }
@@ -287,11 +287,11 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Where parsed events go.
+/// The destination of parsed events.
 struct Sink {
     columns: Builder<LocalStrings>,
     diagnostics: Diagnostics,
-    /// Where the chunk is in the file.
+    /// The offset of the chunk in the file.
     offset: u64,
 }
 
@@ -309,14 +309,14 @@ impl Sink {
 
     fn bad_event(&mut self, at: usize, reason: impl FnOnce() -> String) {
         self.report("bad-event", Severity::Warning, at, || {
-            format!("an event is left out: {}", reason())
+            format!("an event is ignored: {}", reason())
         });
     }
 
     fn repaired(&mut self, at: usize) {
         self.report("repaired-event", Severity::Note, at, || {
             "an event is not standard JSON (bare NaN, unescaped characters or the like); it was \
-             read as it must have been meant"
+             repaired"
                 .to_owned()
         });
     }
@@ -354,7 +354,7 @@ fn object_start(text: &[u8], key: usize) -> usize {
     text[..key.min(text.len())].iter().rposition(|&b| b == b'{').unwrap_or(0)
 }
 
-/// Whether all elements of the tape's outermost array are objects with something in them.
+/// Returns whether all elements of the tape's outermost array are objects with something in them.
 fn are_events(nodes: &[Node<'_>]) -> bool {
     let mut row = 1;
     while row < nodes.len() {

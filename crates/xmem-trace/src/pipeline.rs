@@ -16,7 +16,7 @@ const MAX_AHEAD: usize = 4;
 
 /// Someone who works on chunks, one at a time.
 pub(crate) trait Worker: Send {
-    /// What comes of a chunk.
+    /// The result of a chunk.
     type Done: Send;
 
     /// Works on a chunk; returns its buffer, to be used again.
@@ -67,7 +67,7 @@ fn alone<W: Worker>(
 struct Shared<'s, 'd, D, F> {
     source: Mutex<Source<'s, 'd>>,
     sink: Mutex<Sink<D, F>>,
-    /// Signalled when results were taken.
+    /// Signaled when results were taken.
     moved: Condvar,
     ahead: usize,
 }
@@ -97,7 +97,7 @@ impl<D, F> Shared<'_, '_, D, F> {
         let leaving = Leaving(self);
         let mut spare = Vec::new();
         loop {
-            // The lock is given back at the end of the statement.
+            // The lock is released at the end of the statement.
             let next = lock(&self.source).next(&mut spare);
             let Some((number, chunk)) = next else { break };
             let (done, buffer) = worker.work(chunk);
@@ -153,7 +153,7 @@ impl<D, F> Sink<D, F> {
     }
 }
 
-/// Lets nobody wait for a worker that panics.
+/// Wakes those that wait for a worker that panics.
 struct Leaving<'a, 's, 'd, D, F>(&'a Shared<'s, 'd, D, F>);
 
 impl<D, F> Drop for Leaving<'_, '_, '_, D, F> {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_worker_that_panics() {
+    fn a_worker_that_panics_leaves_none_waiting() {
         let many = "{\"a\":1},".repeat(2000);
         let text = format!("[{{\"panic\":1}},{many}{{}}]");
         assert!(catch_unwind(AssertUnwindSafe(|| through(&text, 3, b'\0'))).is_err());

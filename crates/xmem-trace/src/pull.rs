@@ -14,11 +14,11 @@ use memchr::{memchr, memrchr};
 /// Nesting of brackets within one value beyond which it is odd.
 const MAX_VALUE_DEPTH: u32 = 64;
 
-/// What comes next in a run of events.
+/// The next item in a run of events.
 pub(crate) enum Next {
     /// An event, which begins here.
     Event(usize),
-    /// What begins here is to be read in another way.
+    /// Text that begins here and has to be read in another way.
     Odd(usize),
     /// The run is over.
     End,

@@ -18,7 +18,7 @@ use xmem_types::{Diagnostics, Interner};
 /// The number of parsing threads beyond which reading cannot keep up with them.
 const MAX_PARSERS: usize = 16;
 
-/// Reads a trace file: plain, gzip or zstd, told apart by content. `-` is standard input.
+/// Reads a trace file: plain, gzip or zstd, recognized by content. `-` is standard input.
 ///
 /// # Errors
 /// See [`ReadError`]. Odd content is not an error but a diagnostic.
@@ -39,12 +39,12 @@ pub(crate) fn open(path: &Path) -> Result<Bytes<'static>, ReadError> {
     if std::fs::metadata(path).map_err(io)?.is_dir() {
         return Err(ReadError::Directory { input });
     }
-    #[expect(clippy::disallowed_methods, reason = "this is the room that opens trace files")]
+    #[expect(clippy::disallowed_methods, reason = "this is the crate that opens trace files")]
     let file = File::open(path).map_err(io)?;
     Ok(Box::new(file))
 }
 
-/// Reads a trace from memory: plain, gzip or zstd, told apart by content.
+/// Reads a trace from memory: plain, gzip or zstd, recognized by content.
 ///
 /// # Errors
 /// See [`ReadError`]. Odd content is not an error but a diagnostic.
@@ -142,7 +142,7 @@ impl Worker for Reader {
     }
 }
 
-/// What all chunks so far come to.
+/// The merged columns of all chunks so far.
 struct Merged {
     columns: Builder<Interner>,
     diagnostics: Diagnostics,

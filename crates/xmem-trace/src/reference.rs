@@ -61,7 +61,7 @@ fn events(
             }
             let reason = rejected.reason();
             diagnostics.report("bad-event", Severity::Warning, None, || {
-                format!("an event is left out: {reason}")
+                format!("an event is ignored: {reason}")
             });
         }
     }

@@ -1,10 +1,10 @@
 //! Makes JSON of what profilers wrote instead of it, one event at a time.
 //!
 //! Seen in traces of PyTorch 1.x to 2.6: bare `NaN`, `Infinity`, `inf`; quotes, newlines and other
-//! control characters that a name or argument had and nobody escaped; single backslashes of
+//! control characters that a name or argument had and that were not escaped; single backslashes of
 //! Windows paths.
 
-/// `text` as standard JSON, as far as that can be guessed: what is no JSON value becomes `null`,
+/// `text` as standard JSON, as far as that can be guessed: text that is not a JSON value becomes `null`,
 /// what cannot stand in a string is escaped.
 pub(crate) fn repair(text: &str) -> String {
     let mut repair = Repair { text: text.as_bytes(), at: 0, out: Vec::new(), open: Vec::new() };
@@ -103,7 +103,7 @@ impl Repair<'_> {
         self.at += 1;
     }
 
-    /// Whether a quote closes its string, judged by what stands behind it.
+    /// Returns whether a quote closes its string, judged by what stands behind it.
     fn closes(&self, after: usize) -> bool {
         let Some((next, byte)) = self.next_byte(after) else { return true };
         match self.open.last() {

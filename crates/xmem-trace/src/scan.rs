@@ -29,10 +29,10 @@ const HEADER_KEYS: [&str; 12] = [
     "ERROR",
 ];
 
-/// How a scan stopped.
+/// The reason why a scan stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// Everything up to this index is scanned; go on there with more text.
+    /// Everything up to this index is scanned; continue there with more text.
     More(usize),
     /// The bracket that closes the list is at this index.
     ListEnd(usize),
@@ -63,12 +63,12 @@ struct Masks {
 }
 
 impl Scanner {
-    /// Scans `text[from..]`; `last` says that no more text will follow.
+    /// Scans `text[from..]`; `input` says whether more text may follow.
     #[cfg_attr(
         target_arch = "x86_64",
         expect(unsafe_code, reason = "a function compiled for features that are tested for here")
     )]
-    pub(crate) fn scan(&mut self, text: &[u8], from: usize, last: Last) -> Stop {
+    pub(crate) fn scan(&mut self, text: &[u8], from: usize, input: Input) -> Stop {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2")
             && std::arch::is_x86_feature_detected!("popcnt")
@@ -76,15 +76,21 @@ impl Scanner {
             && std::arch::is_x86_feature_detected!("pclmulqdq")
         {
             // SAFETY: the processor has these features.
-            return unsafe { self.scan_avx2(text, from, last) };
+            return unsafe { self.scan_avx2(text, from, input) };
         }
-        self.scan_blocks(text, from, last, masks_portable, prefix_xor)
+        self.scan_blocks(text, from, input, masks_portable, prefix_xor)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,popcnt,bmi1,pclmulqdq")]
-    fn scan_avx2(&mut self, text: &[u8], from: usize, last: Last) -> Stop {
-        self.scan_blocks(text, from, last, |block| masks_avx2(block), |bits| prefix_xor_clmul(bits))
+    fn scan_avx2(&mut self, text: &[u8], from: usize, input: Input) -> Stop {
+        self.scan_blocks(
+            text,
+            from,
+            input,
+            |block| masks_avx2(block),
+            |bits| prefix_xor_clmul(bits),
+        )
     }
 
     #[inline(always)]
@@ -92,7 +98,7 @@ impl Scanner {
         &mut self,
         text: &[u8],
         from: usize,
-        last: Last,
+        input: Input,
         masks: impl Fn(&[u8; 64]) -> Masks,
         prefix_xor: impl Fn(u64) -> u64,
     ) -> Stop {
@@ -104,7 +110,7 @@ impl Scanner {
             let outside_at_start = if self.in_string { u64::MAX } else { 0 };
             let inside = prefix_xor(m.quote & !escaped) ^ outside_at_start;
             if m.newline & inside != 0 {
-                match self.scan_bytes(text, at, at + 64, last) {
+                match self.scan_bytes(text, at, at + 64, input) {
                     Stop::More(end) if end == at + 64 => at = end,
                     stop => return stop,
                 }
@@ -123,7 +129,7 @@ impl Scanner {
             self.in_string = inside >> 63 != 0;
             at += 64;
         }
-        self.scan_bytes(text, at, text.len(), last)
+        self.scan_bytes(text, at, text.len(), input)
     }
 
     /// Follows the brackets of one block one by one.
@@ -151,10 +157,10 @@ impl Scanner {
     }
 
     /// Byte by byte, up to `end`.
-    fn scan_bytes(&mut self, text: &[u8], from: usize, end: usize, last: Last) -> Stop {
+    fn scan_bytes(&mut self, text: &[u8], from: usize, end: usize, input: Input) -> Stop {
         let mut at = from;
         while at < end {
-            match self.step(text, at, last) {
+            match self.step(text, at, input) {
                 Stop::More(next) if next == at => return Stop::More(at),
                 Stop::More(next) => at = next,
                 Stop::EventEnd(next) => {
@@ -171,7 +177,7 @@ impl Scanner {
     pub(crate) fn next_event(&mut self, text: &[u8], from: usize) -> Stop {
         let mut at = from;
         while at < text.len() {
-            match self.step(text, at, Last::Yes) {
+            match self.step(text, at, Input::Complete) {
                 Stop::More(next) => at = next,
                 stop => return stop,
             }
@@ -186,7 +192,7 @@ impl Scanner {
             if text[at] == b',' && self.depth == 0 && !self.in_string && !self.escaped {
                 return Stop::EventEnd(at + 1);
             }
-            match self.step(text, at, Last::Yes) {
+            match self.step(text, at, Input::Complete) {
                 Stop::More(next) => at = next,
                 stop => return stop,
             }
@@ -196,7 +202,7 @@ impl Scanner {
 
     /// One byte; `More` with the same index if more text is needed to decide.
     #[inline]
-    fn step(&mut self, text: &[u8], at: usize, last: Last) -> Stop {
+    fn step(&mut self, text: &[u8], at: usize, input: Input) -> Stop {
         let byte = text[at];
         if byte == b'\n' && self.in_string {
             match resume_point(&text[at + 1..]) {
@@ -208,7 +214,7 @@ impl Scanner {
                     *self = Self { last_end: self.last_end, ..Self::default() };
                     return Stop::ListEnd(at + 1 + bracket);
                 }
-                Resume::Unknown if last == Last::No => return Stop::More(at),
+                Resume::Unknown if input == Input::Partial => return Stop::More(at),
                 Resume::Unknown | Resume::No => {}
             }
         }
@@ -240,11 +246,12 @@ impl Scanner {
     }
 }
 
-/// Whether more text may follow the scanned one.
+/// The part of the text that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Last {
-    Yes,
-    No,
+pub(crate) enum Input {
+    /// No more text will follow.
+    Complete,
+    Partial,
 }
 
 enum Resume {
@@ -254,7 +261,7 @@ enum Resume {
     Unknown,
 }
 
-/// What stands behind a newline inside a seeming string.
+/// Looks at the text behind a newline inside a seeming string.
 fn resume_point(rest: &[u8]) -> Resume {
     let rest = &rest[..rest.len().min(RESUME_WINDOW)];
     let undecided = if rest.len() == RESUME_WINDOW { Resume::No } else { Resume::Unknown };
@@ -279,7 +286,7 @@ fn resume_point(rest: &[u8]) -> Resume {
     }
 }
 
-/// Whether a record of an event list begins here: `{`, then one of an event's keys.
+/// Returns whether a record of an event list begins here: `{`, then one of an event's keys.
 pub(crate) fn is_record_start(text: &[u8]) -> bool {
     text.first() == Some(&b'{')
         && matches!(key_after(text, 1), Key::Found(key) if EventKey::of(key).is_some())

@@ -1,4 +1,4 @@
-//! The vectorised scan against a byte-wise one.
+//! The vectorized scan against a byte-wise one.
 
 use super::*;
 use proptest::prelude::*;
@@ -23,11 +23,11 @@ fn ends_by_byte(text: &[u8]) -> (Vec<usize>, Stop) {
 fn last_end_by_block(
     text: &[u8],
     cut: usize,
-    mut scan: impl FnMut(&mut Scanner, &[u8], usize, Last) -> Stop,
+    mut scan: impl FnMut(&mut Scanner, &[u8], usize, Input) -> Stop,
 ) -> (Option<usize>, Stop) {
     let mut scanner = Scanner::default();
-    let stop = match scan(&mut scanner, &text[..cut], 0, Last::No) {
-        Stop::More(at) => scan(&mut scanner, text, at, Last::Yes),
+    let stop = match scan(&mut scanner, &text[..cut], 0, Input::Partial) {
+        Stop::More(at) => scan(&mut scanner, text, at, Input::Complete),
         stop => stop,
     };
     (scanner.last_end, stop)
@@ -37,8 +37,8 @@ fn all_scans_agree(text: &[u8], cut: usize) {
     let (ends, stop) = ends_by_byte(text);
     let expected = (ends.last().copied(), stop);
     assert_eq!(last_end_by_block(text, cut, Scanner::scan), expected, "cut at {cut}");
-    let portable = |s: &mut Scanner, text: &[u8], from: usize, last: Last| {
-        s.scan_blocks(text, from, last, masks_portable, prefix_xor)
+    let portable = |s: &mut Scanner, text: &[u8], from: usize, input: Input| {
+        s.scan_blocks(text, from, input, masks_portable, prefix_xor)
     };
     assert_eq!(last_end_by_block(text, cut, portable), expected, "portable, cut at {cut}");
 }

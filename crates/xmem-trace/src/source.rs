@@ -1,4 +1,4 @@
-//! Where text comes from: a file, memory or standard input, inflated on a thread of its own where
+//! The source of text: a file, memory or standard input, inflated on a thread of its own where
 //! it is compressed.
 
 use crate::{ReadError, ReadOptions};
@@ -27,14 +27,14 @@ pub(crate) enum Text<'a> {
 /// Text from the inflating thread, block by block.
 pub(crate) struct Inflated {
     blocks: Receiver<Block>,
-    /// Where blocks go back that are read.
+    /// Returns blocks that are read, to be used again.
     spares: SyncSender<Vec<u8>>,
     block: Vec<u8>,
     used: usize,
     truncated: bool,
 }
 
-/// What the inflating thread sends.
+/// A message of the inflating thread.
 pub(crate) enum Block {
     Text(Vec<u8>),
     /// The compressed data ended too early.
@@ -61,12 +61,12 @@ impl Text<'_> {
         }
     }
 
-    /// Whether a thread of its own inflates it.
+    /// Returns whether a thread of its own inflates it.
     pub(crate) fn is_inflated(&self) -> bool {
         matches!(self, Self::Inflated(_))
     }
 
-    /// Whether compressed data ended too early; known at the end.
+    /// Returns whether compressed data ended too early; known at the end.
     pub(crate) fn truncated(&self) -> bool {
         matches!(self, Self::Inflated(inflated) if inflated.truncated)
     }
@@ -93,7 +93,7 @@ impl Inflated {
     }
 }
 
-/// How input is compressed.
+/// The compression of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Plain,
@@ -152,14 +152,14 @@ pub(crate) fn with_text<T>(
     })
 }
 
-/// What the inflating thread holds.
+/// The inflating thread's ends of both channels.
 struct Ends {
     blocks: SyncSender<Block>,
     /// Blocks that may be used again.
     spares: Receiver<Vec<u8>>,
 }
 
-/// Sends the inflated text of `bytes`, until it ends or nobody listens any more.
+/// Sends the inflated text of `bytes`, until it ends or the reader is dropped.
 fn inflate(
     bytes: Bytes<'_>,
     format: Format,

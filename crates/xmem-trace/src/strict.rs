@@ -10,7 +10,7 @@ use std::fmt;
 
 pub(crate) const NOT_AN_OBJECT: &str = "it is not an object";
 
-/// Why an event is not appended.
+/// The reason why an event is not appended.
 pub(crate) enum Rejected {
     NotJson(serde_json::Error),
     NotAnObject,
@@ -18,7 +18,7 @@ pub(crate) enum Rejected {
 }
 
 impl Rejected {
-    /// What is wrong, as a fragment.
+    /// The problem, as a fragment.
     pub(crate) fn reason(&self) -> String {
         match self {
             Self::NotJson(error) => error.to_string(),

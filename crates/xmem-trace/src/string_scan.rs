@@ -1,7 +1,7 @@
 //! The ends of strings, found sixteen bytes at a time.
 #![expect(unsafe_code, reason = "vector instructions; ASCII text is not checked a second time")]
 
-/// What a string's content is.
+/// The content of a string.
 pub(crate) enum Text<'a> {
     /// ASCII without escapes.
     Plain(&'a str),

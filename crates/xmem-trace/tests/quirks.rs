@@ -96,7 +96,7 @@ fn current_format() {
             other "Trace" 1
             other "i" 1
             8 events
-            note: gpu-trace x1 None: the job was recorded on a GPU (0 device activities, 1 device memory events); a CPU recording is what estimates are made from
+            note: gpu-trace x1 None: the job was recorded on a GPU (0 device activities, 1 device memory events); estimates need a CPU recording
         "#]],
     );
 }
@@ -118,7 +118,7 @@ fn torch_1_9_has_other_names_and_no_category_on_memory() {
             Memory 1623142623460122000 0x0 4 total=-1 Cpu:-1 @25738/25738 oom=false
             other "Kernel" 1
             3 events
-            note: gpu-trace x1 None: the job was recorded on a GPU (1 device activities, 0 device memory events, Tesla V100); a CPU recording is what estimates are made from
+            note: gpu-trace x1 None: the job was recorded on a GPU (1 device activities, 0 device memory events, Tesla V100); estimates need a CPU recording
         "#]],
     );
 }
@@ -160,7 +160,7 @@ fn times_keep_every_nanosecond() {
             Operator "e" -3500 +0 @/ seq=-1 fwd=0 [   ]
             Operator "f" 1250000 +0 @/ seq=-1 fwd=0 [   ]
             6 events
-            note: negative-duration x1 None: an event ends before it starts; it is taken to last no time
+            note: negative-duration x1 None: an event ends before it starts; its duration is set to zero
         "#]],
     );
 }
@@ -174,7 +174,7 @@ fn integers_beyond_64_bits_do_not_spoil_an_event() {
             Memory 1000 0xffffffffffffffff 8 total=-1 Cpu:-1 @/ oom=false
             Memory 2000 0x7f00 8 total=-1 Cuda:3 @/ oom=false
             2 events
-            note: gpu-trace x1 None: the job was recorded on a GPU (0 device activities, 1 device memory events); a CPU recording is what estimates are made from
+            note: gpu-trace x1 None: the job was recorded on a GPU (0 device activities, 1 device memory events); estimates need a CPU recording
         "#]],
     );
 }
@@ -196,7 +196,7 @@ fn bare_words_raw_characters_and_odd_escapes_are_repaired() {
             Operator "fine" 6000 +2000 @/ seq=-1 fwd=0 [   ]
             Python "C:\\Users\\x.py(1): f" 4000 +2000 @/
             5 events
-            note: repaired-event x4 Some(ByteOffset(18)): an event is not standard JSON (bare NaN, unescaped characters or the like); it was read as it must have been meant
+            note: repaired-event x4 Some(ByteOffset(18)): an event is not standard JSON (bare NaN, unescaped characters or the like); it was repaired
         "#]],
     );
 }
@@ -208,7 +208,7 @@ fn an_event_that_is_odd_only_in_its_bytes_keeps_its_escapes() {
         &expect![[r#"
             Operator "a" 1000 +2000 @/ seq=-1 fwd=0 [ ["�\ud800"]  ]
             1 events
-            note: repaired-event x1 Some(ByteOffset(1)): an event is not standard JSON (bare NaN, unescaped characters or the like); it was read as it must have been meant
+            note: repaired-event x1 Some(ByteOffset(1)): an event is not standard JSON (bare NaN, unescaped characters or the like); it was repaired
         "#]],
     );
 }
@@ -263,7 +263,7 @@ fn unescaped_quotes_cost_no_other_event() {
             Operator "aten::mm" 3000 +1000 @1/1 seq=-1 fwd=0 [[[1],[]]   ["a \"quoted\" word",""]]
             Operator "odd\" one" 4000 +1000 @1/1 seq=-1 fwd=0 [   ]
             4 events
-            note: repaired-event x4 Some(ByteOffset(23)): an event is not standard JSON (bare NaN, unescaped characters or the like); it was read as it must have been meant
+            note: repaired-event x4 Some(ByteOffset(23)): an event is not standard JSON (bare NaN, unescaped characters or the like); it was repaired
         "#]],
     );
 }
@@ -279,8 +279,8 @@ fn a_bad_event_is_one_diagnostic_with_its_place() {
         &expect![[r#"
             Operator "a" 1000 +1000 @/ seq=-1 fwd=0 [   ]
             1 events
-            warning: bad-header x1 Some(ByteOffset(177)): what follows the events is not JSON; nothing behind it is read
-            warning: bad-event x2 Some(ByteOffset(80)): an event is left out: its `ts` is missing or not a time
+            warning: bad-header x1 Some(ByteOffset(177)): the text after the events is not JSON and is ignored
+            warning: bad-event x2 Some(ByteOffset(80)): an event is ignored: its `ts` is missing or not a time
         "#]],
     );
     check(
@@ -292,7 +292,7 @@ fn a_bad_event_is_one_diagnostic_with_its_place() {
         &expect![[r#"
             Operator "c" 1000 +1000 @/ seq=-1 fwd=0 [   ]
             1 events
-            warning: bad-event x8 Some(ByteOffset(18)): an event is left out: a memory event without `Bytes`
+            warning: bad-event x8 Some(ByteOffset(18)): an event is ignored: a memory event without `Bytes`
         "#]],
     );
 }

@@ -14,8 +14,8 @@ pub const GIB: u64 = 1 << 30;
 
 /// A size in bytes.
 ///
-/// Arithmetic saturates at zero and at 2^64 - 1. Sizes come from files that may say anything (a shape of
-/// 2^32 x 2^32 x 2^32), and a size at the upper end is as good an answer as the right one: no device
+/// Arithmetic saturates at zero and at 2^64 - 1. Sizes come from files that may say anything (a shape
+/// of 2^32 x 2^32 x 2^32), and a size at the upper end is as good an answer as the right one: no device
 /// has that much memory.
 ///
 /// `Display` prints binary units with two decimals (`1.50 GiB`), as PyTorch's messages do.
@@ -44,7 +44,7 @@ impl Bytes {
         self.0
     }
 
-    /// The next multiple of `unit` that is not below `self`, or 2^64 - 1 where that is no number of 64
+    /// The next multiple of `unit` that is not below `self`, or 2^64 - 1 where that is not a number of 64
     /// bits; `unit` must not be zero.
     #[must_use]
     pub const fn round_up(self, unit: Self) -> Self {
@@ -127,7 +127,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Why a size given as text was not understood.
+/// The error of a size given as text that is not a size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseBytesError {
     text: String,

@@ -1,9 +1,9 @@
-//! What was odd about the input: collected beside the result, never instead of it.
+//! Oddities of the input: collected beside the result, never instead of it.
 
 use crate::{OpId, WithheldReason};
 use std::fmt;
 
-/// How much a diagnostic matters to the answer.
+/// The weight of a diagnostic for the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Good to know; the answer does not change.
@@ -24,7 +24,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// Where in the input a diagnostic points.
+/// The place in the input that a diagnostic points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Location {
     /// Bytes from the start of the (inflated) file.
@@ -40,13 +40,13 @@ pub enum Location {
 pub struct Diagnostic {
     /// Stable, kebab-case name (`free-without-allocation`).
     pub code: &'static str,
-    /// How much it matters.
+    /// Its weight for the answer.
     pub severity: Severity,
     /// One plain sentence, what and what it means for the answer. The first occurrence's text.
     pub message: String,
     /// The first place it was seen.
     pub first: Option<Location>,
-    /// How often it was seen.
+    /// The number of occurrences.
     pub count: u64,
 }
 
@@ -141,7 +141,7 @@ impl Diagnostics {
         self.list.iter().map(|d| d.severity).max()
     }
 
-    /// Whether nothing was reported.
+    /// Returns whether nothing was reported.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()

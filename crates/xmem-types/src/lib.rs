@@ -1,4 +1,4 @@
-//! The vocabulary that every room of xmem shares: sizes, times, typed ids, interned strings,
+//! The vocabulary that all crates of xmem share: sizes, times, typed ids, interned strings,
 //! diagnostics, PyTorch releases and the allocator requests that a schedule is made of.
 //!
 //! Bytes, time and ids cross function boundaries only as the types of this crate, never as bare

@@ -6,18 +6,18 @@ use crate::{BlockId, Bytes, StreamId};
 /// One request, in program order. The order of the sequence is the order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The block that is asked for or given back; the caller's own numbering.
+    /// The block that is allocated or freed, in the caller's own numbering.
     pub block: BlockId,
-    /// What is asked.
+    /// The operation.
     pub kind: RequestKind,
 }
 
-/// What a [`Request`] asks of the allocator.
+/// The operation of a [`Request`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
     /// Give a block of `size` requested bytes (not rounded), used on `stream`.
     Alloc {
-        /// Bytes as the program asks for them.
+        /// Bytes as the program requests them.
         size: Bytes,
         /// The stream the memory is used on.
         stream: StreamId,

@@ -3,7 +3,7 @@
 use crate::{BlockId, Bytes, Request};
 use std::collections::BTreeMap;
 
-/// What a job asks of an allocator.
+/// The requests of a job to an allocator.
 ///
 /// Made from plain requests with `From`; then every allocation is needed as it is.
 #[derive(Clone, Copy, Debug)]
@@ -98,13 +98,13 @@ impl Fallbacks {
         &self.lists[list.index()]
     }
 
-    /// How many lists there are.
+    /// The number of lists.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lists.len()
     }
 
-    /// Whether no allocation has anything to fall back on.
+    /// Returns whether no allocation has anything to fall back on.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.of_block.is_empty()

@@ -68,7 +68,7 @@ pub struct RecordingFacts {
     /// Version of Python.
     pub python: Option<String>,
     /// The device that the script was to run on.
-    pub told_device: Option<String>,
+    pub reported_device: Option<String>,
     /// The event that was counted as an iteration, and the number of recorded iterations.
     pub iterations: Option<(String, u64)>,
     /// The reason why the recording ended; [`EndReason::Complete`] if all that was requested is in
@@ -120,7 +120,7 @@ impl RecordingFacts {
             recorder: recording.recorder.clone(),
             torch: recording.torch.clone(),
             python: recording.python.clone(),
-            told_device: recording.told_device.clone(),
+            reported_device: recording.reported_device.clone(),
             iterations: recording.iterations.as_ref().map(count),
             ended: ended.map(|e| e.reason),
             ended_by: ended.and_then(|e| e.detail.clone()),

@@ -22,7 +22,7 @@ const SCHEMA: &str = "xmem.recording.1";
 pub(crate) fn read(raw: &str, notes: &mut Diagnostics) -> Option<Recording> {
     let Ok(fields) = serde_json::from_str::<Fields<'_>>(raw) else {
         notes.report("recording-unreadable", Severity::Warning, None, || {
-            format!("`{KEY}` is no JSON object: what the recorder noted is not used")
+            format!("`{KEY}` is not a JSON object: the recorder's notes are ignored")
         });
         return None;
     };
@@ -31,8 +31,8 @@ pub(crate) fn read(raw: &str, notes: &mut Diagnostics) -> Option<Recording> {
     if schema.as_deref() != Some(SCHEMA) {
         notes.report("recording-unknown", Severity::Warning, None, || {
             format!(
-                "`{KEY}` has the schema `{}`, and only `{SCHEMA}` is known: what the recorder noted \
-                 is not used",
+                "`{KEY}` has the unknown schema `{}` (known: `{SCHEMA}`): the recorder's notes are \
+                 ignored",
                 schema.as_deref().unwrap_or("")
             )
         });
@@ -88,7 +88,7 @@ impl<'a> Reader<'a, '_> {
             torch: self.field("torch"),
             python: self.field("python"),
             stacks: self.field("stacks"),
-            told_device: self.field("told_device"),
+            reported_device: self.field("told_device"),
             environment: self.pairs("environment"),
             backends: self.pairs("backends"),
             memory_fraction: self.field("memory_fraction"),
@@ -162,7 +162,7 @@ impl<'a> Reader<'a, '_> {
 
     fn left_out(&mut self, name: &'static str) {
         self.notes.report("recording-field", Severity::Warning, None, || {
-            format!("`{name}` in `{KEY}` has another shape than expected: what does is left out")
+            format!("`{name}` in `{KEY}` has an unexpected form: that part is ignored")
         });
     }
 }

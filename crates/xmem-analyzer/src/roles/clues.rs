@@ -1,4 +1,4 @@
-//! What the stages of the table look up before they decide.
+//! The clues that the stages of the table look up before they decide.
 
 use super::facts::Facts;
 use super::gradients::{self, Accumulated, Gradients};
@@ -12,10 +12,10 @@ use crate::spans::Phase;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xmem_types::{Bytes, Nanos, OpId};
 
-/// What the stages look up before they decide, each for itself and for those after it.
+/// The clues that the stages look up before they decide, each for itself and for those after it.
 #[derive(Default)]
 pub(super) struct Clues {
-    /// When the model was last seen at work.
+    /// The start of the last phase in which the model works.
     pub(super) last_use: Nanos,
     pub(super) first_forward: Nanos,
     /// Operators whose result came from Python values.
@@ -41,7 +41,7 @@ pub(super) struct Clues {
     pub(super) backward_starts: Vec<Nanos>,
     /// Iterations that made blocks alike which the run kept, as bits.
     pub(super) made: FxHashMap<Likeness, u32>,
-    /// Trained leaves that are no parameters of the models: sizes with their count.
+    /// Trained leaves that are not parameters of the models: sizes with their count.
     pub(super) unnamed: FxHashMap<Bytes, u32>,
     pub(super) moves: Moves,
 }

@@ -22,9 +22,9 @@ pub(crate) struct Facts<'a> {
     /// Per block.
     pub(crate) frames: &'a [Frame],
     pub(crate) recording: Option<&'a Recording>,
-    /// What the recorder knows of blocks.
+    /// The recorder's facts about blocks.
     pub(crate) known: &'a Known,
-    /// When modules were given parameters and buffers.
+    /// The times at which modules were given parameters and buffers.
     pub(crate) registrations: &'a [(Nanos, Registered)],
     /// After how many optimizer steps they repeat: the number of optimizers.
     pub(crate) step_period: usize,
@@ -44,7 +44,8 @@ impl Facts<'_> {
         self.phases.iter().find(|p| p.phase == Phase::Forward).map_or(Nanos::MAX, |p| p.start)
     }
 
-    /// When the model was last seen at work: what is alive then was kept for the whole run.
+    /// The start of the last phase in which the model works: blocks alive then were kept for the whole
+    /// run.
     pub(super) fn last_use(&self) -> Nanos {
         let last = |phase| self.phases.iter().rev().find(|p| p.phase == phase);
         last(Phase::OptimizerStep)

@@ -17,11 +17,11 @@ struct Accumulation {
     pass: usize,
     /// Of the gradient it received, where shapes were recorded.
     size: Option<Bytes>,
-    /// Whether it added to a gradient that was already there.
+    /// True if it added to a gradient that was already there.
     adds: bool,
 }
 
-/// What the backward passes accumulated.
+/// The gradients that the backward passes accumulated.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gradients {
     /// Per backward pass: the sizes of the gradients of all leaves it reached.
@@ -37,7 +37,7 @@ pub(crate) struct Pass {
     pub(crate) sizes: Vec<Bytes>,
 }
 
-/// How an accumulation node kept a block.
+/// The way in which an accumulation node kept a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accumulated {
     /// It is freed within backward.
@@ -48,7 +48,7 @@ pub(super) enum Accumulated {
     TakenOver,
 }
 
-/// What the backward passes accumulated, and the blocks that they kept, by row.
+/// The gradients that the backward passes accumulated, and the blocks that they kept, by row.
 ///
 /// `AccumulateGrad` (torch/csrc/autograd/functions/accumulate_grad.h, `accumulateGrad`) takes over
 /// the incoming gradient where it can, else clones it; if there is a gradient already it adds to
@@ -112,7 +112,7 @@ fn add_kept(passes: &mut [Pass], blocks: &[Block], facts: &Facts<'_>) {
     }
 }
 
-/// Whether a backward node made the block.
+/// Returns whether a backward node made the block.
 pub(super) fn is_in_node(block: &Block, facts: &Facts<'_>) -> bool {
     block.op.is_some_and(|op| facts.program.autograd.node_of(op).is_some())
 }

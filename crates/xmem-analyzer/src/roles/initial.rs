@@ -9,7 +9,7 @@ use crate::spans::Phase;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xmem_types::{Bytes, IterationId, Nanos};
 
-/// How an operator shows that a block is a parameter.
+/// The way in which an operator shows that a block is a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     /// Wrapped by `nn.Parameter` or `nn.Buffer`, which detach the tensor they are given.
@@ -41,20 +41,20 @@ impl ModelRows {
     }
 }
 
-/// What a module was given next after `time`.
+/// The kind of tensor that a module was given next after `time`.
 pub(super) fn registered_after(facts: &Facts<'_>, time: Nanos) -> Option<Registered> {
     let next = facts.registrations.partition_point(|r| r.0 < time);
     facts.registrations.get(next).map(|r| r.1)
 }
 
-/// Whether the block was made by an operator that copies another tensor's form, as optimizers that
-/// make their state at construction do (torch/optim/adagrad.py, `torch.full_like`).
+/// Returns whether the block was made by an operator that copies another tensor's form, as optimizers
+/// that make their state at construction do (torch/optim/adagrad.py, `torch.full_like`).
 pub(super) fn is_like_a_parameter(block: &Block, facts: &Facts<'_>) -> bool {
     let outermost = facts.program.outermost_op(block);
     outermost.is_some_and(|op| facts.program.op_name(op).ends_with("_like"))
 }
 
-/// Which blocks operators show to be parameters: one sweep over the operators of the init phase.
+/// The blocks that operators show to be parameters: one sweep over the operators of the init phase.
 pub(super) fn claims(blocks: &[Block], facts: &Facts<'_>) -> FxHashMap<usize, (Claim, Nanos)> {
     let program = facts.program;
     let mut claims = FxHashMap::default();
@@ -106,10 +106,10 @@ pub(super) fn claims(blocks: &[Block], facts: &Facts<'_>) -> FxHashMap<usize, (C
     claims
 }
 
-/// What training does with data that was made before it.
+/// The use of data that was made before training.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DataUses {
-    /// Whether the loop makes batches of its own.
+    /// True if the loop makes batches of its own.
     pub(super) loop_makes_batches: bool,
     /// Sizes of the tensors that the first forward takes; none where shapes were not recorded.
     pub(super) forward_takes: Option<FxHashSet<Bytes>>,

@@ -1,4 +1,4 @@
-//! How many parameters of each size the job trains.
+//! The number of parameters of each size that the job trains.
 
 use super::facts::Facts;
 use super::gradients::Gradients;
@@ -47,7 +47,7 @@ impl Inventory {
         Self { known: FxHashMap::default(), counts }
     }
 
-    /// Takes one parameter of this size out; false if there is none left.
+    /// Takes one parameter of this size out; false if none is left.
     pub(crate) fn take(&mut self, size: Bytes) -> bool {
         match self.counts.get_mut(&size) {
             Some(n @ 1..) => {

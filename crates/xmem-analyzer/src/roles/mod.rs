@@ -27,7 +27,7 @@ use crate::python::Frame;
 use clues::Clues;
 use table::STAGES;
 
-/// What was learned on the way, for [`crate::preexisting`].
+/// Facts learned on the way, for [`crate::preexisting`].
 pub(crate) struct Learned {
     pub(crate) gradients: Gradients,
     pub(crate) inventory: Inventory,

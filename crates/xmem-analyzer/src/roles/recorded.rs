@@ -8,7 +8,7 @@ use crate::spans::Phase;
 use rustc_hash::FxHashMap;
 use xmem_types::{Bytes, Nanos};
 
-/// Trained leaves that are no parameters of the models: sizes with their count.
+/// Trained leaves that are not parameters of the models: sizes with their count.
 pub(super) fn trained_beside_the_models(
     blocks: &[Block],
     facts: &Facts<'_>,

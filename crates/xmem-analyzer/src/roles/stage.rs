@@ -9,7 +9,8 @@ use crate::block::{Block, Residency, Role};
 pub(super) struct Row {
     /// Stable, kebab-case name.
     pub(super) name: &'static str,
-    /// Whether the row decides a block. A condition that takes an item out of an inventory does so last.
+    /// True if the row decides a block. A condition that takes an item out of an inventory does so
+    /// last.
     pub(super) when: fn(&mut Case<'_>) -> bool,
     pub(super) outcome: Outcome,
     /// PyTorch file and function, paper section or schema that the row rests on.

@@ -24,7 +24,7 @@ pub struct RoleRule {
     pub stage: &'static str,
     /// Stable, kebab-case name.
     pub name: &'static str,
-    /// The role that it decides; none where it keeps that of an earlier stage, or tells batch data and
+    /// The role that it decides; none where it keeps that of an earlier stage, or distinguishes batch data and
     /// temporaries apart.
     pub role: Option<Role>,
     /// The residency and the evidence that it decides; none where it keeps those of an earlier stage.

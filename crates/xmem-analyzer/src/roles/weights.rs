@@ -1,5 +1,5 @@
-//! What the operators of the first forward show of the model: weights that are not trained, and
-//! running statistics.
+//! Facts about the model that the operators of the first forward show: weights that are not trained,
+//! and running statistics.
 
 use super::facts::Facts;
 use crate::spans::Phase;
@@ -8,7 +8,7 @@ use xmem_types::{Bytes, OpId};
 
 /// Weights that forward operators take and that get no gradient, by size.
 ///
-/// Only operators whose arguments tell weights from activations are read: linear layers,
+/// Only operators whose arguments distinguish weights from activations are read: linear layers,
 /// embeddings and convolutions. A weight that is used twice counts twice.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FrozenWeights {
@@ -32,7 +32,7 @@ impl FrozenWeights {
             };
             let (trained, weights): (bool, &[usize]) = match program.op_name(op) {
                 // The weight's transpose has a node of its own where the weight wants a gradient;
-                // where the whole layer has one, nothing tells.
+                // where the whole layer has one, this is unknown.
                 "aten::linear" => {
                     let node = node_of("aten::t").or_else(|| node_of("aten::linear"));
                     (node.is_some(), &[1, 2])
@@ -54,7 +54,7 @@ impl FrozenWeights {
         Self { counts }
     }
 
-    /// Takes one weight of this size out; false if there is none left.
+    /// Takes one weight of this size out; false if none is left.
     pub(super) fn take(&mut self, size: Bytes) -> bool {
         match self.counts.get_mut(&size) {
             Some(n @ 1..) => {
@@ -71,7 +71,7 @@ impl FrozenWeights {
     }
 }
 
-/// Sizes of the running statistics that normalisations of the first forward take, with their count
+/// Sizes of the running statistics that normalizations of the first forward take, with their count
 /// (aten/src/ATen/native/Normalization.cpp, `batch_norm`: arguments 3 and 4).
 pub(crate) fn statistics_of_first_forward(facts: &Facts<'_>) -> FxHashMap<Bytes, u32> {
     let mut counts: FxHashMap<Bytes, u32> = FxHashMap::default();
@@ -96,8 +96,8 @@ pub(super) fn first_forward<'a>(facts: &Facts<'a>) -> &'a [OpId] {
     }
 }
 
-/// Whether a convolution's backward computes the weight's gradient: the second of its output mask
-/// (aten/src/ATen/native/Convolution.cpp, `convolution_backward`, last argument).
+/// Returns whether a convolution's backward computes the weight's gradient: the second of its output
+/// mask (aten/src/ATen/native/Convolution.cpp, `convolution_backward`, last argument).
 fn conv_wants_weight(facts: &Facts<'_>, node: OpId) -> bool {
     let program = facts.program;
     let inside = program.tree.descendants(node).iter();

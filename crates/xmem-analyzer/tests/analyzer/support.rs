@@ -36,7 +36,7 @@ pub(crate) struct Recorder {
     python: bool,
 }
 
-/// What is recorded.
+/// The parts of a trace that are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     Everything,
@@ -441,7 +441,7 @@ pub(crate) fn roles(profile: &Profile) -> String {
         .collect()
 }
 
-/// What was there before the trace, one line each.
+/// The memory from before the trace, one line each.
 pub(crate) fn preexisting(profile: &Profile) -> String {
     let line = |p: &xmem_analyzer::Preexisting| {
         format!("{} {} x{}: {}\n", p.role.name(), p.size, p.count, p.evidence.0)
@@ -472,7 +472,7 @@ pub(crate) fn batch(r: &mut Recorder) -> Tensor {
     r.op("aten::randn", &[], |r| r.alloc(50))
 }
 
-/// Whether the recorder was there.
+/// The program that made a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Profiler,

@@ -1,4 +1,4 @@
-//! The table of roles: its rows can be told apart, and each cites what it rests on.
+//! The table of roles: its rows have names of their own, and each cites its source.
 
 use std::collections::BTreeSet;
 use xmem_analyzer::role_rules;

@@ -76,7 +76,7 @@ proptest! {
 }
 
 #[test]
-fn a_child_that_rounding_makes_outlast_its_parent_adopts_nobody() {
+fn a_child_that_rounding_makes_outlast_its_parent_adopts_no_operator() {
     // Whole microseconds: the child [1, 11] in [0, 10]; the next sibling starts at 10.
     let tree = OpTree::build(&table(&[
         (0, 20_000, 0),

@@ -39,7 +39,7 @@ fn inspect_shows_what_is_there_and_what_is_missing() {
           1    0.3 ms            2        72.00 MiB
 
         Notes
-          note     memory that is still allocated where the trace ends
+          note     memory is still allocated at the end of the trace
     "#]]
     .assert_eq(rest);
 }

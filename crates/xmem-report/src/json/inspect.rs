@@ -103,7 +103,7 @@ impl<'a> From<&'a RecordingFacts> for RecordingDto<'a> {
             recorder: facts.recorder.as_deref(),
             torch: facts.torch.as_deref(),
             python: facts.python.as_deref(),
-            reported_device: facts.told_device.as_deref(),
+            reported_device: facts.reported_device.as_deref(),
             iterations: facts.iterations.as_ref().map(|(by, count)| CountDto { by, count: *count }),
             ended: facts
                 .ended

@@ -90,7 +90,7 @@ fn recording(facts: &RecordingFacts) -> Fields {
     let join = |list: Vec<String>| list.join(", ");
     vec![
         ("recorded with", join(with.collect())),
-        ("reported GPU", facts.told_device.clone().unwrap_or_default()),
+        ("reported GPU", facts.reported_device.clone().unwrap_or_default()),
         ("recorded", join(recorded)),
         ("models", join(facts.models.iter().map(model).collect())),
         ("optimizer settings", join(facts.optimizers.iter().map(optimizer).collect())),

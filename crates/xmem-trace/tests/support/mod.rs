@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! Helpers that the tests of this crate share.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
 use std::fmt::Debug;
