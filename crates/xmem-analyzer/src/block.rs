@@ -7,6 +7,7 @@ use xmem_types::{Addr, Bytes, IterationId, Nanos, OpId, Sym, ThreadIdx};
 
 /// The role of a block in the training job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Role {
     /// A model parameter.
     Parameter,
@@ -61,6 +62,7 @@ impl Role {
 
 /// The place of a block of a CPU recording if the job ran on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Residency {
     /// Made on the host and moved to the GPU with the model (`model.to(device)`): parameters and
     /// buffers.
@@ -93,6 +95,7 @@ pub struct Evidence(pub &'static str);
 
 /// One allocation, from its request to its free.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Block {
     /// Requested bytes.
     pub size: Bytes,

@@ -28,6 +28,7 @@ pub(crate) struct Move {
 
 /// The operation of a program on memory, were it run on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum TransferKind {
     /// A host tensor is copied to the GPU.
     ToDevice,

@@ -13,6 +13,7 @@ use xmem_types::{Bytes, Diagnostics, Severity};
 
 /// Tensors of one role and size that were there before the trace began.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Preexisting {
     /// Their role.
     pub role: Role,

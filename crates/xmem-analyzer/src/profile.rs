@@ -17,6 +17,7 @@ use xmem_types::{Addr, BlockId, Nanos, OpId, Sym, ThreadIdx};
 
 /// A trace, understood: blocks with lifetime, origin and role, and the structure of the run.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Profile {
     /// In order of allocation.
     pub blocks: Vec<Block>,

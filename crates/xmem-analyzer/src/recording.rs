@@ -59,6 +59,7 @@ impl Recording {
 
 /// The end of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Ended {
     /// The reason.
     pub reason: EndReason,
@@ -70,6 +71,7 @@ pub struct Ended {
 
 /// The reason why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EndReason {
     /// All requested iterations are recorded.
     Complete,
@@ -108,6 +110,7 @@ impl EndReason {
 
 /// Iterations as the recorder counted them.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IterationCount {
     /// `optimizer steps`, `forward calls` or `backward passes`.
     pub by: String,
@@ -117,6 +120,7 @@ pub struct IterationCount {
 
 /// A model.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Model {
     /// Its class, with the module it is defined in.
     pub class: String,
@@ -137,6 +141,7 @@ pub struct Storage {
 
 /// A parameter or a buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NamedTensor {
     /// `layer1.0.conv1.weight`.
     pub name: String,
@@ -154,6 +159,7 @@ pub struct NamedTensor {
 
 /// The kind of a module's tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TensorKind {
     /// `nn.Parameter`.
     Parameter,
@@ -217,6 +223,7 @@ impl Implementation {
 
 /// A tensor of an optimizer's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StateTensor {
     /// Its key in the state (`exp_avg`, `step`).
     pub name: String,

@@ -36,6 +36,7 @@ impl Phase {
 
 /// A stretch of time in one phase. Spans do not overlap and are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PhaseSpan {
     /// Start, inclusive.
     pub start: Nanos,
@@ -57,6 +58,7 @@ pub(crate) fn span_at(phases: &[PhaseSpan], time: Nanos) -> Option<&PhaseSpan> {
 
 /// A training (or inference) iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Iteration {
     /// Start, inclusive.
     pub start: Nanos,

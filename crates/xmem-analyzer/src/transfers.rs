@@ -7,6 +7,7 @@ use xmem_types::{Addr, BlockId, Bytes, Nanos};
 
 /// Memory that would go between host and GPU, or be made there, as the recorder marked it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Transfer {
     /// Time.
     pub time: Nanos,

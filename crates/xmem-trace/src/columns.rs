@@ -9,6 +9,7 @@ use xmem_types::{Addr, Interner, Nanos, Sym, ThreadIdx};
 
 /// A whole trace.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Trace {
     /// The keys of the file outside the event list.
     pub header: TraceHeader,
@@ -34,6 +35,7 @@ pub struct Trace {
 
 /// The top-level keys of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct TraceHeader {
     /// `baseTimeNanoseconds`: what event times are relative to (absolute Unix nanoseconds);
     /// zero up to PyTorch 2.3, whose times are absolute.
@@ -95,6 +97,7 @@ pub struct Signature {
 /// The kind of an [`OpTable`] row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum OpKind {
     /// `cpu_op` (or `Operator` in old traces, or no category at all).
     Operator,
@@ -104,6 +107,7 @@ pub enum OpKind {
 
 /// Operators and annotations ("X" events with a duration).
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct OpTable {
     /// Start, relative to the header's base time.
     pub start: Vec<Nanos>,
@@ -125,6 +129,7 @@ pub struct OpTable {
 
 /// Python calls.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct PythonTable {
     /// Start, relative to the header's base time.
     pub start: Vec<Nanos>,
@@ -139,6 +144,7 @@ pub struct PythonTable {
 /// Kinds of device of a memory event (c10::DeviceType).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum DeviceKind {
     /// Host memory (c10::DeviceType 0).
     Cpu,
@@ -150,6 +156,7 @@ pub enum DeviceKind {
 
 /// Memory events.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct MemoryTable {
     /// Time, relative to the header's base time.
     pub time: Vec<Nanos>,
@@ -172,6 +179,7 @@ pub struct MemoryTable {
 /// An end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum FlowKind {
     /// `"ph": "s"`: at the forward operator.
     Start,
@@ -181,6 +189,7 @@ pub enum FlowKind {
 
 /// `fwdbwd` links.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct FlowTable {
     /// Link id, the same at both ends.
     pub id: Vec<u64>,

@@ -37,6 +37,7 @@ pub enum Location {
 
 /// One kind of oddity, with how often it was seen and where first.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Diagnostic {
     /// Stable, kebab-case name (`free-without-allocation`).
     pub code: &'static str,
