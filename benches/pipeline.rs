@@ -31,7 +31,7 @@ fn lower(c: &mut Criterion) {
         let mut group = c.benchmark_group("lower");
         group.throughput(Throughput::Elements(job.profile().blocks.len() as u64));
         group.bench_function(name, |b| {
-            b.iter(|| xmem_orchestrator::schedule(black_box(job.profile()), estimate.target()));
+            b.iter(|| estimate.predict(black_box(&job)));
         });
         group.finish();
     }

@@ -8,12 +8,12 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use xmem::{ConvolutionPlans, FittedModel, NoWorkspaces};
+use xmem::{ConvolutionSource, FittedModel, NoWorkspaces};
 use xmem_cudnn::{CachedAnswers, Cudnn, SourceSettings, WORKER, WorkerCommand};
 
 /// The chosen source.
 pub(crate) struct Convolutions {
-    plans: Arc<dyn ConvolutionPlans>,
+    plans: Arc<dyn ConvolutionSource>,
     library: Option<Arc<Cudnn>>,
 }
 
@@ -42,7 +42,7 @@ impl Convolutions {
         }
     }
 
-    fn without(plans: impl ConvolutionPlans + 'static) -> Self {
+    fn without(plans: impl ConvolutionSource + 'static) -> Self {
         Self { plans: Arc::new(plans), library: None }
     }
 
@@ -51,7 +51,7 @@ impl Convolutions {
         Self { plans: cudnn.clone(), library: Some(cudnn) }
     }
 
-    pub(crate) fn plans(&self) -> Arc<dyn ConvolutionPlans> {
+    pub(crate) fn plans(&self) -> Arc<dyn ConvolutionSource> {
         Arc::clone(&self.plans)
     }
 

@@ -2,7 +2,8 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
 use std::path::Path;
-use xmem_orchestrator::{Target, schedule};
+use xmem_convolutions::{ConvolutionSource as _, FittedModel};
+use xmem_orchestrator::{RuleId, Target, convolution_questions, schedule};
 use xmem_types::RequestKind;
 
 fn main() {
@@ -17,7 +18,10 @@ fn main() {
     for d in notes.iter().chain(more.iter()) {
         eprintln!("{}: {} ({}x)", d.code, d.message, d.count);
     }
-    let (plan, _) = schedule(&profile, &Target::new(device));
+    let target = Target::new(device);
+    let questions = convolution_questions(&profile, &target);
+    let answers = FittedModel.answer(&target.device, &questions);
+    let (plan, _) = schedule(&profile, &target, &answers);
     for e in plan.effects.iter().filter(|e| !e.is_empty()) {
         eprintln!(
             "{:20} dropped {:?} added {:?} resized {:?} retimed {:?}",
@@ -41,6 +45,8 @@ fn main() {
             RequestKind::Free => '-',
         };
         let mut path: Vec<String> = block
+            .origin
+            .place(&profile)
             .op
             .map(|op| {
                 profile
@@ -63,7 +69,7 @@ fn main() {
             block.size.get(),
             path.join(" > "),
             block.role.name(),
-            block.rule.unwrap_or(""),
+            block.rule.map_or("", RuleId::name),
         );
     }
 }

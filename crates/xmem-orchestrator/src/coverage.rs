@@ -1,36 +1,44 @@
-//! Which operators are known: alike on the CPU and CUDA, lowered by a rule, or neither.
+//! The operators whose memory on CUDA is known: alike on the CPU and CUDA, claimed by a rule, or neither.
 //!
-//! The table `coverage.txt` has one operator a line, with `alike` or the name of its rule. `alike`
-//! means that jobs made of that operator asked for the same blocks on both sides: recorded with
-//! PyTorch 2.11's CPU build and its CUDA build, kernels stubbed; views, factories and pointwise
-//! operators of the same kind (aten/src/ATen/TensorIterator.cpp: the output and nothing else) are
-//! listed with them.
+//! `alike.txt` has one operator a line. Jobs made of these operators requested the same blocks on both
+//! sides: recorded with PyTorch 2.11's CPU build and its CUDA build, kernels stubbed; views, factories
+//! and pointwise operators of the same kind (aten/src/ATen/TensorIterator.cpp: the output and nothing
+//! else) are listed with them. Every other known operator is claimed or covered by a rule.
 
+use crate::rule::Rule;
+use crate::rules::RULES;
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
-/// How well an operator's memory on CUDA is known.
+/// The knowledge of an operator's memory on CUDA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coverage {
-    /// What escapes it is what CUDA asks for.
+    /// What escapes it is what CUDA requests.
     Alike,
-    /// The rule of this name puts in what differs.
+    /// The rule of this name knows the difference.
     Rule(&'static str),
     /// Nothing is known: what escapes it on the CPU is kept, and CUDA may take more within it.
     Unknown,
 }
 
-/// One line of the table.
-pub(crate) fn table() -> impl Iterator<Item = (&'static str, &'static str)> {
-    include_str!("coverage.txt").lines().filter_map(|line| line.split_once(' '))
+/// The operators that are alike.
+fn alike() -> impl Iterator<Item = &'static str> {
+    include_str!("alike.txt").lines()
+}
+
+/// Every operator of a rule, with the rule.
+pub(crate) fn ruled() -> impl Iterator<Item = (&'static str, &'static Rule)> {
+    RULES.iter().flat_map(|&rule| {
+        rule.operators.iter().chain(rule.covers).map(move |&operator| (operator, rule))
+    })
 }
 
 static TABLE: LazyLock<FxHashMap<&'static str, Coverage>> = LazyLock::new(|| {
-    let known = |how| if how == "alike" { Coverage::Alike } else { Coverage::Rule(how) };
-    table().map(|(op, how)| (op, known(how))).collect()
+    let ruled = ruled().map(|(operator, rule)| (operator, Coverage::Rule(rule.name)));
+    alike().map(|operator| (operator, Coverage::Alike)).chain(ruled).collect()
 });
 
-/// What is known of the operator `name`, as the profiler calls it (`aten::mul`).
+/// The coverage of the operator `name`, as the profiler calls it (`aten::mul`).
 ///
 /// Autograd nodes and the engine's own work (`MulBackward0`, `torch::autograd::AccumulateGrad`,
 /// `autograd::engine::…`) are alike: they are the same code on every device
@@ -56,21 +64,21 @@ pub(crate) fn is_autograd(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules;
+    use std::collections::BTreeMap;
 
     #[test]
-    fn the_table_is_sorted_without_repeats_and_names_rules_that_exist() {
-        let rows: Vec<_> = table().collect();
-        assert_eq!(
-            rows.len(),
-            include_str!("coverage.txt").lines().count(),
-            "a line without a state"
-        );
-        let unsorted = rows.windows(2).find(|w| w[0].0 >= w[1].0);
-        assert_eq!(unsorted, None);
-        for (op, how) in rows {
-            let exists = how == "alike" || rules().iter().any(|r| r.name == how);
-            assert!(exists, "{op}: no rule is called {how}");
+    fn alike_operators_are_sorted_without_repeats() {
+        let rows: Vec<_> = alike().collect();
+        assert_eq!(rows.windows(2).find(|w| w[0] >= w[1]), None);
+        assert!(rows.iter().all(|row| !row.is_empty() && !row.contains(' ')));
+    }
+
+    #[test]
+    fn no_two_rules_claim_an_operator_and_none_is_alike_and_claimed() {
+        let mut owners: BTreeMap<&str, &str> = alike().map(|op| (op, "alike")).collect();
+        for (operator, rule) in ruled() {
+            let before = owners.insert(operator, rule.name);
+            assert_eq!(before, None, "{operator} belongs to {} already", rule.name);
         }
     }
 

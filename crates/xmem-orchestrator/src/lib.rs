@@ -1,57 +1,78 @@
-//! CPU memory behaviour turned into a GPU allocation schedule.
+//! CPU memory behavior turned into a GPU allocation schedule.
 //!
 //! The program order of a training loop is the same on both devices, and so are Python's reference
-//! counts: what *escapes* an operator (its outputs, what autograd saves) and when it is freed
-//! carries over. What differs is inside the leaf operators and around them; the rules of this room
-//! replace it. This room knows what CUDA kernels allocate. It knows nothing of JSON or segments.
+//! counts: what *escapes* an operator (its outputs, its saved tensors) and the point at which it is freed
+//! carry over. What differs is inside the leaf operators and around them; the rules of this crate
+//! replace it. This crate knows the requests of CUDA kernels. It knows nothing of JSON or segments.
+//!
+//! Lowering is a pure function of the profile, the target and the answers about convolutions:
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let profile: xmem_analyzer::Profile = unimplemented!();
+//! use xmem_convolutions::{ConvolutionSource as _, FittedModel};
+//! use xmem_orchestrator::{Target, convolution_questions, schedule};
+//!
+//! let target = Target::new(xmem_profiles::find("a100-40g")?.clone());
+//! let questions = convolution_questions(&profile, &target);
+//! let answers = FittedModel.answer(&target.device, &questions);
+//! let (schedule, notes) = schedule(&profile, &target, &answers);
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
-mod attention;
-mod autocast;
-mod cell;
-mod clipping;
-mod convolution;
+mod bounds;
+mod call;
+mod context;
+mod conversions;
+mod count;
 pub mod coverage;
-mod distance;
-mod doubt;
+mod cuda;
 mod draft;
-mod dropout;
-mod embedding;
-mod gemm;
-mod gradients;
-mod indexing;
-mod kernels;
-mod losses;
-mod lower;
-mod normalisation;
-mod optimizer;
-mod placement;
-mod recorded;
-mod recurrent;
-mod reduction;
-mod requests;
-mod rms_norm;
+mod passes;
+mod rule;
 mod rules;
 mod schedule;
-mod scratch;
-mod softmax;
-mod sorting;
 mod target;
-mod transfer;
-mod unmodelled;
+#[cfg(test)]
+mod testing;
+mod uncertainty;
+mod unmodeled;
 mod walk;
 
-pub use doubt::{Bound, Doubt, SizeRange, Slot, Uncertain};
-pub use gemm::parse_cublas_workspace_config;
-pub use rules::{Rule, RuleEffect, rules};
-pub use schedule::{Schedule, ScheduledBlock};
+pub use rule::{Rule, RuleEffect, RuleId};
+pub use rules::cublas_workspace::parse_cublas_workspace_config;
+pub use rules::rules;
+pub use schedule::{BlockPlace, Origin, Schedule, ScheduledBlock};
 pub use target::{AttentionKernels, OptimizerImpl, Target, ZeroGradPlace};
+pub use uncertainty::{Bound, SizeRange, UncertainBlock, UncertainPlace, Uncertainty};
 
+use context::Context;
+use draft::Draft;
 use xmem_analyzer::Profile;
+use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion};
 use xmem_types::Diagnostics;
 
-/// Lowers a profile to the allocator requests that the same job makes on `target`.
+/// The convolutions of the job whose plans the lowering wants to know, each once.
 #[must_use]
-pub fn schedule(profile: &Profile, target: &Target) -> (Schedule, Diagnostics) {
-    lower::lower(profile, target)
+pub fn convolution_questions(profile: &Profile, target: &Target) -> Vec<ConvolutionQuestion> {
+    rules::cudnn_convolution::questions(profile, target)
+}
+
+/// Lowers a profile to the allocator requests that the same job makes on `target`.
+///
+/// `convolutions` are the answers to [`convolution_questions`]; a convolution without an answer is
+/// assumed to need no workspace, and a diagnostic says so.
+#[must_use]
+pub fn schedule(
+    profile: &Profile,
+    target: &Target,
+    convolutions: &ConvolutionAnswers,
+) -> (Schedule, Diagnostics) {
+    let mut notes = Diagnostics::default();
+    let (mut draft, cx) =
+        xmem_parallel::both(|| Draft::new(profile), || Context::new(profile, target, convolutions));
+    passes::run(&mut draft, &cx, &mut notes);
+    (draft.finish(), notes)
 }

@@ -1,11 +1,11 @@
-//! The result: allocator requests in program order, and what each block is.
+//! The result: allocator requests in program order, and the origin of each block.
 
-use crate::doubt::Uncertain;
-use crate::rules::RuleEffect;
-use xmem_analyzer::{Phase, Role};
+use crate::rule::{RuleEffect, RuleId};
+use crate::uncertainty::UncertainBlock;
+use xmem_analyzer::{Phase, Profile, Role};
 use xmem_types::{BlockId, Bytes, Fallbacks, IterationId, Nanos, OpId, Request, Sym, Workload};
 
-/// What the job asks of the GPU's allocator, in order.
+/// The requests of the job to the GPU's allocator, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {
     /// The requests; block ids index [`Schedule::blocks`].
@@ -17,8 +17,8 @@ pub struct Schedule {
     /// Smaller sizes that some blocks may have where memory is short.
     pub fallbacks: Fallbacks,
     /// Blocks whose size is not known for sure.
-    pub uncertain: Vec<Uncertain>,
-    /// What each rule did, in the order of the rule table.
+    pub uncertain: Vec<UncertainBlock>,
+    /// The effect of each rule, in the order of [`rules`](crate::rules()).
     pub effects: Vec<RuleEffect>,
 }
 
@@ -27,31 +27,101 @@ pub struct Schedule {
 pub struct ScheduledBlock {
     /// Requested bytes on the GPU.
     pub size: Bytes,
-    /// What it is.
+    /// Its role in the job.
     pub role: Role,
-    /// The block of the profile that it stands for; none if a rule added it.
-    pub origin: Option<BlockId>,
+    /// Its origin in the trace.
+    pub origin: Origin,
     /// The rule that added, resized or retimed it.
-    pub rule: Option<&'static str>,
-    /// The operator that made it, if it is not known what that asks for on CUDA.
-    pub unmodelled: Option<OpId>,
-    /// Innermost operator of the CPU trace at its allocation.
+    pub rule: Option<RuleId>,
+    /// The operator that made it, if that operator has no CUDA model.
+    pub unmodeled: Option<OpId>,
+}
+
+/// The origin of a scheduled block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A block of the profile.
+    Recorded(BlockId),
+    /// A rule added it to an operator.
+    Added {
+        /// The operator of the CPU trace.
+        op: OpId,
+        /// The time of its allocation.
+        at: Nanos,
+    },
+    /// A rule added it; no operator of the trace made it.
+    Unseen {
+        /// The time of its allocation.
+        at: Nanos,
+    },
+    /// It was there before the trace began.
+    Preexisting,
+}
+
+/// The place of a block in the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockPlace {
+    /// Innermost operator of the CPU trace at the allocation.
     pub op: Option<OpId>,
-    /// Module path.
+    /// Module path; empty where unknown.
     pub module: Sym,
-    /// Python line.
+    /// Python line; empty where unknown.
     pub line: Sym,
-    /// Iteration of its allocation.
+    /// Iteration of the allocation; `None` before the first.
     pub iteration: Option<IterationId>,
-    /// Phase of its allocation.
+    /// Phase of the allocation.
     pub phase: Phase,
 }
 
+impl Origin {
+    /// The block of the profile, if it is one.
+    #[must_use]
+    pub const fn recorded(self) -> Option<BlockId> {
+        match self {
+            Self::Recorded(block) => Some(block),
+            _ => None,
+        }
+    }
+
+    /// The place in the program, looked up in the profile that the schedule was made of. What a rule
+    /// added has the module and the line of the first block of its operator.
+    #[must_use]
+    pub fn place(self, profile: &Profile) -> BlockPlace {
+        let (op, at) = match self {
+            Self::Recorded(block) => {
+                let block = profile.block(block);
+                return BlockPlace {
+                    op: block.op,
+                    module: block.module,
+                    line: block.line,
+                    iteration: block.iteration,
+                    phase: block.phase,
+                };
+            }
+            Self::Added { op, at } => (Some(op), Some(at)),
+            Self::Unseen { at } => (None, Some(at)),
+            Self::Preexisting => (None, None),
+        };
+        let span = at.and_then(|at| profile.phase_at(at));
+        let neighbor = op.and_then(|op| {
+            let near = profile.blocks_between(profile.op_start(op), profile.op_end(op));
+            profile.blocks.get(near.start)
+        });
+        BlockPlace {
+            op,
+            module: neighbor.map_or(Sym::EMPTY, |b| b.module),
+            line: neighbor.map_or(Sym::EMPTY, |b| b.line),
+            iteration: span.and_then(|s| s.iteration),
+            phase: span.map_or(Phase::Init, |s| s.phase),
+        }
+    }
+}
+
 impl Schedule {
-    /// The first `count` requests as what an allocator is asked for.
+    /// The first `count` requests as a workload of an allocator.
     ///
     /// # Panics
-    /// If there are not as many.
+    /// If there are fewer.
     #[must_use]
     pub fn workload(&self, count: usize) -> Workload<'_> {
         Workload::new(&self.requests[..count], &self.fallbacks)
@@ -61,5 +131,11 @@ impl Schedule {
     #[must_use]
     pub fn block(&self, id: BlockId) -> &ScheduledBlock {
         &self.blocks[id.index()]
+    }
+
+    /// The place of a block in the program, looked up in the profile that the schedule was made of.
+    #[must_use]
+    pub fn place(&self, profile: &Profile, id: BlockId) -> BlockPlace {
+        self.block(id).origin.place(profile)
     }
 }

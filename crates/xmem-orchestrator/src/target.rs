@@ -1,8 +1,6 @@
-//! What the schedule is made for.
+//! The target of a schedule: GPU, PyTorch version and what-ifs.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use xmem_convolutions::{ConvolutionPlans, FittedModel};
 use xmem_profiles::Device;
 use xmem_types::{Bytes, TorchVersion};
 
@@ -15,17 +13,15 @@ pub struct Target {
     pub torch: TorchVersion,
     /// Size of the cuBLAS workspace, if `CUBLAS_WORKSPACE_CONFIG` chooses one.
     pub cublas_workspace: Option<Bytes>,
-    /// What knows the workspaces of convolutions.
-    pub convolutions: Arc<dyn ConvolutionPlans>,
-    /// How optimizers run on the GPU; none leaves it to what the recording says that the script asked
-    /// for, and else to PyTorch's default.
+    /// The implementation of optimizers on the GPU; `None` leaves it to the script's request, if the
+    /// recording has it, and otherwise to PyTorch's default.
     pub optimizer: Option<OptimizerImpl>,
     /// The kernels of attention that the script allows.
     pub attention: AttentionKernels,
-    /// Moves `zero_grad` to another place; none keeps the trace's.
+    /// Another place of `zero_grad`; `None` keeps the trace's.
     pub zero_grad: Option<ZeroGradPlace>,
     /// Whether `zero_grad` drops gradients (`set_to_none=True`, PyTorch's default since 2.0); false
-    /// keeps them for ever, as zeros.
+    /// keeps them as zeros.
     pub set_to_none: bool,
     /// Names of rules that are switched off.
     pub disabled: BTreeSet<String>,
@@ -39,7 +35,6 @@ impl Target {
             device,
             torch: TorchVersion::default(),
             cublas_workspace: None,
-            convolutions: Arc::new(FittedModel),
             optimizer: None,
             attention: AttentionKernels::default(),
             zero_grad: None,
@@ -49,7 +44,7 @@ impl Target {
     }
 }
 
-/// How an optimizer's step is carried out on the GPU.
+/// The implementation of an optimizer's step on the GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OptimizerImpl {
     /// Whole parameter lists at once: PyTorch's default on CUDA
@@ -63,7 +58,7 @@ pub enum OptimizerImpl {
 }
 
 /// Kernels of `scaled_dot_product_attention` that a program can switch off (`torch.backends.cuda`,
-/// `enable_flash_sdp` and its like); what is left is the math path.
+/// `enable_flash_sdp` and its like); the math path is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttentionKernels {
     /// FlashAttention.
@@ -80,7 +75,7 @@ impl Default for AttentionKernels {
     }
 }
 
-/// Where the loop clears gradients.
+/// The place at which the loop clears gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZeroGradPlace {
     /// Just before backward.

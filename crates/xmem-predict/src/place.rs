@@ -43,12 +43,13 @@ impl<'a> Locator<'a> {
 
     /// The place at which a scheduled block is allocated.
     pub(crate) fn of_block(self, block: &ScheduledBlock) -> Place {
+        let place = block.origin.place(self.profile);
         Place {
-            iteration: block.iteration,
-            phase: block.phase,
-            op_path: block.op.map(|op| self.op_path(op)).unwrap_or_default(),
-            module: self.text(block.module),
-            line: self.text(block.line),
+            iteration: place.iteration,
+            phase: place.phase,
+            op_path: place.op.map(|op| self.op_path(op)).unwrap_or_default(),
+            module: self.text(place.module),
+            line: self.text(place.line),
         }
     }
 

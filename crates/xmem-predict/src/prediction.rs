@@ -6,7 +6,7 @@ use crate::place::{Locator, Place};
 use crate::sections::Sections;
 use std::ops::Range;
 use xmem_analyzer::{Phase, Profile, Role};
-use xmem_orchestrator::{RuleEffect, Schedule};
+use xmem_orchestrator::{RuleEffect, RuleId, Schedule};
 use xmem_profiles::Device;
 use xmem_simulator::{AllocatorChoice, DeviceConfig};
 use xmem_types::{BlockId, Bytes, Diagnostics, IterationId, Nanos, Request, Workload};
@@ -127,14 +127,16 @@ impl<'j> Prediction<'j> {
     #[must_use]
     pub fn block(&self, id: BlockId) -> PredictedBlock {
         let block = self.schedule.block(id);
-        let origin = block.origin.map(|id| self.locator.profile.block(id));
+        let profile = self.locator.profile;
+        let recorded = block.origin.recorded().map(|id| profile.block(id));
+        let place = block.origin.place(profile);
         PredictedBlock {
             size: block.size,
             role: block.role,
-            evidence: origin.map_or("", |origin| origin.evidence.0),
-            rule: block.rule,
-            iteration: block.iteration,
-            phase: block.phase,
+            evidence: recorded.map_or("", |block| block.evidence.0),
+            rule: block.rule.map(RuleId::name),
+            iteration: place.iteration,
+            phase: place.phase,
         }
     }
 

@@ -5,7 +5,7 @@
 //! without a named uncertainty are not part of the range.
 
 use std::collections::BTreeSet;
-use xmem_orchestrator::{Bound, Doubt, Schedule};
+use xmem_orchestrator::{Bound, Schedule, Uncertainty};
 use xmem_parallel::both;
 use xmem_simulator::{AddressOrder, AllocatorChoice, DeviceConfig, Outline, RequestIndex, outline};
 use xmem_types::{Bytes, Request, Workload};
@@ -107,17 +107,17 @@ struct Outlines(Vec<Outline>);
 impl Variants<'_> {
     /// The range around what is expected.
     pub(crate) fn range(&self, expected: Outline) -> PeakRange {
-        let present: BTreeSet<Doubt> =
-            self.schedule.uncertain.iter().map(|u| u.range.doubt).collect();
-        let present: Vec<Doubt> = present.into_iter().collect();
+        let present: BTreeSet<Uncertainty> =
+            self.schedule.uncertain.iter().map(|u| u.range.cause).collect();
+        let present: Vec<Uncertainty> = present.into_iter().collect();
         let mut all = Outlines(vec![expected]);
         let mut uncertainties = Vec::new();
-        for &doubt in &present {
+        for &cause in &present {
             let mut outlines =
-                Outlines(self.at_both_bounds(&[doubt], self.device.address_order).into());
-            let about = |u: &&xmem_orchestrator::Uncertain| u.range.doubt == doubt;
+                Outlines(self.at_both_bounds(&[cause], self.device.address_order).into());
+            let about = |u: &&xmem_orchestrator::UncertainBlock| u.range.cause == cause;
             let blocks = self.schedule.uncertain.iter().filter(about).count() as u64;
-            uncertainties.push(outlines.effect(doubt.name(), Some(blocks), expected));
+            uncertainties.push(outlines.effect(cause.name(), Some(blocks), expected));
             all.0.append(&mut outlines.0);
         }
         let orders = self.other_orders();
@@ -154,12 +154,12 @@ impl Variants<'_> {
         orders.into_iter().filter(|&order| order != self.device.address_order).collect()
     }
 
-    fn at_both_bounds(&self, uncertainties: &[Doubt], order: AddressOrder) -> [Outline; 2] {
+    fn at_both_bounds(&self, uncertainties: &[Uncertainty], order: AddressOrder) -> [Outline; 2] {
         let run = |bound| self.run(uncertainties, bound, order);
         both(|| run(Bound::Low), || run(Bound::High)).into()
     }
 
-    fn run(&self, uncertainties: &[Doubt], bound: Bound, order: AddressOrder) -> Outline {
+    fn run(&self, uncertainties: &[Uncertainty], bound: Bound, order: AddressOrder) -> Outline {
         let device = DeviceConfig { address_order: order, ..*self.device };
         if uncertainties.is_empty() {
             let work = self.schedule.workload(self.count);
@@ -224,7 +224,7 @@ impl Outlines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xmem_orchestrator::{SizeRange, Slot, Uncertain};
+    use xmem_orchestrator::{Origin, SizeRange, UncertainBlock, UncertainPlace};
     use xmem_simulator::AllocatorConfig;
     use xmem_types::{BlockId, RequestKind, StreamId};
 
@@ -242,18 +242,13 @@ mod tests {
     }
 
     /// 100 MiB, then for a while a block between it and another that is not expected.
-    fn schedule(uncertain: Vec<Uncertain>) -> Schedule {
+    fn schedule(uncertain: Vec<UncertainBlock>) -> Schedule {
         let block = xmem_orchestrator::ScheduledBlock {
             size: Bytes::ZERO,
             role: xmem_analyzer::Role::Workspace,
-            origin: None,
+            origin: Origin::Preexisting,
             rule: None,
-            unmodelled: None,
-            op: None,
-            module: xmem_types::Sym::EMPTY,
-            line: xmem_types::Sym::EMPTY,
-            iteration: None,
-            phase: xmem_analyzer::Phase::Init,
+            unmodeled: None,
         };
         Schedule {
             requests: vec![alloc(0, 100), alloc(1, 40), free(1), free(0)],
@@ -272,18 +267,18 @@ mod tests {
         Variants { schedule, allocator: &allocator, device: &device, count, from }.range(expected)
     }
 
-    fn uncertainties() -> Vec<Uncertain> {
-        let size = |low, high, doubt| {
+    fn uncertainties() -> Vec<UncertainBlock> {
+        let size = |low, high, cause| {
             let (low, high) = (Bytes::mib(low), Bytes::mib(high));
-            SizeRange { low, high, doubt }
+            SizeRange { low, high, cause }
         };
-        let between = Slot::Between { alloc: 1, free: Some(2) };
+        let between = UncertainPlace::Between { alloc: 1, free: Some(2) };
         vec![
-            Uncertain {
-                range: size(20, 60, Doubt::ConvolutionPlan),
-                slot: Slot::Block(BlockId(1)),
+            UncertainBlock {
+                range: size(20, 60, Uncertainty::ConvolutionPlan),
+                place: UncertainPlace::Block(BlockId(1)),
             },
-            Uncertain { range: size(0, 10, Doubt::Operator), slot: between },
+            UncertainBlock { range: size(0, 10, Uncertainty::Operator), place: between },
         ]
     }
 

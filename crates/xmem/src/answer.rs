@@ -5,6 +5,7 @@ use crate::job::Job;
 use crate::timings::Timings;
 use crate::verdict::Verdict;
 use std::ops::Range;
+use xmem_convolutions::ConvolutionAnswers;
 use xmem_orchestrator::{RuleEffect, Target};
 use xmem_predict::{
     AllocatorCounts, AllocatorSetup, Curve, Finding, Fragmentation, IterationPeak, LiveBlock,
@@ -23,6 +24,8 @@ pub struct Answer {
     pub withheld: Vec<WithheldReason>,
     /// GPU, PyTorch version and what-ifs of the estimate.
     pub target: Target,
+    /// The plans of the job's convolutions, with their source.
+    pub convolutions: ConvolutionAnswers,
     /// The allocator that was simulated, with its options.
     pub setup: AllocatorSetup,
     /// The iterations it is about; all of the trace if none were chosen.
@@ -65,7 +68,7 @@ impl Answer {
     /// Puts together what each stage found.
     pub(crate) fn new(
         job: &Job,
-        target: Target,
+        (target, convolutions): (Target, ConvolutionAnswers),
         iterations: Range<IterationId>,
         prediction: &Prediction<'_>,
         memory: PredictedMemory,
@@ -79,6 +82,7 @@ impl Answer {
             verdict: Verdict::decide(memory.fits, notes.withheld_reasons()),
             withheld: notes.withheld_reasons().to_vec(),
             target,
+            convolutions,
             setup: prediction.setup().clone(),
             iterations,
             peak: memory.peak,

@@ -10,8 +10,10 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use xmem_convolutions::ConvolutionPlans;
-use xmem_orchestrator::{OptimizerImpl, Target, ZeroGradPlace, parse_cublas_workspace_config};
+use xmem_convolutions::{ConvolutionAnswers, ConvolutionSource, FittedModel};
+use xmem_orchestrator::{
+    OptimizerImpl, Schedule, Target, ZeroGradPlace, parse_cublas_workspace_config,
+};
 use xmem_predict::{
     AllocatorError, AllocatorSettings, AllocatorSetup, CapacitySearch, Detail, Prediction,
     SnapshotEnd,
@@ -19,7 +21,7 @@ use xmem_predict::{
 use xmem_profiles::Device;
 use xmem_snapshot::Snapshot;
 use xmem_trace::ReadOptions;
-use xmem_types::{Bytes, IterationId, TorchVersion};
+use xmem_types::{Bytes, Diagnostics, IterationId, TorchVersion};
 
 /// An estimate to be made: a device, a PyTorch version, what-ifs, and the detail of the answer.
 ///
@@ -27,6 +29,7 @@ use xmem_types::{Bytes, IterationId, TorchVersion};
 #[derive(Clone, Debug)]
 pub struct Estimate {
     target: Target,
+    convolutions: Arc<dyn ConvolutionSource>,
     allocator: AllocatorSettings,
     read: ReadOptions,
     iterations: Option<Iterations>,
@@ -53,6 +56,7 @@ impl Estimate {
     pub fn builder(device: Device) -> EstimateBuilder {
         EstimateBuilder(Self {
             target: Target::new(device),
+            convolutions: Arc::new(FittedModel),
             allocator: AllocatorSettings::default(),
             read: ReadOptions::default(),
             iterations: None,
@@ -123,15 +127,15 @@ impl Estimate {
         observer: &dyn Fn(Stage),
     ) -> Result<Answer, EstimateError> {
         let iterations = self.chosen(job)?;
-        let Plan { target, setup } = self.plan(job)?;
+        let plan = self.plan(job)?;
         let mut timings = job.timings().clone();
         observer(Stage::Lower);
-        let lowered =
-            timings.time(Stage::Lower, || xmem_orchestrator::schedule(job.profile(), &target));
+        let (convolutions, lowered) = timings.time(Stage::Lower, || plan.lower(job));
+        let Plan { target, setup, .. } = plan;
         let prediction = Prediction::new(job.profile(), lowered, setup, &target.device);
         observer(Stage::Replay);
         let memory = timings.time(Stage::Replay, || prediction.memory(&iterations, &self.detail));
-        Ok(Answer::new(job, target, iterations, &prediction, memory, timings))
+        Ok(Answer::new(job, (target, convolutions), iterations, &prediction, memory, timings))
     }
 
     /// The requests that `job` is predicted to make, all of them, whatever iterations the estimate
@@ -140,9 +144,9 @@ impl Estimate {
     /// # Errors
     /// If the allocator's settings do not go with the job's PyTorch release.
     pub fn predict<'j>(&self, job: &'j Job) -> Result<Prediction<'j>, AllocatorError> {
-        let Plan { target, setup } = self.plan(job)?;
-        let lowered = xmem_orchestrator::schedule(job.profile(), &target);
-        Ok(Prediction::new(job.profile(), lowered, setup, &target.device))
+        let plan = self.plan(job)?;
+        let (_, lowered) = plan.lower(job);
+        Ok(Prediction::new(job.profile(), lowered, plan.setup, &plan.target.device))
     }
 
     /// The predicted run of `job`, up to the end of the iterations that the estimate is about, as a
@@ -183,11 +187,14 @@ impl Estimate {
             cublas_workspace: self.target.cublas_workspace.or(recorded),
             ..self.target.clone()
         };
-        let target = match job.profile().recording() {
-            Some(recording) => script_settings::apply(target, recording, &mut setup.notes),
-            None => target,
+        let convolutions = Arc::clone(&self.convolutions);
+        let (target, convolutions) = match job.profile().recording() {
+            Some(recording) => {
+                script_settings::apply((target, convolutions), recording, &mut setup.notes)
+            }
+            None => (target, convolutions),
         };
-        Ok(Plan { target, setup })
+        Ok(Plan { target, convolutions, setup })
     }
 
     /// The iterations the answer is about, checked against the trace.
@@ -208,7 +215,19 @@ impl Estimate {
 /// The decisions for one job.
 struct Plan {
     target: Target,
+    convolutions: Arc<dyn ConvolutionSource>,
     setup: AllocatorSetup,
+}
+
+impl Plan {
+    /// Asks about the job's convolutions, and lowers the job with the answers.
+    fn lower(&self, job: &Job) -> (ConvolutionAnswers, (Schedule, Diagnostics)) {
+        let profile = job.profile();
+        let questions = xmem_orchestrator::convolution_questions(profile, &self.target);
+        let answers = self.convolutions.answer(&self.target.device, &questions);
+        let lowered = xmem_orchestrator::schedule(profile, &self.target, &answers);
+        (answers, lowered)
+    }
 }
 
 impl EstimateBuilder {
@@ -227,9 +246,9 @@ impl EstimateBuilder {
         self
     }
 
-    /// Sets the source of the workspaces of convolutions ([`FittedModel`](crate::FittedModel)).
-    pub fn convolutions(mut self, plans: Arc<dyn ConvolutionPlans>) -> Self {
-        self.0.target.convolutions = plans;
+    /// The source of convolution plans ([`FittedModel`](crate::FittedModel)).
+    pub fn convolutions(mut self, source: Arc<dyn ConvolutionSource>) -> Self {
+        self.0.convolutions = source;
         self
     }
 

@@ -58,8 +58,8 @@ pub use verdict::Verdict;
 pub use xmem_analyzer::recording::{EndReason, Implementation};
 pub use xmem_analyzer::{Phase, Profile, Role};
 pub use xmem_convolutions::{
-    Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionPlans, ConvolutionQuestion,
-    ConvolutionSource, ElementType, FittedModel, Layout, NoWorkspaces, Plans, Volume,
+    Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource,
+    ElementType, FittedModel, Layout, NoWorkspaces, Plans, Volume,
 };
 pub use xmem_orchestrator::{
     AttentionKernels, OptimizerImpl, Rule, RuleEffect, Target, ZeroGradPlace,

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 use xmem_analyzer::recording::{Implementation, Recording};
-use xmem_convolutions::NoWorkspaces;
+use xmem_convolutions::{ConvolutionSource, NoWorkspaces};
 use xmem_orchestrator::{AttentionKernels, OptimizerImpl, Target};
 use xmem_types::{Diagnostics, Severity};
 
-/// `target` with the recording's settings, where it leaves the choice.
-pub(crate) fn apply(target: Target, recording: &Recording, notes: &mut Diagnostics) -> Target {
+/// The target and the source of convolution plans, with the requests of the recording where they leave
+/// the choice.
+pub(crate) fn apply(
+    (target, mut convolutions): (Target, Arc<dyn ConvolutionSource>),
+    recording: &Recording,
+    notes: &mut Diagnostics,
+) -> (Target, Arc<dyn ConvolutionSource>) {
     let on = |name: &str| recording.backend(name).unwrap_or(true);
-    let mut target = Target {
+    let target = Target {
         optimizer: target.optimizer.or_else(|| of_all(recording)),
         attention: AttentionKernels {
             flash: on("flash_sdp"),
@@ -19,7 +24,7 @@ pub(crate) fn apply(target: Target, recording: &Recording, notes: &mut Diagnosti
         ..target
     };
     if !on("cudnn.enabled") {
-        target.convolutions = Arc::new(NoWorkspaces);
+        convolutions = Arc::new(NoWorkspaces);
         notes.report("cudnn-off", Severity::Warning, None, || {
             "the script disables cuDNN: convolutions are assumed to need no workspace; the temporary \
              memory of PyTorch's own kernels is not modeled"
@@ -32,7 +37,7 @@ pub(crate) fn apply(target: Target, recording: &Recording, notes: &mut Diagnosti
                 .into()
         });
     }
-    target
+    (target, convolutions)
 }
 
 /// The implementation that the script requested, if it requested the same of every optimizer.
@@ -72,7 +77,8 @@ mod tests {
         let device = xmem_profiles::find("rtx3060-12g").expect("known").clone();
         let mut notes = Diagnostics::default();
         let target = Target { optimizer: given, ..Target::new(device) };
-        let target = apply(target, recording, &mut notes);
+        let source = Arc::new(xmem_convolutions::FittedModel);
+        let (target, _) = apply((target, source), recording, &mut notes);
         (target, notes.iter().map(|d| d.code).collect())
     }
 

@@ -193,7 +193,7 @@ impl<'p> Measured<'p> {
         let mut shares: BTreeMap<&str, (Bytes, u64)> = BTreeMap::new();
         for b in live {
             let block = self.prediction.schedule.block(b.block);
-            let Some(op) = block.unmodelled else { continue };
+            let Some(op) = block.unmodeled else { continue };
             let share = shares.entry(self.prediction.locator.profile.op_name(op)).or_default();
             *share = (share.0 + b.bytes, share.1 + 1);
         }
@@ -224,13 +224,14 @@ impl<'p> Measured<'p> {
             .take(count)
             .map(|b| {
                 let block = self.prediction.schedule.block(b.block);
-                let origin = block.origin.map(|id| self.prediction.locator.profile.block(id));
+                let recorded =
+                    block.origin.recorded().map(|id| self.prediction.locator.profile.block(id));
                 LiveBlock {
                     bytes: b.bytes,
                     requested: b.requested,
                     role: block.role,
-                    evidence: origin.map_or("", |o| o.evidence.0),
-                    rule: block.rule,
+                    evidence: recorded.map_or("", |block| block.evidence.0),
+                    rule: block.rule.map(xmem_orchestrator::RuleId::name),
                     origin: self.prediction.locator.of_block(block),
                 }
             })

@@ -55,16 +55,17 @@ impl<'a> Stacks<'a> {
     }
 
     fn push_allocation(&mut self, block: &ScheduledBlock, snapshot: &mut Snapshot) {
-        let path = self.path(block.op);
+        let place = block.origin.place(self.profile);
+        let path = self.path(place.op);
         let inner = path.iter().take_while(|&&op| !self.profile.is_annotation(op)).count();
         let (inner, outer) = path.split_at(inner);
         self.push_ops(inner, snapshot);
-        self.push_line(block.line, snapshot);
-        self.push_modules(block.module, snapshot);
+        self.push_line(place.line, snapshot);
+        self.push_modules(place.module, snapshot);
         self.push_ops(outer, snapshot);
-        self.push_moment(block.phase, block.iteration, snapshot);
+        self.push_moment(place.phase, place.iteration, snapshot);
         if let Some(rule) = block.rule {
-            self.push_own(&rule_label(rule), snapshot);
+            self.push_own(&rule_label(rule.name()), snapshot);
         }
         self.push_own(&role_label(block.role), snapshot);
     }
@@ -73,7 +74,7 @@ impl<'a> Stacks<'a> {
     /// it frees as well, so the place of the allocation has to follow.
     fn push_free(&mut self, row: usize, block: &ScheduledBlock, snapshot: &mut Snapshot) {
         let time = self.schedule.times[row];
-        let origin = block.origin.map(|id| self.profile.block(id));
+        let origin = block.origin.recorded().map(|id| self.profile.block(id));
         let unmoved = origin.filter(|origin| origin.free_time == Some(time));
         let path = self.path(unmoved.and_then(|origin| origin.freed_in));
         self.push_ops(&path, snapshot);

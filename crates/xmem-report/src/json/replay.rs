@@ -54,7 +54,7 @@ struct TargetDto<'a> {
     zero_grad: Option<&'static str>,
     set_to_none: bool,
     disabled_rules: Vec<&'a str>,
-    convolutions: String,
+    convolutions: &'a str,
     allocator: SetupDto<'a>,
 }
 
@@ -359,7 +359,7 @@ fn target(answer: &Answer) -> TargetDto<'_> {
         }),
         set_to_none: target.set_to_none,
         disabled_rules: target.disabled.iter().map(String::as_str).collect(),
-        convolutions: target.convolutions.origin(),
+        convolutions: answer.convolutions.source(),
         allocator: SetupDto::from(&answer.setup),
     }
 }

@@ -86,7 +86,7 @@ fn convolutions(answer: &Answer, style: &Style) -> String {
     if !added {
         return String::new();
     }
-    let text = format!("convolution workspaces: {}", answer.target.convolutions.origin());
+    let text = format!("convolution workspaces: {}", answer.convolutions.source());
     let lines = wrap(&text, style.columns().saturating_sub(2));
     lines.iter().map(|line| format!("  {line}\n")).collect()
 }

@@ -181,15 +181,9 @@ pub(crate) fn fits() -> Answer {
     answer
 }
 
-static SCRATCH: Rule = Rule {
-    name: "leaf-scratch",
-    summary: "scratch that a kernel allocates and frees within one leaf operator is left out, as \
-              the kernels of the GPU have none",
-    source: "c10/core/CPUAllocator.cpp",
-};
-static DROPOUT: Rule =
-    Rule { name: "dropout-mask", summary: "a mask of one byte", source: "Dropout.cpp" };
-static ZERO_GRAD: Rule = Rule { name: "zero-grad", summary: "a what-if", source: "the user" };
+fn rule(name: &str) -> &'static Rule {
+    xmem::rules().iter().find(|rule| rule.name == name).expect("a rule of this name")
+}
 
 fn effects() -> Vec<RuleEffect> {
     let none = |rule| RuleEffect {
@@ -200,13 +194,13 @@ fn effects() -> Vec<RuleEffect> {
         retimed: (0, Bytes::ZERO),
     };
     vec![
-        RuleEffect { dropped: (7, Bytes::mib(12)), ..none(&SCRATCH) },
+        RuleEffect { dropped: (7, Bytes::mib(12)), ..none(rule("leaf-scratch")) },
         RuleEffect {
             resized: (1, Bytes::mib(8), Bytes::mib(2)),
             added: (2, Bytes(64)),
-            ..none(&DROPOUT)
+            ..none(rule("dropout-mask"))
         },
-        none(&ZERO_GRAD),
+        none(rule("zero-grad")),
     ]
 }
 

@@ -235,12 +235,12 @@ fn rules_are_listed_one_by_one() {
 
             Lowering from CPU to GPU, rule by rule
               leaf-scratch: dropped 7 blocks (12.00 MiB)
-                scratch that a kernel allocates and frees within one leaf operator is left out, as the kernels
-                of the GPU have none
-                source: c10/core/CPUAllocator.cpp
+                scratch that a CPU kernel allocates and frees within one leaf operator is left out
+                source: c10/core/CPUAllocator.cpp; aten/src/ATen/native/mkldnn/IDeepRegistration.cpp
               dropout-mask: resized 1 block (8.00 MiB to 2.00 MiB), added 2 blocks (64 B)
-                a mask of one byte
-                source: Dropout.cpp
+                dropout saves a bool mask (1 byte an element) instead of noise in the input's type
+                source: aten/src/ATen/native/Dropout.cpp `is_fused_kernel_acceptable`;
+                aten/src/ATen/native/cuda/Dropout.cu `native_dropout_cuda`
               no effect: zero-grad
         "#]],
     );

@@ -1,0 +1,72 @@
+//! What every rule may look at.
+
+use crate::conversions::Conversions;
+use crate::rule::{Rule, RuleId};
+use crate::rules::RULES;
+use crate::target::Target;
+use rustc_hash::FxHashMap;
+use xmem_analyzer::Profile;
+use xmem_convolutions::ConvolutionAnswers;
+use xmem_types::OpId;
+
+/// The job, the target, and what is known beside: the same for all rules of one lowering.
+pub(crate) struct Context<'p> {
+    /// The job as recorded.
+    pub(crate) profile: &'p Profile,
+    /// The GPU, the PyTorch version and the what-ifs.
+    pub(crate) target: &'p Target,
+    /// The plans of the job's convolutions.
+    pub(crate) convolutions: &'p ConvolutionAnswers,
+    /// The backward nodes of each forward operator.
+    pub(crate) backward: BackwardNodes,
+    /// Conversions of tensors to another type.
+    pub(crate) conversions: Conversions<'p>,
+    /// By rule: whether it is switched on.
+    enabled: Vec<bool>,
+}
+
+impl<'p> Context<'p> {
+    pub(crate) fn new(
+        profile: &'p Profile,
+        target: &'p Target,
+        convolutions: &'p ConvolutionAnswers,
+    ) -> Self {
+        let backward = BackwardNodes::of(profile);
+        let conversions = Conversions::of(profile);
+        let enabled = RULES.iter().map(|rule| !target.disabled.contains(rule.name)).collect();
+        Self { profile, target, convolutions, backward, conversions, enabled }
+    }
+
+    /// Whether a rule is switched on.
+    pub(crate) fn enables(&self, rule: &'static Rule) -> bool {
+        self.enables_id(rule.id())
+    }
+
+    /// Whether the rule with this id is switched on.
+    pub(crate) fn enables_id(&self, id: RuleId) -> bool {
+        self.enabled[id.index()]
+    }
+}
+
+/// Backward nodes by the forward operator that made them.
+#[derive(Debug, Default)]
+pub(crate) struct BackwardNodes(FxHashMap<OpId, Vec<OpId>>);
+
+impl BackwardNodes {
+    fn of(profile: &Profile) -> Self {
+        let mut nodes = Self::default();
+        for (node, forward) in profile.autograd.pairs() {
+            nodes.0.entry(forward).or_default().push(node);
+        }
+        nodes
+    }
+
+    /// The backward nodes of an operator and of the operators inside it, in order of time.
+    pub(crate) fn within(&self, profile: &Profile, op: OpId) -> Vec<OpId> {
+        let operators = std::iter::once(&op).chain(profile.tree.descendants(op));
+        let mut found: Vec<OpId> =
+            operators.filter_map(|op| self.0.get(op)).flatten().copied().collect();
+        found.sort_unstable_by_key(|&node| (profile.op_start(node), node));
+        found
+    }
+}

@@ -1,0 +1,111 @@
+//! The passes over a schedule, in their order.
+
+use crate::context::Context;
+use crate::draft::{Draft, Edits};
+use crate::rule::{Applies, Rule};
+use crate::rules::{
+    autocast_wide, batch_transfer, host_only, host_scalars, leaf_scratch, model_placement,
+    preexisting, promoted_operands, set_to_none, zero_grad,
+};
+use crate::{unmodeled, walk};
+use xmem_types::Diagnostics;
+
+/// A step of the lowering.
+enum Step {
+    /// A rule about the whole schedule.
+    Rule(&'static Rule),
+    /// Every rule about operators, operator by operator in program order.
+    Operators,
+    /// The memory of operators without a CUDA model.
+    Unmodeled,
+}
+
+/// A step, and the reason for its place.
+struct Pass {
+    step: Step,
+    #[cfg_attr(not(test), expect(dead_code, reason = "it is for readers, and a test reads it"))]
+    because: &'static str,
+}
+
+const fn pass(step: Step, because: &'static str) -> Pass {
+    Pass { step, because }
+}
+
+/// Every pass, from the particular to the general.
+const PASSES: &[Pass] = &[
+    pass(
+        Step::Rule(&host_only::RULE),
+        "first: no later rule may take memory of the host for an operand",
+    ),
+    pass(
+        Step::Rule(&host_scalars::RULE),
+        "before operators: a wrapped number is not an output of the operator that reads it",
+    ),
+    pass(
+        Step::Rule(&promoted_operands::RULE),
+        "before operators: a converted copy is not an output either; after host-scalars, which \
+         takes the copies of numbers",
+    ),
+    pass(
+        Step::Rule(&autocast_wide::RULE),
+        "before operators: they find the sizes that autocast gives their results on CUDA",
+    ),
+    pass(Step::Operators, "rules about operators know most about the blocks inside"),
+    pass(
+        Step::Rule(&leaf_scratch::RULE),
+        "after operators: it drops the scratch that no rule has decided about",
+    ),
+    pass(
+        Step::Unmodeled,
+        "after leaf-scratch: it tells what operators keep from what they use on the way",
+    ),
+    pass(
+        Step::Rule(&preexisting::RULE),
+        "before zero-grad and set-to-none, which move the gradients that it adds",
+    ),
+    pass(
+        Step::Rule(&model_placement::RULE),
+        "after operators, whose rules look for blocks where the CPU made them",
+    ),
+    pass(
+        Step::Rule(&batch_transfer::RULE),
+        "after model-placement: a transfer that a parameter accounts for is not a batch",
+    ),
+    pass(Step::Rule(&zero_grad::RULE), "after everything that makes gradients or moves them"),
+    pass(
+        Step::Rule(&set_to_none::RULE),
+        "last: gradients that are kept are kept wherever they are cleared",
+    ),
+];
+
+/// Applies every pass whose rule is switched on.
+pub(crate) fn run<'p>(draft: &mut Draft<'p>, cx: &Context<'p>, notes: &mut Diagnostics) {
+    for pass in PASSES {
+        match pass.step {
+            Step::Operators => walk::operators(draft, cx, notes),
+            Step::Unmodeled => unmodeled::mark(&mut Edits::of(draft, leaf_scratch::RULE.id())),
+            Step::Rule(rule) => {
+                if let (true, Applies::AsPass(apply)) = (cx.enables(rule), &rule.applies) {
+                    apply(cx, &mut Edits::of(draft, rule.id()));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::RULES;
+
+    #[test]
+    fn each_rule_about_the_whole_schedule_has_one_place_and_a_reason() {
+        for rule in RULES {
+            let here = |p: &&Pass| matches!(p.step, Step::Rule(r) if r == *rule);
+            let places = PASSES.iter().filter(here).count();
+            let expected = usize::from(matches!(rule.applies, Applies::AsPass(_)));
+            assert_eq!(places, expected, "{}", rule.name);
+        }
+        assert!(PASSES.iter().all(|p| p.because.split_whitespace().count() > 5));
+    }
+}

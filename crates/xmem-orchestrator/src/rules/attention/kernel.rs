@@ -1,0 +1,88 @@
+//! The memory of CUDA's fused attention kernels
+//! (aten/src/ATen/native/transformers/cuda/attention.cu, attention_backward.cu). Sizes and order
+//! recorded with PyTorch 2.11's CUDA build, kernels stubbed.
+
+use super::select::AttentionCall;
+use crate::count::Count;
+use crate::draft::Plan;
+use xmem_types::Bytes;
+
+/// A fused kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fused {
+    Flash,
+    Efficient,
+    Cudnn,
+}
+
+impl Fused {
+    /// The sizes of what the forward saves beside the output.
+    pub(super) fn saved(self, call: &AttentionCall) -> Vec<Bytes> {
+        let sums = call.rows() * 4;
+        match self {
+            Self::Flash => vec![sums.into(), Bytes(16), Bytes(8)],
+            Self::Efficient => {
+                let rows = Count(call.batch()) * call.heads();
+                vec![(rows * Count(call.length()).next_multiple_of(32) * 4).into()]
+            }
+            Self::Cudnn => vec![sums.into(), Bytes(8), Bytes(8)],
+        }
+    }
+
+    /// Requests the scratch of the backward.
+    pub(super) fn backward_scratch(self, plan: &mut Plan<'_, '_, '_>, call: &AttentionCall) {
+        match self {
+            Self::Flash => flash_backward(plan, call),
+            Self::Efficient => efficient_backward(plan, call),
+            Self::Cudnn => cudnn_backward(plan, call),
+        }
+    }
+}
+
+/// The gradients of each query head's key and value, for grouped queries.
+fn expanded(call: &AttentionCall) -> Vec<Count> {
+    if !call.grouped() {
+        return Vec::new();
+    }
+    [&call.key, &call.value].map(|tensor| call.for_all_heads(tensor)).to_vec()
+}
+
+fn flash_backward(plan: &mut Plan<'_, '_, '_>, call: &AttentionCall) {
+    let padded = Count(call.batch()) * call.heads() * Count(call.length()).next_multiple_of(128);
+    let accumulator = padded * Count(call.width()).next_multiple_of(32) * 4;
+    let sizes = [padded * 4, accumulator].into_iter().chain(expanded(call));
+    let pieces: Vec<_> = sizes.map(|size| plan.take(size)).collect();
+    plan.free_all(pieces.into_iter().rev());
+}
+
+/// One workspace: a 32-bit query gradient, a number per row, for grouped queries the gradients of each
+/// query head's key and value, and a header.
+fn cudnn_backward(plan: &mut Plan<'_, '_, '_>, call: &AttentionCall) {
+    let size = call.rows() * (Count(call.width()) + 1) * 4 + 512;
+    plan.touch(expanded(call).into_iter().fold(size, |sum, size| sum + size));
+}
+
+fn efficient_backward(plan: &mut Plan<'_, '_, '_>, call: &AttentionCall) {
+    let delta = call.rows() * 4;
+    // One tile of 64 x 64 partial query gradients, with a header of 16 bytes, per 64 rows and 64 columns
+    // of each head.
+    let tiles = Count(call.batch()) * call.heads() * call.length().div_ceil(64);
+    let tiles = tiles * call.width().div_ceil(64) * (64 * 64 * 4 + 16);
+    // Grouped queries: gradients of each query head's key and value, then summed.
+    let grouped: Vec<_> = expanded(call).into_iter().map(|size| plan.take(size)).collect();
+    if call.query.dtype.is_half() {
+        // The kernel computes the row sums itself.
+        let sums = plan.take(delta);
+        let tiles = plan.take(tiles);
+        plan.free_all([sums, tiles]);
+    } else {
+        let copy = if call.sequence_first() { call.output_bytes() } else { Count(0) };
+        let copy = plan.take(copy);
+        let product = plan.take(call.output_bytes());
+        let [sums, wide] = [plan.take(delta), plan.take(delta)];
+        plan.free_all([sums, product]);
+        let tiles = plan.take(tiles);
+        plan.free_all([wide, tiles, copy]);
+    }
+    plan.free_all(grouped.into_iter().rev());
+}
