@@ -12,8 +12,9 @@
 
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
-use xmem::{Estimate, Job, ReadOptions};
+use xmem::{Estimate, FittedModel, Job, ReadOptions};
 use xmem_benches::clock::cpu_time;
 use xmem_benches::is_wanted;
 use xmem_benches::synthetic::{Corner, Training};
@@ -30,7 +31,8 @@ fn main() {
     if !is_wanted("growth") {
         return;
     }
-    let estimate = Estimate::builder(xmem::find("h200-141g").expect("a known device").clone());
+    let estimate = Estimate::builder(xmem::find("h200-141g").expect("a known device").clone())
+        .convolutions(Arc::new(FittedModel));
     let estimate = estimate.build();
     println!("CPU time on one thread, best of some runs; estimate: lower, replay, range\n");
     println!("{}", heading("dimension"));

@@ -4,7 +4,8 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::PathBuf;
-use xmem::{Answer, Estimate, Job, ReadOptions};
+use std::sync::Arc;
+use xmem::{Answer, Estimate, FittedModel, Job, ReadOptions};
 use xmem_report::json::{self, ReplayDocument, Rules};
 use xmem_report::text::{self, Color, Style};
 
@@ -16,7 +17,9 @@ fn path(name: &str) -> PathBuf {
 }
 
 fn estimate() -> Estimate {
-    Estimate::builder(xmem::find("a100-40g").expect("a known device").clone()).build()
+    Estimate::builder(xmem::find("a100-40g").expect("a known device").clone())
+        .convolutions(Arc::new(FittedModel))
+        .build()
 }
 
 fn job(name: &str) -> Job {

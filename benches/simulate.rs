@@ -4,7 +4,8 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::collections::BTreeSet;
 use std::hint::black_box;
-use xmem::{Estimate, ReadOptions};
+use std::sync::Arc;
+use xmem::{Estimate, FittedModel, ReadOptions};
 use xmem_simulator::{AllocConf, AllocatorConfig, DeviceConfig, min_capacity, replay, runs_in};
 use xmem_types::{BlockId, Bytes, KIB, MIB, Request, RequestKind, StreamId, TorchVersion};
 
@@ -111,7 +112,7 @@ fn floor(requests: &[Request]) -> usize {
 fn gpt2() -> Vec<Request> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces/big_gpt2s_adam_b6/trace.json.zst");
     let device = xmem::find("a100-40g").expect("a known device").clone();
-    let estimate = Estimate::builder(device).build();
+    let estimate = Estimate::builder(device).convolutions(Arc::new(FittedModel)).build();
     let job =
         xmem::Job::from_path(path, &ReadOptions::default()).expect("a trace of the repository");
     estimate.predict(&job).expect("an allocator that is known").requests().to_vec()

@@ -2,7 +2,11 @@
 //! `xmem` includes this file too, so that it keeps up with the crate.
 
 use std::num::NonZeroUsize;
-use xmem::{Bytes, Device, Estimate, Job, OptimizerImpl, ReadOptions, TorchVersion, ZeroGradPlace};
+use std::sync::Arc;
+use xmem::{
+    Bytes, Device, Estimate, FittedModel, Job, OptimizerImpl, ReadOptions, TorchVersion,
+    ZeroGradPlace,
+};
 
 /// Devices of two architectures, a small and a large one.
 const DEVICES: [&str; 2] = ["t4-16g", "h100-80g"];
@@ -53,12 +57,13 @@ pub(crate) fn verdict(data: &[u8]) {
 }
 
 fn plain(device: Device) -> Estimate {
-    Estimate::builder(device).build()
+    Estimate::builder(device).convolutions(Arc::new(FittedModel)).build()
 }
 
 /// With every setting that other rules hang on.
 fn other(device: Device) -> Estimate {
     Estimate::builder(device)
+        .convolutions(Arc::new(FittedModel))
         .torch(TorchVersion::new(2, 6))
         .optimizer(OptimizerImpl::ForLoop)
         .zero_grad(ZeroGradPlace::BeforeBackward)

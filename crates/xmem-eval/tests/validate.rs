@@ -5,7 +5,8 @@
 #![expect(clippy::disallowed_methods, reason = "traces and recordings are files")]
 
 use std::path::{Path, PathBuf};
-use xmem::{Estimate, IterationId, Job, Phase, ReadOptions, Role, find};
+use std::sync::Arc;
+use xmem::{Estimate, FittedModel, IterationId, Job, Phase, ReadOptions, Role, find};
 use xmem_eval::{
     CurveDistance, DifferenceKind, EventAction, Limits, RerunOptions, Snapshot, Validation,
     read_snapshot, validate,
@@ -34,7 +35,7 @@ fn recording() -> Snapshot {
 fn estimate(without: &[&str]) -> Estimate {
     let device = find("rtx3060-12g").expect("known").clone();
     let rules = without.iter().map(|&rule| rule.to_owned());
-    Estimate::builder(device).without_rules(rules).build()
+    Estimate::builder(device).convolutions(Arc::new(FittedModel)).without_rules(rules).build()
 }
 
 fn judge(without: &[&str], snapshot: &Snapshot) -> Validation {

@@ -2,7 +2,8 @@
 #![allow(clippy::disallowed_methods, reason = "a test reads the recorded traces")]
 
 use std::path::{Path, PathBuf};
-use xmem::{Estimate, OptimizerImpl, find};
+use std::sync::Arc;
+use xmem::{Estimate, FittedModel, OptimizerImpl, find};
 
 /// Bytes of a MiB.
 const MIB: f64 = (1 << 20) as f64;
@@ -72,7 +73,8 @@ fn recorded_jobs_are_estimated_within_bounds() {
         let peak = |key: &str| expected["peak"][key].as_integer().expect("bytes");
         let (allocated, reserved) = (peak("allocated-bytes"), peak("reserved-bytes"));
 
-        let mut builder = Estimate::builder(find(device).expect("a known device").clone());
+        let mut builder = Estimate::builder(find(device).expect("a known device").clone())
+            .convolutions(Arc::new(FittedModel));
         if let Some(optimizer) = optimizer(&case) {
             builder = builder.optimizer(optimizer);
         }

@@ -1,6 +1,7 @@
 //! Averages of the weights that a job keeps beside its model.
 
-use xmem::{Bytes, Estimate, Role, find};
+use std::sync::Arc;
+use xmem::{Bytes, Estimate, FittedModel, Role, find};
 
 /// `copy.deepcopy(model)` was once taken for data on the host, as no forward uses it.
 #[test]
@@ -8,7 +9,11 @@ fn a_copy_of_the_model_made_before_training_is_on_the_gpu() {
     let trace =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/diffusion_ema_adamw/trace.json.zst");
     let device = find("rtx3060-12g").expect("a known device").clone();
-    let answer = Estimate::builder(device).build().path(trace).expect("a trace");
+    let answer = Estimate::builder(device)
+        .convolutions(Arc::new(FittedModel))
+        .build()
+        .path(trace)
+        .expect("a trace");
     let bytes = |role| -> Bytes {
         answer.by_role.iter().filter(|share| share.role == role).map(|share| share.bytes).sum()
     };

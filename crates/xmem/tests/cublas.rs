@@ -1,6 +1,7 @@
 //! The workspaces of cuBLAS, as `CUBLAS_WORKSPACE_CONFIG` chooses them.
 
-use xmem::{Bytes, Estimate, find, parse_cublas_workspace_config};
+use std::sync::Arc;
+use xmem::{Bytes, Estimate, FittedModel, find, parse_cublas_workspace_config};
 
 /// Peaks of `mlp_adam` under PyTorch 2.11's CUDA build, kernels stubbed, with the variable set.
 #[test]
@@ -14,7 +15,10 @@ fn the_configured_workspaces_give_the_recorded_peaks() {
         (":0:0", 210_776_064, 239_075_328),
     ] {
         let size = parse_cublas_workspace_config(config).expect("it has a pair");
-        let estimate = Estimate::builder(device.clone()).cublas_workspace(size).build();
+        let estimate = Estimate::builder(device.clone())
+            .convolutions(Arc::new(FittedModel))
+            .cublas_workspace(size)
+            .build();
         let peak = estimate.path(trace).expect("a trace").peak;
         assert_eq!(
             (peak.allocated, peak.reserved),

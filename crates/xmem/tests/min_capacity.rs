@@ -3,7 +3,8 @@
 #![allow(clippy::disallowed_methods, reason = "a test reads the recorded traces")]
 
 use std::path::Path;
-use xmem::{CapacitySearch, Estimate, find};
+use std::sync::Arc;
+use xmem::{CapacitySearch, Estimate, FittedModel, find};
 
 /// The error that is allowed, as a part of what was recorded.
 const BOUND: f64 = 0.01;
@@ -21,7 +22,10 @@ fn recorded_jobs_run_in_the_capacity_they_were_seen_to_need() {
         let device = expected["device"]["name"].as_str().expect("a device name");
         let device = find(device).expect("a known device").clone();
         let context = device.context;
-        let estimate = Estimate::builder(device).capacity_search(CapacitySearch::Run).build();
+        let estimate = Estimate::builder(device)
+            .convolutions(Arc::new(FittedModel))
+            .capacity_search(CapacitySearch::Run)
+            .build();
         let answer = estimate.path(folder.join("trace.json.zst")).expect("a trace");
         let found = answer.min_capacity.expect("it was asked for") - context;
         let off = found.get() as f64 / recorded - 1.0;

@@ -1,14 +1,17 @@
 //! The prediction is what the answer was made from.
 
 use std::path::Path;
-use xmem::{Bytes, Device, Estimate, Job, ReadOptions, Role};
+use std::sync::Arc;
+use xmem::{Bytes, Device, Estimate, FittedModel, Job, ReadOptions, Role};
 use xmem_types::{BlockId, RequestKind};
 
 #[test]
 fn a_replay_of_the_prediction_gives_the_figures_of_the_answer() {
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/mlp_adam/trace.json.zst");
     let job = Job::from_path(trace, &ReadOptions::default()).expect("a trace");
-    let estimate = Estimate::builder(Device::custom(Bytes::gib(12))).build();
+    let estimate = Estimate::builder(Device::custom(Bytes::gib(12)))
+        .convolutions(Arc::new(FittedModel))
+        .build();
     let answer = estimate.job(&job).expect("an answer");
     let prediction = estimate.predict(&job).expect("a prediction");
     let replay =

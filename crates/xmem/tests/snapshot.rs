@@ -2,9 +2,10 @@
 
 use expect_test::expect;
 use std::path::Path;
+use std::sync::Arc;
 use xmem::{
     AllocatorChoice, AllocatorKind, AllocatorSettings, Answer, Bytes, Device, Estimate,
-    EstimateBuilder, EstimateError, Job, ReadOptions, Snapshot, SnapshotEnd, Verdict,
+    EstimateBuilder, EstimateError, FittedModel, Job, ReadOptions, Snapshot, SnapshotEnd, Verdict,
     ZeroGradPlace,
 };
 use xmem_simulator::{
@@ -22,7 +23,7 @@ fn job(name: &str) -> Job {
 }
 
 fn builder() -> EstimateBuilder {
-    Estimate::builder(Device::custom(Bytes::gib(12)))
+    Estimate::builder(Device::custom(Bytes::gib(12))).convolutions(Arc::new(FittedModel))
 }
 
 fn with(kind: AllocatorKind, conf: &str) -> EstimateBuilder {
@@ -191,7 +192,10 @@ fn what_does_not_fit_ends_where_memory_runs_out_unless_asked_otherwise() {
     let job = job("gpt2_adamw");
     for (kind, conf) in allocators() {
         let device = Device::custom(Bytes::mib(600));
-        let estimate = Estimate::builder(device).allocator(settings(kind, conf)).build();
+        let estimate = Estimate::builder(device)
+            .convolutions(Arc::new(FittedModel))
+            .allocator(settings(kind, conf))
+            .build();
         let (answer, snapshot) = recorded(&estimate, &job, SnapshotEnd::OutOfMemory);
         assert_eq!(answer.verdict, Verdict::DoesNotFit, "{kind:?} {conf}");
         let told = answer.out_of_memory.expect("memory ran out");

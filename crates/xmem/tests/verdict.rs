@@ -1,7 +1,8 @@
 //! The answer about a job that does not fit.
 
 use std::path::Path;
-use xmem::{Bytes, Device, Estimate, Verdict};
+use std::sync::Arc;
+use xmem::{Bytes, Device, Estimate, FittedModel, Verdict};
 
 /// The limited replay gives cached memory back and takes other segments afterwards, so that its
 /// peak reserved is that of no real run.
@@ -11,7 +12,11 @@ fn figures_of_a_job_that_does_not_fit_came_from_the_limited_replay() {
         .join("../../traces/big_resnet50_adamw_b100/trace.json.zst");
     let on = |capacity| {
         let device = Device::custom(capacity);
-        Estimate::builder(device).build().path(&trace).expect("a trace")
+        Estimate::builder(device)
+            .convolutions(Arc::new(FittedModel))
+            .build()
+            .path(&trace)
+            .expect("a trace")
     };
     let (ample, tight) = (on(Bytes::gib(40)), on(Bytes::gib(2)));
     assert_eq!((ample.verdict, tight.verdict), (Verdict::Fits, Verdict::DoesNotFit));

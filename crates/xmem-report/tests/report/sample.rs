@@ -1,11 +1,12 @@
 //! A hand-made answer.
 
+use std::sync::Arc;
 use xmem::{
     AllocatorCounts, AllocatorSettings, AllocatorSetup, Answer, Bounds, Bytes, Confidence, Curve,
-    Device, Estimate, Finding, Fragmentation, IterationFacts, IterationId, IterationPeak,
-    JobEnvironment, LiveBlock, Nanos, OutOfMemory, Peak, PeakRange, Phase, Place, Role, RoleShare,
-    Rule, RuleEffect, Severity, Target, Timings, TraceFacts, UncertaintyEffect, UnmodeledShare,
-    Verdict, WithheldReason,
+    Device, Estimate, Finding, FittedModel, Fragmentation, IterationFacts, IterationId,
+    IterationPeak, JobEnvironment, LiveBlock, Nanos, OutOfMemory, Peak, PeakRange, Phase, Place,
+    Role, RoleShare, Rule, RuleEffect, Severity, Target, Timings, TraceFacts, UncertaintyEffect,
+    UnmodeledShare, Verdict, WithheldReason,
 };
 
 /// A small device.
@@ -107,7 +108,11 @@ fn base() -> Answer {
         {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 2,
          "args": {"Bytes": 512, "Addr": 64, "Device Type": 0, "Device Id": -1}}
     ]}"#;
-    Estimate::builder(device()).build().bytes(trace).expect("a trace")
+    Estimate::builder(device())
+        .convolutions(Arc::new(FittedModel))
+        .build()
+        .bytes(trace)
+        .expect("a trace")
 }
 
 /// A job that fits.
