@@ -10,7 +10,7 @@ pub(crate) use reservations::Reservations;
 pub(crate) use reserved::Levels;
 pub use rewind::StartUncertainty;
 pub(crate) use rewind::{Start, private_pool};
-pub(crate) use steps::{DeviceAnswer, Reuse, Step, StepKind, stands_alone, steps};
+pub(crate) use steps::{DeviceAnswer, Reuse, Step, StepKind, begins_empty, steps};
 
 use xmem_simulator::{Event, EventAction, PoolKind};
 use xmem_snapshot::{Action, DeviceIndex, EntryIndex, Segment, SegmentKind, Snapshot, TraceEntry};
@@ -45,7 +45,7 @@ pub(crate) struct Recording<'s> {
 impl<'s> Recording<'s> {
     pub(crate) fn new(snapshot: &'s Snapshot, device: DeviceIndex) -> Self {
         let mut recording = Self { snapshot, device, from: 0, shift: Shift(0) };
-        recording.from = recording.rest_of_a_burst();
+        recording.from = recording.incomplete_beginning();
         let segments = recording.segments().map(|segment| segment.address.0);
         let entries = recording.trace().iter().map(|entry| entry.addr.0);
         if segments.chain(entries).any(|addr| SIMULATED.contains(&addr)) {
@@ -72,7 +72,7 @@ impl<'s> Recording<'s> {
     /// If a trace begins with segments that are released, the events that led to it may be missing,
     /// if only the newest entries were kept: then it is used from the next thing on that the
     /// program did.
-    fn rest_of_a_burst(&self) -> usize {
+    fn incomplete_beginning(&self) -> usize {
         let trace = self.snapshot.trace(self.device);
         let ends = |e: &TraceEntry| match e.action {
             Action::FreeRequested => Some(0),
@@ -81,9 +81,9 @@ impl<'s> Recording<'s> {
         };
         let end = trace.iter().enumerate().find_map(|(row, entry)| Some(row + ends(entry)?));
         let end = end.unwrap_or(0);
-        let gives_back =
+        let is_release =
             |e: &TraceEntry| matches!(e.action, Action::SegmentFree | Action::SegmentUnmap);
-        if trace[..end].iter().any(gives_back) { end } else { 0 }
+        if trace[..end].iter().any(is_release) { end } else { 0 }
     }
 
     /// The segments at the moment of the snapshot.

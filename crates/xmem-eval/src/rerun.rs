@@ -17,7 +17,7 @@ pub(crate) use requests::ServedRequests;
 pub use result::{Counts, Divergences, Figures, Pair, Rerun, StartFacts};
 
 use crate::findings::findings;
-use crate::recording::{Levels, Recording, Start, stands_alone, steps};
+use crate::recording::{Levels, Recording, Start, begins_empty, steps};
 use crate::setup::{Setup, SetupError};
 use run::Run;
 use xmem_simulator::{AddressOrder, FrameworkAllocator, SeedError};
@@ -126,7 +126,7 @@ fn prepared<'r, 's>(
     options: &'r RerunOptions,
 ) -> Result<Run<'r, 's>, RerunError> {
     let mut start = Start::of(&recording, &setup.config);
-    if start.uncertainty.contradictions > 0 && stands_alone(&recording) {
+    if start.uncertainty.contradictions > 0 && begins_empty(&recording) {
         start.segments.clear();
     }
     let mut run = Run {
@@ -152,8 +152,8 @@ impl Run<'_, '_> {
     fn result(&self, mut notes: Diagnostics) -> Result<Rerun, RerunError> {
         note_uncertainty(self, &mut notes);
         let done = self.to_the_end().map_err(|source| self.failed(source))?;
-        let strange = done.driver.unknown_frees;
-        notes.report_many("free-of-unknown", Severity::Warning, None, strange, || {
+        let unknown = done.driver.unknown_frees;
+        notes.report_many("free-of-unknown", Severity::Warning, None, unknown, || {
             "a block is freed that was never allocated; ignored".to_owned()
         });
         let state = done.driver.allocator.state();

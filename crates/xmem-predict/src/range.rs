@@ -147,7 +147,7 @@ impl Variants<'_> {
     /// Orders of addresses that the driver may follow instead, if it makes a difference.
     fn other_orders(&self) -> Vec<AddressOrder> {
         let AllocatorChoice::Caching(config) = self.allocator else { return Vec::new() };
-        if !config.heeds_addresses() {
+        if !config.depends_on_addresses() {
             return Vec::new();
         }
         let orders = [AddressOrder::Driver, AddressOrder::Ascending, AddressOrder::Descending];

@@ -109,7 +109,7 @@ fn told(states: Vec<SegmentState>) -> Vec<SegmentState> {
 }
 
 /// Frees that complete together do so in an order that depends on how long they waited.
-fn settled(mut events: Vec<Event>) -> Vec<Event> {
+fn in_normal_order(mut events: Vec<Event>) -> Vec<Event> {
     let completes = |event: &Event| event.action == EventAction::FreeCompleted;
     for run in events.chunk_by_mut(|a, b| completes(a) && completes(b)) {
         run.sort_by_key(|event| event.addr);
@@ -176,7 +176,7 @@ proptest! {
         });
         let mut second = Program { allocator, live: live.collect() };
         second.run(&after);
-        prop_assert_eq!(settled(second.events()), settled(wanted));
+        prop_assert_eq!(in_normal_order(second.events()), in_normal_order(wanted));
         let end = shifted_states(first.allocator.state());
         prop_assert_eq!(told(second.allocator.state()), told(end));
         let (got, want) = (second.allocator.stats(), first.allocator.stats());

@@ -136,7 +136,7 @@ impl<'s> Reader<'_, 's> {
     /// if segments are released.
     fn flush(&mut self, end: usize) {
         self.complete(end);
-        if (self.open..end).any(|at| gives_back(&self.trace()[at])) {
+        if (self.open..end).any(|at| is_release(&self.trace()[at])) {
             self.push(StepKind::EmptyCache, end);
         }
         self.open = end;
@@ -165,11 +165,11 @@ impl<'s> Reader<'_, 's> {
         let grown = (self.open..end).find(grows).unwrap_or(end);
         let outside = (self.open..grown)
             .rev()
-            .find(|&at| gives_back(&trace[at]) && !self.inside(&trace[at], &trace[end]));
+            .find(|&at| is_release(&trace[at]) && !self.inside(&trace[at], &trace[end]));
         if let Some(last) = outside {
             self.flush(last + 1);
         }
-        if (self.open..end).any(|at| gives_back(&self.trace()[at])) {
+        if (self.open..end).any(|at| is_release(&self.trace()[at])) {
             for at in self.open..end {
                 self.freed.remove(&self.trace()[at].addr);
             }
@@ -199,13 +199,13 @@ impl<'s> Reader<'_, 's> {
     }
 }
 
-fn gives_back(entry: &TraceEntry) -> bool {
+fn is_release(entry: &TraceEntry) -> bool {
     matches!(entry.action, Action::SegmentFree | Action::SegmentUnmap)
 }
 
 /// Returns whether the recording began with nothing: all that its entries speak of came to be in
 /// it.
-pub(crate) fn stands_alone(recording: &Recording<'_>) -> bool {
+pub(crate) fn begins_empty(recording: &Recording<'_>) -> bool {
     let mut ranges: BTreeMap<Addr, Bytes> = BTreeMap::new();
     let mut held: BTreeSet<Addr> = BTreeSet::new();
     recording.trace().iter().all(|entry| match entry.action {

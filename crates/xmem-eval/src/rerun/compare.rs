@@ -57,8 +57,10 @@ impl Naming {
         let recorded = entries.filter_map(|entry| recording.event(entry)).filter(is_compared);
         let simulated = simulated.iter().copied().filter(is_compared);
         Sides {
-            recorded: settled(recorded.map(|event| self.recorded.action(event)).collect()),
-            simulated: settled(simulated.map(|event| self.simulated.action(event)).collect()),
+            recorded: in_normal_order(recorded.map(|event| self.recorded.action(event)).collect()),
+            simulated: in_normal_order(
+                simulated.map(|event| self.simulated.action(event)).collect(),
+            ),
         }
     }
 }
@@ -69,11 +71,11 @@ fn is_compared(event: &Event) -> bool {
 
 /// Segments that are released together are so in the order of their streams' handles and of
 /// their addresses, which is nothing that an allocator decides.
-fn settled(mut actions: Vec<AllocatorAction>) -> Vec<AllocatorAction> {
-    let gives_back = |action: &AllocatorAction| {
+fn in_normal_order(mut actions: Vec<AllocatorAction>) -> Vec<AllocatorAction> {
+    let is_release = |action: &AllocatorAction| {
         matches!(action.kind, EventAction::SegmentFree | EventAction::SegmentUnmap)
     };
-    for run in actions.chunk_by_mut(|a, b| gives_back(a) && gives_back(b)) {
+    for run in actions.chunk_by_mut(|a, b| is_release(a) && is_release(b)) {
         run.sort_by_key(|action| (action.place, action.size));
     }
     actions

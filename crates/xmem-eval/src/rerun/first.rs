@@ -2,10 +2,9 @@
 
 use super::compare::{Difference, Naming, Sides};
 use super::place::{AllocatorAction, Place};
-use super::run::Run;
-use crate::recording::{Step, StepKind};
+use crate::recording::{Recording, Step, StepKind};
 use crate::stack::Site;
-use xmem_simulator::{BlockUse, EventAction, PoolKind, SegmentState};
+use xmem_simulator::{AllocatorConfig, BlockUse, EventAction, PoolKind, SegmentState};
 use xmem_snapshot::EntryIndex;
 use xmem_types::{Bytes, StreamId};
 
@@ -72,33 +71,42 @@ pub enum PlaceContent {
 const ACTIONS_BEFORE: usize = 6;
 const MAX_CANDIDATES: usize = 6;
 
+/// The recorded steps, with the allocator that took them.
+#[derive(Clone, Copy)]
+pub(super) struct RecordedSteps<'r, 's> {
+    pub(super) recording: &'r Recording<'s>,
+    pub(super) steps: &'r [Step],
+    pub(super) config: &'r AllocatorConfig,
+}
+
 impl FirstDivergence {
     /// The step at position `at`, with the allocator's state before it.
     pub(super) fn of(
-        run: &Run<'_, '_>,
+        recorded: RecordedSteps<'_, '_>,
         at: usize,
         sides: Sides,
         difference: Difference,
         state: &[SegmentState],
         naming: &Naming,
     ) -> Self {
-        let step = &run.steps[at];
-        let trace = run.recording.trace();
+        let RecordedSteps { recording, steps, config } = recorded;
+        let step = &steps[at];
+        let trace = recording.trace();
         let last = step.entries.end - 1;
-        let request = block_request(run, step);
-        let (candidates, more_candidates) = candidates(run, request, state, naming);
+        let request = block_request(config, step);
+        let (candidates, more_candidates) = candidates(config, request, state, naming);
         let first = step.entries.start.saturating_sub(ACTIONS_BEFORE);
         let before = (first..step.entries.start).filter_map(|row| {
-            let event = run.recording.event(&trace[row])?;
-            Some((run.recording.index(row), naming.recorded.unchanged(event)))
+            let event = recording.event(&trace[row])?;
+            Some((recording.index(row), naming.recorded.unchanged(event)))
         });
         let put = sides.recorded.iter().find(|action| action.kind == EventAction::Alloc);
         let at_recorded_place = put.map(|action| content_at(action.place, state, naming));
         Self {
-            entry: run.recording.index(last),
+            entry: recording.index(last),
             difference,
             request,
-            site: Site::of(run.recording.snapshot, trace[last].stack),
+            site: Site::of(recording.snapshot, trace[last].stack),
             recorded: sides.recorded,
             simulated: sides.simulated,
             before: before.collect(),
@@ -109,10 +117,10 @@ impl FirstDivergence {
     }
 }
 
-fn block_request(run: &Run<'_, '_>, step: &Step) -> Option<BlockRequest> {
+fn block_request(config: &AllocatorConfig, step: &Step) -> Option<BlockRequest> {
     match step.kind {
         StepKind::Alloc { size, stream, .. } => {
-            Some(BlockRequest { size, rounded: run.setup.config.rounded(size), stream })
+            Some(BlockRequest { size, rounded: config.rounded(size), stream })
         }
         StepKind::Failed { rounded, stream } => {
             Some(BlockRequest { size: rounded, rounded, stream })
@@ -122,13 +130,13 @@ fn block_request(run: &Run<'_, '_>, step: &Step) -> Option<BlockRequest> {
 }
 
 fn candidates(
-    run: &Run<'_, '_>,
+    config: &AllocatorConfig,
     request: Option<BlockRequest>,
     state: &[SegmentState],
     naming: &Naming,
 ) -> (Vec<Candidate>, u64) {
     let Some(request) = request else { return (Vec::new(), 0) };
-    let small = request.rounded <= run.setup.config.small_size;
+    let small = request.rounded <= config.small_size;
     let kind = if small { PoolKind::Small } else { PoolKind::Large };
     let mut fitting: Vec<_> = state
         .iter()

@@ -2,7 +2,7 @@
 
 use super::compare::{Difference, Naming, Sides};
 use super::driver::Driver;
-use super::first::FirstDivergence;
+use super::first::{FirstDivergence, RecordedSteps};
 use super::place::{Names, Place, SegmentNumbers};
 use super::result::{Counts, Divergences, Figures, Pair, StartFacts};
 use super::{Addresses, RerunOptions};
@@ -119,7 +119,12 @@ impl Run<'_, '_> {
             self.step(before, step, &mut driver, &mut naming);
         }
         let state = driver.allocator.state();
-        Ok(FirstDivergence::of(self, at, sides, difference, &state, &naming))
+        let recorded = RecordedSteps {
+            recording: &self.recording,
+            steps: &self.steps,
+            config: &self.setup.config,
+        };
+        Ok(FirstDivergence::of(recorded, at, sides, difference, &state, &naming))
     }
 
     pub(super) fn step(

@@ -19,7 +19,7 @@ pub enum AllocatorError {
         release: TorchVersion,
     },
     /// The release would not accept the options, or they are not simulated.
-    #[error("the allocator options `{conf}` cannot be used with PyTorch {release}{}", release_from.aside())]
+    #[error("the allocator options `{conf}` cannot be used with PyTorch {release}{}", release_from.release_origin())]
     Conf {
         /// The options as written.
         conf: String,
@@ -59,7 +59,7 @@ pub enum AllocatorError {
 
 impl Origin {
     /// The origin of the release, where the reader could not know it.
-    fn aside(self) -> &'static str {
+    fn release_origin(self) -> &'static str {
         match self {
             Self::Given => "",
             Self::Input => ", the release stated by the input",

@@ -30,8 +30,8 @@ pub(super) fn about_options(conf: &AllocConf, kind: AllocatorKind, notes: &mut D
     }
     let config = &conf.config;
     let why = match kind {
-        AllocatorKind::Native => lonely(config),
-        _ => idle(config, kind).map(str::to_owned),
+        AllocatorKind::Native => without_companion(config),
+        _ => ignored_by(config, kind).map(str::to_owned),
     };
     if let Some(why) = why {
         notes.report("allocator-options-without-effect", Severity::Warning, None, || why);
@@ -60,8 +60,8 @@ fn without_fraction(config: &AllocatorConfig) -> Vec<&'static str> {
 }
 
 /// Options that need another one, which is missing.
-fn lonely(config: &AllocatorConfig) -> Option<String> {
-    let mut lonely = Vec::new();
+fn without_companion(config: &AllocatorConfig) -> Option<String> {
+    let mut missing = Vec::new();
     let plain = AllocatorConfig::of(config.release);
     let slack = plain.max_non_split_rounding;
     let follows_segments = config.max_non_split_rounding == config.large_buffer;
@@ -69,20 +69,20 @@ fn lonely(config: &AllocatorConfig) -> Option<String> {
         && !follows_segments
         && config.max_split_size.is_none()
     {
-        lonely.push("max_non_split_rounding_mb has no effect without max_split_size_mb");
+        missing.push("max_non_split_rounding_mb has no effect without max_split_size_mb");
     }
     let divides = config.roundup_power2_divisions != PowerOfTwoDivisions::OFF;
     if config.roundup_bypass_threshold.is_some() && !divides {
-        lonely.push("roundup_bypass_threshold_mb has no effect without roundup_power2_divisions");
+        missing.push("roundup_bypass_threshold_mb has no effect without roundup_power2_divisions");
     }
     if config.expandable_reserve.is_some() && !config.expandable_segments {
-        lonely.push("expandable_segments_reserve has no effect without expandable_segments:True");
+        missing.push("expandable_segments_reserve has no effect without expandable_segments:True");
     }
-    (!lonely.is_empty()).then(|| lonely.join("; "))
+    (!missing.is_empty()).then(|| missing.join("; "))
 }
 
 /// The effect of the caching allocator's options on another allocator.
-fn idle(config: &AllocatorConfig, kind: AllocatorKind) -> Option<&'static str> {
+fn ignored_by(config: &AllocatorConfig, kind: AllocatorKind) -> Option<&'static str> {
     let takes_fraction = kind != AllocatorKind::Uncached;
     let mut plain = AllocatorConfig::of(config.release);
     if takes_fraction {

@@ -65,14 +65,19 @@ fn as_set(conf: &str, name: &str) -> Option<Setting> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::allocator::{AllocatorKind, AllocatorSettings as Wishes, JobEnvironment};
+    use crate::allocator::{AllocatorKind, AllocatorSettings as CallerSettings, JobEnvironment};
     use xmem_profiles::Device;
 
     fn of(conf: &str, kind: Option<AllocatorKind>, minor: u16) -> AllocatorSettings {
         let release = Some(TorchVersion::new(2, minor));
-        let wishes = Wishes { kind, release, conf: Some(conf.to_owned()), ..Wishes::default() };
+        let given = CallerSettings {
+            kind,
+            release,
+            conf: Some(conf.to_owned()),
+            ..CallerSettings::default()
+        };
         let device = Device::custom(Bytes::gib(8));
-        settings(&wishes.resolve(&JobEnvironment::default(), &device).expect("it can be used"))
+        settings(&given.resolve(&JobEnvironment::default(), &device).expect("it can be used"))
     }
 
     #[test]

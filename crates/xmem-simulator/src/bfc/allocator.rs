@@ -296,7 +296,7 @@ impl<O: Observer> BfcAllocator<O> {
             if let Ok(addr) = self.device.alloc(Bytes(size)) {
                 break addr;
             }
-            size = backpedal(size);
+            size = size_after_refusal(size);
             if size < rounded {
                 return None;
             }
@@ -363,7 +363,7 @@ fn round(size: u64) -> u64 {
 /// The next size to request after the device refused `size`: nine tenths, in single precision.
 /// The size to try if rounding leads back to the same size: 256 bytes less, as in newer releases;
 /// older ones, among them TensorFlow 2.21, request it forever.
-fn backpedal(size: u64) -> u64 {
+fn size_after_refusal(size: u64) -> u64 {
     let less = round((size as f32 * 0.9) as u64);
     if less < size { less } else { size - MIN_CHUNK }
 }
@@ -383,7 +383,7 @@ mod tests {
             (256, 0),
             (800 * MIB, 754_974_720),
         ] {
-            assert_eq!(backpedal(size), less, "{size}");
+            assert_eq!(size_after_refusal(size), less, "{size}");
         }
     }
 }

@@ -117,7 +117,7 @@ impl AllocatorConfig {
     /// Returns whether the order in which the device hands out addresses decides between free
     /// blocks of equal size: up to 2.11.
     #[must_use]
-    pub fn heeds_addresses(&self) -> bool {
+    pub fn depends_on_addresses(&self) -> bool {
         !Feature::OldestBlockFirst.is_in(self.release)
     }
 }

@@ -1,6 +1,6 @@
 //! `backend:cudaMallocAsync`, approximately.
 
-use super::book::{Book, Entry};
+use super::ledger::{Entry, Ledger};
 use crate::allocator::{
     AllocFailure, BlockHandle, BlockView, Control, Event, EventAction, Framework,
     FrameworkAllocator, Observer, OutOfDeviceMemory, PoolKind, RequestIndex, Segment, SegmentId,
@@ -33,7 +33,7 @@ pub struct MallocAsync {
 #[derive(Clone, Debug)]
 pub struct MallocAsyncAllocator<O = ()> {
     device: Device,
-    book: Book,
+    ledger: Ledger,
     /// Steps by which the pool has grown, one segment each.
     segments: Vec<Segment>,
     /// The address of the next block if none were ever freed: addresses only distinguish blocks.
@@ -48,7 +48,7 @@ impl Framework for MallocAsync {
     fn over<O: Observer>(&self, device: Device, observer: O) -> MallocAsyncAllocator<O> {
         MallocAsyncAllocator {
             device,
-            book: Book::default(),
+            ledger: Ledger::default(),
             segments: Vec::new(),
             next: Addr(1 << 46),
             fraction: self.memory_fraction,
@@ -65,7 +65,7 @@ impl<O: Observer> MallocAsyncAllocator<O> {
 
     /// Gets what the pool lacks for `used` bytes.
     fn grow(&mut self, used: Bytes, at: RequestIndex, stream: StreamId) -> bool {
-        let missing = used.saturating_sub(self.book.held()).round_up(GROWTH);
+        let missing = used.saturating_sub(self.ledger.held()).round_up(GROWTH);
         if missing == Bytes::ZERO {
             return true;
         }
@@ -80,7 +80,7 @@ impl<O: Observer> MallocAsyncAllocator<O> {
             born: at,
             died: None,
         });
-        self.book.reserve(self.device.used());
+        self.ledger.reserve(self.device.used());
         self.observer.event(Event {
             action: EventAction::SegmentAlloc,
             addr,
@@ -107,9 +107,9 @@ impl<O: Observer> FrameworkAllocator for MallocAsyncAllocator<O> {
             return Err(AllocFailure::TooLarge);
         }
         let rounded = size.round_up(GRANULARITY);
-        let used = self.book.in_use() + rounded;
+        let used = self.ledger.in_use() + rounded;
         if self.limit().is_some_and(|limit| used > limit) || !self.grow(used, at, stream) {
-            self.book.ooms += 1;
+            self.ledger.ooms += 1;
             return Err(AllocFailure::OutOfMemory(OutOfDeviceMemory { rounded, tried: rounded }));
         }
         let addr = self.next;
@@ -117,11 +117,11 @@ impl<O: Observer> FrameworkAllocator for MallocAsyncAllocator<O> {
         self.observer.event(Event { action: EventAction::Alloc, addr, size, stream });
         let segment = SegmentId(self.segments.len().saturating_sub(1) as u32);
         let entry = Entry { addr, size: rounded, requested: size, segment, stream, at };
-        Ok(Some(self.book.enter(entry)))
+        Ok(Some(self.ledger.add(entry)))
     }
 
     fn free(&mut self, _at: RequestIndex, block: BlockHandle) {
-        let BlockView { addr, requested: size, stream, .. } = self.book.strike(block);
+        let BlockView { addr, requested: size, stream, .. } = self.ledger.remove(block);
         for action in [EventAction::FreeRequested, EventAction::FreeCompleted] {
             self.observer.event(Event { action, addr, size, stream });
         }
@@ -129,7 +129,7 @@ impl<O: Observer> FrameworkAllocator for MallocAsyncAllocator<O> {
 
     /// `cudaMemPoolTrimTo` zero: what is free goes back, in whole steps from the last one.
     fn release_cached(&mut self, at: RequestIndex) {
-        let needed = self.book.in_use();
+        let needed = self.ledger.in_use();
         for segment in self.segments.iter_mut().rev().filter(|s| s.died.is_none()) {
             if self.device.used() - segment.size < needed {
                 break;
@@ -143,14 +143,14 @@ impl<O: Observer> FrameworkAllocator for MallocAsyncAllocator<O> {
                 stream: segment.stream,
             });
         }
-        self.book.reserve(self.device.used());
+        self.ledger.reserve(self.device.used());
     }
 
     fn control(&mut self, _at: RequestIndex, control: Control) -> Result<(), Unsupported> {
         match control {
             // Frees are ordered by the driver.
             Control::RecordStream { .. } | Control::Synchronize => {}
-            Control::ResetPeaks => self.book.reset_peaks(),
+            Control::ResetPeaks => self.ledger.reset_peaks(),
             Control::MemoryFraction(fraction) => self.fraction = Some(fraction),
             _ => return Err(Unsupported::ByThisAllocator),
         }
@@ -158,7 +158,7 @@ impl<O: Observer> FrameworkAllocator for MallocAsyncAllocator<O> {
     }
 
     fn block(&self, block: BlockHandle) -> BlockView {
-        *self.book.get(block)
+        *self.ledger.get(block)
     }
 
     fn segments(&self) -> &[Segment] {
@@ -171,19 +171,19 @@ impl<O: Observer> FrameworkAllocator for MallocAsyncAllocator<O> {
     }
 
     fn allocated(&self) -> Bytes {
-        self.book.in_use()
+        self.ledger.in_use()
     }
 
     fn reserved(&self) -> Bytes {
-        self.book.held()
+        self.ledger.held()
     }
 
     fn largest_free(&self) -> Bytes {
-        self.book.held() - self.book.in_use()
+        self.ledger.held() - self.ledger.in_use()
     }
 
     fn stats(&self) -> Stats {
-        self.book.stats()
+        self.ledger.stats()
     }
 
     fn device(&self) -> &Device {

@@ -1,7 +1,7 @@
 //! Allocators without segments of their own: every block comes from the device, or from a pool that
 //! CUDA keeps.
 
-mod book;
+mod ledger;
 mod malloc_async;
 mod uncached;
 

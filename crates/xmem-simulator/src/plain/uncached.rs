@@ -1,6 +1,6 @@
 //! `PYTORCH_NO_CUDA_MEMORY_CACHING`: every allocation is a `cudaMalloc`, every free a `cudaFree`.
 
-use super::book::{Book, Entry};
+use super::ledger::{Entry, Ledger};
 use crate::allocator::{
     AllocFailure, BlockHandle, BlockState, BlockUse, BlockView, Control, Event, EventAction,
     Framework, FrameworkAllocator, Observer, OutOfDeviceMemory, PoolKind, RequestIndex, Segment,
@@ -20,7 +20,7 @@ pub struct Uncached;
 #[derive(Clone, Debug)]
 pub struct UncachedAllocator<O = ()> {
     device: Device,
-    book: Book,
+    ledger: Ledger,
     segments: Vec<Segment>,
     observer: O,
 }
@@ -29,7 +29,7 @@ impl Framework for Uncached {
     type Allocator<O: Observer> = UncachedAllocator<O>;
 
     fn over<O: Observer>(&self, device: Device, observer: O) -> UncachedAllocator<O> {
-        UncachedAllocator { device, book: Book::default(), segments: Vec::new(), observer }
+        UncachedAllocator { device, ledger: Ledger::default(), segments: Vec::new(), observer }
     }
 }
 
@@ -55,7 +55,7 @@ impl<O: Observer> FrameworkAllocator for UncachedAllocator<O> {
             return Err(AllocFailure::TooLarge);
         }
         let Ok(addr) = self.device.alloc(size) else {
-            self.book.ooms += 1;
+            self.ledger.ooms += 1;
             let free = self.device.free_bytes().unwrap_or_default();
             self.emit(EventAction::Oom, Addr(free.get()), size, stream);
             return Err(AllocFailure::OutOfMemory(OutOfDeviceMemory {
@@ -74,18 +74,18 @@ impl<O: Observer> FrameworkAllocator for UncachedAllocator<O> {
             born: at,
             died: None,
         });
-        self.book.reserve(self.device.used());
+        self.ledger.reserve(self.device.used());
         self.emit(EventAction::SegmentAlloc, addr, size, stream);
         self.emit(EventAction::Alloc, addr, size, stream);
         let entry = Entry { addr, size, requested: size, segment, stream, at };
-        Ok(Some(self.book.enter(entry)))
+        Ok(Some(self.ledger.add(entry)))
     }
 
     fn free(&mut self, at: RequestIndex, block: BlockHandle) {
-        let view = self.book.strike(block);
+        let view = self.ledger.remove(block);
         self.device.free(view.addr, view.size);
         self.segments[view.segment.index()].died = Some(at);
-        self.book.reserve(self.device.used());
+        self.ledger.reserve(self.device.used());
         for action in
             [EventAction::FreeRequested, EventAction::FreeCompleted, EventAction::SegmentFree]
         {
@@ -100,7 +100,7 @@ impl<O: Observer> FrameworkAllocator for UncachedAllocator<O> {
             // `cudaFree` waits for the device by itself.
             Control::RecordStream { .. } | Control::Synchronize => Ok(()),
             Control::ResetPeaks => {
-                self.book.reset_peaks();
+                self.ledger.reset_peaks();
                 Ok(())
             }
             _ => Err(Unsupported::ByThisAllocator),
@@ -108,7 +108,7 @@ impl<O: Observer> FrameworkAllocator for UncachedAllocator<O> {
     }
 
     fn block(&self, block: BlockHandle) -> BlockView {
-        *self.book.get(block)
+        *self.ledger.get(block)
     }
 
     fn segments(&self) -> &[Segment] {
@@ -139,11 +139,11 @@ impl<O: Observer> FrameworkAllocator for UncachedAllocator<O> {
     }
 
     fn allocated(&self) -> Bytes {
-        self.book.in_use()
+        self.ledger.in_use()
     }
 
     fn reserved(&self) -> Bytes {
-        self.book.held()
+        self.ledger.held()
     }
 
     fn largest_free(&self) -> Bytes {
@@ -151,7 +151,7 @@ impl<O: Observer> FrameworkAllocator for UncachedAllocator<O> {
     }
 
     fn stats(&self) -> Stats {
-        self.book.stats()
+        self.ledger.stats()
     }
 
     fn device(&self) -> &Device {

@@ -9,9 +9,9 @@
 #[path = "../model/mod.rs"]
 #[expect(dead_code, reason = "the comparison with the simulator asks for more")]
 mod model;
+#[path = "../normalized/mod.rs"]
+mod normalized;
 mod sequence;
-#[path = "../settled/mod.rs"]
-mod settled;
 
 use serde_json::Value;
 use std::fmt::Write as _;

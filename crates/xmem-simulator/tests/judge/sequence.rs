@@ -2,7 +2,7 @@
 
 use crate::model::uncached::UncachedModel;
 use crate::model::{Figures, Gauge, Model, OfPools, Outcome, Segment, Use};
-use crate::settled::{in_settled_order, without_stale_requests};
+use crate::normalized::{in_normal_order, without_stale_requests};
 use serde_json::{Value, json};
 use xmem_simulator::{
     AddressOrder, AllocConf, Completion, ConfError, DeviceConfig, Event, EventAction, Operation,
@@ -241,8 +241,8 @@ fn compare_events(model: &Model, base: u64, trace: &Value, found: &mut Vec<Strin
         }
         event
     };
-    let events = in_settled_order(model.events.iter().map(told).collect());
-    let trace = in_settled_order(trace.clone());
+    let events = in_normal_order(model.events.iter().map(told).collect());
+    let trace = in_normal_order(trace.clone());
     for (i, want) in trace.iter().enumerate() {
         if events.get(i) != Some(want) {
             found.push(format!("event {i}: {:?}, PyTorch has {want}", events.get(i)));

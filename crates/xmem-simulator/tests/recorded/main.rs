@@ -6,9 +6,9 @@
 #![expect(clippy::disallowed_methods, reason = "the test cases are files")]
 
 mod job;
+#[path = "../normalized/mod.rs"]
+mod normalized;
 mod sequence;
-#[path = "../settled/mod.rs"]
-mod settled;
 mod stats;
 
 use serde_json::Value;

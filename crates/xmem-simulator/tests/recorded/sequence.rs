@@ -1,6 +1,6 @@
 //! A sequence of operations, and what PyTorch's allocator answered to each.
 
-use crate::settled::{in_settled_order, without_stale_requests};
+use crate::normalized::{in_normal_order, without_stale_requests};
 use crate::{int, stats, stream};
 use serde_json::{Value, json};
 use xmem_simulator::{
@@ -234,7 +234,7 @@ fn compare_events(allocator: &Allocator, base: u64, case: &Value, found: &mut Ve
         })
         .collect();
     let (events, trace) = if defers_frees(case) {
-        (in_settled_order(events), in_settled_order(trace.to_vec()))
+        (in_normal_order(events), in_normal_order(trace.to_vec()))
     } else {
         (events, trace.to_vec())
     };

@@ -85,8 +85,8 @@ impl SideBySide {
         let events = std::mem::take(self.simulator.allocator_mut().observer_mut());
         equal(
             "events",
-            &in_settled_order(events),
-            &in_settled_order(self.model.events[told..].to_vec()),
+            &in_normal_order(events),
+            &in_normal_order(self.model.events[told..].to_vec()),
         )?;
         let allocator = self.simulator.allocator();
         if let (
@@ -133,7 +133,7 @@ pub(crate) fn equal<T: PartialEq + std::fmt::Debug>(
 }
 
 /// In which order frees complete that complete together is nowhere specified.
-fn in_settled_order(mut events: Vec<Event>) -> Vec<Event> {
+fn in_normal_order(mut events: Vec<Event>) -> Vec<Event> {
     let completes = |event: &Event| event.action == EventAction::FreeCompleted;
     for run in events.chunk_by_mut(|a, b| completes(a) && completes(b)) {
         run.sort_by_key(|event| event.addr);

@@ -3,9 +3,9 @@
 use crate::allocator::{BlockHandle, BlockView, RequestIndex, SegmentId, Stat, Stats};
 use xmem_types::{Addr, Bytes, StreamId};
 
-/// Who holds what, and how much that is.
+/// The blocks that are handed out, with their totals.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Book {
+pub(super) struct Ledger {
     blocks: Vec<BlockView>,
     vacant: Vec<u32>,
     allocated: Stat<Bytes>,
@@ -15,7 +15,7 @@ pub(super) struct Book {
     pub(super) ooms: u64,
 }
 
-/// A block as it is entered.
+/// A block to be added.
 pub(super) struct Entry {
     pub(super) addr: Addr,
     pub(super) size: Bytes,
@@ -25,8 +25,8 @@ pub(super) struct Entry {
     pub(super) at: RequestIndex,
 }
 
-impl Book {
-    pub(super) fn enter(&mut self, entry: Entry) -> BlockHandle {
+impl Ledger {
+    pub(super) fn add(&mut self, entry: Entry) -> BlockHandle {
         let Entry { addr, size, requested, segment, stream, at } = entry;
         let view = BlockView { addr, size, requested, segment, stream, born: at };
         raise(&mut self.allocated, size);
@@ -43,7 +43,7 @@ impl Book {
         BlockHandle::new(slot)
     }
 
-    pub(super) fn strike(&mut self, block: BlockHandle) -> BlockView {
+    pub(super) fn remove(&mut self, block: BlockHandle) -> BlockView {
         let view = *self.get(block);
         self.vacant.push(block.slot());
         lower(&mut self.allocated, view.size);

@@ -18,7 +18,7 @@ pub(crate) fn without_stale_requests(segments: &Value) -> Value {
 
 /// Frees that complete together, as those deferred during a capture, do so in an order that differs
 /// from run to run (that of a hash map of streams): only which ones they are can be compared.
-pub(crate) fn in_settled_order(mut events: Vec<Value>) -> Vec<Value> {
+pub(crate) fn in_normal_order(mut events: Vec<Value>) -> Vec<Value> {
     let completes = |event: &Value| event["action"] == "free_completed";
     for run in events.chunk_by_mut(|a, b| completes(a) && completes(b)) {
         run.sort_by_key(|event| event["addr"].as_i64());
