@@ -4,7 +4,11 @@ use super::SUMMARY;
 use super::findings::Findings;
 use std::path::{Component, Path, PathBuf};
 
-/// Reports relative links of a Markdown file that lead nowhere.
+/// The folder of the book.
+const BOOK: &str = "docs";
+
+/// Reports relative links of a Markdown file that lead nowhere, also once the book is rendered: its
+/// pages cannot link to files outside of it.
 pub(crate) fn check(
     name: &str,
     text: &str,
@@ -17,9 +21,12 @@ pub(crate) fn check(
             continue;
         }
         let file = target.split('#').next().unwrap_or_default();
-        let inside = resolve(&folder.join(file));
-        if !inside.is_some_and(|path| exists(&path)) {
-            findings.add(name, format!("the link to `{target}` leads nowhere"));
+        match resolve(&folder.join(file)).filter(|path| exists(path)) {
+            None => findings.add(name, format!("the link to `{target}` leads nowhere")),
+            Some(path) if Path::new(name).starts_with(BOOK) && !path.starts_with(BOOK) => {
+                findings.add(name, format!("the link to `{target}` leaves the book"));
+            }
+            Some(_) => {}
         }
     }
 }
@@ -78,16 +85,18 @@ mod tests {
 
     #[test]
     fn links_are_followed_from_where_the_document_is() {
-        let text = "[a](a.md#part) [r](../README.md) [w](https://example.org) [h](#here)\n\
+        let text = "[a](a.md#part) [w](https://example.org) [h](#here)\n\
                     ```\n[x](in-code.md)\n```\n";
         assert_eq!(found("docs/b.md", text), [""; 0]);
         assert_eq!(
-            found("docs/b.md", "[a](b/a.md) and [out](../../x.md)"),
+            found("docs/b.md", "[a](b/a.md) and [out](../../x.md) [r](../README.md)"),
             [
                 "docs/b.md: the link to `b/a.md` leads nowhere",
-                "docs/b.md: the link to `../../x.md` leads nowhere"
+                "docs/b.md: the link to `../../x.md` leads nowhere",
+                "docs/b.md: the link to `../README.md` leaves the book"
             ]
         );
+        assert_eq!(found("c.md", "[r](README.md) [a](docs/a.md)"), [""; 0]);
     }
 
     #[test]
