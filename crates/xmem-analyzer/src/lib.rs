@@ -8,11 +8,9 @@ mod args;
 mod attribution;
 mod autograd;
 mod block;
-mod clearing;
 mod completeness;
 mod forwards;
 mod iterations;
-mod known;
 mod lifetime;
 mod marks;
 mod names;
@@ -24,6 +22,7 @@ mod preexisting;
 mod profile;
 mod program;
 mod python;
+mod recorder_facts;
 pub mod recording;
 mod returns;
 mod roles;
@@ -31,6 +30,7 @@ mod spans;
 mod steps;
 mod timeline;
 mod transfers;
+mod zero_grad;
 
 pub use args::{Argument, Arguments, DType, TensorArg};
 pub use autograd::Autograd;
@@ -48,10 +48,10 @@ pub use transfers::Transfer;
 use args::ArgumentTable;
 use forwards::Forwards;
 use iterations::Signs;
-use known::Known;
 use names::Names;
 use program::Program;
 use python::PythonCalls;
+use recorder_facts::RecorderFacts;
 use returns::Returns;
 use roles::Facts;
 use xmem_parallel::both;
@@ -98,9 +98,9 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         || timeline::find(&trace, &tree, &names, &calls).unwrap_or_default(),
     );
     let transfers = transfers::resolve(&marks.moves, &lifetimes);
-    let known = Known::find(recording.as_ref(), &transfers, &lifetimes);
+    let recorder_facts = RecorderFacts::find(recording.as_ref(), &transfers, &lifetimes);
     let mut frames = python::frames(&lifetimes, &origins, &calls, &mut trace, &autograd);
-    known.name_tensors(recording.as_ref(), &mut frames, &mut trace.strings);
+    recorder_facts.name_tensors(recording.as_ref(), &mut frames, &mut trace.strings);
 
     let program = Program {
         trace: &trace,
@@ -132,13 +132,13 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         transfers: &transfers,
         frames: &frames,
         recording: recording.as_ref(),
-        known: &known,
+        recorder: &recorder_facts,
         registrations: &registrations,
         step_period: iterations::steps_in_each(&signs),
     };
     let (blocks, learned) = roles::assign(&lifetimes, &origins, &facts);
     let preexisting = preexisting::find(&blocks, &facts, &learned, &mut notes);
-    let phases = clearing::find(phases, &blocks, &mut notes);
+    let phases = zero_grad::find(phases, &blocks, &mut notes);
     let returns = Returns::of(&trace, calls.order());
     // The profile has what the memory events and the links say; the tables are not needed any more.
     trace.memory = MemoryTable::default();
@@ -152,7 +152,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         preexisting,
         transfers,
         device,
-        tensors: known.tensors,
+        tensors: recorder_facts.tensors,
         recording,
         names,
         arguments,

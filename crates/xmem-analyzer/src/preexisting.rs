@@ -56,9 +56,9 @@ pub(crate) fn find(
             found.push(Preexisting { role, residency, size, count, evidence });
         }
     };
-    let lists = facts.known.lists;
+    let lists = facts.recorder.lists;
     let mut absent: BTreeMap<(Role, Bytes), u32> = BTreeMap::new();
-    for &key in &facts.known.absent {
+    for &key in &facts.recorder.absent {
         *absent.entry(key).or_default() += 1;
     }
     for ((role, size), count) in absent {

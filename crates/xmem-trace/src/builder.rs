@@ -28,7 +28,7 @@ pub(crate) trait Strings {
     }
 
     /// Notes the signature of arguments in the cache.
-    fn know_signature(&mut self, _row: u32, _signature: SignatureId) {}
+    fn set_signature(&mut self, _row: u32, _signature: SignatureId) {}
 }
 
 impl Strings for Interner {
@@ -274,7 +274,7 @@ impl<S: Strings> Builder<S> {
         };
         let id = self.signature_id(signature);
         if let Some(row) = args.cached {
-            self.strings.know_signature(row, id);
+            self.strings.set_signature(row, id);
         }
         id
     }

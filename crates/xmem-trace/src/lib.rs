@@ -28,13 +28,13 @@
 mod argument_cache;
 pub mod baseline;
 mod builder;
+mod chunk_strings;
 mod columns;
 mod document;
 mod error;
 mod event;
 mod finish;
 mod header;
-mod local;
 mod merge;
 mod number;
 mod options;

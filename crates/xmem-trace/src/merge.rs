@@ -1,8 +1,8 @@
 //! The columns of chunks put together in file order.
 
 use crate::builder::Builder;
+use crate::chunk_strings::LocalStrings;
 use crate::columns::{Signature, SignatureId, Thread};
-use crate::local::LocalStrings;
 use xmem_types::{Interner, Sym, ThreadIdx};
 
 impl Builder<Interner> {

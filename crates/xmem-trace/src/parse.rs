@@ -6,8 +6,8 @@
 //! value follows from the place of its key.
 
 use crate::builder::{Builder, Unusable};
+use crate::chunk_strings::{LocalStrings, Memory};
 use crate::event::{ArgFields, ArgKey, EventFields, EventKey};
-use crate::local::{LocalStrings, Memory};
 use crate::number::{Scalar, thousandths};
 use crate::options::EventParser;
 use crate::pull::{Events, Next};

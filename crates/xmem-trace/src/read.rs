@@ -2,9 +2,9 @@
 //! several threads and merged in file order. No more than a few chunks are in memory at a time.
 
 use crate::builder::Builder;
+use crate::chunk_strings::LocalStrings;
 use crate::document::Document;
 use crate::finish::finish;
-use crate::local::LocalStrings;
 use crate::options::EventParser;
 use crate::parse::{Chunk, Parsed, Parser};
 use crate::pipeline::{self, Worker};

@@ -1,4 +1,4 @@
-//! A job's requests, and what it makes do with where memory is short.
+//! A job's requests, and the smaller sizes that it accepts where memory is short.
 
 use crate::{BlockId, Bytes, Request};
 use std::collections::BTreeMap;
@@ -42,12 +42,12 @@ impl<'a, const N: usize> From<&'a [Request; N]> for Workload<'a> {
 
 static NONE: Fallbacks = Fallbacks { lists: Vec::new(), of_block: BTreeMap::new() };
 
-/// Index of a list of sizes in [`Fallbacks`].
+/// The index of a list of sizes in [`Fallbacks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FallbackId(u32);
 
 impl FallbackId {
-    /// Its place among [`Fallbacks::len`] lists.
+    /// The index among [`Fallbacks::len`] lists.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -58,7 +58,7 @@ impl FallbackId {
 /// workspaces of convolutions, whose algorithms differ in what they need (PyTorch's
 /// `aten/src/ATen/native/cudnn/Conv_v8.cpp`, `try_configs`).
 ///
-/// Calls that share a list share what was found: the next one begins with the size that the last one
+/// Calls that share a list share the result: the next call begins with the size that the last one
 /// got (`benchmark_cache` there).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fallbacks {
@@ -67,9 +67,8 @@ pub struct Fallbacks {
 }
 
 impl Fallbacks {
-    /// A list of sizes, in the order in which they are tried once a block cannot have its own. Of
-    /// those that are not smaller than all before them nothing is kept: where less could not be had,
-    /// they cannot either.
+    /// Adds a list of sizes, in the order in which they are tried once a block cannot have its own. A
+    /// size that is not smaller than all before it is dropped: it fails where a smaller one failed.
     pub fn add(&mut self, sizes: impl IntoIterator<Item = Bytes>) -> FallbackId {
         let mut list: Vec<Bytes> = Vec::new();
         for size in sizes {
@@ -81,7 +80,7 @@ impl Fallbacks {
         FallbackId((self.lists.len() - 1) as u32)
     }
 
-    /// Lets an allocation fall back on those sizes of a list that are smaller than its own.
+    /// Assigns a list to an allocation, which falls back on the sizes that are smaller than its own.
     pub fn assign(&mut self, block: BlockId, list: FallbackId) {
         self.of_block.insert(block, list);
     }
@@ -92,7 +91,7 @@ impl Fallbacks {
         self.of_block.get(&block).copied()
     }
 
-    /// The sizes of a list, falling.
+    /// The sizes of a list, in descending order.
     #[must_use]
     pub fn sizes(&self, list: FallbackId) -> &[Bytes] {
         &self.lists[list.index()]

@@ -1,5 +1,5 @@
-//! A recording out of its JSON. What has another shape than expected is left out and reported, field
-//! by field and item by item; what is not known is passed over.
+//! Reads the recorder's notes from JSON. Fields and items of an unexpected form are ignored one by one and
+//! reported; unknown keys are skipped.
 
 use super::{
     EndReason, Ended, Implementation, IterationCount, Model, NamedTensor, Optimizer, Recording,
@@ -18,7 +18,7 @@ pub const KEY: &str = "xmem_recording";
 
 const SCHEMA: &str = "xmem.recording.1";
 
-/// The recording in the raw text of the key's value; none if it is not one of the known schema.
+/// The recording in the raw text of the key's value; none if its schema is not supported.
 pub(crate) fn read(raw: &str, notes: &mut Diagnostics) -> Option<Recording> {
     let Ok(fields) = serde_json::from_str::<Fields<'_>>(raw) else {
         notes.report("recording-unreadable", Severity::Warning, None, || {

@@ -6,9 +6,9 @@ use super::gradients::{self, Accumulated};
 use super::initial::{self, Claim, ModelRows};
 use super::running;
 use crate::block::{Block, Residency, Role};
-use crate::known::{Arrival, State};
 use crate::names::NameKind;
 use crate::python::{Context, Registered};
+use crate::recorder_facts::{Arrival, State};
 use crate::recording::{NamedTensor, TensorKind};
 use crate::spans::Phase;
 use crate::timeline::stretch_around;
@@ -248,7 +248,7 @@ impl<'a> Case<'a> {
 
     /// The way in which the block comes to the GPU, if a mark says that it does.
     pub(super) fn arrival(&self) -> Option<Arrival> {
-        self.facts.known.arrival(self.id())
+        self.facts.recorder.arrival(self.id())
     }
 
     pub(super) fn is_made_on_device(&self) -> bool {
@@ -261,29 +261,29 @@ impl<'a> Case<'a> {
     }
 
     fn tensor(&self) -> Option<&NamedTensor> {
-        let row = *self.facts.known.tensors.get(&self.id())?;
+        let row = *self.facts.recorder.tensors.get(&self.id())?;
         self.facts.recording?.tensors.get(row)
     }
 
     /// Returns whether the block is a copy that was made for the host and never comes to the GPU.
     pub(super) fn is_host_copy(&self) -> bool {
-        self.facts.known.is_host_copy(self.id()) && self.arrival().is_none()
+        self.facts.recorder.is_host_copy(self.id()) && self.arrival().is_none()
     }
 
     /// Returns whether the block belongs to a model that is not at work, made before anything came to
     /// the GPU.
     pub(super) fn is_of_idle_model(&self) -> bool {
-        let at_work = self.tensor().is_some_and(|t| self.facts.known.is_at_work(t.model));
+        let at_work = self.tensor().is_some_and(|t| self.facts.recorder.is_at_work(t.model));
         self.arrival().is_none() && !at_work && self.is_before_all_arrivals()
     }
 
     /// The part of an optimizer's state that the recording lists the block as.
     pub(super) fn listed_state(&self) -> Option<State> {
-        self.facts.known.state.get(&self.id()).copied()
+        self.facts.recorder.state.get(&self.id()).copied()
     }
 
     pub(super) fn is_listed_gradient(&self) -> bool {
-        self.facts.known.gradients.contains(&self.id())
+        self.facts.recorder.gradients.contains(&self.id())
     }
 
     pub(super) fn is_init(&self) -> bool {
@@ -313,7 +313,7 @@ impl<'a> Case<'a> {
                 .filter(|n| **n > 0)
                 .map(|n| *n -= 1)
                 .is_some();
-        let beside = self.is_of_model() && (leaf || !self.facts.known.lists.tensors);
+        let beside = self.is_of_model() && (leaf || !self.facts.recorder.lists.tensors);
         *self.beside_the_models.insert(beside)
     }
 
@@ -334,14 +334,14 @@ impl<'a> Case<'a> {
 
     /// Returns whether the block was made before anything came to the GPU.
     pub(super) fn is_before_all_arrivals(&self) -> bool {
-        self.facts.known.first_arrival.is_some_and(|first| self.block().alloc_time < first)
+        self.facts.recorder.first_arrival.is_some_and(|first| self.block().alloc_time < first)
     }
 
     /// Returns whether the block was taken for a batch, though batches that were made after it are
     /// moved.
     pub(super) fn is_batch_beside_moved_ones(&self) -> bool {
         let block = self.block();
-        self.facts.known.first_arrival.is_some()
+        self.facts.recorder.first_arrival.is_some()
             && block.residency == Residency::Batch
             && self.clues.moves.loaded.last().is_some_and(|&last| block.alloc_time < last)
     }

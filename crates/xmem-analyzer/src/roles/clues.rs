@@ -85,7 +85,7 @@ impl Clues {
     }
 
     pub(super) fn of_recording(&mut self, blocks: &[Block], facts: &Facts<'_>) {
-        if !facts.known.is_empty() {
+        if !facts.recorder.is_empty() {
             self.unnamed = recorded::trained_beside_the_models(blocks, facts, &self.inventory);
             self.moves = Moves::of(blocks, facts);
         }

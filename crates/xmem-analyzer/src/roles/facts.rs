@@ -1,8 +1,8 @@
 //! The facts that roles are decided from.
 
-use crate::known::Known;
 use crate::program::Program;
 use crate::python::{Frame, Registered};
+use crate::recorder_facts::RecorderFacts;
 use crate::recording::Recording;
 use crate::spans::{Iteration, Phase, PhaseSpan, span_at};
 use crate::timeline::Timeline;
@@ -23,7 +23,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) frames: &'a [Frame],
     pub(crate) recording: Option<&'a Recording>,
     /// The recorder's facts about blocks.
-    pub(crate) known: &'a Known,
+    pub(crate) recorder: &'a RecorderFacts,
     /// The times at which modules were given parameters and buffers.
     pub(crate) registrations: &'a [(Nanos, Registered)],
     /// After how many optimizer steps they repeat: the number of optimizers.

@@ -15,7 +15,7 @@ pub(super) fn trained_beside_the_models(
     trained: &Inventory,
 ) -> FxHashMap<Bytes, u32> {
     let mut left: FxHashMap<Bytes, u32> = trained.left().into_iter().collect();
-    for (id, &row) in &facts.known.tensors {
+    for (id, &row) in &facts.recorder.tensors {
         let wants = facts.recording;
         let wants = wants.and_then(|r| r.tensors.get(row)).and_then(|t| t.requires_grad);
         if let Some(n @ 1..) =
@@ -51,7 +51,7 @@ impl Moves {
             loop_start: facts.iterations.first().map_or(Nanos::MAX, |i| i.start),
             forwards: starts(&[Phase::Forward]),
             turns: starts(&[Phase::Backward, Phase::OptimizerStep]),
-            loaded: moved.filter(|t| facts.known.is_data(t, blocks)).map(|t| t.time).collect(),
+            loaded: moved.filter(|t| facts.recorder.is_data(t, blocks)).map(|t| t.time).collect(),
         }
     }
 }

@@ -11,8 +11,8 @@ use crate::block::Role::{
     Activation, Buffer, Gradient, Input, OptimizerState, Parameter, Temporary, Unknown, Workspace,
 };
 use crate::block::{Evidence, Residency, Role};
-use crate::known::State;
 use crate::python::Context::{ModuleApply, ModuleInit, OptimizerInit};
+use crate::recorder_facts::State;
 use crate::recording::TensorKind;
 use crate::spans::Phase;
 
@@ -96,7 +96,7 @@ pub(super) static STAGES: [Stage; 7] = [
     // What the recorder knows overrules what operators and lifetimes suggest.
     Stage {
         name: "recorded",
-        of: |_, facts| !facts.known.is_empty(),
+        of: |_, facts| !facts.recorder.is_empty(),
         prepare: Clues::of_recording,
         rows: RECORDED,
     },

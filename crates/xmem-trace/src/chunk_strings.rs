@@ -98,7 +98,7 @@ impl Strings for LocalStrings {
         self.memory.arguments.signature(row)
     }
 
-    fn know_signature(&mut self, row: u32, signature: SignatureId) {
+    fn set_signature(&mut self, row: u32, signature: SignatureId) {
         self.memory.arguments.set_signature(row, signature);
     }
 }

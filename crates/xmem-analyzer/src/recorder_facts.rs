@@ -23,7 +23,7 @@ pub(crate) enum Arrival {
 
 /// Facts about blocks; empty for a trace that `xmem profile` did not make.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct RecorderFacts {
     /// Rows of [`Recording::tensors`].
     pub(crate) tensors: BTreeMap<BlockId, usize>,
     pub(crate) gradients: FxHashSet<BlockId>,
@@ -59,7 +59,7 @@ pub(crate) enum State {
     Other,
 }
 
-impl Known {
+impl RecorderFacts {
     pub(crate) fn find(
         recording: Option<&Recording>,
         transfers: &[Transfer],
