@@ -5,7 +5,7 @@
 use crate::autograd::Autograd;
 use crate::marks::TransferKind;
 use crate::python::{ModuleCall, PythonCalls};
-use crate::timeline::{MarkKind, Timeline, stretch_around};
+use crate::timeline::{MarkKind, Timeline, span_around};
 use crate::transfers::Transfer;
 use rustc_hash::FxHashSet;
 use xmem_trace::Trace;
@@ -100,7 +100,7 @@ fn after_the_batch(modules: &mut Vec<ModuleCall>, timeline: &Timeline, transfers
         return;
     }
     modules.retain_mut(|call| {
-        let turn = stretch_around(&turns, call.start);
+        let turn = span_around(&turns, call.start);
         let first = arrivals.get(arrivals.partition_point(|a| *a < turn.start));
         match first.filter(|a| **a < turn.end && **a > call.start) {
             Some(&first) if first < call.end => {

@@ -41,8 +41,8 @@ pub(crate) enum NameKind {
     HostRead,
     /// Any operator that writes one of its inputs.
     InPlace,
-    /// A stretch that a user or a library names; no operator is called like this. Formats before
-    /// PyTorch 1.12 give such stretches the category of operators.
+    /// A span that a user or a library names; no operator is called like this. Formats before
+    /// PyTorch 1.12 give such spans the category of operators.
     Frame,
 }
 
@@ -73,8 +73,8 @@ impl Names {
         self.kinds.get(name.index()).copied().unwrap_or(NameKind::Plain)
     }
 
-    /// Returns whether the name is that of a stretch rather than of an operator.
-    pub(crate) fn is_stretch(&self, name: Sym) -> bool {
+    /// Returns whether the name is that of a span rather than of an operator.
+    pub(crate) fn is_span(&self, name: Sym) -> bool {
         matches!(
             self.kind(name),
             NameKind::Step

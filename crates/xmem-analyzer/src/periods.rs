@@ -16,7 +16,7 @@ fn repeats_from_the_end<T: PartialEq>(items: &[T]) -> Vec<usize> {
     let n = items.len();
     let at = |i: usize| &items[n - 1 - i];
     let mut repeats = vec![0_usize; n];
-    // The stretch known to repeat that reaches furthest.
+    // The span known to repeat that reaches furthest.
     let (mut from, mut to) = (0, 0);
     for i in 1..n {
         let mut length = if i < to { repeats[i - from].min(to - i) } else { 0 };

@@ -36,7 +36,7 @@ impl<'a> Program<'a> {
     /// only.
     pub(crate) fn is_annotation(self, op: OpId) -> bool {
         self.trace.ops.kind[op.index()] == OpKind::Annotation
-            || self.names.is_stretch(self.op_symbol(op))
+            || self.names.is_span(self.op_symbol(op))
     }
 
     pub(crate) fn op_start(self, op: OpId) -> Nanos {

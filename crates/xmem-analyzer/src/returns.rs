@@ -156,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_call_around_a_stretch_is_the_one_that_a_look_at_all_finds(
+        fn the_call_around_a_span_is_the_one_that_a_look_at_all_calls_finds(
             rows in prop::collection::vec((0_u8..3, 0_u8..4), 0..24),
         ) {
             let (mut trace, end) = trace(&rows);

@@ -34,7 +34,7 @@ impl Phase {
     }
 }
 
-/// A stretch of time in one phase. Spans do not overlap and are sorted.
+/// A span of time in one phase. Spans do not overlap and are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PhaseSpan {

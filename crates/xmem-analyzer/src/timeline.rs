@@ -1,4 +1,4 @@
-//! The outermost operators of the training thread, grouped into stretches that torch marks.
+//! The outermost operators of the training thread, grouped into spans that torch marks.
 
 use crate::names::{NameKind, Names};
 use crate::optree::OpTree;
@@ -8,7 +8,7 @@ use std::ops::Range;
 use xmem_trace::{OpKind, Trace};
 use xmem_types::{Nanos, OpId, ThreadIdx};
 
-/// The kind of a stretch, before iterations are known.
+/// The kind of a span, before iterations are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkKind {
     Data,
@@ -19,7 +19,7 @@ pub(crate) enum MarkKind {
     Other,
 }
 
-/// A stretch of time of one kind.
+/// A span of time of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) start: Nanos,
@@ -38,7 +38,7 @@ pub(crate) struct Timeline {
     pub(crate) thread: ThreadIdx,
     /// Outermost operators and marking annotations; backward nodes of other threads among them.
     pub(crate) outer: Vec<OpId>,
-    /// Stretches in order, without overlap.
+    /// Spans in order, without overlap.
     pub(crate) marks: Vec<Mark>,
     /// The last end of any operator.
     pub(crate) end: Nanos,
@@ -66,7 +66,7 @@ fn training_thread(trace: &Trace) -> Option<ThreadIdx> {
     Some(ThreadIdx::new(index))
 }
 
-/// Finds the stretches. None if the trace has no operators.
+/// Finds the spans. None if the trace has no operators.
 pub(crate) fn find(
     trace: &Trace,
     tree: &OpTree,
@@ -115,7 +115,7 @@ fn mark_all(timeline: &mut Timeline, trace: &Trace, tree: &OpTree, names: &Names
         };
         let annotation = !matches!(kind, MarkKind::Backward | MarkKind::Other);
         match marks.last_mut() {
-            // Within a call that marks a stretch as a whole.
+            // Within a call that marks a span as a whole.
             Some(last) if last.end > start && last.kind != MarkKind::Backward => {
                 last.last = at + 1;
                 last.op = last.op.or(annotation.then_some(op));
@@ -137,7 +137,7 @@ fn mark_all(timeline: &mut Timeline, trace: &Trace, tree: &OpTree, names: &Names
     }
 }
 
-/// A stretch that something other than an outermost operator marks.
+/// A span that something other than an outermost operator marks.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     start: Nanos,
@@ -175,7 +175,7 @@ fn closures(trace: &Trace, tree: &OpTree, names: &Names, thread: ThreadIdx) -> V
     steps.filter_map(span).collect()
 }
 
-/// Python calls that mark a stretch: `zero_grad` methods (`Module.zero_grad` has no annotation),
+/// Python calls that mark a span: `zero_grad` methods (`Module.zero_grad` has no annotation),
 /// and `step` methods of optimizers that are not torch's own, where nothing is annotated.
 fn method_spans(
     timeline: &Timeline,
@@ -202,7 +202,7 @@ fn method_spans(
     spans
 }
 
-/// Annotations are seen through, but for those of torch that mark a stretch; of these, steps with a
+/// Annotations are seen through, but for those of torch that mark a span; of these, steps with a
 /// closure are.
 fn outermost(
     trace: &Trace,
@@ -223,7 +223,7 @@ fn outermost(
         let marks = matches!(kind, NameKind::Step | NameKind::ZeroGrad | NameKind::Data);
         let marks = marks && !seen_through;
         let node = matches!(kind, NameKind::Node | NameKind::AccumulateNode);
-        let operator = ops.kind[i] == OpKind::Operator && !names.is_stretch(ops.name[i]);
+        let operator = ops.kind[i] == OpKind::Operator && !names.is_span(ops.name[i]);
         if ops.thread[i] == thread && (operator || marks) || node {
             outer.push(op);
             at += 1 + tree.descendants(op).len();
@@ -259,8 +259,8 @@ fn give_seeds_to_backward(timeline: &mut Timeline, trace: &Trace, names: &Names)
     marks.retain(|m| m.last > m.first || m.kind != MarkKind::Other);
 }
 
-/// The stretch around `time` in which none of `times`, which are sorted, lies but its start.
-pub(crate) fn stretch_around(times: &[Nanos], time: Nanos) -> Range<Nanos> {
+/// The span around `time` in which none of `times`, which are sorted, lies but its start.
+pub(crate) fn span_around(times: &[Nanos], time: Nanos) -> Range<Nanos> {
     let at = times.partition_point(|t| *t <= time);
     let start = at.checked_sub(1).map_or(Nanos::MIN, |at| times[at]);
     start..times.get(at).copied().unwrap_or(Nanos::MAX)

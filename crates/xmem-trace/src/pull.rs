@@ -61,7 +61,7 @@ impl<'a> Events<'a> {
     }
 }
 
-/// The stretch of an event's arguments from the key of the first array to the end of the last.
+/// The span of an event's arguments from the key of the first array to the end of the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Arrays {
     /// None has come yet.

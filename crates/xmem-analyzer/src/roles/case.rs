@@ -11,7 +11,7 @@ use crate::python::{Context, Registered};
 use crate::recorder_facts::{Arrival, State};
 use crate::recording::{NamedTensor, TensorKind};
 use crate::spans::Phase;
-use crate::timeline::stretch_around;
+use crate::timeline::span_around;
 use xmem_trace::DeviceKind;
 use xmem_types::{BlockId, Bytes, Nanos};
 
@@ -354,7 +354,7 @@ impl<'a> Case<'a> {
     /// Returns whether a batch is moved after the block was made and before the loop turns.
     pub(super) fn is_before_the_batch_moves(&self) -> bool {
         let (time, moves) = (self.block().alloc_time, &self.clues.moves);
-        let turn = stretch_around(&moves.turns, time);
+        let turn = span_around(&moves.turns, time);
         let next = moves.loaded.get(moves.loaded.partition_point(|at| *at <= time));
         next.is_some_and(|at| *at < turn.end)
     }
@@ -362,7 +362,7 @@ impl<'a> Case<'a> {
     /// Returns whether a batch was moved since the loop turned, and forward is still to come.
     pub(super) fn is_after_the_batch_moved(&self) -> bool {
         let (time, moves) = (self.block().alloc_time, &self.clues.moves);
-        let turn = stretch_around(&moves.turns, time);
+        let turn = span_around(&moves.turns, time);
         let before = moves.loaded.partition_point(|at| *at <= time);
         let previous = before.checked_sub(1).map(|at| moves.loaded[at]);
         previous.is_some_and(|at| at >= turn.start && at >= moves.loop_start)

@@ -424,7 +424,7 @@ fn blocks_of_backward_name_the_forward_that_caused_them() {
 }
 
 #[test]
-fn an_old_format_names_stretches_like_operators_and_frames_no_nodes() {
+fn an_old_format_names_spans_like_operators_and_frames_no_nodes() {
     let mut r = plain(Detail::NoPython);
     let old = |text: &str| text.replace("autograd::engine::evaluate_function: ", "");
     // PyTorch 1.9: no frames around nodes, one category for all.
