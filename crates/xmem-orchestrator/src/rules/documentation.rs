@@ -49,3 +49,15 @@ fn the_page_of_the_book_follows_the_rules() {
     }
     expect_file!["../../../../docs/rules.md"].assert_eq(&page);
 }
+
+/// The rule that CONTRIBUTING.md shows is the rule as it is compiled.
+#[test]
+fn the_walk_through_shows_a_rule_as_it_is() {
+    let page = include_str!("../../../../CONTRIBUTING.md");
+    let (_, source) = SOURCES.iter().find(|(file, _)| *file == "softmax_backward").expect("it");
+    let code = source.split("#[cfg(test)]").next().expect("code before the cases");
+    let shown = page.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next());
+    let shown = shown.expect("a block of code").lines();
+    let shown: Vec<&str> = shown.map(|line| line.strip_prefix("   ").unwrap_or(line)).collect();
+    assert_eq!(shown.join("\n").trim(), code.trim());
+}
