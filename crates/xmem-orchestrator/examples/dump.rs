@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use xmem_convolutions::{ConvolutionSource as _, FittedModel};
-use xmem_orchestrator::{RuleId, Target, convolution_questions, schedule};
+use xmem_orchestrator::{Target, convolution_questions, schedule};
 use xmem_types::RequestKind;
 
 fn main() {
@@ -69,7 +69,7 @@ fn main() {
             block.size.get(),
             path.join(" > "),
             block.role.name(),
-            block.rule.map_or("", RuleId::name),
+            block.rule.map_or("", |rule| rule.name),
         );
     }
 }

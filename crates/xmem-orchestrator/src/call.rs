@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::draft::{Draft, Edits, Plan};
-use crate::rule::{Outcome, Rule, RuleId};
+use crate::rule::{Rule, RuleId};
 use crate::target::Target;
 use rustc_hash::FxHashSet;
 use xmem_analyzer::{Arguments, Profile};
@@ -60,18 +60,6 @@ impl<'c, 'd, 'p> Call<'c, 'd, 'p> {
         self.inside().iter().any(|&o| profile.op_symbol(o) == symbol)
     }
 
-    /// Hands the innermost call of the operator to `body`; the operators inside are not looked at. Where
-    /// `body` gives `None` (shapes that were not recorded, calls for which CUDA requests the same), the
-    /// blocks stay as they are.
-    pub(crate) fn innermost(&mut self, body: impl FnOnce(&mut Self) -> Option<()>) -> Outcome {
-        if self.calls_itself() {
-            return Outcome::Unclaimed;
-        }
-        // `None` is an answer, too.
-        let _as_recorded = body(self);
-        Outcome::ReplacedInside
-    }
-
     /// The backward nodes of the operator and of the operators inside, in order of time.
     pub(crate) fn nodes(&self) -> Vec<OpId> {
         self.cx.backward.within(self.profile(), self.op)
@@ -93,7 +81,7 @@ impl<'c, 'd, 'p> Call<'c, 'd, 'p> {
     }
 
     /// Whether another rule is switched on.
-    pub(crate) fn enables(&self, rule: &'static Rule) -> bool {
+    pub(crate) fn enables(&self, rule: &Rule) -> bool {
         self.cx.enables(rule)
     }
 

@@ -1,8 +1,7 @@
 //! What every rule may look at.
 
 use crate::conversions::Conversions;
-use crate::rule::{Rule, RuleId};
-use crate::rules::RULES;
+use crate::rule::Rule;
 use crate::target::Target;
 use rustc_hash::FxHashMap;
 use xmem_analyzer::Profile;
@@ -21,8 +20,6 @@ pub(crate) struct Context<'p> {
     pub(crate) backward: BackwardNodes,
     /// Conversions of tensors to another type.
     pub(crate) conversions: Conversions<'p>,
-    /// By rule: whether it is switched on.
-    enabled: Vec<bool>,
 }
 
 impl<'p> Context<'p> {
@@ -33,18 +30,12 @@ impl<'p> Context<'p> {
     ) -> Self {
         let backward = BackwardNodes::of(profile);
         let conversions = Conversions::of(profile);
-        let enabled = RULES.iter().map(|rule| !target.disabled.contains(rule.name)).collect();
-        Self { profile, target, convolutions, backward, conversions, enabled }
+        Self { profile, target, convolutions, backward, conversions }
     }
 
     /// Whether a rule is switched on.
-    pub(crate) fn enables(&self, rule: &'static Rule) -> bool {
-        self.enables_id(rule.id())
-    }
-
-    /// Whether the rule with this id is switched on.
-    pub(crate) fn enables_id(&self, id: RuleId) -> bool {
-        self.enabled[id.index()]
+    pub(crate) fn enables(&self, rule: &Rule) -> bool {
+        self.target.disabled.is_empty() || !self.target.disabled.contains(rule.name)
     }
 }
 

@@ -14,8 +14,7 @@ pub(crate) use item::{Item, ItemId};
 pub(crate) use place::Place;
 pub(crate) use plan::{Piece, Plan};
 
-use crate::rule::RuleEffect;
-use crate::rules::RULES;
+use crate::rule::{Rule, RuleEffect};
 use recorded::RecordedBlocks;
 use xmem_analyzer::{Block, Profile};
 use xmem_types::{BlockId, Bytes, Fallbacks, Nanos, OpId};
@@ -41,14 +40,15 @@ pub(crate) struct Draft<'p> {
 }
 
 impl<'p> Draft<'p> {
-    pub(crate) fn new(profile: &'p Profile) -> Self {
+    /// The draft of a lowering by `rules`, whose ids are their places in the list.
+    pub(crate) fn new(profile: &'p Profile, rules: &[&'static Rule]) -> Self {
         let count = profile.blocks.len();
         // Rules seldom add as many again: growing would copy all of them.
         let mut items = Vec::with_capacity(count + count / 2);
         items.extend(
             profile.blocks.iter().zip((0_u32..).map(BlockId)).map(|(b, id)| Item::recorded(id, b)),
         );
-        let effects = RULES.iter().map(|rule| RuleEffect::none(rule)).collect();
+        let effects = rules.iter().map(|rule| RuleEffect::none(rule)).collect();
         let recorded = RecordedBlocks::of(profile);
         Self { profile, recorded, items, fallbacks: Fallbacks::default(), effects, rank: 0 }
     }

@@ -9,7 +9,9 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let profile: xmem_analyzer::Profile = unimplemented!();
+//! # let bytes = std::fs::read("trace.json")?;
+//! # let options = xmem_trace::ReadOptions::default();
+//! # let (profile, _) = xmem_analyzer::analyze(xmem_trace::read_bytes(&bytes, &options)?.0);
 //! use xmem_convolutions::{ConvolutionSource as _, FittedModel};
 //! use xmem_orchestrator::{Target, convolution_questions, schedule};
 //!
@@ -29,6 +31,7 @@ mod conversions;
 mod count;
 pub mod coverage;
 mod cuda;
+mod definition;
 mod draft;
 mod passes;
 mod rule;
@@ -41,7 +44,7 @@ mod uncertainty;
 mod unmodeled;
 mod walk;
 
-pub use rule::{Rule, RuleEffect, RuleId};
+pub use rule::{Rule, RuleEffect};
 pub use rules::cublas_workspace::parse_cublas_workspace_config;
 pub use rules::rules;
 pub use schedule::{BlockPlace, Origin, Schedule, ScheduledBlock};
@@ -71,8 +74,10 @@ pub fn schedule(
     convolutions: &ConvolutionAnswers,
 ) -> (Schedule, Diagnostics) {
     let mut notes = Diagnostics::default();
-    let (mut draft, cx) =
-        xmem_parallel::both(|| Draft::new(profile), || Context::new(profile, target, convolutions));
+    let (mut draft, cx) = xmem_parallel::both(
+        || Draft::new(profile, rules()),
+        || Context::new(profile, target, convolutions),
+    );
     passes::run(&mut draft, &cx, &mut notes);
     (draft.finish(), notes)
 }

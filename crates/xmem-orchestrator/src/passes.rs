@@ -1,11 +1,12 @@
 //! The passes over a schedule, in their order.
 
 use crate::context::Context;
+use crate::definition::{Applies, RuleDefinition};
 use crate::draft::{Draft, Edits};
-use crate::rule::{Applies, Rule};
+use crate::rule::RuleId;
 use crate::rules::{
-    autocast_wide, batch_transfer, host_only, host_scalars, leaf_scratch, model_placement,
-    preexisting, promoted_operands, set_to_none, zero_grad,
+    DEFINITIONS, autocast_wide, batch_transfer, host_only, host_scalars, leaf_scratch,
+    model_placement, preexisting, promoted_operands, set_to_none, zero_grad,
 };
 use crate::{unmodeled, walk};
 use xmem_types::Diagnostics;
@@ -13,7 +14,7 @@ use xmem_types::Diagnostics;
 /// A step of the lowering.
 enum Step {
     /// A rule about the whole schedule.
-    Rule(&'static Rule),
+    Rule(&'static RuleDefinition),
     /// Every rule about operators, operator by operator in program order.
     Operators,
     /// The memory of operators without a CUDA model.
@@ -83,25 +84,30 @@ pub(crate) fn run<'p>(draft: &mut Draft<'p>, cx: &Context<'p>, notes: &mut Diagn
     for pass in PASSES {
         match pass.step {
             Step::Operators => walk::operators(draft, cx, notes),
-            Step::Unmodeled => unmodeled::mark(&mut Edits::of(draft, leaf_scratch::RULE.id())),
+            Step::Unmodeled => unmodeled::mark(&mut Edits::of(draft, id(&leaf_scratch::RULE))),
             Step::Rule(rule) => {
                 if let (true, Applies::AsPass(apply)) = (cx.enables(rule), &rule.applies) {
-                    apply(cx, &mut Edits::of(draft, rule.id()));
+                    apply(cx, &mut Edits::of(draft, id(rule)));
                 }
             }
         }
     }
 }
 
+/// The id of a rule: its place among all of them.
+fn id(rule: &'static RuleDefinition) -> RuleId {
+    let index = DEFINITIONS.iter().position(|other| std::ptr::eq(*other, rule));
+    RuleId::new(index.expect("every rule is registered"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::RULES;
 
     #[test]
     fn each_rule_about_the_whole_schedule_has_one_place_and_a_reason() {
-        for rule in RULES {
-            let here = |p: &&Pass| matches!(p.step, Step::Rule(r) if r == *rule);
+        for rule in DEFINITIONS {
+            let here = |p: &&Pass| matches!(p.step, Step::Rule(r) if std::ptr::eq(r, *rule));
             let places = PASSES.iter().filter(here).count();
             let expected = usize::from(matches!(rule.applies, Applies::AsPass(_)));
             assert_eq!(places, expected, "{}", rule.name);

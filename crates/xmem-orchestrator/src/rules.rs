@@ -3,6 +3,7 @@
 //! A rule is registered by one line in [`register!`]. The order is that of reports; the order in which
 //! rules are applied is that of [`crate::passes`] and, for rules about operators, of the program.
 
+use crate::definition::RuleDefinition;
 use crate::rule::Rule;
 
 /// Declares the modules of rules and lists their `RULE`s.
@@ -10,8 +11,11 @@ macro_rules! register {
     ($($file:ident,)*) => {
         $(pub(crate) mod $file;)*
 
+        /// The definition of every rule, in the order of reports.
+        pub(crate) static DEFINITIONS: &[&RuleDefinition] = &[$(&$file::RULE),*];
+
         /// Every rule, in the order of reports.
-        pub(crate) static RULES: &[&Rule] = &[$(&$file::RULE),*];
+        pub(crate) static RULES: &[&Rule] = &[$(&$file::RULE.rule),*];
 
         /// The source of each rule, by the name of its module.
         #[cfg(test)]

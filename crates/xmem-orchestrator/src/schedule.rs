@@ -1,6 +1,6 @@
 //! The result: allocator requests in program order, and the origin of each block.
 
-use crate::rule::{RuleEffect, RuleId};
+use crate::rule::{Rule, RuleEffect};
 use crate::uncertainty::UncertainBlock;
 use xmem_analyzer::{Phase, Profile, Role};
 use xmem_types::{BlockId, Bytes, Fallbacks, IterationId, Nanos, OpId, Request, Sym, Workload};
@@ -32,7 +32,7 @@ pub struct ScheduledBlock {
     /// Its origin in the trace.
     pub origin: Origin,
     /// The rule that added, resized or retimed it.
-    pub rule: Option<RuleId>,
+    pub rule: Option<&'static Rule>,
     /// The operator that made it, if that operator has no CUDA model.
     pub unmodeled: Option<OpId>,
 }

@@ -2,9 +2,10 @@
 
 use crate::call::Call;
 use crate::context::Context;
+use crate::definition::{Applies, Lowering, Outcome, RuleDefinition};
 use crate::draft::Draft;
-use crate::rule::{Applies, Lowering, Outcome, RuleId};
-use crate::rules::RULES;
+use crate::rule::{Rule, RuleId};
+use crate::rules::DEFINITIONS;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xmem_types::{Diagnostics, Location, Severity, Sym};
 
@@ -25,7 +26,7 @@ pub(crate) fn operators<'p>(draft: &mut Draft<'p>, cx: &Context<'p>, notes: &mut
         }
         let annotation = profile.is_annotation(op);
         let Some(rule) = claims.of_name(profile.op_symbol(op), annotation) else { continue };
-        let Active { id, lowering } = &mut rules[rule];
+        let Active { id, lowering, .. } = &mut rules[rule];
         let mut call = Call::new(op, cx, (draft, *id), &mut without_epilogue);
         match lowering.lower(&mut call) {
             Outcome::Unclaimed | Outcome::Done => {}
@@ -48,25 +49,28 @@ pub(crate) fn operators<'p>(draft: &mut Draft<'p>, cx: &Context<'p>, notes: &mut
 /// A rule at work.
 struct Active {
     id: RuleId,
+    definition: &'static RuleDefinition,
     lowering: Box<dyn Lowering>,
 }
 
 /// The rules about operators that are switched on, or through which another one is.
 fn active(cx: &Context<'_>) -> Vec<Active> {
-    let through = |id: RuleId| {
-        RULES.iter().enumerate().any(|(index, rule)| match rule.applies {
-            Applies::Through(other) => other.id() == id && cx.enables_id(RuleId::new(index)),
+    let through = |rule: &Rule| {
+        DEFINITIONS.iter().any(|other| match other.applies {
+            Applies::Through(by) => by.rule == *rule && cx.enables(other),
             _ => false,
         })
     };
-    let active = |(index, rule): (usize, &&'static crate::Rule)| {
-        let id = RuleId::new(index);
-        let (Applies::ToOperators(make) | Applies::ToAnnotations(_, make)) = rule.applies else {
+    let active = |(index, definition): (usize, &&'static RuleDefinition)| {
+        let (Applies::ToOperators(make) | Applies::ToAnnotations(_, make)) = definition.applies
+        else {
             return None;
         };
-        (cx.enables_id(id) || through(id)).then(|| Active { id, lowering: make(cx) })
+        let id = RuleId::new(index);
+        let on = cx.enables(definition) || through(definition);
+        on.then(|| Active { id, definition, lowering: make(cx) })
     };
-    RULES.iter().enumerate().filter_map(active).collect()
+    DEFINITIONS.iter().enumerate().filter_map(active).collect()
 }
 
 /// Rules by the names in the trace that they claim.
@@ -81,7 +85,7 @@ impl Claims {
         let mut claims =
             Self { operators: FxHashMap::default(), annotations: FxHashMap::default() };
         for (index, active) in rules.iter().enumerate() {
-            let rule = active.id.rule();
+            let rule = active.definition;
             let symbols = rule.operators.iter().filter_map(|name| profile.symbol(name));
             claims.operators.extend(symbols.map(|symbol| (symbol, index)));
             if let Applies::ToAnnotations(prefix, _) = rule.applies {

@@ -6,7 +6,7 @@ use crate::place::{Locator, Place};
 use crate::sections::Sections;
 use std::ops::Range;
 use xmem_analyzer::{Phase, Profile, Role};
-use xmem_orchestrator::{RuleEffect, RuleId, Schedule};
+use xmem_orchestrator::{RuleEffect, Schedule};
 use xmem_profiles::Device;
 use xmem_simulator::{AllocatorChoice, DeviceConfig};
 use xmem_types::{BlockId, Bytes, Diagnostics, IterationId, Nanos, Request, Workload};
@@ -134,7 +134,7 @@ impl<'j> Prediction<'j> {
             size: block.size,
             role: block.role,
             evidence: recorded.map_or("", |block| block.evidence.0),
-            rule: block.rule.map(RuleId::name),
+            rule: block.rule.map(|rule| rule.name),
             iteration: place.iteration,
             phase: place.phase,
         }

@@ -48,7 +48,9 @@ impl<'d, 'p> Edits<'d, 'p> {
 
     /// The draft in the hands of another rule, whose code this one calls.
     pub(crate) fn credit(&mut self, rule: &'static Rule) -> Edits<'_, 'p> {
-        Edits { draft: self.draft, rule: rule.id() }
+        let index = self.draft.effects.iter().position(|effect| effect.rule == rule);
+        let rule = RuleId::new(index.expect("a rule of this lowering"));
+        Edits { draft: self.draft, rule }
     }
 
     fn effect(&mut self) -> &mut RuleEffect {

@@ -56,7 +56,7 @@ impl Draft<'_> {
                 size: item.size,
                 role: item.role,
                 origin: item.origin,
-                rule: item.rule,
+                rule: item.rule.map(|id| schedule.effects[id.index()].rule),
                 unmodeled: item.unmodeled,
             });
         }

@@ -16,20 +16,23 @@ mod select;
 pub(super) mod tests;
 
 use crate::call::Call;
-use crate::rule::{Applies, Outcome, Rule};
+use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::rule::Rule;
 use kernel::Fused;
 use select::{AttentionCall, Backend};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "attention",
-    summary: "scaled_dot_product_attention takes the kernel that CUDA would take (flash, memory-efficient, cuDNN, math)",
-    source: "aten/src/ATen/native/transformers/cuda/sdp_utils.cpp `select_sdp_backend`, attention.cu, attention_backward.cu; aten/src/ATen/native/transformers/attention.cpp `_scaled_dot_product_attention_math`, `preprocess_mask`",
-    operators: &["aten::scaled_dot_product_attention"],
-    covers: &[
-        "aten::_scaled_dot_product_attention_math",
-        "aten::_scaled_dot_product_flash_attention_for_cpu",
-        "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
-    ],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "attention",
+        summary: "scaled_dot_product_attention takes the kernel that CUDA would take (flash, memory-efficient, cuDNN, math)",
+        source: "aten/src/ATen/native/transformers/cuda/sdp_utils.cpp `select_sdp_backend`, attention.cu, attention_backward.cu; aten/src/ATen/native/transformers/attention.cpp `_scaled_dot_product_attention_math`, `preprocess_mask`",
+        operators: &["aten::scaled_dot_product_attention"],
+        covers: &[
+            "aten::_scaled_dot_product_attention_math",
+            "aten::_scaled_dot_product_flash_attention_for_cpu",
+            "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
+        ],
+    },
     applies: Applies::ToOperators(|_| Box::new(lower)),
 };
 

@@ -7,17 +7,20 @@
 
 use crate::call::Call;
 use crate::count::Count;
+use crate::definition::{Applies, Outcome, RuleDefinition};
 use crate::draft::Addition;
-use crate::rule::{Applies, Outcome, Rule};
+use crate::rule::Rule;
 use xmem_analyzer::Role;
 use xmem_types::{BlockId, Bytes, OpId};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "autocast-loss",
-    summary: "under autocast CUDA keeps cross_entropy's log-softmax in 16 bits and casts for nll_loss; the CPU casts the logits",
-    source: "aten/src/ATen/autocast_mode.cpp (CPU and CUDA lists); aten/src/ATen/native/LossNLL.cpp `cross_entropy_loss_prob_target`, `cross_entropy_loss`",
-    operators: &["aten::cross_entropy_loss"],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "autocast-loss",
+        summary: "under autocast CUDA keeps cross_entropy's log-softmax in 16 bits and casts for nll_loss; the CPU casts the logits",
+        source: "aten/src/ATen/autocast_mode.cpp (CPU and CUDA lists); aten/src/ATen/native/LossNLL.cpp `cross_entropy_loss_prob_target`, `cross_entropy_loss`",
+        operators: &["aten::cross_entropy_loss"],
+        covers: &[],
+    },
     applies: Applies::ToOperators(|_| Box::new(lower)),
 };
 

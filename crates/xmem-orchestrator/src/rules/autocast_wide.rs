@@ -6,18 +6,21 @@
 
 use crate::context::Context;
 use crate::count::Count;
+use crate::definition::{Applies, RuleDefinition};
 use crate::draft::{Addition, Edits};
-use crate::rule::{Applies, Rule};
+use crate::rule::Rule;
 use rustc_hash::FxHashMap;
 use xmem_analyzer::{DType, Profile, Role};
 use xmem_types::{BlockId, Bytes, OpId};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "autocast-wide",
-    summary: "operators that only CUDA's autocast runs in 32 bits (pow, exp, softmax, layer and group norm, resampling) double what is computed from them, until it is cast down",
-    source: "aten/src/ATen/autocast_mode.h `AT_FORALL_FP32`, `AT_FORALL_FP32_SET_OPT_DTYPE`; autocast_mode.cpp (CPU list)",
-    operators: &[],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "autocast-wide",
+        summary: "operators that only CUDA's autocast runs in 32 bits (pow, exp, softmax, layer and group norm, resampling) double what is computed from them, until it is cast down",
+        source: "aten/src/ATen/autocast_mode.h `AT_FORALL_FP32`, `AT_FORALL_FP32_SET_OPT_DTYPE`; autocast_mode.cpp (CPU list)",
+        operators: &[],
+        covers: &[],
+    },
     applies: Applies::AsPass(widen),
 };
 

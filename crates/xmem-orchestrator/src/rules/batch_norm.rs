@@ -6,22 +6,25 @@
 
 use crate::call::Call;
 use crate::count::Count;
+use crate::definition::{Applies, Outcome, RuleDefinition};
 use crate::draft::Plan;
-use crate::rule::{Applies, Outcome, Rule};
+use crate::rule::Rule;
 use xmem_analyzer::{DType, TensorArg};
 use xmem_types::{BlockId, Bytes};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "batch-norm",
-    summary: "batch norm's backward makes the input's gradient first; where channels are innermost, sums per channel and thread block are scratch",
-    source: "aten/src/ATen/native/cudnn/BatchNorm.cpp `cudnn_batch_norm_backward`; aten/src/ATen/native/cuda/Normalization.cuh `batch_norm_backward_reduce_cuda_channels_last_template`",
-    operators: &["aten::native_batch_norm", "aten::native_batch_norm_backward"],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "batch-norm",
+        summary: "batch norm's backward makes the input's gradient first; where channels are innermost, sums per channel and thread block are scratch",
+        source: "aten/src/ATen/native/cudnn/BatchNorm.cpp `cudnn_batch_norm_backward`; aten/src/ATen/native/cuda/Normalization.cuh `batch_norm_backward_reduce_cuda_channels_last_template`",
+        operators: &["aten::native_batch_norm", "aten::native_batch_norm_backward"],
+        covers: &[],
+    },
     applies: Applies::ToOperators(|_| Box::new(lower)),
 };
 
 fn lower(call: &mut Call<'_, '_, '_>) -> Outcome {
-    call.innermost(|call| match call.name() {
+    Outcome::of_innermost(call, |call| match call.name() {
         "aten::native_batch_norm" => forward(call),
         _ => backward(call),
     })

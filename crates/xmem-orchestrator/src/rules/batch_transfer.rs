@@ -7,18 +7,21 @@
 
 use super::host_scalars::SCALAR;
 use crate::context::Context;
+use crate::definition::{Applies, RuleDefinition};
 use crate::draft::{Addition, Edits, Item, Place};
-use crate::rule::{Applies, Rule};
+use crate::rule::Rule;
 use std::collections::BTreeMap;
 use xmem_analyzer::{Phase, Profile, Residency, Role, Transfer, TransferKind};
 use xmem_types::{Addr, BlockId, Bytes, IterationId, Nanos, OpId};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "batch-transfer",
-    summary: "a batch is allocated where it is moved to the device; what the loader prepared before stays on the host",
-    source: "aten/src/ATen/native/TensorConversions.cpp `to_will_alias`; torch/utils/data/dataloader.py",
-    operators: &[],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "batch-transfer",
+        summary: "a batch is allocated where it is moved to the device; what the loader prepared before stays on the host",
+        source: "aten/src/ATen/native/TensorConversions.cpp `to_will_alias`; torch/utils/data/dataloader.py",
+        operators: &[],
+        covers: &[],
+    },
     applies: Applies::AsPass(batches),
 };
 

@@ -2,19 +2,22 @@
 
 use crate::call::Call;
 use crate::count::Count;
-use crate::rule::{Applies, Outcome, Rule};
+use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::rule::Rule;
 
-pub(crate) static RULE: Rule = Rule {
-    name: "cdist-backward",
-    summary: "the backward of cdist writes one row for each pair of vectors before it sums them",
-    source: "aten/src/ATen/native/cuda/DistanceKernel.cu `cdist_backward_kernel_impl`",
-    operators: &["aten::_cdist_backward"],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "cdist-backward",
+        summary: "the backward of cdist writes one row for each pair of vectors before it sums them",
+        source: "aten/src/ATen/native/cuda/DistanceKernel.cu `cdist_backward_kernel_impl`",
+        operators: &["aten::_cdist_backward"],
+        covers: &[],
+    },
     applies: Applies::ToOperators(|_| Box::new(lower)),
 };
 
 fn lower(call: &mut Call<'_, '_, '_>) -> Outcome {
-    call.innermost(|call| {
+    Outcome::of_innermost(call, |call| {
         let (x1, x2) = (call.arguments().tensor(1)?, call.arguments().tensor(2)?);
         let rows = x2.dims.iter().rev().nth(1).copied().unwrap_or(1);
         let mut plan = call.plan();

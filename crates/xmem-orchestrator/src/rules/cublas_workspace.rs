@@ -5,29 +5,32 @@
 use super::cublaslt_workspace::{self, LtWorkspace};
 use crate::call::Call;
 use crate::context::Context;
+use crate::definition::{Applies, Lowering, Outcome, RuleDefinition};
 use crate::draft::{Addition, Edits, Place};
-use crate::rule::{Applies, Lowering, Outcome, Rule};
+use crate::rule::Rule;
 use xmem_analyzer::Role;
 use xmem_profiles::ComputeCapability;
 use xmem_types::{Bytes, KIB, OpId, TorchVersion};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "cublas-workspace",
-    summary: "the first matrix product of the forward thread and of the autograd thread each allocate a cuBLAS workspace",
-    source: "aten/src/ATen/cuda/CublasHandlePool.cpp `getCUDABlasLtWorkspace`, `parseChosenWorkspaceSize`",
-    operators: &[
-        "aten::mm",
-        "aten::addmm",
-        "aten::bmm",
-        "aten::baddbmm",
-        "aten::addbmm",
-        "aten::mv",
-        "aten::addmv",
-        "aten::dot",
-        "aten::vdot",
-        "aten::_addmm_activation",
-    ],
-    covers: &["aten::addmm_", "aten::addmv_", "aten::baddbmm_"],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "cublas-workspace",
+        summary: "the first matrix product of the forward thread and of the autograd thread each allocate a cuBLAS workspace",
+        source: "aten/src/ATen/cuda/CublasHandlePool.cpp `getCUDABlasLtWorkspace`, `parseChosenWorkspaceSize`",
+        operators: &[
+            "aten::mm",
+            "aten::addmm",
+            "aten::bmm",
+            "aten::baddbmm",
+            "aten::addbmm",
+            "aten::mv",
+            "aten::addmv",
+            "aten::dot",
+            "aten::vdot",
+            "aten::_addmm_activation",
+        ],
+        covers: &["aten::addmm_", "aten::addmv_", "aten::baddbmm_"],
+    },
     applies: Applies::ToOperators(|cx| Box::new(Workspaces::new(cx))),
 };
 
@@ -308,11 +311,11 @@ pub(super) mod tests {
                 let added: Vec<_> = schedule
                     .blocks
                     .iter()
-                    .filter(|b| b.rule.is_some_and(|r| r.name() == name))
+                    .filter(|b| b.rule.is_some_and(|r| r.name == name))
                     .collect();
                 let freed = schedule.requests.iter().filter(|r| {
                     r.kind == xmem_types::RequestKind::Free
-                        && schedule.block(r.block).rule.is_some_and(|r| r.name() == name)
+                        && schedule.block(r.block).rule.is_some_and(|r| r.name == name)
                 });
                 let size = added.first().map_or(0, |b| b.size.get());
                 assert!(added.iter().all(|b| b.size.get() == size), "all of one size");

@@ -3,16 +3,19 @@
 
 use super::cublas_workspace::{self, Life};
 use crate::call::Call;
-use crate::rule::{Applies, Rule};
+use crate::definition::{Applies, RuleDefinition};
+use crate::rule::Rule;
 use xmem_analyzer::{Arguments, DType};
 use xmem_types::{Bytes, MIB, TorchVersion};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "cublaslt-workspace",
-    summary: "a linear layer with bias runs through cublasLt, which has a workspace of its own",
-    source: "aten/src/ATen/native/cuda/Blas.cpp `addmm_out_cuda_impl`; aten/src/ATen/cuda/CUDABlas.cpp `gemm_and_bias`",
-    operators: &[],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "cublaslt-workspace",
+        summary: "a linear layer with bias runs through cublasLt, which has a workspace of its own",
+        source: "aten/src/ATen/native/cuda/Blas.cpp `addmm_out_cuda_impl`; aten/src/ATen/cuda/CUDABlas.cpp `gemm_and_bias`",
+        operators: &[],
+        covers: &[],
+    },
     applies: Applies::Through(&cublas_workspace::RULE),
 };
 

@@ -10,8 +10,9 @@ use super::reduction_buffer;
 use crate::call::Call;
 use crate::context::Context;
 use crate::count::Count;
+use crate::definition::{Applies, Lowering, Outcome, RuleDefinition};
 use crate::draft::{Addition, Draft};
-use crate::rule::{Applies, Lowering, Outcome, Rule};
+use crate::rule::Rule;
 use crate::target::Target;
 use crate::uncertainty::{SizeRange, Uncertainty};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -21,27 +22,29 @@ use xmem_convolutions::{
 };
 use xmem_types::{BlockId, Bytes, Diagnostics, FallbackId, OpId, Severity};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "cudnn-convolution",
-    summary: "convolutions take a cuDNN workspace for the length of each call",
-    source: "aten/src/ATen/native/cudnn/Conv_v8.cpp; answers of cuDNN's heuristics (see the profile data)",
-    operators: &["aten::_convolution", "aten::convolution_backward"],
-    covers: &[
-        "aten::_conv_depthwise2d",
-        "aten::_slow_conv2d_forward",
-        "aten::conv1d",
-        "aten::conv2d",
-        "aten::conv3d",
-        "aten::conv_transpose2d",
-        "aten::convolution",
-        "aten::convolution_overrideable",
-        "aten::mkldnn_convolution",
-        "aten::mkldnn_convolution_backward",
-        "aten::slow_conv3d",
-        "aten::slow_conv_transpose2d",
-        "aten::slow_conv_transpose3d",
-        "aten::thnn_conv2d",
-    ],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "cudnn-convolution",
+        summary: "convolutions take a cuDNN workspace for the length of each call",
+        source: "aten/src/ATen/native/cudnn/Conv_v8.cpp; answers of cuDNN's heuristics (see the profile data)",
+        operators: &["aten::_convolution", "aten::convolution_backward"],
+        covers: &[
+            "aten::_conv_depthwise2d",
+            "aten::_slow_conv2d_forward",
+            "aten::conv1d",
+            "aten::conv2d",
+            "aten::conv3d",
+            "aten::conv_transpose2d",
+            "aten::convolution",
+            "aten::convolution_overrideable",
+            "aten::mkldnn_convolution",
+            "aten::mkldnn_convolution_backward",
+            "aten::slow_conv3d",
+            "aten::slow_conv_transpose2d",
+            "aten::slow_conv_transpose3d",
+            "aten::thnn_conv2d",
+        ],
+    },
     applies: Applies::ToOperators(|_| Box::new(Convolutions::default())),
 };
 

@@ -8,19 +8,22 @@
 
 use crate::call::Call;
 use crate::count::Count;
+use crate::definition::{Applies, Lowering, Outcome, Reason, RuleDefinition};
 use crate::draft::{Addition, Edits, Place};
-use crate::rule::{Applies, Lowering, Outcome, Reason, Rule};
+use crate::rule::Rule;
 use crate::target::Target;
 use crate::uncertainty::{SizeRange, Uncertainty};
 use xmem_analyzer::{Argument, Arguments, DType, Role};
 use xmem_types::{BlockId, Bytes, OpId};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "cudnn-recurrent",
-    summary: "recurrent layers run through cuDNN: outputs, states and a reserve for backward instead of the CPU's steps; the sizes of reserve and workspace are estimates with a range",
-    source: "aten/src/ATen/native/cudnn/RNN.cpp `_cudnn_rnn`, `_cudnn_rnn_backward`; cuDNN documents no formula for cudnnGetRNNTempSpaceSizes",
-    operators: &["aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu"],
-    covers: &["aten::mkldnn_rnn_layer", "aten::mkldnn_rnn_layer_backward"],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "cudnn-recurrent",
+        summary: "recurrent layers run through cuDNN: outputs, states and a reserve for backward instead of the CPU's steps; the sizes of reserve and workspace are estimates with a range",
+        source: "aten/src/ATen/native/cudnn/RNN.cpp `_cudnn_rnn`, `_cudnn_rnn_backward`; cuDNN documents no formula for cudnnGetRNNTempSpaceSizes",
+        operators: &["aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu"],
+        covers: &["aten::mkldnn_rnn_layer", "aten::mkldnn_rnn_layer_backward"],
+    },
     applies: Applies::ToOperators(|_| Box::new(Recurrent::default())),
 };
 

@@ -2,16 +2,19 @@
 //! on CUDA `native_dropout` with a bool mask, one byte an element.
 
 use crate::call::Call;
-use crate::rule::{Applies, Outcome, Rule};
+use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::rule::Rule;
 use xmem_analyzer::DType;
 use xmem_types::{BlockId, Bytes};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "dropout-mask",
-    summary: "dropout saves a bool mask (1 byte an element) instead of noise in the input's type",
-    source: "aten/src/ATen/native/Dropout.cpp `is_fused_kernel_acceptable`; aten/src/ATen/native/cuda/Dropout.cu `native_dropout_cuda`",
-    operators: &["aten::dropout"],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "dropout-mask",
+        summary: "dropout saves a bool mask (1 byte an element) instead of noise in the input's type",
+        source: "aten/src/ATen/native/Dropout.cpp `is_fused_kernel_acceptable`; aten/src/ATen/native/cuda/Dropout.cu `native_dropout_cuda`",
+        operators: &["aten::dropout"],
+        covers: &[],
+    },
     applies: Applies::ToOperators(|_| Box::new(lower)),
 };
 

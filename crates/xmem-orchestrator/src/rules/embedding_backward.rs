@@ -7,22 +7,25 @@ use crate::call::Call;
 use crate::count::Count;
 use crate::cuda::layout::is_contiguous;
 use crate::cuda::radix_sort;
+use crate::definition::{Applies, Outcome, RuleDefinition};
 use crate::draft::{Addition, Plan};
-use crate::rule::{Applies, Outcome, Rule};
+use crate::rule::Rule;
 use xmem_analyzer::Role;
 use xmem_types::{BlockId, Bytes};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "embedding-backward",
-    summary: "embedding backward over more than 3072 indices sorts them, with buffers",
-    source: "aten/src/ATen/native/cuda/Embedding.cu `embedding_dense_backward_cuda`; EmbeddingBackwardKernel.cu",
-    operators: &[
-        "aten::_embedding_bag",
-        "aten::_embedding_bag_backward",
-        "aten::embedding_dense_backward",
-        "aten::embedding_renorm_",
-    ],
-    covers: &["aten::_embedding_bag_dense_backward"],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "embedding-backward",
+        summary: "embedding backward over more than 3072 indices sorts them, with buffers",
+        source: "aten/src/ATen/native/cuda/Embedding.cu `embedding_dense_backward_cuda`; EmbeddingBackwardKernel.cu",
+        operators: &[
+            "aten::_embedding_bag",
+            "aten::_embedding_bag_backward",
+            "aten::embedding_dense_backward",
+            "aten::embedding_renorm_",
+        ],
+        covers: &["aten::_embedding_bag_dense_backward"],
+    },
     applies: Applies::ToOperators(|_| Box::new(lower)),
 };
 
@@ -37,7 +40,7 @@ const SCAN: Count = Count(1279);
 const MAX: &str = "2";
 
 fn lower(call: &mut Call<'_, '_, '_>) -> Outcome {
-    call.innermost(|call| match call.name() {
+    Outcome::of_innermost(call, |call| match call.name() {
         "aten::_embedding_bag" => bag(call),
         "aten::_embedding_bag_backward" => bag_backward(call),
         "aten::embedding_dense_backward" => backward(call),

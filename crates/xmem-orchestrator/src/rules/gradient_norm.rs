@@ -6,16 +6,19 @@
 
 use crate::call::Call;
 use crate::count::Count;
+use crate::definition::{Applies, Outcome, RuleDefinition};
 use crate::draft::Addition;
-use crate::rule::{Applies, Outcome, Rule};
+use crate::rule::Rule;
 use xmem_analyzer::{DType, Role, TensorArg};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "gradient-norm",
-    summary: "the norms of all gradients are taken by one kernel, with partial results for each chunk",
-    source: "aten/src/ATen/native/cuda/ForeachReduceOp.cu `foreach_tensor_norm_cuda`; torch/nn/utils/clip_grad.py `_get_total_norm`",
-    operators: &["aten::_foreach_norm"],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "gradient-norm",
+        summary: "the norms of all gradients are taken by one kernel, with partial results for each chunk",
+        source: "aten/src/ATen/native/cuda/ForeachReduceOp.cu `foreach_tensor_norm_cuda`; torch/nn/utils/clip_grad.py `_get_total_norm`",
+        operators: &["aten::_foreach_norm"],
+        covers: &[],
+    },
     applies: Applies::ToOperators(|_| Box::new(lower)),
 };
 

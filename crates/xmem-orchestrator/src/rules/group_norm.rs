@@ -3,19 +3,22 @@
 use super::batch_norm::accumulator;
 use crate::call::Call;
 use crate::count::Count;
-use crate::rule::{Applies, Outcome, Rule};
+use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::rule::Rule;
 
-pub(crate) static RULE: Rule = Rule {
-    name: "group-norm",
-    summary: "group norm takes scales and sums per sample and channel for the length of the call",
-    source: "aten/src/ATen/native/cuda/group_norm_kernel.cu `GroupNormKernelImplInternal`, `GroupNormBackwardKernelImplInternal`",
-    operators: &["aten::native_group_norm", "aten::native_group_norm_backward"],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "group-norm",
+        summary: "group norm takes scales and sums per sample and channel for the length of the call",
+        source: "aten/src/ATen/native/cuda/group_norm_kernel.cu `GroupNormKernelImplInternal`, `GroupNormBackwardKernelImplInternal`",
+        operators: &["aten::native_group_norm", "aten::native_group_norm_backward"],
+        covers: &[],
+    },
     applies: Applies::ToOperators(|_| Box::new(lower)),
 };
 
 fn lower(call: &mut Call<'_, '_, '_>) -> Outcome {
-    call.innermost(|call| match call.name() {
+    Outcome::of_innermost(call, |call| match call.name() {
         "aten::native_group_norm" => forward(call),
         _ => backward(call),
     })

@@ -4,17 +4,20 @@
 
 use crate::call::Call;
 use crate::count::Count;
+use crate::definition::{Applies, Outcome, RuleDefinition};
 use crate::draft::Addition;
-use crate::rule::{Applies, Outcome, Rule};
+use crate::rule::Rule;
 use xmem_analyzer::Role;
 use xmem_types::{BlockId, Bytes};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "gru-cell",
-    summary: "a GRU cell is one kernel on both gates, which are kept for backward with a workspace, and has no bias in its products",
-    source: "aten/src/ATen/native/cuda/RNN.cu `_thnn_fused_gru_cell_cuda`; tools/autograd/derivatives.yaml `_thnn_fused_gru_cell`",
-    operators: &["aten::gru_cell"],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "gru-cell",
+        summary: "a GRU cell is one kernel on both gates, which are kept for backward with a workspace, and has no bias in its products",
+        source: "aten/src/ATen/native/cuda/RNN.cu `_thnn_fused_gru_cell_cuda`; tools/autograd/derivatives.yaml `_thnn_fused_gru_cell`",
+        operators: &["aten::gru_cell"],
+        covers: &[],
+    },
     applies: Applies::ToOperators(|_| Box::new(lower)),
 };
 

@@ -3,16 +3,19 @@
 //! segment.
 
 use crate::context::Context;
+use crate::definition::{Applies, RuleDefinition};
 use crate::draft::Edits;
-use crate::rule::{Applies, Rule};
+use crate::rule::Rule;
 use xmem_analyzer::Residency;
 
-pub(crate) static RULE: Rule = Rule {
-    name: "host-only",
-    summary: "memory that never reaches the GPU is left out: initialization temporaries, data on the host, optimizer step counters",
-    source: "torch/nn/modules/module.py `Module.to`; torch/optim/optimizer.py `_get_scalar_dtype`; xMem paper, section 3 (orchestrator)",
-    operators: &[],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "host-only",
+        summary: "memory that never reaches the GPU is left out: initialization temporaries, data on the host, optimizer step counters",
+        source: "torch/nn/modules/module.py `Module.to`; torch/optim/optimizer.py `_get_scalar_dtype`; xMem paper, section 3 (orchestrator)",
+        operators: &[],
+        covers: &[],
+    },
     applies: Applies::AsPass(drop_host_memory),
 };
 

@@ -2,16 +2,19 @@
 //! arguments on CUDA and take no memory there.
 
 use crate::context::Context;
+use crate::definition::{Applies, RuleDefinition};
 use crate::draft::Edits;
-use crate::rule::{Applies, Rule};
+use crate::rule::Rule;
 use xmem_analyzer::{Phase, Residency};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "host-scalars",
-    summary: "numbers wrapped as 0-dimensional CPU tensors become kernel arguments on CUDA",
-    source: "aten/src/ATen/ScalarOps.cpp `wrapped_scalar_tensor`; aten/src/ATen/native/TensorIterator.cpp (CPU scalars)",
-    operators: &[],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "host-scalars",
+        summary: "numbers wrapped as 0-dimensional CPU tensors become kernel arguments on CUDA",
+        source: "aten/src/ATen/ScalarOps.cpp `wrapped_scalar_tensor`; aten/src/ATen/native/TensorIterator.cpp (CPU scalars)",
+        operators: &[],
+        covers: &[],
+    },
     applies: Applies::AsPass(drop_numbers),
 };
 

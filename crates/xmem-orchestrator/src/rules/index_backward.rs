@@ -6,15 +6,18 @@ use crate::call::Call;
 use crate::count::Count;
 use crate::cuda::layout::is_contiguous;
 use crate::cuda::radix_sort;
-use crate::rule::{Applies, Outcome, Rule};
+use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::rule::Rule;
 use xmem_analyzer::TensorArg;
 
-pub(crate) static RULE: Rule = Rule {
-    name: "index-backward",
-    summary: "writing through repeated indices with accumulation (the backward of indexing) sorts them, with buffers",
-    source: "aten/src/ATen/native/cuda/Indexing.cu `index_put_with_sort_kernel`",
-    operators: &["aten::_index_put_impl_"],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "index-backward",
+        summary: "writing through repeated indices with accumulation (the backward of indexing) sorts them, with buffers",
+        source: "aten/src/ATen/native/cuda/Indexing.cu `index_put_with_sort_kernel`",
+        operators: &["aten::_index_put_impl_"],
+        covers: &[],
+    },
     applies: Applies::ToOperators(|_| Box::new(lower)),
 };
 
@@ -22,7 +25,7 @@ pub(crate) static RULE: Rule = Rule {
 const INDEX: u64 = 8;
 
 fn lower(call: &mut Call<'_, '_, '_>) -> Outcome {
-    call.innermost(accumulate)
+    Outcome::of_innermost(call, accumulate)
 }
 
 /// aten/src/ATen/native/cuda/Indexing.cu, `index_put_with_sort_kernel`; IndexingUtils.cuh and

@@ -3,20 +3,23 @@
 
 use crate::call::Call;
 use crate::count::Count;
-use crate::rule::{Applies, Outcome, Rule};
+use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::rule::Rule;
 use xmem_types::{BlockId, Bytes};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "layer-norm-statistics",
-    summary: "layer norm of 16-bit inputs keeps mean and deviation in 32 bits",
-    source: "aten/src/ATen/native/cuda/layer_norm_kernel.cu `layer_norm_cuda`",
-    operators: &["aten::native_layer_norm"],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "layer-norm-statistics",
+        summary: "layer norm of 16-bit inputs keeps mean and deviation in 32 bits",
+        source: "aten/src/ATen/native/cuda/layer_norm_kernel.cu `layer_norm_cuda`",
+        operators: &["aten::native_layer_norm"],
+        covers: &[],
+    },
     applies: Applies::ToOperators(|_| Box::new(lower)),
 };
 
 fn lower(call: &mut Call<'_, '_, '_>) -> Outcome {
-    call.innermost(|call| {
+    Outcome::of_innermost(call, |call| {
         let input = call.arguments().tensor(0).filter(|t| t.dtype.is_half())?;
         let shape = call.arguments().ints(1)?;
         let kept = input.dims.len().saturating_sub(shape.len());

@@ -4,15 +4,18 @@
 use crate::context::Context;
 use crate::conversions::Owners;
 use crate::coverage;
+use crate::definition::{Applies, RuleDefinition};
 use crate::draft::Edits;
-use crate::rule::{Applies, Rule};
+use crate::rule::Rule;
 
-pub(crate) static RULE: Rule = Rule {
-    name: "leaf-scratch",
-    summary: "scratch that a CPU kernel allocates and frees within one leaf operator is left out",
-    source: "c10/core/CPUAllocator.cpp; aten/src/ATen/native/mkldnn/IDeepRegistration.cpp",
-    operators: &[],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "leaf-scratch",
+        summary: "scratch that a CPU kernel allocates and frees within one leaf operator is left out",
+        source: "c10/core/CPUAllocator.cpp; aten/src/ATen/native/mkldnn/IDeepRegistration.cpp",
+        operators: &[],
+        covers: &[],
+    },
     applies: Applies::AsPass(drop_scratch),
 };
 

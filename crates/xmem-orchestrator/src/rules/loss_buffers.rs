@@ -5,26 +5,29 @@
 use crate::call::Call;
 use crate::count::Count;
 use crate::cuda::reduce::{self, Parallelism};
-use crate::rule::{Applies, Outcome, Rule};
+use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::rule::Rule;
 use xmem_analyzer::TensorArg;
 
-pub(crate) static RULE: Rule = Rule {
-    name: "loss-buffers",
-    summary: "mse_loss and smooth_l1_loss hold the losses of all elements, ctc_loss its lengths and log_beta; log_sigmoid keeps no buffer",
-    source: "aten/src/ATen/native/cuda/LossCTC.cu; aten/src/ATen/native/Activation.cpp `log_sigmoid_forward_cuda`; aten/src/ATen/native/Loss.cpp `mse_loss_out`, `smooth_l1_loss_out`",
-    operators: &[
-        "aten::_ctc_loss",
-        "aten::_ctc_loss_backward",
-        "aten::log_sigmoid_forward",
-        "aten::mse_loss",
-        "aten::smooth_l1_loss",
-    ],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "loss-buffers",
+        summary: "mse_loss and smooth_l1_loss hold the losses of all elements, ctc_loss its lengths and log_beta; log_sigmoid keeps no buffer",
+        source: "aten/src/ATen/native/cuda/LossCTC.cu; aten/src/ATen/native/Activation.cpp `log_sigmoid_forward_cuda`; aten/src/ATen/native/Loss.cpp `mse_loss_out`, `smooth_l1_loss_out`",
+        operators: &[
+            "aten::_ctc_loss",
+            "aten::_ctc_loss_backward",
+            "aten::log_sigmoid_forward",
+            "aten::mse_loss",
+            "aten::smooth_l1_loss",
+        ],
+        covers: &[],
+    },
     applies: Applies::ToOperators(|_| Box::new(lower)),
 };
 
 fn lower(call: &mut Call<'_, '_, '_>) -> Outcome {
-    call.innermost(|call| match call.name() {
+    Outcome::of_innermost(call, |call| match call.name() {
         "aten::_ctc_loss" => ctc(call),
         "aten::_ctc_loss_backward" => ctc_backward(call),
         "aten::log_sigmoid_forward" => log_sigmoid(call),

@@ -4,17 +4,20 @@
 
 use super::batch_transfer::Moves;
 use crate::context::Context;
+use crate::definition::{Applies, RuleDefinition};
 use crate::draft::{Edits, Place};
-use crate::rule::{Applies, Rule};
+use crate::rule::Rule;
 use xmem_analyzer::{Phase, Residency, Role, TransferKind};
 use xmem_types::{BlockId, Bytes};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "model-placement",
-    summary: "parameters and buffers are allocated when the model is moved to the device, one after another",
-    source: "torch/nn/modules/module.py `Module._apply`; xMem paper, section 3",
-    operators: &[],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "model-placement",
+        summary: "parameters and buffers are allocated when the model is moved to the device, one after another",
+        source: "torch/nn/modules/module.py `Module._apply`; xMem paper, section 3",
+        operators: &[],
+        covers: &[],
+    },
     applies: Applies::AsPass(place_model),
 };
 

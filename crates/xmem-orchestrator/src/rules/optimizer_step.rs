@@ -15,8 +15,9 @@ mod updates;
 use super::host_scalars::SCALAR;
 use crate::call::Call;
 use crate::context::Context;
+use crate::definition::{Applies, Lowering, Outcome, Reason, RuleDefinition};
 use crate::draft::{Addition, Draft, Edits};
-use crate::rule::{Applies, Lowering, Outcome, Reason, Rule};
+use crate::rule::Rule;
 use crate::target::{OptimizerImpl, Target};
 use evidence::Evidence;
 use recipe::{Fused, Recipe, Scalars};
@@ -25,17 +26,19 @@ use updates::{Groups, Update};
 use xmem_analyzer::{Residency, Role};
 use xmem_types::{BlockId, OpId};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "optimizer-step",
-    summary: "the optimizer runs over whole parameter lists (foreach) instead of parameter by parameter",
-    source: "torch/optim/optimizer.py `_default_to_fused_or_foreach`; torch/optim/*.py `_multi_tensor_*`",
-    operators: &[],
-    covers: &[
-        "aten::_fused_adagrad_",
-        "aten::_fused_adam_",
-        "aten::_fused_adamw_",
-        "aten::_fused_sgd_",
-    ],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "optimizer-step",
+        summary: "the optimizer runs over whole parameter lists (foreach) instead of parameter by parameter",
+        source: "torch/optim/optimizer.py `_default_to_fused_or_foreach`; torch/optim/*.py `_multi_tensor_*`",
+        operators: &[],
+        covers: &[
+            "aten::_fused_adagrad_",
+            "aten::_fused_adam_",
+            "aten::_fused_adamw_",
+            "aten::_fused_sgd_",
+        ],
+    },
     applies: Applies::ToAnnotations(PREFIX, |cx| Box::new(Optimizers::new(cx))),
 };
 

@@ -3,17 +3,20 @@
 //! the backward pass that added to them.
 
 use crate::context::Context;
+use crate::definition::{Applies, RuleDefinition};
 use crate::draft::{Edits, Place};
-use crate::rule::{Applies, Rule};
+use crate::rule::Rule;
 use xmem_analyzer::{Phase, Profile, Residency, Role};
 use xmem_types::Nanos;
 
-pub(crate) static RULE: Rule = Rule {
-    name: "preexisting",
-    summary: "parameters and optimizer state made before the recording began are put in",
-    source: "xMem paper, section 3; the optimizer's and the backward's recorded input shapes",
-    operators: &[],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "preexisting",
+        summary: "parameters and optimizer state made before the recording began are put in",
+        source: "xMem paper, section 3; the optimizer's and the backward's recorded input shapes",
+        operators: &[],
+        covers: &[],
+    },
     applies: Applies::AsPass(add_preexisting),
 };
 

@@ -3,15 +3,18 @@
 
 use super::host_scalars::SCALAR;
 use crate::context::Context;
+use crate::definition::{Applies, RuleDefinition};
 use crate::draft::Edits;
-use crate::rule::{Applies, Rule};
+use crate::rule::Rule;
 
-pub(crate) static RULE: Rule = Rule {
-    name: "promoted-operands",
-    summary: "operands of another type are converted as CUDA's kernel reads them, where the CPU makes a converted copy",
-    source: "aten/src/ATen/TensorIterator.cpp `promote_inputs_to_common_dtype`",
-    operators: &[],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "promoted-operands",
+        summary: "operands of another type are converted as CUDA's kernel reads them, where the CPU makes a converted copy",
+        source: "aten/src/ATen/TensorIterator.cpp `promote_inputs_to_common_dtype`",
+        operators: &[],
+        covers: &[],
+    },
     applies: Applies::AsPass(drop_converted_operands),
 };
 

@@ -3,34 +3,37 @@
 
 use crate::call::Call;
 use crate::cuda::reduce::{self, Buffers, Parallelism};
+use crate::definition::{Applies, Outcome, RuleDefinition};
 use crate::draft::{Addition, Edits};
-use crate::rule::{Applies, Outcome, Rule};
+use crate::rule::Rule;
 use xmem_analyzer::{Arguments, DType, Role, TensorArg};
 use xmem_types::{BlockId, OpId};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "reduction-buffer",
-    summary: "a reduction that is split over thread blocks takes a global buffer and semaphores",
-    source: "aten/src/ATen/native/cuda/Reduce.cuh `setReduceConfig`, `gpu_reduce_kernel`",
-    operators: &[
-        "aten::sum",
-        "aten::mean",
-        "aten::prod",
-        "aten::all",
-        "aten::any",
-        "aten::amax",
-        "aten::amin",
-        "aten::max",
-        "aten::min",
-        "aten::argmax",
-        "aten::argmin",
-        "aten::var",
-        "aten::std",
-        "aten::var_mean",
-        "aten::norm",
-        "aten::linalg_vector_norm",
-    ],
-    covers: &["aten::logsumexp", "aten::nansum"],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "reduction-buffer",
+        summary: "a reduction that is split over thread blocks takes a global buffer and semaphores",
+        source: "aten/src/ATen/native/cuda/Reduce.cuh `setReduceConfig`, `gpu_reduce_kernel`",
+        operators: &[
+            "aten::sum",
+            "aten::mean",
+            "aten::prod",
+            "aten::all",
+            "aten::any",
+            "aten::amax",
+            "aten::amin",
+            "aten::max",
+            "aten::min",
+            "aten::argmax",
+            "aten::argmin",
+            "aten::var",
+            "aten::std",
+            "aten::var_mean",
+            "aten::norm",
+            "aten::linalg_vector_norm",
+        ],
+        covers: &["aten::logsumexp", "aten::nansum"],
+    },
     applies: Applies::ToOperators(|_| Box::new(lower)),
 };
 
@@ -278,7 +281,7 @@ pub(super) mod tests {
             ("rtx3060-12g", "aten::sum", "f32[4096,1024] (7) False -", 4096),
         ] {
             let (schedule, _) = lowered(&reduction(operator, arguments, bytes), &on(device, 11));
-            let added = schedule.blocks.iter().filter(|b| b.rule == Some(RULE.id()));
+            let added = schedule.blocks.iter().filter(|b| b.rule == Some(&RULE.rule));
             let sizes: Vec<u64> = added.map(|b| b.size.get()).collect();
             let _ = writeln!(table, "{device} {operator} {arguments}: {sizes:?}");
         }

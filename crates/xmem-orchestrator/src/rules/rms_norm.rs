@@ -6,17 +6,20 @@
 
 use crate::call::Call;
 use crate::count::Count;
+use crate::definition::{Applies, Outcome, RuleDefinition};
 use crate::draft::{Addition, Edits};
-use crate::rule::{Applies, Outcome, Rule};
+use crate::rule::Rule;
 use xmem_analyzer::{Role, TensorArg};
 use xmem_types::{BlockId, Bytes, OpId};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "rms-norm",
-    summary: "rms_norm is one kernel that keeps one number a row, instead of a chain of operators",
-    source: "aten/src/ATen/native/layer_norm.cpp `rms_norm_symint`; aten/src/ATen/native/cuda/layer_norm_kernel.cu `_fused_rms_norm_cuda`, `_fused_rms_norm_backward_cuda`",
-    operators: &["aten::_fused_rms_norm"],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "rms-norm",
+        summary: "rms_norm is one kernel that keeps one number a row, instead of a chain of operators",
+        source: "aten/src/ATen/native/layer_norm.cpp `rms_norm_symint`; aten/src/ATen/native/cuda/layer_norm_kernel.cu `_fused_rms_norm_cuda`, `_fused_rms_norm_backward_cuda`",
+        operators: &["aten::_fused_rms_norm"],
+        covers: &[],
+    },
     applies: Applies::ToOperators(|_| Box::new(lower)),
 };
 

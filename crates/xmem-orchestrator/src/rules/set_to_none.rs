@@ -3,17 +3,20 @@
 //! made them.
 
 use crate::context::Context;
+use crate::definition::{Applies, RuleDefinition};
 use crate::draft::{Draft, Edits, ItemId, Place};
-use crate::rule::{Applies, Rule};
+use crate::rule::Rule;
 use xmem_analyzer::Role;
 use xmem_types::IterationId;
 
-pub(crate) static RULE: Rule = Rule {
-    name: "set-to-none",
-    summary: "what-if: gradients are zeroed in place and never freed",
-    source: "torch/optim/optimizer.py `Optimizer.zero_grad(set_to_none)`",
-    operators: &[],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "set-to-none",
+        summary: "what-if: gradients are zeroed in place and never freed",
+        source: "torch/optim/optimizer.py `Optimizer.zero_grad(set_to_none)`",
+        operators: &[],
+        covers: &[],
+    },
     applies: Applies::AsPass(keep_gradients),
 };
 

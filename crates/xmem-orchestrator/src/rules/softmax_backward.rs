@@ -3,15 +3,18 @@
 
 use crate::call::Call;
 use crate::count::Count;
-use crate::rule::{Applies, Outcome, Rule};
+use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::rule::Rule;
 use xmem_types::Bytes;
 
-pub(crate) static RULE: Rule = Rule {
-    name: "softmax-backward",
-    summary: "softmax backward computes grad * output into a temporary",
-    source: "aten/src/ATen/native/cuda/SoftMax.cu `softmax_backward_cuda_out`",
-    operators: &["aten::_softmax_backward_data"],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "softmax-backward",
+        summary: "softmax backward computes grad * output into a temporary",
+        source: "aten/src/ATen/native/cuda/SoftMax.cu `softmax_backward_cuda_out`",
+        operators: &["aten::_softmax_backward_data"],
+        covers: &[],
+    },
     applies: Applies::ToOperators(|_| Box::new(lower)),
 };
 

@@ -7,15 +7,18 @@ use crate::call::Call;
 use crate::count::Count;
 use crate::cuda::layout::is_contiguous;
 use crate::cuda::radix_sort::{self, ALIGNMENT, bits};
-use crate::rule::{Applies, Outcome, Rule};
+use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::rule::Rule;
 use xmem_analyzer::TensorArg;
 
-pub(crate) static RULE: Rule = Rule {
-    name: "sort-buffers",
-    summary: "long sorts take index lists and a radix sort's scratch; selection works in place, without the CPU's copy",
-    source: "aten/src/ATen/native/cuda/SortStable.cu `launch_stable_sort_kernel`; aten/src/ATen/native/cuda/Sorting.cu `launch_kthvalue_kernel`",
-    operators: &["aten::kthvalue", "aten::median", "aten::sort", "aten::topk"],
-    covers: &["aten::argsort", "aten::msort"],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "sort-buffers",
+        summary: "long sorts take index lists and a radix sort's scratch; selection works in place, without the CPU's copy",
+        source: "aten/src/ATen/native/cuda/SortStable.cu `launch_stable_sort_kernel`; aten/src/ATen/native/cuda/Sorting.cu `launch_kthvalue_kernel`",
+        operators: &["aten::kthvalue", "aten::median", "aten::sort", "aten::topk"],
+        covers: &["aten::argsort", "aten::msort"],
+    },
     applies: Applies::ToOperators(|_| Box::new(lower)),
 };
 
@@ -35,7 +38,7 @@ const LONG: u64 = 1_000_000;
 const FEW_ROWS: u64 = 128;
 
 fn lower(call: &mut Call<'_, '_, '_>) -> Outcome {
-    call.innermost(|call| match call.name() {
+    Outcome::of_innermost(call, |call| match call.name() {
         "aten::sort" => sort(call),
         // Without a dimension: all of it is sorted.
         "aten::median" if call.arguments().value(1).is_none() => median(call),

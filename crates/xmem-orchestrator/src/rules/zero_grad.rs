@@ -3,18 +3,21 @@
 
 use super::set_to_none::gradients;
 use crate::context::Context;
+use crate::definition::{Applies, RuleDefinition};
 use crate::draft::{Edits, Place};
-use crate::rule::{Applies, Rule};
+use crate::rule::Rule;
 use crate::target::ZeroGradPlace;
 use xmem_analyzer::{Phase, PhaseSpan, Profile};
 use xmem_types::{IterationId, Nanos};
 
-pub(crate) static RULE: Rule = Rule {
-    name: "zero-grad",
-    summary: "what-if: gradients are cleared at another place of the loop",
-    source: "xMem paper, section 3 (zero_grad positions); torch/optim/optimizer.py `Optimizer.zero_grad`",
-    operators: &[],
-    covers: &[],
+pub(crate) static RULE: RuleDefinition = RuleDefinition {
+    rule: Rule {
+        name: "zero-grad",
+        summary: "what-if: gradients are cleared at another place of the loop",
+        source: "xMem paper, section 3 (zero_grad positions); torch/optim/optimizer.py `Optimizer.zero_grad`",
+        operators: &[],
+        covers: &[],
+    },
     applies: Applies::AsPass(move_zero_grad),
 };
 

@@ -1,6 +1,6 @@
 //! A schedule as text: one request a line.
 
-use crate::{RuleId, Schedule};
+use crate::Schedule;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use xmem_types::RequestKind;
@@ -19,7 +19,7 @@ pub(crate) fn requests(schedule: &Schedule, names: &[String]) -> Vec<String> {
         let line = match request.kind {
             RequestKind::Alloc { size, .. } => {
                 assert_eq!(size, block.size, "a request asks for its block's size");
-                let rule = block.rule.map_or("", RuleId::name);
+                let rule = block.rule.map_or("", |rule| rule.name);
                 match block.origin.recorded() {
                     Some(origin) => label.clone_from(&names[origin.index()]),
                     None => {

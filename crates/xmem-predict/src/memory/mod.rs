@@ -231,7 +231,7 @@ impl<'p> Measured<'p> {
                     requested: b.requested,
                     role: block.role,
                     evidence: recorded.map_or("", |block| block.evidence.0),
-                    rule: block.rule.map(xmem_orchestrator::RuleId::name),
+                    rule: block.rule.map(|rule| rule.name),
                     origin: self.prediction.locator.of_block(block),
                 }
             })

@@ -65,7 +65,7 @@ impl<'a> Stacks<'a> {
         self.push_ops(outer, snapshot);
         self.push_moment(place.phase, place.iteration, snapshot);
         if let Some(rule) = block.rule {
-            self.push_own(&rule_label(rule.name()), snapshot);
+            self.push_own(&rule_label(rule.name), snapshot);
         }
         self.push_own(&role_label(block.role), snapshot);
     }

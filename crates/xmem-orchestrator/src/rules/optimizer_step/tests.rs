@@ -666,7 +666,7 @@ fn state_made_before_the_recording() {
         let put_in = schedule
             .blocks
             .iter()
-            .filter(|b| b.rule.is_some_and(|rule| rule.name() == "preexisting"));
+            .filter(|b| b.rule.is_some_and(|rule| rule.name == "preexisting"));
         let state = put_in.filter(|b| b.role == Role::OptimizerState && b.size.get() == 4096);
         assert_eq!(state.count(), count, "{class}: {operators}");
     }
@@ -731,7 +731,7 @@ fn wrapped_numbers_of_a_loop_stay_on_the_host() {
 
 /// The requests of blocks that the rule added or moved, in order.
 fn added(schedule: &Schedule) -> String {
-    let of_rule = |id| schedule.block(id).rule == Some(RULE.id());
+    let of_rule = |id| schedule.block(id).rule == Some(&RULE.rule);
     let requests = schedule.requests.iter().filter(|r| of_rule(r.block));
     let texts: Vec<String> = requests
         .map(|request| match request.kind {
