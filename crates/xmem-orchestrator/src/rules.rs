@@ -54,6 +54,7 @@ register! {
     sort_buffers,
     loss_buffers,
     cdist_backward,
+    gru_cell,
     cudnn_recurrent,
     autocast_loss,
     autocast_wide,
