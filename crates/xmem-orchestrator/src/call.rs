@@ -52,7 +52,7 @@ impl<'c, 'd, 'p> Call<'c, 'd, 'p> {
         self.cx.profile.tree.descendants(self.op)
     }
 
-    /// Whether the operator calls itself: autocast and overloads dispatch an operator again within
+    /// Returns whether the operator calls itself: autocast and overloads dispatch an operator again within
     /// itself, with the arguments that count.
     pub(crate) fn calls_itself(&self) -> bool {
         let profile = self.profile();
@@ -65,7 +65,7 @@ impl<'c, 'd, 'p> Call<'c, 'd, 'p> {
         self.cx.backward.within(self.profile(), self.op)
     }
 
-    /// Whether the operator runs in a backward node.
+    /// Returns whether the operator runs in a backward node.
     pub(crate) fn in_backward(&self) -> bool {
         self.profile().backward_node(self.op).is_some()
     }
@@ -75,12 +75,12 @@ impl<'c, 'd, 'p> Call<'c, 'd, 'p> {
         self.edits.blocks_in(self.op)
     }
 
-    /// Whether a recorded block outlives the operator.
+    /// Returns whether a recorded block outlives the operator.
     pub(crate) fn escapes(&self, block: BlockId) -> bool {
         self.edits.escapes(block, self.op)
     }
 
-    /// Whether another rule is switched on.
+    /// Returns whether another rule is switched on.
     pub(crate) fn enables(&self, rule: &Rule) -> bool {
         self.cx.enables(rule)
     }
@@ -96,7 +96,7 @@ impl<'c, 'd, 'p> Call<'c, 'd, 'p> {
         self.without_epilogue.insert(product);
     }
 
-    /// Whether an operator around this matrix product has said so.
+    /// Returns whether an operator around this matrix product has said so.
     pub(crate) fn runs_without_epilogue(&self) -> bool {
         self.without_epilogue.contains(&self.op)
     }

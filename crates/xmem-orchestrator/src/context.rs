@@ -1,4 +1,4 @@
-//! What every rule may look at.
+//! The context of a lowering: everything that any rule may look at.
 
 use crate::conversions::Conversions;
 use crate::rule::Rule;
@@ -33,7 +33,7 @@ impl<'p> Context<'p> {
         Self { profile, target, convolutions, backward, conversions }
     }
 
-    /// Whether a rule is switched on.
+    /// Returns whether a rule is switched on.
     pub(crate) fn enables(&self, rule: &Rule) -> bool {
         self.target.disabled.is_empty() || !self.target.disabled.contains(rule.name)
     }

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 /// The knowledge of an operator's memory on CUDA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coverage {
-    /// What escapes it is what CUDA requests.
+    /// CUDA requests the blocks that escape it, and nothing else.
     Alike,
     /// The rule of this name knows the difference.
     Rule(&'static str),
@@ -53,7 +53,7 @@ pub fn of(name: &str) -> Coverage {
     }
 }
 
-/// Whether a profiler name is that of an autograd node or of the engine.
+/// Returns whether a profiler name is that of an autograd node or of the engine.
 pub(crate) fn is_autograd(name: &str) -> bool {
     let engine = ["autograd::engine::", "torch::autograd::"];
     let node = name.trim_end_matches(|c: char| c.is_ascii_digit());

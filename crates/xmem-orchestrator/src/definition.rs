@@ -25,7 +25,7 @@ impl Deref for RuleDefinition {
     }
 }
 
-/// How a rule is applied.
+/// The way in which a rule is applied.
 pub(crate) enum Applies {
     /// To the whole schedule, at its place in [`crate::passes`].
     AsPass(fn(&Context<'_>, &mut Edits<'_, '_>)),

@@ -73,7 +73,7 @@ impl<'p> Draft<'p> {
         self.profile.blocks.iter().enumerate().map(|(i, block)| (BlockId::new(i), block))
     }
 
-    /// Whether an item is still in the schedule.
+    /// Returns whether an item is still in the schedule.
     pub(crate) fn live(&self, id: impl Into<ItemId>) -> bool {
         self.item(id).is_live()
     }
@@ -88,7 +88,7 @@ impl<'p> Draft<'p> {
         self.recorded.within(self.profile, op)
     }
 
-    /// Whether a recorded block outlives `op`.
+    /// Returns whether a recorded block outlives `op`.
     pub(crate) fn escapes(&self, block: BlockId, op: OpId) -> bool {
         self.profile.block(block).lasts_beyond(self.profile.op_end(op))
     }

@@ -58,7 +58,7 @@ impl RuleEffect {
         }
     }
 
-    /// Whether the rule changed nothing.
+    /// Returns whether the rule changed nothing.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.dropped.0 == 0 && self.added.0 == 0 && self.resized.0 == 0 && self.retimed.0 == 0

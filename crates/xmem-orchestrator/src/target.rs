@@ -20,7 +20,7 @@ pub struct Target {
     pub attention: AttentionKernels,
     /// Another place of `zero_grad`; `None` keeps the trace's.
     pub zero_grad: Option<ZeroGradPlace>,
-    /// Whether `zero_grad` drops gradients (`set_to_none=True`, PyTorch's default since 2.0); false
+    /// True if `zero_grad` drops gradients (`set_to_none=True`, PyTorch's default since 2.0); false
     /// keeps them as zeros.
     pub set_to_none: bool,
     /// Names of rules that are switched off.

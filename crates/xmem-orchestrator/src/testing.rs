@@ -1,4 +1,4 @@
-//! What the tests of this crate share: hand-made traces, and schedules as text.
+//! Tools of the tests: hand-made traces, and schedules as text.
 
 pub(crate) mod arguments;
 pub(crate) mod case;

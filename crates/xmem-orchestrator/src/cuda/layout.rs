@@ -3,7 +3,7 @@
 use crate::count::Count;
 use xmem_analyzer::TensorArg;
 
-/// Whether a tensor's elements lie in the order of its dimensions; assumed where strides were not
+/// Returns whether a tensor's elements lie in the order of its dimensions; assumed where strides were not
 /// recorded.
 pub(crate) fn is_contiguous(tensor: &TensorArg) -> bool {
     let mut next = Count(1);

@@ -92,12 +92,12 @@ impl Item {
         self.origin
     }
 
-    /// Whether it is in the schedule.
+    /// Returns whether it is in the schedule.
     pub(crate) fn is_live(&self) -> bool {
         !self.dropped
     }
 
-    /// Whether a rule has decided about it.
+    /// Returns whether a rule has decided about it.
     pub(crate) fn is_settled(&self) -> bool {
         self.settled
     }

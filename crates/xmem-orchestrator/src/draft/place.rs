@@ -47,7 +47,7 @@ impl Place {
         self.time
     }
 
-    /// Whether this is [`Place::NEVER`].
+    /// Returns whether this is [`Place::NEVER`].
     pub(crate) fn is_never(self) -> bool {
         self == Self::NEVER
     }

@@ -9,7 +9,7 @@ use xmem_types::{BlockId, Bytes, OpId};
 /// The requests of one or more operators, in order, at one place of the program after another.
 ///
 /// Blocks that the CPU makes too are outputs: they keep their lifetime, or land where the plan stands.
-/// What else CUDA's code allocates is a piece. Pieces that are still held when the plan ends are freed
+/// Everything else that CUDA's code allocates is a piece. Pieces that are still held when the plan ends are freed
 /// there, the youngest first.
 pub(crate) struct Plan<'e, 'd, 'p> {
     edits: &'e mut Edits<'d, 'p>,

@@ -56,7 +56,7 @@ const PASS_CAST: &[&str] = &[
     "aten::upsample_trilinear3d",
 ];
 
-/// Operators whose result is asked for in float32 (`fp32_set_opt_dtype`). Kernels read float16 as
+/// Operators whose result is requested in float32 (`fp32_set_opt_dtype`). Kernels read float16 as
 /// it is and bfloat16 from a cast copy.
 const WIDE_RESULT: &[&str] =
     &["aten::softmax", "aten::log_softmax", "aten::cumsum", "aten::cumprod"];
@@ -404,7 +404,7 @@ pub(super) mod tests {
             Case {
                 rule: RULE.name,
                 shows: "group_norm keeps a cast copy of its input, an upsampled result is wide",
-                script: normalised(),
+                script: normalized(),
                 target: target(),
                 requests: expect![[r#"
                     group_norm keeps a cast copy of its input, an upsampled result is wide
@@ -536,7 +536,7 @@ pub(super) mod tests {
     }
 
     /// `upsample(group_norm(x @ w)) @ w`, of 64 x 32 values and twice as many.
-    fn normalised() -> Script {
+    fn normalized() -> Script {
         let value = "bf16[1,64,32]";
         let mut t = Script::default();
         t.iteration(0, |t| {

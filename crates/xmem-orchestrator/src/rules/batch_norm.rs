@@ -85,13 +85,13 @@ fn backward(call: &mut Call<'_, '_, '_>) -> Option<()> {
     Some(())
 }
 
-/// Whether cuDNN takes a batch norm: not for bfloat16, rows of channels, or without weight or running
+/// Returns whether cuDNN takes a batch norm: not for bfloat16, rows of channels, or without weight or running
 /// statistics (aten/src/ATen/native/Normalization.cpp, `_select_batch_norm_backend`).
 fn runs_in_cudnn(weight: Option<&TensorArg>, mean: Option<&TensorArg>, input: &TensorArg) -> bool {
     input.dims.len() > 2 && input.dtype != DType::BF16 && weight.is_some() && mean.is_some()
 }
 
-/// Whether channels are innermost: rows of channels, or the memory format of that name. Strides that were
+/// Returns whether channels are innermost: rows of channels, or the memory format of that name. Strides that were
 /// not recorded are those of the dimensions.
 fn channels_innermost(tensor: &TensorArg) -> bool {
     match tensor.strides.get(1) {

@@ -186,7 +186,7 @@ fn marked(edits: &mut Edits<'_, '_>, moves: &Moves) {
             None if moves.is_tensor(transfer) || bytes == Bytes::ZERO => continue,
             None => (time >= begin, bytes),
         };
-        // What is there already is not copied again (`x.to(device)` within the model).
+        // A tensor that is there already is not copied again (`x.to(device)` within the model).
         let again = last.insert(address, iteration) == Some(iteration);
         if kept && (first || !again) {
             let block = transfer.block.filter(|_| first);

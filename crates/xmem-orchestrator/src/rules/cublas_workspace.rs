@@ -78,7 +78,7 @@ impl Lowering for Workspaces {
     }
 }
 
-/// How long a workspace lives.
+/// The life of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
     /// Once per thread, until the process ends.

@@ -50,7 +50,7 @@ fn of_release(torch: TorchVersion) -> LtWorkspace {
     }
 }
 
-/// Whether `addmm` runs as one cublasLt call with the bias in its epilogue: a 1-dimensional bias
+/// Returns whether `addmm` runs as one cublasLt call with the bias in its epilogue: a 1-dimensional bias
 /// as long as the result is wide, and a second matrix with more than one row and column.
 fn has_epilogue(arguments: &Arguments) -> bool {
     let (Some(bias), Some(right)) = (arguments.tensor(0), arguments.tensor(2)) else {

@@ -433,7 +433,7 @@ fn extent(
     [input[0], channels, side(0), side(1), side(2)]
 }
 
-/// Whether strides say channels-last (`suggest_memory_format`, c10/core/MemoryFormat.h).
+/// Returns whether strides say channels-last (`suggest_memory_format`, c10/core/MemoryFormat.h).
 fn channels_last(tensor: &TensorArg) -> bool {
     let (&[_, c, ref image @ ..], &[_, sc, .., sw]) =
         (tensor.dims.as_slice(), tensor.strides.as_slice())
@@ -580,7 +580,7 @@ pub(super) mod tests {
     fn with_copies() -> Script {
         let copy = |t: &mut Script, name: &str, bytes| {
             t.op("aten::contiguous", "{8,64,16,16} 2", |t| {
-                t.makes("aten::clone", "- 2", name, bytes)
+                t.makes("aten::clone", "- 2", name, bytes);
             });
         };
         let mut t = Script::default();

@@ -86,7 +86,7 @@ struct Rows {
     element: u64,
 }
 
-/// Whether the occurrences of each index are counted.
+/// The counts of the occurrences of each index.
 #[derive(PartialEq, Eq)]
 enum Counts {
     Made,

@@ -48,7 +48,7 @@ fn lower(call: &mut Call<'_, '_, '_>) -> Outcome {
     Outcome::ReplacedInside
 }
 
-/// Whether CUDA takes the norms with one kernel (ForeachReduceOp.cu, `foreach_tensor_norm_cuda`).
+/// Returns whether CUDA takes the norms with one kernel (ForeachReduceOp.cu, `foreach_tensor_norm_cuda`).
 fn has_kernel(call: &Call<'_, '_, '_>) -> bool {
     let order = call.arguments().value(1).and_then(|v| v.parse::<f64>().ok());
     order.is_none_or(|order| order == 1.0 || order == 2.0 || order == f64::INFINITY)

@@ -43,11 +43,11 @@ pub(super) mod tests {
     pub(crate) fn cases() -> Vec<Case> {
         vec![Case {
             rule: RULE.name,
-            shows: "a random initialisation, data that stays on the host, a step counter",
+            shows: "a random initialization, data that stays on the host, a step counter",
             script: host_memory(),
             target: target(),
             requests: expect![[r#"
-                    a random initialisation, data that stays on the host, a step counter
+                    a random initialization, data that stays on the host, a step counter
                     off + noise 4096 temporary
                         + w 4096 parameter model-placement
                     off - noise

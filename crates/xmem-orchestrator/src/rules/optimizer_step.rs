@@ -51,7 +51,7 @@ struct Optimizers {
     requested: Requested,
 }
 
-/// Whether there is a recipe for an optimizer.
+/// The knowledge of an optimizer: there is a recipe for it, or there is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Yes,
@@ -121,7 +121,7 @@ impl Lowering for Optimizers {
     }
 }
 
-/// Whether the recording was made with `foreach=True` or `fused=True`: then it is right as it is.
+/// Returns whether the recording was made with `foreach=True` or `fused=True`: then it is right as it is.
 fn runs_on_lists(draft: &Draft<'_>, own: &[OpId]) -> bool {
     own.iter().any(|&op| {
         let name = draft.profile().op_name(op);
@@ -159,7 +159,7 @@ fn drop_numbers(edits: &mut Edits<'_, '_>, mark: OpId) {
     }
 }
 
-/// Whether a number is made on the parameter's device to be cloned (torch/optim/asgd.py,
+/// Returns whether a number is made on the parameter's device to be cloned (torch/optim/asgd.py,
 /// `_init_group`: `eta`).
 fn is_copied_to_state(draft: &Draft<'_>, mark: OpId, block: BlockId) -> bool {
     let profile = draft.profile();

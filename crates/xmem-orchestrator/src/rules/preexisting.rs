@@ -12,7 +12,7 @@ use xmem_types::Nanos;
 pub(crate) static RULE: RuleDefinition = RuleDefinition {
     rule: Rule {
         name: "preexisting",
-        summary: "parameters and optimizer state made before the recording began are put in",
+        summary: "parameters and optimizer state made before the recording began are added",
         source: "xMem paper, section 3; the optimizer's and the backward's recorded input shapes",
         operators: &[],
         covers: &[],
@@ -54,11 +54,11 @@ pub(super) mod tests {
         vec![
             Case {
                 rule: RULE.name,
-                shows: "the recording starts late: parameters and Adam's state are put in",
+                shows: "the recording starts late: parameters and Adam's state are added",
                 script: train(Begin::Later, 2, "Adam", Clear::IterationStart, |t, _| adam(t, 1)),
                 target: target(),
                 requests: expect![[r#"
-                    the recording starts late: parameters and Adam's state are put in
+                    the recording starts late: parameters and Adam's state are added
                     on  + preexisting#1 4096 parameter
                     on  + preexisting#2 128 parameter
                     on  + preexisting#3 4096 optimizer_state
@@ -110,11 +110,11 @@ pub(super) mod tests {
             },
             Case {
                 rule: RULE.name,
-                shows: "the recording starts with the model: nothing is put in",
+                shows: "the recording starts with the model: nothing is added",
                 script: train(Begin::Model, 1, "Adam", Clear::IterationStart, adam),
                 target: target(),
                 requests: expect![[r#"
-                    the recording starts with the model: nothing is put in
+                    the recording starts with the model: nothing is added
                         + w 4096 parameter model-placement
                         + b 128 parameter model-placement
                         + x0 1024 input

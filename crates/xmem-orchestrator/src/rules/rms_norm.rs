@@ -214,10 +214,10 @@ pub(super) mod tests {
         ]
     }
 
-    /// What becomes of the input's gradient.
+    /// The fate of the input's gradient.
     #[derive(PartialEq, Eq)]
     enum Gradient {
-        /// It goes on to the operator before.
+        /// It continues to the operator before.
         Passed,
         /// The engine adds it into the gradient that came around the layer.
         Added,

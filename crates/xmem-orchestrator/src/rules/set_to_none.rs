@@ -1,4 +1,4 @@
-//! What-if: gradients are zeroed in place and never freed (`zero_grad(set_to_none=False)`). The first
+//! A what-if: gradients are zeroed in place and never freed (`zero_grad(set_to_none=False)`). The first
 //! iteration's gradients stay; later ones are added into them and live no longer than the backward node that
 //! made them.
 

@@ -150,7 +150,7 @@ fn extent(input: &TensorArg, dim: Option<i64>) -> Option<u64> {
     input.dims.get(usize::try_from(dim).ok()?).copied()
 }
 
-/// Whether a row is shared by blocks of threads: the fewer rows, the shorter they may be.
+/// Returns whether a row is shared by blocks of threads: the fewer rows, the shorter they may be.
 fn many_blocks(rows: u64, length: u64) -> bool {
     let shortest = match rows {
         0..=20 => 20_000,

@@ -1,4 +1,4 @@
-//! What-if: gradients are cleared at another place of the loop (`--zero-grad`). In the xMem paper's terms
+//! A what-if: gradients are cleared at another place of the loop (`--zero-grad`). In the xMem paper's terms
 //! (section 3), position 0 is just before backward, position 1 the start of the iteration.
 
 use super::set_to_none::gradients;

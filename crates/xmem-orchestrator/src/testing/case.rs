@@ -12,7 +12,7 @@ use xmem_types::{Diagnostics, TorchVersion};
 pub(crate) struct Case {
     /// The rule that is switched on and off.
     pub(crate) rule: &'static str,
-    /// What the case shows.
+    /// The behavior that the case shows.
     pub(crate) shows: &'static str,
     pub(crate) script: Script,
     pub(crate) target: Target,
@@ -56,7 +56,7 @@ impl Case {
         target
     }
 
-    /// What the rule did, and whether the schedule is another one without it.
+    /// The rule's effect, and whether the schedule is another one without it.
     pub(crate) fn effect(&self) -> (RuleEffect, bool) {
         let (on, _) = lowered(&self.script, &self.target);
         let (off, _) = lowered(&self.script, &self.without());

@@ -1,4 +1,4 @@
-//! What each rule does to recordings, as in `--explain`.
+//! The effect of each rule on recordings, as in `--explain`.
 
 use super::recordings;
 use crate::Schedule;

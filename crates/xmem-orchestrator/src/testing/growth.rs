@@ -8,7 +8,7 @@ use xmem_analyzer::Profile;
 /// The square is two thousand million.
 const MANY: u64 = 50_000;
 
-/// What one of many operators looks like: its thread, start and duration, and when it allocates.
+/// The shape of one of many operators: its thread, start and duration, and when it allocates.
 type Place = fn(u64) -> (u64, u64, u64, u64);
 
 /// A trace of one kind of operator, each of which makes a block that stays.

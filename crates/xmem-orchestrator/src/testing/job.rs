@@ -3,14 +3,14 @@
 
 use super::Script;
 
-/// Where the job clears its gradients.
+/// The place at which the job clears its gradients.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clear {
     IterationStart,
     BeforeBackward,
 }
 
-/// Where the recording begins.
+/// The beginning of the recording.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Begin {
     /// Before the model is made.

@@ -1,4 +1,4 @@
-//! What holds for any trace and any target.
+//! Properties that hold for any trace and any target.
 
 use super::recordings;
 use crate::testing::case::on;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use xmem_analyzer::{Profile, Tick};
 use xmem_types::{BlockId, Bytes, Nanos, Request, RequestKind, StreamId};
 
-/// What makes a schedule one that an allocator can serve, and its account one that adds up.
+/// Asserts that an allocator can serve a schedule, and that its account adds up.
 fn assert_well_formed(profile: &Profile, plan: &Schedule) {
     assert_eq!(plan.requests.len(), plan.times.len(), "a time for each request");
     assert!(plan.times.is_sorted(), "times never decrease");
@@ -20,7 +20,7 @@ fn assert_well_formed(profile: &Profile, plan: &Schedule) {
         match request.kind {
             RequestKind::Alloc { size, .. } => {
                 assert_eq!(*now, State::Unknown, "{block:?} is allocated twice");
-                assert_eq!(size, block.size, "{block:?} is asked for in another size");
+                assert_eq!(size, block.size, "{block:?} is requested in another size");
                 *now = State::Live;
             }
             RequestKind::Free => {
@@ -174,7 +174,7 @@ const MARKS: &[&str] = &[
     "Optimizer.zero_grad#Adam.zero_grad",
 ];
 
-/// A program: calls within calls, each allocating, then freeing some of what is there.
+/// A program: calls within calls, each allocating, then freeing some live blocks.
 #[derive(Clone, Debug)]
 struct Call {
     kind: Kind,

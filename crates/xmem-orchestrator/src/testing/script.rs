@@ -103,13 +103,13 @@ impl Script {
         self.mark(&format!("xmem::{kind} 0x{address:x} {bytes}"), |_| ());
     }
 
-    /// What `xmem profile` noted: the fields of the object behind its schema.
+    /// The metadata of `xmem profile`: the fields of the object behind its schema.
     pub(crate) fn recording(&mut self, fields: &str) {
         let json = format!(r#""xmem_recording": {{"schema": "xmem.recording.1", {fields}}}, "#);
         self.recording = Some(json);
     }
 
-    /// Where a block lies, as a recording writes it.
+    /// The storage of a block, as a recording writes it.
     pub(crate) fn storage(&self, name: &str) -> String {
         let (block, bytes) = self.live[name];
         format!(r#""address": "0x{:x}", "bytes": {bytes}"#, address(block))

@@ -14,7 +14,7 @@ use xmem_types::{BlockId, Bytes, OpId};
 /// output that every layer of a decoder attends to.
 const RELEASE_WINDOW: usize = 512;
 
-/// Whether a fused kernel's results lie in memory as the code around the call wants them.
+/// The layout of a fused kernel's results in memory, compared with what the code around the call wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layout {
     /// The copies that the CPU makes around the math path fall away.
@@ -131,7 +131,7 @@ pub(super) fn from_math(
     true
 }
 
-/// Where the fused output lies in memory as the code after it wants it, no copy follows, and the copy
+/// Keeps the output: if it lies in memory as the code after it wants it, no copy follows, and the copy
 /// that the CPU made is the output itself.
 fn keep_output(
     edits: &mut Edits<'_, '_>,
@@ -159,7 +159,7 @@ fn keep_output(
     edits.move_free(output, free);
 }
 
-/// Whether a block is the residual stream or its norm, as its operator tells where the recorder left
+/// Returns whether a block is the residual stream or its norm, as its operator tells where the recorder left
 /// Python calls out: of `[B, L, H * D]`. Heads are `[B, H, L, D]`.
 fn is_stream(draft: &Draft<'_>, block: BlockId) -> bool {
     let profile = draft.profile();
@@ -340,7 +340,7 @@ fn mask_gradient(
     plan.finish();
 }
 
-/// Whether a gradient that leaves the window is the additive mask's (a learned position bias).
+/// Returns whether a gradient that leaves the window is the additive mask's (a learned position bias).
 fn is_mask_gradient(draft: &Draft<'_>, call: &AttentionCall, block: BlockId) -> bool {
     let Some(mask) = &call.mask else { return false };
     let bytes = size(draft, block);

@@ -376,7 +376,7 @@ fn gradients(draft: &Draft<'_>, call: &AttentionCall, op: OpId, node: OpId) -> O
     Some(Gradients { query, key, value, incoming })
 }
 
-/// Whether batch and heads can be viewed as one dimension without a copy, in the dense layout that
+/// Returns whether batch and heads can be viewed as one dimension without a copy, in the dense layout that
 /// an elementwise kernel gives its result.
 fn merges(tensor: &TensorArg) -> bool {
     let (&[batch, heads, length, _], &[outer, inner, row, _]) =
@@ -388,7 +388,7 @@ fn merges(tensor: &TensorArg) -> bool {
     batch == 1 || heads == 1 || (outer >= inner && !between)
 }
 
-/// Whether a tensor lies row after row.
+/// Returns whether a tensor lies row after row.
 fn contiguous(tensor: &TensorArg) -> bool {
     let mut next = Count(1);
     tensor.dims.iter().zip(&tensor.strides).rev().all(|(&size, &stride)| {

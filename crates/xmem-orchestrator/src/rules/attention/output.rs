@@ -21,7 +21,7 @@ pub(super) fn copies_after<'a>(
     blocks.map(BlockId::new).filter(is_copied)
 }
 
-/// Whether a block is made by a copy of a tensor.
+/// Returns whether a block is made by a copy of a tensor.
 pub(super) fn is_copy(draft: &Draft<'_>, block: BlockId) -> bool {
     let profile = draft.profile();
     profile.op_path(profile.block(block)).take(4).any(|o| profile.op_name(o) == "aten::clone")

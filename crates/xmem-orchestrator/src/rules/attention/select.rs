@@ -50,9 +50,9 @@ impl AttentionCall {
         self.key.dims[1] != self.heads()
     }
 
-    /// Whether the inputs lie sequence first in memory (`[L, B, H, D]`, as
+    /// Returns whether the inputs lie sequence first in memory (`[L, B, H, D]`, as
     /// torch.nn.MultiheadAttention makes them). CUDA's memory-efficient kernel writes batch first
-    /// all the same, so that copies are needed on the way out and back in.
+    /// in any case, so that copies are needed on the way out and back in.
     pub(super) fn sequence_first(&self) -> bool {
         match *self.query.strides.as_slice() {
             [batch, _, length, _] => self.batch() > 1 && batch < length,
@@ -60,7 +60,7 @@ impl AttentionCall {
         }
     }
 
-    /// Whether the query's heads are further apart in memory than its positions (`[B, H, L, D]`).
+    /// Returns whether the query's heads are further apart in memory than its positions (`[B, H, L, D]`).
     pub(super) fn heads_first(&self) -> bool {
         match *self.query.strides.as_slice() {
             [_, head, length, _] => self.heads() > 1 && self.length() > 1 && head > length,
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// What a program switches off is passed over (`torch.backends.cuda.enable_flash_sdp(False)`).
+    /// Kernels that a program switches off are passed over (`torch.backends.cuda.enable_flash_sdp(False)`).
     #[test]
     fn kernels_that_are_off_are_not_taken() {
         let half = tensor(&[4, 8, 64, 32], DType::BF16);

@@ -11,7 +11,7 @@ use xmem_types::OpId;
 /// The evidence of the recorded Python calls, and of the recorder's list, about the optimizers of a trace.
 #[derive(Debug)]
 pub(super) struct Evidence {
-    /// Whether Python calls were recorded (`with_stack=True`).
+    /// True if Python calls were recorded (`with_stack=True`).
     calls: bool,
     /// The functions `_single_tensor_*` that ran, without the prefix.
     ran: BTreeSet<&'static str>,
@@ -31,7 +31,7 @@ impl Evidence {
 
     /// The recipe of a step, given the class of its annotation and its own operators.
     ///
-    /// Where calls were recorded, a known class whose loop did not run is a namesake; and of an
+    /// If calls were recorded, a known class whose loop did not run is a namesake; and of an
     /// unknown one, the only loop that ran and that its operators fit is inherited.
     pub(super) fn recipe(
         &self,
@@ -52,7 +52,7 @@ impl Evidence {
     }
 }
 
-/// Whether the recording lists a class of this name as torch's own; `None` if it lists no such class.
+/// Returns whether the recording lists a class of this name as torch's own; `None` if it lists no such class.
 fn is_torchs_own(profile: &Profile, class: &str) -> Option<bool> {
     let mut listed = profile.recording()?.optimizers.iter().filter(|o| o.name() == class);
     let first = listed.next()?.class.starts_with("torch.optim.");

@@ -26,7 +26,7 @@ pub(super) struct Recipe {
     pub(super) decays_before: &'static [&'static str],
     /// The device of the scalars of a parameter's state.
     pub(super) scalars: Scalars,
-    /// Whether `fused=True` works on CUDA.
+    /// Support for `fused=True` on CUDA.
     pub(super) fused: Fused,
     /// The body of the function, for one list of parameters of the same type.
     pub(super) body: &'static [Act],

@@ -11,7 +11,7 @@ use xmem_types::IterationId;
 pub(super) struct Request {
     /// The implementation; `None` leaves it to PyTorch.
     pub(super) run: Option<OptimizerImpl>,
-    /// Whether scalars live on the GPU (`capturable=True`).
+    /// The device of scalars: the GPU if `capturable=True`.
     pub(super) scalars: ScalarPlace,
 }
 

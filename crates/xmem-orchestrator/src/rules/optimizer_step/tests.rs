@@ -355,7 +355,7 @@ fn an_optimizer_without_a_rule_is_reported() {
     assert!(lowered(&adam, &target()).1.is_empty());
 }
 
-/// What the loops of the CPU (torch/optim/*.py, `_single_tensor_*`) become on CUDA: each request of
+/// The loops of the CPU (torch/optim/*.py, `_single_tensor_*`) on CUDA: each request of
 /// `_multi_tensor_*` beside the state, as recorded with PyTorch 2.11's CUDA build, kernels stubbed.
 #[test]
 fn lists_of_each_optimizer() {
@@ -672,7 +672,7 @@ fn state_made_before_the_recording() {
     }
 }
 
-/// Where shapes were not recorded, each parameter's temporaries tell its size. State that the first
+/// If shapes were not recorded, each parameter's temporaries tell its size. State that the first
 /// step makes of all parameters was taken for the first one's.
 #[test]
 fn sizes_without_shapes() {

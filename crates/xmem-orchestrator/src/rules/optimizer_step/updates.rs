@@ -142,7 +142,7 @@ fn state_between(draft: &Draft<'_>, mark: OpId, updates: &[Update]) -> Vec<usize
     (1..updates.len()).filter(makes_state).collect()
 }
 
-/// Whether a block is a copy of a gradient: SGD's loop makes its buffers on the way.
+/// Returns whether a block is a copy of a gradient: SGD's loop makes its buffers on the way.
 pub(super) fn made_in_loop(profile: &Profile, block: BlockId) -> bool {
     let path = profile.op_path(profile.block(block));
     path.take_while(|&op| !profile.is_annotation(op)).any(|op| profile.op_name(op) == "aten::clone")

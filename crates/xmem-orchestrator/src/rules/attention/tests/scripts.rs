@@ -2,7 +2,7 @@
 
 use crate::testing::Script;
 
-/// How query, key and value lie in memory.
+/// The layout of query, key and value in memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
     BatchFirst,
@@ -80,7 +80,7 @@ pub(crate) fn masked_flash() -> Script {
     t
 }
 
-/// Whether query, key and value are blocks of their own.
+/// The blocks of query, key and value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Inputs {
     Separate,
