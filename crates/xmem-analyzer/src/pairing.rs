@@ -149,12 +149,12 @@ fn check_totals(memory: &MemoryTable, rows: &[u32], notes: &mut Diagnostics) {
     let mut first = None;
     for &row in rows {
         let r = row as usize;
-        let said = memory.total_allocated[r];
-        if said < 0 {
+        let recorded = memory.total_allocated[r];
+        if recorded < 0 {
             continue;
         }
-        let before = running.insert(memory.device_index[r], said);
-        if before.is_some_and(|total| total.saturating_add(memory.bytes[r]) != said) {
+        let before = running.insert(memory.device_index[r], recorded);
+        if before.is_some_and(|total| total.saturating_add(memory.bytes[r]) != recorded) {
             wrong += 1;
             first = first.or(Some(Location::MemoryEvent(row)));
         }

@@ -37,7 +37,7 @@ pub struct Recording {
     pub tensors: Vec<NamedTensor>,
     /// The optimizers, in order of creation.
     pub optimizers: Vec<Optimizer>,
-    /// Types that were asked of `autocast("cuda")`, by name.
+    /// Types that `autocast("cuda")` was called with, by name.
     pub autocast: Vec<String>,
     /// True if a `GradScaler` was used.
     pub grad_scaler: Option<bool>,

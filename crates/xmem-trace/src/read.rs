@@ -92,10 +92,10 @@ fn read_text(
 
 /// Calls `work` with the number of threads to use, inside a pool that has them.
 pub(crate) fn on_threads<T: Send>(
-    asked: Option<NonZeroUsize>,
+    requested: Option<NonZeroUsize>,
     work: impl FnOnce(usize) -> T + Send,
 ) -> T {
-    match asked.map(NonZeroUsize::get) {
+    match requested.map(NonZeroUsize::get) {
         Some(1) => work(1),
         Some(threads) if threads == current_pool() => work(threads.min(MAX_PARSERS)),
         Some(threads) => match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {

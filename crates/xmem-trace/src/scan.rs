@@ -36,7 +36,7 @@ pub(crate) enum Stop {
     More(usize),
     /// The bracket that closes the list is at this index.
     ListEnd(usize),
-    /// An event ended before this index (only where asked to stop at each).
+    /// An event ended before this index (only in a scan that stops at each).
     EventEnd(usize),
     /// Brackets nest too deep at this index.
     TooDeep(usize),

@@ -51,8 +51,8 @@ impl Bytes {
         Self(self.0.div_ceil(unit.0).saturating_mul(unit.0))
     }
 
-    /// `self - other`, or zero where `other` is larger: what `-` does, as a `const fn`, and said aloud
-    /// where it is expected.
+    /// `self - other`, or zero where `other` is larger: the result of `-`, as a `const fn`, and
+    /// explicit where it is expected.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))

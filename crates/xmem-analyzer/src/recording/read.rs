@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn optimizers_say_what_was_asked_of_them() {
+    fn optimizers_have_the_options_that_the_script_gave() {
         let (recording, notes) = reading(
             r#"{"schema":"xmem.recording.1","optimizers":[
                 {"class":"torch.optim.adamw.AdamW","implementation":"fused",

@@ -25,7 +25,7 @@ pub(super) struct Case<'a> {
     blocks: &'a [Block],
     row: usize,
     pub(super) clues: &'a mut Clues,
-    /// See [`Case::is_beside_the_models`], which takes out of an inventory and is asked twice.
+    /// See [`Case::is_beside_the_models`], which takes out of an inventory and is evaluated twice.
     beside_the_models: Option<bool>,
 }
 
