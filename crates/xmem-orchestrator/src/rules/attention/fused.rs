@@ -9,11 +9,6 @@ use crate::draft::{Addition, Draft, Edits, Place};
 use xmem_analyzer::{CallKind, Role};
 use xmem_types::{BlockId, Bytes, OpId};
 
-/// The number of recorded blocks before a backward among which its inputs lie. What lies farther back and
-/// is freed by the same nodes is kept by other operators, too: in the recorded traces, the encoder's
-/// output that every layer of a decoder attends to.
-const RELEASE_WINDOW: usize = 512;
-
 /// The layout of a fused kernel's results in memory, compared with what the code around the call wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layout {
@@ -292,11 +287,9 @@ fn replace_backward(
     plan.finish();
     // Incoming gradients and other inputs that the CPU's nodes released one by one.
     let start = profile.op_start(nodes[0]);
-    let before = profile.blocks.partition_point(|b| b.alloc_time < start);
-    let window = before.saturating_sub(RELEASE_WINDOW)..before;
     for &node in nodes {
         for block in edits.freed_in(node) {
-            if window.contains(&block.index()) {
+            if profile.block(block).alloc_time < start {
                 edits.move_free(block, done);
             }
         }

@@ -13,7 +13,9 @@ use crate::draft::{Addition, Draft, Edits, Piece, Place, Plan};
 use xmem_analyzer::{CallKind, DType, Role, TensorArg};
 use xmem_types::{BlockId, OpId};
 
-/// The operators after the backward node among which a gradient's way to its projection lies.
+/// The number of operators after the backward node among which a gradient is viewed as rows. In the
+/// recorded traces, the farthest of 459 such views was operator 314 (norms and rotary embeddings lie in
+/// between).
 const VIEW_WINDOW: usize = 400;
 
 /// The sizes of a call's tensors in the type that the path computes in.
