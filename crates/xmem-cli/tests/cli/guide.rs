@@ -1,10 +1,14 @@
-//! The guide's page on the allocator says what the program does.
+//! The documentation shows what the program prints.
 
 use crate::job::Folder;
 use crate::shell::{Ran, command};
 use xmem::KnownOption;
 
 const PAGE: &str = include_str!("../../../../docs/guide/allocator.md");
+const README: &str = include_str!("../../../../README.md");
+const MANY_TRACES: &str = include_str!("../../../../docs/guide/many-traces.md");
+const PREDICTION: &str = include_str!("../../../../docs/guide/view-the-prediction.md");
+const GPU_RUN: &str = include_str!("../../../../docs/guide/compare-with-a-gpu-run.md");
 
 /// The contents of code fences of a language.
 fn fenced<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
@@ -24,15 +28,15 @@ fn the_options_are_those_that_some_release_takes() {
     let mut known: Vec<String> = xmem::alloc_conf_options().map(row).collect();
     let (_, table) = PAGE.split_once("| option | from | to |").expect("the table of options");
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
-    let mut message: Vec<String> = rows
+    let mut listed: Vec<String> = rows
         .map(|line| {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();
             format!("{} {} {}", cells[1], cells[2], cells[3])
         })
         .collect();
     known.sort();
-    message.sort();
-    assert_eq!(message, known);
+    listed.sort();
+    assert_eq!(listed, known);
 }
 
 #[test]
@@ -47,5 +51,60 @@ fn the_commands_print_what_the_page_shows() {
         let mut command = command(args);
         let ran: Ran = command.current_dir(folder.path(".")).output().expect("runs").into();
         assert_eq!(ran.stdout.trim_end(), printed, "{typed}");
+    }
+}
+
+/// A folder with the recorded traces, and the snapshot of one of them.
+#[cfg(unix)]
+fn recorded() -> Folder {
+    let folder = Folder::new();
+    let repository = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    std::os::unix::fs::symlink(format!("{repository}/traces"), folder.path("traces"))
+        .expect("linked");
+    let snapshot = format!("{repository}/crates/xmem-eval/tests/data/mlp_adam.pickle.zst");
+    std::fs::copy(snapshot, folder.path("snapshot.pickle.zst")).expect("copied");
+    folder
+}
+
+/// Asserts that `printed` has the text that is `shown`, in which a line `…` stands for any lines.
+#[cfg(unix)]
+fn assert_shown(shown: &str, printed: &str) {
+    let mut rest = printed;
+    for part in shown.split("…\n").map(|part| part.trim_end_matches("…").trim_end_matches(' '))
+    {
+        let at = rest.find(part).unwrap_or_else(|| panic!("`{part}` is not in: {rest}"));
+        rest = &rest[at + part.len()..];
+    }
+}
+
+/// Each row: a page, the first command on it and its output; whether that is on standard error.
+#[cfg(unix)]
+#[test]
+fn the_pages_show_what_the_commands_print() {
+    let folder = recorded();
+    let ran = |line: &str| -> Ran {
+        let (_, args) = line.split_once(" replay ").expect("a replay");
+        let args = std::iter::once("replay").chain(args.split(' '));
+        command(args).current_dir(folder.path(".")).output().expect("runs").into()
+    };
+    for page in [README, MANY_TRACES] {
+        let (typed, shown) = (fenced(page, "sh")[0], fenced(page, "text")[0]);
+        assert_shown(shown, &ran(typed).stdout);
+    }
+    let (typed, shown) = (fenced(PREDICTION, "sh")[0], fenced(PREDICTION, "text")[0]);
+    assert_shown(shown, &ran(typed).stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_page_on_gpu_runs_shows_what_validate_prints() {
+    let folder = recorded();
+    let blocks = fenced(GPU_RUN, "console");
+    assert_eq!(blocks.len(), 2);
+    for block in blocks {
+        let (typed, shown) = block.split_once('\n').expect("a command and its output");
+        let args = typed.strip_prefix("$ xmem ").expect("a command").split(' ');
+        let ran: Ran = command(args).current_dir(folder.path(".")).output().expect("runs").into();
+        assert_shown(shown, &ran.stdout);
     }
 }

@@ -1,8 +1,8 @@
 //! `--snapshot`: the predicted run as a file for PyTorch's viewers.
 //!
-//! What Python and PyTorch's own `_memory_viz.py` make of it needs `python3` on the PATH, and for
-//! the second PyTorch installed or `XMEM_MEMORY_VIZ`, the path of that one file. What is missing is
-//! message and skipped.
+//! The checks with Python and PyTorch's `_memory_viz.py` need `python3` on the PATH, and for the
+//! latter an installed PyTorch or the path of that file in `XMEM_MEMORY_VIZ`. Checks without these
+//! are skipped with a message.
 
 use crate::job::Folder;
 use crate::recorded::trace;

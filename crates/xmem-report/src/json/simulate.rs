@@ -6,7 +6,7 @@ mod dto;
 
 use super::FindingDto;
 use super::setup::{SetupDto, address_order};
-use dto::{AccountDto, EventDto, ResultDto, SegmentDto};
+use dto::{EventDto, ResultDto, SegmentDto, SummaryDto};
 use serde::Serialize;
 use std::io::{self, Write};
 use xmem::{Bytes, Completion, Simulation, Step};
@@ -115,7 +115,7 @@ impl<'a, W: Write> SimulateWriter<'a, W> {
     /// # Errors
     /// If the output fails.
     pub fn end(&mut self, simulation: &Simulation) -> io::Result<()> {
-        let summary = AccountDto::from(simulation.summary());
+        let summary = SummaryDto::from(simulation.summary());
         match self.form {
             SimulateForm::Document => {
                 write!(self.out, "\n  ],\n  \"trace\": [")?;

@@ -12,11 +12,11 @@ use xmem::{
 /// The complete summary: peaks, final memory, retries and failures, fragmentation.
 #[must_use]
 pub fn simulation(input: &str, simulation: &Simulation, style: &Style) -> String {
-    let account = simulation.summary();
-    let mut parts = vec![headline(input, simulation, &account, style), numbers(&account, style)];
-    parts.extend(account.first_failure.map(|failure| shortage(&failure, &account, style)));
+    let summary = simulation.summary();
+    let mut parts = vec![headline(input, simulation, &summary, style), numbers(&summary, style)];
+    parts.extend(summary.first_failure.map(|failure| shortage(&failure, &summary, style)));
     if simulation.setup().kind == AllocatorKind::Native {
-        parts.push(fragmentation(&account, style));
+        parts.push(fragmentation(&summary, style));
     }
     let text = findings(simulation.findings(), Severity::Note, style);
     if !text.is_empty() {
@@ -28,10 +28,10 @@ pub fn simulation(input: &str, simulation: &Simulation, style: &Style) -> String
 /// One line, for `--quiet`.
 #[must_use]
 pub fn simulation_brief(input: &str, simulation: &Simulation) -> String {
-    let account = simulation.summary();
+    let summary = simulation.summary();
     format!(
         "peak allocated {}, peak reserved {}, {} out of memory  {input}\n",
-        account.peak_allocated, account.peak_reserved, account.failures,
+        summary.peak_allocated, summary.peak_reserved, summary.failures,
     )
 }
 
@@ -99,15 +99,15 @@ pub fn operation(operation: &Operation) -> String {
 fn headline(
     input: &str,
     simulation: &Simulation,
-    account: &SimulationSummary,
+    summary: &SimulationSummary,
     style: &Style,
 ) -> String {
-    let other = account.operations - account.allocations - account.frees;
+    let other = summary.operations - summary.allocations - summary.frees;
     let mut counts = format!(
         ", {}: {}, {}",
-        counted(account.operations as usize, "operation"),
-        counted(account.allocations as usize, "alloc"),
-        counted(account.frees as usize, "free"),
+        counted(summary.operations as usize, "operation"),
+        counted(summary.allocations as usize, "alloc"),
+        counted(summary.frees as usize, "free"),
     );
     if other > 0 {
         counts += &format!(", {other} other");
@@ -129,16 +129,16 @@ fn headline(
     format!("{}{counts}\n{allocator}  {on}\n", style.paint(Ink::Heading, &name))
 }
 
-fn numbers(account: &SimulationSummary, style: &Style) -> String {
-    let now = &account.now;
+fn numbers(summary: &SimulationSummary, style: &Style) -> String {
+    let now = &summary.now;
     let segments = match now.segments {
         0 => String::new(),
         n => format!("in {}", counted(n as usize, "segment")),
     };
     let mut page = String::new();
     for (label, size, text) in [
-        ("peak allocated", account.peak_allocated, String::new()),
-        ("peak reserved", account.peak_reserved, String::new()),
+        ("peak allocated", summary.peak_allocated, String::new()),
+        ("peak reserved", summary.peak_reserved, String::new()),
         ("allocated at end", now.allocated, String::new()),
         ("reserved at end", now.reserved, segments),
     ] {
@@ -147,15 +147,15 @@ fn numbers(account: &SimulationSummary, style: &Style) -> String {
         page += &format!("{}\n", line.trim_end());
     }
     page += &format!("  {:<22}  {:>11}\n", "retries", now.retries);
-    let failures = format!("{:>11}", account.failures);
-    let ink = if account.failures == 0 { Ink::Good } else { Ink::Bad };
+    let failures = format!("{:>11}", summary.failures);
+    let ink = if summary.failures == 0 { Ink::Good } else { Ink::Bad };
     page += &format!("  {:<22}  {}\n", "out of memory", style.paint(ink, &failures));
     page
 }
 
-fn shortage(failure: &FailedAllocation, account: &SimulationSummary, style: &Style) -> String {
+fn shortage(failure: &FailedAllocation, summary: &SimulationSummary, style: &Style) -> String {
     let heading = style.paint(Ink::Bad, "Out of memory");
-    let first = if account.failures > 1 { "first at" } else { "at" };
+    let first = if summary.failures > 1 { "first at" } else { "at" };
     let mut page = format!(
         "{heading}: {first} operation {}, {}\n",
         failure.index,
@@ -173,8 +173,8 @@ fn shortage(failure: &FailedAllocation, account: &SimulationSummary, style: &Sty
     page
 }
 
-fn fragmentation(account: &SimulationSummary, style: &Style) -> String {
-    let now = &account.now;
+fn fragmentation(summary: &SimulationSummary, style: &Style) -> String {
+    let now = &summary.now;
     let free = now.reserved.saturating_sub(now.active);
     let part = match now.reserved.get() {
         0 => 0.0,
@@ -187,7 +187,7 @@ fn fragmentation(account: &SimulationSummary, style: &Style) -> String {
     if free > Bytes::ZERO {
         page += &format!(
             "  {} of it in segments that are partly in use; largest free piece {}\n",
-            now.inactive_split, account.largest_free,
+            now.inactive_split, summary.largest_free,
         );
     }
     page

@@ -140,7 +140,7 @@ impl EventDto {
 
 /// The summary of a simulation.
 #[derive(Serialize)]
-pub(super) struct AccountDto {
+pub(super) struct SummaryDto {
     operations: u64,
     allocations: u64,
     frees: u64,
@@ -168,22 +168,22 @@ struct FailureDto {
     largest_cached: u64,
 }
 
-impl From<SimulationSummary> for AccountDto {
-    fn from(account: SimulationSummary) -> Self {
+impl From<SimulationSummary> for SummaryDto {
+    fn from(summary: SimulationSummary) -> Self {
         Self {
-            operations: account.operations,
-            allocations: account.allocations,
-            frees: account.frees,
-            peak_allocated: account.peak_allocated.get(),
-            peak_reserved: account.peak_reserved.get(),
-            failures: account.failures,
-            first_failure: account.first_failure.map(FailureDto::from),
-            retries: account.now.retries,
-            segments: account.now.segments,
-            allocated: account.now.allocated.get(),
-            reserved: account.now.reserved.get(),
-            inactive_split: account.now.inactive_split.get(),
-            largest_free: account.largest_free.get(),
+            operations: summary.operations,
+            allocations: summary.allocations,
+            frees: summary.frees,
+            peak_allocated: summary.peak_allocated.get(),
+            peak_reserved: summary.peak_reserved.get(),
+            failures: summary.failures,
+            first_failure: summary.first_failure.map(FailureDto::from),
+            retries: summary.now.retries,
+            segments: summary.now.segments,
+            allocated: summary.now.allocated.get(),
+            reserved: summary.now.reserved.get(),
+            inactive_split: summary.now.inactive_split.get(),
+            largest_free: summary.largest_free.get(),
         }
     }
 }
