@@ -12,10 +12,9 @@ mod traces;
 
 use crate::Outcome;
 use crate::args::{Global, ReadingArgs, ReplayArgs, ReplayFormat, Verbosity};
-use crate::cudnn::Convolutions;
 use crate::error::CliError;
 use crate::progress::Progress;
-use crate::{allocator, output, predicted_snapshot, style};
+use crate::{allocator, cudnn, output, predicted_snapshot, style};
 use batch::Batch;
 use interrupt::Interrupt;
 use resume::Completed;
@@ -35,8 +34,7 @@ const STACK_SIZE: usize = 8 << 20;
 
 /// Runs the command.
 pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
-    let convolutions = Convolutions::choose(&args.cudnn)?;
-    let settings = checked(args, &convolutions)?;
+    let settings = checked(args)?;
     let Traces { all: traces, is_one } =
         traces::resolve(&args.traces, args.answer.output.as_deref())?;
     if args.many.skip_done && traces.iter().any(TraceInput::is_stdin) {
@@ -46,14 +44,12 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     if has_snapshot && traces.len() > 1 {
         return Err(CliError::SnapshotOfSeveral { count: traces.len(), of: "traces" });
     }
-    let result = match (traces.as_slice(), settings.as_slice()) {
+    let summary = match (traces.as_slice(), settings.as_slice()) {
         ([trace], [settings]) if (is_one || has_snapshot) && !args.many.skip_done => {
             one(trace.path(), settings, args, global)
         }
         (traces, settings) => many(traces, settings, args, global),
-    };
-    convolutions.save();
-    let summary = result?;
+    }?;
     if summary.conf_is_open {
         allocator::hint_at_environment(global.verbosity());
     }
@@ -62,15 +58,15 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
 
 /// Checks everything that does not need the traces.
 pub(crate) fn check(args: &ReplayArgs) -> Result<(), CliError> {
-    checked(args, &Convolutions::choose(&args.cudnn)?).map(drop)
+    checked(args).map(drop)
 }
 
-fn checked(args: &ReplayArgs, convolutions: &Convolutions) -> Result<Vec<Settings>, CliError> {
+fn checked(args: &ReplayArgs) -> Result<Vec<Settings>, CliError> {
     traces::check(&args.traces)?;
     if args.many.skip_done && lines(args.answer.format).is_none() {
         return Err(CliError::SkipDoneForm);
     }
-    let settings = settings::all(args, convolutions)?;
+    let settings = settings::all(args, &cudnn::source(&args.cudnn)?)?;
     if args.answer.snapshot.is_some() && settings.len() > 1 {
         return Err(CliError::SnapshotOfSeveral { count: settings.len(), of: "settings" });
     }

@@ -2,12 +2,11 @@
 
 use crate::Outcome;
 use crate::args::{Global, PlainFormat, ValidateArgs, Verbosity};
-use crate::cudnn::Convolutions;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::replay::read_options;
-use crate::{allocator, device, output, snapshot, style, what_if};
+use crate::{allocator, cudnn, device, output, snapshot, style, what_if};
 use xmem::{AllocatorSettings, Device, Estimate, Job};
 use xmem_eval::{DeviceIndex, RerunOptions, Setup, Snapshot};
 use xmem_report::json::{self, ValidateDocument};
@@ -19,8 +18,7 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
     let gpu = device::choose(&args.device)?;
     let device_name = gpu.name.clone();
     let (recorded, _) = snapshot::read(&args.snapshot, snapshot::MEMORY_LIMIT)?;
-    let convolutions = Convolutions::choose(&args.cudnn)?;
-    let estimate = estimate(args, gpu, &recorded, &convolutions)?;
+    let estimate = estimate(args, gpu, &recorded)?;
     let path = &args.trace;
     let progress = Progress::over([path.as_path()], global.verbosity());
     let job = Job::observed(path, &read_options(&args.reading), &|s| {
@@ -31,7 +29,6 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
         RerunOptions { device: DeviceIndex(args.device_index), ..RerunOptions::default() };
     let judged = xmem_eval::validate(&estimate, &job, &recorded, &options)
         .map_err(|error| CliError::validate(&name, error))?;
-    convolutions.save();
     let trace = path.display().to_string();
     let inputs = Comparison {
         trace: &trace,
@@ -53,17 +50,13 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
 pub(crate) fn check(args: &ValidateArgs) -> Result<(), CliError> {
     let gpu = device::choose(&args.device)?;
     let (recorded, _) = snapshot::read(&args.snapshot, snapshot::MEMORY_LIMIT)?;
-    estimate(args, gpu, &recorded, &Convolutions::choose(&args.cudnn)?).map(drop)
+    estimate(args, gpu, &recorded).map(drop)
 }
 
-fn estimate(
-    args: &ValidateArgs,
-    gpu: Device,
-    recorded: &Snapshot,
-    convolutions: &Convolutions,
-) -> Result<Estimate, CliError> {
+fn estimate(args: &ValidateArgs, gpu: Device, recorded: &Snapshot) -> Result<Estimate, CliError> {
     let settings = settings(args, recorded, &args.snapshot.display().to_string())?;
-    let builder = Estimate::builder(gpu).allocator(settings).convolutions(convolutions.plans());
+    let convolutions = cudnn::source(&args.cudnn)?;
+    let builder = Estimate::builder(gpu).allocator(settings).convolutions(convolutions);
     let estimate = what_if::apply(builder, &args.what_if)?.build();
     estimate.check()?;
     Ok(estimate)

@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use xmem_convolutions::{ConvolutionAnswers, ConvolutionSource, FittedModel};
+use xmem_convolutions::{ConvolutionAnswers, ConvolutionSource};
+use xmem_cudnn::AutomaticSource;
 use xmem_orchestrator::{
     OptimizerImpl, Schedule, Target, ZeroGradPlace, parse_cublas_workspace_config,
 };
@@ -56,7 +57,7 @@ impl Estimate {
     pub fn builder(device: Device) -> EstimateBuilder {
         EstimateBuilder(Self {
             target: Target::new(device),
-            convolutions: Arc::new(FittedModel),
+            convolutions: Arc::new(AutomaticSource::from_environment()),
             allocator: AllocatorSettings::default(),
             read: ReadOptions::default(),
             iterations: None,
@@ -246,7 +247,9 @@ impl EstimateBuilder {
         self
     }
 
-    /// The source of convolution plans ([`FittedModel`](crate::FittedModel)).
+    /// The source of convolution plans. Without it, it is that of the command line
+    /// ([`AutomaticSource`]): `XMEM_CUDNN`, else a cuDNN library that is found, else the
+    /// [`FittedModel`](crate::FittedModel).
     pub fn convolutions(mut self, source: Arc<dyn ConvolutionSource>) -> Self {
         self.0.convolutions = source;
         self

@@ -61,6 +61,10 @@ pub use xmem_convolutions::{
     Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource,
     ElementType, FittedModel, Layout, NoWorkspaces, Plans, Volume,
 };
+pub use xmem_cudnn::{
+    AutomaticSource, CachedAnswers, Cudnn, SearchPath, SourceChoice, SourceError, SourceSettings,
+    WorkerCommand,
+};
 pub use xmem_orchestrator::{
     AttentionKernels, OptimizerImpl, Rule, RuleEffect, Target, ZeroGradPlace,
     parse_cublas_workspace_config, rules,
@@ -93,6 +97,7 @@ pub use xmem_types::{
 // The crates of the pipeline. All types that values of the API consist of can be named from here.
 pub use xmem_analyzer as analyzer;
 pub use xmem_convolutions as convolutions;
+pub use xmem_cudnn as cudnn;
 pub use xmem_orchestrator as orchestrator;
 pub use xmem_predict as predict;
 pub use xmem_profiles as profiles;

@@ -1,10 +1,10 @@
 //! Arguments that several commands share.
 
 use clap::{Args, ValueEnum};
-use std::convert::Infallible;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use xmem::Bytes;
+use xmem_cudnn::SourceChoice;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reading")]
@@ -23,36 +23,11 @@ pub(crate) struct CudnnArgs {
     /// Source of the workspace sizes: auto (a cuDNN library if one is found, else the built-in
     /// model), the path of a library or of a Python environment that contains one, a folder with
     /// cached answers, model, or none for no workspaces (default: XMEM_CUDNN, else auto)
-    #[arg(long, value_name = "SOURCE", value_parser = CudnnSource::parse)]
-    pub(crate) cudnn: Option<CudnnSource>,
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) cudnn: Option<SourceChoice>,
     /// Folder in which answers of the library are cached, or off (default: ~/.cache/xmem)
     #[arg(long, value_name = "FOLDER")]
     pub(crate) cudnn_cache: Option<PathBuf>,
-}
-
-/// The source of the workspace sizes of convolutions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CudnnSource {
-    /// A library if one is found, else the model.
-    Auto,
-    /// A library, a folder that contains one, or cached answers.
-    Path(PathBuf),
-    /// The fitted model.
-    Model,
-    /// No workspaces.
-    NoWorkspaces,
-}
-
-impl CudnnSource {
-    /// Never fails: anything that is not a keyword is a path.
-    pub(crate) fn parse(text: &str) -> Result<Self, Infallible> {
-        Ok(match text {
-            "" | "auto" => Self::Auto,
-            "model" => Self::Model,
-            "none" => Self::NoWorkspaces,
-            path => Self::Path(path.into()),
-        })
-    }
 }
 
 /// The output format of an answer about many operations.

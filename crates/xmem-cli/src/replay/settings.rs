@@ -2,14 +2,14 @@
 //! that select it.
 
 use crate::args::{AllocatorArgs, AllocatorRest, AnswerArgs, DeviceArgs, ReplayArgs, WhatIfArgs};
-use crate::cudnn::{self, Convolutions};
 use crate::error::CliError;
-use crate::{allocator, device, what_if};
+use crate::{allocator, cudnn, device, what_if};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use std::collections::BTreeSet;
 use std::fmt::Display;
-use xmem::{CapacitySearch, Device, Estimate, EstimateBuilder};
+use std::sync::Arc;
+use xmem::{CapacitySearch, ConvolutionSource, Device, Estimate, EstimateBuilder};
 
 /// One question.
 pub(super) struct Settings {
@@ -22,7 +22,7 @@ pub(super) struct Settings {
 /// All different questions, in the order of the devices and then of the allocators.
 pub(super) fn all(
     args: &ReplayArgs,
-    convolutions: &Convolutions,
+    convolutions: &Arc<dyn ConvolutionSource>,
 ) -> Result<Vec<Settings>, CliError> {
     let mut all = Vec::new();
     let mut seen = BTreeSet::new();
@@ -51,9 +51,9 @@ pub(super) fn all(
 fn finish(
     builder: EstimateBuilder,
     args: &ReplayArgs,
-    convolutions: &Convolutions,
+    convolutions: &Arc<dyn ConvolutionSource>,
 ) -> Result<Estimate, CliError> {
-    let builder = builder.convolutions(convolutions.plans()).largest(args.answer.top);
+    let builder = builder.convolutions(Arc::clone(convolutions)).largest(args.answer.top);
     let mut builder = what_if::apply(builder, &args.what_if)?;
     if args.answer.min_capacity {
         builder = builder.capacity_search(CapacitySearch::Run);
