@@ -10,7 +10,6 @@
 mod answers;
 mod dispatch;
 mod fitted;
-mod one_by_one;
 mod plans;
 mod question;
 mod replayed;
@@ -19,7 +18,6 @@ mod source;
 
 pub use answers::ConvolutionAnswers;
 pub use fitted::FittedModel;
-pub use one_by_one::ConvolutionPlans;
 pub use plans::{Basis, Plans};
 pub use question::ConvolutionQuestion;
 pub use shape::{ConvPass, ConvShape, ElementType, Layout, Volume};

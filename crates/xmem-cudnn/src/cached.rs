@@ -6,10 +6,7 @@ use crate::properties;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use xmem_convolutions::{
-    ConvPass, ConvShape, ConvolutionAnswers, ConvolutionPlans, ConvolutionQuestion,
-    ConvolutionSource, Plans,
-};
+use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource};
 use xmem_profiles::Device;
 
 /// A folder of answers that [`Cudnn`](crate::Cudnn) cached, read where there is no library: the same
@@ -17,38 +14,31 @@ use xmem_profiles::Device;
 #[derive(Debug)]
 pub struct CachedAnswers {
     folder: PathBuf,
-    state: Mutex<State>,
+    files: Mutex<Files>,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    /// By the device's properties; `None` where the folder has no file for the device.
-    files: BTreeMap<String, Option<Arc<AnswerFile>>>,
-    /// Releases that gave answers.
-    versions: BTreeSet<String>,
-    /// Questions that have no answer.
-    missing: BTreeSet<String>,
-}
+/// By the device's properties; `None` where the folder has no file for the device.
+type Files = BTreeMap<String, Option<Arc<AnswerFile>>>;
 
 impl CachedAnswers {
     /// The answers in a folder; `None` if it has no files of answers.
     #[must_use]
     pub fn at(folder: &Path) -> Option<Self> {
-        let cached = || Self { folder: folder.to_path_buf(), state: Mutex::default() };
+        let cached = || Self { folder: folder.to_path_buf(), files: Mutex::default() };
         cache::has_answers(folder).then(cached)
     }
 
     /// The answers for that device; `None` if the folder has none.
     fn file(&self, device: &Device) -> Option<Arc<AnswerFile>> {
-        let files = &mut self.lock().files;
+        let mut files = self.lock();
         let file = files.entry(properties::json(device)).or_insert_with_key(|properties| {
             AnswerFile::newest(&self.folder, properties).map(Arc::new)
         });
         file.clone()
     }
 
-    fn source(&self, version: &str) -> String {
-        let release = if version.is_empty() { String::new() } else { format!(" {version}") };
+    fn source(&self, file: Option<&AnswerFile>) -> String {
+        let release = file.map_or_else(String::new, |file| format!(" {}", file.version));
         format!("cached answers of cuDNN{release} in {}", self.folder.display())
     }
 
@@ -58,9 +48,9 @@ impl CachedAnswers {
             .then(|| format!("{missing} convolutions are not among the cached answers in {folder}"))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Files> {
         // A panic of another thread leaves nothing half done here.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,35 +72,8 @@ impl ConvolutionSource for CachedAnswers {
                 (*question, plans)
             })
             .collect();
-        let version = file.as_ref().map_or("", |file| file.version.as_str());
-        ConvolutionAnswers::new(self.source(version), plans)
+        ConvolutionAnswers::new(self.source(file.as_deref()), plans)
             .with_warning(self.warning(missing.len()))
-    }
-}
-
-impl ConvolutionPlans for CachedAnswers {
-    fn plans(&self, pass: ConvPass, shape: &ConvShape, device: &Device) -> Plans {
-        let question = ConvolutionQuestion { pass, shape: *shape };
-        plans(&question, device, |query| {
-            let line = query.to_line();
-            let file = self.file(device);
-            let mut state = self.lock();
-            state.versions.extend(file.as_ref().map(|file| file.version.clone()));
-            let sizes = file.and_then(|file| file.answers.get(&line).cloned());
-            if sizes.is_none() {
-                state.missing.insert(line);
-            }
-            sizes
-        })
-    }
-
-    fn origin(&self) -> String {
-        let versions: Vec<String> = self.lock().versions.iter().cloned().collect();
-        self.source(&versions.join(", "))
-    }
-
-    fn complaint(&self) -> Option<String> {
-        self.warning(self.lock().missing.len())
     }
 }
 
@@ -119,7 +82,7 @@ mod tests {
     use super::*;
     use crate::cache::Cache;
     use crate::query::Query;
-    use xmem_convolutions::{Basis, ElementType, FittedModel, Layout};
+    use xmem_convolutions::{Basis, ConvPass, ConvShape, ElementType, FittedModel, Layout};
     use xmem_types::Bytes;
 
     fn forward(channels: u64) -> ConvolutionQuestion {

@@ -10,8 +10,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use xmem_convolutions::{
-    Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionPlans, ConvolutionQuestion,
-    ConvolutionSource, FittedModel, Plans,
+    Basis, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource, FittedModel, Plans,
 };
 use xmem_profiles::Device;
 use xmem_types::Bytes;
@@ -66,10 +65,7 @@ impl Cudnn {
     }
 
     /// Writes new answers to the cache.
-    ///
-    /// # Errors
-    /// If a file cannot be written; the answers are then requested again in the next run.
-    pub fn save(&self) -> io::Result<()> {
+    fn save(&self) -> io::Result<()> {
         let Some(Ok(session)) = self.opened.get() else { return Ok(()) };
         session.lock().devices.values_mut().try_for_each(|device| device.cache.save())
     }
@@ -191,24 +187,5 @@ impl ConvolutionSource for Cudnn {
         }
         let warning = failure.map(|reason| self.warning(&reason));
         ConvolutionAnswers::new(self.source(), plans).with_warning(warning)
-    }
-}
-
-impl ConvolutionPlans for Cudnn {
-    fn plans(&self, pass: ConvPass, shape: &ConvShape, device: &Device) -> Plans {
-        let question = ConvolutionQuestion { pass, shape: *shape };
-        plans(&question, device, |query| self.sizes(query, device).ok().flatten())
-    }
-
-    fn origin(&self) -> String {
-        self.source()
-    }
-
-    fn complaint(&self) -> Option<String> {
-        let reason = match self.opened.get()? {
-            Ok(session) => session.lock().failure.clone()?,
-            Err(reason) => reason.clone(),
-        };
-        Some(self.warning(&reason))
     }
 }
