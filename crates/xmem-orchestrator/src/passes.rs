@@ -24,7 +24,7 @@ enum Step {
 /// A step, and the reason for its place.
 struct Pass {
     step: Step,
-    #[cfg_attr(not(test), expect(dead_code, reason = "it is for readers, and a test reads it"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers, and for the book's page"))]
     because: &'static str,
 }
 
@@ -51,7 +51,10 @@ const PASSES: &[Pass] = &[
         Step::Rule(&autocast_wide::RULE),
         "before operators: they find the sizes that autocast gives their results on CUDA",
     ),
-    pass(Step::Operators, "rules about operators know most about the blocks inside"),
+    pass(
+        Step::Operators,
+        "before leaf-scratch: they know which of the blocks inside CUDA requests, too",
+    ),
     pass(
         Step::Rule(&leaf_scratch::RULE),
         "after operators: it drops the scratch that no rule has decided about",
@@ -92,6 +95,17 @@ pub(crate) fn run<'p>(draft: &mut Draft<'p>, cx: &Context<'p>, notes: &mut Diagn
             }
         }
     }
+}
+
+/// The name of each pass and the reason for its place, in order: for the page of the book.
+#[cfg(test)]
+pub(crate) fn reasons() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let name = |step: &Step| match step {
+        Step::Rule(rule) => rule.rule.name,
+        Step::Operators => "rules about operators",
+        Step::Unmodeled => "operators without a model",
+    };
+    PASSES.iter().map(move |pass| (name(&pass.step), pass.because))
 }
 
 /// The id of a rule: its place among all of them.

@@ -1,7 +1,7 @@
 //! The page of the book about rules, made from the rules' own documentation.
 
 use super::{RULES, SOURCES};
-use crate::coverage;
+use crate::{coverage, passes};
 use expect_test::expect_file;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -40,6 +40,10 @@ fn the_page_of_the_book_follows_the_rules() {
             let _ = write!(page, "\nThrough these it accounts for {}.\n", listed(rule.covers));
         }
         let _ = write!(page, "\nSource: {}.\n", rule.source);
+    }
+    page.push_str("\n## Order of passes\n\nThe schedule is made in passes, each in its place for a reason.\n\n");
+    for (number, (name, because)) in passes::reasons().enumerate() {
+        let _ = writeln!(page, "{}. **{name}**: {because}.", number + 1);
     }
     page.push_str("\n## Index by operator\n\n| operator | rule |\n|---|---|\n");
     let index: BTreeMap<&str, &str> =
