@@ -85,7 +85,7 @@ pub(crate) fn find(
         let buffers = held(Role::Buffer);
         for (size, count) in roles::statistics_of_first_forward(facts) {
             let count = count.saturating_sub(buffers.get(&size).copied().unwrap_or(0));
-            let text = "a normalisation takes running statistics of this size";
+            let text = "a normalization takes running statistics of this size";
             add(Role::Buffer, Residency::Model, size, count, text);
         }
     }

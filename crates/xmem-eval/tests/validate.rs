@@ -70,7 +70,7 @@ fn a_perfect_estimate_differs_nowhere() {
     // Some blocks are freed in another order; no other difference is left.
     let apart = |c: &CurveDistance| c.points == 0 || c.allocated > 0.005 || c.reserved > 0.0;
     assert!(!judged.curves.iter().any(apart), "{:?}", judged.curves);
-    assert_eq!(judged.phases.len(), 13, "initialisation, and four phases in each iteration");
+    assert_eq!(judged.phases.len(), 13, "initialization, and four phases in each iteration");
     assert!(judged.roles.iter().any(|row| row.role == Some(Role::OptimizerState)));
     let moment = judged.moment.expect("something is allocated");
     assert_eq!((moment.place.phase, moment.estimated_peak), (Phase::OptimizerStep, None));

@@ -256,7 +256,7 @@ const INIT: &[Row] = rows! {
         => Is(
             Buffer,
             Model,
-            "made with the model's parameters; a normalisation takes statistics of its size"
+            "made with the model's parameters; a normalization takes statistics of its size"
         ),
         "aten/src/ATen/native/Normalization.cpp, batch_norm";
     "counter-beside-state": |c| {

@@ -117,7 +117,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn a_pipe_gets_no_colour_and_no_progress() {
+fn a_pipe_gets_no_color_and_no_progress() {
     let folder = Folder::new();
     let args = ["replay".to_owned(), folder.path("job.json"), "-d".into(), "t4-16g".into()];
     let plain = xmem(&args);

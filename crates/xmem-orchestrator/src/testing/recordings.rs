@@ -7,7 +7,7 @@ use xmem_analyzer::Profile;
 pub(crate) const NAMES: [&str; 5] =
     ["mlp_adam", "vgg11_sgd_pos0", "gpt2_tok4k_sgd", "resnet18_sgdm", "gpt2_ampbf16_adamw"];
 
-/// Reads and analyses one.
+/// Reads and analyzes one.
 pub(crate) fn profile(name: &str) -> Profile {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces").join(name);
     let options = xmem_trace::ReadOptions::default();

@@ -350,7 +350,7 @@ fn no_line_is_wider_than_the_screen() {
 }
 
 #[test]
-fn colour_changes_nothing_but_colour() {
+fn color_changes_nothing_but_color() {
     let ansi = text::answer("t", &sample::fits(), &Style { color: Color::Ansi, width: 100 });
     let mut plain = String::new();
     let mut rest = ansi.as_str();
