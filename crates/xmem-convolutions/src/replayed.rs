@@ -20,8 +20,12 @@ impl ConvolutionSource for ConvolutionAnswers {
                 (*question, plans)
             })
             .collect();
-        let unanswered = (missing > 0)
-            .then(|| format!("{missing} convolutions are not among the given answers"));
+        let unanswered = (missing > 0).then(|| {
+            format!(
+                "{missing} convolutions are not among the given answers; the {} answers instead",
+                FittedModel::NAME
+            )
+        });
         ConvolutionAnswers::new(self.source(), plans)
             .with_warning(unanswered.or_else(|| self.warning().map(str::to_owned)))
     }
@@ -57,7 +61,12 @@ mod tests {
         assert_eq!(more.get(&question(64)), Some(&of_the_library));
         let fitted = FittedModel.answer(device, &[question(32)]);
         assert_eq!(more.get(&question(32)), fitted.get(&question(32)));
-        assert_eq!(more.warning(), Some("1 convolutions are not among the given answers"));
+        assert_eq!(
+            more.warning(),
+            Some(
+                "1 convolutions are not among the given answers; the model fitted to cuDNN 9.19 answers instead"
+            )
+        );
     }
 
     #[test]

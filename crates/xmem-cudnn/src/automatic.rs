@@ -37,8 +37,11 @@ impl ConvolutionSource for AutomaticSource {
         if library_wanted && !questions.iter().any(|question| question.shape.uses_cudnn(on)) {
             return FittedModel.answer(device, questions);
         }
-        let chosen =
-            self.chosen.get_or_init(|| self.settings.source().map_err(|error| error.to_string()));
+        let chosen = self.chosen.get_or_init(|| {
+            let instead = FittedModel::NAME;
+            let source = self.settings.source();
+            source.map_err(|error| format!("{error}; the {instead} answers instead"))
+        });
         match chosen {
             Ok(source) => source.answer(device, questions),
             Err(reason) => FittedModel.answer(device, questions).with_warning(Some(reason.clone())),

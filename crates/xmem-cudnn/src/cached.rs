@@ -6,7 +6,7 @@ use crate::properties;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource};
+use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource, FittedModel};
 use xmem_profiles::Device;
 
 /// A folder of answers that [`Cudnn`](crate::Cudnn) cached, read where there is no library: the same
@@ -43,9 +43,13 @@ impl CachedAnswers {
     }
 
     fn warning(&self, missing: usize) -> Option<String> {
-        let folder = self.folder.display();
-        (missing > 0)
-            .then(|| format!("{missing} convolutions are not among the cached answers in {folder}"))
+        (missing > 0).then(|| {
+            format!(
+                "{missing} convolutions are not among the cached answers in {}; the {} answers instead",
+                self.folder.display(),
+                FittedModel::NAME
+            )
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Files> {
@@ -82,7 +86,7 @@ mod tests {
     use super::*;
     use crate::cache::Cache;
     use crate::query::Query;
-    use xmem_convolutions::{Basis, ConvPass, ConvShape, ElementType, FittedModel, Layout};
+    use xmem_convolutions::{Basis, ConvPass, ConvShape, ElementType, Layout};
     use xmem_types::Bytes;
 
     fn forward(channels: u64) -> ConvolutionQuestion {

@@ -141,7 +141,11 @@ impl Cudnn {
     }
 
     fn warning(&self, reason: &str) -> String {
-        format!("cuDNN at {} cannot be asked: {reason}", self.library.display())
+        format!(
+            "cuDNN at {} cannot be asked: {reason}; the {} answers instead",
+            self.library.display(),
+            FittedModel::NAME
+        )
     }
 }
 

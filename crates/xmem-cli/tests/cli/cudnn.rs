@@ -3,6 +3,9 @@
 use crate::job::Folder;
 use crate::recorded::trace;
 use crate::shell::{Ran, command, xmem};
+use std::sync::Arc;
+use xmem::{AutomaticSource, Estimate, SearchPath, SourceSettings, WorkerCommand};
+use xmem_cudnn::WORKER;
 
 #[test]
 fn the_answer_says_what_the_workspaces_of_convolutions_are_from() {
@@ -25,6 +28,43 @@ fn a_path_without_cudnn_is_an_error() {
     assert!(ran.stderr.contains("no cuDNN library found at `/nowhere`"), "{}", ran.stderr);
 }
 
+/// Replays with the library in `folder` as the only one in the environment.
+fn replay_where_found(folder: &Folder, job: &str, options: &[&str]) -> Ran {
+    let fixed = ["replay", job, "-d", "rtx3060-12g", "--cudnn", "auto"];
+    let mut command = command(fixed.into_iter().chain(options.iter().copied()));
+    for name in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
+        command.env_remove(name);
+    }
+    for name in ["PATH", "HOME", "LD_LIBRARY_PATH"] {
+        command.env(name, folder.path(""));
+    }
+    Ran::from(command.output().expect("runs"))
+}
+
+#[cfg(unix)]
+#[test]
+fn an_estimate_of_the_library_is_that_of_the_command_line() {
+    let folder = Folder::new();
+    folder.put("libcudnn.so.9", b"?");
+    let job = trace("vgg11_sgd_pos0");
+    let answer = replay_where_found(&folder, &job, &["-f", "json"]).json();
+
+    let program = env!("CARGO_BIN_EXE_xmem").into();
+    let source = AutomaticSource::new(SourceSettings {
+        search: SearchPath { libraries: vec![folder.path("").into()], ..SearchPath::default() },
+        worker: Some(WorkerCommand { program, arguments: vec![WORKER.into()] }),
+        ..SourceSettings::default()
+    });
+    let device = xmem::find("rtx3060-12g").expect("a known device").clone();
+    let estimate = Estimate::builder(device).convolutions(Arc::new(source)).build();
+    let same = estimate.path(&job).expect("a trace");
+    assert_eq!(answer["target"]["convolutions"], same.convolutions.source());
+    assert_eq!(answer["peak"]["allocated_bytes"], same.peak.allocated.get());
+    let warning = same.convolutions.warning().expect("the library cannot be loaded");
+    assert!(answer["diagnostics"].to_string().contains("cannot load the library"), "{warning}");
+    assert!(warning.contains("cannot load the library"), "{warning}");
+}
+
 #[cfg(unix)]
 #[test]
 fn what_is_not_cudnn_is_an_error_if_it_is_named_and_a_warning_if_it_is_found() {
@@ -35,16 +75,9 @@ fn what_is_not_cudnn_is_an_error_if_it_is_named_and_a_warning_if_it_is_found() {
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("cannot load"), "{}", ran.stderr);
 
-    let mut command = command(["replay", &job, "-d", "rtx3060-12g", "--cudnn", "auto"]);
-    for name in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
-        command.env_remove(name);
-    }
-    for name in ["PATH", "HOME", "LD_LIBRARY_PATH"] {
-        command.env(name, folder.path(""));
-    }
-    let ran = Ran::from(command.output().expect("runs"));
+    let ran = replay_where_found(&folder, &job, &[]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("model fitted to cuDNN 9.19"), "{}", ran.stdout);
     let flat = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("answers in its place"), "{flat}");
+    assert!(flat.contains("the model fitted to cuDNN 9.19 answers instead"), "{flat}");
 }
