@@ -5,7 +5,7 @@ use xmem_types::Nanos;
 
 /// A place in program order: a time of the trace, then a rank among the things at that time.
 ///
-/// Recorded events have rank 0 and are told apart by their tick; a place just before or after an event
+/// Recorded events have rank 0 and are ordered by their tick; a place just before or after an event
 /// has a negative or positive rank. Places are made by the draft, from operators, items and marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {

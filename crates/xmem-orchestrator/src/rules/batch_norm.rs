@@ -2,7 +2,7 @@
 //! whose channels are innermost are summed in steps. `native_batch_norm_backward`: CUDA makes the input's
 //! gradient before those of weight and bias, where the CPU makes it last. cuDNN wants the gradient in the
 //! input's layout. Inputs whose channels are innermost take PyTorch's own kernels in two steps, with sums per
-//! channel between them. cuDNN's own scratch is none of PyTorch's allocator here.
+//! channel between them. cuDNN's own scratch does not come from PyTorch's allocator here.
 
 use crate::call::Call;
 use crate::count::Count;

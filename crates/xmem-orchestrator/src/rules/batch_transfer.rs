@@ -371,11 +371,11 @@ pub(super) mod tests {
             },
             Case {
                 rule: RULE.name,
-                shows: "a data set that is moved before the loop stays; its host copy is none",
+                shows: "a data set that is moved before the loop stays; its host copy is left out",
                 script: marked_data_set(),
                 target: target(),
                 requests: expect![[r#"
-                    a data set that is moved before the loop stays; its host copy is none
+                    a data set that is moved before the loop stays; its host copy is left out
                         + w 8192 parameter model-placement
                     on  + all 16384 input batch-transfer
                     on  + batch-transfer#1 4096 input

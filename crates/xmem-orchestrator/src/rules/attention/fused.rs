@@ -2,7 +2,7 @@
 
 use super::kernel::Fused;
 use super::mask;
-use super::output::{self, is_copy};
+use super::output::{self, is_copy, size};
 use super::select::AttentionCall;
 use crate::count::Count;
 use crate::draft::{Addition, Draft, Edits, Place};
@@ -360,10 +360,6 @@ fn skip_copy(edits: &mut Edits<'_, '_>, gradient: BlockId) -> Place {
     let later = edits.item(copy).free();
     edits.drop_block(copy);
     later
-}
-
-fn size(draft: &Draft<'_>, block: BlockId) -> Count {
-    draft.recorded_size(block).into()
 }
 
 fn add_saved(edits: &mut Edits<'_, '_>, size: Bytes, near: BlockId, free: Place, op: OpId) {

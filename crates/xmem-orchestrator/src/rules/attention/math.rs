@@ -6,9 +6,10 @@
 //! kernels stubbed.
 
 use super::mask;
-use super::output;
+use super::output::{self, size};
 use super::select::AttentionCall;
 use crate::count::Count;
+use crate::cuda::layout::is_contiguous;
 use crate::draft::{Addition, Draft, Edits, Piece, Place, Plan};
 use xmem_analyzer::{CallKind, DType, Role, TensorArg};
 use xmem_types::{BlockId, OpId};
@@ -341,7 +342,7 @@ fn copy_where_viewed(edits: &mut Edits<'_, '_>, call: &AttentionCall, node: OpId
         let Some(viewed) = profile.arguments(op).tensor(0) else { continue };
         let Some(at) = wanted.iter().position(|w| viewed.dims == w) else { continue };
         wanted.swap_remove(at);
-        if !contiguous(viewed) || viewed.dims[1] == 1 || viewed.dims[2] == 1 {
+        if !is_contiguous(viewed) || viewed.dims[1] == 1 || viewed.dims[2] == 1 {
             continue;
         }
         let start = profile.op_start(frame);
@@ -388,18 +389,4 @@ fn merges(tensor: &TensorArg) -> bool {
     };
     let between = length > 1 && inner < row && row < outer;
     batch == 1 || heads == 1 || (outer >= inner && !between)
-}
-
-/// Returns whether a tensor lies row after row.
-fn contiguous(tensor: &TensorArg) -> bool {
-    let mut next = Count(1);
-    tensor.dims.iter().zip(&tensor.strides).rev().all(|(&size, &stride)| {
-        let fits = size == 1 || stride.unsigned_abs() == next.get();
-        next = next * size;
-        fits
-    })
-}
-
-fn size(draft: &Draft<'_>, block: BlockId) -> Count {
-    draft.recorded_size(block).into()
 }

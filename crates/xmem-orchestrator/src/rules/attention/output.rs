@@ -1,5 +1,6 @@
 //! The output of a call and the copies around it.
 
+use crate::count::Count;
 use crate::draft::Draft;
 use xmem_types::{BlockId, Bytes, OpId};
 
@@ -26,4 +27,9 @@ pub(super) fn copies_after<'a>(
 pub(super) fn is_copy(draft: &Draft<'_>, block: BlockId) -> bool {
     let profile = draft.profile();
     profile.op_path(profile.block(block)).take(4).any(|o| profile.op_name(o) == "aten::clone")
+}
+
+/// The recorded size of a block, in bytes.
+pub(super) fn size(draft: &Draft<'_>, block: BlockId) -> Count {
+    draft.recorded_size(block).into()
 }
