@@ -73,6 +73,7 @@ pub enum Outcome {
 
 /// An operation that no program could carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Misuse {
     /// The number stands for no block: never allocated, or freed already.
     NoSuchBlock(BlockId),

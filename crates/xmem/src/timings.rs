@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 /// A stage of the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Stage {
     /// The file into columns.
     Read,

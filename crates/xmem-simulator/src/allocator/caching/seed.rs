@@ -29,6 +29,7 @@ pub type SeededBlocks = Vec<(Addr, BlockHandle)>;
 
 /// The reason why an allocator cannot start with these segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SeedError {
     /// The range overlaps another one, or the address space that is simulated (2^45 to 2^46).
     RangeTaken(Addr),
