@@ -84,7 +84,7 @@ impl Cudnn {
     /// The sizes from the cache or from a worker; `None` if cuDNN has no plan.
     ///
     /// # Errors
-    /// The reason why the library cannot be asked.
+    /// The reason why the library cannot be queried.
     fn sizes(&self, query: &Query, device: &Device) -> Result<Option<Vec<Bytes>>, String> {
         let session = self.session()?;
         let State { unassigned, devices, failure } = &mut *session.lock();
@@ -142,7 +142,7 @@ impl Cudnn {
 
     fn warning(&self, reason: &str) -> String {
         format!(
-            "cuDNN at {} cannot be asked: {reason}; the {} answers instead",
+            "cannot query cuDNN at {}: {reason}; the {} answers instead",
             self.library.display(),
             FittedModel::NAME
         )

@@ -75,7 +75,7 @@ pub enum SourceError {
         path: PathBuf,
     },
     /// The library cannot be loaded or its process does not start.
-    #[error("cuDNN at {} cannot be asked: {reason}", .library.display())]
+    #[error("cannot query cuDNN at {}: {reason}", .library.display())]
     Unusable {
         /// The library.
         library: PathBuf,

@@ -43,7 +43,12 @@ fn errors_say_what_is_wrong_and_what_to_do() {
         (
             &["replay", &said, "--capacity", "1GiB", "--alloc-conf", "large_segment_size_mb:40"],
             2,
-            &["came with PyTorch 2.11", "the input says it ran with", "--torch", "said.json"],
+            &[
+                "needs PyTorch 2.11 or later",
+                "the release stated by the input",
+                "--torch",
+                "said.json",
+            ],
         ),
         (
             &["replay", job, "--capacity", "1GiB", "--allocator", "jemalloc"],
