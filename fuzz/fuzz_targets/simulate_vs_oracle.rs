@@ -1,7 +1,7 @@
 //! The simulator against the slow model, on programs made of arbitrary bytes.
 
 #![no_main]
-#![expect(unused_imports, reason = "tests use more of the model")]
+#![expect(dead_code, reason = "tests use more of the model")]
 
 #[path = "../../crates/xmem-simulator/tests/model/mod.rs"]
 mod model;
