@@ -93,12 +93,12 @@ impl<'s> Recording<'s> {
     }
 
     /// A recorded address as the simulator sees it. The order of addresses is kept.
-    pub(crate) fn to_simulated(&self, addr: Addr) -> Addr {
+    pub(crate) fn to_simulated(self, addr: Addr) -> Addr {
         Addr(addr.0.wrapping_add(self.shift.0))
     }
 
     /// The recorded address behind one that the simulator sees.
-    pub(crate) fn to_recorded(&self, addr: Addr) -> Addr {
+    pub(crate) fn to_recorded(self, addr: Addr) -> Addr {
         self.shift.to_recorded(addr)
     }
 

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     match answer.verdict {
         Verdict::Fits => println!("fits; nvidia-smi will show {}", answer.peak.device),
         Verdict::DoesNotFit => {
-            println!("does not fit; {} are missing", answer.shortfall().unwrap_or_default())
+            println!("does not fit; {} are missing", answer.shortfall().unwrap_or_default());
         }
         Verdict::Withheld => println!("no verdict: {:?}", answer.withheld),
     }
