@@ -190,7 +190,7 @@ pub(super) mod tests {
     #[test]
     fn values_move_to_the_nearest_common_object() {
         let renamed = renamed(
-            "[keys]\nrange = 'interval'\n'range.confidence' = 'interval.verdict.confidence'\n\
+            "[keys]\nrange = 'interval'\n'range.outlook' = 'interval.verdict.confidence'\n\
              'blocks.origin.op' = 'blocks.op'",
         );
         let old = json!({
