@@ -17,9 +17,7 @@ use crate::target::Target;
 use crate::uncertainty::{SizeRange, Uncertainty};
 use rustc_hash::{FxHashMap, FxHashSet};
 use xmem_analyzer::{Argument, Arguments, DType, Profile, Role, TensorArg};
-use xmem_convolutions::{
-    ConvPass, ConvShape, ConvolutionQuestion, ElementType, Layout, Plans, Volume,
-};
+use xmem_convolutions::{ConvPass, ConvShape, ConvolutionQuestion, ElementType, Layout, Volume};
 use xmem_types::{BlockId, Bytes, Diagnostics, FallbackId, OpId, Severity};
 
 pub(crate) static RULE: RuleDefinition = RuleDefinition {
@@ -108,13 +106,23 @@ pub(crate) fn questions(profile: &Profile, target: &Target) -> Vec<ConvolutionQu
 struct Convolutions {
     /// Calls with one key share the plan that was found to fit (`benchmark_cache` in
     /// aten/src/ATen/native/cudnn/Conv_v8.cpp).
-    met: FxHashMap<ConvolutionQuestion, (Plans, FallbackId)>,
+    met: FxHashMap<ConvolutionQuestion, Workspace>,
     /// Calls whose workspace may be larger than expected.
     uncertain: u64,
     /// The most by which the workspace of one of them may be larger.
     more: Bytes,
     /// Calls about which the answers say nothing.
     unanswered: u64,
+}
+
+/// The workspace of one convolution.
+#[derive(Clone, Copy, Debug)]
+struct Workspace {
+    /// The size where memory is ample.
+    size: Bytes,
+    range: SizeRange,
+    /// The sizes that are tried where memory is short.
+    fallback: FallbackId,
 }
 
 impl Lowering for Convolutions {
@@ -237,15 +245,12 @@ impl Convolutions {
         output: BlockId,
     ) {
         call.edits.keep(output);
-        let Some((plans, fallback)) = self.plans(call, question) else {
+        let Some(Workspace { size, range, fallback }) = self.workspace(call, question) else {
             self.unanswered += 1;
             return;
         };
-        let size = plans.first();
-        let range =
-            SizeRange { low: plans.low, high: plans.high, cause: Uncertainty::ConvolutionPlan };
-        if plans.high > size {
-            let more = plans.high - size;
+        if range.high > size {
+            let more = range.high - size;
             self.uncertain += 1;
             self.more = self.more.max(more);
         }
@@ -256,18 +261,23 @@ impl Convolutions {
         }
     }
 
-    fn plans(
+    fn workspace(
         &mut self,
         call: &mut Call<'_, '_, '_>,
         question: ConvolutionQuestion,
-    ) -> Option<(Plans, FallbackId)> {
-        if let Some(met) = self.met.get(&question) {
-            return Some(met.clone());
+    ) -> Option<Workspace> {
+        if let Some(&met) = self.met.get(&question) {
+            return Some(met);
         }
-        let plans = call.cx.convolutions.get(&question)?.clone();
-        let list = call.edits.fallback_sizes(plans.sizes.iter().copied());
-        self.met.insert(question, (plans.clone(), list));
-        Some((plans, list))
+        let plans = call.cx.convolutions.get(&question)?;
+        let cause = Uncertainty::ConvolutionPlan;
+        let workspace = Workspace {
+            size: plans.first(),
+            range: SizeRange { low: plans.low, high: plans.high, cause },
+            fallback: call.edits.fallback_sizes(plans.sizes.iter().copied()),
+        };
+        self.met.insert(question, workspace);
+        Some(workspace)
     }
 }
 
