@@ -15,6 +15,7 @@ mod device;
 mod devices;
 mod error;
 mod exit;
+mod file_size_limit;
 mod input;
 mod inspect;
 mod logging;
@@ -55,6 +56,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     error::set_layout();
     logging::start(cli.global.verbosity());
+    file_size_limit::make_it_an_error();
     let result = match &cli.command {
         Command::Profile(args) => profile::run(args, &cli.global),
         Command::Replay(args) => replay::run(args, &cli.global),

@@ -2,9 +2,11 @@
 
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::file_size_limit::explain;
 use std::fs::Permissions;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
+use xmem_tempfiles::TemporaryFile;
 
 /// An error that ends writing.
 pub(crate) enum WriteError {
@@ -44,11 +46,13 @@ pub(crate) fn stream(
         (Ok(()), _) => Ok(()),
         (Err(WriteError::Content(error)), _) => Err(*error),
         (Err(WriteError::Output(source)), Some(path)) => {
-            Err(CliError::Write { path: path.into(), source })
+            Err(CliError::Write { path: path.into(), source: explain(source) })
         }
         // A reader that closes the pipe early (`| head`) is not an error.
         (Err(WriteError::Output(source)), None) if source.kind() == ErrorKind::BrokenPipe => Ok(()),
-        (Err(WriteError::Output(source)), None) => Err(CliError::Stdout { source }),
+        (Err(WriteError::Output(source)), None) => {
+            Err(CliError::Stdout { source: explain(source) })
+        }
     }
 }
 
@@ -74,19 +78,11 @@ fn to_file(
         return Ok(out.flush()?);
     }
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let folder = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".xmem-");
-    if let Some(permissions) = permissions(&target) {
-        builder.permissions(permissions);
-    }
-    let mut out = BufWriter::new(builder.tempfile_in(folder)?);
+    let file = TemporaryFile::beside(&target, permissions(&target))?;
+    let mut out = BufWriter::new(file);
     content(&mut out)?;
     let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-    Ok(file.persist(&target).map(drop).map_err(|e| e.error)?)
+    Ok(file.persist(&target).map(drop)?)
 }
 
 /// The permissions of the replaced file, or those of a new file.

@@ -1,6 +1,7 @@
 //! Recordings that failed or are incomplete, with what to do about it.
 
 use super::CliError;
+use crate::file_size_limit::explain;
 use miette::Diagnostic;
 use std::io::{self, Write};
 use std::process::ExitStatus;
@@ -98,7 +99,7 @@ impl From<RecordError> for CliError {
         let cause = match error {
             RecordError::Output { source, .. }
             | RecordError::Session { source }
-            | RecordError::Spawn { source, .. } => Some(source),
+            | RecordError::Spawn { source, .. } => Some(explain(source)),
             _ => None,
         };
         Self::RecordingFailed(Box::new(RecordingFailed { what, cause, help, fault }))

@@ -5,6 +5,7 @@ use super::resume::Completed;
 use super::summary::Summary;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::file_size_limit::explain;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -72,6 +73,7 @@ impl Sink {
     }
 
     fn into_cli_error(self, source: io::Error) -> Option<CliError> {
+        let source = explain(source);
         match self.place {
             Place::Stdout if source.kind() == ErrorKind::BrokenPipe => None,
             Place::Stdout => Some(CliError::Stdout { source }),

@@ -6,6 +6,8 @@ mod cudnn;
 mod errors;
 mod guide;
 mod job;
+#[cfg(unix)]
+mod left_behind;
 mod lines;
 mod other;
 mod output;
