@@ -52,6 +52,9 @@ pub(crate) enum Error {
     /// An environment with torch could not be made.
     #[error("`{command}` failed: the tests with torch need python3, PyPI and 12 GB of disk")]
     Environment { command: String },
+    /// Runs of an attack broke rules; they were printed.
+    #[error("attack: {count} findings, see above")]
+    Attack { count: usize },
     /// Recordings did not come out as they should; each complaint was printed.
     #[error("test-torch: {count} of the recordings failed, see above")]
     Recordings { count: usize },

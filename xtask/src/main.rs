@@ -9,6 +9,7 @@
 
 mod accuracy;
 mod answers;
+mod attack;
 mod bench;
 mod dist;
 mod docs;
@@ -23,6 +24,7 @@ mod torch;
 
 use clap::{Parser, Subcommand};
 use error::Error;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -116,6 +118,37 @@ enum Task {
         #[arg(long, value_name = "PROGRAM")]
         binary: Option<PathBuf>,
     },
+    /// Damage traces and make up hostile inputs, and judge what xmem says about each
+    Attack {
+        /// Only a small fixed part, which takes less than a minute
+        #[arg(long)]
+        sample: bool,
+        /// Seed of all random choices
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        seed: u64,
+        /// Only this recorded trace; repeatable
+        #[arg(long = "trace", value_name = "NAME")]
+        traces: Vec<String>,
+        /// Only this kind of damage; repeatable
+        #[arg(long = "kind", value_name = "NAME")]
+        kinds: Vec<String>,
+        /// Attack this xmem [default: build it for release]
+        #[arg(long, value_name = "PROGRAM")]
+        xmem: Option<PathBuf>,
+        /// Write a line for each run to this file, separated by tabs
+        #[arg(long, value_name = "FILE")]
+        report: Option<PathBuf>,
+        /// Write the counts into docs/security.md
+        #[arg(long, conflicts_with_all = ["sample", "traces", "kinds"])]
+        update: bool,
+    },
+    /// Run a program and write how it ended (this is what `attack` starts)
+    #[command(hide = true)]
+    MeasureRun {
+        usage: PathBuf,
+        #[arg(last = true)]
+        command: Vec<OsString>,
+    },
     /// Record scripts with real releases of torch through `xmem profile`, and check what comes out
     TestTorch {
         /// Only this release [default: each that has a list of packages]
@@ -166,6 +199,12 @@ fn main() -> ExitCode {
             };
             answers::run(answers::Options { mode, binary })
         }
+        Task::Attack { sample, seed, traces, kinds, xmem: program, report, update } => {
+            let extent = if sample { attack::Extent::Sample } else { attack::Extent::Full };
+            let keep = if update { attack::Keep::Counts } else { attack::Keep::Nothing };
+            attack::run(&attack::Options { extent, seed, traces, kinds, program, report, keep })
+        }
+        Task::MeasureRun { usage, command } => attack::measure(&usage, &command),
         Task::TestTorch { torch, only, keep, program } => {
             let keep = if keep { torch::Keep::All } else { torch::Keep::Failed };
             torch::run(&torch::Options { torch, only, keep, program })

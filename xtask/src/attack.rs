@@ -1,0 +1,110 @@
+//! `cargo xtask attack`: damaged traces and hostile inputs, each run of xmem judged.
+//!
+//! A trace is damaged in many ways, and replayed on a device with one byte less than the intact trace
+//! needs: it must not be said to fit. Traces that are intact must get a verdict. Whatever the input, xmem must
+//! end in time, in bounded memory, and without a panic.
+
+mod damaged;
+mod dice;
+mod document;
+mod event;
+mod intact;
+mod judge;
+mod kinds;
+mod process;
+mod recording;
+mod report;
+
+pub(crate) use process::measure;
+
+use crate::error::Error;
+use crate::{program, repo};
+use process::Runner;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What to run.
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) extent: Extent,
+    pub(crate) seed: u64,
+    /// Only these traces.
+    pub(crate) traces: Vec<String>,
+    /// Only these kinds of damage.
+    pub(crate) kinds: Vec<String>,
+    /// The program to attack; none builds it.
+    pub(crate) program: Option<PathBuf>,
+    /// Where to write a line for each run.
+    pub(crate) report: Option<PathBuf>,
+    pub(crate) keep: Keep,
+}
+
+/// How much to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// A small fixed part, for every change.
+    Sample,
+    Full,
+}
+
+/// Whether the counts go into the documentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    Counts,
+    Nothing,
+}
+
+/// Attacks and judges; fails if there is a finding.
+pub(crate) fn run(options: &Options) -> Result<(), Error> {
+    let program = match &options.program {
+        Some(program) => std::path::absolute(program).map_err(Error::file(program))?,
+        None => program::released()?,
+    };
+    let mut report = report::Report::default();
+    let needs = intact::run(&program, options, &mut report)?;
+    damaged::run(&program, options, &needs, &mut report)?;
+    print!("{report}");
+    if let Some(path) = &options.report {
+        std::fs::write(path, report.lines()).map_err(Error::file(path))?;
+    }
+    if options.keep == Keep::Counts {
+        document::write(&report)?;
+    }
+    match report.findings() {
+        0 => Ok(()),
+        count => Err(Error::Attack { count }),
+    }
+}
+
+/// Does all work with as many threads as there are cores, each with a folder of its own; results in the order
+/// of the work.
+fn in_parallel<W: Sync, R: Send>(
+    work: &[W],
+    task: impl Fn(&Runner, &W) -> Result<R, Error> + Sync,
+) -> Result<Vec<R>, Error> {
+    let folder = repo::target()?.join("attack");
+    let threads = std::thread::available_parallelism().map_or(2, usize::from).min(work.len());
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(work.len()));
+    let worker = |thread: usize| -> Result<(), Error> {
+        let runner = Runner::new(folder.join(format!("{}-{thread}", std::process::id())))?;
+        while let Some((place, work)) = {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            work.get(place).map(|work| (place, work))
+        } {
+            let result = task(&runner, work)?;
+            results.lock().expect("no thread panicked").push((place, result));
+        }
+        runner.remove()
+    };
+    std::thread::scope(|scope| {
+        let worker = &worker;
+        let threads: Vec<_> =
+            (0..threads).map(|thread| scope.spawn(move || worker(thread))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("no thread panicked"))
+    })?;
+    let mut results = results.into_inner().expect("no thread panicked");
+    results.sort_by_key(|(place, _)| *place);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
+}

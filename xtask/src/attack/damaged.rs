@@ -1,0 +1,95 @@
+//! Damaged traces, replayed with one byte less than the intact ones need.
+
+use super::dice::Strength;
+use super::intact::{Needs, arguments};
+use super::judge::{self, Answer};
+use super::kinds::{self, Kind};
+use super::process::Runner;
+use super::recording::{self, Recording};
+use super::report::{Report, Row};
+use super::{Extent, Options, in_parallel};
+use crate::error::Error;
+use std::path::Path;
+
+/// One variant of a trace.
+#[derive(Clone, Copy, Debug)]
+struct Variant<'r> {
+    recording: &'r Recording,
+    other: &'r Recording,
+    kind: &'static Kind,
+    strength: Strength,
+    /// One byte less than the intact trace needs.
+    capacity: u64,
+}
+
+/// Damages, replays and judges.
+pub(super) fn run(
+    program: &Path,
+    options: &Options,
+    needs: &Needs,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let names: Vec<&str> = match (options.traces.is_empty(), options.extent) {
+        (false, _) => options.traces.iter().map(String::as_str).collect(),
+        (true, Extent::Full) => recording::DAMAGED.to_vec(),
+        (true, Extent::Sample) => recording::SAMPLED.to_vec(),
+    };
+    let recordings = names
+        .iter()
+        .map(|name| Recording::read(&recording::path(name), name))
+        .collect::<Result<Vec<_>, Error>>()?;
+    let variants = variants(options, &recordings, needs);
+    let rows =
+        in_parallel(&variants, |runner, variant| one(program, runner, variant, options.seed))?;
+    for row in rows {
+        match row {
+            Some(row) => report.add(row),
+            None => report.nothing_to_damage += 1,
+        }
+    }
+    Ok(())
+}
+
+fn variants<'r>(options: &Options, recordings: &'r [Recording], needs: &Needs) -> Vec<Variant<'r>> {
+    let wanted = |kind: &&Kind| {
+        options.kinds.is_empty() || options.kinds.iter().any(|name| name == kind.name)
+    };
+    let mut variants = Vec::new();
+    for (place, recording) in recordings.iter().enumerate() {
+        let other = &recordings[(place + 1) % recordings.len()];
+        let capacity = needs.get(&recording.name).map_or(0, |need| need.saturating_sub(1));
+        for (number, kind) in kinds::all().into_iter().filter(wanted).enumerate() {
+            for strength in Strength::ALL {
+                // The sample: each kind with one trace and one strength.
+                let sampled = number % recordings.len() == place
+                    && strength.level() % 2 == number / recordings.len() % 2;
+                if options.extent == Extent::Full || sampled {
+                    variants.push(Variant { recording, other, kind, strength, capacity });
+                }
+            }
+        }
+    }
+    variants
+}
+
+/// Judges one variant; none if there was nothing to damage.
+fn one(
+    program: &Path,
+    runner: &Runner,
+    variant: &Variant<'_>,
+    seed: u64,
+) -> Result<Option<Row>, Error> {
+    let Variant { recording, other, kind, strength, capacity } = *variant;
+    let bytes = kind.apply(recording, other, seed, strength);
+    if bytes == recording.variant().render() {
+        return Ok(None);
+    }
+    let trace = runner.file("trace.json");
+    std::fs::write(&trace, &bytes).map_err(Error::file(&trace))?;
+    let ended = runner.run(program, &arguments(&trace, capacity), None)?;
+    let answer = Answer::read(&ended.stdout);
+    let mut findings = judge::misbehavior(&ended, bytes.len() as u64);
+    findings.extend(judge::damaged(&ended, &answer, kind.leaves));
+    let level = strength.level().to_string();
+    Ok(Some(Row::new(kind.name, &level, &recording.name, capacity, &ended, answer, findings)))
+}

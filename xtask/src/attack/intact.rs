@@ -1,0 +1,78 @@
+//! Recorded traces as they are: each must get a verdict, fit where it is said to fit, and not below that.
+
+use super::judge::{self, Answer, Finding, Outcome};
+use super::process::{Ended, Runner};
+use super::report::{Report, Row};
+use super::{Extent, Options, in_parallel, recording};
+use crate::error::Error;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// The capacity that each trace needs, in bytes.
+pub(super) type Needs = BTreeMap<String, u64>;
+
+/// The arguments of every run, so that it depends on nothing else of the machine.
+pub(super) fn arguments(trace: &Path, capacity: u64) -> Vec<OsString> {
+    let capacity = capacity.to_string();
+    let mut arguments = vec![OsString::from("replay"), trace.into()];
+    arguments.extend(
+        ["--cudnn", "model", "--format", "json", "--capacity", &capacity].map(OsString::from),
+    );
+    arguments
+}
+
+/// A device on which every trace fits.
+const PLENTY: u64 = 1 << 40;
+
+/// Replays the traces, and finds what each needs.
+pub(super) fn run(program: &Path, options: &Options, report: &mut Report) -> Result<Needs, Error> {
+    let names = match (options.traces.is_empty(), options.extent) {
+        (false, _) => options.traces.clone(),
+        (true, Extent::Full) => recording::all()?,
+        (true, Extent::Sample) => recording::SAMPLED.map(str::to_owned).to_vec(),
+    };
+    let results = in_parallel(&names, |runner, name| one(program, runner, name))?;
+    let mut needs = Needs::new();
+    for (name, (need, rows)) in names.into_iter().zip(results) {
+        for row in rows {
+            report.add(row);
+        }
+        needs.insert(name, need);
+    }
+    Ok(needs)
+}
+
+/// Three runs: with plenty of memory, with just enough, and with one byte less.
+fn one(program: &Path, runner: &Runner, name: &str) -> Result<(u64, Vec<Row>), Error> {
+    let path = recording::path(name);
+    let inflated = inflated_size(&path)?;
+    let mut rows = Vec::new();
+    let mut run = |capacity: u64, more: &[&str], wanted: fn(Outcome) -> bool| {
+        let mut arguments = arguments(&path, capacity);
+        arguments.extend(more.iter().map(OsString::from));
+        let ended: Ended = runner.run(program, &arguments, None)?;
+        let answer = Answer::read(&ended.stdout);
+        let mut findings = judge::misbehavior(&ended, inflated);
+        let outcome = Outcome::of(&ended);
+        if !wanted(outcome) {
+            findings.push(match outcome {
+                Outcome::Fits => Finding::FalseFit,
+                _ => Finding::IntactWithheld,
+            });
+        }
+        let need = answer.min_capacity.unwrap_or(0);
+        rows.push(Row::new("intact", "-", name, capacity, &ended, answer, findings));
+        Ok::<_, Error>(need)
+    };
+    let need = run(PLENTY, &["--min-capacity"], |outcome| outcome == Outcome::Fits)?;
+    run(need, &[], |outcome| outcome == Outcome::Fits)?;
+    run(need.saturating_sub(1), &[], |outcome| outcome != Outcome::Fits)?;
+    Ok((need, rows))
+}
+
+fn inflated_size(path: &Path) -> Result<u64, Error> {
+    let file = std::fs::File::open(path).map_err(Error::file(path))?;
+    let mut decoder = zstd::Decoder::new(file).map_err(Error::file(path))?;
+    std::io::copy(&mut decoder, &mut std::io::sink()).map_err(Error::file(path))
+}

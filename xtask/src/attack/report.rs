@@ -1,0 +1,193 @@
+//! What came out: a line for each run, counts for each kind, and the findings.
+
+use super::judge::{Answer, Finding, Outcome};
+use super::kinds;
+use super::process::Ended;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// One run.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) kind: String,
+    strength: String,
+    trace: String,
+    capacity: u64,
+    code: Option<i32>,
+    outcome: Outcome,
+    millis: u64,
+    peak_kib: u64,
+    answer: Answer,
+    findings: Vec<Finding>,
+    /// The first line on standard error.
+    said: String,
+}
+
+impl Row {
+    pub(super) fn new(
+        kind: &str,
+        strength: &str,
+        trace: &str,
+        capacity: u64,
+        ended: &Ended,
+        answer: Answer,
+        findings: Vec<Finding>,
+    ) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            strength: strength.to_owned(),
+            trace: trace.to_owned(),
+            capacity,
+            code: ended.code,
+            outcome: Outcome::of(ended),
+            millis: ended.millis,
+            peak_kib: ended.peak_kib,
+            answer,
+            findings,
+            said: ended.stderr.lines().next().unwrap_or_default().trim().to_owned(),
+        }
+    }
+
+    fn line(&self) -> String {
+        let number =
+            |number: Option<u64>| number.map_or("-".to_owned(), |number| number.to_string());
+        let findings: Vec<&str> = self.findings.iter().map(|finding| finding.word()).collect();
+        let fields = [
+            self.kind.clone(),
+            self.strength.clone(),
+            self.trace.clone(),
+            self.code.map_or("-".to_owned(), |code| code.to_string()),
+            self.outcome.word().to_owned(),
+            findings.join(", "),
+            self.capacity.to_string(),
+            number(self.answer.unlimited),
+            self.answer.confidence.clone(),
+            self.millis.to_string(),
+            self.peak_kib.to_string(),
+            self.answer.warnings.join(" "),
+            self.answer.notes.join(" "),
+            self.said.clone(),
+        ];
+        fields.map(|field| field.replace(['\t', '\n', '\r'], " ")).join("\t")
+    }
+}
+
+const HEADER: &str = "kind\tstrength\ttrace\texit\toutcome\tfindings\tcapacity\tneeded\tconfidence\tms\t\
+    peak_kib\twarnings\tnotes\tstderr";
+
+/// All runs.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    rows: Vec<Row>,
+    /// Variants that are the same as the intact trace, because it has nothing of what is damaged.
+    pub(super) nothing_to_damage: usize,
+}
+
+impl Report {
+    pub(super) fn add(&mut self, row: Row) {
+        self.rows.push(row);
+    }
+
+    /// The number of rules that were broken.
+    pub(super) fn findings(&self) -> usize {
+        self.rows.iter().map(|row| row.findings.len()).sum()
+    }
+
+    /// Tab-separated, with a header.
+    pub(super) fn lines(&self) -> String {
+        let lines: Vec<String> = self.rows.iter().map(Row::line).collect();
+        format!("{HEADER}\n{}\n", lines.join("\n"))
+    }
+
+    /// How often each kind came to each outcome and finding, in the order of the runs.
+    fn counts(&self) -> Vec<(&str, Counts)> {
+        let mut order: Vec<&str> = Vec::new();
+        let mut counts: BTreeMap<&str, Counts> = BTreeMap::new();
+        for row in &self.rows {
+            let counts = counts.entry(&row.kind).or_insert_with(|| {
+                order.push(&row.kind);
+                Counts::default()
+            });
+            *counts.outcomes.entry(row.outcome).or_default() += 1;
+            for finding in &row.findings {
+                *counts.findings.entry(*finding).or_default() += 1;
+            }
+        }
+        order.into_iter().map(|kind| (kind, counts.remove(kind).expect("counted"))).collect()
+    }
+}
+
+impl Report {
+    /// The counts of the damaged traces as a table for the documentation.
+    pub(super) fn table(&self) -> String {
+        let mut text = String::from(
+            "| kind | damage | runs | does not fit | withheld | refused | fits |\n\
+             |---|---|--:|--:|--:|--:|--:|\n",
+        );
+        let counts = self.counts();
+        let mut sums = [0; 4];
+        for kind in kinds::all() {
+            let Some((_, counts)) = counts.iter().find(|(name, _)| *name == kind.name) else {
+                continue;
+            };
+            let of = |outcome| counts.outcomes.get(&outcome).copied().unwrap_or(0);
+            let columns =
+                [Outcome::DoesNotFit, Outcome::Withheld, Outcome::Refused, Outcome::Fits].map(of);
+            let runs: usize = counts.outcomes.values().sum();
+            for (sum, column) in sums.iter_mut().zip(columns) {
+                *sum += column;
+            }
+            let [does_not_fit, withheld, refused, fits] = columns;
+            text.push_str(&format!(
+                "| `{}` | {} | {runs} | {does_not_fit} | {withheld} | {refused} | {fits} |\n",
+                kind.name, kind.what
+            ));
+        }
+        let [does_not_fit, withheld, refused, fits] = sums;
+        let runs: usize = sums.iter().sum();
+        text.push_str(&format!(
+            "| all | | {runs} | {does_not_fit} | {withheld} | {refused} | {fits} |\n"
+        ));
+        text
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    outcomes: BTreeMap<Outcome, usize>,
+    findings: BTreeMap<Finding, usize>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<34}", "kind")?;
+        for outcome in Outcome::ALL {
+            write!(f, "{:>14}", outcome.word())?;
+        }
+        writeln!(f, "  findings")?;
+        for (kind, counts) in self.counts() {
+            write!(f, "{kind:<34}")?;
+            for outcome in Outcome::ALL {
+                write!(f, "{:>14}", counts.outcomes.get(&outcome).copied().unwrap_or(0))?;
+            }
+            let findings: Vec<String> = counts
+                .findings
+                .iter()
+                .map(|(finding, count)| format!("{count} {}", finding.word()))
+                .collect();
+            writeln!(f, "  {}", findings.join(", "))?;
+        }
+        let total = |finding: Finding| {
+            self.rows.iter().filter(|row| row.findings.contains(&finding)).count()
+        };
+        let totals: Vec<String> = Finding::ALL
+            .iter()
+            .map(|finding| format!("{} {}", total(*finding), finding.word()))
+            .collect();
+        writeln!(f, "{} runs: {}", self.rows.len(), totals.join(", "))?;
+        if self.nothing_to_damage > 0 {
+            writeln!(f, "{} variants with nothing to damage", self.nothing_to_damage)?;
+        }
+        Ok(())
+    }
+}
