@@ -3,7 +3,7 @@
 use crate::forwards::Forwards;
 use crate::names::{NameKind, Names};
 use crate::periods;
-use crate::spans::Iteration;
+use crate::spans::{Iteration, rows_in};
 use crate::steps::Signature;
 use crate::timeline::{Mark, MarkKind, Timeline};
 use rustc_hash::FxHashMap;
@@ -65,7 +65,11 @@ fn profiler_steps(signs: &Signs<'_>) -> Vec<Nanos> {
     starts
 }
 
-fn contiguous(starts: Vec<Nanos>, end: Nanos) -> Vec<Iteration> {
+/// Iterations from each start to the next, the last one to `end`: a mark of another thread may start
+/// after all that the training thread did.
+fn contiguous(mut starts: Vec<Nanos>, end: Nanos) -> Vec<Iteration> {
+    starts.sort_unstable();
+    let end = starts.last().map_or(end, |&last| end.max(last));
     let ends = starts.iter().skip(1).copied().chain([end]);
     starts.iter().zip(ends).map(|(&start, end)| Iteration { start, end }).collect()
 }
@@ -184,8 +188,7 @@ fn first_start(signs: &Signs<'_>, ends: &[Nanos]) -> Nanos {
     let Some(&second) = ends.first() else { return forward };
     let names_between = |from: Nanos, to: Nanos| -> Vec<(Nanos, Sym)> {
         let ops = &signs.trace.ops;
-        let at = |time| signs.timeline.outer.partition_point(|o| ops.start[o.index()] < time);
-        signs.timeline.outer[at(from)..at(to)]
+        rows_in(&signs.timeline.outer, from..to, |op| ops.start[op.index()])
             .iter()
             .map(|o| (ops.start[o.index()], ops.name[o.index()]))
             .collect()

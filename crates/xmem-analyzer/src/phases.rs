@@ -3,7 +3,7 @@
 
 use crate::forwards::Forwards;
 use crate::iterations::Job;
-use crate::spans::{Iteration, Phase, PhaseSpan};
+use crate::spans::{Iteration, Phase, PhaseSpan, rows_in};
 use crate::timeline::{Mark, MarkKind, Timeline};
 use rustc_hash::FxHashSet;
 use xmem_trace::Trace;
@@ -23,10 +23,8 @@ pub(crate) fn find(
     let gaps = Gaps { trace, timeline, forwards, job };
     for (index, iteration) in iterations.iter().enumerate() {
         let id = Some(IterationId::new(index));
-        let at = |time| timeline.marks.partition_point(|m| m.start < time);
-        let marks = timeline.marks[at(iteration.start)..at(iteration.end)]
-            .iter()
-            .filter(|m| m.kind != MarkKind::Other);
+        let marks = rows_in(&timeline.marks, iteration.start..iteration.end, |mark| mark.start);
+        let marks = marks.iter().filter(|m| m.kind != MarkKind::Other);
         let mut at = iteration.start;
         let mut before = None;
         let mut forward = ForwardState::NotStarted;
@@ -107,10 +105,9 @@ impl Gaps<'_> {
     fn evaluation(&self, gap: &std::ops::Range<Nanos>) -> Option<Nanos> {
         let ops = &self.trace.ops;
         let outer = &self.timeline.outer;
-        let at = |time| outer.partition_point(|o| ops.start[o.index()] < time);
         let mut seen = FxHashSet::default();
         let mut first = None;
-        for op in &outer[at(gap.start)..at(gap.end)] {
+        for op in rows_in(outer, gap.clone(), |op| ops.start[op.index()]) {
             let i = op.index();
             if self.forwards.has_name(ops.name[i]) {
                 seen.insert(ops.name[i]);

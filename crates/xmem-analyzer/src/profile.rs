@@ -213,6 +213,6 @@ impl Profile {
     pub fn blocks_between(&self, start: Nanos, end: Nanos) -> std::ops::Range<usize> {
         let from = self.blocks.partition_point(|b| b.alloc_time < start);
         let to = self.blocks.partition_point(|b| b.alloc_time <= end);
-        from..to
+        from..to.max(from)
     }
 }

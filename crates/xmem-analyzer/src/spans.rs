@@ -1,5 +1,6 @@
 //! Iterations and the phases within them, as spans of time.
 
+use std::ops::Range;
 use xmem_types::{IterationId, Nanos, OpId};
 
 /// A part of a training iteration.
@@ -56,7 +57,14 @@ pub(crate) fn span_at(phases: &[PhaseSpan], time: Nanos) -> Option<&PhaseSpan> {
     after.checked_sub(1).map(|at| &phases[at])
 }
 
-/// A training (or inference) iteration.
+/// The part of `rows`, which are sorted by `time`, whose times lie in `span`; empty if the span ends
+/// before it starts, as spans from a damaged trace may.
+pub(crate) fn rows_in<T>(rows: &[T], span: Range<Nanos>, time: impl Fn(&T) -> Nanos) -> &[T] {
+    let rows = &rows[rows.partition_point(|row| time(row) < span.start)..];
+    &rows[..rows.partition_point(|row| time(row) < span.end)]
+}
+
+/// A training (or inference) iteration. It does not end before it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Iteration {
@@ -64,4 +72,18 @@ pub struct Iteration {
     pub start: Nanos,
     /// End, exclusive.
     pub end: Nanos,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_that_ends_before_it_starts_has_no_rows() {
+        let rows = [1, 3, 3, 7].map(Nanos);
+        for (from, to, found) in [(1, 7, 3), (3, 4, 2), (0, 9, 4), (4, 4, 0), (7, 1, 0), (9, 0, 0)] {
+            let span = Nanos(from)..Nanos(to);
+            assert_eq!(rows_in(&rows, span, |time| *time).len(), found, "{from}..{to}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use crate::names::{NameKind, Names};
 use crate::optree::OpTree;
 use crate::python::PythonCalls;
+use crate::spans::rows_in;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 use xmem_trace::{OpKind, Trace};
@@ -168,8 +169,8 @@ fn closures(trace: &Trace, tree: &OpTree, names: &Names, thread: ThreadIdx) -> V
     let steps = steps.filter(|&op| kind(op) == NameKind::Step && ops.thread[op.index()] == thread);
     let span = |step: OpId| {
         let (start, end) = (ops.start[step.index()], tree.end(step));
-        let within = |time: Nanos| nodes.partition_point(|n| ops.start[n.index()] < time);
-        let last = nodes[within(start)..within(end)].iter().map(|&n| tree.end(n)).max()?;
+        let within = rows_in(&nodes, start..end, |node| ops.start[node.index()]);
+        let last = within.iter().map(|&n| tree.end(n)).max()?;
         Some(Span { start: last.min(end), end, kind: MarkKind::Step, op: Some(step) })
     };
     steps.filter_map(span).collect()
@@ -189,8 +190,7 @@ fn method_spans(
     let annotated =
         !closures.is_empty() || timeline.outer.iter().any(|op| kind(op) == NameKind::Step);
     let writes = |&(start, end): &(Nanos, Nanos)| {
-        let at = |time| timeline.outer.partition_point(|o| trace.ops.start[o.index()] < time);
-        let ops = &timeline.outer[at(start)..at(end)];
+        let ops = rows_in(&timeline.outer, start..end, |op| trace.ops.start[op.index()]);
         ops.iter().any(|op| kind(op) == NameKind::InPlace)
             && !ops.iter().any(|op| kind(op) == NameKind::Node)
     };

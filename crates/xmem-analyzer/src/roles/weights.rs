@@ -2,7 +2,7 @@
 //! and running statistics.
 
 use super::facts::Facts;
-use crate::spans::Phase;
+use crate::spans::{Phase, rows_in};
 use rustc_hash::FxHashMap;
 use xmem_types::{Bytes, OpId};
 
@@ -89,9 +89,8 @@ pub(crate) fn statistics_of_first_forward(facts: &Facts<'_>) -> FxHashMap<Bytes,
 pub(super) fn first_forward<'a>(facts: &Facts<'a>) -> &'a [OpId] {
     let program = facts.program;
     let outer = &facts.timeline.outer;
-    let at = |time| outer.partition_point(|&o| program.op_start(o) < time);
     match facts.phases.iter().find(|p| p.phase == Phase::Forward) {
-        Some(span) => &outer[at(span.start)..at(span.end)],
+        Some(span) => rows_in(outer, span.start..span.end, |&op| program.op_start(op)),
         None => &[],
     }
 }

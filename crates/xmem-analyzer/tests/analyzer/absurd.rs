@@ -2,8 +2,8 @@
 
 use super::support::{By, Detail, done, plain_loop};
 use proptest::prelude::*;
-use xmem_trace::Trace;
-use xmem_types::{Addr, Nanos};
+use xmem_trace::{Thread, Trace};
+use xmem_types::{Addr, Nanos, Sym, ThreadIdx};
 
 const EXTREMES: [i64; 7] = [i64::MIN, -1, 0, 1, 1 << 32, i64::MAX - 1, i64::MAX];
 
@@ -13,7 +13,7 @@ fn distort(trace: &mut Trace, column: u8, row: usize, value: i64) {
         let row = row % column.len();
         column[row] = value;
     }
-    match column % 10 {
+    match column % 11 {
         0 => set(&mut trace.memory.bytes, row, value),
         1 => set(&mut trace.memory.time, row, Nanos(value)),
         2 => set(&mut trace.memory.address, row, Addr(value.cast_unsigned())),
@@ -23,6 +23,7 @@ fn distort(trace: &mut Trace, column: u8, row: usize, value: i64) {
         6 => set(&mut trace.ops.sequence, row, value),
         7 => set(&mut trace.python.start, row, Nanos(value)),
         8 => set(&mut trace.python.duration, row, Nanos(value.max(0))),
+        9 => set(&mut trace.ops.thread, row, ThreadIdx(1)),
         _ => {
             let extent = value.unsigned_abs();
             let dims = format!("[[{extent},{extent},{extent}],[{extent},{extent}]]");
@@ -43,6 +44,7 @@ proptest! {
         by in prop::sample::select(&[By::Recorder, By::Profiler][..]),
     ) {
         let mut r = plain_loop(Detail::Everything, by);
+        r.trace.threads.push(Thread { process: Sym::EMPTY, thread: Sym::EMPTY });
         for (column, row, value) in distortions {
             distort(&mut r.trace, column, row, value);
         }
