@@ -81,7 +81,8 @@ mod tests {
     #[test]
     fn a_span_that_ends_before_it_starts_has_no_rows() {
         let rows = [1, 3, 3, 7].map(Nanos);
-        for (from, to, found) in [(1, 7, 3), (3, 4, 2), (0, 9, 4), (4, 4, 0), (7, 1, 0), (9, 0, 0)] {
+        for (from, to, found) in [(1, 7, 3), (3, 4, 2), (0, 9, 4), (4, 4, 0), (7, 1, 0), (9, 0, 0)]
+        {
             let span = Nanos(from)..Nanos(to);
             assert_eq!(rows_in(&rows, span, |time| *time).len(), found, "{from}..{to}");
         }

@@ -2,8 +2,8 @@
 
 use crate::args::{AllocatorArgs, AllocatorName, Order, Verbosity};
 use crate::error::CliError;
-use std::io::Write;
-use xmem::{AddressOrder, AllocatorKind, AllocatorSettings};
+use crate::terminal::say;
+use xmem::{AddressOrder, AllocatorKind, AllocatorSettings, printable};
 
 /// Converts the arguments to the allocator's settings.
 pub(crate) fn settings(args: &AllocatorArgs) -> Result<AllocatorSettings, CliError> {
@@ -40,11 +40,9 @@ pub(crate) fn hint_at_environment(verbosity: Verbosity) {
         Some((name, value))
     });
     if let Some((name, value)) = set {
-        // Nothing can be done when standard error itself is closed.
-        let _ = writeln!(
-            std::io::stderr(),
+        say(&printable(&format!(
             "hint: {name} is set in this environment and was ignored, as the job may run elsewhere; to \
              apply it, add --alloc-conf '{value}'"
-        );
+        )));
     }
 }

@@ -2,14 +2,17 @@
 
 mod alloc_conf;
 mod recording;
+mod shown;
 
 pub(crate) use recording::print_cut_short;
 
 use crate::exit::Exit;
+use crate::guard::Panicked;
+use crate::terminal::{self, shown};
 use alloc_conf::AllocatorOptionsError;
 use miette::Diagnostic;
 use recording::{Fault, RecordingFailed};
-use std::io::Write;
+use shown::Shown;
 use std::path::PathBuf;
 use std::sync::Arc;
 use textwrap::WordSplitter;
@@ -37,22 +40,22 @@ pub(crate) enum CliError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Device(Box<UnknownDeviceName>),
-    #[error("cannot read the device file `{}`", path.display())]
+    #[error("cannot read the device file `{}`", shown(path))]
     #[diagnostic(help("check the path and the permissions of the file"))]
     DeviceFileIo { path: PathBuf, source: std::io::Error },
-    #[error("invalid device file `{}`", path.display())]
+    #[error("invalid device file `{}`", shown(path))]
     #[diagnostic(help(
         "`xmem devices --format json` shows the fields of a device; the devices page of the guide has \
          an example"
     ))]
     DeviceFile { path: PathBuf, source: Box<DeviceFileError> },
-    #[error("no cuDNN library found at `{}`", path.display())]
+    #[error("no cuDNN library found at `{}`", shown(path))]
     #[diagnostic(help(
         "--cudnn takes the path of libcudnn.so.9, of the folder it is in, or of a Python environment \
          with PyTorch for CUDA; `--cudnn model` needs no library"
     ))]
     NoCudnn { path: PathBuf },
-    #[error("cannot query cuDNN at `{}`: {reason}", path.display())]
+    #[error("cannot query cuDNN at `{}`: {reason}", shown(path))]
     #[diagnostic(help("xmem needs cuDNN 9.8 or newer; `--cudnn model` needs no library"))]
     Cudnn { path: PathBuf, reason: String },
     #[error("query to cuDNN failed: {reason}")]
@@ -74,11 +77,11 @@ pub(crate) enum CliError {
     #[error("--snapshot writes a single run, but {count} {of} were given")]
     #[diagnostic(help("run the command once for each, with a different --snapshot file"))]
     SnapshotOfSeveral { count: usize, of: &'static str },
-    #[error("no traces found in folder `{}`", folder.display())]
+    #[error("no traces found in folder `{}`", shown(folder))]
     #[diagnostic(help(
         "a folder is searched recursively for *.json, *.json.gz and *.json.zst; for other names use \
          a glob pattern, for example '{}/**/*.trace'",
-        folder.display()
+        shown(folder)
     ))]
     EmptyFolder { folder: PathBuf },
     #[error("no file matches `{pattern}`")]
@@ -89,7 +92,7 @@ pub(crate) enum CliError {
     NoMatch { pattern: String },
     #[error("`{pattern}` is neither an existing file nor a valid glob pattern")]
     Pattern { pattern: String, source: globset::Error },
-    #[error("cannot read the list of traces `{}`", path.display())]
+    #[error("cannot read the list of traces `{}`", shown(path))]
     #[diagnostic(help("@FILE reads trace paths from FILE, one per line"))]
     List { path: PathBuf, source: std::io::Error },
     #[error("the list `{list}` contains no traces")]
@@ -98,21 +101,24 @@ pub(crate) enum CliError {
     #[error("cannot read folder `{place}`")]
     #[diagnostic(help("check its permissions"))]
     Folder { place: String, source: Arc<walkdir::Error> },
-    #[error("internal error while processing `{trace}`; this trace was skipped: {message}")]
-    #[diagnostic(help("please report this bug, if possible with the trace"))]
-    Panic { trace: String, message: String },
+    #[error("internal error{}: {message}", of.as_ref().map_or_else(String::new, |of| format!(" while processing `{of}`")))]
+    #[diagnostic(help(
+        "this is a bug in xmem: please report it with the output of `xmem --version`, the command line \
+         and, if possible, the input; RUST_BACKTRACE=1 prints where it happened"
+    ))]
+    Panic { of: Option<String>, message: String },
     #[error("--skip-done needs --format jsonl or csv")]
     #[diagnostic(help("add --format jsonl or --format csv"))]
     SkipDoneForm,
     #[error("--skip-done cannot be used with standard input")]
     #[diagnostic(help("give file names: an answer is found again by the name of its trace"))]
     SkipDoneStdin,
-    #[error("--skip-done cannot continue `{}`", path.display())]
+    #[error("--skip-done cannot continue `{}`", shown(path))]
     #[diagnostic(help(
         "the file was not changed; give another --output, or remove --skip-done to start over"
     ))]
     SkipDone { path: PathBuf, source: Box<ReadLinesError> },
-    #[error("cannot append to `{}`", path.display())]
+    #[error("cannot append to `{}`", shown(path))]
     #[diagnostic(help(
         "the lines already written are kept: check disk space and permissions, then continue with \
          --skip-done"
@@ -122,7 +128,7 @@ pub(crate) enum CliError {
     Read(#[from] ReadError),
     #[error("cannot estimate `{trace}`")]
     Estimate { trace: String, source: EstimateError },
-    #[error("cannot read `{}`", path.display())]
+    #[error("cannot read `{}`", shown(path))]
     #[diagnostic(help("give the path of a complete, readable file, or `-` for standard input"))]
     Input { path: PathBuf, source: std::io::Error },
     #[error("{input} is empty")]
@@ -146,11 +152,11 @@ pub(crate) enum CliError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     RecordingFailed(Box<RecordingFailed>),
-    #[error("cannot read the snapshot `{}`", path.display())]
+    #[error("cannot read the snapshot `{}`", shown(path))]
     Snapshot { path: PathBuf, source: Box<SnapshotError> },
     #[error("cannot replay `{snapshot}`")]
     Rerun { snapshot: String, source: Box<RerunError> },
-    #[error("cannot write `{}`", path.display())]
+    #[error("cannot write `{}`", shown(path))]
     #[diagnostic(help(
         "the file was not changed; check that the directory exists, is writable and has free space"
     ))]
@@ -194,6 +200,11 @@ impl From<AllocatorError> for CliError {
 }
 
 impl CliError {
+    /// The error of a bug that was met while `of` was processed.
+    pub(crate) fn internal(of: Option<&str>, Panicked { message }: Panicked) -> Self {
+        Self::Panic { of: of.map(str::to_owned), message }
+    }
+
     /// The error of a failed estimate of `trace`.
     pub(crate) fn estimate(trace: &str, error: EstimateError) -> Self {
         match error {
@@ -284,9 +295,7 @@ impl CliError {
     /// Prints the error on standard error and returns its exit code.
     pub(crate) fn print(self) -> Exit {
         let exit = self.exit();
-        let report = miette::Report::new(self);
-        // Nothing can be done when standard error itself is closed.
-        let _ = writeln!(std::io::stderr(), "{report:?}");
+        terminal::print_report(&miette::Report::new(Shown::new(self)));
         exit
     }
 }

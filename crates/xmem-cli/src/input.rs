@@ -1,6 +1,7 @@
 //! Inputs other than traces: a whole file or standard input, decompressed if necessary.
 
 use crate::error::CliError;
+use crate::terminal::shown;
 use std::io::{self, Read};
 use std::path::Path;
 use xmem::Bytes;
@@ -39,11 +40,7 @@ pub(crate) fn read_raw(path: &Path) -> Result<Vec<u8>, CliError> {
 
 /// The name of an input in messages.
 pub(crate) fn display_name(path: &Path) -> String {
-    if path == Path::new("-") {
-        "standard input".to_owned()
-    } else {
-        format!("`{}`", path.display())
-    }
+    if path == Path::new("-") { "standard input".to_owned() } else { format!("`{}`", shown(path)) }
 }
 
 fn inflate(from: impl Read, limit: Bytes) -> io::Result<Vec<u8>> {
@@ -55,4 +52,10 @@ fn inflate(from: impl Read, limit: Bytes) -> io::Result<Vec<u8>> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     Ok(text)
+}
+
+/// The name of an input as it was given: for documents, whose text is escaped, and for text, which is made
+/// printable where it is written.
+pub(crate) fn name(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
 }

@@ -5,7 +5,7 @@ use crate::args::{Global, InspectArgs, PlainFormat};
 use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::replay::read_options;
-use crate::{output, style};
+use crate::{input, output, style};
 use xmem::Job;
 use xmem_report::json::{self, InspectDocument};
 use xmem_report::text;
@@ -15,10 +15,10 @@ pub(crate) fn run(args: &InspectArgs, global: &Global) -> Outcome {
     let path = &args.trace;
     let progress = Progress::over([path.as_path()], global.verbosity());
     let job = Job::observed(path, &read_options(&args.reading), &|s| {
-        progress.stage(&path.to_string_lossy(), s);
+        progress.stage(&input::name(path), s);
     })?;
     drop(progress);
-    let trace = path.display().to_string();
+    let trace = input::name(path);
     let (facts, findings) = (job.facts(), job.findings());
     let page = match args.format {
         PlainFormat::Json => json::pretty(&InspectDocument::new(&trace, facts, &findings)),

@@ -16,6 +16,7 @@ mod devices;
 mod error;
 mod exit;
 mod file_size_limit;
+mod guard;
 mod input;
 mod inspect;
 mod logging;
@@ -27,6 +28,7 @@ mod replay;
 mod simulate;
 mod snapshot;
 mod style;
+mod terminal;
 mod validate;
 mod what_if;
 
@@ -46,9 +48,12 @@ pub fn command() -> clap::Command {
 
 /// Runs the command with `args`, the program's name first.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match parse(args) {
+    guard::install();
+    let args: Vec<OsString> = args.into_iter().collect();
+    let cli = match parse(args.clone()) {
         Ok(cli) => cli,
         Err(error) => {
+            let error = without_controls(&args).unwrap_or(error);
             // Nothing can be done when standard error itself is closed.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { Exit::Usage } else { Exit::Fits });
@@ -57,7 +62,15 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     error::set_layout();
     logging::start(cli.global.verbosity());
     file_size_limit::make_it_an_error();
-    let result = match &cli.command {
+    let result = guard::catch(|| command_of(&cli));
+    match result.unwrap_or_else(|panicked| Err(CliError::internal(None, panicked))) {
+        Ok(exit) => exit.into(),
+        Err(error) => error.print().into(),
+    }
+}
+
+fn command_of(cli: &Cli) -> Outcome {
+    match &cli.command {
         Command::Profile(args) => profile::run(args, &cli.global),
         Command::Replay(args) => replay::run(args, &cli.global),
         Command::Simulate(args) => simulate::run(args, &cli.global),
@@ -68,11 +81,26 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Completions(args) => output::completions(args.shell, command()),
         Command::CudnnWorker(args) => cudnn::serve(args),
         Command::Man => output::man(command()),
-    };
-    match result {
-        Ok(exit) => exit.into(),
-        Err(error) => error.print().into(),
     }
+}
+
+/// The error of arguments that are not printable, as the same arguments have it with escapes: clap quotes
+/// them as they are.
+fn without_controls(args: &[OsString]) -> Option<clap::Error> {
+    let shown = |arg: &OsString| OsString::from(xmem::printable_path(arg.as_ref()));
+    let shown: Vec<OsString> = args.iter().map(shown).collect();
+    if shown == args {
+        return None;
+    }
+    let mut error = parse(shown).err();
+    // Arguments that are right only with escapes: the message names an argument, but not its value.
+    if error.is_none() {
+        error = Some(command().error(
+            clap::error::ErrorKind::InvalidValue,
+            "an argument has characters that are not printable",
+        ));
+    }
+    error
 }
 
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {

@@ -1,6 +1,7 @@
 //! Logs on standard error, for `-v` and `XMEM_LOG`.
 
 use crate::args::Verbosity;
+use crate::terminal::LogLine;
 use tracing_subscriber::EnvFilter;
 
 /// Starts logging if it was requested; otherwise installs nothing, so that logging costs nothing.
@@ -14,8 +15,8 @@ pub(crate) fn start(verbosity: Verbosity) {
     };
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(filter))
-        .with_writer(std::io::stderr)
-        .with_ansi(crate::style::stderr_has_color())
+        .with_writer(|| LogLine)
+        .with_ansi(false)
         .without_time()
         .init();
 }

@@ -3,6 +3,8 @@
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::file_size_limit::explain;
+use crate::style;
+use crate::terminal::{self, Escaping};
 use std::fs::Permissions;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
@@ -33,8 +35,21 @@ pub(crate) fn write(text: &[u8], file: Option<&Path>) -> Result<(), CliError> {
     stream(file, |out| Ok(out.write_all(text)?))
 }
 
-/// Writes to `file`, or to standard output, in pieces.
+/// Writes text to `file`, or to standard output, in pieces.
 pub(crate) fn stream(
+    file: Option<&Path>,
+    content: impl FnOnce(&mut dyn Write) -> Result<(), WriteError>,
+) -> Result<(), CliError> {
+    let color = style::of_output(file).color;
+    bytes(file, |out| {
+        let mut out = Escaping::new(out, color);
+        content(&mut out)?;
+        Ok(out.flush()?)
+    })
+}
+
+/// Writes to `file`, or to standard output, what is not text of this program.
+pub(crate) fn bytes(
     file: Option<&Path>,
     content: impl FnOnce(&mut dyn Write) -> Result<(), WriteError>,
 ) -> Result<(), CliError> {
@@ -59,7 +74,7 @@ pub(crate) fn stream(
 fn to_stdout(
     content: impl FnOnce(&mut dyn Write) -> Result<(), WriteError>,
 ) -> Result<(), WriteError> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(terminal::raw_stdout());
     content(&mut out)?;
     Ok(out.flush()?)
 }
@@ -108,7 +123,7 @@ pub(crate) fn completions(
 ) -> Result<Exit, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "xmem", &mut script);
-    write(&script, None).map(|()| Exit::Fits)
+    bytes(None, |out| Ok(out.write_all(&script)?)).map(|()| Exit::Fits)
 }
 
 /// Prints the manual page of the command itself.
@@ -117,5 +132,5 @@ pub(crate) fn man(command: clap::Command) -> Result<Exit, CliError> {
     clap_mangen::Man::new(command)
         .render(&mut page)
         .map_err(|source| CliError::Stdout { source })?;
-    write(&page, None).map(|()| Exit::Fits)
+    bytes(None, |out| Ok(out.write_all(&page)?)).map(|()| Exit::Fits)
 }

@@ -3,7 +3,7 @@
 use crate::args::Verbosity;
 use crate::error::CliError;
 use crate::output;
-use std::io::Write;
+use crate::terminal::{say, shown};
 use std::path::Path;
 use xmem::Snapshot;
 
@@ -13,17 +13,15 @@ pub(crate) fn write(
     file: &Path,
     verbosity: Verbosity,
 ) -> Result<(), CliError> {
-    output::stream(Some(file), |to| Ok(xmem::write_snapshot(snapshot, to)?))?;
+    output::bytes(Some(file), |to| Ok(xmem::write_snapshot(snapshot, to)?))?;
     if verbosity != Verbosity::Quiet {
         let events: usize = snapshot.device_traces.iter().map(Vec::len).sum();
-        let name = file.display();
-        // Nothing can be done when standard error itself is closed.
-        let _ = writeln!(
-            std::io::stderr(),
+        let name = shown(file);
+        say(&format!(
             "note: wrote the predicted run to {name} ({events} events); to view it, drop the file on\n\
              https://pytorch.org/memory_viz, or run: \
              python -m torch.cuda._memory_viz trace_plot {name} -o {name}.html"
-        );
+        ));
     }
     Ok(())
 }

@@ -7,12 +7,12 @@ use crate::Outcome;
 use crate::args::{Global, ProfileArgs, Verbosity};
 use crate::error::{self, CliError};
 use crate::exit::Exit;
+use crate::terminal::{say, shown};
 use progress::RecordingProgress;
 use std::borrow::Cow;
-use std::io::Write;
 use std::path::Path;
 use then::Then;
-use xmem::Bytes;
+use xmem::{Bytes, printable};
 use xmem_recorder::{Destination, Recorded, Request, Stacks, Timeouts};
 
 /// Runs the command.
@@ -59,39 +59,36 @@ fn request(args: &ProfileArgs) -> Result<Request, CliError> {
     })
 }
 
-/// Prints a line on standard error.
-fn say(text: &str) {
-    // Nothing can be done when standard error itself is closed.
-    let _ = writeln!(std::io::stderr(), "{text}");
-}
-
 fn summary(recorded: &Recorded, device: &str) -> String {
     let count = recorded.iterations;
     let iterations = if count == 1 { "iteration" } else { "iterations" };
     let mut text = format!(
         "recorded {count} {iterations} in {}: {} ({}{})",
         seconds(recorded),
-        recorded.destination.path().display(),
+        shown(recorded.destination.path()),
         recorded.size,
         before_compression(recorded.size, recorded.text),
     );
     if let Destination::Beside { existing, .. } = &recorded.destination {
         text += &format!(
             "\n  existing `{}` is kept: an incomplete recording does not replace a file",
-            existing.display()
+            shown(existing)
         );
     }
     let versions = [("torch", &recorded.torch), ("Python", &recorded.python)];
     let versions: Vec<String> = versions
         .iter()
-        .filter_map(|(name, version)| version.as_ref().map(|v| format!("{name} {v}")))
+        .filter_map(|(name, version)| version.as_ref().map(|v| format!("{name} {}", printable(v))))
         .collect();
     if !versions.is_empty() {
         text += &format!("\n  {}; reported GPU: {device}", versions.join(", "));
     }
     if !recorded.redirected.is_empty() {
-        let calls: Vec<String> =
-            recorded.redirected.iter().map(|c| format!("{} ({})", c.function, c.count)).collect();
+        let calls: Vec<String> = recorded
+            .redirected
+            .iter()
+            .map(|c| format!("{} ({})", printable(&c.function), c.count))
+            .collect();
         text += &format!("\n  redirected to the CPU: {}", calls.join(", "));
     }
     text

@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use xmem::{Bytes, Stage};
+use xmem::{Bytes, Stage, printable};
 
 /// The size of uncompressed input below which an answer comes before a bar could be read.
 const MIN_SIZE_FOR_BAR: Bytes = Bytes::mib(256);
@@ -45,7 +45,7 @@ impl Progress {
     /// Shows that a stage of `trace` begins.
     pub(crate) fn stage(&self, trace: &str, stage: Stage) {
         if let Some(bar) = &self.bar {
-            bar.set_message(format!("{} {trace}", stage.name()));
+            bar.set_message(format!("{} {}", stage.name(), printable(trace)));
         }
     }
 

@@ -14,8 +14,9 @@ use crate::Outcome;
 use crate::args::{Global, ReadingArgs, ReplayArgs, ReplayFormat, Verbosity};
 use crate::error::CliError;
 use crate::progress::Progress;
-use crate::{allocator, cudnn, output, predicted_snapshot, style};
+use crate::{allocator, cudnn, input, output, predicted_snapshot, style};
 use batch::Batch;
+use failure::{Failure, catch_panic};
 use interrupt::Interrupt;
 use resume::Completed;
 use settings::Settings;
@@ -101,11 +102,13 @@ fn one(
     args: &ReplayArgs,
     global: &Global,
 ) -> Result<Summary, CliError> {
-    let name = trace.display().to_string();
+    let name = input::name(trace);
     let progress = Progress::over([trace], global.verbosity());
     // Inside a pool the analysis takes its threads, too.
-    let result = in_pool(args.reading.threads, || {
-        answer(trace, settings, args, &|stage| progress.stage(&name, stage))
+    let result = catch_panic(&name, || {
+        in_pool(args.reading.threads, || {
+            answer(trace, settings, args, &|stage| progress.stage(&name, stage))
+        })
     });
     drop(progress);
     let mut summary = Summary::default();
@@ -118,7 +121,8 @@ fn one(
             page(&name, &settings.options, answer, args, global)
         }
         Err(error) => lines(args.answer.format).map_or_else(String::new, |form| {
-            let is_about_settings = !matches!(error, EstimateError::Read(_));
+            let is_about_settings =
+                matches!(error, Failure::Estimate(error) if !matches!(error, EstimateError::Read(_)));
             let options = is_about_settings.then_some(settings.options.as_str());
             form.header() + &form.line(&Document::error(&name, options, error))
         }),
@@ -127,7 +131,7 @@ fn one(
         output::write(page.as_bytes(), args.answer.output.as_deref())?;
     }
     if let Err(error) = result {
-        summary.failed(CliError::estimate(&name, error).print());
+        summary.failed(error.into_cli_error(&name).print());
     }
     Ok(summary)
 }

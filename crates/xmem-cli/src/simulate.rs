@@ -49,7 +49,7 @@ fn as_json(
         Some(SegmentsWhen::End) => SegmentDetail::End,
         Some(SegmentsWhen::None) => SegmentDetail::None,
     };
-    let name = args.operations.display().to_string();
+    let name = input::name(&args.operations);
     let mut writer = SimulateWriter::new(out, form, segments, list.operations.len(), &name);
     writer.begin(simulation)?;
     for operation in &list.operations {
@@ -69,7 +69,7 @@ fn as_text(
     out: &mut dyn Write,
 ) -> Result<(), WriteError> {
     let style: Style = style::of_output(args.output.as_deref());
-    let name = args.operations.display().to_string();
+    let name = input::name(&args.operations);
     let each = matches!(verbosity, Verbosity::Stages | Verbosity::Everything);
     if each {
         out.write_all(text::step_heading(&style).as_bytes())?;

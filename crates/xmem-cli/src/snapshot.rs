@@ -25,7 +25,7 @@ pub(crate) fn run(args: &SnapshotArgs, global: &Global) -> Outcome {
 fn info(args: &SnapshotInfoArgs) -> Outcome {
     let (snapshot, notes) = read(&args.file.snapshot, args.file.memory_limit)?;
     let facts = SnapshotFacts::of(&snapshot, &notes, args.top);
-    let name = args.file.snapshot.display().to_string();
+    let name = input::name(&args.file.snapshot);
     let page = match args.format {
         PlainFormat::Json => json::pretty(&SnapshotInfoDocument::new(&name, &facts)),
         PlainFormat::Text => text::snapshot_info(&name, &facts, &style::of_output(None)),
@@ -36,7 +36,7 @@ fn info(args: &SnapshotInfoArgs) -> Outcome {
 
 fn replay(args: &SnapshotReplayArgs, global: &Global) -> Outcome {
     let (snapshot, _) = read(&args.file.snapshot, args.file.memory_limit)?;
-    let name = args.file.snapshot.display().to_string();
+    let name = input::name(&args.file.snapshot);
     let options = RerunOptions {
         device: DeviceIndex(args.device_index),
         torch: args.torch,

@@ -19,11 +19,6 @@ pub(crate) fn of_output(file: Option<&Path>) -> Style {
     Style { color, width: columns.or_else(measured).unwrap_or(DEFAULT_WIDTH) }
 }
 
-/// Returns whether logs on standard error have color.
-pub(crate) fn stderr_has_color() -> bool {
-    std::io::stderr().is_terminal() && color_is_wanted()
-}
-
 /// Any non-empty value of `NO_COLOR` disables color (<https://no-color.org>).
 fn color_is_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())

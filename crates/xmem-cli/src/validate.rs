@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::replay::read_options;
-use crate::{allocator, cudnn, device, output, snapshot, style, what_if};
+use crate::{allocator, cudnn, device, input, output, snapshot, style, what_if};
 use xmem::{AllocatorSettings, Device, Estimate, Job};
 use xmem_eval::{DeviceIndex, RerunOptions, Setup, Snapshot};
 use xmem_report::json::{self, ValidateDocument};
@@ -14,7 +14,7 @@ use xmem_report::{Comparison, text};
 
 /// Runs the command.
 pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
-    let name = args.snapshot.display().to_string();
+    let name = input::name(&args.snapshot);
     let gpu = device::choose(&args.device)?;
     let device_name = gpu.name.clone();
     let (recorded, _) = snapshot::read(&args.snapshot, snapshot::MEMORY_LIMIT)?;
@@ -22,14 +22,14 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
     let path = &args.trace;
     let progress = Progress::over([path.as_path()], global.verbosity());
     let job = Job::observed(path, &read_options(&args.reading), &|s| {
-        progress.stage(&path.to_string_lossy(), s);
+        progress.stage(&input::name(path), s);
     })?;
     drop(progress);
     let options =
         RerunOptions { device: DeviceIndex(args.device_index), ..RerunOptions::default() };
     let judged = xmem_eval::validate(&estimate, &job, &recorded, &options)
         .map_err(|error| CliError::validate(&name, error))?;
-    let trace = path.display().to_string();
+    let trace = input::name(path);
     let inputs = Comparison {
         trace: &trace,
         snapshot: &name,
@@ -54,7 +54,7 @@ pub(crate) fn check(args: &ValidateArgs) -> Result<(), CliError> {
 }
 
 fn estimate(args: &ValidateArgs, gpu: Device, recorded: &Snapshot) -> Result<Estimate, CliError> {
-    let settings = settings(args, recorded, &args.snapshot.display().to_string())?;
+    let settings = settings(args, recorded, &input::name(&args.snapshot))?;
     let convolutions = cudnn::source(&args.cudnn)?;
     let builder = Estimate::builder(gpu).allocator(settings).convolutions(convolutions);
     let estimate = what_if::apply(builder, &args.what_if)?.build();

@@ -2,7 +2,7 @@
 
 use crate::device::{ComputeCapability, Device, ParseComputeCapabilityError, Sources};
 use serde::Deserialize;
-use xmem_types::Bytes;
+use xmem_types::{Bytes, printable};
 
 /// The reason why a device file was refused.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +62,11 @@ impl Device {
     /// If the text is not TOML of this schema, a number has no source or an impossible value, or
     /// the file does not hold exactly one device.
     pub fn from_toml(text: &str) -> Result<Self, DeviceFileError> {
-        let mut devices = parse(text)?;
+        let mut devices = match parse(text) {
+            // The error would show lines of a file that is something else.
+            Err(DeviceFileError::Form(_)) if !text.contains("[[device]]") => Vec::new(),
+            parsed => parsed?,
+        };
         match (devices.pop(), devices.len()) {
             (Some(device), 0) => Ok(device),
             (last, others) => {
@@ -156,8 +160,8 @@ fn device(dto: DeviceDto) -> Result<Device, DeviceFileError> {
             DeviceFileError::ComputeCapability { device: name.clone(), source }
         })?;
     Ok(Device {
-        title: dto.title,
-        aliases: dto.aliases,
+        title: printable(&dto.title).into_owned(),
+        aliases: dto.aliases.iter().map(|alias| printable(alias).into_owned()).collect(),
         memory: Bytes::mib(memory),
         context: Bytes::mib(context),
         compute_capability,
@@ -172,7 +176,7 @@ fn sourced(device: &str, field: &'static str, source: String) -> Result<String, 
     if source.trim().is_empty() {
         return Err(DeviceFileError::NoSource { device: device.to_owned(), field });
     }
-    Ok(source)
+    Ok(printable(&source).into_owned())
 }
 
 #[cfg(test)]
@@ -239,7 +243,8 @@ mod tests {
     #[test]
     fn a_file_holds_one_device() {
         let twice = format!("{}\n{}", example(), example());
-        for (text, found) in [(twice.as_str(), 2), ("", 0)] {
+        let other = "root:secret:19000:0:99999:7:::\n";
+        for (text, found) in [(twice.as_str(), 2), ("", 0), (other, 0)] {
             match Device::from_toml(text) {
                 Err(DeviceFileError::NotOneDevice { found: n }) => assert_eq!(n, found),
                 other => panic!("{other:?}"),

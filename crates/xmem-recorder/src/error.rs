@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 use thiserror::Error;
-use xmem_types::Bytes;
+use xmem_types::{Bytes, printable_path};
 
 /// The reason why no recording was saved.
 #[derive(Debug, Error)]
@@ -15,13 +15,13 @@ pub enum RecordError {
     #[error("recording a command needs Linux or macOS")]
     NeedsUnix,
     /// The output path exists and is not a plain file.
-    #[error("`{}` is not a plain file", path.display())]
+    #[error("`{}` is not a plain file", printable_path(path))]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
     /// The output cannot be written.
-    #[error("cannot write `{}`", path.display())]
+    #[error("cannot write `{}`", printable_path(path))]
     Output {
         /// The path.
         path: PathBuf,

@@ -26,6 +26,8 @@ pub use snapshot_replay::SnapshotReplayDocument;
 pub use validation::ValidateDocument;
 
 use serde::Serialize;
+use std::borrow::Cow;
+use xmem::printable_lines;
 
 pub(crate) use error::ERROR;
 pub(crate) use replay::REPLAY;
@@ -45,7 +47,16 @@ pub fn line(document: &impl Serialize) -> String {
 fn finish(text: serde_json::Result<String>) -> String {
     let mut text = text.expect("documents have string keys and finite numbers only");
     text.push('\n');
-    text
+    escaped(text)
+}
+
+/// JSON in which text holds printable characters only. Line feeds stand between values; whatever else
+/// is not printable stands in text, where its escape means the same.
+fn escaped(json: String) -> String {
+    match printable_lines(&json) {
+        Cow::Borrowed(_) => json,
+        Cow::Owned(escaped) => escaped,
+    }
 }
 
 /// A diagnostic: something odd or missing.

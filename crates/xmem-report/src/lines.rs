@@ -28,6 +28,16 @@ impl LineFormat {
         }
     }
 
+    /// `text` as [`read_lines`] returns it from a line of this format. CSV has one line for each answer,
+    /// and escapes what is not printable.
+    #[must_use]
+    pub fn read_back(self, text: &str) -> String {
+        match self {
+            Self::Json => text.to_owned(),
+            Self::Csv => csv::text(&csv::cell(text)).to_owned(),
+        }
+    }
+
     /// A document as one line, with its newline.
     #[must_use]
     pub fn line(self, document: &Document<'_>) -> String {

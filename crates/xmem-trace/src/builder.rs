@@ -8,7 +8,7 @@ use crate::event::{ArgFields, EventFields, Table};
 use crate::number::Scalar;
 use crate::rawtext::compact_into;
 use rustc_hash::FxHashMap;
-use xmem_types::{Addr, Interner, Nanos, Sym, ThreadIdx};
+use xmem_types::{Addr, Interner, Nanos, Sym, ThreadIdx, printable};
 
 /// A table of strings that the builder fills.
 pub(crate) trait Strings {
@@ -33,7 +33,7 @@ pub(crate) trait Strings {
 
 impl Strings for Interner {
     fn intern(&mut self, text: &str) -> Sym {
-        Interner::intern(self, text)
+        Interner::intern(self, &printable(text))
     }
 }
 
@@ -150,9 +150,10 @@ impl<S: Strings> Builder<S> {
 
     /// Counts events of a kind that no table holds.
     pub(crate) fn count_other(&mut self, kind: &str, count: u64) {
-        match self.other_events.iter_mut().find(|(known, _)| known == kind) {
+        let kind = printable(kind);
+        match self.other_events.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, known)) => *known += count,
-            None => self.other_events.push((kind.to_owned(), count)),
+            None => self.other_events.push((kind.into_owned(), count)),
         }
     }
 

@@ -4,7 +4,7 @@ use crate::columns::TraceHeader;
 use crate::number::Scalar;
 use crate::rawtext::compact_into;
 use serde_json::Value;
-use xmem_types::Nanos;
+use xmem_types::{Nanos, printable};
 
 /// Options of the profiler that the file lists only when they are on
 /// (torch/profiler/profiler.py, start_trace; libkineto, output_json.cpp).
@@ -13,7 +13,7 @@ const OPTIONS: [&str; 5] =
 
 impl TraceHeader {
     /// Takes in one top-level key with the raw text of its value. A repeated key replaces the
-    /// earlier one.
+    /// earlier one. Names and values are kept as printable text.
     pub(crate) fn take(&mut self, key: &str, raw: &str) {
         let raw = raw.trim();
         match key {
@@ -36,9 +36,10 @@ impl TraceHeader {
                     compact_into(raw, &mut text);
                     text
                 });
-                match self.extra.iter_mut().find(|(known, _)| known == key) {
+                let (key, text) = (printable(key), printable(&text).into_owned());
+                match self.extra.iter_mut().find(|(known, _)| *known == key) {
                     Some((_, known)) => *known = text,
-                    None => self.extra.push((key.to_owned(), text)),
+                    None => self.extra.push((key.into_owned(), text)),
                 }
             }
         }
@@ -66,7 +67,7 @@ fn device_names(raw: &str) -> Vec<String> {
         .iter()
         .enumerate()
         .map(|(index, device)| match device.get("name").and_then(Value::as_str) {
-            Some(name) => name.to_owned(),
+            Some(name) => printable(name).into_owned(),
             None => format!("device {index}"),
         })
         .collect()
@@ -89,6 +90,7 @@ mod tests {
             ("distributedInfo", r#"{"backend": "nccl",  "rank": 0}"#),
             ("note", "NaN"),
             ("trace_id", r#""again""#),
+            ("\u{1b}[8m", r#""\u001b[0m\u202e""#),
         ] {
             header.take(key, raw);
         }
@@ -103,6 +105,7 @@ mod tests {
                     ("trace_id".into(), "again".into()),
                     ("distributedInfo".into(), r#"{"backend":"nccl","rank":0}"#.into()),
                     ("note".into(), "NaN".into()),
+                    ("\\u001b[8m".into(), "\\u001b[0m\\u202e".into()),
                 ],
             }
         );

@@ -3,13 +3,15 @@
 use crate::builder::Builder;
 use crate::chunk_strings::LocalStrings;
 use crate::columns::{Signature, SignatureId, Thread};
-use xmem_types::{Interner, Sym, ThreadIdx};
+use xmem_types::{Interner, Sym, ThreadIdx, printable};
 
 impl Builder<Interner> {
     /// Appends the rows of a chunk. Its strings get their symbols in the order in which the chunk
-    /// saw them first, so that the whole is the same however the text was cut.
+    /// saw them first, so that the whole is the same however the text was cut. From here on all text is printable:
+    /// in arguments, which are JSON, the escapes mean the characters that they replace.
     pub(crate) fn append(&mut self, part: &Builder<LocalStrings>) {
-        let syms: Vec<Sym> = part.strings.iter().map(|text| self.strings.intern(text)).collect();
+        let strings = part.strings.iter();
+        let syms: Vec<Sym> = strings.map(|text| self.strings.intern(&printable(text))).collect();
         let sym = |local: Sym| syms[local.index()];
         let threads: Vec<ThreadIdx> = part
             .threads

@@ -13,7 +13,7 @@ use crate::{ReadError, ReadOptions, Trace};
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use xmem_types::{Diagnostics, Interner};
+use xmem_types::{Diagnostics, Interner, printable_path};
 
 /// The number of parsing threads beyond which reading cannot keep up with them.
 const MAX_PARSERS: usize = 16;
@@ -26,12 +26,12 @@ pub fn read_path(path: &Path, options: &ReadOptions) -> Result<(Trace, Diagnosti
     if path == Path::new("-") {
         return read_stream(Box::new(std::io::stdin()), "standard input", options);
     }
-    read_stream(open(path)?, &path.display().to_string(), options)
+    read_stream(open(path)?, &printable_path(path), options)
 }
 
 /// Opens a trace file.
 pub(crate) fn open(path: &Path) -> Result<Bytes<'static>, ReadError> {
-    let input = path.display().to_string();
+    let input = printable_path(path);
     let io = |source: std::io::Error| match source.kind() {
         std::io::ErrorKind::NotFound => ReadError::NotFound { input: input.clone() },
         _ => ReadError::Io { input: input.clone(), source },

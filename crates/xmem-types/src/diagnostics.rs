@@ -1,6 +1,6 @@
 //! Oddities of the input: collected beside the result, never instead of it.
 
-use crate::{OpId, WithheldReason};
+use crate::{OpId, WithheldReason, printable};
 use std::fmt;
 
 /// The weight of a diagnostic for the answer.
@@ -87,7 +87,9 @@ impl Diagnostics {
             known.severity = known.severity.max(severity);
             return;
         }
-        self.list.push(Diagnostic { code, severity, message: message(), first: at, count });
+        // Messages name what stands in the input.
+        let message = printable(&message()).into_owned();
+        self.list.push(Diagnostic { code, severity, message, first: at, count });
     }
 
     /// Withholds the verdict for `reason`, which was met `count` times (not at all if that is

@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fmt;
 use std::marker::PhantomData;
-use xmem_types::{Addr, Bytes, Diagnostics, Severity};
+use xmem_types::{Addr, Bytes, Diagnostics, Severity, printable};
 
 /// The top-level key of a trace under which `xmem profile` notes what the events do not show.
 pub const KEY: &str = "xmem_recording";
@@ -65,8 +65,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs<T>, A::Error> {
                 let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
+                while let Some((key, value)) = map.next_entry::<String, T>()? {
+                    pairs.push((printable(&key).into_owned(), value));
                 }
                 Ok(Pairs(pairs))
             }
@@ -153,7 +153,14 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn parsed<T: DeserializeOwned>(&mut self, raw: &RawValue, name: &'static str) -> Option<T> {
-        let parsed = serde_json::from_str(raw.get()).ok();
+        let raw = raw.get();
+        // Text may be hostile only where it has an escape or a character beyond ASCII.
+        let parsed = if raw.bytes().all(|byte| byte.is_ascii() && byte != b'\\') {
+            serde_json::from_str(raw).ok()
+        } else {
+            let value = serde_json::from_str(raw).ok();
+            value.and_then(|value| serde_json::from_value(with_printable_text(value)).ok())
+        };
         if parsed.is_none() {
             self.left_out(name);
         }
@@ -164,6 +171,21 @@ impl<'a> Reader<'a, '_> {
         self.notes.report("recording-field", Severity::Warning, None, || {
             format!("`{name}` in `{KEY}` has an unexpected form: that part is ignored")
         });
+    }
+}
+
+/// A value whose texts are all printable.
+fn with_printable_text(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(printable(&text).into_owned()),
+        Value::Array(items) => items.into_iter().map(with_printable_text).collect(),
+        Value::Object(fields) => {
+            let fields = fields.into_iter();
+            let fields = fields
+                .map(|(key, value)| (printable(&key).into_owned(), with_printable_text(value)));
+            Value::Object(fields.collect())
+        }
+        other => other,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use miette::{Diagnostic, SourceSpan};
 use thiserror::Error;
-use xmem::{AllocatorError, ConfError};
+use xmem::{AllocatorError, ConfError, printable};
 
 /// Allocator settings that cannot be simulated.
 #[derive(Debug, Error, Diagnostic)]
@@ -41,15 +41,15 @@ impl From<AllocatorError> for AllocatorOptionsError {
     fn from(error: AllocatorError) -> Self {
         match &error {
             AllocatorError::Conf { conf, source, .. } => Self::Option {
-                title: error.to_string(),
+                title: printable(&error.to_string()).into_owned(),
                 help: match source {
                     ConfError::NotYet { .. } | ConfError::NoLonger { .. } => {
                         "set the release that will run on the GPU with --torch"
                     }
                     _ => "the allocator page of the guide lists the options of each release",
                 },
-                at: place(conf, source),
-                conf: conf.clone(),
+                at: place(&printable(conf), source),
+                conf: printable(conf).into_owned(),
                 why: source.to_string(),
             },
             _ => Self::Other(error),

@@ -1,9 +1,10 @@
 //! Recordings that failed or are incomplete, with what to do about it.
 
-use super::CliError;
+use super::{CliError, Shown};
 use crate::file_size_limit::explain;
+use crate::terminal;
 use miette::Diagnostic;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitStatus;
 use std::time::Duration;
 use thiserror::Error;
@@ -186,9 +187,7 @@ pub(crate) fn print_cut_short(recorded: &Recorded, reason: &CutShort) {
         0 => format!("{help}; a trace without a complete iteration is not enough for an estimate"),
         _ => format!("{help}; the iterations in the trace can be replayed"),
     };
-    let report = miette::Report::new(Incomplete { why, help });
-    // Nothing can be done when standard error itself is closed.
-    let _ = writeln!(io::stderr(), "{report:?}");
+    terminal::print_report(&miette::Report::new(Shown::new(Incomplete { why, help })));
 }
 
 fn incomplete(reason: &CutShort) -> (String, String) {

@@ -4,13 +4,14 @@
 //! output, prompts above all; so each iteration prints a line, and a bar appears only while PyTorch
 //! exports the trace and the script is paused.
 
-use super::say;
 use crate::args::Verbosity;
+use crate::terminal::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
+use xmem::printable;
 use xmem_recorder::Progress;
 
 /// Prints the progress of a recording.
@@ -95,7 +96,7 @@ impl RecordingProgress {
     /// Prints a progress line, unless several processes send the same one.
     fn line(&self, to: Detail, text: String) {
         if self.detail >= to && *self.last.borrow() != text {
-            say(&format!("xmem: {text}"));
+            say(&printable(&format!("xmem: {text}")));
             self.last.replace(text);
         }
     }
@@ -103,7 +104,7 @@ impl RecordingProgress {
     /// Prints a note, unless messages are off.
     fn note(&self, text: &str) {
         if self.detail >= Detail::Log {
-            say(&format!("note: {text}"));
+            say(&printable(&format!("note: {text}")));
         }
     }
 

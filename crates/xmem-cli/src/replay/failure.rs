@@ -1,8 +1,7 @@
 //! Errors that leave a trace without an answer.
 
 use crate::error::CliError;
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::guard::{self, Panicked};
 use std::sync::Arc;
 use thiserror::Error;
 use xmem::EstimateError;
@@ -17,33 +16,20 @@ pub(super) enum Failure {
     Folder { place: String, source: Arc<walkdir::Error> },
     /// A panic. It must not end the work on other traces.
     #[error(
-        "internal error while processing `{trace}`; this trace was skipped: please report this bug"
+        "internal error while processing `{trace}`: {message}; this is a bug in xmem, please report it"
     )]
-    Panic { trace: String, message: PanicMessage },
+    Panic { trace: String, message: String },
 }
-
-/// The message of a panic.
-#[derive(Debug, Error)]
-#[error("{0}")]
-pub(super) struct PanicMessage(String);
 
 /// Runs `work` on `trace`, and returns a panic in it as an error.
 pub(super) fn catch_panic<T>(
     trace: &str,
     work: impl FnOnce() -> Result<T, EstimateError>,
 ) -> Result<T, Failure> {
-    match catch_unwind(AssertUnwindSafe(work)) {
+    match guard::catch(work) {
         Ok(result) => result.map_err(Failure::Estimate),
-        Err(panic) => {
-            Err(Failure::Panic { trace: trace.to_owned(), message: panic_message(&*panic) })
-        }
+        Err(Panicked { message }) => Err(Failure::Panic { trace: trace.to_owned(), message }),
     }
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> PanicMessage {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    PanicMessage(text.unwrap_or("panic without a message").to_owned())
 }
 
 impl Failure {
@@ -52,26 +38,7 @@ impl Failure {
         match self {
             Self::Estimate(error) => CliError::estimate(trace, error),
             Self::Folder { place, source } => CliError::Folder { place, source },
-            Self::Panic { trace, message } => {
-                CliError::Panic { trace, message: message.to_string() }
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::error::Error;
-
-    #[test]
-    fn a_panic_is_a_failure_with_its_message() {
-        let formatted = catch_panic::<()>("t.json", || panic!("block {} is gone", 7));
-        let plain = catch_panic::<()>("t.json", || panic!("gone"));
-        for (failure, said) in [(formatted, "block 7 is gone"), (plain, "gone")] {
-            let Err(Failure::Panic { message, .. }) = failure else { panic!("no failure") };
-            assert_eq!(message.to_string(), said);
-            assert!(message.source().is_none());
+            Self::Panic { trace, message } => CliError::Panic { of: Some(trace), message },
         }
     }
 }

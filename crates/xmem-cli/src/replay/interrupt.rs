@@ -2,10 +2,11 @@
 
 use crate::args::Verbosity;
 use crate::exit::Exit;
+use crate::terminal::say;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,16 +42,15 @@ impl Interrupt {
         }
         if verbosity != Verbosity::Quiet {
             let mut signals = Signals::new([SIGINT, SIGTERM])?;
-            std::thread::spawn(move || {
+            let note = move || {
                 if signals.forever().next().is_some() {
-                    // Nothing can be done when standard error itself is closed.
-                    let _ = writeln!(
-                        io::stderr(),
+                    say(
                         "note: interrupted: finishing the traces in progress; interrupt again to stop \
-                         immediately"
+                         immediately",
                     );
                 }
-            });
+            };
+            std::thread::Builder::new().spawn(note)?;
         }
         Ok(())
     }

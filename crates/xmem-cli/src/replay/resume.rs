@@ -45,17 +45,20 @@ pub(super) fn read_completed(
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Completed::default()),
         Err(error) => return Err(wrong(error.into())),
     };
-    let traces: BTreeMap<&str, usize> = traces
+    let traces: BTreeMap<String, usize> = traces
         .iter()
         .enumerate()
-        .filter_map(|(at, named)| Some((unique_name(named)?, at)))
+        .filter_map(|(at, named)| Some((form.read_back(unique_name(named)?), at)))
         .collect();
-    let settings: BTreeMap<&str, usize> =
-        settings.iter().enumerate().map(|(at, settings)| (settings.options.as_str(), at)).collect();
+    let settings: BTreeMap<String, usize> = settings
+        .iter()
+        .enumerate()
+        .map(|(at, settings)| (form.read_back(&settings.options), at))
+        .collect();
     let mut done = Completed::default();
     let found = read_lines(form, lines, |answered, _| {
-        let trace = traces.get(answered.trace.as_str());
-        let settings = answered.settings.and_then(|words| settings.get(words.as_str()));
+        let trace = traces.get(&answered.trace);
+        let settings = answered.settings.and_then(|words| settings.get(&words));
         if let (Some(&trace), Some(&settings)) = (trace, settings) {
             done.answers.insert((trace, settings));
             done.exit = done.exit.max(Some(answered.verdict.into()));

@@ -3,7 +3,7 @@
 
 use crate::args::{AllocatorArgs, AllocatorRest, AnswerArgs, DeviceArgs, ReplayArgs, WhatIfArgs};
 use crate::error::CliError;
-use crate::{allocator, cudnn, device, what_if};
+use crate::{allocator, cudnn, device, input, what_if};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use std::collections::BTreeSet;
@@ -110,7 +110,7 @@ impl OptionLine {
         let DeviceArgs { device: name, device_file, capacity } = args;
         let mut line = Self::default();
         line.option("--device", name.as_ref().map(|_| &device.name));
-        line.option("--device-file", device_file.as_ref().map(|path| path.display()));
+        line.option("--device-file", device_file.as_ref().map(|path| input::name(path)));
         line.option("--capacity", capacity.map(xmem::Bytes::get));
         if device_file.is_some() {
             // The file may have changed by the next run.

@@ -6,10 +6,12 @@ use super::summary::Summary;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::file_size_limit::explain;
+use crate::terminal;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use xmem::printable_lines;
 use xmem_report::json::Rules;
 use xmem_report::lines::LineFormat;
 
@@ -56,7 +58,7 @@ impl Sink {
         text += line;
         match &mut self.place {
             Place::Stdout => {
-                let mut out = io::stdout().lock();
+                let mut out = terminal::stdout();
                 out.write_all(text.as_bytes())?;
                 out.flush()?;
             }
@@ -65,7 +67,7 @@ impl Sink {
                     Some(file) => file,
                     None => file.insert(how.open(path)?),
                 };
-                file.write_all(text.as_bytes())?;
+                file.write_all(printable_lines(&text).as_bytes())?;
             }
         }
         self.header_is_due = false;

@@ -2,7 +2,7 @@
 
 use crate::args::Verbosity;
 use crate::exit::Exit;
-use std::io::{self, Write};
+use crate::terminal::say;
 use xmem::{Answer, Origin};
 
 /// The exit code and the counts to report at the end.
@@ -36,8 +36,7 @@ impl Summary {
         if self.failures > 0 && traces > 1 && verbosity != Verbosity::Quiet {
             let failures = self.failures;
             let errors = if failures == 1 { "error" } else { "errors" };
-            // Nothing can be done when standard error itself is closed.
-            let _ = writeln!(io::stderr(), "note: {failures} {errors} among {traces} traces");
+            say(&format!("note: {failures} {errors} among {traces} traces"));
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The traces of a command: files, folders, patterns and lists, in the order of the arguments.
 
 use crate::error::CliError;
+use crate::input;
+use crate::terminal::shown;
 use globset::GlobBuilder;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -115,7 +117,7 @@ impl TraceInput {
     }
 
     fn at(path: PathBuf) -> Self {
-        Self { name: path.display().to_string(), source: Source::File(path) }
+        Self { name: input::name(&path), source: Source::File(path) }
     }
 
     /// Converts an error of a walk, if it matters: a dangling link does if it may be a trace
@@ -123,13 +125,13 @@ impl TraceInput {
     fn from_walk_error(error: walkdir::Error, is_meant: impl Fn(&Path) -> bool) -> Option<Self> {
         let path = error.path().unwrap_or(Path::new("?"));
         if error.loop_ancestor().is_some() {
-            tracing::debug!(path = %path.display(), "skipping a link to a parent folder");
+            tracing::debug!(path = %shown(path), "skipping a link to a parent folder");
             return None;
         }
         if path.is_symlink() {
             return is_meant(path).then(|| Self::at(path.to_owned()));
         }
-        let name = path.display().to_string();
+        let name = input::name(path);
         Some(Self { name, source: Source::Unreadable(Arc::new(error)) })
     }
 }
@@ -198,7 +200,7 @@ fn in_list(argument: &Path, file: &Path) -> Result<Vec<TraceInput>, CliError> {
     let named = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
     let traces: Vec<TraceInput> = named.map(|line| TraceInput::at(path(line))).collect();
     if traces.is_empty() {
-        return Err(CliError::EmptyList { list: argument.display().to_string() });
+        return Err(CliError::EmptyList { list: shown(argument) });
     }
     Ok(traces)
 }

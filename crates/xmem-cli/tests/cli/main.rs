@@ -5,12 +5,14 @@ mod allocator;
 mod cudnn;
 mod errors;
 mod guide;
+mod hostile;
 mod job;
 #[cfg(unix)]
 mod left_behind;
 mod lines;
 mod other;
 mod output;
+mod pickle;
 #[cfg(unix)]
 mod profile;
 mod recorded;

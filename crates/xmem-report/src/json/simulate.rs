@@ -4,8 +4,8 @@
 
 mod dto;
 
-use super::FindingDto;
 use super::setup::{SetupDto, address_order};
+use super::{FindingDto, escaped};
 use dto::{EventDto, ResultDto, SegmentDto, SummaryDto};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -174,5 +174,7 @@ impl<'a, W: Write> SimulateWriter<'a, W> {
 }
 
 fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("documents have string keys and finite numbers only")
+    escaped(
+        serde_json::to_string(value).expect("documents have string keys and finite numbers only"),
+    )
 }

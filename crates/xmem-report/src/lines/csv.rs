@@ -4,6 +4,7 @@
 use crate::json::Document;
 use serde_json::Value;
 use std::fmt::Display;
+use xmem::printable;
 
 /// The paths of the columns in the documents.
 pub(super) const COLUMNS: [&str; 31] = [
@@ -57,16 +58,34 @@ pub(super) fn row(document: &Document<'_>) -> String {
 fn field(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => in_one_line(text),
+        Value::String(text) => cell(text),
         other => other.to_string(),
     }
+}
+
+/// Text as it stands in a cell: on one line, printable, and with `'` before what a spreadsheet would
+/// take for a formula (<https://owasp.org/www-community/attacks/CSV_Injection>).
+pub(super) fn cell(text: &str) -> String {
+    let text = in_one_line(text);
+    let text = printable(&text);
+    if is_formula(&text) { format!("'{text}") } else { text.into_owned() }
+}
+
+/// The text of a cell, without the `'` that [`cell`] adds.
+pub(super) fn text(cell: &str) -> &str {
+    cell.strip_prefix('\'').filter(|text| is_formula(text)).unwrap_or(cell)
+}
+
+fn is_formula(text: &str) -> bool {
+    text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err()
 }
 
 /// The error message with its causes.
 fn error(document: &Value) -> String {
     let causes = document["causes"].as_array().into_iter().flatten();
     let all = std::iter::once(&document["error"]).chain(causes);
-    all.map(field).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(": ")
+    let texts = all.filter_map(Value::as_str).filter(|text| !text.is_empty());
+    cell(&texts.collect::<Vec<_>>().join(": "))
 }
 
 fn in_one_line(text: &str) -> String {

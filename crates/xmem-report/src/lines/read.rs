@@ -132,7 +132,7 @@ fn parse_csv(line: &[u8]) -> Option<Line> {
     }
     let field = |name| {
         let column = csv::COLUMNS.iter().position(|column| *column == name)?;
-        record.get(column).filter(|text| !text.is_empty()).map(str::to_owned)
+        record.get(column).filter(|text| !text.is_empty()).map(|text| csv::text(text).to_owned())
     };
     if field("error").is_some() {
         return Some(Line::Failure);

@@ -6,7 +6,7 @@ use super::places::{moment, op_path, place_phrase};
 use super::setup;
 use super::style::{Ink, Style, keep_end, wrap};
 use std::cmp::Reverse;
-use xmem::{AllocatorKind, Answer, Bytes, Confidence, Place, Severity, Verdict};
+use xmem::{AllocatorKind, Answer, Bytes, Confidence, Place, Severity, Verdict, printable};
 
 /// The complete answer: verdict, the three numbers, place and composition of the peak, timeline,
 /// largest blocks, fragmentation and notes.
@@ -37,11 +37,12 @@ pub fn answer(trace: &str, answer: &Answer, style: &Style) -> String {
 pub fn brief(trace: &str, answer: &Answer, style: &Style) -> String {
     let about = if answer.setup.kind.is_approximate() { "about " } else { "" };
     format!(
-        "{}  {about}{} of {} on {}  {trace}\n",
+        "{}  {about}{} of {} on {}  {}\n",
         verdict(answer.verdict, style),
         answer.peak.device,
         answer.device().memory,
         answer.device().name,
+        printable(trace),
     )
 }
 

@@ -4,6 +4,7 @@ use super::answer::counted;
 use super::findings::findings;
 use super::setup;
 use super::style::{Ink, Style, keep_end};
+use xmem::printable;
 use xmem::{
     AllocatorKind, Bytes, FailedAllocation, Offset, Operation, PoolService, Severity, Simulation,
     SimulationSummary, Splitting, Step, StepOutcome,
@@ -30,8 +31,11 @@ pub fn simulation(input: &str, simulation: &Simulation, style: &Style) -> String
 pub fn simulation_brief(input: &str, simulation: &Simulation) -> String {
     let summary = simulation.summary();
     format!(
-        "peak allocated {}, peak reserved {}, {} out of memory  {input}\n",
-        summary.peak_allocated, summary.peak_reserved, summary.failures,
+        "peak allocated {}, peak reserved {}, {} out of memory  {}\n",
+        summary.peak_allocated,
+        summary.peak_reserved,
+        summary.failures,
+        printable(input),
     )
 }
 

@@ -6,7 +6,7 @@ use super::findings::findings;
 use super::setup::address_words;
 use super::site::{site, source};
 use super::style::{Ink, Style};
-use xmem::{AddressOrder, Bytes, Severity};
+use xmem::{AddressOrder, Bytes, Severity, printable};
 use xmem_eval::{
     Addresses, AllocatorAction, Candidate, Difference, EventAction, FirstDivergence, Pair, Place,
     PlaceContent, Rerun, SetupSource,
@@ -39,7 +39,7 @@ pub fn snapshot_replay(snapshot: &str, rerun: &Rerun, style: &Style) -> String {
 /// One line: the verdict.
 #[must_use]
 pub fn snapshot_replay_brief(snapshot: &str, rerun: &Rerun, style: &Style) -> String {
-    format!("{}  {snapshot}\n", verdict(rerun, style))
+    format!("{}  {}\n", verdict(rerun, style), printable(snapshot))
 }
 
 fn verdict(rerun: &Rerun, style: &Style) -> String {

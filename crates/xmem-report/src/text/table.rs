@@ -1,6 +1,7 @@
 //! Aligned columns.
 
 use super::style::{Ink, Style, keep_end};
+use xmem::printable;
 
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,8 @@ impl Table {
     }
 
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+        let printable = |cell: String| printable(&cell).into_owned();
+        self.rows.push(cells.into_iter().map(printable).collect());
     }
 
     /// The table, indented by two; columns that are empty in every row are left out.

@@ -8,7 +8,7 @@ use super::site::{site, source};
 use super::style::{Ink, Style, keep_end};
 use super::table::{Align, Table};
 use crate::Comparison;
-use xmem::{Bytes, Place, Severity};
+use xmem::{Bytes, Place, Severity, printable};
 use xmem_eval::{DifferenceGroup, DifferenceKind, Judged, Moment, Validation};
 
 /// Verdict, peaks, matching requests, phases, roles, and the causes of differences, of which the
@@ -41,7 +41,7 @@ pub fn validation(
 /// One line: the verdict.
 #[must_use]
 pub fn validation_brief(inputs: &Comparison<'_>, judged: &Validation, style: &Style) -> String {
-    format!("{}  {}\n", verdict(inputs, judged, style), inputs.trace)
+    format!("{}  {}\n", verdict(inputs, judged, style), printable(inputs.trace))
 }
 
 fn verdict(inputs: &Comparison<'_>, judged: &Validation, style: &Style) -> String {

@@ -9,7 +9,9 @@ use crate::frames::FrameTable;
 use crate::model::{DeviceIndex, Snapshot, StreamHandle};
 use crate::pickle::{Tree, Value};
 use std::collections::BTreeMap;
-use xmem_types::{Addr, Bytes, Diagnostics, Interner, Location, Nanos, Severity, StreamId, Sym};
+use xmem_types::{
+    Addr, Bytes, Diagnostics, Interner, Location, Nanos, Severity, StreamId, Sym, printable,
+};
 
 /// A writer mentions each entry and block once. A file in which they are mentioned so often that
 /// the snapshot would be this many times larger than the file's own values is not from one.
@@ -142,7 +144,7 @@ impl<'t, 'a, 'b> Decoder<'t, 'a, 'b> {
         }
     }
 
-    /// Text as a symbol.
+    /// Text as a symbol, made printable.
     pub(super) fn symbol(&mut self, field: Field<'t>) -> Result<Sym, SnapshotError> {
         let Value::Text(id) = field.value else { return Err(field.misfit("text")) };
         if let Some(known) = self.symbols[id.index()] {
@@ -151,7 +153,7 @@ impl<'t, 'a, 'b> Decoder<'t, 'a, 'b> {
         let bytes = self.tree.text(id);
         self.budget.take::<u8>(bytes.len(), field.at)?;
         let sym = match str::from_utf8(bytes) {
-            Ok(text) => self.strings.intern(text),
+            Ok(text) => self.strings.intern(&printable(text)),
             Err(_) => {
                 self.diagnostics.report(
                     "text-not-unicode",
@@ -159,7 +161,7 @@ impl<'t, 'a, 'b> Decoder<'t, 'a, 'b> {
                     Some(Location::ByteOffset(field.at as u64)),
                     || format!("`{}` is shown with replacement characters", shown(bytes)),
                 );
-                self.strings.intern(&String::from_utf8_lossy(bytes))
+                self.strings.intern(&printable(&String::from_utf8_lossy(bytes)))
             }
         };
         self.symbols[id.index()] = Some(sym);

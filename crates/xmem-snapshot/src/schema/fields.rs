@@ -2,6 +2,7 @@
 
 use crate::error::SnapshotError;
 use crate::pickle::{ContainerId, Tree, Value};
+use xmem_types::printable;
 
 /// One key of a dict.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +68,7 @@ pub(super) fn need<T>(value: Option<T>, key: &str, at: usize) -> Result<T, Snaps
 pub(super) fn shown(text: &[u8]) -> String {
     const LONGEST: usize = 60;
     let cut = text.get(..LONGEST).unwrap_or(text);
-    let mut shown = String::from_utf8_lossy(cut).into_owned();
+    let mut shown = printable(&String::from_utf8_lossy(cut)).into_owned();
     if cut.len() < text.len() {
         shown.push('…');
     }

@@ -5,7 +5,7 @@ use super::fields::{Field, Within, shown};
 use crate::error::SnapshotError;
 use crate::pickle::Value;
 use crate::settings::{AllocatorSettings, Setting};
-use xmem_types::Bytes;
+use xmem_types::{Bytes, printable};
 
 impl<'t> Decoder<'t, '_, '_> {
     /// The dict of settings.
@@ -98,6 +98,6 @@ impl<'t> Decoder<'t, '_, '_> {
 
     fn owned_text(&mut self, text: &[u8], at: usize) -> Result<String, SnapshotError> {
         self.budget.take::<u8>(text.len() + size_of::<(String, Setting)>(), at)?;
-        Ok(String::from_utf8_lossy(text).into_owned())
+        Ok(printable(&String::from_utf8_lossy(text)).into_owned())
     }
 }

@@ -1,0 +1,87 @@
+//! An error as it is shown: its texts name what stands in files and arguments, and are made printable
+//! before the layout adds its own line feeds and colors.
+
+use miette::{Diagnostic, LabeledSpan, Severity, SourceCode};
+use std::error::Error;
+use std::fmt;
+use xmem::{printable, printable_lines};
+
+/// An error with printable texts.
+#[derive(Debug)]
+pub(super) struct Shown<E> {
+    /// The error itself, whose source code is quoted.
+    error: E,
+    message: String,
+    help: Option<String>,
+    cause: Option<Cause>,
+}
+
+/// A cause, and its own.
+#[derive(Debug)]
+struct Cause {
+    message: String,
+    cause: Option<Box<Cause>>,
+}
+
+impl<E: Diagnostic> Shown<E> {
+    pub(super) fn new(error: E) -> Self {
+        let message = printable(&error.to_string()).into_owned();
+        let help = error.help().map(|help| printable_lines(&help.to_string()).into_owned());
+        let cause = error.source().map(Cause::new);
+        Self { error, message, help, cause }
+    }
+}
+
+impl Cause {
+    fn new(error: &(dyn Error + 'static)) -> Self {
+        // Errors of formats quote several lines.
+        let message = printable_lines(&error.to_string()).into_owned();
+        Self { message, cause: error.source().map(|cause| Box::new(Self::new(cause))) }
+    }
+}
+
+impl<E> fmt::Display for Shown<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl<E: fmt::Debug> Error for Shown<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.as_ref().map(|cause| cause as _)
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for Cause {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.as_ref().map(|cause| &**cause as _)
+    }
+}
+
+impl<E: Diagnostic> Diagnostic for Shown<E> {
+    fn severity(&self) -> Option<Severity> {
+        self.error.severity()
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help.as_ref().map(|help| Box::new(help) as _)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.error.source_code()
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let labels = self.error.labels()?;
+        Some(Box::new(labels.map(|label| {
+            let text = label.label().map(|text| printable(text).into_owned());
+            LabeledSpan::new(text, label.offset(), label.len())
+        })))
+    }
+}

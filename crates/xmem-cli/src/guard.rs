@@ -1,0 +1,76 @@
+//! Panics, which are bugs: each becomes an error of the input that was being processed.
+
+use crate::terminal;
+use std::any::Any;
+use std::backtrace::Backtrace;
+use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
+use std::sync::{Mutex, PoisonError};
+
+/// A panic that was caught.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Panicked {
+    /// Its message, with its place in the source if that is known.
+    pub(crate) message: String,
+}
+
+/// The places of panics that were not yet caught, by their messages.
+static PLACES: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+
+/// The number of places that are kept: one for each thread that may panic at the same time.
+const MAX_PLACES: usize = 64;
+
+/// Keeps panics from printing; with `RUST_BACKTRACE`, they print where they come from.
+pub(crate) fn install() {
+    let trace = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
+    panic::set_hook(Box::new(move |info| {
+        let (message, place) = (message(info.payload()), place(info));
+        if trace {
+            terminal::say(&format!("panic at {place}: {message}\n{}", Backtrace::force_capture()));
+        }
+        let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+        if places.len() < MAX_PLACES {
+            places.push((message, place));
+        }
+    }));
+}
+
+/// Runs `work`, and returns a panic in it as an error.
+pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Panicked> {
+    panic::catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
+        let message = message(&*payload);
+        let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = places.iter().position(|(of, _)| *of == message);
+        let message = match place.map(|at| places.swap_remove(at)) {
+            Some((_, place)) => format!("{message} (at {place})"),
+            None => message,
+        };
+        Panicked { message }
+    })
+}
+
+fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+    text.unwrap_or("panic without a message").to_owned()
+}
+
+fn place(info: &PanicHookInfo<'_>) -> String {
+    info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_with_its_message_and_place() {
+        install();
+        let formatted = catch(|| panic!("block {} is gone", 7)).map(|()| 0);
+        let plain = catch(|| panic!("gone")).map(|()| 0);
+        for (caught, said) in [(formatted, "block 7 is gone (at "), (plain, "gone (at ")] {
+            let message = caught.expect_err("a panic").message;
+            assert!(message.starts_with(said) && message.contains("guard.rs"), "{message}");
+        }
+        assert_eq!(catch(|| 7), Ok(7));
+    }
+}
