@@ -13,6 +13,7 @@ pub struct ConvolutionAnswers {
     plans: BTreeMap<ConvolutionQuestion, Plans>,
     source: String,
     warning: Option<String>,
+    doubt: Option<String>,
 }
 
 impl ConvolutionAnswers {
@@ -22,13 +23,19 @@ impl ConvolutionAnswers {
         source: impl Into<String>,
         plans: impl IntoIterator<Item = (ConvolutionQuestion, Plans)>,
     ) -> Self {
-        Self { plans: plans.into_iter().collect(), source: source.into(), warning: None }
+        Self { plans: plans.into_iter().collect(), source: source.into(), ..Self::default() }
     }
 
     /// Adds the reason why some answers come from another source, if there is one.
     #[must_use]
     pub fn with_warning(self, warning: Option<String>) -> Self {
         Self { warning, ..self }
+    }
+
+    /// Adds the reason why the source may not be believed, if there is one.
+    #[must_use]
+    pub fn with_doubt(self, doubt: Option<String>) -> Self {
+        Self { doubt, ..self }
     }
 
     /// The plans of one convolution; `None` if the source was not asked about it.
@@ -42,6 +49,12 @@ impl ConvolutionAnswers {
         self.plans.iter()
     }
 
+    /// True if there is no convolution.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.plans.is_empty()
+    }
+
     /// The source of the answers, for people (`model fitted to cuDNN 9.19`).
     #[must_use]
     pub fn source(&self) -> &str {
@@ -52,5 +65,11 @@ impl ConvolutionAnswers {
     #[must_use]
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
+    }
+
+    /// The reason why [`Self::source`] may not be believed: other users can change it.
+    #[must_use]
+    pub fn doubt(&self) -> Option<&str> {
+        self.doubt.as_deref()
     }
 }

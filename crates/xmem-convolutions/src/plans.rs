@@ -14,7 +14,8 @@ pub struct Plans {
     /// convolutions of the same kind reach or exceed.
     pub low: Bytes,
     /// An upper bound of the first workspace. For the fitted model: a size that 19 of 20 tabulated
-    /// convolutions of the same kind do not exceed.
+    /// convolutions of the same kind do not exceed. For a library: its answer, or the model's size if
+    /// that is larger.
     pub high: Bytes,
     /// The origin of the sizes.
     pub basis: Basis,

@@ -28,6 +28,7 @@ impl ConvolutionSource for ConvolutionAnswers {
         });
         ConvolutionAnswers::new(self.source(), plans)
             .with_warning(unanswered.or_else(|| self.warning().map(str::to_owned)))
+            .with_doubt(self.doubt().map(str::to_owned))
     }
 }
 

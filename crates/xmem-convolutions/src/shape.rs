@@ -1,5 +1,7 @@
 //! One convolution as PyTorch hands it to a library: pass, sizes, element type, memory format.
 
+use xmem_types::Bytes;
+
 /// The three convolutions that cuDNN distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ConvPass {
@@ -109,6 +111,19 @@ impl ConvShape {
             volume: None,
             ..*self
         }
+    }
+
+    /// The bytes of input, weight and output together; saturates.
+    pub(crate) fn bytes(&self) -> Bytes {
+        let depths =
+            self.volume.map_or([1; 3], |volume| [volume.input, volume.kernel, volume.output]);
+        let elements = |dims: [u64; 4], depth: u64| {
+            dims.iter().fold(depth, |product, &n| product.saturating_mul(n))
+        };
+        let all = [self.input, self.weight, self.output].into_iter().zip(depths);
+        let elements =
+            all.fold(0u64, |sum, (dims, depth)| sum.saturating_add(elements(dims, depth)));
+        Bytes(elements.saturating_mul(self.element.size()))
     }
 
     /// True for one filter set per channel: the case with kernels of its own in PyTorch

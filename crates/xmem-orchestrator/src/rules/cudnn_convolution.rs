@@ -136,6 +136,9 @@ impl Lowering for Convolutions {
         if let Some(warning) = cx.convolutions.warning() {
             notes.report("cudnn-not-asked", Severity::Warning, None, || warning.to_owned());
         }
+        if let Some(doubt) = cx.convolutions.doubt() {
+            notes.report("cudnn-doubtful", Severity::Warning, None, || doubt.to_owned());
+        }
         if self.unanswered > 0 {
             notes.report_many(
                 "cudnn-plan-unanswered",
@@ -158,7 +161,8 @@ impl Lowering for Convolutions {
                 || {
                     format!(
                         "the workspaces of some convolutions are estimated from cuDNN's answers for \
-                         other shapes; one of them may take up to {} more than assumed",
+                         other shapes, or are smaller than these; one of them may take up to {} more \
+                         than assumed",
                         self.more
                     )
                 },
