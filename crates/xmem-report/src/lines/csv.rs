@@ -7,12 +7,13 @@ use std::fmt::Display;
 use xmem::printable;
 
 /// The paths of the columns in the documents.
-pub(super) const COLUMNS: [&str; 31] = [
+pub(super) const COLUMNS: [&str; 32] = [
     "trace",
     "verdict",
     "device.name",
     "device.memory_bytes",
     "target.torch",
+    "target.convolutions",
     "target.allocator.name",
     "target.allocator.conf",
     "iterations.from",

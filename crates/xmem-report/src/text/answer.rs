@@ -32,17 +32,19 @@ pub fn answer(trace: &str, answer: &Answer, style: &Style) -> String {
     parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// One line: the verdict and the figure of nvidia-smi.
+/// One line: the verdict, the figure of nvidia-smi and the source of the convolutions' workspaces.
 #[must_use]
 pub fn brief(trace: &str, answer: &Answer, style: &Style) -> String {
     let about = if answer.setup.kind.is_approximate() { "about " } else { "" };
+    let convolutions = convolution_source(answer).map(|text| format!("  ({text})"));
     format!(
-        "{}  {about}{} of {} on {}  {}\n",
+        "{}  {about}{} of {} on {}  {}{}\n",
         verdict(answer.verdict, style),
         answer.peak.device,
         answer.device().memory,
         answer.device().name,
         printable(trace),
+        convolutions.unwrap_or_default(),
     )
 }
 
@@ -81,15 +83,17 @@ fn allocator(answer: &Answer, style: &Style) -> String {
     setup::lines(&answer.setup, "trace", style)
 }
 
-/// The source of the convolutions' workspace sizes, if there are workspaces.
 fn convolutions(answer: &Answer, style: &Style) -> String {
-    let added = answer.rules.iter().any(|r| r.rule.name == "cudnn-convolution" && r.added.0 > 0);
-    if !added {
-        return String::new();
-    }
-    let text = format!("convolution workspaces: {}", answer.convolutions.source());
+    let Some(text) = convolution_source(answer) else { return String::new() };
     let lines = wrap(&text, style.columns().saturating_sub(2));
     lines.iter().map(|line| format!("  {line}\n")).collect()
+}
+
+/// The source of the workspaces, if the job has convolutions: also where it says that none has one.
+pub(super) fn convolution_source(answer: &Answer) -> Option<String> {
+    let has_convolutions = !answer.convolutions.is_empty();
+    let source = printable(answer.convolutions.source());
+    has_convolutions.then(|| format!("convolution workspaces: {source}"))
 }
 
 fn about(answer: &Answer) -> String {

@@ -3,7 +3,7 @@
 use super::setup;
 use super::style::Style;
 use super::table::{Align, Table};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use xmem::{AllocatorSetup, Answer, Confidence, Verdict};
 
 /// The row of one answer. It is small, as a table may have thousands of rows.
@@ -22,6 +22,8 @@ pub struct Row {
     headroom: String,
     min_capacity: String,
     peak: String,
+    /// `None` without convolutions.
+    convolutions: Option<String>,
 }
 
 impl Row {
@@ -54,6 +56,7 @@ impl Row {
             },
             min_capacity: answer.min_capacity.map(|c| c.to_string()).unwrap_or_default(),
             peak: peak.at.as_ref().map(super::places::short_moment).unwrap_or_default(),
+            convolutions: super::answer::convolution_source(answer),
         }
     }
 
@@ -73,6 +76,7 @@ impl Row {
             headroom: String::new(),
             min_capacity: String::new(),
             peak: String::new(),
+            convolutions: None,
         }
     }
 }
@@ -125,7 +129,22 @@ pub fn table(rows: &[Row], style: &Style) -> String {
         true => format!("\n{}", setup::allocator_line(&common, style)),
         false => allocators(rows, style),
     };
-    heading + &table.render(style) + &below
+    heading + &table.render(style) + &below + &convolutions(rows)
+}
+
+/// The sources of the convolutions' workspaces, each with the number of its answers if there are several.
+fn convolutions(rows: &[Row]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for source in rows.iter().filter_map(|row| row.convolutions.as_deref()) {
+        *counts.entry(source).or_default() += 1;
+    }
+    let several = counts.len() > 1;
+    let lines = counts.iter().map(|(source, count)| match (several, count) {
+        (false, _) => format!("  {source}\n"),
+        (true, 1) => format!("  {source} (1 answer)\n"),
+        (true, _) => format!("  {source} ({count} answers)\n"),
+    });
+    if counts.is_empty() { String::new() } else { format!("\n{}", lines.collect::<String>()) }
 }
 
 /// The properties in which the rows differ.
