@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use xmem::ConvolutionSource;
 use xmem_cudnn::{
-    AutomaticSource, SourceChoice, SourceError, SourceSettings, WORKER, WorkerCommand,
+    AutomaticSource, ChoiceOrigin, SourceChoice, SourceError, SourceSettings, WORKER, WorkerCommand,
 };
 
 /// Returns the source that the arguments choose. A library that they name is opened at once.
@@ -19,6 +19,7 @@ pub(crate) fn source(args: &CudnnArgs) -> Result<Arc<dyn ConvolutionSource>, Cli
     match settings.choice {
         SourceChoice::At(_) => settings.source().map_err(|error| match error {
             SourceError::NotFound { path } => CliError::NoCudnn { path },
+            SourceError::Refused { path, reason } => CliError::CudnnRefused { path, reason },
             SourceError::Unusable { library, reason } => CliError::Cudnn { path: library, reason },
             error => CliError::CudnnWorker { reason: error.to_string() },
         }),
@@ -43,8 +44,14 @@ fn settings(args: &CudnnArgs) -> SourceSettings {
         Some(off) if off == Path::new("off") => None,
         Some(folder) => Some(folder.to_path_buf()),
     };
+    let (choice, choice_origin) = match &args.cudnn {
+        Some(choice) => (choice.clone(), ChoiceOrigin::Caller),
+        None => (environment.choice, environment.choice_origin),
+    };
     SourceSettings {
-        choice: args.cudnn.clone().unwrap_or(environment.choice),
+        choice,
+        choice_origin,
+        found: environment.found,
         search: environment.search,
         worker: worker.or(environment.worker),
         cache,

@@ -58,6 +58,9 @@ pub(crate) enum CliError {
     #[error("cannot query cuDNN at `{}`: {reason}", shown(path))]
     #[diagnostic(help("xmem needs cuDNN 9.8 or newer; `--cudnn model` needs no library"))]
     Cudnn { path: PathBuf, reason: String },
+    #[error("cuDNN at `{}` is not loaded: {reason}", path.display())]
+    #[diagnostic(help("`--cudnn model` needs no library"))]
+    CudnnRefused { path: PathBuf, reason: String },
     #[error("query to cuDNN failed: {reason}")]
     CudnnWorker { reason: String },
     #[error("unknown rule `{name}`")]
@@ -253,6 +256,7 @@ impl CliError {
             | Self::UnknownRule { .. }
             | Self::NoCudnn { .. }
             | Self::Cudnn { .. }
+            | Self::CudnnRefused { .. }
             | Self::NothingRecorded
             | Self::SegmentsAsText
             | Self::Allocator(_)

@@ -7,7 +7,7 @@ use crate::{elf, stubs};
 use libloading::{Library, Symbol};
 use std::ffi::{c_char, c_int, c_void};
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::ptr;
 
@@ -76,21 +76,38 @@ pub(crate) enum PreloadError {
 }
 
 /// Loads the [stubs](stubs::all) of the libraries of a GPU machine, so that cuDNN finds them under
-/// their names.
+/// their names (`DT_SONAME`).
+///
+/// The stubs are files in memory, which have no place in a folder: other users cannot change them,
+/// and nothing is left behind.
+#[cfg(target_os = "linux")]
 pub(crate) fn preload_stubs() -> Result<(), PreloadError> {
-    let folder = tempfile::tempdir().map_err(PreloadError::Write)?;
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+    use std::os::fd::AsRawFd as _;
+
+    // All stay open until the last is loaded, as the linker knows a library by its path, too.
+    let mut files = Vec::new();
     for stub in stubs::all() {
         for name in stub.names {
-            let path = folder.path().join(name);
             let functions = stub.functions.iter().map(|f| (f.name, f.address()));
-            fs::write(&path, elf::library(name, functions)).map_err(PreloadError::Write)?;
-            // SAFETY: the file was just written, in a folder that only this user can write to. It has
-            // no initializers and no code; its symbols are functions of this program, which is never
-            // unloaded.
-            unsafe { preload(&path) }.map_err(PreloadError::Load)?;
+            let file = memfd_create(*name, MFdFlags::MFD_CLOEXEC)
+                .map_err(|error| PreloadError::Write(error.into()))?;
+            let mut file = fs::File::from(file);
+            file.write_all(&elf::library(name, functions)).map_err(PreloadError::Write)?;
+            let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+            // SAFETY: only this process has the file. It has no initializers and no code; its symbols are
+            // functions of this program, which is never unloaded.
+            unsafe { preload(Path::new(&path)) }.map_err(PreloadError::Load)?;
+            files.push(file);
         }
     }
     Ok(())
+}
+
+/// Fails: cuDNN's device-less mode is used on Linux only.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn preload_stubs() -> Result<(), PreloadError> {
+    Err(PreloadError::Write(io::ErrorKind::Unsupported.into()))
 }
 
 /// Loads a library and never unloads it.

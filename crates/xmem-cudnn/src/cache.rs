@@ -3,11 +3,15 @@
 //! A file holds the answers of one release of cuDNN for one device: a title line that names both, then
 //! one line for each question. A malformed file counts as empty and is replaced. Files are replaced
 //! as a whole, so that a reader never sees half of one.
+//!
+//! A file or folder that other users can change is neither read nor written: its answers would be theirs.
 
+use crate::trust::{self, Caller};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use xmem_tempfiles::{TemporaryFile, create_private_folder};
 use xmem_types::Bytes;
 
 /// The answers of one release for one device, by question.
@@ -25,6 +29,13 @@ impl Cache {
     pub(crate) fn open(folder: Option<&Path>, version: &str, properties: &str) -> Self {
         let title = title(version, properties);
         let file = folder.map(|folder| folder.join(file_name(version, properties)));
+        let file = file.filter(|file| match trust::place(file, Caller::current()) {
+            Ok(()) => true,
+            Err(distrust) => {
+                tracing::warn!("the cache of cuDNN's answers is not used: {distrust}");
+                false
+            }
+        });
         let answers = file.as_deref().and_then(|file| read(file, &title)).unwrap_or_default();
         Self { file, title, answers, unsaved: false }
     }
@@ -50,7 +61,7 @@ impl Cache {
 
     fn write(&mut self, file: &Path) -> io::Result<()> {
         let folder = file.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
+        create_private(folder)?;
         if let Some(others) = read(file, &self.title) {
             for (question, sizes) in others {
                 self.answers.entry(question).or_insert(sizes);
@@ -61,10 +72,25 @@ impl Cache {
             let sizes: Vec<String> = sizes.iter().map(|size| size.get().to_string()).collect();
             text += &format!("{question}\t{}\n", sizes.join(" "));
         }
-        let mut beside = tempfile::NamedTempFile::new_in(folder)?;
+        let mut beside = TemporaryFile::beside(file, None)?;
         beside.write_all(text.as_bytes())?;
         beside.persist(file)?;
         Ok(())
+    }
+}
+
+/// Makes a folder, and those around it that do not exist, for this user only.
+fn create_private(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = folder.parent() {
+        create_private(parent)?;
+    }
+    match create_private_folder(folder) {
+        // Another process was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Answers that cuDNN gave before, without cuDNN.
 
 use crate::cache::{self, AnswerFile};
-use crate::library::plans;
+use crate::library::{instead_of, plans};
 use crate::properties;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use xmem_profiles::Device;
 pub struct CachedAnswers {
     folder: PathBuf,
     files: Mutex<Files>,
+    doubt: Option<String>,
 }
 
 /// By the device's properties; `None` where the folder has no file for the device.
@@ -24,8 +25,13 @@ impl CachedAnswers {
     /// The answers in a folder; `None` if it has no files of answers.
     #[must_use]
     pub fn at(folder: &Path) -> Option<Self> {
-        let cached = || Self { folder: folder.to_path_buf(), files: Mutex::default() };
+        let cached = || Self { folder: folder.to_path_buf(), files: Mutex::default(), doubt: None };
         cache::has_answers(folder).then(cached)
+    }
+
+    /// Adds the reason why the answers may not be believed.
+    pub(crate) fn with_doubt(self, doubt: Option<String>) -> Self {
+        Self { doubt, ..self }
     }
 
     /// The answers for that device; `None` if the folder has none.
@@ -62,22 +68,21 @@ impl ConvolutionSource for CachedAnswers {
     fn answer(&self, device: &Device, questions: &[ConvolutionQuestion]) -> ConvolutionAnswers {
         let file = self.file(device);
         let mut missing = BTreeSet::new();
-        let plans: Vec<_> = questions
-            .iter()
-            .map(|question| {
-                let plans = plans(question, device, |query| {
-                    let line = query.to_line();
-                    let sizes = file.as_ref().and_then(|file| file.answers.get(&line).cloned());
-                    if sizes.is_none() {
-                        missing.insert(line);
-                    }
-                    sizes
-                });
-                (*question, plans)
-            })
-            .collect();
-        ConvolutionAnswers::new(self.source(file.as_deref()), plans)
-            .with_warning(self.warning(missing.len()))
+        let plans = plans(questions, device, |query| {
+            let line = query.to_line();
+            let sizes = file.as_ref().and_then(|file| file.answers.get(&line).cloned());
+            if sizes.is_none() {
+                missing.insert(line);
+            }
+            sizes
+        });
+        let source = self.source(file.as_deref());
+        match plans {
+            Ok(plans) => ConvolutionAnswers::new(source, plans)
+                .with_warning(self.warning(missing.len()))
+                .with_doubt(self.doubt.clone()),
+            Err(reason) => instead_of(&source, &reason, device, questions),
+        }
     }
 }
 

@@ -11,7 +11,6 @@
 
 mod automatic;
 #[expect(unsafe_code, reason = "a C library is loaded and called")]
-#[expect(clippy::disallowed_methods, reason = "writes the stubs of libraries")]
 mod backend;
 #[expect(clippy::disallowed_methods, reason = "reads and writes files of answers")]
 mod cache;
@@ -19,6 +18,9 @@ mod cached;
 mod elf;
 mod heuristics;
 mod library;
+#[cfg(unix)]
+#[expect(clippy::disallowed_methods, reason = "a worker learns its parent from a variable")]
+mod parent;
 mod process;
 mod properties;
 mod query;
@@ -27,6 +29,12 @@ mod search;
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 mod settings;
 mod stubs;
+#[cfg(unix)]
+#[expect(clippy::disallowed_methods, reason = "lists the parts of a library")]
+mod trust;
+#[cfg(not(unix))]
+#[path = "trust_elsewhere.rs"]
+mod trust;
 mod worker;
 
 pub use automatic::AutomaticSource;
@@ -34,5 +42,5 @@ pub use cached::CachedAnswers;
 pub use library::Cudnn;
 pub use process::WorkerCommand;
 pub use search::{SYSTEM_LIBRARIES, SearchPath, at, find};
-pub use settings::{SourceChoice, SourceError, SourceSettings, WORKER};
+pub use settings::{ChoiceOrigin, FoundLibrary, SourceChoice, SourceError, SourceSettings, WORKER};
 pub use worker::serve;

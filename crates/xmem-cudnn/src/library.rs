@@ -1,7 +1,7 @@
 //! A cuDNN library as a source of plans.
 
 use crate::cache::Cache;
-use crate::process::{Worker, WorkerCommand, WorkerError};
+use crate::process::{Patience, Worker, WorkerCommand, WorkerError};
 use crate::properties;
 use crate::query::Query;
 use crate::worker::with_causes;
@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 use xmem_convolutions::{
-    Basis, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource, FittedModel, Plans,
+    ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource, FittedModel, Implausible,
+    LibraryPlans, Plans,
 };
 use xmem_profiles::Device;
 use xmem_types::Bytes;
@@ -18,12 +20,15 @@ use xmem_types::Bytes;
 /// A cuDNN library as a source of plans, loaded in a process of its own.
 ///
 /// The process starts with the first question. Where the library has no plan, cannot be loaded or
-/// its process has died, the fitted model answers.
+/// its process has died, the fitted model answers. If the answers about a job cannot be those of cuDNN, the
+/// model answers all questions of that job.
 #[derive(Debug)]
 pub struct Cudnn {
     library: PathBuf,
     command: WorkerCommand,
     cache: Option<PathBuf>,
+    patience: Duration,
+    doubt: Option<String>,
     opened: OnceLock<Result<Session, String>>,
 }
 
@@ -53,7 +58,20 @@ impl Cudnn {
     /// The library at that path. Answers are cached in files in the folder `cache`, if one is given.
     #[must_use]
     pub const fn new(library: PathBuf, command: WorkerCommand, cache: Option<PathBuf>) -> Self {
-        Self { library, command, cache, opened: OnceLock::new() }
+        let patience = Patience::JOB;
+        Self { library, command, cache, patience, doubt: None, opened: OnceLock::new() }
+    }
+
+    /// Sets the time that all questions of one job may take together, with the start of the process; one
+    /// minute otherwise. After that, the process is ended and the library asked no more.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// Adds the reason why the answers may not be believed.
+    pub(crate) fn with_doubt(self, doubt: Option<String>) -> Self {
+        Self { doubt, ..self }
     }
 
     /// Starts the process and loads the library, unless that has been done.
@@ -61,19 +79,24 @@ impl Cudnn {
     /// # Errors
     /// The reason why the process does not start, or the library cannot be loaded or is too old.
     pub fn open(&self) -> Result<(), String> {
-        self.session().map(|_| ())
+        self.session(&mut Patience::new(self.patience)).map(|_| ())
     }
 
-    /// Writes new answers to the cache.
-    fn save(&self) -> io::Result<()> {
+    /// Writes new answers about a device to the cache.
+    fn save(&self, device: &Device, new: Vec<(String, Vec<Bytes>)>) -> io::Result<()> {
         let Some(Ok(session)) = self.opened.get() else { return Ok(()) };
-        session.lock().devices.values_mut().try_for_each(|device| device.cache.save())
+        let mut state = session.lock();
+        let Some(state) = state.devices.get_mut(&properties::json(device)) else { return Ok(()) };
+        for (question, sizes) in new {
+            state.cache.insert(question, sizes);
+        }
+        state.cache.save()
     }
 
-    fn session(&self) -> Result<&Session, String> {
+    fn session(&self, patience: &mut Patience) -> Result<&Session, String> {
         let opened = self.opened.get_or_init(|| {
-            let worker =
-                Worker::start(&self.command, &self.library).map_err(|e| with_causes(&e))?;
+            let worker = Worker::start(&self.command, &self.library, patience)
+                .map_err(|e| with_causes(&e))?;
             let version = worker.version.clone();
             let state = Mutex::new(State { unassigned: Some(worker), ..State::default() });
             Ok(Session { version, state })
@@ -81,12 +104,19 @@ impl Cudnn {
         opened.as_ref().map_err(Clone::clone)
     }
 
-    /// The sizes from the cache or from a worker; `None` if cuDNN has no plan.
+    /// The sizes from the cache or from a worker, which are added to the `new` ones; `None` if cuDNN has
+    /// no plan.
     ///
     /// # Errors
     /// The reason why the library cannot be queried.
-    fn sizes(&self, query: &Query, device: &Device) -> Result<Option<Vec<Bytes>>, String> {
-        let session = self.session()?;
+    fn sizes(
+        &self,
+        query: &Query,
+        device: &Device,
+        patience: &mut Patience,
+        new: &mut Vec<(String, Vec<Bytes>)>,
+    ) -> Result<Option<Vec<Bytes>>, String> {
+        let session = self.session(patience)?;
         let State { unassigned, devices, failure } = &mut *session.lock();
         let state = devices.entry(properties::json(device)).or_insert_with_key(|properties| {
             let cache = Cache::open(self.cache.as_deref(), &session.version, properties);
@@ -99,11 +129,11 @@ impl Cudnn {
         if let Some(failure) = failure {
             return Err(failure.clone());
         }
-        let worker = self.worker(state, unassigned, device);
-        match worker.and_then(|worker| worker.ask(query)) {
+        let worker = self.worker(state, unassigned, device, patience);
+        match worker.and_then(|worker| worker.ask(query, patience)) {
             Ok(None) => Ok(None),
             Ok(Some(sizes)) => {
-                state.cache.insert(line, sizes.clone());
+                new.push((line, sizes.clone()));
                 Ok(Some(sizes))
             }
             Err(error) => {
@@ -119,11 +149,12 @@ impl Cudnn {
         state: &'s mut DeviceState,
         unassigned: &mut Option<Worker>,
         device: &Device,
+        patience: &mut Patience,
     ) -> Result<&'s mut Worker, WorkerError> {
         if state.worker.is_none() {
             let mut worker = match unassigned.take() {
                 Some(worker) => worker,
-                None => Worker::start(&self.command, &self.library)?,
+                None => Worker::start(&self.command, &self.library, patience)?,
             };
             worker.send_device(device)?;
             state.worker = Some(worker);
@@ -156,40 +187,67 @@ impl Session {
     }
 }
 
-/// The plans with the sizes that `sizes` finds for a convolution; the fitted model's if it finds none.
+/// The plans with the sizes that `sizes` finds for the convolutions of a job; the fitted model's for those
+/// that it finds none for.
+///
+/// # Errors
+/// If the sizes cannot be those of cuDNN.
 pub(crate) fn plans(
-    question: &ConvolutionQuestion,
+    questions: &[ConvolutionQuestion],
     device: &Device,
-    sizes: impl FnOnce(&Query) -> Option<Vec<Bytes>>,
-) -> Plans {
-    if !question.shape.uses_cudnn(device.compute_capability) {
-        return Plans::none();
-    }
-    let Some(sizes) = Query::new(question).and_then(|query| sizes(&query)) else {
-        return FittedModel.predict(question, device.compute_capability);
+    mut sizes: impl FnMut(&Query) -> Option<Vec<Bytes>>,
+) -> Result<Vec<(ConvolutionQuestion, Plans)>, Implausible> {
+    let on = device.compute_capability;
+    let mut library = LibraryPlans::new(on);
+    let mut plans = |question: &ConvolutionQuestion| {
+        if !question.shape.uses_cudnn(on) {
+            return Ok(Plans::none());
+        }
+        match Query::new(question).and_then(|query| sizes(&query)) {
+            Some(sizes) => library.plans(question, sizes),
+            None => Ok(FittedModel.predict(question, on)),
+        }
     };
-    let first = sizes.first().copied().unwrap_or(Bytes::ZERO);
-    Plans { sizes, low: first, high: first, basis: Basis::Library }
+    let plans: Result<Vec<_>, _> =
+        questions.iter().map(|question| Ok((*question, plans(question)?))).collect();
+    library.check()?;
+    plans
+}
+
+/// The fitted model's answers, where those of a source cannot be cuDNN's.
+pub(crate) fn instead_of(
+    source: &str,
+    reason: &Implausible,
+    device: &Device,
+    questions: &[ConvolutionQuestion],
+) -> ConvolutionAnswers {
+    let warning = format!(
+        "{source} gave answers that cuDNN does not give: {reason}; the {} answers instead",
+        FittedModel::NAME
+    );
+    FittedModel.answer(device, questions).with_warning(Some(warning))
 }
 
 impl ConvolutionSource for Cudnn {
     fn answer(&self, device: &Device, questions: &[ConvolutionQuestion]) -> ConvolutionAnswers {
-        let mut failure = None;
-        let mut sizes = |query: &Query| match self.sizes(query, device) {
-            Ok(sizes) => sizes,
-            Err(reason) => {
+        let (mut failure, mut new) = (None, Vec::new());
+        let mut patience = Patience::new(self.patience);
+        let plans = plans(questions, device, |query| {
+            self.sizes(query, device, &mut patience, &mut new).unwrap_or_else(|reason| {
                 failure.get_or_insert(reason);
                 None
-            }
+            })
+        });
+        let plans = match plans {
+            Ok(plans) => plans,
+            Err(reason) => return instead_of(&self.source(), &reason, device, questions),
         };
-        let plans: Vec<_> = questions
-            .iter()
-            .map(|question| (*question, plans(question, device, &mut sizes)))
-            .collect();
-        if let Err(error) = self.save() {
+        if let Err(error) = self.save(device, new) {
             tracing::warn!(%error, "cannot write the cache of cuDNN's answers");
         }
         let warning = failure.map(|reason| self.warning(&reason));
-        ConvolutionAnswers::new(self.source(), plans).with_warning(warning)
+        ConvolutionAnswers::new(self.source(), plans)
+            .with_warning(warning)
+            .with_doubt(self.doubt.clone())
     }
 }

@@ -1,26 +1,39 @@
 //! The worker process, from its parent's side.
 //!
-//! cuDNN runs in a process of its own, so that a fault in the library does not cost the answer.
+//! cuDNN runs in a process of its own, so that a fault in the library does not cost the answer. The
+//! process has nothing of this one's environment, and what it can cost is bounded: the time that all
+//! questions of a job take together, the length of a line, and the text that is no answer.
 
 use crate::properties;
 use crate::query::Query;
-use crate::worker::{ANSWER, REFUSAL, VERSION};
+use crate::worker::{ANSWER, PARENT_VARIABLE, REFUSAL, VERSION};
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use xmem_profiles::Device;
-use xmem_types::Bytes;
-
-/// The longest wait for a line. An answer takes milliseconds; the first one loads half a gigabyte of
-/// libraries.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+use xmem_types::{Bytes, printable};
 
 /// The variable that chooses a source of plans, as `--cudnn` does for the `xmem` command.
 pub(crate) const CHOICE_VARIABLE: &str = "XMEM_CUDNN";
+
+/// The longest line of a worker. The longest answer of 30 000 had 12 sizes.
+const LONGEST_LINE: usize = 4 << 10;
+
+/// The most text between two answers that is no answer: what a library prints itself.
+const MOST_NOISE: usize = 1 << 20;
+
+/// The number of looks at a process that has closed its output, until it is ended.
+const ENDING_LOOKS: u32 = 100;
+
+/// The time between two of them.
+const ENDING_INTERVAL: Duration = Duration::from_millis(10);
+
+/// The number of lines that are read before they are wanted.
+const LINES_AHEAD: usize = 16;
 
 /// The command of a worker: a program that calls [`serve`](crate::serve) with the library's path, which
 /// is added as the last argument.
@@ -46,31 +59,92 @@ pub(crate) enum WorkerError {
     Lost(String),
 }
 
+/// The time that is left for waiting for a worker.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    limit: Duration,
+    left: Duration,
+}
+
+impl Patience {
+    /// The time for all questions of one job, with the start of the process. An answer takes
+    /// milliseconds; the first one loads half a gigabyte of libraries.
+    pub(crate) const JOB: Duration = Duration::from_secs(60);
+
+    pub(crate) const fn new(limit: Duration) -> Self {
+        Self { limit, left: limit }
+    }
+}
+
 /// A running worker.
 #[derive(Debug)]
 pub(crate) struct Worker {
     child: Child,
     input: ChildStdin,
-    lines: Receiver<String>,
+    lines: Receiver<Result<String, &'static str>>,
     pub(crate) version: String,
+    has_ended: bool,
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // An error means that the process has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if !self.has_ended {
+            end_group(&self.child);
+            // An error means that the process has ended already.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
     }
+}
+
+/// Ends the processes of a worker's group: its own, and those that the library has started. The worker
+/// must not have been waited for, as another group may have its id then.
+#[cfg(unix)]
+fn end_group(worker: &Child) {
+    use nix::sys::signal::{Signal, killpg};
+    use nix::unistd::Pid;
+    if let Ok(group) = i32::try_from(worker.id()) {
+        // An error means that there is no such process any more.
+        let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+    }
+}
+
+/// True once a worker has ended, which stays to be waited for.
+#[cfg(unix)]
+fn has_ended(worker: &Child) -> bool {
+    use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+    use nix::unistd::Pid;
+    let Ok(id) = i32::try_from(worker.id()) else { return true };
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    !matches!(waitid(Id::Pid(Pid::from_raw(id)), flags), Ok(WaitStatus::StillAlive))
+}
+
+#[cfg(not(unix))]
+fn end_group(_: &Child) {}
+
+#[cfg(not(unix))]
+fn has_ended(_: &Child) -> bool {
+    true
 }
 
 impl Worker {
     /// Starts a worker that has loaded `library`.
-    pub(crate) fn start(command: &WorkerCommand, library: &Path) -> Result<Self, WorkerError> {
-        let mut child = Command::new(&command.program)
+    pub(crate) fn start(
+        command: &WorkerCommand,
+        library: &Path,
+        patience: &mut Patience,
+    ) -> Result<Self, WorkerError> {
+        let mut worker = Command::new(&command.program);
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut worker, 0);
+        let mut child = worker
             .args(&command.arguments)
             .arg(library)
+            // No variable changes which code is loaded, or what it answers.
+            .env_clear()
             // Should the program be no worker after all, it starts none of its own.
             .env(CHOICE_VARIABLE, "model")
+            .env(PARENT_VARIABLE, std::process::id().to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -78,19 +152,16 @@ impl Worker {
             .map_err(WorkerError::Start)?;
         let input = child.stdin.take().expect("a pipe was requested");
         let output = child.stdout.take().expect("a pipe was requested");
-        let (sender, lines) = channel();
-        thread::spawn(move || {
-            // The library may print other bytes than UTF-8; such a line is not the worker's.
-            for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
-                if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
-                    return;
-                }
+        let (sender, lines) = sync_channel(LINES_AHEAD);
+        thread::spawn(move || forward_lines(output, &sender));
+        let mut worker = Self { child, input, lines, version: String::new(), has_ended: false };
+        match worker.line(&[VERSION, REFUSAL], patience)? {
+            (VERSION, version) if is_release(&version) => worker.version = version,
+            (VERSION, other) => {
+                let text = format!("answered `{}` instead of a release", excerpt(&other));
+                return Err(WorkerError::Lost(text));
             }
-        });
-        let mut worker = Self { child, input, lines, version: String::new() };
-        match worker.line(&[VERSION, REFUSAL])? {
-            (VERSION, version) => worker.version = version,
-            (_, why) => return Err(WorkerError::Refused(why)),
+            (_, why) => return Err(WorkerError::Refused(excerpt(&why))),
         }
         Ok(worker)
     }
@@ -101,9 +172,13 @@ impl Worker {
     }
 
     /// The workspaces of a convolution; `None` if cuDNN has no plan for it.
-    pub(crate) fn ask(&mut self, query: &Query) -> Result<Option<Vec<Bytes>>, WorkerError> {
+    pub(crate) fn ask(
+        &mut self,
+        query: &Query,
+        patience: &mut Patience,
+    ) -> Result<Option<Vec<Bytes>>, WorkerError> {
         self.send(&query.to_line())?;
-        let (kind, text) = self.line(&[ANSWER, REFUSAL])?;
+        let (kind, text) = self.line(&[ANSWER, REFUSAL], patience)?;
         if kind == REFUSAL {
             tracing::debug!(query = query.to_line(), text, "cuDNN refused");
             return Ok(None);
@@ -112,7 +187,10 @@ impl Worker {
             text.split_ascii_whitespace().map(|n| n.parse().ok().map(Bytes)).collect();
         match sizes {
             Some(sizes) => Ok(Some(sizes).filter(|sizes| !sizes.is_empty())),
-            None => Err(WorkerError::Lost(format!("answered `{text}` instead of sizes"))),
+            None => {
+                let text = format!("answered `{}` instead of sizes", excerpt(&text));
+                Err(WorkerError::Lost(text))
+            }
         }
     }
 
@@ -122,18 +200,32 @@ impl Worker {
     }
 
     /// The next line with one of these beginnings: the beginning, and the rest of the line.
-    fn line(&mut self, beginnings: &[&'static str]) -> Result<(&'static str, String), WorkerError> {
+    fn line(
+        &mut self,
+        beginnings: &[&'static str],
+        patience: &mut Patience,
+    ) -> Result<(&'static str, String), WorkerError> {
+        let mut noise = 0;
         loop {
-            match self.lines.recv_timeout(ANSWER_TIMEOUT) {
-                Ok(line) => {
+            let began = Instant::now();
+            let line = self.lines.recv_timeout(patience.left);
+            patience.left = patience.left.saturating_sub(began.elapsed());
+            match line {
+                Ok(Ok(line)) => {
                     let found = beginnings.iter().find_map(|&b| Some((b, line.strip_prefix(b)?)));
                     if let Some((beginning, rest)) = found {
                         return Ok((beginning, rest.trim_end().to_owned()));
                     }
+                    noise += line.len() + 1;
+                    if noise > MOST_NOISE {
+                        let text = format!("printed more than {MOST_NOISE} bytes and no answer");
+                        return Err(WorkerError::Lost(text));
+                    }
                 }
+                Ok(Err(reason)) => return Err(WorkerError::Lost(reason.to_owned())),
                 Err(RecvTimeoutError::Timeout) => {
-                    let text =
-                        format!("did not answer within {} seconds", ANSWER_TIMEOUT.as_secs());
+                    let seconds = patience.limit.as_secs();
+                    let text = format!("did not give its answers within {seconds} seconds");
                     return Err(WorkerError::Lost(text));
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
@@ -141,10 +233,58 @@ impl Worker {
         }
     }
 
+    /// The end of a worker that has closed its output. If it runs on, it is ended.
     fn ended(&mut self) -> WorkerError {
-        WorkerError::Lost(match self.child.wait() {
+        for _ in 0..ENDING_LOOKS {
+            if has_ended(&self.child) {
+                break;
+            }
+            thread::sleep(ENDING_INTERVAL);
+        }
+        end_group(&self.child);
+        let _ = self.child.kill();
+        let status = self.child.wait();
+        self.has_ended = true;
+        WorkerError::Lost(match status {
             Ok(status) => format!("ended: {status}"),
             Err(_) => "ended".to_owned(),
         })
     }
+}
+
+/// Sends the lines of a worker on, until it or the receiver ends.
+fn forward_lines(output: impl Read, lines: &SyncSender<Result<String, &'static str>>) {
+    let mut output = BufReader::new(output);
+    while let Some(line) = next_line(&mut output).unwrap_or(None) {
+        let too_long = line.is_err();
+        if lines.send(line).is_err() || too_long {
+            return;
+        }
+    }
+}
+
+/// The next line; `None` at the end. The library may print other bytes than UTF-8; such a line is not the
+/// worker's.
+fn next_line(output: &mut impl BufRead) -> io::Result<Option<Result<String, &'static str>>> {
+    let mut line = Vec::new();
+    output.take(LONGEST_LINE as u64).read_until(b'\n', &mut line)?;
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    } else if line.len() == LONGEST_LINE {
+        return Ok(Some(Err("printed a line that is too long for an answer")));
+    } else if line.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Ok(String::from_utf8_lossy(&line).into_owned())))
+}
+
+/// True for a release such as `9.19.0`.
+fn is_release(version: &str) -> bool {
+    let is_number = |part: &str| part.parse::<u16>().is_ok() && !part.starts_with('+');
+    version.split('.').count() == 3 && version.split('.').all(is_number)
+}
+
+/// A text of the worker as part of a message.
+fn excerpt(text: &str) -> String {
+    printable(text).chars().take(300).collect()
 }

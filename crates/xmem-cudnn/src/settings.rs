@@ -4,6 +4,7 @@ use crate::cached::CachedAnswers;
 use crate::library::Cudnn;
 use crate::process::{CHOICE_VARIABLE, WorkerCommand};
 use crate::search::{self, SYSTEM_LIBRARIES, SearchPath};
+use crate::trust::{self, Caller, Distrust};
 use std::env::{self, consts::EXE_SUFFIX};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -51,11 +52,35 @@ impl fmt::Display for SourceChoice {
     }
 }
 
+/// The origin of a choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChoiceOrigin {
+    /// The caller, who may name a library that other users can change.
+    #[default]
+    Caller,
+    /// The environment, which someone else may have set.
+    Environment,
+}
+
+/// The use of a library that is found, rather than named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FoundLibrary {
+    /// It is loaded, if only root and the caller can change it.
+    #[default]
+    Load,
+    /// It is not loaded.
+    Refuse,
+}
+
 /// The settings from which a source is made.
 #[derive(Clone, Debug, Default)]
 pub struct SourceSettings {
     /// The choice.
     pub choice: SourceChoice,
+    /// The origin of the choice.
+    pub choice_origin: ChoiceOrigin,
+    /// The use of a library that is found.
+    pub found: FoundLibrary,
     /// The folders to search for a library.
     pub search: SearchPath,
     /// The command that runs a library in a process of its own; `None` if there is no such program.
@@ -74,6 +99,14 @@ pub enum SourceError {
         /// The path.
         path: PathBuf,
     },
+    /// Other users can change the library, or its path comes from the environment of root.
+    #[error("cuDNN at {} is not loaded: {reason}", .path.display())]
+    Refused {
+        /// The library, or the folder of cached answers.
+        path: PathBuf,
+        /// The reason, and what helps.
+        reason: String,
+    },
     /// The library cannot be loaded or its process does not start.
     #[error("cannot query cuDNN at {}: {reason}", .library.display())]
     Unusable {
@@ -87,9 +120,13 @@ pub enum SourceError {
 impl SourceSettings {
     /// The settings from the environment of this process: `XMEM_CUDNN`; `VIRTUAL_ENV`, `CONDA_PREFIX`, `PATH`, `HOME` and
     /// `LD_LIBRARY_PATH` to search; `XDG_CACHE_HOME` or `HOME` for the cache. The worker is this program
-    /// if it is `xmem`, else the first `xmem` on `PATH`.
+    /// if it is `xmem`, else the first `xmem` on `PATH` that only root and the caller can change.
+    ///
+    /// The environment of root may be that of another user. So root loads no library that is found
+    /// ([`FoundLibrary::Refuse`]), has no cache, and finds no worker on `PATH`.
     #[must_use]
     pub fn from_environment() -> Self {
+        let is_root = Caller::current().is_root();
         let search = SearchPath {
             environments: ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(folder).collect(),
             programs: folders("PATH"),
@@ -100,10 +137,13 @@ impl SourceSettings {
                 .collect(),
         };
         let cache = folder("XDG_CACHE_HOME").or_else(|| Some(search.home.as_ref()?.join(".cache")));
+        let programs = if is_root { &[][..] } else { &search.programs };
         Self {
             choice: SourceChoice::from(text(CHOICE_VARIABLE).as_str()),
-            worker: worker(env::current_exe().ok(), &search.programs),
-            cache: cache.map(|cache| cache.join("xmem")),
+            choice_origin: ChoiceOrigin::Environment,
+            found: if is_root { FoundLibrary::Refuse } else { FoundLibrary::Load },
+            worker: worker(env::current_exe().ok(), programs),
+            cache: cache.filter(|_| !is_root).map(|cache| cache.join("xmem")),
             search,
         }
     }
@@ -111,25 +151,96 @@ impl SourceSettings {
     /// The chosen source. A library that is named is opened at once; one that is found starts its
     /// process with the first question.
     ///
+    /// A library that other users can change is used only if the caller names it and is not root; the
+    /// answers then have a [doubt](ConvolutionAnswers::doubt).
+    ///
     /// # Errors
-    /// If a path names no library, or a library cannot be used.
+    /// If a path names no library, or a library cannot be used or is refused.
     pub fn source(&self) -> Result<Arc<dyn ConvolutionSource>, SourceError> {
         match &self.choice {
             SourceChoice::Model => Ok(Arc::new(FittedModel)),
             SourceChoice::NoWorkspaces => Ok(Arc::new(NoWorkspaces)),
             SourceChoice::Automatic => match search::find(&self.search) {
-                Some(library) => Ok(Arc::new(self.library(library)?)),
+                Some(library) => Ok(Arc::new(self.found_library(library)?)),
                 None => Ok(Arc::new(FittedModel)),
             },
             SourceChoice::At(path) => {
+                let caller = Caller::current();
                 if let Some(answers) = CachedAnswers::at(path) {
-                    return Ok(Arc::new(answers));
+                    let distrust = trust::answers(path, caller).err();
+                    let doubt = self.doubt(path, distrust)?;
+                    return Ok(Arc::new(answers.with_doubt(doubt)));
                 }
                 let library =
                     search::at(path).ok_or_else(|| SourceError::NotFound { path: path.clone() })?;
-                let cudnn = self.library(library.clone())?;
+                let (library, distrust) = match trust::library(&library, caller) {
+                    Ok(library) => (library, None),
+                    Err(distrust) => (library, Some(distrust)),
+                };
+                self.check_for_root(&library, caller, distrust.as_ref())?;
+                let doubt = self.doubt(&library, distrust)?;
+                let cudnn = self.library(library.clone())?.with_doubt(doubt);
                 cudnn.open().map_err(|reason| SourceError::Unusable { library, reason })?;
                 Ok(Arc::new(cudnn))
+            }
+        }
+    }
+
+    /// The library that was found, if it may be loaded.
+    fn found_library(&self, library: PathBuf) -> Result<Cudnn, SourceError> {
+        let refused = |reason: String| SourceError::Refused {
+            reason: format!(
+                "{reason}; `--cudnn {}` loads it, `--cudnn model` needs no library",
+                library.display()
+            ),
+            path: library.clone(),
+        };
+        if self.found == FoundLibrary::Refuse {
+            return Err(refused("root loads no library that is found in the environment".into()));
+        }
+        let checked = trust::library(&library, Caller::current());
+        self.library(checked.map_err(|distrust| refused(with_remedy(&distrust)))?)
+    }
+
+    /// Checks what root must not do: run code that another user has named, or can change.
+    fn check_for_root(
+        &self,
+        library: &Path,
+        caller: Caller,
+        distrust: Option<&Distrust>,
+    ) -> Result<(), SourceError> {
+        let reason = match distrust {
+            _ if !caller.is_root() => return Ok(()),
+            _ if self.choice_origin == ChoiceOrigin::Environment => format!(
+                "root loads no library that the environment names ({CHOICE_VARIABLE}); name it with \
+                 `--cudnn`"
+            ),
+            Some(distrust) => {
+                format!("{}; root loads only what no other user can change", with_remedy(distrust))
+            }
+            None => return Ok(()),
+        };
+        Err(SourceError::Refused { path: library.to_path_buf(), reason })
+    }
+
+    /// The doubt about what is at a path that is named; an error if the environment names it.
+    fn doubt(
+        &self,
+        path: &Path,
+        distrust: Option<Distrust>,
+    ) -> Result<Option<String>, SourceError> {
+        let Some(distrust) = distrust else { return Ok(None) };
+        let reason = with_remedy(&distrust);
+        match self.choice_origin {
+            ChoiceOrigin::Caller => Ok(Some(format!(
+                "other users can change the source of the workspaces of convolutions, {}: {reason}",
+                path.display(),
+            ))),
+            ChoiceOrigin::Environment => {
+                let reason = format!(
+                    "{reason}; {CHOICE_VARIABLE} names it, and only `--cudnn` loads such a library"
+                );
+                Err(SourceError::Refused { path: path.to_path_buf(), reason })
             }
         }
     }
@@ -145,12 +256,23 @@ impl SourceSettings {
     }
 }
 
+fn with_remedy(distrust: &Distrust) -> String {
+    match distrust.remedy() {
+        Some(remedy) => format!("{distrust}; {remedy} ends that"),
+        None => distrust.to_string(),
+    }
+}
+
 /// `xmem` with the command [`WORKER`]: `this` program if it is called so, else the first on the path.
 fn worker(this: Option<PathBuf>, programs: &[PathBuf]) -> Option<WorkerCommand> {
     let name = format!("xmem{EXE_SUFFIX}");
     let this = this.filter(|this| this.file_name().is_some_and(|file| file == name.as_str()));
     let program = this.or_else(|| {
-        programs.iter().map(|folder| folder.join(&name)).find(|program| is_executable(program))
+        let caller = Caller::current();
+        let programs = programs.iter().map(|folder| folder.join(&name));
+        programs
+            .filter(|program| is_executable(program))
+            .find(|program| trust::file(program, caller).is_ok())
     })?;
     Some(WorkerCommand { program, arguments: vec![WORKER.into()] })
 }

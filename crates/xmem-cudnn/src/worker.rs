@@ -2,11 +2,15 @@
 
 use crate::backend::{self, Backend};
 use crate::heuristics::Device;
+#[cfg(unix)]
+use crate::parent;
 use crate::query::Query;
 use std::error::Error;
 use std::io::{BufRead, Write};
 use std::path::Path;
 
+/// The variable that has the id of the worker's parent.
+pub(crate) const PARENT_VARIABLE: &str = "XMEM_CUDNN_PARENT";
 /// The beginning of the line with the library's version.
 pub(crate) const VERSION: &str = "cudnn ";
 /// The beginning of a line of sizes.
@@ -36,12 +40,14 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
 ///
 /// # Process
 /// The code of the library runs in this process, which should serve no other purpose: a fault in the
-/// library ends it.
+/// library ends it. It also ends with its parent, even while the library does not return.
 pub fn serve(
     library: &Path,
     mut input: impl BufRead,
     mut output: impl Write,
 ) -> Result<(), Box<dyn Error>> {
+    #[cfg(unix)]
+    parent::end_with(parent::of_worker(PARENT_VARIABLE));
     backend::preload_stubs()?;
     let backend = match Backend::load(library) {
         Ok(backend) => backend,

@@ -3,11 +3,14 @@
 #![expect(clippy::disallowed_methods, reason = "puts files in place and counts those of a cache")]
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use xmem_convolutions::{
     Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource,
     ElementType, FittedModel, Layout, NoWorkspaces, Plans,
 };
-use xmem_cudnn::{AutomaticSource, Cudnn, SearchPath, SourceChoice, SourceSettings, WorkerCommand};
+use xmem_cudnn::{
+    AutomaticSource, ChoiceOrigin, Cudnn, SearchPath, SourceChoice, SourceSettings, WorkerCommand,
+};
 use xmem_profiles::Device;
 use xmem_types::Bytes;
 
@@ -64,13 +67,13 @@ fn from_the_model() -> Plans {
 fn answers_are_read_among_other_output() {
     let cudnn = cudnn(
         "echo noise; echo cudnn 9.19.0; read device; read question; echo \"more $noise\"; \
-         echo '= 700 30 0'; sleep 5",
+         echo '= 70000000 30 0'; sleep 5",
         None,
     );
     let expected = Plans {
-        sizes: vec![Bytes(700), Bytes(30), Bytes(0)],
-        low: Bytes(700),
-        high: Bytes(700),
+        sizes: vec![Bytes(70_000_000), Bytes(30), Bytes(0)],
+        low: Bytes(70_000_000),
+        high: Bytes(70_000_000),
         basis: Basis::Library,
     };
     let answers = ask(&cudnn);
@@ -208,4 +211,226 @@ fn the_default_is_the_model_where_no_library_can_be_asked() {
     ] {
         assert_eq!(ask_by(SourceSettings { choice, ..found.clone() }), ask(source));
     }
+}
+
+/// A source that searches `folder` and asks `script`.
+fn found_in(folder: &Path, script: &str) -> AutomaticSource {
+    AutomaticSource::new(SourceSettings {
+        search: SearchPath { libraries: vec![folder.to_path_buf()], ..Default::default() },
+        worker: Some(worker(script)),
+        ..SourceSettings::default()
+    })
+}
+
+/// Convolutions that need a workspace in the model, as a job has them.
+fn job() -> Vec<ConvolutionQuestion> {
+    let channels = (1..=6).map(|n| 32 * n);
+    channels
+        .map(|channels| ConvShape {
+            input: [32, channels, 56, 56],
+            weight: [channels, channels, 3, 3],
+            output: [32, channels, 56, 56],
+            ..SHAPE
+        })
+        .map(|shape| ConvolutionQuestion { pass: ConvPass::BackwardWeight, shape })
+        .collect()
+}
+
+/// A worker that gives one answer to all questions.
+fn always(answer: &str) -> String {
+    format!("echo cudnn 9.19.0; read device; while read question; do echo '{answer}'; done")
+}
+
+#[test]
+fn a_library_that_lies_about_all_workspaces_is_not_believed() {
+    let folder = tempfile::tempdir().expect("folder");
+    let job = job();
+    let fitted = FittedModel.answer(&device(), &job);
+    for (answer, reason) in [
+        ("= 0", "5 of 5 convolutions have too small a workspace"),
+        ("= 4096 0", "5 of 5 convolutions have too small a workspace"),
+        ("= 30 700", "are not in order"),
+        ("= 9223372036854775807 0", "has a workspace of 8589934592.00 GiB"),
+    ] {
+        let cudnn = cudnn(&always(answer), Some(folder.path()));
+        let answers = cudnn.answer(&device(), &job);
+        for question in &job {
+            assert_eq!(answers.get(question), fitted.get(question), "{answer}");
+        }
+        assert_eq!(answers.source(), fitted.source(), "{answer}");
+        let warning = answers.warning().expect("a warning");
+        assert!(warning.contains(reason), "{answer}: {warning}");
+        assert!(warning.starts_with("cuDNN 9.19.0 at /opt/libcudnn.so.9 gave"), "{warning}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 0, "lies are not cached");
+}
+
+#[test]
+fn a_library_that_lies_about_one_workspace_gets_no_certain_answer() {
+    let cudnn = cudnn(&always("= 0"), None);
+    let question = job()[5];
+    let answers = cudnn.answer(&device(), &[question]);
+    let plans = answers.get(&question).expect("an answer");
+    let fitted = FittedModel.answer(&device(), &[question]);
+    let expected = fitted.get(&question).expect("an answer").first();
+    assert!(expected > Bytes::mib(8), "{expected}");
+    assert_eq!((plans.first(), plans.high), (Bytes::ZERO, expected));
+}
+
+#[test]
+fn a_library_that_others_can_change_is_not_loaded_if_it_is_found() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("folder");
+    std::fs::write(folder.path().join("libcudnn.so.9"), "").expect("written");
+    let started = folder.path().join("started");
+    let script = format!("touch '{}'; {}", started.display(), always("= 70000000 0"));
+    let open = |mode| {
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode))
+            .expect("set");
+    };
+    open(0o777);
+    let answers = ask(&found_in(folder.path(), &script));
+    assert!(!started.exists());
+    assert_eq!((answers.source(), plans(&answers)), (FittedModel::NAME, &from_the_model()));
+    let warning = answers.warning().expect("a warning");
+    let place = folder.path().display();
+    for part in [
+        &format!("other users can write to `{place}` (mode 777); `chmod go-w {place}` ends that"),
+        &format!("`--cudnn {place}/libcudnn.so.9` loads it"),
+        "`--cudnn model` needs no library",
+    ] {
+        assert!(warning.contains(part), "{part}: {warning}");
+    }
+    open(0o755);
+    let answers = ask(&found_in(folder.path(), &script));
+    assert!(started.exists());
+    assert_eq!((plans(&answers).first(), answers.warning()), (Bytes(70_000_000), None));
+}
+
+/// Each row: who names a library that others can change, and what follows.
+#[test]
+fn a_library_that_others_can_change_is_loaded_if_the_caller_names_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let is_root =
+        std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").expect("self")) == 0;
+    let folder = tempfile::tempdir().expect("folder");
+    std::fs::write(folder.path().join("libcudnn.so.9"), "").expect("written");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).expect("set");
+    for origin in [ChoiceOrigin::Caller, ChoiceOrigin::Environment] {
+        let settings = SourceSettings {
+            choice: SourceChoice::At(folder.path().to_path_buf()),
+            choice_origin: origin,
+            worker: Some(worker(&always("= 70000000 0"))),
+            ..SourceSettings::default()
+        };
+        match (settings.source(), origin, is_root) {
+            (Ok(source), ChoiceOrigin::Caller, false) => {
+                let answers = ask(&*source);
+                assert_eq!((plans(&answers).first(), answers.warning()), (Bytes(70_000_000), None));
+                let doubt = answers.doubt().expect("a doubt");
+                assert!(doubt.contains("other users can write to"), "{doubt}");
+            }
+            (Err(error), ChoiceOrigin::Caller, true) => {
+                let text = error.to_string();
+                assert!(text.ends_with("root loads only what no other user can change"), "{text}");
+            }
+            (Err(error), ChoiceOrigin::Environment, _) => {
+                assert!(error.to_string().contains("XMEM_CUDNN"), "{error}");
+            }
+            (other, ..) => panic!("{origin:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn cached_answers_that_others_can_change_are_not_read() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("folder");
+    let cache = folder.path().join("cache");
+    let answers = ask(&cudnn(&always("= 70000000 0"), Some(&cache)));
+    assert_eq!(plans(&answers).first(), Bytes(70_000_000));
+    let reads_the_cache = || {
+        let answers = ask(&cudnn(&always("= 80000000 0"), Some(&cache)));
+        plans(&answers).first() == Bytes(70_000_000)
+    };
+    assert!(reads_the_cache());
+    let file =
+        std::fs::read_dir(&cache).expect("folder").next().expect("one").expect("entry").path();
+    for (place, mode, private) in [(&cache, 0o777, 0o700), (&file, 0o666, 0o600)] {
+        let set = |mode| {
+            std::fs::set_permissions(place, std::fs::Permissions::from_mode(mode)).expect("set");
+        };
+        let found = place.metadata().expect("made").permissions().mode() & 0o777;
+        assert_eq!(found, private, "{}", place.display());
+        set(mode);
+        assert!(!reads_the_cache(), "{}", place.display());
+        set(private);
+        assert!(reads_the_cache(), "{}", place.display());
+    }
+}
+
+#[test]
+fn a_worker_has_nothing_of_the_environment_but_its_parent() {
+    // The shell adds variables of its own.
+    let script = "test \"$XMEM_CUDNN_PARENT\" = $PPID || exit 1; test -z \"$HOME$CARGO\" || exit 2; \
+                  test \"$(env | grep -Ecv '^(XMEM_CUDNN|PWD|SHLVL|_|OLDPWD)')\" = 0 || exit 3; \
+                  echo cudnn 9.19.0; read device; read question; echo '= 70000000'; read end";
+    assert!(std::env::var_os("CARGO").is_some(), "the tests have variables");
+    let answers = ask(&cudnn(script, None));
+    assert_eq!((plans(&answers).first(), answers.warning()), (Bytes(70_000_000), None));
+}
+
+#[test]
+fn a_worker_that_hangs_or_floods_costs_bounded_time_and_memory() {
+    let release = "echo cudnn 9.19.0; read device; read question";
+    for (script, reason) in [
+        ("sleep 1000".to_owned(), "did not give its answers within 1 seconds"),
+        (format!("{release}; sleep 1000"), "did not give its answers within 1 seconds"),
+        (format!("{release}; exec >&-; sleep 1000"), "ended: signal: 9"),
+        (format!("{release}; yes \"$device\""), "printed more than 1048576 bytes"),
+        (format!("{release}; cat /dev/zero"), "a line that is too long"),
+        ("cat /dev/zero".to_owned(), "a line that is too long"),
+        ("printf 'cudnn 9.\\033[2J.0\\n'; sleep 1000".to_owned(), "instead of a release"),
+    ] {
+        let cudnn = cudnn(&script, None).with_patience(Duration::from_secs(1));
+        let answers = ask(&cudnn);
+        assert_eq!(plans(&answers), &from_the_model(), "{script}");
+        let warning = answers.warning().expect("a warning");
+        assert!(warning.contains(reason), "{script}: {warning}");
+        assert!(!warning.contains('\u{1b}'), "{script}: {warning}");
+    }
+}
+
+#[test]
+fn the_questions_of_a_job_share_one_deadline() {
+    let script = "echo cudnn 9.19.0; read device; while read question; do sleep 0.3; echo '= 70000000 0'; done";
+    let cudnn = cudnn(script, None).with_patience(Duration::from_secs(1));
+    let answers = cudnn.answer(&device(), &job());
+    assert!(answers.warning().is_some_and(|warning| warning.contains("within 1 seconds")));
+    let late = *job().last().expect("a question");
+    let fitted = FittedModel.answer(&device(), &[late]);
+    assert_eq!(answers.get(&late), fitted.get(&late));
+    let again = cudnn.answer(&device(), &[late]);
+    assert!(again.warning().is_some_and(|warning| warning.contains("within 1 seconds")));
+}
+
+#[test]
+fn what_a_library_starts_ends_with_the_worker() {
+    let folder = tempfile::tempdir().expect("folder");
+    let started = folder.path().join("started");
+    let script =
+        format!("sleep 1000 & echo $! > '{}'; {}", started.display(), always("= 70000000 0"));
+    let cudnn = cudnn(&script, None);
+    assert_eq!(ask(&cudnn).warning(), None);
+    let child = std::fs::read_to_string(&started).expect("started");
+    let status = PathBuf::from(format!("/proc/{}/status", child.trim()));
+    assert!(status.exists());
+    drop(cudnn);
+    // It stays in the list of processes until its new parent has waited for it.
+    let is_over = || std::fs::read_to_string(&status).is_ok_and(|text| text.contains("State:\tZ"));
+    let over = (0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        !status.exists() || is_over()
+    });
+    assert!(over, "process {child} is there");
 }

@@ -59,11 +59,11 @@ pub use xmem_analyzer::recording::{EndReason, Implementation};
 pub use xmem_analyzer::{Phase, Profile, Role};
 pub use xmem_convolutions::{
     Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource,
-    ElementType, FittedModel, Layout, NoWorkspaces, Plans, Volume,
+    ElementType, FittedModel, Implausible, Layout, LibraryPlans, NoWorkspaces, Plans, Volume,
 };
 pub use xmem_cudnn::{
-    AutomaticSource, CachedAnswers, Cudnn, SearchPath, SourceChoice, SourceError, SourceSettings,
-    WorkerCommand,
+    AutomaticSource, CachedAnswers, ChoiceOrigin, Cudnn, FoundLibrary, SearchPath, SourceChoice,
+    SourceError, SourceSettings, WorkerCommand,
 };
 pub use xmem_orchestrator::{
     AttentionKernels, OptimizerImpl, Rule, RuleEffect, Target, ZeroGradPlace,

@@ -3,6 +3,7 @@
 use crate::job::Folder;
 use crate::recorded::trace;
 use crate::shell::{Ran, command, xmem};
+use crate::users::{Installed, ORDINARY_USER, is_root, set_mode};
 use std::sync::Arc;
 use xmem::{AutomaticSource, Estimate, SearchPath, SourceSettings, WorkerCommand};
 use xmem_cudnn::WORKER;
@@ -28,10 +29,26 @@ fn a_path_without_cudnn_is_an_error() {
     assert!(ran.stderr.contains("no cuDNN library found at `/nowhere`"), "{}", ran.stderr);
 }
 
-/// Replays with the library in `folder` as the only one in the environment.
+/// The file name of the library.
+pub(crate) const LIBRARY: &str = "libcudnn.so.9";
+
+/// Text without its line breaks.
+pub(crate) fn flat(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c == '│').filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Replays with the library in `folder` as the only one in the environment. Root loads none that is
+/// found, so that root is another user here.
 fn replay_where_found(folder: &Folder, job: &str, options: &[&str]) -> Ran {
-    let fixed = ["replay", job, "-d", "rtx3060-12g", "--cudnn", "auto"];
-    let mut command = command(fixed.into_iter().chain(options.iter().copied()));
+    let installed = Installed::new(job);
+    let mut command = match is_root() {
+        true => installed.command(ORDINARY_USER),
+        false => command([""; 0]),
+    };
+    set_mode(folder.path(""), 0o755);
+    let job = installed.path("trace.json.zst");
+    command.args(["replay", &job, "-d", "rtx3060-12g", "--cudnn", "auto"]).args(options);
     for name in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
         command.env_remove(name);
     }
@@ -41,7 +58,6 @@ fn replay_where_found(folder: &Folder, job: &str, options: &[&str]) -> Ran {
     Ran::from(command.output().expect("runs"))
 }
 
-#[cfg(unix)]
 #[test]
 fn an_estimate_of_the_library_is_that_of_the_command_line() {
     let folder = Folder::new();
@@ -65,7 +81,6 @@ fn an_estimate_of_the_library_is_that_of_the_command_line() {
     assert!(warning.contains("cannot load the library"), "{warning}");
 }
 
-#[cfg(unix)]
 #[test]
 fn what_is_not_cudnn_is_an_error_if_it_is_named_and_a_warning_if_it_is_found() {
     let folder = Folder::new();
@@ -78,6 +93,6 @@ fn what_is_not_cudnn_is_an_error_if_it_is_named_and_a_warning_if_it_is_found() {
     let ran = replay_where_found(&folder, &job, &[]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("model fitted to cuDNN 9.19"), "{}", ran.stdout);
-    let flat = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat = flat(&ran.stdout);
     assert!(flat.contains("the model fitted to cuDNN 9.19 answers instead"), "{flat}");
 }

@@ -2,7 +2,10 @@
 #![expect(clippy::disallowed_methods, reason = "tests write the files that the command reads")]
 
 mod allocator;
+#[cfg(unix)]
 mod cudnn;
+#[cfg(unix)]
+mod cudnn_trust;
 mod errors;
 mod guide;
 mod hostile;
@@ -27,5 +30,7 @@ mod snapshot;
 #[cfg(unix)]
 mod stopped;
 mod traces;
+#[cfg(unix)]
+mod users;
 mod validate;
 mod variants;

@@ -39,9 +39,15 @@ impl From<Output> for Ran {
 
 /// The command, with nothing of the tester's environment that changes what it prints.
 pub(crate) fn command<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xmem"));
+    let mut command = prepared(Command::new(env!("CARGO_BIN_EXE_xmem")));
+    command.args(args);
+    command
+}
+
+/// A command without what changes the output of `xmem` in the tester's environment.
+pub(crate) fn prepared(mut command: Command) -> Command {
     // What is installed on the tester's machine is no part of a test.
-    command.args(args).env("COLUMNS", "100").env("XMEM_CUDNN", "model");
+    command.env("COLUMNS", "100").env("XMEM_CUDNN", "model");
     for name in ["XMEM_LOG", "NO_COLOR"].iter().chain(xmem::alloc_conf_variables(NEWEST)) {
         command.env_remove(name);
     }
