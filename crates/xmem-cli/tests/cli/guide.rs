@@ -8,6 +8,7 @@ const PAGE: &str = include_str!("../../../../docs/guide/allocator.md");
 const README: &str = include_str!("../../../../README.md");
 const MANY_TRACES: &str = include_str!("../../../../docs/guide/many-traces.md");
 const PREDICTION: &str = include_str!("../../../../docs/guide/view-the-prediction.md");
+const FOR_OTHERS: &str = include_str!("../../../../docs/guide/for-others.md");
 const GPU_RUN: &str = include_str!("../../../../docs/guide/compare-with-a-gpu-run.md");
 
 /// The contents of code fences of a language.
@@ -107,4 +108,26 @@ fn the_page_on_gpu_runs_shows_what_validate_prints() {
         let ran: Ran = command(args).current_dir(folder.path(".")).output().expect("runs").into();
         assert_shown(shown, &ran.stdout);
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_page_on_running_for_others_shows_what_replay_prints() {
+    let folder = recorded();
+    let blocks = fenced(FOR_OTHERS, "console");
+    assert_eq!(blocks.len(), 1);
+    for block in blocks {
+        let (typed, shown) = block.split_once('\n').expect("a command and its output");
+        let args = typed.strip_prefix("$ xmem ").expect("a command").split(' ');
+        let ran: Ran = command(args).current_dir(folder.path(".")).output().expect("runs").into();
+        assert_eq!((ran.stdout.trim_end(), ran.stderr.as_str(), ran.code), (shown, "", 0));
+    }
+    // The command of a gate that needs no library.
+    let trace =
+        std::fs::read(folder.path("traces/vgg11_sgd_pos0/trace.json.zst")).expect("a trace");
+    let (_, line) = fenced(FOR_OTHERS, "sh")[0].split_once("xmem ").expect("a command");
+    let args = line.split(' ').take_while(|&word| word != "<");
+    let ran = crate::shell::xmem_with_input(args, &trace);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.json()["target"]["convolutions"], "model fitted to cuDNN 9.19");
 }
