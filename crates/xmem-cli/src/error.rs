@@ -4,7 +4,7 @@ mod alloc_conf;
 mod recording;
 mod shown;
 
-pub(crate) use recording::print_cut_short;
+pub(crate) use recording::{print_cut_short, unshadow};
 
 use crate::exit::Exit;
 use crate::guard::Panicked;

@@ -1,6 +1,7 @@
 //! The result of a run: the best recording, or the reason why none was saved.
 
 use crate::error::{CommandEnd, RecordError};
+use crate::export::ExportError;
 use crate::exports::{Export, State};
 use crate::message::{ExportAnnounced, Reason};
 use crate::output::Output;
@@ -56,9 +57,10 @@ pub(crate) fn conclude(mut evidence: Evidence, output: &Output) -> Result<Record
     let mut error = None;
     for export in std::mem::take(&mut evidence.exports) {
         let is_whole = export.is_whole();
+        let other_content = export.other_content();
         let Export { pid, announced, state, .. } = export;
         match state {
-            State::Written(part) if part.text > Bytes::ZERO => {
+            State::Written(Some(part)) => {
                 let process = evidence.processes.get(pid);
                 let candidate = Candidate {
                     announced,
@@ -71,13 +73,24 @@ pub(crate) fn conclude(mut evidence: Evidence, output: &Output) -> Result<Record
                     best = Some(candidate);
                 }
             }
-            State::Failed(reason) => error = Some(reason),
-            State::Written(_) | State::Running => {}
+            State::Failed(ExportError::Output(source)) => error = Some(output.error(source)),
+            State::Failed(ExportError::Input(source)) => {
+                error = error.or(Some(RecordError::Export { source }));
+            }
+            State::Failed(ExportError::Stalled(time)) => {
+                error = error.or(Some(RecordError::Stalled { time }));
+            }
+            State::Failed(ExportError::NotATrace(_) | ExportError::NoEvents)
+            | State::Written(None) => {
+                let found = other_content.map(|found| RecordError::NotATrace { found });
+                error = error.or(found);
+            }
+            State::Running => {}
         }
     }
     match (best, error) {
         (Some(candidate), _) => save(candidate, &evidence, output),
-        (None, Some(error)) => Err(output.error(error)),
+        (None, Some(error)) => Err(error),
         (None, None) => Err(failure(&evidence)),
     }
 }
@@ -160,8 +173,12 @@ fn failure(evidence: &Evidence) -> RecordError {
     if processes.iter().next().is_none() {
         return RecordError::HookNotLoaded { end };
     }
+    if let Some(path) = processes.iter().find_map(|p| p.shadowed.clone()) {
+        return RecordError::Shadowed { path };
+    }
     if processes.iter().all(|p| p.torch.is_none()) {
-        return RecordError::NoTorch { end };
+        let failure = processes.iter().find_map(|p| p.import_failure.clone());
+        return RecordError::NoTorch { end, failure };
     }
     RecordError::NothingRan { end }
 }

@@ -55,10 +55,36 @@ pub enum RecordError {
         end: CommandEnd,
     },
     /// A Python interpreter loaded the hook, but did not import PyTorch.
-    #[error("the command {end} without importing torch")]
+    #[error("the command {end} without importing torch{}", reason(failure.as_deref()))]
     NoTorch {
         /// The end of the command.
         end: CommandEnd,
+        /// The error of a failed import, from the hook.
+        failure: Option<String>,
+    },
+    /// A file or folder of the user's is imported in the place of PyTorch.
+    #[error("`{}` was imported instead of PyTorch", printable_path(path))]
+    Shadowed {
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// The command exported something else than a trace.
+    #[error("the command exported {found} instead of a trace")]
+    NotATrace {
+        /// What was found, as a noun phrase.
+        found: &'static str,
+    },
+    /// The export cannot be read.
+    #[error("cannot read the trace that the command exported")]
+    Export {
+        /// The cause.
+        source: io::Error,
+    },
+    /// The command began an export and wrote nothing.
+    #[error("the command announced a trace, but wrote nothing for {} s", time.as_secs_f64())]
+    Stalled {
+        /// The wait for content.
+        time: Duration,
     },
     /// The hook does not support this PyTorch.
     #[error("this PyTorch cannot be recorded: {text}")]
@@ -90,6 +116,10 @@ pub enum RecordError {
         /// The reason, from the hook.
         text: String,
     },
+}
+
+fn reason(failure: Option<&str>) -> String {
+    failure.map_or_else(String::new, |text| format!(": the import failed with {text}"))
 }
 
 /// The end of a command, as a phrase after "the command" when displayed.

@@ -1,79 +1,244 @@
 //! A trace on its way from the hook's named pipe to a part file.
+//!
+//! The command can put anything in the place of the pipe, and hold it open for ever. Links are not followed,
+//! only a pipe or a plain file of this user is read, and a wait for its content has an end.
 
-use crate::head::Head;
-use crate::output::Output;
+use crate::outline::{NotATrace, Outline};
+use crate::output::{Output, PartWriter};
 use crate::part::Part;
 use crate::session::pipe_of;
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use xmem_types::Bytes;
 
 /// Bytes of one read: the capacity of a pipe.
 const CHUNK: usize = 1 << 16;
 
-/// The size of a trace so far, shared between threads.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Written(Arc<AtomicU64>);
+/// Bytes that a pipe can hold at most (pipe(7), `/proc/sys/fs/pipe-max-size`): all that is read after the
+/// writer is known to have finished.
+const MAX_PIPE: usize = 1 << 20;
 
-impl Written {
-    /// Bytes before compression.
-    pub(crate) fn so_far(&self) -> Bytes {
-        Bytes(self.0.load(Ordering::Relaxed))
+/// The wait for content before the next look at the other conditions.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// The part of a wait that counts: the rest is time in which this process was stopped (Ctrl-Z).
+const MAX_COUNTED_WAIT: Duration = Duration::from_secs(1);
+
+/// The reason why an export could not be read.
+#[derive(Debug)]
+pub(crate) enum ExportError {
+    /// The output cannot be written.
+    Output(io::Error),
+    /// The export cannot be read.
+    Input(io::Error),
+    /// It is not a trace, but this.
+    NotATrace(&'static str),
+    /// It ended before the list of events.
+    NoEvents,
+    /// Nothing has come for this time.
+    Stalled(Duration),
+}
+
+/// An export under way, shared between threads.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream {
+    written: Arc<AtomicU64>,
+    finished: Arc<AtomicBool>,
+    /// The longest wait for content.
+    patience: Duration,
+}
+
+impl Stream {
+    pub(crate) fn new(patience: Duration) -> Self {
+        Self { written: Arc::default(), finished: Arc::default(), patience }
     }
 
-    fn add(&self, length: usize) {
-        self.0.fetch_add(length as u64, Ordering::Relaxed);
+    /// Bytes read so far, before compression.
+    pub(crate) fn so_far(&self) -> Bytes {
+        Bytes(self.written.load(Ordering::Relaxed))
+    }
+
+    /// Ends the reading once the pipe is empty: its writer has finished or ended. Other processes may keep
+    /// the pipe open.
+    pub(crate) fn finish(&self) {
+        self.finished.store(true, Ordering::Relaxed);
+    }
+
+    fn is_finished(&self) -> bool {
+        self.finished.load(Ordering::Relaxed)
     }
 }
 
-/// Reads the trace `path` from its pipe to the end. Blocks until a writer opens the pipe.
-pub(crate) fn stream(path: &Path, output: &Output, written: &Written) -> io::Result<Part> {
-    copy(File::open(pipe_of(path))?, output, written)
+/// Reads the trace `path` from its pipe to the end; `None` if nothing came.
+pub(crate) fn from_pipe(
+    path: &Path,
+    output: &Output,
+    stream: &Stream,
+) -> Result<Option<Part>, ExportError> {
+    match open(&pipe_of(path), |metadata| metadata.file_type().is_fifo()) {
+        Ok(pipe) => read_pipe(pipe, output, stream),
+        Err(ExportError::Input(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Reads the plain file `path`, if PyTorch has written there and not into the pipe.
-pub(crate) fn file(path: &Path, output: &Output, written: &Written) -> io::Result<Part> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "PyTorch wrote no trace"));
-    }
-    copy(File::open(path)?, output, written)
+pub(crate) fn from_file(
+    path: &Path,
+    output: &Output,
+    _stream: &Stream,
+) -> Result<Option<Part>, ExportError> {
+    read_file(open(path, Metadata::is_file)?, output)
 }
 
-/// Ends a [`stream`] that waits for a writer which will not come.
-pub(crate) fn release(path: &Path) {
-    for pipe in [pipe_of(path), path.to_owned()] {
-        // Opening both ends never blocks. Without the pipe, no reader waits.
-        let _ = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(OFlag::O_NONBLOCK.bits())
-            .open(pipe);
-    }
+/// Opens what a process has exported, without waiting for the other end of a pipe.
+fn open(path: &Path, is_expected: fn(&Metadata) -> bool) -> Result<File, ExportError> {
+    // Before it is opened, which may have an effect on a device.
+    check(&std::fs::symlink_metadata(path).map_err(ExportError::Input)?, is_expected)?;
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let opened = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path);
+    let file = opened.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ELOOP) => ExportError::NotATrace(LINK),
+        _ => ExportError::Input(error),
+    })?;
+    // It may have been replaced since.
+    check(&file.metadata().map_err(ExportError::Input)?, is_expected)?;
+    Ok(file)
 }
 
-fn copy(mut from: File, output: &Output, written: &Written) -> io::Result<Part> {
-    let mut to = output.part()?;
-    let mut head = Head::default();
+const LINK: &str = "a symbolic link";
+
+/// What does not begin as a trace does.
+pub(crate) const OTHER_CONTENT: &str = "other content";
+
+fn check(metadata: &Metadata, is_expected: fn(&Metadata) -> bool) -> Result<(), ExportError> {
+    let kind = metadata.file_type();
+    let found = if kind.is_symlink() {
+        LINK
+    } else if kind.is_dir() {
+        "a folder"
+    } else if kind.is_block_device() || kind.is_char_device() {
+        "a device"
+    } else if kind.is_socket() {
+        "a socket"
+    } else if metadata.uid() != nix::unistd::geteuid().as_raw() {
+        "a file of another user"
+    } else if is_expected(metadata) {
+        return Ok(());
+    } else if kind.is_fifo() {
+        "a named pipe"
+    } else {
+        "a file that is not the pipe made for the trace"
+    };
+    Err(ExportError::NotATrace(found))
+}
+
+fn read_pipe(
+    mut pipe: File,
+    output: &Output,
+    stream: &Stream,
+) -> Result<Option<Part>, ExportError> {
+    let mut copy = Copy::new(output);
     let mut chunk = vec![0; CHUNK];
-    let mut text = Bytes::ZERO;
-    loop {
-        let length = match from.read(&mut chunk) {
-            Ok(0) => break,
-            Ok(length) => length,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        head.push(&chunk[..length]);
-        to.write_all(&chunk[..length])?;
-        text += Bytes(length as u64);
-        written.add(length);
+    let mut has_writer = false;
+    let mut waited = Duration::ZERO;
+    let mut rest = MAX_PIPE;
+    while waited < stream.patience && rest > 0 {
+        // Before the reading, which then finds all that the writer has left.
+        let is_finished = stream.is_finished();
+        let begin = Instant::now();
+        match pipe.read(&mut chunk) {
+            Ok(0) if has_writer || is_finished => return copy.finish(),
+            Ok(0) => std::thread::sleep(WAIT / 10),
+            Ok(length) => {
+                copy.push(&chunk[..length])?;
+                stream.written.fetch_add(length as u64, Ordering::Relaxed);
+                (has_writer, waited) = (true, Duration::ZERO);
+                if is_finished {
+                    rest = rest.saturating_sub(length);
+                }
+                continue;
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock && is_finished => {
+                return copy.finish();
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                has_writer = true;
+                wait_for_content(&pipe);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(ExportError::Input(error)),
+        }
+        waited += begin.elapsed().min(MAX_COUNTED_WAIT);
     }
-    let file = to.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
-    let size = Bytes(file.as_file().metadata()?.len());
-    Ok(Part { file, text, size, redirected: head.redirected() })
+    match copy.finish() {
+        Ok(None) => Err(ExportError::Stalled(stream.patience)),
+        other => other,
+    }
+}
+
+fn read_file(mut file: File, output: &Output) -> Result<Option<Part>, ExportError> {
+    let mut copy = Copy::new(output);
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        match file.read(&mut chunk) {
+            Ok(0) => return copy.finish(),
+            Ok(length) => copy.push(&chunk[..length])?,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(ExportError::Input(error)),
+        }
+    }
+}
+
+fn wait_for_content(pipe: &File) {
+    let mut pipes = [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)];
+    // After an error, the next reading fails.
+    let _ = poll(&mut pipes, PollTimeout::try_from(WAIT).unwrap_or(PollTimeout::ZERO));
+}
+
+/// A copy of an export in a part file, made when the first bytes have come.
+struct Copy<'a> {
+    output: &'a Output,
+    outline: Outline,
+    to: Option<PartWriter>,
+    text: Bytes,
+}
+
+impl<'a> Copy<'a> {
+    fn new(output: &'a Output) -> Self {
+        Self { output, outline: Outline::default(), to: None, text: Bytes::ZERO }
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Result<(), ExportError> {
+        self.outline.push(bytes).map_err(|NotATrace| ExportError::NotATrace(OTHER_CONTENT))?;
+        let to = match &mut self.to {
+            Some(to) => to,
+            None => self.to.insert(self.output.part().map_err(ExportError::Output)?),
+        };
+        self.text += Bytes(bytes.len() as u64);
+        to.write_all(bytes).map_err(ExportError::Output)
+    }
+
+    fn finish(self) -> Result<Option<Part>, ExportError> {
+        let Some(to) = self.to else { return Ok(None) };
+        if !self.outline.has_events() {
+            return Err(ExportError::NoEvents);
+        }
+        let file =
+            to.finish().and_then(|to| to.into_inner().map_err(io::IntoInnerError::into_error));
+        let file = file.map_err(ExportError::Output)?;
+        let size = Bytes(file.as_file().metadata().map_err(ExportError::Output)?.len());
+        let has_end = self.outline.has_end();
+        let redirected = self.outline.redirected();
+        Ok(Some(Part { file, text: self.text, size, has_end, redirected }))
+    }
 }

@@ -1,21 +1,28 @@
 //! The exports of the command's processes, each read into a part file of its own.
 
-use crate::export::{self, Written};
+use crate::export::{self, ExportError, OTHER_CONTENT, Stream};
 use crate::message::{ExportAnnounced, ProcessId};
 use crate::output::Output;
 use crate::part::Part;
 use crate::tree::Tree;
-use std::io;
 use std::path::Path;
 use std::sync::mpsc::Sender;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use xmem_types::Bytes;
+
+/// Exports that are read; further ones are ignored. Each has a thread and a file.
+const MAX_EXPORTS: usize = 100;
+
+/// Exports of one process that are read. The hook makes one; a process may replace itself (`os.execv`).
+const MAX_OF_PROCESS: usize = 3;
 
 /// All exports, in the order in which they began. The end of a reading is sent as an event `E`.
 #[derive(Debug)]
 pub(crate) struct Exports<E> {
     all: Vec<Export>,
     output: Output,
+    /// The longest wait for content.
+    patience: Duration,
     sender: Sender<E>,
 }
 
@@ -27,7 +34,7 @@ pub(crate) struct Export {
     pub(crate) state: State,
     /// The report of the hook at its end.
     report: Option<Report>,
-    written: Written,
+    stream: Stream,
     begun: Instant,
     ended: Option<Instant>,
 }
@@ -37,10 +44,10 @@ pub(crate) struct Export {
 pub(crate) enum State {
     /// A thread reads it.
     Running,
-    /// It was read into this file.
-    Written(Part),
+    /// It was read into this file; `None` if nothing came.
+    Written(Option<Part>),
     /// It could not be read.
-    Failed(io::Error),
+    Failed(ExportError),
 }
 
 /// The report of the hook at the end of an export.
@@ -57,36 +64,42 @@ enum Report {
 /// The result of a thread that has read an export.
 pub(crate) struct ReadExport {
     index: usize,
-    result: io::Result<Part>,
+    result: Result<Option<Part>, ExportError>,
 }
 
-type Reading = fn(&Path, &Output, &Written) -> io::Result<Part>;
+type Reading = fn(&Path, &Output, &Stream) -> Result<Option<Part>, ExportError>;
 
 impl<E: From<ReadExport> + Send + 'static> Exports<E> {
-    pub(crate) fn new(output: Output, sender: Sender<E>) -> Self {
-        Self { all: Vec::new(), output, sender }
+    pub(crate) fn new(output: Output, patience: Duration, sender: Sender<E>) -> Self {
+        Self { all: Vec::new(), output, patience, sender }
     }
 
-    /// A process is about to export: PyTorch waits for a reader.
-    pub(crate) fn begin(&mut self, pid: ProcessId, announced: ExportAnnounced) {
+    /// A process is about to export: PyTorch waits for a reader. Returns false if there are too many
+    /// exports.
+    pub(crate) fn begin(&mut self, pid: ProcessId, announced: ExportAnnounced) -> bool {
+        let of_process = self.all.iter().filter(|export| export.pid == pid).count();
+        if self.all.len() >= MAX_EXPORTS || of_process >= MAX_OF_PROCESS {
+            return false;
+        }
         self.all.push(Export {
             pid,
             announced,
             state: State::Running,
             report: None,
-            written: Written::default(),
+            stream: Stream::new(self.patience),
             begun: Instant::now(),
             ended: None,
         });
-        self.start_reading(self.all.len() - 1, export::stream);
+        self.start_reading(self.all.len() - 1, export::from_pipe);
+        true
     }
 
     fn start_reading(&self, index: usize, reading: Reading) {
         let export = &self.all[index];
-        let (path, written) = (export.announced.path.clone(), export.written.clone());
+        let (path, stream) = (export.announced.path.clone(), export.stream.clone());
         let (output, sender) = (self.output.clone(), self.sender.clone());
         std::thread::spawn(move || {
-            let result = reading(&path, &output, &written);
+            let result = reading(&path, &output, &stream);
             // An error means that the run is over.
             let _ = sender.send(ReadExport { index, result }.into());
         });
@@ -124,19 +137,19 @@ impl<E: From<ReadExport> + Send + 'static> Exports<E> {
     /// Reads the plain file if nothing came through the pipe.
     fn fall_back(&mut self, index: usize) {
         let export = &mut self.all[index];
-        let empty = matches!(&export.state, State::Written(part) if part.text == Bytes::ZERO);
-        if export.report == Some(Report::InFile) && empty {
+        let is_empty = matches!(&export.state, State::Written(None));
+        if export.report == Some(Report::InFile) && is_empty {
             export.state = State::Running;
             export.report = Some(Report::Streamed);
-            self.start_reading(index, export::file);
+            self.start_reading(index, export::from_file);
         }
     }
 
-    /// Ends readers whose writer will not come: its process has ended, or it has reported.
-    pub(crate) fn release_abandoned(&self, tree: &Tree) {
+    /// Ends readers whose writer has reported the end, or has ended: other processes may hold the pipe open.
+    pub(crate) fn finish_abandoned(&self, tree: &Tree) {
         for export in self.running() {
             if export.report.is_some() || !tree.has(export.pid) {
-                export::release(&export.announced.path);
+                export.stream.finish();
             }
         }
     }
@@ -173,7 +186,7 @@ impl<E: From<ReadExport> + Send + 'static> Exports<E> {
 
     /// The size so far of the export under way.
     pub(crate) fn written(&self) -> Option<Bytes> {
-        self.running().map(|e| e.written.so_far()).max()
+        self.running().map(|e| e.stream.so_far()).max()
     }
 
     /// Removes and returns all exports.
@@ -183,8 +196,25 @@ impl<E: From<ReadExport> + Send + 'static> Exports<E> {
 }
 
 impl Export {
+    /// True if the process has reported that the whole trace was written.
+    fn is_reported(&self) -> bool {
+        matches!(self.report, Some(Report::Streamed | Report::InFile))
+    }
+
     /// True if the trace was read to its end.
     pub(crate) fn is_whole(&self) -> bool {
         self.report == Some(Report::Streamed)
+            && matches!(&self.state, State::Written(Some(part)) if part.has_end)
+    }
+
+    /// What was exported instead of a trace, if it was something else. A process that ended during the
+    /// export has not exported anything.
+    pub(crate) fn other_content(&self) -> Option<&'static str> {
+        match &self.state {
+            State::Failed(ExportError::NotATrace(found)) => Some(found),
+            State::Failed(ExportError::NoEvents) if self.is_reported() => Some(OTHER_CONTENT),
+            State::Written(None) if self.is_reported() => Some("nothing"),
+            _ => None,
+        }
     }
 }

@@ -29,6 +29,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/redirect.py",
     "xmem_recorder/saving.py",
     "xmem_recorder/session.py",
+    "xmem_recorder/shadows.py",
     "xmem_recorder/tensors.py",
 ];
 

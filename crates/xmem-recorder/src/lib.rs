@@ -6,7 +6,12 @@
 //! from the hook (`message`), a file and a signal to it (`watch`), and the trace through a named pipe
 //! (`export`).
 //!
-//! This crate does not interpret traces: it reads only the head of the stream, for the summary (`head`).
+//! The command runs with the rights of this process, and is not trusted beyond that: it may write anything to
+//! the folder and the pipes, so that every wait and every size has a limit, and what it exports must be a
+//! trace.
+//!
+//! This crate does not interpret traces: it reads only the beginning and the end of the stream, for the
+//! summary (`outline`).
 #![forbid(unsafe_code)]
 #![cfg_attr(
     unix,
@@ -24,13 +29,13 @@ mod request;
 #[cfg(unix)]
 mod conclusion;
 #[cfg(unix)]
+mod control;
+#[cfg(unix)]
 mod encoder;
 #[cfg(unix)]
 mod export;
 #[cfg(unix)]
 mod exports;
-#[cfg(unix)]
-mod head;
 #[cfg(unix)]
 mod hook;
 #[cfg(unix)]
@@ -38,7 +43,11 @@ mod host;
 #[cfg(unix)]
 mod interpreter;
 #[cfg(unix)]
+mod memory;
+#[cfg(unix)]
 mod message;
+#[cfg(unix)]
+mod outline;
 #[cfg(unix)]
 mod output;
 #[cfg(unix)]
@@ -57,7 +66,7 @@ mod tree;
 mod watch;
 
 pub use error::{CommandEnd, RecordError};
-pub use progress::Progress;
+pub use progress::{MAX_SURVIVORS, Progress};
 pub use recorded::{CutShort, Destination, Recorded, RedirectedCalls};
 pub use request::{Request, Shortage, Stacks, Timeouts};
 

@@ -27,6 +27,10 @@ pub(crate) enum Message {
     Torch { version: String },
     /// This process cannot be recorded.
     Unsupported { text: String },
+    /// A file or folder hides PyTorch or a module that it imports.
+    Shadowed { module: String, path: PathBuf },
+    /// The import of PyTorch failed.
+    ImportFailed { text: String },
     /// The profiler runs.
     Recording,
     /// An iteration has ended.
@@ -139,6 +143,14 @@ mod tests {
             (
                 r#"{"event":"unsupported","pid":1,"text":"old"}"#,
                 Message::Unsupported { text: "old".into() },
+            ),
+            (
+                r#"{"event":"shadowed","pid":1,"module":"torch","path":"/home/torch.py"}"#,
+                Message::Shadowed { module: "torch".into(), path: "/home/torch.py".into() },
+            ),
+            (
+                r#"{"event":"import_failed","pid":1,"text":"ImportError: x"}"#,
+                Message::ImportFailed { text: "ImportError: x".into() },
             ),
             (r#"{"event":"recording","pid":1}"#, Message::Recording),
             (

@@ -8,10 +8,10 @@ use std::fs::Permissions;
 use std::io::{self, BufWriter};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
+use xmem_tempfiles::TemporaryFile;
 
 /// The writer of a part file.
-pub(crate) type PartWriter = Encoder<BufWriter<NamedTempFile>>;
+pub(crate) type PartWriter = Encoder<BufWriter<TemporaryFile>>;
 
 /// The requested file.
 #[derive(Clone, Debug)]
@@ -46,23 +46,15 @@ impl Output {
         Encoder::by_name(&self.target, BufWriter::with_capacity(1 << 18, self.new_part()?))
     }
 
-    fn new_part(&self) -> io::Result<NamedTempFile> {
-        let folder = match self.target.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let mut prefix = self.target.file_name().unwrap_or_default().to_owned();
-        prefix.push(".");
-        tempfile::Builder::new()
-            .prefix(&prefix)
-            .suffix(".part")
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)
+    fn new_part(&self) -> io::Result<TemporaryFile> {
+        TemporaryFile::beside(&self.target, Some(Permissions::from_mode(0o666)))
     }
 
     /// Moves a complete recording to the requested path.
     pub(crate) fn save(&self, part: Part) -> Result<Destination, RecordError> {
-        if let Ok(existing) = std::fs::metadata(&self.target) {
+        if let Ok(existing) = std::fs::symlink_metadata(&self.target)
+            && existing.is_file()
+        {
             // Without an effect on the recording, should it fail.
             let _ = part.file.as_file().set_permissions(existing.permissions());
         }
@@ -85,6 +77,6 @@ impl Output {
     }
 
     fn persist(&self, part: Part, to: &Path) -> Result<(), RecordError> {
-        part.file.persist(to).map(drop).map_err(|e| self.error(e.error))
+        part.file.persist(to).map(drop).map_err(|error| self.error(error))
     }
 }

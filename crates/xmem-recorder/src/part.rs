@@ -1,17 +1,19 @@
 //! A part file: a trace beside the output, until it is saved.
 
 use crate::recorded::RedirectedCalls;
-use tempfile::NamedTempFile;
+use xmem_tempfiles::TemporaryFile;
 use xmem_types::Bytes;
 
 /// A trace in a file beside the output.
 #[derive(Debug)]
 pub(crate) struct Part {
-    pub(crate) file: NamedTempFile,
+    pub(crate) file: TemporaryFile,
     /// Size of the trace before compression.
     pub(crate) text: Bytes,
     /// Size of the file.
     pub(crate) size: Bytes,
+    /// True if it ends as a JSON object does.
+    pub(crate) has_end: bool,
     /// Redirected calls, from the trace's metadata.
     pub(crate) redirected: Vec<RedirectedCalls>,
 }

@@ -2,6 +2,10 @@
 
 use crate::message::{Message, ProcessId};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Processes that are kept; messages of further ones are ignored, as a script can invent them.
+const MAX_PROCESSES: usize = 10_000;
 
 /// All processes that loaded the hook, by id.
 #[derive(Debug, Default)]
@@ -18,6 +22,10 @@ pub(crate) struct Process {
     pub(crate) unsupported: Option<String>,
     /// The reason why its recording could not be saved.
     pub(crate) failed: Option<String>,
+    /// The file or folder that is imported in the place of PyTorch.
+    pub(crate) shadowed: Option<PathBuf>,
+    /// The error of the import of PyTorch.
+    pub(crate) import_failure: Option<String>,
     /// Iterations so far.
     pub(crate) iterations: u32,
     recording: bool,
@@ -26,15 +34,23 @@ pub(crate) struct Process {
 impl Processes {
     /// Records a message of the hook in `pid`.
     pub(crate) fn note(&mut self, pid: ProcessId, message: Message) {
+        if self.0.len() >= MAX_PROCESSES && !self.0.contains_key(&pid) {
+            return;
+        }
         let process = self.0.entry(pid).or_default();
         match message {
             Message::Python { version } => process.python = Some(version),
             Message::Torch { version } => process.torch = Some(version),
             Message::Unsupported { text } => process.unsupported = Some(text),
+            Message::Shadowed { module, path } if module == "torch" => {
+                process.shadowed = Some(path);
+            }
+            Message::ImportFailed { text } => process.import_failure = Some(text),
             Message::Failed { text } => process.failed = Some(text),
             Message::Iteration { number, .. } => process.iterations = number,
             Message::Recording => process.recording = true,
-            Message::Note { .. }
+            Message::Shadowed { .. }
+            | Message::Note { .. }
             | Message::Export(_)
             | Message::Exported { .. }
             | Message::Other => {}

@@ -1,7 +1,11 @@
 //! The progress of a recording.
 
+use std::path::Path;
 use std::time::Duration;
 use xmem_types::Bytes;
+
+/// Processes that are named in [`Progress::StillRunning`].
+pub const MAX_SURVIVORS: usize = 5;
 
 /// An event of a recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,6 +35,34 @@ pub enum Progress<'a> {
     },
     /// A note for the user.
     Note(&'a str),
+    /// A file or folder of the user's hides a module that PyTorch imports.
+    Shadowed {
+        /// The module.
+        module: &'a str,
+        /// The file or folder.
+        path: &'a Path,
+    },
+    /// The hook has more notes than this limit; the others are not passed on.
+    TooManyNotes {
+        /// The limit.
+        limit: u32,
+    },
+    /// More traces are exported than are read.
+    TooManyExports,
+    /// The export of a process is not a trace.
+    ExportIgnored {
+        /// The process.
+        process: u32,
+        /// What was found, as a noun phrase.
+        found: &'a str,
+    },
+    /// Processes that the command started outlive it, and are left running.
+    StillRunning {
+        /// Their ids and names, at most [`MAX_SURVIVORS`](crate::MAX_SURVIVORS).
+        processes: &'a [(u32, String)],
+        /// The number of all of them.
+        count: usize,
+    },
     /// A trace is being exported.
     Exporting {
         /// Its size so far, before compression.

@@ -36,6 +36,12 @@ pub struct Timeouts {
     pub export: Duration,
     /// Until the command exits once its recording is saved.
     pub exit: Duration,
+    /// Without a byte of a trace that is being exported.
+    pub stall: Duration,
+    /// Of an export beyond the time limit of the command.
+    pub overtime: Duration,
+    /// Until processes that the command started end after it; they are not waited for longer.
+    pub linger: Duration,
     /// Until a process ends after SIGTERM.
     pub terminate: Duration,
     /// Until a notice that no Python interpreter has loaded the hook.
@@ -47,6 +53,9 @@ impl Default for Timeouts {
         Self {
             export: Duration::from_secs(10),
             exit: Duration::from_secs(60),
+            stall: Duration::from_secs(120),
+            overtime: Duration::from_secs(600),
+            linger: Duration::from_secs(2),
             terminate: Duration::from_secs(3),
             hook: Duration::from_secs(30),
         }

@@ -3,13 +3,23 @@
 use nix::sys::signal::Signal;
 use signal_hook::iterator::Signals;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
 
+/// True once a signal has arrived, which [`forward`] may not have sent yet.
+pub(crate) type Arrived = Arc<AtomicBool>;
+
 /// Forwards signals while the receiver exists. Afterwards they have their default effect.
-pub(crate) fn forward<E: From<Signal> + Send + 'static>(to: Sender<E>) -> io::Result<()> {
+pub(crate) fn forward<E: From<Signal> + Send + 'static>(to: Sender<E>) -> io::Result<Arrived> {
     let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
     let wanted = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].map(|signal| signal as i32);
     let handled = wanted.into_iter().filter(|number| ignored & (1 << (number - 1)) == 0);
+    let arrived = Arrived::default();
+    let handled: Vec<i32> = handled.collect();
+    for number in &handled {
+        signal_hook::flag::register(*number, Arc::clone(&arrived))?;
+    }
     let mut signals = Signals::new(handled)?;
     std::thread::spawn(move || {
         for number in signals.forever() {
@@ -20,7 +30,7 @@ pub(crate) fn forward<E: From<Signal> + Send + 'static>(to: Sender<E>) -> io::Re
             }
         }
     });
-    Ok(())
+    Ok(arrived)
 }
 
 /// The signals that this process was started to ignore (`nohup`), as a mask: proc(5),

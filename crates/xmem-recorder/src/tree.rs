@@ -3,7 +3,10 @@
 use crate::message::ProcessId;
 use nix::sys::signal::{Signal, kill};
 use std::collections::BTreeMap;
-use sysinfo::{Pid, Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System};
+use std::ffi::{OsStr, OsString};
+use sysinfo::{
+    Pid, Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System, UpdateKind,
+};
 use xmem_types::Bytes;
 
 /// The command and all processes that it started.
@@ -20,13 +23,24 @@ struct Member {
     /// Start time in seconds, which distinguishes it from a later process of the same number.
     started: u64,
     resident: Bytes,
+    tie: Tie,
+}
+
+/// The way in which a member was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tie {
+    /// The command, or a child of a member.
+    Descendant,
+    /// By its environment: it has detached itself from the command (a daemon), and gets no signals.
+    Environment,
 }
 
 impl Member {
     /// A process, unless it has ended.
-    fn of(process: &Process) -> Option<Self> {
+    fn of(process: &Process, tie: Tie) -> Option<Self> {
         let ended = matches!(process.status(), ProcessStatus::Zombie | ProcessStatus::Dead);
-        (!ended).then(|| Self { started: process.start_time(), resident: Bytes(process.memory()) })
+        let (started, resident) = (process.start_time(), Bytes(process.memory()));
+        (!ended).then_some(Self { started, resident, tie })
     }
 
     fn is_the_same(&self, before: Option<&Self>) -> bool {
@@ -51,22 +65,62 @@ impl Tree {
             .system
             .processes()
             .values()
-            .filter_map(|process| Some((process.pid(), (process.parent(), Member::of(process)?))))
+            .filter_map(|process| {
+                let member = Member::of(process, Tie::Descendant)?;
+                Some((process.pid(), (process.parent(), member)))
+            })
             .collect();
         let before = std::mem::take(&mut self.members);
-        let mut found: Vec<Pid> = others
-            .iter()
-            .filter(|(pid, (_, now))| **pid == self.root || now.is_the_same(before.get(pid)))
-            .map(|(pid, _)| *pid)
-            .collect();
-        while let Some(pid) = found.pop() {
+        let tie = |(pid, (_, now)): (&Pid, &(Option<Pid>, Member))| {
+            let before = before.get(pid).filter(|before| now.is_the_same(Some(before)));
+            let root = (*pid == self.root).then_some(Tie::Descendant);
+            Some((*pid, root.or(before.map(|before| before.tie))?))
+        };
+        let mut found: Vec<(Pid, Tie)> = others.iter().filter_map(tie).collect();
+        while let Some((pid, tie)) = found.pop() {
             if let Some((_, member)) = others.remove(&pid) {
-                self.members.insert(pid, member);
+                self.members.insert(pid, Member { tie, ..member });
             }
             let is_child = |(_, (parent, _)): &(&Pid, &(Option<Pid>, Member))| *parent == Some(pid);
-            found.extend(others.iter().filter(is_child).map(|(child, _)| *child));
+            found.extend(others.iter().filter(is_child).map(|(child, _)| (*child, tie)));
         }
         self.refresh_members();
+    }
+
+    /// Finds processes by a variable of their environment, which they inherited: also those whose parent
+    /// ended before they were seen.
+    pub(crate) fn adopt(&mut self, name: &str, value: &OsStr) {
+        self.update(
+            ProcessesToUpdate::All,
+            ProcessRefreshKind::nothing().with_environ(UpdateKind::Always),
+        );
+        let mut wanted = OsString::from(name);
+        wanted.push("=");
+        wanted.push(value);
+        let this = std::process::id();
+        for process in self.system.processes().values() {
+            if process.pid().as_u32() != this
+                && process.environ().contains(&wanted)
+                && let Some(member) = Member::of(process, Tie::Environment)
+            {
+                self.members.entry(process.pid()).or_insert(member);
+            }
+        }
+        self.refresh_members();
+    }
+
+    /// Ids and names of the members at the last refresh.
+    pub(crate) fn names(&self) -> Vec<(ProcessId, String)> {
+        let name = |pid: &Pid| {
+            let process = self.system.process(*pid);
+            process.map_or_else(String::new, |p| p.name().to_string_lossy().into_owned())
+        };
+        self.members.keys().map(|pid| (pid.as_u32(), name(pid))).collect()
+    }
+
+    /// True if no member existed at the last refresh.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.members.is_empty()
     }
 
     /// Updates the members that existed at the last refresh, which is cheap.
@@ -75,7 +129,7 @@ impl Tree {
         self.update(ProcessesToUpdate::Some(&pids), ProcessRefreshKind::nothing().with_memory());
         let system = &self.system;
         self.members.retain(|pid, member| {
-            let now = system.process(*pid).and_then(Member::of);
+            let now = system.process(*pid).and_then(|process| Member::of(process, member.tie));
             match now.filter(|now| now.is_the_same(Some(member))) {
                 Some(now) => {
                     *member = now;
@@ -106,9 +160,10 @@ impl Tree {
         self.members.iter().map(|(pid, m)| proportional_set_size(*pid).unwrap_or(m.resident)).sum()
     }
 
-    /// Sends a signal to all members of the last refresh.
+    /// Sends a signal to the members of the last refresh that have not detached themselves.
     pub(crate) fn signal(&self, signal: Signal) {
-        for pid in self.members.keys() {
+        let attached = self.members.iter().filter(|(_, member)| member.tie == Tie::Descendant);
+        for (pid, _) in attached {
             send(pid.as_u32(), signal);
         }
     }

@@ -1,41 +1,44 @@
 //! Runs the command and watches it: messages of the hook, time, memory, signals.
 
 use crate::conclusion::{self, Evidence};
+use crate::control::{Control, Reading};
 use crate::error::{CommandEnd, RecordError};
 use crate::exports::{Exports, ReadExport};
-use crate::host::Host;
 use crate::interpreter;
-use crate::message::{Line, Message, ProcessId, StopReason};
+use crate::memory::Memory;
+use crate::message::{Message, ProcessId, StopReason};
 use crate::output::Output;
 use crate::processes::Processes;
-use crate::progress::Progress;
+use crate::progress::{MAX_SURVIVORS, Progress};
 use crate::recorded::Recorded;
-use crate::request::{Request, Shortage};
-use crate::session::{ControlItem, Session};
-use crate::signals;
+use crate::request::Request;
+use crate::session::{self, Session};
+use crate::signals::{self, Arrived};
 use crate::tree::{self, Tree};
 use nix::sys::signal::Signal;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
-use xmem_types::Bytes;
 
 /// The longest time between two checks of the command.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The time between two measurements of memory.
-const MEMORY_INTERVAL: Duration = Duration::from_millis(250);
+/// The longest wait for the end of processes that got SIGKILL.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// The time between two searches for new processes, each of which lists all processes of the host.
-const PROCESS_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest wait for a signal on its way between threads.
+const SIGNAL_LIMIT: Duration = Duration::from_secs(5);
 
-/// The time between two measurements with shared memory counted once, which are slow.
-const PROPORTIONAL_INTERVAL: Duration = Duration::from_secs(2);
+/// Notes that are passed on: a script can invent them.
+const MAX_NOTES: u32 = 100;
+
+/// Readings of the control pipe after the end of the command, of which none emptied it: a process that it left
+/// behind writes without end.
+const MAX_LAST_READINGS: u32 = 100;
 
 /// An event from another thread.
 enum Event {
-    /// From the control pipe.
-    Control(ControlItem),
     /// A trace has been read to its end.
     ExportRead(ReadExport),
     /// A signal to this process.
@@ -65,12 +68,11 @@ pub(crate) fn run(
         return Err(RecordError::HookDisabled { option });
     }
     let output = Output::check(&request.output)?;
-    let session = Session::open(request).map_err(|source| RecordError::Session { source })?;
+    let (session, control) =
+        Session::open(request).map_err(|source| RecordError::Session { source })?;
     let (sender, events) = mpsc::channel();
-    signals::forward(sender.clone()).map_err(|source| RecordError::Session { source })?;
-    let control = session.control().map_err(|source| RecordError::Session { source })?;
-    let to = sender.clone();
-    std::thread::spawn(move || { control }.all(|item| to.send(Event::Control(item)).is_ok()));
+    let arrived =
+        signals::forward(sender.clone()).map_err(|source| RecordError::Session { source })?;
     let started = Instant::now();
     let child = Command::new(program)
         .args(arguments)
@@ -83,18 +85,20 @@ pub(crate) fn run(
     let mut watch = Watch {
         request,
         session: &session,
+        control,
+        arrived,
         observer,
         started,
         tree: Tree::of(child.id()),
         child,
         status: None,
-        host: Host::new(),
-        memory: Memory::default(),
+        ended: None,
+        memory: Memory::new(),
         processes: Processes::default(),
-        exports: Exports::new(output.clone(), sender),
+        exports: Exports::new(output.clone(), request.timeouts.stall, sender),
         halt: None,
         phase: Phase::Running,
-        marks: Marks::default(),
+        notes: 0,
         hook_reminder_sent: false,
     };
     let status = watch.follow(&events).map_err(|source| RecordError::Session { source })?;
@@ -102,48 +106,47 @@ pub(crate) fn run(
     let evidence = Evidence {
         status,
         halt: watch.halt,
-        peak: watch.memory.peak,
+        peak: watch.memory.peak(),
         limit: request.memory,
-        total: watch.host.memory().total,
+        total: watch.memory.total(),
         took,
         processes: std::mem::take(&mut watch.processes),
         exports: watch.exports.take(),
     };
     drop(watch);
-    conclusion::conclude(evidence, &output)
+    let ignored: Vec<(ProcessId, &str)> =
+        evidence.exports.iter().filter_map(|e| Some((e.pid, e.other_content()?))).collect();
+    let result = conclusion::conclude(evidence, &output);
+    if result.is_ok() {
+        for (process, found) in ignored {
+            observer(Progress::ExportIgnored { process, found });
+        }
+    }
+    result
 }
 
 /// The state of a command that runs.
 struct Watch<'a> {
     request: &'a Request,
     session: &'a Session,
+    control: Control,
+    arrived: Arrived,
     observer: &'a mut dyn FnMut(Progress<'_>),
     started: Instant,
     child: Child,
     status: Option<ExitStatus>,
+    /// The time at which the end of the command was seen.
+    ended: Option<Instant>,
     tree: Tree,
-    host: Host,
     memory: Memory,
     processes: Processes,
     exports: Exports<Event>,
     /// The reason why this process ends the recording, if it does.
     halt: Option<CommandEnd>,
     phase: Phase,
-    marks: Marks,
+    /// Notes passed on.
+    notes: u32,
     hook_reminder_sent: bool,
-}
-
-/// The memory of the command's processes.
-#[derive(Debug, Default)]
-struct Memory {
-    resident: Bytes,
-    peak: Bytes,
-    /// The time of the last measurement.
-    measured: Option<Instant>,
-    /// The time of the last search for processes.
-    searched: Option<Instant>,
-    /// The time of the last measurement with shared memory counted once.
-    measured_proportionally: Option<Instant>,
 }
 
 /// The steps to the end of the command.
@@ -156,7 +159,7 @@ enum Phase {
     /// The processes got SIGTERM.
     Terminated { at: Instant, exports: RunningExports },
     /// The processes got SIGKILL.
-    Killed,
+    Killed { at: Instant },
 }
 
 /// The treatment of exports under way when their processes must end.
@@ -168,37 +171,78 @@ enum RunningExports {
     Abort,
 }
 
-/// Marks written to the control pipe, each behind all messages so far.
-#[derive(Debug, Default)]
-struct Marks {
-    written: u32,
-    read: u32,
-    /// Once this one is read, all messages are known.
-    last: Option<u32>,
-}
-
 impl Watch<'_> {
     fn follow(&mut self, events: &Receiver<Event>) -> std::io::Result<ExitStatus> {
+        let mut last_readings = 0;
         loop {
             match events.recv_timeout(POLL_INTERVAL) {
-                Ok(event) => self.handle(event)?,
+                Ok(event) => self.handle(event),
                 // Never disconnected: this thread holds a sender.
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
             self.tick()?;
-            match self.status.filter(|_| self.is_quiet()) {
-                None => self.marks.last = None,
-                Some(status) => match self.marks.last {
-                    Some(last) if self.marks.read >= last => return Ok(status),
-                    Some(_) => {}
-                    None => {
-                        self.session.mark()?;
-                        self.marks.written += 1;
-                        self.marks.last = Some(self.marks.written);
-                    }
-                },
+            // After the processes were looked at: all that an ended one wrote is in the pipe.
+            let is_drained = self.read_messages();
+            let Some(status) = self.status else { continue };
+            last_readings += 1;
+            if is_drained || last_readings >= MAX_LAST_READINGS {
+                last_readings = 0;
+                let is_quiet = self.is_quiet() && !self.awaits_signal();
+                if self.is_beyond_reach() || is_quiet && self.is_settled() {
+                    return Ok(status);
+                }
             }
         }
+    }
+
+    /// Handles the messages that have arrived; returns true if the pipe was empty at the end.
+    fn read_messages(&mut self) -> bool {
+        let Reading { lines, is_drained } = self.control.read();
+        if lines.iter().any(|line| !self.tree.has(line.pid)) {
+            self.tree.refresh();
+        }
+        for line in lines {
+            self.note(line.pid, line.message);
+        }
+        is_drained
+    }
+
+    /// True if the processes that the command started have ended, or had the time for it. Those that outlive
+    /// it are named.
+    fn is_settled(&mut self) -> bool {
+        if self.tree.is_empty() {
+            return true;
+        }
+        let since = match self.phase {
+            Phase::Terminated { .. } => return false,
+            Phase::Killed { at } => Some(at),
+            Phase::Running | Phase::Requested { .. } => self.ended,
+        };
+        if since.is_some_and(|since| since.elapsed() < self.request.timeouts.linger) {
+            return false;
+        }
+        self.tree.refresh();
+        self.tree.adopt(session::VARIABLE, self.session.folder().as_os_str());
+        let mut processes = self.tree.names();
+        let count = processes.len();
+        processes.truncate(MAX_SURVIVORS);
+        if count > 0 {
+            (self.observer)(Progress::StillRunning { processes: &processes, count });
+        }
+        true
+    }
+
+    /// True if processes do not even end after SIGKILL: the kernel waits for a device or a file server.
+    fn is_beyond_reach(&self) -> bool {
+        matches!(self.phase, Phase::Killed { at } if at.elapsed() >= KILL_LIMIT)
+    }
+
+    /// True if a signal has arrived that another thread is about to pass on.
+    fn awaits_signal(&self) -> bool {
+        let has_time = self.ended.is_some_and(|ended| ended.elapsed() < SIGNAL_LIMIT);
+        self.halt != Some(CommandEnd::Interrupted)
+            && self.arrived.load(Ordering::Relaxed)
+            && has_time
     }
 
     /// True if no process has more to report.
@@ -207,10 +251,8 @@ impl Watch<'_> {
         !self.exports.are_running() && !self.processes.recording().any(busy)
     }
 
-    fn handle(&mut self, event: Event) -> std::io::Result<()> {
+    fn handle(&mut self, event: Event) {
         match event {
-            Event::Control(ControlItem::Mark) => self.marks.read += 1,
-            Event::Control(ControlItem::Line(Line { pid, message })) => self.note(pid, message),
             Event::ExportRead(export) => {
                 self.exports.read(export);
                 if !self.exports.are_running() {
@@ -219,34 +261,46 @@ impl Watch<'_> {
             }
             Event::Signal(signal) => self.interrupted(signal),
         }
-        Ok(())
     }
 
     fn note(&mut self, pid: ProcessId, message: Message) {
-        if !self.tree.has(pid) {
-            self.tree.refresh();
-        }
         match &message {
             Message::Python { version } => (self.observer)(Progress::Python { version }),
             Message::Torch { version } => (self.observer)(Progress::Torch { version }),
             Message::Recording => (self.observer)(Progress::Recording),
-            Message::Note { text } => (self.observer)(Progress::Note(text)),
+            Message::Note { text } => self.pass_on(Progress::Note(text)),
+            Message::Shadowed { module, path } if module != "torch" => {
+                self.pass_on(Progress::Shadowed { module, path });
+            }
             Message::Iteration { number, seconds, of } => (self.observer)(Progress::Iteration {
                 number: *number,
                 of,
                 took: Duration::try_from_secs_f64(*seconds).unwrap_or_default(),
-                resident: self.memory.resident,
+                resident: self.memory.resident(),
             }),
             Message::Export(export) => {
-                if self.session.owns(&export.path) {
-                    self.exports.begin(pid, export.clone());
+                if self.session.owns(&export.path) && !self.exports.begin(pid, export.clone()) {
+                    self.pass_on(Progress::TooManyExports);
                 }
             }
             Message::Exported { streamed } => self.exports.exported(pid, *streamed),
             Message::Failed { .. } => self.exports.failed(pid),
-            Message::Unsupported { .. } | Message::Other => {}
+            Message::Unsupported { .. }
+            | Message::Shadowed { .. }
+            | Message::ImportFailed { .. }
+            | Message::Other => {}
         }
         self.processes.note(pid, message);
+    }
+
+    /// Passes a note of the hook on, unless there were too many.
+    fn pass_on(&mut self, note: Progress<'_>) {
+        match self.notes {
+            0..MAX_NOTES => (self.observer)(note),
+            MAX_NOTES => (self.observer)(Progress::TooManyNotes { limit: MAX_NOTES }),
+            _ => return,
+        }
+        self.notes += 1;
     }
 
     /// The first signal requests an end with the recording so far, the second one without, the third
@@ -255,7 +309,7 @@ impl Watch<'_> {
         if self.halt == Some(CommandEnd::Interrupted) {
             match self.phase {
                 Phase::Terminated { .. } => self.kill(),
-                Phase::Killed => {}
+                Phase::Killed { .. } => {}
                 Phase::Running | Phase::Requested { .. } => self.terminate(RunningExports::Abort),
             }
             return;
@@ -275,36 +329,28 @@ impl Watch<'_> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
             if self.status.is_some() {
-                // Processes that it leaves behind were its children at the last refresh.
+                self.ended = Some(now);
+                // Processes that it leaves behind were its children at the last refresh, or have its
+                // environment.
                 self.tree.refresh();
+                self.tree.adopt(session::VARIABLE, self.session.folder().as_os_str());
             }
         }
-        if self.memory.measured.is_none_or(|at| now - at >= MEMORY_INTERVAL) {
-            self.memory.measured = Some(now);
-            if self.memory.searched.is_none_or(|at| now - at >= PROCESS_INTERVAL) {
-                self.memory.searched = Some(now);
-                self.tree.refresh();
-            } else {
-                self.tree.refresh_members();
-            }
-            let shortage = self.measure(now);
-            self.exports.release_abandoned(&self.tree);
+        if self.memory.is_due(now) {
+            let shortage = self.memory.measure(now, &mut self.tree, self.request.memory);
+            self.exports.finish_abandoned(&self.tree);
             if let Some(shortage) = shortage
                 && self.can_be_stopped()
             {
                 (self.observer)(Progress::MemoryLow);
-                self.stop(CommandEnd::Memory(shortage), StopReason::Memory)?;
+                self.stop(CommandEnd::Memory(shortage), StopReason::Memory);
             }
             if let Some(written) = self.exports.written() {
                 (self.observer)(Progress::Exporting { written });
             }
         }
-        if let Some(limit) = self.request.timeout
-            && now - self.started >= limit
-            && self.can_be_stopped()
-        {
-            (self.observer)(Progress::TimeLimitReached);
-            self.stop(CommandEnd::Timeout(limit), StopReason::Timeout)?;
+        if let Some(limit) = self.request.timeout {
+            self.check_time(now - self.started, limit);
         }
         if !self.hook_reminder_sent
             && self.processes.is_empty()
@@ -313,25 +359,23 @@ impl Watch<'_> {
             self.hook_reminder_sent = true;
             (self.observer)(Progress::HookNotLoaded { elapsed: now - self.started });
         }
-        self.escalate(now)
+        self.escalate(now);
+        Ok(())
     }
 
-    fn measure(&mut self, now: Instant) -> Option<Shortage> {
-        let resident = self.tree.resident();
-        self.memory.resident = resident;
-        self.memory.peak = self.memory.peak.max(resident);
-        let host = self.host.memory();
-        if host.is_short() {
-            let (total, available) = (host.total, host.available);
-            return Some(Shortage::Host { resident, total, available });
+    fn check_time(&mut self, elapsed: Duration, limit: Duration) {
+        let end = CommandEnd::Timeout(limit);
+        if elapsed >= limit && self.can_be_stopped() {
+            (self.observer)(Progress::TimeLimitReached);
+            self.stop(end, StopReason::Timeout);
+        } else if elapsed >= limit + self.request.timeouts.overtime
+            && self.exports.are_running()
+            && !matches!(self.phase, Phase::Terminated { .. } | Phase::Killed { .. })
+        {
+            (self.observer)(Progress::TimeLimitReached);
+            self.halt = Some(end);
+            self.terminate(RunningExports::Abort);
         }
-        let limit = self.request.memory.filter(|limit| resident > *limit)?;
-        if self.memory.measured_proportionally.is_some_and(|at| now - at < PROPORTIONAL_INTERVAL) {
-            return None;
-        }
-        self.memory.measured_proportionally = Some(now);
-        let resident = self.tree.proportional();
-        (resident > limit).then_some(Shortage::Limit { limit, resident })
     }
 
     /// True unless the command is already ending; an export under way is its end.
@@ -341,30 +385,32 @@ impl Watch<'_> {
     }
 
     /// Asks the hook to save the recording so far and to end the script.
-    fn stop(&mut self, end: CommandEnd, reason: StopReason) -> std::io::Result<()> {
+    fn stop(&mut self, end: CommandEnd, reason: StopReason) {
         self.halt = Some(end);
-        self.request_export(reason)
+        self.request_export(reason);
     }
 
     /// Sends the signal to the processes that handle it and have a recording to save; without such a
     /// process, terminates the command.
-    fn request_export(&mut self, reason: StopReason) -> std::io::Result<()> {
+    fn request_export(&mut self, reason: StopReason) {
         let alive = |pid: &ProcessId| self.tree.has(*pid) && !self.exports.has_begun(*pid);
         let recording: Vec<ProcessId> = self.processes.recording().filter(alive).collect();
         if recording.is_empty() {
             self.terminate(RunningExports::Finish);
-            return Ok(());
+            return;
         }
-        self.session.stop(reason)?;
+        if let Err(error) = self.session.stop(reason) {
+            // The script has changed the folder. The signal alone ends the recording, too.
+            tracing::debug!(target: "xmem::recorder", %error, "the reason cannot be written");
+        }
         for pid in recording {
             tree::send(pid, Signal::SIGUSR2);
         }
         self.phase = Phase::Requested { at: Instant::now() };
-        Ok(())
     }
 
     /// Takes the next step to the end where the last one had no effect in time.
-    fn escalate(&mut self, now: Instant) -> std::io::Result<()> {
+    fn escalate(&mut self, now: Instant) {
         let timeouts = self.request.timeouts;
         let exporting = self.exports.are_running();
         match self.phase {
@@ -375,7 +421,7 @@ impl Watch<'_> {
                 }
             }
             // Processes that were started since the last refresh.
-            Phase::Killed => self.tree.signal(Signal::SIGKILL),
+            Phase::Killed { .. } => self.signal(Signal::SIGKILL),
             Phase::Requested { .. } | Phase::Running if exporting => {}
             Phase::Requested { at } => match self.exports.last_end_since(at) {
                 None if now - at >= timeouts.export => self.terminate(RunningExports::Finish),
@@ -386,12 +432,11 @@ impl Watch<'_> {
                 Some(end) if now - end >= timeouts.exit => self.end_lingering_command(),
                 // A process in the background still records after the command has ended.
                 None if self.status.is_some() && !self.is_quiet() => {
-                    self.request_export(StopReason::Timeout)?;
+                    self.request_export(StopReason::Timeout);
                 }
                 _ => {}
             },
         }
-        Ok(())
     }
 
     /// Ends a command that continues after its recording was saved.
@@ -402,14 +447,23 @@ impl Watch<'_> {
 
     fn kill(&mut self) {
         self.tree.refresh();
-        self.tree.signal(Signal::SIGKILL);
-        self.phase = Phase::Killed;
+        self.signal(Signal::SIGKILL);
+        self.phase = Phase::Killed { at: Instant::now() };
     }
 
     fn terminate(&mut self, exports: RunningExports) {
         self.tree.refresh();
-        self.tree.signal(Signal::SIGTERM);
+        self.signal(Signal::SIGTERM);
         self.phase = Phase::Terminated { at: Instant::now(), exports };
+    }
+
+    /// Sends a signal to the processes of the command, and to those that record even if they have detached
+    /// themselves.
+    fn signal(&self, signal: Signal) {
+        self.tree.signal(signal);
+        for pid in self.processes.recording().filter(|pid| self.tree.has(*pid)) {
+            tree::send(pid, signal);
+        }
     }
 }
 

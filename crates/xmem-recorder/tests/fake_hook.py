@@ -15,7 +15,7 @@ TRACE = """{"schemaVersion": 1,
 
 
 def say(event, **rest):
-    line = json.dumps({"event": event, "pid": os.getpid(), **rest}) + "\n"
+    line = "\n" + json.dumps({"event": event, "pid": os.getpid(), **rest}) + "\n"
     control = os.open(SESSION + "/control", os.O_WRONLY)
     os.write(control, line.encode())
     os.close(control)

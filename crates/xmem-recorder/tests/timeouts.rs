@@ -22,7 +22,15 @@ const SOON: Duration = Duration::from_millis(300);
 /// Later than any test takes.
 const NEVER: Duration = Duration::from_secs(3600);
 
-const UNLIMITED: Timeouts = Timeouts { export: NEVER, exit: NEVER, terminate: NEVER, hook: NEVER };
+const UNLIMITED: Timeouts = Timeouts {
+    export: NEVER,
+    exit: NEVER,
+    stall: NEVER,
+    overtime: NEVER,
+    linger: SOON,
+    terminate: NEVER,
+    hook: NEVER,
+};
 
 /// The result of a script, and its progress events.
 struct Ran {
@@ -32,13 +40,22 @@ struct Ran {
 }
 
 fn run(script: &str, timeouts: Timeouts) -> Ran {
+    run_with(script, timeouts, None)
+}
+
+fn run_with(script: &str, timeouts: Timeouts, timeout: Option<Duration>) -> Ran {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("train.py");
     std::fs::write(&file, format!("{HOOK_SIDE}\n{script}")).expect("written");
-    run_command("python3", file.as_os_str(), timeouts)
+    run_command("python3", file.as_os_str(), timeouts, timeout)
 }
 
-fn run_command(program: &str, argument: &OsStr, timeouts: Timeouts) -> Ran {
+fn run_command(
+    program: &str,
+    argument: &OsStr,
+    timeouts: Timeouts,
+    timeout: Option<Duration>,
+) -> Ran {
     let folder = TempDir::new().expect("a folder");
     let output = folder.path().join("trace.json");
     let request = Request {
@@ -47,7 +64,7 @@ fn run_command(program: &str, argument: &OsStr, timeouts: Timeouts) -> Ran {
         steps: NonZeroU32::MIN,
         stacks: Stacks::Recorded,
         device: xmem_profiles::find("a100-40g").expect("known").clone(),
-        timeout: None,
+        timeout,
         memory: Some(LIMIT),
         timeouts,
     };
@@ -120,7 +137,57 @@ fn a_recording_that_outlives_its_command_is_saved() {
 
 #[test]
 fn a_hook_that_is_not_loaded_in_time_is_mentioned_once() {
-    let ran = run_command("sleep", OsStr::new("1"), Timeouts { hook: Duration::ZERO, ..UNLIMITED });
+    let ran =
+        run_command("sleep", OsStr::new("1"), Timeouts { hook: Duration::ZERO, ..UNLIMITED }, None);
     let notices = ran.events.iter().filter(|n| n.starts_with("HookNotLoaded")).count();
     assert_eq!(notices, 1, "{:?}", ran.events);
+}
+
+#[test]
+fn a_trace_that_stops_coming_is_not_waited_for() {
+    let opened = "pipe = open(path + '.tmp', 'w')\n";
+    // The pipe is not opened, opened, half written, and written but never closed.
+    let rows = [
+        ("", None),
+        (opened, None),
+        ("pipe.write(TRACE[:-3])\npipe.flush()\n", Some(CutShort::Truncated)),
+        ("pipe.write(TRACE)\npipe.flush()\n", Some(CutShort::Truncated)),
+    ];
+    for (write, expected) in rows {
+        let open = if write.starts_with("pipe.") { opened } else { "" };
+        let script = format!("start(1)\npath = announce(1, 'steps')\n{open}{write}wait()");
+        let soon = Timeouts { stall: SOON, exit: SOON, terminate: SOON, ..UNLIMITED };
+        let ran = run(&script, soon);
+        match (ran.result, expected) {
+            (Ok(recorded), Some(expected)) => assert_eq!(recorded.cut_short, Some(expected)),
+            (Err(RecordError::Stalled { time }), None) => assert_eq!(time, SOON),
+            (other, _) => panic!("{script}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_export_without_end_has_the_overtime_and_no_more() {
+    let script = "start(1)\npath = announce(1, 'steps')\npipe = open(path + '.tmp', 'w')\n\
+        pipe.write('{\"traceEvents\":[')\n\
+        while True:\n    pipe.write('{},' * 9999)\n    pipe.flush()\n    time.sleep(0.01)";
+    let limits = Timeouts { overtime: SOON, terminate: SOON, ..UNLIMITED };
+    // A machine with much to do may take long until the script is ready.
+    let times = [2, 8, 32, 128].map(Duration::from_secs);
+    let saved = times.iter().find_map(|time| run_with(script, limits, Some(*time)).result.ok());
+    assert_eq!(saved.expect("saved").cut_short, Some(CutShort::Truncated));
+}
+
+#[test]
+fn processes_that_outlive_the_command_have_a_moment_to_end() {
+    for (seconds, is_named) in [(0.2, false), (60.0, true)] {
+        let script = format!(
+            "if os.fork() == 0:\n    time.sleep({seconds})\n    os._exit(0)\nstart(1)\nexport(1)"
+        );
+        let linger = if is_named { SOON } else { NEVER };
+        let ran = run(&script, Timeouts { linger, ..UNLIMITED });
+        assert_eq!(ran.result.expect("saved").cut_short, None);
+        let named = ran.events.iter().any(|event| event.starts_with("StillRunning"));
+        assert_eq!(named, is_named, "{:?}", ran.events);
+    }
 }

@@ -5,6 +5,7 @@ use crate::file_size_limit::explain;
 use crate::terminal;
 use miette::Diagnostic;
 use std::io;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 use thiserror::Error;
@@ -58,12 +59,31 @@ impl From<RecordError> for CliError {
                 "give the command after `--`, as in a shell: the program first, then its arguments".to_owned(),
             ),
             RecordError::Session { .. } => {
-                (Fault::Run, "check the free space of the folder for temporary files (TMPDIR)".into())
+                let help = "set TMPDIR to a folder that only you can write to, with some free space";
+                (Fault::Run, help.to_owned())
             }
             RecordError::HookNotLoaded { .. } => (
                 Fault::Run,
                 "the command after `--` must start Python on this machine (with docker, ssh or sbatch, \
-                 call xmem inside), without -I, -E or -S, and must not clear PYTHONPATH"
+                 call xmem inside), as the same user, without -I, -E or -S, and must not clear PYTHONPATH"
+                    .to_owned(),
+            ),
+            RecordError::Shadowed { path } => (Fault::Run, unshadow(path)),
+            RecordError::NotATrace { .. } => (
+                Fault::Run,
+                "nothing was saved; the script, or a library that it uses, must leave the folder named by \
+                 XMEM_RECORDER alone"
+                    .to_owned(),
+            ),
+            RecordError::Export { .. } => (
+                Fault::Run,
+                "the command must run as the user who runs xmem, and leave the folder named by XMEM_RECORDER \
+                 alone"
+                    .to_owned(),
+            ),
+            RecordError::Stalled { .. } => (
+                Fault::Run,
+                "run the command again, with --steps 1 or --no-stacks if the machine is short of memory"
                     .to_owned(),
             ),
             RecordError::NoTorch { .. } => (
@@ -100,11 +120,20 @@ impl From<RecordError> for CliError {
         let cause = match error {
             RecordError::Output { source, .. }
             | RecordError::Session { source }
+            | RecordError::Export { source }
             | RecordError::Spawn { source, .. } => Some(explain(source)),
             _ => None,
         };
         Self::RecordingFailed(Box::new(RecordingFailed { what, cause, help, fault }))
     }
+}
+
+/// The advice for a file that hides a module.
+pub(crate) fn unshadow(path: &Path) -> String {
+    let what = if path.extension().is_some() { "file" } else { "folder" };
+    format!(
+        "rename this {what}, or move it away: Python looks for modules in the folder of the script first"
+    )
 }
 
 /// The advice for a process that ended before its recording was saved.

@@ -5,6 +5,7 @@
 //! exports the trace and the script is paused.
 
 use crate::args::Verbosity;
+use crate::error::unshadow;
 use crate::terminal::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::RefCell;
@@ -82,13 +83,30 @@ impl RecordingProgress {
                  with a cleared environment, cannot be recorded",
                 elapsed.as_secs()
             )),
+            Progress::Shadowed { module, path } => {
+                let help = unshadow(path);
+                self.note(&format!("`{}` hides the module {module}: {help}", path.display()));
+            }
+            Progress::TooManyNotes { limit } => {
+                self.note(&format!("there are more than {limit} notes: the others are not shown"));
+            }
+            Progress::TooManyExports => {
+                self.note("the command exports more traces than expected: this one is not read");
+            }
+            Progress::ExportIgnored { process, found } => {
+                self.note(&format!("process {process} exported {found} instead of a trace: ignored"));
+            }
+            Progress::StillRunning { processes, count } => self.note(&still_running(processes, count)),
             Progress::TimeLimitReached => self.note("time limit reached: saving the recorded iterations"),
             Progress::MemoryLow => self.note("memory is running out: saving the recorded iterations"),
             Progress::Interrupted => {
                 self.note("interrupted: saving the recorded iterations; interrupt again to stop immediately");
             }
             Progress::EndingCommand => {
-                self.note("the recording is saved, but the command is still running: stopping it");
+                self.note(
+                    "the recording is saved, but the command is still running: stopping it, with the processes \
+                     that it started",
+                );
             }
         }
     }
@@ -128,6 +146,21 @@ impl RecordingProgress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// The note about processes that are left running.
+fn still_running(processes: &[(u32, String)], count: usize) -> String {
+    let named: Vec<String> =
+        processes.iter().map(|(process, name)| format!("{process} ({name})")).collect();
+    let more = match count - processes.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "the command has ended, but processes that it started are still running: {}{more}; xmem leaves them \
+         running, `kill` ends them",
+        named.join(", ")
+    )
 }
 
 impl Drop for RecordingProgress {

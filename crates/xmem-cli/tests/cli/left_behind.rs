@@ -1,13 +1,14 @@
 //! Files that a run leaves behind: none, whatever ends it.
 
 use crate::job::Folder;
+use crate::profile;
 use crate::shell::{Ran, command, xmem};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Runs the command in a shell that has executed `first`.
-fn after(first: &str, folder: &Folder, args: &[&str]) -> Ran {
+pub(crate) fn after(first: &str, folder: &Folder, args: &[&str]) -> Ran {
     let plain = command(args);
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("{first}; exec \"$0\" \"$@\"")]).arg(plain.get_program());
@@ -78,6 +79,47 @@ fn a_limit_to_the_size_of_files_is_an_error_and_no_temporary_file_stays() {
     let ran = after(&redirected, &folder, &["devices"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert!(ran.stderr.contains("cannot write to standard output"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_limit_to_the_size_of_files_ends_a_recording_with_an_error() {
+    let script = "start(3)\ntry:\n    export(trace='{\"traceEvents\":[' + '1,' * 9_000_000 + '1]}')\n\
+        except BrokenPipeError:\n    pass";
+    let folder = profile::folder(script);
+    let ran =
+        after("ulimit -f 64", &folder, &["profile", "-o", "t.json", "--", "python3", "train.py"]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    for text in ["cannot write `t.json`", "which `ulimit -f`"] {
+        assert!(ran.stderr.contains(text), "`{text}` is not in: {}", ran.stderr);
+    }
+    assert_eq!(profile::new_files(&folder), [""; 0]);
+}
+
+#[test]
+fn the_session_and_the_trace_of_a_killed_recording_are_removed_by_the_next_one() {
+    let script = "if os.path.exists('ready'):\n    start(3)\n    export()\n    sys.exit()\n\
+        start(3)\npath = announce(3, 'steps')\npipe = open(path + '.tmp', 'w')\n\
+        pipe.write('{\"traceEvents\":[')\npipe.flush()\n\
+        while not any(name.startswith('.xmem-') for name in os.listdir('.')):\n    time.sleep(0.01)\n\
+        open('ready.part', 'w').write(SESSION)\nos.rename('ready.part', 'ready')\n\
+        while os.getppid() == PARENT:\n    time.sleep(0.1)";
+    let folder = profile::folder(script);
+    let line = ["profile", "-q", "--", "python3", "train.py"];
+    let mut child = command(line).current_dir(folder.path(".")).spawn().expect("runs");
+    let ready = folder.path("ready");
+    while !Path::new(&ready).exists() {
+        assert_eq!(child.try_wait().expect("waits"), None, "the script waits");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().expect("killed");
+    child.wait().expect("ends");
+    let session = folder.read("ready");
+    assert!(Path::new(&session).exists(), "nothing to remove in {session}");
+    assert_eq!(temporary_files(&folder.path(".")).len(), 1);
+    let ran = profile::profile(&folder, &[]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(!Path::new(&session).exists(), "{session}");
+    assert_eq!(temporary_files(&folder.path(".")), [""; 0]);
 }
 
 #[test]

@@ -9,6 +9,8 @@ mod cudnn_trust;
 mod errors;
 mod guide;
 mod hostile;
+#[cfg(unix)]
+mod hostile_scripts;
 mod job;
 #[cfg(unix)]
 mod left_behind;

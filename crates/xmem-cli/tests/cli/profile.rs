@@ -8,12 +8,12 @@ use std::process::Stdio;
 const PRELUDE: &str = include_str!("../../../xmem-recorder/tests/fake_hook.py");
 
 /// The trace that scripts export if they do not say otherwise.
-fn trace() -> &'static str {
+pub(crate) fn trace() -> &'static str {
     PRELUDE.split("\"\"\"").nth(3).expect("the text of TRACE")
 }
 
 /// A folder with the script `train.py`.
-fn folder(script: &str) -> Folder {
+pub(crate) fn folder(script: &str) -> Folder {
     let folder = Folder::new();
     folder.put("train.py", format!("{PRELUDE}\n{script}").as_bytes());
     folder
@@ -35,18 +35,18 @@ fn profile_with_input(folder: &Folder, options: &[&str], words: &str) -> Ran {
     child.wait_with_output().expect("ends").into()
 }
 
-fn profile(folder: &Folder, options: &[&str]) -> Ran {
+pub(crate) fn profile(folder: &Folder, options: &[&str]) -> Ran {
     profile_with_input(folder, options, "")
 }
 
 /// Words without miette's line breaks and bars.
-fn flat(ran: &Ran) -> String {
+pub(crate) fn flat(ran: &Ran) -> String {
     let words = ran.stderr.split_whitespace().filter(|word| !["│", "|"].contains(word));
     words.collect::<Vec<_>>().join(" ")
 }
 
 /// The text of a trace, whichever way it is compressed.
-fn inflated(folder: &Folder, name: &str) -> String {
+pub(crate) fn inflated(folder: &Folder, name: &str) -> String {
     let bytes = std::fs::read(folder.path(name)).expect("there");
     let bytes = match name.rsplit('.').next() {
         Some("zst") => zstd::decode_all(&bytes[..]).expect("zstd"),
@@ -62,7 +62,7 @@ fn inflated(folder: &Folder, name: &str) -> String {
 }
 
 /// The new files of the folder.
-fn new_files(folder: &Folder) -> Vec<String> {
+pub(crate) fn new_files(folder: &Folder) -> Vec<String> {
     let old = ["bad.json", "job.json", "silent.json", "train.py", "__pycache__"];
     folder.names().into_iter().filter(|name| !old.contains(&name.as_str())).collect()
 }
@@ -127,7 +127,10 @@ fn the_ending_of_the_output_says_how_it_is_compressed() {
 
 #[test]
 fn the_session_names_the_device_and_the_options() {
-    let folder = folder("start(3)\nexport(trace=open(SESSION + '/settings.json').read())");
+    let folder = folder(
+        "start(3)\nsettings = open(SESSION + '/settings.json').read()\n\
+        export(trace='{\"settings\":' + settings + ',\"traceEvents\":[]}')",
+    );
     let options = [
         "-o",
         "s.json",
@@ -141,7 +144,7 @@ fn the_session_names_the_device_and_the_options() {
     ];
     let ran = profile(&folder, &options);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let settings: serde_json::Value =
+    let trace: serde_json::Value =
         serde_json::from_str(&inflated(&folder, "s.json")).expect("JSON");
     let t4 = xmem::find("t4-16g").expect("known");
     let expected = serde_json::json!({
@@ -153,7 +156,7 @@ fn the_session_names_the_device_and_the_options() {
             "warp_size": 32, "l2_cache_size": null, "shared_memory_per_block": null,
         },
     });
-    assert_eq!(settings, expected);
+    assert_eq!(trace["settings"], expected);
 }
 
 #[test]
@@ -388,7 +391,7 @@ fn of_several_recordings_the_best_is_kept() {
 if len(sys.argv) > 1:
     count, reason, trace = sys.argv[1:]
     start(int(count))
-    export(int(count), reason, trace)
+    export(int(count), reason, '{"traceEvents":["' + trace + '"]}')
 else:
     for row in ROWS:
         subprocess.run([sys.executable, __file__, *map(str, row)], check=True)
@@ -402,7 +405,8 @@ else:
         let folder = folder(&format!("ROWS = {list}\n{script}"));
         let ran = profile(&folder, &["-o", "best.json"]);
         assert_eq!(ran.code, 0, "{list}: {}", ran.stderr);
-        assert_eq!(folder.read("best.json"), best, "{list}");
+        let expected = format!(r#"{{"traceEvents":["{best}"]}}"#);
+        assert_eq!(folder.read("best.json"), expected, "{list}");
         assert_eq!(new_files(&folder), ["best.json"], "{list}");
     }
 }
@@ -419,11 +423,13 @@ fn a_trace_that_passed_the_pipe_by_is_found_in_its_file() {
 
 #[test]
 fn a_long_trace_comes_through_whole() {
-    let script = "start(3)\nexport(trace='[' + ','.join(map(str, range(900_000))) + ']')";
+    let script = "start(3)\nnumbers = ','.join(map(str, range(900_000)))\n\
+        export(trace='{\"traceEvents\":[' + numbers + ']}')";
     let folder = folder(script);
     assert_eq!(profile(&folder, &[]).code, 0);
     let text = inflated(&folder, "trace.json.zst");
-    let numbers: Vec<u32> = serde_json::from_str(&text).expect("whole");
+    let mut trace: serde_json::Value = serde_json::from_str(&text).expect("whole");
+    let numbers: Vec<u32> = serde_json::from_value(trace["traceEvents"].take()).expect("numbers");
     assert!(numbers.iter().copied().eq(0..900_000));
 }
 

@@ -3,7 +3,8 @@
 The parts:
 
 - `session`: the settings from `xmem profile`, and the messages to it;
-- `imports`: a callback for the import of torch;
+- `imports`: callbacks for the import of torch;
+- `shadows`: files of the user's that hide torch or a module that it imports;
 - `redirect` and the modules that it installs: CUDA's interface, implemented by the CPU;
 - `placement`: the tensors that would be on the GPU, and their marks in the trace;
 - `recorder`: torch's profiler, the count of iterations, the export, the end of the script;
@@ -23,12 +24,17 @@ def start(folder):
     session.open_session(folder)
     # Keeps Kineto from reporting on standard error that it found no GPU.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-    from . import imports
+    from . import imports, shadows
 
-    imports.when_imported("torch", _torch_imported)
+    imports.when_imported("torch", shadows.torch_found, _torch_imported, shadows.torch_failed)
 
 
 def _torch_imported(torch):
+    from . import shadows
+
+    if not shadows.is_pytorch(torch):
+        return
+    shadows.torch_imported(torch)
     version = str(torch.__version__)
     if int(version.split(".")[0]) < 2:
         text = f"torch {version} is not supported: the recorder needs 2.0 or later"

@@ -1,15 +1,18 @@
-"""Callbacks for the import of a module."""
+"""Callbacks for the import of a module: its discovery, its end, its failure."""
 
 import importlib.util
 import sys
 
 
 class _Watcher:
-    """Finds a module as Python does, and calls `then` once it has been executed."""
+    """Finds a module as Python does, and calls `then` once it has been executed, or `failed` with the
+    error. `found` is called with its spec."""
 
-    def __init__(self, name, then):
+    def __init__(self, name, found, then, failed):
         self.name = name
+        self.found = found
         self.then = then
+        self.failed = failed
         self.searching = False
 
     def find_spec(self, name, path=None, target=None):
@@ -20,6 +23,8 @@ class _Watcher:
             spec = importlib.util.find_spec(name)
         finally:
             self.searching = False
+        if spec is not None:
+            self.found(spec)
         if spec is None or spec.loader is None:
             return None
         spec.loader = _Loader(spec.loader, self)
@@ -42,11 +47,17 @@ class _Loader:
     def exec_module(self, module):
         module.__spec__.loader = self.loader
         module.__loader__ = self.loader
-        self.loader.exec_module(module)
-        sys.meta_path.remove(self.watcher)
+        try:
+            self.loader.exec_module(module)
+        except Exception as error:
+            self.watcher.failed(error)
+            raise
+        if self.watcher in sys.meta_path:
+            sys.meta_path.remove(self.watcher)
         self.watcher.then(module)
 
 
-def when_imported(name, then):
-    """Calls `then` with the module of that name once it has been imported."""
-    sys.meta_path.insert(0, _Watcher(name, then))
+def when_imported(name, found, then, failed):
+    """Calls `found` with the spec of the module of that name when it is imported, then `then` with the
+    module or `failed` with the error."""
+    sys.meta_path.insert(0, _Watcher(name, found, then, failed))

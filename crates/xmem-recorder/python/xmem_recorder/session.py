@@ -2,17 +2,23 @@
 
 Both use a shared folder: `settings.json` is read from it, and lines of JSON are sent through its FIFO
 `control`, each in one write shorter than PIPE_BUF, so that several processes can write.
+
+Files are made with mode 0600, whatever the umask.
 """
 
 import json
 import os
 import sys
 
+# Bytes of a line and its ends: PIPE_BUF is 512 or more (POSIX), and 4096 on Linux.
 MAX_LINE = 4000
+# Characters of a text that is shortened; JSON needs up to six bytes for each.
+MAX_TEXT = 300
 
 _folder = None
 _settings = {}
 _control = None
+_control_file = None
 _first = False
 _noted = set()
 redirected = {}
@@ -21,15 +27,32 @@ notes = []
 
 def open_session(folder):
     """Reads the settings and sends the first message."""
-    global _folder, _settings, _control
+    global _folder, _settings
     with open(os.path.join(folder, "settings.json"), encoding="utf-8") as file:
         _settings = json.load(file)
     _folder = folder
-    # Read and write: opening does not block, and writing works without another reader.
-    _control = os.open(os.path.join(folder, "control"), os.O_RDWR | os.O_CLOEXEC)
+    _open_control()
     _determine_first()
     version = "{}.{}.{}".format(*sys.version_info[:3])
     send("python", parent=os.getppid(), version=version)
+
+
+def _open_control():
+    """Opens the FIFO for reading and writing: this does not block, and writing works without another
+    reader."""
+    global _control, _control_file
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    _control = os.open(os.path.join(_folder, "control"), flags)
+    _control_file = _file_of(_control)
+
+
+def _file_of(descriptor):
+    """Returns the device and inode of an open file; None if the descriptor is closed."""
+    try:
+        status = os.fstat(descriptor)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def is_first():
@@ -42,8 +65,11 @@ def _determine_first():
     global _first
     path = os.path.join(_folder, "first")
     try:
-        with open(path, "x", encoding="ascii") as file:
-            file.write(str(os.getpid()))
+        first = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(first, str(os.getpid()).encode())
+        finally:
+            os.close(first)
         _first = True
     except FileExistsError:
         with open(path, encoding="ascii") as file:
@@ -66,12 +92,16 @@ def send(event, **facts):
     message = {"event": event, "pid": os.getpid(), **facts}
     line = json.dumps(message)
     if len(line) > MAX_LINE:
-        for key in ("detail", "text"):
-            if isinstance(message.get(key), str):
-                message[key] = message[key][:1000] + " ..."
+        for key, value in facts.items():
+            if isinstance(value, str) and len(value) > MAX_TEXT and key != "path":
+                message[key] = value[:MAX_TEXT] + " ..."
         line = json.dumps(message)
     try:
-        os.write(_control, (line + "\n").encode())
+        # The script may have closed all files (`os.closerange`), and opened one of its own since.
+        if _control is None or _file_of(_control) != _control_file:
+            _open_control()
+        # The first line end completes what another process has written.
+        os.write(_control, ("\n" + line + "\n").encode())
     except OSError:
         pass
 

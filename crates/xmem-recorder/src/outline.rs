@@ -1,0 +1,193 @@
+//! The outline of a trace in the stream: its head with the metadata that the hook wrote, and its end.
+//!
+//! A script can export anything; this tells a trace from other content as far as its beginning and end do.
+//! Kineto writes metadata before the list of events (libkineto/src/output_json.cpp,
+//! `ChromeTraceLogger::handleTraceStart`).
+
+use crate::recorded::RedirectedCalls;
+use serde::Deserialize;
+
+/// The key before the list of events.
+const EVENTS: &[u8] = b"\"traceEvents\":";
+
+/// Bytes of the longest head that is read.
+const MAX_HEAD: usize = 64 << 20;
+
+/// Collects the head and watches the end.
+#[derive(Debug, Default)]
+pub(crate) struct Outline {
+    head: Vec<u8>,
+    state: State,
+    /// The last byte that is not white space.
+    last: Option<u8>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum State {
+    /// The list of events has not begun.
+    #[default]
+    Growing,
+    /// The key of the list is complete.
+    Key,
+    /// The list has begun.
+    Whole,
+}
+
+/// The content is not a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotATrace;
+
+impl Outline {
+    /// Reads the next bytes of the stream; fails as soon as it cannot be a trace.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), NotATrace> {
+        if let Some(last) = bytes.iter().rfind(|byte| !byte.is_ascii_whitespace()) {
+            self.last = Some(*last);
+        }
+        let rest = match self.state {
+            State::Growing => self.push_head(bytes)?,
+            State::Key => bytes,
+            State::Whole => return Ok(()),
+        };
+        match rest.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            Some(b'[') if self.state == State::Key => self.state = State::Whole,
+            Some(_) if self.state == State::Key => return Err(NotATrace),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Extends the head and returns the bytes after it.
+    fn push_head<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], NotATrace> {
+        // The key may lie across two chunks.
+        let before = self.head.len();
+        let from = before.saturating_sub(EVENTS.len());
+        self.head.extend_from_slice(bytes);
+        let first = self.head.iter().find(|byte| !byte.is_ascii_whitespace());
+        if first.is_some_and(|first| *first != b'{') {
+            return Err(NotATrace);
+        }
+        let key = self.head[from..].windows(EVENTS.len()).position(|w| w == EVENTS);
+        match key {
+            Some(at) => {
+                let end = from + at + EVENTS.len() - before;
+                self.head.truncate(from + at);
+                self.state = State::Key;
+                Ok(&bytes[end..])
+            }
+            None if self.head.len() > MAX_HEAD => Err(NotATrace),
+            None => Ok(&[]),
+        }
+    }
+
+    /// True if the list of events has begun.
+    pub(crate) fn has_events(&self) -> bool {
+        self.state == State::Whole
+    }
+
+    /// True if the text ends as a JSON object does.
+    pub(crate) fn has_end(&self) -> bool {
+        self.last == Some(b'}')
+    }
+
+    /// The redirected calls; empty if the head does not list them.
+    pub(crate) fn redirected(mut self) -> Vec<RedirectedCalls> {
+        if !self.has_events() {
+            return Vec::new();
+        }
+        let end = self.head.iter().rposition(|b| *b == b',').unwrap_or(self.head.len());
+        self.head.truncate(end);
+        self.head.push(b'}');
+        let trace: Trace = serde_json::from_slice(&self.head).unwrap_or_default();
+        let calls = trace.xmem_recording.redirected;
+        calls.into_iter().map(|c| RedirectedCalls { function: c.what, count: c.times }).collect()
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Trace {
+    xmem_recording: Recording,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Recording {
+    redirected: Vec<Call>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Call {
+    what: String,
+    times: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = r#"{"schemaVersion": 1,
+        "xmem_recording": {"redirected":[{"what":"Tensor.to","times":6}], "notes":["a \"traceEvents"]},
+        "displayTimeUnit": "ms",
+        "traceEvents": [{"name":"a","args":{}}]}"#;
+
+    fn read(text: &[u8], size: usize) -> Result<Outline, NotATrace> {
+        let mut outline = Outline::default();
+        text.chunks(size).try_for_each(|chunk| outline.push(chunk))?;
+        Ok(outline)
+    }
+
+    #[test]
+    fn the_head_is_found_however_it_is_cut() {
+        for size in [1, 2, 7, 13, 64, TRACE.len()] {
+            let outline = read(TRACE.as_bytes(), size).expect("a trace");
+            assert!(outline.has_events() && outline.has_end(), "{size}");
+            assert_eq!(
+                outline.redirected(),
+                [RedirectedCalls { function: "Tensor.to".into(), count: 6 }],
+                "{size}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_head_without_metadata_lists_no_calls() {
+        for text in ["", "{", r#"{"traceEvents":[]}"#, r#"{"a":1,"traceEvents":[]}"#] {
+            let outline = read(text.as_bytes(), 3).expect("a trace or its beginning");
+            assert_eq!(outline.redirected(), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn other_content_is_not_a_trace() {
+        // True: the beginning tells. Otherwise, no list of events has begun at the end.
+        let rows: [(&[u8], bool); 8] = [
+            (b"root:x:0:0:root:/root:/bin/bash\n", true),
+            (b"[1,2]", true),
+            (b"\0\0\0\0\0\0\0\0", true),
+            (b"\x80\x02}q\x00", true),
+            (br#"{"traceEvents": {"a": 1}}"#, true),
+            (br#"{"a": [1, 2]}"#, false),
+            (br#"{"notes": "\"traceEvents\":["}"#, false),
+            (b" \n", false),
+        ];
+        for (text, by_its_beginning) in rows {
+            for size in [1, 5, 64] {
+                match read(text, size) {
+                    Err(NotATrace) => assert!(by_its_beginning, "{text:?}"),
+                    Ok(outline) => {
+                        assert!(!by_its_beginning, "{text:?}");
+                        assert!(!outline.has_events(), "{text:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_end_is_missing_where_the_text_was_cut_off() {
+        for cut in [1, 2, 5] {
+            let outline = read(&TRACE.as_bytes()[..TRACE.len() - cut], 64).expect("a trace");
+            assert_eq!(outline.has_end(), TRACE.as_bytes()[TRACE.len() - cut - 1] == b'}', "{cut}");
+        }
+    }
+}
