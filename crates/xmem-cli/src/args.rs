@@ -15,7 +15,7 @@ pub(crate) use profile::ProfileArgs;
 pub(crate) use replay::{
     AnswerArgs, DeviceArgs, OptimizerKind, ReplayArgs, ReplayFormat, WhatIfArgs, ZeroGrad,
 };
-pub(crate) use shared::{CudnnArgs, Format, PlainFormat, ReadingArgs, fraction};
+pub(crate) use shared::{CudnnArgs, Format, PlainFormat, ReadingArgs, count, fraction};
 pub(crate) use simulate::{SegmentsWhen, SimulateArgs};
 pub(crate) use snapshot::{SnapshotArgs, SnapshotCommand, SnapshotInfoArgs, SnapshotReplayArgs};
 pub(crate) use validate::ValidateArgs;

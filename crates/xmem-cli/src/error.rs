@@ -18,8 +18,8 @@ use std::sync::Arc;
 use textwrap::WordSplitter;
 use thiserror::Error;
 use xmem::{
-    AllocatorError, DeviceFileError, EstimateError, Misuse, Origin, ReadError, StepError,
-    UnknownDevice,
+    AllocatorError, DeviceFileError, EstimateError, ExceededLimit, Misuse, Origin, ReadError,
+    StepError, UnknownDevice,
 };
 use xmem_eval::{RerunError, SnapshotError, ValidateError};
 use xmem_report::json::OperationsError;
@@ -58,7 +58,7 @@ pub(crate) enum CliError {
     #[error("cannot query cuDNN at `{}`: {reason}", shown(path))]
     #[diagnostic(help("xmem needs cuDNN 9.8 or newer; `--cudnn model` needs no library"))]
     Cudnn { path: PathBuf, reason: String },
-    #[error("cuDNN at `{}` is not loaded: {reason}", path.display())]
+    #[error("cuDNN at `{}` is not loaded: {reason}", shown(path))]
     #[diagnostic(help("`--cudnn model` needs no library"))]
     CudnnRefused { path: PathBuf, reason: String },
     #[error("query to cuDNN failed: {reason}")]
@@ -128,12 +128,32 @@ pub(crate) enum CliError {
     ))]
     Append { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(ReadError),
     #[error("cannot estimate `{trace}`")]
     Estimate { trace: String, source: EstimateError },
     #[error("cannot read `{}`", shown(path))]
     #[diagnostic(help("give the path of a complete, readable file, or `-` for standard input"))]
     Input { path: PathBuf, source: std::io::Error },
+    #[error("{input} {limit}")]
+    #[diagnostic(help("{advice}"))]
+    TooLarge { input: String, limit: ExceededLimit, advice: &'static str },
+    #[error("{error}")]
+    #[diagnostic(help(
+        "if the file is genuine, allow more with --max-input, for example --max-input 200GiB"
+    ))]
+    ReadLimit { error: ReadError },
+    #[error("`{option} {output}` would replace the input {input}")]
+    #[diagnostic(help("give another file name; nothing was read or written"))]
+    OutputIsInput { option: &'static str, output: String, input: String },
+    #[error("`{option} {output}` would replace the file of --output")]
+    #[diagnostic(help("give two different file names; nothing was read or written"))]
+    OutputTwice { option: &'static str, output: String },
+    #[error("line {line} of the list `{list}` is not the name of an existing file")]
+    #[diagnostic(help(
+        "@FILE names a list with one trace path per line; the line is not shown, as the file may be \
+         something else. With --literal-paths, `@` has no meaning at the beginning of a name"
+    ))]
+    NotAList { list: String, line: usize },
     #[error("{input} is empty")]
     EmptyInput { input: String },
     #[error("{input} is not a list of operations")]
@@ -196,6 +216,15 @@ impl From<UnknownDevice> for CliError {
     }
 }
 
+impl From<ReadError> for CliError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            error @ ReadError::InflateLimit { .. } => Self::ReadLimit { error },
+            other => Self::Read(other),
+        }
+    }
+}
+
 impl From<AllocatorError> for CliError {
     fn from(error: AllocatorError) -> Self {
         Self::Allocator(Box::new(error.into()))
@@ -211,7 +240,7 @@ impl CliError {
     /// The error of a failed estimate of `trace`.
     pub(crate) fn estimate(trace: &str, error: EstimateError) -> Self {
         match error {
-            EstimateError::Read(read) => Self::Read(read),
+            EstimateError::Read(read) => read.into(),
             EstimateError::Allocator(error) => {
                 Self::Allocator(Box::new(AllocatorOptionsError::with(trace, error)))
             }
@@ -263,6 +292,8 @@ impl CliError {
             | Self::StdinTwice { .. }
             | Self::SnapshotOfSeveral { .. }
             | Self::Pattern { .. }
+            | Self::OutputIsInput { .. }
+            | Self::OutputTwice { .. }
             | Self::SkipDoneForm
             | Self::SkipDoneStdin
             | Self::Then { .. }
@@ -279,6 +310,9 @@ impl CliError {
             | Self::CudnnWorker { .. }
             | Self::Input { .. }
             | Self::EmptyInput { .. }
+            | Self::TooLarge { .. }
+            | Self::ReadLimit { .. }
+            | Self::NotAList { .. }
             | Self::EmptyFolder { .. }
             | Self::NoMatch { .. }
             | Self::List { .. }

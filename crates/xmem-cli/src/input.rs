@@ -1,41 +1,147 @@
-//! Inputs other than traces: a whole file or standard input, decompressed if necessary.
+//! Inputs other than traces: a file or standard input, read as far as its kind may be long.
 
 use crate::error::CliError;
 use crate::terminal::shown;
 use std::io::{self, Read};
 use std::path::Path;
-use xmem::Bytes;
+use xmem::{Bytes, ExceededLimit, InputLimits};
+
+/// The kinds of inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A list of operations: JSON, perhaps compressed.
+    Operations,
+    /// A memory snapshot: a pickle, perhaps compressed.
+    Snapshot,
+    /// A device file: TOML.
+    Device,
+    /// A list of traces: one path per line.
+    List,
+}
+
+/// The reason why an input was not read.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    Io(io::Error),
+    TooLarge(ExceededLimit),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// The bytes that decide whether an input may be of its kind.
+const HEAD: u64 = 4096;
+
+impl Kind {
+    /// The limits, with the value of `--max-input`, which is for genuine files and lifts the ratio.
+    pub(crate) fn limits(self, max: Option<Bytes>) -> InputLimits {
+        let usual = match self {
+            Self::Operations => Bytes::gib(1),
+            Self::Snapshot => Bytes::gib(8),
+            Self::Device => Bytes::mib(1),
+            Self::List => Bytes::mib(16),
+        };
+        let ratio = max.is_none().then_some(InputLimits::RATIO);
+        InputLimits { size: max.unwrap_or(usual), ratio }
+    }
+
+    /// Returns whether an input that begins with `head` may be of this kind, so that it is worth reading.
+    fn may_begin_with(self, head: &[u8]) -> bool {
+        match self {
+            Self::Operations => {
+                let first = head.iter().find(|byte| !byte.is_ascii_whitespace());
+                is_compressed(head) || first.is_none_or(|first| b"[{\xef".contains(first))
+            }
+            Self::Snapshot => is_compressed(head) || head.starts_with(b"\x80"),
+            Self::Device | Self::List => true,
+        }
+    }
+
+    /// The advice for an input that is too large.
+    fn advice(self) -> &'static str {
+        match self {
+            Self::Operations | Self::Snapshot => {
+                "if the file is genuine, allow more with --max-input, for example --max-input 100GiB"
+            }
+            Self::Device => "a device file describes one GPU in a few lines: check the path",
+            Self::List => {
+                "@FILE names a list with one path per line; for more traces give a folder or a pattern"
+            }
+        }
+    }
+}
+
+/// By the first bytes: RFC 1952, RFC 8878; zstd's may begin with a skippable frame.
+fn is_compressed(head: &[u8]) -> bool {
+    matches!(
+        head,
+        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]
+    )
+}
 
 /// Reads and decompresses all of `path` (`-` is standard input).
 ///
 /// # Errors
-/// If the input cannot be read, is empty, or inflates to more than `limit`.
-pub(crate) fn read(path: &Path, limit: Bytes) -> Result<Vec<u8>, CliError> {
-    let bytes = read_raw(path)?;
-    // By the first bytes: RFC 1952, RFC 8878; zstd's may begin with a skippable frame.
-    match bytes[..] {
-        [0x1f, 0x8b, ..] => inflate(flate2::bufread::MultiGzDecoder::new(&bytes[..]), limit),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-            zstd::Decoder::with_buffer(&bytes[..]).and_then(|decoder| inflate(decoder, limit))
+/// If the input cannot be read, is empty, or exceeds the limits of its kind.
+pub(crate) fn read(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8>, CliError> {
+    let bytes = read_raw(path, kind, max)?;
+    let limits = kind.limits(max);
+    let inflated = match bytes[..] {
+        [0x1f, 0x8b, ..] => {
+            inflate(flate2::bufread::MultiGzDecoder::new(&bytes[..]), bytes.len(), &limits)
         }
-        _ => Ok(bytes),
-    }
-    .map_err(|source| CliError::Input { path: path.to_owned(), source })
+        _ if is_compressed(&bytes) => zstd::Decoder::with_buffer(&bytes[..])
+            .map_err(Failed::Io)
+            .and_then(|decoder| inflate(decoder, bytes.len(), &limits)),
+        _ => return Ok(bytes),
+    };
+    inflated.map_err(|failed| error(path, kind, failed))
 }
 
 /// Reads all of `path` without decompressing it (`-` is standard input).
-pub(crate) fn read_raw(path: &Path) -> Result<Vec<u8>, CliError> {
-    let bytes = if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        std::fs::read(path)
-    };
-    let bytes = bytes.map_err(|source| CliError::Input { path: path.to_owned(), source })?;
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_raw(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8>, CliError> {
+    let bytes = raw(path, kind, max).map_err(|failed| error(path, kind, failed))?;
     if bytes.is_empty() {
         return Err(CliError::EmptyInput { input: display_name(path) });
     }
     Ok(bytes)
+}
+
+/// The bytes of `path`; only the first ones if they show that it is something else.
+pub(crate) fn raw(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8>, Failed> {
+    let mut from: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(io::stdin().lock())
+    } else {
+        Box::new(xmem::open_input(path)?)
+    };
+    let mut bytes = Vec::new();
+    from.by_ref().take(HEAD).read_to_end(&mut bytes)?;
+    if !kind.may_begin_with(&bytes) {
+        return Ok(bytes);
+    }
+    let most = kind.limits(max).size;
+    let rest = most.get().saturating_add(1).saturating_sub(bytes.len() as u64);
+    from.take(rest).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most.get() {
+        return Err(Failed::TooLarge(ExceededLimit::Size(most)));
+    }
+    Ok(bytes)
+}
+
+/// The error of an input that was not read.
+pub(crate) fn error(path: &Path, kind: Kind, failed: Failed) -> CliError {
+    match failed {
+        Failed::Io(source) => CliError::Input { path: path.to_owned(), source },
+        Failed::TooLarge(limit) => {
+            CliError::TooLarge { input: display_name(path), limit, advice: kind.advice() }
+        }
+    }
 }
 
 /// The name of an input in messages.
@@ -43,15 +149,15 @@ pub(crate) fn display_name(path: &Path) -> String {
     if path == Path::new("-") { "standard input".to_owned() } else { format!("`{}`", shown(path)) }
 }
 
-fn inflate(from: impl Read, limit: Bytes) -> io::Result<Vec<u8>> {
+fn inflate(from: impl Read, compressed: usize, limits: &InputLimits) -> Result<Vec<u8>, Failed> {
+    let compressed = Bytes(compressed as u64);
+    let most = limits.inflated(compressed);
     let mut text = Vec::new();
-    from.take(limit.get().saturating_add(1)).read_to_end(&mut text)?;
-    if text.len() as u64 > limit.get() {
-        let message =
-            format!("inflates to more than {limit}; if the file is genuine, raise --inflate-limit");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    from.take(most.get().saturating_add(1)).read_to_end(&mut text)?;
+    match limits.exceeded(compressed, Bytes(text.len() as u64)) {
+        None => Ok(text),
+        Some(limit) => Err(Failed::TooLarge(limit)),
     }
-    Ok(text)
 }
 
 /// The name of an input as it was given: for documents, whose text is escaped, and for text, which is made

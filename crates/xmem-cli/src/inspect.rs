@@ -5,7 +5,7 @@ use crate::args::{Global, InspectArgs, PlainFormat};
 use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::replay::read_options;
-use crate::{input, output, style};
+use crate::{input, output, pool, style};
 use xmem::Job;
 use xmem_report::json::{self, InspectDocument};
 use xmem_report::text;
@@ -14,8 +14,10 @@ use xmem_report::text;
 pub(crate) fn run(args: &InspectArgs, global: &Global) -> Outcome {
     let path = &args.trace;
     let progress = Progress::over([path.as_path()], global.verbosity());
-    let job = Job::observed(path, &read_options(&args.reading), &|s| {
-        progress.stage(&input::name(path), s);
+    let job = pool::run(args.reading.threads, |threads| {
+        Job::observed(path, &read_options(&args.reading, threads), &|stage| {
+            progress.stage(&input::name(path), stage);
+        })
     })?;
     drop(progress);
     let trace = input::name(path);

@@ -21,6 +21,8 @@ mod input;
 mod inspect;
 mod logging;
 mod output;
+mod overwrite;
+mod pool;
 mod predicted_snapshot;
 mod profile;
 mod progress;
@@ -50,7 +52,7 @@ pub fn command() -> clap::Command {
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     guard::install();
     let args: Vec<OsString> = args.into_iter().collect();
-    let cli = match parse(args.clone()) {
+    let mut cli = match parse(args.clone()) {
         Ok(cli) => cli,
         Err(error) => {
             let error = without_controls(&args).unwrap_or(error);
@@ -61,6 +63,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     error::set_layout();
     logging::start(cli.global.verbosity());
+    for note in pool::limit(&mut cli.command) {
+        terminal::say(&note);
+    }
     file_size_limit::make_it_an_error();
     let result = guard::catch(|| command_of(&cli));
     match result.unwrap_or_else(|panicked| Err(CliError::internal(None, panicked))) {

@@ -13,31 +13,30 @@ mod traces;
 use crate::Outcome;
 use crate::args::{Global, ReadingArgs, ReplayArgs, ReplayFormat, Verbosity};
 use crate::error::CliError;
+use crate::overwrite::{self, Output};
 use crate::progress::Progress;
-use crate::{allocator, cudnn, input, output, predicted_snapshot, style};
+use crate::{allocator, cudnn, input, output, pool, predicted_snapshot, style};
 use batch::Batch;
 use failure::{Failure, catch_panic};
 use interrupt::Interrupt;
 use resume::Completed;
 use settings::Settings;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use stream::Sink;
 use summary::Summary;
-use traces::{TraceInput, Traces};
+use traces::{Paths, TraceInput, Traces};
 use xmem::{Answer, EstimateError, Job, ReadOptions, Snapshot, SnapshotEnd, Stage};
 use xmem_report::json::{self, Document, Rules};
 use xmem_report::lines::LineFormat;
 use xmem_report::text;
 
-/// The stack size of threads: that of the main thread, as a trace may be read on any of them.
-const STACK_SIZE: usize = 8 << 20;
-
 /// Runs the command.
 pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     let settings = checked(args)?;
-    let Traces { all: traces, is_one } =
-        traces::resolve(&args.traces, args.answer.output.as_deref())?;
+    let traces = traces::resolve(&args.traces, Paths::of(args), args.answer.output.as_deref())?;
+    refuse_overwriting(args, &traces)?;
+    let Traces { all: traces, is_one, .. } = traces;
     if args.many.skip_done && traces.iter().any(TraceInput::is_stdin) {
         return Err(CliError::SkipDoneStdin);
     }
@@ -57,13 +56,24 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     Ok(if args.answer.exit_zero { summary.exit.zero_for_verdicts() } else { summary.exit })
 }
 
+/// Refuses outputs that are inputs.
+fn refuse_overwriting(args: &ReplayArgs, traces: &Traces) -> Result<(), CliError> {
+    let outputs = Output::given([
+        ("--output", args.answer.output.as_deref()),
+        ("--snapshot", args.answer.snapshot.as_deref()),
+    ]);
+    let inputs =
+        traces.all.iter().map(TraceInput::path).chain(traces.lists.iter().map(PathBuf::as_path));
+    overwrite::refuse(&outputs, inputs.chain(args.device.device_file.as_deref()))
+}
+
 /// Checks everything that does not need the traces.
 pub(crate) fn check(args: &ReplayArgs) -> Result<(), CliError> {
     checked(args).map(drop)
 }
 
 fn checked(args: &ReplayArgs) -> Result<Vec<Settings>, CliError> {
-    traces::check(&args.traces)?;
+    traces::check(&args.traces, Paths::of(args))?;
     if args.many.skip_done && lines(args.answer.format).is_none() {
         return Err(CliError::SkipDoneForm);
     }
@@ -74,12 +84,15 @@ fn checked(args: &ReplayArgs) -> Result<Vec<Settings>, CliError> {
     Ok(settings)
 }
 
-/// Options for reading traces.
-pub(crate) fn read_options(args: &ReadingArgs) -> ReadOptions {
+/// Options for reading traces on as many threads.
+pub(crate) fn read_options(args: &ReadingArgs, threads: NonZeroUsize) -> ReadOptions {
+    let usual = ReadOptions::default();
     ReadOptions {
-        threads: args.threads,
-        inflate_limit: args.inflate_limit,
-        ..ReadOptions::default()
+        threads: Some(threads),
+        inflate_limit: args.max_input.unwrap_or(usual.inflate_limit),
+        // Whoever names a size knows the file.
+        ratio_limit: usual.ratio_limit.filter(|_| args.max_input.is_none()),
+        ..usual
     }
 }
 
@@ -106,8 +119,9 @@ fn one(
     let progress = Progress::over([trace], global.verbosity());
     // Inside a pool the analysis takes its threads, too.
     let result = catch_panic(&name, || {
-        in_pool(args.reading.threads, || {
-            answer(trace, settings, args, &|stage| progress.stage(&name, stage))
+        pool::run(args.reading.threads, |threads| {
+            let read = read_options(&args.reading, threads);
+            answer(trace, settings, args, &read, &|stage| progress.stage(&name, stage))
         })
     });
     drop(progress);
@@ -136,29 +150,15 @@ fn one(
     Ok(summary)
 }
 
-/// Runs `work` in a pool with the given number of threads, by default one per core.
-fn in_pool<T: Send>(threads: Option<NonZeroUsize>, work: impl FnOnce() -> T + Send) -> T {
-    let threads = threads.map_or(0, NonZeroUsize::get);
-    if threads == 1 {
-        return work();
-    }
-    match rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK_SIZE).build() {
-        Ok(pool) => pool.install(work),
-        Err(error) => {
-            tracing::debug!(%error, "cannot start a thread pool");
-            work()
-        }
-    }
-}
-
 /// The answer about one trace, with the predicted run if it is to be written.
 fn answer(
     trace: &Path,
     Settings { estimate, .. }: &Settings,
     args: &ReplayArgs,
+    read: &ReadOptions,
     observer: &dyn Fn(Stage),
 ) -> Result<(Answer, Option<Snapshot>), EstimateError> {
-    let job = Job::observed(trace, &read_options(&args.reading), observer)?;
+    let job = Job::observed(trace, read, observer)?;
     let answer = estimate.job_observed(&job, observer)?;
     let end =
         if args.answer.snapshot_past_oom { SnapshotEnd::Job } else { SnapshotEnd::OutOfMemory };

@@ -4,7 +4,9 @@ use crate::Outcome;
 use crate::args::{Format, Global, SegmentsWhen, SimulateArgs, Verbosity};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::input::Kind;
 use crate::output::{self, WriteError};
+use crate::overwrite::{self, Output};
 use crate::{allocator, input, style};
 use std::io::Write;
 use xmem::{OperationList, Origin, Simulation, SimulationSettings};
@@ -22,8 +24,10 @@ pub(crate) fn run(args: &SimulateArgs, global: &Global) -> Outcome {
         return Err(CliError::SegmentsAsText);
     }
     settings.check()?;
+    let outputs = Output::given([("--output", args.output.as_deref())]);
+    overwrite::refuse(&outputs, [args.operations.as_path()])?;
     let name = input::display_name(&args.operations);
-    let list = read_operations(&input::read(&args.operations, args.inflate_limit)?)
+    let list = read_operations(&input::read(&args.operations, Kind::Operations, args.max_input)?)
         .map_err(|source| CliError::Operations { input: name.clone(), source })?;
     let mut simulation = settings.start(&list).map_err(|e| CliError::simulation(&name, e))?;
     if simulation.setup().conf_from == Origin::Default {
@@ -45,8 +49,9 @@ fn as_json(
     out: &mut dyn Write,
 ) -> Result<(), WriteError> {
     let segments = match args.segments {
-        None | Some(SegmentsWhen::Every) => SegmentDetail::Every,
-        Some(SegmentsWhen::End) => SegmentDetail::End,
+        Some(SegmentsWhen::Every) => SegmentDetail::Every,
+        // The segments after every operation grow with the square of the list.
+        None | Some(SegmentsWhen::End) => SegmentDetail::End,
         Some(SegmentsWhen::None) => SegmentDetail::None,
     };
     let name = input::name(&args.operations);

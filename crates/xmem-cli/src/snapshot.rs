@@ -7,10 +7,13 @@ use crate::args::{
 };
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::input::Kind;
 use crate::{input, output, style};
 use std::path::Path;
-use xmem::{AddressOrder, Bytes, Diagnostics};
-use xmem_eval::{Addresses, DeviceIndex, Limits, RerunOptions, Snapshot, SnapshotFacts};
+use xmem::{AddressOrder, Bytes, Diagnostics, InputLimits};
+use xmem_eval::{
+    Addresses, DeviceIndex, Limits, RerunOptions, RerunVerdict, Snapshot, SnapshotFacts,
+};
 use xmem_report::json::{self, SnapshotInfoDocument, SnapshotReplayDocument};
 use xmem_report::text;
 
@@ -23,7 +26,7 @@ pub(crate) fn run(args: &SnapshotArgs, global: &Global) -> Outcome {
 }
 
 fn info(args: &SnapshotInfoArgs) -> Outcome {
-    let (snapshot, notes) = read(&args.file.snapshot, args.file.memory_limit)?;
+    let (snapshot, notes) = read(&args.file.snapshot, args.file.max_input)?;
     let facts = SnapshotFacts::of(&snapshot, &notes, args.top);
     let name = input::name(&args.file.snapshot);
     let page = match args.format {
@@ -35,7 +38,7 @@ fn info(args: &SnapshotInfoArgs) -> Outcome {
 }
 
 fn replay(args: &SnapshotReplayArgs, global: &Global) -> Outcome {
-    let (snapshot, _) = read(&args.file.snapshot, args.file.memory_limit)?;
+    let (snapshot, _) = read(&args.file.snapshot, args.file.max_input)?;
     let name = input::name(&args.file.snapshot);
     let options = RerunOptions {
         device: DeviceIndex(args.device_index),
@@ -59,16 +62,18 @@ fn replay(args: &SnapshotReplayArgs, global: &Global) -> Outcome {
         (PlainFormat::Text, _) => text::snapshot_replay(&name, &rerun, &style),
     };
     output::write(page.as_bytes(), None)?;
-    Ok(if rerun.is_exact() { Exit::Fits } else { Exit::Differs })
+    Ok(match rerun.verdict() {
+        RerunVerdict::Exact => Exit::Fits,
+        RerunVerdict::Different => Exit::Differs,
+        RerunVerdict::Withheld => Exit::Withheld,
+    })
 }
 
-/// The default of `--memory-limit`.
-pub(crate) const MEMORY_LIMIT: Bytes = Bytes::gib(8);
-
-/// Reads a snapshot file, with diagnostics about odd content.
-pub(crate) fn read(path: &Path, memory_limit: Bytes) -> Result<(Snapshot, Diagnostics), CliError> {
-    let bytes = input::read_raw(path)?;
-    let limits = Limits { memory: memory_limit, ..Limits::default() };
+/// Reads a snapshot file, with diagnostics about odd content; `max` is the value of `--max-input`.
+pub(crate) fn read(path: &Path, max: Option<Bytes>) -> Result<(Snapshot, Diagnostics), CliError> {
+    let bytes = input::read_raw(path, Kind::Snapshot, max)?;
+    let InputLimits { size, ratio } = Kind::Snapshot.limits(max);
+    let limits = Limits { memory: size, ratio, ..Limits::default() };
     xmem_eval::read_snapshot(&bytes, &limits)
         .map_err(|source| CliError::Snapshot { path: path.to_owned(), source: Box::new(source) })
 }

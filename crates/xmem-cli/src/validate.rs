@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::replay::read_options;
-use crate::{allocator, cudnn, device, input, output, snapshot, style, what_if};
+use crate::{allocator, cudnn, device, input, output, pool, snapshot, style, what_if};
 use xmem::{AllocatorSettings, Device, Estimate, Job};
 use xmem_eval::{DeviceIndex, RerunOptions, Setup, Snapshot};
 use xmem_report::json::{self, ValidateDocument};
@@ -17,12 +17,14 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
     let name = input::name(&args.snapshot);
     let gpu = device::choose(&args.device)?;
     let device_name = gpu.name.clone();
-    let (recorded, _) = snapshot::read(&args.snapshot, snapshot::MEMORY_LIMIT)?;
+    let (recorded, _) = snapshot::read(&args.snapshot, args.reading.max_input)?;
     let estimate = estimate(args, gpu, &recorded)?;
     let path = &args.trace;
     let progress = Progress::over([path.as_path()], global.verbosity());
-    let job = Job::observed(path, &read_options(&args.reading), &|s| {
-        progress.stage(&input::name(path), s);
+    let job = pool::run(args.reading.threads, |threads| {
+        Job::observed(path, &read_options(&args.reading, threads), &|stage| {
+            progress.stage(&input::name(path), stage);
+        })
     })?;
     drop(progress);
     let options =
@@ -43,13 +45,17 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
         (PlainFormat::Text, _) => text::validation(&inputs, &judged, args.top, &style),
     };
     output::write(page.as_bytes(), None)?;
-    Ok(if judged.is_within(args.tolerance) { Exit::Fits } else { Exit::Differs })
+    Ok(match judged.is_within(args.tolerance) {
+        _ if !judged.is_judged() => Exit::Withheld,
+        true => Exit::Fits,
+        false => Exit::Differs,
+    })
 }
 
 /// Checks everything that does not need the trace.
 pub(crate) fn check(args: &ValidateArgs) -> Result<(), CliError> {
     let gpu = device::choose(&args.device)?;
-    let (recorded, _) = snapshot::read(&args.snapshot, snapshot::MEMORY_LIMIT)?;
+    let (recorded, _) = snapshot::read(&args.snapshot, args.reading.max_input)?;
     estimate(args, gpu, &recorded).map(drop)
 }
 

@@ -23,7 +23,7 @@ pub use recording::StartUncertainty;
 pub use rerun::{
     Addresses, AllocatorAction, BlockRequest, Candidate, Counts, Difference, Divergences,
     EndComparison, Figures, FirstDivergence, Pair, Place, PlaceContent, Rerun, RerunError,
-    RerunOptions, StartFacts, rerun,
+    RerunOptions, RerunVerdict, StartFacts, rerun,
 };
 pub use setup::{Setup, SetupError, SetupSource};
 pub use stack::Site;

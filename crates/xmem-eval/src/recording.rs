@@ -1,11 +1,13 @@
 //! The recorded history of one device's allocator, in the simulator's types.
 
+mod integrity;
 mod pages;
 mod reservations;
 mod reserved;
 mod rewind;
 mod steps;
 
+pub(crate) use integrity::doubts;
 pub(crate) use reservations::Reservations;
 pub(crate) use reserved::Levels;
 pub use rewind::StartUncertainty;

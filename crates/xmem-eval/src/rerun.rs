@@ -14,10 +14,10 @@ pub use end::EndComparison;
 pub use first::{BlockRequest, Candidate, FirstDivergence, PlaceContent};
 pub use place::{AllocatorAction, Place};
 pub(crate) use requests::ServedRequests;
-pub use result::{Counts, Divergences, Figures, Pair, Rerun, StartFacts};
+pub use result::{Counts, Divergences, Figures, Pair, Rerun, RerunVerdict, StartFacts};
 
 use crate::findings::findings;
-use crate::recording::{Levels, Recording, Start, begins_empty, steps};
+use crate::recording::{Levels, Recording, Start, begins_empty, doubts, steps};
 use crate::setup::{Setup, SetupError};
 use run::Run;
 use xmem_simulator::{AddressOrder, FrameworkAllocator, SeedError};
@@ -156,17 +156,28 @@ impl Run<'_, '_> {
         notes.report_many("free-of-unknown", Severity::Warning, None, unknown, || {
             "a block is freed that was never allocated; ignored".to_owned()
         });
+        let counts = self.counts();
+        let mut doubts = doubts(&self.recording);
+        let frees = counts.frees.saturating_sub(unknown);
+        if counts.allocations + frees + counts.failures + counts.empty_caches == 0 {
+            doubts.report("nothing-replayed", Severity::Serious, None, || {
+                "the history has no allocation and no free that could be replayed".to_owned()
+            });
+        }
+        let kinds = doubts.iter().count();
+        notes.extend(doubts);
         let state = done.driver.allocator.state();
         let is_comparable = self.start.uncertainty.contradictions == 0;
         Ok(Rerun {
             device: self.options.device,
             addresses: self.options.addresses,
             start: self.start_facts(),
-            counts: self.counts(),
+            counts,
             figures: self.figures(&done.driver),
             divergences: done.divergences,
             end: is_comparable.then(|| EndComparison::of(&self.recording, &done.naming, &state)),
             findings: findings(&notes),
+            doubts: kinds,
             setup: self.setup.clone(),
         })
     }

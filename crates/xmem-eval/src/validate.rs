@@ -80,6 +80,10 @@ impl Compared<'_> {
         let requests = self.requests();
         let mut notes = read.clone();
         notes.extend(self.prediction.diagnostics().clone());
+        for doubt in rerun.findings.iter().filter(|finding| finding.severity == Severity::Serious) {
+            let message = || format!("in the snapshot: {}", doubt.message);
+            notes.report_many(doubt.code, Severity::Serious, None, doubt.count, message);
+        }
         note(&rerun, &requests, &mut notes);
         let at = self.recorded_peak();
         Validation {

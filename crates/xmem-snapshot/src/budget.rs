@@ -1,7 +1,7 @@
 //! Limits on the cost of reading a file, set by the caller, and the account kept against them.
 
 use crate::SnapshotError;
-use xmem_types::Bytes;
+use xmem_types::{Bytes, InputLimits};
 
 /// The limits on the cost of reading one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,12 +14,15 @@ pub struct Limits {
     /// The highest number of containers that may be open at once while the file is read. PyTorch's
     /// files need at most 10.
     pub nesting: usize,
+    /// The most inflated bytes for each byte of a compressed file, beyond the first 64 MiB
+    /// ([`InputLimits::ratio`]); none for any amount.
+    pub ratio: Option<u64>,
 }
 
 impl Default for Limits {
-    /// 8 GiB, 64 open containers.
+    /// 8 GiB, 64 open containers, the usual ratio.
     fn default() -> Self {
-        Self { memory: Bytes::gib(8), nesting: 64 }
+        Self { memory: Bytes::gib(8), nesting: 64, ratio: Some(InputLimits::RATIO) }
     }
 }
 
@@ -27,17 +30,23 @@ impl Default for Limits {
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: Bytes,
+    ratio: Option<u64>,
     used: u64,
 }
 
 impl Budget {
     pub(crate) fn new(limits: &Limits) -> Self {
-        Self { limit: limits.memory, used: 0 }
+        Self { limit: limits.memory, ratio: limits.ratio, used: 0 }
     }
 
     /// The number of bytes that may still be booked.
     pub(crate) fn left(&self) -> u64 {
         self.limit.get().saturating_sub(self.used)
+    }
+
+    /// The limits on what a compressed file inflates to.
+    pub(crate) fn inflation(&self) -> InputLimits {
+        InputLimits { size: Bytes(self.left()), ratio: self.ratio }
     }
 
     /// Books `count` values of type `T`, needed because of what stands at byte `at`.

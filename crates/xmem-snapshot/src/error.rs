@@ -2,7 +2,7 @@
 
 use std::fmt;
 use thiserror::Error;
-use xmem_types::Bytes;
+use xmem_types::{Bytes, ExceededLimit};
 
 /// The reason why a snapshot could not be read. Offsets count bytes from the start of the file; if
 /// it is compressed, from the start of what was inflated.
@@ -117,6 +117,17 @@ pub enum SnapshotError {
         /// The limit.
         limit: Bytes,
     },
+
+    /// The file inflates to more than snapshots do.
+    #[error("the file {limit}; raise the limit to read it")]
+    Inflation {
+        /// The limit.
+        limit: ExceededLimit,
+    },
+
+    /// The memory for inflating cannot be had.
+    #[error("not enough memory to inflate the file: allow more, or inflate it before")]
+    Memory,
 
     /// Valid plain data, but not the layout of a snapshot.
     #[error("{path} (byte {at}): {problem}")]

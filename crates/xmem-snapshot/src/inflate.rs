@@ -4,7 +4,7 @@ use crate::budget::Budget;
 use crate::error::{Compression, SnapshotError};
 use std::borrow::Cow;
 use std::io::Read;
-use xmem_types::Bytes;
+use xmem_types::{Bytes, ExceededLimit};
 
 impl Compression {
     /// By the first bytes of the file (RFC 1952, RFC 8878; zstd's may begin with a skippable
@@ -24,25 +24,31 @@ pub(crate) fn inflate<'a>(
     budget: &mut Budget,
 ) -> Result<Cow<'a, [u8]>, SnapshotError> {
     let Some(compression) = Compression::of(bytes) else { return Ok(Cow::Borrowed(bytes)) };
+    let compressed = Bytes(bytes.len() as u64);
+    let limits = budget.inflation();
+    let most = limits.inflated(compressed);
     let mut inflated = Vec::new();
     let done = match compression {
-        Compression::Gzip => {
-            read(flate2::bufread::MultiGzDecoder::new(bytes), &mut inflated, budget)
+        Compression::Gzip => read(flate2::bufread::MultiGzDecoder::new(bytes), &mut inflated, most),
+        Compression::Zstd => {
+            zstd::Decoder::with_buffer(bytes).and_then(|decoder| read(decoder, &mut inflated, most))
         }
-        Compression::Zstd => zstd::Decoder::with_buffer(bytes)
-            .and_then(|decoder| read(decoder, &mut inflated, budget)),
     };
+    let length = Bytes(inflated.len() as u64);
+    if let Some(limit @ ExceededLimit::Ratio(_)) = limits.exceeded(compressed, length) {
+        return Err(SnapshotError::Inflation { limit });
+    }
     budget.take::<u8>(inflated.len(), inflated.len())?;
     match done {
         Ok(()) => Ok(Cow::Owned(inflated)),
-        Err(source) => {
-            let inflated = Bytes(inflated.len() as u64);
-            Err(SnapshotError::Compressed { compression, inflated, source })
+        Err(source) if source.to_string().contains("not enough memory") => {
+            Err(SnapshotError::Memory)
         }
+        Err(source) => Err(SnapshotError::Compressed { compression, inflated: length, source }),
     }
 }
 
-/// Reads all that the budget allows, and one byte more.
-fn read(from: impl Read, to: &mut Vec<u8>, budget: &Budget) -> std::io::Result<()> {
-    from.take(budget.left().saturating_add(1)).read_to_end(to).map(|_| ())
+/// Reads as much as is allowed, and one byte more.
+fn read(from: impl Read, to: &mut Vec<u8>, most: Bytes) -> std::io::Result<()> {
+    from.take(most.get().saturating_add(1)).read_to_end(to).map(|_| ())
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 use thiserror::Error;
-use xmem_types::Bytes;
+use xmem_types::ExceededLimit;
 
 /// Reading has to stop. Odd content that can be skipped is a
 /// [`Diagnostic`](xmem_types::Diagnostic) instead.
@@ -62,15 +62,19 @@ pub enum ReadError {
         #[source]
         source: io::Error,
     },
-    /// The text is longer than [`ReadOptions::inflate_limit`](crate::ReadOptions::inflate_limit).
-    #[error(
-        "`{input}` inflates to more than {limit}: raise the limit if the trace really is that large"
-    )]
+    /// There is more text than [`ReadOptions`](crate::ReadOptions) allows.
+    #[error("`{input}` {limit}: raise the limit if the trace really is that large")]
     InflateLimit {
         /// The path as given, or what stands for it.
         input: String,
         /// The limit.
-        limit: Bytes,
+        limit: ExceededLimit,
+    },
+    /// The memory for inflating cannot be had.
+    #[error("not enough memory to inflate `{input}`: allow more, or inflate the file before")]
+    Memory {
+        /// The path as given, or what stands for it.
+        input: String,
     },
     /// Brackets nested beyond anything that a profiler writes.
     #[error(

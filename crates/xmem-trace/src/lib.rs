@@ -37,6 +37,7 @@ mod finish;
 mod header;
 mod merge;
 mod number;
+mod open;
 mod options;
 mod parse;
 mod pipeline;
@@ -56,5 +57,6 @@ pub use columns::{
     SignatureId, Thread, Trace, TraceHeader,
 };
 pub use error::ReadError;
+pub use open::open_input;
 pub use options::{EventParser, ReadOptions};
 pub use read::{read_bytes, read_path};

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use xmem_types::{Bytes, KIB};
+use xmem_types::{Bytes, InputLimits, KIB};
 
 /// Settings of [`read_path`](crate::read_path) and [`read_bytes`](crate::read_bytes). None of them
 /// changes the result, only what reading costs and what is refused.
@@ -15,8 +15,11 @@ pub struct ReadOptions {
     /// Bytes of text that are parsed at once. Larger pieces leave the processor's cache,
     /// smaller ones cost more bookkeeping.
     pub chunk: Bytes,
-    /// Compressed input that inflates to more than this is refused.
+    /// Input with more text than this is refused.
     pub inflate_limit: Bytes,
+    /// Compressed input that inflates to more than this many times its size is refused
+    /// ([`InputLimits::ratio`]); none for any amount.
+    pub ratio_limit: Option<u64>,
     /// A single event or top-level value longer than this, and than a chunk, is not read.
     pub event_limit: Bytes,
     /// The parser of a chunk's events.
@@ -31,10 +34,18 @@ impl Default for ReadOptions {
             threads: None,
             chunk: Bytes(256 * KIB),
             inflate_limit: Bytes::gib(64),
+            ratio_limit: Some(InputLimits::RATIO),
             event_limit: Bytes::mib(16),
             parser: EventParser::Pull,
             progress: None,
         }
+    }
+}
+
+impl ReadOptions {
+    /// The limits on the text of the input.
+    pub(crate) fn limits(&self) -> InputLimits {
+        InputLimits { size: self.inflate_limit, ratio: self.ratio_limit }
     }
 }
 

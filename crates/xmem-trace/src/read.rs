@@ -5,12 +5,12 @@ use crate::builder::Builder;
 use crate::chunk_strings::LocalStrings;
 use crate::document::Document;
 use crate::finish::finish;
+use crate::open::open_input;
 use crate::options::EventParser;
 use crate::parse::{Chunk, Parsed, Parser};
 use crate::pipeline::{self, Worker};
 use crate::source::{Bytes, Text, with_text};
 use crate::{ReadError, ReadOptions, Trace};
-use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use xmem_types::{Diagnostics, Interner, printable_path};
@@ -39,9 +39,7 @@ pub(crate) fn open(path: &Path) -> Result<Bytes<'static>, ReadError> {
     if std::fs::metadata(path).map_err(io)?.is_dir() {
         return Err(ReadError::Directory { input });
     }
-    #[expect(clippy::disallowed_methods, reason = "this is the crate that opens trace files")]
-    let file = File::open(path).map_err(io)?;
-    Ok(Box::new(file))
+    Ok(Box::new(open_input(path).map_err(io)?))
 }
 
 /// Reads a trace from memory: plain, gzip or zstd, recognized by content.

@@ -3,9 +3,10 @@
 
 use crate::{ReadError, ReadOptions};
 use std::io::{self, BufReader, Read};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use xmem_types::{Bytes as Size, ExceededLimit, InputLimits};
 
 /// Text goes from the inflating thread to the reader in blocks of this many bytes.
 const BLOCK: usize = 512 << 10;
@@ -19,9 +20,11 @@ pub(crate) type Bytes<'a> = Box<dyn Read + Send + 'a>;
 /// The text of a trace, piece by piece.
 pub(crate) enum Text<'a> {
     /// As it stands in the file.
-    Plain { bytes: Bytes<'a>, input: &'a str },
+    Plain { bytes: Bytes<'a>, input: &'a str, limits: InputLimits, length: u64 },
     /// From the inflating thread.
     Inflated(Inflated),
+    /// Inflated by the reader itself, where no thread can be started.
+    Inflating { decoder: Decoder<'a>, truncated: bool },
 }
 
 /// Text from the inflating thread, block by block.
@@ -37,6 +40,12 @@ pub(crate) struct Inflated {
 /// A message of the inflating thread.
 pub(crate) enum Block {
     Text(Vec<u8>),
+    /// The text has ended early.
+    Ended(Stopped),
+}
+
+/// The reason why inflating stops before the end.
+pub(crate) enum Stopped {
     /// The compressed data ended too early.
     Truncated,
     Failed(ReadError),
@@ -46,18 +55,25 @@ impl Text<'_> {
     /// Fills the beginning of `buffer`, which is not empty; zero bytes mean the end.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
         match self {
-            Self::Plain { bytes, input } => loop {
-                match bytes.read(buffer) {
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    result => {
-                        return result.map_err(|source| ReadError::Io {
-                            input: (*input).to_owned(),
-                            source,
-                        });
-                    }
+            Self::Plain { bytes, input, limits, length } => {
+                let read = read_some(bytes, buffer)
+                    .map_err(|source| ReadError::Io { input: (*input).to_owned(), source })?;
+                *length += read as u64;
+                if *length > limits.size.get() {
+                    let limit = ExceededLimit::Size(limits.size);
+                    return Err(ReadError::InflateLimit { input: (*input).to_owned(), limit });
+                }
+                Ok(read)
+            }
+            Self::Inflated(inflated) => inflated.read(buffer),
+            Self::Inflating { decoder, truncated } => match decoder.read(buffer) {
+                Ok(length) => Ok(length),
+                Err(Stopped::Failed(error)) => Err(error),
+                Err(Stopped::Truncated) => {
+                    *truncated = true;
+                    Ok(0)
                 }
             },
-            Self::Inflated(inflated) => inflated.read(buffer),
         }
     }
 
@@ -68,7 +84,21 @@ impl Text<'_> {
 
     /// Returns whether compressed data ended too early; known at the end.
     pub(crate) fn truncated(&self) -> bool {
-        matches!(self, Self::Inflated(inflated) if inflated.truncated)
+        match self {
+            Self::Plain { .. } => false,
+            Self::Inflated(inflated) => inflated.truncated,
+            Self::Inflating { truncated, .. } => *truncated,
+        }
+    }
+}
+
+/// Reads once, whatever interrupts.
+fn read_some(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match from.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
     }
 }
 
@@ -81,8 +111,8 @@ impl Inflated {
                     let _ = self.spares.try_send(std::mem::replace(&mut self.block, next));
                     self.used = 0;
                 }
-                Ok(Block::Truncated) => self.truncated = true,
-                Ok(Block::Failed(error)) => return Err(error),
+                Ok(Block::Ended(Stopped::Truncated)) => self.truncated = true,
+                Ok(Block::Ended(Stopped::Failed(error))) => return Err(error),
                 Err(_) => return Ok(0),
             }
         }
@@ -95,7 +125,7 @@ impl Inflated {
 
 /// The compression of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+pub(crate) enum Format {
     Plain,
     Gzip,
     Zstd,
@@ -120,18 +150,19 @@ pub(crate) fn with_text<T>(
     options: &ReadOptions,
     read: impl FnOnce(Text<'_>) -> Result<T, ReadError>,
 ) -> Result<T, ReadError> {
+    let compressed = Arc::new(AtomicU64::new(0));
+    let bytes = Counted { bytes, count: Arc::clone(&compressed) };
     let mut bytes: Bytes<'_> = match &options.progress {
-        Some(progress) => Box::new(Counted { bytes, progress: Arc::clone(progress) }),
-        None => bytes,
+        Some(progress) => Box::new(Counted { bytes, count: Arc::clone(progress) }),
+        None => Box::new(bytes),
     };
     let mut head = [0; 4];
     let mut length = 0;
     while length < head.len() {
-        match bytes.read(&mut head[length..]) {
-            Ok(0) => break,
-            Ok(more) => length += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(source) => return Err(ReadError::Io { input: input.to_owned(), source }),
+        let read = read_some(&mut bytes, &mut head[length..]);
+        match read.map_err(|source| ReadError::Io { input: input.to_owned(), source })? {
+            0 => break,
+            more => length += more,
         }
     }
     if length == 0 {
@@ -139,17 +170,102 @@ pub(crate) fn with_text<T>(
     }
     let format = Format::of(&head[..length]);
     let bytes: Bytes<'_> = Box::new(io::Cursor::new(head).take(length as u64).chain(bytes));
+    let limits = options.limits();
     if format == Format::Plain {
-        return read(Text::Plain { bytes, input });
+        return read(Text::Plain { bytes, input, limits, length: 0 });
     }
+    let decoder = Decoder::new(bytes, format, input, limits, compressed)?;
     let (sender, blocks) = sync_channel(MAX_WAITING);
     let (spares, returned) = sync_channel(MAX_WAITING);
     let ends = Ends { blocks: sender, spares: returned };
+    // Shared, so that the decoder is still there if the thread cannot be started.
+    let decoder = Mutex::new(Some(decoder));
     std::thread::scope(|scope| {
-        scope.spawn(move || inflate(bytes, format, input, options.inflate_limit, &ends));
-        let (block, used, truncated) = (Vec::new(), 0, false);
-        read(Text::Inflated(Inflated { blocks, spares, block, used, truncated }))
+        let inflating = std::thread::Builder::new().spawn_scoped(scope, || {
+            let ends = ends;
+            let decoder = decoder.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(decoder) = decoder {
+                inflate(decoder, &ends);
+            }
+        });
+        match inflating {
+            Ok(_) => {
+                let (block, used, truncated) = (Vec::new(), 0, false);
+                read(Text::Inflated(Inflated { blocks, spares, block, used, truncated }))
+            }
+            Err(error) => {
+                tracing::debug!(%error, "no thread for inflating");
+                let decoder = decoder.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let decoder = decoder.expect("no thread has taken it");
+                read(Text::Inflating { decoder, truncated: false })
+            }
+        }
     })
+}
+
+/// Inflates input within limits.
+pub(crate) struct Decoder<'a> {
+    from: Bytes<'a>,
+    format: Format,
+    input: &'a str,
+    limits: InputLimits,
+    /// Bytes of the input that were read.
+    compressed: Arc<AtomicU64>,
+    inflated: u64,
+}
+
+impl<'a> Decoder<'a> {
+    fn new(
+        bytes: Bytes<'a>,
+        format: Format,
+        input: &'a str,
+        limits: InputLimits,
+        compressed: Arc<AtomicU64>,
+    ) -> Result<Self, ReadError> {
+        let bytes = BufReader::with_capacity(BLOCK, bytes);
+        let from: Bytes<'a> = match format {
+            Format::Plain => Box::new(bytes),
+            Format::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(bytes)),
+            Format::Zstd => match zstd::Decoder::with_buffer(bytes) {
+                Ok(decoder) => Box::new(decoder),
+                Err(_) => return Err(ReadError::Memory { input: input.to_owned() }),
+            },
+        };
+        Ok(Self { from, format, input, limits, compressed, inflated: 0 })
+    }
+
+    /// Fills the beginning of `buffer`; zero bytes mean the end.
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Stopped> {
+        let length = read_some(&mut self.from, buffer).map_err(|source| self.stopped(source))?;
+        self.inflated += length as u64;
+        let compressed = self.compressed.load(Ordering::Relaxed);
+        match self.limits.exceeded(Size(compressed), Size(self.inflated)) {
+            None => Ok(length),
+            Some(limit) => {
+                let input = self.input.to_owned();
+                Err(Stopped::Failed(ReadError::InflateLimit { input, limit }))
+            }
+        }
+    }
+
+    fn stopped(&self, source: io::Error) -> Stopped {
+        let input = self.input.to_owned();
+        match source.kind() {
+            io::ErrorKind::UnexpectedEof => Stopped::Truncated,
+            _ if is_lack_of_memory(&source) => Stopped::Failed(ReadError::Memory { input }),
+            _ => {
+                let format = if self.format == Format::Gzip { "gzip" } else { "zstd" };
+                let inflated = self.inflated;
+                Stopped::Failed(ReadError::Compressed { input, format, inflated, source })
+            }
+        }
+    }
+}
+
+/// Returns whether an error says that memory is missing. zstd has only a text for it (lib/common/error_private.c,
+/// `ERR_getErrorString`).
+fn is_lack_of_memory(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::OutOfMemory || error.to_string().contains("not enough memory")
 }
 
 /// The inflating thread's ends of both channels.
@@ -159,45 +275,17 @@ struct Ends {
     spares: Receiver<Vec<u8>>,
 }
 
-/// Sends the inflated text of `bytes`, until it ends or the reader is dropped.
-fn inflate(
-    bytes: Bytes<'_>,
-    format: Format,
-    input: &str,
-    limit: xmem_types::Bytes,
-    Ends { blocks, spares }: &Ends,
-) {
-    let bytes = BufReader::with_capacity(BLOCK, bytes);
-    let decoder: io::Result<Bytes<'_>> = match format {
-        Format::Plain => Ok(Box::new(bytes)),
-        Format::Gzip => Ok(Box::new(flate2::bufread::MultiGzDecoder::new(bytes))),
-        Format::Zstd => zstd::Decoder::with_buffer(bytes).map(|decoder| Box::new(decoder) as _),
-    };
-    let mut inflated = 0u64;
-    let failed = |source: io::Error, inflated: u64| {
-        if source.kind() == io::ErrorKind::UnexpectedEof {
-            return Block::Truncated;
-        }
-        let format = if format == Format::Gzip { "gzip" } else { "zstd" };
-        Block::Failed(ReadError::Compressed { input: input.to_owned(), format, inflated, source })
-    };
-    let mut decoder = match decoder {
-        Ok(decoder) => decoder,
-        Err(error) => {
-            let _ = blocks.send(failed(error, 0));
-            return;
-        }
-    };
+/// Sends the inflated text, until it ends or the reader is dropped.
+fn inflate(mut decoder: Decoder<'_>, Ends { blocks, spares }: &Ends) {
     loop {
         let mut block = spares.try_recv().unwrap_or_default();
         block.resize(BLOCK, 0);
         let mut length = 0;
-        let error = loop {
+        let stopped = loop {
             match decoder.read(&mut block[length..]) {
                 Ok(0) => break None,
                 Ok(more) => length += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => break Some(error),
+                Err(stopped) => break Some(stopped),
             }
             if length == BLOCK {
                 break None;
@@ -205,17 +293,12 @@ fn inflate(
         };
         let ended = length < BLOCK;
         block.truncate(length);
-        inflated += length as u64;
-        if inflated > limit.get() {
-            let _ = blocks
-                .send(Block::Failed(ReadError::InflateLimit { input: input.to_owned(), limit }));
-            return;
-        }
         if length > 0 && blocks.send(Block::Text(block)).is_err() {
             return;
         }
-        if let Some(error) = error {
-            let _ = blocks.send(failed(error, inflated));
+        if let Some(stopped) = stopped {
+            // Nothing is lost where the reader has gone.
+            let _ = blocks.send(Block::Ended(stopped));
             return;
         }
         if ended {
@@ -225,15 +308,15 @@ fn inflate(
 }
 
 /// Counts what is read.
-struct Counted<'a> {
-    bytes: Bytes<'a>,
-    progress: Arc<AtomicU64>,
+struct Counted<R> {
+    bytes: R,
+    count: Arc<AtomicU64>,
 }
 
-impl Read for Counted<'_> {
+impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.bytes.read(buffer)?;
-        self.progress.fetch_add(length as u64, Ordering::Relaxed);
+        self.count.fetch_add(length as u64, Ordering::Relaxed);
         Ok(length)
     }
 }

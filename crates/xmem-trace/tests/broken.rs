@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use support::read_with;
 use xmem_trace::{ReadError, ReadOptions, read_bytes, read_path, reference};
-use xmem_types::Bytes;
+use xmem_types::{Bytes, ExceededLimit};
 
 fn error(bytes: &[u8]) -> ReadError {
     match read_bytes(bytes, &ReadOptions::default()) {
@@ -203,10 +203,30 @@ fn bombs_are_refused_without_being_held_in_memory() {
         ("white space behind the end", zstd(b"[{\"ph\": \"X\"}]".chain(spaces()))),
     ] {
         match read_bytes(&packed, &limit) {
-            Err(ReadError::InflateLimit { limit, .. }) => assert_eq!(limit, Bytes::mib(64)),
+            Err(ReadError::InflateLimit { limit, .. }) => {
+                assert_eq!(limit, ExceededLimit::Size(Bytes::mib(64)));
+            }
             other => panic!("{name}: {:?}", other.map(|(_, diagnostics)| diagnostics)),
         }
     }
+}
+
+#[test]
+fn text_beyond_the_limits_is_refused_whether_inflated_or_plain() {
+    let events = || b"{\"traceEvents\": [".chain(std::io::repeat(b',').take(300 << 20));
+    let packed = zstd(events());
+    let refused = read_bytes(&packed, &ReadOptions::default()).expect_err("a bomb");
+    let ReadError::InflateLimit { limit, .. } = refused else { panic!("{refused}") };
+    assert_eq!(limit, ExceededLimit::Ratio(250));
+    let genuine = ReadOptions { ratio_limit: None, ..ReadOptions::default() };
+    assert!(!matches!(read_bytes(&packed, &genuine), Err(ReadError::InflateLimit { .. })));
+    let small = ReadOptions { inflate_limit: Bytes(40), ..ReadOptions::default() };
+    let plain = br#"{"traceEvents": [{"ph": "X", "name": "aten::mm", "ts": 1, "dur": 1}]}"#;
+    let refused = read_bytes(plain, &small).expect_err("too long");
+    assert!(matches!(
+        refused,
+        ReadError::InflateLimit { limit: ExceededLimit::Size(Bytes(40)), .. }
+    ));
 }
 
 #[test]

@@ -191,7 +191,7 @@ fn bare_words_raw_characters_and_odd_escapes_are_repaired() {
 ]}",
         &expect![[r#"
             Operator "aten::mm" 1000 +2000 @/ seq=-1 fwd=0 [   ]
-            Annotation "two\nlines \u{1} �" 3000 +2000 @/ seq=-1 fwd=0 [   ]
+            Annotation "two\\nlines \\u0001 �" 3000 +2000 @/ seq=-1 fwd=0 [   ]
             Operator "lone �" 5000 +0 @/ seq=-1 fwd=0 [   ]
             Operator "fine" 6000 +2000 @/ seq=-1 fwd=0 [   ]
             Python "C:\\Users\\x.py(1): f" 4000 +2000 @/
@@ -340,8 +340,7 @@ fn header_keys_that_are_no_utf8_are_read() {
         b"{\"a\xff\\n\": 1, \"traceEvents\": []}",
         &expect![[r#"
         header None None [] []
-               a�
-        =1
+               a�\n=1
         0 events
     "#]],
     );

@@ -131,19 +131,36 @@ impl fmt::Display for Bytes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseBytesError {
     text: String,
+    problem: Problem,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Problem {
+    NotASize,
+    Negative,
+    TooLarge,
 }
 
 impl fmt::Display for ParseBytesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "`{}` is not a size: write a number and a unit, like 24GiB, 512MiB or 1.5G",
-            self.text
-        )
+        let text = &self.text;
+        match self.problem {
+            Problem::NotASize => {
+                write!(
+                    f,
+                    "`{text}` is not a size: write a number and a unit, like 24GiB, 512MiB or 1.5G"
+                )
+            }
+            Problem::Negative => write!(f, "`{text}` is negative: a size is zero or more"),
+            Problem::TooLarge => write!(f, "`{text}` is too large: sizes are below 8388608TiB"),
+        }
     }
 }
 
 impl std::error::Error for ParseBytesError {}
+
+/// Sizes are given below 2^63 bytes, so that differences have a sign.
+const MAX_SIZE: f64 = (1_u64 << 63) as f64;
 
 impl FromStr for Bytes {
     type Err = ParseBytesError;
@@ -151,12 +168,14 @@ impl FromStr for Bytes {
     /// Reads `24GiB`, `24G`, `512 MiB`, `1.5g`, `100` (bytes) and the decimal units `GB`, `MB`,
     /// `kB`. A bare letter means the binary unit, as in nvidia-smi and PyTorch.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ParseBytesError { text: text.to_owned() };
+        let because = |problem| ParseBytesError { text: text.to_owned(), problem };
+        let error = || because(Problem::NotASize);
         let trimmed = text.trim();
-        let split = trimmed.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(trimmed.len());
+        let last = trimmed.rfind(|c: char| c.is_ascii_digit() || c == '.').ok_or_else(error)?;
+        let split = last + 1;
         let (number, unit) = trimmed.split_at(split);
         let number: f64 = number.trim().parse().map_err(|_| error())?;
-        let scale = match unit.to_ascii_lowercase().as_str() {
+        let scale = match unit.trim().to_ascii_lowercase().as_str() {
             "" | "b" => 1.0,
             "k" | "kib" => KIB as f64,
             "m" | "mib" => MIB as f64,
@@ -169,10 +188,12 @@ impl FromStr for Bytes {
             _ => return Err(error()),
         };
         let bytes = number * scale;
-        if !(bytes.is_finite() && (0.0..9e18).contains(&bytes)) {
-            return Err(error());
+        match bytes {
+            _ if number.is_nan() => Err(error()),
+            _ if bytes < 0.0 => Err(because(Problem::Negative)),
+            _ if bytes >= MAX_SIZE => Err(because(Problem::TooLarge)),
+            _ => Ok(Self(bytes.round() as u64)),
         }
-        Ok(Self(bytes.round() as u64))
     }
 }
 
@@ -190,11 +211,23 @@ mod tests {
             ("1.5g", GIB + GIB / 2),
             ("40GB", 40_000_000_000),
             ("2k", 2048),
+            ("1e3k", 1_024_000),
         ] {
             assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
         }
         for text in ["", "GiB", "-1G", "1X", "nan", "1e40T"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+        for (text, problem) in [
+            ("1X", "not a size"),
+            ("nan", "not a size"),
+            ("-1G", "is negative"),
+            ("1e40T", "is too large"),
+            ("9e9GiB", "is too large"),
+            ("99999999TiB", "is too large: sizes are below 8388608TiB"),
+        ] {
+            let message = text.parse::<Bytes>().expect_err(text).to_string();
+            assert!(message.contains(problem), "{message}");
         }
     }
 

@@ -88,11 +88,11 @@ pub use xmem_simulator::{
     newest_release, oldest_release,
 };
 pub use xmem_snapshot::{Snapshot, write as write_snapshot};
-pub use xmem_trace::{EventParser, ReadError, ReadOptions, Trace};
+pub use xmem_trace::{EventParser, ReadError, ReadOptions, Trace, open_input};
 pub use xmem_types::{
-    Addr, BlockId, Bytes, Diagnostic, Diagnostics, IterationId, Location, Nanos, Request,
-    RequestKind, Severity, StreamId, TorchVersion, WithheldReason, Workload, is_printable,
-    printable, printable_lines, printable_path,
+    Addr, BlockId, Bytes, Diagnostic, Diagnostics, ExceededLimit, InputLimits, IterationId,
+    Location, Nanos, Request, RequestKind, Severity, StreamId, TorchVersion, WithheldReason,
+    Workload, is_printable, printable, printable_lines, printable_path,
 };
 
 // The crates of the pipeline. All types that values of the API consist of can be named from here.

@@ -54,6 +54,7 @@ pub(crate) fn run() -> Result<(), Error> {
 
     for (name, text) in &rust {
         sources::check(name, text, &mut findings);
+        sources::check_text(name, text, &mut findings);
     }
     cycles::check(&rust, &repo::text(Path::new(cycles::KNOWN))?, &mut findings);
 

@@ -9,6 +9,38 @@ const MAX_LINES: usize = 800;
 /// nature.
 const UNSAFE: [&str; 2] = ["crates/xmem-cudnn/", "crates/xmem-trace/"];
 
+/// The crates whose messages reach a terminal.
+const SHOWN: [&str; 6] = [
+    "crates/xmem/src/",
+    "crates/xmem-cli/src/",
+    "crates/xmem-eval/src/",
+    "crates/xmem-recorder/src/",
+    "crates/xmem-report/src/",
+    "crates/xmem-trace/src/",
+];
+
+/// Ways to a terminal for text that nothing has made printable, and the way that is right.
+const RAW_TEXT: [(&str, &str); 5] = [
+    (concat!(".dis", "play()"), "name a path in a message with `printable_path`"),
+    (concat!("writeln!(std::io::std", "err"), "print with `terminal::say`"),
+    (concat!("writeln!(io::std", "err"), "print with `terminal::say`"),
+    (concat!("with_writer(std::io::std", "err"), "log with `terminal::LogLine`"),
+    (concat!("BufWriter::new(io::std", "out"), "write with `output::stream` or `terminal::stdout`"),
+];
+
+/// Checks that text of inputs takes the way that makes it printable.
+pub(crate) fn check_text(name: &str, text: &str, findings: &mut Findings) {
+    let is_the_way = name == "crates/xmem-cli/src/terminal.rs";
+    if is_the_way || !SHOWN.iter().any(|shown| name.starts_with(shown)) {
+        return;
+    }
+    for (number, line) in text.lines().enumerate() {
+        for (way, right) in RAW_TEXT.iter().filter(|(way, _)| line.contains(way)) {
+            findings.add(&format!("{name}:{}", number + 1), format!("`{way}`: {right}"));
+        }
+    }
+}
+
 /// Checks one Rust file.
 pub(crate) fn check(name: &str, text: &str, findings: &mut Findings) {
     let is_prelude = |line: &&str| line.trim().is_empty() || line.starts_with("#![");
@@ -46,6 +78,18 @@ mod tests {
         assert_eq!(found("fuzz/a.rs", "#![no_main]\n//! Breaks a.\n"), [""; 0]);
         assert_eq!(found("crates/a/src/lib.rs", "//! A.\n#![forbid(unsafe_code)]\n"), [""; 0]);
         assert_eq!(found("crates/xmem-trace/src/lib.rs", "//! Reads.\n"), [""; 0]);
+    }
+
+    #[test]
+    fn text_that_is_not_made_printable_is_found() {
+        for (way, right) in RAW_TEXT {
+            let mut findings = Findings::default();
+            check_text("crates/xmem-cli/src/a.rs", &format!("//! A.\n{way}\n"), &mut findings);
+            assert_eq!(findings.lines(), [format!("crates/xmem-cli/src/a.rs:2: `{way}`: {right}")]);
+            check_text("crates/xmem-cli/src/terminal.rs", way, &mut findings);
+            check_text("crates/xmem-cli/tests/a.rs", way, &mut findings);
+            assert_eq!(findings.lines().len(), 1);
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(crate) struct ProfileArgs {
     #[arg(required = true, last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
     /// Number of iterations to record; the script is stopped after them
-    #[arg(long, value_name = "N", default_value = "3")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "3", value_parser = super::count::<NonZeroU32>)]
     pub(crate) steps: NonZeroU32,
     /// Trace file to write: compressed with zstd or gzip if it ends in .zst or .gz, else plain JSON
     #[arg(short, long, value_name = "FILE", default_value = "trace.json.zst",
@@ -47,7 +47,7 @@ pub(crate) struct ProfileArgs {
     pub(crate) timeout: Option<Duration>,
     /// Stop when the command uses this much memory, and save the iterations recorded so far
     /// (default: when the host runs out of memory)
-    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, help_heading = "Limits")]
     pub(crate) max_memory: Option<Bytes>,
     /// GPU that torch.cuda reports to the script; `xmem devices` lists the names
     #[arg(long, value_name = "NAME", default_value = "a100-40g")]

@@ -30,6 +30,10 @@ pub(crate) struct ReplayArgs {
     /// 'runs/**/*.json.gz', or @FILE with one path per line (@- for standard input)
     #[arg(required = true, value_name = "TRACE", value_hint = ValueHint::AnyPath)]
     pub(crate) traces: Vec<PathBuf>,
+    /// Take every TRACE as the name of one file, whatever it looks like: no folder, pattern, list or
+    /// standard input. For scripts that pass names of others
+    #[arg(long, help_heading = "Reading")]
+    pub(crate) literal_paths: bool,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
     /// Several known GPUs, for example a100-40g,h100-80g: each trace is read once and answered for
@@ -61,7 +65,7 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "device", value_hint = ValueHint::FilePath)]
     pub(crate) device_file: Option<PathBuf>,
     /// Total device memory, for example 24GiB; replaces the capacity of --device or --device-file
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub(crate) capacity: Option<Bytes>,
 }
 
@@ -111,7 +115,7 @@ pub(crate) struct AnswerArgs {
     #[arg(long, value_name = "RANGE")]
     pub(crate) iterations: Option<Iterations>,
     /// Number of the largest blocks to list
-    #[arg(long, value_name = "N", default_value_t = Self::TOP)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = Self::TOP)]
     pub(crate) top: usize,
     /// Find the smallest device memory in which the job runs
     #[arg(long)]
@@ -129,7 +133,7 @@ impl AnswerArgs {
 #[command(next_help_heading = "Many traces")]
 pub(crate) struct ManyArgs {
     /// Number of traces to process, and hold in memory, at the same time (default: one per core)
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser = super::count::<NonZeroUsize>)]
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Continue the file of --output: skip the traces that it already answers with the same
     /// settings; retry its errors

@@ -3,17 +3,19 @@
 use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 use xmem::Bytes;
 use xmem_cudnn::SourceChoice;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Reading")]
 pub(crate) struct ReadingArgs {
-    /// Reject compressed traces that inflate to more than this
-    #[arg(long, value_name = "SIZE", default_value = "64GiB")]
-    pub(crate) inflate_limit: Bytes,
+    /// Reject inputs with more text than this (default: 64GiB, and 250 times the size of a compressed
+    /// file)
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, alias = "inflate-limit")]
+    pub(crate) max_input: Option<Bytes>,
     /// Number of threads per trace (default: one per core)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count::<NonZeroUsize>)]
     pub(crate) threads: Option<NonZeroUsize>,
 }
 
@@ -48,6 +50,15 @@ pub(crate) enum PlainFormat {
     Text,
     /// One indented document
     Json,
+}
+
+/// Parses a number from 1 up.
+pub(crate) fn count<T: FromStr>(text: &str) -> Result<T, String> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().map_err(|_| match is_number {
+        true if text.bytes().any(|byte| byte != b'0') => "the number is too large".to_owned(),
+        _ => "expected a whole number from 1 up".to_owned(),
+    })
 }
 
 /// Parses a fraction from 0 to 1.

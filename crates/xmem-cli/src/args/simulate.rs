@@ -14,7 +14,7 @@ use xmem::Bytes;
         Examples:\n  \
         xmem simulate ops.json\n  \
         xmem simulate ops.json --capacity 12GiB --alloc-conf expandable_segments:True -v\n  \
-        xmem simulate ops.json.zst --torch 2.6 --format json --segments end -o result.json\n  \
+        xmem simulate ops.json.zst --torch 2.6 --format json --segments every -o result.json\n  \
         my-generator | xmem simulate - --format jsonl --segments none\n\n\
         Exit code: 0 even if allocations failed, 2 usage error, 3 unreadable or not such a list."
 )]
@@ -24,11 +24,11 @@ pub(crate) struct SimulateArgs {
     pub(crate) operations: PathBuf,
     /// Device memory available to the allocator, for example 12GiB (default: as in the list, else
     /// the total)
-    #[arg(long, value_name = "SIZE", help_heading = "Device")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, help_heading = "Device")]
     pub(crate) capacity: Option<Bytes>,
     /// Total memory that the device reports (default: as in the list, else that of an A100 with 40
     /// GB)
-    #[arg(long, value_name = "SIZE", help_heading = "Device")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, help_heading = "Device")]
     pub(crate) total: Option<Bytes>,
     #[command(flatten)]
     pub(crate) allocator: AllocatorArgs,
@@ -38,13 +38,20 @@ pub(crate) struct SimulateArgs {
     /// Write the answer to a file, atomically
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Answer")]
     pub(crate) output: Option<PathBuf>,
-    /// With json and jsonl: operations after which the segments are listed, block by block
-    /// (default: every)
+    /// With json and jsonl: operations after which the segments are listed, block by block (default:
+    /// end)
     #[arg(long, value_name = "WHEN", value_enum, help_heading = "Answer")]
     pub(crate) segments: Option<SegmentsWhen>,
-    /// Reject compressed lists that inflate to more than this
-    #[arg(long, value_name = "SIZE", default_value = "64GiB", help_heading = "Reading")]
-    pub(crate) inflate_limit: Bytes,
+    /// Reject lists with more text than this (default: 1GiB, and 250 times the size of a compressed
+    /// file)
+    #[arg(
+        long,
+        value_name = "SIZE",
+        allow_negative_numbers = true,
+        alias = "inflate-limit",
+        help_heading = "Reading"
+    )]
+    pub(crate) max_input: Option<Bytes>,
 }
 
 /// The operations after which segments are listed.

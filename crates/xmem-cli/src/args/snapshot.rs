@@ -26,9 +26,16 @@ pub(crate) struct SnapshotFile {
     /// gzip or zstd; `-` for standard input
     #[arg(value_name = "SNAPSHOT", value_hint = ValueHint::FilePath)]
     pub(crate) snapshot: PathBuf,
-    /// Reject snapshots that need more memory than this to be read
-    #[arg(long, value_name = "SIZE", default_value = "8GiB", help_heading = "Reading")]
-    pub(crate) memory_limit: Bytes,
+    /// Reject snapshots that need more memory than this to be read (default: 8GiB, and 250 times the
+    /// size of a compressed file)
+    #[arg(
+        long,
+        value_name = "SIZE",
+        allow_negative_numbers = true,
+        alias = "memory-limit",
+        help_heading = "Reading"
+    )]
+    pub(crate) max_input: Option<Bytes>,
 }
 
 #[derive(Debug, Args)]
@@ -41,7 +48,7 @@ pub(crate) struct SnapshotInfoArgs {
     #[command(flatten)]
     pub(crate) file: SnapshotFile,
     /// Number of the largest blocks to list
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 10)]
     pub(crate) top: usize,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = PlainFormat::Text)]
@@ -57,13 +64,13 @@ pub(crate) struct SnapshotInfoArgs {
         xmem snapshot replay snapshot.pickle --alloc-conf max_split_size_mb:128\n  \
         xmem snapshot replay snapshot.pickle --capacity 20GiB      does the run fit into 20 GiB?\n\n\
         Exit code: 0 the simulator did the same as PyTorch, 1 it did not, 2 usage error, 3 unreadable,\n\
-        or a snapshot without history"
+        or a snapshot without history, 4 nothing was replayed, or the snapshot contradicts itself"
 )]
 pub(crate) struct SnapshotReplayArgs {
     #[command(flatten)]
     pub(crate) file: SnapshotFile,
     /// Index of the recorded device
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 0)]
     pub(crate) device_index: u32,
     /// PyTorch version, for example 2.6 (default: the newest that writes such snapshots)
     #[arg(long, value_name = "VERSION", value_parser = str::parse::<TorchVersion>)]
@@ -76,10 +83,10 @@ pub(crate) struct SnapshotReplayArgs {
     pub(crate) address_order: Order,
     /// Device memory available to the allocator (default: requests fail where they failed in the
     /// recording)
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
     pub(crate) capacity: Option<Bytes>,
     /// Value that the program passed to torch.cuda.set_per_process_memory_fraction, from 0 to 1
-    #[arg(long, value_name = "FRACTION", requires = "capacity", value_parser = super::fraction)]
+    #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, requires = "capacity", value_parser = super::fraction)]
     pub(crate) memory_fraction: Option<f64>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = PlainFormat::Text)]

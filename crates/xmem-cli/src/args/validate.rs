@@ -13,7 +13,8 @@ use std::path::PathBuf;
         xmem validate trace.json.gz --snapshot snapshot.pickle -d a100-40g --tolerance 0.01\n\n\
         Record the snapshot on the GPU: torch.cuda.memory._record_memory_history() before the job,\n\
         torch.cuda.memory._dump_snapshot(path) after it.\n\n\
-        Exit code: 0 peak reserved is within the tolerance, 1 it is not, 2 usage error, 3 unreadable"
+        Exit code: 0 peak reserved is within the tolerance, 1 it is not, 2 usage error, 3 unreadable,\n\
+        4 the snapshot contradicts itself"
 )]
 pub(crate) struct ValidateArgs {
     /// Trace file: JSON, plain or compressed with gzip or zstd; `-` for standard input
@@ -23,7 +24,7 @@ pub(crate) struct ValidateArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) snapshot: PathBuf,
     /// Index of the recorded device
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 0)]
     pub(crate) device_index: u32,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
@@ -34,11 +35,17 @@ pub(crate) struct ValidateArgs {
     #[command(flatten)]
     pub(crate) allocator: AllocatorArgs,
     /// Relative error of peak reserved up to which the exit code is 0
-    #[arg(long, value_name = "FRACTION", default_value_t = 0.05, value_parser = super::fraction,
+    #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, default_value_t = 0.05, value_parser = super::fraction,
           help_heading = "Answer")]
     pub(crate) tolerance: f64,
     /// Number of kinds of differences to list
-    #[arg(long, value_name = "N", default_value_t = 10, help_heading = "Answer")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        default_value_t = 10,
+        help_heading = "Answer"
+    )]
     pub(crate) top: usize,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = PlainFormat::Text, help_heading = "Answer")]

@@ -6,7 +6,7 @@
 
 use crate::args::Verbosity;
 use crate::error::unshadow;
-use crate::terminal::say;
+use crate::terminal::{say, shown};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::RefCell;
 use std::io::IsTerminal;
@@ -85,7 +85,7 @@ impl RecordingProgress {
             )),
             Progress::Shadowed { module, path } => {
                 let help = unshadow(path);
-                self.note(&format!("`{}` hides the module {module}: {help}", path.display()));
+                self.note(&format!("`{}` hides the module {module}: {help}", shown(path)));
             }
             Progress::TooManyNotes { limit } => {
                 self.note(&format!("there are more than {limit} notes: the others are not shown"));

@@ -4,7 +4,7 @@
 use crate::Outcome;
 use crate::args::{Command, Global, InspectArgs, ReplayArgs, ValidateArgs};
 use crate::error::CliError;
-use crate::{inspect, replay, validate};
+use crate::{inspect, pool, replay, validate};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -29,7 +29,8 @@ impl Then {
         let own = usize::from(words.first().is_some_and(|word| word == "xmem"));
         let words = words.into_iter().skip(own).map(OsString::from);
         let all = std::iter::once("xmem".into()).chain(words).chain([trace.into()]);
-        let cli = crate::parse(all).map_err(|error| wrong(first_paragraph(&error)))?;
+        let mut cli = crate::parse(all).map_err(|error| wrong(first_paragraph(&error)))?;
+        pool::limit(&mut cli.command);
         let task = match cli.command {
             Command::Replay(args) => {
                 replay::check(&args)?;

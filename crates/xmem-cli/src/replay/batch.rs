@@ -6,6 +6,7 @@ use super::interrupt::Interrupt;
 use super::settings::Settings;
 use super::traces::{Source, TraceInput};
 use crate::args::ReplayArgs;
+use crate::pool;
 use crate::progress::Progress;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -35,15 +36,11 @@ pub(super) struct Question {
 
 /// The number of traces to process at the same time, and the options for reading them.
 pub(super) fn plan(args: &ReplayArgs, traces: usize) -> (NonZeroUsize, ReadOptions) {
-    let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let cores = pool::cores();
     let useful = NonZeroUsize::new(traces).unwrap_or(NonZeroUsize::MIN);
     let jobs = args.many.jobs.unwrap_or(cores).min(useful);
-    let mut read = super::read_options(&args.reading);
-    if jobs > NonZeroUsize::MIN {
-        let share = NonZeroUsize::new(cores.get() / jobs.get()).unwrap_or(NonZeroUsize::MIN);
-        read.threads = read.threads.or(Some(share));
-    }
-    (jobs, read)
+    let share = NonZeroUsize::new(cores.get() / jobs.get()).unwrap_or(NonZeroUsize::MIN);
+    (jobs, super::read_options(&args.reading, args.reading.threads.unwrap_or(share)))
 }
 
 impl Batch<'_> {
@@ -68,7 +65,7 @@ impl Batch<'_> {
         thread::scope(|scope| {
             for _ in 1..self.jobs.get() {
                 let started =
-                    thread::Builder::new().stack_size(super::STACK_SIZE).spawn_scoped(scope, work);
+                    thread::Builder::new().stack_size(pool::STACK_SIZE).spawn_scoped(scope, work);
                 if let Err(error) = started {
                     tracing::warn!(%error, "cannot start a thread: fewer traces at a time than requested");
                     break;

@@ -1,12 +1,14 @@
 //! The traces of a command: files, folders, patterns and lists, in the order of the arguments.
 
+use crate::args::ReplayArgs;
 use crate::error::CliError;
-use crate::input;
+use crate::input::{self, Failed};
+use crate::overwrite;
 use crate::terminal::shown;
 use globset::GlobBuilder;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use walkdir::WalkDir;
@@ -37,12 +39,32 @@ pub(super) enum Source {
 #[derive(Debug)]
 pub(super) struct Traces {
     pub(super) all: Vec<TraceInput>,
+    /// The lists that name some of them.
+    pub(super) lists: Vec<PathBuf>,
     /// `true` if a single trace was given by its own name.
     pub(super) is_one: bool,
 }
 
+/// The meaning of arguments that name traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Paths {
+    /// A file, folder, pattern or list, or standard input, by what it looks like.
+    Any,
+    /// Always a file.
+    Literal,
+}
+
+impl Paths {
+    pub(super) fn of(args: &ReplayArgs) -> Self {
+        if args.literal_paths { Self::Literal } else { Self::Any }
+    }
+}
+
 /// Rejects arguments that read standard input more than once.
-pub(super) fn check(arguments: &[PathBuf]) -> Result<(), CliError> {
+pub(super) fn check(arguments: &[PathBuf], paths: Paths) -> Result<(), CliError> {
+    if paths == Paths::Literal {
+        return Ok(());
+    }
     let reads = |argument: &&PathBuf| [STDIN, "@-"].map(Path::new).contains(&argument.as_path());
     match arguments.iter().filter(reads).count() {
         count @ 2.. => Err(CliError::StdinTwice { count }),
@@ -52,18 +74,38 @@ pub(super) fn check(arguments: &[PathBuf]) -> Result<(), CliError> {
 
 /// The traces that `arguments` name, each once. The file `output` is left out, unless an argument
 /// is its name.
-pub(super) fn resolve(arguments: &[PathBuf], output: Option<&Path>) -> Result<Traces, CliError> {
+///
+/// # Errors
+/// If an argument names nothing, or a list is none.
+pub(super) fn resolve(
+    arguments: &[PathBuf],
+    paths: Paths,
+    output: Option<&Path>,
+) -> Result<Traces, CliError> {
     let mut found = Found::default();
-    let output = output.and_then(|path| path.canonicalize().ok());
-    let is_output = |path: &Path| output.is_some() && path.canonicalize().ok() == output;
+    let mut lists = Vec::new();
+    // An earlier answer, to be replaced. A trace is not left out, and then not replaced.
+    let output = output.filter(|path| holds_answers(path));
+    let is_output = |path: &Path| output.is_some_and(|output| overwrite::is_same(path, output));
     let mut is_one = arguments.len() == 1;
     for argument in arguments {
-        let kind = Kind::of(argument);
+        let argument = match paths {
+            // Standard input has this name elsewhere.
+            Paths::Literal if argument == Path::new(STDIN) => &Path::new(".").join(STDIN),
+            _ => argument,
+        };
+        let kind = match paths {
+            Paths::Any => Kind::of(argument),
+            Paths::Literal => Kind::File,
+        };
         is_one &= matches!(kind, Kind::File);
         let traces = match kind {
             Kind::File => vec![TraceInput::at(argument.clone())],
             Kind::Folder => in_folder(argument, is_output)?,
-            Kind::List(file) => in_list(argument, Path::new(file))?,
+            Kind::List(file) => {
+                lists.push(PathBuf::from(file));
+                in_list(argument, Path::new(file))?
+            }
             Kind::Pattern(pattern) => matching(pattern, is_output)?,
         };
         traces.into_iter().for_each(|trace| found.add(trace));
@@ -73,7 +115,7 @@ pub(super) fn resolve(arguments: &[PathBuf], output: Option<&Path>) -> Result<Tr
     if stdin && arguments.iter().any(|argument| argument == Path::new("@-")) {
         return Err(CliError::StdinTwice { count: 2 });
     }
-    Ok(Traces { all, is_one })
+    Ok(Traces { all, lists, is_one })
 }
 
 /// The kind of an argument. An existing file of that name takes precedence.
@@ -188,21 +230,51 @@ fn is_trace(path: &Path) -> bool {
     ENDINGS.iter().any(|ending| name.ends_with(ending.as_bytes()))
 }
 
-/// The traces in a list file: one path per line; `#` begins a comment line.
+/// The traces in a list file: one path per line; `#` begins a comment line. Nothing of a file that is not a
+/// list is shown: each line names an existing file, or at least ends as traces do.
 fn in_list(argument: &Path, file: &Path) -> Result<Vec<TraceInput>, CliError> {
-    let mut list = Vec::new();
-    let read = match file.to_str() {
-        Some(STDIN) => io::stdin().lock().read_to_end(&mut list).map(drop),
-        _ => std::fs::read(file).map(|bytes| list = bytes),
-    };
-    read.map_err(|source| CliError::List { path: file.to_owned(), source })?;
-    let lines = list.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    let named = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
-    let traces: Vec<TraceInput> = named.map(|line| TraceInput::at(path(line))).collect();
+    let list = input::raw(file, input::Kind::List, None).map_err(|failed| match failed {
+        Failed::Io(source) => CliError::List { path: file.to_owned(), source },
+        other => input::error(file, input::Kind::List, other),
+    })?;
+    let mut traces = Vec::new();
+    for (at, line) in list.split(|byte| *byte == b'\n').enumerate() {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        let path = path(line);
+        let is_plausible = path == Path::new(STDIN) || is_trace(&path) || path.exists();
+        if !is_plausible {
+            return Err(CliError::NotAList { list: shown(file), line: at + 1 });
+        }
+        traces.push(TraceInput::at(path));
+    }
     if traces.is_empty() {
         return Err(CliError::EmptyList { list: shown(argument) });
     }
     Ok(traces)
+}
+
+/// Returns whether a file has the answers of an earlier run, or nothing.
+fn holds_answers(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let is_file = std::fs::metadata(path).is_ok_and(|file| file.is_file());
+    let read = is_file
+        && std::fs::File::open(path)
+            .is_ok_and(|file| file.take(256).read_to_end(&mut head).is_ok());
+    let text = String::from_utf8_lossy(&head);
+    let text: String = text.split_whitespace().collect();
+    let begins = [
+        "trace,verdict,",
+        "{\"schema\":\"xmem.",
+        "[{\"schema\":\"xmem.",
+        "trace",
+        "FITS",
+        "DOES",
+        "NOVER",
+    ];
+    read && (text.is_empty() || text == "[]" || begins.iter().any(|begin| text.starts_with(begin)))
 }
 
 #[cfg(unix)]

@@ -2,10 +2,12 @@
 #![expect(clippy::disallowed_methods, reason = "tests write the files that the command reads")]
 
 mod allocator;
+mod bounds;
 #[cfg(unix)]
 mod cudnn;
 #[cfg(unix)]
 mod cudnn_trust;
+mod doubts;
 mod errors;
 mod guide;
 mod hostile;
@@ -17,6 +19,7 @@ mod left_behind;
 mod lines;
 mod other;
 mod output;
+mod overwrite;
 mod pickle;
 #[cfg(unix)]
 mod profile;

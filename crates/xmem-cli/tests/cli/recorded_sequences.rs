@@ -19,7 +19,7 @@ fn recorded_sequences_give_the_recorded_answers() {
         if recorded.breaks_pytorch() {
             continue;
         }
-        let ran = xmem(["simulate", &name, "--format", "json"]);
+        let ran = xmem(["simulate", &name, "--format", "json", "--segments", "every"]);
         if ran.stderr.contains("is not simulated") {
             continue;
         }

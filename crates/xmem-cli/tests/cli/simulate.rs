@@ -219,9 +219,9 @@ fn compressed_lists_and_files_are_read_and_written() {
         run["summary"]["peak_reserved"].as_u64().expect("bytes") / MIB
     });
     assert_eq!(peaks, [80; 3]);
-    let ran = xmem(["simulate", &folder.path("ops.zst"), "--inflate-limit", "10B"]);
+    let ran = xmem(["simulate", &folder.path("ops.zst"), "--max-input", "10B"]);
     assert_eq!(ran.code, 3);
-    assert!(ran.stderr.contains("--inflate-limit"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--max-input"), "{}", ran.stderr);
 }
 
 #[test]

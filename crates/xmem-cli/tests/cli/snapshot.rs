@@ -195,7 +195,7 @@ fn what_cannot_be_run_again_is_refused_with_a_way_out() {
         (vec!["replay", good.as_str(), "--alloc-conf", "max_split:5"], 2, "max_split"),
         (vec!["replay", good.as_str(), "--alloc-conf", "backend:cudaMallocAsync"], 2, "native"),
         (vec!["replay", good.as_str(), "--memory-fraction", "0.5"], 2, "--capacity"),
-        (vec!["info", good.as_str(), "--memory-limit", "1KiB"], 3, "more than 1.00 KiB"),
+        (vec!["info", good.as_str(), "--max-input", "1KiB"], 3, "more than 1.00 KiB"),
     ] {
         let ran = xmem(["snapshot"].iter().chain(&args));
         assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{args:?}");

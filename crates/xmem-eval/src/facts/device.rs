@@ -1,6 +1,6 @@
 //! One device of a snapshot.
 
-use crate::recording::{Recording, Start};
+use crate::recording::{Recording, Start, doubts};
 use crate::stack::Site;
 use crate::tally::Tally;
 use std::cmp::Reverse;
@@ -146,6 +146,7 @@ impl DeviceFacts {
             .collect();
         facts.private_pools = pools.into_iter().collect();
         facts.largest = live_groups(&recording, largest);
+        notes.extend(doubts(&recording));
         facts.history = history(&recording, config, notes);
         facts
     }
@@ -177,7 +178,7 @@ fn live_groups(recording: &Recording<'_>, largest: usize) -> Vec<LiveGroup> {
     }
     let group = |((size, requested, site), count)| LiveGroup { count, size, requested, site };
     let mut groups: Vec<LiveGroup> = groups.into_iter().map(group).collect();
-    groups.sort_by_key(|group| Reverse(group.size.get() * group.count));
+    groups.sort_by_key(|group| Reverse(group.size * group.count));
     groups.truncate(largest);
     groups
 }

@@ -29,13 +29,50 @@ pub struct Rerun {
     pub figures: Figures,
     /// The oddities.
     pub findings: Vec<Finding>,
+    /// The number of kinds of doubts among them: contents that no allocator leaves behind.
+    pub doubts: usize,
 }
 
 impl Rerun {
-    /// Returns whether the simulator did all as recorded.
+    /// Returns whether the simulator did all as recorded, and the recording is free of doubts.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.divergences.total() == 0 && self.end.as_ref().is_none_or(EndComparison::is_equal)
+        self.verdict() == RerunVerdict::Exact
+    }
+
+    /// The verdict.
+    #[must_use]
+    pub fn verdict(&self) -> RerunVerdict {
+        let is_equal = self.end.as_ref().is_none_or(EndComparison::is_equal);
+        match (self.divergences.total(), is_equal) {
+            (0, true) if self.doubts == 0 => RerunVerdict::Exact,
+            (0, true) => RerunVerdict::Withheld,
+            _ => RerunVerdict::Different,
+        }
+    }
+}
+
+/// The result of a replay in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RerunVerdict {
+    /// The simulator did all as recorded.
+    Exact,
+    /// It did something else.
+    Different,
+    /// No difference was found, but the recording does not allow a verdict: nothing of it was replayed, or
+    /// it holds what no allocator leaves behind.
+    Withheld,
+}
+
+impl RerunVerdict {
+    /// The name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Different => "different",
+            Self::Withheld => "withheld",
+        }
     }
 }
 

@@ -40,10 +40,17 @@ pub struct Judged {
 }
 
 impl Validation {
-    /// Returns whether the relative error of peak reserved is at most `tolerance`.
+    /// Returns whether the relative error of peak reserved is at most `tolerance`; never if the recording
+    /// cannot be trusted.
     #[must_use]
     pub fn is_within(&self, tolerance: f64) -> bool {
-        self.peaks.reserved.relative().abs() <= tolerance
+        self.is_judged() && self.peaks.reserved.relative().abs() <= tolerance
+    }
+
+    /// Returns whether the recording is free of doubts, so that it can judge the estimate.
+    #[must_use]
+    pub fn is_judged(&self) -> bool {
+        self.rerun.doubts == 0
     }
 }
 

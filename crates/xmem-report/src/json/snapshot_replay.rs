@@ -16,6 +16,7 @@ pub struct SnapshotReplayDocument<'a> {
     snapshot: &'a str,
     device: u32,
     exact: bool,
+    verdict: &'static str,
     allocator: AllocatorDto<'a>,
     start: StartDto,
     counts: CountsDto,
@@ -163,6 +164,7 @@ impl<'a> SnapshotReplayDocument<'a> {
             snapshot,
             device: rerun.device.0,
             exact: rerun.is_exact(),
+            verdict: rerun.verdict().name(),
             allocator: AllocatorDto {
                 torch: rerun.setup.config.release.to_string(),
                 recorded_by: rerun.setup.releases.into(),

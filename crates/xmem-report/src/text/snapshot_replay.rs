@@ -9,7 +9,7 @@ use super::style::{Ink, Style};
 use xmem::{AddressOrder, Bytes, Severity, printable};
 use xmem_eval::{
     Addresses, AllocatorAction, Candidate, Difference, EventAction, FirstDivergence, Pair, Place,
-    PlaceContent, Rerun, SetupSource,
+    PlaceContent, Rerun, RerunVerdict, SetupSource,
 };
 
 /// The verdict, the replayed events, and the first difference with its context.
@@ -45,18 +45,20 @@ pub fn snapshot_replay_brief(snapshot: &str, rerun: &Rerun, style: &Style) -> St
 fn verdict(rerun: &Rerun, style: &Style) -> String {
     let total = rerun.divergences.total();
     let steps = format!("DIFFERENT in {}", counted(total as usize, "step"));
-    let (word, ink) = match (rerun.is_exact(), total) {
-        (true, _) => ("EXACT", Ink::Good),
-        (false, 0) => ("DIFFERENT at the end", Ink::Bad),
-        (false, _) => (steps.as_str(), Ink::Bad),
+    let (word, ink) = match (rerun.verdict(), total) {
+        (RerunVerdict::Exact, _) => ("EXACT", Ink::Good),
+        (RerunVerdict::Withheld, _) => ("NO VERDICT", Ink::Warning),
+        (RerunVerdict::Different, 0) => ("DIFFERENT at the end", Ink::Bad),
+        (RerunVerdict::Different, _) => (steps.as_str(), Ink::Bad),
     };
     style.paint(ink, word).into_owned()
 }
 
 fn headline(snapshot: &str, rerun: &Rerun, style: &Style) -> String {
-    let summary = match rerun.is_exact() {
-        true => "the simulator did the same as PyTorch",
-        false => "the simulator did not do the same as PyTorch",
+    let summary = match rerun.verdict() {
+        RerunVerdict::Exact => "the simulator did the same as PyTorch",
+        RerunVerdict::Different => "the simulator did not do the same as PyTorch",
+        RerunVerdict::Withheld => "the snapshot does not show what PyTorch did",
     };
     let file = format!("{snapshot}, device {}", rerun.device.0);
     format!("{}  {summary}\n  {}\n", verdict(rerun, style), style.paint(Ink::Faint, &file))

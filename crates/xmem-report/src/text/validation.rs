@@ -47,6 +47,7 @@ pub fn validation_brief(inputs: &Comparison<'_>, judged: &Validation, style: &St
 fn verdict(inputs: &Comparison<'_>, judged: &Validation, style: &Style) -> String {
     let reserved = judged.peaks.reserved;
     let (word, ink) = match (reserved.error(), judged.is_within(inputs.tolerance)) {
+        _ if !judged.is_judged() => ("NO VERDICT", Ink::Warning),
         (0, _) => ("EXACT", Ink::Good),
         (_, true) => ("CLOSE", Ink::Good),
         (_, false) => ("OFF", Ink::Bad),

@@ -10,7 +10,7 @@ use xmem_snapshot::{
     PoolId, Segment, SegmentKind, Setting, Snapshot, StackId, StreamHandle, TraceEntry, read,
     write,
 };
-use xmem_types::{Addr, Bytes, Nanos, StreamId, Sym};
+use xmem_types::{Addr, Bytes, Nanos, StreamId, Sym, printable};
 
 pub(crate) fn written(snapshot: &Snapshot) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -148,7 +148,8 @@ fn tables() -> impl Strategy<Value = Tables> {
         let texts = texts.iter().map(|text| snapshot.strings.intern(text));
         let texts = std::iter::once(Sym::EMPTY).chain(texts).collect();
         let frames: Vec<_> =
-            frames.iter().map(|(name, file, line)| snapshot.frame(name, file, *line)).collect();
+            // What is not printable is read as its escape.
+            frames.iter().map(|(name, file, line)| snapshot.frame(&printable(name), file, *line)).collect();
         let stacks = stacks.iter().map(|stack| {
             let stack: Vec<_> = stack.iter().map(|i| frames[i.index(frames.len())]).collect();
             snapshot.stack(&stack)
@@ -281,7 +282,7 @@ fn settings() -> impl Strategy<Value = AllocatorSettings> {
         any::<bool>().prop_map(Setting::Bool),
         any::<i64>().prop_map(Setting::Int),
         any::<f64>().prop_map(Setting::Float),
-        "\\PC{0,5}".prop_map(Setting::Text),
+        "\\PC{0,5}".prop_map(|text| Setting::Text(printable(&text).into_owned())),
         Just(Setting::None),
     ];
     let divisions =
@@ -297,7 +298,7 @@ fn settings() -> impl Strategy<Value = AllocatorSettings> {
         .prop_map(
             |(text, max_split_size, threshold, expandable_segments, divisions, other)| {
                 AllocatorSettings {
-                    text,
+                    text: text.map(|text| printable(&text).into_owned()),
                     max_split_size,
                     garbage_collection_threshold: threshold,
                     expandable_segments,
