@@ -52,6 +52,23 @@ def _load_recorder():
     xmem_recorder.start(session)
 
 
+def _remove_bytecode():
+    """Removes the compiled form of this file, if Python keeps it outside the recorder's folder
+    (`PYTHONPYCACHEPREFIX`), with the folders that are empty then."""
+    prefix = getattr(sys, "pycache_prefix", None)
+    cached = getattr(__spec__, "cached", None)
+    if not prefix or not cached:
+        return
+    try:
+        os.unlink(cached)
+        folder = os.path.dirname(cached)
+        while len(folder) > len(os.path.abspath(prefix)):
+            os.rmdir(folder)
+            folder = os.path.dirname(folder)
+    except OSError:
+        pass
+
+
 def _load_the_users_own():
     this = sys.modules.pop("sitecustomize")
     try:
@@ -66,4 +83,5 @@ try:
     _load_recorder()
 except Exception as error:
     print(f"xmem profile: cannot load the recorder: {error!r}", file=sys.stderr)
+_remove_bytecode()
 _load_the_users_own()

@@ -8,7 +8,11 @@ use std::process::Command;
 /// Runs `xmem profile` under an umask that hides nothing.
 fn profile_with_open_umask(script: &str) -> Ran {
     let folder = folder(script);
-    after("umask 000", &folder, &["profile", "--", "python3", "train.py"])
+    after(
+        "unset PYTHONDONTWRITEBYTECODE; umask 000",
+        &folder,
+        &["profile", "--", "python3", "train.py"],
+    )
 }
 
 #[test]
@@ -29,6 +33,7 @@ export()
     let ran = profile_with_open_umask(script);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     for entry in [
+        "path/__pycache__/sitecustomize.",
         "path/sitecustomize.py",
         "path/xmem_recorder/session.py",
         "settings.json",

@@ -123,6 +123,22 @@ fn the_session_and_the_trace_of_a_killed_recording_are_removed_by_the_next_one()
 }
 
 #[test]
+fn python_keeps_no_bytecode_of_the_recorder() {
+    let folder = profile::folder("start(3)\nexport()");
+    let line = ["profile", "--", "python3", "train.py"];
+    let ran = after(
+        "unset PYTHONDONTWRITEBYTECODE; export PYTHONPYCACHEPREFIX=\"$PWD/cache\"",
+        &folder,
+        &line,
+    );
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let cache = folder.path("cache");
+    let found = Command::new("find").args([&cache, "-path", "*xmem-*"]).output().expect("runs");
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
+    assert!(Path::new(&cache).exists(), "Python did not use the folder");
+}
+
+#[test]
 fn the_temporary_file_of_a_killed_run_is_removed_by_the_next_one() {
     let folder = Folder::empty();
     folder.put("list.json", &long_list());
