@@ -1,0 +1,9 @@
+//! A device file from arbitrary bytes.
+
+#![no_main]
+
+#[path = "../readers.rs"]
+#[allow(dead_code, reason = "each target uses one of the checks")]
+mod readers;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| readers::device_file(data));
