@@ -8,6 +8,8 @@ mod damaged;
 mod dice;
 mod document;
 mod event;
+mod forms;
+mod hostile;
 mod intact;
 mod judge;
 mod kinds;
@@ -64,6 +66,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let mut report = report::Report::default();
     let needs = intact::run(&program, options, &mut report)?;
     damaged::run(&program, options, &needs, &mut report)?;
+    hostile::run(&program, options, &mut report)?;
     print!("{report}");
     if let Some(path) = &options.report {
         std::fs::write(path, report.lines()).map_err(Error::file(path))?;
@@ -77,13 +80,18 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     }
 }
 
+/// Where the files of runs are.
+fn folder() -> Result<PathBuf, Error> {
+    Ok(repo::target()?.join("attack"))
+}
+
 /// Does all work with as many threads as there are cores, each with a folder of its own; results in the order
 /// of the work.
 fn in_parallel<W: Sync, R: Send>(
     work: &[W],
     task: impl Fn(&Runner, &W) -> Result<R, Error> + Sync,
 ) -> Result<Vec<R>, Error> {
-    let folder = repo::target()?.join("attack");
+    let folder = folder()?;
     let threads = std::thread::available_parallelism().map_or(2, usize::from).min(work.len());
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(work.len()));

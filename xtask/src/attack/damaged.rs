@@ -7,7 +7,7 @@ use super::kinds::{self, Kind};
 use super::process::Runner;
 use super::recording::{self, Recording};
 use super::report::{Report, Row};
-use super::{Extent, Options, in_parallel};
+use super::{Extent, Options, forms, in_parallel};
 use crate::error::Error;
 use std::path::Path;
 
@@ -20,6 +20,14 @@ struct Variant<'r> {
     strength: Strength,
     /// One byte less than the intact trace needs.
     capacity: u64,
+    forms: Forms,
+}
+
+/// Which forms of the answer are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Forms {
+    Json,
+    All,
 }
 
 /// Damages, replays and judges.
@@ -62,9 +70,12 @@ fn variants<'r>(options: &Options, recordings: &'r [Recording], needs: &Needs) -
             for strength in Strength::ALL {
                 // The sample: each kind with one trace and one strength.
                 let sampled = number % recordings.len() == place
-                    && strength.level() % 2 == number / recordings.len() % 2;
+                    && strength.level() % 4 == (number / recordings.len()) % 4;
                 if options.extent == Extent::Full || sampled {
-                    variants.push(Variant { recording, other, kind, strength, capacity });
+                    // All forms once for each kind and strength.
+                    let turn = (number + strength.level()) % recordings.len() == place;
+                    let forms = if turn { Forms::All } else { Forms::Json };
+                    variants.push(Variant { recording, other, kind, strength, capacity, forms });
                 }
             }
         }
@@ -79,7 +90,7 @@ fn one(
     variant: &Variant<'_>,
     seed: u64,
 ) -> Result<Option<Row>, Error> {
-    let Variant { recording, other, kind, strength, capacity } = *variant;
+    let Variant { recording, other, kind, strength, capacity, forms } = *variant;
     let bytes = kind.apply(recording, other, seed, strength);
     if bytes == recording.variant().render() {
         return Ok(None);
@@ -90,6 +101,9 @@ fn one(
     let answer = Answer::read(&ended.stdout);
     let mut findings = judge::misbehavior(&ended, bytes.len() as u64);
     findings.extend(judge::damaged(&ended, &answer, kind.leaves));
+    if forms == Forms::All {
+        findings.extend(forms::run(program, runner, &trace, capacity, &answer)?);
+    }
     let level = strength.level().to_string();
     Ok(Some(Row::new(kind.name, &level, &recording.name, capacity, &ended, answer, findings)))
 }

@@ -59,10 +59,14 @@ pub(crate) enum Finding {
     Memory,
     /// A hostile input is taken for a good one.
     Accepted,
+    /// A character that a terminal obeys is shown.
+    Controls,
+    /// A form of the answer does not say how many warnings there are, or that the trace is damaged.
+    Silent,
 }
 
 impl Finding {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::FalseFit,
         Self::IntactWithheld,
         Self::Contradiction,
@@ -70,6 +74,8 @@ impl Finding {
         Self::Hang,
         Self::Memory,
         Self::Accepted,
+        Self::Controls,
+        Self::Silent,
     ];
 
     pub(crate) fn word(self) -> &'static str {
@@ -81,6 +87,8 @@ impl Finding {
             Self::Hang => "hang",
             Self::Memory => "memory",
             Self::Accepted => "accepted",
+            Self::Controls => "control characters",
+            Self::Silent => "silent form",
         }
     }
 }
@@ -126,6 +134,10 @@ pub(crate) struct Answer {
     /// Memory that the job takes on a device without limit, in bytes.
     pub(crate) unlimited: Option<u64>,
     pub(crate) min_capacity: Option<u64>,
+    /// Whether the trace is intact, doubtful or damaged.
+    pub(crate) condition: String,
+    /// The number of warnings that every form says.
+    pub(crate) warning_count: Option<u64>,
     /// Codes of the warnings, with counts.
     pub(crate) warnings: Vec<String>,
     /// Codes of the notes.
@@ -148,6 +160,8 @@ impl Answer {
             confidence: text(&answer["range"]["confidence"]),
             unlimited: answer["unlimited"]["device_bytes"].as_u64(),
             min_capacity: answer["min_capacity_bytes"].as_u64(),
+            condition: text(&answer["integrity"]["condition"]),
+            warning_count: answer["warnings"].as_u64(),
             warnings: with(false),
             notes: with(true),
         }
@@ -157,7 +171,7 @@ impl Answer {
         match self.verdict.as_str() {
             "fits" => Some(Outcome::Fits),
             "does_not_fit" => Some(Outcome::DoesNotFit),
-            "withheld" | "may_fit" | "unknown" => Some(Outcome::Withheld),
+            "withheld" => Some(Outcome::Withheld),
             _ => None,
         }
     }

@@ -214,7 +214,7 @@ mod tests {
         let read = |name: &str| {
             Recording::read(&crate::attack::recording::path(name), name).expect("a recorded trace")
         };
-        let [recording, other] = SAMPLED.map(read);
+        let [recording, other] = [SAMPLED[0], SAMPLED[1]].map(read);
         let intact = recording.variant().render();
         for kind in all() {
             let variant = || kind.apply(&recording, &other, 7, Strength::Heavy);

@@ -4,7 +4,7 @@
 //! the kernel keeps the peak of all children of a process, and a child begins with what its parent holds.
 
 use crate::error::Error;
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::resource::{Resource, UsageWho, getrusage, setrlimit};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::ffi::OsString;
@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 
 /// How long a run may take before it counts as hanging and is killed.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(20);
+
+/// The address space that a run may have, so that one that reads without end does not take the machine with it.
+const ADDRESS_SPACE: u64 = 4 << 30;
 
 /// How often to look whether a run has ended.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -97,6 +100,7 @@ pub(crate) fn measure(usage: &Path, command: &[OsString]) -> Result<(), Error> {
     let Some((program, arguments)) = command.split_first() else { return Ok(()) };
     let spelled = format!("{command:?}");
     let failed = |source| Error::Start { command: spelled.clone(), source };
+    setrlimit(Resource::RLIMIT_AS, ADDRESS_SPACE, ADDRESS_SPACE).map_err(|e| failed(e.into()))?;
     let start = Instant::now();
     let mut child =
         Command::new(program).args(arguments).process_group(0).spawn().map_err(failed)?;

@@ -100,29 +100,35 @@ fn spans(text: &str) -> Vec<(usize, usize)> {
     spans
 }
 
-/// The recorded traces that are damaged: a transformer, convolutions of two kinds, mixed precision with a
-/// scaler, a recommender, and the recordings of `xmem profile`.
+/// The recordings that are damaged: exports of PyTorch's profiler of a transformer, of two kinds of
+/// convolutional networks and of mixed precision with a scaler, and recordings of `xmem profile`.
 pub(crate) const DAMAGED: [&str; 6] = [
     "gpt2_adamw",
     "vgg11_adagrad",
     "resnet18_sgdm",
     "bert_fp16_scaler_adamw",
-    "gpt2_ampbf16_adamw",
-    "unet_adam",
+    PROFILED[0],
+    PROFILED[1],
 ];
 
-/// The small ones among all, for the sample.
-pub(crate) const SAMPLED: [&str; 2] = ["mlp_adam", "vgg11_adagrad"];
+/// Small ones, for the sample.
+pub(crate) const SAMPLED: [&str; 3] = ["mlp_adam", "vgg11_adagrad", PROFILED[0]];
 
-/// The file of a case.
+/// Recordings of `xmem profile`, which lie beside this task.
+const PROFILED: [&str; 2] = ["profiled_convnet", "profiled_transformer"];
+
+/// The file of a recording.
 pub(crate) fn path(name: &str) -> PathBuf {
+    if PROFILED.contains(&name) {
+        return repo::root().join("xtask/data/attack").join(format!("{name}.json.zst"));
+    }
     repo::root().join("traces").join(name).join("trace.json.zst")
 }
 
-/// The names of all cases with a trace, sorted.
+/// The names of all recordings, sorted.
 pub(crate) fn all() -> Result<Vec<String>, Error> {
     let folder = repo::root().join("traces");
-    let mut names = Vec::new();
+    let mut names = PROFILED.map(str::to_owned).to_vec();
     for entry in std::fs::read_dir(&folder).map_err(Error::file(&folder))? {
         let name = entry.map_err(Error::file(&folder))?.file_name().to_string_lossy().into_owned();
         if path(&name).is_file() {
@@ -130,6 +136,7 @@ pub(crate) fn all() -> Result<Vec<String>, Error> {
         }
     }
     names.sort();
+    names.dedup();
     Ok(names)
 }
 
