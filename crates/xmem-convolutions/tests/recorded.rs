@@ -5,9 +5,11 @@ use expect_test::{Expect, expect};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use xmem_convolutions::{
-    Basis, ConvPass, ConvShape, ConvolutionQuestion, ElementType, FittedModel, Layout, Plans,
+    Basis, ConvPass, ConvShape, ConvolutionQuestion, ElementType, FittedModel, Layout,
+    LibraryPlans, Plans,
 };
 use xmem_profiles::ComputeCapability;
+use xmem_types::Bytes;
 
 const RECORDED: &str = include_str!("data/cudnn-recorded.tsv");
 const RTX_3060: ComputeCapability = ComputeCapability { major: 8, minor: 6 };
@@ -140,4 +142,32 @@ fn every_recorded_plan_went_to_cudnn() {
         let shape = &plan.question.shape;
         assert!(shape.uses_cudnn(RTX_3060), "{shape:?}");
     }
+}
+
+#[test]
+fn the_recorded_plans_of_every_job_are_plausible_and_none_of_them_are_not() {
+    let mut jobs: BTreeMap<&str, Vec<Plan>> = BTreeMap::new();
+    for plan in plans() {
+        jobs.entry(plan.job).or_default().push(plan);
+    }
+    let mut found_out = 0;
+    for (job, plans) in &jobs {
+        let judged = |size: fn(u64) -> u64| {
+            let mut library = LibraryPlans::new(RTX_3060);
+            for plan in plans {
+                let sizes = match size(plan.bytes) {
+                    0 => vec![Bytes::ZERO],
+                    bytes => vec![Bytes(bytes), Bytes::ZERO],
+                };
+                let plans = library.plans(&plan.question, sizes)?;
+                assert!(plans.low <= plans.first() && plans.first() <= plans.high, "{job}");
+            }
+            library.check()
+        };
+        assert_eq!(judged(|bytes| bytes), Ok(()), "{job}");
+        found_out += usize::from(judged(|_| 0).is_err());
+        assert!(judged(|bytes| bytes.saturating_add(1 << 50)).is_err(), "{job}");
+    }
+    // The others have few convolutions that need a workspace: the model's stay their bounds.
+    assert!(found_out * 4 >= jobs.len() * 3, "{found_out} of {} jobs", jobs.len());
 }

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::cache::Cache;
     use crate::query::Query;
-    use xmem_convolutions::{Basis, ConvPass, ConvShape, ElementType, Layout};
+    use xmem_convolutions::{Basis, ConvPass, ConvShape, ElementType, Layout, Volume};
     use xmem_types::Bytes;
 
     fn forward(channels: u64) -> ConvolutionQuestion {
@@ -109,6 +109,54 @@ mod tests {
             layout: Layout::Nchw,
         };
         ConvolutionQuestion { pass: ConvPass::Forward, shape }
+    }
+
+    /// The convolution that a line of cached answers is about.
+    fn question_of(line: &str) -> ConvolutionQuestion {
+        let query = Query::parse(line).expect("a question");
+        let sizes = |list: &[i64]| -> Vec<u64> { list.iter().map(|&n| n as u64).collect() };
+        let [input, weight, output] =
+            [&query.input, &query.weight, &query.output].map(|l| sizes(l));
+        let [stride, padding, dilation] =
+            [&query.stride, &query.padding, &query.dilation].map(|l| sizes(l));
+        let volume = (input.len() == 5).then(|| Volume {
+            input: input[2],
+            kernel: weight[2],
+            output: output[2],
+            stride: stride[0],
+            padding: padding[0],
+            dilation: dilation[0],
+        });
+        let four = |l: &[u64]| [l[0], l[1], l[l.len() - 2], l[l.len() - 1]];
+        let two = |l: &[u64]| [l[l.len() - 2], l[l.len() - 1]];
+        let shape = ConvShape {
+            input: four(&input),
+            weight: four(&weight),
+            output: four(&output),
+            stride: two(&stride),
+            padding: two(&padding),
+            dilation: two(&dilation),
+            volume,
+            transposed: false,
+            groups: input[1] / weight[1],
+            element: query.element,
+            layout: query.layout,
+        };
+        ConvolutionQuestion { pass: query.pass, shape }
+    }
+
+    #[test]
+    fn the_answers_of_cudnn_for_the_recorded_jobs_are_believed() {
+        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/cudnn"));
+        let device = xmem_profiles::find("rtx3060-12g").expect("a device");
+        let file = AnswerFile::newest(folder, &properties::json(device)).expect("answers");
+        let questions: Vec<_> = file.answers.keys().map(|line| question_of(line)).collect();
+        assert!(questions.len() > 1000, "{} questions", questions.len());
+        let answers = CachedAnswers::at(folder).expect("answers").answer(device, &questions);
+        assert!(answers.source().starts_with("cached answers of cuDNN"), "{}", answers.source());
+        assert_eq!(answers.warning(), None);
+        let wider = answers.iter().filter(|(_, plans)| plans.high > plans.first()).count();
+        assert!(wider * 10 < questions.len(), "{wider} of {}", questions.len());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "puts files in place and counts those of a cache")]
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 use xmem_convolutions::{
     Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource,
@@ -346,7 +347,10 @@ fn a_library_that_others_can_change_is_loaded_if_the_caller_names_it() {
 fn cached_answers_that_others_can_change_are_not_read() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().expect("folder");
-    let cache = folder.path().join("cache");
+    // The mode of such a folder depends on the umask.
+    let closed = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), closed).expect("set");
+    let cache = folder.path().join("cache/of/xmem");
     let answers = ask(&cudnn(&always("= 70000000 0"), Some(&cache)));
     assert_eq!(plans(&answers).first(), Bytes(70_000_000));
     let reads_the_cache = || {
@@ -367,6 +371,19 @@ fn cached_answers_that_others_can_change_are_not_read() {
         set(private);
         assert!(reads_the_cache(), "{}", place.display());
     }
+}
+
+#[test]
+fn the_cache_is_private_under_any_umask() {
+    let tests = std::env::current_exe().expect("this program");
+    let ran = Command::new("sh")
+        .args(["-c", "umask 000; exec \"$0\" --exact \"$1\""])
+        .arg(tests)
+        .arg("cached_answers_that_others_can_change_are_not_read")
+        .output()
+        .expect("runs");
+    let output = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success() && output.contains("1 passed"), "{output}");
 }
 
 #[test]
