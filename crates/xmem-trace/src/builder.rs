@@ -5,6 +5,7 @@ use crate::columns::{
     SignatureId, Thread,
 };
 use crate::event::{ArgFields, EventFields, Table};
+use crate::evidence::Evidence;
 use crate::number::Scalar;
 use crate::rawtext::compact_into;
 use rustc_hash::FxHashMap;
@@ -74,7 +75,7 @@ pub(crate) struct Builder<S> {
     pub(crate) flows: FlowTable,
     pub(crate) other_events: Vec<(String, u64)>,
     pub(crate) event_count: u64,
-    pub(crate) negative_durations: u64,
+    pub(crate) evidence: Evidence,
     thread_ids: FxHashMap<Thread, ThreadIdx>,
     /// The thread seen last, by numeric process and thread: most events repeat it.
     last_thread: Option<((i64, i64), ThreadIdx)>,
@@ -93,7 +94,7 @@ impl<S: Strings> Builder<S> {
             flows: FlowTable::default(),
             other_events: Vec::new(),
             event_count: 0,
-            negative_durations: 0,
+            evidence: Evidence::default(),
             thread_ids: FxHashMap::default(),
             last_thread: None,
             signature_ids: FxHashMap::from_iter([(Signature::default(), SignatureId(0))]),
@@ -111,7 +112,7 @@ impl<S: Strings> Builder<S> {
         self.flows.clear();
         self.other_events.clear();
         self.event_count = 0;
-        self.negative_durations = 0;
+        self.evidence = Evidence::default();
         self.thread_ids.clear();
         self.last_thread = None;
         self.signature_ids.clear();
@@ -133,6 +134,7 @@ impl<S: Strings> Builder<S> {
                 self.python.duration.push(duration);
                 self.python.name.push(name);
                 self.python.thread.push(thread);
+                self.evidence.python.push(index(event));
             }
             Table::Memory { out_of_memory } => self.push_memory(event, out_of_memory)?,
             Table::FlowStart => self.push_flow(event, FlowKind::Start)?,
@@ -146,6 +148,14 @@ impl<S: Strings> Builder<S> {
         }
         self.event_count += 1;
         Ok(())
+    }
+
+    /// Rows of the tables in which PyTorch itself writes valid JSON only: neither Python calls nor
+    /// annotations, whose names are not always escaped.
+    pub(crate) fn checked_rows(&self) -> usize {
+        let last = self.ops.kind.last();
+        let annotation = usize::from(last == Some(&OpKind::Annotation));
+        self.ops.len() - annotation + self.memory.len() + self.flows.len()
     }
 
     /// Counts events of a kind that no table holds.
@@ -172,6 +182,7 @@ impl<S: Strings> Builder<S> {
         let forward_thread = event.args.forward_thread.and_then(Scalar::u64).unwrap_or(0);
         self.ops.forward_thread.push(u32::try_from(forward_thread).unwrap_or(0));
         self.ops.signature.push(signature);
+        self.evidence.ops.push(index(event));
         Ok(())
     }
 
@@ -187,7 +198,9 @@ impl<S: Strings> Builder<S> {
         self.memory.time.push(start);
         self.memory.address.push(Addr(args.address.and_then(Scalar::u64).unwrap_or(0)));
         self.memory.bytes.push(bytes);
-        self.memory.total_allocated.push(args.total_allocated.and_then(Scalar::i64).unwrap_or(-1));
+        let total = args.total_allocated.and_then(Scalar::i64);
+        self.evidence.without_total += u64::from(total.is_none());
+        self.memory.total_allocated.push(total.unwrap_or(-1));
         self.memory.device.push(match args.device_type.and_then(Scalar::i64) {
             None | Some(0) => DeviceKind::Cpu,
             Some(1 | 6) => DeviceKind::Cuda,
@@ -197,6 +210,7 @@ impl<S: Strings> Builder<S> {
         self.memory.device_index.push(i16::try_from(device_index).unwrap_or(-1));
         self.memory.thread.push(thread);
         self.memory.out_of_memory.push(out_of_memory);
+        self.evidence.memory.push(index(event));
         Ok(())
     }
 
@@ -212,9 +226,12 @@ impl<S: Strings> Builder<S> {
     }
 
     fn duration(&mut self, event: &EventFields<'_>) -> Nanos {
-        let duration = event.duration.and_then(Scalar::micros).unwrap_or_default();
+        let Some(duration) = event.duration.and_then(Scalar::micros) else {
+            self.evidence.without_duration += 1;
+            return Nanos::ZERO;
+        };
         if duration < Nanos::ZERO {
-            self.negative_durations += 1;
+            self.evidence.negative_durations += 1;
         }
         duration.max(Nanos::ZERO)
     }
@@ -291,6 +308,10 @@ impl<S: Strings> Builder<S> {
         self.signature_ids.insert(signature, id);
         id
     }
+}
+
+fn index(event: &EventFields<'_>) -> Option<u64> {
+    event.args.index.and_then(Scalar::u64)
 }
 
 fn time(event: &EventFields<'_>) -> Result<Nanos, Unusable> {

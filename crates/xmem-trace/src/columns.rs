@@ -4,6 +4,7 @@
 //! all memory events, then all Python calls), so readers that need time order sort by
 //! `(time, row)`.
 
+use crate::evidence::Evidence;
 use std::collections::BTreeMap;
 use xmem_types::{Addr, Interner, Nanos, Sym, ThreadIdx};
 
@@ -31,6 +32,8 @@ pub struct Trace {
     pub other_events: BTreeMap<String, u64>,
     /// All events read, whatever their kind.
     pub event_count: u64,
+    /// What the events say about whether the file is whole.
+    pub evidence: Evidence,
 }
 
 /// The top-level keys of the file.

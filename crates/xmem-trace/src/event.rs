@@ -26,6 +26,7 @@ pub(crate) struct ArgFields<'a> {
     pub(crate) device_index: Option<Scalar<'a>>,
     pub(crate) sequence: Option<Scalar<'a>>,
     pub(crate) forward_thread: Option<Scalar<'a>>,
+    pub(crate) index: Option<Scalar<'a>>,
     /// Raw JSON of an array, white space included; so the three below.
     pub(crate) dims: Option<&'a [u8]>,
     pub(crate) types: Option<&'a [u8]>,
@@ -77,6 +78,7 @@ pub(crate) enum ArgKey {
     DeviceIndex,
     Sequence,
     ForwardThread,
+    Index,
     Dims,
     Types,
     Strides,
@@ -93,6 +95,7 @@ impl ArgKey {
             "Device Id" => Self::DeviceIndex,
             "Sequence number" => Self::Sequence,
             "Fwd thread id" => Self::ForwardThread,
+            "Ev Idx" => Self::Index,
             "Input Dims" | "Input dims" => Self::Dims,
             "Input type" => Self::Types,
             "Input Strides" => Self::Strides,
@@ -156,6 +159,7 @@ impl<'a> ArgFields<'a> {
             ArgKey::DeviceIndex => self.device_index = value,
             ArgKey::Sequence => self.sequence = value,
             ArgKey::ForwardThread => self.forward_thread = value,
+            ArgKey::Index => self.index = value,
             ArgKey::Dims | ArgKey::Types | ArgKey::Strides | ArgKey::Concrete => {
                 self.set_raw(key, None);
             }
@@ -188,8 +192,8 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    /// Returns whether rows of this table hold anything of an event's `args`.
+    /// Returns whether anything of the `args` of this table's events is read.
     pub(crate) fn has_args(self) -> bool {
-        matches!(self, Self::Operator | Self::Annotation | Self::Memory { .. })
+        matches!(self, Self::Operator | Self::Annotation | Self::Python | Self::Memory { .. })
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::builder::Builder;
 use crate::columns::{DeviceKind, Trace, TraceHeader};
+use crate::evidence::Evidence;
 use xmem_types::{Diagnostics, Interner, Severity};
 
 /// Categories of device activity (libkineto, ActivityType.cpp; the capitalized ones up to
@@ -27,9 +28,15 @@ pub(crate) fn finish(
         "negative-duration",
         Severity::Note,
         None,
-        builder.negative_durations,
+        builder.evidence.negative_durations,
         || "an event ends before it starts; its duration is set to zero".to_owned(),
     );
+    let seen = |code| diagnostics.get(code).map_or(0, |known| known.count);
+    let evidence = Evidence {
+        dropped: seen("bad-event") + seen("bad-header") + seen("trailing-data"),
+        truncated: seen("truncated") > 0,
+        ..builder.evidence
+    };
     let trace = Trace {
         header,
         strings: builder.strings,
@@ -41,6 +48,7 @@ pub(crate) fn finish(
         flows: builder.flows,
         other_events: builder.other_events.into_iter().collect(),
         event_count: builder.event_count,
+        evidence,
     };
     let activity: u64 =
         DEVICE_CATEGORIES.iter().filter_map(|category| trace.other_events.get(*category)).sum();

@@ -33,6 +33,7 @@ mod columns;
 mod document;
 mod error;
 mod event;
+mod evidence;
 mod finish;
 mod header;
 mod merge;
@@ -57,6 +58,7 @@ pub use columns::{
     SignatureId, Thread, Trace, TraceHeader,
 };
 pub use error::ReadError;
+pub use evidence::{Evidence, IndexRun};
 pub use open::open_input;
 pub use options::{EventParser, ReadOptions};
 pub use read::{read_bytes, read_path};

@@ -64,7 +64,7 @@ impl Builder<Interner> {
             self.count_other(kind, *count);
         }
         self.event_count += part.event_count;
-        self.negative_durations += part.negative_durations;
+        self.evidence.append(&part.evidence);
     }
 }
 

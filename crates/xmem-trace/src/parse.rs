@@ -204,8 +204,9 @@ impl Parser {
                 continue;
             }
             let text = repair(&String::from_utf8_lossy(piece));
+            let rows = sink.columns.checked_rows();
             match push_event(&text, &mut sink.columns) {
-                Ok(()) => sink.repaired(at),
+                Ok(()) => sink.repaired(at, rows),
                 Err(rejected) => sink.rejected(&rejected, at),
             }
         }
@@ -216,8 +217,9 @@ impl Parser {
 /// or its only oddity is a byte that is not UTF-8. Whether it was JSON.
 fn strict(text: &[u8], at: usize, sink: &mut Sink) -> bool {
     let unicode = String::from_utf8_lossy(text);
+    let rows = sink.columns.checked_rows();
     match push_event(&unicode, &mut sink.columns) {
-        Ok(()) if matches!(unicode, Cow::Owned(_)) => sink.repaired(at),
+        Ok(()) if matches!(unicode, Cow::Owned(_)) => sink.repaired(at, rows),
         Ok(()) => {}
         Err(Rejected::NotJson(_)) => return false,
         Err(rejected) => sink.rejected(&rejected, at),
@@ -313,7 +315,9 @@ impl Sink {
         });
     }
 
-    fn repaired(&mut self, at: usize) {
+    /// Notes that the last event was repaired; `rows` is the number of checked rows before it.
+    fn repaired(&mut self, at: usize, rows: usize) {
+        self.columns.evidence.repaired += u64::from(self.columns.checked_rows() > rows);
         self.report("repaired-event", Severity::Note, at, || {
             "an event is not standard JSON (bare NaN, unescaped characters or the like); it was \
              repaired"

@@ -278,7 +278,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     fn unread_number(&mut self) -> Option<bool> {
         let found = match self.text.get(self.at + 1)? {
-            b'E' => self.literal(b"\"Ev Idx\": ") || self.literal(b"\"External id\": "),
+            b'E' => self.literal(b"\"External id\": "),
             b'R' => self.literal(b"\"Record function id\": "),
             b'P' => self.literal(b"\"Python id\": ") || self.literal(b"\"Python parent id\": "),
             b'T' => self.literal(b"\"Total Reserved\": "),
