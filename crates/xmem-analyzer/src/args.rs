@@ -151,27 +151,66 @@ impl Arguments {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ArgumentTable {
     rows: Vec<Arguments>,
+    /// Whether the fields of each signature contradict each other.
+    contradictory: Vec<bool>,
 }
 
 impl ArgumentTable {
     pub(crate) fn build(signatures: &[Signature], strings: &Interner) -> Self {
-        Self { rows: signatures.iter().map(|s| parse(s, strings)).collect() }
+        let fields = signatures.iter().map(|signature| Fields::read(signature, strings));
+        let (rows, contradictory) =
+            fields.map(|fields| (fields.arguments(), fields.contradict())).unzip();
+        Self { rows, contradictory }
     }
 
     /// The arguments of a signature.
     pub(crate) fn get(&self, id: SignatureId) -> &Arguments {
         &self.rows[id.0 as usize]
     }
+
+    /// Returns whether the fields of a signature contradict each other: of different lengths, extents
+    /// for what is no tensor, strides of another rank, an unknown type, a negative extent.
+    pub(crate) fn is_contradictory(&self, id: SignatureId) -> bool {
+        self.contradictory[id.0 as usize]
+    }
 }
 
-fn parse(signature: &Signature, strings: &Interner) -> Arguments {
-    let dims = Tree::read(strings.resolve(signature.dims));
-    let types = Tree::read(strings.resolve(signature.types));
-    let strides = Tree::read(strings.resolve(signature.strides));
-    let concrete = Tree::read(strings.resolve(signature.concrete));
-    let count = dims.len().max(types.len());
-    let list = (0..count)
-        .map(|i| {
+/// The fields of a signature, by argument.
+struct Fields<'a> {
+    dims: Tree<'a>,
+    types: Tree<'a>,
+    strides: Tree<'a>,
+    concrete: Tree<'a>,
+}
+
+impl<'a> Fields<'a> {
+    fn read(signature: &Signature, strings: &'a Interner) -> Self {
+        let field = |sym| Tree::read(strings.resolve(sym));
+        Self {
+            dims: field(signature.dims),
+            types: field(signature.types),
+            strides: field(signature.strides),
+            concrete: field(signature.concrete),
+        }
+    }
+
+    fn contradict(&self) -> bool {
+        let Self { dims, types, strides, concrete } = self;
+        let lengths = [dims, types, strides, concrete].map(Tree::len);
+        let longest = lengths.into_iter().max().unwrap_or(0);
+        let argument = |i: usize| {
+            let (kind, rank) = (types.at(i).text(), dims.at(i).len());
+            let ranks = strides.at(i).len();
+            rank > 0 && (!is_tensor(kind) || ranks > 0 && ranks != rank) || dims.at(i).is_negative()
+        };
+        lengths.into_iter().any(|length| length != 0 && length != longest)
+            || (0..dims.len()).any(argument)
+    }
+
+    fn arguments(&self) -> Arguments {
+        let Self { dims, types, strides, concrete } = self;
+        let count = dims.len().max(types.len());
+        let list = (0..count).map(|i| {
             let kind = types.at(i).text();
             let value = concrete.at(i).text();
             match kind {
@@ -191,9 +230,21 @@ fn parse(signature: &Signature, strings: &Interner) -> Arguments {
                     dtype: dtype(kind),
                 }),
             }
-        })
-        .collect();
-    Arguments { list }
+        });
+        Arguments { list: list.collect() }
+    }
+}
+
+/// Returns whether a type is that of a tensor or a list of tensors. Element types have the names of C++
+/// (c10/core/ScalarType.h), which differ between platforms.
+fn is_tensor(kind: &str) -> bool {
+    const WORDS: [&str; 10] = [
+        "unsigned", "signed", "long", "short", "int", "char", "float", "double", "bool", "__int64",
+    ];
+    kind == "TensorList"
+        || kind == "GenericList"
+        || kind.starts_with("c10::")
+        || !kind.is_empty() && kind.split(' ').all(|word| WORDS.contains(&word))
 }
 
 fn dtype(name: &str) -> DType {
@@ -283,6 +334,14 @@ impl<'a> Tree<'a> {
         self.text().parse().unwrap_or(0)
     }
 
+    /// Returns whether a number in it has a minus sign.
+    fn is_negative(&self) -> bool {
+        match self {
+            Self::List(items) => items.iter().any(Self::is_negative),
+            Self::Leaf(text) => text.starts_with('-'),
+        }
+    }
+
     /// Extents: 0 for text that is not a number, 2^64 - 1 for a larger number.
     fn ints(&self) -> Vec<u64> {
         let extent = |tree: &Self| match tree.text().parse::<u64>() {
@@ -306,7 +365,7 @@ mod tests {
             strides: strings.intern(strides),
             concrete: strings.intern(concrete),
         };
-        parse(&signature, &strings)
+        Fields::read(&signature, &strings).arguments()
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod autograd;
 mod block;
 mod completeness;
 mod forwards;
+pub mod integrity;
 mod iterations;
 mod lifetime;
 mod marks;
@@ -89,7 +90,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
             (pairs, PythonCalls::build(&trace.python, &mut trace.strings))
         },
     );
-    let pairing::Pairs { lifetimes, rows } = pairs;
+    let pairing::Pairs { lifetimes, rows, counts: pairing } = pairs;
     let ((origins, arguments), timeline) = both(
         || {
             let origins = attribution::origins(&lifetimes, &rows, &trace.memory, &trace.ops, &tree);
@@ -121,6 +122,17 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         ends: &marks.ends,
     };
     let (job, iterations) = iterations::find(&signs, &mut notes);
+    let integrity = integrity::check(&integrity::Subject {
+        program,
+        rows: &rows,
+        pairing,
+        lifetimes: &lifetimes,
+        origins: &origins,
+        iterations: &iterations,
+        complete: recording.as_ref().is_none_or(recording::Recording::is_complete),
+        coarse: integrity::is_coarse(&trace.ops),
+    });
+    integrity.report(&mut notes);
     let phases = phases::find(&trace, &timeline, &forwards, job, &iterations);
     let registrations = calls.registrations(&trace.python, timeline.thread);
     let facts = Facts {
@@ -148,6 +160,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         tree,
         phases,
         iterations,
+        integrity,
         autograd,
         preexisting,
         transfers,

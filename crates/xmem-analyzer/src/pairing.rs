@@ -12,6 +12,36 @@ pub(crate) struct Pairs {
     pub(crate) lifetimes: Vec<Lifetime>,
     /// Rows of the memory table in time order: tick `i` is `rows[i]`.
     pub(crate) rows: Vec<u32>,
+    pub(crate) counts: PairingCounts,
+}
+
+/// Events that do not go with the others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) count: u64,
+    pub(crate) first: Option<Location>,
+}
+
+/// What pairing found odd, for judging the integrity of the recording.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PairingCounts {
+    /// True if the format has addresses.
+    pub(crate) by_address: bool,
+    /// Events of zero bytes.
+    pub(crate) zero_bytes: Tally,
+    /// Frees of memory whose allocation is not in the trace.
+    pub(crate) unmatched: Tally,
+    /// Allocations at an address that is in use; the earlier block is assumed to end there.
+    pub(crate) live_address: Tally,
+    /// Frees of another size than was allocated, which is kept.
+    pub(crate) freed_size: Tally,
+}
+
+impl Tally {
+    fn add(&mut self, row: u32) {
+        self.count += 1;
+        self.first = self.first.or(Some(Location::MemoryEvent(row)));
+    }
 }
 
 /// Pairs the events of `device`. Ties in time keep the file's order.
@@ -24,19 +54,23 @@ pub(crate) fn pair(memory: &MemoryTable, device: DeviceKind, notes: &mut Diagnos
         .filter(|&r| memory.device[r as usize] == device && !memory.out_of_memory[r as usize])
         .collect();
     rows.sort_by_key(|&r| (memory.time[r as usize], r));
-    check_totals(memory, &rows, notes);
     let has_addresses = rows.iter().any(|&r| memory.address[r as usize] != Addr(0));
     let allocations = rows.iter().filter(|&&r| memory.bytes[r as usize] > 0).count();
-    let mut pairs = Pairs { lifetimes: Vec::with_capacity(allocations), rows };
+    let mut pairs = Pairs {
+        lifetimes: Vec::with_capacity(allocations),
+        rows,
+        counts: PairingCounts::default(),
+    };
+    pairs.counts.by_address = has_addresses;
     if has_addresses {
-        by_address(memory, &mut pairs, notes);
+        by_address(memory, &mut pairs);
     } else if !pairs.rows.is_empty() {
         notes.report("no-addresses", Severity::Warning, None, || {
             "the trace has no addresses: frees are matched with the most recent allocation of \
              their size; lifetimes of equal blocks may be swapped"
                 .into()
         });
-        by_size(memory, &mut pairs, notes);
+        by_size(memory, &mut pairs);
     }
     let open = pairs.lifetimes.iter().filter(|b| b.free.is_none()).count() as u64;
     notes.report_many("never-freed", Severity::Note, None, open, || {
@@ -45,23 +79,18 @@ pub(crate) fn pair(memory: &MemoryTable, device: DeviceKind, notes: &mut Diagnos
     pairs
 }
 
-fn by_address(memory: &MemoryTable, pairs: &mut Pairs, notes: &mut Diagnostics) {
+fn by_address(memory: &MemoryTable, pairs: &mut Pairs) {
     let mut live: FxHashMap<(Addr, i16), BlockId> = FxHashMap::default();
     for (tick, &row) in pairs.rows.iter().enumerate() {
         let r = row as usize;
         let tick = Tick(tick as u32);
-        let at = Some(Location::MemoryEvent(row));
         let key = (memory.address[r], memory.device_index[r]);
         match memory.bytes[r] {
-            0 => zero_bytes(at, notes),
+            0 => pairs.counts.zero_bytes.add(row),
             1.. => {
                 let id = BlockId::new(pairs.lifetimes.len());
                 if let Some(earlier) = live.insert(key, id) {
-                    notes.report("allocation-at-live-address", Severity::Warning, at, || {
-                        "an address was allocated again without a recorded free; the earlier \
-                         block is assumed to end there"
-                            .into()
-                    });
+                    pairs.counts.live_address.add(row);
                     let earlier = &mut pairs.lifetimes[earlier.index()];
                     earlier.free = Some(tick);
                     earlier.free_time = Some(memory.time[r]);
@@ -70,36 +99,29 @@ fn by_address(memory: &MemoryTable, pairs: &mut Pairs, notes: &mut Diagnostics) 
             }
             size => {
                 let Some(id) = live.remove(&key) else {
-                    unknown_free(at, notes);
+                    pairs.counts.unmatched.add(row);
                     continue;
                 };
                 let block = &mut pairs.lifetimes[id.index()];
                 block.free = Some(tick);
                 block.free_time = Some(memory.time[r]);
                 if block.size.get() != size.unsigned_abs() {
-                    notes.report("free-size-differs", Severity::Warning, at, || {
-                        format!(
-                            "a block of {} was freed as {}; the allocation's size is kept",
-                            block.size,
-                            Bytes(size.unsigned_abs())
-                        )
-                    });
+                    pairs.counts.freed_size.add(row);
                 }
             }
         }
     }
 }
 
-fn by_size(memory: &MemoryTable, pairs: &mut Pairs, notes: &mut Diagnostics) {
+fn by_size(memory: &MemoryTable, pairs: &mut Pairs) {
     let mut live: FxHashMap<(u64, i16), Vec<BlockId>> = FxHashMap::default();
     for (tick, &row) in pairs.rows.iter().enumerate() {
         let r = row as usize;
         let tick = Tick(tick as u32);
-        let at = Some(Location::MemoryEvent(row));
         let bytes = memory.bytes[r];
         let open = live.entry((bytes.unsigned_abs(), memory.device_index[r])).or_default();
         match bytes {
-            0 => zero_bytes(at, notes),
+            0 => pairs.counts.zero_bytes.add(row),
             1.. => {
                 open.push(BlockId::new(pairs.lifetimes.len()));
                 pairs.lifetimes.push(lifetime(memory, r, tick));
@@ -110,7 +132,7 @@ fn by_size(memory: &MemoryTable, pairs: &mut Pairs, notes: &mut Diagnostics) {
                     block.free = Some(tick);
                     block.free_time = Some(memory.time[r]);
                 }
-                None => unknown_free(at, notes),
+                None => pairs.counts.unmatched.add(row),
             },
         }
     }
@@ -127,41 +149,4 @@ fn lifetime(memory: &MemoryTable, row: usize, tick: Tick) -> Lifetime {
         free: None,
         free_time: None,
     }
-}
-
-fn zero_bytes(at: Option<Location>, notes: &mut Diagnostics) {
-    notes.report("zero-byte-event", Severity::Note, at, || {
-        "a memory event of zero bytes was skipped".into()
-    });
-}
-
-fn unknown_free(at: Option<Location>, notes: &mut Diagnostics) {
-    notes.report("free-without-allocation", Severity::Note, at, || {
-        "memory was freed whose allocation is not in the trace (it was allocated before the \
-         recording began)"
-            .into()
-    });
-}
-
-fn check_totals(memory: &MemoryTable, rows: &[u32], notes: &mut Diagnostics) {
-    let mut running: FxHashMap<i16, i64> = FxHashMap::default();
-    let mut wrong = 0;
-    let mut first = None;
-    for &row in rows {
-        let r = row as usize;
-        let recorded = memory.total_allocated[r];
-        if recorded < 0 {
-            continue;
-        }
-        let before = running.insert(memory.device_index[r], recorded);
-        if before.is_some_and(|total| total.saturating_add(memory.bytes[r]) != recorded) {
-            wrong += 1;
-            first = first.or(Some(Location::MemoryEvent(row)));
-        }
-    }
-    notes.report_many("running-total-differs", Severity::Warning, first, wrong, || {
-        "the recorded `Total Allocated` does not match the memory events: some of them are \
-         missing from the trace"
-            .into()
-    });
 }

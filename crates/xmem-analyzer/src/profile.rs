@@ -3,6 +3,7 @@
 use crate::args::{ArgumentTable, Arguments};
 use crate::autograd::Autograd;
 use crate::block::{Block, Role};
+use crate::integrity::Integrity;
 use crate::names::Names;
 use crate::optree::OpTree;
 use crate::preexisting::Preexisting;
@@ -27,6 +28,8 @@ pub struct Profile {
     pub phases: Vec<PhaseSpan>,
     /// Iterations in order of time.
     pub iterations: Vec<Iteration>,
+    /// Whether the events agree with each other as those of an intact recording do.
+    pub integrity: Integrity,
     /// Autograd links, by operator row.
     pub autograd: Autograd,
     /// Memory whose allocation the trace does not show, of a recording that starts after the

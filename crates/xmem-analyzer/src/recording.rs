@@ -50,6 +50,12 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Returns whether all requested iterations were recorded, as far as the recording says.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.ended.as_ref().is_none_or(|ended| ended.reason == EndReason::Complete)
+    }
+
     /// A switch of `torch.backends`; none where it was not recorded.
     #[must_use]
     pub fn backend(&self, name: &str) -> Option<bool> {

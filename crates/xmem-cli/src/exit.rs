@@ -8,7 +8,7 @@ use xmem::Verdict;
 pub enum Exit {
     /// 0: the job fits, or the command gives no verdict.
     Fits,
-    /// 4: the verdict is withheld because too much is missing from the trace.
+    /// 4: the verdict is withheld because too much is missing from the trace, or a damaged one fits.
     Withheld,
     /// 4: a recording was saved, but is incomplete.
     CutShort,
@@ -55,8 +55,8 @@ impl From<Verdict> for Exit {
     fn from(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Fits => Self::Fits,
-            Verdict::DoesNotFit => Self::DoesNotFit,
-            Verdict::Withheld => Self::Withheld,
+            Verdict::DoesNotFit | Verdict::DamagedDoesNotFit => Self::DoesNotFit,
+            Verdict::DamagedFits | Verdict::Withheld => Self::Withheld,
         }
     }
 }

@@ -42,6 +42,8 @@ pub enum Confidence {
     MayFail,
     /// The job is expected to run out of memory, and may run.
     MayFit,
+    /// It does, but the recording itself is doubtful.
+    Doubtful,
 }
 
 /// The effect of one uncertainty on the peaks.
@@ -68,6 +70,7 @@ impl Confidence {
             Self::Certain => "certain",
             Self::MayFail => "may_fail",
             Self::MayFit => "may_fit",
+            Self::Doubtful => "doubtful",
         }
     }
 }

@@ -17,6 +17,10 @@ pub enum WithheldReason {
     GpuTrace,
     /// The trace has no operators.
     NoOperators,
+    /// The events of the trace contradict each other more than those of any intact recording.
+    DamagedTrace,
+    /// The events of the trace contradict each other, and no doubt about them was accepted.
+    DoubtfulTrace,
     /// A request is larger than the memory of any device, and was left out of the replay.
     RequestBeyondAnyDevice,
 }
@@ -30,6 +34,8 @@ impl WithheldReason {
             Self::NoEventsOfDevice => "no-events-of-device",
             Self::GpuTrace => "gpu-trace",
             Self::NoOperators => "no-operators",
+            Self::DamagedTrace => "damaged-trace",
+            Self::DoubtfulTrace => "doubtful-trace",
             Self::RequestBeyondAnyDevice => "request-beyond-any-device",
         }
     }

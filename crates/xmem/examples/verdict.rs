@@ -16,6 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Verdict::DoesNotFit => {
             println!("does not fit; {} are missing", answer.shortfall().unwrap_or_default());
         }
+        Verdict::DamagedFits | Verdict::DamagedDoesNotFit => println!("the trace is damaged"),
         Verdict::Withheld => println!("no verdict: {:?}", answer.withheld),
     }
     Ok(())

@@ -3,16 +3,18 @@
 use crate::facts::TraceFacts;
 use crate::job::Job;
 use crate::timings::Timings;
-use crate::verdict::Verdict;
+use crate::verdict::{IntegrityPolicy, Verdict};
 use std::ops::Range;
+use xmem_analyzer::integrity::{Condition, Integrity};
 use xmem_convolutions::ConvolutionAnswers;
 use xmem_orchestrator::{RuleEffect, Target};
 use xmem_predict::{
-    AllocatorCounts, AllocatorSetup, Curve, Finding, Fragmentation, IterationPeak, LiveBlock,
-    Locator, OutOfMemory, Peak, PeakRange, PredictedMemory, Prediction, RoleShare, UnmodeledShare,
+    AllocatorCounts, AllocatorSetup, Confidence, Curve, Finding, Fragmentation, IterationPeak,
+    LiveBlock, Locator, OutOfMemory, Peak, PeakRange, PredictedMemory, Prediction, RoleShare,
+    UnmodeledShare,
 };
 use xmem_profiles::Device;
-use xmem_types::{Bytes, IterationId, WithheldReason};
+use xmem_types::{Bytes, IterationId, Severity, WithheldReason};
 
 /// The memory that a job needs, over time and by cause, and the verdict on one device.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ pub struct Answer {
     pub verdict: Verdict,
     /// The reasons for which the verdict is withheld; empty where it is not.
     pub withheld: Vec<WithheldReason>,
+    /// Whether the events of the recording agree with each other as those of an intact one do.
+    pub integrity: Integrity,
     /// GPU, PyTorch version and what-ifs of the estimate.
     pub target: Target,
     /// The plans of the job's convolutions, with their source.
@@ -70,17 +74,26 @@ impl Answer {
         job: &Job,
         (target, convolutions): (Target, ConvolutionAnswers),
         iterations: Range<IterationId>,
+        policy: IntegrityPolicy,
         prediction: &Prediction<'_>,
-        memory: PredictedMemory,
+        mut memory: PredictedMemory,
         timings: Timings,
     ) -> Self {
         let mut notes = job.diagnostics().clone();
         notes.extend(prediction.diagnostics().clone());
         notes.extend(memory.diagnostics);
         let locator = Locator::new(job.profile());
+        let integrity = job.profile().integrity.clone();
+        let condition = integrity.condition();
+        let mut withheld = notes.withheld_reasons().to_vec();
+        withheld.extend(policy.withholds(condition));
+        if condition > Condition::Intact && memory.range.confidence == Confidence::Certain {
+            memory.range.confidence = Confidence::Doubtful;
+        }
         Self {
-            verdict: Verdict::decide(memory.fits, notes.withheld_reasons()),
-            withheld: notes.withheld_reasons().to_vec(),
+            verdict: Verdict::decide(memory.fits, condition, &withheld),
+            withheld,
+            integrity,
             target,
             convolutions,
             setup: prediction.setup().clone(),
@@ -101,6 +114,12 @@ impl Answer {
             trace: job.facts().clone(),
             timings,
         }
+    }
+
+    /// The number of findings that make the answer less precise, or withhold the verdict.
+    #[must_use]
+    pub fn warnings(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.severity >= Severity::Warning).count()
     }
 
     /// The device of the estimate.

@@ -6,6 +6,7 @@ use crate::iterations::Iterations;
 use crate::job::Job;
 use crate::script_settings;
 use crate::timings::Stage;
+use crate::verdict::IntegrityPolicy;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
@@ -35,6 +36,7 @@ pub struct Estimate {
     read: ReadOptions,
     iterations: Option<Iterations>,
     detail: Detail,
+    integrity: IntegrityPolicy,
 }
 
 /// The treatment of gradients when they are cleared.
@@ -62,6 +64,7 @@ impl Estimate {
             read: ReadOptions::default(),
             iterations: None,
             detail: Detail::default(),
+            integrity: IntegrityPolicy::default(),
         })
     }
 
@@ -136,7 +139,8 @@ impl Estimate {
         let prediction = Prediction::new(job.profile(), lowered, setup, &target.device);
         observer(Stage::Replay);
         let memory = timings.time(Stage::Replay, || prediction.memory(&iterations, &self.detail));
-        Ok(Answer::new(job, (target, convolutions), iterations, &prediction, memory, timings))
+        let decided = (target, convolutions);
+        Ok(Answer::new(job, decided, iterations, self.integrity, &prediction, memory, timings))
     }
 
     /// The requests that `job` is predicted to make, all of them, whatever iterations the estimate
@@ -309,6 +313,13 @@ impl EstimateBuilder {
     /// Switches the search for the smallest sufficient capacity.
     pub fn capacity_search(mut self, search: CapacitySearch) -> Self {
         self.0.detail.capacity = search;
+        self
+    }
+
+    /// Sets how the condition of a recording counts for the verdict. Without it, a damaged recording
+    /// withholds the verdict.
+    pub fn integrity(mut self, policy: IntegrityPolicy) -> Self {
+        self.0.integrity = policy;
         self
     }
 

@@ -53,8 +53,9 @@ pub use facts::{IterationFacts, ModelFacts, OptimizerFacts, RecordingFacts, Trac
 pub use iterations::{Iterations, ParseIterationsError};
 pub use job::Job;
 pub use timings::{Stage, Timings};
-pub use verdict::Verdict;
+pub use verdict::{IntegrityPolicy, Verdict};
 
+pub use xmem_analyzer::integrity::{Condition, Integrity};
 pub use xmem_analyzer::recording::{EndReason, Implementation};
 pub use xmem_analyzer::{Phase, Profile, Role};
 pub use xmem_convolutions::{

@@ -120,6 +120,12 @@ pub(crate) struct AnswerArgs {
     /// Find the smallest device memory in which the job runs
     #[arg(long)]
     pub(crate) min_capacity: bool,
+    /// Withhold the verdict at any doubt about the integrity of a trace, not only if it is damaged
+    #[arg(long, conflicts_with = "lenient")]
+    pub(crate) strict: bool,
+    /// Answer for a damaged trace too, with a verdict that says so (would fit: exit code 4)
+    #[arg(long)]
+    pub(crate) lenient: bool,
     /// Exit with 0 whatever the verdict is; errors still exit with their own code
     #[arg(long)]
     pub(crate) exit_zero: bool,

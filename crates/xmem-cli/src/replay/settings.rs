@@ -9,7 +9,7 @@ use clap::builder::PossibleValue;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::Arc;
-use xmem::{CapacitySearch, ConvolutionSource, Device, Estimate, EstimateBuilder};
+use xmem::{CapacitySearch, ConvolutionSource, Device, Estimate, EstimateBuilder, IntegrityPolicy};
 
 /// One question.
 pub(super) struct Settings {
@@ -54,7 +54,7 @@ fn finish(
     convolutions: &Arc<dyn ConvolutionSource>,
 ) -> Result<Estimate, CliError> {
     let builder = builder.convolutions(Arc::clone(convolutions)).largest(args.answer.top);
-    let mut builder = what_if::apply(builder, &args.what_if)?;
+    let mut builder = what_if::apply(builder, &args.what_if)?.integrity(policy(&args.answer));
     if args.answer.min_capacity {
         builder = builder.capacity_search(CapacitySearch::Run);
     }
@@ -62,6 +62,14 @@ fn finish(
         builder = builder.iterations(iterations);
     }
     Ok(builder.build())
+}
+
+fn policy(args: &AnswerArgs) -> IntegrityPolicy {
+    match (args.strict, args.lenient) {
+        (true, _) => IntegrityPolicy::Strict,
+        (false, true) => IntegrityPolicy::Lenient,
+        (false, false) => IntegrityPolicy::Standard,
+    }
 }
 
 fn devices(args: &ReplayArgs) -> Result<Vec<(Device, OptionLine)>, CliError> {
@@ -153,6 +161,8 @@ impl OptionLine {
 
     fn answer(&mut self, args: &AnswerArgs) {
         let AnswerArgs {
+            strict,
+            lenient,
             explain,
             iterations,
             top,
@@ -167,6 +177,8 @@ impl OptionLine {
         self.option("--iterations", *iterations);
         self.option("--top", Some(*top).filter(|top| *top != AnswerArgs::TOP));
         self.flag("--min-capacity", *min_capacity);
+        self.flag("--strict", *strict);
+        self.flag("--lenient", *lenient);
         self.flag("--explain", *explain);
     }
 

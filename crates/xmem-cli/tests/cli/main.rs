@@ -13,6 +13,7 @@ mod guide;
 mod hostile;
 #[cfg(unix)]
 mod hostile_scripts;
+mod integrity;
 mod job;
 #[cfg(unix)]
 mod left_behind;

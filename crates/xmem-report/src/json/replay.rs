@@ -3,7 +3,7 @@
 use super::FindingDto;
 use super::setup::SetupDto;
 use serde::Serialize;
-use xmem::{Answer, Bounds, OptimizerImpl, Place, ZeroGradPlace};
+use xmem::{Answer, Bounds, Integrity, OptimizerImpl, Place, ZeroGradPlace};
 
 /// The schema of [`ReplayDocument`].
 pub(crate) const REPLAY: &str = "xmem.replay/2";
@@ -14,6 +14,9 @@ pub struct ReplayDocument<'a> {
     schema: &'static str,
     trace: &'a str,
     verdict: &'static str,
+    withheld: Vec<&'static str>,
+    warnings: usize,
+    integrity: IntegrityDto,
     settings: &'a str,
     device: DeviceDto<'a>,
     target: TargetDto<'a>,
@@ -34,6 +37,31 @@ pub struct ReplayDocument<'a> {
     curve: CurveDto,
     rules: Option<Vec<RuleDto<'a>>>,
     diagnostics: Vec<FindingDto<'a>>,
+}
+
+/// Whether the events of the recording agree with each other.
+#[derive(Serialize)]
+struct IntegrityDto {
+    condition: &'static str,
+    checks: Vec<CheckDto>,
+}
+
+#[derive(Serialize)]
+struct CheckDto {
+    check: &'static str,
+    affected: u64,
+    checked: u64,
+}
+
+impl IntegrityDto {
+    fn new(integrity: &Integrity) -> Self {
+        let checks = integrity.findings().iter().map(|finding| CheckDto {
+            check: finding.check.name,
+            affected: finding.affected,
+            checked: finding.checked,
+        });
+        Self { condition: integrity.condition().name(), checks: checks.collect() }
+    }
 }
 
 #[derive(Serialize)]
@@ -243,6 +271,9 @@ impl<'a> ReplayDocument<'a> {
             schema: REPLAY,
             trace,
             verdict: answer.verdict.name(),
+            withheld: answer.withheld.iter().map(|reason| reason.code()).collect(),
+            warnings: answer.warnings(),
+            integrity: IntegrityDto::new(&answer.integrity),
             settings,
             device: DeviceDto {
                 name: &device.name,

@@ -7,9 +7,11 @@ use std::fmt::Display;
 use xmem::printable;
 
 /// The paths of the columns in the documents.
-pub(super) const COLUMNS: [&str; 32] = [
+pub(super) const COLUMNS: [&str; 34] = [
     "trace",
     "verdict",
+    "warnings",
+    "integrity.condition",
     "device.name",
     "device.memory_bytes",
     "target.torch",

@@ -146,6 +146,5 @@ fn parse_csv(line: &[u8]) -> Option<Line> {
 }
 
 fn verdict_by_name(verdict: &str) -> Option<Verdict> {
-    let all = [Verdict::Fits, Verdict::DoesNotFit, Verdict::Withheld];
-    all.into_iter().find(|known| known.name() == verdict)
+    Verdict::ALL.into_iter().find(|known| known.name() == verdict)
 }

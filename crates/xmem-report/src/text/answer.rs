@@ -6,7 +6,9 @@ use super::places::{moment, op_path, place_phrase};
 use super::setup;
 use super::style::{Ink, Style, keep_end, wrap};
 use std::cmp::Reverse;
-use xmem::{AllocatorKind, Answer, Bytes, Confidence, Place, Severity, Verdict, printable};
+use xmem::{
+    AllocatorKind, Answer, Bytes, Confidence, Place, Severity, Verdict, WithheldReason, printable,
+};
 
 /// The complete answer: verdict, the three numbers, place and composition of the peak, timeline,
 /// largest blocks, fragmentation and notes.
@@ -38,24 +40,62 @@ pub fn brief(trace: &str, answer: &Answer, style: &Style) -> String {
     let about = if answer.setup.kind.is_approximate() { "about " } else { "" };
     let convolutions = convolution_source(answer).map(|text| format!("  ({text})"));
     format!(
-        "{}  {about}{} of {} on {}  {}{}\n",
+        "{}  {about}{} of {} on {}  {}{}{}\n",
         verdict(answer.verdict, style),
         answer.peak.device,
         answer.device().memory,
         answer.device().name,
         printable(trace),
         convolutions.unwrap_or_default(),
+        doubts(answer, style),
     )
+}
+
+/// The confidence, if it is not the usual one, and the number of warnings, in parentheses.
+fn doubts(answer: &Answer, style: &Style) -> String {
+    let warnings = match answer.warnings() {
+        0 => None,
+        count => Some(counted(count, "warning")),
+    };
+    let confidence = confidence(answer).to_owned();
+    let parts = [Some(confidence).filter(|word| !word.is_empty()), warnings];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!("  {}", style.paint(Ink::Warning, &format!("({})", parts.join(", "))))
+}
+
+/// The confidence as a word; empty where it is certain or the verdict says it.
+pub(super) fn confidence(answer: &Answer) -> &'static str {
+    match (answer.verdict, answer.range.confidence) {
+        (Verdict::Withheld, _) | (_, Confidence::Certain) => "",
+        (Verdict::DamagedFits | Verdict::DamagedDoesNotFit, Confidence::Doubtful) => "",
+        (_, Confidence::MayFail) => "may fail",
+        (_, Confidence::MayFit) => "may fit",
+        (_, Confidence::Doubtful) => "doubtful",
+    }
 }
 
 /// The verdict as a word.
 pub(super) fn verdict(verdict: Verdict, style: &Style) -> String {
-    let (word, ink) = match verdict {
-        Verdict::Fits => ("FITS", Ink::Good),
-        Verdict::DoesNotFit => ("DOES NOT FIT", Ink::Bad),
-        Verdict::Withheld => ("NO VERDICT", Ink::Warning),
+    let ink = match verdict {
+        Verdict::Fits => Ink::Good,
+        Verdict::DoesNotFit | Verdict::DamagedDoesNotFit => Ink::Bad,
+        Verdict::DamagedFits | Verdict::Withheld => Ink::Warning,
     };
-    style.paint(ink, word).into_owned()
+    style.paint(ink, word(verdict)).into_owned()
+}
+
+/// The verdict as a word without color.
+pub(super) const fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Fits => "FITS",
+        Verdict::DoesNotFit => "DOES NOT FIT",
+        Verdict::DamagedFits => "WOULD FIT (DAMAGED TRACE)",
+        Verdict::DamagedDoesNotFit => "WOULD NOT FIT (DAMAGED TRACE)",
+        Verdict::Withheld => "NO VERDICT",
+    }
 }
 
 fn headline(trace: &str, answer: &Answer, style: &Style) -> String {
@@ -139,6 +179,16 @@ fn numbers(answer: &Answer, style: &Style) -> String {
     page
 }
 
+/// What to do about a damaged recording.
+const DAMAGED: &str =
+    "\nThe trace is damaged: record it again. --lenient shows what is left of it.\n";
+
+/// What to do about a doubtful recording with `--strict`.
+const STRICT: &str = "\nThe trace is doubtful, which --strict does not accept: record it again.\n";
+
+/// What a doubtful recording means for the verdict.
+const DOUBTFUL: &str = "Doubtful: the trace contradicts itself, see the notes";
+
 const RESERVED: &str = "peak reserved";
 
 /// The range of peak reserved, with its reasons.
@@ -186,6 +236,7 @@ fn meanings(kind: AllocatorKind) -> [&'static str; 2] {
 fn shortage(answer: &Answer, style: &Style) -> String {
     let warning = match answer.range.confidence {
         Confidence::Certain => return short_of_memory(answer, style),
+        Confidence::Doubtful => DOUBTFUL,
         Confidence::MayFail => {
             "May not fit: the job runs out of memory at the upper end of the range"
         }
@@ -388,7 +439,12 @@ fn notes(answer: &Answer, style: &Style) -> String {
         0 => String::new(),
         n => format!("  {} in --format json\n", counted(n, "more note")),
     };
-    format!("{}\n{text}{rest}", style.paint(Ink::Heading, heading))
+    let help = match answer.withheld.as_slice() {
+        [WithheldReason::DamagedTrace] => DAMAGED,
+        [WithheldReason::DoubtfulTrace] => STRICT,
+        _ => "",
+    };
+    format!("{}\n{text}{rest}{help}", style.paint(Ink::Heading, heading))
 }
 
 /// `3 blocks`, `1 block`.

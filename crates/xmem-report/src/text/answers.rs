@@ -1,10 +1,11 @@
 //! A table of several answers, about several traces or one trace on several devices.
 
+use super::answer::{confidence, word};
 use super::setup;
 use super::style::Style;
 use super::table::{Align, Table};
 use std::collections::{BTreeMap, BTreeSet};
-use xmem::{AllocatorSetup, Answer, Confidence, Verdict};
+use xmem::{AllocatorSetup, Answer};
 
 /// The row of one answer. It is small, as a table may have thousands of rows.
 #[derive(Clone, Debug)]
@@ -16,6 +17,7 @@ pub struct Row {
     setup: Option<AllocatorSetup>,
     verdict: &'static str,
     confidence: &'static str,
+    warnings: String,
     allocated: String,
     reserved: String,
     on_device: String,
@@ -36,15 +38,11 @@ impl Row {
             device: answer.device().name.clone(),
             memory: answer.device().memory.to_string(),
             setup: Some(answer.setup.clone()),
-            verdict: match answer.verdict {
-                Verdict::Fits => "FITS",
-                Verdict::DoesNotFit => "DOES NOT FIT",
-                Verdict::Withheld => "NO VERDICT",
-            },
-            confidence: match (answer.verdict, answer.range.confidence) {
-                (Verdict::Withheld, _) | (_, Confidence::Certain) => "",
-                (_, Confidence::MayFail) => "may fail",
-                (_, Confidence::MayFit) => "may fit",
+            verdict: word(answer.verdict),
+            confidence: confidence(answer),
+            warnings: match answer.warnings() {
+                0 => String::new(),
+                count => count.to_string(),
             },
             allocated: peak.allocated.to_string(),
             reserved: peak.reserved.to_string(),
@@ -70,6 +68,7 @@ impl Row {
             setup: None,
             verdict: "UNREADABLE",
             confidence: "",
+            warnings: String::new(),
             allocated: String::new(),
             reserved: String::new(),
             on_device: String::new(),
@@ -94,6 +93,7 @@ pub fn table(rows: &[Row], style: &Style) -> String {
         ("allocator", Align::Left),
         ("verdict", Align::Left),
         ("confidence", Align::Left),
+        ("warnings", Align::Right),
         ("allocated", Align::Right),
         ("reserved", Align::Right),
         ("nvidia-smi", Align::Right),
@@ -112,6 +112,7 @@ pub fn table(rows: &[Row], style: &Style) -> String {
             shown(varies.allocators, &allocator),
             row.verdict.to_owned(),
             row.confidence.to_owned(),
+            row.warnings.clone(),
             shown(!varies.devices && !varies.allocators, &row.allocated),
             row.reserved.clone(),
             row.on_device.clone(),

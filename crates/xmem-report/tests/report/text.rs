@@ -180,17 +180,17 @@ fn an_unusual_allocator_is_named_below_a_table_and_an_approximation_in_one_line(
         &text::table(&rows, &PLAIN),
         expect![[r#"
             page:
-              trace  verdict   allocated    reserved  nvidia-smi    headroom  peak
-              a      FITS     397.00 MiB  420.00 MiB  720.00 MiB  304.00 MiB  1 backward
-              b      FITS     397.00 MiB  420.00 MiB  720.00 MiB  304.00 MiB  1 backward
-              c      FITS     397.00 MiB  420.00 MiB  720.00 MiB  304.00 MiB  1 backward
+              trace  verdict  warnings   allocated    reserved  nvidia-smi    headroom  peak
+              a      FITS            1  397.00 MiB  420.00 MiB  720.00 MiB  304.00 MiB  1 backward
+              b      FITS            1  397.00 MiB  420.00 MiB  720.00 MiB  304.00 MiB  1 backward
+              c      FITS            1  397.00 MiB  420.00 MiB  720.00 MiB  304.00 MiB  1 backward
 
               allocator: PyTorch 2.11 with cudaMallocAsync (approximate)
         "#]],
     );
     assert_eq!(
         text::brief("t", &other, &PLAIN),
-        "FITS  about 720.00 MiB of 1.00 GiB on demo-1g  t\n"
+        "FITS  about 720.00 MiB of 1.00 GiB on demo-1g  t  (1 warning)\n"
     );
 }
 
@@ -258,9 +258,9 @@ fn several_answers_have_a_row_each() {
         &text::table(&rows, &PLAIN),
         expect![[r#"
             page:
-              trace  device       memory  verdict         reserved  nvidia-smi    headroom  min capacity
-              a      demo-1g    1.00 GiB  FITS          420.00 MiB  720.00 MiB  304.00 MiB
-              b      demo-1g  640.00 MiB  DOES NOT FIT  420.00 MiB  720.00 MiB  -70.00 MiB    702.00 MiB
+              trace  device       memory  verdict       warnings    reserved  nvidia-smi    headroom  min capacity
+              a      demo-1g    1.00 GiB  FITS                 1  420.00 MiB  720.00 MiB  304.00 MiB
+              b      demo-1g  640.00 MiB  DOES NOT FIT         1  420.00 MiB  720.00 MiB  -70.00 MiB    702.00 MiB
               c                           UNREADABLE
         "#]],
     );
@@ -272,7 +272,7 @@ fn a_brief_answer_is_one_line() {
         &text::brief("trace.json", &sample::does_not_fit(), &PLAIN),
         expect![[r#"
             page:
-            DOES NOT FIT  720.00 MiB of 640.00 MiB on demo-1g  trace.json
+            DOES NOT FIT  720.00 MiB of 640.00 MiB on demo-1g  trace.json  (1 warning)
         "#]],
     );
 }

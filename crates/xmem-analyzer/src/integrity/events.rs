@@ -1,0 +1,75 @@
+//! Whether all events are there, in order, with their times.
+
+use super::checks::{
+    DISORDERED, DROPPED, DURATIONS, END, MISSING, REPAIRED, SIMULTANEOUS, TIME_ORDER, TRUNCATED,
+    ZERO_DURATIONS,
+};
+use super::{Integrity, Subject};
+use xmem_trace::{IndexRun, OpKind};
+use xmem_types::{Location, Nanos, OpId};
+
+/// The category of the event that spans the whole recording, which Kineto writes last (libkineto,
+/// output_json.cpp, `handleTraceSpan`).
+const SPAN_OF_TRACE: &str = "Trace";
+
+pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
+    let trace = subject.program.trace;
+    let evidence = &trace.evidence;
+    let all = trace.event_count + evidence.dropped;
+    integrity.add(&TRUNCATED, (evidence.truncated.into(), 1), None);
+    integrity.add(&DROPPED, (evidence.dropped, all), None);
+    integrity.add(&REPAIRED, (evidence.repaired, all), None);
+
+    let runs = [&evidence.ops, &evidence.memory, &evidence.python];
+    let sum = |of: fn(&IndexRun) -> u64| runs.iter().map(|run| of(run)).sum::<u64>();
+    let numbered = sum(|run| run.numbered);
+    if numbered > 0 {
+        let missing = evidence.missing().saturating_add(sum(|run| run.unnumbered));
+        integrity.add(&MISSING, (missing, numbered), None);
+        let ended = trace.other_events.contains_key(SPAN_OF_TRACE);
+        integrity.add(&END, (u64::from(!ended), 1), None);
+        integrity.add(&DISORDERED, (sum(|run| run.disordered), numbered), None);
+        order(subject, integrity);
+    }
+    times(subject, integrity);
+}
+
+/// Kineto writes the events of each kind in the order of their start (libkineto, output_json.cpp).
+fn order(subject: &Subject<'_>, integrity: &mut Integrity) {
+    let trace = subject.program.trace;
+    let (ops, memory) = (&trace.ops, &trace.memory);
+    let op = backwards(&ops.start).map(|row| Location::Op(OpId::new(row)));
+    let event = backwards(&memory.time).map(|row| Location::MemoryEvent(row as u32));
+    let (ops_back, memory_back) = (op.clone().count(), event.clone().count());
+    let python_back = backwards(&trace.python.start).count();
+    let pairs = ops.len() + memory.len() + trace.python.len();
+    integrity.add(
+        &TIME_ORDER,
+        ((ops_back + memory_back + python_back) as u64, pairs as u64),
+        { op }.next().or({ event }.next()),
+    );
+}
+
+fn times(subject: &Subject<'_>, integrity: &mut Integrity) {
+    let trace = subject.program.trace;
+    let (ops, memory) = (&trace.ops, &trace.memory);
+    let at = |row: u32| memory.time[row as usize];
+    let mut same = subject.rows.windows(2).filter(|pair| at(pair[0]) == at(pair[1]));
+    let count = same.clone().count() as u64;
+    let first = same.next().map(|pair| Location::MemoryEvent(pair[1]));
+    integrity.add(&SIMULTANEOUS, (count, subject.rows.len() as u64), first);
+
+    let timed = (ops.len() + trace.python.len()) as u64;
+    let bad = trace.evidence.without_duration + trace.evidence.negative_durations;
+    integrity.add(&DURATIONS, (bad, timed), None);
+    if !subject.coarse {
+        let instant = (0..ops.len())
+            .filter(|&row| ops.kind[row] == OpKind::Operator && ops.duration[row] == Nanos::ZERO);
+        integrity.add(&ZERO_DURATIONS, (instant.count() as u64, ops.len() as u64), None);
+    }
+}
+
+/// Rows that begin before the row in front of them.
+fn backwards(times: &[Nanos]) -> impl Iterator<Item = usize> + Clone + '_ {
+    (1..times.len()).filter(|&row| times[row] < times[row - 1])
+}

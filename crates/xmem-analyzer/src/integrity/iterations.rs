@@ -1,0 +1,95 @@
+//! Whether iterations run the same operators, and optimizers are annotated.
+
+use super::checks::{OPTIMIZER, UNLIKE, UNLIKE_CALLS, UNLIKE_SHAPES};
+use super::{Integrity, Subject};
+use crate::python::MODULE;
+use crate::spans::Iteration;
+use rustc_hash::FxHashMap;
+use xmem_types::{Nanos, OpId, Sym};
+
+pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
+    if subject.complete {
+        unlike(subject, integrity);
+    }
+    optimizers(subject, integrity);
+}
+
+/// Operators of an iteration that may be missing in the last one, at which the loop ends.
+const AT_THE_END: u64 = 4;
+
+/// Operators in 1,000 with other shapes in the next iteration from which on the batches are taken to vary:
+/// at least 200 in recordings with varying batches, at most 10 in others.
+const VARYING: u64 = 150;
+
+/// Operators and calls of modules of an iteration that are missing in the next. The first iteration, which
+/// makes gradients and optimizer state, is left out, as is what follows the last.
+fn unlike(subject: &Subject<'_>, integrity: &mut Integrity) {
+    let trace = subject.program.trace;
+    let (ops, python) = (&trace.ops, &trace.python);
+    let dims = |row: usize| trace.signatures[ops.signature[row].0 as usize].dims;
+    let of_ops = |name: &dyn Fn(usize) -> (Sym, Sym)| -> Vec<(Nanos, (Sym, Sym))> {
+        (0..ops.len()).map(|row| (ops.start[row], name(row))).collect()
+    };
+    let names = missing_in_next(subject.iterations, of_ops(&|row| (ops.name[row], Sym::EMPTY)));
+    let shapes = missing_in_next(subject.iterations, of_ops(&|row| (Sym::EMPTY, dims(row))));
+    let both = missing_in_next(subject.iterations, of_ops(&|row| (ops.name[row], dims(row))));
+    // Another program has other shapes too: names that differ where shapes do not are damaged.
+    integrity.add(&UNLIKE, (names.0.saturating_sub(shapes.0), names.1), None);
+    // With batches of several sizes, most operators have several shapes.
+    let varies = both.0 * 1000 > VARYING * both.1;
+    let few = if varies { 0 } else { both.0.saturating_sub(AT_THE_END) };
+    integrity.add(&UNLIKE_SHAPES, (few, both.1), None);
+    let calls = python.start.iter().copied().zip(python.name.iter().copied());
+    let calls = calls.filter(|(_, name)| trace.strings.resolve(*name).starts_with(MODULE));
+    let calls = calls.map(|(start, name)| (start, (name, Sym::EMPTY))).collect();
+    integrity.add(&UNLIKE_CALLS, missing_in_next(subject.iterations, calls), None);
+}
+
+/// Events of an iteration that are missing in the next one, and all events that were looked for.
+fn missing_in_next(iterations: &[Iteration], mut rows: Vec<(Nanos, (Sym, Sym))>) -> (u64, u64) {
+    rows.sort_unstable();
+    let between = |start: Nanos, end: Nanos| {
+        let at = |time| rows.partition_point(|row| row.0 < time);
+        let mut counts: FxHashMap<(Sym, Sym), u64> = FxHashMap::default();
+        rows[at(start)..at(end)].iter().for_each(|row| *counts.entry(row.1).or_default() += 1);
+        counts
+    };
+    let counts: Vec<_> = iterations.iter().skip(1).map(|i| between(i.start, i.end)).collect();
+    let (mut missing, mut all) = (0, 0);
+    for pair in counts.windows(2) {
+        for (name, count) in &pair[0] {
+            all += count;
+            missing += count.saturating_sub(pair[1].get(name).copied().unwrap_or(0));
+        }
+    }
+    (missing, all)
+}
+
+/// PyTorch annotates every step of its optimizers (torch/optim/optimizer.py, `profile_hook_step`).
+fn optimizers(subject: &Subject<'_>, integrity: &mut Integrity) {
+    let trace = subject.program.trace;
+    let wrapped = |name: &str| {
+        let file = name.split_once("torch/optim/").map(|(_, rest)| rest);
+        file.is_some_and(|rest| {
+            rest.ends_with(": step")
+                && !rest.starts_with("lr_scheduler.py")
+                && !rest.starts_with("swa_utils.py")
+        })
+    };
+    let is_step: Vec<bool> = trace.strings.iter().map(|(_, text)| wrapped(text)).collect();
+    let steps = trace.python.name.iter().filter(|name| is_step[name.index()]).count() as u64;
+    let annotated = |text: &str| text.starts_with("Optimizer.step#");
+    let annotations = trace.ops.name.iter().filter(|name| annotated(trace.strings.resolve(**name)));
+    let annotations = annotations.count() as u64;
+    let fused = |row: &usize| {
+        let name = trace.strings.resolve(trace.ops.name[*row]);
+        name.starts_with("aten::_fused_ad") || name.starts_with("aten::_fused_sgd")
+    };
+    let (mut steps, mut annotations) = (steps, annotations);
+    for row in (0..trace.ops.len()).filter(fused) {
+        let path = subject.program.tree.path(OpId::new(row));
+        steps += 1;
+        annotations += u64::from({ path }.any(|op| annotated(subject.program.op_name(op))));
+    }
+    integrity.add(&OPTIMIZER, (steps.saturating_sub(annotations), steps), None);
+}

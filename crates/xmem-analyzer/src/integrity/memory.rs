@@ -1,0 +1,60 @@
+//! Whether the memory events agree with each other.
+
+use super::checks::{
+    ADDRESSES, FOREIGN, FREED_SIZE, LIVE_ADDRESS, OUTSIDE, TOTALS, UNMATCHED, ZERO_BYTES,
+};
+use super::{Integrity, Subject};
+use crate::pairing::Tally;
+use rustc_hash::FxHashMap;
+use xmem_trace::DeviceKind;
+use xmem_types::{Addr, Location};
+
+pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
+    let events = subject.rows.len() as u64;
+    totals(subject, integrity);
+    let pairing = &subject.pairing;
+    let mut add = |check, tally: Tally| integrity.add(check, (tally.count, events), tally.first);
+    if pairing.by_address {
+        add(&UNMATCHED, pairing.unmatched);
+        add(&LIVE_ADDRESS, pairing.live_address);
+        add(&FREED_SIZE, pairing.freed_size);
+    }
+    add(&ZERO_BYTES, pairing.zero_bytes);
+    let trace = subject.program.trace;
+    // Formats without addresses have no numbers either.
+    if trace.evidence.memory.numbered > 0 {
+        let nowhere = |row: &&u32| trace.memory.address[**row as usize] == Addr(0);
+        let count = subject.rows.iter().filter(nowhere).count() as u64;
+        integrity.add(&ADDRESSES, (count, events), None);
+    }
+    let kinds = &subject.program.trace.memory.device;
+    let foreign = kinds.iter().filter(|kind| **kind == DeviceKind::Other).count() as u64;
+    integrity.add(&FOREIGN, (foreign, kinds.len() as u64), None);
+    let outside = subject.origins.iter().filter(|origin| origin.op.is_none()).count() as u64;
+    integrity.add(&OUTSIDE, (outside, subject.origins.len() as u64), None);
+}
+
+/// The reporter counts from zero when the profiler starts (c10/core/CPUAllocator.cpp,
+/// `ProfiledCPUMemoryReporter`).
+fn totals(subject: &Subject<'_>, integrity: &mut Integrity) {
+    let memory = &subject.program.trace.memory;
+    let mut running: FxHashMap<i16, i64> = FxHashMap::default();
+    let (mut wrong, mut checked, mut first) = (0, 0, None);
+    for &row in subject.rows {
+        let r = row as usize;
+        let recorded = memory.total_allocated[r];
+        if recorded < 0 {
+            continue;
+        }
+        checked += 1;
+        let before = running.insert(memory.device_index[r], recorded).unwrap_or(0);
+        if before.saturating_add(memory.bytes[r]) != recorded {
+            wrong += 1;
+            first = first.or(Some(Location::MemoryEvent(row)));
+        }
+    }
+    if checked > 0 {
+        wrong += subject.rows.len() as u64 - checked;
+    }
+    integrity.add(&TOTALS, (wrong, checked), first);
+}

@@ -1,0 +1,158 @@
+//! The integrity of a recording: whether its events agree with each other as those of an intact one do.
+//!
+//! A profiler writes much twice: running totals beside sizes, numbers of events beside their order,
+//! the shapes of an operator's inputs beside the memory of its output. Each [`Check`] counts where the
+//! two disagree. Its bounds come from intact recordings: no intact one may be called damaged.
+
+mod checks;
+mod events;
+mod iterations;
+mod memory;
+mod operators;
+mod shapes;
+mod signatures;
+
+pub use checks::{Bounds, CHECKS, Check};
+
+use crate::lifetime::{Lifetime, Origin};
+use crate::pairing::PairingCounts;
+use crate::program::Program;
+use crate::spans::Iteration;
+use xmem_trace::{DeviceKind, OpTable};
+use xmem_types::{Diagnostics, Location, Nanos, Severity};
+
+/// What a check found.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The check.
+    pub check: &'static Check,
+    /// The number of events or operators that disagree.
+    pub affected: u64,
+    /// The number of those that were checked.
+    pub checked: u64,
+    /// The first that disagrees, where it has a place.
+    pub first: Option<Location>,
+}
+
+/// The judgment of a recording, or of one check.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Condition {
+    /// Nothing disagrees.
+    #[default]
+    Intact,
+    /// Something disagrees, within the bounds of intact recordings.
+    Doubtful,
+    /// More disagrees than in any intact recording.
+    Damaged,
+}
+
+/// The integrity of a recording: what was checked, and what disagrees.
+#[derive(Clone, Debug, Default)]
+pub struct Integrity {
+    findings: Vec<Finding>,
+}
+
+impl Condition {
+    /// The name in machine-readable output (`damaged`).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Intact => "intact",
+            Self::Doubtful => "doubtful",
+            Self::Damaged => "damaged",
+        }
+    }
+}
+
+impl Finding {
+    /// The judgment of this check alone.
+    #[must_use]
+    pub fn condition(&self) -> Condition {
+        self.check.bounds.judge(self.affected, self.checked)
+    }
+}
+
+impl Integrity {
+    /// Every check that the recording has the means for, in the order of [`CHECKS`].
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// The judgment of the recording: the worst of all checks.
+    #[must_use]
+    pub fn condition(&self) -> Condition {
+        self.findings.iter().map(Finding::condition).max().unwrap_or_default()
+    }
+
+    /// The number of checks that found something.
+    #[must_use]
+    pub fn failed(&self) -> usize {
+        self.findings.iter().filter(|f| f.affected > 0).count()
+    }
+
+    fn add(
+        &mut self,
+        check: &'static Check,
+        (affected, checked): (u64, u64),
+        first: Option<Location>,
+    ) {
+        if checked > 0 || affected > 0 {
+            self.findings.push(Finding { check, affected, checked, first });
+        }
+    }
+
+    /// Adds a diagnostic for every check that found something.
+    pub(crate) fn report(&self, notes: &mut Diagnostics) {
+        for finding in &self.findings {
+            let severity = match finding.condition() {
+                Condition::Intact => continue,
+                Condition::Doubtful => Severity::Warning,
+                Condition::Damaged => Severity::Serious,
+            };
+            let (affected, first) = (finding.affected, finding.first);
+            notes.report_many(finding.check.name, severity, first, affected, || {
+                finding.check.meaning.to_owned()
+            });
+        }
+    }
+}
+
+/// Runs all checks.
+pub(crate) fn check(subject: &Subject<'_>) -> Integrity {
+    let mut integrity = Integrity::default();
+    // A recording of a GPU is no basis for an estimate, intact or not.
+    if subject.program.trace.memory.device.contains(&DeviceKind::Cuda) {
+        return integrity;
+    }
+    events::check(subject, &mut integrity);
+    memory::check(subject, &mut integrity);
+    operators::check(subject, &mut integrity);
+    shapes::check(subject, &mut integrity);
+    iterations::check(subject, &mut integrity);
+    integrity
+}
+
+/// All that the checks look at.
+pub(crate) struct Subject<'a> {
+    pub(crate) program: Program<'a>,
+    /// Rows of the device's memory events in time order.
+    pub(crate) rows: &'a [u32],
+    pub(crate) pairing: PairingCounts,
+    pub(crate) lifetimes: &'a [Lifetime],
+    pub(crate) origins: &'a [Origin],
+    pub(crate) iterations: &'a [Iteration],
+    /// False if the recorder was stopped within an iteration.
+    pub(crate) complete: bool,
+    /// True if times are whole microseconds.
+    pub(crate) coarse: bool,
+}
+
+/// The unit of times up to PyTorch 2.3, in which a child may seem to end after its parent.
+const ROUNDING: Nanos = Nanos(1000);
+
+/// Returns whether times are whole microseconds.
+pub(crate) fn is_coarse(ops: &OpTable) -> bool {
+    ops.start.iter().all(|start| start.get() % ROUNDING.get() == 0)
+}

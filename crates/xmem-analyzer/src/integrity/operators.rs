@@ -1,0 +1,140 @@
+//! Whether operators agree with each other and with the memory that they made.
+
+use super::checks::{BACKWARD, NAMES, NESTING, OUTPUTS, THREADS, VOCABULARY};
+use super::signatures::output_bytes;
+use super::{Integrity, ROUNDING, Subject};
+use crate::names::NameKind;
+use crate::program::Program;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use xmem_types::{Location, Nanos, OpId, Sym, ThreadIdx};
+
+pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
+    names(subject, integrity);
+    threads(subject, integrity);
+    nesting(subject, integrity);
+    backward(subject, integrity);
+    outputs(subject, integrity);
+}
+
+/// Operators of which every program has some.
+const COMMON: [&str; 24] = [
+    "add",
+    "add_",
+    "addmm",
+    "as_strided",
+    "bmm",
+    "copy_",
+    "detach",
+    "div",
+    "div_",
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "expand",
+    "fill_",
+    "mm",
+    "mul",
+    "mul_",
+    "reshape",
+    "sum",
+    "t",
+    "to",
+    "transpose",
+    "view",
+    "zero_",
+];
+
+fn names(subject: &Subject<'_>, integrity: &mut Integrity) {
+    let strings = &subject.program.trace.strings;
+    let names = &subject.program.trace.ops.name;
+    let of_torch = names.iter().filter_map(|name| strings.resolve(*name).strip_prefix("aten::"));
+    let unknown = of_torch.clone().filter(|name| !COMMON.contains(name)).count() as u64;
+    integrity.add(&VOCABULARY, (unknown, of_torch.count() as u64), None);
+    let mut nameless = (0..names.len()).filter(|&row| names[row] == Sym::EMPTY);
+    let count = nameless.clone().count() as u64;
+    let first = nameless.next().map(|row| Location::Op(OpId::new(row)));
+    integrity.add(&NAMES, (count, names.len() as u64), first);
+}
+
+/// The profiler records one thread: others have operators of communication libraries at most.
+fn threads(subject: &Subject<'_>, integrity: &mut Integrity) {
+    let Program { trace, .. } = subject.program;
+    let (ops, memory) = (&trace.ops, &trace.memory);
+    let of_torch = |row: &usize| trace.strings.resolve(ops.name[*row]).starts_with("aten::");
+    let running = (0..ops.len()).filter(of_torch).map(|row| ops.thread[row]);
+    let allocating = subject.rows.iter().map(|&row| memory.thread[row as usize]);
+    let mut counts: FxHashMap<ThreadIdx, u64> = FxHashMap::default();
+    running.chain(allocating).for_each(|thread| *counts.entry(thread).or_default() += 1);
+    let (all, most) = (counts.values().sum(), counts.values().max().copied().unwrap_or(0));
+    integrity.add(&THREADS, (all - most, all), None);
+}
+
+fn nesting(subject: &Subject<'_>, integrity: &mut Integrity) {
+    let program = subject.program;
+    let outlasts = |&op: &OpId| {
+        let parent = program.tree.parent(op);
+        parent.is_some_and(|parent| program.op_end(op) > program.op_end(parent) + ROUNDING)
+    };
+    let ops = program.tree.preorder();
+    let mut found = ops.iter().filter(|op| outlasts(op));
+    let count = found.clone().count() as u64;
+    integrity.add(&NESTING, (count, ops.len() as u64), found.next().map(|&op| Location::Op(op)));
+}
+
+/// Every backward node was made by a forward operator, whose sequence number it has.
+fn backward(subject: &Subject<'_>, integrity: &mut Integrity) {
+    let program = subject.program;
+    let nodes = program.tree.preorder().iter().copied();
+    let nodes = nodes.filter(|&op| program.kind(op) == NameKind::Node);
+    let mut used = FxHashSet::default();
+    let mut orphans = nodes.clone().filter(|&node| match program.autograd.forward_of(node) {
+        None => true,
+        Some(forward) => !used.insert(forward),
+    });
+    let first = orphans.next();
+    let count = first.iter().count() + orphans.count();
+    let (count, first) = (count as u64, first.map(Location::Op));
+    integrity.add(&BACKWARD, (count, nodes.count() as u64), first);
+}
+
+/// An operator that returns a new tensor allocates it, at the size that the shapes of its inputs give. What
+/// comes before the second iteration is left out: there, models are made on the meta device, and compilers
+/// trace programs without memory.
+fn outputs(subject: &Subject<'_>, integrity: &mut Integrity) {
+    let program = subject.program;
+    let mut missing: BTreeMap<OpId, u64> = BTreeMap::new();
+    let from = subject.iterations.get(1).or(subject.iterations.first()).map(|i| i.start);
+    for &op in program.tree.preorder() {
+        if from.is_some_and(|from| program.op_start(op) < from) {
+            continue;
+        }
+        // A checkpoint ends its recomputation with an exception, before the last operator runs
+        // (torch/utils/checkpoint.py, `_StopRecomputationError`).
+        let records = program.trace.ops.sequence[op.index()] >= 0;
+        if records && program.autograd.node_of(op).is_some() {
+            continue;
+        }
+        // Autocast calls the same operator again with converted inputs.
+        let inner =
+            || program.tree.children(op).any(|c| program.op_symbol(c) == program.op_symbol(op));
+        let bytes = output_bytes(program.op_name(op), program.arguments(op));
+        if let Some(bytes) = bytes.filter(|&bytes| bytes > 0 && !inner()) {
+            missing.insert(op, bytes);
+        }
+    }
+    let checked = missing.len() as u64;
+    let slack = if subject.coarse { ROUNDING } else { Nanos::ZERO };
+    missing.retain(|&op, bytes| !allocates(subject, op, *bytes, slack));
+    let first = missing.keys().next().map(|&op| Location::Op(op));
+    integrity.add(&OUTPUTS, (missing.len() as u64, checked), first);
+}
+
+/// Returns whether an operator allocates a block of this size; its times may be off by `slack`.
+fn allocates(subject: &Subject<'_>, op: OpId, bytes: u64, slack: Nanos) -> bool {
+    let (start, end) = (subject.program.op_start(op) - slack, subject.program.op_end(op) + slack);
+    let lifetimes = subject.lifetimes;
+    let from = lifetimes.partition_point(|lifetime| lifetime.alloc_time < start);
+    let inside = lifetimes[from..].iter().take_while(|lifetime| lifetime.alloc_time <= end);
+    { inside }.any(|lifetime| lifetime.size.get() == bytes)
+}
