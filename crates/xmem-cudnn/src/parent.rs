@@ -4,6 +4,7 @@
 //! whether the parent is there, and ends the worker, and what the library may have started, if it is not.
 
 use std::os::unix::process::parent_id;
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
@@ -18,15 +19,21 @@ pub(crate) fn of_worker(variable: &str) -> Option<u32> {
 /// Ends this process soon after `parent` has ended, or the process that is its parent now.
 pub(crate) fn end_with(parent: Option<u32>) {
     let parent = parent.unwrap_or_else(parent_id);
+    let running = Arc::new(Barrier::new(2));
+    let started = Arc::clone(&running);
     let watch = move || {
+        started.wait();
         while parent_id() == parent {
             thread::sleep(INTERVAL);
         }
         end();
     };
     // Without the thread, the worker still ends with its standard input.
-    if let Err(error) = thread::Builder::new().spawn(watch) {
-        tracing::debug!(%error, "cannot watch the parent");
+    match thread::Builder::new().spawn(watch) {
+        // A thread that starts takes a lock of the loader, which is held while the library is loaded
+        // (glibc, `__cxa_thread_atexit_impl`).
+        Ok(_) => drop(running.wait()),
+        Err(error) => tracing::debug!(%error, "cannot watch the parent"),
     }
 }
 
