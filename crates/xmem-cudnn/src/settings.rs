@@ -152,7 +152,7 @@ impl SourceSettings {
     /// process with the first question.
     ///
     /// A library that other users can change is used only if the caller names it and is not root; the
-    /// answers then have a [doubt](ConvolutionAnswers::doubt).
+    /// answers then have a [doubt](xmem_convolutions::ConvolutionAnswers::doubt).
     ///
     /// # Errors
     /// If a path names no library, or a library cannot be used or is refused.

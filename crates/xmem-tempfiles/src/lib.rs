@@ -3,9 +3,9 @@
 //!
 //! A [`PrivateFolder`] is for files that other processes of the same user read or execute. A
 //! [`TemporaryFile`] is written beside a result, and renamed to it when it is complete. Both are removed
-//! when they are dropped. A process that is killed removes nothing: the [name] says which process made
+//! when they are dropped. A process that is killed removes nothing: the name says which process made
 //! the file, and the next one that makes a file in the same place removes those of processes that have
-//! ended ([`leftovers`]).
+//! ended (`leftovers`).
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
