@@ -75,6 +75,7 @@ pub fn analyze(trace: Trace) -> (Profile, Diagnostics) {
 pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnostics) {
     let mut notes = Diagnostics::default();
     let recording = trace.header.take_extra(recording::KEY);
+    let has_notes = recording.is_some();
     let recording = recording.and_then(|raw| recording::read(&raw, &mut notes));
     completeness::report(&trace, recording.as_ref(), device, &mut notes);
     let marks = marks::take_out(&mut trace);
@@ -129,6 +130,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         lifetimes: &lifetimes,
         origins: &origins,
         iterations: &iterations,
+        marks_without_notes: (if has_notes { 0 } else { marks.count() }, marks.count()),
         complete: recording.as_ref().is_none_or(recording::Recording::is_complete),
         coarse: integrity::is_coarse(&trace.ops),
     });

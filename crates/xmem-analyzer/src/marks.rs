@@ -17,6 +17,13 @@ pub(crate) struct Marks {
     pub(crate) ends: Vec<Nanos>,
 }
 
+impl Marks {
+    /// The number of marks.
+    pub(crate) fn count(&self) -> u64 {
+        (self.moves.len() + self.ends.len()) as u64
+    }
+}
+
 /// A storage that is on the GPU, or a copy of one on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Move {

@@ -99,21 +99,22 @@ impl Report {
         format!("{HEADER}\n{}\n", lines.join("\n"))
     }
 
-    /// How often each kind came to each outcome and finding, in the order of the runs.
+    /// How often each kind came to each outcome and finding: kinds of damage in their order, behind them what
+    /// else was run.
     fn counts(&self) -> Vec<(&str, Counts)> {
-        let mut order: Vec<&str> = Vec::new();
         let mut counts: BTreeMap<&str, Counts> = BTreeMap::new();
         for row in &self.rows {
-            let counts = counts.entry(&row.kind).or_insert_with(|| {
-                order.push(&row.kind);
-                Counts::default()
-            });
+            let counts = counts.entry(&row.kind).or_default();
             *counts.outcomes.entry(row.outcome).or_default() += 1;
             for finding in &row.findings {
                 *counts.findings.entry(*finding).or_default() += 1;
             }
         }
-        order.into_iter().map(|kind| (kind, counts.remove(kind).expect("counted"))).collect()
+        let kinds = kinds::all();
+        let place = |name: &str| kinds.iter().position(|kind| kind.name == name);
+        let mut counts: Vec<(&str, Counts)> = counts.into_iter().collect();
+        counts.sort_by_key(|(name, _)| place(name).unwrap_or(usize::MAX));
+        counts
     }
 }
 
@@ -126,8 +127,8 @@ impl Report {
         );
         let counts = self.counts();
         let mut sums = [0; 4];
-        for kind in kinds::all() {
-            let Some((_, counts)) = counts.iter().find(|(name, _)| *name == kind.name) else {
+        for (name, counts) in counts {
+            let Some(kind) = kinds::all().into_iter().find(|kind| kind.name == name) else {
                 continue;
             };
             let of = |outcome| counts.outcomes.get(&outcome).copied().unwrap_or(0);
@@ -177,6 +178,9 @@ impl fmt::Display for Report {
                 .collect();
             writeln!(f, "  {}", findings.join(", "))?;
         }
+        for row in self.rows.iter().filter(|row| !row.findings.is_empty()) {
+            writeln!(f, "finding: {}", row.line().replace('\t', " | "))?;
+        }
         let total = |finding: Finding| {
             self.rows.iter().filter(|row| row.findings.contains(&finding)).count()
         };
@@ -189,5 +193,36 @@ impl fmt::Display for Report {
             writeln!(f, "{} variants with nothing to damage", self.nothing_to_damage)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(kind: &str, code: i32, findings: Vec<Finding>) -> Row {
+        let ended = Ended { code: Some(code), ..Ended::default() };
+        Row::new(kind, "1", "t", 5, &ended, Answer::default(), findings)
+    }
+
+    #[test]
+    fn counts_stand_in_the_order_of_the_kinds() {
+        let mut report = Report::default();
+        report.add(row("intact", 0, Vec::new()));
+        report.add(row("ts-equal", 4, Vec::new()));
+        report.add(row("dur-missing", 0, vec![Finding::FalseFit]));
+        report.add(row("dur-missing", 1, Vec::new()));
+        let table = report.table();
+        let lines: Vec<&str> = table.lines().skip(2).collect();
+        assert_eq!(
+            lines,
+            [
+                "| `dur-missing` | `dur` removed | 2 | 1 | 0 | 0 | 1 |",
+                "| `ts-equal` | `ts` is the time of the first event | 1 | 0 | 1 | 0 | 0 |",
+                "| all | | 3 | 1 | 1 | 0 | 1 |"
+            ]
+        );
+        assert_eq!(report.findings(), 1);
+        assert_eq!(report.lines().lines().count(), 5);
     }
 }

@@ -107,6 +107,8 @@ checks! {
     UNLIKE_CALLS: "unlike-calls", per_mille(20, 100),
         "at most 12 of 1,000: modules at the end of the loop",
         "modules that run in one iteration are missing in the next";
+    NOTES: "missing-notes", Bounds::None, "every recording of `xmem profile` has its notes",
+        "there are marks of `xmem profile` but not its notes: the beginning of the file is missing";
     END: "missing-end", Bounds::None, EXACT,
         "the trace lacks the events that the profiler writes at its end";
     UNLIKE: "unlike-iterations", per_mille(15, 15),

@@ -1,8 +1,8 @@
 //! Whether all events are there, in order, with their times.
 
 use super::checks::{
-    DISORDERED, DROPPED, DURATIONS, END, MISSING, REPAIRED, SIMULTANEOUS, TIME_ORDER, TRUNCATED,
-    ZERO_DURATIONS,
+    DISORDERED, DROPPED, DURATIONS, END, MISSING, NOTES, REPAIRED, SIMULTANEOUS, TIME_ORDER,
+    TRUNCATED, ZERO_DURATIONS,
 };
 use super::{Integrity, Subject};
 use xmem_trace::{IndexRun, OpKind};
@@ -19,6 +19,8 @@ pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
     integrity.add(&TRUNCATED, (evidence.truncated.into(), 1), None);
     integrity.add(&DROPPED, (evidence.dropped, all), None);
     integrity.add(&REPAIRED, (evidence.repaired, all), None);
+
+    integrity.add(&NOTES, subject.marks_without_notes, None);
 
     let runs = [&evidence.ops, &evidence.memory, &evidence.python];
     let sum = |of: fn(&IndexRun) -> u64| runs.iter().map(|run| of(run)).sum::<u64>();

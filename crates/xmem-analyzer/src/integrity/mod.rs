@@ -143,6 +143,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) lifetimes: &'a [Lifetime],
     pub(crate) origins: &'a [Origin],
     pub(crate) iterations: &'a [Iteration],
+    /// Marks of the recorder in a trace without its notes, and all of its marks.
+    pub(crate) marks_without_notes: (u64, u64),
     /// False if the recorder was stopped within an iteration.
     pub(crate) complete: bool,
     /// True if times are whole microseconds.

@@ -69,7 +69,7 @@ fn retotal(trace: &mut Damaged) {
 #[test]
 fn damage_of_every_kind_withholds_the_verdict_and_is_named() {
     type Damage = fn(&mut Damaged);
-    let rows: [(&str, Damage); 24] = [
+    let rows: [(&str, Damage); 25] = [
         ("missing-durations", |t| {
             t.each(OPERATOR, |_, e| drop(e.as_object_mut().expect("event").remove("dur")));
         }),
@@ -142,6 +142,13 @@ fn damage_of_every_kind_withholds_the_verdict_and_is_named() {
             t.each("user_annotation", |_, e| e["name"] = json!("something"));
         }),
         ("missing-end", |t| t.remove("Trace", |_, _| true)),
+        ("missing-notes", |t| {
+            t.each("user_annotation", |at, e| {
+                if at == 0 {
+                    e["name"] = json!("xmem::iteration 1");
+                }
+            });
+        }),
         ("backward-without-forward", |t| {
             t.each(OPERATOR, |_, e| {
                 drop(e["args"].as_object_mut().expect("arguments").remove("Sequence number"));

@@ -43,7 +43,6 @@ pub(super) fn all() -> Vec<Content> {
         bytes("empty", Vec::new()),
         text("a line end", "\n"),
         path("/dev/zero", "/dev/zero"),
-        path("/dev/urandom", "/dev/urandom"),
         path("a folder", "/proc/self/fdinfo"),
         Content { name: "nothing", input: Input::Folder },
         Content { name: "a pipe without a writer", input: Input::Pipe },
