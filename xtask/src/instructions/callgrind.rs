@@ -59,7 +59,7 @@ pub(super) fn count(program: &Path, trace: &Path, out: &Path) -> Result<Count, E
     command.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", out.display()));
     command.arg(program).arg("replay").arg(trace);
     command.args(["--threads", "1", "--cudnn", "model", "--device", "h200-141g"]);
-    command.args(["--format", "json"]);
+    command.args(["--exit-zero", "--format", "json"]);
     said(&mut command)?;
     let mut command = bare("callgrind_annotate");
     let text = said(command.arg("--auto=no").arg(out))?;
