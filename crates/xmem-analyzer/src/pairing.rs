@@ -99,7 +99,9 @@ fn by_address(memory: &MemoryTable, pairs: &mut Pairs) {
             }
             size => {
                 let Some(id) = live.remove(&key) else {
-                    pairs.counts.unmatched.add(row);
+                    if !is_of_shared_memory(size, memory.total_allocated[r]) {
+                        pairs.counts.unmatched.add(row);
+                    }
                     continue;
                 };
                 let block = &mut pairs.lifetimes[id.index()];
@@ -111,6 +113,13 @@ fn by_address(memory: &MemoryTable, pairs: &mut Pairs) {
             }
         }
     }
+}
+
+/// Returns whether a free may be that of shared memory: batches of the workers of a `DataLoader` are freed
+/// with a total of zero, and their allocation is not recorded (c10/core/CPUAllocator.cpp counts only what
+/// it allocated).
+pub(crate) fn is_of_shared_memory(bytes: i64, total: i64) -> bool {
+    bytes < 0 && total == 0
 }
 
 fn by_size(memory: &MemoryTable, pairs: &mut Pairs) {

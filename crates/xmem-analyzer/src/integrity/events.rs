@@ -5,8 +5,9 @@ use super::checks::{
     TRUNCATED, ZERO_DURATIONS,
 };
 use super::{Integrity, Subject};
+use rustc_hash::FxHashMap;
 use xmem_trace::{IndexRun, OpKind};
-use xmem_types::{Location, Nanos, OpId};
+use xmem_types::{Location, Nanos, OpId, ThreadIdx};
 
 /// The category of the event that spans the whole recording, which Kineto writes last (libkineto,
 /// output_json.cpp, `handleTraceSpan`).
@@ -40,10 +41,11 @@ pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
 fn order(subject: &Subject<'_>, integrity: &mut Integrity) {
     let trace = subject.program.trace;
     let (ops, memory) = (&trace.ops, &trace.memory);
-    let op = backwards(&ops.start).map(|row| Location::Op(OpId::new(row)));
-    let event = backwards(&memory.time).map(|row| Location::MemoryEvent(row as u32));
+    let op = backwards(&ops.start, &ops.thread).map(|row| Location::Op(OpId::new(row)));
+    let event = backwards(&memory.time, &memory.thread);
+    let event = event.map(|row| Location::MemoryEvent(row as u32));
     let (ops_back, memory_back) = (op.clone().count(), event.clone().count());
-    let python_back = backwards(&trace.python.start).count();
+    let python_back = backwards(&trace.python.start, &trace.python.thread).count();
     let pairs = ops.len() + memory.len() + trace.python.len();
     integrity.add(
         &TIME_ORDER,
@@ -71,7 +73,14 @@ fn times(subject: &Subject<'_>, integrity: &mut Integrity) {
     }
 }
 
-/// Rows that begin before the row in front of them.
-fn backwards(times: &[Nanos]) -> impl Iterator<Item = usize> + Clone + '_ {
-    (1..times.len()).filter(|&row| times[row] < times[row - 1])
+/// Rows that begin before the last row of their thread.
+fn backwards<'a>(
+    times: &'a [Nanos],
+    threads: &'a [ThreadIdx],
+) -> impl Iterator<Item = usize> + Clone + 'a {
+    let mut last: FxHashMap<ThreadIdx, Nanos> = FxHashMap::default();
+    (0..times.len()).filter(move |&row| {
+        let before = last.insert(threads[row], times[row]);
+        before.is_some_and(|before| times[row] < before)
+    })
 }

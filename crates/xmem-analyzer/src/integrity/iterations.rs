@@ -15,7 +15,7 @@ pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
 }
 
 /// Operators of an iteration that may be missing in the last one, at which the loop ends.
-const AT_THE_END: u64 = 4;
+const AT_THE_END: u64 = 8;
 
 /// Operators in 1,000 with other shapes in the next iteration from which on the batches are taken to vary:
 /// at least 200 in recordings with varying batches, at most 10 in others.

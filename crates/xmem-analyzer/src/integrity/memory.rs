@@ -4,7 +4,7 @@ use super::checks::{
     ADDRESSES, FOREIGN, FREED_SIZE, LIVE_ADDRESS, OUTSIDE, TOTALS, UNMATCHED, ZERO_BYTES,
 };
 use super::{Integrity, Subject};
-use crate::pairing::Tally;
+use crate::pairing::{Tally, is_of_shared_memory};
 use rustc_hash::FxHashMap;
 use xmem_trace::DeviceKind;
 use xmem_types::{Addr, Location};
@@ -47,7 +47,11 @@ fn totals(subject: &Subject<'_>, integrity: &mut Integrity) {
             continue;
         }
         checked += 1;
-        let before = running.insert(memory.device_index[r], recorded).unwrap_or(0);
+        let before = running.get(&memory.device_index[r]).copied().unwrap_or(0);
+        if is_of_shared_memory(memory.bytes[r], recorded) && before != -memory.bytes[r] {
+            continue;
+        }
+        running.insert(memory.device_index[r], recorded);
         if before.saturating_add(memory.bytes[r]) != recorded {
             wrong += 1;
             first = first.or(Some(Location::MemoryEvent(row)));

@@ -14,7 +14,10 @@ pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
     threads(subject, integrity);
     nesting(subject, integrity);
     backward(subject, integrity);
-    outputs(subject, integrity);
+    // The last operator of a recording that was stopped may not have allocated yet.
+    if subject.complete {
+        outputs(subject, integrity);
+    }
 }
 
 /// Operators of which every program has some.
@@ -57,7 +60,10 @@ fn names(subject: &Subject<'_>, integrity: &mut Integrity) {
     integrity.add(&NAMES, (count, names.len() as u64), first);
 }
 
-/// The profiler records one thread: others have operators of communication libraries at most.
+/// Operators of communication libraries, which have threads of their own (torch/csrc/distributed/c10d).
+const COMMUNICATION: [&str; 4] = ["gloo:", "nccl:", "mpi:", "ucc:"];
+
+/// The profiler records one thread, and those of communication libraries.
 fn threads(subject: &Subject<'_>, integrity: &mut Integrity) {
     let Program { trace, .. } = subject.program;
     let (ops, memory) = (&trace.ops, &trace.memory);
@@ -66,6 +72,13 @@ fn threads(subject: &Subject<'_>, integrity: &mut Integrity) {
     let allocating = subject.rows.iter().map(|&row| memory.thread[row as usize]);
     let mut counts: FxHashMap<ThreadIdx, u64> = FxHashMap::default();
     running.chain(allocating).for_each(|thread| *counts.entry(thread).or_default() += 1);
+    let communicates = |row: &usize| {
+        let name = trace.strings.resolve(ops.name[*row]);
+        COMMUNICATION.iter().any(|prefix| name.starts_with(prefix))
+    };
+    for row in (0..ops.len()).filter(communicates) {
+        counts.remove(&ops.thread[row]);
+    }
     let (all, most) = (counts.values().sum(), counts.values().max().copied().unwrap_or(0));
     integrity.add(&THREADS, (all - most, all), None);
 }

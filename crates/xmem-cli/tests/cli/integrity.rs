@@ -224,7 +224,7 @@ fn a_damaged_trace_does_not_fit_with_lenient() {
 /// its data.
 fn doubtful() -> Damaged {
     let mut trace = Damaged::new();
-    let mut left = 8;
+    let mut left = 12;
     let mut operators: Vec<_> = trace.events().iter_mut().collect();
     for event in operators.iter_mut().rev() {
         let views =
