@@ -169,7 +169,7 @@ impl ArgumentTable {
     }
 
     /// Returns whether the fields of a signature contradict each other: of different lengths, extents
-    /// for what is no tensor, strides of another rank, an unknown type, a negative extent.
+    /// of an argument that is not a tensor, strides of another rank, an unknown type, a negative extent.
     pub(crate) fn is_contradictory(&self, id: SignatureId) -> bool {
         self.contradictory[id.0 as usize]
     }

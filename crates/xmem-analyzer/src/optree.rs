@@ -26,7 +26,7 @@ pub struct OpTree {
 }
 
 /// The time by which a child may seem to outlast its parent because of rounding.
-const ROUNDING: Nanos = Nanos(1000);
+pub(crate) const ROUNDING: Nanos = Nanos(1000);
 
 impl OpTree {
     /// Builds the tree in O(n log n).

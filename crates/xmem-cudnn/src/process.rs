@@ -2,7 +2,7 @@
 //!
 //! cuDNN runs in a process of its own, so that a fault in the library does not cost the answer. The
 //! process has nothing of this one's environment, and what it can cost is bounded: the time that all
-//! questions of a job take together, the length of a line, and the text that is no answer.
+//! questions of a job take together, the length of a line, and the text that is not an answer.
 
 use crate::properties;
 use crate::query::Query;

@@ -118,7 +118,8 @@ checks! {
         "the Python stack shows steps of an optimizer of PyTorch that are not annotated";
     NESTING: "broken-nesting", Bounds::None, EXACT,
         "operators end after the operator that they run in";
-    OUTSIDE: "allocations-outside-operators", per_mille(160, 250), "at most 148 of 1,000: a checkpoint that is loaded",
+    OUTSIDE: "allocations-outside-operators", per_mille(160, 250),
+        "at most 148 of 1,000: a checkpoint that is loaded",
         "memory is allocated while no operator runs";
     TOTALS: "running-total-differs", Bounds::None, EXACT,
         "the recorded `Total Allocated` does not follow from the memory events: some of them are missing \
@@ -148,7 +149,8 @@ checks! {
         "input tensors have no elements";
     FOREIGN: "other-devices", Bounds::None, EXACT,
         "memory events are of a device that is neither the host nor a GPU of NVIDIA or AMD";
-    BACKWARD: "backward-without-forward", per_mille(40, 80), "at most 33 of 1,000: nodes of operators whose sequence number another operator reuses",
+    BACKWARD: "backward-without-forward", per_mille(40, 80),
+        "at most 33 of 1,000: nodes of operators whose sequence number another operator reuses",
         "backward nodes have no forward operator";
 }
 

@@ -3,9 +3,10 @@
 use super::checks::{OPTIMIZER, UNLIKE, UNLIKE_CALLS, UNLIKE_SHAPES};
 use super::{Integrity, Subject};
 use crate::python::MODULE;
-use crate::spans::Iteration;
+use crate::spans::{Iteration, rows_in};
 use rustc_hash::FxHashMap;
-use xmem_types::{Nanos, OpId, Sym};
+use std::hash::Hash;
+use xmem_types::{Nanos, OpId};
 
 pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
     if subject.complete {
@@ -27,39 +28,52 @@ fn unlike(subject: &Subject<'_>, integrity: &mut Integrity) {
     let trace = subject.program.trace;
     let (ops, python) = (&trace.ops, &trace.python);
     let dims = |row: usize| trace.signatures[ops.signature[row].0 as usize].dims;
-    let of_ops = |name: &dyn Fn(usize) -> (Sym, Sym)| -> Vec<(Nanos, (Sym, Sym))> {
-        (0..ops.len()).map(|row| (ops.start[row], name(row))).collect()
-    };
-    let names = missing_in_next(subject.iterations, of_ops(&|row| (ops.name[row], Sym::EMPTY)));
-    let shapes = missing_in_next(subject.iterations, of_ops(&|row| (Sym::EMPTY, dims(row))));
-    let both = missing_in_next(subject.iterations, of_ops(&|row| (ops.name[row], dims(row))));
+    let rows = in_order((0..ops.len()).collect(), &ops.start);
+    let operators = by_iteration(subject.iterations, &rows, &ops.start);
+    let names = missing_in_next(&operators, |row| ops.name[row]);
+    let shapes = missing_in_next(&operators, dims);
+    let both = missing_in_next(&operators, |row| (ops.name[row], dims(row)));
     // Another program has other shapes too: names that differ where shapes do not are damaged.
     integrity.add(&UNLIKE, (names.0.saturating_sub(shapes.0), names.1), None);
     // With batches of several sizes, most operators have several shapes.
     let varies = both.0 * 1000 > VARYING * both.1;
     let few = if varies { 0 } else { both.0.saturating_sub(AT_THE_END) };
     integrity.add(&UNLIKE_SHAPES, (few, both.1), None);
-    let calls = python.start.iter().copied().zip(python.name.iter().copied());
-    let calls = calls.filter(|(_, name)| trace.strings.resolve(*name).starts_with(MODULE));
-    let calls = calls.map(|(start, name)| (start, (name, Sym::EMPTY))).collect();
-    integrity.add(&UNLIKE_CALLS, missing_in_next(subject.iterations, calls), None);
+
+    let of_module = |row: &usize| trace.strings.resolve(python.name[*row]).starts_with(MODULE);
+    let calls = in_order((0..python.len()).filter(of_module).collect(), &python.start);
+    let calls = by_iteration(subject.iterations, &calls, &python.start);
+    integrity.add(&UNLIKE_CALLS, missing_in_next(&calls, |row| python.name[row]), None);
 }
 
-/// Events of an iteration that are missing in the next one, and all events that were looked for.
-fn missing_in_next(iterations: &[Iteration], mut rows: Vec<(Nanos, (Sym, Sym))>) -> (u64, u64) {
-    rows.sort_unstable();
-    let between = |start: Nanos, end: Nanos| {
-        let at = |time| rows.partition_point(|row| row.0 < time);
-        let mut counts: FxHashMap<(Sym, Sym), u64> = FxHashMap::default();
-        rows[at(start)..at(end)].iter().for_each(|row| *counts.entry(row.1).or_default() += 1);
+fn in_order(mut rows: Vec<usize>, starts: &[Nanos]) -> Vec<usize> {
+    rows.sort_by_key(|&row| starts[row]);
+    rows
+}
+
+/// The rows of each iteration but the first. The rows are in the order of their start.
+fn by_iteration<'a>(
+    iterations: &[Iteration],
+    rows: &'a [usize],
+    starts: &[Nanos],
+) -> Vec<&'a [usize]> {
+    let of_iteration = |i: &Iteration| rows_in(rows, i.start..i.end, |&row| starts[row]);
+    iterations.iter().skip(1).map(of_iteration).collect()
+}
+
+/// Rows of an iteration whose key is missing in the next one, and all rows that were looked for.
+fn missing_in_next<K: Eq + Hash>(iterations: &[&[usize]], key: impl Fn(usize) -> K) -> (u64, u64) {
+    let count = |rows: &&[usize]| {
+        let mut counts: FxHashMap<K, u64> = FxHashMap::default();
+        rows.iter().for_each(|&row| *counts.entry(key(row)).or_default() += 1);
         counts
     };
-    let counts: Vec<_> = iterations.iter().skip(1).map(|i| between(i.start, i.end)).collect();
+    let counts: Vec<_> = iterations.iter().map(count).collect();
     let (mut missing, mut all) = (0, 0);
     for pair in counts.windows(2) {
-        for (name, count) in &pair[0] {
+        for (key, count) in &pair[0] {
             all += count;
-            missing += count.saturating_sub(pair[1].get(name).copied().unwrap_or(0));
+            missing += count.saturating_sub(pair[1].get(key).copied().unwrap_or(0));
         }
     }
     (missing, all)

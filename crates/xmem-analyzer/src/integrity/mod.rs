@@ -15,11 +15,12 @@ mod signatures;
 pub use checks::{Bounds, CHECKS, Check};
 
 use crate::lifetime::{Lifetime, Origin};
+use crate::optree::ROUNDING;
 use crate::pairing::PairingCounts;
 use crate::program::Program;
 use crate::spans::Iteration;
 use xmem_trace::{DeviceKind, OpTable};
-use xmem_types::{Diagnostics, Location, Nanos, Severity};
+use xmem_types::{Diagnostics, Location, Severity};
 
 /// What a check found.
 #[derive(Clone, Copy, Debug)]
@@ -150,9 +151,6 @@ pub(crate) struct Subject<'a> {
     /// True if times are whole microseconds.
     pub(crate) coarse: bool,
 }
-
-/// The unit of times up to PyTorch 2.3, in which a child may seem to end after its parent.
-const ROUNDING: Nanos = Nanos(1000);
 
 /// Returns whether times are whole microseconds.
 pub(crate) fn is_coarse(ops: &OpTable) -> bool {

@@ -2,8 +2,9 @@
 
 use super::checks::{BACKWARD, NAMES, NESTING, OUTPUTS, THREADS, VOCABULARY};
 use super::signatures::output_bytes;
-use super::{Integrity, ROUNDING, Subject};
+use super::{Integrity, Subject};
 use crate::names::NameKind;
+use crate::optree::ROUNDING;
 use crate::program::Program;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;

@@ -76,7 +76,7 @@ pub(super) fn check(arguments: &[PathBuf], paths: Paths) -> Result<(), CliError>
 /// is its name.
 ///
 /// # Errors
-/// If an argument names nothing, or a list is none.
+/// If an argument names nothing, or a file that is named as a list is not a list.
 pub(super) fn resolve(
     arguments: &[PathBuf],
     paths: Paths,

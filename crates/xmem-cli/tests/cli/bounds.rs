@@ -195,7 +195,7 @@ fn where_no_thread_may_be_started_a_good_file_is_read_without() {
         if jobs.is_empty() {
             assert_eq!((ran.code, &ran.stdout), (0, &usual.stdout), "{}", ran.stderr);
         } else {
-            assert_eq!(ran.code, 3, "the program is no trace: {}", ran.stderr);
+            assert_eq!(ran.code, 3, "the program is not a trace: {}", ran.stderr);
         }
     }
 }

@@ -168,7 +168,7 @@ fn of_a_trace_and_other_content_the_trace_is_kept() {
 fn nothing_in_the_control_pipe_makes_xmem_wait() {
     let write = "def write(text):\n    control = os.open(SESSION + '/control', os.O_RDWR)\n    \
         os.write(control, text.encode())\n";
-    // Each goes on with a recording, which must be saved.
+    // Behind each, a recording follows, which must be saved.
     let rows = [
         "write('{\"event\":\"note\",\"pi')",
         "write('end\\n')\nwrite('mark\\n' * 99)",

@@ -37,6 +37,19 @@ fn iterations(variant: &Variant<'_>) -> Vec<(i64, i64)> {
     ends.map(|end| (std::mem::replace(&mut from, end), end)).collect()
 }
 
+/// The first iteration, the second, the last, or all but the last, by the strength.
+fn lost_iterations(variant: &Variant<'_>, dice: &Dice) -> Vec<(i64, i64)> {
+    let iterations = iterations(variant);
+    let last = iterations.len().saturating_sub(1);
+    let lost = match dice.strength.level() {
+        1 => 0..1,
+        2 => last.min(1)..last.min(1) + 1,
+        3 => last..last + 1,
+        _ => 0..last,
+    };
+    iterations.get(lost).unwrap_or_default().to_vec()
+}
+
 /// Removes the events that begin in this part of the time and are of interest.
 fn drop_between(variant: &mut Variant<'_>, part: (i64, i64), what: impl Fn(&Event<'_>) -> bool) {
     variant.events.retain(|event| {
@@ -191,15 +204,7 @@ pub(super) static KINDS: &[Kind] = &[
         "iteration-lost",
         "all events of one iteration removed: the first, the second, the last, all but the last",
         |v, d| {
-            let iterations = iterations(v);
-            let last = iterations.len().saturating_sub(1);
-            let lost = match d.strength.level() {
-                1 => 0..1,
-                2 => last.min(1)..last.min(1) + 1,
-                3 => last..last + 1,
-                _ => 0..last,
-            };
-            for &iteration in iterations.get(lost).unwrap_or_default() {
+            for iteration in lost_iterations(v, d) {
                 drop_between(v, iteration, |_| true);
             }
         },
@@ -208,15 +213,7 @@ pub(super) static KINDS: &[Kind] = &[
         "iteration-memory-lost",
         "memory events of one iteration removed: the first, the second, the last, all but the last",
         |v, d| {
-            let iterations = iterations(v);
-            let last = iterations.len().saturating_sub(1);
-            let lost = match d.strength.level() {
-                1 => 0..1,
-                2 => last.min(1)..last.min(1) + 1,
-                3 => last..last + 1,
-                _ => 0..last,
-            };
-            for &iteration in iterations.get(lost).unwrap_or_default() {
+            for iteration in lost_iterations(v, d) {
                 drop_between(v, iteration, |event| event.class == Class::Memory);
             }
         },
