@@ -135,6 +135,7 @@ impl<S: Strings> Builder<S> {
                 self.python.name.push(name);
                 self.python.thread.push(thread);
                 self.evidence.python.push(index(event));
+                self.evidence.misnamed_modules += u64::from(is_misnamed(event));
             }
             Table::Memory { out_of_memory } => self.push_memory(event, out_of_memory)?,
             Table::FlowStart => self.push_flow(event, FlowKind::Start)?,
@@ -308,6 +309,15 @@ impl<S: Strings> Builder<S> {
         self.signature_ids.insert(signature, id);
         id
     }
+}
+
+/// Returns whether the name of a Python call is not that of the module whose number it has: PyTorch names
+/// calls of modules `nn.Module: Linear_3`, with the number at the end
+/// (torch/csrc/profiler/collection.cpp, `toString`).
+fn is_misnamed(event: &EventFields<'_>) -> bool {
+    let Some(number) = event.args.module.and_then(Scalar::u64) else { return false };
+    let named = event.name.and_then(|name| name.strip_prefix("nn.Module: ")?.rsplit_once('_'));
+    named.is_none_or(|(_, end)| end.parse() != Ok(number))
 }
 
 fn index(event: &EventFields<'_>) -> Option<u64> {

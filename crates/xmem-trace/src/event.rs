@@ -27,6 +27,7 @@ pub(crate) struct ArgFields<'a> {
     pub(crate) sequence: Option<Scalar<'a>>,
     pub(crate) forward_thread: Option<Scalar<'a>>,
     pub(crate) index: Option<Scalar<'a>>,
+    pub(crate) module: Option<Scalar<'a>>,
     /// Raw JSON of an array, white space included; so the three below.
     pub(crate) dims: Option<&'a [u8]>,
     pub(crate) types: Option<&'a [u8]>,
@@ -79,6 +80,7 @@ pub(crate) enum ArgKey {
     Sequence,
     ForwardThread,
     Index,
+    Module,
     Dims,
     Types,
     Strides,
@@ -96,6 +98,7 @@ impl ArgKey {
             "Sequence number" => Self::Sequence,
             "Fwd thread id" => Self::ForwardThread,
             "Ev Idx" => Self::Index,
+            "Python module id" => Self::Module,
             "Input Dims" | "Input dims" => Self::Dims,
             "Input type" => Self::Types,
             "Input Strides" => Self::Strides,
@@ -160,6 +163,7 @@ impl<'a> ArgFields<'a> {
             ArgKey::Sequence => self.sequence = value,
             ArgKey::ForwardThread => self.forward_thread = value,
             ArgKey::Index => self.index = value,
+            ArgKey::Module => self.module = value,
             ArgKey::Dims | ArgKey::Types | ArgKey::Strides | ArgKey::Concrete => {
                 self.set_raw(key, None);
             }

@@ -16,6 +16,8 @@ pub struct Evidence {
     pub negative_durations: u64,
     /// Memory events without `Total Allocated`.
     pub without_total: u64,
+    /// Python calls that have the number of a module (`Python module id`) but not its name.
+    pub misnamed_modules: u64,
     /// Events, header keys and text behind the list that were dropped because they could not be read.
     pub dropped: u64,
     /// Operators, memory events and links that were not JSON and were repaired. Names of Python calls and
@@ -77,6 +79,7 @@ impl Evidence {
         self.without_duration += later.without_duration;
         self.negative_durations += later.negative_durations;
         self.without_total += later.without_total;
+        self.misnamed_modules += later.misnamed_modules;
         self.dropped += later.dropped;
         self.repaired += later.repaired;
         self.truncated |= later.truncated;

@@ -98,6 +98,8 @@ checks! {
         "operators and memory events are scattered over threads";
     NAMES: "missing-names", Bounds::None, EXACT,
         "operators have no name";
+    MODULES: "misnamed-modules", Bounds::None, EXACT,
+        "calls of modules do not have the names of their modules";
     VOCABULARY: "unknown-operators", per_mille(800, 900), "at most 590 of 1,000",
         "operators do not have the names of PyTorch's operators";
     UNLIKE_SHAPES: "unlike-shapes", per_mille(0, 60),

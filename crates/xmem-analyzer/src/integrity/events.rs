@@ -1,8 +1,8 @@
 //! Whether all events are there, in order, with their times.
 
 use super::checks::{
-    DISORDERED, DROPPED, DURATIONS, END, MISSING, NOTES, REPAIRED, SIMULTANEOUS, TIME_ORDER,
-    TRUNCATED, ZERO_DURATIONS,
+    DISORDERED, DROPPED, DURATIONS, END, MISSING, MODULES, NOTES, REPAIRED, SIMULTANEOUS,
+    TIME_ORDER, TRUNCATED, ZERO_DURATIONS,
 };
 use super::{Integrity, Subject};
 use rustc_hash::FxHashMap;
@@ -34,6 +34,8 @@ pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
         integrity.add(&DISORDERED, (sum(|run| run.disordered), numbered), None);
         order(subject, integrity);
     }
+    let calls = trace.python.len() as u64;
+    integrity.add(&MODULES, (evidence.misnamed_modules, calls), None);
     times(subject, integrity);
 }
 

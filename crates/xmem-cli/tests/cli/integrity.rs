@@ -69,7 +69,7 @@ fn retotal(trace: &mut Damaged) {
 #[test]
 fn damage_of_every_kind_withholds_the_verdict_and_is_named() {
     type Damage = fn(&mut Damaged);
-    let rows: [(&str, Damage); 25] = [
+    let rows: [(&str, Damage); 26] = [
         ("missing-durations", |t| {
             t.each(OPERATOR, |_, e| drop(e.as_object_mut().expect("event").remove("dur")));
         }),
@@ -79,6 +79,13 @@ fn damage_of_every_kind_withholds_the_verdict_and_is_named() {
         ("simultaneous-events", |t| t.each(MEMORY, |_, e| e["ts"] = json!(4377048581575.383))),
         ("disordered-times", |t| {
             t.each(OPERATOR, |at, e| e["ts"] = json!(4377048581575.383 - at as f64));
+        }),
+        ("misnamed-modules", |t| {
+            t.each("python_function", |_, e| {
+                if e["name"] == "nn.Module: Linear_0" {
+                    e["name"] = json!("nn.Module: Linear_1");
+                }
+            });
         }),
         ("missing-events", |t| t.remove(MEMORY, |at, _| (200..400).contains(&at))),
         ("running-total-differs", |t| {
