@@ -1,6 +1,7 @@
 //! Arguments of the command line. Parsing them has no other effect.
 
 mod allocator;
+mod check;
 mod other;
 mod profile;
 mod replay;
@@ -10,6 +11,7 @@ mod snapshot;
 mod validate;
 
 pub(crate) use allocator::{AllocatorArgs, AllocatorName, AllocatorRest, AllocatorsArgs, Order};
+pub(crate) use check::{CheckArgs, CheckFormat, ConfigArgs, ConfigFormat, SettingsArgs};
 pub(crate) use other::{CompletionsArgs, CudnnWorkerArgs, DevicesArgs, InspectArgs};
 pub(crate) use profile::ProfileArgs;
 pub(crate) use replay::{
@@ -86,6 +88,8 @@ pub(crate) enum Command {
     Profile(Box<ProfileArgs>),
     /// Estimate a job's GPU memory from its CPU trace, and check whether it fits
     Replay(Box<ReplayArgs>),
+    /// Decide whether a job may start: on a device, or for a request to a cluster
+    Check(Box<CheckArgs>),
     /// Run a list of allocations and frees through the simulated allocator
     Simulate(Box<SimulateArgs>),
     /// Show the contents of a trace, and what is missing from it
@@ -96,6 +100,8 @@ pub(crate) enum Command {
     Validate(Box<ValidateArgs>),
     /// List the known devices
     Devices(DevicesArgs),
+    /// Show the settings of `xmem check`, and where each comes from
+    Config(ConfigArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Serve queries to cuDNN on standard input

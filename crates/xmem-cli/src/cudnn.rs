@@ -10,7 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 use xmem::ConvolutionSource;
 use xmem_cudnn::{
-    AutomaticSource, ChoiceOrigin, SourceChoice, SourceError, SourceSettings, WORKER, WorkerCommand,
+    AutomaticSource, ChoiceOrigin, FoundLibrary, SourceChoice, SourceError, SourceSettings, WORKER,
+    WorkerCommand,
 };
 
 /// Returns the source that the arguments choose. A library that they name is opened at once.
@@ -25,6 +26,21 @@ pub(crate) fn source(args: &CudnnArgs) -> Result<Arc<dyn ConvolutionSource>, Cli
         }),
         _ => Ok(Arc::new(AutomaticSource::new(settings))),
     }
+}
+
+/// What decides the source: the choice, and the library that is found or named, with its size and time.
+pub(crate) fn identity(args: &CudnnArgs) -> String {
+    let settings = settings(args);
+    let library = match &settings.choice {
+        SourceChoice::Automatic if settings.found == FoundLibrary::Load => {
+            xmem_cudnn::find(&settings.search)
+        }
+        SourceChoice::At(path) => xmem_cudnn::at(path),
+        _ => None,
+    };
+    let found = library.as_deref().and_then(|path| path.metadata().ok());
+    let found = found.map(|found| (found.len(), found.modified().ok()));
+    format!("{} {library:?} {found:?}", settings.choice)
 }
 
 /// The value of `--cudnn` or `XMEM_CUDNN`, if it is not the default.

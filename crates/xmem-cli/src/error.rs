@@ -184,6 +184,48 @@ pub(crate) enum CliError {
         "the file was not changed; check that the directory exists, is writable and has free space"
     ))]
     Write { path: PathBuf, source: std::io::Error },
+    #[error("no trace given")]
+    #[diagnostic(help(
+        "give the path of a trace, or --slurm-job with a script that has a line `#XMEM --trace FILE`"
+    ))]
+    NoTrace,
+    #[error("the job script `{}` names no trace", shown(path))]
+    #[diagnostic(help(
+        "add a line `#XMEM --trace FILE` before its first command, or give the trace as an argument"
+    ))]
+    NoTraceInScript { path: PathBuf },
+    #[error(transparent)]
+    Request(xmem_gate::ParseRequestError),
+    #[error("cannot read the submission")]
+    Submission(#[source] xmem_gate::SlurmError),
+    #[error("cannot read the job script `{}`", shown(path))]
+    Script { path: PathBuf, source: xmem_gate::SlurmError },
+    #[error("it is not known on which GPU the job would run")]
+    #[diagnostic(help(
+        "{}; `--device a100-40g` names a GPU directly",
+        site.as_deref().map_or_else(
+            || "there is no site file: /etc/xmem/site.toml, XMEM_SITE or --site".to_owned(),
+            |file| format!("the site file is `{}`", shown(file)),
+        )
+    ))]
+    Unresolved { source: xmem_gate::Unresolved, site: Option<PathBuf> },
+    #[error("--update-baseline needs a file")]
+    #[diagnostic(help("add --baseline FILE, for example --baseline .xmem/baseline.json"))]
+    NoBaseline,
+    #[error("cannot read the baseline `{}`", shown(path))]
+    #[diagnostic(help(
+        "`xmem check … --baseline FILE --update-baseline` writes a baseline; the file was not changed"
+    ))]
+    Baseline { path: PathBuf, source: xmem_gate::BaselineError },
+    #[error("cannot read the site file `{}`", shown(path))]
+    #[diagnostic(help("`xmem config --format schema` prints the JSON Schema of a site file"))]
+    Site { path: PathBuf, source: Box<xmem_gate::SiteError> },
+    #[error("{place}: {reason}")]
+    #[diagnostic(help("`xmem config` shows all settings and where each comes from"))]
+    Config { place: String, reason: String },
+    #[error("there is no site file")]
+    #[diagnostic(help("name it with --site or XMEM_SITE, or write /etc/xmem/site.toml"))]
+    NoSite,
     #[error("cannot write to standard output")]
     Stdout { source: std::io::Error },
 }
@@ -279,6 +321,16 @@ impl CliError {
     fn exit(&self) -> Exit {
         match self {
             Self::NoDevice
+            | Self::NoTrace
+            | Self::NoTraceInScript { .. }
+            | Self::Request(_)
+            | Self::Submission(_)
+            | Self::Script { .. }
+            | Self::Unresolved { .. }
+            | Self::NoBaseline
+            | Self::Site { .. }
+            | Self::Config { .. }
+            | Self::NoSite
             | Self::Device(_)
             | Self::DeviceFileIo { .. }
             | Self::DeviceFile { .. }
@@ -307,6 +359,7 @@ impl CliError {
                 _ => Exit::Unreadable,
             },
             Self::Read(_)
+            | Self::Baseline { .. }
             | Self::CudnnWorker { .. }
             | Self::Input { .. }
             | Self::EmptyInput { .. }

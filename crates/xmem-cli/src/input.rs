@@ -17,6 +17,10 @@ pub(crate) enum Kind {
     Device,
     /// A list of traces: one path per line.
     List,
+    /// A job script, or the options of a submission.
+    Script,
+    /// The file of a baseline: JSON.
+    Baseline,
 }
 
 /// The reason why an input was not read.
@@ -42,7 +46,9 @@ impl Kind {
             Self::Operations => Bytes::gib(1),
             Self::Snapshot => Bytes::gib(8),
             Self::Device => Bytes::mib(1),
+            Self::Script => Bytes::mib(4),
             Self::List => Bytes::mib(16),
+            Self::Baseline => Bytes::mib(256),
         };
         let ratio = max.is_none().then_some(InputLimits::RATIO);
         InputLimits { size: max.unwrap_or(usual), ratio }
@@ -56,7 +62,8 @@ impl Kind {
                 is_compressed(head) || first.is_none_or(|first| b"[{\xef".contains(first))
             }
             Self::Snapshot => is_compressed(head) || head.starts_with(b"\x80"),
-            Self::Device | Self::List => true,
+            Self::Device | Self::List | Self::Script => true,
+            Self::Baseline => head.starts_with(b"{"),
         }
     }
 
@@ -67,6 +74,8 @@ impl Kind {
                 "if the file is genuine, allow more with --max-input, for example --max-input 100GiB"
             }
             Self::Device => "a device file describes one GPU in a few lines: check the path",
+            Self::Script => "check the path: a job script is a short text",
+            Self::Baseline => "write a new one with --update-baseline",
             Self::List => {
                 "@FILE names a list with one path per line; for more traces give a folder or a pattern"
             }

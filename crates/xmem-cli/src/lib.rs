@@ -10,6 +10,8 @@
 
 mod allocator;
 mod args;
+mod check;
+mod config;
 mod cudnn;
 mod device;
 mod devices;
@@ -78,6 +80,8 @@ fn command_of(cli: &Cli) -> Outcome {
     match &cli.command {
         Command::Profile(args) => profile::run(args, &cli.global),
         Command::Replay(args) => replay::run(args, &cli.global),
+        Command::Check(args) => check::run(args, &cli.global),
+        Command::Config(args) => config::run(args),
         Command::Simulate(args) => simulate::run(args, &cli.global),
         Command::Inspect(args) => inspect::run(args, &cli.global),
         Command::Snapshot(args) => snapshot::run(args, &cli.global),

@@ -41,6 +41,7 @@ pub(crate) fn limit(command: &mut Command) -> Vec<String> {
         Command::Replay(args) => {
             vec![("--threads", &mut args.reading.threads), ("--jobs", &mut args.many.jobs)]
         }
+        Command::Check(args) => vec![("--threads", &mut args.reading.threads)],
         Command::Inspect(args) => vec![("--threads", &mut args.reading.threads)],
         Command::Validate(args) => vec![("--threads", &mut args.reading.threads)],
         _ => Vec::new(),

@@ -25,7 +25,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use stream::Sink;
 use summary::Summary;
-use traces::{Paths, TraceInput, Traces};
+pub(crate) use traces::{Paths, TraceInput, Traces, resolve as resolve_traces};
 use xmem::{Answer, EstimateError, Job, ReadOptions, Snapshot, SnapshotEnd, Stage};
 use xmem_report::json::{self, Document, Rules};
 use xmem_report::lines::LineFormat;

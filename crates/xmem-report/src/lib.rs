@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod comparison;
+pub mod gate;
 pub mod json;
 pub mod lines;
 pub mod text;

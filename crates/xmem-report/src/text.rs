@@ -27,4 +27,5 @@ pub use simulate::{operation, simulation, simulation_brief, step, step_heading};
 pub use snapshot_info::snapshot_info;
 pub use snapshot_replay::{snapshot_replay, snapshot_replay_brief};
 pub use style::{Color, Style};
+pub(crate) use style::{paint_decision, shortened};
 pub use validation::{validation, validation_brief};

@@ -21,14 +21,14 @@ const STDIN: &str = "-";
 
 /// A trace that was given or found.
 #[derive(Debug)]
-pub(super) struct TraceInput {
-    pub(super) name: String,
-    pub(super) source: Source,
+pub(crate) struct TraceInput {
+    pub(crate) name: String,
+    pub(crate) source: Source,
 }
 
 /// The place of a trace.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// A file, or standard input.
     File(PathBuf),
     /// Somewhere in a folder that cannot be read.
@@ -37,17 +37,17 @@ pub(super) enum Source {
 
 /// All traces of a command.
 #[derive(Debug)]
-pub(super) struct Traces {
-    pub(super) all: Vec<TraceInput>,
+pub(crate) struct Traces {
+    pub(crate) all: Vec<TraceInput>,
     /// The lists that name some of them.
-    pub(super) lists: Vec<PathBuf>,
+    pub(crate) lists: Vec<PathBuf>,
     /// `true` if a single trace was given by its own name.
-    pub(super) is_one: bool,
+    pub(crate) is_one: bool,
 }
 
 /// The meaning of arguments that name traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Paths {
+pub(crate) enum Paths {
     /// A file, folder, pattern or list, or standard input, by what it looks like.
     Any,
     /// Always a file.
@@ -77,7 +77,7 @@ pub(super) fn check(arguments: &[PathBuf], paths: Paths) -> Result<(), CliError>
 ///
 /// # Errors
 /// If an argument names nothing, or a file that is named as a list is not a list.
-pub(super) fn resolve(
+pub(crate) fn resolve(
     arguments: &[PathBuf],
     paths: Paths,
     output: Option<&Path>,
@@ -147,14 +147,14 @@ impl<'a> Kind<'a> {
 
 impl TraceInput {
     /// The file, or the unreadable place.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         match &self.source {
             Source::File(path) => path,
             Source::Unreadable(error) => error.path().unwrap_or(Path::new("?")),
         }
     }
 
-    pub(super) fn is_stdin(&self) -> bool {
+    pub(crate) fn is_stdin(&self) -> bool {
         self.name == STDIN
     }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use xmem::{printable, printable_lines};
+use xmem_gate::Decision;
 
 /// The use of color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +102,21 @@ pub(super) fn keep_end(text: &str, width: usize) -> Cow<'_, str> {
     }
     let kept: String = text.chars().skip(count + 1 - width.max(1)).collect();
     Cow::Owned(format!("…{kept}"))
+}
+
+/// The end of `text` in at most `width` columns.
+pub(crate) fn shortened(text: &str, width: usize) -> Cow<'_, str> {
+    keep_end(text, width)
+}
+
+/// The words of a gate's decision in their color.
+pub(crate) fn paint_decision(words: &str, decision: Decision, style: &Style) -> String {
+    let ink = match decision {
+        Decision::Fits => Ink::Good,
+        Decision::DoesNotFit => Ink::Bad,
+        _ => Ink::Warning,
+    };
+    style.paint(ink, words).into_owned()
 }
 
 /// Words of `text` in lines of at most `width` columns.

@@ -1,0 +1,117 @@
+//! `xmem check`.
+
+mod baseline;
+mod cache;
+mod question;
+mod slurm;
+mod subject;
+
+use crate::Outcome;
+use crate::args::{CheckArgs, CheckFormat, Global, Verbosity};
+use crate::config::Config;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::overwrite::{self, Output};
+use crate::replay::{Paths, TraceInput, Traces, resolve_traces};
+use crate::{output, style, terminal};
+use question::Questions;
+use subject::Subject;
+use xmem_gate::{Decision, Policy};
+use xmem_report::gate::{self, CheckDocument};
+use xmem_report::json;
+
+/// Runs the command.
+pub(crate) fn run(args: &CheckArgs, global: &Global) -> Outcome {
+    if args.decision.format == CheckFormat::Slurm {
+        return slurm::run(args, global);
+    }
+    let config = Config::load(&args.settings)?;
+    let subject = Subject::of(args, &config)?;
+    let checked = documents(args, &config, &subject, global)?;
+    let mut documents = checked.documents;
+    let baseline = baseline::apply(args, &config, &mut documents)?;
+    let policy = policy(args, &config, &subject);
+    for document in &mut documents {
+        let closed = subject.rules.fail_closed.unwrap_or(false);
+        document.set_action(policy.action(document.decision(), closed));
+    }
+    let page = page(&documents, args, global);
+    if !page.is_empty() {
+        output::write(page.as_bytes(), args.decision.output.as_deref())?;
+    }
+    if let Some(baseline) = baseline {
+        baseline.write(global.verbosity())?;
+    }
+    let decided = documents.iter().map(exit).max().unwrap_or(Exit::Fits);
+    let decided = if policy == Policy::Reject { decided } else { Exit::Fits };
+    Ok(checked.failed.map_or(decided, |failed| failed.max(decided)))
+}
+
+/// The answers about all traces of a command.
+struct Checked {
+    documents: Vec<CheckDocument>,
+    /// The exit code of the worst error, if a trace has no answer.
+    failed: Option<Exit>,
+}
+
+/// Checks every trace. An error about one of several is printed, and the others are checked.
+fn documents(
+    args: &CheckArgs,
+    config: &Config,
+    subject: &Subject,
+    global: &Global,
+) -> Result<Checked, CliError> {
+    let paths = if args.literal_paths { Paths::Literal } else { subject.paths };
+    let output = args.decision.output.as_deref();
+    let Traces { all: traces, lists, .. } = resolve_traces(&subject.traces, paths, output)?;
+    let inputs = traces.iter().map(TraceInput::path).chain(lists.iter().map(AsRef::as_ref));
+    overwrite::refuse(&Output::given([("--output", output)]), inputs)?;
+    let questions = Questions::new(args, config, subject)?;
+    let mut checked = Checked { documents: Vec::new(), failed: None };
+    for trace in &traces {
+        match questions.answer(trace.path(), global) {
+            Ok(document) => checked.documents.push(document),
+            Err(error) if traces.len() == 1 => return Err(error),
+            Err(error) => checked.failed = checked.failed.max(Some(error.print())),
+        }
+    }
+    Ok(checked)
+}
+
+/// What follows from a decision: the option, else the settings, else the rules of the site.
+fn policy(args: &CheckArgs, config: &Config, subject: &Subject) -> Policy {
+    let given = args.decision.policy.or_else(|| config.get("policy"));
+    given.or(subject.rules.policy).unwrap_or_default()
+}
+
+fn exit(document: &CheckDocument) -> Exit {
+    match document.decision() {
+        Decision::DoesNotFit => Exit::DoesNotFit,
+        _ if document.grew() => Exit::Differs,
+        Decision::NoVerdict => Exit::Withheld,
+        Decision::Fits | Decision::OverRequested | Decision::Tight => Exit::Fits,
+    }
+}
+
+fn page(documents: &[CheckDocument], args: &CheckArgs, global: &Global) -> String {
+    let style = style::of_output(args.decision.output.as_deref());
+    let text = |document: &CheckDocument| match global.verbosity() {
+        Verbosity::Quiet => gate::text_brief(document, &style),
+        _ => gate::text(document, &style),
+    };
+    match (args.decision.format, documents) {
+        (CheckFormat::Text | CheckFormat::Slurm, _) => documents.iter().map(text).collect(),
+        (CheckFormat::Json, [document]) => json::pretty(document),
+        (CheckFormat::Json, _) => json::pretty(&documents),
+        (CheckFormat::Github, _) => gate::github(documents),
+        (CheckFormat::Markdown, _) => gate::markdown(documents),
+        (CheckFormat::Junit, _) => gate::junit(documents),
+    }
+}
+
+/// Prints a note, unless nothing is to be printed.
+fn note(text: &str, verbosity: Verbosity) {
+    if verbosity != Verbosity::Quiet {
+        terminal::say(text);
+    }
+}

@@ -1,0 +1,140 @@
+//! What is checked: traces, and the devices on which their job may be started.
+
+use crate::args::CheckArgs;
+use crate::config::Config;
+use crate::device;
+use crate::error::CliError;
+use crate::input::{self, Kind};
+use crate::replay::Paths;
+use std::path::{Path, PathBuf};
+use xmem::Device;
+use xmem_gate::{Directives, JobRequest, Rules, SlurmOptions};
+
+/// The traces of a job and the devices on which it may be started.
+#[derive(Debug)]
+pub(super) struct Subject {
+    pub(super) traces: Vec<PathBuf>,
+    pub(super) paths: Paths,
+    /// The smallest first; at least one.
+    pub(super) devices: Vec<Device>,
+    /// The number of GPUs that the job asks for.
+    pub(super) gpus: u32,
+    /// The rules of its partitions.
+    pub(super) rules: Rules,
+}
+
+/// A job script is not longer than this.
+const SCRIPT: u64 = 4 << 20;
+
+impl Subject {
+    /// What the arguments and the settings name.
+    pub(super) fn of(args: &CheckArgs, config: &Config) -> Result<Self, CliError> {
+        let mut partitions = args.request.partition.clone();
+        let mut traces = args.traces.clone();
+        let mut paths = Paths::Any;
+        let request = if let Some(path) = &args.request.slurm_job {
+            let script = script(path)?;
+            let mut request = script.request().map_err(|error| of_script(path, error))?;
+            if traces.is_empty() {
+                let folder = path.parent().unwrap_or(Path::new(""));
+                traces = script.traces.iter().map(|trace| folder.join(trace)).collect();
+                paths = Paths::Literal;
+            }
+            if traces.is_empty() {
+                return Err(CliError::NoTraceInScript { path: path.clone() });
+            }
+            request.partitions.append(&mut partitions);
+            Some(request)
+        } else if let Some(text) = &args.request.request {
+            let mut request: JobRequest = text.parse().map_err(CliError::Request)?;
+            let constraint = args.request.constraint.as_deref().unwrap_or_default();
+            request.features = JobRequest::constraint(constraint);
+            request.partitions.append(&mut partitions);
+            Some(request)
+        } else {
+            None
+        };
+        if traces.is_empty() {
+            return Err(CliError::NoTrace);
+        }
+        let Some(request) = request else {
+            let devices = vec![device(args, config)?];
+            let rules = config.site.rules_of_partitions(&partitions);
+            return Ok(Self { traces, paths, devices, gpus: 1, rules });
+        };
+        Self::of_request(traces, paths, &request, config)
+    }
+
+    /// What a submission names; none if it is not about GPUs or names no trace.
+    pub(super) fn of_submission(
+        options: &SlurmOptions,
+        config: &Config,
+    ) -> Result<Result<Self, Unchecked>, CliError> {
+        let folder = options.directory.clone().unwrap_or_default();
+        let script = match &options.script {
+            Some(path) => script(&folder.join(path))?,
+            None => Directives::default(),
+        };
+        let request = options.request(&script).map_err(CliError::Submission)?;
+        let rules = config.site.rules_of_partitions(&request.partitions);
+        if !request.asks_for_gpus() {
+            return Ok(Err(Unchecked { note: None, rules }));
+        }
+        let traces: Vec<PathBuf> =
+            options.traces(&script).iter().map(|trace| folder.join(trace)).collect();
+        if traces.is_empty() {
+            let note = "GPU memory was not checked: the job names no trace; add a line \
+                        `#XMEM --trace FILE` to the script, or set XMEM_TRACE";
+            return Ok(Err(Unchecked { note: Some(note.to_owned()), rules }));
+        }
+        Self::of_request(traces, Paths::Literal, &request, config).map(Ok)
+    }
+
+    fn of_request(
+        traces: Vec<PathBuf>,
+        paths: Paths,
+        request: &JobRequest,
+        config: &Config,
+    ) -> Result<Self, CliError> {
+        let rules = config.site.rules_of_partitions(&request.partitions);
+        let found = config
+            .site
+            .candidates(request)
+            .map_err(|source| CliError::Unresolved { source, site: config.site_file.clone() })?;
+        let devices = found.devices.into_iter().cloned().collect();
+        Ok(Self { traces, paths, devices, gpus: found.count, rules })
+    }
+}
+
+/// A submission that is let through without a check.
+#[derive(Debug)]
+pub(super) struct Unchecked {
+    /// Why, if the user can change it.
+    pub(super) note: Option<String>,
+    pub(super) rules: Rules,
+}
+
+/// The device of the options, else that of the settings.
+fn device(args: &CheckArgs, config: &Config) -> Result<Device, CliError> {
+    let given = &args.device;
+    if given.device.is_some() || given.device_file.is_some() || given.capacity.is_some() {
+        return device::choose(given);
+    }
+    let settings = crate::args::DeviceArgs {
+        device: config.get("device"),
+        device_file: None,
+        capacity: config.get("budget"),
+    };
+    device::choose(&settings)
+}
+
+fn script(path: &Path) -> Result<Directives, CliError> {
+    let bytes = input::raw(path, Kind::Script, None)
+        .map_err(|failed| input::error(path, Kind::Script, failed))?;
+    let head = &bytes[..bytes.len().min(SCRIPT as usize)];
+    Directives::of_script(&String::from_utf8_lossy(head)).map_err(|error| of_script(path, error))
+}
+
+fn of_script(path: &Path, source: xmem_gate::SlurmError) -> CliError {
+    CliError::Script { path: path.to_owned(), source }
+}

@@ -1,0 +1,29 @@
+//! The decision whether a job may start: what it asks for, what the site has, and what it needs.
+//!
+//! [`Site`] is the table of a cluster's GPUs with its rules, [`JobRequest`] what a job asks of it. Together
+//! they give the devices on which the job may run. [`check`] replays the job there, and gives an
+//! [`Outcome`]: a [`Decision`], the memory it needs, and the changes that were replayed and help.
+//! [`Baseline`] compares outcomes with those of an earlier commit.
+//!
+//! The crate touches no file and no environment: text and values in, values out.
+#![forbid(unsafe_code)]
+
+mod advice;
+mod baseline;
+mod check;
+mod decision;
+mod margin;
+mod request;
+mod site;
+mod slurm;
+mod suggestion;
+
+pub use advice::{Advice, Change};
+pub use baseline::{Baseline, BaselineEntry, BaselineError, Growth, ModuleGrowth, RoleGrowth};
+pub use check::{Outcome, Question, check};
+pub use decision::{Action, Decision, Policy, TightBy};
+pub use margin::{Margin, ParseMarginError};
+pub use request::{GpuRequest, JobRequest, ParseRequestError};
+pub use site::{Candidates, Rules, Site, SiteError, SiteGpu, Unresolved};
+pub use slurm::{Directives, SlurmError, SlurmOptions};
+pub use suggestion::with_suggestion;

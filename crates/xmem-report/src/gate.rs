@@ -1,0 +1,23 @@
+//! What a gate decided, in every form in which it is said.
+//!
+//! [`CheckDocument`] holds all of it. It can be kept and read again, and every form is made of it.
+
+mod baseline;
+mod document;
+mod github;
+mod junit;
+mod markdown;
+mod slurm;
+mod text;
+mod words;
+
+pub use baseline::{baseline_json, read_baseline};
+pub use document::{
+    CheckDocument, CheckPlace, CheckedDevice, Elsewhere, Grown, GrowthDocument, NamedBytes,
+    Replayed,
+};
+pub use github::github;
+pub use junit::junit;
+pub use markdown::markdown;
+pub use slurm::{SlurmAnswer, slurm};
+pub use text::{text, text_brief};
