@@ -24,6 +24,8 @@ pub struct Site {
     pub timeout: Duration,
     /// A line for users whose job is rejected.
     pub help: Option<String>,
+    /// The path of xmem where users submit, if it is not on their `PATH`.
+    pub program: Option<String>,
 }
 
 /// A GPU of a site, under all names by which jobs ask for it.
@@ -120,6 +122,7 @@ impl Default for Site {
             namespaces: BTreeMap::new(),
             timeout: Duration::from_secs(2),
             help: None,
+            program: None,
         }
     }
 }
@@ -289,6 +292,7 @@ struct SiteDto {
     gpu_default: Option<String>,
     timeout: Option<f64>,
     help: Option<String>,
+    program: Option<String>,
     #[serde(default)]
     gpu: Vec<GpuDto>,
     #[serde(default)]
@@ -346,7 +350,8 @@ impl SiteDto {
         let (partitions, namespaces) =
             (tables("partition", self.partition)?, tables("namespace", self.namespace)?);
         let rules = rules("", own)?;
-        Ok(Site { rules, partitions, namespaces, timeout, help: self.help, gpus })
+        let (help, program) = (self.help, self.program);
+        Ok(Site { rules, partitions, namespaces, timeout, help, program, gpus })
     }
 }
 

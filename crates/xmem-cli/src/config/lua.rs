@@ -2,38 +2,47 @@
 
 use std::fmt::Write as _;
 use xmem::Bytes;
-use xmem_gate::{Margin, Policy, Rules, Site};
+use xmem_gate::{Policy, Rules, Site};
 
-/// The table as a chunk that returns it. Memory is in MiB, rounded down; shares are in thousandths.
+/// The table as a chunk that returns it. Memory is in MiB, rounded down.
 pub(super) fn site(site: &Site) -> String {
     let mut page = String::from(
         "-- Written by `xmem config --format lua` from the site file. Do not edit.\nreturn {\n",
     );
-    page += &rules("  ", &site.rules, site);
-    page += "  gpus = {\n";
-    for gpu in &site.gpus {
-        for kind in &gpu.gres {
-            let _ = writeln!(
-                page,
-                "    {{ gres = {}, device = {}, memory_mib = {}, context_mib = {} }},",
-                text(kind),
-                text(&gpu.device.name),
-                mib(gpu.device.memory),
-                gpu.device.context.get().div_ceil(1 << 20),
-            );
-        }
+    page += &rules("    ", &site.rules, site);
+    let mut line = |key: &str, value: &str| {
+        let _ = writeln!(page, "    {key} = {value},");
+    };
+    line("timeout_ms", &site.timeout.as_millis().to_string());
+    if let Some(program) = &site.program {
+        line("xmem", &text(program));
     }
-    page += "  },\n  partitions = {\n";
-    for (name, own) in &site.partitions {
-        let _ = writeln!(page, "    [{}] = {{", text(name));
-        page += &rules("      ", own, site);
-        page += "    },\n";
-    }
-    page += "  },\n";
     if let Some(help) = &site.help {
-        let _ = writeln!(page, "  help = {},", text(help));
+        line("help", &text(help));
     }
-    page + "}\n"
+    page += "    gpus = {\n";
+    for gpu in &site.gpus {
+        let _ = writeln!(
+            page,
+            "        {{ device = {}, memory_mib = {}, gres = {}, features = {} }},",
+            text(&gpu.device.name),
+            mib(gpu.device.memory),
+            list(&gpu.gres),
+            list(&gpu.features),
+        );
+    }
+    page += "    },\n    partitions = {\n";
+    for (name, own) in &site.partitions {
+        let _ = writeln!(page, "        [{}] = {{", text(name));
+        page += &rules("            ", own, site);
+        page += "        },\n";
+    }
+    page + "    },\n}\n"
+}
+
+fn list(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| text(name)).collect();
+    if names.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", names.join(", ")) }
 }
 
 /// What is set; the plug-in takes the rest from the site.
@@ -45,16 +54,11 @@ fn rules(indent: &str, rules: &Rules, site: &Site) -> String {
     if let Some(policy) = rules.policy {
         line("policy", text(Policy::name(policy)));
     }
-    match rules.margin {
-        Some(Margin::PerMille(share)) => line("margin_permille", share.to_string()),
-        Some(Margin::Size(size)) => line("margin_mib", size.get().div_ceil(1 << 20).to_string()),
-        None => {}
-    }
     if let Some(closed) = rules.fail_closed {
         line("fail_closed", closed.to_string());
     }
     if let Some(gpu) = rules.gpu {
-        line("device", text(&site.gpus[gpu].device.name));
+        line("gpu", text(&site.gpus[gpu].device.name));
     }
     lines
 }
@@ -84,6 +88,40 @@ fn text(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_table_has_what_the_plug_ins_read() {
+        let site = Site::from_toml(
+            "policy = 'reject'\nhelp = 'see \"wiki\"'\nprogram = '/usr/bin/xmem'\ntimeout = 1.5\n\
+             [[gpu]]\ndevice = 'a100-40g'\nmemory = '39GiB'\ngres = ['a100']\n\
+             [[gpu]]\ndevice = 'v100-16g'\ngres = ['v100']\nfeatures = ['volta', 'v100']\n\
+             [partition.debug]\npolicy = 'off'\n\
+             [partition.strict]\nfail-closed = true\ngpu = 'v100-16g'\n",
+        );
+        expect_test::expect![[r#"
+            -- Written by `xmem config --format lua` from the site file. Do not edit.
+            return {
+                policy = "reject",
+                timeout_ms = 1500,
+                xmem = "/usr/bin/xmem",
+                help = "see \"wiki\"",
+                gpus = {
+                    { device = "a100-40g", memory_mib = 39936, gres = { "a100" }, features = {} },
+                    { device = "v100-16g", memory_mib = 16130, gres = { "v100" }, features = { "volta", "v100" } },
+                },
+                partitions = {
+                    ["debug"] = {
+                        policy = "off",
+                    },
+                    ["strict"] = {
+                        fail_closed = true,
+                        gpu = "v100-16g",
+                    },
+                },
+            }
+        "#]]
+        .assert_eq(&super::site(&site.expect("site")));
+    }
 
     #[test]
     fn text_cannot_leave_its_quotes() {

@@ -33,12 +33,11 @@ pub fn slurm(answer: &SlurmAnswer<'_>) -> String {
     line("action", answer.action);
     if let Some(document) = answer.document {
         line("device", &document.device.name);
-        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         let room =
             document.device.memory_bytes - document.margin_bytes.min(document.device.memory_bytes);
         if let Some(need) = document.need_bytes {
-            line("peak_mib", &mib(need).to_string());
-            line("stamp", &stamp(document, mib(need)));
+            line("peak_mib", &need.div_ceil(1 << 20).to_string());
+            line("stamp", &stamp(document, need));
         }
         line("room_mib", &(room >> 20).to_string());
         if answer.action != "admit" {
@@ -55,11 +54,16 @@ pub fn slurm(answer: &SlurmAnswer<'_>) -> String {
     page
 }
 
-/// What is written into the job: integers and names without blanks.
+/// What is written into the job: the least memory of a device, in MiB, with which it may run.
 fn stamp(document: &CheckDocument, need: u64) -> String {
+    let least = match document.tight_by.as_deref() {
+        // The lower end of the range fits.
+        Some("may_fit") => need.min(document.device.memory_bytes),
+        _ => need,
+    };
     format!(
-        "xmem:v1:need_mib={need}:context_mib={}:device={}:decision={}",
-        document.device.context_bytes.div_ceil(1 << 20),
+        "xmem:v1:need_mib={}:device={}:decision={}",
+        least >> 20,
         document.device.name,
         document.decision,
     )
