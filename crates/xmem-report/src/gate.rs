@@ -13,8 +13,8 @@ mod words;
 
 pub use baseline::{baseline_json, read_baseline};
 pub use document::{
-    CheckDocument, CheckPlace, CheckedDevice, Elsewhere, Grown, GrowthDocument, NamedBytes,
-    Replayed,
+    BeforeNow, CheckDocument, CheckPlace, CheckedDevice, Elsewhere, Grown, GrowthDocument, LowHigh,
+    NamedBytes, Replayed,
 };
 pub use github::github;
 pub use junit::junit;

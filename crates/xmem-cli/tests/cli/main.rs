@@ -3,6 +3,7 @@
 
 mod allocator;
 mod bounds;
+mod check;
 #[cfg(unix)]
 mod cudnn;
 #[cfg(unix)]

@@ -37,8 +37,8 @@ pub struct CheckDocument {
     pub allocated_bytes: u64,
     /// Peak reserved.
     pub reserved_bytes: u64,
-    /// The range of the peak on the device, context included: from, to.
-    pub range_bytes: (u64, u64),
+    /// The range of the peak on the device, context included.
+    pub range_bytes: LowHigh,
     /// The source of the sizes of convolutions' workspaces.
     pub convolutions: String,
     /// The place at which memory runs out, or peaks.
@@ -57,6 +57,24 @@ pub struct CheckDocument {
     pub by_module: Vec<NamedBytes>,
     /// What grew since the baseline, if there is one.
     pub baseline: Option<GrowthDocument>,
+}
+
+/// The lowest and the highest of what is possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LowHigh {
+    /// At least.
+    pub low: u64,
+    /// At most.
+    pub high: u64,
+}
+
+/// A figure of the baseline, and of now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BeforeNow {
+    /// In the baseline.
+    pub before: u64,
+    /// Now.
+    pub now: u64,
 }
 
 /// A device.
@@ -116,7 +134,7 @@ pub struct NamedBytes {
     pub bytes: u64,
 }
 
-/// The comparison with a baseline. Pairs are before and now.
+/// The comparison with a baseline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrowthDocument {
     /// True if a peak grew by more than the tolerance.
@@ -124,9 +142,9 @@ pub struct GrowthDocument {
     /// True if the baseline knows nothing of the trace on this device.
     pub is_new: bool,
     /// Peak allocated.
-    pub allocated_bytes: (u64, u64),
+    pub allocated_bytes: BeforeNow,
     /// Peak reserved.
-    pub reserved_bytes: (u64, u64),
+    pub reserved_bytes: BeforeNow,
     /// The roles that grew.
     pub roles: Vec<Grown>,
     /// The modules that grew.
@@ -138,8 +156,8 @@ pub struct GrowthDocument {
 pub struct Grown {
     /// The name.
     pub name: String,
-    /// Bytes before and now.
-    pub bytes: (u64, u64),
+    /// Bytes.
+    pub bytes: BeforeNow,
 }
 
 impl From<&Device> for CheckedDevice {
@@ -166,7 +184,8 @@ impl From<&Place> for CheckPlace {
 
 impl From<&Growth> for GrowthDocument {
     fn from(growth: &Growth) -> Self {
-        let pair = |(before, now): (Bytes, Bytes)| (before.get(), now.get());
+        let pair =
+            |(before, now): (Bytes, Bytes)| BeforeNow { before: before.get(), now: now.get() };
         let roles = growth.roles.iter();
         let modules = growth.modules.iter();
         Self {
@@ -220,7 +239,10 @@ impl CheckDocument {
             margin_bytes: outcome.margin.get(),
             allocated_bytes: answer.peak.allocated.get(),
             reserved_bytes: answer.peak.reserved.get(),
-            range_bytes: ((range.low + context).get(), (range.high + context).get()),
+            range_bytes: LowHigh {
+                low: (range.low + context).get(),
+                high: (range.high + context).get(),
+            },
             convolutions: answer.convolutions.source().to_owned(),
             at: place.map(CheckPlace::from),
             runs_out: out_of_memory.is_some(),

@@ -1,6 +1,6 @@
 //! The words that all forms share.
 
-use super::document::{CheckDocument, CheckPlace, Replayed};
+use super::document::{BeforeNow, CheckDocument, CheckPlace, LowHigh, Replayed};
 use xmem::{Bytes, printable};
 use xmem_gate::Decision;
 
@@ -108,8 +108,8 @@ pub(super) fn advice(replayed: &Replayed) -> String {
 }
 
 /// `+12.00 MiB (1.00 GiB to 1.01 GiB)`.
-pub(super) fn grown((before, now): (u64, u64)) -> String {
-    let (before, now) = (Bytes(before), Bytes(now));
+pub(super) fn grown(bytes: BeforeNow) -> String {
+    let (before, now) = (Bytes(bytes.before), Bytes(bytes.now));
     let sign = if now >= before { ("+", now - before) } else { ("-", before - now) };
     format!("{}{} ({before} to {now})", sign.0, sign.1)
 }
@@ -127,7 +127,7 @@ pub(super) fn details(document: &CheckDocument) -> Vec<String> {
             let what = if document.runs_out { "runs out of memory" } else { "peaks" };
             lines.push(format!("{what} at {}", place(at)));
         }
-        let (low, high) = document.range_bytes;
+        let LowHigh { low, high } = document.range_bytes;
         if low != high {
             lines.push(format!("may take between {} and {}", Bytes(low), Bytes(high)));
         }
@@ -147,8 +147,8 @@ pub(super) fn details(document: &CheckDocument) -> Vec<String> {
     if let Some(growth) = &document.baseline {
         if growth.is_new {
             lines.push("not in the baseline".to_owned());
-        } else if growth.allocated_bytes.0 != growth.allocated_bytes.1
-            || growth.reserved_bytes.0 != growth.reserved_bytes.1
+        } else if growth.allocated_bytes.before != growth.allocated_bytes.now
+            || growth.reserved_bytes.before != growth.reserved_bytes.now
         {
             let beyond = if growth.beyond_tolerance { "beyond" } else { "within" };
             lines.push(format!("{beyond} the tolerance of the baseline:"));

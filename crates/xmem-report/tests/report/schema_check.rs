@@ -84,6 +84,14 @@ impl Checker<'_> {
                     .find(|key| known.is_none_or(|known| !known.contains_key(*key)));
                 unknown.map_or(Ok(()), |key| fail(format!("`{key}` is not in the schema")))
             }
+            "additionalProperties" if rule.is_object() => {
+                let known = schema.get("properties").and_then(Value::as_object);
+                let others = value.as_object().into_iter().flatten();
+                let mut others =
+                    others.filter(|(key, _)| known.is_none_or(|known| !known.contains_key(*key)));
+                others
+                    .try_for_each(|(key, inner)| self.check(rule, inner, &format!("{path}.{key}")))
+            }
             "items" => value
                 .as_array()
                 .into_iter()
