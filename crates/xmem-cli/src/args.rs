@@ -11,7 +11,9 @@ mod snapshot;
 mod validate;
 
 pub(crate) use allocator::{AllocatorArgs, AllocatorName, AllocatorRest, AllocatorsArgs, Order};
-pub(crate) use check::{CheckArgs, CheckFormat, ConfigArgs, ConfigFormat, SettingsArgs};
+pub(crate) use check::{
+    CheckArgs, CheckFormat, ConfigArgs, ConfigFormat, SettingsArgs, SubmitArgs,
+};
 pub(crate) use other::{CompletionsArgs, CudnnWorkerArgs, DevicesArgs, InspectArgs};
 pub(crate) use profile::ProfileArgs;
 pub(crate) use replay::{
@@ -52,7 +54,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Global {
     /// Print the time of each stage on standard error; -vv prints all log messages
     #[arg(short, long, action = ArgAction::Count, global = true, conflicts_with = "quiet")]
@@ -90,6 +92,8 @@ pub(crate) enum Command {
     Replay(Box<ReplayArgs>),
     /// Decide whether a job may start: on a device, or for a request to a cluster
     Check(Box<CheckArgs>),
+    /// Check a job, and run the command that submits it to Slurm
+    Submit(SubmitArgs),
     /// Run a list of allocations and frees through the simulated allocator
     Simulate(Box<SimulateArgs>),
     /// Show the contents of a trace, and what is missing from it

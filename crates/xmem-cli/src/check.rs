@@ -15,6 +15,7 @@ use crate::overwrite::{self, Output};
 use crate::replay::{Paths, TraceInput, Traces, resolve_traces};
 use crate::{output, style, terminal};
 use question::Questions;
+pub(crate) use slurm::{Decided, submission};
 use subject::Subject;
 use xmem_gate::{Decision, Policy};
 use xmem_report::gate::{self, CheckDocument};

@@ -223,6 +223,16 @@ pub(crate) enum CliError {
     #[error("{place}: {reason}")]
     #[diagnostic(help("`xmem config` shows all settings and where each comes from"))]
     Config { place: String, reason: String },
+    #[error("`{program}` does not submit jobs to Slurm")]
+    #[diagnostic(help(
+        "give the whole command behind `--`: xmem submit -- sbatch --gres=gpu:a100:1 train.sh"
+    ))]
+    NotSlurm { program: String },
+    #[error("cannot run `{program}`")]
+    #[diagnostic(help(
+        "the job was checked, and not submitted: check that the command is installed"
+    ))]
+    Execute { program: String, source: std::io::Error },
     #[error("there is no site file")]
     #[diagnostic(help("name it with --site or XMEM_SITE, or write /etc/xmem/site.toml"))]
     NoSite,
@@ -331,6 +341,8 @@ impl CliError {
             | Self::Site { .. }
             | Self::Config { .. }
             | Self::NoSite
+            | Self::NotSlurm { .. }
+            | Self::Execute { .. }
             | Self::Device(_)
             | Self::DeviceFileIo { .. }
             | Self::DeviceFile { .. }

@@ -32,6 +32,7 @@ mod replay;
 mod simulate;
 mod snapshot;
 mod style;
+mod submit;
 mod terminal;
 mod validate;
 mod what_if;
@@ -81,6 +82,7 @@ fn command_of(cli: &Cli) -> Outcome {
         Command::Profile(args) => profile::run(args, &cli.global),
         Command::Replay(args) => replay::run(args, &cli.global),
         Command::Check(args) => check::run(args, &cli.global),
+        Command::Submit(args) => submit::run(args, &cli.global),
         Command::Config(args) => config::run(args),
         Command::Simulate(args) => simulate::run(args, &cli.global),
         Command::Inspect(args) => inspect::run(args, &cli.global),

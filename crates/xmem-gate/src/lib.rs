@@ -25,5 +25,5 @@ pub use decision::{Action, Decision, Policy, TightBy};
 pub use margin::{Margin, ParseMarginError};
 pub use request::{GpuRequest, JobRequest, ParseRequestError};
 pub use site::{Candidates, Rules, Site, SiteError, SiteGpu, Unresolved};
-pub use slurm::{Directives, SlurmError, SlurmOptions};
+pub use slurm::{Directives, SlurmCommand, SlurmError, SlurmOptions};
 pub use suggestion::with_suggestion;

@@ -20,6 +20,9 @@ pub struct SlurmOptions {
     /// The folder in which the command runs.
     #[serde(default)]
     pub directory: Option<PathBuf>,
+    /// True if the traces of the environment count before those of the script.
+    #[serde(skip)]
+    pub prefer_environment: bool,
 }
 
 /// The lines of a job script that begin with `#SBATCH` and `#XMEM`.
@@ -92,25 +95,11 @@ impl Directives {
 
     fn slurm(&mut self, words: &str) {
         let mut words = words_of(words).into_iter().peekable();
-        while let Some(word) = words.next() {
-            let mut next = || words.next_if(|next| !next.starts_with('-')).unwrap_or_default();
-            let (name, value) = if let Some(long) = word.strip_prefix("--") {
-                match long.split_once('=') {
-                    Some((name, value)) => (name.to_owned(), value.to_owned()),
-                    None => (long.to_owned(), next()),
-                }
-            } else if let Some(short) = word.strip_prefix('-') {
-                let letter = short.chars().next().map_or(0, char::len_utf8);
-                let (letter, rest) = short.split_at(letter);
-                let Some((_, long)) = SHORT.iter().find(|(known, _)| *known == letter) else {
-                    continue;
-                };
-                let rest = rest.strip_prefix('=').unwrap_or(rest);
-                ((*long).to_owned(), if rest.is_empty() { next() } else { rest.to_owned() })
-            } else {
-                continue;
-            };
-            self.options.insert(name, value);
+        while words.peek().is_some() {
+            match option(&mut words) {
+                Some((name, value)) => drop(self.options.insert(name, value)),
+                None => drop(words.next()),
+            }
         }
     }
 
@@ -165,12 +154,164 @@ impl SlurmOptions {
     /// The traces of the job: those of the script, else `XMEM_TRACE` with colons between several.
     #[must_use]
     pub fn traces(&self, script: &Directives) -> Vec<PathBuf> {
-        if !script.traces.is_empty() {
+        let named = self.environment.get("XMEM_TRACE").map_or("", String::as_str);
+        let preferred = self.prefer_environment && !named.is_empty();
+        if !script.traces.is_empty() && !preferred {
             return script.traces.clone();
         }
-        let named = self.environment.get("XMEM_TRACE").map_or("", String::as_str);
         named.split(':').filter(|path| !path.is_empty()).map(PathBuf::from).collect()
     }
+}
+
+/// A command line of `sbatch`, `salloc` or `srun`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SlurmCommand {
+    /// The name of the program, without its folder.
+    pub program: String,
+    /// The options of each component of the job: several in a heterogeneous job.
+    pub components: Vec<BTreeMap<String, String>>,
+    /// What follows the options: the script or the program, with its arguments.
+    pub rest: Vec<String>,
+}
+
+impl SlurmCommand {
+    /// Reads a command line: the program, its options, and what it runs. Components of a heterogeneous
+    /// job are separated by ` : ` (Slurm, heterogeneous_jobs.shtml).
+    #[must_use]
+    pub fn new(words: &[String]) -> Self {
+        let mut words = words.iter().cloned().peekable();
+        let program = words.next().unwrap_or_default();
+        let program = program.rsplit('/').next().unwrap_or_default().to_owned();
+        let mut components = vec![BTreeMap::new()];
+        while let Some(word) = words.peek() {
+            if word == ":" {
+                words.next();
+                components.push(BTreeMap::new());
+                continue;
+            }
+            if word == "--" {
+                words.next();
+                break;
+            }
+            let Some((name, value)) = option(&mut words) else { break };
+            if let Some(last) = components.last_mut() {
+                last.insert(name, value);
+            }
+        }
+        Self { program, components, rest: words.collect() }
+    }
+
+    /// The job script: `sbatch`'s first argument, if it has no command to wrap.
+    #[must_use]
+    pub fn script(&self) -> Option<PathBuf> {
+        let wraps = self.components.iter().any(|options| options.contains_key("wrap"));
+        let script = self.rest.first().filter(|_| self.program == "sbatch" && !wraps);
+        script.map(PathBuf::from)
+    }
+
+    /// The submission of each component, as the plug-in would pass it; `variable` reads the environment,
+    /// in which `sbatch` finds defaults of its options (sbatch(1), "INPUT ENVIRONMENT VARIABLES").
+    #[must_use]
+    pub fn submissions(&self, variable: impl Fn(&str) -> Option<String>) -> Vec<SlurmOptions> {
+        let prefix = match self.program.as_str() {
+            "salloc" => "SALLOC",
+            "srun" => "SLURM",
+            _ => "SBATCH",
+        };
+        let deciding = GPUS.iter().chain(&RESOURCES).chain(&["constraint", "partition"]);
+        let mut defaults: BTreeMap<String, Option<String>> = BTreeMap::new();
+        for &name in deciding {
+            let value =
+                variable(&format!("{prefix}_{}", name.to_ascii_uppercase().replace('-', "_")));
+            if value.is_some() {
+                defaults.insert(name.to_owned(), value);
+            }
+        }
+        let trace = variable("XMEM_TRACE").map(|value| ("XMEM_TRACE".to_owned(), value));
+        let environment: BTreeMap<String, String> = trace.into_iter().collect();
+        let of = |given: &BTreeMap<String, String>| {
+            let mut options = defaults.clone();
+            options.extend(given.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
+            SlurmOptions {
+                options,
+                environment: environment.clone(),
+                script: self.script(),
+                ..SlurmOptions::default()
+            }
+        };
+        self.components.iter().map(of).collect()
+    }
+}
+
+/// The options of `sbatch`, `salloc` and `srun` that take no value, or only one with `=`
+/// (`sbatch --help`, Slurm 22.05). Every other option takes the next word.
+const FLAGS: [&str; 35] = [
+    "hold",
+    "ignore-pbs",
+    "no-kill",
+    "no-requeue",
+    "requeue",
+    "overcommit",
+    "parsable",
+    "quiet",
+    "reboot",
+    "oversubscribe",
+    "spread-job",
+    "use-min-nodes",
+    "verbose",
+    "wait",
+    "contiguous",
+    "exclusive",
+    "help",
+    "usage",
+    "version",
+    "test-only",
+    "get-user-env",
+    "nice",
+    "propagate",
+    "wrap",
+    "export",
+    "no-shell",
+    "no-bell",
+    "overlap",
+    "exact",
+    "whole",
+    "label",
+    "unbuffered",
+    "pty",
+    "disable-status",
+    "preserve-env",
+];
+
+/// Short options without a value.
+const SHORT_FLAGS: &str = "HkOQsvWhVIKlXuE";
+
+/// Takes an option with its value from the front of `words`; none if the next word is not an option. An
+/// option without a value has the empty text.
+fn option(
+    words: &mut std::iter::Peekable<impl Iterator<Item = String>>,
+) -> Option<(String, String)> {
+    let word = words.next_if(|word| word.len() > 1 && word.starts_with('-'))?;
+    let next = |words: &mut std::iter::Peekable<_>| {
+        words.next_if(|next: &String| !next.starts_with('-')).unwrap_or_default()
+    };
+    if let Some(long) = word.strip_prefix("--") {
+        return Some(match long.split_once('=') {
+            Some((name, value)) => (name.to_owned(), value.to_owned()),
+            None if FLAGS.contains(&long) => (long.to_owned(), String::new()),
+            None => (long.to_owned(), next(words)),
+        });
+    }
+    let letter = word[1..].chars().next().map_or(0, char::len_utf8);
+    let (letter, rest) = word[1..].split_at(letter);
+    let known = SHORT.iter().find(|(short, _)| *short == letter);
+    let name = known.map_or(letter, |(_, long)| long).to_owned();
+    if SHORT_FLAGS.contains(letter) {
+        return Some((name, String::new()));
+    }
+    let rest = rest.strip_prefix('=').unwrap_or(rest);
+    let value = if rest.is_empty() { next(words) } else { rest.to_owned() };
+    Some((name, value))
 }
 
 /// What follows a directive's name and white space.
@@ -249,6 +390,49 @@ mod tests {
         ] {
             let found = Directives::of_script(line).expect(line).request().expect(line);
             assert_eq!(found.gpus, JobRequest::gpus(gpus).expect("gpus"), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_command_line_is_read_up_to_its_script() {
+        let read = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let command = SlurmCommand::new(&words);
+            let requests = command.submissions(|name| {
+                (name == "SBATCH_PARTITION").then(|| "from-environment".to_owned())
+            });
+            let requests = requests.iter().map(|options| {
+                let request = options.request(&Directives::default()).expect(line);
+                let gpus = request
+                    .gpus
+                    .iter()
+                    .map(|gpu| format!("{}:{}", gpu.kind.as_deref().unwrap_or("any"), gpu.count));
+                format!("{} {}", gpus.collect::<Vec<_>>().join("+"), request.partitions.join("+"))
+            });
+            (requests.collect::<Vec<_>>().join(" | "), command.script(), command.rest.len())
+        };
+        let script = || Some(PathBuf::from("job.sh"));
+        for (line, requests, path, rest) in [
+            (
+                "sbatch --gres=gpu:a100:1 job.sh --gres=gpu:x:9",
+                "a100:1 from-environment",
+                script(),
+                2,
+            ),
+            ("/usr/bin/sbatch -p gpu -G a100:2 job.sh", "a100:2 gpu", script(), 1),
+            ("sbatch --wait -H --exclusive job.sh", " from-environment", script(), 1),
+            ("sbatch --gpus 2 --parsable job.sh", "any:2 from-environment", script(), 1),
+            ("sbatch -G1 --wrap=true", "any:1 from-environment", None, 0),
+            (
+                "sbatch --gres=gpu:a100:1 : --gres=gpu:v100:1 -p other job.sh",
+                "a100:1 from-environment | v100:1 other",
+                script(),
+                1,
+            ),
+            ("srun -n 1 --gres gpu:t4:1 python train.py", "t4:1 ", None, 2),
+            ("salloc --gpus-per-node=t4:4 -- bash -l", "t4:4 ", None, 2),
+        ] {
+            assert_eq!(read(line), (requests.to_owned(), path, rest), "{line}");
         }
     }
 

@@ -366,6 +366,60 @@ fn sorted(page: &str) -> String {
     lines.join("\n") + "\n"
 }
 
+/// Each row: the arguments behind `xmem submit`, whether the command runs, and a text of the message.
+#[cfg(unix)]
+#[test]
+fn submit_checks_and_then_runs_the_command_as_it_was_given() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let trace = std::fs::read(recorded::trace("vgg11_adagrad")).expect("recorded");
+    place.0.put("trace.json.zst", &trace);
+    place.0.put("job.sh", b"#SBATCH --gres=gpu:v100:1\n#XMEM --trace trace.json.zst\n");
+    for program in ["sbatch", "srun"] {
+        let path = format!("bin/{program}");
+        place.0.put(&path, b"#!/bin/sh\necho ran \"$(basename $0)\" \"$@\"\nexit 7\n");
+        let executable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(place.0.path(&path), executable).expect("set");
+    }
+    let path = format!("{}:{}", place.0.path("bin"), std::env::var("PATH").expect("a path"));
+    let rows: [(&[&str], bool, &str); 7] = [
+        (&["--", "sbatch", "job.sh"], false, "xmem: error: DOES NOT FIT  needs 2."),
+        (&["--", "sbatch", "--gres=gpu:t4:1", "job.sh", "--lr", "0.1"], true, ""),
+        (&["--", "sbatch", "-p", "soft", "job.sh"], true, "xmem: DOES NOT FIT"),
+        (&["--", "sbatch", "-n", "4", "--wrap", "true"], true, ""),
+        (&["--", "sbatch", "-G", "t4:1", "--wrap=true"], true, "the job names no trace"),
+        (
+            &["--trace", "trace.json.zst", "--", "srun", "--gpus=v100:1", "python", "train.py"],
+            false,
+            "xmem: error: runs out of memory at torchvision/",
+        ),
+        (&["--trace", "trace.json.zst", "--", "srun", "--gpus=t4:1", "true"], true, ""),
+    ];
+    for (args, runs, text) in rows {
+        let given = [&["submit", "--site", "site.toml"], args].concat();
+        let ran = place.run_with(&given, &[("PATH", &path)], "");
+        assert_eq!(ran.code, if runs { 7 } else { 1 }, "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(text), "{args:?}: {}", ran.stderr);
+        assert!(!text.is_empty() || ran.stderr.is_empty(), "{args:?}: {}", ran.stderr);
+        let command = args.iter().skip_while(|&&word| word != "--").skip(1);
+        let command = command.copied().collect::<Vec<_>>().join(" ");
+        assert_eq!(ran.stdout, if runs { format!("ran {command}\n") } else { String::new() });
+    }
+    // A step of a job that was checked.
+    let step = ["submit", "--site", "site.toml", "--trace", "trace.json.zst", "--"];
+    let step = [&step[..], &["srun", "--gpus=v100:1", "true"]].concat();
+    let ran = place.run_with(&step, &[("PATH", &path), ("SLURM_JOB_ID", "7")], "");
+    assert_eq!((ran.code, ran.stderr.as_str()), (7, ""));
+    for (args, text) in [
+        (["submit", "--", "python"], "does not submit jobs to Slurm"),
+        (["submit", "--", "salloc"], "cannot run `salloc`"),
+    ] {
+        let ran = place.run_with(&args, &[("PATH", place.0.path("bin").as_str())], "");
+        assert_eq!(ran.code, 2, "{args:?}");
+        assert!(ran.stderr.contains(text), "{args:?}: {}", ran.stderr);
+    }
+}
+
 #[test]
 fn what_grew_is_named_and_the_file_is_the_same_to_the_byte() {
     let place = Place::new();
