@@ -9,6 +9,7 @@ const README: &str = include_str!("../../../../README.md");
 const MANY_TRACES: &str = include_str!("../../../../docs/guide/many-traces.md");
 const PREDICTION: &str = include_str!("../../../../docs/guide/view-the-prediction.md");
 const FOR_OTHERS: &str = include_str!("../../../../docs/guide/for-others.md");
+const GATE: &str = include_str!("../../../../docs/guide/gate.md");
 const GPU_RUN: &str = include_str!("../../../../docs/guide/compare-with-a-gpu-run.md");
 
 /// The contents of code fences of a language.
@@ -132,5 +133,65 @@ fn the_page_on_running_for_others_shows_what_replay_prints() {
         let ran = crate::shell::xmem_with_input(args, &trace);
         assert_eq!(ran.code, 0, "{line}: {}", ran.stderr);
         assert_eq!(ran.json()["target"]["convolutions"], "model fitted to cuDNN 9.19", "{line}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_page_on_the_gate_shows_what_check_prints() {
+    let folder = recorded();
+    folder.put("site.toml", fenced(GATE, "toml")[0].as_bytes());
+    folder.put("none.toml", b"");
+    let blocks = fenced(GATE, "console");
+    assert_eq!(blocks.len(), 3);
+    for block in blocks {
+        let (typed, shown) = block.split_once('\n').expect("a command and its output");
+        let args = typed.strip_prefix("$ xmem ").expect("a command").split(' ');
+        let mut command = command(args);
+        command.env("XMEM_SITE", "none.toml").env("XDG_CACHE_HOME", folder.path("cache"));
+        command.env("XDG_CONFIG_HOME", folder.path("config"));
+        let ran: Ran = command.current_dir(folder.path(".")).output().expect("runs").into();
+        assert_eq!(ran.stdout.trim_end(), shown, "{typed}");
+    }
+}
+
+/// The script of the action, as the action runs it.
+#[cfg(unix)]
+#[test]
+fn the_action_annotates_the_run_and_writes_its_summary() {
+    const ACTION: &str = include_str!("../../../../action.yml");
+    let folder = recorded();
+    folder.put("none.toml", b"");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/github/check.sh");
+    assert!(ACTION.contains("/contrib/github/check.sh"));
+    let text = std::fs::read_to_string(script).expect("the script");
+    let names = ACTION.split("XMEM_ACTION_").skip(1).map(|rest| rest.split(':').next());
+    for name in names.flatten() {
+        assert!(text.contains(&format!("${{XMEM_ACTION_{name}:-}}")), "{name}");
+    }
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_xmem"));
+    let bin = program.parent().expect("a folder").display();
+    let path = format!("{bin}:{}", std::env::var("PATH").expect("a path"));
+    for (device, code, annotation, row) in [
+        ("t4-16g", 0, "FITS  needs 2.81 GiB", "**fits**"),
+        ("", 1, "::error file=train.py,line=86,title=xmem%3A DOES NOT FIT::", "**does not fit**"),
+        ("nonsense", 2, "", ""),
+    ] {
+        let mut command = crate::shell::prepared(std::process::Command::new("bash"));
+        let summary = format!("summary-{device}.md");
+        folder.put(&summary, b"");
+        command.arg(script).current_dir(folder.path(".")).env("PATH", &path);
+        command
+            .env("XMEM_ACTION_TRACES", "traces/vgg11_adagrad\n")
+            .env("XMEM_ACTION_DEVICE", device);
+        command.env("GITHUB_STEP_SUMMARY", folder.path(&summary));
+        command.env("XMEM_SITE", "none.toml").env("XDG_CACHE_HOME", folder.path("cache"));
+        if device.is_empty() {
+            command.env("XMEM_BUDGET", "2GiB");
+        }
+        let ran: Ran = command.output().expect("runs").into();
+        assert_eq!(ran.code, code, "{device}: {}", ran.stderr);
+        assert!(ran.stdout.starts_with(annotation), "{device}: {}", ran.stdout);
+        assert!(folder.read(&summary).contains(row), "{device}: {}", folder.read(&summary));
     }
 }
