@@ -195,3 +195,23 @@ fn the_action_annotates_the_run_and_writes_its_summary() {
         assert!(folder.read(&summary).contains(row), "{device}: {}", folder.read(&summary));
     }
 }
+
+/// The hook of pre-commit, as pre-commit runs it: its entry, the arguments, and the names of files.
+#[cfg(unix)]
+#[test]
+fn the_pre_commit_hook_checks_the_files_that_it_is_given() {
+    const HOOKS: &str = include_str!("../../../../.pre-commit-hooks.yaml");
+    let of = |key: &str| HOOKS.lines().find_map(|line| line.trim().strip_prefix(key)).expect(key);
+    let entry = of("entry: xmem ").split(' ');
+    assert_eq!(of("files: "), r"\.trace\.json(\.gz|\.zst)?$");
+    let folder = recorded();
+    folder.put("none.toml", b"");
+    let files = ["traces/mlp_adam/trace.json.zst", "traces/vgg11_adagrad/trace.json.zst"];
+    for (budget, code) in [("1GiB", 1), ("4GiB", 0)] {
+        let args = entry.clone().chain(["--capacity", budget]).chain(files);
+        let mut command = command(args);
+        command.env("XMEM_SITE", "none.toml").env("XDG_CACHE_HOME", folder.path("cache"));
+        let ran: Ran = command.current_dir(folder.path(".")).output().expect("runs").into();
+        assert_eq!((ran.code, ran.stdout.matches("FIT").count()), (code, 2), "{}", ran.stderr);
+    }
+}
