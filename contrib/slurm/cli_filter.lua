@@ -25,9 +25,6 @@ local LINE_LIMIT = 400
 local GPU_OPTIONS = { "gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task" }
 local RESOURCE_OPTIONS = { "gres", "tres-per-task" }
 
--- The script of a heterogeneous job: Slurm names it with the first component only.
-local script_of_first
-
 -- Returns the value of an option, nil if it is not set. Slurm's word for a flag that is not given is
 -- `unset`, and `invalid-context` for an option that the command does not have (src/common/slurm_opt.c).
 function xmem_cli.option(options, name)
@@ -78,13 +75,11 @@ end
 
 -- Returns the path of the job script, nil if there is none to read: with --wrap, on standard input, and
 -- for commands that take a program instead.
-function xmem_cli.script(options, offset)
+function xmem_cli.script(options)
     if options["type"] ~= "sbatch" or xmem_cli.option(options, "wrap") then
-        script_of_first = nil
-    elseif not offset or offset == 0 then
-        script_of_first = (options["argv"] or {})[1]
+        return nil
     end
-    return script_of_first
+    return (options["argv"] or {})[1]
 end
 
 -- Returns a JSON string. Bytes above ASCII stay as they are, in UTF-8 as a rule.
@@ -173,7 +168,7 @@ function xmem_cli.document(options, offset)
         '"component":' .. string.format("%d", offset or 0),
         '"options":' .. xmem_cli.string_members(given, ""),
         '"environment":' .. xmem_cli.string_members(listed and environment or "{}", "XMEM_"),
-        '"script":' .. text(xmem_cli.script(options, offset)),
+        '"script":' .. text(xmem_cli.script(options)),
         '"argv":[' .. table.concat(arguments, ",") .. "]",
         '"directory":' .. text(xmem_cli.option(options, "chdir")),
     }
@@ -325,16 +320,25 @@ function xmem_cli.ask(document, site)
     return xmem_cli.answer(output or "")
 end
 
+-- Sets the stamp of a submission. One that was in the comment says nothing about this submission: it may be
+-- of the component before, whose options Slurm takes over.
+local function set_stamp(options, stamp)
+    local comment = xmem_cli.option(options, "comment")
+    local stamped = xmem_cli.stamped(comment, stamp)
+    if stamped ~= comment then
+        options["comment"] = stamped or ""
+    end
+end
+
 -- Returns slurm.SUCCESS or slurm.ERROR for a submission.
 function xmem_cli.pre_submit(options, offset)
-    -- Before all else, so that the first component of a heterogeneous job is seen, with GPUs or without.
-    xmem_cli.script(options, offset)
-    if xmem_cli.is_step(options) or not xmem_cli.asks_for_gpus(options) then
+    if xmem_cli.is_step(options) then
         return slurm.SUCCESS
     end
     local site = xmem_cli.site()
     local rules = xmem_cli.rules(site, xmem_cli.option(options, "partition"))
-    if rules.off then
+    if rules.off or not xmem_cli.asks_for_gpus(options) then
+        set_stamp(options, nil)
         return slurm.SUCCESS
     end
     local success, answer, reason = pcall(function()
@@ -343,18 +347,13 @@ function xmem_cli.pre_submit(options, offset)
     if not success then
         answer, reason = nil, tostring(answer)
     end
-    -- Stamps that were in the comment say nothing about this submission.
-    local comment = xmem_cli.option(options, "comment")
-    local stamped = xmem_cli.stamped(comment, answer and answer.stamp)
-    if stamped ~= comment then
-        options["comment"] = stamped or ""
-    end
+    set_stamp(options, answer and answer.stamp)
     if not answer then
         if rules.fail_closed then
-            slurm.log_error("%s", "xmem: rejected: GPU memory is not checked: " .. reason)
+            slurm.log_error("%s", "xmem: rejected: GPU memory was not checked: " .. reason)
             return slurm.ERROR
         end
-        slurm.log_info("%s", "xmem: GPU memory is not checked: " .. reason)
+        slurm.log_info("%s", "xmem: GPU memory was not checked: " .. reason)
         return slurm.SUCCESS
     end
     local log = answer.action == "reject" and slurm.log_error or slurm.log_info
@@ -379,7 +378,7 @@ function slurm_cli_pre_submit(options, offset)
     if success then
         return result
     end
-    slurm.log_info("%s", "xmem: GPU memory is not checked: " .. tostring(result))
+    slurm.log_info("%s", "xmem: GPU memory was not checked: " .. tostring(result))
     return slurm.SUCCESS
 end
 

@@ -311,7 +311,7 @@ local function guarded(judge, ...)
     if success then
         return result
     end
-    slurm.log_error("%s", "xmem: GPU memory is not checked: " .. tostring(result))
+    slurm.log_error("%s", "xmem: GPU memory was not checked: " .. tostring(result))
     return slurm.SUCCESS
 end
 

@@ -73,11 +73,10 @@ check("a step has a job", xmem_cli.is_step({ type = "srun", jobid = "12" }), tru
 check("sbatch is no step", xmem_cli.is_step({ type = "sbatch", jobid = "12" }), false)
 check("srun without a job is no step", xmem_cli.is_step({ type = "srun", jobid = "unset" }), false)
 
-check("script", xmem_cli.script({ type = "sbatch", argv = { "/a/b.sh", "x" } }, 0), "/a/b.sh")
-check("script of a component", xmem_cli.script({ type = "sbatch", argv = {} }, 1), "/a/b.sh")
-check("no script with --wrap", xmem_cli.script({ type = "sbatch", wrap = "x", argv = {} }, 0), nil)
-check("no script on standard input", xmem_cli.script({ type = "sbatch", argv = {} }, 0), nil)
-check("no script with srun", xmem_cli.script({ type = "srun", argv = { "python" } }, 0), nil)
+check("script", xmem_cli.script({ type = "sbatch", argv = { "/a/b.sh", "x" } }), "/a/b.sh")
+check("no script with --wrap", xmem_cli.script({ type = "sbatch", wrap = "x", argv = {} }), nil)
+check("no script on standard input", xmem_cli.script({ type = "sbatch", argv = {} }), nil)
+check("no script with srun", xmem_cli.script({ type = "srun", argv = { "python" } }), nil)
 
 check("json_string", xmem_cli.json_string('a"b\\c\n\1é'), '"a\\u0022b\\u005cc\\u000a\\u0001é"')
 
@@ -188,6 +187,38 @@ for _, row in ipairs({
     check("rules " .. row[1], { found.off, found.fail_closed }, { row[2], row[3] })
 end
 check("no site", xmem_cli.site({ "/nonexistent" }), {})
+
+local answered
+xmem_cli.site = function()
+    return site
+end
+xmem_cli.ask = function()
+    return answered, "no answer"
+end
+for name, row in pairs({
+    ["admitted"] = { {}, { action = "admit", stamp = STAMP }, slurm.SUCCESS, "mine " .. STAMP },
+    ["rejected"] = { {}, { action = "reject", stamp = STAMP }, slurm.ERROR, "mine " .. STAMP },
+    ["no answer"] = { {}, nil, slurm.SUCCESS, "mine" },
+    ["no answer where it fails closed"] = { { partition = "strict" }, nil, slurm.ERROR, "mine" },
+    ["policy off"] = { { partition = "debug" }, nil, slurm.SUCCESS, "mine" },
+    ["no GPU"] = { { gpus = "0" }, { action = "reject" }, slurm.SUCCESS, "mine" },
+}) do
+    local options = { type = "sbatch", gpus = "1", comment = "mine xmem:v1:need_mib=1:decision=fits" }
+    for option, value in pairs(row[1]) do
+        options[option] = value
+    end
+    answered = row[2]
+    if answered then
+        answered.messages = {}
+    end
+    check("pre_submit: " .. name, { slurm_cli_pre_submit(options, 0), options.comment }, { row[3], row[4] })
+end
+local step = { type = "srun", jobid = "7", gpus = "1", comment = STAMP }
+check("pre_submit: a step", { slurm_cli_pre_submit(step, 0), step.comment }, { slurm.SUCCESS, STAMP })
+xmem_cli.ask = function()
+    error("unexpected")
+end
+check("pre_submit: an error", slurm_cli_pre_submit({ type = "sbatch", gpus = "1" }, 0), slurm.SUCCESS)
 
 -- The controller.
 
