@@ -58,6 +58,12 @@ pub(crate) enum Error {
     /// Recordings did not come out as they should; each complaint was printed.
     #[error("test-torch: {count} of the recordings failed, see above")]
     Recordings { count: usize },
+    /// Submissions to Slurm did not come out as they should; each complaint was printed.
+    #[error("test-slurm: {count} of the cases failed, see above")]
+    Submissions { count: usize },
+    /// The machine cannot have what the task needs.
+    #[error("skipped: {reason}")]
+    Skipped { reason: &'static str },
     /// A file with figures of benches is not what this program or Criterion wrote.
     #[error("cannot understand the figures in {}", .path.display())]
     Figures { path: PathBuf },

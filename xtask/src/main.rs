@@ -18,6 +18,7 @@ mod instructions;
 mod program;
 mod repo;
 mod run;
+mod slurm;
 mod test;
 mod tidy;
 mod torch;
@@ -27,6 +28,9 @@ use error::Error;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// The exit status of a task that is skipped, as in Automake and in `.ci/run`.
+const SKIPPED: u8 = 77;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Development tasks of xmem", disable_version_flag = true)]
@@ -164,6 +168,19 @@ enum Task {
         #[arg(long, value_name = "PROGRAM")]
         program: Option<PathBuf>,
     },
+    /// Submit jobs to a Slurm cluster on this machine through the gate of contrib/slurm, and check what
+    /// becomes of them
+    TestSlurm {
+        /// Drive this xmem [default: build it]
+        #[arg(long, value_name = "PROGRAM")]
+        xmem: Option<PathBuf>,
+        /// Only cases whose name contains this; may be given several times
+        #[arg(long, value_name = "NAME")]
+        only: Vec<String>,
+        /// Keep configuration, logs and state of the cluster in this folder
+        #[arg(long, value_name = "FOLDER")]
+        folder: Option<PathBuf>,
+    },
     /// Render the book alone (this is what `docs` starts with the `book` feature on)
     #[command(hide = true)]
     Book,
@@ -209,12 +226,19 @@ fn main() -> ExitCode {
             let keep = if keep { torch::Keep::All } else { torch::Keep::Failed };
             torch::run(&torch::Options { torch, only, keep, program })
         }
+        Task::TestSlurm { xmem: program, only, folder } => {
+            slurm::run(&slurm::Options { program, only, folder })
+        }
         Task::Book => docs::book(),
         Task::Man { out } => dist::man(out),
         Task::Completions { out } => dist::completions(out),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error @ Error::Skipped { .. }) => {
+            eprintln!("{error}");
+            ExitCode::from(SKIPPED)
+        }
         Err(error) => {
             report(&error);
             ExitCode::FAILURE
