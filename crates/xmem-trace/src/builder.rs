@@ -313,9 +313,13 @@ impl<S: Strings> Builder<S> {
 
 /// Returns whether the name of a Python call is not that of the module whose number it has: PyTorch names
 /// calls of modules `nn.Module: Linear_3`, with the number at the end
-/// (torch/csrc/profiler/collection.cpp, `toString`).
+/// (torch/csrc/profiler/collection.cpp, `toString`). Of a class whose name is not ASCII, PyTorch 2.15 was
+/// seen to write `unknown`.
 fn is_misnamed(event: &EventFields<'_>) -> bool {
     let Some(number) = event.args.module.and_then(Scalar::u64) else { return false };
+    if event.name == Some("unknown") {
+        return false;
+    }
     let named = event.name.and_then(|name| name.strip_prefix("nn.Module: ")?.rsplit_once('_'));
     named.is_none_or(|(_, end)| end.parse() != Ok(number))
 }
@@ -326,4 +330,29 @@ fn index(event: &EventFields<'_>) -> Option<u64> {
 
 fn time(event: &EventFields<'_>) -> Result<Nanos, Unusable> {
     event.time.and_then(Scalar::micros).ok_or(Unusable::Time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::ArgFields;
+
+    #[test]
+    fn a_module_has_the_name_with_its_number() {
+        for (name, number, misnamed) in [
+            (Some("nn.Module: Linear_3"), Some(3), false),
+            (Some("nn.Module: My_Block_12"), Some(12), false),
+            (Some("nn.Module: Linear_3"), Some(4), true),
+            (Some("nn.Module: Linear"), Some(0), true),
+            (Some("train.py(12): forward"), Some(3), true),
+            (None, Some(3), true),
+            (Some("train.py(12): forward"), None, false),
+            (Some("nn.Module: Linear_3"), None, false),
+            (Some("unknown"), Some(3), false),
+        ] {
+            let args = ArgFields { module: number.map(Scalar::Int), ..ArgFields::default() };
+            let event = EventFields { name, args, ..EventFields::default() };
+            assert_eq!(is_misnamed(&event), misnamed, "{name:?} {number:?}");
+        }
+    }
 }
