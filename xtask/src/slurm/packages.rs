@@ -19,19 +19,27 @@ pub(super) fn install() -> Result<(), Error> {
     if !nix::unistd::geteuid().is_root() {
         return Err(Error::Skipped { reason: "the daemons of Slurm need root" });
     }
-    let missing = || PROGRAMS.iter().filter(|(program, _)| !is_there(program));
-    let has_lua = LUA.iter().all(|lua| is_there(lua));
-    if (missing().next().is_some() || !has_lua) && is_there("apt-get") {
-        let packages: Vec<&str> = missing().map(|(_, package)| *package).collect();
-        apt(&["update", "-qq"]);
-        if !packages.is_empty() {
-            apt(&[&["install", "-qq", "--no-install-recommends", PLUGINS], &packages[..]].concat());
+    let missing = |programs: &[(&'static str, &'static str)]| -> Vec<&'static str> {
+        programs
+            .iter()
+            .filter(|(program, _)| !is_there(program))
+            .map(|(_, package)| *package)
+            .collect()
+    };
+    let lua = LUA.map(|lua| (lua, lua));
+    let all = [missing(&PROGRAMS), missing(&lua)].concat();
+    if !all.is_empty() && is_there("apt-get") {
+        // With the lists of packages that are there: fetching them may take longer than all else.
+        apt_install(&all);
+        let programs = missing(&PROGRAMS);
+        if !programs.is_empty() {
+            apt(&["update", "-qq"]);
+            apt_install(&programs);
         }
-        for lua in LUA.iter().filter(|lua| !is_there(lua)) {
-            apt(&["install", "-qq", "--no-install-recommends", lua]);
-        }
+        // One by one, because a distribution may not have all.
+        missing(&lua).into_iter().for_each(|lua| apt_install(&[lua]));
     }
-    if missing().next().is_some() {
+    if !missing(&PROGRAMS).is_empty() {
         return Err(Error::Skipped {
             reason: "slurmctld, slurmd and slurm-client cannot be installed",
         });
@@ -48,6 +56,12 @@ pub(super) fn is_there(program: &str) -> bool {
     found.is_ok_and(|status| status.success())
 }
 
+/// Installs packages, with the Lua plug-ins of Slurm.
+fn apt_install(packages: &[&str]) {
+    let options = ["install", "-qq", "--no-install-recommends", PLUGINS];
+    apt(&[&options, packages].concat());
+}
+
 /// Runs apt-get; what it could not do shows in what is missing.
 fn apt(arguments: &[&str]) {
     let command = Command::new("apt-get")
@@ -55,6 +69,7 @@ fn apt(arguments: &[&str]) {
         .env("DEBIAN_FRONTEND", "noninteractive")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .status();
     drop(command);
 }
