@@ -349,6 +349,8 @@ fn request<'a>(option: impl Fn(&str) -> Option<&'a str>) -> Result<JobRequest, S
     }
     // Each says the same of a job at another level: the first that is given counts.
     let gpus = GPUS.iter().find_map(|name| option(name).filter(|text| !text.is_empty()));
+    // `gpu:0` is how a job says that it wants none there.
+    request.gpus.retain(|gpu| gpu.count > 0);
     if request.gpus.is_empty() {
         request.gpus = JobRequest::gpus(gpus.unwrap_or_default())?;
     }
@@ -387,6 +389,7 @@ mod tests {
             ("#SBATCH --gpus-per-node a100:4", "a100:4"),
             ("#SBATCH --exclusive --gpus-per-task=1", "1"),
             ("#SBATCH -G=1", "1"),
+            ("#SBATCH --gres=gpu:0 --gpus=a100:1", "a100:1"),
         ] {
             let found = Directives::of_script(line).expect(line).request().expect(line);
             assert_eq!(found.gpus, JobRequest::gpus(gpus).expect("gpus"), "{line}");
