@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use xmem_gate::Site;
 
+pub(crate) use files::base_folder;
 pub(crate) use show::run;
 
 /// The site file where none is named.

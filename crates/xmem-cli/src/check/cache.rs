@@ -3,6 +3,7 @@
 //! An answer is found by the hash of all bytes of the trace, of everything else it depends on, and of this
 //! program. It is believed only if nobody but the caller can have written it.
 
+use crate::config::base_folder;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -57,10 +58,7 @@ fn program() -> Option<String> {
 impl Cache {
     /// The folder `xmem/checks` of the caches of the user.
     pub(super) fn of_environment() -> Option<Self> {
-        let folder = |name: &str| {
-            std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
-        };
-        let caches = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
+        let caches = base_folder("XDG_CACHE_HOME", ".cache")?;
         Some(Self { folder: caches.join("xmem").join("checks") })
     }
 

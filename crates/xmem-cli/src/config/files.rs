@@ -16,10 +16,7 @@ pub(super) struct Files {
 
 impl Files {
     pub(super) fn of_environment() -> Self {
-        let folder = |name: &str| {
-            std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
-        };
-        let configs = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
+        let configs = base_folder("XDG_CONFIG_HOME", ".config");
         Self {
             project: std::env::current_dir().map(|here| project(&here)).unwrap_or_default(),
             user: configs.map(|configs| configs.join("xmem/config.toml")),
@@ -50,6 +47,14 @@ impl Files {
         }
         Ok(layers)
     }
+}
+
+/// A folder of the XDG Base Directory Specification: that of the variable, else `usual` in the home folder.
+/// Relative paths do not count, as the specification demands.
+pub(crate) fn base_folder(variable: &str, usual: &str) -> Option<PathBuf> {
+    let folder =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    folder(variable).or_else(|| Some(folder("HOME")?.join(usual)))
 }
 
 fn project(here: &Path) -> Vec<PathBuf> {
