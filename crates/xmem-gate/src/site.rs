@@ -104,6 +104,9 @@ pub enum Unresolved {
     /// The request names no type, and the site has several GPUs.
     #[error("the request names no type of GPU, and the site has several")]
     NoKind,
+    /// The request names no type, and the GPUs of the site are not known.
+    #[error("the request names no type of GPU, and no site file says which there are")]
+    NoSite,
     /// The job asks for no GPU.
     #[error("the job asks for no GPU")]
     NoGpu,
@@ -222,6 +225,7 @@ impl Site {
         }
         match &self.gpus[..] {
             [only] => Ok(vec![&only.device]),
+            [] => Err(Unresolved::NoSite),
             _ => Err(Unresolved::NoKind),
         }
     }
@@ -518,6 +522,17 @@ policy = "warn"
             );
         }
         assert!(ask("amd.com/gpu", &[]).is_err());
+    }
+
+    #[test]
+    fn without_a_site_file_only_a_type_names_a_device() {
+        let site = Site::default();
+        let ask = |gres: &str| {
+            let request: JobRequest = gres.parse().expect(gres);
+            site.candidates(&request).map(|found| found.devices[0].name.clone())
+        };
+        assert_eq!(ask("gpu:a100:1").as_deref(), Ok("a100-40g"));
+        assert_eq!(ask("gpu:1"), Err(Unresolved::NoSite));
     }
 
     #[test]

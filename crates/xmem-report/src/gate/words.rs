@@ -132,6 +132,9 @@ pub(super) fn details(document: &CheckDocument) -> Vec<String> {
             lines.push(format!("may take between {} and {}", Bytes(low), Bytes(high)));
         }
     }
+    if document.decision() == Decision::NoVerdict {
+        lines.push("`xmem replay` shows what is wrong with the trace; record it again".to_owned());
+    }
     for other in &document.elsewhere {
         let fits = if other.fits { "fits" } else { "does not certainly fit" };
         lines.push(format!("{fits} on {}, on which it may start too", other.device.name));
