@@ -301,8 +301,12 @@ function xmem_submit.modify(change, record, part_list)
     end
     local stamp = xmem_submit.stamp(record.admin_comment) or xmem_submit.stamp(record.comment)
     local partitions = xmem_submit.partitions(job.partition, part_list)
+    local message, rejected = xmem_submit.judge(site, job, stamp, partitions)
+    if message and record.job_id then
+        message = string.format("job %.0f: %s", record.job_id, message)
+    end
     -- Slurm shows users no message here (src/plugins/job_submit/lua/job_submit_lua.c, job_modify).
-    return conclude(slurm.log_info, site, xmem_submit.judge(site, job, stamp, partitions))
+    return conclude(slurm.log_info, site, message, rejected)
 end
 
 -- Runs a function; if it fails, that is logged and the job is admitted.

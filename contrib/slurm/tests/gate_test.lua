@@ -306,8 +306,10 @@ check("messages", said, {
     "xmem: rejected: the job needs 31234 MiB of GPU memory, and v100-16g has 16151 MiB",
     "xmem: see https://hpc.example.org/gpu-memory",
 })
-local record = { admin_comment = STAMP, tres_per_node = "gres:gpu:a100:1" }
+local record = { job_id = 7, admin_comment = STAMP, tres_per_node = "gres:gpu:a100:1" }
+said = {}
 check("a change of GPU", slurm_job_modify({ tres_per_node = "gres:gpu:v100:1" }, record, {}, 0), slurm.ERROR)
+check("the log names the job", said[1], "xmem: rejected: job 7: the job needs 31234 MiB of GPU memory, and v100-16g has 16151 MiB")
 check("another change", slurm_job_modify({ comment = "x" }, record, {}, 0), slurm.SUCCESS)
 xmem_submit.site = function()
     error("the table is wrong")
