@@ -244,7 +244,8 @@ function xmem_cli.stamped(comment, stamp)
     return rest and stamp and rest .. " " .. stamp or rest or stamp
 end
 
--- Returns a rule of the partitions that a job names: the laxest, since it may start in any of them.
+-- Returns the rules of the partitions that a job names: the laxest, since it may start in any of them.
+-- Nothing is rejected where the policy is to warn, also by `fail_closed`.
 function xmem_cli.rules(site, partitions)
     local all = type(site.partitions) == "table" and site.partitions or {}
     local off, fail_closed, named = true, true, false
@@ -254,12 +255,14 @@ function xmem_cli.rules(site, partitions)
         if closed == nil then
             closed = site.fail_closed
         end
+        local policy = own.policy or site.policy or "reject"
         named = true
-        off = off and (own.policy or site.policy) == "off"
-        fail_closed = fail_closed and closed == true
+        off = off and policy == "off"
+        fail_closed = fail_closed and closed == true and policy == "reject"
     end
     if not named then
-        off, fail_closed = site.policy == "off", site.fail_closed == true
+        local policy = site.policy or "reject"
+        off, fail_closed = policy == "off", site.fail_closed == true and policy == "reject"
     end
     return { off = off, fail_closed = fail_closed }
 end

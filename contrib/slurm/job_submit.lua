@@ -212,7 +212,7 @@ function xmem_submit.judge(site, job, stamp, partitions)
         return nil
     end
     if not stamp then
-        if rules.fail_closed then
+        if rules.fail_closed and rules.policy == "reject" then
             return "this partition takes no GPU job whose memory `xmem check` has not estimated", true
         end
         return nil

@@ -4,7 +4,8 @@
 return {
     -- What happens to a job that does not fit, where its partition says nothing else: off, warn or reject.
     policy = "reject",
-    -- True to reject jobs of which nothing can be said, where their partition says nothing else.
+    -- True to reject jobs of which nothing can be said, where their partition says nothing else and the policy
+    -- is to reject.
     fail_closed = false,
     -- The device of requests without a type, where their partition says nothing else. Without it, a job may
     -- need as much memory as the largest GPU has.
@@ -23,5 +24,6 @@ return {
     partitions = {
         debug = { policy = "off" },
         strict = { fail_closed = true, gpu = "v100-16g" },
+        trial = { policy = "warn", fail_closed = true },
     },
 }

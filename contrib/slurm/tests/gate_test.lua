@@ -180,12 +180,15 @@ for _, row in ipairs({
     { "debug", true, false },
     { "strict", false, true },
     { "strict,gpu", false, false },
+    { "trial", false, false },
+    { "trial,strict", false, false },
     { "debug,gpu", false, false },
     { "", false, false },
 }) do
     local found = xmem_cli.rules(site, row[1])
     check("rules " .. row[1], { found.off, found.fail_closed }, { row[2], row[3] })
 end
+check("rules of a site that fails closed and warns", xmem_cli.rules({ policy = "warn", fail_closed = true }, nil), { off = false, fail_closed = false })
 check("no site", xmem_cli.site({ "/nonexistent" }), {})
 
 local answered
@@ -279,6 +282,7 @@ for name, row in pairs({
     ["policy off"] = { judged(V100, 16152, "fits", { "debug" }), ADMITTED },
     ["no stamp"] = { judged(V100), ADMITTED },
     ["no stamp where it fails closed"] = { judged(V100, nil, nil, { "strict" }), UNKNOWN },
+    ["no stamp where it would fail closed but warns"] = { judged(V100, nil, nil, { "trial" }), ADMITTED },
     ["no stamp in one of two partitions"] = { judged(V100, nil, nil, { "strict", "gpu" }), ADMITTED },
     ["no GPU where it fails closed"] = { judged({}, nil, nil, { "strict" }), ADMITTED },
     ["an unknown type"] = { judged(TPU, 99999), ADMITTED },
