@@ -24,9 +24,14 @@ pub(crate) fn run(args: &SubmitArgs, global: &Global) -> Outcome {
     let is_step = command.program == "srun" && std::env::var_os("SLURM_JOB_ID").is_some();
     let mut rejected = false;
     if !is_step {
-        for decided in decisions(args, &command, global)? {
+        let config = Config::load(&args.settings)?;
+        let help = config.site.help.clone();
+        let decisions = decisions(args, &command, config, global)?;
+        let last = decisions.iter().rposition(|decided| decided.action != Action::Admit);
+        for (at, decided) in decisions.iter().enumerate() {
             let prefix = if decided.action == Action::Reject { "error: " } else { "" };
-            for line in decided.lines(None).lines() {
+            let help = help.as_deref().filter(|_| last == Some(at));
+            for line in decided.lines(help).lines() {
                 if let Some(message) = line.strip_prefix("message=") {
                     say(&format!("xmem: {prefix}{message}"));
                 }
@@ -44,10 +49,10 @@ pub(crate) fn run(args: &SubmitArgs, global: &Global) -> Outcome {
 fn decisions(
     args: &SubmitArgs,
     command: &SlurmCommand,
+    config: Config,
     global: &Global,
 ) -> Result<Vec<Decided>, CliError> {
-    let config = Config::load(&args.settings)?;
-    let (timeout, help) = (config.site.timeout, config.site.help.clone());
+    let timeout = config.site.timeout;
     let rules = config.site.rules_of_partitions(&[]);
     let mut submissions = command.submissions(|name| std::env::var(name).ok());
     if !args.trace.is_empty() {
@@ -66,16 +71,10 @@ fn decisions(
         // Nobody waits any longer.
         let _ = answer.send(submissions.iter().map(of).collect::<Vec<_>>());
     });
-    let mut decided = answers.recv_timeout(timeout).unwrap_or_else(|_| {
+    Ok(answers.recv_timeout(timeout).unwrap_or_else(|_| {
         let note = format!("GPU memory was not checked: no answer within {timeout:?}");
         vec![Decided::unchecked(note, &rules)]
-    });
-    if let Some(help) = help
-        && let Some(last) = decided.iter_mut().rfind(|decided| decided.action != Action::Admit)
-    {
-        last.add_note(help);
-    }
-    Ok(decided)
+    }))
 }
 
 /// The arguments of the check.

@@ -18,6 +18,8 @@ pub struct Site {
     pub rules: Rules,
     /// Rules of Slurm's partitions.
     pub partitions: BTreeMap<String, Rules>,
+    /// Slurm's default partition: that of jobs that name none.
+    pub default_partition: Option<String>,
     /// Rules of namespaces of Kubernetes.
     pub namespaces: BTreeMap<String, Rules>,
     /// The longest time that a gate waits for an answer.
@@ -122,6 +124,7 @@ impl Default for Site {
             gpus: Vec::new(),
             rules: Rules::default(),
             partitions: BTreeMap::new(),
+            default_partition: None,
             namespaces: BTreeMap::new(),
             timeout: Duration::from_secs(2),
             help: None,
@@ -148,7 +151,15 @@ impl Site {
     #[must_use]
     pub fn rules_of_partitions(&self, partitions: &[String]) -> Rules {
         let of = |name: &String| self.overlaid(self.partitions.get(name));
-        partitions.iter().map(of).reduce(Rules::laxer).unwrap_or_else(|| self.overlaid(None))
+        self.named_or_default(partitions)
+            .iter()
+            .map(of)
+            .reduce(Rules::laxer)
+            .unwrap_or_else(|| self.overlaid(None))
+    }
+
+    fn named_or_default<'a>(&'a self, partitions: &'a [String]) -> &'a [String] {
+        if partitions.is_empty() { self.default_partition.as_slice() } else { partitions }
     }
 
     /// The rules of a namespace.
@@ -216,7 +227,8 @@ impl Site {
             return Ok(by_feature);
         }
         let of_partition = |name: &String| self.overlaid(self.partitions.get(name)).gpu;
-        let mut defaults: Vec<usize> = job.partitions.iter().filter_map(of_partition).collect();
+        let mut defaults: Vec<usize> =
+            self.named_or_default(&job.partitions).iter().filter_map(of_partition).collect();
         if defaults.is_empty() {
             defaults.extend(self.rules.gpu);
         }
@@ -297,6 +309,7 @@ struct SiteDto {
     timeout: Option<f64>,
     help: Option<String>,
     program: Option<String>,
+    default_partition: Option<String>,
     #[serde(default)]
     gpu: Vec<GpuDto>,
     #[serde(default)]
@@ -354,8 +367,8 @@ impl SiteDto {
         let (partitions, namespaces) =
             (tables("partition", self.partition)?, tables("namespace", self.namespace)?);
         let rules = rules("", own)?;
-        let (help, program) = (self.help, self.program);
-        Ok(Site { rules, partitions, namespaces, timeout, help, program, gpus })
+        let (help, program, default_partition) = (self.help, self.program, self.default_partition);
+        Ok(Site { rules, partitions, default_partition, namespaces, timeout, help, program, gpus })
     }
 }
 
@@ -546,6 +559,11 @@ policy = "warn"
         let five = Some(Margin::PerMille(50));
         assert_eq!(of(&[]), (Some(Policy::Reject), five, false));
         assert_eq!(of(&["debug"]), (Some(Policy::Off), five, false));
+        let site = Site { default_partition: Some("debug".to_owned()), ..site.clone() };
+        assert_eq!(site.rules_of_partitions(&[]).policy, Some(Policy::Off));
+        let request =
+            JobRequest { gpus: JobRequest::gpus("1").expect("one"), ..JobRequest::default() };
+        assert_eq!(site.candidates(&request).expect("its own").devices[0].name, "v100-16g");
         assert_eq!(of(&["strict"]), (Some(Policy::Reject), Some(Margin::PerMille(100)), true));
         // The job may start in either.
         assert_eq!(of(&["strict", "debug"]), (Some(Policy::Off), five, false));

@@ -35,6 +35,7 @@ impl Decided {
             Policy::Reject if closed => Action::Reject,
             _ => Action::Warn,
         };
+        let note = if action == Action::Reject { format!("rejected: {note}") } else { note };
         Self { document: None, action, note: Some(note) }
     }
 
@@ -42,14 +43,6 @@ impl Decided {
         let causes = std::iter::successors(Some(error as &dyn std::error::Error), |e| e.source());
         let causes: Vec<String> = causes.map(ToString::to_string).collect();
         Self::unchecked(format!("GPU memory was not checked: {}", causes.join(": ")), rules)
-    }
-
-    /// Adds a line below the others.
-    pub(crate) fn add_note(&mut self, line: String) {
-        self.note = Some(match self.note.take() {
-            Some(note) => format!("{note}; {line}"),
-            None => line,
-        });
     }
 
     /// The answer in lines of `key=value`; `help` is a line of the site.

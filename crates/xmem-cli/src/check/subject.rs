@@ -82,6 +82,13 @@ impl Subject {
         }
         let traces: Vec<PathBuf> =
             options.traces(&script).iter().map(|trace| folder.join(trace)).collect();
+        if let Some(missing) = traces.iter().find(|trace| !trace.exists()) {
+            let note = format!(
+                "GPU memory was not checked: the trace `{}` does not exist",
+                xmem::printable_path(missing)
+            );
+            return Ok(Err(Unchecked { note: Some(note), rules }));
+        }
         if traces.is_empty() {
             let note = "GPU memory was not checked: the job names no trace; add a line \
                         `#XMEM --trace FILE` to the script, or set XMEM_TRACE";

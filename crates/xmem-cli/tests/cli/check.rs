@@ -228,7 +228,7 @@ fn the_first_line_is_complete_and_has_at_most_100_columns() {
           fits on t4-16g
           needs 646.00 MiB with fused=True in the optimizer
           needs 678.00 MiB with foreach=False in the optimizer
-          no single change that was replayed makes it fit
+          no single change to the job that was replayed makes it fit
     "#]]
     .assert_eq(&check(&["--capacity", "500MiB"]));
 }
@@ -476,7 +476,7 @@ fn every_format_says_the_same() {
         ran.stdout
     };
     expect![[r#"
-        ::error file=train.py,line=36,title=xmem%3A DOES NOT FIT::DOES NOT FIT  needs 694.00 MiB of 500.00 MiB: 194.00 MiB too much  a|b%250A.json.zst%0Aruns out of memory at train.py(36): build, before iteration 0, aten::empty%0Afits on rtx4060-8g%0Aneeds 646.00 MiB with fused=True in the optimizer%0Aneeds 678.00 MiB with foreach=False in the optimizer%0Ano single change that was replayed makes it fit
+        ::error file=train.py,line=36,title=xmem%3A DOES NOT FIT::DOES NOT FIT  needs 694.00 MiB of 500.00 MiB: 194.00 MiB too much  a|b%250A.json.zst%0Aruns out of memory at train.py(36): build, before iteration 0, aten::empty%0Afits on rtx4060-8g%0Aneeds 646.00 MiB with fused=True in the optimizer%0Aneeds 678.00 MiB with foreach=False in the optimizer%0Ano single change to the job that was replayed makes it fit
     "#]]
     .assert_eq(&run("github"));
     expect![[r#"
@@ -490,7 +490,7 @@ fn every_format_says_the_same() {
         - fits on rtx4060-8g
         - needs 646.00 MiB with fused=True in the optimizer
         - needs 678.00 MiB with foreach=False in the optimizer
-        - no single change that was replayed makes it fit
+        - no single change to the job that was replayed makes it fit
     "#]]
     .assert_eq(&run("markdown"));
     expect![[r#"
@@ -502,7 +502,7 @@ fn every_format_says_the_same() {
         fits on rtx4060-8g
         needs 646.00 MiB with fused=True in the optimizer
         needs 678.00 MiB with foreach=False in the optimizer
-        no single change that was replayed makes it fit</failure>
+        no single change to the job that was replayed makes it fit</failure>
             </testcase>
           </testsuite>
         </testsuites>

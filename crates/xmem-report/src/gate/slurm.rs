@@ -18,7 +18,7 @@ pub struct SlurmAnswer<'a> {
 }
 
 /// The longest message, in characters: a terminal shows it after `sbatch: error: `.
-const MESSAGE: usize = 200;
+const MESSAGE: usize = 300;
 
 /// The lines: `decision`, `action`, then what is known of `device`, `peak_mib`, `room_mib` and `stamp`, and
 /// any number of `message`.
@@ -26,8 +26,10 @@ const MESSAGE: usize = 200;
 pub fn slurm(answer: &SlurmAnswer<'_>) -> String {
     let mut page = String::new();
     let mut line = |key: &str, value: &str| {
-        let value: String = printable(value).chars().take(MESSAGE).collect();
-        page += &format!("{key}={value}\n");
+        let value = printable(value);
+        let short: String = value.chars().take(MESSAGE).collect();
+        let end = if short.len() < value.len() { "…" } else { "" };
+        page += &format!("{key}={short}{end}\n");
     };
     line("decision", answer.document.map_or("not_checked", |document| document.decision.as_str()));
     line("action", answer.action);

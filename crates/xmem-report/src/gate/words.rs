@@ -142,7 +142,7 @@ pub(super) fn details(document: &CheckDocument) -> Vec<String> {
     lines.extend(document.advice.iter().map(advice));
     let wants_advice = matches!(document.decision(), Decision::DoesNotFit);
     if wants_advice && !document.advice.iter().any(|a| a.fits && a.change != "device") {
-        lines.push("no single change that was replayed makes it fit".to_owned());
+        lines.push("no single change to the job that was replayed makes it fit".to_owned());
     }
     if document.gpus > 1 {
         lines.push(format!("for each of {} GPUs", document.gpus));
