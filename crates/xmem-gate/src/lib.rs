@@ -3,7 +3,8 @@
 //! [`Site`] is the table of a cluster's GPUs with its rules, [`JobRequest`] what a job asks of it. Together
 //! they give the devices on which the job may run. [`check`] replays the job there, and gives an
 //! [`Outcome`]: a [`Decision`], the memory it needs, and the changes that were replayed and help.
-//! [`Baseline`] compares outcomes with those of an earlier commit.
+//! [`kubernetes`] does the same for the pods of a manifest, from bytes that were predicted before;
+//! [`Manifest`] reads and annotates its text. [`Baseline`] compares outcomes with those of an earlier commit.
 //!
 //! The crate touches no file and no environment: text and values in, values out.
 #![forbid(unsafe_code)]
@@ -12,18 +13,23 @@ mod advice;
 mod baseline;
 mod check;
 mod decision;
+pub mod kubernetes;
+mod manifest;
 mod margin;
 mod request;
 mod site;
 mod slurm;
 mod suggestion;
+mod template_path;
 
 pub use advice::{Advice, Change};
 pub use baseline::{Baseline, BaselineEntry, BaselineError, Growth, ModuleGrowth, RoleGrowth};
 pub use check::{Outcome, Question, check};
 pub use decision::{Action, Decision, Policy, TightBy};
+pub use manifest::{Manifest, ManifestError};
 pub use margin::{Margin, ParseMarginError};
 pub use request::{GpuRequest, JobRequest, ParseRequestError};
-pub use site::{Candidates, Rules, Site, SiteError, SiteGpu, Unresolved};
+pub use site::{Candidates, Rules, Site, SiteError, SiteGpu, Unresolved, Workload};
 pub use slurm::{Directives, SlurmCommand, SlurmError, SlurmOptions};
 pub use suggestion::with_suggestion;
+pub use template_path::{Step, TemplatePath};

@@ -4,6 +4,7 @@ use crate::decision::Policy;
 use crate::margin::Margin;
 use crate::request::{GpuRequest, JobRequest};
 use crate::suggestion::with_suggestion;
+use crate::template_path::TemplatePath;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub struct Site {
     pub default_partition: Option<String>,
     /// Rules of namespaces of Kubernetes.
     pub namespaces: BTreeMap<String, Rules>,
+    /// Kinds of Kubernetes' objects that make pods, beside the built-in ones.
+    pub workloads: Vec<Workload>,
     /// The longest time that a gate waits for an answer.
     pub timeout: Duration,
     /// A line for users whose job is rejected.
@@ -43,6 +46,17 @@ pub struct SiteGpu {
     pub products: Vec<String>,
     /// The resources of Kubernetes by which it is requested (`nvidia.com/mig-1g.5gb`).
     pub resources: Vec<String>,
+}
+
+/// A kind of Kubernetes' objects that make pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// The API group (`example.org`); empty for the core group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// The paths of its pod templates.
+    pub templates: Vec<TemplatePath>,
 }
 
 /// The rules of a partition, a namespace or the site; what is not set is that of the site.
@@ -115,6 +129,9 @@ pub enum Unresolved {
     /// The resource is not known.
     #[error("the resource `{0}` is not known: add it to `resources` of a [[gpu]] in the site file")]
     Resource(String),
+    /// The node selector excludes all GPUs that are known.
+    #[error("no GPU of the site is on the nodes that the job selects")]
+    Nodes,
 }
 
 impl Default for Site {
@@ -126,6 +143,7 @@ impl Default for Site {
             partitions: BTreeMap::new(),
             default_partition: None,
             namespaces: BTreeMap::new(),
+            workloads: Vec::new(),
             timeout: Duration::from_secs(2),
             help: None,
             program: None,
@@ -166,6 +184,13 @@ impl Site {
     #[must_use]
     pub fn rules_of_namespace(&self, namespace: &str) -> Rules {
         self.overlaid(self.namespaces.get(namespace))
+    }
+
+    /// The paths of the pod templates in a kind of Kubernetes' objects, if the site names it.
+    #[must_use]
+    pub fn templates_of(&self, group: &str, kind: &str) -> Vec<TemplatePath> {
+        let named = self.workloads.iter().filter(|w| w.group == group && w.kind == kind);
+        named.flat_map(|workload| workload.templates.iter().cloned()).collect()
     }
 
     fn overlaid(&self, own: Option<&Rules>) -> Rules {
@@ -316,6 +341,17 @@ struct SiteDto {
     partition: BTreeMap<String, RulesDto>,
     #[serde(default)]
     namespace: BTreeMap<String, RulesDto>,
+    #[serde(default)]
+    workload: Vec<WorkloadDto>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct WorkloadDto {
+    #[serde(default)]
+    group: String,
+    kind: String,
+    templates: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -368,7 +404,19 @@ impl SiteDto {
             (tables("partition", self.partition)?, tables("namespace", self.namespace)?);
         let rules = rules("", own)?;
         let (help, program, default_partition) = (self.help, self.program, self.default_partition);
-        Ok(Site { rules, partitions, default_partition, namespaces, timeout, help, program, gpus })
+        let workloads = self.workload.into_iter().map(WorkloadDto::into_workload);
+        let workloads = workloads.collect::<Result<_, _>>()?;
+        Ok(Site {
+            gpus,
+            rules,
+            partitions,
+            default_partition,
+            namespaces,
+            workloads,
+            timeout,
+            help,
+            program,
+        })
     }
 }
 
@@ -397,6 +445,14 @@ impl GpuDto {
             products: self.products,
             resources: self.resources,
         })
+    }
+}
+
+impl WorkloadDto {
+    fn into_workload(self) -> Result<Workload, SiteError> {
+        let read = |text: &String| text.parse().map_err(|error| value("templates", error));
+        let templates = self.templates.iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Workload { group: self.group, kind: self.kind, templates })
     }
 }
 

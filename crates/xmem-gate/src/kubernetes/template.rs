@@ -1,0 +1,191 @@
+//! A pod template: the GPUs it asks for, the nodes it may run on, and its annotations.
+
+use super::annotations::{Annotations, ParseAnnotationError};
+use super::nodes::NodeTerm;
+use crate::template_path::Step;
+use serde_json::Value;
+use xmem::Bytes;
+
+/// A pod template of an object, or a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodTemplate {
+    /// The path in the object.
+    pub path: Vec<Step>,
+    /// The resources that its containers ask for, in the order of their first mention, with the sum of
+    /// their counts. All resources are here, not only GPUs.
+    pub resources: Vec<(String, u64)>,
+    /// The part of a GPU's memory that a container may use, if it is limited: the least of all containers.
+    pub gpu_memory: Option<GpuMemory>,
+    /// The nodes on which it may run: alternatives, at least one.
+    pub nodes: Vec<NodeTerm>,
+    /// True if its containers use claims of devices (dynamic resource allocation).
+    pub claims_devices: bool,
+    /// Its annotations, with those of the object where it has none.
+    pub annotations: Result<Annotations, ParseAnnotationError>,
+}
+
+/// A limit of a GPU's memory, as vGPU schedulers know it (Project-HAMi, HAMi: `nvidia.com/gpumem` and
+/// `nvidia.com/gpumem-percentage`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GpuMemory {
+    /// A size.
+    Size(Bytes),
+    /// Hundredths of the GPU's memory.
+    Percent(u8),
+}
+
+/// The limit of memory in MiB.
+const MEMORY: &str = "nvidia.com/gpumem";
+
+/// The limit of memory in hundredths.
+const PERCENT: &str = "nvidia.com/gpumem-percentage";
+
+impl PodTemplate {
+    /// The template at `path` of `object`.
+    pub(super) fn new(path: Vec<Step>, template: &Value, object: &Value) -> Self {
+        let spec = template.get("spec").unwrap_or(&Value::Null);
+        let own = Annotations::of_metadata(template.get("metadata"));
+        let annotations =
+            own.and_then(|own| Ok(own.or(Annotations::of_metadata(object.get("metadata"))?)));
+        let mut found = Self {
+            path,
+            resources: Vec::new(),
+            gpu_memory: None,
+            nodes: NodeTerm::of_pod(spec),
+            claims_devices: false,
+            annotations,
+        };
+        for list in ["initContainers", "containers"] {
+            for container in spec.get(list).and_then(Value::as_array).into_iter().flatten() {
+                found.add(container);
+            }
+        }
+        found
+    }
+
+    fn add(&mut self, container: &Value) {
+        let resources = container.get("resources");
+        let claims = resources.and_then(|resources| resources.get("claims"));
+        self.claims_devices |= claims.and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+        // Of extended resources, requests equal limits (Kubernetes, "Schedule GPUs").
+        let limits = resources.and_then(|resources| resources.get("limits"));
+        for (name, value) in limits.and_then(Value::as_object).into_iter().flatten() {
+            let Some(count) = quantity(value).filter(|count| *count > 0) else { continue };
+            match name.as_str() {
+                MEMORY => self.limit(GpuMemory::Size(Bytes::mib(count.min(1 << 40)))),
+                PERCENT => self.limit(GpuMemory::Percent(count.min(100) as u8)),
+                _ => match self.resources.iter_mut().find(|(known, _)| known == name) {
+                    Some((_, sum)) => *sum = sum.saturating_add(count),
+                    None => self.resources.push((name.clone(), count)),
+                },
+            }
+        }
+    }
+
+    /// A size says more than a share.
+    fn limit(&mut self, limit: GpuMemory) {
+        self.gpu_memory = Some(match (self.gpu_memory, limit) {
+            (Some(GpuMemory::Size(a)), GpuMemory::Size(b)) => GpuMemory::Size(a.min(b)),
+            (Some(GpuMemory::Percent(a)), GpuMemory::Percent(b)) => GpuMemory::Percent(a.min(b)),
+            (Some(size @ GpuMemory::Size(_)), _) => size,
+            (_, limit) => limit,
+        });
+    }
+
+    /// The path as text (`spec.replicatedJobs[0].template`); empty for a pod.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let mut text = String::new();
+        for step in &self.path {
+            match step {
+                Step::Key(key) if text.is_empty() => text += key,
+                Step::Key(key) => text += &format!(".{key}"),
+                Step::Index(at) => text += &format!("[{at}]"),
+            }
+        }
+        text
+    }
+}
+
+/// A whole number of units (Kubernetes, resource.Quantity): digits with a suffix, or a number.
+fn quantity(value: &Value) -> Option<u64> {
+    let Some(text) = value.as_str() else { return value.as_u64() };
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, suffix) = text.split_at(digits);
+    let unit = match suffix {
+        "" => 1,
+        "k" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn template(value: Value) -> PodTemplate {
+        PodTemplate::new(Vec::new(), &value, &value)
+    }
+
+    fn limits(containers: &[Value]) -> PodTemplate {
+        let containers: Vec<Value> =
+            containers.iter().map(|limits| json!({"resources": {"limits": limits}})).collect();
+        template(json!({"spec": {"containers": containers}}))
+    }
+
+    #[test]
+    fn limits_of_all_containers_are_added() {
+        let found = limits(&[
+            json!({"nvidia.com/gpu": 1, "cpu": "500m", "memory": "16Gi"}),
+            json!({"nvidia.com/gpu": "2"}),
+            json!({"nvidia.com/mig-1g.5gb": "1"}),
+        ]);
+        let gpus: Vec<(&str, u64)> = found
+            .resources
+            .iter()
+            .filter(|(name, _)| name.starts_with("nvidia.com/"))
+            .map(|(name, count)| (name.as_str(), *count))
+            .collect();
+        assert_eq!(gpus, [("nvidia.com/gpu", 3), ("nvidia.com/mig-1g.5gb", 1)]);
+        assert_eq!(found.gpu_memory, None);
+    }
+
+    #[test]
+    fn the_least_limit_of_memory_counts() {
+        let mib = |size| Some(GpuMemory::Size(Bytes::mib(size)));
+        for (containers, expected) in [
+            (vec![json!({"nvidia.com/gpumem": "3000"})], mib(3000)),
+            (vec![json!({"nvidia.com/gpumem": "3k"})], mib(3000)),
+            (
+                vec![json!({"nvidia.com/gpumem": 4000}), json!({"nvidia.com/gpumem": 3000})],
+                mib(3000),
+            ),
+            (vec![json!({"nvidia.com/gpumem-percentage": "50"})], Some(GpuMemory::Percent(50))),
+            (
+                vec![json!({"nvidia.com/gpumem-percentage": 50}), json!({"nvidia.com/gpumem": 9})],
+                mib(9),
+            ),
+            (vec![json!({"nvidia.com/gpumem": "0"})], None),
+            (vec![json!({"nvidia.com/gpumem": "-1"})], None),
+            (vec![json!({"nvidia.com/gpumem": "99999999999G"})], None),
+            (vec![json!({"nvidia.com/gpumem": "18446744073709551615"})], mib(1 << 40)),
+        ] {
+            assert_eq!(limits(&containers).gpu_memory, expected, "{containers:?}");
+        }
+    }
+
+    #[test]
+    fn claims_of_devices_are_seen() {
+        let claims =
+            json!({"spec": {"containers": [{"resources": {"claims": [{"name": "gpu"}]}}]}});
+        assert!(template(claims).claims_devices);
+        assert!(!limits(&[json!({"nvidia.com/gpu": 1})]).claims_devices);
+    }
+}
