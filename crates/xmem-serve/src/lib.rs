@@ -1,0 +1,106 @@
+//! The gate as an admission webhook of Kubernetes, over HTTPS.
+//!
+//! Requests are answered from annotations, the request and the site file; no trace is read, and nothing is
+//! stored. The decision is that of [`xmem_gate::kubernetes`]. Logs go to `tracing`, whose output is left to
+//! the caller.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod files;
+mod metrics;
+mod review;
+mod routes;
+mod server;
+mod state;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use server::{ServeError, Server};
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The settings of a server.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The address to listen on.
+    pub listen: SocketAddr,
+    /// The chain of certificates (PEM), the server's own first. It is read again when it changes.
+    pub certificate: PathBuf,
+    /// The private key (PEM).
+    pub key: PathBuf,
+    /// The site file. It is read again when it changes.
+    pub site: Option<PathBuf>,
+    /// What `/mutate` does.
+    pub mutation: Mutation,
+    /// Limits of requests and connections.
+    pub limits: Limits,
+}
+
+/// What `/mutate` does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mutation {
+    /// There is no `/mutate`.
+    #[default]
+    Off,
+    /// It annotates new objects with the decision.
+    Annotate,
+}
+
+/// Limits of requests and connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest body of a request, in bytes.
+    pub body: usize,
+    /// The longest time of a TLS handshake.
+    pub handshake: Duration,
+    /// The longest time from a connection, or the end of a request on it, to the end of the next
+    /// request's head.
+    pub head: Duration,
+    /// The longest time of a request after its head: for its turn, its body and the decision. None for the
+    /// `timeout` of the site file.
+    pub request: Option<Duration>,
+    /// Reviews at the same time; others wait for their turn.
+    pub reviews: usize,
+    /// Connections at the same time; others wait to be accepted.
+    pub connections: usize,
+    /// The time between two looks at the files.
+    pub reload: Duration,
+    /// The longest time that requests have to end after a signal.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // The API server sends objects of up to 1.5 MiB, and on an update the old one with it.
+            body: 3 << 20,
+            handshake: Duration::from_secs(5),
+            head: Duration::from_secs(10),
+            request: None,
+            reviews: 64,
+            connections: 512,
+            reload: Duration::from_secs(5),
+            grace: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Serves until SIGTERM or SIGINT.
+///
+/// # Errors
+/// If a file cannot be read at the start, or the address cannot be bound.
+pub fn serve(settings: Settings) -> Result<(), ServeError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| ServeError::Runtime { source })?;
+    runtime.block_on(async {
+        let stop = server::signal()?;
+        let server = Server::bind(settings).await?;
+        server.run(stop).await;
+        Ok(())
+    })
+}

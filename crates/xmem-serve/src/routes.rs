@@ -1,0 +1,196 @@
+//! The paths of the server.
+
+use crate::Mutation;
+use crate::answer;
+use crate::metrics::Refusal;
+use crate::review::{Response as Answer, Review};
+use crate::state::State;
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State as Shared};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+use xmem::printable;
+use xmem_gate::Action;
+
+/// A review's path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Endpoint {
+    Validate,
+    Mutate,
+}
+
+impl Endpoint {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Validate => "validate",
+            Self::Mutate => "mutate",
+        }
+    }
+}
+
+/// All paths.
+pub(crate) fn router(state: Arc<State>) -> Router {
+    let mutation = state.mutation;
+    let mut router = Router::new()
+        .route("/validate", post(|state, request| review(state, Endpoint::Validate, request)))
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics));
+    if mutation == Mutation::Annotate {
+        let mutate = post(|state, request| review(state, Endpoint::Mutate, request));
+        router = router.route("/mutate", mutate);
+    }
+    router.with_state(state)
+}
+
+async fn ready(Shared(state): Shared<Arc<State>>) -> Response {
+    match state.is_stopping() {
+        true => (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response(),
+        false => "ok\n".into_response(),
+    }
+}
+
+async fn metrics(Shared(state): Shared<Arc<State>>) -> Response {
+    let kind = (header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
+    ([kind], state.metrics.page()).into_response()
+}
+
+async fn review(
+    Shared(state): Shared<Arc<State>>,
+    endpoint: Endpoint,
+    request: Request,
+) -> Response {
+    let start = Instant::now();
+    let answered = tokio::time::timeout(state.request_limit(), answered(&state, endpoint, request));
+    let refused = match answered.await {
+        Ok(Ok(body)) => {
+            state.metrics.took(start.elapsed());
+            return ([(header::CONTENT_TYPE, "application/json")], body).into_response();
+        }
+        Ok(Err(refused)) => refused,
+        // A turn that never came is told from a body that never ended.
+        Err(_) if state.permits.available_permits() == 0 => {
+            Refused::new(Refusal::Busy, "too many reviews")
+        }
+        Err(_) => Refused::new(Refusal::Timeout, "the request took too long"),
+    };
+    state.metrics.refused(refused.refusal);
+    tracing::warn!(endpoint = endpoint.name(), reason = %refused.text, "refused");
+    let close = [(header::CONNECTION, "close")];
+    (refused.status(), close, refused.text + "\n").into_response()
+}
+
+/// A request that gets no review.
+struct Refused {
+    refusal: Refusal,
+    text: String,
+}
+
+impl Refused {
+    fn new(refusal: Refusal, text: &str) -> Self {
+        Self { refusal, text: printable(text).into_owned() }
+    }
+
+    /// Any of these is a failure to the API server, which then does what the `failurePolicy` says.
+    const fn status(&self) -> StatusCode {
+        match self.refusal {
+            Refusal::Malformed => StatusCode::BAD_REQUEST,
+            Refusal::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Refusal::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Refusal::Timeout => StatusCode::REQUEST_TIMEOUT,
+            Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+}
+
+async fn answered(state: &State, endpoint: Endpoint, request: Request) -> Result<Vec<u8>, Refused> {
+    refuse_by_head(state, &request)?;
+    let _turn = state
+        .permits
+        .acquire()
+        .await
+        .map_err(|_| Refused::new(Refusal::Busy, "the server is stopping"))?;
+    let _counted = state.metrics.in_flight.during();
+    let body = body(state, request.into_body()).await?;
+    let review = Review::parse(&body).map_err(|text| Refused::new(Refusal::Malformed, &text))?;
+    Ok(decided(state, endpoint, &review))
+}
+
+/// Refuses what the head of a request tells.
+fn refuse_by_head(state: &State, request: &Request) -> Result<(), Refused> {
+    let field = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let kind = field(header::CONTENT_TYPE).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/json") {
+        return Err(Refused::new(Refusal::ContentType, "the content type is not application/json"));
+    }
+    let length = field(header::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
+    if length.is_some_and(|length| length > state.limits.body as u64) {
+        return Err(too_large());
+    }
+    Ok(())
+}
+
+fn too_large() -> Refused {
+    Refused::new(Refusal::TooLarge, "the body is too long")
+}
+
+async fn body(state: &State, body: Body) -> Result<Bytes, Refused> {
+    // A body without an announced length ends at the limit; one that breaks off is no review either.
+    to_bytes(body, state.limits.body).await.map_err(|error| {
+        let text = error.to_string();
+        if text.contains("length limit") {
+            too_large()
+        } else {
+            Refused::new(Refusal::Malformed, &text)
+        }
+    })
+}
+
+/// The body of the response. Nothing that happens on the way ends the connection.
+fn decided(state: &State, endpoint: Endpoint, review: &Review) -> Vec<u8> {
+    let site = state.site();
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let checks = (state.decide)(review, &site);
+        let response = match endpoint {
+            Endpoint::Validate => answer::validated(&checks, &site),
+            Endpoint::Mutate => answer::mutated(&checks, review),
+        };
+        (checks, response)
+    }));
+    let (action, response) = match outcome {
+        Ok((checks, response)) => {
+            let action = answer::action(&checks);
+            if endpoint == Endpoint::Validate {
+                state.metrics.reviewed(action, checks.iter().map(|check| check.decision));
+            }
+            (action, response)
+        }
+        Err(_) => {
+            state.metrics.internal_errors.add();
+            let (action, response) = answer::internal_error(review, &site);
+            match endpoint {
+                Endpoint::Validate => (action, response),
+                Endpoint::Mutate => (Action::Admit, Answer::default()),
+            }
+        }
+    };
+    tracing::info!(
+        endpoint = endpoint.name(),
+        uid = %printable(&review.uid),
+        namespace = %printable(&review.namespace),
+        group = %printable(&review.kind.group),
+        kind = %printable(&review.kind.kind),
+        name = %printable(&review.name),
+        operation = %printable(&review.operation),
+        dry_run = review.dry_run.unwrap_or(false),
+        action = action.name(),
+        message = response.rejection.as_deref().or(response.warnings.first().map(String::as_str)).unwrap_or("reviewed"),
+    );
+    response.body(&review.uid)
+}
