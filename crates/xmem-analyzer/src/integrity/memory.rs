@@ -48,7 +48,9 @@ fn totals(subject: &Subject<'_>, integrity: &mut Integrity) {
         }
         checked += 1;
         let before = running.get(&memory.device_index[r]).copied().unwrap_or(0);
-        if is_of_shared_memory(memory.bytes[r], recorded) && before != -memory.bytes[r] {
+        if is_of_shared_memory(memory.bytes[r], recorded)
+            && before.saturating_add(memory.bytes[r]) != 0
+        {
             continue;
         }
         running.insert(memory.device_index[r], recorded);

@@ -53,3 +53,14 @@ proptest! {
         prop_assert!(profile.blocks.iter().all(|b| b.size <= total));
     }
 }
+
+#[test]
+fn a_free_of_2_to_the_63_bytes_of_shared_memory_is_no_overflow() {
+    for by in [By::Recorder, By::Profiler] {
+        let mut r = plain_loop(Detail::Everything, by);
+        r.trace.memory.bytes.fill(i64::MIN);
+        r.trace.memory.total_allocated.fill(0);
+        let (profile, _) = done(r);
+        assert!(profile.integrity.condition() > xmem_analyzer::integrity::Condition::Intact);
+    }
+}
