@@ -5,6 +5,7 @@ mod check;
 mod other;
 mod profile;
 mod replay;
+mod serve;
 mod shared;
 mod simulate;
 mod snapshot;
@@ -19,6 +20,7 @@ pub(crate) use profile::ProfileArgs;
 pub(crate) use replay::{
     AnswerArgs, DeviceArgs, OptimizerKind, ReplayArgs, ReplayFormat, WhatIfArgs, ZeroGrad,
 };
+pub(crate) use serve::ServeArgs;
 pub(crate) use shared::{CudnnArgs, Format, PlainFormat, ReadingArgs, count, fraction};
 pub(crate) use simulate::{SegmentsWhen, SimulateArgs};
 pub(crate) use snapshot::{SnapshotArgs, SnapshotCommand, SnapshotInfoArgs, SnapshotReplayArgs};
@@ -94,6 +96,8 @@ pub(crate) enum Command {
     Check(Box<CheckArgs>),
     /// Check a job, and run the command that submits it to Slurm
     Submit(SubmitArgs),
+    /// Decide about the pods of a Kubernetes cluster: an admission webhook
+    Serve(ServeArgs),
     /// Run a list of allocations and frees through the simulated allocator
     Simulate(Box<SimulateArgs>),
     /// Show the contents of a trace, and what is missing from it

@@ -2,6 +2,7 @@
 
 mod baseline;
 mod cache;
+mod kubernetes;
 mod question;
 mod slurm;
 mod subject;
@@ -16,8 +17,10 @@ use crate::replay::{Paths, TraceInput, Traces, resolve_traces};
 use crate::{output, style, terminal};
 use question::Questions;
 pub(crate) use slurm::{Decided, submission};
+use std::path::PathBuf;
 use subject::Subject;
-use xmem_gate::{Decision, Policy};
+use xmem::Bytes;
+use xmem_gate::{Decision, Margin, Policy};
 use xmem_report::gate::{self, CheckDocument};
 use xmem_report::json;
 
@@ -36,12 +39,20 @@ pub(crate) fn run(args: &CheckArgs, global: &Global) -> Outcome {
         let closed = subject.rules.fail_closed.unwrap_or(false);
         document.set_action(policy.action(document.decision(), closed));
     }
-    let page = page(&documents, args, global);
+    let margin = question::margin(args, &config, &subject);
+    let page = page(&documents, args, margin, global)?;
     if !page.is_empty() {
         output::write(page.as_bytes(), args.decision.output.as_deref())?;
     }
     if let Some(baseline) = baseline {
         baseline.write(global.verbosity())?;
+    }
+    if let Some(pods) = subject.pods.filter(|_| args.request.write) {
+        if let Some(failed) = checked.failed {
+            return Ok(failed);
+        }
+        let answers: Vec<_> = checked.traces.into_iter().zip(&documents).collect();
+        pods.annotate(&answers, global.verbosity())?;
     }
     let decided = documents.iter().map(exit).max().unwrap_or(Exit::Fits);
     let decided = if policy == Policy::Reject { decided } else { Exit::Fits };
@@ -51,6 +62,8 @@ pub(crate) fn run(args: &CheckArgs, global: &Global) -> Outcome {
 /// The answers about all traces of a command.
 struct Checked {
     documents: Vec<CheckDocument>,
+    /// The files of the documents.
+    traces: Vec<PathBuf>,
     /// The exit code of the worst error, if a trace has no answer.
     failed: Option<Exit>,
 }
@@ -68,10 +81,13 @@ fn documents(
     let inputs = traces.iter().map(TraceInput::path).chain(lists.iter().map(AsRef::as_ref));
     overwrite::refuse(&Output::given([("--output", output)]), inputs)?;
     let questions = Questions::new(args, config, subject)?;
-    let mut checked = Checked { documents: Vec::new(), failed: None };
+    let mut checked = Checked { documents: Vec::new(), traces: Vec::new(), failed: None };
     for trace in &traces {
         match questions.answer(trace.path(), global) {
-            Ok(document) => checked.documents.push(document),
+            Ok(document) => {
+                checked.documents.push(document);
+                checked.traces.push(trace.path().to_owned());
+            }
             Err(error) if traces.len() == 1 => return Err(error),
             Err(error) => checked.failed = checked.failed.max(Some(error.print())),
         }
@@ -94,20 +110,37 @@ fn exit(document: &CheckDocument) -> Exit {
     }
 }
 
-fn page(documents: &[CheckDocument], args: &CheckArgs, global: &Global) -> String {
+fn page(
+    documents: &[CheckDocument],
+    args: &CheckArgs,
+    margin: Margin,
+    global: &Global,
+) -> Result<String, CliError> {
     let style = style::of_output(args.decision.output.as_deref());
     let text = |document: &CheckDocument| match global.verbosity() {
         Verbosity::Quiet => gate::text_brief(document, &style),
         _ => gate::text(document, &style),
     };
-    match (args.decision.format, documents) {
+    Ok(match (args.decision.format, documents) {
+        (CheckFormat::Gpumem, _) => gate::gpumem(memory(documents, margin)?),
+        (CheckFormat::Dra, _) => {
+            let gpus = documents.iter().map(|document| document.gpus).max();
+            gate::dra(memory(documents, margin)?, gpus.unwrap_or(1))
+        }
         (CheckFormat::Text | CheckFormat::Slurm, _) => documents.iter().map(text).collect(),
         (CheckFormat::Json, [document]) => json::pretty(document),
         (CheckFormat::Json, _) => json::pretty(&documents),
         (CheckFormat::Github, _) => gate::github(documents),
         (CheckFormat::Markdown, _) => gate::markdown(documents),
         (CheckFormat::Junit, _) => gate::junit(documents),
-    }
+    })
+}
+
+/// The memory that the job needs on each GPU: the most of all ranks, with the margin.
+fn memory(documents: &[CheckDocument], margin: Margin) -> Result<Bytes, CliError> {
+    let needs: Option<Vec<u64>> = documents.iter().map(|document| document.need_bytes).collect();
+    let most = needs.and_then(|needs| needs.into_iter().max());
+    most.map(|need| margin.around(Bytes(need))).ok_or(CliError::NoNumber)
 }
 
 /// Prints a note, unless nothing is to be printed.

@@ -58,14 +58,7 @@ impl Config {
     /// If a file cannot be read or has an unknown key, or a value is not one of its key.
     pub(crate) fn load(args: &SettingsArgs) -> Result<Self, CliError> {
         let variables = !args.no_config;
-        let named = args.site.clone().or_else(|| {
-            let site = variables.then(|| std::env::var_os("XMEM_SITE")).flatten();
-            site.filter(|path| !path.is_empty()).map(PathBuf::from)
-        });
-        let site_file = match named {
-            Some(path) => Some(path),
-            None => Some(PathBuf::from(SITE)).filter(|path| path.is_file()),
-        };
+        let site_file = site_file(args.site.clone(), variables);
         let site = site_file.as_deref().map(read_site).transpose()?.unwrap_or_default();
         let mut layers = Vec::new();
         if variables {
@@ -95,6 +88,15 @@ impl Config {
         let folder = layer.folder.as_deref().unwrap_or(Path::new(""));
         Some(folder.join(value))
     }
+}
+
+/// The site file: the given one, else that of the environment, else the usual one if it exists.
+pub(crate) fn site_file(given: Option<PathBuf>, variables: bool) -> Option<PathBuf> {
+    let named = given.or_else(|| {
+        let site = variables.then(|| std::env::var_os("XMEM_SITE")).flatten();
+        site.filter(|path| !path.is_empty()).map(PathBuf::from)
+    });
+    named.or_else(|| Some(PathBuf::from(SITE)).filter(|path| path.is_file()))
 }
 
 fn read_site(path: &Path) -> Result<Site, CliError> {

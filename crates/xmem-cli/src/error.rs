@@ -25,6 +25,7 @@ use xmem_eval::{RerunError, SnapshotError, ValidateError};
 use xmem_report::json::OperationsError;
 use xmem_report::lines::ReadLinesError;
 use xmem_report::text;
+use xmem_serve::ServeError;
 
 /// An error that ends a command, or the work on one trace.
 #[derive(Debug, Error, Diagnostic)]
@@ -209,6 +210,19 @@ pub(crate) enum CliError {
         )
     ))]
     Unresolved { source: xmem_gate::Unresolved, site: Option<PathBuf> },
+    #[error("cannot read the manifest `{}`", shown(path))]
+    #[diagnostic(help("the file was not changed"))]
+    Manifest { path: PathBuf, source: xmem_gate::ManifestError },
+    #[error("there is nothing to write into `{}`: a trace has no verdict", shown(path))]
+    #[diagnostic(help("the file was not changed"))]
+    NothingToWrite { path: PathBuf },
+    #[error("--write needs a trace in a file, not standard input")]
+    WriteOfStdin,
+    #[error("there is no number: a trace has no verdict")]
+    #[diagnostic(help("--format text says why"))]
+    NoNumber,
+    #[error(transparent)]
+    Serve(xmem_serve::ServeError),
     #[error("--update-baseline needs a file")]
     #[diagnostic(help("add --baseline FILE, for example --baseline .xmem/baseline.json"))]
     NoBaseline,
@@ -330,6 +344,9 @@ impl CliError {
     /// The exit code of this error.
     fn exit(&self) -> Exit {
         match self {
+            Self::NothingToWrite { .. } | Self::NoNumber => Exit::Withheld,
+            Self::Serve(ServeError::Site { .. } | ServeError::Certificate { .. }) => Exit::Usage,
+            Self::Serve(_) => Exit::Unreadable,
             Self::NoDevice
             | Self::NoTrace
             | Self::NoTraceInScript { .. }
@@ -337,6 +354,7 @@ impl CliError {
             | Self::Submission(_)
             | Self::Script { .. }
             | Self::Unresolved { .. }
+            | Self::WriteOfStdin
             | Self::NoBaseline
             | Self::Site { .. }
             | Self::Config { .. }
@@ -391,6 +409,7 @@ impl CliError {
             | Self::Step { .. }
             | Self::Snapshot { .. }
             | Self::Write { .. }
+            | Self::Manifest { .. }
             | Self::Stdout { .. } => Exit::Unreadable,
         }
     }

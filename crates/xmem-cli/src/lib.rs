@@ -29,6 +29,7 @@ mod predicted_snapshot;
 mod profile;
 mod progress;
 mod replay;
+mod serve;
 mod simulate;
 mod snapshot;
 mod style;
@@ -42,6 +43,7 @@ pub use exit::Exit;
 use args::{Cli, Command};
 use clap::{CommandFactory, FromArgMatches};
 use error::CliError;
+use logging::LogFormat;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -65,7 +67,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     error::set_layout();
-    logging::start(cli.global.verbosity());
+    logging::start(cli.global.verbosity(), log_format(&cli.command));
     for note in pool::limit(&mut cli.command) {
         terminal::say(&note);
     }
@@ -77,6 +79,14 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// A server's logs are read by programs.
+fn log_format(command: &Command) -> LogFormat {
+    match command {
+        Command::Serve(_) => LogFormat::Json,
+        _ => LogFormat::Text,
+    }
+}
+
 fn command_of(cli: &Cli) -> Outcome {
     match &cli.command {
         Command::Profile(args) => profile::run(args, &cli.global),
@@ -84,6 +94,7 @@ fn command_of(cli: &Cli) -> Outcome {
         Command::Check(args) => check::run(args, &cli.global),
         Command::Submit(args) => submit::run(args, &cli.global),
         Command::Config(args) => config::run(args),
+        Command::Serve(args) => serve::run(args),
         Command::Simulate(args) => simulate::run(args, &cli.global),
         Command::Inspect(args) => inspect::run(args, &cli.global),
         Command::Snapshot(args) => snapshot::run(args, &cli.global),

@@ -27,6 +27,21 @@ impl Margin {
             Self::Size(size) => size.min(capacity),
         }
     }
+
+    /// The smallest capacity of which `need` leaves the margin free.
+    #[must_use]
+    pub fn around(self, need: Bytes) -> Bytes {
+        match self {
+            // As `of` rounds down, this is the smallest capacity of which more than `need` - 1 is left.
+            Self::PerMille(share) => {
+                let Some(less) = need.get().checked_sub(1) else { return Bytes::ZERO };
+                let left = u128::from(1000 - share.min(999));
+                let capacity = u128::from(less) * 1000 / left + 1;
+                Bytes(u64::try_from(capacity).unwrap_or(u64::MAX))
+            }
+            Self::Size(size) => need + size,
+        }
+    }
 }
 
 impl Default for Margin {
@@ -103,5 +118,21 @@ mod tests {
         assert_eq!(Margin::PerMille(50).of(Bytes(999)), Bytes(49));
         assert_eq!(Margin::PerMille(999).of(Bytes(u64::MAX)).get(), u64::MAX / 1000 * 999 + 614);
         assert_eq!(Margin::Size(Bytes::gib(9)).of(Bytes::gib(2)), Bytes::gib(2));
+    }
+
+    #[test]
+    fn the_capacity_around_a_need_is_the_smallest_that_leaves_the_margin() {
+        for share in [0, 1, 25, 50, 333, 500, 999] {
+            let margin = Margin::PerMille(share);
+            for need in [0, 1, 7, 999, 1000, 1001, 123_456_789] {
+                let (need, capacity) = (Bytes(need), margin.around(Bytes(need)));
+                assert!(capacity - margin.of(capacity) >= need, "{share} {need:?}");
+                if capacity > Bytes::ZERO {
+                    let less = capacity - Bytes(1);
+                    assert!(less - margin.of(less) < need, "{share} {need:?}");
+                }
+            }
+        }
+        assert_eq!(Margin::Size(Bytes::gib(2)).around(Bytes::gib(10)), Bytes::gib(12));
     }
 }

@@ -6,6 +6,7 @@ mod baseline;
 mod document;
 mod github;
 mod junit;
+mod kubernetes;
 mod markdown;
 mod slurm;
 mod text;
@@ -18,6 +19,7 @@ pub use document::{
 };
 pub use github::github;
 pub use junit::junit;
+pub use kubernetes::{dra, gpumem};
 pub use markdown::markdown;
 pub use slurm::{SlurmAnswer, slurm};
 pub use text::{text, text_brief};

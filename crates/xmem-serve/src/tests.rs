@@ -3,6 +3,7 @@
 
 mod client;
 mod limits;
+mod load;
 mod reload;
 mod reviews;
 

@@ -12,6 +12,7 @@ use xmem_gate::{Margin, Policy};
         xmem check trace.json.zst --device a100-40g --margin 5%\n  \
         xmem check trace.json.zst --request gres/gpu:a100:1\n  \
         xmem check --slurm-job train.sh\n  \
+        xmem check trace.json.zst --k8s job.yaml --write\n  \
         xmem check runs --device l4-24g --baseline .xmem/baseline.json --update-baseline\n  \
         xmem check runs --device l4-24g --baseline .xmem/baseline.json --tolerance 1%\n  \
         xmem check runs --device l4-24g --format github\n\n\
@@ -72,6 +73,18 @@ pub(crate) struct RequestArgs {
     #[arg(long, value_name = "FILE", hide_short_help = true, value_hint = ValueHint::FilePath,
           conflicts_with_all = ["device", "device_file", "capacity", "request", "slurm_job", "traces"])]
     pub(crate) slurm_options: Option<PathBuf>,
+    /// A manifest of Kubernetes (YAML or JSON): the GPUs that its pods ask for
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "traces",
+          conflicts_with_all = ["device", "device_file", "capacity", "request", "slurm_job", "slurm_options"])]
+    pub(crate) k8s: Option<PathBuf>,
+    /// The namespace whose rules of the site count (default: that of the manifest, else `default`)
+    #[arg(long, value_name = "NAME", requires = "k8s",
+          conflicts_with_all = ["device", "device_file", "capacity", "request", "slurm_job", "slurm_options"])]
+    pub(crate) namespace: Option<String>,
+    /// Write what the job needs into the manifest: annotations of its pod templates, nothing else
+    #[arg(long, requires = "k8s",
+          conflicts_with_all = ["device", "device_file", "capacity", "request", "slurm_job", "slurm_options"])]
+    pub(crate) write: bool,
 }
 
 /// What is decided, and how it is said.
@@ -148,6 +161,10 @@ pub(crate) enum CheckFormat {
     Markdown,
     /// JUnit's XML
     Junit,
+    /// The memory in MiB that the job needs on each GPU, with the margin: nvidia.com/gpumem of a vGPU
+    Gpumem,
+    /// A ResourceClaimTemplate of Kubernetes for GPUs with that much memory
+    Dra,
     /// Lines of key=value for contrib/slurm/cli_filter.lua. Errors are lines, too: the job is let through
     Slurm,
 }

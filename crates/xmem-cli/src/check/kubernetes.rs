@@ -8,7 +8,7 @@ use crate::input::{self, Kind};
 use crate::output;
 use crate::terminal::shown;
 use sha2::{Digest, Sha256};
-use std::io::Write;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use xmem::Bytes;
 use xmem_gate::kubernetes::{Annotations, Placement, find_templates, placement};
@@ -50,7 +50,9 @@ impl Pods {
             let templates = find_templates(value, &|group, kind| site.templates_of(group, kind));
             for template in templates {
                 let object = match template.path.as_slice() {
-                    [Step::Key(items), Step::Index(at), ..] if items == "items" => &value["items"][*at],
+                    [Step::Key(items), Step::Index(at), ..] if items == "items" => {
+                        &value["items"][*at]
+                    }
                     _ => value,
                 };
                 let own = object.pointer("/metadata/namespace").and_then(|name| name.as_str());
@@ -111,7 +113,16 @@ fn of_manifest(path: &Path, source: xmem_gate::ManifestError) -> CliError {
 fn sha256(file: &Path) -> Result<String, CliError> {
     let digest = || {
         let mut hasher = Sha256::new();
-        std::io::copy(&mut std::fs::File::open(file)?, &mut hasher)?;
+        let mut reader = BufReader::with_capacity(1 << 16, std::fs::File::open(file)?);
+        loop {
+            let bytes = reader.fill_buf()?;
+            let count = bytes.len();
+            if count == 0 {
+                break;
+            }
+            hasher.update(bytes);
+            reader.consume(count);
+        }
         let bytes = hasher.finalize();
         Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
     };

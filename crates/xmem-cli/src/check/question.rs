@@ -145,7 +145,7 @@ impl<'a> Questions<'a> {
 
 /// The margin: the option, else the settings, else the rules of the site. Before Slurm, a user's settings do
 /// not replace the rules.
-fn margin(args: &CheckArgs, config: &Config, subject: &Subject) -> Margin {
+pub(super) fn margin(args: &CheckArgs, config: &Config, subject: &Subject) -> Margin {
     let set = || config.get("margin");
     let of_site = subject.rules.margin;
     let rest = match args.decision.format {

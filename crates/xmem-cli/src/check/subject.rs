@@ -1,5 +1,6 @@
 //! What is checked: traces, and the devices on which their job may be started.
 
+use super::kubernetes::Pods;
 use crate::args::CheckArgs;
 use crate::config::Config;
 use crate::device;
@@ -19,8 +20,10 @@ pub(super) struct Subject {
     pub(super) devices: Vec<Device>,
     /// The number of GPUs that the job asks for.
     pub(super) gpus: u32,
-    /// The rules of its partitions.
+    /// The rules of its partitions, or of its namespace.
     pub(super) rules: Rules,
+    /// The manifest that asks for the GPUs, if there is one.
+    pub(super) pods: Option<Pods>,
 }
 
 /// A job script is not longer than this.
@@ -29,6 +32,9 @@ const SCRIPT: u64 = 4 << 20;
 impl Subject {
     /// What the arguments and the settings name.
     pub(super) fn of(args: &CheckArgs, config: &Config) -> Result<Self, CliError> {
+        if let Some(file) = &args.request.k8s {
+            return Self::of_manifest(args, file, config);
+        }
         let mut partitions = args.request.partition.clone();
         let mut traces = args.traces.clone();
         let mut paths = Paths::Any;
@@ -60,7 +66,7 @@ impl Subject {
         let Some(request) = request else {
             let devices = vec![device(args, config)?];
             let rules = config.site.rules_of_partitions(&partitions);
-            return Ok(Self { traces, paths, devices, gpus: 1, rules });
+            return Ok(Self { traces, paths, devices, gpus: 1, rules, pods: None });
         };
         Self::of_request(traces, paths, &request, config)
     }
@@ -97,6 +103,21 @@ impl Subject {
         Self::of_request(traces, Paths::Literal, &request, config).map(Ok)
     }
 
+    fn of_manifest(args: &CheckArgs, file: &Path, config: &Config) -> Result<Self, CliError> {
+        if args.request.write && args.traces.iter().any(|trace| trace == Path::new("-")) {
+            return Err(CliError::WriteOfStdin);
+        }
+        let pods = Pods::read(file, args.request.namespace.as_deref(), config)?;
+        Ok(Self {
+            traces: args.traces.clone(),
+            paths: Paths::Any,
+            devices: pods.placement.devices.clone(),
+            gpus: pods.placement.count,
+            rules: pods.rules.clone(),
+            pods: Some(pods),
+        })
+    }
+
     fn of_request(
         traces: Vec<PathBuf>,
         paths: Paths,
@@ -109,7 +130,7 @@ impl Subject {
             .candidates(request)
             .map_err(|source| CliError::Unresolved { source, site: config.site_file.clone() })?;
         let devices = found.devices.into_iter().cloned().collect();
-        Ok(Self { traces, paths, devices, gpus: found.count, rules })
+        Ok(Self { traces, paths, devices, gpus: found.count, rules, pods: None })
     }
 }
 

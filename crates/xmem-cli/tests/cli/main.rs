@@ -16,6 +16,7 @@ mod hostile;
 mod hostile_scripts;
 mod integrity;
 mod job;
+mod kubernetes;
 #[cfg(unix)]
 mod left_behind;
 mod lines;

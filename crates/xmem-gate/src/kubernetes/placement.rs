@@ -142,8 +142,8 @@ fn slices(name: &str, products: &[String]) -> Vec<&'static Device> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::workload::find_templates;
     use super::*;
-    use crate::kubernetes::find_templates;
     use serde_json::{Value, json};
 
     const SITE: &str = r#"

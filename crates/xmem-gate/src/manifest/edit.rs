@@ -1,6 +1,6 @@
 //! Changes of a manifest's text: annotations in the metadata of a pod template.
 
-use super::ManifestError;
+use super::error::ManifestError;
 use super::tree::{Key, MapStyle, Node, NodeKind};
 use crate::template_path::Step;
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! YAML as a tree of nodes that know their places in the text.
 
-use super::ManifestError;
+use super::error::ManifestError;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
 use serde_json::Value;
 use std::collections::BTreeMap;
