@@ -213,6 +213,9 @@ pub(crate) enum CliError {
     #[error("cannot read the manifest `{}`", shown(path))]
     #[diagnostic(help("the file was not changed"))]
     Manifest { path: PathBuf, source: xmem_gate::ManifestError },
+    #[error("cannot annotate the manifest `{}`", shown(path))]
+    #[diagnostic(help("the file was not changed; without --write it is only read"))]
+    Annotate { path: PathBuf, source: xmem_gate::ManifestError },
     #[error("there is nothing to write into `{}`: a trace has no verdict", shown(path))]
     #[diagnostic(help("the file was not changed"))]
     NothingToWrite { path: PathBuf },
@@ -410,6 +413,7 @@ impl CliError {
             | Self::Snapshot { .. }
             | Self::Write { .. }
             | Self::Manifest { .. }
+            | Self::Annotate { .. }
             | Self::Stdout { .. } => Exit::Unreadable,
         }
     }

@@ -41,7 +41,8 @@ impl Pods {
         let bytes = input::raw(file, Kind::Script, None)
             .map_err(|failed| input::error(file, Kind::Script, failed))?;
         let text = String::from_utf8_lossy(&bytes);
-        let manifest = Manifest::parse(&text).map_err(|source| of_manifest(file, source))?;
+        let manifest = Manifest::parse(&text)
+            .map_err(|source| CliError::Manifest { path: file.to_owned(), source })?;
         let site = &config.site;
         let unresolved = |source| CliError::Unresolved { source, site: config.site_file.clone() };
         let mut places = Vec::new();
@@ -96,17 +97,13 @@ impl Pods {
         let text = self
             .manifest
             .annotated(&self.places, &annotations.entries())
-            .map_err(|source| of_manifest(&self.file, source))?;
+            .map_err(|source| CliError::Annotate { path: self.file.clone(), source })?;
         output::bytes(Some(&self.file), |out| Ok(out.write_all(text.as_bytes())?))?;
         let (count, s) = (self.places.len(), if self.places.len() == 1 { "" } else { "s" });
         let said = format!("wrote `{}`: annotations of {count} pod template{s}", shown(&self.file));
         note(&said, verbosity);
         Ok(())
     }
-}
-
-fn of_manifest(path: &Path, source: xmem_gate::ManifestError) -> CliError {
-    CliError::Manifest { path: path.to_owned(), source }
 }
 
 /// The digest of a file as it is, compressed or not.

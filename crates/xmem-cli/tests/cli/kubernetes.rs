@@ -161,7 +161,7 @@ fn manifests_that_cannot_be_used_stay_unchanged() {
         (JOB, &["--write"], 2, "--k8s <FILE>"),
         (no_gpu.as_str(), &["--k8s", "job.yaml", "--write"], 2, "the job asks for no GPU"),
         (unknown.as_str(), &["--k8s", "job.yaml", "--write"], 2, "`Radeon` is not known"),
-        (anchored.as_str(), &["--k8s", "job.yaml", "--write"], 3, "anchor or alias"),
+        (anchored.as_str(), &["--k8s", "job.yaml", "--write"], 3, "cannot annotate the manifest"),
         ("a: [", &["--k8s", "job.yaml"], 3, "cannot read the manifest `job.yaml`"),
         (JOB, &["--k8s", "none.yaml"], 3, "none.yaml"),
     ] {
