@@ -1,18 +1,16 @@
 //! The server through its listener: HTTPS, as the API server speaks it.
 #![expect(clippy::disallowed_methods, reason = "tests write the files that the server reads")]
 
+#[path = "../tests/support/client.rs"]
 mod client;
 mod limits;
-mod load;
 mod reload;
 mod reviews;
 
 use crate::server::Server;
 use crate::state::{Decide, State};
 use crate::{Limits, Mutation, Settings, answer};
-use client::{Client, post};
-use rcgen::CertifiedKey;
-use rustls::pki_types::CertificateDer;
+use client::{Client, Identity, post, roots};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,21 +37,6 @@ group = "example.org"
 kind = "Sweep"
 templates = ["spec.trials.*.pod"]
 "#;
-
-/// A certificate of its own for `localhost`.
-struct Identity {
-    chain: String,
-    key: String,
-    der: CertificateDer<'static>,
-}
-
-impl Identity {
-    fn new() -> Self {
-        let CertifiedKey { cert, signing_key } =
-            rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-        Self { chain: cert.pem(), key: signing_key.serialize_pem(), der: cert.der().clone() }
-    }
-}
 
 /// A running server with its files.
 struct Running {
@@ -120,7 +103,7 @@ impl Running {
     }
 
     async fn client(&self) -> Client {
-        Client::connect(self.address, &[&self.identity]).await
+        connect(self.address, &[&self.identity]).await
     }
 
     /// The status and body that a new connection gets for a review.
@@ -141,6 +124,11 @@ impl Running {
     async fn ended(self) {
         self.task.await.expect("no panic");
     }
+}
+
+/// Connects, and trusts these identities alone.
+async fn connect(address: SocketAddr, trusted: &[&Identity]) -> Client {
+    Client::with_roots(address, roots(trusted)).await.expect("connected")
 }
 
 /// Waits until something holds; the test runner ends a test for which it never does.

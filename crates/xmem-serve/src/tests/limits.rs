@@ -1,8 +1,8 @@
 //! Requests that are no reviews, too long, too slow or too many; and the end of the server.
 
-use super::client::{Client, post};
+use super::client::{Client, post, roots};
 use super::reviews::recorded;
-use super::{Running, patient, until};
+use super::{Running, connect, patient, until};
 use crate::Limits;
 use std::time::Duration;
 
@@ -124,7 +124,7 @@ async fn connections_beyond_the_limit_wait() {
     let server = Running::start(Limits { connections: 1, ..patient() }).await;
     let first = server.client().await;
     let trusted = [&server.identity];
-    let second = Client::connect(server.address, &trusted);
+    let second = connect(server.address, &trusted);
     let mut second = Box::pin(second);
     let early = tokio::time::timeout(Duration::from_millis(100), &mut second).await;
     assert!(early.is_err());
@@ -144,7 +144,8 @@ async fn a_request_that_has_begun_is_answered_before_the_end() {
     server.stop();
     // Idle connections are closed, new ones are not accepted.
     assert_eq!(idle.answer().await, None);
-    until(async || Client::try_connect(server.address, &[&server.identity]).await.is_err()).await;
+    until(async || Client::with_roots(server.address, roots(&[&server.identity])).await.is_err())
+        .await;
     assert!(server.state.is_stopping());
     client.send(&request[request.len() / 2..]).await.expect("sent");
     let (status, body) = client.answer().await.expect("an answer");

@@ -1,8 +1,8 @@
 //! Files that change while the server runs.
 
-use super::client::{Client, post};
+use super::client::{Identity, post};
 use super::reviews::recorded;
-use super::{Identity, Running, SITE, patient, until};
+use super::{Running, SITE, connect, patient, until};
 use crate::server::ServeError;
 use crate::{Limits, Mutation, Server, Settings};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,22 +16,22 @@ async fn certificates_change_under_load_and_old_connections_stay() {
     let (done, answers) = (AtomicBool::new(false), AtomicUsize::new(0));
     let load = async || {
         while !done.load(Ordering::Relaxed) {
-            let mut client = Client::connect(server.address, &both).await;
+            let mut client = connect(server.address, &both).await;
             assert_eq!(client.ask(&post("/validate", review)).await.0, 200);
             answers.fetch_add(1, Ordering::Relaxed);
         }
     };
     let rotation = async {
-        let mut old = Client::connect(server.address, &both).await;
+        let mut old = connect(server.address, &both).await;
         assert_eq!(old.certificate(), first.der);
         // The certificate alone does not go with the key: nothing changes.
         server.write("tls.crt", &second.chain);
         until(async || server.counts("xmem_certificate_broken 1")).await;
-        let client = Client::connect(server.address, &both).await;
+        let client = connect(server.address, &both).await;
         assert_eq!(client.certificate(), first.der);
         server.write("tls.key", &second.key);
         until(async || {
-            let client = Client::connect(server.address, &both).await;
+            let client = connect(server.address, &both).await;
             client.certificate() == second.der
         })
         .await;
@@ -41,7 +41,7 @@ async fn certificates_change_under_load_and_old_connections_stay() {
         // What is no certificate leaves the last one in use.
         server.write("tls.crt", "nonsense");
         until(async || server.counts("xmem_certificate_broken 1")).await;
-        assert_eq!(Client::connect(server.address, &both).await.certificate(), second.der);
+        assert_eq!(connect(server.address, &both).await.certificate(), second.der);
         until(async || answers.load(Ordering::Relaxed) > 20).await;
         done.store(true, Ordering::Relaxed);
     };

@@ -1,6 +1,6 @@
 //! A client that writes requests byte by byte, as no well-behaved one does.
 
-use super::Identity;
+use rcgen::CertifiedKey;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use std::net::SocketAddr;
@@ -10,15 +10,39 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+/// A certificate of its own for `localhost`.
+pub(crate) struct Identity {
+    pub(crate) chain: String,
+    pub(crate) key: String,
+    pub(crate) der: CertificateDer<'static>,
+}
+
+impl Identity {
+    pub(crate) fn new() -> Self {
+        let CertifiedKey { cert, signing_key } =
+            rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+        Self { chain: cert.pem(), key: signing_key.serialize_pem(), der: cert.der().clone() }
+    }
+}
+
 /// A connection.
-pub(super) struct Client {
+pub(crate) struct Client {
     stream: TlsStream<TcpStream>,
     /// Bytes that came behind the last response.
     rest: Vec<u8>,
 }
 
+/// The certificates of these identities.
+pub(crate) fn roots(trusted: &[&Identity]) -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    for identity in trusted {
+        roots.add(identity.der.clone()).expect("a certificate");
+    }
+    roots
+}
+
 /// A review as a request.
-pub(super) fn post(path: &str, body: &str) -> Vec<u8> {
+pub(crate) fn post(path: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
         "POST {path}?timeout=2s HTTP/1.1\r\nhost: xmem.xmem-system.svc\r\naccept: application/json\r\n\
@@ -28,19 +52,11 @@ pub(super) fn post(path: &str, body: &str) -> Vec<u8> {
 }
 
 impl Client {
-    /// Connects, and trusts these identities alone.
-    pub(super) async fn connect(address: SocketAddr, trusted: &[&Identity]) -> Self {
-        Self::try_connect(address, trusted).await.expect("connected")
-    }
-
-    pub(super) async fn try_connect(
+    /// Connects, and trusts these certificates alone.
+    pub(crate) async fn with_roots(
         address: SocketAddr,
-        trusted: &[&Identity],
+        roots: RootCertStore,
     ) -> std::io::Result<Self> {
-        let mut roots = RootCertStore::empty();
-        for identity in trusted {
-            roots.add(identity.der.clone()).expect("a certificate");
-        }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -54,19 +70,19 @@ impl Client {
     }
 
     /// The server's certificate.
-    pub(super) fn certificate(&self) -> CertificateDer<'static> {
+    pub(crate) fn certificate(&self) -> CertificateDer<'static> {
         let (_, session) = self.stream.get_ref();
         session.peer_certificates().expect("a chain")[0].clone().into_owned()
     }
 
     /// Writes bytes; the server may have closed the connection.
-    pub(super) async fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.stream.write_all(bytes).await?;
         self.stream.flush().await
     }
 
     /// The status and body of the next response; none if the connection ends before it.
-    pub(super) async fn answer(&mut self) -> Option<(u16, String)> {
+    pub(crate) async fn answer(&mut self) -> Option<(u16, String)> {
         let end = loop {
             match self.rest.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
                 Some(at) => break at + 4,
@@ -94,7 +110,7 @@ impl Client {
     }
 
     /// Sends a request and waits for its answer.
-    pub(super) async fn ask(&mut self, request: &[u8]) -> (u16, String) {
+    pub(crate) async fn ask(&mut self, request: &[u8]) -> (u16, String) {
         self.send(request).await.expect("sent");
         self.answer().await.expect("an answer")
     }
