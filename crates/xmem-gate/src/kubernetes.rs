@@ -7,6 +7,7 @@
 mod annotations;
 mod nodes;
 mod placement;
+mod policy;
 mod template;
 mod verdict;
 mod workload;
@@ -14,6 +15,7 @@ mod workload;
 pub use annotations::{Annotations, ParseAnnotationError};
 pub use nodes::NodeTerm;
 pub use placement::{Placement, placement};
+pub use policy::admission_policy;
 pub use template::{GpuMemory, PodTemplate};
 pub use verdict::{TemplateCheck, Unchecked, check_object, check_template};
 pub use workload::find_templates;

@@ -400,6 +400,11 @@ impl SiteDto {
             Some(seconds) if (0.1..=60.0).contains(&seconds) => Duration::from_secs_f64(seconds),
             Some(_) => return Err(value("timeout", "expected seconds from 0.1 to 60")),
         };
+        if let Some(name) = self.namespace.keys().find(|name| !is_namespace(name)) {
+            let reason =
+                "not the name of a namespace: at most 63 lower-case letters, digits and `-`";
+            return Err(value(&format!("namespace.{name}"), reason));
+        }
         let (partitions, namespaces) =
             (tables("partition", self.partition)?, tables("namespace", self.namespace)?);
         let rules = rules("", own)?;
@@ -418,6 +423,16 @@ impl SiteDto {
             program,
         })
     }
+}
+
+/// A label of RFC 1123 (Kubernetes, "Object Names and IDs").
+fn is_namespace(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let at_the_ends = |c: char| c != '-';
+    (1..=63).contains(&name.len())
+        && name.chars().all(allowed)
+        && name.starts_with(at_the_ends)
+        && name.ends_with(at_the_ends)
 }
 
 fn value(key: &str, reason: impl ToString) -> SiteError {
@@ -644,6 +659,11 @@ policy = "warn"
             ("[[gpu]]\ndevice = \"a100\"\nmemory = \"1MiB\"", "less than the context"),
             ("[partition.a]\ngpu = \"t4-16g\"", "no [[gpu]] has the device `t4-16g`"),
             ("timeout = 1000", "expected seconds from 0.1 to 60"),
+            (
+                "[namespace.Research]\npolicy = \"off\"",
+                "`namespace.Research`: not the name of a namespace",
+            ),
+            ("[namespace.-]\npolicy = \"off\"", "`namespace.-`: not the name of a namespace"),
             ("policy = ", "(line 1)"),
         ] {
             let found = Site::from_toml(text).expect_err(text).to_string();

@@ -1,10 +1,9 @@
 //! The manifests of contrib/kubernetes say what the gate says.
 
-use xmem::Bytes;
-use xmem_gate::{Manifest, Margin, Site};
+use xmem_gate::kubernetes::admission_policy;
+use xmem_gate::{Manifest, Site};
 
 const SERVER: &str = include_str!("../../../contrib/kubernetes/server.yaml");
-const POLICY: &str = include_str!("../../../contrib/kubernetes/admission-policy.yaml");
 const OTHERS: [&str; 4] = [
     include_str!("../../../contrib/kubernetes/namespace.yaml"),
     include_str!("../../../contrib/kubernetes/certificate.yaml"),
@@ -12,25 +11,23 @@ const OTHERS: [&str; 4] = [
     include_str!("../../../contrib/kubernetes/mutating-webhook.yaml"),
 ];
 
-#[test]
-fn the_site_file_of_the_server_is_one() {
+/// The site file in the manifest of the server.
+fn site() -> Site {
     let documents = Manifest::parse(SERVER).expect("YAML").values();
     let site = documents[0]["data"]["site.toml"].as_str().expect("a site file");
-    let site = Site::from_toml(site).expect("a site");
-    assert_eq!(site.gpus.len(), 3);
+    Site::from_toml(site).expect("a site")
 }
 
 #[test]
-fn the_table_of_the_policy_is_memory_without_context_and_margin() {
-    let documents = Manifest::parse(POLICY).expect("YAML").values();
-    let table = documents[0]["data"].as_object().expect("a table");
-    assert!(!table.is_empty());
-    for (product, limit) in table {
-        let device = xmem::find(product).expect("a device");
-        let usable = device.memory - Margin::PerMille(50).of(device.memory) - device.context;
-        let limit: u64 = limit.as_str().expect("text").parse().expect("a number");
-        assert_eq!(Bytes(limit), usable, "{product}");
-    }
+fn the_site_file_of_the_server_is_one() {
+    assert_eq!(site().gpus.len(), 3);
+}
+
+#[test]
+fn the_policy_is_that_of_the_same_site() {
+    let written = admission_policy(&site());
+    expect_test::expect_file!["../../../contrib/kubernetes/admission-policy.yaml"]
+        .assert_eq(&written);
 }
 
 #[test]

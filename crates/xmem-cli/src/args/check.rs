@@ -209,6 +209,8 @@ pub(crate) enum ConfigFormat {
     Text,
     /// The site file as a table for contrib/slurm/job_submit.lua
     Lua,
+    /// The site file as a ValidatingAdmissionPolicy of Kubernetes, which needs no webhook
+    AdmissionPolicy,
     /// The JSON Schema of the site file
     Schema,
 }

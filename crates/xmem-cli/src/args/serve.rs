@@ -5,13 +5,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    next_help_heading = "Server",
+    after_help = "Examples:\n  \
         xmem serve --tls-cert tls.crt --tls-key tls.key --site site.toml\n  \
         xmem serve --tls-cert /tls/tls.crt --tls-key /tls/tls.key --listen 0.0.0.0:8443 --mutate\n\n\
         Paths: /validate, /mutate, /healthz, /readyz, /metrics. Logs are lines of JSON on standard error;\n\
         XMEM_LOG=xmem_serve=debug shows more. The certificate, its key and the site file are read again when\n\
         they change. SIGTERM and SIGINT end the server after the requests that have begun.\n\n\
-        Exit code: 0 after a signal, 2 for files it cannot start with, 3 for an address it cannot listen on.")]
+        Exit code: 0 after a signal, 2 for files it cannot start with, 3 for an address it cannot listen on."
+)]
 pub(crate) struct ServeArgs {
     /// The chain of certificates (PEM), the server's own first
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -8,6 +8,7 @@ use crate::exit::Exit;
 use crate::output;
 use crate::terminal::shown;
 use std::fmt::Write as _;
+use xmem_gate::kubernetes::admission_policy;
 
 /// The JSON Schema of the site file.
 const SCHEMA: &str = include_str!("../../../../docs/schema/xmem.site.1.schema.json");
@@ -20,8 +21,9 @@ pub(crate) fn run(args: &ConfigArgs) -> Outcome {
     }
     let config = Config::load(&args.settings)?;
     let page = match (args.format, &config.site_file) {
-        (ConfigFormat::Lua, None) => return Err(CliError::NoSite),
+        (ConfigFormat::Lua | ConfigFormat::AdmissionPolicy, None) => return Err(CliError::NoSite),
         (ConfigFormat::Lua, Some(_)) => lua::site(&config.site),
+        (ConfigFormat::AdmissionPolicy, Some(_)) => admission_policy(&config.site),
         _ => table(&config),
     };
     output::write(page.as_bytes(), None)?;

@@ -239,3 +239,23 @@ mod serve {
         }
     }
 }
+
+#[test]
+fn the_site_file_makes_an_admission_policy() {
+    let place = Place::new();
+    let config = |args: &[&str]| -> Ran {
+        let mut command = command(["config", "--no-config", "--format", "admission-policy"]);
+        command.current_dir(place.0.path(".")).args(args);
+        command.output().expect("runs").into()
+    };
+    let ran = config(&["--site", "site.toml"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let kinds: Vec<&str> =
+        ran.stdout.lines().filter_map(|line| line.strip_prefix("kind: ")).collect();
+    let (policy, parts) = kinds.split_first().expect("documents");
+    assert_eq!(*policy, "ValidatingAdmissionPolicy");
+    assert_eq!(parts, ["ConfigMap", "ValidatingAdmissionPolicyBinding"].repeat(2));
+    assert!(ran.stdout.contains("  Tesla-V100-SXM2-16GB: \""), "{}", ran.stdout);
+    let ran = config(&[]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+}
