@@ -273,6 +273,10 @@ function xmem_submit.submit(job, part_list)
     local stamp, text = xmem_submit.stamp(job.comment)
     local partitions = xmem_submit.partitions(job.partition, part_list)
     local message, rejected = xmem_submit.judge(site, job, stamp, partitions)
+    if stamp and stamp.decision == "does_not_fit" and not rejected then
+        -- The client has told the user.
+        message = nil
+    end
     local result = conclude(slurm.log_user, site, message, rejected)
     if result == slurm.SUCCESS and text then
         local rest = job.admin_comment and xmem_submit.without_stamps(job.admin_comment)

@@ -310,6 +310,13 @@ check("messages", said, {
     "xmem: rejected: the job needs 31234 MiB of GPU memory, and v100-16g has 16151 MiB",
     "xmem: see https://hpc.example.org/gpu-memory",
 })
+local warned = { comment = STAMP, tres_per_node = "gres:gpu:v100:1", partition = "trial" }
+said = {}
+check("a warning", slurm_job_submit(warned, {}, 0), slurm.SUCCESS)
+check("of the controller alone", said, { "xmem: the job needs 31234 MiB of GPU memory, and v100-16g has 16151 MiB" })
+warned.comment, said = STAMP:gsub("decision=.*", "decision=does_not_fit"), {}
+check("a warning that the client gave", slurm_job_submit(warned, {}, 0), slurm.SUCCESS)
+check("is not given twice", said, {})
 local record = { job_id = 7, admin_comment = STAMP, tres_per_node = "gres:gpu:a100:1" }
 said = {}
 check("a change of GPU", slurm_job_modify({ tres_per_node = "gres:gpu:v100:1" }, record, {}, 0), slurm.ERROR)
