@@ -58,9 +58,27 @@ pub(crate) enum Error {
     /// Recordings did not come out as they should; each complaint was printed.
     #[error("test-torch: {count} of the recordings failed, see above")]
     Recordings { count: usize },
-    /// Submissions to Slurm did not come out as they should; each complaint was printed.
-    #[error("test-slurm: {count} of the cases failed, see above")]
-    Submissions { count: usize },
+    /// Cases did not come out as they should; each complaint was printed.
+    #[error("{task}: {count} of the cases failed, see above")]
+    Cases { task: &'static str, count: usize },
+    /// Something did not come about in time.
+    #[error("waited {seconds} s for {what}")]
+    Waited { what: String, seconds: u64 },
+    /// A daemon ended early; the end of its log was printed.
+    #[error("waited for {what}, but the daemon ended: see {}", .log.display())]
+    Ended { what: String, log: PathBuf },
+    /// The folder with the programs of Kubernetes lacks one.
+    #[error(
+        "KUBEBUILDER_ASSETS names {}, which has no {program}: it needs kube-apiserver, etcd and kubectl",
+        .folder.display()
+    )]
+    Assets { folder: PathBuf, program: &'static str },
+    /// A certificate could not be made.
+    #[error("cannot make a certificate")]
+    Certificate(#[from] rcgen::Error),
+    /// kubectl printed something else than JSON.
+    #[error("cannot understand the output of kubectl")]
+    Kubectl(#[source] serde_json::Error),
     /// The machine cannot have what the task needs.
     #[error("skipped: {reason}")]
     Skipped { reason: &'static str },

@@ -11,14 +11,18 @@ mod accuracy;
 mod answers;
 mod attack;
 mod bench;
+mod daemon;
 mod dist;
 mod docs;
 mod error;
+mod folder;
 mod instructions;
+mod kubernetes;
 mod program;
 mod repo;
 mod run;
 mod slurm;
+mod tally;
 mod test;
 mod tidy;
 mod torch;
@@ -181,6 +185,21 @@ enum Task {
         #[arg(long, value_name = "FOLDER")]
         folder: Option<PathBuf>,
     },
+    /// Drive a Kubernetes API server on this machine with kubectl, gated by `xmem serve` with the manifests of
+    /// contrib/kubernetes, and check what becomes of the objects
+    ///
+    /// The environment variable KUBEBUILDER_ASSETS names the folder with kube-apiserver, etcd and kubectl.
+    TestKubernetes {
+        /// Drive this xmem [default: build it]
+        #[arg(long, value_name = "PROGRAM")]
+        xmem: Option<PathBuf>,
+        /// Only cases whose name contains this; may be given several times
+        #[arg(long, value_name = "NAME")]
+        only: Vec<String>,
+        /// Keep configuration, logs and state of the cluster in this folder
+        #[arg(long, value_name = "FOLDER")]
+        folder: Option<PathBuf>,
+    },
     /// Render the book alone (this is what `docs` starts with the `book` feature on)
     #[command(hide = true)]
     Book,
@@ -228,6 +247,9 @@ fn main() -> ExitCode {
         }
         Task::TestSlurm { xmem: program, only, folder } => {
             slurm::run(&slurm::Options { program, only, folder })
+        }
+        Task::TestKubernetes { xmem: program, only, folder } => {
+            kubernetes::run(&kubernetes::Options { program, only, folder })
         }
         Task::Book => docs::book(),
         Task::Man { out } => dist::man(out),

@@ -10,13 +10,14 @@ mod packages;
 mod programs;
 
 use crate::error::Error;
+use crate::folder::Folder;
+use crate::tally::Tally;
 use crate::{program, repo};
 use case::Case;
 use check::Bench;
 use cluster::Cluster;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-use std::time::Instant;
 
 /// The scripts under test.
 const SCRIPTS: &str = "contrib/slurm";
@@ -36,36 +37,28 @@ pub(crate) struct Options {
 
 /// Runs the tests of the Lua scripts, starts a cluster and submits the jobs of all cases.
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
-    let start = Instant::now();
+    let mut tally = Tally::new("test-slurm");
     packages::install()?;
     let xmem = match &options.program {
         Some(program) => std::path::absolute(program).map_err(Error::file(program))?,
         None => program::dev()?,
     };
-    let mut failed = lua_tests()?;
+    tally.add_failed(lua_tests()?);
     let cases = case::all()?;
     let wanted = |name: &str| {
         options.only.is_empty() || options.only.iter().any(|part| name.contains(part.as_str()))
     };
     let cases: Vec<&Case> = cases.iter().filter(|case| wanted(&case.name)).collect();
 
-    let folder = Folder::new(options.folder.clone())?;
-    let bench = Bench::new(&folder.path, &xmem)?;
-    let mut cluster = Cluster::start(&folder.path)?;
-    println!("cluster {:38} {:5.1} s", "started", start.elapsed().as_secs_f64());
+    let folder = Folder::new(options.folder.clone(), "slurm")?;
+    let bench = Bench::new(folder.path(), &xmem)?;
+    let mut cluster = Cluster::start(folder.path())?;
+    println!("the cluster is ready");
     for case in &cases {
-        let start = Instant::now();
-        let complaints = bench.check(case, &mut cluster)?;
-        let word = if complaints.is_empty() { "ok" } else { "FAILED" };
-        println!("{word:6} {:72} {:5.1} s", case.name, start.elapsed().as_secs_f64());
-        for complaint in &complaints {
-            println!("  {}", complaint.trim_end().replace('\n', "\n  "));
-        }
-        failed += usize::from(!complaints.is_empty());
+        tally.check(&case.name, || bench.check(case, &mut cluster))?;
     }
     cluster.stop();
-    println!("\n{} cases, {failed} failed, {:.0} s", cases.len(), start.elapsed().as_secs_f64());
-    if failed == 0 { Ok(()) } else { Err(Error::Submissions { count: failed }) }
+    tally.finish()
 }
 
 /// Runs what needs no Slurm with every Lua that is there; gives how many failed.
@@ -82,33 +75,4 @@ fn lua_tests() -> Result<usize, Error> {
         failed += usize::from(!status.success());
     }
     Ok(failed)
-}
-
-/// A folder, removed at the end if it is temporary.
-#[derive(Debug)]
-struct Folder {
-    path: PathBuf,
-    temporary: bool,
-}
-
-impl Folder {
-    fn new(path: Option<PathBuf>) -> Result<Self, Error> {
-        let temporary = path.is_none();
-        let path = path.unwrap_or_else(|| {
-            // Short, because a path of slurmd's sockets may have at most 108 bytes.
-            Path::new("/tmp").join(format!("xmem-slurm-{}", std::process::id()))
-        });
-        let path = std::path::absolute(&path).map_err(Error::file(&path))?;
-        std::fs::create_dir_all(&path).map_err(Error::file(&path))?;
-        Ok(Self { path, temporary })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if self.temporary {
-            // What cannot be removed is in /tmp.
-            drop(std::fs::remove_dir_all(&self.path));
-        }
-    }
 }

@@ -5,6 +5,7 @@ use super::cluster::{self, Cluster};
 use super::{TESTS, programs};
 use crate::error::Error;
 use crate::repo;
+use crate::tally::text_of;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -170,11 +171,6 @@ impl Bench {
 fn start(command: &str) -> impl FnOnce(std::io::Error) -> Error {
     let command = command.to_owned();
     move |source| Error::Start { command, source }
-}
-
-fn text_of(output: &Output) -> String {
-    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    format!("{out}{err}")
 }
 
 /// Numbers with how often each is there: `0 (100 times), 1`.

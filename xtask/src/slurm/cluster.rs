@@ -1,25 +1,22 @@
 //! A cluster of one node in a folder: its configuration, its daemons, and their end.
 
 use super::SCRIPTS;
+use crate::daemon::{Daemon, free_ports};
 use crate::error::Error;
 use crate::repo;
-use std::fs::File;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-/// The longest time until the node takes jobs, and until a daemon ends.
+/// The longest time until the node takes jobs.
 const READY_LIMIT: Duration = Duration::from_secs(30);
-const END_LIMIT: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// The daemons, stopped when this is dropped.
 #[derive(Debug)]
 pub(super) struct Cluster {
     folder: PathBuf,
-    controller: Option<Child>,
-    node: Option<Child>,
+    controller: Option<Daemon>,
+    node: Option<Daemon>,
 }
 
 /// Returns the file with the configuration; `client` with the client's side of the gate, or without.
@@ -40,7 +37,7 @@ impl Cluster {
 
     /// Ends the controller and starts it again with its jobs.
     pub(super) fn restart(&mut self) -> Result<(), Error> {
-        end(&mut self.controller);
+        drop(self.controller.take());
         self.controller = Some(self.daemon("slurmctld", &["-D"])?);
         self.wait_until_ready()
     }
@@ -51,8 +48,8 @@ impl Cluster {
             // Steps that are left would outlive slurmd.
             drop(self.tool("scancel").args(["--user", "root"]).status());
         }
-        end(&mut self.controller);
-        end(&mut self.node);
+        drop(self.controller.take());
+        drop(self.node.take());
     }
 
     /// A command of Slurm for this cluster.
@@ -63,38 +60,25 @@ impl Cluster {
         command
     }
 
-    /// Starts a daemon that ends with this program, even if that is killed. It is started by its name, because
-    /// Debian's builds leave out the GPUs of a `slurmd-wlm`.
-    fn daemon(&self, program: &str, arguments: &[&str]) -> Result<Child, Error> {
-        let log = self.folder.join(format!("{program}.stderr"));
-        let log =
-            File::options().create(true).append(true).open(&log).map_err(Error::file(&log))?;
-        Command::new("setpriv")
-            .args(["--pdeathsig", "TERM", program])
-            .args(arguments)
-            .env("SLURM_CONF", configuration(&self.folder, true))
-            .current_dir(&self.folder)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .map_err(|source| Error::Start { command: program.to_owned(), source })
+    /// Starts a daemon by its name, because Debian's builds leave out the GPUs of a `slurmd-wlm`.
+    fn daemon(&self, program: &str, arguments: &[&str]) -> Result<Daemon, Error> {
+        let configuration = configuration(&self.folder, true);
+        Daemon::start(program, arguments, &[("SLURM_CONF", &configuration)], &self.folder)
     }
 
-    fn wait_until_ready(&self) -> Result<(), Error> {
-        let start = Instant::now();
-        while start.elapsed() < READY_LIMIT {
+    fn wait_until_ready(&mut self) -> Result<(), Error> {
+        // Taken out, because it is waited for with commands of this cluster.
+        let mut daemons = [self.controller.take(), self.node.take()];
+        let ready = || {
             let states = self.tool("sinfo").args(["-h", "-p", "gpu", "-o", "%T"]).output();
-            if states.is_ok_and(|output| matches!(output.stdout.trim_ascii(), b"idle" | b"mixed")) {
-                return Ok(());
-            }
-            std::thread::sleep(PAUSE);
-        }
-        for log in ["slurmctld.stderr", "slurmd.stderr"] {
-            let text = std::fs::read_to_string(self.folder.join(log)).unwrap_or_default();
-            println!("{log}:\n{text}");
-        }
-        Err(Error::Failed { command: "slurmctld and slurmd".to_owned() })
+            states.is_ok_and(|output| matches!(output.stdout.trim_ascii(), b"idle" | b"mixed"))
+        };
+        let waited = daemons
+            .iter_mut()
+            .flatten()
+            .try_for_each(|daemon| daemon.wait("a node that takes jobs", READY_LIMIT, ready));
+        [self.controller, self.node] = daemons;
+        waited
     }
 }
 
@@ -104,28 +88,13 @@ impl Drop for Cluster {
     }
 }
 
-/// Asks a daemon to end, and kills it if it does not.
-fn end(daemon: &mut Option<Child>) {
-    let Some(mut child) = daemon.take() else { return };
-    drop(Command::new("kill").arg(child.id().to_string()).status());
-    let start = Instant::now();
-    while start.elapsed() < END_LIMIT {
-        if !matches!(child.try_wait(), Ok(None)) {
-            return;
-        }
-        std::thread::sleep(PAUSE);
-    }
-    drop(child.kill());
-    drop(child.wait());
-}
-
 /// Writes the configuration and copies the scripts.
 fn configure(folder: &Path) -> Result<(), Error> {
     for name in ["slurm", "bypass", "state", "spool"] {
         let path = folder.join(name);
         std::fs::create_dir_all(&path).map_err(Error::file(&path))?;
     }
-    let [controller_port, node_port] = free_ports(folder)?;
+    let [controller_port, node_port] = free_ports()?;
     let gpus: Vec<PathBuf> = (0..4).map(|number| folder.join(format!("gpu{number}"))).collect();
     for gpu in &gpus {
         write(gpu, "")?;
@@ -177,18 +146,6 @@ PartitionName=strict Nodes=localhost
         write(&folder.join("slurm").join(script), &text)?;
     }
     Ok(())
-}
-
-/// Two ports of the machine that nothing listens on.
-fn free_ports(folder: &Path) -> Result<[u16; 2], Error> {
-    let bound = || -> std::io::Result<(TcpListener, u16)> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let port = listener.local_addr()?.port();
-        Ok((listener, port))
-    };
-    let (_first, first) = bound().map_err(Error::file(folder))?;
-    let (_second, second) = bound().map_err(Error::file(folder))?;
-    Ok([first, second])
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {

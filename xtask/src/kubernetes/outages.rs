@@ -1,0 +1,181 @@
+//! A server that is killed, hangs, or comes back, under both failure policies.
+
+use super::load::{Counts, Load, Run};
+use super::{Bench, CHANGE_LIMIT, LARGE, SMALL, Scenario};
+use crate::daemon::wait;
+use crate::error::Error;
+use nix::sys::signal::Signal;
+use std::time::Instant;
+
+pub(super) static SCENARIOS: [Scenario; 6] = [
+    Scenario {
+        name: "the server is killed, Ignore: created; started again: rejected",
+        needs: None,
+        run: |bench| killed(bench, FailurePolicy::Ignore),
+    },
+    Scenario {
+        name: "the server hangs, Ignore: created after the timeout",
+        needs: None,
+        run: |bench| hanging(bench, FailurePolicy::Ignore),
+    },
+    Scenario {
+        name: "killed and started again during creations, Ignore: nothing is refused",
+        needs: None,
+        run: |bench| killed_during_creations(bench, FailurePolicy::Ignore),
+    },
+    Scenario {
+        name: "the server is killed, Fail: refused; started again: decisions",
+        needs: None,
+        run: |bench| killed(bench, FailurePolicy::Fail),
+    },
+    Scenario {
+        name: "the server hangs, Fail: refused after the timeout",
+        needs: None,
+        run: |bench| hanging(bench, FailurePolicy::Fail),
+    },
+    Scenario {
+        name: "killed and started again during creations, Fail: nothing is unchecked",
+        needs: None,
+        run: |bench| killed_during_creations(bench, FailurePolicy::Fail),
+    },
+];
+
+/// What the API server does if the webhook cannot be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FailurePolicy {
+    Ignore,
+    Fail,
+}
+
+impl FailurePolicy {
+    /// Returns whether this is what becomes of a Job while the server is away.
+    fn explains(self, text: &str) -> bool {
+        match self {
+            Self::Ignore => text.contains("created (server dry run)"),
+            Self::Fail => {
+                text.contains("Error from server (InternalError)")
+                    && text.contains("failed calling webhook \"validate.xmem.dev\"")
+            }
+        }
+    }
+}
+
+/// Sets the policy, and waits until it is in force, which shows while the server is down.
+pub(super) fn set_policy(bench: &mut Bench, policy: FailurePolicy) -> Result<(), Error> {
+    let patch = format!(
+        r#"[{{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "{policy:?}"}}]"#
+    );
+    let object = "validatingwebhookconfiguration/xmem";
+    bench.kubectl.must(&["patch", object, "--type=json", "-p", &patch])?;
+    bench.server.kill();
+    bench.wait_for(&format!("failurePolicy {policy:?}"), "research", SMALL, |text| {
+        policy.explains(text)
+    })?;
+    bench.server.begin()?;
+    wait_for_rejections(bench)
+}
+
+fn wait_for_rejections(bench: &Bench) -> Result<(), Error> {
+    bench.wait_for("rejections", "research", SMALL, |text| text.contains("denied the request"))
+}
+
+/// The server is killed and started again. What is tried in between is one Job that fits and one that does not.
+fn killed(bench: &mut Bench, policy: FailurePolicy) -> Result<Vec<String>, Error> {
+    set_policy(bench, policy)?;
+    let mut complaints = Vec::new();
+    bench.server.kill();
+    for gpu in [LARGE, SMALL] {
+        let text = bench.try_job("research", gpu)?;
+        if !policy.explains(&text) || text.contains("Warning") {
+            complaints.push(format!("killed: {text}"));
+        }
+    }
+    // What is not gated does not need the server.
+    let text = bench.try_job("unlabeled", SMALL)?;
+    if !text.contains("created") {
+        complaints.push(format!("not gated: {text}"));
+    }
+    bench.server.begin()?;
+    complaints.extend(decides(bench)?);
+    Ok(complaints)
+}
+
+/// Complains unless the very next Jobs are decided about.
+fn decides(bench: &Bench) -> Result<Vec<String>, Error> {
+    let mut complaints = Vec::new();
+    for (gpu, wanted) in [(LARGE, "created"), (SMALL, "denied the request: xmem: does not fit")] {
+        let text = bench.try_job("research", gpu)?;
+        if !text.contains(wanted) {
+            complaints.push(format!("no `{wanted}`: {text}"));
+        }
+    }
+    Ok(complaints)
+}
+
+/// The server accepts connections, and says nothing.
+fn hanging(bench: &mut Bench, policy: FailurePolicy) -> Result<Vec<String>, Error> {
+    set_policy(bench, policy)?;
+    let mut complaints = Vec::new();
+    bench.server.signal(Signal::SIGSTOP);
+    let start = Instant::now();
+    let text = bench.try_job("research", SMALL);
+    let seconds = start.elapsed().as_secs_f64();
+    bench.server.signal(Signal::SIGCONT);
+    let text = text?;
+    if !policy.explains(&text) {
+        complaints.push(text);
+    }
+    // Two webhooks, two seconds each.
+    if !(2.0..20.0).contains(&seconds) {
+        complaints.push(format!("it took {seconds:.1} s"));
+    }
+    wait("decisions of a server that goes on", CHANGE_LIMIT, || {
+        decides(bench).is_ok_and(|complaints| complaints.is_empty())
+    })?;
+    Ok(complaints)
+}
+
+/// The server is killed and started again while Jobs are created. What ran before and after it is decided
+/// about as ever.
+fn killed_during_creations(bench: &mut Bench, policy: FailurePolicy) -> Result<Vec<String>, Error> {
+    set_policy(bench, policy)?;
+    let load = Load::start(bench)?;
+    load.wait_for_runs()?;
+    let killed = Instant::now();
+    bench.server.kill();
+    load.wait_for_runs()?;
+    bench.server.begin()?;
+    let ready = Instant::now();
+    load.wait_for_runs()?;
+    let runs = load.finish()?;
+
+    let parts = |holds: fn(&Run, Instant, Instant) -> bool| {
+        Counts::sum(runs.iter().filter(|run| holds(run, killed, ready)))
+    };
+    let before = parts(|run, killed, _| run.end < killed);
+    let during = parts(|run, killed, ready| run.end >= killed && run.start <= ready);
+    let after = parts(|run, _, ready| run.start > ready);
+    let mut complaints = Vec::new();
+    for (name, counts) in [("before", &before), ("after", &after)] {
+        if counts.rejected == 0 || counts.created != counts.rejected || !counts.is_decided() {
+            complaints.push(format!("{name} the outage: {counts:?}"));
+        }
+    }
+    let as_expected = match policy {
+        FailurePolicy::Ignore => during.unchecked > 0 && during.refused == 0,
+        FailurePolicy::Fail => during.refused > 0 && during.unchecked == 0,
+    };
+    if !as_expected || !during.others.is_empty() {
+        complaints.push(format!("during the outage: {during:?}"));
+    }
+    println!(
+        "        {} Jobs, {} of them in the outage: {} created, {} rejected, {} unchecked, {} refused",
+        [&before, &during, &after].map(Counts::jobs).iter().sum::<usize>(),
+        during.jobs(),
+        during.created,
+        during.rejected,
+        during.unchecked,
+        during.refused
+    );
+    Ok(complaints)
+}
