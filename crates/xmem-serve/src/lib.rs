@@ -62,27 +62,31 @@ pub struct Limits {
     /// The longest time of a request after its head: for its turn, its body and the decision. None for the
     /// `timeout` of the site file.
     pub request: Option<Duration>,
-    /// Reviews at the same time; others wait for their turn.
+    /// Reviews at the same time; others wait for their turn. A long body counts as several.
     pub reviews: usize,
     /// Connections at the same time; others wait to be accepted.
     pub connections: usize,
     /// The time between two looks at the files.
     pub reload: Duration,
-    /// The longest time that requests have to end after a signal.
+    /// The time after a signal in which connections are still accepted and served, each for one more request.
+    pub drain: Duration,
+    /// The longest time that requests have to end after that.
     pub grace: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            // The API server sends objects of up to 1.5 MiB, and on an update the old one with it.
-            body: 3 << 20,
+            // The API server stores objects of up to 1.5 MiB. It sends them as JSON, in which a character may
+            // take six (`<` is `\u003c`), and on an update the old one with them.
+            body: 20 << 20,
             handshake: Duration::from_secs(5),
             head: Duration::from_secs(10),
             request: None,
             reviews: 64,
             connections: 512,
             reload: Duration::from_secs(5),
+            drain: Duration::from_secs(2),
             grace: Duration::from_secs(20),
         }
     }

@@ -9,10 +9,12 @@ use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State as Shared};
 use axum::http::{StatusCode, header};
+use axum::middleware::map_response_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use xmem::printable;
 use xmem_gate::Action;
@@ -45,7 +47,16 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         let mutate = post(|state, request| review(state, Endpoint::Mutate, request));
         router = router.route("/mutate", mutate);
     }
-    router.with_state(state)
+    router.layer(map_response_with_state(Arc::clone(&state), ending)).with_state(state)
+}
+
+/// Ends a connection with its answer once the server stops: the client does not use it again. One that was
+/// closed without that may be in the middle of a request that is on its way.
+async fn ending(Shared(state): Shared<Arc<State>>, response: Response) -> Response {
+    match state.is_stopping() {
+        true => ([(header::CONNECTION, "close")], response).into_response(),
+        false => response,
+    }
 }
 
 async fn ready(Shared(state): Shared<Arc<State>>) -> Response {
@@ -66,15 +77,16 @@ async fn review(
     request: Request,
 ) -> Response {
     let start = Instant::now();
-    let answered = tokio::time::timeout(state.request_limit(), answered(&state, endpoint, request));
-    let refused = match answered.await {
+    let has_turn = AtomicBool::new(false);
+    let answered = answered(&state, endpoint, request, &has_turn);
+    let refused = match tokio::time::timeout(state.request_limit(), answered).await {
         Ok(Ok(body)) => {
             state.metrics.took(start.elapsed());
             return ([(header::CONTENT_TYPE, "application/json")], body).into_response();
         }
         Ok(Err(refused)) => refused,
         // A turn that never came is told from a body that never ended.
-        Err(_) if state.permits.available_permits() == 0 => {
+        Err(_) if !has_turn.load(Ordering::Relaxed) => {
             Refused::new(Refusal::Busy, "too many reviews")
         }
         Err(_) => Refused::new(Refusal::Timeout, "the request took too long"),
@@ -108,21 +120,27 @@ impl Refused {
     }
 }
 
-async fn answered(state: &State, endpoint: Endpoint, request: Request) -> Result<Vec<u8>, Refused> {
-    refuse_by_head(state, &request)?;
+async fn answered(
+    state: &State,
+    endpoint: Endpoint,
+    request: Request,
+    has_turn: &AtomicBool,
+) -> Result<Vec<u8>, Refused> {
+    let length = accepted_length(state, &request)?;
     let _turn = state
         .permits
-        .acquire()
+        .acquire_many(state.permits_for(length))
         .await
         .map_err(|_| Refused::new(Refusal::Busy, "the server is stopping"))?;
+    has_turn.store(true, Ordering::Relaxed);
     let _counted = state.metrics.in_flight.during();
     let body = body(state, request.into_body()).await?;
     let review = Review::parse(&body).map_err(|text| Refused::new(Refusal::Malformed, &text))?;
     Ok(decided(state, endpoint, &review))
 }
 
-/// Refuses what the head of a request tells.
-fn refuse_by_head(state: &State, request: &Request) -> Result<(), Refused> {
+/// The most bytes that the body of a request has by its head, or why the request is refused.
+fn accepted_length(state: &State, request: &Request) -> Result<usize, Refused> {
     let field = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
     let kind = field(header::CONTENT_TYPE).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -130,10 +148,9 @@ fn refuse_by_head(state: &State, request: &Request) -> Result<(), Refused> {
         return Err(Refused::new(Refusal::ContentType, "the content type is not application/json"));
     }
     let length = field(header::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
-    if length.is_some_and(|length| length > state.limits.body as u64) {
-        return Err(too_large());
-    }
-    Ok(())
+    // A body that is sent in chunks may have any length.
+    let length = length.map_or(Ok(state.limits.body), usize::try_from);
+    length.ok().filter(|length| *length <= state.limits.body).ok_or_else(too_large)
 }
 
 fn too_large() -> Refused {

@@ -131,7 +131,8 @@ impl Server {
         Arc::clone(&self.state)
     }
 
-    /// Serves until `stop`. Then nothing more is accepted, and requests that have begun are answered.
+    /// Serves until `stop`. After it, open connections get one more answer for a while, and requests that have
+    /// begun are answered.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { listener, tls, certificates, provider, files, state } = self;
         if let Ok(address) = listener.local_addr() {
@@ -154,10 +155,11 @@ impl Server {
                 () = connections.next(&listener) => {}
             }
         }
-        drop(listener);
         state.stop();
         tracing::info!("stopping");
         watching.abort();
+        connections.drain(&listener).await;
+        drop(listener);
         let grace = state.limits.grace;
         match tokio::time::timeout(grace, connections.open.shutdown()).await {
             Ok(()) => tracing::info!("stopped"),
@@ -189,6 +191,21 @@ struct Connections {
 }
 
 impl Connections {
+    /// Goes on for a while after the signal, so that clients do not lose requests that are on their way, and
+    /// learn to connect elsewhere.
+    async fn drain(&self, listener: &TcpListener) {
+        if self.state.metrics.connections.get() == 0 {
+            return;
+        }
+        let serve = async {
+            loop {
+                self.next(listener).await;
+            }
+        };
+        // It has no other end.
+        let _: Result<(), _> = tokio::time::timeout(self.state.limits.drain, serve).await;
+    }
+
     /// Accepts a connection, as soon as there may be one more.
     async fn next(&self, listener: &TcpListener) {
         // The semaphore is never closed.
@@ -214,7 +231,14 @@ impl Connections {
                 .timer(TokioTimer::new())
                 .header_read_timeout(state.limits.head)
                 .serve_connection(TokioIo::new(stream), service);
-            if let Err(error) = watcher.watch(connection).await {
+            let served = if state.is_stopping() {
+                // It ends with its first answer, which is waited for.
+                let _open = watcher;
+                connection.await
+            } else {
+                watcher.watch(connection).await
+            };
+            if let Err(error) = served {
                 tracing::debug!(%error, "a connection ended early");
             }
         });

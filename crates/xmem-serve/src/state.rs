@@ -10,6 +10,9 @@ use tokio::sync::Semaphore;
 use xmem_gate::Site;
 use xmem_gate::kubernetes::TemplateCheck;
 
+/// The part of a body that one permit stands for.
+const PART: usize = 512 << 10;
+
 /// The function that decides about a review.
 pub(crate) type Decide = fn(&Review, &Site) -> Vec<TemplateCheck>;
 
@@ -75,6 +78,12 @@ impl State {
     /// The longest time of a request.
     pub(crate) fn request_limit(&self) -> Duration {
         self.limits.request.unwrap_or_else(|| self.site().timeout)
+    }
+
+    /// The permits of a review with a body of this length: together, bodies in memory are bounded.
+    pub(crate) fn permits_for(&self, length: usize) -> u32 {
+        let parts = length.div_ceil(PART).min(self.limits.reviews).max(1);
+        u32::try_from(parts).unwrap_or(u32::MAX)
     }
 
     pub(crate) fn stop(&self) {

@@ -55,6 +55,7 @@ fn patient() -> Limits {
         head: Duration::from_secs(60),
         handshake: Duration::from_secs(60),
         reload: Duration::from_millis(20),
+        drain: Duration::ZERO,
         grace: Duration::from_secs(60),
         ..Limits::default()
     }

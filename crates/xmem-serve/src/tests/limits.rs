@@ -120,6 +120,29 @@ async fn reviews_wait_for_their_turn() {
 }
 
 #[tokio::test]
+async fn long_bodies_take_several_turns() {
+    let limits = Limits { reviews: 2, request: Some(Duration::from_secs(2)), ..patient() };
+    let server = Running::start(limits).await;
+    let _turn = server.state.permits.acquire().await.expect("open");
+    let review = recorded("job-create");
+    assert_eq!(server.review(review).await.0, 200);
+    let long = format!("{review}{}", " ".repeat(600 << 10));
+    assert_eq!(server.review(&long).await.0, 503);
+    assert!(server.counts("xmem_refused_requests_total{reason=\"busy\"} 1"));
+}
+
+#[tokio::test]
+async fn an_update_of_the_largest_object_is_reviewed() {
+    let server = Running::start(patient()).await;
+    // As the API server writes `<`. Of such an object, 1.5 MiB are stored.
+    let long = format!("\"annotations\": {{\"x\": \"{}\",", "\\u003c".repeat(3 << 19));
+    let long = recorded("job-update-of-labels").replace("\"annotations\": {", &long);
+    assert!(long.len() > 18 << 20, "both objects have annotations");
+    let (status, text) = server.review(&long).await;
+    assert_eq!(status, 200, "{text}");
+}
+
+#[tokio::test]
 async fn connections_beyond_the_limit_wait() {
     let server = Running::start(Limits { connections: 1, ..patient() }).await;
     let first = server.client().await;
@@ -151,6 +174,38 @@ async fn a_request_that_has_begun_is_answered_before_the_end() {
     let (status, body) = client.answer().await.expect("an answer");
     assert_eq!(status, 200);
     assert!(body.contains("\"allowed\":false"), "{body}");
+    server.ended().await;
+}
+
+#[tokio::test]
+async fn a_request_on_an_open_connection_is_answered_after_the_signal() {
+    let mut server = Running::start(Limits { drain: Duration::from_secs(600), ..patient() }).await;
+    let request = post("/validate", recorded("job-create"));
+    let mut client = server.client().await;
+    assert_eq!(client.ask(&request).await.0, 200);
+    server.stop();
+    until(async || server.state.is_stopping()).await;
+    // It is the last on this connection, and on any other.
+    assert_eq!(client.ask(&request).await.0, 200);
+    assert_eq!(client.answer().await, None);
+    let mut client = server.client().await;
+    assert_eq!(client.ask(b"GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n").await.0, 503);
+    assert_eq!(client.answer().await, None);
+}
+
+#[tokio::test]
+async fn a_connection_made_after_the_signal_is_not_closed_before_its_request() {
+    let limits = Limits { drain: Duration::from_secs(2), ..patient() };
+    let mut server = Running::start(limits).await;
+    let mut open = server.client().await;
+    assert_eq!(open.ask(b"GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n").await.0, 200);
+    server.stop();
+    until(async || server.state.is_stopping()).await;
+    let mut client = server.client().await;
+    let trusted = [&server.identity];
+    until(async || Client::with_roots(server.address, roots(&trusted)).await.is_err()).await;
+    assert_eq!(client.ask(&post("/validate", recorded("job-create"))).await.0, 200);
+    assert_eq!(client.answer().await, None);
     server.ended().await;
 }
 
