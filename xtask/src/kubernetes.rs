@@ -2,7 +2,7 @@
 //!
 //! etcd, kube-apiserver and `xmem serve` run from a temporary folder, and objects are created with kubectl as
 //! users do. `contrib/kubernetes/tests/cases.toml` lists most of what is done, and says what must come out;
-//! [`outages`] and [`changes`] do what a table does not say.
+//! [`sizes`], [`changes`], [`outages`] and [`policy`] do what a table does not say.
 
 mod assets;
 mod case;
@@ -15,6 +15,7 @@ mod load;
 mod outages;
 mod policy;
 mod server;
+mod sizes;
 mod webhooks;
 
 use crate::error::Error;
@@ -75,8 +76,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
             None => tally.check(&case.name, || check::check(case, number, &bench))?,
         }
     }
-    let all = changes::SCENARIOS.iter().chain(&outages::SCENARIOS).chain(&policy::SCENARIOS);
-    for scenario in all.filter(|scenario| wanted(scenario.name)) {
+    let all = [&sizes::SCENARIOS[..], &changes::SCENARIOS, &outages::SCENARIOS, &policy::SCENARIOS];
+    for scenario in all.into_iter().flatten().filter(|scenario| wanted(scenario.name)) {
         match bench.lacks(scenario.needs) {
             Some(why) => tally.skip(scenario.name, why),
             None => tally.check(scenario.name, || (scenario.run)(&mut bench))?,

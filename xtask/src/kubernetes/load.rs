@@ -17,6 +17,10 @@ const JOBS: usize = 20;
 /// The longest time until all kubectls have been run once more.
 const RUN_LIMIT: Duration = Duration::from_secs(180);
 
+/// What the API server says about a connection that the server has not accepted. The system resets those that
+/// wait for it when it ends.
+const NOT_ACCEPTED: [&str; 2] = ["connection refused", "connection reset by peer"];
+
 /// kubectls that create Jobs, again and again. They are dry runs, so that all have the same names.
 #[derive(Debug)]
 pub(super) struct Load {
@@ -36,6 +40,8 @@ pub(super) struct Counts {
     pub(super) unchecked: usize,
     /// They were refused because the webhook could not be called.
     pub(super) refused: usize,
+    /// Of these, those whose connection the server closed, instead of not accepting it.
+    pub(super) cut_off: Vec<String>,
     /// Lines of something else.
     pub(super) others: Vec<String>,
 }
@@ -136,6 +142,9 @@ impl Counts {
                 counts.rejected += 1;
             } else if line.contains("failed calling webhook \"validate.xmem.dev\"") {
                 counts.refused += 1;
+                if !NOT_ACCEPTED.iter().any(|reason| line.contains(reason)) {
+                    counts.cut_off.push(line.to_owned());
+                }
             } else {
                 counts.others.push(line.to_owned());
             }
@@ -164,6 +173,7 @@ impl Counts {
             rejected: sum.rejected + counts.rejected,
             unchecked: sum.unchecked + counts.unchecked,
             refused: sum.refused + counts.refused,
+            cut_off: [sum.cut_off, counts.cut_off.clone()].concat(),
             others: [sum.others, counts.others.clone()].concat(),
         })
     }
@@ -182,8 +192,14 @@ mod tests {
         let created = "job.batch/fits-0 created (server dry run)\n";
         let unchecked = "job.batch/large-1 created (server dry run)\n";
         let text = format!("{}{unchecked}{rejected}{refused}", created.repeat(JOBS - 3));
-        let expected =
-            Counts { created: JOBS - 3, rejected: 1, unchecked: 1, refused: 1, others: Vec::new() };
+        let expected = Counts {
+            created: JOBS - 3,
+            rejected: 1,
+            unchecked: 1,
+            refused: 1,
+            cut_off: vec![refused.trim_end().to_owned()],
+            others: Vec::new(),
+        };
         assert_eq!(Counts::of(&text), expected);
         let counts = Counts::of("error: something else\n");
         assert_eq!(counts.others, ["error: something else", "0 answers to 20 Jobs"]);

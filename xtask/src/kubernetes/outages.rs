@@ -7,7 +7,7 @@ use crate::error::Error;
 use nix::sys::signal::Signal;
 use std::time::Instant;
 
-pub(super) static SCENARIOS: [Scenario; 6] = [
+pub(super) static SCENARIOS: [Scenario; 7] = [
     Scenario {
         name: "the server is killed, Ignore: created; started again: rejected",
         needs: None,
@@ -37,6 +37,11 @@ pub(super) static SCENARIOS: [Scenario; 6] = [
         name: "killed and started again during creations, Fail: nothing is unchecked",
         needs: None,
         run: |bench| killed_during_creations(bench, FailurePolicy::Fail),
+    },
+    Scenario {
+        name: "ended by SIGTERM eight times during creations, Fail: no request is cut off",
+        needs: None,
+        run: ended_during_creations,
     },
 ];
 
@@ -135,8 +140,8 @@ fn hanging(bench: &mut Bench, policy: FailurePolicy) -> Result<Vec<String>, Erro
     Ok(complaints)
 }
 
-/// The server is killed and started again while Jobs are created. What ran before and after it is decided
-/// about as ever.
+/// The server is killed and started again while Jobs are created. What ran before and after it is decided about
+/// as ever.
 fn killed_during_creations(bench: &mut Bench, policy: FailurePolicy) -> Result<Vec<String>, Error> {
     set_policy(bench, policy)?;
     let load = Load::start(bench)?;
@@ -178,4 +183,33 @@ fn killed_during_creations(bench: &mut Bench, policy: FailurePolicy) -> Result<V
         during.refused
     );
     Ok(complaints)
+}
+
+/// The server is ended and started again, as when a node is drained. It may be away, but it breaks no
+/// connection on which a request is on its way.
+fn ended_during_creations(bench: &mut Bench) -> Result<Vec<String>, Error> {
+    set_policy(bench, FailurePolicy::Fail)?;
+    let load = Load::start(bench)?;
+    for _ in 0..8 {
+        let reviews = bench.server.asked() + 40;
+        wait("reviews by a server that was started again", CHANGE_LIMIT, || {
+            bench.server.asked() >= reviews
+        })?;
+        bench.server.stop();
+        bench.server.begin()?;
+    }
+    load.wait_for_runs()?;
+    let counts = Counts::sum(&load.finish()?);
+    set_policy(bench, FailurePolicy::Ignore)?;
+    println!(
+        "        {} Jobs: {} created, {} rejected, {} refused, {} of them cut off",
+        counts.jobs(),
+        counts.created,
+        counts.rejected,
+        counts.refused,
+        counts.cut_off.len()
+    );
+    let as_expected =
+        counts.cut_off.is_empty() && counts.unchecked == 0 && counts.others.is_empty();
+    Ok(if as_expected { Vec::new() } else { vec![format!("{counts:?}")] })
 }

@@ -80,6 +80,11 @@ impl Server {
         }
     }
 
+    /// Ends it as SIGTERM does: after the requests that have begun.
+    pub(super) fn stop(&mut self) {
+        drop(self.daemon.take());
+    }
+
     /// Lets it hang, or go on.
     pub(super) fn signal(&self, signal: Signal) {
         if let Some(daemon) = &self.daemon {
@@ -89,7 +94,8 @@ impl Server {
 
     /// The reviews of `/validate` that it has answered since the tests began.
     pub(super) fn asked(&self) -> usize {
-        self.logged("\"endpoint\":\"validate\"")
+        // Requests that it refused have no uid.
+        self.logged("\"endpoint\":\"validate\",\"uid\"")
     }
 
     /// Replaces the site file.
