@@ -65,7 +65,10 @@ pub(crate) enum Error {
     #[error("waited {seconds} s for {what}")]
     Waited { what: String, seconds: u64 },
     /// A daemon ended early; the end of its log was printed.
-    #[error("waited for {what}, but the daemon ended: see {}", .log.display())]
+    #[error(
+        "waited for {what}, but the daemon ended: the end of {} is above, --folder keeps all of it",
+        .log.display()
+    )]
     Ended { what: String, log: PathBuf },
     /// The folder with the programs of Kubernetes lacks one.
     #[error(
