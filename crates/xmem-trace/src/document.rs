@@ -160,6 +160,7 @@ impl<'a> Document<'a> {
                 self.state = State::Events;
             }
             Some(_) => {
+                while self.filled - self.used < SHOWN_HEAD && self.fill()? {}
                 let reason = describe(&self.buffer[self.used..self.filled]);
                 return Err(self.not_a_trace(reason));
             }
@@ -486,6 +487,9 @@ fn key_text(quoted: &[u8]) -> String {
         .unwrap_or_else(|_| quoted.strip_prefix('"').unwrap_or(&quoted).replace('"', ""))
 }
 
+/// The bytes of another file's head that an error shows.
+const SHOWN_HEAD: usize = 16;
+
 /// The kind of file that begins with these bytes, as a fragment.
 fn describe(head: &[u8]) -> String {
     let known = match head {
@@ -496,7 +500,7 @@ fn describe(head: &[u8]) -> String {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it begins like UTF-16 text: save it as UTF-8",
         [b'<', ..] => "it begins like HTML",
         _ => {
-            let shown = String::from_utf8_lossy(&head[..head.len().min(16)]);
+            let shown = String::from_utf8_lossy(&head[..head.len().min(SHOWN_HEAD)]);
             return format!("it begins with `{}`, not with a bracket", shown.escape_debug());
         }
     };

@@ -48,6 +48,16 @@ fn trace(events: usize) -> Vec<u8> {
 }
 
 #[test]
+fn the_head_that_an_error_shows_does_not_depend_on_where_the_text_is_cut() {
+    let text = format!("{}not a trace at all", "\n".repeat(62));
+    for chunk in [1, 64, 70, 1 << 20] {
+        let options = ReadOptions { chunk: Bytes(chunk), ..ReadOptions::default() };
+        let error = read_bytes(text.as_bytes(), &options).err().expect("no trace").to_string();
+        assert!(error.contains("begins with `not a trace at a`"), "{chunk}: {error}");
+    }
+}
+
+#[test]
 fn what_is_no_trace_is_said_to_be_none() {
     check_error(
         "",
@@ -64,7 +74,7 @@ fn what_is_no_trace_is_said_to_be_none() {
     check_error(
         "hello",
         &expect![
-            "`<bytes>` is not a profiler trace (it begins with `hell`, not with a bracket): give what `export_chrome_trace` of torch.profiler wrote, plain, gzip or zstd"
+            "`<bytes>` is not a profiler trace (it begins with `hello`, not with a bracket): give what `export_chrome_trace` of torch.profiler wrote, plain, gzip or zstd"
         ],
     );
     check_error(
@@ -76,7 +86,7 @@ fn what_is_no_trace_is_said_to_be_none() {
     check_error(
         "\u{0}\u{0}\u{0}\u{0}\u{0}",
         &expect![[
-            r#"`<bytes>` is not a profiler trace (it begins with `\0\0\0\0`, not with a bracket): give what `export_chrome_trace` of torch.profiler wrote, plain, gzip or zstd"#
+            r#"`<bytes>` is not a profiler trace (it begins with `\0\0\0\0\0`, not with a bracket): give what `export_chrome_trace` of torch.profiler wrote, plain, gzip or zstd"#
         ]],
     );
     check_error(

@@ -20,7 +20,7 @@ struct Reader {
     arguments: &'static [&'static str],
 }
 
-const READERS: [Reader; 15] = [
+const READERS: [Reader; 16] = [
     Reader { name: "replay", arguments: &["replay", "{}", "--capacity", "24GiB", "--cudnn=model"] },
     Reader {
         name: "replay of a list",
@@ -69,6 +69,10 @@ const READERS: [Reader; 15] = [
     Reader {
         name: "check, job script",
         arguments: &["check", "{trace}", "--slurm-job", "{}", "--no-config", "--no-cache"],
+    },
+    Reader {
+        name: "check, manifest",
+        arguments: &["check", "{trace}", "--k8s", "{}", "--no-config", "--no-cache"],
     },
     Reader {
         name: "check, submission",

@@ -1,9 +1,9 @@
 //! `xmem profile`, with scripts that speak the hook's side of the protocol: no PyTorch is needed.
 
 use crate::job::{self, Folder};
-use crate::shell::{Ran, command, xmem};
+use crate::shell::{Ran, command, prepared, xmem};
 use std::io::Write;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 const PRELUDE: &str = include_str!("../../../xmem-recorder/tests/fake_hook.py");
 
@@ -458,8 +458,16 @@ fn signals_end_the_recording_and_xmem_outlives_them() {
             "was interrupted before its recording was saved",
         ),
     ];
+    // The shell that runs the tests may ignore Ctrl-C, which xmem would inherit.
+    const AS_IN_A_TERMINAL: &str = "import os, signal, sys\n\
+        signal.signal(signal.SIGINT, signal.SIG_DFL)\n\
+        os.execv(sys.argv[1], sys.argv[1:])";
     for (script, code, text) in rows {
-        let ran = profile(&folder(script), &[]);
+        let folder = folder(script);
+        let mut command = prepared(Command::new("python3"));
+        command.args(["-c", AS_IN_A_TERMINAL, env!("CARGO_BIN_EXE_xmem")]);
+        command.args(["profile", "--", "python3", "train.py"]).current_dir(folder.path("."));
+        let ran: Ran = command.stdin(Stdio::null()).output().expect("runs").into();
         let message = flat(&ran);
         assert_eq!(ran.code, code, "{script}: {message}");
         assert!(message.contains(text), "{script}: {message}");

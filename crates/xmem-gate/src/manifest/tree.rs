@@ -10,7 +10,7 @@ use std::ops::Range;
 const MAX_DEPTH: usize = 128;
 
 /// The most nodes of a manifest, aliases resolved.
-const MAX_NODES: usize = 1 << 20;
+const MAX_NODES: usize = 1 << 19;
 
 /// A node with its place.
 #[derive(Clone, Debug)]

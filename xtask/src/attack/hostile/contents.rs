@@ -142,6 +142,9 @@ pub(super) fn all() -> Vec<Content> {
         bytes("TOML of a million lists", [&b"a = "[..], &b"[".repeat(1_000_000)].concat()),
         bytes("TOML of a million dots", [&b"a"[..], &b".a".repeat(1_000_000), b" = 1"].concat()),
         bytes("TOML of a million tables", b"[[device]]\n".repeat(1_000_000)),
+        bytes("YAML that doubles itself", doubling_yaml()),
+        bytes("YAML of a million sequences", b"- ".repeat(1_000_000)),
+        bytes("YAML of a million documents", b"---\na: b\n".repeat(1_000_000)),
         text("a device with huge numbers", DEVICE),
         bytes("a million lines", b"/nothing/here.json\n".repeat(1_000_000)),
         bytes("a line of 4 MiB", b"x".repeat(4 << 20)),
@@ -195,6 +198,16 @@ fn doubling_pickle() -> Vec<u8> {
     }
     pickle.push(b'.');
     pickle
+}
+
+/// A list of two lists of two lists, and so on, by anchors: 2^40 entries.
+fn doubling_yaml() -> Vec<u8> {
+    let mut text = String::from("a0: &a0 [x, x]\n");
+    for level in 1..40 {
+        let below = level - 1;
+        text += &format!("a{level}: &a{level} [*a{below}, *a{below}]\n");
+    }
+    text.into_bytes()
 }
 
 fn zstd_frame(bytes: &[u8]) -> Vec<u8> {
