@@ -52,7 +52,7 @@ fn the_head_that_an_error_shows_does_not_depend_on_where_the_text_is_cut() {
     let text = format!("{}not a trace at all", "\n".repeat(62));
     for chunk in [1, 64, 70, 1 << 20] {
         let options = ReadOptions { chunk: Bytes(chunk), ..ReadOptions::default() };
-        let error = read_bytes(text.as_bytes(), &options).err().expect("no trace").to_string();
+        let error = read_bytes(text.as_bytes(), &options).expect_err("no trace").to_string();
         assert!(error.contains("begins with `not a trace at a`"), "{chunk}: {error}");
     }
 }
