@@ -3,7 +3,7 @@
 //! The numbers are those of `cudnn_graph.h` of cuDNN 9; that header promises that they do not change
 //! within a major version.
 
-use crate::{elf, stubs};
+use crate::stubs;
 use libloading::{Library, Symbol};
 use std::ffi::{c_char, c_int, c_void};
 use std::fs;
@@ -71,6 +71,8 @@ pub(crate) enum LoadError {
 pub(crate) enum PreloadError {
     #[error("cannot write the stub of a library")]
     Write(#[source] io::Error),
+    #[error("cannot make the stub of a library")]
+    Make(#[source] xmem_elf::WriteError),
     #[error("cannot load the stub of a library")]
     Load(#[source] libloading::Error),
 }
@@ -89,11 +91,11 @@ pub(crate) fn preload_stubs() -> Result<(), PreloadError> {
     let mut files = Vec::new();
     for stub in stubs::all() {
         for name in stub.names {
-            let functions = stub.functions.iter().map(|f| (f.name, f.address()));
+            let content = content(name, &stub).map_err(PreloadError::Make)?;
             let file = memfd_create(*name, MFdFlags::MFD_CLOEXEC)
                 .map_err(|error| PreloadError::Write(error.into()))?;
             let mut file = fs::File::from(file);
-            file.write_all(&elf::library(name, functions)).map_err(PreloadError::Write)?;
+            file.write_all(&content).map_err(PreloadError::Write)?;
             let path = format!("/proc/self/fd/{}", file.as_raw_fd());
             // SAFETY: only this process has the file. It has no initializers and no code; its symbols are
             // functions of this program, which is never unloaded.
@@ -102,6 +104,23 @@ pub(crate) fn preload_stubs() -> Result<(), PreloadError> {
         }
     }
     Ok(())
+}
+
+/// The file of a stub library. Its symbols are absolute addresses of this process, which the dynamic linker
+/// of glibc takes as they are since 2.28 (`SYMBOL_ADDRESS` in `sysdeps/generic/ldsodefs.h`).
+#[cfg(target_os = "linux")]
+fn content(name: &str, stub: &stubs::Stub) -> Result<Vec<u8>, xmem_elf::WriteError> {
+    use xmem_elf::{Definition, Machine, StandIn, Symbol};
+
+    let symbols = stub.functions.iter().map(|function| Symbol {
+        name: function.name.to_owned(),
+        version: None,
+        definition: Definition::Absolute(function.address()),
+    });
+    let machine = if cfg!(target_arch = "x86_64") { Machine::X86_64 } else { Machine::Aarch64 };
+    let (needed, search) = (Vec::new(), None);
+    let symbols = symbols.collect();
+    StandIn { machine, name: name.to_owned(), needed, search, symbols }.to_bytes()
 }
 
 /// Fails: cuDNN's device-less mode is used on Linux only.

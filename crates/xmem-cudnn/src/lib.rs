@@ -15,7 +15,6 @@ mod backend;
 #[expect(clippy::disallowed_methods, reason = "reads and writes files of answers")]
 mod cache;
 mod cached;
-mod elf;
 mod heuristics;
 mod library;
 #[cfg(unix)]
