@@ -1,5 +1,6 @@
 //! A device as the rest of the pipeline sees it.
 
+use crate::board::Board;
 use std::fmt;
 use std::str::FromStr;
 use xmem_types::Bytes;
@@ -25,6 +26,8 @@ pub struct Device {
     pub sms: u32,
     /// Resident threads per multiprocessor (`max_threads_per_multi_processor`).
     pub max_threads_per_sm: u32,
+    /// Clocks, cache and bus: those of a relative where they are not known.
+    pub board: Board,
     /// The source of each number.
     pub sources: Sources,
 }
@@ -67,6 +70,7 @@ impl Device {
             compute_capability: ComputeCapability { major: 8, minor: 0 },
             sms: 108,
             max_threads_per_sm: 2048,
+            board: Board::assumed(ComputeCapability { major: 8, minor: 0 }),
             sources: Sources {
                 memory: "given by the user".to_owned(),
                 context: assumed("like a data center GPU"),

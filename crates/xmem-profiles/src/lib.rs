@@ -2,11 +2,13 @@
 //! every number, and the little code that finds an entry by name.
 #![forbid(unsafe_code)]
 
+mod board;
 mod catalogue;
 mod device;
 mod name;
 mod schema;
 
+pub use board::{Board, Limits};
 pub use catalogue::{UnknownDevice, devices, find};
 pub use device::{ComputeCapability, Device, ParseComputeCapabilityError, Sources};
 pub use schema::DeviceFileError;

@@ -1,5 +1,6 @@
 //! The form of a device file, and its checks.
 
+use crate::board::Board;
 use crate::device::{ComputeCapability, Device, ParseComputeCapabilityError, Sources};
 use serde::Deserialize;
 use xmem_types::{Bytes, printable};
@@ -167,6 +168,7 @@ fn device(dto: DeviceDto) -> Result<Device, DeviceFileError> {
         compute_capability,
         sms,
         max_threads_per_sm: threads,
+        board: Board::assumed(compute_capability),
         sources,
         name,
     })

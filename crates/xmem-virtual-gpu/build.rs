@@ -1,0 +1,52 @@
+//! Compiles the native library, for Linux on x86-64 with glibc; elsewhere there is nothing to compile.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a build script reads what cargo tells it through the environment"
+)]
+
+use std::env;
+use std::path::PathBuf;
+
+const SOURCES: [&str; 11] = [
+    "capture",
+    "config",
+    "cudnn",
+    "driver",
+    "host",
+    "libraries",
+    "memory",
+    "nvml",
+    "pool",
+    "properties",
+    "runtime",
+];
+
+fn main() {
+    println!("cargo::rerun-if-changed=native");
+    println!("cargo::rustc-check-cfg=cfg(supported)");
+    let of = |name: &str| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
+    if (of("OS").as_str(), of("ARCH").as_str(), of("ENV").as_str()) != ("linux", "x86_64", "gnu") {
+        return;
+    }
+    println!("cargo::rustc-cfg=supported");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    let mut build = cc::Build::new();
+    build.opt_level(2).debug(false).pic(true).std("gnu11").warnings(true).extra_warnings(true);
+    let mut command = build.get_compiler().to_command();
+    command
+        .args([
+            "-shared",
+            "-fvisibility=hidden",
+            "-Wl,-soname,libxmem-vgpu.so",
+            "-Wl,-z,defs",
+            "-o",
+        ])
+        .arg(out.join("libxmem-vgpu.so"))
+        .args(SOURCES.map(|source| format!("native/{source}.c")))
+        .args(["-ldl", "-lpthread"]);
+    let status = command.status();
+    assert!(
+        status.is_ok_and(|status| status.success()),
+        "cannot compile the native library of xmem-virtual-gpu: a C compiler is needed: {command:?}"
+    );
+}

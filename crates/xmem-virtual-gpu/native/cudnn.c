@@ -1,0 +1,429 @@
+// cuDNN. Its graph interface goes to the real library, in the mode without a device that cuDNN has since
+// 9.8: wherever PyTorch passes a handle, the description of the device takes its place. So the lists of
+// engines and the sizes of workspaces are cuDNN's own for that device. Only the execution has no effect.
+//
+// With an older library, each plan is one engine without a workspace, and the log says so.
+//
+// The numbers are those of cudnn_graph.h of cuDNN 9, which promises not to change them within a major
+// version; cuDNN 8 has the same.
+#define _GNU_SOURCE
+#include "vgpu.h"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK = 0, BAD_PARAMETER = 2000 };
+// cudnnBackendDescriptorType_t
+enum { DEVICE_PROPERTIES = 38 };
+// cudnnBackendAttributeType_t
+enum { TYPE_HANDLE = 0, TYPE_BOOLEAN = 2, TYPE_INT64 = 3, TYPE_DOUBLE = 5, TYPE_POINTER = 6, TYPE_DESCRIPTOR = 15, TYPE_CHAR = 24, TYPE_FRACTION = 26 };
+// cudnnBackendAttributeName_t
+enum {
+  HEURISTICS_GRAPH = 201, HEURISTICS_RESULTS = 202, HEURISTICS_DEVICE = 204,
+  CONFIG_ENGINE = 300, CONFIG_INTERMEDIATES = 301, CONFIG_CHOICES = 302, CONFIG_WORKSPACE = 303,
+  PLAN_HANDLE = 400, PLAN_WORKSPACE = 402, PLAN_JSON = 405, PLAN_DEVICE = 407,
+  GRAPH_ENGINES = 802,
+  ENGINE_GRAPH = 1300, ENGINE_INDEX = 1301, ENGINE_KNOBS = 1302, ENGINE_NUMERICS = 1303, ENGINE_BEHAVIOR = 1305, ENGINE_DEVICE = 1307,
+  DEVICE_JSON = 2702,
+};
+#define MAX_DESCRIPTORS 256
+
+// A descriptor of PyTorch's: the real library's, or the attributes that were set.
+struct attribute { int name, type; int64_t count; void *data; struct attribute *next; };
+struct descriptor { int type; void *real; struct attribute *attributes; };
+
+static struct {
+  int is_usable;
+  size_t version;
+  int (*create)(int, void **);
+  int (*destroy)(void *);
+  int (*set)(void *, int, int, int64_t, const void *);
+  int (*get)(void *, int, int, int64_t, int64_t *, void *);
+  int (*finalize)(void *);
+  void (*last_error)(char *, size_t);
+  void *device;
+} library;
+
+static void describe_device(char *json, size_t size) {
+  const struct config *g = vgpu_config();
+  char name[2 * sizeof g->name];
+  size_t at = 0;
+  for (const char *c = g->name; *c && at + 2 < sizeof name; c++) {
+    if (*c == '"' || *c == '\\') name[at++] = '\\';
+    name[at++] = (unsigned char)*c < ' ' ? ' ' : *c;
+  }
+  name[at] = 0;
+  snprintf(json, size,
+    "{\"deviceName\":\"%s\",\"cudaDeviceId\":0,\"deviceVer\":%d,\"multiProcessorCount\":%d,\"driverVer\":%d,"
+    "\"maxSharedMemoryPerBlockOptin\":%d,\"totalGlobalMem\":%llu,\"maxGridSize\":[2147483647,65535,65535],"
+    "\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":65536,\"warpSize\":32,\"maxSharedMemoryPerBlock\":49152,"
+    "\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":%d,\"maxCtasPerSM\":%d,\"maxThreadsPerBlock\":1024,"
+    "\"maxThreadsPerSM\":%d,\"pciDeviceId\":%d,\"isTccDriver\":0,\"supportCoopLaunch\":1,\"smClockRateKHz\":%d,"
+    "\"memClockRateKHz\":%d,\"l2CacheSize\":%d}",
+    name, (g->major * 10 + g->minor) * 10, g->sms, g->driver, g->shared_per_block_optin, (unsigned long long)g->memory,
+    g->registers_per_sm, g->blocks_per_sm, g->threads_per_sm, g->pci_device, g->sm_clock, g->memory_clock, g->l2);
+}
+
+static void load(void) {
+  const char *path = vgpu_config()->cudnn;
+  if (!*path) return;
+  // By its path: the name is this stand-in's. Its own functions come before those of the stand-in.
+  void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+  if (!handle) {
+    vgpu_log("cudnn cannot load %s: %s", path, dlerror());
+    return;
+  }
+  size_t (*version)(void);
+  *(void **)&version = dlsym(handle, "cudnnGetVersion");
+  library.version = version ? version() : 0;
+  if (library.version < 90800) {
+    vgpu_log("cudnn %zu has no device-less mode, which came with 9.8: convolutions are recorded without workspaces", library.version);
+    return;
+  }
+  *(void **)&library.create = dlsym(handle, "cudnnBackendCreateDescriptor");
+  *(void **)&library.destroy = dlsym(handle, "cudnnBackendDestroyDescriptor");
+  *(void **)&library.set = dlsym(handle, "cudnnBackendSetAttribute");
+  *(void **)&library.get = dlsym(handle, "cudnnBackendGetAttribute");
+  *(void **)&library.finalize = dlsym(handle, "cudnnBackendFinalize");
+  *(void **)&library.last_error = dlsym(handle, "cudnnGetLastErrorString");
+  if (!library.create || !library.destroy || !library.set || !library.get || !library.finalize) {
+    vgpu_log("cudnn %s has no graph interface: convolutions are recorded without workspaces", path);
+    return;
+  }
+  char json[2048];
+  describe_device(json, sizeof json);
+  int status = library.create(DEVICE_PROPERTIES, &library.device);
+  if (!status) status = library.set(library.device, DEVICE_JSON, TYPE_CHAR, (int64_t)strlen(json), json);
+  if (!status) status = library.finalize(library.device);
+  if (status) {
+    char text[512] = "";
+    if (library.last_error) library.last_error(text, sizeof text);
+    vgpu_log("cudnn refuses the device (status %d %s): convolutions are recorded without workspaces", status, text);
+    return;
+  }
+  library.is_usable = 1;
+}
+
+static int is_real(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, load);
+  return library.is_usable;
+}
+
+API(size_t, cudnnGetVersion)(void) { is_real(); return library.version; }
+API(size_t, cudnnGetCudartVersion)(void) { return (size_t)vgpu_config()->runtime; }
+API(int, cudnnGetProperty)(int part, int *value) {
+  is_real();
+  // 9.19.0 is 91900, 8.9.2 is 8902.
+  int version = (int)library.version, thousand = version >= 90000 ? 10000 : 1000;
+  *value = part == 0 ? version / thousand : part == 1 ? version % thousand / 100 : version % 100;
+  return OK;
+}
+API(const char *, cudnnGetErrorString)(int status) { return status ? "CUDNN_STATUS of the stand-in for cuDNN" : "CUDNN_STATUS_SUCCESS"; }
+API(void, cudnnGetLastErrorString)(char *text, size_t size) {
+  if (library.is_usable && library.last_error) library.last_error(text, size);
+  else if (size) *text = 0;
+}
+API(int, cudnnCreate)(void ***handle) { *handle = calloc(1, 64); return *handle ? OK : 4003; }
+API(int, cudnnDestroy)(void **handle) { free(handle); return OK; }
+API(int, cudnnSetStream)(void **handle, void *stream) { *handle = stream; return OK; }
+API(int, cudnnGetStream)(void **handle, void **stream) { *stream = *handle; return OK; }
+
+// ---- descriptors ----
+static size_t size_of(int type) {
+  switch (type) {
+    case TYPE_HANDLE: case TYPE_INT64: case TYPE_DOUBLE: case TYPE_POINTER: case TYPE_DESCRIPTOR: return 8;
+    case TYPE_BOOLEAN: case TYPE_CHAR: return 1;
+    case TYPE_FRACTION: return 16;
+    default: return 4;
+  }
+}
+
+API(int, cudnnBackendCreateDescriptor)(int type, struct descriptor **at) {
+  struct descriptor *d = calloc(1, sizeof *d);
+  if (!d) return 4003; // CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED
+  d->type = type;
+  int status = is_real() ? library.create(type, &d->real) : OK;
+  if (status) free(d);
+  else *at = d;
+  return status;
+}
+API(int, cudnnBackendDestroyDescriptor)(struct descriptor *d) {
+  if (!d) return OK;
+  int status = d->real ? library.destroy(d->real) : OK;
+  for (struct attribute *a = d->attributes, *next; a; a = next) {
+    next = a->next;
+    free(a->data);
+    free(a);
+  }
+  free(d);
+  return status;
+}
+API(int, cudnnBackendInitialize)(struct descriptor *d) { (void)d; return OK; }
+API(int, cudnnBackendFinalize)(struct descriptor *d) { return d->real ? library.finalize(d->real) : OK; }
+
+static struct attribute *find(struct descriptor *d, int name) {
+  for (struct attribute *a = d->attributes; a; a = a->next) if (a->name == name) return a;
+  return NULL;
+}
+
+static int keep(struct descriptor *d, int name, int type, int64_t count, const void *data) {
+  struct attribute *a = find(d, name);
+  if (!a) {
+    a = calloc(1, sizeof *a);
+    if (!a) return 4003;
+    a->name = name;
+    a->next = d->attributes;
+    d->attributes = a;
+  }
+  size_t size = size_of(type) * (size_t)(count > 0 ? count : 1);
+  void *copy = calloc(1, size);
+  if (!copy) return 4003;
+  if (data && count > 0) memcpy(copy, data, size);
+  free(a->data);
+  a->data = copy;
+  a->type = type;
+  a->count = count;
+  return OK;
+}
+
+// The real descriptors in an array of PyTorch's.
+static void unwrap(void **real, struct descriptor *const *descriptors, int64_t count) {
+  for (int64_t i = 0; i < count; i++) real[i] = descriptors[i] ? descriptors[i]->real : NULL;
+}
+
+API(int, cudnnBackendSetAttribute)(struct descriptor *d, int name, int type, int64_t count, const void *data) {
+  if (!d->real) return keep(d, name, type, count, data);
+  if (type == TYPE_HANDLE) {
+    if (name != PLAN_HANDLE) return OK;
+    return library.set(d->real, PLAN_DEVICE, TYPE_DESCRIPTOR, 1, &library.device);
+  }
+  if (type != TYPE_DESCRIPTOR) return library.set(d->real, name, type, count, data);
+  void *real[MAX_DESCRIPTORS];
+  if (count < 0 || count > MAX_DESCRIPTORS) return BAD_PARAMETER;
+  unwrap(real, data, count);
+  int status = library.set(d->real, name, type, count, real);
+  int device = name == HEURISTICS_GRAPH ? HEURISTICS_DEVICE : name == ENGINE_GRAPH ? ENGINE_DEVICE : 0;
+  if (!status && device) status = library.set(d->real, device, TYPE_DESCRIPTOR, 1, &library.device);
+  return status;
+}
+
+static int get_real(struct descriptor *d, int name, int type, int64_t wanted, int64_t *count, void *data) {
+  if (type != TYPE_DESCRIPTOR || !data) return library.get(d->real, name, type, wanted, count, data);
+  void *real[MAX_DESCRIPTORS];
+  struct descriptor **descriptors = data;
+  if (wanted > MAX_DESCRIPTORS) wanted = MAX_DESCRIPTORS;
+  unwrap(real, descriptors, wanted);
+  int status = library.get(d->real, name, type, wanted, count, real);
+  // The library fills the descriptors that it is given.
+  for (int64_t i = 0; i < wanted; i++) if (descriptors[i]) descriptors[i]->real = real[i];
+  return status;
+}
+
+API(int, cudnnBackendGetAttribute)(struct descriptor *d, int name, int type, int64_t wanted, int64_t *count, void *data) {
+  if (d->real) return get_real(d, name, type, wanted, count, data);
+  int64_t found = 0;
+  int is_wanted = data && wanted > 0;
+  switch (name) {
+    // One engine and one configuration: the descriptors that the caller made stand for them.
+    case HEURISTICS_RESULTS: case CONFIG_ENGINE: found = 1; break;
+    case GRAPH_ENGINES:
+      found = 1;
+      if (is_wanted) *(int64_t *)data = 1;
+      break;
+    case PLAN_WORKSPACE: case CONFIG_WORKSPACE:
+      found = 1;
+      if (is_wanted) *(int64_t *)data = 0;
+      break;
+    case PLAN_JSON:
+      found = 3;
+      if (data && wanted >= 3) memcpy(data, "{}", 3);
+      break;
+    case ENGINE_NUMERICS: case ENGINE_BEHAVIOR: case ENGINE_KNOBS: case CONFIG_CHOICES: case CONFIG_INTERMEDIATES: break;
+    default: {
+      struct attribute *a = find(d, name);
+      if (!a && name == ENGINE_INDEX) {
+        found = 1;
+        if (is_wanted) *(int64_t *)data = 0;
+      } else if (a && a->count > 0) {
+        found = a->count;
+        if (is_wanted) memcpy(data, a->data, size_of(type) * (size_t)(wanted < found ? wanted : found));
+      }
+    }
+  }
+  if (count) *count = found;
+  return OK;
+}
+API(int, cudnnBackendExecute)(void *handle, struct descriptor *plan, struct descriptor *pack) { (void)handle, (void)plan, (void)pack; return OK; }
+
+// ---- the older interface: descriptors, and sizes that are not known without a device ----
+static int make(void **at) { *at = calloc(1, 512); return *at ? OK : 4003; }
+static int drop(void *descriptor) { free(descriptor); return OK; }
+#define DESCRIPTOR(kind) \
+  API(int, cudnnCreate##kind##Descriptor)(void **at) { return make(at); } \
+  API(int, cudnnDestroy##kind##Descriptor)(void *descriptor) { return drop(descriptor); }
+DESCRIPTOR(Tensor)
+DESCRIPTOR(Filter)
+DESCRIPTOR(Convolution)
+DESCRIPTOR(Activation)
+DESCRIPTOR(Dropout)
+DESCRIPTOR(Pooling)
+DESCRIPTOR(RNNData)
+DESCRIPTOR(CTCLoss)
+DESCRIPTOR(SpatialTransformer)
+DESCRIPTOR(ReduceTensor)
+DESCRIPTOR(OpTensor)
+DESCRIPTOR(LRN)
+
+static int unknown(size_t *size, const char *what) {
+  vgpu_unimplemented(what, OK);
+  if (size) *size = 0;
+  return OK;
+}
+API(int, cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize)(void *h, int mode, int operations, void *x, void *z, void *y, void *b, void *a, size_t *size) {
+  (void)h, (void)mode, (void)operations, (void)x, (void)z, (void)y, (void)b, (void)a;
+  return unknown(size, "cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize");
+}
+API(int, cudnnGetBatchNormalizationBackwardExWorkspaceSize)(void *h, int mode, int operations, void *x, void *y, void *dy, void *dz, void *dx, void *b, void *a, size_t *size) {
+  (void)h, (void)mode, (void)operations, (void)x, (void)y, (void)dy, (void)dz, (void)dx, (void)b, (void)a;
+  return unknown(size, "cudnnGetBatchNormalizationBackwardExWorkspaceSize");
+}
+API(int, cudnnGetBatchNormalizationTrainingExReserveSpaceSize)(void *h, int mode, int operations, void *a, void *x, size_t *size) {
+  (void)h, (void)mode, (void)operations, (void)a, (void)x;
+  return unknown(size, "cudnnGetBatchNormalizationTrainingExReserveSpaceSize");
+}
+API(int, cudnnDropoutGetStatesSize)(void *h, size_t *size) { (void)h; *size = MIB; return OK; }
+API(int, cudnnGetCTCLossWorkspaceSize)(void *h, void *p, void *g, void *l, void *ll, void *il, int a, void *d, size_t *size) {
+  (void)h, (void)p, (void)g, (void)l, (void)ll, (void)il, (void)a, (void)d;
+  return unknown(size, "cudnnGetCTCLossWorkspaceSize");
+}
+API(int, cudnnGetCTCLossWorkspaceSize_v8)(void *h, int a, void *d, void *p, void *g, size_t *size) {
+  (void)h, (void)a, (void)d, (void)p, (void)g;
+  return unknown(size, "cudnnGetCTCLossWorkspaceSize_v8");
+}
+API(int, cudnnGetConvolutionForwardWorkspaceSize)(void *h, void *x, void *w, void *c, void *y, int algorithm, size_t *size) {
+  (void)h, (void)x, (void)w, (void)c, (void)y, (void)algorithm;
+  return unknown(size, "cudnnGetConvolutionForwardWorkspaceSize");
+}
+API(int, cudnnGetConvolutionBackwardDataWorkspaceSize)(void *h, void *w, void *dy, void *c, void *dx, int algorithm, size_t *size) {
+  return vgpu_cudnnGetConvolutionForwardWorkspaceSize(h, w, dy, c, dx, algorithm, size);
+}
+API(int, cudnnGetConvolutionBackwardFilterWorkspaceSize)(void *h, void *x, void *dy, void *c, void *dw, int algorithm, size_t *size) {
+  return vgpu_cudnnGetConvolutionForwardWorkspaceSize(h, x, dy, c, dw, algorithm, size);
+}
+// cudnnConvolutionFwdAlgoPerf_t and its siblings: algorithm, status, time, memory, determinism, math type.
+struct performance { int algorithm, status; float time; size_t memory; int determinism, math, reserved[3]; };
+static int one_algorithm(int wanted, int *found, struct performance *results) {
+  if (found) *found = wanted > 0;
+  if (wanted > 0) *results = (struct performance){.algorithm = 1, .determinism = 1};
+  return OK;
+}
+#define ALGORITHMS(name) \
+  API(int, name)(void *h, void *a, void *b, void *c, void *d, int wanted, int *found, struct performance *results) { \
+    (void)h, (void)a, (void)b, (void)c, (void)d; \
+    return one_algorithm(wanted, found, results); \
+  }
+ALGORITHMS(cudnnGetConvolutionForwardAlgorithm_v7)
+ALGORITHMS(cudnnGetConvolutionBackwardDataAlgorithm_v7)
+ALGORITHMS(cudnnGetConvolutionBackwardFilterAlgorithm_v7)
+#define TRIALS(name) \
+  API(int, name)(void *h, void *a, void *x, void *b, void *y, void *c, void *d, void *z, int wanted, int *found, struct performance *results) { \
+    (void)h, (void)a, (void)x, (void)b, (void)y, (void)c, (void)d, (void)z; \
+    return one_algorithm(wanted, found, results); \
+  }
+TRIALS(cudnnFindConvolutionForwardAlgorithmEx)
+TRIALS(cudnnFindConvolutionBackwardDataAlgorithmEx)
+TRIALS(cudnnFindConvolutionBackwardFilterAlgorithmEx)
+
+// ---- recurrent networks: the size of the weights is their sum; the other sizes are not known ----
+struct rnn { int directions, mode, biases, type, input, hidden, projection, layers; };
+API(int, cudnnCreateRNNDescriptor)(void **at) { return make(at); }
+API(int, cudnnDestroyRNNDescriptor)(void *descriptor) { return drop(descriptor); }
+API(int, cudnnSetRNNDescriptor_v8)(struct rnn *rnn, int algorithm, int mode, int bias, int direction, int input_mode, int type, int precision, int math, int input, int hidden, int projection, int layers) {
+  (void)algorithm, (void)input_mode, (void)precision, (void)math;
+  // Bias modes: none, one of the input, two, one of the state. Directions: one, two.
+  int biases = bias == 0 ? 0 : bias == 2 ? 2 : 1;
+  *rnn = (struct rnn){direction == 1 ? 2 : 1, mode, biases, type, input, hidden, projection, layers};
+  return OK;
+}
+// Matrices of a cell: one of the input and one of the state for each gate.
+static int gates(const struct rnn *rnn) { return rnn->mode == 2 ? 4 : rnn->mode == 3 ? 3 : 1; }
+static size_t element(const struct rnn *rnn) { return rnn->type == 1 ? 8 : rnn->type == 2 || rnn->type == 9 ? 2 : 4; }
+static size_t layer_input(const struct rnn *rnn, int layer) {
+  size_t output = (size_t)(rnn->mode == 2 && rnn->projection > 0 ? rnn->projection : rnn->hidden);
+  return layer < rnn->directions ? (size_t)rnn->input : output * (size_t)rnn->directions;
+}
+static size_t state(const struct rnn *rnn) { return (size_t)(rnn->mode == 2 && rnn->projection > 0 ? rnn->projection : rnn->hidden); }
+// Elements before a layer's (its direction counts as a layer): matrices of all layers, then all biases.
+static size_t matrices(const struct rnn *rnn, int layer) {
+  size_t one = (size_t)gates(rnn) * (size_t)rnn->hidden * (layer_input(rnn, layer) + state(rnn));
+  if (state(rnn) != (size_t)rnn->hidden) one += state(rnn) * (size_t)rnn->hidden;
+  return one;
+}
+static size_t biases(const struct rnn *rnn) { return (size_t)gates(rnn) * (size_t)rnn->hidden * (size_t)rnn->biases; }
+static size_t weights(const struct rnn *rnn) {
+  size_t sum = 0;
+  for (int layer = 0; layer < rnn->layers * rnn->directions; layer++) sum += matrices(rnn, layer) + biases(rnn);
+  return sum;
+}
+API(int, cudnnGetRNNWeightSpaceSize)(void *h, const struct rnn *rnn, size_t *size) { (void)h; *size = weights(rnn) * element(rnn); return OK; }
+API(int, cudnnGetRNNTempSpaceSizes)(void *h, void *rnn, int mode, void *x, size_t *workspace, size_t *reserve) {
+  (void)h, (void)rnn, (void)mode, (void)x;
+  unknown(workspace, "cudnnGetRNNTempSpaceSizes");
+  if (reserve) *reserve = 0;
+  return OK;
+}
+
+// Descriptors of tensors and filters keep their shape: PyTorch reads those of weights back.
+struct shape { int type, format, count, sizes[8], strides[8]; };
+static void set_shape(struct shape *shape, int type, int format, int count, const int *sizes, const int *strides) {
+  *shape = (struct shape){.type = type, .format = format, .count = count < 8 ? count : 8};
+  for (int i = 0; i < shape->count; i++) {
+    shape->sizes[i] = sizes[i];
+    shape->strides[i] = strides ? strides[i] : 1;
+  }
+}
+API(int, cudnnSetTensorNdDescriptor)(struct shape *shape, int type, int count, const int *sizes, const int *strides) { set_shape(shape, type, 0, count, sizes, strides); return OK; }
+API(int, cudnnSetFilterNdDescriptor)(struct shape *shape, int type, int format, int count, const int *sizes) { set_shape(shape, type, format, count, sizes, NULL); return OK; }
+API(int, cudnnGetTensorNdDescriptor)(const struct shape *shape, int wanted, int *type, int *count, int *sizes, int *strides) {
+  *type = shape->type;
+  *count = shape->count;
+  for (int i = 0; i < wanted && i < 8; i++) sizes[i] = shape->sizes[i], strides[i] = shape->strides[i];
+  return OK;
+}
+API(int, cudnnGetFilterNdDescriptor)(const struct shape *shape, int wanted, int *type, int *format, int *count, int *sizes) {
+  *type = shape->type;
+  *format = shape->format;
+  *count = shape->count;
+  for (int i = 0; i < wanted && i < 8; i++) sizes[i] = shape->sizes[i];
+  return OK;
+}
+// The place of one matrix and its bias in the weights: gates of the input, then those of the state.
+API(int, cudnnGetRNNWeightParams)(void *h, const struct rnn *rnn, int layer, size_t size, char *space, int id, struct shape *matrix, void **matrix_at, struct shape *bias, void **bias_at) {
+  (void)h, (void)size;
+  int g = gates(rnn), is_projection = id == 2 * g, is_state = id >= g;
+  size_t hidden = (size_t)rnn->hidden, input = layer_input(rnn, layer), output = state(rnn);
+  if (layer >= rnn->layers * rnn->directions || id > 2 * g || (is_projection && output == hidden)) {
+    *matrix_at = *bias_at = NULL;
+    return OK;
+  }
+  size_t at = 0, bias_start = 0;
+  for (int l = 0; l < rnn->layers * rnn->directions; l++) bias_start += matrices(rnn, l);
+  for (int l = 0; l < layer; l++) at += matrices(rnn, l);
+  int gate = is_state ? id - g : id;
+  at += is_projection ? (size_t)g * hidden * (input + output)
+    : is_state ? (size_t)g * hidden * input + (size_t)gate * hidden * output : (size_t)gate * hidden * input;
+  int rows = (int)(is_projection ? output : hidden), columns = (int)(is_projection ? hidden : is_state ? output : input);
+  set_shape(matrix, rnn->type, 0, 3, (int[]){1, rows, columns}, (int[]){rows * columns, columns, 1});
+  *matrix_at = space + at * element(rnn);
+  int has_bias = !is_projection && (rnn->biases == 2 || (rnn->biases == 1 && !is_state));
+  *bias_at = NULL;
+  if (has_bias) {
+    size_t bias_offset = bias_start + (size_t)layer * biases(rnn) + (size_t)id * hidden;
+    *bias_at = space + bias_offset * element(rnn);
+    set_shape(bias, rnn->type, 0, 3, (int[]){1, rows, 1}, (int[]){rows, 1, 1});
+  }
+  return OK;
+}

@@ -1,0 +1,238 @@
+// cuBLAS, cuSPARSE, cuSOLVER, cuFFT, cuRAND, NCCL and CUPTI: the calls that return something. All others
+// succeed without an effect, which the stand-ins do themselves: they start kernels, which never run.
+//
+// Workspaces that PyTorch asks these libraries for are zero: their sizes are not known without the library
+// and a device. (cuBLAS' own workspaces are PyTorch's choice and do not come from here.)
+#include "vgpu.h"
+#include <stdlib.h>
+#include <string.h>
+
+// A handle or descriptor: memory that nobody reads.
+static int make(void **handle) {
+  *handle = calloc(1, 256);
+  return !*handle; // The libraries' "not initialized" or "allocation failed" are other than zero.
+}
+static int drop(void *handle) {
+  free(handle);
+  return 0;
+}
+#define MAKES(name) API(int, name)(void **handle) { return make(handle); }
+#define DROPS(name) API(int, name)(void *handle) { return drop(handle); }
+
+// Texts for functions that return one.
+API(const char *, text)(void) { return "no text: this library is a stand-in of xmem's virtual GPU"; }
+
+// Size queries: the position of the answer among the arguments, counted from zero. Arguments are integers
+// and pointers, so that each takes one place.
+typedef uintptr_t arg;
+#define ARGUMENTS arg a0, arg a1, arg a2, arg a3, arg a4, arg a5, arg a6, arg a7, arg a8, arg a9, arg a10, \
+  arg a11, arg a12, arg a13, arg a14, arg a15, arg a16, arg a17, arg a18, arg a19
+#define UNUSED (void)a0, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8, \
+  (void)a9, (void)a10, (void)a11, (void)a12, (void)a13, (void)a14, (void)a15, (void)a16, (void)a17, (void)a18, (void)a19
+#define NO_WORKSPACE(type, name, place) \
+  API(int, name)(ARGUMENTS) { UNUSED; if (place) *(type *)place = 0; return 0; }
+#define NO_WORKSPACES(type, name, place, second) \
+  API(int, name)(ARGUMENTS) { UNUSED; if (place) *(type *)place = 0; if (second) *(type *)second = 0; return 0; }
+#define FOR_TYPES(type, before, after, place) \
+  NO_WORKSPACE(type, before##S##after, place) NO_WORKSPACE(type, before##D##after, place) \
+  NO_WORKSPACE(type, before##C##after, place) NO_WORKSPACE(type, before##Z##after, place)
+#define FOR_REAL(type, before, after, place) \
+  NO_WORKSPACE(type, before##S##after, place) NO_WORKSPACE(type, before##D##after, place)
+#define FOR_COMPLEX(type, before, after, place) \
+  NO_WORKSPACE(type, before##C##after, place) NO_WORKSPACE(type, before##Z##after, place)
+
+// ---- cuBLAS, cuBLASLt ----
+MAKES(cublasCreate_v2)
+DROPS(cublasDestroy_v2)
+API(int, cublasGetVersion_v2)(void *handle, int *version) { (void)handle; *version = vgpu_config()->cublas; return 0; }
+API(int, cublasGetProperty)(int part, int *value) {
+  int version = vgpu_config()->cublas;
+  *value = part == 0 ? version / 10000 : part == 1 ? version / 100 % 100 : version % 100;
+  return 0;
+}
+API(int, cublasGetMathMode)(void *handle, int *mode) { (void)handle; *mode = 0; return 0; }
+API(int, cublasGetPointerMode_v2)(void *handle, int *mode) { (void)handle; *mode = 0; return 0; }
+API(int, cublasGetAtomicsMode)(void *handle, int *mode) { (void)handle; *mode = 0; return 0; }
+API(int, cublasGetStream_v2)(void *handle, void **stream) { (void)handle; *stream = NULL; return 0; }
+MAKES(cublasLtCreate)
+DROPS(cublasLtDestroy)
+API(size_t, cublasLtGetVersion)(void) { return (size_t)vgpu_config()->cublas; }
+MAKES(cublasLtMatmulDescCreate)
+DROPS(cublasLtMatmulDescDestroy)
+MAKES(cublasLtMatrixLayoutCreate)
+DROPS(cublasLtMatrixLayoutDestroy)
+MAKES(cublasLtMatmulPreferenceCreate)
+DROPS(cublasLtMatmulPreferenceDestroy)
+MAKES(cublasLtMatrixTransformDescCreate)
+DROPS(cublasLtMatrixTransformDescDestroy)
+// One algorithm, which needs no workspace. PyTorch allocates the one that it has set before it asks.
+struct algorithm { uint64_t algorithm[8]; size_t workspace; int status; float waves; int reserved[4]; };
+API(int, cublasLtMatmulAlgoGetHeuristic)(void *handle, void *operation, void *a, void *b, void *c, void *d, void *preference, int wanted, struct algorithm *algorithms, int *found) {
+  (void)handle, (void)operation, (void)a, (void)b, (void)c, (void)d, (void)preference;
+  if (wanted > 0) *algorithms = (struct algorithm){.waves = 1};
+  *found = wanted > 0;
+  return 0;
+}
+
+// ---- cuSPARSE ----
+MAKES(cusparseCreate)
+DROPS(cusparseDestroy)
+API(int, cusparseGetVersion)(void *handle, int *version) { (void)handle; *version = vgpu_config()->runtime / 1000 * 1000; return 0; }
+MAKES(cusparseCreateMatDescr)
+DROPS(cusparseDestroyMatDescr)
+MAKES(cusparseCreateCoo)
+MAKES(cusparseCreateCsr)
+MAKES(cusparseCreateCsc)
+MAKES(cusparseCreateBsr)
+MAKES(cusparseCreateBlockedEll)
+MAKES(cusparseCreateConstCoo)
+MAKES(cusparseCreateConstCsr)
+MAKES(cusparseCreateSpVec)
+MAKES(cusparseCreateDnVec)
+MAKES(cusparseCreateDnMat)
+MAKES(cusparseCreateConstDnMat)
+MAKES(cusparseCreateConstDnVec)
+MAKES(cusparseCreateBsrsm2Info)
+MAKES(cusparseCreateBsrsv2Info)
+MAKES(cusparseSpGEMM_createDescr)
+MAKES(cusparseSpSM_createDescr)
+MAKES(cusparseSpSV_createDescr)
+DROPS(cusparseDestroySpMat)
+DROPS(cusparseDestroySpVec)
+DROPS(cusparseDestroyDnVec)
+DROPS(cusparseDestroyDnMat)
+DROPS(cusparseDestroyBsrsm2Info)
+DROPS(cusparseDestroyBsrsv2Info)
+DROPS(cusparseSpGEMM_destroyDescr)
+DROPS(cusparseSpSM_destroyDescr)
+DROPS(cusparseSpSV_destroyDescr)
+API(int, cusparseSpMatGetSize)(void *matrix, int64_t *rows, int64_t *columns, int64_t *values) { (void)matrix; *rows = *columns = *values = 0; return 0; }
+FOR_TYPES(int, cusparse, bsrsm2_bufferSize, a13)
+FOR_TYPES(int, cusparse, bsrsv2_bufferSize, a11)
+FOR_TYPES(size_t, cusparse, csrgeam2_bufferSizeExt, a19)
+NO_WORKSPACE(size_t, cusparseSDDMM_bufferSize, a10)
+NO_WORKSPACE(size_t, cusparseSpMM_bufferSize, a10)
+NO_WORKSPACE(size_t, cusparseSpMV_bufferSize, a9)
+NO_WORKSPACE(size_t, cusparseSpSM_bufferSize, a10)
+NO_WORKSPACE(size_t, cusparseSpSV_bufferSize, a9)
+NO_WORKSPACE(size_t, cusparseSpGEMM_workEstimation, a11)
+NO_WORKSPACE(size_t, cusparseSpGEMM_compute, a11)
+NO_WORKSPACE(size_t, cusparseXcoosort_bufferSizeExt, a6)
+NO_WORKSPACE(size_t, cusparseXcsrsort_bufferSizeExt, a6)
+NO_WORKSPACE(int, cusparseXcsrgeam2Nnz, a13)
+API(int, cusparseXbsrsm2_zeroPivot)(void *handle, void *info, int *position) { (void)handle, (void)info; *position = -1; return 0; }
+API(int, cusparseXbsrsv2_zeroPivot)(void *handle, void *info, int *position) { (void)handle, (void)info; *position = -1; return 0; }
+
+// ---- cuSOLVER ----
+MAKES(cusolverDnCreate)
+DROPS(cusolverDnDestroy)
+MAKES(cusolverDnCreateParams)
+DROPS(cusolverDnDestroyParams)
+MAKES(cusolverDnCreateSyevjInfo)
+DROPS(cusolverDnDestroySyevjInfo)
+MAKES(cusolverDnCreateGesvdjInfo)
+DROPS(cusolverDnDestroyGesvdjInfo)
+API(int, cusolverGetVersion)(int *version) { *version = vgpu_config()->runtime / 1000 * 1000; return 0; }
+FOR_TYPES(int, cusolverDn, geqrf_bufferSize, a5)
+FOR_TYPES(int, cusolverDn, getrf_bufferSize, a5)
+FOR_TYPES(int, cusolverDn, potrf_bufferSize, a5)
+FOR_TYPES(int, cusolverDn, sytrf_bufferSize, a4)
+FOR_TYPES(int, cusolverDn, gesvd_bufferSize, a3)
+FOR_TYPES(int, cusolverDn, gesvdj_bufferSize, a12)
+FOR_TYPES(int, cusolverDn, gesvdjBatched_bufferSize, a11)
+FOR_TYPES(int, cusolverDn, gesvdaStridedBatched_bufferSize, a16)
+FOR_REAL(int, cusolverDn, syevd_bufferSize, a7)
+FOR_REAL(int, cusolverDn, syevj_bufferSize, a7)
+FOR_REAL(int, cusolverDn, syevjBatched_bufferSize, a7)
+FOR_REAL(int, cusolverDn, orgqr_bufferSize, a7)
+FOR_REAL(int, cusolverDn, ormqr_bufferSize, a11)
+FOR_COMPLEX(int, cusolverDn, heevd_bufferSize, a7)
+FOR_COMPLEX(int, cusolverDn, heevj_bufferSize, a7)
+FOR_COMPLEX(int, cusolverDn, heevjBatched_bufferSize, a7)
+FOR_COMPLEX(int, cusolverDn, ungqr_bufferSize, a7)
+FOR_COMPLEX(int, cusolverDn, unmqr_bufferSize, a11)
+NO_WORKSPACES(size_t, cusolverDnXgeqrf_bufferSize, a10, a11)
+NO_WORKSPACES(size_t, cusolverDnXpotrf_bufferSize, a8, a9)
+NO_WORKSPACES(size_t, cusolverDnXsyevd_bufferSize, a11, a12)
+NO_WORKSPACES(size_t, cusolverDnXsyevBatched_bufferSize, a11, a12)
+NO_WORKSPACES(size_t, cusolverDnXgeev_bufferSize, a17, a18)
+NO_WORKSPACES(size_t, cusolverDnXsytrs_bufferSize, a11, a12)
+
+// ---- cuFFT, cuRAND ----
+API(int, cufftCreate)(int *plan) {
+  static int plans;
+  *plan = __atomic_add_fetch(&plans, 1, __ATOMIC_RELAXED);
+  return 0;
+}
+API(int, cufftGetVersion)(int *version) { *version = vgpu_config()->runtime / 1000 * 1000; return 0; }
+NO_WORKSPACE(size_t, cufftXtMakePlanMany, a12)
+NO_WORKSPACE(size_t, cufftMakePlanMany, a11)
+NO_WORKSPACE(size_t, cufftMakePlanMany64, a11)
+NO_WORKSPACE(size_t, cufftGetSize, a1)
+MAKES(curandCreateGenerator)
+MAKES(curandCreateGeneratorHost)
+DROPS(curandDestroyGenerator)
+API(int, curandGetVersion)(int *version) { *version = vgpu_config()->runtime / 1000 * 1000; return 0; }
+
+// ---- NCCL: communicators that exist, and operations that are complete ----
+struct communicator { int ranks, rank; };
+static int communicator(struct communicator **at, int ranks, int rank) {
+  *at = malloc(sizeof **at);
+  if (!*at) return 2; // ncclSystemError
+  **at = (struct communicator){ranks, rank};
+  return 0;
+}
+API(int, ncclGetVersion)(int *version) { *version = vgpu_config()->nccl; return 0; }
+API(const char *, ncclGetErrorString)(int status) { return status ? "error of a stand-in for NCCL" : "no error"; }
+API(const char *, ncclGetLastError)(void *of) { (void)of; return ""; }
+struct unique_id { char bytes[128]; };
+API(int, ncclGetUniqueId)(struct unique_id *id) { memset(id, 1, sizeof *id); return 0; }
+API(int, ncclCommInitRank)(struct communicator **at, int ranks, struct unique_id id, int rank) { (void)id; return communicator(at, ranks, rank); }
+API(int, ncclCommInitRankConfig)(struct communicator **at, int ranks, struct unique_id id, int rank, void *config) { (void)id, (void)config; return communicator(at, ranks, rank); }
+API(int, ncclCommInitRankScalable)(struct communicator **at, int ranks, int rank, int count, void *ids, void *config) { (void)count, (void)ids, (void)config; return communicator(at, ranks, rank); }
+API(int, ncclCommInitAll)(struct communicator **at, int ranks, const int *devices) {
+  (void)devices;
+  int status = 0;
+  for (int i = 0; i < ranks && !status; i++) status = communicator(&at[i], ranks, i);
+  return status;
+}
+// The sizes of the parts are known to the other ranks only.
+API(int, ncclCommSplit)(struct communicator *from, int color, int key, struct communicator **at, void *config) {
+  (void)key, (void)config;
+  if (color < 0) { *at = NULL; return 0; }
+  return communicator(at, from->ranks, from->rank);
+}
+API(int, ncclCommShrink)(struct communicator *from, int *ranks, int count, struct communicator **at) {
+  (void)ranks;
+  return communicator(at, from->ranks - count, from->rank);
+}
+DROPS(ncclCommDestroy)
+DROPS(ncclCommAbort)
+API(int, ncclCommFinalize)(struct communicator *of) { (void)of; return 0; }
+API(int, ncclCommGetAsyncError)(struct communicator *of, int *status) { (void)of; *status = 0; return 0; }
+API(int, ncclCommCount)(const struct communicator *of, int *ranks) { *ranks = of->ranks; return 0; }
+API(int, ncclCommUserRank)(const struct communicator *of, int *rank) { *rank = of->rank; return 0; }
+API(int, ncclCommCuDevice)(const struct communicator *of, int *device) { (void)of; *device = 0; return 0; }
+int vgpu_cudaGetDevice(int *device);
+API(int, ncclMemAlloc)(void **address, size_t size) {
+  int device = 0;
+  vgpu_cudaGetDevice(&device);
+  *address = vgpu_allocate(vgpu_machine_device(device), size);
+  return *address ? 0 : 1; // ncclUnhandledCudaError
+}
+API(int, ncclMemFree)(void *address) { return vgpu_release(address) ? 1 : 0; }
+API(int, ncclCommRegister)(struct communicator *of, void *buffer, size_t size, void **handle) { (void)of, (void)size; *handle = buffer; return 0; }
+API(int, ncclCommWindowRegister)(struct communicator *of, void *buffer, size_t size, void **window) { (void)of, (void)size; *window = buffer; return 0; }
+API(int, ncclRedOpCreatePreMulSum)(int *operation) { *operation = 5; return 0; }
+
+// ---- CUPTI: subscribed to, without events ----
+static char subscriber;
+API(int, cuptiGetVersion)(uint32_t *version) { *version = (uint32_t)(vgpu_config()->runtime / 1000 * 10000); return 0; }
+API(int, cuptiGetResultString)(int status, const char **text) { *text = status ? "error of a stand-in for CUPTI" : "no error"; return 0; }
+API(int, cuptiSubscribe)(void **at, void *callback, void *data) { (void)callback, (void)data; *at = &subscriber; return 0; }
+API(int, cuptiActivityGetNextRecord)(uint8_t *buffer, size_t size, void **record) { (void)buffer, (void)size; *record = NULL; return 12; } // no more records
+API(int, cuptiActivityGetNumDroppedRecords)(void *context, uint32_t stream, size_t *count) { (void)context, (void)stream; *count = 0; return 0; }
+API(int, cuptiGetTimestamp)(uint64_t *time) { *time = 0; return 0; }
+API(int, cuptiGetDeviceId)(void *context, uint32_t *device) { (void)context; *device = 0; return 0; }
+API(int, cuptiGetContextId)(void *context, uint32_t *id) { (void)context; *id = 1; return 0; }
+API(int, cuptiGetStreamIdEx)(void *context, void *stream, uint8_t per_thread, uint32_t *id) { (void)context, (void)stream, (void)per_thread; *id = 0; return 0; }

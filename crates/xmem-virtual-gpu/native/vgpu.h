@@ -1,0 +1,141 @@
+// The parts of the native library as they see each other. The files that implement an interface of CUDA
+// (runtime.c, driver.c, nvml.c, ...) use config.c, memory.c and capture.c; these use nothing else.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+// A function that a stand-in forwards to: `cudaMalloc` of the stand-in is `vgpu_cudaMalloc` here.
+#define API(type, name) __attribute__((visibility("default"))) type vgpu_##name
+
+#define MIB ((size_t)1 << 20)
+#define MAX_DEVICES 64
+
+// ---- config.c: the device and the options, from the file that XMEM_VGPU_CONFIG names ----
+struct config {
+  char name[256];               // as torch.cuda.get_device_name() gives it
+  uint64_t memory;              // total memory, bytes
+  uint64_t context;             // bytes that a process takes before its first allocation
+  int devices;                  // devices of the machine
+  int major, minor;             // compute capability
+  int sms, threads_per_sm, blocks_per_sm, registers_per_sm;
+  int shared_per_block_optin, shared_per_sm;
+  int l2;                       // bytes
+  int sm_clock, memory_clock;   // kHz
+  int bus_width;                // bits
+  int pci_device;
+  int runtime, driver;          // versions as CUDA numbers them: 12040 is 12.4
+  int cublas, nccl;             // versions as these libraries number them
+  uint64_t copy_limit;          // copies and fills up to this many bytes are carried out
+  char cudnn[4096];             // path of the real cuDNN
+};
+const struct config *vgpu_config(void);
+// True if there is a configuration; else there are no devices.
+int vgpu_configured(void);
+// Devices that the process sees, and the number of each on the machine (CUDA_VISIBLE_DEVICES).
+int vgpu_visible_devices(void);
+int vgpu_machine_device(int visible);
+// Writes a line to the log.
+void vgpu_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// Logs once that a call is not implemented, and returns `status`. Stand-ins call it.
+int vgpu_unimplemented(const char *name, int status);
+
+// ---- memory.c: device memory as address space and accounts ----
+size_t vgpu_free_memory(int device);
+// NULL if the memory does not suffice.
+void *vgpu_allocate(int device, size_t size);
+// Zero, or -1 if `address` was not allocated.
+int vgpu_release(void *address);
+// Address space alone, and memory without an address (cuMemAddressReserve, cuMemCreate, memory pools).
+void *vgpu_reserve_addresses(int device, size_t size, size_t alignment);
+int vgpu_release_addresses(void *address, size_t size);
+int vgpu_take_memory(int device, size_t size);
+void vgpu_give_memory(int device, size_t size);
+// The size of an allocation or reservation that begins here, else 0.
+size_t vgpu_allocation_size(const void *address);
+// The device of an address, else -1.
+int vgpu_device_of(const void *address);
+// True if device memory can be had at all; else a line in the log says why.
+int vgpu_memory_usable(int device);
+void vgpu_copy(void *to, const void *from, size_t size);
+void vgpu_copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t rows);
+void vgpu_fill(void *to, int value, size_t size);
+
+// ---- host.c: pinned host memory ----
+void *vgpu_host_allocate(size_t size);
+int vgpu_host_release(void *address);
+int vgpu_host_register(void *address, size_t size);
+int vgpu_host_unregister(void *address);
+int vgpu_is_pinned(const void *address);
+
+// ---- pool.c: the stream-ordered allocator ----
+struct pool;
+struct pool *vgpu_default_pool(int device);
+struct pool *vgpu_current_pool(int device);
+void vgpu_set_current_pool(int device, struct pool *pool);
+struct pool *vgpu_create_pool(int device);
+void vgpu_destroy_pool(struct pool *pool);
+void *vgpu_pool_allocate(struct pool *pool, size_t size);
+// 1 if the address is not a pool's.
+int vgpu_pool_release(void *address);
+void vgpu_pool_trim(struct pool *pool, size_t keep);
+// Attributes of cudaMemPoolAttr; -1 for one that does not exist.
+int vgpu_pool_get(struct pool *pool, int attribute, void *value);
+int vgpu_pool_set(struct pool *pool, int attribute, const void *value);
+// What a synchronization does: memory above the release thresholds goes back.
+void vgpu_pools_synchronize(void);
+
+// ---- capture.c: streams, events, and the capture of graphs ----
+enum {
+  CUDA_OK = 0, CUDA_INVALID_VALUE = 1, CUDA_OUT_OF_MEMORY = 2, CUDA_NOT_INITIALIZED = 3,
+  CUDA_NO_DEVICE = 100, CUDA_INVALID_DEVICE = 101, CUDA_INVALID_CONTEXT = 201,
+  CUDA_INVALID_HANDLE = 400, CUDA_ILLEGAL_STATE = 401, CUDA_NOT_FOUND = 500,
+  CUDA_PEER_ALREADY_ENABLED = 704, CUDA_PEER_NOT_ENABLED = 705,
+  CUDA_NOT_SUPPORTED = 801,
+  CUDA_CAPTURE_UNSUPPORTED = 900, CUDA_CAPTURE_INVALIDATED = 901, CUDA_CAPTURE_UNMATCHED = 903,
+  CUDA_CAPTURE_ISOLATION = 905, CUDA_CAPTURED_EVENT = 907, CUDA_CAPTURE_WRONG_THREAD = 908,
+};
+struct stream;
+struct event;
+struct graph;
+int vgpu_stream_create(struct stream **stream, int device, unsigned flags, int priority);
+int vgpu_stream_destroy(struct stream *stream);
+int vgpu_stream_priority(const struct stream *stream);
+unsigned vgpu_stream_flags(const struct stream *stream);
+int vgpu_stream_device(const struct stream *stream, int current);
+unsigned long long vgpu_stream_id(const struct stream *stream);
+int vgpu_stream_synchronize(struct stream *stream);
+int vgpu_stream_wait(struct stream *stream, struct event *event, unsigned flags);
+int vgpu_event_create(struct event **event);
+int vgpu_event_destroy(struct event *event);
+int vgpu_event_record(struct event *event, struct stream *stream, unsigned flags);
+// Also waits for the event: all work is complete at once.
+int vgpu_event_query(struct event *event);
+int vgpu_event_elapsed(float *milliseconds, const struct event *from, const struct event *to);
+// Counts an operation on a stream: it becomes a node if the stream is captured.
+void vgpu_stream_work(struct stream *stream);
+int vgpu_capture_begin(struct stream *stream, int mode);
+int vgpu_capture_end(struct stream *stream, struct graph **graph);
+// 0: none, 1: active, 2: invalidated.
+int vgpu_capture_status(const struct stream *stream, unsigned long long *id, struct graph **graph);
+int vgpu_capture_exchange_mode(int *mode);
+// CUDA_OK if this thread may call a function that is unsafe during a capture; else the captures become
+// invalid.
+int vgpu_capture_unsafe_call(void);
+int vgpu_device_synchronize(void);
+struct graph *vgpu_graph_create(void);
+void vgpu_graph_destroy(struct graph *graph);
+struct graph *vgpu_graph_clone(const struct graph *graph);
+size_t vgpu_graph_nodes(const struct graph *graph);
+
+// ---- properties.c ----
+// An attribute by its number, which is the same in cudaDeviceAttr and CUdevice_attribute.
+int vgpu_attribute(int attribute, int device);
+void vgpu_uuid(char uuid[16], int device);
+// Resident blocks of a multiprocessor for a kernel that needs 32 registers a thread.
+int vgpu_occupancy(int block, size_t shared);
+const char *vgpu_error_name(int status);
+const char *vgpu_error_text(int status);
+
+// ---- driver.c ----
+// A function of the driver interface by its name without a version, else NULL.
+void *vgpu_driver_function(const char *name);
