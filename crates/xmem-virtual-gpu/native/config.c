@@ -117,13 +117,13 @@ void vgpu_log(const char *format, ...) {
   (void)written;
 }
 
-API(int, unimplemented)(const char *name, int status) {
+// True for the first time with this text. Each function has one text, so that its address is enough.
+static int is_new(const char *name) {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   static const char **seen;
   static size_t count, room;
   pthread_mutex_lock(&mutex);
   size_t i = 0;
-  // Each stand-in has one text for each function, so that its address is enough.
   while (i < count && seen[i] != name) i++;
   int is_new = i == count;
   if (is_new && count == room) {
@@ -133,6 +133,14 @@ API(int, unimplemented)(const char *name, int status) {
   }
   if (is_new && count < room) seen[count++] = name;
   pthread_mutex_unlock(&mutex);
-  if (is_new) vgpu_log("call %s %d", name, status);
+  return is_new;
+}
+
+API(int, unimplemented)(const char *name, int status) {
+  if (is_new(name)) vgpu_log("call %s %d", name, status);
   return status;
+}
+
+void vgpu_unknown_size(const char *name) {
+  if (is_new(name)) vgpu_log("size %s", name);
 }

@@ -278,7 +278,7 @@ DESCRIPTOR(OpTensor)
 DESCRIPTOR(LRN)
 
 static int unknown(size_t *size, const char *what) {
-  vgpu_unimplemented(what, OK);
+  vgpu_unknown_size(what);
   if (size) *size = 0;
   return OK;
 }

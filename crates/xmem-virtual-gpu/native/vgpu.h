@@ -38,6 +38,8 @@ int vgpu_machine_device(int visible);
 void vgpu_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // Logs once that a call is not implemented, and returns `status`. Stand-ins call it.
 int vgpu_unimplemented(const char *name, int status);
+// Logs once that a call returned zero for a size that is not known without a device.
+void vgpu_unknown_size(const char *name);
 
 // ---- memory.c: device memory as address space and accounts ----
 size_t vgpu_free_memory(int device);

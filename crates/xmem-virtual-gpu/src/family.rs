@@ -115,9 +115,9 @@ impl Family {
             Self::Management => reports(3), // NVML_ERROR_NOT_SUPPORTED
             Self::SparseLt => reports(10),  // CUSPARSE_STATUS_NOT_SUPPORTED
             Self::File => reports(5007),    // CU_FILE_PLATFORM_NOT_SUPPORTED
-            // They set descriptors and start kernels. One that returns a size would leave it unset.
-            Self::Cudnn => reports(0),
-            // They start kernels.
+            // One that returns something would leave it unset.
+            Self::Cudnn if function.starts_with("cudnnGet") => reports(CUDNN_NOT_SUPPORTED),
+            // They set descriptors and start kernels.
             Self::Blas
             | Self::BlasLt
             | Self::Sparse
@@ -125,10 +125,14 @@ impl Family {
             | Self::Fft
             | Self::Rand
             | Self::Nccl
-            | Self::Cupti => Definition::Returns(0),
+            | Self::Cupti
+            | Self::Cudnn => Definition::Returns(0),
         }
     }
 }
+
+/// `CUDNN_STATUS_NOT_SUPPORTED` of cuDNN 9.
+const CUDNN_NOT_SUPPORTED: i32 = 3000;
 
 /// True for a function that returns a text instead of a status.
 fn returns_text(function: &str) -> bool {
@@ -202,6 +206,8 @@ mod tests {
             (Family::Blas, "cublasGetStatusString", "vgpu_text"),
             (Family::Driver, "cuGetErrorString", "vgpu_cuGetErrorString"),
             (Family::Cudnn, "cudnnGetErrorString", "vgpu_cudnnGetErrorString"),
+            (Family::Cudnn, "cudnnConvolutionForward", "returns 0"),
+            (Family::Cudnn, "cudnnGetReductionWorkspaceSize", "reports 3000"),
             (Family::File, "cuFileDriverOpen", "reports 5007"),
         ] {
             assert_eq!(status(family, function), expected, "{function}");

@@ -22,6 +22,8 @@ pub enum Call {
         /// The status that it returned; zero if the program was told that the call succeeded.
         status: i32,
     },
+    /// A call that returned zero for a size which is not known without a device.
+    UnknownSize(String),
     /// cuDNN could not be asked for workspaces of convolutions, for this reason.
     Cudnn(String),
     /// Device memory could not be reserved, for this reason.
@@ -59,6 +61,7 @@ fn entries(text: &str) -> Vec<Call> {
                 let status = status.parse().ok()?;
                 Some(Call::Unimplemented { function: function.to_owned(), status })
             }
+            "size" => Some(Call::UnknownSize(rest)),
             "cudnn" => Some(Call::Cudnn(rest)),
             "error" => Some(Call::Error(rest)),
             _ => None,
@@ -73,11 +76,12 @@ mod tests {
 
     #[test]
     fn entries_are_read_once_each_and_odd_lines_are_not() {
-        let text = "call cudaFoo 801\nnonsense\ncudnn 90100 is old\ncall cudaFoo 801\ncall x\n";
+        let text = "call cudaFoo 801\nnonsense\ncudnn 90100 is old\ncall cudaFoo 801\ncall x\nsize cudnnBar\n";
         assert_eq!(
             entries(text),
             [
                 Call::Unimplemented { function: "cudaFoo".to_owned(), status: 801 },
+                Call::UnknownSize("cudnnBar".to_owned()),
                 Call::Cudnn("90100 is old".to_owned()),
             ]
         );

@@ -1,0 +1,70 @@
+/* Virtual memory management, as PyTorch's expandable segments use it. Argument: capacity in bytes. */
+#include "cuda.h"
+typedef uintptr_t address_t;
+struct property { int type, handle, place, device; void *data; unsigned char flags[8]; };
+int cuInit(unsigned);
+int cuMemGetInfo_v2(size_t *, size_t *);
+int cuMemAddressReserve(address_t *, size_t, size_t, address_t, unsigned long long);
+int cuMemAddressFree(address_t, size_t);
+int cuMemCreate(void **, size_t, const struct property *, unsigned long long);
+int cuMemRelease(void *);
+int cuMemMap(address_t, size_t, size_t, void *, unsigned long long);
+int cuMemUnmap(address_t, size_t);
+int cuMemRetainAllocationHandle(void **, void *);
+int cuMemGetAllocationGranularity(size_t *, const struct property *, int);
+int cuDeviceGetAttribute(int *, int, int);
+int cuGraphicsMapResources(unsigned, void *, stream_t);
+
+static size_t free_memory(void) {
+  size_t free, total;
+  CHECK(cuMemGetInfo_v2(&free, &total));
+  return free;
+}
+
+int main(int count, char **arguments) {
+  assert(count == 2);
+  size_t available = strtoull(arguments[1], NULL, 10), step;
+  struct property property = {.type = 1, .place = 1};
+  CHECK(cuInit(0));
+  CHECK(cuMemGetAllocationGranularity(&step, &property, 0));
+  assert(step == 2 * MIB);
+  /* Addresses cost nothing: more of them than there is memory. */
+  address_t segment;
+  size_t reserved = 2 * available / step * step;
+  CHECK(cuMemAddressReserve(&segment, reserved, 0, 0, 0));
+  assert(free_memory() == available);
+  void *handles[3], *none;
+  for (int i = 0; i < 3; i++) {
+    CHECK(cuMemCreate(&handles[i], 20 * MIB, &property, 0));
+    CHECK(cuMemMap(segment + i * 20 * MIB, 20 * MIB, 0, handles[i], 0));
+  }
+  assert(free_memory() == available - 60 * MIB);
+  FAILS(cuMemMap(segment + 10 * MIB, 20 * MIB, 0, handles[0], 0), 1);
+  FAILS(cuMemCreate(&none, available / step * step, &property, 0), 2);
+  FAILS(cuMemCreate(&none, MIB, &property, 0), 1);
+  /* A handle that is mapped keeps its memory after the release, and one that is not released, too. */
+  CHECK(cuMemRelease(handles[0]));
+  assert(free_memory() == available - 60 * MIB);
+  CHECK(cuMemUnmap(segment, 20 * MIB));
+  assert(free_memory() == available - 40 * MIB);
+  FAILS(cuMemRelease(handles[0]), 1);
+  void *again;
+  CHECK(cuMemRetainAllocationHandle(&again, (void *)(segment + 25 * MIB)));
+  assert(again == handles[1]);
+  FAILS(cuMemRetainAllocationHandle(&again, (void *)segment), 1);
+  FAILS(cuMemUnmap(segment + 30 * MIB, 10 * MIB), 1);
+  CHECK(cuMemUnmap(segment + 20 * MIB, 40 * MIB));
+  assert(free_memory() == available - 40 * MIB);
+  CHECK(cuMemRelease(handles[1]));
+  CHECK(cuMemRelease(handles[1]));
+  CHECK(cuMemRelease(handles[2]));
+  assert(free_memory() == available);
+  CHECK(cuMemAddressFree(segment, reserved));
+  FAILS(cuMemAddressFree(segment, reserved), 1);
+  int value;
+  CHECK(cuDeviceGetAttribute(&value, 102, 0));
+  assert(value == 1);
+  FAILS(cuDeviceGetAttribute(&value, 102, 7), 101);
+  FAILS(cuGraphicsMapResources(0, NULL, NULL), 801);
+  return 0;
+}
