@@ -1,4 +1,4 @@
-"""Records a few iterations of a training script written for CUDA, on the CPU.
+"""Records a few iterations of a training script written for CUDA, on the CPU or on a virtual GPU.
 
 The parts:
 
@@ -6,6 +6,8 @@ The parts:
 - `imports`: callbacks for the import of torch;
 - `shadows`: files of the user's that hide torch or a module that it imports;
 - `redirect` and the modules that it installs: CUDA's interface, implemented by the CPU;
+- `engine`: the choice of the CPU or a virtual GPU;
+- `virtual`, `values`, `hostmemory`: the virtual GPU, known values on it, the host's memory;
 - `placement`: the tensors that would be on the GPU, and their marks in the trace;
 - `recorder`: torch's profiler, the count of iterations, the export, the end of the script;
 - `facts`: the trace's metadata.
@@ -26,7 +28,14 @@ def start(folder):
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     from . import imports, shadows
 
-    imports.when_imported("torch", shadows.torch_found, _torch_imported, shadows.torch_failed)
+    imports.when_imported("torch", _torch_found, _torch_imported, shadows.torch_failed)
+
+
+def _torch_found(spec):
+    from . import engine, shadows
+
+    shadows.torch_found(spec)
+    engine.choose(spec)
 
 
 def _torch_imported(torch):
@@ -40,13 +49,31 @@ def _torch_imported(torch):
         text = f"torch {version} is not supported: the recorder needs 2.0 or later"
         session.send("unsupported", text=text)
         return
-    from . import recorder, redirect
+    from . import engine
 
-    try:
-        redirect.install(torch)
-        recorder.install(torch)
-    except Exception as error:
-        text = f"torch {version} cannot be redirected to the CPU: {type(error).__name__}: {error}"
+    if engine.error() is not None:
+        text = f"torch {version} cannot run on a virtual GPU: {engine.error()}"
         session.send("unsupported", text=text)
         return
-    session.send("torch", version=version)
+    try:
+        _install(torch)
+    except Exception as error:
+        where = "to the CPU" if engine.chosen() == engine.CPU else "to a virtual GPU"
+        text = f"torch {version} cannot be redirected {where}: {type(error).__name__}: {error}"
+        session.send("unsupported", text=text)
+        return
+    session.send("torch", version=version, engine=engine.chosen())
+
+
+def _install(torch):
+    from . import engine, recorder
+
+    if engine.chosen() == engine.VIRTUAL_GPU:
+        from . import virtual
+
+        virtual.install(torch)
+    else:
+        from . import redirect
+
+        redirect.install(torch)
+    recorder.install(torch)

@@ -27,6 +27,25 @@ def install(torch):
         replace(torch.amp.GradScaler, "__init__", _scaler)
 
 
+def watch(torch):
+    """Notes the settings of `autocast("cuda")` and the scalers, without redirecting them."""
+
+    def noting(original):
+        def init(self, device_type, dtype=None, enabled=True, cache_enabled=None):
+            original(self, device_type, dtype, enabled, cache_enabled)
+            setting = (getattr(self, "fast_dtype", dtype), cache_enabled)
+            if device_type == "cuda" and enabled and setting not in requested:
+                requested.append(setting)
+
+        return init
+
+    replace(torch.amp.autocast_mode.autocast, "__init__", noting)
+    for owner in (torch.cuda.amp, torch.amp):
+        kind = getattr(owner, "GradScaler", None)
+        if kind is not None and "__init__" in vars(kind):
+            replace(kind, "__init__", _scaler)
+
+
 def _init(torch, original):
     def init(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         if device_type != "cuda":

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-from . import autocast, cuda, optimizers, session
+from . import autocast, cuda, engine, optimizers, session
 
 ENVIRONMENT = (
     "CUBLAS_WORKSPACE_CONFIG",
@@ -33,6 +33,7 @@ def collect(state, reason, detail):
         "torch": str(torch.__version__),
         "python": "{}.{}.{}".format(*sys.version_info[:3]),
         "stacks": session.settings()["stacks"],
+        "engine": engine.chosen(),
         "told_device": session.settings()["device"]["key"],
         "environment": {
             name: os.environ[name] for name in ENVIRONMENT if name in os.environ
@@ -58,6 +59,10 @@ def collect(state, reason, detail):
         ],
         "notes": session.notes,
     }
+    if engine.chosen() == engine.VIRTUAL_GPU:
+        from . import virtual
+
+        facts["virtual_gpu"] = virtual.facts(torch)
     return json.dumps(_plain(facts), ensure_ascii=False)
 
 

@@ -61,3 +61,13 @@ def when_imported(name, found, then, failed):
     """Calls `found` with the spec of the module of that name when it is imported, then `then` with the
     module or `failed` with the error."""
     sys.meta_path.insert(0, _Watcher(name, found, then, failed))
+
+
+def inside_import():
+    """Returns whether an import is running: libraries make small modules then, but no model."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False

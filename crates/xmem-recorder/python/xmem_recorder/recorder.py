@@ -16,6 +16,7 @@ import time
 import weakref
 
 from . import facts, profilers, saving, session
+from .imports import inside_import
 from .patching import replace
 
 # An optimizer without a step is waited for until another has made this many times the requested
@@ -145,7 +146,7 @@ def _watch_modules(torch):
     original_init = module.__init__
 
     def init(self, *args, **kwargs):
-        if not _inside_import():
+        if not inside_import():
             begin()
         return original_init(self, *args, **kwargs)
 
@@ -155,16 +156,6 @@ def _watch_modules(torch):
         _watch_calls(module)
     else:
         _watch_calls_by_hooks(torch)
-
-
-def _inside_import():
-    """Returns whether an import is running: libraries make small modules then, but no model."""
-    frame = sys._getframe(2)
-    while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
-            return True
-        frame = frame.f_back
-    return False
 
 
 _watched = {}

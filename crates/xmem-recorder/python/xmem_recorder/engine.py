@@ -1,0 +1,81 @@
+"""The engine of this process: the CPU, or a virtual GPU.
+
+For a virtual GPU, `xmem profile` prepares libraries that stand for CUDA's. They are loaded before torch:
+the dynamic loader takes a library that is loaded already for every later one of the same name (SONAME).
+"""
+
+import ctypes
+import json
+import os
+import time
+
+from . import session
+
+CPU = "cpu"
+VIRTUAL_GPU = "virtual-gpu"
+
+# Longest wait for the answer of `xmem profile`, in seconds.
+ANSWER_TIMEOUT = 120
+
+_chosen = None
+_error = None
+_libraries = []
+
+
+def chosen():
+    """The engine of this process; the CPU until torch is found."""
+    return _chosen or CPU
+
+
+def error():
+    """The reason why the requested engine cannot be had; None if it can."""
+    return _error
+
+
+def choose(spec):
+    """Chooses the engine when torch is found, before it is loaded; `spec` is its module spec."""
+    global _chosen, _error
+    if _chosen is not None:
+        return
+    _chosen = session.settings().get("engine", CPU)
+    if _chosen == CPU:
+        return
+    if not spec.origin or not spec.submodule_search_locations:
+        _chosen = CPU
+        return
+    answer = _ask(os.path.dirname(os.path.realpath(spec.origin)))
+    for text in answer.get("notes", ()):
+        session.note(text)
+    _chosen = answer.get("engine", CPU)
+    _error = answer.get("error")
+    if _error is None and _chosen == VIRTUAL_GPU:
+        _load(answer)
+
+
+def _ask(folder):
+    """Asks `xmem profile` for the engine with torch in `folder`."""
+    path = os.path.join(session.folder(), f"engine-{os.getpid()}.json")
+    session.send("engine", path=folder)
+    deadline = time.monotonic() + ANSWER_TIMEOUT
+    while time.monotonic() < deadline:
+        try:
+            with open(path, encoding="utf-8") as file:
+                return json.load(file)
+        except FileNotFoundError:
+            time.sleep(0.002)
+    return {"engine": CPU, "error": f"no answer from xmem within {ANSWER_TIMEOUT} s"}
+
+
+def _load(answer):
+    global _error
+    os.environ.update(answer.get("variables", {}))
+    try:
+        for path in answer["libraries"]:
+            _libraries.append(ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL))
+    except OSError as failure:
+        _error = f"its libraries cannot be loaded: {failure}"
+        return
+    # For processes that the script starts without the hook, such as the workers of torch's compiler.
+    before = os.environ.get("LD_PRELOAD")
+    preloaded = answer["libraries"] + ([before] if before else [])
+    os.environ["LD_PRELOAD"] = ":".join(preloaded)

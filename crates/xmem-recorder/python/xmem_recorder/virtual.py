@@ -1,0 +1,84 @@
+"""Records on a virtual GPU: PyTorch's CUDA build runs as it is, and no kernel computes.
+
+Nothing is redirected. The parts that are installed count iterations, disable other profilers, keep
+known values, and save the host's memory.
+"""
+
+import contextlib
+
+from . import autocast, hostmemory, profilers, recorder, session, values
+from .patching import replace
+
+_peaks = {}
+
+# Peaks of `torch.cuda.memory_stats()`, by their names in the metadata.
+PEAKS = {
+    "allocated": "allocated_bytes.all.peak",
+    "reserved": "reserved_bytes.all.peak",
+    "active": "active_bytes.all.peak",
+    "requested": "requested_bytes.all.peak",
+}
+
+
+def install(torch):
+    """Installs all parts: once, right after the import of torch."""
+    import importlib
+
+    for name in ("torch.cuda.amp", "torch.optim", "torch.profiler", "torch.amp"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    profilers.install(torch)
+    autocast.watch(torch)
+    values.install(torch)
+    _begin_with_the_device(torch)
+    _keep_peaks(torch)
+
+
+def _begin_with_the_device(torch):
+    """Begins the recording before the first use of the device."""
+
+    def lazy_init(original):
+        def initialize():
+            recorder.begin()
+            return original()
+
+        return initialize
+
+    replace(torch.cuda, "_lazy_init", lazy_init)
+
+
+def _keep_peaks(torch):
+    """Keeps the peaks that the script resets."""
+
+    def reset(original):
+        def reset_peaks(*args, **kwargs):
+            _read_peaks(torch)
+            return original(*args, **kwargs)
+
+        return reset_peaks
+
+    for name in ("reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached"):
+        replace(torch.cuda.memory, name, reset)
+        if hasattr(torch.cuda, name):
+            setattr(torch.cuda, name, getattr(torch.cuda.memory, name))
+
+
+def _read_peaks(torch):
+    if not torch.cuda.is_initialized():
+        return
+    stats = torch.cuda.memory_stats(0)
+    for name, key in PEAKS.items():
+        _peaks[name] = max(_peaks.get(name, 0), stats.get(key, 0))
+
+
+def facts(torch):
+    """What the metadata says about the device and its memory, in bytes."""
+    with contextlib.suppress(Exception):
+        _read_peaks(torch)
+    return {
+        "device": session.settings()["device"]["key"],
+        "peaks": dict(_peaks),
+        "reads": values.facts(),
+        "assumed": values.assumed(),
+        "skipped_initializations": hostmemory.skipped(),
+    }
