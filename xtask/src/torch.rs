@@ -26,6 +26,15 @@ const AT_ONCE: usize = 2;
 /// What the answers are about; the scripts are told of the same device.
 const DEVICE: &str = "a100-40g";
 
+/// What stands for the GPU (`xmem profile --engine`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Engine {
+    /// CUDA is redirected to the CPU.
+    Cpu,
+    /// The CUDA build runs without computing.
+    VirtualGpu,
+}
+
 /// Which files stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
@@ -42,6 +51,8 @@ pub(crate) struct Options {
     pub(crate) torch: Option<String>,
     /// Only what has one of these in its name; none for everything.
     pub(crate) only: Vec<String>,
+    /// What stands for the GPU.
+    pub(crate) engine: Engine,
     pub(crate) keep: Keep,
     /// The program to drive; none builds it.
     pub(crate) program: Option<PathBuf>,
@@ -53,6 +64,7 @@ struct Bench {
     /// The program under test.
     xmem: PathBuf,
     venv: Venv,
+    engine: Engine,
     /// A folder for what the recordings write.
     scratch: PathBuf,
 }
@@ -85,7 +97,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
             std::fs::remove_dir_all(&scratch).map_err(Error::file(&scratch))?;
         }
         std::fs::create_dir_all(&scratch).map_err(Error::file(&scratch))?;
-        let bench = Bench { xmem: xmem.clone(), venv: Venv::get(&release)?, scratch };
+        let (xmem, engine) = (xmem.clone(), options.engine);
+        let bench = Bench { xmem, venv: Venv::get(&release)?, engine, scratch };
         run::step(&format!("torch {release}"), || {
             failed += all(&bench, options)?;
             Ok(())
@@ -105,7 +118,8 @@ fn all(bench: &Bench, options: &Options) -> Result<usize, Error> {
     for script in scripts.iter().filter(|script| wanted(&script.name)) {
         tasks.push((&script.name, Box::new(|| script.check(bench))));
     }
-    for model in models.iter().filter(|model| wanted(&model.name)) {
+    let by_hand = models.iter().filter(|_| options.engine == Engine::Cpu);
+    for model in by_hand.filter(|model| wanted(&model.name)) {
         tasks.push((&model.name, Box::new(|| model.check(bench))));
     }
     let mut outcomes = in_parallel(&tasks)?;

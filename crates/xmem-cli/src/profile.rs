@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use then::Then;
 use xmem::{Bytes, printable};
-use xmem_recorder::{Destination, Recorded, Request, Stacks, Timeouts};
+use xmem_recorder::{Destination, Engine, Recorded, Request, Stacks, Timeouts};
 
 /// Runs the command.
 pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
         None => {
             if global.verbosity() != Verbosity::Quiet {
                 let file = quoted(recorded.destination.path());
-                say(&format!("next: xmem replay {file} --device {}", args.device_as));
+                say(&format!("next: xmem replay {file} --device {}", args.device()));
             }
             Ok(Exit::Fits)
         }
@@ -52,7 +52,9 @@ fn request(args: &ProfileArgs) -> Result<Request, CliError> {
         output: args.output.clone(),
         steps: args.steps,
         stacks: if args.no_stacks { Stacks::Omitted } else { Stacks::Recorded },
-        device: xmem::find(&args.device_as)?.clone(),
+        device: xmem::find(args.device())?.clone(),
+        engine: args.engine(),
+        nonzero: args.nonzero(),
         timeout: args.timeout,
         memory: args.max_memory,
         timeouts: Timeouts::default(),
@@ -81,7 +83,11 @@ fn summary(recorded: &Recorded, device: &str) -> String {
         .filter_map(|(name, version)| version.as_ref().map(|v| format!("{name} {}", printable(v))))
         .collect();
     if !versions.is_empty() {
-        text += &format!("\n  {}; reported GPU: {device}", versions.join(", "));
+        let gpu = match recorded.engine {
+            Engine::VirtualGpu => "virtual GPU",
+            Engine::Cpu | Engine::Auto => "reported GPU",
+        };
+        text += &format!("\n  {}; {gpu}: {device}", versions.join(", "));
     }
     if !recorded.redirected.is_empty() {
         let calls: Vec<String> = recorded

@@ -8,7 +8,7 @@ use crate::output::Output;
 use crate::part::Part;
 use crate::processes::Processes;
 use crate::recorded::{CutShort, Recorded};
-use crate::request::Shortage;
+use crate::request::{Engine, Shortage};
 use std::process::ExitStatus;
 use std::time::Duration;
 use xmem_types::Bytes;
@@ -34,6 +34,7 @@ struct Candidate {
     announced: ExportAnnounced,
     torch: Option<String>,
     python: Option<String>,
+    engine: Engine,
     is_whole: bool,
     part: Part,
 }
@@ -66,6 +67,7 @@ pub(crate) fn conclude(mut evidence: Evidence, output: &Output) -> Result<Record
                     announced,
                     torch: process.and_then(|p| p.torch.clone()),
                     python: process.and_then(|p| p.python.clone()),
+                    engine: process.and_then(|p| p.engine).unwrap_or(Engine::Cpu),
                     is_whole,
                     part,
                 };
@@ -97,7 +99,7 @@ pub(crate) fn conclude(mut evidence: Evidence, output: &Output) -> Result<Record
 
 fn save(best: Candidate, evidence: &Evidence, output: &Output) -> Result<Recorded, RecordError> {
     let cut_short = cut_short(&best, evidence);
-    let Candidate { announced, torch, python, mut part, .. } = best;
+    let Candidate { announced, torch, python, engine, mut part, .. } = best;
     let (size, text, redirected) = (part.size, part.text, std::mem::take(&mut part.redirected));
     let destination = match &cut_short {
         None => output.save(part)?,
@@ -111,6 +113,7 @@ fn save(best: Candidate, evidence: &Evidence, output: &Output) -> Result<Recorde
         text,
         torch,
         python,
+        engine,
         redirected,
         cut_short,
         peak: evidence.peak,

@@ -17,8 +17,10 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/cuda.py",
     "xmem_recorder/devices.py",
     "xmem_recorder/distributed.py",
+    "xmem_recorder/engine.py",
     "xmem_recorder/factories.py",
     "xmem_recorder/facts.py",
+    "xmem_recorder/hostmemory.py",
     "xmem_recorder/imports.py",
     "xmem_recorder/loading.py",
     "xmem_recorder/optimizers.py",
@@ -31,6 +33,8 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/session.py",
     "xmem_recorder/shadows.py",
     "xmem_recorder/tensors.py",
+    "xmem_recorder/values.py",
+    "xmem_recorder/virtual.py",
 ];
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A command to a trace file: runs it with the hook on its path, watches it, streams what it exports.
 //!
 //! The hook is plain Python in `python/`, carried in the binary. As the first entry of
-//! `PYTHONPATH`, it redirects CUDA to the CPU, records a few iterations with PyTorch's profiler, and
+//! `PYTHONPATH`, it redirects CUDA to the CPU or has PyTorch run on a virtual GPU (`engines`), records a few iterations with PyTorch's profiler, and
 //! ends the script. The two processes communicate through a private folder (`session`): lines of JSON
 //! from the hook (`message`), a file and a signal to it (`watch`), and the trace through a named pipe
 //! (`export`).
@@ -32,6 +32,8 @@ mod conclusion;
 mod control;
 #[cfg(unix)]
 mod encoder;
+#[cfg(unix)]
+mod engines;
 #[cfg(unix)]
 mod export;
 #[cfg(unix)]
@@ -68,7 +70,7 @@ mod watch;
 pub use error::{CommandEnd, RecordError};
 pub use progress::{MAX_SURVIVORS, Progress};
 pub use recorded::{CutShort, Destination, Recorded, RedirectedCalls};
-pub use request::{Request, Shortage, Stacks, Timeouts};
+pub use request::{Engine, Request, Share, Shortage, Stacks, Timeouts};
 
 /// Runs the command, records it, and writes the trace. `observer` is called with the progress.
 ///

@@ -23,8 +23,15 @@ pub(crate) struct Line {
 pub(crate) enum Message {
     /// The hook was loaded into a Python interpreter.
     Python { version: String },
+    /// PyTorch was found in a folder and is about to be imported: the engine must be chosen.
+    Engine { path: PathBuf },
     /// PyTorch was imported and redirected.
-    Torch { version: String },
+    Torch {
+        version: String,
+        /// The engine, if it is not the CPU.
+        #[serde(default)]
+        engine: Option<String>,
+    },
     /// This process cannot be recorded.
     Unsupported { text: String },
     /// A file or folder hides PyTorch or a module that it imports.
@@ -138,7 +145,15 @@ mod tests {
             ),
             (
                 r#"{"event":"torch","pid":1,"version":"2.11.0+cu130"}"#,
-                Message::Torch { version: "2.11.0+cu130".into() },
+                Message::Torch { version: "2.11.0+cu130".into(), engine: None },
+            ),
+            (
+                r#"{"event":"torch","pid":1,"version":"2.11.0","engine":"virtual-gpu"}"#,
+                Message::Torch { version: "2.11.0".into(), engine: Some("virtual-gpu".into()) },
+            ),
+            (
+                r#"{"event":"engine","pid":1,"path":"/venv/torch"}"#,
+                Message::Engine { path: "/venv/torch".into() },
             ),
             (
                 r#"{"event":"unsupported","pid":1,"text":"old"}"#,

@@ -1,6 +1,7 @@
 //! The Python processes that loaded the hook.
 
 use crate::message::{Message, ProcessId};
+use crate::request::Engine;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -18,6 +19,8 @@ pub(crate) struct Process {
     pub(crate) python: Option<String>,
     /// Version of PyTorch, once imported.
     pub(crate) torch: Option<String>,
+    /// The engine that it runs on.
+    pub(crate) engine: Option<Engine>,
     /// The reason why it cannot be recorded.
     pub(crate) unsupported: Option<String>,
     /// The reason why its recording could not be saved.
@@ -40,7 +43,11 @@ impl Processes {
         let process = self.0.entry(pid).or_default();
         match message {
             Message::Python { version } => process.python = Some(version),
-            Message::Torch { version } => process.torch = Some(version),
+            Message::Torch { version, engine } => {
+                process.torch = Some(version);
+                let is_virtual = engine.is_some_and(|name| name == Engine::VirtualGpu.name());
+                process.engine = Some(if is_virtual { Engine::VirtualGpu } else { Engine::Cpu });
+            }
             Message::Unsupported { text } => process.unsupported = Some(text),
             Message::Shadowed { module, path } if module == "torch" => {
                 process.shadowed = Some(path);
@@ -50,6 +57,7 @@ impl Processes {
             Message::Iteration { number, .. } => process.iterations = number,
             Message::Recording => process.recording = true,
             Message::Shadowed { .. }
+            | Message::Engine { .. }
             | Message::Note { .. }
             | Message::Export(_)
             | Message::Exported { .. }

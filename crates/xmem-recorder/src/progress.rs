@@ -1,5 +1,6 @@
 //! The progress of a recording.
 
+use crate::request::Engine;
 use std::path::Path;
 use std::time::Duration;
 use xmem_types::Bytes;
@@ -15,10 +16,12 @@ pub enum Progress<'a> {
         /// Its version.
         version: &'a str,
     },
-    /// PyTorch was imported, and CUDA redirected.
+    /// PyTorch was imported, with an engine in place of a GPU.
     Torch {
         /// Its version.
         version: &'a str,
+        /// The engine: [`Engine::Cpu`] or [`Engine::VirtualGpu`].
+        engine: Engine,
     },
     /// The profiler runs.
     Recording,

@@ -1,6 +1,6 @@
 //! The facts about a saved recording.
 
-use crate::request::Shortage;
+use crate::request::{Engine, Shortage};
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -23,6 +23,8 @@ pub struct Recorded {
     pub torch: Option<String>,
     /// Version of Python.
     pub python: Option<String>,
+    /// The engine of the recorded process: [`Engine::Cpu`] or [`Engine::VirtualGpu`].
+    pub engine: Engine,
     /// Calls that were redirected from CUDA to the CPU.
     pub redirected: Vec<RedirectedCalls>,
     /// The reason why it is incomplete; `None` if it is complete.

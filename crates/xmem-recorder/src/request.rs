@@ -20,12 +20,60 @@ pub struct Request {
     pub stacks: Stacks,
     /// The GPU that the script sees.
     pub device: Device,
+    /// What stands for the GPU.
+    pub engine: Engine,
+    /// The share of elements that `nonzero` finds where a virtual GPU does not know it.
+    pub nonzero: Share,
     /// The time limit of the command.
     pub timeout: Option<Duration>,
     /// The limit to the resident memory of the command's processes; without one, that of the host.
     pub memory: Option<Bytes>,
     /// The limits to single steps.
     pub timeouts: Timeouts,
+}
+
+/// What stands for the GPU while a job is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// The CPU: CUDA's interface is redirected to it, and it computes.
+    Cpu,
+    /// A virtual GPU: PyTorch's CUDA build runs as it is, and nothing computes.
+    VirtualGpu,
+    /// A virtual GPU where one can be had, else the CPU.
+    Auto,
+}
+
+impl Engine {
+    /// The name, as in options and in the metadata of a trace.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::VirtualGpu => "virtual-gpu",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+/// A share between 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share(f64);
+
+impl Share {
+    /// All.
+    pub const ALL: Self = Self(1.0);
+
+    /// The share, if the number is one.
+    #[must_use]
+    pub fn new(number: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&number).then_some(Self(number))
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
 }
 
 /// The longest waits for the command's processes.

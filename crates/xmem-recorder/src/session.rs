@@ -4,9 +4,10 @@
 
 use crate::control::Control;
 use crate::hook::HOOK;
-use crate::message::StopReason;
+use crate::message::{ProcessId, StopReason};
 use crate::request::Request;
 use crate::settings::Settings;
+use serde::Serialize;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,14 @@ impl Session {
             first.push(rest);
         }
         [("PYTHONPATH", first), (VARIABLE, self.folder().into())]
+    }
+
+    /// Answers the question of a process for its engine.
+    pub(crate) fn answer(&self, pid: ProcessId, answer: &impl Serialize) -> io::Result<()> {
+        let name = format!("engine-{pid}.json");
+        let whole = self.folder().join(format!("{name}.part"));
+        write_private(&whole, &serde_json::to_vec(answer)?)?;
+        std::fs::rename(whole, self.folder().join(name))
     }
 
     /// Writes the reason why the recording must end; the signal follows.

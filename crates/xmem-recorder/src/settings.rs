@@ -14,6 +14,8 @@ pub(crate) struct Settings<'a> {
     steps: u32,
     stacks: bool,
     max_memory: Option<u64>,
+    engine: &'static str,
+    assume_nonzero: f64,
     device: DeviceSettings<'a>,
 }
 
@@ -45,6 +47,8 @@ impl<'a> Settings<'a> {
             steps: request.steps.get(),
             stacks: request.stacks == Stacks::Recorded,
             max_memory: request.memory.map(Bytes::get),
+            engine: request.engine.name(),
+            assume_nonzero: request.nonzero.get(),
             device: DeviceSettings::of(&request.device),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::conclusion::{self, Evidence};
 use crate::control::{Control, Reading};
+use crate::engines::Engines;
 use crate::error::{CommandEnd, RecordError};
 use crate::exports::{Exports, ReadExport};
 use crate::interpreter;
@@ -11,11 +12,12 @@ use crate::output::Output;
 use crate::processes::Processes;
 use crate::progress::{MAX_SURVIVORS, Progress};
 use crate::recorded::Recorded;
-use crate::request::Request;
+use crate::request::{Engine, Request};
 use crate::session::{self, Session};
 use crate::signals::{self, Arrived};
 use crate::tree::{self, Tree};
 use nix::sys::signal::Signal;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -98,6 +100,7 @@ pub(crate) fn run(
         exports: Exports::new(output.clone(), request.timeouts.stall, sender),
         halt: None,
         phase: Phase::Running,
+        engines: Engines::default(),
         notes: 0,
         hook_reminder_sent: false,
     };
@@ -144,6 +147,7 @@ struct Watch<'a> {
     /// The reason why this process ends the recording, if it does.
     halt: Option<CommandEnd>,
     phase: Phase,
+    engines: Engines,
     /// Notes passed on.
     notes: u32,
     hook_reminder_sent: bool,
@@ -266,7 +270,12 @@ impl Watch<'_> {
     fn note(&mut self, pid: ProcessId, message: Message) {
         match &message {
             Message::Python { version } => (self.observer)(Progress::Python { version }),
-            Message::Torch { version } => (self.observer)(Progress::Torch { version }),
+            Message::Engine { path } => self.choose_engine(pid, path),
+            Message::Torch { version, engine } => {
+                let is_virtual = engine.as_deref() == Some(Engine::VirtualGpu.name());
+                let engine = if is_virtual { Engine::VirtualGpu } else { Engine::Cpu };
+                (self.observer)(Progress::Torch { version, engine });
+            }
             Message::Recording => (self.observer)(Progress::Recording),
             Message::Note { text } => self.pass_on(Progress::Note(text)),
             Message::Shadowed { module, path } if module != "torch" => {
@@ -291,6 +300,15 @@ impl Watch<'_> {
             | Message::Other => {}
         }
         self.processes.note(pid, message);
+    }
+
+    /// Answers a process that is about to import PyTorch.
+    fn choose_engine(&mut self, pid: ProcessId, torch: &Path) {
+        let answer = self.engines.answer(self.request, torch, self.session.folder());
+        if let Err(error) = self.session.answer(pid, &answer) {
+            // The hook waits for a while, and goes on without.
+            tracing::debug!(target: "xmem::recorder", %error, "the engine cannot be written");
+        }
     }
 
     /// Passes a note of the hook on, unless there were too many.

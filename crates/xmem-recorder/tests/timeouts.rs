@@ -7,7 +7,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use tempfile::TempDir;
 use xmem_recorder::{
-    CommandEnd, CutShort, Progress, RecordError, Recorded, Request, Shortage, Stacks, Timeouts,
+    CommandEnd, CutShort, Engine, Progress, RecordError, Recorded, Request, Share, Shortage, Stacks,
+    Timeouts,
 };
 use xmem_types::Bytes;
 
@@ -64,6 +65,8 @@ fn run_command(
         steps: NonZeroU32::MIN,
         stacks: Stacks::Recorded,
         device: xmem_profiles::find("a100-40g").expect("known").clone(),
+        engine: Engine::Cpu,
+        nonzero: Share::ALL,
         timeout,
         memory: Some(LIMIT),
         timeouts,

@@ -52,9 +52,21 @@ pub(super) struct Header {
     /// The same for `xmem replay`.
     #[serde(default)]
     pub(super) replay: BTreeMap<String, Expectation>,
+    /// What is other on a virtual GPU.
+    #[serde(default)]
+    pub(super) virtual_gpu: VirtualGpu,
     /// Another script whose trace has the same peak.
     #[serde(default)]
     pub(super) same_peak: Option<SamePeak>,
+}
+
+/// What is expected of a recording on a virtual GPU, where it is not what is expected on the CPU.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct VirtualGpu {
+    /// The reason why the script is not recorded on one.
+    pub(super) skip: Option<String>,
+    pub(super) exit: Option<i32>,
 }
 
 /// Whether a recording leaves a trace.

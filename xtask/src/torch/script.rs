@@ -3,7 +3,7 @@
 use super::expect::{self, Expectation};
 use super::header::{Header, Trace};
 use super::process::{self, Done};
-use super::{Bench, DEVICE, Outcome, TESTS};
+use super::{Bench, DEVICE, Engine, Outcome, TESTS};
 use crate::error::Error;
 use crate::repo;
 use serde_json::Value;
@@ -52,12 +52,25 @@ impl Script {
             let remark = format!("not recorded: for torch {wanted}");
             return Ok(Outcome { remark, ..Outcome::default() });
         }
+        if let (Engine::VirtualGpu, Some(reason)) = (bench.engine, &self.header.virtual_gpu.skip) {
+            let remark = format!("not recorded: {reason}");
+            return Ok(Outcome { remark, ..Outcome::default() });
+        }
         let done = process::run(self.command(bench, &folder), &folder, "profile")?;
         let mut outcome = Outcome::default();
-        self.check_outputs(&done, &mut outcome);
+        match bench.engine {
+            Engine::Cpu => self.check_outputs(&done, self.header.exit, &mut outcome),
+            Engine::VirtualGpu => {
+                let exit = self.header.virtual_gpu.exit.unwrap_or(self.header.exit);
+                check_exit(&done, exit, &mut outcome);
+            }
+        }
         let trace = folder.join(TRACE);
         match (self.header.trace, trace.is_file()) {
-            (Trace::Written, true) => self.check_trace(bench, &folder, &mut outcome)?,
+            (Trace::Written, true) => match bench.engine {
+                Engine::Cpu => self.check_trace(bench, &folder, &mut outcome)?,
+                Engine::VirtualGpu => self.check_virtual(bench, &folder, &mut outcome)?,
+            },
             (Trace::Written, false) => outcome.complaints.push("no trace was written".to_owned()),
             (Trace::None, true) => outcome.complaints.push("a trace was written".to_owned()),
             (Trace::None, false) => {}
@@ -92,19 +105,50 @@ impl Script {
         command
     }
 
-    fn check_outputs(&self, done: &Done, outcome: &mut Outcome) {
+    fn check_outputs(&self, done: &Done, exit: i32, outcome: &mut Outcome) {
         let header = &self.header;
-        if done.code != Some(header.exit) {
-            let found = done.code.map_or("a signal".to_owned(), |code| code.to_string());
-            let after = done.time.as_secs();
-            outcome.complaints.push(format!("exit {found} after {after} s, not {}", header.exit));
-        }
+        check_exit(done, exit, outcome);
         for (name, text, wanted, unwanted) in [
             ("stdout", &done.stdout, &header.stdout, &header.stdout_without),
             ("stderr", &done.stderr, &header.stderr, &header.stderr_without),
         ] {
             outcome.complaints.extend(expect::lines(name, text, wanted, unwanted));
         }
+    }
+
+    /// Holds the replay of a recording on a virtual GPU against the peaks that PyTorch counted.
+    fn check_virtual(
+        &self,
+        bench: &Bench,
+        folder: &Path,
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        let trace = folder.join(TRACE);
+        let Some(facts) = recording(&trace)? else {
+            outcome.complaints.push("no xmem_recording in the trace".to_owned());
+            return Ok(());
+        };
+        if facts["engine"] != "virtual-gpu" {
+            outcome.complaints.push(format!("recorded with the engine {}", facts["engine"]));
+        }
+        let found = facts["iterations"]["count"].as_u64().map(|count| count as usize);
+        if self.header.iterations.is_some_and(|wanted| Some(wanted) != found) {
+            outcome.complaints.push(format!("{found:?} iterations were recorded"));
+        }
+        let counted = |name: &str| facts["virtual_gpu"]["peaks"][name].as_f64().unwrap_or(0.0);
+        let counted = [counted("allocated"), counted("reserved")];
+        match replay(bench, &trace, folder)? {
+            Ok(answer) => {
+                outcome.peaks = peaks(&answer);
+                let replayed = outcome.peaks.unwrap_or_default();
+                outcome.remark = format!("{} and {} bytes", replayed[0], replayed[1]);
+                if let Some(complaint) = apart(replayed, counted, 0.0) {
+                    outcome.complaints.push(format!("{complaint} than PyTorch counted"));
+                }
+            }
+            Err(complaint) => outcome.complaints.push(complaint),
+        }
+        Ok(())
     }
 
     fn check_trace(
@@ -137,6 +181,14 @@ impl Script {
             Err(complaint) => outcome.complaints.push(complaint),
         }
         Ok(())
+    }
+}
+
+fn check_exit(done: &Done, wanted: i32, outcome: &mut Outcome) {
+    if done.code != Some(wanted) {
+        let found = done.code.map_or("a signal".to_owned(), |code| code.to_string());
+        let after = done.time.as_secs();
+        outcome.complaints.push(format!("exit {found} after {after} s, not {wanted}"));
     }
 }
 
@@ -179,6 +231,9 @@ pub(super) fn apart(own: [f64; 2], other: [f64; 2], percent: f64) -> Option<Stri
 pub(super) fn profile(bench: &Bench, folder: &Path, trace: &str) -> Command {
     let mut command = Command::new(&bench.xmem);
     command.args(["profile", "--device-as", DEVICE, "-o"]).arg(folder.join(trace));
+    if bench.engine == Engine::VirtualGpu {
+        command.args(["--engine", "virtual-gpu"]);
+    }
     set_up(&mut command, folder);
     command
 }

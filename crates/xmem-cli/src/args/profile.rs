@@ -1,19 +1,23 @@
 //! `xmem profile`.
 
-use clap::{ArgAction, Args, ValueHint};
+use clap::{ArgAction, Args, ValueEnum, ValueHint};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 use xmem::Bytes;
+use xmem_recorder::{Engine, Share};
 
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
-    after_help = "The script needs no change and no GPU: its CUDA calls are redirected to the CPU, a few iterations\n\
-        are recorded with PyTorch's profiler (2.0 or newer), and the script is then stopped. It runs in\n\
-        its own Python, with its own standard input and output, as it does without xmem.\n\n\
+    after_help = "The script needs no change and no GPU. By default, its CUDA calls are redirected to the CPU, which\n\
+        computes. With --virtual-gpu, PyTorch's CUDA build runs as it is on a GPU that does not exist:\n\
+        nothing is computed, and a model of any size is recorded in seconds (Linux on x86-64). A few\n\
+        iterations are recorded with PyTorch's profiler (2.0 or newer), and the script is then stopped.\n\
+        It runs in its own Python, with its own standard input and output, as it does without xmem.\n\n\
         Examples:\n  \
+        xmem profile --virtual-gpu h100-80g -- python train.py\n  \
         xmem profile -- python train.py --batch-size 32\n  \
         xmem profile --then 'replay --device rtx3060-12g' -- python train.py\n  \
         xmem profile --steps 5 -o runs/bert.json.zst -- torchrun --nproc-per-node 1 train.py\n  \
@@ -52,6 +56,54 @@ pub(crate) struct ProfileArgs {
     /// GPU that torch.cuda reports to the script; `xmem devices` lists the names
     #[arg(long, value_name = "NAME", default_value = "a100-40g")]
     pub(crate) device_as: String,
+    /// What stands for the GPU: `cpu` computes on the CPU; `virtual-gpu` runs PyTorch's CUDA build without
+    /// computing; `auto` takes the virtual GPU where it can be had
+    #[arg(long, value_name = "ENGINE", value_enum, default_value_t = EngineName::Cpu,
+          help_heading = "Engine")]
+    engine: EngineName,
+    /// Record on a virtual GPU of this name: --engine virtual-gpu --device-as NAME
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["engine", "device_as"], help_heading = "Engine")]
+    virtual_gpu: Option<String>,
+    /// What operators find whose result depends on values that a virtual GPU does not have: nonzero=0.5 for
+    /// half of the elements of masks (default: all)
+    #[arg(long, value_name = "NAME=SHARE", value_parser = nonzero, help_heading = "Engine")]
+    assume: Option<Share>,
+}
+
+/// The engines, as they are named in the option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum EngineName {
+    Cpu,
+    VirtualGpu,
+    Auto,
+}
+
+impl ProfileArgs {
+    /// The engine.
+    pub(crate) fn engine(&self) -> Engine {
+        match (&self.virtual_gpu, self.engine) {
+            (Some(_), _) | (None, EngineName::VirtualGpu) => Engine::VirtualGpu,
+            (None, EngineName::Auto) => Engine::Auto,
+            (None, EngineName::Cpu) => Engine::Cpu,
+        }
+    }
+
+    /// The name of the GPU that the script sees.
+    pub(crate) fn device(&self) -> &str {
+        self.virtual_gpu.as_deref().unwrap_or(&self.device_as)
+    }
+
+    /// The share of elements that `nonzero` finds where it is not known.
+    pub(crate) fn nonzero(&self) -> Share {
+        self.assume.unwrap_or(Share::ALL)
+    }
+}
+
+fn nonzero(text: &str) -> Result<Share, String> {
+    let share = text.strip_prefix("nonzero=").and_then(|number| number.parse().ok());
+    share
+        .and_then(Share::new)
+        .ok_or_else(|| "expected nonzero= and a number from 0 to 1, for example nonzero=0.5".to_owned())
 }
 
 fn time(text: &str) -> Result<Duration, String> {

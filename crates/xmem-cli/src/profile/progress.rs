@@ -13,7 +13,7 @@ use std::io::IsTerminal;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 use xmem::printable;
-use xmem_recorder::Progress;
+use xmem_recorder::{Engine, Progress};
 
 /// Prints the progress of a recording.
 pub(super) struct RecordingProgress {
@@ -61,10 +61,13 @@ impl RecordingProgress {
             Progress::Python { version } => {
                 self.line(Detail::Verbose, format!("Python {version} started"));
             }
-            Progress::Torch { version } => self.line(
-                Detail::Terminal,
-                format!("torch {version}: CUDA is redirected to the CPU"),
-            ),
+            Progress::Torch { version, engine } => {
+                let how = match engine {
+                    Engine::VirtualGpu => "on a virtual GPU",
+                    Engine::Cpu | Engine::Auto => "CUDA is redirected to the CPU",
+                };
+                self.line(Detail::Terminal, format!("torch {version}: {how}"));
+            }
             Progress::Recording => self.line(Detail::Terminal, "recording".to_owned()),
             Progress::Iteration { number, of, took, resident } => {
                 let since = self.started.elapsed().as_secs_f64();

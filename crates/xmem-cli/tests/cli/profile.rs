@@ -474,12 +474,56 @@ fn signals_end_the_recording_and_xmem_outlives_them() {
     }
 }
 
+/// A script that asks for the engine as the hook does, with torch in an empty folder.
+const ASKS: &str = r#"
+say("python", parent=os.getppid(), version="3.99.1")
+os.mkdir("torch")
+say("engine", path=os.path.abspath("torch"))
+answer = f"{SESSION}/engine-{os.getpid()}.json"
+while not os.path.exists(answer):
+    time.sleep(0.01)
+answer = json.load(open(answer))
+print(answer["engine"], "|", answer["error"], "|", *answer["notes"])
+if answer["error"]:
+    say("unsupported", text=answer["error"])
+else:
+    start()
+    export(3)
+"#;
+
+#[test]
+fn a_virtual_gpu_needs_a_build_of_torch_for_cuda() {
+    let folder = folder(ASKS);
+    let ran = profile(&folder, &["--virtual-gpu", "h100-80g"]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(ran.stdout.starts_with("cpu | "), "{}", ran.stdout);
+    assert!(flat(&ran).contains("this PyTorch cannot be recorded"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_engine_is_the_cpu_where_no_virtual_gpu_can_be_had() {
+    let folder = folder(ASKS);
+    let ran = profile(&folder, &["--engine", "auto"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.starts_with("cpu | None | recorded on the CPU: "), "{}", ran.stdout);
+    assert!(ran.stderr.contains("note: recorded on the CPU: "), "{}", ran.stderr);
+}
+
 #[test]
 fn what_cannot_be_recorded_is_said_before_anything_runs() {
     let folder = folder("open('ran', 'w')");
     let script = folder.path("train.py");
     let here = folder.path(".");
-    let rows: [(&[&str], i32, &[&str]); 15] = [
+    let rows: [(&[&str], i32, &[&str]); 20] = [
+        (&["--virtual-gpu", "h100-80", "--", "python3", &script], 2, &["did you mean `h100-80g`"]),
+        (
+            &["--virtual-gpu", "h100-80g", "--engine", "cpu", "--", "python3", &script],
+            2,
+            &["'--virtual-gpu <NAME>' cannot be used with '--engine <ENGINE>'"],
+        ),
+        (&["--engine", "gpu", "--", "python3", &script], 2, &["[possible values: cpu, virtual-gpu, auto]"]),
+        (&["--assume", "nonzero=2", "--", "python3", &script], 2, &["a number from 0 to 1"]),
+        (&["--assume", "unique=0.5", "--", "python3", &script], 2, &["expected nonzero="]),
         (&["--", "python3", "-I", &script], 2, &["`-I`", "remove -I"]),
         (&["--", "no-such-program"], 2, &["cannot run `no-such-program`", "program first"]),
         (&["-o", &here, "--", "python3", &script], 2, &["not a plain file"]),

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-from . import autocast, cuda, engine, optimizers, session
+from . import autocast, cuda, engine, optimizers, session, values
 
 ENVIRONMENT = (
     "CUBLAS_WORKSPACE_CONFIG",
@@ -32,7 +32,7 @@ def collect(state, reason, detail):
         "recorder": session.settings().get("recorder"),
         "torch": str(torch.__version__),
         "python": "{}.{}.{}".format(*sys.version_info[:3]),
-        "stacks": session.settings()["stacks"],
+        "stacks": session.settings()["stacks"] and not values.compiles(),
         "engine": engine.chosen(),
         "told_device": session.settings()["device"]["key"],
         "environment": {

@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 
-from . import facts, profilers, saving, session
+from . import engine, facts, profilers, saving, session, values
 from .imports import inside_import
 from .patching import replace
 
@@ -100,7 +100,7 @@ def begin():
     if not _is_to_be_recorded():
         _state.over = True
         return
-    stacks = session.settings()["stacks"]
+    stacks = session.settings()["stacks"] and not values.compiles()
     if stacks:
         _import_lazy_parts()
     _state.thread = threading.get_ident()
@@ -108,7 +108,9 @@ def begin():
         _install_signal_handlers()
     else:
         _depth.guard = _EndOfThread()
-    _state.limit = saving.limit_memory(session.settings().get("max_memory"))
+    if engine.chosen() == engine.CPU:
+        # The address space of a virtual GPU would count.
+        _state.limit = saving.limit_memory(session.settings().get("max_memory"))
     _state.last_round = time.monotonic()
     _state.profiler = profilers.start(_state.torch, stacks)
     session.send("recording")

@@ -39,6 +39,7 @@ NO_VALUES = {"detach_", "record_stream", "rename_", "requires_grad_", "resize_",
 
 _torch = None
 _mode = None
+_compiles = False
 _most_bytes = {}
 _known = {}
 _reads = {}
@@ -51,6 +52,11 @@ def facts():
         {"purpose": purpose, "place": place, "times": times}
         for (purpose, place), times in list(_reads.items())[:MAX_PLACES]
     ]
+
+
+def compiles():
+    """Returns whether the script compiles on the virtual GPU."""
+    return _compiles
 
 
 def assumed():
@@ -145,11 +151,13 @@ def _stops_when_called(compiled):
 def _stop():
     """Removes the mode from below those of the script, and ends Python stacks: a compilation makes tens of
     millions of calls."""
-    global _mode
+    global _mode, _compiles
+    _compiles = True
     if _mode is None:
         return
-    sys.setprofile(None)
-    session.note("torch.compile: no Python stacks are recorded from the first compilation on")
+    if session.settings()["stacks"]:
+        sys.setprofile(None)
+        session.note("torch.compile: no Python stacks are recorded from the first compilation on")
     from torch.overrides import _len_torch_function_stack, _pop_mode, _push_mode
 
     above = [_pop_mode() for _ in range(_len_torch_function_stack())]

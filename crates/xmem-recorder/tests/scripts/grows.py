@@ -4,6 +4,9 @@
 # exit = 4
 # [recording]
 # "/ended/reason" = "memory"
+#
+# [virtual-gpu]
+# skip = "it needs more memory of the host than it may"
 # ///
 import time
 
