@@ -3,18 +3,21 @@
 //! The hook sends the folder of the PyTorch that the process found, and waits for the answer, which lists the
 //! libraries of a virtual GPU.
 
+use crate::message::FoundTorch;
 use crate::request::{Engine, Request};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use xmem_virtual_gpu::{PrepareError, VirtualGpu};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use xmem_tempfiles::PrivateFolder;
+use xmem_virtual_gpu::{Environment, VirtualGpu};
 
 /// Folders of PyTorch for which libraries are made. A command has one, or a few; a script can name any number.
 const MAX_FOLDERS: usize = 16;
 
 /// The answers so far, by the folder of PyTorch.
 #[derive(Debug, Default)]
-pub(crate) struct Engines(BTreeMap<PathBuf, Answer>);
+pub(crate) struct Engines(BTreeMap<PathBuf, (Option<PrivateFolder>, Answer)>);
 
 /// What the hook reads.
 #[derive(Clone, Debug, Serialize)]
@@ -24,6 +27,8 @@ pub(crate) struct Answer {
     libraries: Vec<PathBuf>,
     /// Variables to set before that.
     variables: BTreeMap<String, String>,
+    /// Variables to remove before that.
+    removed: Vec<String>,
     /// Notes for the user.
     notes: Vec<String>,
     /// The reason why the requested engine cannot be had.
@@ -31,41 +36,53 @@ pub(crate) struct Answer {
 }
 
 impl Engines {
-    /// The answer to a process that found PyTorch in the folder `torch`; files go to `session`.
-    pub(crate) fn answer(&mut self, request: &Request, torch: &Path, session: &Path) -> Answer {
-        if let Some(answer) = self.0.get(torch) {
+    /// The answer to a process that found PyTorch.
+    pub(crate) fn answer(&mut self, request: &Request, found: &FoundTorch) -> Answer {
+        if let Some((_, answer)) = self.0.get(&found.path) {
             return answer.clone();
         }
         if self.0.len() >= MAX_FOLDERS {
             return Answer::impossible("the command imports PyTorch from too many folders".to_owned());
         }
-        let folder = session.join(format!("virtual-gpu-{}", self.0.len()));
-        let answer = choose(request, torch, &folder);
-        self.0.insert(torch.to_owned(), answer.clone());
+        let (folder, answer) = choose(request, found);
+        self.0.insert(found.path.clone(), (folder, answer.clone()));
         answer
     }
 }
 
-fn choose(request: &Request, torch: &Path, folder: &Path) -> Answer {
-    match (request.engine, prepare(request, torch, folder)) {
-        (Engine::Cpu, _) => Answer::cpu(None),
-        (_, Ok(answer)) => answer,
-        (Engine::VirtualGpu, Err(error)) => Answer::impossible(error.to_string()),
-        (Engine::Auto, Err(error)) => {
-            Answer::cpu(Some(format!("recorded on the CPU: no virtual GPU, because {error}")))
+/// The engine, and the folder of its files.
+fn choose(request: &Request, found: &FoundTorch) -> (Option<PrivateFolder>, Answer) {
+    if request.engine == Engine::Cpu {
+        return (None, Answer::cpu(None));
+    }
+    match prepare(request, found) {
+        Ok((folder, answer)) => (Some(folder), answer),
+        Err(error) if request.engine == Engine::Auto => {
+            (None, Answer::cpu(Some(format!("recorded on the CPU, not on a virtual GPU: {error}"))))
         }
+        Err(error) => (None, Answer::impossible(error.to_string())),
     }
 }
 
-fn prepare(request: &Request, torch: &Path, folder: &Path) -> Result<Answer, PrepareError> {
-    let prepared = VirtualGpu::new(request.device.clone()).prepare(torch, folder)?;
-    Ok(Answer {
+fn prepare(
+    request: &Request,
+    found: &FoundTorch,
+) -> Result<(PrivateFolder, Answer), Box<dyn std::error::Error>> {
+    // Programs can often not be run from shared memory, as in containers of Docker.
+    let folder = PrivateFolder::for_programs()?;
+    let environment = Environment::new(found.path.clone(), found.packages.clone())
+        .with_libraries(found.libraries.iter().cloned());
+    let prepared = VirtualGpu::new(request.device.clone()).prepare(&environment, folder.path())?;
+    let text = |text: OsString| text.to_string_lossy().into_owned();
+    let answer = Answer {
         engine: Engine::VirtualGpu.name(),
         libraries: prepared.libraries,
-        variables: prepared.variables.into_iter().collect(),
-        notes: prepared.notes,
+        variables: prepared.variables.into_iter().map(|(n, v)| (text(n), text(v))).collect(),
+        removed: prepared.removed.into_iter().map(text).collect(),
+        notes: prepared.notes.iter().map(ToString::to_string).collect(),
         error: None,
-    })
+    };
+    Ok((folder, answer))
 }
 
 impl Answer {
@@ -74,6 +91,7 @@ impl Answer {
             engine: Engine::Cpu.name(),
             libraries: Vec::new(),
             variables: BTreeMap::new(),
+            removed: Vec::new(),
             notes: note.into_iter().collect(),
             error: None,
         }

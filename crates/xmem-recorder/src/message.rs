@@ -24,7 +24,7 @@ pub(crate) enum Message {
     /// The hook was loaded into a Python interpreter.
     Python { version: String },
     /// PyTorch was found in a folder and is about to be imported: the engine must be chosen.
-    Engine { path: PathBuf },
+    Engine(FoundTorch),
     /// PyTorch was imported and redirected.
     Torch {
         version: String,
@@ -53,6 +53,19 @@ pub(crate) enum Message {
     /// An event of a newer hook.
     #[serde(other)]
     Other,
+}
+
+/// PyTorch as a process found it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub(crate) struct FoundTorch {
+    /// The folder of the package.
+    pub(crate) path: PathBuf,
+    /// Folders with packages of CUDA's libraries.
+    #[serde(default)]
+    pub(crate) packages: Vec<PathBuf>,
+    /// Folders with libraries.
+    #[serde(default)]
+    pub(crate) libraries: Vec<PathBuf>,
 }
 
 /// The recording that a process is about to export.
@@ -153,7 +166,7 @@ mod tests {
             ),
             (
                 r#"{"event":"engine","pid":1,"path":"/venv/torch"}"#,
-                Message::Engine { path: "/venv/torch".into() },
+                Message::Engine(FoundTorch { path: "/venv/torch".into(), ..FoundTorch::default() }),
             ),
             (
                 r#"{"event":"unsupported","pid":1,"text":"old"}"#,

@@ -57,7 +57,7 @@ impl Processes {
             Message::Iteration { number, .. } => process.iterations = number,
             Message::Recording => process.recording = true,
             Message::Shadowed { .. }
-            | Message::Engine { .. }
+            | Message::Engine(_)
             | Message::Note { .. }
             | Message::Export(_)
             | Message::Exported { .. }

@@ -7,7 +7,7 @@ use crate::error::{CommandEnd, RecordError};
 use crate::exports::{Exports, ReadExport};
 use crate::interpreter;
 use crate::memory::Memory;
-use crate::message::{Message, ProcessId, StopReason};
+use crate::message::{FoundTorch, Message, ProcessId, StopReason};
 use crate::output::Output;
 use crate::processes::Processes;
 use crate::progress::{MAX_SURVIVORS, Progress};
@@ -17,7 +17,6 @@ use crate::session::{self, Session};
 use crate::signals::{self, Arrived};
 use crate::tree::{self, Tree};
 use nix::sys::signal::Signal;
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -270,7 +269,7 @@ impl Watch<'_> {
     fn note(&mut self, pid: ProcessId, message: Message) {
         match &message {
             Message::Python { version } => (self.observer)(Progress::Python { version }),
-            Message::Engine { path } => self.choose_engine(pid, path),
+            Message::Engine(found) => self.choose_engine(pid, found),
             Message::Torch { version, engine } => {
                 let is_virtual = engine.as_deref() == Some(Engine::VirtualGpu.name());
                 let engine = if is_virtual { Engine::VirtualGpu } else { Engine::Cpu };
@@ -303,8 +302,8 @@ impl Watch<'_> {
     }
 
     /// Answers a process that is about to import PyTorch.
-    fn choose_engine(&mut self, pid: ProcessId, torch: &Path) {
-        let answer = self.engines.answer(self.request, torch, self.session.folder());
+    fn choose_engine(&mut self, pid: ProcessId, found: &FoundTorch) {
+        let answer = self.engines.answer(self.request, found);
         if let Err(error) = self.session.answer(pid, &answer) {
             // The hook waits for a while, and goes on without.
             tracing::debug!(target: "xmem::recorder", %error, "the engine cannot be written");

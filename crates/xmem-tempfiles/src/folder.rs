@@ -62,6 +62,15 @@ impl PrivateFolder {
         Self::in_first(places)
     }
 
+    /// Makes a folder from which programs and libraries can be loaded: in the folder for temporary files
+    /// (`TMPDIR`). Shared memory is often mounted without this right.
+    ///
+    /// # Errors
+    /// If it is not writable, or other users could replace the folder there.
+    pub fn for_programs() -> Result<Self, FolderError> {
+        Self::in_first(vec![std::env::temp_dir()])
+    }
+
     fn in_first(places: Vec<PathBuf>) -> Result<Self, FolderError> {
         let mut failed = Vec::new();
         let mut made = None;

@@ -7,6 +7,7 @@ the dynamic loader takes a library that is loaded already for every later one of
 import ctypes
 import json
 import os
+import sys
 import time
 
 from . import session
@@ -14,6 +15,8 @@ from . import session
 CPU = "cpu"
 VIRTUAL_GPU = "virtual-gpu"
 
+# Folders of each kind that are told.
+MAX_FOLDERS = 8
 # Longest wait for the answer of `xmem profile`, in seconds.
 ANSWER_TIMEOUT = 120
 
@@ -55,7 +58,7 @@ def choose(spec):
 def _ask(folder):
     """Asks `xmem profile` for the engine with torch in `folder`."""
     path = os.path.join(session.folder(), f"engine-{os.getpid()}.json")
-    session.send("engine", path=folder)
+    session.send("engine", path=folder, packages=_packages(folder), libraries=_libraries_of_cuda())
     deadline = time.monotonic() + ANSWER_TIMEOUT
     while time.monotonic() < deadline:
         try:
@@ -66,9 +69,30 @@ def _ask(folder):
     return {"engine": CPU, "error": f"no answer from xmem within {ANSWER_TIMEOUT} s"}
 
 
+def _packages(folder):
+    """The folders of packages that have some of NVIDIA's, that of torch first."""
+    found = [os.path.dirname(folder)]
+    for path in sys.path:
+        if path not in found and os.path.isdir(os.path.join(path, "nvidia")):
+            found.append(path)
+    return found[:MAX_FOLDERS]
+
+
+def _libraries_of_cuda():
+    """Folders with libraries: the environment's, the search path's, the toolkit's."""
+    found = [os.path.join(sys.prefix, "lib")]
+    found += filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        if os.environ.get(name):
+            found.append(os.path.join(os.environ[name], "lib64"))
+    return found[:MAX_FOLDERS]
+
+
 def _load(answer):
     global _error
     os.environ.update(answer.get("variables", {}))
+    for name in answer.get("removed", ()):
+        os.environ.pop(name, None)
     try:
         for path in answer["libraries"]:
             _libraries.append(ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL))
