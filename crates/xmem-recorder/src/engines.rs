@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use xmem_tempfiles::PrivateFolder;
-use xmem_virtual_gpu::{Environment, VirtualGpu};
+use xmem_virtual_gpu::{Capacity, Environment, VirtualGpu};
 
 /// Folders of PyTorch for which libraries are made. A command has one, or a few; a script can name any number.
 const MAX_FOLDERS: usize = 16;
@@ -42,7 +42,9 @@ impl Engines {
             return answer.clone();
         }
         if self.0.len() >= MAX_FOLDERS {
-            return Answer::impossible("the command imports PyTorch from too many folders".to_owned());
+            return Answer::impossible(
+                "the command imports PyTorch from too many folders".to_owned(),
+            );
         }
         let (folder, answer) = choose(request, found);
         self.0.insert(found.path.clone(), (folder, answer.clone()));
@@ -72,7 +74,10 @@ fn prepare(
     let folder = PrivateFolder::for_programs()?;
     let environment = Environment::new(found.path.clone(), found.packages.clone())
         .with_libraries(found.libraries.iter().cloned());
-    let prepared = VirtualGpu::new(request.device.clone()).prepare(&environment, folder.path())?;
+    // A job that does not fit is recorded whole: what it needs is the answer.
+    let gpu =
+        VirtualGpu { capacity: Capacity::Unlimited, ..VirtualGpu::new(request.device.clone()) };
+    let prepared = gpu.prepare(&environment, folder.path())?;
     let text = |text: OsString| text.to_string_lossy().into_owned();
     let answer = Answer {
         engine: Engine::VirtualGpu.name(),

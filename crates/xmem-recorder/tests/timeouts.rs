@@ -7,8 +7,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use tempfile::TempDir;
 use xmem_recorder::{
-    CommandEnd, CutShort, Engine, Progress, RecordError, Recorded, Request, Share, Shortage, Stacks,
-    Timeouts,
+    CommandEnd, CutShort, Engine, Progress, RecordError, Recorded, Request, Share, Shortage,
+    Stacks, Timeouts,
 };
 use xmem_types::Bytes;
 

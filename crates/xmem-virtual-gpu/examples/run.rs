@@ -39,7 +39,7 @@ fn run() -> Result<u8, Box<dyn Error>> {
     let libraries: Vec<PathBuf> = env::split_paths(&paths).collect();
     let environment = Environment::of_python(Path::new(python))?.with_libraries(libraries);
     let folder = PrivateFolder::new()?;
-    let gpu = VirtualGpu { device, devices: count.parse()? };
+    let gpu = VirtualGpu { devices: count.parse()?, ..VirtualGpu::new(device) };
     let preload = gpu.prepare(&environment, folder.path())?;
     for note in &preload.notes {
         eprintln!("note: {note}");

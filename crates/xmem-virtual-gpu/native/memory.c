@@ -41,10 +41,11 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static size_t round_up(size_t size, size_t step) { return (size + step - 1) / step * step; }
 
-static size_t capacity(void) {
+static size_t device_capacity(void) {
   const struct config *config = vgpu_config();
   return config->memory > config->context ? config->memory - config->context : 0;
 }
+static size_t capacity(void) { return vgpu_config()->capacity ? vgpu_config()->capacity : device_capacity(); }
 
 static void *map(uintptr_t hint, size_t span, int *is_file) {
   int protection = PROT_READ | PROT_WRITE;
@@ -298,7 +299,7 @@ void vgpu_give_memory(int device, size_t size) {
 size_t vgpu_free_memory(int device) {
   pthread_mutex_lock(&mutex);
   struct arena *a = arena(device);
-  size_t free = a ? capacity() - a->used : 0;
+  size_t free = a && a->used < device_capacity() ? device_capacity() - a->used : 0;
   pthread_mutex_unlock(&mutex);
   return free;
 }

@@ -15,6 +15,7 @@ struct config {
   char name[256];               // as torch.cuda.get_device_name() gives it
   uint64_t memory;              // total memory, bytes
   uint64_t context;             // bytes that a process takes before its first allocation
+  uint64_t capacity;            // bytes that can be allocated; 0: memory less context
   int devices;                  // devices of the machine
   int major, minor;             // compute capability
   int sms, threads_per_sm, blocks_per_sm, registers_per_sm;

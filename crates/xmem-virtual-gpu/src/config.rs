@@ -2,6 +2,7 @@
 
 use crate::environment::Requirements;
 use crate::family::Family;
+use crate::prepare::Capacity;
 use std::fmt::Write as _;
 use std::path::Path;
 use xmem_profiles::Device;
@@ -10,6 +11,9 @@ use xmem_profiles::Device;
 /// process touches stays small.
 const COPY_LIMIT: u64 = 64 << 10;
 
+/// Half of the least address space that the native library reserves (`MIN_SPAN` in `native/memory.c`).
+const UNLIMITED: u64 = 4 << 40;
+
 /// The driver that the device reports: one that serves every build of PyTorch so far.
 const DRIVER: u32 = 13000;
 
@@ -17,6 +21,7 @@ const DRIVER: u32 = 13000;
 pub(crate) fn text(
     device: &Device,
     devices: usize,
+    capacity: Capacity,
     requirements: &Requirements,
     log: &Path,
 ) -> String {
@@ -30,6 +35,9 @@ pub(crate) fn text(
     add("name", &one_line(&device.title));
     add("memory", &device.memory.get());
     add("context", &device.context.get());
+    if capacity == Capacity::Unlimited {
+        add("capacity", &UNLIMITED);
+    }
     add("devices", &devices);
     add("major", &cc.major);
     add("minor", &cc.minor);

@@ -15,10 +15,21 @@ use xmem_types::Bytes;
 /// A machine with GPUs that do not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VirtualGpu {
-    /// The device. A process can allocate [`Device::available`]: the memory less the context.
+    /// The device.
     pub device: Device,
     /// The number of devices of this kind, from 1 to 64.
     pub devices: usize,
+    /// What a process can allocate on each.
+    pub capacity: Capacity,
+}
+
+/// The memory that a process can allocate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capacity {
+    /// That of the device: its memory less the context.
+    OfDevice,
+    /// 4 TiB, so that a job that does not fit runs to its end. The device reports its own size.
+    Unlimited,
 }
 
 /// What a command is started with to run on the virtual GPU.
@@ -112,10 +123,10 @@ pub enum PrepareError {
 const MAX_DEVICES: usize = 64;
 
 impl VirtualGpu {
-    /// A machine with one device.
+    /// A machine with one device, and its capacity.
     #[must_use]
     pub fn new(device: Device) -> Self {
-        Self { device, devices: 1 }
+        Self { device, devices: 1, capacity: Capacity::OfDevice }
     }
 
     /// Writes the native library, the stand-ins for the libraries that torch of `environment` links, and the
@@ -151,14 +162,16 @@ impl VirtualGpu {
             write(&path, &stand_in.content)?;
             libraries.push(path);
         }
-        // For the linker, which Triton calls: it looks for the driver without a version in its name.
+        // For the linker, which Triton calls with one of these names.
         let link = folder.join("link");
         create_private_folder(&link).map_err(|source| at(&link, source))?;
-        symlink(&folder.join(stand_ins::DRIVER), &link.join("libcuda.so"))?;
+        for name in ["libcuda.so", stand_ins::DRIVER] {
+            symlink(&folder.join(stand_ins::DRIVER), &link.join(name))?;
+        }
         let log = folder.join("calls.log");
         write(&log, b"")?;
         let config = folder.join("device.conf");
-        let text = config::text(&self.device, self.devices, &requirements, &log);
+        let text = config::text(&self.device, self.devices, self.capacity, &requirements, &log);
         write(&config, text.as_bytes())?;
 
         let mut notes = Vec::new();

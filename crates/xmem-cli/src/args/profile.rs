@@ -101,9 +101,9 @@ impl ProfileArgs {
 
 fn nonzero(text: &str) -> Result<Share, String> {
     let share = text.strip_prefix("nonzero=").and_then(|number| number.parse().ok());
-    share
-        .and_then(Share::new)
-        .ok_or_else(|| "expected nonzero= and a number from 0 to 1, for example nonzero=0.5".to_owned())
+    share.and_then(Share::new).ok_or_else(|| {
+        "expected nonzero= and a number from 0 to 1, for example nonzero=0.5".to_owned()
+    })
 }
 
 fn time(text: &str) -> Result<Duration, String> {

@@ -505,7 +505,11 @@ fn the_engine_is_the_cpu_where_no_virtual_gpu_can_be_had() {
     let folder = folder(ASKS);
     let ran = profile(&folder, &["--engine", "auto"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert!(ran.stdout.starts_with("cpu | None | recorded on the CPU, not on a virtual GPU: "), "{}", ran.stdout);
+    assert!(
+        ran.stdout.starts_with("cpu | None | recorded on the CPU, not on a virtual GPU: "),
+        "{}",
+        ran.stdout
+    );
     assert!(ran.stderr.contains("note: recorded on the CPU, not on"), "{}", ran.stderr);
 }
 
@@ -521,7 +525,11 @@ fn what_cannot_be_recorded_is_said_before_anything_runs() {
             2,
             &["'--virtual-gpu <NAME>' cannot be used with '--engine <ENGINE>'"],
         ),
-        (&["--engine", "gpu", "--", "python3", &script], 2, &["[possible values: cpu, virtual-gpu, auto]"]),
+        (
+            &["--engine", "gpu", "--", "python3", &script],
+            2,
+            &["[possible values: cpu, virtual-gpu, auto]"],
+        ),
         (&["--assume", "nonzero=2", "--", "python3", &script], 2, &["a number from 0 to 1"]),
         (&["--assume", "unique=0.5", "--", "python3", &script], 2, &["expected nonzero="]),
         (&["--", "python3", "-I", &script], 2, &["`-I`", "remove -I"]),
