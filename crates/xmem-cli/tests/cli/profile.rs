@@ -149,6 +149,8 @@ fn the_session_names_the_device_and_the_options() {
     let t4 = xmem::find("t4-16g").expect("known");
     let expected = serde_json::json!({
         "format": 1, "recorder": env!("CARGO_PKG_VERSION"), "steps": 7, "stacks": false, "max_memory": 64_u64 << 30,
+            "engine": "cpu",
+            "assume_nonzero": 1.0,
         "device": {
             "key": "t4-16g", "name": t4.title, "capability": [7, 5],
             "total_memory": t4.memory.get(), "free_memory": t4.available().get(),
@@ -484,6 +486,8 @@ while not os.path.exists(answer):
     time.sleep(0.01)
 answer = json.load(open(answer))
 print(answer["engine"], "|", answer["error"], "|", *answer["notes"])
+for text in answer["notes"]:
+    say("note", text=text)
 if answer["error"]:
     say("unsupported", text=answer["error"])
 else:
