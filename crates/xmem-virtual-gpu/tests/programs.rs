@@ -238,7 +238,7 @@ fn several_devices_have_accounts_of_their_own() {
     let machine = Machine::new(RUNTIME);
     let device = device("t4-16g");
     let available = device.available().get();
-    let preload = machine.prepare(&VirtualGpu { device, devices: 4 });
+    let preload = machine.prepare(&VirtualGpu { devices: 4, ..VirtualGpu::new(device) });
     for (variable, visible) in [(None, 4), (Some("2,0"), 2), (Some("1,9,0"), 1), (Some(""), 0)] {
         let variables: Vec<_> = variable.map(|v| ("CUDA_VISIBLE_DEVICES", v)).into_iter().collect();
         let arguments = numbers(&[visible, available]);
