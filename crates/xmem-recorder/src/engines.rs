@@ -31,6 +31,8 @@ pub(crate) struct Answer {
     removed: Vec<String>,
     /// Notes for the user.
     notes: Vec<String>,
+    /// The file with what the libraries could not do.
+    log: Option<PathBuf>,
     /// The reason why the requested engine cannot be had.
     error: Option<String>,
 }
@@ -84,6 +86,7 @@ fn prepare(
         libraries: prepared.libraries,
         variables: prepared.variables.into_iter().map(|(n, v)| (text(n), text(v))).collect(),
         removed: prepared.removed.into_iter().map(text).collect(),
+        log: Some(prepared.log.path().to_owned()),
         notes: prepared.notes.iter().map(ToString::to_string).collect(),
         error: None,
     };
@@ -98,6 +101,7 @@ impl Answer {
             variables: BTreeMap::new(),
             removed: Vec::new(),
             notes: note.into_iter().collect(),
+            log: None,
             error: None,
         }
     }

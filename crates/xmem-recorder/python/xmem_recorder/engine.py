@@ -15,14 +15,16 @@ from . import session
 CPU = "cpu"
 VIRTUAL_GPU = "virtual-gpu"
 
-# Folders of each kind that are told.
+# Folders of each kind that are told, and lines of the log.
 MAX_FOLDERS = 8
+MAX_LOGGED = 100
 # Longest wait for the answer of `xmem profile`, in seconds.
 ANSWER_TIMEOUT = 120
 
 _chosen = None
 _error = None
 _libraries = []
+_log = None
 
 
 def chosen():
@@ -33,6 +35,22 @@ def chosen():
 def error():
     """The reason why the requested engine cannot be had; None if it can."""
     return _error
+
+
+def log():
+    """What the libraries of the virtual GPU could not do: pairs of a kind and a text, each once.
+
+    Kinds are `call` (a function that is not implemented, with the status that it returned), `size` (a function
+    whose size is not known), `cudnn` and `error` (the reason).
+    """
+    if _log is None:
+        return []
+    try:
+        with open(_log, encoding="utf-8", errors="replace") as file:
+            lines = sorted({line.rstrip("\n") for line in file})
+    except OSError:
+        return []
+    return [tuple(line.split(" ", 1)) for line in lines if " " in line][:MAX_LOGGED]
 
 
 def choose(spec):
@@ -89,7 +107,8 @@ def _libraries_of_cuda():
 
 
 def _load(answer):
-    global _error
+    global _error, _log
+    _log = answer.get("log")
     os.environ.update(answer.get("variables", {}))
     for name in answer.get("removed", ()):
         os.environ.pop(name, None)

@@ -27,6 +27,12 @@ def collect(state, reason, detail):
     torch = state.torch
     models = [root() for root in state.roots if root() is not None]
     known = [optimizer() for optimizer in state.optimizers if optimizer() is not None]
+    on_virtual_gpu = None
+    if engine.chosen() == engine.VIRTUAL_GPU:
+        from . import virtual
+
+        # Adds notes, which come below.
+        on_virtual_gpu = virtual.facts(torch)
     facts = {
         "schema": "xmem.recording.1",
         "recorder": session.settings().get("recorder"),
@@ -59,10 +65,8 @@ def collect(state, reason, detail):
         ],
         "notes": session.notes,
     }
-    if engine.chosen() == engine.VIRTUAL_GPU:
-        from . import virtual
-
-        facts["virtual_gpu"] = virtual.facts(torch)
+    if on_virtual_gpu is not None:
+        facts["virtual_gpu"] = on_virtual_gpu
     return json.dumps(_plain(facts), ensure_ascii=False)
 
 

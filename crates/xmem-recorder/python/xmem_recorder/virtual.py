@@ -6,7 +6,7 @@ known values, and save the host's memory.
 
 import contextlib
 
-from . import autocast, hostmemory, profilers, recorder, session, values
+from . import autocast, engine, hostmemory, profilers, recorder, session, values
 from .patching import replace
 
 _peaks = {}
@@ -71,14 +71,31 @@ def _read_peaks(torch):
         _peaks[name] = max(_peaks.get(name, 0), stats.get(key, 0))
 
 
+def _note_limits(log):
+    """Tells the user what the virtual GPU could not do."""
+    texts = {}
+    for kind, text in log:
+        texts.setdefault(kind, []).append(text)
+    for text in texts.get("cudnn", []):
+        session.note(f"cuDNN: {text}")
+    if "size" in texts:
+        session.note(f"workspaces that are not known without a GPU count as empty: {', '.join(texts['size'])}")
+    if "call" in texts:
+        calls = [text.split(" ")[0] for text in texts["call"]]
+        session.note(f"calls that the virtual GPU does not have: {', '.join(calls)}")
+
+
 def facts(torch):
     """What the metadata says about the device and its memory, in bytes."""
     with contextlib.suppress(Exception):
         _read_peaks(torch)
+    log = engine.log()
+    _note_limits(log)
     return {
         "device": session.settings()["device"]["key"],
         "peaks": dict(_peaks),
         "reads": values.facts(),
         "assumed": values.assumed(),
+        "log": [{"kind": kind, "text": text} for kind, text in log],
         "skipped_initializations": hostmemory.skipped(),
     }
