@@ -3,7 +3,7 @@
 use crate::lifetime::{Lifetime, Origin, Tick};
 use crate::python::Frame;
 use crate::spans::{Phase, PhaseSpan};
-use xmem_types::{Addr, Bytes, IterationId, Nanos, OpId, Sym, ThreadIdx};
+use xmem_types::{Addr, Bytes, IterationId, Nanos, OpId, StreamId, Sym, ThreadIdx};
 
 /// The role of a block in the training job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,7 +97,7 @@ pub struct Evidence(pub &'static str);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Block {
-    /// Requested bytes.
+    /// Requested bytes; of a GPU's trace, those of the block.
     pub size: Bytes,
     /// Address in the recording process.
     pub address: Addr,
@@ -111,6 +111,8 @@ pub struct Block {
     pub free: Option<Tick>,
     /// Time of the free.
     pub free_time: Option<Nanos>,
+    /// The stream that it was allocated on, where that is recorded.
+    pub stream: StreamId,
     /// Innermost operator at the allocation.
     pub op: Option<OpId>,
     /// Innermost operator at the free.
@@ -151,6 +153,7 @@ impl Block {
             alloc_time,
             free,
             free_time,
+            stream: StreamId(0),
             op,
             freed_in,
             module: frame.module,

@@ -13,6 +13,7 @@ pub(crate) fn report(
 ) {
     let on = |kind| trace.memory.device.iter().filter(|d| **d == kind).count() as u64;
     let (cpu, cuda) = (on(DeviceKind::Cpu), on(DeviceKind::Cuda));
+    let is_gpu = device == DeviceKind::Cuda;
     let analyzed = on(device);
     if trace.memory.is_empty() {
         notes.withhold(WithheldReason::NoMemoryEvents, 1, || {
@@ -31,20 +32,33 @@ pub(crate) fn report(
                 .into()
         });
     }
+    if trace.ops.is_empty() && is_gpu {
+        notes.report("no-operators", Severity::Warning, None, || {
+            "the trace has no operators: memory cannot be attributed to operators, and iterations are not \
+             known"
+                .into()
+        });
+        return;
+    }
     if trace.ops.is_empty() {
         notes.withhold(WithheldReason::NoOperators, 1, || {
             "the trace has no operators: memory cannot be attributed to operators".into()
         });
         return;
     }
-    if trace.signatures.len() <= 1 {
+    if trace.signatures.len() <= 1 && is_gpu {
+        notes.report("no-shapes", Severity::Note, None, || {
+            "input shapes were not recorded: gradients and parameters are recognized by lifetime alone"
+                .into()
+        });
+    } else if trace.signatures.len() <= 1 {
         notes.report("no-shapes", Severity::Warning, None, || {
             "input shapes were not recorded: gradients and parameters are recognized by lifetime alone, \
              and operator sizes on the GPU are less exact; record with record_shapes=True"
                 .into()
         });
     }
-    if trace.python.is_empty() && recording.is_some() {
+    if trace.python.is_empty() && (recording.is_some() || is_gpu) {
         notes.report("no-python-stacks", Severity::Note, None, || {
             "Python stacks were not recorded: module paths and source lines are missing".into()
         });

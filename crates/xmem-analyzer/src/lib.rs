@@ -1,7 +1,8 @@
 //! The analysis of a trace: allocations and frees paired into blocks, each with the operator,
 //! module and phase it comes from and the role it plays in training.
 //!
-//! This crate knows autograd, optimizers and modules. It knows nothing about GPUs or allocators.
+//! This crate knows autograd, optimizers and modules. It knows nothing about allocators; a recording of a
+//! GPU is analyzed as one of a CPU is, with the memory that was there before it began.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -10,6 +11,8 @@ mod autograd;
 mod block;
 mod completeness;
 mod forwards;
+mod gpu;
+mod history;
 pub mod integrity;
 mod iterations;
 mod lifetime;
@@ -36,6 +39,8 @@ mod zero_grad;
 pub use args::{Argument, Arguments, DType, TensorArg};
 pub use autograd::Autograd;
 pub use block::{Block, Evidence, Residency, Role};
+pub use gpu::{GpuRecording, GpuSource};
+pub use history::{History, HistoryBlock, HistoryPart, HistorySite, analyze_history};
 pub use lifetime::Tick;
 pub use marks::TransferKind;
 pub use optree::OpTree;
@@ -48,6 +53,7 @@ pub use transfers::Transfer;
 
 use args::ArgumentTable;
 use forwards::Forwards;
+use gpu::Selection;
 use iterations::Signs;
 use names::Names;
 use program::Program;
@@ -59,16 +65,17 @@ use xmem_parallel::both;
 use xmem_trace::{DeviceKind, FlowTable, MemoryTable, Trace};
 use xmem_types::Diagnostics;
 
-/// Analyzes the host memory of a trace.
+/// Analyzes the memory of a trace: that of the GPU with most memory if it has any of GPUs, else that of
+/// the host.
 ///
 /// Odd content is reported in the diagnostics and never ends the analysis.
 #[must_use]
 pub fn analyze(trace: Trace) -> (Profile, Diagnostics) {
-    analyze_device(trace, DeviceKind::Cpu)
+    let is_gpu = trace.memory.device.contains(&DeviceKind::Cuda);
+    analyze_device(trace, if is_gpu { DeviceKind::Cuda } else { DeviceKind::Cpu })
 }
 
-/// Analyzes the memory of one kind of device; of several devices of a kind, blocks of all are in
-/// the profile.
+/// Analyzes the memory of one kind of device; of several GPUs, that of the one with most.
 ///
 /// Odd content is reported in the diagnostics and never ends the analysis.
 #[must_use]
@@ -79,6 +86,8 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     let recording = recording.and_then(|raw| recording::read(&raw, &mut notes));
     completeness::report(&trace, recording.as_ref(), device, &mut notes);
     let marks = marks::take_out(&mut trace);
+    let gpu = (device == DeviceKind::Cuda).then(|| gpu::prepare(&mut trace, &mut notes));
+    let selection = gpu.as_ref().map_or(Selection::kind(device), |gpu| gpu.selection);
     let names = Names::build(&trace.strings);
     let ((tree, autograd), (pairs, calls)) = both(
         || {
@@ -87,7 +96,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
             (tree, autograd)
         },
         || {
-            let pairs = pairing::pair(&trace.memory, device, &mut notes);
+            let pairs = pairing::pair(&trace.memory, selection, &mut notes);
             (pairs, PythonCalls::build(&trace.python, &mut trace.strings))
         },
     );
@@ -110,6 +119,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         tree: &tree,
         autograd: &autograd,
         arguments: &arguments,
+        device,
     };
     let forwards = Forwards::find(&trace, &calls, &autograd, &timeline, &transfers);
     let timeline = steps::infer(timeline, program, &forwards, &mut notes);
@@ -129,6 +139,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         pairing,
         lifetimes: &lifetimes,
         origins: &origins,
+        gpu: gpu.as_ref(),
         iterations: &iterations,
         marks_without_notes: (if has_notes { 0 } else { marks.count() }, marks.count()),
         complete: recording.as_ref().is_none_or(recording::Recording::is_complete),
@@ -139,7 +150,6 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     let registrations = calls.registrations(&trace.python, timeline.thread);
     let facts = Facts {
         program,
-        device,
         timeline: &timeline,
         phases: &phases,
         iterations: &iterations,
@@ -150,8 +160,17 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         registrations: &registrations,
         step_period: iterations::steps_in_each(&signs),
     };
-    let (blocks, learned) = roles::assign(&lifetimes, &origins, &facts);
-    let preexisting = preexisting::find(&blocks, &facts, &learned, &mut notes);
+    let (mut blocks, learned) = roles::assign(&lifetimes, &origins, &facts);
+    let gpu = gpu.map(|gpu| gpu.recording);
+    if let Some(gpu) = &gpu {
+        roles::on_gpu(&mut blocks, gpu, &facts);
+    }
+    let preexisting = match &gpu {
+        None => preexisting::find(&blocks, &facts, &learned, &mut notes),
+        // What is not in the totals was not there.
+        Some(gpu) if !gpu.may_hide_blocks() => Vec::new(),
+        Some(_) => preexisting::find(&blocks, &facts, &learned, &mut Diagnostics::default()),
+    };
     let phases = zero_grad::find(phases, &blocks, &mut notes);
     let returns = Returns::of(&trace, calls.order());
     // The profile has what the memory events and the links say; the tables are not needed any more.
@@ -167,6 +186,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         preexisting,
         transfers,
         device,
+        gpu,
         tensors: recorder_facts.tensors,
         recording,
         names,

@@ -1,8 +1,9 @@
 //! Allocations and frees paired into blocks by address, sign and order.
 
+use crate::gpu::Selection;
 use crate::lifetime::{Lifetime, Tick};
 use rustc_hash::FxHashMap;
-use xmem_trace::{DeviceKind, MemoryTable};
+use xmem_trace::MemoryTable;
 use xmem_types::{Addr, BlockId, Bytes, Diagnostics, Location, Severity};
 
 /// The memory events of one device, in time order, paired.
@@ -44,16 +45,13 @@ impl Tally {
     }
 }
 
-/// Pairs the events of `device`. Ties in time keep the file's order.
+/// Pairs the events of the selected devices. Ties in time keep the file's order.
 ///
 /// A format without addresses (PyTorch 1.8 and 1.9 write none) is paired by size: a free ends the
 /// most recent live allocation of its size, so that what lives long stays long-lived and scratch
 /// memory stays short-lived.
-pub(crate) fn pair(memory: &MemoryTable, device: DeviceKind, notes: &mut Diagnostics) -> Pairs {
-    let mut rows: Vec<u32> = (0..memory.len() as u32)
-        .filter(|&r| memory.device[r as usize] == device && !memory.out_of_memory[r as usize])
-        .collect();
-    rows.sort_by_key(|&r| (memory.time[r as usize], r));
+pub(crate) fn pair(memory: &MemoryTable, selection: Selection, notes: &mut Diagnostics) -> Pairs {
+    let rows = selection.rows(memory);
     let has_addresses = rows.iter().any(|&r| memory.address[r as usize] != Addr(0));
     let allocations = rows.iter().filter(|&&r| memory.bytes[r as usize] > 0).count();
     let mut pairs = Pairs {

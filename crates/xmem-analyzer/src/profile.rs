@@ -3,6 +3,7 @@
 use crate::args::{ArgumentTable, Arguments};
 use crate::autograd::Autograd;
 use crate::block::{Block, Role};
+use crate::gpu::GpuRecording;
 use crate::integrity::Integrity;
 use crate::names::Names;
 use crate::optree::OpTree;
@@ -39,6 +40,8 @@ pub struct Profile {
     pub transfers: Vec<Transfer>,
     /// The device whose memory was analyzed.
     pub device: DeviceKind,
+    /// What the file says about its GPU, if that was recorded.
+    pub gpu: Option<GpuRecording>,
     /// Rows of the recording's tensors.
     pub(crate) tensors: BTreeMap<BlockId, usize>,
     pub(crate) names: Names,
@@ -75,6 +78,7 @@ impl Profile {
             tree: &self.tree,
             autograd: &self.autograd,
             arguments: &self.arguments,
+            device: self.device,
         }
     }
 

@@ -1,11 +1,11 @@
 //! The operators of a trace with their arguments and links: what passes and profile read alike.
 
-use crate::args::{ArgumentTable, Arguments};
+use crate::args::{ArgumentTable, Arguments, TensorArg};
 use crate::autograd::Autograd;
 use crate::block::Block;
 use crate::names::{NameKind, Names};
 use crate::optree::OpTree;
-use xmem_trace::{OpKind, Trace};
+use xmem_trace::{DeviceKind, OpKind, Trace};
 use xmem_types::{Bytes, Nanos, OpId, Sym};
 
 /// A view of the tables that describe operators.
@@ -16,7 +16,12 @@ pub(crate) struct Program<'a> {
     pub(crate) tree: &'a OpTree,
     pub(crate) autograd: &'a Autograd,
     pub(crate) arguments: &'a ArgumentTable,
+    /// The device whose memory is analyzed.
+    pub(crate) device: DeviceKind,
 }
+
+/// Blocks of CUDA's allocator are multiples of this (c10/cuda/CUDACachingAllocator.h, `kMinBlockSize`).
+const CUDA_BLOCK: u64 = 512;
 
 impl<'a> Program<'a> {
     pub(crate) fn op_symbol(self, op: OpId) -> Sym {
@@ -51,9 +56,18 @@ impl<'a> Program<'a> {
         self.arguments.get(self.trace.ops.signature[op.index()])
     }
 
-    /// The bytes of an operator's tensor argument, where recorded.
+    /// The bytes that memory events give for an operator's tensor argument, where its shape was recorded.
     pub(crate) fn tensor_bytes(self, op: OpId, position: usize) -> Option<Bytes> {
-        self.arguments(op).tensor(position).map(|t| Bytes(t.bytes()))
+        self.arguments(op).tensor(position).map(|t| self.block_bytes(t))
+    }
+
+    /// The bytes that memory events give for a tensor: what is requested on the host, blocks on a GPU.
+    pub(crate) fn block_bytes(self, tensor: &TensorArg) -> Bytes {
+        let bytes = tensor.bytes();
+        Bytes(match self.device {
+            DeviceKind::Cuda => bytes.checked_next_multiple_of(CUDA_BLOCK).unwrap_or(bytes),
+            _ => bytes,
+        })
     }
 
     /// The operators and annotations around a block's allocation, innermost first.

@@ -14,7 +14,7 @@ pub enum CallKind {
 }
 
 /// The calls of each kind, so that one is found without looking at all.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Returns {
     functions: Vec<Call>,
     modules: Vec<Call>,

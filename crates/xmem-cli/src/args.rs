@@ -90,7 +90,7 @@ impl Global {
 pub(crate) enum Command {
     /// Run a training script without a GPU, and record a trace of it
     Profile(Box<ProfileArgs>),
-    /// Estimate a job's GPU memory from its CPU trace, and check whether it fits
+    /// Estimate a job's GPU memory from a trace or a snapshot, and check whether it fits
     Replay(Box<ReplayArgs>),
     /// Decide whether a job may start: on a device, or for a request to a cluster
     Check(Box<CheckArgs>),

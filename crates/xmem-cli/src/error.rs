@@ -18,8 +18,8 @@ use std::sync::Arc;
 use textwrap::WordSplitter;
 use thiserror::Error;
 use xmem::{
-    AllocatorError, DeviceFileError, EstimateError, ExceededLimit, Misuse, Origin, ReadError,
-    StepError, UnknownDevice,
+    AllocatorError, DeviceFileError, EstimateError, ExceededLimit, InputError, Misuse, Origin,
+    ReadError, StepError, UnknownDevice,
 };
 use xmem_eval::{RerunError, SnapshotError, ValidateError};
 use xmem_report::json::OperationsError;
@@ -290,6 +290,17 @@ impl From<ReadError> for CliError {
         match error {
             error @ ReadError::InflateLimit { .. } => Self::ReadLimit { error },
             other => Self::Read(other),
+        }
+    }
+}
+
+impl From<InputError> for CliError {
+    fn from(error: InputError) -> Self {
+        match error {
+            InputError::Trace(error) => error.into(),
+            InputError::Snapshot { input, source } => {
+                Self::Snapshot { path: PathBuf::from(input), source }
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ mod device;
 pub use device::{DeviceFacts, HistoryFacts, LiveGroup, SegmentFacts, StreamFacts};
 
 use crate::findings::findings;
-use crate::setup::{Setup, releases};
+use crate::setup::Setup;
 use std::collections::BTreeMap;
 use xmem::Finding;
 use xmem_snapshot::{AllocatorSettings, AnnotationStage, DeviceIndex, Setting, Snapshot};
@@ -54,7 +54,7 @@ impl SnapshotFacts {
             .collect();
         let settings = snapshot.allocator_settings.as_ref();
         Self {
-            releases: releases(snapshot),
+            releases: snapshot.releases(),
             options: settings.and_then(|settings| settings.text.clone()),
             unusual_settings: settings.map(unusual).unwrap_or_default(),
             stacks: snapshot.frames.stack_count().saturating_sub(1) as u64,

@@ -14,7 +14,6 @@ mod recording;
 mod rerun;
 mod setup;
 mod side;
-mod stack;
 mod tally;
 mod validate;
 
@@ -26,12 +25,12 @@ pub use rerun::{
     RerunOptions, RerunVerdict, StartFacts, rerun,
 };
 pub use setup::{Setup, SetupError, SetupSource};
-pub use stack::Site;
 pub use tally::Tally;
 pub use validate::{
     CurveDistance, DifferenceGroup, DifferenceKind, Judged, Moment, Peaks, PhasePeaks,
     RequestCounts, RoleBytes, ValidateError, Validation, validate,
 };
+pub use xmem_snapshot::Site;
 
 pub use xmem_simulator::EventAction;
 pub use xmem_snapshot::{

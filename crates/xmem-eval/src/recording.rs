@@ -1,22 +1,22 @@
 //! The recorded history of one device's allocator, in the simulator's types.
 
-mod integrity;
 mod pages;
 mod reservations;
 mod reserved;
 mod rewind;
-mod steps;
 
-pub(crate) use integrity::doubts;
 pub(crate) use reservations::Reservations;
 pub(crate) use reserved::Levels;
 pub use rewind::StartUncertainty;
 pub(crate) use rewind::{Start, private_pool};
-pub(crate) use steps::{DeviceAnswer, Reuse, Step, StepKind, begins_empty, steps};
+pub(crate) use xmem_snapshot::{DeviceAnswer, Reuse, Step, StepKind};
 
-use xmem_simulator::{Event, EventAction, PoolKind};
-use xmem_snapshot::{Action, DeviceIndex, EntryIndex, Segment, SegmentKind, Snapshot, TraceEntry};
-use xmem_types::{Addr, Bytes};
+use std::collections::{BTreeMap, BTreeSet};
+use xmem_simulator::{AllocatorConfig, Event, EventAction, PoolKind};
+use xmem_snapshot::{
+    Action, DeviceIndex, EntryIndex, ReleaseChoice, Segment, SegmentKind, Snapshot, TraceEntry,
+};
+use xmem_types::{Addr, Bytes, Diagnostics};
 
 /// The simulated address space, which recorded addresses have to stay out of (see
 /// [`SeedError`](xmem_simulator::SeedError)).
@@ -47,7 +47,7 @@ pub(crate) struct Recording<'s> {
 impl<'s> Recording<'s> {
     pub(crate) fn new(snapshot: &'s Snapshot, device: DeviceIndex) -> Self {
         let mut recording = Self { snapshot, device, from: 0, shift: Shift(0) };
-        recording.from = recording.incomplete_beginning();
+        recording.from = snapshot.first_complete_entry(device);
         let segments = recording.segments().map(|segment| segment.address.0);
         let entries = recording.trace().iter().map(|entry| entry.addr.0);
         if segments.chain(entries).any(|addr| SIMULATED.contains(&addr)) {
@@ -69,23 +69,6 @@ impl<'s> Recording<'s> {
     /// The number of entries at the beginning that are not used.
     pub(crate) fn left_out(&self) -> usize {
         self.from
-    }
-
-    /// If a trace begins with segments that are released, the events that led to it may be missing,
-    /// if only the newest entries were kept: then it is used from the next thing on that the
-    /// program did.
-    fn incomplete_beginning(&self) -> usize {
-        let trace = self.snapshot.trace(self.device);
-        let ends = |e: &TraceEntry| match e.action {
-            Action::FreeRequested => Some(0),
-            Action::Alloc | Action::OutOfMemory { .. } => Some(1),
-            _ => None,
-        };
-        let end = trace.iter().enumerate().find_map(|(row, entry)| Some(row + ends(entry)?));
-        let end = end.unwrap_or(0);
-        let is_release =
-            |e: &TraceEntry| matches!(e.action, Action::SegmentFree | Action::SegmentUnmap);
-        if trace[..end].iter().any(is_release) { end } else { 0 }
     }
 
     /// The segments at the moment of the snapshot.
@@ -136,4 +119,37 @@ pub(crate) fn kind_of(kind: SegmentKind) -> PoolKind {
         SegmentKind::Small => PoolKind::Small,
         SegmentKind::Large => PoolKind::Large,
     }
+}
+
+/// The steps behind the used entries.
+pub(crate) fn steps(recording: &Recording<'_>, config: &AllocatorConfig) -> Vec<Step> {
+    let choosy = config.max_split_size.is_some() || config.garbage_collection_threshold.is_some();
+    let choice = if choosy { ReleaseChoice::Some } else { ReleaseChoice::All };
+    recording.snapshot.steps(recording.trace(), choice)
+}
+
+/// Every doubt about the segments and the used entries.
+pub(crate) fn doubts(recording: &Recording<'_>) -> Diagnostics {
+    recording.snapshot.doubts(recording.device, recording.trace())
+}
+
+/// Returns whether the recording began with nothing: all that its entries speak of came to be in
+/// it.
+pub(crate) fn begins_empty(recording: &Recording<'_>) -> bool {
+    let mut ranges: BTreeMap<Addr, Bytes> = BTreeMap::new();
+    let mut held: BTreeSet<Addr> = BTreeSet::new();
+    recording.trace().iter().all(|entry| match entry.action {
+        Action::SegmentAlloc | Action::SegmentMap => {
+            ranges.insert(entry.addr, entry.size);
+            true
+        }
+        Action::SegmentFree => ranges.contains_key(&entry.addr),
+        Action::Alloc => {
+            held.insert(entry.addr);
+            let below = ranges.range(..=entry.addr).next_back();
+            below.is_some_and(|(start, size)| entry.addr.0 - start.0 < size.get())
+        }
+        Action::FreeRequested => held.remove(&entry.addr),
+        _ => true,
+    })
 }

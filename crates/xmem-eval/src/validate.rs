@@ -23,11 +23,11 @@ use crate::findings::findings;
 use crate::rerun::{Rerun, RerunError, RerunOptions, rerun_with_requests};
 use crate::setup::SetupError;
 use crate::side::Side;
-use crate::stack::Site;
 use align::{Alignment, MatchKind};
 use differences::{At, Compared};
 use predicted::Predicted;
 use xmem::{AllocatorError, Estimate, Job, Role};
+use xmem_snapshot::Site;
 use xmem_snapshot::Snapshot;
 use xmem_types::{Bytes, Diagnostics, Severity};
 

@@ -34,6 +34,7 @@ mod cuda;
 mod definition;
 mod draft;
 mod passes;
+mod recorded;
 mod rule;
 mod rules;
 mod schedule;
@@ -60,10 +61,14 @@ use xmem_types::Diagnostics;
 /// The convolutions of the job whose plans the lowering wants to know, each once.
 #[must_use]
 pub fn convolution_questions(profile: &Profile, target: &Target) -> Vec<ConvolutionQuestion> {
+    if profile.gpu.is_some() {
+        return Vec::new();
+    }
     rules::cudnn_convolution::questions(profile, target)
 }
 
-/// Lowers a profile to the allocator requests that the same job makes on `target`.
+/// Lowers a profile to the allocator requests that the same job makes on `target`. Those of a job that was
+/// recorded on a GPU are its own.
 ///
 /// `convolutions` are the answers to [`convolution_questions`]; a convolution without an answer is
 /// assumed to need no workspace, and a diagnostic says so.
@@ -73,6 +78,9 @@ pub fn schedule(
     target: &Target,
     convolutions: &ConvolutionAnswers,
 ) -> (Schedule, Diagnostics) {
+    if let Some(gpu) = &profile.gpu {
+        return recorded::schedule(profile, gpu, target);
+    }
     let mut notes = Diagnostics::default();
     let (mut draft, cx) = xmem_parallel::both(
         || Draft::new(profile, rules()),

@@ -14,6 +14,9 @@ pub struct Schedule {
     pub times: Vec<Nanos>,
     /// Every block that is requested.
     pub blocks: Vec<ScheduledBlock>,
+    /// The requests before which cached memory is released (`torch.cuda.empty_cache`), ascending: only
+    /// recordings of a GPU show it.
+    pub cache_releases: Vec<usize>,
     /// Smaller sizes that some blocks may have where memory is short.
     pub fallbacks: Fallbacks,
     /// Blocks whose size is not known for sure.
@@ -125,6 +128,7 @@ impl Schedule {
     #[must_use]
     pub fn workload(&self, count: usize) -> Workload<'_> {
         Workload::new(&self.requests[..count], &self.fallbacks)
+            .with_cache_releases(&self.cache_releases)
     }
 
     /// The block behind an id.

@@ -170,7 +170,9 @@ impl Variants<'_> {
         }
         let requests = self.schedule.bounded(self.count, uncertainties, bound);
         let from = RequestIndex(self.place_in(&requests));
-        let work = Workload::new(&requests, &self.schedule.fallbacks);
+        // Where memory was released, no block is added, so that places stay.
+        let work = Workload::new(&requests, &self.schedule.fallbacks)
+            .with_cache_releases(&self.schedule.cache_releases);
         outline(work, self.allocator, &device, from)
     }
 

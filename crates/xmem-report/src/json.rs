@@ -7,6 +7,7 @@ mod document;
 mod error;
 mod inspect;
 mod operations;
+mod recorded;
 mod replay;
 mod setup;
 mod simulate;

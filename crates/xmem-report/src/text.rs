@@ -8,6 +8,7 @@ mod fields;
 mod findings;
 mod inspect;
 mod places;
+mod recorded;
 mod rules;
 mod setup;
 mod simulate;

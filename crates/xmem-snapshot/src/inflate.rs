@@ -18,6 +18,22 @@ impl Compression {
     }
 }
 
+/// Returns whether a file that begins with `head` is a pickle of protocol 2 to 5, compressed or not, as
+/// PyTorch writes snapshots. At least one block of compressed data has to be there as a whole.
+#[must_use]
+pub fn is_pickle(head: &[u8]) -> bool {
+    let mut start = [0; 2];
+    let from: &mut dyn Read = match Compression::of(head) {
+        None => &mut { head },
+        Some(Compression::Gzip) => &mut flate2::bufread::MultiGzDecoder::new(head),
+        Some(Compression::Zstd) => match zstd::Decoder::with_buffer(head) {
+            Ok(decoder) => &mut { decoder },
+            Err(_) => return false,
+        },
+    };
+    from.read_exact(&mut start).is_ok() && matches!(start, [0x80, 2..=5])
+}
+
 /// The pickle in the file, inflated if need be; what that takes counts against the limits.
 pub(crate) fn inflate<'a>(
     bytes: &'a [u8],

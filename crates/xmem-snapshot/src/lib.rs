@@ -17,6 +17,7 @@
 
 mod budget;
 mod build;
+mod doubts;
 mod equality;
 mod error;
 mod frames;
@@ -24,19 +25,25 @@ mod history;
 mod inflate;
 mod model;
 mod pickle;
+mod releases;
 mod schema;
 mod settings;
+mod site;
+mod steps;
 mod writing;
 
 pub use budget::Limits;
 pub use error::{Compression, SnapshotError};
 pub use frames::{Frame, FrameId, FrameTable, StackId};
 pub use history::{DeviceUsage, RecordedRequests, Usage};
+pub use inflate::is_pickle;
 pub use model::{
     Action, Annotation, AnnotationStage, Block, BlockState, DeviceIndex, EntryIndex, PoolId,
     Segment, SegmentKind, Snapshot, StreamHandle, TraceEntry,
 };
 pub use settings::{AllocatorSettings, Setting};
+pub use site::{CallPart, Site};
+pub use steps::{DeviceAnswer, ReleaseChoice, Reuse, Step, StepKind};
 
 use std::io;
 use xmem_types::Diagnostics;

@@ -202,6 +202,8 @@ impl<S: Strings> Builder<S> {
         let total = args.total_allocated.and_then(Scalar::i64);
         self.evidence.without_total += u64::from(total.is_none());
         self.memory.total_allocated.push(total.unwrap_or(-1));
+        let reserved = args.total_reserved.and_then(Scalar::i64);
+        self.memory.total_reserved.push(reserved.unwrap_or(-1));
         self.memory.device.push(match args.device_type.and_then(Scalar::i64) {
             None | Some(0) => DeviceKind::Cpu,
             Some(1 | 6) => DeviceKind::Cuda,

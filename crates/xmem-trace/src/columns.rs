@@ -6,7 +6,7 @@
 
 use crate::evidence::Evidence;
 use std::collections::BTreeMap;
-use xmem_types::{Addr, Interner, Nanos, Sym, ThreadIdx};
+use xmem_types::{Addr, Bytes, Interner, Nanos, Sym, ThreadIdx};
 
 /// A whole trace.
 #[derive(Clone, Debug, Default)]
@@ -50,9 +50,27 @@ pub struct TraceHeader {
     pub options: Vec<String>,
     /// Devices of `deviceProperties` (their `name`); empty for a CPU-only recording.
     pub devices: Vec<String>,
+    /// The same devices, as far as `deviceProperties` describes them.
+    pub device_properties: Vec<DeviceProperties>,
     /// Every other top-level scalar (`trace_id`, `host_name`, metadata that the user added), as
     /// text; objects and arrays as raw JSON.
     pub extra: Vec<(String, String)>,
+}
+
+/// A device of `deviceProperties` (libkineto, `CuptiActivityProfiler`, `devicePropertiesJson`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceProperties {
+    /// `id`: the device index of memory events.
+    pub index: Option<i16>,
+    /// `name`.
+    pub name: Option<String>,
+    /// `totalGlobalMem`.
+    pub memory: Option<Bytes>,
+    /// `computeMajor` and `computeMinor`.
+    pub compute_capability: Option<(u8, u8)>,
+    /// `numSms`.
+    pub multiprocessors: Option<u32>,
 }
 
 impl TraceHeader {
@@ -169,6 +187,8 @@ pub struct MemoryTable {
     pub bytes: Vec<i64>,
     /// `Total Allocated` after the event; -1 where absent.
     pub total_allocated: Vec<i64>,
+    /// `Total Reserved` after the event: zero for the host, -1 where absent.
+    pub total_reserved: Vec<i64>,
     /// Kind of device.
     pub device: Vec<DeviceKind>,
     /// Device index; -1 for the host.
@@ -220,18 +240,14 @@ impl OpTable {
     /// Keeps the rows that are `wanted`, one flag a row; those behind a removed one get smaller
     /// numbers.
     pub fn retain(&mut self, wanted: &[bool]) {
-        fn column<T>(column: &mut Vec<T>, wanted: &[bool]) {
-            let mut wanted = wanted.iter();
-            column.retain(|_| wanted.next().is_some_and(|w| *w));
-        }
-        column(&mut self.start, wanted);
-        column(&mut self.duration, wanted);
-        column(&mut self.name, wanted);
-        column(&mut self.thread, wanted);
-        column(&mut self.kind, wanted);
-        column(&mut self.sequence, wanted);
-        column(&mut self.forward_thread, wanted);
-        column(&mut self.signature, wanted);
+        retain(&mut self.start, wanted);
+        retain(&mut self.duration, wanted);
+        retain(&mut self.name, wanted);
+        retain(&mut self.thread, wanted);
+        retain(&mut self.kind, wanted);
+        retain(&mut self.sequence, wanted);
+        retain(&mut self.forward_thread, wanted);
+        retain(&mut self.signature, wanted);
     }
 
     /// Number of rows.
@@ -270,12 +286,27 @@ impl PythonTable {
 }
 
 impl MemoryTable {
+    /// Keeps the rows that are `wanted`, one flag a row; those behind a removed one get smaller
+    /// numbers.
+    pub fn retain(&mut self, wanted: &[bool]) {
+        retain(&mut self.time, wanted);
+        retain(&mut self.address, wanted);
+        retain(&mut self.bytes, wanted);
+        retain(&mut self.total_allocated, wanted);
+        retain(&mut self.total_reserved, wanted);
+        retain(&mut self.device, wanted);
+        retain(&mut self.device_index, wanted);
+        retain(&mut self.thread, wanted);
+        retain(&mut self.out_of_memory, wanted);
+    }
+
     /// Removes all rows, keeping the memory.
     pub(crate) fn clear(&mut self) {
         self.time.clear();
         self.address.clear();
         self.bytes.clear();
         self.total_allocated.clear();
+        self.total_reserved.clear();
         self.device.clear();
         self.device_index.clear();
         self.thread.clear();
@@ -315,4 +346,10 @@ impl FlowTable {
     pub fn is_empty(&self) -> bool {
         self.id.is_empty()
     }
+}
+
+/// Keeps the `wanted` rows of one column.
+fn retain<T>(column: &mut Vec<T>, wanted: &[bool]) {
+    let mut wanted = wanted.iter();
+    column.retain(|_| wanted.next().is_some_and(|w| *w));
 }

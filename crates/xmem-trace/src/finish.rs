@@ -57,7 +57,7 @@ pub(crate) fn finish(
         diagnostics.report("gpu-trace", Severity::Note, None, || {
             format!(
                 "the job was recorded on a GPU ({activity} device activities, {memory} device \
-                 memory events{}); estimates need a CPU recording",
+                 memory events{})",
                 match trace.header.devices.first() {
                     Some(name) => format!(", {name}"),
                     None => String::new(),

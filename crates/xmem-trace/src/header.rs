@@ -1,10 +1,10 @@
 //! The top-level keys of a trace file.
 
-use crate::columns::TraceHeader;
+use crate::columns::{DeviceProperties, TraceHeader};
 use crate::number::Scalar;
 use crate::rawtext::compact_into;
 use serde_json::Value;
-use xmem_types::{Nanos, printable};
+use xmem_types::{Bytes, Nanos, printable};
 
 /// Options of the profiler that the file lists only when they are on
 /// (torch/profiler/profiler.py, start_trace; libkineto, output_json.cpp).
@@ -23,7 +23,10 @@ impl TraceHeader {
                 }
             }
             "schemaVersion" => self.schema_version = scalar(raw).and_then(|v| integer(&v)),
-            "deviceProperties" => self.devices = device_names(raw),
+            "deviceProperties" => {
+                self.device_properties = device_properties(raw);
+                self.devices = device_names(&self.device_properties);
+            }
             option if OPTIONS.contains(&option) => {
                 self.options.retain(|known| known != option);
                 if matches!(raw, "1" | "true") {
@@ -59,18 +62,32 @@ fn integer(text: &str) -> Option<i64> {
     Scalar::from_number(text).i64()
 }
 
-fn device_names(raw: &str) -> Vec<String> {
+fn device_properties(raw: &str) -> Vec<DeviceProperties> {
     let Ok(Value::Array(devices)) = serde_json::from_str(raw) else {
         return Vec::new();
     };
-    devices
-        .iter()
-        .enumerate()
-        .map(|(index, device)| match device.get("name").and_then(Value::as_str) {
-            Some(name) => printable(name).into_owned(),
-            None => format!("device {index}"),
-        })
-        .collect()
+    let of_device = |device: &Value| {
+        let number = |key: &str| device.get(key).and_then(Value::as_u64);
+        let version = |key: &str| number(key).and_then(|n| u8::try_from(n).ok());
+        DeviceProperties {
+            index: number("id").and_then(|n| i16::try_from(n).ok()),
+            name: device
+                .get("name")
+                .and_then(Value::as_str)
+                .map(|name| printable(name).into_owned()),
+            memory: number("totalGlobalMem").map(Bytes),
+            compute_capability: version("computeMajor").zip(version("computeMinor")),
+            multiprocessors: number("numSms").and_then(|n| u32::try_from(n).ok()),
+        }
+    };
+    devices.iter().map(of_device).collect()
+}
+
+fn device_names(devices: &[DeviceProperties]) -> Vec<String> {
+    let name = |(row, device): (usize, &DeviceProperties)| {
+        device.name.clone().unwrap_or_else(|| format!("device {row}"))
+    };
+    devices.iter().enumerate().map(name).collect()
 }
 
 #[cfg(test)]
@@ -82,7 +99,11 @@ mod tests {
         let mut header = TraceHeader::default();
         for (key, raw) in [
             ("schemaVersion", "1"),
-            ("deviceProperties", r#"[{"id": 0, "name": "Tesla V100"}, {"id": 1}]"#),
+            (
+                "deviceProperties",
+                r#"[{"id": 0, "name": "Tesla V100", "totalGlobalMem": 16944398336, "computeMajor": 7,
+                    "computeMinor": 0, "numSms": 80}, {"id": 1}]"#,
+            ),
             ("with_stack", " 1"),
             ("record_shapes", "0"),
             ("baseTimeNanoseconds", "1790857026000000000"),
@@ -101,6 +122,16 @@ mod tests {
                 schema_version: Some(1),
                 options: vec!["with_stack".into()],
                 devices: vec!["Tesla V100".into(), "device 1".into()],
+                device_properties: vec![
+                    DeviceProperties {
+                        index: Some(0),
+                        name: Some("Tesla V100".into()),
+                        memory: Some(Bytes(16_944_398_336)),
+                        compute_capability: Some((7, 0)),
+                        multiprocessors: Some(80),
+                    },
+                    DeviceProperties { index: Some(1), ..DeviceProperties::default() },
+                ],
                 extra: vec![
                     ("trace_id".into(), "again".into()),
                     ("distributedInfo".into(), r#"{"backend":"nccl","rank":0}"#.into()),

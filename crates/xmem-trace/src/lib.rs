@@ -54,11 +54,11 @@ mod strict;
 mod string_scan;
 
 pub use columns::{
-    DeviceKind, FlowKind, FlowTable, MemoryTable, OpKind, OpTable, PythonTable, Signature,
-    SignatureId, Thread, Trace, TraceHeader,
+    DeviceKind, DeviceProperties, FlowKind, FlowTable, MemoryTable, OpKind, OpTable, PythonTable,
+    Signature, SignatureId, Thread, Trace, TraceHeader,
 };
 pub use error::ReadError;
 pub use evidence::{Evidence, IndexRun};
 pub use open::open_input;
 pub use options::{EventParser, ReadOptions};
-pub use read::{read_bytes, read_path};
+pub use read::{InputFile, read_bytes, read_path};

@@ -50,6 +50,7 @@ impl Builder<Interner> {
         self.memory.address.extend_from_slice(&part.memory.address);
         self.memory.bytes.extend_from_slice(&part.memory.bytes);
         self.memory.total_allocated.extend_from_slice(&part.memory.total_allocated);
+        self.memory.total_reserved.extend_from_slice(&part.memory.total_reserved);
         self.memory.device.extend_from_slice(&part.memory.device);
         self.memory.device_index.extend_from_slice(&part.memory.device_index);
         self.memory.thread.extend(part.memory.thread.iter().map(thread));

@@ -281,7 +281,6 @@ impl<'a> Cursor<'a> {
             b'E' => self.literal(b"\"External id\": "),
             b'R' => self.literal(b"\"Record function id\": "),
             b'P' => self.literal(b"\"Python id\": ") || self.literal(b"\"Python parent id\": "),
-            b'T' => self.literal(b"\"Total Reserved\": "),
             _ => false,
         };
         if found {

@@ -11,9 +11,10 @@ use crate::parse::{Chunk, Parsed, Parser};
 use crate::pipeline::{self, Worker};
 use crate::source::{Bytes, Text, with_text};
 use crate::{ReadError, ReadOptions, Trace};
+use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use xmem_types::{Diagnostics, Interner, printable_path};
+use xmem_types::{Bytes as Size, Diagnostics, Interner, printable_path};
 
 /// The number of parsing threads beyond which reading cannot keep up with them.
 const MAX_PARSERS: usize = 16;
@@ -23,10 +24,69 @@ const MAX_PARSERS: usize = 16;
 /// # Errors
 /// See [`ReadError`]. Odd content is not an error but a diagnostic.
 pub fn read_path(path: &Path, options: &ReadOptions) -> Result<(Trace, Diagnostics), ReadError> {
-    if path == Path::new("-") {
-        return read_stream(Box::new(std::io::stdin()), "standard input", options);
+    InputFile::open(path)?.read(options)
+}
+
+/// A file that was opened and may be a trace. Its first bytes can be looked at, to tell it from a file of
+/// another kind.
+pub struct InputFile {
+    name: String,
+    head: Vec<u8>,
+    rest: Bytes<'static>,
+}
+
+/// The bytes of a file that are looked at: one block of zstd, which is inflated as a whole, and its
+/// headers.
+const HEAD: u64 = 192 << 10;
+
+impl InputFile {
+    /// Opens a file and reads its beginning. `-` is standard input.
+    ///
+    /// # Errors
+    /// If it does not exist, is a folder or cannot be read.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let (name, mut rest): (_, Bytes<'static>) = match path == Path::new("-") {
+            true => ("standard input".to_owned(), Box::new(std::io::stdin())),
+            false => (printable_path(path), open(path)?),
+        };
+        let mut head = Vec::new();
+        let read = rest.by_ref().take(HEAD).read_to_end(&mut head);
+        read.map_err(|source| ReadError::Io { input: name.clone(), source })?;
+        Ok(Self { name, head, rest })
     }
-    read_stream(open(path)?, &printable_path(path), options)
+
+    /// The name in messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The first bytes, compressed if the file is.
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// All bytes of a file of another kind, and at most one more than `limit`.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn into_bytes(self, limit: Size) -> Result<Vec<u8>, ReadError> {
+        let Self { name, head: mut bytes, rest } = self;
+        let more = limit.get().saturating_add(1).saturating_sub(bytes.len() as u64);
+        let read = rest.take(more).read_to_end(&mut bytes);
+        read.map_err(|source| ReadError::Io { input: name, source })?;
+        Ok(bytes)
+    }
+
+    /// Reads the trace, as [`read_path`].
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn read(self, options: &ReadOptions) -> Result<(Trace, Diagnostics), ReadError> {
+        let Self { name, head, rest } = self;
+        read_stream(Box::new(std::io::Cursor::new(head).chain(rest)), &name, options)
+    }
 }
 
 /// Opens a trace file.

@@ -12,19 +12,28 @@ pub struct Workload<'a> {
     pub requests: &'a [Request],
     /// The allocations that may be smaller if they must.
     pub fallbacks: &'a Fallbacks,
+    /// The positions of requests before which the program releases all cached memory
+    /// (`torch.cuda.empty_cache`), in ascending order.
+    pub cache_releases: &'a [usize],
 }
 
 impl<'a> Workload<'a> {
     /// `requests` with sizes to fall back on.
     #[must_use]
     pub const fn new(requests: &'a [Request], fallbacks: &'a Fallbacks) -> Self {
-        Self { requests, fallbacks }
+        Self { requests, fallbacks, cache_releases: &[] }
+    }
+
+    /// The same with a release of cached memory before some of the requests, in ascending order.
+    #[must_use]
+    pub const fn with_cache_releases(self, cache_releases: &'a [usize]) -> Self {
+        Self { cache_releases, ..self }
     }
 }
 
 impl<'a> From<&'a [Request]> for Workload<'a> {
     fn from(requests: &'a [Request]) -> Self {
-        Self { requests, fallbacks: &NONE }
+        Self { requests, fallbacks: &NONE, cache_releases: &[] }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::facts::TraceFacts;
 use crate::job::Job;
+use crate::recorded;
 use crate::timings::Timings;
 use crate::verdict::{IntegrityPolicy, Verdict};
 use std::ops::Range;
@@ -82,6 +83,11 @@ impl Answer {
         let mut notes = job.diagnostics().clone();
         notes.extend(prediction.diagnostics().clone());
         notes.extend(memory.diagnostics);
+        if let Some(gpu) = &job.profile().gpu {
+            let all =
+                iterations == (IterationId(0)..IterationId::new(job.profile().iterations.len()));
+            recorded::compare(gpu, prediction.setup(), &memory.peak, all, &mut notes);
+        }
         let locator = Locator::new(job.profile());
         let integrity = job.profile().integrity.clone();
         let condition = integrity.condition();

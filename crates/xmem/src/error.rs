@@ -1,16 +1,16 @@
 //! Errors that prevent an answer.
 
+use crate::input::InputError;
 use thiserror::Error;
 use xmem_predict::{AllocatorError, NoSegments};
-use xmem_trace::ReadError;
 
 /// An estimate that cannot be made. A job that does not fit is an answer, not an error.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EstimateError {
-    /// The trace could not be read.
+    /// The trace or snapshot could not be read.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] InputError),
     /// The allocator's settings do not go with this trace.
     #[error(transparent)]
     Allocator(#[from] AllocatorError),

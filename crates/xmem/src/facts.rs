@@ -2,10 +2,11 @@
 
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
-use xmem_analyzer::Profile;
 use xmem_analyzer::recording::{
     self, EndReason, Implementation, IterationCount, Recording, TensorKind,
 };
+use xmem_analyzer::{GpuRecording, GpuSource, Profile};
+use xmem_snapshot::{Action, Snapshot};
 use xmem_trace::{DeviceKind, OpKind, Trace};
 use xmem_types::{BlockId, Bytes, Nanos, Sym};
 
@@ -56,6 +57,48 @@ pub struct TraceFacts {
     pub blocks_never_freed: u64,
     /// The largest number of host bytes that the recorded blocks held at once.
     pub host_peak: Bytes,
+    /// The GPU, if the job was recorded on one: blocks and iterations are then those of its memory.
+    pub gpu: Option<GpuFacts>,
+}
+
+/// What a recording of a GPU says about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GpuFacts {
+    /// The kind of file.
+    pub source: GpuSource,
+    /// Its name, where the file has it.
+    pub name: Option<String>,
+    /// Its compute capability, where the file has it.
+    pub compute_capability: Option<(u8, u8)>,
+    /// Its index among those of the process.
+    pub index: i16,
+    /// The number of GPUs of which the file has memory; that of one is replayed.
+    pub devices: u64,
+    /// Bytes that were allocated before the recording began.
+    pub allocated_before: Bytes,
+    /// The recorded peak of allocated memory, where the file says so (traces).
+    pub peak_allocated: Option<Bytes>,
+    /// The recorded peak of requested memory, where the file says so (snapshots).
+    pub peak_requested: Option<Bytes>,
+    /// The recorded peak of reserved memory, where the file says so.
+    pub peak_reserved: Option<Bytes>,
+}
+
+impl GpuFacts {
+    fn of(gpu: &GpuRecording) -> Self {
+        Self {
+            source: gpu.source,
+            name: gpu.properties.name.clone(),
+            compute_capability: gpu.properties.compute_capability,
+            index: gpu.index,
+            devices: gpu.devices as u64,
+            allocated_before: gpu.allocated_before,
+            peak_allocated: gpu.peak_allocated,
+            peak_requested: gpu.peak_requested,
+            peak_reserved: gpu.peak_reserved,
+        }
+    }
 }
 
 /// The notes of `xmem profile` beside the events.
@@ -209,8 +252,24 @@ impl TraceFacts {
         }
     }
 
+    /// The content of a memory snapshot.
+    pub(crate) fn of_snapshot(snapshot: &Snapshot) -> Self {
+        let actions = || snapshot.device_traces.iter().flatten().map(|entry| entry.action);
+        let count = |is: fn(Action) -> bool| actions().filter(|&action| is(action)).count() as u64;
+        Self {
+            events: actions().count() as u64,
+            annotations: snapshot.annotations.len() as u64,
+            device_memory_events: count(|action| {
+                matches!(action, Action::Alloc | Action::FreeRequested)
+            }),
+            out_of_memory_events: count(|action| matches!(action, Action::OutOfMemory { .. })),
+            ..Self::default()
+        }
+    }
+
     /// Adds what the analysis found.
     pub(crate) fn with_profile(mut self, profile: &Profile) -> Self {
+        self.gpu = profile.gpu.as_ref().map(GpuFacts::of);
         self.recording = profile.recording().map(RecordingFacts::of);
         self.blocks = profile.blocks.len() as u64;
         self.blocks_never_freed = profile.blocks.iter().filter(|b| b.free.is_none()).count() as u64;

@@ -1,11 +1,14 @@
-//! A trace, read and analyzed: what every estimate starts from.
+//! A trace or a memory snapshot, read and analyzed: what every estimate starts from.
 
 use crate::facts::TraceFacts;
+use crate::history;
+use crate::input::{Input, InputError};
 use crate::timings::{Stage, Timings};
 use std::path::Path;
 use xmem_analyzer::Profile;
 use xmem_predict::{Finding, JobEnvironment, Locator};
-use xmem_trace::{ReadError, ReadOptions, Trace};
+use xmem_snapshot::Snapshot;
+use xmem_trace::{InputFile, ReadOptions, Trace};
 use xmem_types::Diagnostics;
 
 /// A training job as a trace shows it. One job can be estimated for many devices.
@@ -19,12 +22,13 @@ pub struct Job {
 }
 
 impl Job {
-    /// Reads a trace file: plain, gzip or zstd, distinguished by content. `-` is standard input.
+    /// Reads a trace file or a memory snapshot: plain, gzip or zstd, distinguished by content. `-` is
+    /// standard input.
     ///
     /// # Errors
-    /// If the file cannot be read or is not a trace. Odd content is a
+    /// If the file cannot be read or is neither. Odd content is a
     /// [diagnostic](Job::diagnostics) instead.
-    pub fn from_path(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, ReadError> {
+    pub fn from_path(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, InputError> {
         Self::observed(path.as_ref(), options, &|_| {})
     }
 
@@ -36,29 +40,55 @@ impl Job {
         path: &Path,
         options: &ReadOptions,
         observer: &dyn Fn(Stage),
-    ) -> Result<Self, ReadError> {
+    ) -> Result<Self, InputError> {
         let mut timings = Timings::default();
         observer(Stage::Read);
-        let (trace, notes) = timings.time(Stage::Read, || xmem_trace::read_path(path, options))?;
+        let input =
+            timings.time(Stage::Read, || Input::of_file(InputFile::open(path)?, options))?;
         observer(Stage::Analyze);
-        Ok(Self::analyze(trace, notes, timings))
+        Ok(Self::of_input(input, timings))
     }
 
-    /// Reads a trace from memory: plain, gzip or zstd, distinguished by content.
+    /// Reads a trace or a memory snapshot from memory: plain, gzip or zstd, distinguished by content.
     ///
     /// # Errors
     /// As [`from_path`](Job::from_path).
-    pub fn from_bytes(bytes: &[u8], options: &ReadOptions) -> Result<Self, ReadError> {
+    pub fn from_bytes(bytes: &[u8], options: &ReadOptions) -> Result<Self, InputError> {
         let mut timings = Timings::default();
-        let (trace, notes) =
-            timings.time(Stage::Read, || xmem_trace::read_bytes(bytes, options))?;
-        Ok(Self::analyze(trace, notes, timings))
+        let input = timings.time(Stage::Read, || Input::of_bytes(bytes, options))?;
+        Ok(Self::of_input(input, timings))
     }
 
     /// Analyzes a trace that was read before, with what was odd about it.
     #[must_use]
     pub fn from_trace(trace: Trace, diagnostics: Diagnostics) -> Self {
         Self::analyze(trace, diagnostics, Timings::default())
+    }
+
+    /// Analyzes a memory snapshot that was read before, with what was odd about it.
+    #[must_use]
+    pub fn from_snapshot(snapshot: &Snapshot, diagnostics: Diagnostics) -> Self {
+        Self::analyze_snapshot(snapshot, diagnostics, Timings::default())
+    }
+
+    fn of_input(input: Input, timings: Timings) -> Self {
+        match input {
+            Input::Trace(trace, notes) => Self::analyze(*trace, notes, timings),
+            Input::Snapshot(snapshot, notes) => Self::analyze_snapshot(&snapshot, notes, timings),
+        }
+    }
+
+    fn analyze_snapshot(
+        snapshot: &Snapshot,
+        mut diagnostics: Diagnostics,
+        mut timings: Timings,
+    ) -> Self {
+        let environment = history::environment(snapshot, &mut diagnostics);
+        let profile = timings.time(Stage::Analyze, || {
+            xmem_analyzer::analyze_history(history::of_snapshot(snapshot, &mut diagnostics))
+        });
+        let facts = TraceFacts::of_snapshot(snapshot).with_profile(&profile);
+        Self { facts, environment, profile, diagnostics, timings }
     }
 
     fn analyze(trace: Trace, mut diagnostics: Diagnostics, mut timings: Timings) -> Self {

@@ -1,5 +1,6 @@
 //! The GPU memory that a PyTorch training job needs, over time and by cause. The whole
-//! pipeline behind one builder: a CPU profiler trace in, an [`Answer`] out.
+//! pipeline behind one builder: a CPU profiler trace in, an [`Answer`] out. A trace or a memory snapshot that
+//! was recorded on a GPU is replayed as it is.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -40,8 +41,11 @@ mod answer;
 mod error;
 mod estimate;
 mod facts;
+mod history;
+mod input;
 mod iterations;
 mod job;
+mod recorded;
 mod script_settings;
 mod timings;
 mod verdict;
@@ -49,7 +53,8 @@ mod verdict;
 pub use answer::Answer;
 pub use error::EstimateError;
 pub use estimate::{ClearedGradients, Estimate, EstimateBuilder};
-pub use facts::{IterationFacts, ModelFacts, OptimizerFacts, RecordingFacts, TraceFacts};
+pub use facts::{GpuFacts, IterationFacts, ModelFacts, OptimizerFacts, RecordingFacts, TraceFacts};
+pub use input::InputError;
 pub use iterations::{Iterations, ParseIterationsError};
 pub use job::Job;
 pub use timings::{Stage, Timings};
@@ -57,7 +62,7 @@ pub use verdict::{IntegrityPolicy, Verdict};
 
 pub use xmem_analyzer::integrity::{Condition, Integrity};
 pub use xmem_analyzer::recording::{EndReason, Implementation};
-pub use xmem_analyzer::{Phase, Profile, Role};
+pub use xmem_analyzer::{GpuRecording, GpuSource, Phase, Profile, Role};
 pub use xmem_convolutions::{
     Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource,
     ElementType, FittedModel, Implausible, Layout, LibraryPlans, NoWorkspaces, Plans, Volume,

@@ -44,11 +44,12 @@ fn order(subject: &Subject<'_>, integrity: &mut Integrity) {
     let trace = subject.program.trace;
     let (ops, memory) = (&trace.ops, &trace.memory);
     let op = backwards(&ops.start, &ops.thread).map(|row| Location::Op(OpId::new(row)));
-    let event = backwards(&memory.time, &memory.thread);
+    let recorded = memory.len() - subject.earlier();
+    let event = backwards(&memory.time[..recorded], &memory.thread[..recorded]);
     let event = event.map(|row| Location::MemoryEvent(row as u32));
     let (ops_back, memory_back) = (op.clone().count(), event.clone().count());
     let python_back = backwards(&trace.python.start, &trace.python.thread).count();
-    let pairs = ops.len() + memory.len() + trace.python.len();
+    let pairs = ops.len() + recorded + trace.python.len();
     integrity.add(
         &TIME_ORDER,
         ((ops_back + memory_back + python_back) as u64, pairs as u64),
@@ -60,10 +61,11 @@ fn times(subject: &Subject<'_>, integrity: &mut Integrity) {
     let trace = subject.program.trace;
     let (ops, memory) = (&trace.ops, &trace.memory);
     let at = |row: u32| memory.time[row as usize];
-    let mut same = subject.rows.windows(2).filter(|pair| at(pair[0]) == at(pair[1]));
+    let rows = subject.recorded_rows();
+    let mut same = rows.windows(2).filter(|pair| at(pair[0]) == at(pair[1]));
     let count = same.clone().count() as u64;
     let first = same.next().map(|pair| Location::MemoryEvent(pair[1]));
-    integrity.add(&SIMULTANEOUS, (count, subject.rows.len() as u64), first);
+    integrity.add(&SIMULTANEOUS, (count, rows.len() as u64), first);
 
     let timed = (ops.len() + trace.python.len()) as u64;
     let bad = trace.evidence.without_duration + trace.evidence.negative_durations;

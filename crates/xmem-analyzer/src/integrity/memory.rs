@@ -4,18 +4,20 @@ use super::checks::{
     ADDRESSES, FOREIGN, FREED_SIZE, LIVE_ADDRESS, OUTSIDE, TOTALS, UNMATCHED, ZERO_BYTES,
 };
 use super::{Integrity, Subject};
+use crate::gpu::GpuMemory;
 use crate::pairing::{Tally, is_of_shared_memory};
 use rustc_hash::FxHashMap;
 use xmem_trace::DeviceKind;
 use xmem_types::{Addr, Location};
 
 pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
-    let events = subject.rows.len() as u64;
+    let rows = subject.recorded_rows();
+    let events = rows.len() as u64;
     totals(subject, integrity);
     let pairing = &subject.pairing;
     let mut add = |check, tally: Tally| integrity.add(check, (tally.count, events), tally.first);
     if pairing.by_address {
-        add(&UNMATCHED, pairing.unmatched);
+        add(&UNMATCHED, unmatched(subject));
         add(&LIVE_ADDRESS, pairing.live_address);
         add(&FREED_SIZE, pairing.freed_size);
     }
@@ -24,18 +26,30 @@ pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
     // Formats without addresses have no numbers either.
     if trace.evidence.memory.numbered > 0 {
         let nowhere = |row: &&u32| trace.memory.address[**row as usize] == Addr(0);
-        let count = subject.rows.iter().filter(nowhere).count() as u64;
+        let count = rows.iter().filter(nowhere).count() as u64;
         integrity.add(&ADDRESSES, (count, events), None);
     }
     let kinds = &subject.program.trace.memory.device;
     let foreign = kinds.iter().filter(|kind| **kind == DeviceKind::Other).count() as u64;
     integrity.add(&FOREIGN, (foreign, kinds.len() as u64), None);
-    let outside = subject.origins.iter().filter(|origin| origin.op.is_none()).count() as u64;
-    integrity.add(&OUTSIDE, (outside, subject.origins.len() as u64), None);
+    // On a GPU, `Module.to` and the libraries of other packages allocate outside of operators, too.
+    if subject.gpu.is_none() {
+        let outside = subject.origins.iter().filter(|origin| origin.op.is_none()).count() as u64;
+        integrity.add(&OUTSIDE, (outside, subject.origins.len() as u64), None);
+    }
+}
+
+/// Frees without an allocation. In a recording of a GPU, they are of blocks that were allocated before it
+/// began, unless the first total is less than those have.
+fn unmatched(subject: &Subject<'_>) -> Tally {
+    match subject.gpu {
+        Some(&GpuMemory { unexplained: (count, first), .. }) => Tally { count, first },
+        None => subject.pairing.unmatched,
+    }
 }
 
 /// The reporter counts from zero when the profiler starts (c10/core/CPUAllocator.cpp,
-/// `ProfiledCPUMemoryReporter`).
+/// `ProfiledCPUMemoryReporter`). On a GPU it counts all that is allocated, also before the profiler started.
 fn totals(subject: &Subject<'_>, integrity: &mut Integrity) {
     let memory = &subject.program.trace.memory;
     let mut running: FxHashMap<i16, i64> = FxHashMap::default();
@@ -48,7 +62,8 @@ fn totals(subject: &Subject<'_>, integrity: &mut Integrity) {
         }
         checked += 1;
         let before = running.get(&memory.device_index[r]).copied().unwrap_or(0);
-        if is_of_shared_memory(memory.bytes[r], recorded)
+        if subject.gpu.is_none()
+            && is_of_shared_memory(memory.bytes[r], recorded)
             && before.saturating_add(memory.bytes[r]) != 0
         {
             continue;

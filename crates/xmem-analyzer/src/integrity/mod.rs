@@ -14,6 +14,7 @@ mod signatures;
 
 pub use checks::{Bounds, CHECKS, Check};
 
+use crate::gpu::GpuMemory;
 use crate::lifetime::{Lifetime, Origin};
 use crate::optree::ROUNDING;
 use crate::pairing::PairingCounts;
@@ -123,8 +124,9 @@ impl Integrity {
 /// Runs all checks.
 pub(crate) fn check(subject: &Subject<'_>) -> Integrity {
     let mut integrity = Integrity::default();
-    // A recording of a GPU is no basis for an estimate, intact or not.
-    if subject.program.trace.memory.device.contains(&DeviceKind::Cuda) {
+    // The host's part of a GPU's recording is no basis for an estimate, intact or not.
+    let has_gpu = subject.program.trace.memory.device.contains(&DeviceKind::Cuda);
+    if has_gpu && subject.gpu.is_none() {
         return integrity;
     }
     events::check(subject, &mut integrity);
@@ -143,6 +145,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) pairing: PairingCounts,
     pub(crate) lifetimes: &'a [Lifetime],
     pub(crate) origins: &'a [Origin],
+    /// The recording, if it is one of a GPU.
+    pub(crate) gpu: Option<&'a GpuMemory>,
     pub(crate) iterations: &'a [Iteration],
     /// Marks of the recorder in a trace without its notes, and all of its marks.
     pub(crate) marks_without_notes: (u64, u64),
@@ -150,6 +154,18 @@ pub(crate) struct Subject<'a> {
     pub(crate) complete: bool,
     /// True if times are whole microseconds.
     pub(crate) coarse: bool,
+}
+
+impl Subject<'_> {
+    /// The number of allocations that the recording of a GPU lacks, which are the first.
+    fn earlier(&self) -> usize {
+        self.gpu.map_or(0, |gpu| gpu.recording.earlier)
+    }
+
+    /// Rows of the device's memory events that the file has.
+    fn recorded_rows(&self) -> &[u32] {
+        self.rows.get(self.earlier()..).unwrap_or_default()
+    }
 }
 
 /// Returns whether times are whole microseconds.

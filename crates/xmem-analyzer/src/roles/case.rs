@@ -237,13 +237,19 @@ impl<'a> Case<'a> {
     /// a stream and kept (aten/src/ATen/cuda/CublasHandlePool.cpp, `getCUDABlasLtWorkspace`); a CPU
     /// recording has none.
     pub(super) fn is_library_workspace(&self) -> bool {
-        self.facts.device == DeviceKind::Cuda
+        self.facts.program.device == DeviceKind::Cuda
             && self.block().op.is_some_and(|op| {
                 matches!(
                     self.facts.program.op_name(op),
                     "aten::mm" | "aten::addmm" | "aten::bmm" | "aten::baddbmm" | "aten::linear"
                 )
             })
+    }
+
+    /// Returns whether the block was made in the first of several iterations.
+    pub(super) fn is_of_first_iteration(&self) -> bool {
+        self.facts.iterations.len() >= 2
+            && self.block().iteration.is_some_and(|iteration| iteration.index() == 0)
     }
 
     /// The way in which the block comes to the GPU, if a mark says that it does.

@@ -7,14 +7,11 @@ use crate::recording::Recording;
 use crate::spans::{Iteration, Phase, PhaseSpan, span_at};
 use crate::timeline::Timeline;
 use crate::transfers::Transfer;
-use xmem_trace::DeviceKind;
 use xmem_types::Nanos;
 
 /// All that roles are decided from.
 pub(crate) struct Facts<'a> {
     pub(crate) program: Program<'a>,
-    /// The device whose memory is analyzed.
-    pub(crate) device: DeviceKind,
     pub(crate) timeline: &'a Timeline,
     pub(crate) phases: &'a [PhaseSpan],
     pub(crate) iterations: &'a [Iteration],

@@ -126,7 +126,7 @@ impl DataUses {
         let forward_takes = facts.program.has_shapes().then(|| {
             weights::first_forward(facts)
                 .iter()
-                .flat_map(|&op| program.arguments(op).tensors().map(|t| Bytes(t.bytes())))
+                .flat_map(|&op| program.arguments(op).tensors().map(|t| program.block_bytes(t)))
                 .collect()
         });
         Self { loop_makes_batches: with_batch.len() * 2 > facts.iterations.len(), forward_takes }

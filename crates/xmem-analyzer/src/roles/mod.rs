@@ -21,11 +21,35 @@ pub(crate) use inventory::Inventory;
 pub use table::{RoleRule, role_rules};
 pub(crate) use weights::{FrozenWeights, statistics_of_first_forward};
 
-use crate::block::Block;
+use crate::block::{Block, Residency, Role};
+use crate::gpu::GpuRecording;
 use crate::lifetime::{Lifetime, Origin};
 use crate::python::Frame;
+use crate::spans::Phase;
 use clues::Clues;
 use table::STAGES;
+
+/// The roles of blocks that a GPU's recording does not show being allocated, and the residency of all.
+///
+/// A block that is freed while gradients are cleared is a gradient (torch/optim/optimizer.py,
+/// `Optimizer.zero_grad`); nothing is known of the others.
+pub(crate) fn on_gpu(blocks: &mut [Block], gpu: &GpuRecording, facts: &Facts<'_>) {
+    for (row, block) in blocks.iter_mut().enumerate() {
+        block.residency = Residency::Device;
+        if row >= gpu.earlier {
+            continue;
+        }
+        let freed = block.free_time.and_then(|time| facts.phase_at(time));
+        let (role, evidence) = match freed.map(|span| span.phase) {
+            Some(Phase::ZeroGrad) => (
+                Role::Gradient,
+                "allocated before the recording, freed while gradients are cleared",
+            ),
+            _ => (Role::Unknown, "allocated before the recording began"),
+        };
+        block.decide(role, Residency::Device, evidence);
+    }
+}
 
 /// Facts learned on the way, for [`crate::preexisting`].
 pub(crate) struct Learned {

@@ -112,6 +112,9 @@ const BACKWARD: &[Row] = rows! {
     "accumulated-incoming": |c| c.accumulated() == Some(Accumulated::TakenOver)
         => Is(Gradient, Device, "taken over by AccumulateGrad"),
         "torch/csrc/autograd/functions/accumulate_grad.h, accumulateGrad";
+    "library-workspace-of-backward": |c| c.is_kept() && c.is_library_workspace() && c.is_of_first_iteration()
+        => Is(Workspace, Device, "made in the first matrix product of a thread and never freed"),
+        "aten/src/ATen/cuda/CublasHandlePool.cpp, getCUDABlasLtWorkspace";
     "kept-by-a-node": |c| c.outlives_phase() && c.is_in_node()
         => Is(Gradient, Device, "made by a backward node and kept beyond backward"),
         "torch/csrc/autograd/engine.cpp, Engine::evaluate_function";

@@ -3,6 +3,7 @@
 //! `UPDATE_EXPECT=1 cargo test -p xmem-analyzer` rewrites the expected texts.
 
 mod absurd;
+mod gpu;
 mod growth;
 mod loops;
 mod pairing;

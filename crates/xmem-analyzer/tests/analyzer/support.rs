@@ -265,6 +265,7 @@ impl Recorder {
         memory.address.push(Addr(address));
         memory.bytes.push(bytes);
         memory.total_allocated.push(self.total);
+        memory.total_reserved.push(0);
         memory.device.push(DeviceKind::Cpu);
         memory.device_index.push(-1);
         memory.thread.push(MAIN);

@@ -19,13 +19,15 @@ use xmem::{Bytes, Iterations};
         xmem replay trace.json --device rtx4060-8g --zero-grad pos0 --optimizer-impl fused\n  \
         xmem replay trace.json --device t4-16g --torch 2.6 --alloc-conf expandable_segments:True\n  \
         xmem replay trace.json --device t4-16g --snapshot run.pickle\n  \
+        xmem replay snapshot.pickle --device t4-16g --alloc-conf expandable_segments:True\n  \
         zstdcat trace.json.zst | xmem replay - --device l4-24g --format json\n\n\
         Exit code: 0 fits, 1 does not fit, 2 usage error, 3 unreadable or not a trace, 4 verdict\n\
         withheld. With several answers the worst one decides: 3, then 2, 1, 4, 0. 130 or 143:\n\
         interrupted; lines already written are kept, and --skip-done continues after them."
 )]
 pub(crate) struct ReplayArgs {
-    /// Trace files: JSON, plain or compressed with gzip or zstd; `-` for standard input. Also a
+    /// Traces (JSON), or memory snapshots of a GPU (pickles), plain or compressed with gzip or zstd;
+    /// `-` for standard input. Also a
     /// folder (searched recursively for *.json, *.json.gz and *.json.zst), a glob pattern such as
     /// 'runs/**/*.json.gz', or @FILE with one path per line (@- for standard input)
     #[arg(required = true, value_name = "TRACE", value_hint = ValueHint::AnyPath)]

@@ -10,6 +10,7 @@ mod cudnn;
 mod cudnn_trust;
 mod doubts;
 mod errors;
+mod gpu;
 mod guide;
 mod hostile;
 #[cfg(unix)]

@@ -1,11 +1,11 @@
 //! One device of a snapshot.
 
 use crate::recording::{Recording, Start, doubts};
-use crate::stack::Site;
 use crate::tally::Tally;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use xmem_simulator::AllocatorConfig;
+use xmem_snapshot::Site;
 use xmem_snapshot::{
     Action, Block, BlockState, DeviceIndex, DeviceUsage, PoolId, SegmentKind, Snapshot, StackId,
 };

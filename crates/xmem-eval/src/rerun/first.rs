@@ -3,9 +3,9 @@
 use super::compare::{Difference, Naming, Sides};
 use super::place::{AllocatorAction, Place};
 use crate::recording::{Recording, Step, StepKind};
-use crate::stack::Site;
 use xmem_simulator::{AllocatorConfig, BlockUse, EventAction, PoolKind, SegmentState};
 use xmem_snapshot::EntryIndex;
+use xmem_snapshot::Site;
 use xmem_types::{Bytes, StreamId};
 
 /// The first step in which the simulator did something else.

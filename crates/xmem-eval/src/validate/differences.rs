@@ -5,10 +5,10 @@ use super::predicted::Predicted;
 use super::result::{DifferenceGroup, DifferenceKind, difference};
 use crate::rerun::ServedRequests;
 use crate::side::{BlockLifetime, BlockRow};
-use crate::stack::Site;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use xmem::{Place, Prediction, Role};
+use xmem_snapshot::Site;
 use xmem_snapshot::{Snapshot, StackId};
 use xmem_types::Bytes;
 

@@ -1,9 +1,9 @@
 //! The result of comparing an estimate with a recording.
 
 use crate::rerun::Rerun;
-use crate::stack::Site;
 use xmem::{Finding, Phase, Place, Role};
 use xmem_snapshot::EntryIndex;
+use xmem_snapshot::Site;
 use xmem_types::{Bytes, IterationId};
 
 /// An estimate, held against a recording.

@@ -106,7 +106,7 @@ fn add(edits: &mut Edits<'_, '_>, size: Bytes, life: Life, op: OpId) {
 /// The size of the cuBLAS workspace per handle and stream
 /// (aten/src/ATen/cuda/CublasHandlePool.cpp, `getChosenWorkspaceSize`: `:4096:2:16:8`, on Hopper
 /// `:4096:8`; on Blackwell as on Hopper since 2.12).
-fn workspace_size(capability: ComputeCapability, torch: TorchVersion) -> Bytes {
+pub(crate) fn workspace_size(capability: ComputeCapability, torch: TorchVersion) -> Bytes {
     let large = Bytes(4096 * KIB * 8);
     match capability.major {
         9 => large,

@@ -1,6 +1,7 @@
 //! `xmem.inspect/2`.
 
 use super::FindingDto;
+use super::recorded::RecordedDto;
 use serde::Serialize;
 use xmem::{Finding, RecordingFacts, TraceFacts};
 
@@ -13,6 +14,9 @@ pub struct InspectDocument<'a> {
     events: EventsDto<'a>,
     job: JobDto<'a>,
     recording: Option<RecordingDto<'a>>,
+    /// Of jobs that were recorded on a GPU only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<RecordedDto<'a>>,
     diagnostics: Vec<FindingDto<'a>>,
 }
 
@@ -188,6 +192,7 @@ impl<'a> InspectDocument<'a> {
                 host_peak_bytes: facts.host_peak.get(),
             },
             recording: facts.recording.as_ref().map(RecordingDto::from),
+            recorded: facts.gpu.as_ref().map(RecordedDto::from),
             diagnostics: findings.iter().map(FindingDto::from).collect(),
         }
     }

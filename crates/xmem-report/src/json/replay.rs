@@ -1,6 +1,7 @@
 //! `xmem.replay/2`.
 
 use super::FindingDto;
+use super::recorded::RecordedDto;
 use super::setup::SetupDto;
 use serde::Serialize;
 use xmem::{Answer, Bounds, Integrity, OptimizerImpl, Place, ZeroGradPlace};
@@ -21,6 +22,9 @@ pub struct ReplayDocument<'a> {
     device: DeviceDto<'a>,
     target: TargetDto<'a>,
     iterations: IterationRangeDto,
+    /// Of jobs that were recorded on a GPU only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<RecordedDto<'a>>,
     peak: PeakDto<'a>,
     range: PeakRangeDto,
     headroom_bytes: Option<u64>,
@@ -290,6 +294,7 @@ impl<'a> ReplayDocument<'a> {
                 to: answer.iterations.end.0,
                 of: answer.trace.iterations.len(),
             },
+            recorded: answer.trace.gpu.as_ref().map(RecordedDto::from),
             peak: PeakDto {
                 allocated_bytes: peak.allocated.get(),
                 requested_bytes: peak.requested.get(),

@@ -3,6 +3,7 @@
 use super::chart;
 use super::findings::findings;
 use super::places::{moment, op_path, place_phrase};
+use super::recorded;
 use super::setup;
 use super::style::{Ink, Style, keep_end, wrap};
 use std::cmp::Reverse;
@@ -111,8 +112,18 @@ fn headline(trace: &str, answer: &Answer, style: &Style) -> String {
         "{}  on {on}\n  {}{about}\n{}",
         verdict(answer.verdict, style),
         style.paint(Ink::Faint, &keep_end(trace, width)),
-        allocator(answer, style) + &convolutions(answer, style),
+        allocator(answer, style) + &convolutions(answer, style) + &recorded_on(answer, style),
     )
+}
+
+/// The GPU that the job was recorded on, with the recorded peaks.
+fn recorded_on(answer: &Answer, style: &Style) -> String {
+    let Some(gpu) = &answer.trace.gpu else { return String::new() };
+    let peaks = recorded::peaks(gpu);
+    let peaks = if peaks.is_empty() { peaks } else { format!("; recorded peaks: {peaks}") };
+    let text = printable(&format!("recorded on {}{peaks}", recorded::gpu(gpu))).into_owned();
+    let lines = wrap(&text, style.columns().saturating_sub(2));
+    lines.iter().map(|line| format!("  {line}\n")).collect()
 }
 
 /// The allocator, if it is not the default one.
@@ -140,6 +151,7 @@ fn about(answer: &Answer) -> String {
     let all = answer.trace.iterations.len();
     let (from, to) = (answer.iterations.start.index(), answer.iterations.end.index());
     let chosen = match (from, to) {
+        _ if all == 0 && answer.trace.gpu.is_some() => String::new(),
         (0, n) if n == all => format!(", {}", counted(all, "iteration")),
         _ => format!(", iterations {from}..{to} of {all}"),
     };

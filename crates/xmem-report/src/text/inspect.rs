@@ -1,6 +1,7 @@
 //! The contents of a trace.
 
 use super::findings::findings;
+use super::recorded;
 use super::style::{Ink, Style};
 use super::table::{Align, Table};
 use xmem::{
@@ -59,12 +60,18 @@ fn events(facts: &TraceFacts) -> Fields {
 }
 
 fn job(facts: &TraceFacts) -> Fields {
+    let (blocks, peak) = match facts.gpu {
+        None => ("host blocks", "host memory peak"),
+        Some(_) => ("GPU blocks", "GPU memory peak"),
+    };
     vec![
         ("threads", facts.threads.to_string()),
         ("module paths", facts.modules.to_string()),
         ("optimizers", facts.optimizers.join(", ")),
-        ("host blocks", format!("{} ({} never freed)", facts.blocks, facts.blocks_never_freed)),
-        ("host memory peak", facts.host_peak.to_string()),
+        (blocks, format!("{} ({} never freed)", facts.blocks, facts.blocks_never_freed)),
+        (peak, facts.host_peak.to_string()),
+        ("recorded on", facts.gpu.as_ref().map(recorded::gpu).unwrap_or_default()),
+        ("recorded peaks", facts.gpu.as_ref().map(recorded::peaks).unwrap_or_default()),
     ]
 }
 
@@ -104,7 +111,7 @@ fn iterations(facts: &TraceFacts, style: &Style) -> String {
     let mut table = Table::new(&[
         ("#", Align::Right),
         ("CPU time", Align::Right),
-        ("host blocks", Align::Right),
+        (if facts.gpu.is_some() { "GPU blocks" } else { "host blocks" }, Align::Right),
         ("total allocated", Align::Right),
     ]);
     for (i, iteration) in facts.iterations.iter().enumerate() {

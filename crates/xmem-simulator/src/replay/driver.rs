@@ -36,6 +36,8 @@ pub struct ReplayDriver<'w, A> {
     allocator: A,
     blocks: BlockTable,
     attempts: Attempts<'w>,
+    /// The requests before which cached memory is released and which are still to come, ascending.
+    cache_releases: &'w [usize],
     diagnostics: Diagnostics,
 }
 
@@ -54,7 +56,9 @@ pub enum Served {
 impl<'w, A: FrameworkAllocator> ReplayDriver<'w, A> {
     /// A program that holds nothing. `work` are the requests that will be served.
     pub fn new(allocator: A, work: Workload<'w>) -> Self {
-        Self::with_table(allocator, BlockTable::for_requests(work.requests), work.fallbacks)
+        let blocks = BlockTable::for_requests(work.requests);
+        let cache_releases = work.cache_releases;
+        Self { cache_releases, ..Self::with_table(allocator, blocks, work.fallbacks) }
     }
 
     /// A program that holds nothing and whose requests are not known yet.
@@ -65,7 +69,8 @@ impl<'w, A: FrameworkAllocator> ReplayDriver<'w, A> {
 
     fn with_table(allocator: A, blocks: BlockTable, fallbacks: &'w Fallbacks) -> Self {
         let attempts = Attempts::new(fallbacks);
-        Self { allocator, blocks, attempts, diagnostics: Diagnostics::default() }
+        let diagnostics = Diagnostics::default();
+        Self { allocator, blocks, attempts, cache_releases: &[], diagnostics }
     }
 
     /// The allocator as it is now.
@@ -105,6 +110,7 @@ impl<'w, A: FrameworkAllocator> ReplayDriver<'w, A> {
     /// If the allocation fails, in all sizes that it may have. The program then holds what it held
     /// before, and may continue.
     pub fn serve(&mut self, at: RequestIndex, request: &Request) -> Result<Served, AllocFailure> {
+        self.release_cached_before(at);
         match request.kind {
             RequestKind::Alloc { size, stream } => self.allocate(at, request.block, size, stream),
             RequestKind::Free => Ok(self.free(at, request.block)),
@@ -160,6 +166,16 @@ impl<'w, A: FrameworkAllocator> ReplayDriver<'w, A> {
             largest_cached: self.allocator.largest_free(),
             stats: self.allocator.stats(),
             needed: Bytes(reserved.get().saturating_add(tried.get())),
+        }
+    }
+
+    /// Releases cached memory where the program does so before this request.
+    fn release_cached_before(&mut self, at: RequestIndex) {
+        while let Some((&next, rest)) = self.cache_releases.split_first()
+            && next <= at.0
+        {
+            self.allocator.release_cached(at);
+            self.cache_releases = rest;
         }
     }
 

@@ -45,7 +45,7 @@ pub(crate) fn assert_same(found: &Trace, expected: &Trace, what: &str) {
     columns! {
         ops: start duration name thread kind sequence forward_thread signature;
         python: start duration name thread;
-        memory: time address bytes total_allocated device device_index thread out_of_memory;
+        memory: time address bytes total_allocated total_reserved device device_index thread out_of_memory;
         flows: id time thread kind;
     }
 }

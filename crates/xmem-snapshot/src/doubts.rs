@@ -1,27 +1,34 @@
 //! Doubts about a recorded history: contents that no allocator leaves behind, so that a replay without a
 //! difference says nothing.
 
-use super::Recording;
+use crate::{Action, DeviceIndex, Segment, Snapshot, TraceEntry};
 use std::collections::BTreeSet;
-use xmem_snapshot::{Action, Segment, TraceEntry};
+
 use xmem_types::{Bytes, Diagnostics, Severity};
 
-/// Reports every doubt about the segments and the history of one device.
-pub(crate) fn doubts(recording: &Recording<'_>) -> Diagnostics {
+impl Snapshot {
+    /// Every doubt about the segments of a device and about its history, of which `trace` is used.
+    #[must_use]
+    pub fn doubts(&self, device: DeviceIndex, trace: &[TraceEntry]) -> Diagnostics {
+        let segments = self.segments.iter().filter(|segment| segment.device == device).collect();
+        doubts(segments, trace)
+    }
+}
+
+fn doubts(mut segments: Vec<&Segment>, trace: &[TraceEntry]) -> Diagnostics {
     let mut doubts = Diagnostics::default();
-    let mut segments: Vec<&Segment> = recording.segments().collect();
     segments.sort_by_key(|segment| segment.address);
     let mut report = |code, count: usize, text: &'static str| {
         doubts.report_many(code, Severity::Serious, None, count as u64, || text.to_owned());
     };
     report(
         "unknown-action",
-        recording.trace().iter().filter(|entry| matches!(entry.action, Action::Other(_))).count(),
+        trace.iter().filter(|entry| matches!(entry.action, Action::Other(_))).count(),
         "an entry of the history has an action that this version of xmem does not know; it was not replayed",
     );
     report(
         "impossible-entry",
-        recording.trace().iter().filter(|entry| is_impossible(entry)).count(),
+        trace.iter().filter(|entry| is_impossible(entry)).count(),
         "an entry of the history has a size that no device has, or ends beyond the address space",
     );
     report(
@@ -32,13 +39,13 @@ pub(crate) fn doubts(recording: &Recording<'_>) -> Diagnostics {
     report("segments-overlap", overlaps(&segments), "a segment overlaps another one");
     report(
         "segment-allocated-twice",
-        allocated_twice(recording.trace()),
+        allocated_twice(trace),
         "the history allocates a segment at the address of one that was not released",
     );
     let sum = segments.iter().try_fold(0_u64, |sum, segment| sum.checked_add(segment.total.get()));
     report(
         "sum-beyond-64-bits",
-        usize::from(sum.is_none() || reserved_overflows(recording.trace())),
+        usize::from(sum.is_none() || reserved_overflows(trace)),
         "the sizes of the segments add up to more than 2^64 bytes",
     );
     doubts

@@ -3,39 +3,61 @@
 //! The trace has no entry for `empty_cache`, none for `record_stream`, and none that says that the
 //! device refused memory. They are inferred from what they lead to; see [`StepKind`].
 
-use super::Recording;
-use crate::stack::is_empty_cache;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::site::is_empty_cache;
+use crate::{Action, DeviceIndex, Snapshot, StackId, TraceEntry};
+use std::collections::BTreeSet;
 use std::ops::Range;
-use xmem_simulator::AllocatorConfig;
-use xmem_snapshot::{Action, StackId, TraceEntry};
 use xmem_types::{Addr, Bytes, StreamId};
 
 /// One thing that the program did, or that happened to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
-    pub(crate) kind: StepKind,
+pub struct Step {
+    /// The kind.
+    pub kind: StepKind,
     /// The entries of the trace that belong to it.
-    pub(crate) entries: Range<usize>,
+    pub entries: Range<usize>,
 }
 
+/// A kind of [`Step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StepKind {
+pub enum StepKind {
     /// It got a block.
-    Alloc { addr: Addr, size: Bytes, stream: StreamId, device: DeviceAnswer },
+    Alloc {
+        /// The block.
+        addr: Addr,
+        /// Its requested size.
+        size: Bytes,
+        /// The stream.
+        stream: StreamId,
+        /// The answer of the device.
+        device: DeviceAnswer,
+    },
     /// It requested a block of this rounded size in vain (`oom`).
-    Failed { rounded: Bytes, stream: StreamId },
+    Failed {
+        /// The size.
+        rounded: Bytes,
+        /// The stream.
+        stream: StreamId,
+    },
     /// It gave a block back.
-    Free { addr: Addr, reuse: Reuse },
+    Free {
+        /// The block.
+        addr: Addr,
+        /// The time at which it can be reused.
+        reuse: Reuse,
+    },
     /// A block that was freed earlier became free.
-    Complete { addr: Addr },
+    Complete {
+        /// The block.
+        addr: Addr,
+    },
     /// It called `torch.cuda.empty_cache`: segments were released outside of any allocation.
     EmptyCache,
 }
 
 /// The answer of the device to a request during an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DeviceAnswer {
+pub enum DeviceAnswer {
     /// It did, or was not asked.
     Granted,
     /// Not at first: segments were released in the middle of the allocation.
@@ -44,34 +66,68 @@ pub(crate) enum DeviceAnswer {
 
 /// The time at which a block that is freed can be reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reuse {
+pub enum Reuse {
     /// `free_completed` follows at once.
     AtOnce,
     /// Later: another stream used the block (`record_stream`).
     Later,
 }
 
-/// The steps behind a trace.
-pub(crate) fn steps(recording: &Recording<'_>, config: &AllocatorConfig) -> Vec<Step> {
+/// The segments that an allocation releases which the device refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReleaseChoice {
+    /// All that are cached, as `empty_cache` does.
+    All,
+    /// Some: `max_split_size_mb` or `garbage_collection_threshold` is set.
+    Some,
+}
+
+impl Snapshot {
+    /// The steps behind a part of a device's trace.
+    #[must_use]
+    pub fn steps(&self, trace: &[TraceEntry], choice: ReleaseChoice) -> Vec<Step> {
+        steps(self, trace, choice)
+    }
+
+    /// The first entry of a device's trace from which on it is complete: if a trace begins with segments
+    /// that are released, the events that led to it may be missing, where only the newest entries were
+    /// kept. Then it is used from the next thing on that the program did.
+    #[must_use]
+    pub fn first_complete_entry(&self, device: DeviceIndex) -> usize {
+        let trace = self.trace(device);
+        let ends = |entry: &TraceEntry| match entry.action {
+            Action::FreeRequested => Some(0),
+            Action::Alloc | Action::OutOfMemory { .. } => Some(1),
+            _ => None,
+        };
+        let end = trace.iter().enumerate().find_map(|(row, entry)| Some(row + ends(entry)?));
+        let end = end.unwrap_or(0);
+        if trace[..end].iter().any(is_release) { end } else { 0 }
+    }
+}
+
+fn steps(snapshot: &Snapshot, trace: &[TraceEntry], choice: ReleaseChoice) -> Vec<Step> {
     let mut reader = Reader {
-        recording,
-        config,
+        snapshot,
+        trace,
+        choice,
         steps: Vec::new(),
         open: 0,
         held: BTreeSet::new(),
         freed: BTreeSet::new(),
     };
     let mut at = 0;
-    while at < recording.trace().len() {
+    while at < trace.len() {
         at = reader.entry(at);
     }
     reader.flush(at);
     reader.steps
 }
 
-struct Reader<'r, 's> {
-    recording: &'r Recording<'s>,
-    config: &'r AllocatorConfig,
+struct Reader<'s> {
+    snapshot: &'s Snapshot,
+    trace: &'s [TraceEntry],
+    choice: ReleaseChoice,
     steps: Vec<Step>,
     /// The first entry that no step has yet: entries from here on wait for what they belong to.
     open: usize,
@@ -81,14 +137,10 @@ struct Reader<'r, 's> {
     freed: BTreeSet<Addr>,
 }
 
-impl<'s> Reader<'_, 's> {
-    fn trace(&self) -> &'s [TraceEntry] {
-        self.recording.trace()
-    }
-
+impl Reader<'_> {
     /// Takes the entry at `at`; the next one to take.
     fn entry(&mut self, at: usize) -> usize {
-        let entry = self.trace()[at];
+        let entry = self.trace[at];
         let addr = entry.addr;
         match entry.action {
             Action::Alloc => {
@@ -106,7 +158,7 @@ impl<'s> Reader<'_, 's> {
             Action::FreeRequested => {
                 self.flush(at);
                 self.held.remove(&addr);
-                let next = self.trace().get(at + 1);
+                let next = self.trace.get(at + 1);
                 let completes =
                     |next: &TraceEntry| next.action == Action::FreeCompleted && next.addr == addr;
                 if next.is_some_and(completes) {
@@ -136,7 +188,7 @@ impl<'s> Reader<'_, 's> {
     /// if segments are released.
     fn flush(&mut self, end: usize) {
         self.complete(end);
-        if (self.open..end).any(|at| is_release(&self.trace()[at])) {
+        if (self.open..end).any(|at| is_release(&self.trace[at])) {
             self.push(StepKind::EmptyCache, end);
         }
         self.open = end;
@@ -145,7 +197,7 @@ impl<'s> Reader<'_, 's> {
     /// Frees that complete among the entries that wait, up to `end`.
     fn complete(&mut self, end: usize) {
         for at in self.open..end {
-            let entry = self.trace()[at];
+            let entry = self.trace[at];
             if entry.action == Action::FreeCompleted {
                 self.freed.remove(&entry.addr);
                 let kind = StepKind::Complete { addr: entry.addr };
@@ -159,7 +211,7 @@ impl<'s> Reader<'_, 's> {
     /// If the device refuses, the allocator waits for all streams, so that every free
     /// completes: then it does so itself when the block is requested.
     fn within_allocation(&mut self, end: usize) -> DeviceAnswer {
-        let trace = self.trace();
+        let trace = self.trace;
         let grows =
             |at: &usize| matches!(trace[*at].action, Action::SegmentAlloc | Action::SegmentMap);
         let grown = (self.open..end).find(grows).unwrap_or(end);
@@ -169,9 +221,9 @@ impl<'s> Reader<'_, 's> {
         if let Some(last) = outside {
             self.flush(last + 1);
         }
-        if (self.open..end).any(|at| is_release(&self.trace()[at])) {
+        if (self.open..end).any(|at| is_release(&self.trace[at])) {
             for at in self.open..end {
-                self.freed.remove(&self.trace()[at].addr);
+                self.freed.remove(&self.trace[at].addr);
             }
             return DeviceAnswer::Refused;
         }
@@ -187,39 +239,16 @@ impl<'s> Reader<'_, 's> {
     /// the same segments as an allocation that the device refuses, unless an option makes that
     /// choosy.
     fn inside(&self, entry: &TraceEntry, last: &TraceEntry) -> bool {
-        if is_empty_cache(self.recording.snapshot, entry.stack) {
+        if is_empty_cache(self.snapshot, entry.stack) {
             return false;
         }
         if entry.stack != StackId::EMPTY || last.stack != StackId::EMPTY {
             return entry.stack == last.stack;
         }
-        let choosy = self.config.max_split_size.is_some()
-            || self.config.garbage_collection_threshold.is_some();
-        choosy || matches!(last.action, Action::OutOfMemory { .. })
+        self.choice == ReleaseChoice::Some || matches!(last.action, Action::OutOfMemory { .. })
     }
 }
 
 fn is_release(entry: &TraceEntry) -> bool {
     matches!(entry.action, Action::SegmentFree | Action::SegmentUnmap)
-}
-
-/// Returns whether the recording began with nothing: all that its entries speak of came to be in
-/// it.
-pub(crate) fn begins_empty(recording: &Recording<'_>) -> bool {
-    let mut ranges: BTreeMap<Addr, Bytes> = BTreeMap::new();
-    let mut held: BTreeSet<Addr> = BTreeSet::new();
-    recording.trace().iter().all(|entry| match entry.action {
-        Action::SegmentAlloc | Action::SegmentMap => {
-            ranges.insert(entry.addr, entry.size);
-            true
-        }
-        Action::SegmentFree => ranges.contains_key(&entry.addr),
-        Action::Alloc => {
-            held.insert(entry.addr);
-            let below = ranges.range(..=entry.addr).next_back();
-            below.is_some_and(|(start, size)| entry.addr.0 - start.0 < size.get())
-        }
-        Action::FreeRequested => held.remove(&entry.addr),
-        _ => true,
-    })
 }

@@ -1,7 +1,7 @@
 //! From a recorded call stack to the few words that help: the operator, the innermost line of
 //! Python, and the line of the user's own code that led there.
 
-use xmem_snapshot::{Frame, Snapshot, StackId};
+use crate::{Frame, Snapshot, StackId};
 
 /// The call site of a recorded event, as far as its call stack has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +37,35 @@ impl Site {
     }
 }
 
+/// The part of a program that a call stack shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CallPart {
+    /// A workspace of cuBLAS is made (aten/src/ATen/cuda/CublasHandlePool.cpp).
+    Workspace,
+    /// Gradients are cleared (`zero_grad` of torch/optim/optimizer.py and torch/nn/modules/module.py).
+    ZeroGrad,
+    /// An optimizer runs (torch/optim).
+    Optimizer,
+    /// Autograd runs (torch/csrc/autograd/engine.cpp, torch/autograd).
+    Backward,
+    /// Data is loaded (torch/utils/data).
+    Data,
+    /// A module runs (torch/nn/modules/module.py, `_call_impl`).
+    Forward,
+    /// None of these.
+    Unknown,
+}
+
+impl CallPart {
+    /// The part that the innermost frame shows which shows any.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot, id: StackId) -> Self {
+        let mut frames =
+            snapshot.frames.stack(id).iter().map(|&frame| snapshot.frames.frame(frame));
+        frames.find_map(|frame| Text::of(snapshot, frame).part()).unwrap_or(Self::Unknown)
+    }
+}
+
 /// Returns whether a stack was recorded inside `torch.cuda.empty_cache` (torch/cuda/memory.py).
 pub(crate) fn is_empty_cache(snapshot: &Snapshot, id: StackId) -> bool {
     let mut frames = snapshot.frames.stack(id).iter().map(|&frame| snapshot.frames.frame(frame));
@@ -58,6 +87,35 @@ impl<'s> Text<'s> {
     fn of(snapshot: &'s Snapshot, frame: Frame) -> Self {
         let text = |sym| snapshot.strings.resolve(sym);
         Self { name: text(frame.name), file: text(frame.filename), line: frame.line }
+    }
+
+    fn part(&self) -> Option<CallPart> {
+        let Self { name, file, .. } = *self;
+        let is_cublas =
+            name.contains("CUDABlas") && (name.contains("Workspace") || name.contains("Handle"));
+        Some(if is_cublas {
+            CallPart::Workspace
+        } else if name == "zero_grad"
+            && (file.ends_with("torch/optim/optimizer.py")
+                || file.ends_with("torch/nn/modules/module.py"))
+        {
+            CallPart::ZeroGrad
+        } else if file.contains("torch/optim/") {
+            CallPart::Optimizer
+        } else if name.contains("torch::autograd::Engine::")
+            || name == "_engine_run_backward"
+            || (name == "backward"
+                && (file.ends_with("torch/_tensor.py")
+                    || file.ends_with("torch/autograd/__init__.py")))
+        {
+            CallPart::Backward
+        } else if file.contains("torch/utils/data/") {
+            CallPart::Data
+        } else if file.ends_with("torch/nn/modules/module.py") && name.ends_with("_call_impl") {
+            CallPart::Forward
+        } else {
+            return None;
+        })
     }
 
     fn is_python(&self) -> bool {

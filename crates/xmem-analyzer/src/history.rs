@@ -1,0 +1,209 @@
+//! Profiles of an allocator's history: what a memory snapshot says about blocks, without operators.
+//!
+//! A history has sizes, lifetimes, streams and call stacks. Phases and roles are those that the stacks show;
+//! what they do not show stays unknown.
+
+use crate::args::ArgumentTable;
+use crate::autograd::Autograd;
+use crate::block::{Block, Evidence, Residency, Role};
+use crate::gpu::GpuRecording;
+use crate::integrity::Integrity;
+use crate::lifetime::Tick;
+use crate::names::Names;
+use crate::optree::OpTree;
+use crate::profile::Profile;
+use crate::returns::Returns;
+use crate::spans::Phase;
+use std::collections::BTreeMap;
+use xmem_trace::{DeviceKind, OpKind, Signature, SignatureId, Thread, Trace};
+use xmem_types::{Addr, Bytes, Nanos, OpId, StreamId, Sym, ThreadIdx};
+
+/// A block of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryBlock {
+    /// The size that the program requested.
+    pub size: Bytes,
+    /// The address.
+    pub address: Addr,
+    /// The stream that it was allocated on.
+    pub stream: StreamId,
+    /// Position and time of the allocation.
+    pub alloc: (Tick, Nanos),
+    /// Position and time of the free; none if the history ends first.
+    pub free: Option<(Tick, Nanos)>,
+    /// The call that allocated it: a row of [`History::sites`].
+    pub site: usize,
+}
+
+/// The place of a call in a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HistorySite {
+    /// The innermost operator.
+    pub op: Option<String>,
+    /// The innermost Python line.
+    pub line: Option<String>,
+    /// The part of the program.
+    pub part: HistoryPart,
+}
+
+/// The part of a program that a call stack shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum HistoryPart {
+    /// A phase of training.
+    Phase(Phase),
+    /// The workspace of a library is made.
+    Workspace,
+    /// The stack does not tell.
+    #[default]
+    Unknown,
+}
+
+/// A history of one device.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// In order of allocation.
+    pub blocks: Vec<HistoryBlock>,
+    /// The calls that allocate.
+    pub sites: Vec<HistorySite>,
+    /// The origin of all times, since the Unix epoch.
+    pub base_time: Option<Nanos>,
+    /// What else the file says.
+    pub gpu: GpuRecording,
+}
+
+/// The profile of a history.
+#[must_use]
+pub fn analyze_history(history: History) -> Profile {
+    let History { blocks, sites, base_time, gpu } = history;
+    let mut trace = Trace::default();
+    trace.header.base_time = base_time;
+    trace.signatures = vec![Signature::default()];
+    trace.threads = vec![Thread { process: Sym::EMPTY, thread: Sym::EMPTY }];
+    let mut operators = Operators::default();
+    let places: Vec<(Option<OpId>, Sym)> = sites
+        .iter()
+        .map(|site| {
+            let op = site.op.as_deref().map(|name| operators.row(name, &mut trace));
+            let line = site.line.as_deref().map_or(Sym::EMPTY, |line| trace.strings.intern(line));
+            (op, line)
+        })
+        .collect();
+    let parts: Vec<HistoryPart> = blocks.iter().map(|block| sites[block.site].part).collect();
+    let ends = ends_of_runs(&blocks, &parts, gpu.earlier);
+    let described = |(row, block): (usize, HistoryBlock)| {
+        let (op, line) = places[block.site];
+        let (role, evidence) = role(row, &block, parts[row], ends[row], &gpu);
+        let phase = match parts[row] {
+            HistoryPart::Phase(phase) => phase,
+            HistoryPart::Workspace | HistoryPart::Unknown => Phase::Init,
+        };
+        Block {
+            size: block.size,
+            address: block.address,
+            thread: ThreadIdx::new(0),
+            alloc: block.alloc.0,
+            alloc_time: block.alloc.1,
+            free: block.free.map(|free| free.0),
+            free_time: block.free.map(|free| free.1),
+            stream: block.stream,
+            op,
+            freed_in: None,
+            module: Sym::EMPTY,
+            line,
+            iteration: None,
+            phase,
+            role,
+            residency: Residency::Device,
+            evidence: Evidence(evidence),
+        }
+    };
+    let blocks: Vec<Block> = blocks.into_iter().enumerate().map(described).collect();
+    let names = Names::build(&trace.strings);
+    let tree = OpTree::build(&trace.ops);
+    Profile {
+        blocks,
+        autograd: Autograd::build(&trace.ops, &trace.flows, &tree, &names),
+        tree,
+        phases: Vec::new(),
+        iterations: Vec::new(),
+        integrity: Integrity::default(),
+        preexisting: Vec::new(),
+        transfers: Vec::new(),
+        device: DeviceKind::Cuda,
+        gpu: Some(gpu),
+        tensors: BTreeMap::new(),
+        names,
+        arguments: ArgumentTable::build(&trace.signatures, &trace.strings),
+        recording: None,
+        returns: Returns::default(),
+        trace,
+    }
+}
+
+/// Operators by name: each has one row, as a history has no times of operators.
+#[derive(Default)]
+struct Operators(BTreeMap<String, OpId>);
+
+impl Operators {
+    fn row(&mut self, name: &str, trace: &mut Trace) -> OpId {
+        if let Some(&known) = self.0.get(name) {
+            return known;
+        }
+        let id = OpId::new(trace.ops.len());
+        // Side by side, so that none encloses another.
+        trace.ops.start.push(Nanos(2 * self.0.len() as i64));
+        trace.ops.duration.push(Nanos(1));
+        trace.ops.name.push(trace.strings.intern(name));
+        trace.ops.thread.push(ThreadIdx::new(0));
+        trace.ops.kind.push(OpKind::Operator);
+        trace.ops.sequence.push(-1);
+        trace.ops.forward_thread.push(0);
+        trace.ops.signature.push(SignatureId(0));
+        self.0.insert(name.to_owned(), id);
+        id
+    }
+}
+
+/// Of each block, the position of the first allocation after it that another part of the program makes.
+fn ends_of_runs(
+    blocks: &[HistoryBlock],
+    parts: &[HistoryPart],
+    earlier: usize,
+) -> Vec<Option<Tick>> {
+    let mut ends = vec![None; blocks.len()];
+    let mut end = None;
+    for row in (earlier..blocks.len()).rev() {
+        let differs = parts.get(row + 1).is_some_and(|&next| next != parts[row]);
+        if differs {
+            end = Some(blocks[row + 1].alloc.0);
+        }
+        ends[row] = end;
+    }
+    ends
+}
+
+fn role(
+    row: usize,
+    block: &HistoryBlock,
+    part: HistoryPart,
+    end: Option<Tick>,
+    gpu: &GpuRecording,
+) -> (Role, &'static str) {
+    if part == HistoryPart::Workspace {
+        return (Role::Workspace, "made in a handle of cuBLAS");
+    }
+    if row < gpu.earlier {
+        return (Role::Unknown, "allocated before the history began");
+    }
+    let HistoryPart::Phase(phase) = part else {
+        return (Role::Unknown, "the call stack does not show its purpose");
+    };
+    let brief = block.free.is_some_and(|(free, _)| end.is_none_or(|end| free <= end));
+    match phase {
+        _ if brief => (Role::Temporary, "made and freed by the same part of the program"),
+        Phase::OptimizerStep if block.free.is_none() => {
+            (Role::OptimizerState, "made in torch/optim and never freed")
+        }
+        _ => (Role::Unknown, "the call stack does not show its purpose"),
+    }
+}

@@ -1,0 +1,118 @@
+//! Recordings of a GPU: which device, what was there before, and damage.
+
+use crate::support::{Detail, Recorder};
+use xmem_analyzer::integrity::Condition;
+use xmem_analyzer::{Profile, Residency, Role, Tick, analyze};
+use xmem_trace::{DeviceKind, Trace};
+use xmem_types::{BlockId, Bytes, Diagnostics};
+
+/// An event: address, signed bytes, `Total Allocated` and `Total Reserved` after it.
+type Event = (u64, i64, i64, i64);
+
+fn trace(events: &[Event]) -> Trace {
+    let mut r = Recorder::new(Detail::Everything);
+    r.op("aten::empty", &[], |r| {
+        for &(address, bytes, total, reserved) in events {
+            r.memory(address, bytes);
+            let memory = &mut r.trace.memory;
+            *memory.device.last_mut().expect("pushed") = DeviceKind::Cuda;
+            *memory.device_index.last_mut().expect("pushed") = 0;
+            *memory.total_allocated.last_mut().expect("pushed") = total;
+            *memory.total_reserved.last_mut().expect("pushed") = reserved;
+        }
+    });
+    r.trace
+}
+
+fn analyzed(events: &[Event]) -> (Profile, Diagnostics) {
+    analyze(trace(events))
+}
+
+fn lives(profile: &Profile) -> Vec<(u64, u32, Option<u32>)> {
+    profile.blocks.iter().map(|b| (b.size.get(), b.alloc.0, b.free.map(|f| f.0))).collect()
+}
+
+#[test]
+fn memory_of_before_the_recording_counts_from_its_start() {
+    // (events, blocks, blocks of before, whether one of them stands for a rest)
+    type Case = (&'static [Event], &'static [(u64, u32, Option<u32>)], usize, Option<BlockId>);
+    let cases: [Case; 4] = [
+        (&[(1, 512, 512, 2048), (1, -512, 0, 2048)], &[(512, 0, Some(1))], 0, None),
+        // A free without an allocation is of a block that was there.
+        (
+            &[(1, -512, 0, 2048), (2, 1024, 1024, 2048)],
+            &[(512, 0, Some(1)), (1024, 2, None)],
+            1,
+            None,
+        ),
+        // The first total is 4096 before the first event.
+        (&[(1, 512, 4608, 8192)], &[(4096, 0, None), (512, 1, None)], 1, Some(BlockId(0))),
+        (
+            &[(1, 512, 4608, 8192), (2, -1024, 3584, 8192)],
+            &[(3072, 0, None), (1024, 1, Some(3)), (512, 2, None)],
+            2,
+            Some(BlockId(0)),
+        ),
+    ];
+    for (events, blocks, earlier, remainder) in cases {
+        let (profile, notes) = analyzed(events);
+        assert_eq!(lives(&profile), blocks, "{events:?}");
+        let gpu = profile.gpu.as_ref().expect("of a GPU");
+        assert_eq!((gpu.earlier, gpu.remainder), (earlier, remainder), "{events:?}");
+        assert_eq!(profile.integrity.condition(), Condition::Intact, "{events:?} {notes:?}");
+        assert!(profile.blocks.iter().all(|block| block.residency == Residency::Device));
+        assert!(profile.blocks[..earlier].iter().all(|block| block.role == Role::Unknown));
+        assert_eq!(notes.get("allocated-before").is_some(), earlier > 0, "{events:?}");
+    }
+}
+
+#[test]
+fn peaks_and_releases_of_cached_memory_are_those_of_the_totals() {
+    let events = [
+        (1, 512, 512, 2048),
+        (2, 1024, 1536, 4096),
+        (2, -1024, 512, 4096),
+        // Cached memory was released before this one.
+        (3, 512, 1024, 2048),
+    ];
+    let gpu = analyzed(&events).0.gpu.expect("of a GPU");
+    assert_eq!(gpu.peak_allocated, Some(Bytes(1536)));
+    assert_eq!(gpu.peak_reserved, Some(Bytes(4096)));
+    assert_eq!(gpu.cache_releases, [Tick(3)]);
+}
+
+#[test]
+fn events_that_are_missing_or_changed_are_damage() {
+    let intact = [
+        (1, 512, 512, 2048),
+        (2, 1024, 1536, 2048),
+        (3, 512, 2048, 2048),
+        (2, -1024, 1024, 2048),
+        (1, -512, 512, 2048),
+    ];
+    assert_eq!(analyzed(&intact).0.integrity.condition(), Condition::Intact);
+    // The first and the last may be missing: then the recording is shorter.
+    for missing in 1..intact.len() - 1 {
+        let mut events = intact.to_vec();
+        events.remove(missing);
+        let (profile, notes) = analyzed(&events);
+        assert_eq!(profile.integrity.condition(), Condition::Damaged, "{missing}");
+        assert!(notes.get("running-total-differs").is_some(), "{missing}");
+    }
+    for changed in 0..intact.len() {
+        let mut events = intact.to_vec();
+        events[changed].1 += 512;
+        let (profile, _) = analyzed(&events);
+        assert_eq!(profile.integrity.condition(), Condition::Damaged, "{changed}");
+    }
+}
+
+#[test]
+fn the_memory_of_the_host_beside_a_gpu_is_left_out() {
+    let mut trace = trace(&[(1, 512, 512, 2048), (1, -512, 0, 2048)]);
+    trace.memory.device[1] = DeviceKind::Cpu;
+    let (profile, notes) = analyze(trace);
+    assert_eq!(profile.device, DeviceKind::Cuda);
+    assert_eq!(lives(&profile), [(512, 0, None)]);
+    assert!(notes.withheld_reasons().is_empty(), "{notes:?}");
+}

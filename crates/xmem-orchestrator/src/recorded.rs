@@ -1,0 +1,238 @@
+//! The schedule of a job that was recorded on a GPU: its own requests, as they are.
+//!
+//! Nothing is lowered: what CUDA's kernels request is in the recording. Only the memory that was allocated
+//! before the recording began is put together, from what is known of it.
+
+use crate::rules::cublas_workspace::workspace_size;
+use crate::schedule::{Origin, Schedule, ScheduledBlock};
+use crate::target::Target;
+use crate::uncertainty::{SizeRange, UncertainBlock, UncertainPlace, Uncertainty};
+use xmem_analyzer::{Block, GpuRecording, Preexisting, Profile, Role, Tick};
+use xmem_profiles::ComputeCapability;
+use xmem_types::{BlockId, Bytes, Diagnostics, Nanos, Request, RequestKind, Severity, StreamId};
+
+/// The requests of a recording.
+pub(crate) fn schedule(
+    profile: &Profile,
+    gpu: &GpuRecording,
+    target: &Target,
+) -> (Schedule, Diagnostics) {
+    let mut notes = Diagnostics::default();
+    report_ignored(target, &mut notes);
+    let mut draft = Requests::default();
+    if gpu.may_hide_blocks() && gpu.remainder.is_none() {
+        draft.without_totals(profile, &mut notes);
+    }
+    for (row, block) in profile.blocks.iter().enumerate() {
+        let id = BlockId::new(row);
+        if gpu.remainder == Some(id) {
+            draft.remainder(profile, block, id, &mut notes);
+        } else {
+            draft.block(block, block.size, Origin::Recorded(id));
+        }
+    }
+    let schedule = draft.finish(gpu);
+    let schedule =
+        Schedule { uncertain: workspaces(&schedule, gpu, target, &mut notes), ..schedule };
+    (schedule, notes)
+}
+
+/// An event: its position among the recorded events, whether it allocates (an allocation may end the block
+/// before it at its address, which goes first), the block, and the time.
+type Event = (u32, bool, BlockId, Nanos);
+
+#[derive(Default)]
+struct Requests {
+    blocks: Vec<ScheduledBlock>,
+    streams: Vec<StreamId>,
+    events: Vec<Event>,
+}
+
+impl Requests {
+    fn block(&mut self, block: &Block, size: Bytes, origin: Origin) {
+        let role = block.role;
+        self.add(block, ScheduledBlock { size, role, origin, rule: None, unmodeled: None });
+    }
+
+    fn add(&mut self, place: &Block, block: ScheduledBlock) {
+        let id = BlockId::new(self.blocks.len());
+        self.events.push((place.alloc.0, true, id, place.alloc_time));
+        if let (Some(tick), Some(time)) = (place.free, place.free_time) {
+            self.events.push((tick.0, false, id, time));
+        }
+        self.blocks.push(block);
+        self.streams.push(place.stream);
+    }
+
+    /// Tensors that operators show and no event does.
+    fn inferred(&mut self, profile: &Profile, place: &Block) -> Bytes {
+        let known: Vec<&Preexisting> = inferred(profile).collect();
+        for tensor in &known {
+            for _ in 0..tensor.count {
+                self.add(
+                    place,
+                    ScheduledBlock {
+                        size: rounded(tensor.size),
+                        role: tensor.role,
+                        origin: Origin::Preexisting,
+                        rule: None,
+                        unmodeled: None,
+                    },
+                );
+            }
+        }
+        total(known.into_iter())
+    }
+
+    /// The block that stands for all that was allocated before and is never freed: the tensors that
+    /// operators show, and one block for the rest.
+    fn remainder(
+        &mut self,
+        profile: &Profile,
+        block: &Block,
+        id: BlockId,
+        notes: &mut Diagnostics,
+    ) {
+        let fits = total(inferred(profile)) <= block.size;
+        let known = if fits { self.inferred(profile, block) } else { Bytes::ZERO };
+        let rest = block.size - known;
+        if rest > Bytes::ZERO {
+            self.block(block, rest, Origin::Recorded(id));
+        }
+        notes.report("unknown-origin", Severity::Warning, None, || {
+            let known = match known {
+                Bytes::ZERO => String::new(),
+                known => format!(
+                    "{known} are taken for the parameters, buffers and optimizer state that operators \
+                     use, and "
+                ),
+            };
+            format!(
+                "{} were allocated before the recording began and are never freed: {known}{rest} are \
+                 one block of unknown origin; reserved memory depends on its parts",
+                block.size,
+            )
+        });
+    }
+
+    /// Without totals, the tensors that operators show are all that is known of what was there before.
+    fn without_totals(&mut self, profile: &Profile, notes: &mut Diagnostics) {
+        let Some(first) = profile.blocks.first() else { return };
+        let mut place = first.clone();
+        (place.alloc, place.free, place.free_time) = (Tick(0), None, None);
+        let known = self.inferred(profile, &place);
+        if known > Bytes::ZERO {
+            notes.report("made-before-trace", Severity::Warning, None, || {
+                format!(
+                    "the recording has no totals of memory: {known} of parameters, buffers and optimizer \
+                     state, which operators use, are taken to have been there before it began"
+                )
+            });
+        }
+    }
+
+    fn finish(self, gpu: &GpuRecording) -> Schedule {
+        let Self { blocks, streams, mut events } = self;
+        events.sort_unstable();
+        let mut schedule = Schedule { blocks, ..Schedule::default() };
+        let mut releases = gpu.cache_releases.iter().peekable();
+        for (tick, allocates, block, time) in events {
+            while releases.next_if(|release| release.0 <= tick).is_some() {
+                schedule.cache_releases.push(schedule.requests.len());
+            }
+            let kind = match allocates {
+                true => RequestKind::Alloc {
+                    size: schedule.blocks[block.index()].size,
+                    stream: streams[block.index()],
+                },
+                false => RequestKind::Free,
+            };
+            schedule.requests.push(Request { block, kind });
+            schedule.times.push(time);
+        }
+        schedule
+    }
+}
+
+/// What-ifs that change the lowering of a CPU's recording.
+fn report_ignored(target: &Target, notes: &mut Diagnostics) {
+    let usual = Target::new(target.device.clone());
+    let ignored = [
+        ("the implementation of the optimizer", target.optimizer.is_some()),
+        ("the place of zero_grad", target.zero_grad.is_some()),
+        ("set_to_none", target.set_to_none != usual.set_to_none),
+        ("rules that are switched off", !target.disabled.is_empty()),
+    ];
+    let names: Vec<&str> = ignored.iter().filter(|(_, set)| *set).map(|(name, _)| *name).collect();
+    if !names.is_empty() {
+        notes.report("what-if-ignored", Severity::Warning, None, || {
+            format!(
+                "a recording of a GPU is replayed as it is, so that these what-ifs have no effect: {}; \
+                 record the job on the CPU for them",
+                names.join(", ")
+            )
+        });
+    }
+}
+
+/// Compares the target with the recorded GPU. Blocks that are known to be workspaces of cuBLAS have the
+/// target's size as their other bound.
+fn workspaces(
+    schedule: &Schedule,
+    gpu: &GpuRecording,
+    target: &Target,
+    notes: &mut Diagnostics,
+) -> Vec<UncertainBlock> {
+    // A capacity alone is that of the recorded GPU.
+    if target.device.name == "custom" {
+        return Vec::new();
+    }
+    let recorded = gpu.properties.compute_capability;
+    let wanted = target.device.compute_capability;
+    let Some((major, minor)) = recorded else {
+        notes.report("recorded-gpu-unknown", Severity::Note, None, || {
+            "the file does not say which GPU it was recorded on: workspaces of cuBLAS and cuDNN, and the \
+             kernels of attention, are those of that GPU"
+                .into()
+        });
+        return Vec::new();
+    };
+    if (ComputeCapability { major, minor }) == wanted {
+        return Vec::new();
+    }
+    notes.report("recorded-on-another-gpu", Severity::Warning, None, || {
+        let name = gpu.properties.name.as_deref().unwrap_or("a GPU");
+        format!(
+            "the job was recorded on {name} (compute capability {major}.{minor}), and the estimate is for \
+             {wanted}: workspaces of cuBLAS and cuDNN, and the kernels of attention, are those of the \
+             recorded GPU and may differ",
+        )
+    });
+    let other = target.cublas_workspace.unwrap_or_else(|| workspace_size(wanted, target.torch));
+    let blocks = schedule.blocks.iter().enumerate().filter(|(_, b)| b.role == Role::Workspace);
+    blocks
+        .map(|(row, block)| UncertainBlock {
+            range: SizeRange {
+                low: block.size.min(other),
+                high: block.size.max(other),
+                cause: Uncertainty::Library,
+            },
+            place: UncertainPlace::Block(BlockId::new(row)),
+        })
+        .collect()
+}
+
+/// Tensors of a recording that began late. Gradients show by their frees.
+fn inferred(profile: &Profile) -> impl Iterator<Item = &Preexisting> {
+    profile.preexisting.iter().filter(|tensor| tensor.role != Role::Gradient)
+}
+
+fn total<'a>(tensors: impl Iterator<Item = &'a Preexisting>) -> Bytes {
+    let sizes = tensors.map(|t| rounded(t.size).get().saturating_mul(u64::from(t.count)));
+    Bytes(sizes.fold(0, u64::saturating_add))
+}
+
+/// The size of a block on CUDA (c10/cuda/CUDACachingAllocator.cpp, `round_size`).
+fn rounded(size: Bytes) -> Bytes {
+    Bytes(size.get().checked_next_multiple_of(512).unwrap_or(size.get()))
+}

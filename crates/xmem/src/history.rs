@@ -1,0 +1,348 @@
+//! A memory snapshot as a job: its history as blocks with lifetimes and call stacks.
+
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use xmem_analyzer::{
+    GpuRecording, GpuSource, History, HistoryBlock, HistoryPart, HistorySite, Phase, Tick,
+};
+use xmem_predict::JobEnvironment;
+use xmem_snapshot::{
+    Action, AllocatorSettings, BlockState, CallPart, DeviceIndex, PoolId, ReleaseChoice, Reuse,
+    Site, Snapshot, StackId, Step, StepKind, TraceEntry,
+};
+use xmem_types::{
+    Addr, Bytes, Diagnostics, Nanos, Severity, StreamId, TorchVersion, WithheldReason,
+};
+
+/// The history of the device that holds most memory.
+pub(crate) fn of_snapshot(snapshot: &Snapshot, notes: &mut Diagnostics) -> History {
+    let (device, devices) = fullest(snapshot, notes);
+    let trace = &snapshot.trace(device)[snapshot.first_complete_entry(device)..];
+    for doubt in snapshot.doubts(device, trace).iter() {
+        let message = doubt.message.clone();
+        notes.withhold(WithheldReason::DamagedTrace, doubt.count, || message);
+    }
+    let (usage, odd) = snapshot.usage(device);
+    notes.extend(odd);
+    let mut gpu = GpuRecording::new(GpuSource::Snapshot);
+    gpu.index = i16::try_from(device.0).unwrap_or(i16::MAX);
+    gpu.devices = devices;
+    gpu.peak_requested = Some(usage.requested.peak);
+    gpu.peak_reserved = Some(usage.reserved.peak);
+    gpu.reserved_before = Some(usage.reserved.start);
+    let base_time = trace.iter().find_map(|entry| entry.time);
+    let mut reader = Reader {
+        snapshot,
+        device,
+        trace,
+        base: base_time.unwrap_or_default(),
+        now: Nanos::ZERO,
+        sites: Sites::default(),
+        earlier: Vec::new(),
+        blocks: Vec::new(),
+        live: FxHashMap::default(),
+        pending: FxHashMap::default(),
+        releases: Vec::new(),
+        waited: 0,
+        lost_frees: 0,
+        failed: 0,
+    };
+    for (tick, step) in snapshot.steps(trace, choice(snapshot)).iter().enumerate() {
+        reader.step(Tick(tick as u32), step);
+    }
+    reader.keep_what_is_left();
+    reader.report(notes);
+    about_pools(snapshot, device, notes);
+    reader.finish(gpu, base_time, notes)
+}
+
+/// The environment that a snapshot states: the options of its allocator, and the release by the keys
+/// that it has.
+pub(crate) fn environment(snapshot: &Snapshot, notes: &mut Diagnostics) -> JobEnvironment {
+    let (first, last) = snapshot.releases();
+    if first != last {
+        notes.report("release-by-keys", Severity::Note, None, || {
+            format!(
+                "the snapshot was written by PyTorch {first} or later: the allocator of {last} is \
+                 assumed; --torch chooses another"
+            )
+        });
+    }
+    let oldest = TorchVersion::new(2, 0);
+    let mut environment =
+        JobEnvironment { torch: Some(last.to_string()), ..JobEnvironment::default() };
+    if let Some(settings) = snapshot.allocator_settings.as_ref().filter(|_| last >= oldest) {
+        let text = settings.text.clone().unwrap_or_else(|| options(settings));
+        environment.variables.push(("PYTORCH_CUDA_ALLOC_CONF".to_owned(), text));
+    }
+    environment
+}
+
+/// The options that are in force, where the text of them is not there (before PyTorch 2.3).
+fn options(settings: &AllocatorSettings) -> String {
+    let mut options = Vec::new();
+    if settings.expandable_segments {
+        options.push("expandable_segments:True".to_owned());
+    }
+    if let Some(size) = settings.max_split_size {
+        options.push(format!("max_split_size_mb:{}", size.get() >> 20));
+    }
+    if settings.garbage_collection_threshold > 0.0 {
+        let threshold = settings.garbage_collection_threshold;
+        options.push(format!("garbage_collection_threshold:{threshold}"));
+    }
+    options.join(",")
+}
+
+fn choice(snapshot: &Snapshot) -> ReleaseChoice {
+    let choosy = snapshot.allocator_settings.as_ref().is_some_and(|settings| {
+        settings.max_split_size.is_some() || settings.garbage_collection_threshold > 0.0
+    });
+    if choosy { ReleaseChoice::Some } else { ReleaseChoice::All }
+}
+
+/// The device that reserved most, and the number of devices with memory.
+fn fullest(snapshot: &Snapshot, notes: &mut Diagnostics) -> (DeviceIndex, usize) {
+    let traced = (0..snapshot.device_traces.len() as u32).map(DeviceIndex);
+    let mut peaks: BTreeMap<DeviceIndex, Bytes> = BTreeMap::new();
+    let segments = snapshot.segments.iter().map(|segment| segment.device);
+    for device in traced.filter(|&device| !snapshot.trace(device).is_empty()).chain(segments) {
+        peaks.entry(device).or_insert_with(|| snapshot.usage(device).0.reserved.peak);
+    }
+    let mut best = (DeviceIndex(0), None);
+    for (&device, &peak) in &peaks {
+        if best.1.is_none_or(|most| peak > most) {
+            best = (device, Some(peak));
+        }
+    }
+    if peaks.len() > 1 {
+        notes.report("several-gpus", Severity::Warning, None, || {
+            format!(
+                "the snapshot has memory of {} GPUs: that of device {} is replayed, which reserved most",
+                peaks.len(),
+                best.0.0
+            )
+        });
+    }
+    (best.0, peaks.len().max(1))
+}
+
+fn about_pools(snapshot: &Snapshot, device: DeviceIndex, notes: &mut Diagnostics) {
+    let of_pools = snapshot.segments.iter().filter(|segment| segment.device == device);
+    let count = of_pools.filter(|segment| segment.pool != PoolId::default()).count() as u64;
+    notes.report_many("private-pools", Severity::Warning, None, count, || {
+        "segments belong to CUDA graphs or to a `MemPool`: the replay serves their blocks as all others, \
+         and may reserve less"
+            .into()
+    });
+}
+
+/// A block that is allocated, by its row.
+#[derive(Clone, Copy)]
+struct Live(usize);
+
+/// Reads the steps of a program into blocks.
+struct Reader<'s> {
+    snapshot: &'s Snapshot,
+    device: DeviceIndex,
+    trace: &'s [TraceEntry],
+    /// The time of the first entry.
+    base: Nanos,
+    now: Nanos,
+    sites: Sites,
+    /// Blocks that were allocated before the history: their addresses and sizes, streams, stacks, and frees.
+    earlier: Vec<Earlier>,
+    blocks: Vec<HistoryBlock>,
+    live: FxHashMap<Addr, Live>,
+    /// Blocks that are freed and wait for another stream, with the moment of their free.
+    pending: FxHashMap<Addr, (Live, (Tick, Nanos))>,
+    releases: Vec<Tick>,
+    /// Frees that waited.
+    waited: u64,
+    /// Frees that were not recorded.
+    lost_frees: u64,
+    failed: u64,
+}
+
+struct Earlier {
+    address: Addr,
+    size: Bytes,
+    stream: StreamId,
+    stack: StackId,
+    free: Option<(Tick, Nanos)>,
+}
+
+impl Reader<'_> {
+    fn step(&mut self, tick: Tick, step: &Step) {
+        let last = &self.trace[step.entries.end - 1];
+        if let Some(time) = last.time {
+            self.now = self.now.max(Nanos(time.get().saturating_sub(self.base.get())));
+        }
+        let at = (tick, self.now);
+        match step.kind {
+            StepKind::Alloc { addr, size, stream, .. } => {
+                if let Some((Live(row), requested)) = self.pending.remove(&addr) {
+                    self.blocks[row].free = Some((tick, self.now.max(requested.1)));
+                }
+                let site = self.sites.row(self.snapshot, last.stack);
+                let block =
+                    HistoryBlock { size, address: addr, stream, alloc: at, free: None, site };
+                let row = self.blocks.len();
+                self.blocks.push(block);
+                if let Some(Live(before)) = self.live.insert(addr, Live(row)) {
+                    self.blocks[before].free = Some(at);
+                    self.lost_frees += 1;
+                }
+            }
+            StepKind::Free { addr, reuse } => {
+                let Some(live) = self.live.remove(&addr) else {
+                    let entry = &self.trace[step.entries.start..step.entries.end];
+                    let entry = entry.iter().find(|entry| entry.addr == addr).unwrap_or(last);
+                    self.earlier.push(Earlier {
+                        address: addr,
+                        size: entry.size,
+                        stream: entry.stream,
+                        stack: StackId::EMPTY,
+                        free: Some(at),
+                    });
+                    return;
+                };
+                match reuse {
+                    Reuse::AtOnce => self.blocks[live.0].free = Some(at),
+                    Reuse::Later => {
+                        self.waited += 1;
+                        self.pending.insert(addr, (live, at));
+                    }
+                }
+            }
+            StepKind::Complete { addr } => {
+                if let Some((Live(row), _)) = self.pending.remove(&addr) {
+                    self.blocks[row].free = Some(at);
+                }
+            }
+            StepKind::EmptyCache => self.releases.push(tick),
+            StepKind::Failed { .. } => self.failed += 1,
+        }
+    }
+
+    /// Frees that never completed count from their request; what segments hold and the history did not
+    /// allocate was there before.
+    fn keep_what_is_left(&mut self) {
+        for (_, (Live(row), at)) in self.pending.drain() {
+            self.blocks[row].free = Some(at);
+        }
+        let segments = self.snapshot.segments.iter().filter(|s| s.device == self.device);
+        for segment in segments {
+            let held = segment.blocks.iter().filter(|b| b.state == BlockState::ActiveAllocated);
+            for block in held.filter(|block| !self.live.contains_key(&block.address)) {
+                self.earlier.push(Earlier {
+                    address: block.address,
+                    size: block.requested.unwrap_or(block.size),
+                    stream: segment.stream,
+                    stack: block.stack,
+                    free: None,
+                });
+            }
+        }
+        self.earlier.sort_by_key(|block| (block.address, block.free.map(|free| free.0)));
+    }
+
+    fn report(&self, notes: &mut Diagnostics) {
+        let before: u64 = self.earlier.iter().map(|b| b.size.get()).fold(0, u64::saturating_add);
+        if self.trace.iter().all(|entry| entry.action != Action::Alloc) {
+            notes.report("no-history", Severity::Warning, None, || {
+                "the snapshot has no history: the answer is about the memory at its moment alone; record \
+                 with `torch.cuda.memory._record_memory_history()`"
+                    .into()
+            });
+        } else if !self.earlier.is_empty() {
+            notes.report("allocated-before", Severity::Note, None, || {
+                let bytes = Bytes(before);
+                format!(
+                    "{bytes} were allocated before the history began; they count from the start, in the \
+                     order of their addresses"
+                )
+            });
+        }
+        notes.report_many("frees-waited", Severity::Note, None, self.waited, || {
+            "blocks were freed while another stream used them: they count as allocated until that \
+             stream was done"
+                .into()
+        });
+        notes.report_many("unrecorded-frees", Severity::Warning, None, self.lost_frees, || {
+            "memory is allocated at an address that is in use: frees are missing from the history".into()
+        });
+        notes.report_many("recorded-out-of-memory", Severity::Warning, None, self.failed, || {
+            "allocations failed in the recorded job, and are left out of the replay: what it would have \
+             done with more memory is not recorded"
+                .into()
+        });
+        notes.report_many("cache-released", Severity::Note, None, self.releases.len() as u64, || {
+            "cached memory was released (`empty_cache`); the replay releases it at the same places"
+                .into()
+        });
+    }
+
+    fn finish(
+        mut self,
+        mut gpu: GpuRecording,
+        base_time: Option<Nanos>,
+        notes: &mut Diagnostics,
+    ) -> History {
+        let offset = self.earlier.len() as u32;
+        let later = |(Tick(tick), time): (Tick, Nanos)| (Tick(tick.saturating_add(offset)), time);
+        let mut blocks = Vec::with_capacity(self.earlier.len() + self.blocks.len());
+        for (row, block) in self.earlier.iter().enumerate() {
+            blocks.push(HistoryBlock {
+                size: block.size,
+                address: block.address,
+                stream: block.stream,
+                alloc: (Tick(row as u32), Nanos::ZERO),
+                free: block.free.map(later),
+                site: self.sites.row(self.snapshot, block.stack),
+            });
+        }
+        blocks.extend(self.blocks.into_iter().map(|block| HistoryBlock {
+            alloc: later(block.alloc),
+            free: block.free.map(later),
+            ..block
+        }));
+        if blocks.is_empty() {
+            notes.withhold(WithheldReason::NoMemoryEvents, 1, || {
+                "the snapshot has no blocks and no history: take it while the job runs".into()
+            });
+        }
+        gpu.earlier = self.earlier.len();
+        let sizes = self.earlier.iter().map(|block| block.size.get());
+        gpu.allocated_before = Bytes(sizes.fold(0, u64::saturating_add));
+        gpu.cache_releases = self.releases.iter().map(|tick| Tick(tick.0 + offset)).collect();
+        gpu.out_of_memory = self.failed;
+        History { blocks, sites: self.sites.list, base_time, gpu }
+    }
+}
+
+/// The calls of a history, each once.
+#[derive(Default)]
+struct Sites {
+    rows: BTreeMap<StackId, usize>,
+    list: Vec<HistorySite>,
+}
+
+impl Sites {
+    fn row(&mut self, snapshot: &Snapshot, stack: StackId) -> usize {
+        *self.rows.entry(stack).or_insert_with(|| {
+            let Site { op, line, caller } = Site::of(snapshot, stack);
+            let part = match CallPart::of(snapshot, stack) {
+                CallPart::Workspace => HistoryPart::Workspace,
+                CallPart::ZeroGrad => HistoryPart::Phase(Phase::ZeroGrad),
+                CallPart::Optimizer => HistoryPart::Phase(Phase::OptimizerStep),
+                CallPart::Backward => HistoryPart::Phase(Phase::Backward),
+                CallPart::Data => HistoryPart::Phase(Phase::Data),
+                CallPart::Forward => HistoryPart::Phase(Phase::Forward),
+                CallPart::Unknown => HistoryPart::Unknown,
+            };
+            self.list.push(HistorySite { op, line: caller.or(line), part });
+            self.list.len() - 1
+        })
+    }
+}

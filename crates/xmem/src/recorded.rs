@@ -1,0 +1,55 @@
+//! The peaks that a recording of a GPU has beside those of its replay.
+
+use xmem_analyzer::{GpuRecording, GpuSource};
+use xmem_predict::{AllocatorKind, AllocatorSetup, Origin, Peak};
+use xmem_types::{Bytes, Diagnostics, Severity};
+
+/// Reports recorded peaks that the replay does not reach or exceeds. With options or another release that
+/// the caller gave, or where only some iterations are asked about, they may differ.
+pub(crate) fn compare(
+    gpu: &GpuRecording,
+    setup: &AllocatorSetup,
+    peak: &Peak,
+    all_iterations: bool,
+    notes: &mut Diagnostics,
+) {
+    let is_as_recorded = setup.conf_from != Origin::Given
+        && setup.release_from != Origin::Given
+        && setup.kind == AllocatorKind::Native
+        && setup.memory_fraction.is_none();
+    if !is_as_recorded || !all_iterations {
+        return;
+    }
+    let differs = |recorded: Option<Bytes>, replayed| recorded.filter(|&bytes| bytes != replayed);
+    if let Some(recorded) = differs(gpu.peak_allocated, peak.allocated) {
+        notes.report("recorded-allocated-differs", Severity::Warning, None, || {
+            format!(
+                "at most {recorded} were allocated in the recording, and {} in the replay: blocks have \
+                 other sizes there, because of {}",
+                peak.allocated,
+                match gpu.allocated_before {
+                    Bytes::ZERO => "other options or another release of PyTorch",
+                    _ => "memory that was cached before the recording began",
+                }
+            )
+        });
+    }
+    if let Some(recorded) = differs(gpu.peak_reserved, peak.ample_reserved) {
+        notes.report("recorded-reserved-differs", Severity::Note, None, || {
+            let why = match (gpu.allocated_before > Bytes::ZERO, gpu.source) {
+                (true, _) => {
+                    "what was allocated before the recording began lies in other segments, and what was \
+                     cached then is not known"
+                }
+                (false, GpuSource::Trace) => {
+                    "the file does not say which options, release and streams the job ran with"
+                }
+                (false, _) => "addresses, streams or options of the job are not all in the file",
+            };
+            format!(
+                "at most {recorded} were reserved in the recording, and {} in the replay: {why}",
+                peak.ample_reserved
+            )
+        });
+    }
+}

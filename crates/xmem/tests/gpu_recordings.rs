@@ -1,0 +1,128 @@
+//! Recordings of a GPU are replayed as they are. `tests/gpu` has profiler traces of the CUDA side of recorded
+//! jobs, `traces` the snapshots of all: recorded with PyTorch's CUDA build, kernels stubbed.
+
+#![expect(clippy::disallowed_methods, reason = "the recordings of the repository are read")]
+
+use std::path::{Path, PathBuf};
+use xmem::{
+    AllocatorSettings, Answer, Bytes, Condition, Device, Estimate, Job, OptimizerImpl, ReadOptions,
+    Verdict,
+};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn trace(name: &str) -> PathBuf {
+    root().join("crates/xmem/tests/gpu").join(format!("{name}.json.zst"))
+}
+
+fn snapshot(name: &str) -> PathBuf {
+    root().join("traces").join(name).join("snapshot.pickle.zst")
+}
+
+fn job(path: &Path) -> Job {
+    Job::from_path(path, &ReadOptions::default()).expect("a recording")
+}
+
+fn estimate(capacity: Bytes) -> Estimate {
+    Estimate::builder(Device::custom(capacity)).build()
+}
+
+/// The recorded peaks: allocated and reserved.
+fn expected(name: &str) -> (Bytes, Bytes) {
+    let text = std::fs::read_to_string(root().join("traces").join(name).join("expected.toml"));
+    let expected: toml::Table = text.expect("expected.toml").parse().expect("TOML");
+    let peak = |key: &str| {
+        let bytes = expected["peak"][key].as_integer().expect("bytes");
+        Bytes(u64::try_from(bytes).expect("not negative"))
+    };
+    (peak("allocated-bytes"), peak("reserved-bytes"))
+}
+
+fn codes(answer: &Answer) -> Vec<&str> {
+    answer.findings.iter().map(|finding| finding.code).collect()
+}
+
+#[test]
+fn the_replay_of_a_trace_has_the_recorded_peaks() {
+    for name in ["mlp_adam", "resnet18_sgdm", "gpt2_adamw"] {
+        let answer = estimate(Bytes::gib(12)).path(trace(name)).expect("an answer");
+        let replayed = (answer.peak.allocated, answer.peak.reserved);
+        assert_eq!(replayed, expected(name), "{name}");
+        let gpu = answer.trace.gpu.as_ref().expect("of a GPU");
+        assert_eq!((gpu.peak_allocated, gpu.peak_reserved), (Some(replayed.0), Some(replayed.1)));
+        assert_eq!(gpu.name.as_deref(), Some("NVIDIA GeForce RTX 3060"), "{name}");
+        assert_eq!(answer.integrity.condition(), Condition::Intact, "{name}");
+        assert_eq!(answer.verdict, Verdict::Fits, "{name}");
+        assert_eq!(answer.iterations.end.0, 3, "{name}");
+        assert!(answer.rules.is_empty(), "{name}: nothing is lowered");
+        let codes = codes(&answer);
+        assert!(!codes.iter().any(|code| code.starts_with("recorded-")), "{name}: {codes:?}");
+    }
+}
+
+#[test]
+fn the_replay_of_every_snapshot_has_the_recorded_peaks() {
+    let mut replayed = 0;
+    for folder in std::fs::read_dir(root().join("traces")).expect("traces") {
+        let name = folder.expect("an entry").file_name().into_string().expect("UTF-8");
+        if !snapshot(&name).exists() {
+            continue;
+        }
+        let answer = estimate(Bytes::gib(80)).path(snapshot(&name)).expect("an answer");
+        let peaks = (answer.peak.allocated, answer.peak.reserved);
+        assert_eq!(peaks, expected(&name), "{name}: {:?}", codes(&answer));
+        assert_eq!(answer.verdict, Verdict::Fits, "{name}");
+        replayed += 1;
+    }
+    assert!(replayed > 50, "{replayed}");
+}
+
+#[test]
+fn a_smaller_device_and_other_options_are_answered_by_the_simulator() {
+    let job = job(&snapshot("resnet18_sgdm"));
+    let (allocated, reserved) = expected("resnet18_sgdm");
+    let tight = estimate(allocated - Bytes::mib(1)).job(&job).expect("an answer");
+    assert_eq!(tight.verdict, Verdict::DoesNotFit);
+    let conf = Some("expandable_segments:True".to_owned());
+    let settings = AllocatorSettings { conf, ..AllocatorSettings::default() };
+    let device = Device::custom(Bytes::gib(12));
+    let other = Estimate::builder(device).allocator(settings).build().job(&job).expect("an answer");
+    assert_eq!(
+        other.peak.requested,
+        estimate(Bytes::gib(12)).job(&job).expect("fits").peak.requested
+    );
+    assert!(other.peak.reserved < reserved, "{} {reserved}", other.peak.reserved);
+}
+
+#[test]
+fn another_gpu_and_what_ifs_of_the_lowering_are_doubts() {
+    let job = job(&trace("mlp_adam"));
+    let on = |name: &str| xmem::find(name).expect("known").clone();
+    let same = Estimate::builder(on("rtx3060-12g")).build().job(&job).expect("an answer");
+    assert_eq!(same.warnings(), 0, "{:?}", codes(&same));
+    let other = Estimate::builder(on("h100-80g")).optimizer(OptimizerImpl::Fused).build();
+    let other = other.job(&job).expect("an answer");
+    for code in ["recorded-on-another-gpu", "what-if-ignored"] {
+        assert!(codes(&other).contains(&code), "{code}: {:?}", codes(&other));
+    }
+    // Hopper's workspaces of cuBLAS are larger.
+    assert!(other.range.allocated.high > other.peak.allocated, "{:?}", other.range);
+}
+
+#[test]
+fn a_trace_that_lacks_an_event_of_the_gpu_gets_no_verdict() {
+    let text = zstd::decode_all(&std::fs::read(trace("mlp_adam")).expect("a trace")[..]);
+    let text = String::from_utf8(text.expect("zstd")).expect("UTF-8");
+    let events: Vec<usize> =
+        text.match_indices("\"name\": \"[memory]\"").map(|(at, _)| at).collect();
+    let gpu = |at: usize| text[at..].find("\"Device Type\"").map(|to| &text[at + to..at + to + 16]);
+    let middle = events.iter().copied().skip(events.len() / 2);
+    let at = middle.clone().find(|&at| gpu(at) == Some("\"Device Type\": 1")).expect("an event");
+    // The event becomes one of another kind, so that its number is missing.
+    let changed = format!("{}{}", &text[..at], text[at..].replacen("[memory]", "[nothing]", 1));
+    let answer = estimate(Bytes::gib(12)).bytes(changed.as_bytes()).expect("an answer");
+    assert_eq!(answer.verdict, Verdict::Withheld, "{:?}", codes(&answer));
+    assert!(codes(&answer).contains(&"running-total-differs"), "{:?}", codes(&answer));
+}
