@@ -55,27 +55,29 @@ impl PrivateFolder {
     /// # Errors
     /// If no place is writable, or other users could replace the folder there.
     pub fn new() -> Result<Self, FolderError> {
-        let mut places = vec![PathBuf::from(SHARED_MEMORY), std::env::temp_dir()];
-        if cfg!(not(unix)) {
-            places.remove(0);
-        }
-        Self::in_first(places)
+        Self::in_first(places(), place::check)
     }
 
-    /// Makes a folder from which programs and libraries can be loaded: in the folder for temporary files
-    /// (`TMPDIR`). Shared memory is often mounted without this right.
+    /// Makes such a folder where programs and libraries can be run: in the folder for temporary files if
+    /// possible, else in memory, which is often mounted without this right.
     ///
     /// # Errors
-    /// If it is not writable, or other users could replace the folder there.
+    /// If there is no such place, or for the reasons of [`new`](Self::new).
     pub fn for_programs() -> Result<Self, FolderError> {
-        Self::in_first(vec![std::env::temp_dir()])
+        Self::in_first(places().into_iter().rev().collect(), |place| match place::check(place)? {
+            place if place::forbids_execution(&place) => Err(Unsuitable::NoExecution),
+            place => Ok(place),
+        })
     }
 
-    fn in_first(places: Vec<PathBuf>) -> Result<Self, FolderError> {
+    fn in_first(
+        places: Vec<PathBuf>,
+        check: impl Fn(&Path) -> Result<PathBuf, Unsuitable>,
+    ) -> Result<Self, FolderError> {
         let mut failed = Vec::new();
         let mut made = None;
         for place in places {
-            match place::check(&place) {
+            match check(&place) {
                 Ok(place) => {
                     leftovers::remove(&place, Kind::Folders);
                     if made.is_none() {
@@ -109,6 +111,15 @@ impl Drop for PrivateFolder {
     }
 }
 
+/// The places to try, in this order.
+fn places() -> Vec<PathBuf> {
+    let mut places = vec![PathBuf::from(SHARED_MEMORY), std::env::temp_dir()];
+    if cfg!(not(unix)) {
+        places.remove(0);
+    }
+    places
+}
+
 fn new_in(place: &Path) -> io::Result<TempDir> {
     let prefix = Maker::current().to_string();
     let mut builder = tempfile::Builder::new();
@@ -139,6 +150,9 @@ impl fmt::Display for Unsuitable {
                 "other users can replace the files in `{}`, as its owner and mode show",
                 folder.display()
             ),
+            Self::NoExecution => {
+                write!(f, "programs cannot be run from it (it is mounted with noexec)")
+            }
             Self::Colon => write!(f, "the path has a colon, which PYTHONPATH cannot hold"),
         }
     }
@@ -169,18 +183,44 @@ mod tests {
             std::fs::create_dir(path).expect("made");
             std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("set");
         }
-        let folder = PrivateFolder::in_first(vec![open.clone(), closed.clone()]).expect("made");
+        let folder = PrivateFolder::in_first(vec![open.clone(), closed.clone()], place::check)
+            .expect("made");
         assert!(folder.path().starts_with(closed.canonicalize().expect("there")));
-        let error = PrivateFolder::in_first(vec![open, "/no/such/folder".into()]).map(drop);
+        let error =
+            PrivateFolder::in_first(vec![open, "/no/such/folder".into()], place::check).map(drop);
         let text = error.expect_err("no place").to_string();
         assert!(text.contains("open`: other users can replace the files in `"), "{text}");
         assert!(text.contains("; `/no/such/folder`: No such file"), "{text}");
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
+    fn a_place_where_programs_cannot_be_run_is_not_one_for_programs() {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").expect("there");
+        let mounted_at = |line: &str| line.split(' ').nth(1).map(str::to_owned);
+        for line in mounts.lines() {
+            let at = mounted_at(line).expect("a path");
+            let times =
+                mounts.lines().filter(|&other| mounted_at(other).as_ref() == Some(&at)).count();
+            if times == 1 && Path::new(&at).is_dir() {
+                let options = line.split(' ').nth(3).expect("options");
+                let expected = options.split(',').any(|option| option == "noexec");
+                assert_eq!(place::forbids_execution(Path::new(&at)), expected, "{line}");
+            }
+        }
+        let folder = PrivateFolder::for_programs().expect("made");
+        let program = folder.path().join("program");
+        std::fs::write(&program, "#!/bin/sh\nexit 7\n").expect("written");
+        std::fs::set_permissions(&program, Permissions::from_mode(0o700)).expect("set");
+        let status = std::process::Command::new(&program).status().expect("it runs");
+        assert_eq!(status.code(), Some(7));
+    }
+
+    #[test]
     fn a_folder_that_was_put_in_its_place_is_kept() {
         let root = tempfile::tempdir().expect("a folder");
-        let folder = PrivateFolder::in_first(vec![root.path().to_owned()]).expect("made");
+        let folder =
+            PrivateFolder::in_first(vec![root.path().to_owned()], place::check).expect("made");
         let path = folder.path().to_owned();
         std::fs::rename(&path, root.path().join("moved")).expect("moved");
         std::fs::create_dir(&path).expect("made");

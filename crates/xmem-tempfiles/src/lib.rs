@@ -21,4 +21,5 @@ mod private;
 
 pub use file::TemporaryFile;
 pub use folder::{FolderError, PrivateFolder};
+pub use place::forbids_execution;
 pub use private::{create_private_folder, write_private};

@@ -15,6 +15,8 @@ pub(crate) enum Unsuitable {
     Open(PathBuf),
     /// Its path has a colon, which separates the folders of search paths such as `PYTHONPATH`.
     Colon,
+    /// It is mounted so that programs and libraries in it cannot be run (`noexec`).
+    NoExecution,
 }
 
 /// The absolute path of `place`, if a folder there can be private.
@@ -29,6 +31,21 @@ pub(crate) fn check(place: &Path) -> Result<PathBuf, Unsuitable> {
         }
     }
     Ok(place)
+}
+
+/// True for a folder on a file system whose programs and libraries cannot be run (`noexec`).
+#[must_use]
+#[cfg(target_os = "linux")]
+pub fn forbids_execution(folder: &Path) -> bool {
+    use nix::sys::statvfs::{FsFlags, statvfs};
+    statvfs(folder).is_ok_and(|status| status.flags().contains(FsFlags::ST_NOEXEC))
+}
+
+/// False: elsewhere than on Linux it is not known.
+#[must_use]
+#[cfg(not(target_os = "linux"))]
+pub fn forbids_execution(_folder: &Path) -> bool {
+    false
 }
 
 #[cfg(unix)]

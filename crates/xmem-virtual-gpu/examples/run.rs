@@ -38,7 +38,7 @@ fn run() -> Result<u8, Box<dyn Error>> {
     let paths = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let libraries: Vec<PathBuf> = env::split_paths(&paths).collect();
     let environment = Environment::of_python(Path::new(python))?.with_libraries(libraries);
-    let folder = PrivateFolder::new()?;
+    let folder = PrivateFolder::for_programs()?;
     let gpu = VirtualGpu { devices: count.parse()?, ..VirtualGpu::new(device) };
     let preload = gpu.prepare(&environment, folder.path())?;
     for note in &preload.notes {

@@ -400,13 +400,15 @@ API(int, cudnnGetFilterNdDescriptor)(const struct shape *shape, int wanted, int 
   for (int i = 0; i < wanted && i < 8; i++) sizes[i] = shape->sizes[i];
   return OK;
 }
-// The place of one matrix and its bias in the weights: gates of the input, then those of the state.
+// The place of one matrix and its bias in the weights: gates of the input, then those of the state. Each of
+// the four results may be unwanted.
 API(int, cudnnGetRNNWeightParams)(void *h, const struct rnn *rnn, int layer, size_t size, char *space, int id, struct shape *matrix, void **matrix_at, struct shape *bias, void **bias_at) {
   (void)h, (void)size;
   int g = gates(rnn), is_projection = id == 2 * g, is_state = id >= g;
   size_t hidden = (size_t)rnn->hidden, input = layer_input(rnn, layer), output = state(rnn);
   if (layer >= rnn->layers * rnn->directions || id > 2 * g || (is_projection && output == hidden)) {
-    *matrix_at = *bias_at = NULL;
+    if (matrix_at) *matrix_at = NULL;
+    if (bias_at) *bias_at = NULL;
     return OK;
   }
   size_t at = 0, bias_start = 0;
@@ -416,14 +418,11 @@ API(int, cudnnGetRNNWeightParams)(void *h, const struct rnn *rnn, int layer, siz
   at += is_projection ? (size_t)g * hidden * (input + output)
     : is_state ? (size_t)g * hidden * input + (size_t)gate * hidden * output : (size_t)gate * hidden * input;
   int rows = (int)(is_projection ? output : hidden), columns = (int)(is_projection ? hidden : is_state ? output : input);
-  set_shape(matrix, rnn->type, 0, 3, (int[]){1, rows, columns}, (int[]){rows * columns, columns, 1});
-  *matrix_at = space + at * element(rnn);
+  if (matrix) set_shape(matrix, rnn->type, 0, 3, (int[]){1, rows, columns}, (int[]){rows * columns, columns, 1});
+  if (matrix_at) *matrix_at = space + at * element(rnn);
   int has_bias = !is_projection && (rnn->biases == 2 || (rnn->biases == 1 && !is_state));
-  *bias_at = NULL;
-  if (has_bias) {
-    size_t bias_offset = bias_start + (size_t)layer * biases(rnn) + (size_t)id * hidden;
-    *bias_at = space + bias_offset * element(rnn);
-    set_shape(bias, rnn->type, 0, 3, (int[]){1, rows, 1}, (int[]){rows, 1, 1});
-  }
+  size_t bias_offset = bias_start + (size_t)layer * biases(rnn) + (size_t)id * hidden;
+  if (bias_at) *bias_at = has_bias ? space + bias_offset * element(rnn) : NULL;
+  if (bias && has_bias) set_shape(bias, rnn->type, 0, 3, (int[]){1, rows, 1}, (int[]){rows, 1, 1});
   return OK;
 }

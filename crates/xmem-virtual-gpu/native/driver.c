@@ -382,21 +382,32 @@ API(int, cuLinkComplete)(void *state, void **image, size_t *size) { (void)state;
 API(int, cuLinkDestroy)(void *state) { (void)state; return CUDA_OK; }
 
 // ---- functions by name ----
-void *vgpu_driver_function(const char *name) {
+static void *find(void *in, const char *prefix, const char *name) {
   char text[256];
   // The newest version of a name is meant, which has the highest number.
-  for (int version = 4; version >= 1; version--) {
-    if (version > 1) snprintf(text, sizeof text, "vgpu_%s_v%d", name, version);
-    else snprintf(text, sizeof text, "vgpu_%s", name);
-    static void *self;
-    if (!self) {
-      Dl_info info;
-      if (dladdr((void *)vgpu_driver_function, &info)) self = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-    }
-    void *function = self ? dlsym(self, text) : NULL;
+  for (int version = 4; in && version >= 1; version--) {
+    if (version > 1) snprintf(text, sizeof text, "%s%s_v%d", prefix, name, version);
+    else snprintf(text, sizeof text, "%s%s", prefix, name);
+    void *function = dlsym(in, text);
     if (function) return function;
   }
   return NULL;
+}
+
+static void *self, *stand_in;
+static void open_libraries(void) {
+  Dl_info info;
+  if (dladdr((void *)vgpu_driver_function, &info)) self = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  // Loaded already, or not at all: a driver of this machine is not what is looked for.
+  stand_in = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+}
+
+void *vgpu_driver_function(const char *name) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, open_libraries);
+  void *function = find(self, "vgpu_", name);
+  // What is not implemented is there, and reports that it was called.
+  return function ? function : find(stand_in, "", name);
 }
 API(int, cuGetProcAddress)(const char *name, void **function, int version, uint64_t flags) {
   (void)version, (void)flags;

@@ -174,8 +174,10 @@ MAKES(curandCreateGeneratorHost)
 DROPS(curandDestroyGenerator)
 API(int, curandGetVersion)(int *version) { *version = vgpu_config()->runtime / 1000 * 1000; return 0; }
 
-// ---- NCCL: communicators that exist, and operations that are complete. The other ranks are taken to have the
-// data of this one; sums are not computed. ----
+// ---- NCCL: communicators that exist, and operations that are complete ----
+//
+// The other ranks are taken to have the data of this one, and sums are not computed. So programs that compare
+// what all ranks have (shapes, counts) find agreement.
 struct communicator { int ranks, rank; };
 static int communicator(struct communicator **at, int ranks, int rank) {
   *at = malloc(sizeof **at);
@@ -224,44 +226,46 @@ API(int, ncclMemAlloc)(void **address, size_t size) {
 API(int, ncclMemFree)(void *address) { return vgpu_release(address) ? 1 : 0; }
 API(int, ncclCommRegister)(struct communicator *of, void *buffer, size_t size, void **handle) { (void)of, (void)size; *handle = buffer; return 0; }
 API(int, ncclCommWindowRegister)(struct communicator *of, void *buffer, size_t size, void **window) { (void)of, (void)size; *window = buffer; return 0; }
-API(int, ncclRedOpCreatePreMulSum)(int *operation) { *operation = 5; return 0; }
-
-static size_t element_size(int type) { // ncclDataType_t
+// ncclDataType_t: int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, and two of 8 bits.
+static size_t bytes(size_t count, int type) {
   static const unsigned char SIZES[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-  return type >= 0 && type < (int)sizeof SIZES ? SIZES[type] : 0;
+  return count * (type >= 0 && (size_t)type < sizeof SIZES ? SIZES[type] : 1);
 }
-static void copy_unless_same(void *to, const void *from, size_t size) {
-  if (to && from && to != from) vgpu_copy(to, from, size);
-}
-API(int, ncclAllReduce)(const void *from, void *to, size_t count, int type, int operation, struct communicator *of, void *stream) {
-  (void)operation, (void)of, (void)stream;
-  copy_unless_same(to, from, count * element_size(type));
+static int receive(void *to, const void *from, size_t size, struct stream *stream) {
+  vgpu_stream_work(stream);
+  if (to != from) vgpu_copy(to, from, size);
   return 0;
 }
-API(int, ncclReduce)(const void *from, void *to, size_t count, int type, int operation, int root, struct communicator *of, void *stream) {
-  (void)operation, (void)stream;
-  if (root == of->rank) copy_unless_same(to, from, count * element_size(type));
+API(int, ncclAllReduce)(const void *from, void *to, size_t count, int type, int operation, struct communicator *of, struct stream *stream) {
+  (void)operation, (void)of;
+  return receive(to, from, bytes(count, type), stream);
+}
+API(int, ncclReduce)(const void *from, void *to, size_t count, int type, int operation, int root, struct communicator *of, struct stream *stream) {
+  (void)operation;
+  return of->rank == root ? receive(to, from, bytes(count, type), stream) : 0;
+}
+API(int, ncclBroadcast)(const void *from, void *to, size_t count, int type, int root, struct communicator *of, struct stream *stream) {
+  return of->rank == root ? receive(to, from, bytes(count, type), stream) : 0;
+}
+API(int, ncclAllGather)(const void *from, void *to, size_t count, int type, struct communicator *of, struct stream *stream) {
+  size_t size = bytes(count, type);
+  // Larger parts would not be copied either (vgpu_copy), and there may be many ranks.
+  if (size > vgpu_config()->copy_limit) {
+    vgpu_stream_work(stream);
+    return 0;
+  }
+  for (int rank = 0; rank < of->ranks; rank++) receive((char *)to + (size_t)rank * size, from, size, stream);
   return 0;
 }
-API(int, ncclBroadcast)(const void *from, void *to, size_t count, int type, int root, struct communicator *of, void *stream) {
-  (void)stream;
-  if (root == of->rank) copy_unless_same(to, from, count * element_size(type));
-  return 0;
+API(int, ncclReduceScatter)(const void *from, void *to, size_t count, int type, int operation, struct communicator *of, struct stream *stream) {
+  (void)operation;
+  size_t size = bytes(count, type);
+  return receive(to, (const char *)from + (size_t)of->rank * size, size, stream);
 }
-API(int, ncclReduceScatter)(const void *from, void *to, size_t count, int type, int operation, struct communicator *of, void *stream) {
-  (void)operation, (void)stream;
-  size_t size = count * element_size(type);
-  copy_unless_same(to, (const char *)from + (size_t)of->rank * size, size);
-  return 0;
+API(int, ncclAlltoAll)(const void *from, void *to, size_t count, int type, struct communicator *of, struct stream *stream) {
+  return receive(to, from, bytes(count, type) * (size_t)of->ranks, stream);
 }
-API(int, ncclAllGather)(const void *from, void *to, size_t count, int type, struct communicator *of, void *stream) {
-  (void)stream;
-  size_t size = count * element_size(type);
-  // Larger parts are not copied at all (vgpu_copy), and there may be many ranks.
-  if (size > vgpu_config()->copy_limit) return 0;
-  for (int i = 0; i < of->ranks; i++) copy_unless_same((char *)to + (size_t)i * size, from, size);
-  return 0;
-}
+API(int, ncclRedOpCreatePreMulSum)(int *operation) { *operation = 5; return 0; }
 
 // ---- CUPTI: subscribed to, without events ----
 static char subscriber;

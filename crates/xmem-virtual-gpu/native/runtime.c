@@ -526,9 +526,7 @@ API(int, cudaProfilerStop)(void) { return CUDA_OK; }
 static int entry_point(const char *name, void **function, int *status) {
   *function = vgpu_driver_function(name);
   if (status) *status = *function ? 0 : 1; // found, not found
-  if (*function) return CUDA_OK;
-  vgpu_log("call %s %d", name, CUDA_NOT_FOUND);
-  return result(CUDA_NOT_FOUND);
+  return *function || status ? CUDA_OK : result(CUDA_NOT_FOUND);
 }
 // CUDA 11 has no status.
 API(int, cudaGetDriverEntryPoint)(const char *name, void **function, unsigned long long flags, int *status) {

@@ -140,5 +140,5 @@ const char *vgpu_error_name(int status);
 const char *vgpu_error_text(int status);
 
 // ---- driver.c ----
-// A function of the driver interface by its name without a version, else NULL.
+// A function of the driver interface by its name without a version; NULL if no driver has it.
 void *vgpu_driver_function(const char *name);

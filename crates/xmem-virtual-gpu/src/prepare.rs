@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use xmem_elf::WriteError;
 use xmem_profiles::Device;
-use xmem_tempfiles::{create_private_folder, write_private};
+use xmem_tempfiles::{create_private_folder, forbids_execution, write_private};
 use xmem_types::Bytes;
 
 /// A machine with GPUs that do not exist.
@@ -130,8 +130,9 @@ impl VirtualGpu {
     }
 
     /// Writes the native library, the stand-ins for the libraries that torch of `environment` links, and the
-    /// description of the device into `folder`, which is private and empty and stays until the command has
-    /// ended.
+    /// description of the device into `folder`, which is private and empty
+    /// ([`PrivateFolder::for_programs`](xmem_tempfiles::PrivateFolder::for_programs)), and stays until the
+    /// command has ended.
     ///
     /// # Errors
     /// If the system or the environment cannot be used, or a file cannot be written.
@@ -236,20 +237,6 @@ fn symlink(original: &Path, link: &Path) -> Result<(), PrepareError> {
 #[cfg(not(unix))]
 fn symlink(_: &Path, link: &Path) -> Result<(), PrepareError> {
     Err(at(link, io::ErrorKind::Unsupported.into()))
-}
-
-#[cfg(unix)]
-fn forbids_execution(folder: &Path) -> bool {
-    use nix::sys::statvfs::{FsFlags, statvfs};
-    #[cfg(target_os = "linux")]
-    let flag = FsFlags::ST_NOEXEC;
-    #[cfg(not(target_os = "linux"))]
-    let flag = FsFlags::empty();
-    !flag.is_empty() && statvfs(folder).is_ok_and(|status| status.flags().contains(flag))
-}
-#[cfg(not(unix))]
-fn forbids_execution(_: &Path) -> bool {
-    false
 }
 
 /// The limit of address space (`ulimit -v`), if there is one.

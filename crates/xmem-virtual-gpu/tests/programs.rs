@@ -285,6 +285,21 @@ fn an_old_cudnn_gets_plans_without_workspaces_and_a_line_in_the_log() {
     assert!(log.iter().any(says_so), "{log:?}");
 }
 
+/// As Triton does, whose releases differ in the name.
+#[test]
+fn a_linker_finds_the_driver_in_the_folder_for_triton() {
+    let machine = Machine::new(RUNTIME);
+    let preload = machine.prepare(&VirtualGpu::new(device("a100-40g")));
+    let is_folder = |name: &str| name == "TRITON_LIBCUDA_PATH";
+    let folder = preload.variables.iter().find(|(name, _)| name.to_str().is_some_and(is_folder));
+    let link = format!("-L{}", Path::new(&folder.expect("a folder").1).display());
+    let source = "int cuInit(unsigned);\nint use(void) { return cuInit(0); }\n";
+    for name in ["-lcuda", "-l:libcuda.so.1"] {
+        let arguments = ["-shared", "-fPIC", "-Wl,-z,defs", &link, name];
+        compile(&machine.path("libutils.so"), source, &arguments);
+    }
+}
+
 /// Programs that a command starts, and which know nothing of CUDA, run as always.
 #[test]
 fn other_programs_are_not_affected() {

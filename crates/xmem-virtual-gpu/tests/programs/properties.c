@@ -52,5 +52,11 @@ int main(int count, char **arguments) {
   int status = 77;
   CHECK(cudaGetDriverEntryPoint("cuMemCreate", &function, 0, &status));
   assert(function && status == (major == 11 ? 77 : 0));
+  /* What is not implemented can be found, and says so when it is called. */
+  CHECK(cudaGetDriverEntryPoint("cuMulticastCreate", &function, 0, &status));
+  assert(function);
+  FAILS(((int (*)(void *, void *))function)(NULL, NULL), 801);
+  FAILS(cudaGetDriverEntryPoint("cuNoSuchFunction", &function, 0, &status), major == 11 ? 500 : 0);
+  assert(!function && status == (major == 11 ? 77 : 1));
   return 0;
 }
