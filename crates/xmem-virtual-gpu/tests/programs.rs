@@ -285,6 +285,22 @@ fn an_old_cudnn_gets_plans_without_workspaces_and_a_line_in_the_log() {
     assert!(log.iter().any(says_so), "{log:?}");
 }
 
+#[test]
+fn memory_that_cannot_be_private_is_shared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let includes =
+        ["native", "tests/programs"].map(|at| format!("-I{}", crate_folder.join(at).display()));
+    let program = folder.path().join("shared");
+    compile(
+        &program,
+        include_str!("programs/shared.c"),
+        &[&includes[0], &includes[1], "-lpthread"],
+    );
+    let output = Command::new(program).output().expect("started");
+    assert!(output.status.success(), "{output:?}");
+}
+
 /// As Triton does, whose releases differ in the name.
 #[test]
 fn a_linker_finds_the_driver_in_the_folder_for_triton() {
