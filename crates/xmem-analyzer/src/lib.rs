@@ -85,6 +85,9 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     let has_notes = recording.is_some();
     let recording = recording.and_then(|raw| recording::read(&raw, &mut notes));
     completeness::report(&trace, recording.as_ref(), device, &mut notes);
+    if let Some(facts) = recording.as_ref().and_then(|recording| recording.virtual_gpu.as_ref()) {
+        facts.report(&mut notes);
+    }
     let marks = marks::take_out(&mut trace);
     let gpu = (device == DeviceKind::Cuda).then(|| gpu::prepare(&mut trace, &mut notes));
     let selection = gpu.as_ref().map_or(Selection::kind(device), |gpu| gpu.selection);
@@ -142,6 +145,10 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         gpu: gpu.as_ref(),
         iterations: &iterations,
         marks_without_notes: (if has_notes { 0 } else { marks.count() }, marks.count()),
+        compiled: recording
+            .as_ref()
+            .and_then(|recording| recording.virtual_gpu.as_ref())
+            .is_some_and(|facts| facts.compiles),
         complete: recording.as_ref().is_none_or(recording::Recording::is_complete),
         coarse: integrity::is_coarse(&trace.ops),
     });

@@ -2,9 +2,11 @@
 //! `xmem.recording.1` (docs/schema). Everything in it is optional.
 
 mod read;
+mod virtual_gpu;
 
 pub use read::KEY;
 pub(crate) use read::read;
+pub use virtual_gpu::VirtualGpu;
 
 use xmem_types::{Addr, Bytes};
 
@@ -45,6 +47,8 @@ pub struct Recording {
     pub batch_size: Option<u64>,
     /// Calls that were redirected from CUDA to the CPU, with their number.
     pub redirected: Vec<(String, u64)>,
+    /// What a virtual GPU assumed, if the job was recorded on one.
+    pub virtual_gpu: Option<VirtualGpu>,
     /// Messages of the recorder to the user.
     pub notes: Vec<String>,
 }

@@ -93,7 +93,12 @@ impl Answer {
         let condition = integrity.condition();
         let mut withheld = notes.withheld_reasons().to_vec();
         withheld.extend(policy.withholds(condition));
-        if condition > Condition::Intact && memory.range.confidence == Confidence::Certain {
+        let recording = job.profile().recording();
+        let is_assumed = recording
+            .and_then(|recording| recording.virtual_gpu.as_ref())
+            .is_some_and(|facts| facts.is_assumed());
+        let is_doubtful = condition > Condition::Intact || is_assumed;
+        if is_doubtful && memory.range.confidence == Confidence::Certain {
             memory.range.confidence = Confidence::Doubtful;
         }
         Self {

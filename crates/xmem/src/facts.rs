@@ -67,6 +67,8 @@ pub struct TraceFacts {
 pub struct GpuFacts {
     /// The kind of file.
     pub source: GpuSource,
+    /// True if it was a virtual GPU, on which kernels have no effect.
+    pub is_virtual: bool,
     /// Its name, where the file has it.
     pub name: Option<String>,
     /// Its compute capability, where the file has it.
@@ -86,9 +88,11 @@ pub struct GpuFacts {
 }
 
 impl GpuFacts {
-    fn of(gpu: &GpuRecording) -> Self {
+    fn of(gpu: &GpuRecording, profile: &Profile) -> Self {
+        let recording = profile.recording();
         Self {
             source: gpu.source,
+            is_virtual: recording.is_some_and(|recording| recording.virtual_gpu.is_some()),
             name: gpu.properties.name.clone(),
             compute_capability: gpu.properties.compute_capability,
             index: gpu.index,
@@ -269,7 +273,7 @@ impl TraceFacts {
 
     /// Adds what the analysis found.
     pub(crate) fn with_profile(mut self, profile: &Profile) -> Self {
-        self.gpu = profile.gpu.as_ref().map(GpuFacts::of);
+        self.gpu = profile.gpu.as_ref().map(|gpu| GpuFacts::of(gpu, profile));
         self.recording = profile.recording().map(RecordingFacts::of);
         self.blocks = profile.blocks.len() as u64;
         self.blocks_never_freed = profile.blocks.iter().filter(|b| b.free.is_none()).count() as u64;

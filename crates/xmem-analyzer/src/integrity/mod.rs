@@ -35,6 +35,8 @@ pub struct Finding {
     pub checked: u64,
     /// The first that disagrees, where it has a place.
     pub first: Option<Location>,
+    /// The worst that the check can say of this recording.
+    pub worst: Condition,
 }
 
 /// The judgment of a recording, or of one check.
@@ -50,9 +52,17 @@ pub enum Condition {
 }
 
 /// The integrity of a recording: what was checked, and what disagrees.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Integrity {
     findings: Vec<Finding>,
+    /// The worst that the checks under way can say.
+    worst: Condition,
+}
+
+impl Default for Integrity {
+    fn default() -> Self {
+        Self { findings: Vec::new(), worst: Condition::Damaged }
+    }
 }
 
 impl Condition {
@@ -71,7 +81,7 @@ impl Finding {
     /// The judgment of this check alone.
     #[must_use]
     pub fn condition(&self) -> Condition {
-        self.check.bounds.judge(self.affected, self.checked)
+        self.check.bounds.judge(self.affected, self.checked).min(self.worst)
     }
 }
 
@@ -101,7 +111,7 @@ impl Integrity {
         first: Option<Location>,
     ) {
         if checked > 0 || affected > 0 {
-            self.findings.push(Finding { check, affected, checked, first });
+            self.findings.push(Finding { check, affected, checked, first, worst: self.worst });
         }
     }
 
@@ -131,6 +141,7 @@ pub(crate) fn check(subject: &Subject<'_>) -> Integrity {
     }
     events::check(subject, &mut integrity);
     memory::check(subject, &mut integrity);
+    integrity.worst = subject.worst_of_operators();
     operators::check(subject, &mut integrity);
     shapes::check(subject, &mut integrity);
     iterations::check(subject, &mut integrity);
@@ -150,6 +161,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) iterations: &'a [Iteration],
     /// Marks of the recorder in a trace without its notes, and all of its marks.
     pub(crate) marks_without_notes: (u64, u64),
+    /// True if the script compiled on a virtual GPU.
+    pub(crate) compiled: bool,
     /// False if the recorder was stopped within an iteration.
     pub(crate) complete: bool,
     /// True if times are whole microseconds.
@@ -157,6 +170,17 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Subject<'_> {
+    /// The worst that operators can say of the recording. In that of a GPU with running totals they only name
+    /// the memory, whose events are the answer; and a compiler runs operators of its own, without memory, in
+    /// the iteration that it compiles.
+    fn worst_of_operators(&self) -> Condition {
+        match self.gpu {
+            Some(_) if self.compiled => Condition::Intact,
+            Some(gpu) if gpu.recording.peak_allocated.is_some() => Condition::Doubtful,
+            _ => Condition::Damaged,
+        }
+    }
+
     /// The number of allocations that the recording of a GPU lacks, which are the first.
     fn earlier(&self) -> usize {
         self.gpu.map_or(0, |gpu| gpu.recording.earlier)

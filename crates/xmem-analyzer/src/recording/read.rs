@@ -107,6 +107,7 @@ impl<'a> Reader<'a, '_> {
             grad_scaler: self.field("grad_scaler"),
             batch_size: batch.and_then(|batch| batch.size),
             redirected: self.list("redirected", |RedirectedDto { what, times }| (what, times)),
+            virtual_gpu: self.field("virtual_gpu"),
             notes: self.list("notes", |note: String| note),
         }
     }

@@ -199,6 +199,8 @@ def _follow(func, args, kwargs, results):
     if _torch._C._get_tracing_state() is not None:
         # `torch.jit.trace` would record what is computed here.
         return
+    # What is computed here is not part of the job.
+    _torch._C._autograd._enable_record_function(False)
     try:
         if not all(_is_small(result) and result.layout is _torch.strided for result in results):
             return
@@ -211,6 +213,8 @@ def _follow(func, args, kwargs, results):
                 _clear(results)
     except Exception:
         _clear(results)
+    finally:
+        _torch._C._autograd._enable_record_function(True)
 
 
 def _compute(func, name, args, kwargs, results):
@@ -342,17 +346,30 @@ def _install_nonzero(torch):
         _library.impl("nonzero", _nonzero, "CUDA")
 
 
+def _known_nonzero(mask):
+    indices = _unrecorded(lambda: _alias(mask).nonzero())
+    out = _torch.empty((mask.dim(), indices.shape[0]), dtype=_torch.int64, device=mask.device)
+    if out.numel():
+        _unrecorded(lambda: _alias(out).copy_(indices.t()))
+        _known[_address(out)] = out.untyped_storage().nbytes()
+    return out.t()
+
+
+def _unrecorded(function):
+    """Calls a function whose operators are not part of the job."""
+    _torch._C._autograd._enable_record_function(False)
+    try:
+        return function()
+    finally:
+        _torch._C._autograd._enable_record_function(True)
+
+
 def _nonzero(mask):
     """The indices of elements that are not zero: int64, as many rows as elements, as a transposed matrix
     (aten/src/ATen/native/cuda/Nonzero.cu, `nonzero_cuda_out_impl`)."""
     with _torch._C.DisableTorchFunction():
         if _is_small(mask) and is_known(mask):
-            indices = _alias(mask).nonzero()
-            out = _torch.empty((mask.dim(), indices.shape[0]), dtype=_torch.int64, device=mask.device)
-            if out.numel():
-                _alias(out).copy_(indices.t())
-                _known[_address(out)] = out.untyped_storage().nbytes()
-            return out.t()
+            return _known_nonzero(mask)
         share = float(session.settings().get("assume_nonzero", 1.0))
         _shares["aten::nonzero", share] = _shares.get(("aten::nonzero", share), 0) + 1
         count = round(mask.numel() * share)

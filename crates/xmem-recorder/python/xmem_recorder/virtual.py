@@ -94,6 +94,7 @@ def facts(torch):
     return {
         "device": session.settings()["device"]["key"],
         "peaks": dict(_peaks),
+        "compiles": values.compiles(),
         "reads": values.facts(),
         "assumed": values.assumed(),
         "log": [{"kind": kind, "text": text} for kind, text in log],

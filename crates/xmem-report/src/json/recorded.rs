@@ -7,6 +7,8 @@ use xmem::{Bytes, GpuFacts};
 #[derive(Serialize)]
 pub(super) struct RecordedDto<'a> {
     source: &'static str,
+    /// True if the GPU was a virtual one.
+    r#virtual: bool,
     gpu: Option<&'a str>,
     compute_capability: Option<String>,
     device_index: i16,
@@ -22,6 +24,7 @@ impl<'a> From<&'a GpuFacts> for RecordedDto<'a> {
         let capability = gpu.compute_capability;
         Self {
             source: gpu.source.name(),
+            r#virtual: gpu.is_virtual,
             gpu: gpu.name.as_deref(),
             compute_capability: capability.map(|(major, minor)| format!("{major}.{minor}")),
             device_index: gpu.index,

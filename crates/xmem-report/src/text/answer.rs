@@ -8,7 +8,8 @@ use super::setup;
 use super::style::{Ink, Style, keep_end, wrap};
 use std::cmp::Reverse;
 use xmem::{
-    AllocatorKind, Answer, Bytes, Confidence, Place, Severity, Verdict, WithheldReason, printable,
+    AllocatorKind, Answer, Bytes, Condition, Confidence, Place, Severity, Verdict, WithheldReason,
+    printable,
 };
 
 /// The complete answer: verdict, the three numbers, place and composition of the peak, timeline,
@@ -201,6 +202,9 @@ const STRICT: &str = "\nThe trace is doubtful, which --strict does not accept: r
 /// What a doubtful recording means for the verdict.
 const DOUBTFUL: &str = "Doubtful: the trace contradicts itself, see the notes";
 
+/// What assumptions of a virtual GPU mean for the verdict.
+const ASSUMED: &str = "Doubtful: memory depends on values that were assumed, see the notes";
+
 const RESERVED: &str = "peak reserved";
 
 /// The range of peak reserved, with its reasons.
@@ -248,6 +252,7 @@ fn meanings(kind: AllocatorKind) -> [&'static str; 2] {
 fn shortage(answer: &Answer, style: &Style) -> String {
     let warning = match answer.range.confidence {
         Confidence::Certain => return short_of_memory(answer, style),
+        Confidence::Doubtful if answer.integrity.condition() == Condition::Intact => ASSUMED,
         Confidence::Doubtful => DOUBTFUL,
         Confidence::MayFail => {
             "May not fit: the job runs out of memory at the upper end of the range"

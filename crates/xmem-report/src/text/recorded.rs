@@ -2,7 +2,7 @@
 
 use xmem::{GpuFacts, GpuSource};
 
-/// The name, the compute capability and the kind of file: `NVIDIA A100 (8.0), a profiler trace`.
+/// The name, the compute capability and the kind of file: `NVIDIA A100 (8.0), profiler trace`.
 pub(super) fn gpu(facts: &GpuFacts) -> String {
     let name = facts.name.as_deref().unwrap_or("a GPU that the file does not name");
     let capability = facts.compute_capability;
@@ -12,7 +12,8 @@ pub(super) fn gpu(facts: &GpuFacts) -> String {
         GpuSource::Snapshot => "memory snapshot",
         _ => "profiler trace",
     };
-    format!("{name}{capability}, {file}")
+    let kind = if facts.is_virtual { "a virtual " } else { "" };
+    format!("{kind}{name}{capability}, {file}")
 }
 
 /// The peaks that the file has: `1.5 GiB allocated, 2.0 GiB reserved`.
