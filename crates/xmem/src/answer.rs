@@ -96,7 +96,7 @@ impl Answer {
         let recording = job.profile().recording();
         let is_assumed = recording
             .and_then(|recording| recording.virtual_gpu.as_ref())
-            .is_some_and(|facts| facts.is_assumed());
+            .is_some_and(xmem_analyzer::recording::VirtualGpu::is_assumed);
         let is_doubtful = condition > Condition::Intact || is_assumed;
         if is_doubtful && memory.range.confidence == Confidence::Certain {
             memory.range.confidence = Confidence::Doubtful;
