@@ -81,18 +81,16 @@ fn the_replay_of_every_snapshot_has_the_recorded_peaks() {
 
 #[test]
 fn a_smaller_device_and_other_options_are_answered_by_the_simulator() {
-    let job = job(&snapshot("resnet18_sgdm"));
-    let (allocated, reserved) = expected("resnet18_sgdm");
+    let job = job(&snapshot("gpt2_adamw"));
+    let (allocated, reserved) = expected("gpt2_adamw");
     let tight = estimate(allocated - Bytes::mib(1)).job(&job).expect("an answer");
     assert_eq!(tight.verdict, Verdict::DoesNotFit);
     let conf = Some("expandable_segments:True".to_owned());
     let settings = AllocatorSettings { conf, ..AllocatorSettings::default() };
     let device = Device::custom(Bytes::gib(12));
     let other = Estimate::builder(device).allocator(settings).build().job(&job).expect("an answer");
-    assert_eq!(
-        other.peak.requested,
-        estimate(Bytes::gib(12)).job(&job).expect("fits").peak.requested
-    );
+    // The same requests; no segment is taken as a whole by a smaller block.
+    assert!(other.peak.allocated < allocated, "{} {allocated}", other.peak.allocated);
     assert!(other.peak.reserved < reserved, "{} {reserved}", other.peak.reserved);
 }
 

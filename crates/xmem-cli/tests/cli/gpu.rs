@@ -58,7 +58,7 @@ fn the_content_decides_and_not_the_name() {
 
 #[test]
 fn other_options_of_the_allocator_apply_to_a_snapshot() {
-    let path = snapshot("resnet18_sgdm");
+    let path = snapshot("gpt2_adamw");
     let with = |more: &[&str]| {
         let args = ["replay", &path, "-d", "rtx3060-12g", "-f", "json"];
         xmem(args.iter().chain(more)).json()

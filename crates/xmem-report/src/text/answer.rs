@@ -2,14 +2,14 @@
 
 use super::chart;
 use super::findings::findings;
-use super::places::{moment, op_path, place_phrase};
+use super::places::{moment, op_path, part, place_phrase};
 use super::recorded;
 use super::setup;
 use super::style::{Ink, Style, keep_end, wrap};
 use std::cmp::Reverse;
 use xmem::{
-    AllocatorKind, Answer, Bytes, Condition, Confidence, Place, Severity, Verdict, WithheldReason,
-    printable,
+    AllocatorKind, Answer, Bytes, Condition, Confidence, GpuSource, Place, Severity, Verdict,
+    WithheldReason, printable,
 };
 
 /// The complete answer: verdict, the three numbers, place and composition of the peak, timeline,
@@ -267,7 +267,10 @@ fn shortage(answer: &Answer, style: &Style) -> String {
 fn short_of_memory(answer: &Answer, style: &Style) -> String {
     let peak = &answer.peak;
     if let Some(oom) = &answer.out_of_memory {
-        let place = oom.at.as_ref().map_or_else(String::new, |p| format!(" {}", place_phrase(p)));
+        let place = oom.at.as_ref().map_or_else(String::new, |p| match is_history(answer) {
+            true => format!(" in {}", part(p)),
+            false => format!(" {}", place_phrase(p)),
+        });
         let mut page = format!("{}{place}\n", style.paint(Ink::Bad, "Out of memory"));
         let mut text = format!(
             "tried to allocate {} with {} free; {} reserved, {} of it allocated",
@@ -301,7 +304,16 @@ fn short_of_memory(answer: &Answer, style: &Style) -> String {
 fn peak(answer: &Answer, style: &Style) -> String {
     let Some(at) = &answer.peak.at else { return String::new() };
     let heading = style.paint(Ink::Heading, "Peak");
-    format!("{heading}: {}\n{}", moment(at), origin(Some(at)))
+    format!("{heading}: {}\n{}", moment_in(answer, at), origin(Some(at)))
+}
+
+/// Returns whether the answer is about the history of a snapshot, which has no iterations.
+fn is_history(answer: &Answer) -> bool {
+    answer.trace.gpu.as_ref().is_some_and(|gpu| gpu.source == GpuSource::Snapshot)
+}
+
+fn moment_in(answer: &Answer, place: &Place) -> String {
+    if is_history(answer) { part(place) } else { moment(place) }
 }
 
 fn origin(place: Option<&Place>) -> String {
@@ -405,7 +417,7 @@ fn largest(answer: &Answer, style: &Style) -> String {
             "  {count:>4} {:>11}  {:<15}  {:<27}  {made}",
             block.bytes.to_string(),
             block.role.name().replace('_', " "),
-            moment(place),
+            moment_in(answer, place),
         );
         page += &format!("{}\n", line.trim_end());
         let source = [place.module.as_deref(), place.line.as_deref()];

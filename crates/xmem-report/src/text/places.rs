@@ -18,6 +18,14 @@ pub(super) fn place_phrase(place: &Place) -> String {
     }
 }
 
+/// A moment of a history without iterations: `forward`, if the call stack shows it.
+pub(super) fn part(place: &Place) -> String {
+    match place.phase {
+        Phase::Init => "unknown phase".to_owned(),
+        known => phase(known).to_owned(),
+    }
+}
+
 /// `1 backward`; `init`.
 pub(super) fn short_moment(place: &Place) -> String {
     match place.iteration {
