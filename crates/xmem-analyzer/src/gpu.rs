@@ -85,9 +85,7 @@ impl GpuRecording {
             out_of_memory: 0,
         }
     }
-}
 
-impl GpuRecording {
     /// Returns whether there may be blocks that no event shows: all that was allocated before and is never
     /// freed, or anything if the file has no totals.
     #[must_use]

@@ -85,7 +85,8 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     let has_notes = recording.is_some();
     let recording = recording.and_then(|raw| recording::read(&raw, &mut notes));
     completeness::report(&trace, recording.as_ref(), device, &mut notes);
-    if let Some(facts) = recording.as_ref().and_then(|recording| recording.virtual_gpu.as_ref()) {
+    let virtual_gpu = recording.as_ref().and_then(|recording| recording.virtual_gpu.as_ref());
+    if let Some(facts) = virtual_gpu {
         facts.report(&mut notes);
     }
     let marks = marks::take_out(&mut trace);
@@ -145,10 +146,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         gpu: gpu.as_ref(),
         iterations: &iterations,
         marks_without_notes: (if has_notes { 0 } else { marks.count() }, marks.count()),
-        compiled: recording
-            .as_ref()
-            .and_then(|recording| recording.virtual_gpu.as_ref())
-            .is_some_and(|facts| facts.compiles),
+        compiled: virtual_gpu.is_some_and(|facts| facts.compiles),
         complete: recording.as_ref().is_none_or(recording::Recording::is_complete),
         coarse: integrity::is_coarse(&trace.ops),
     });

@@ -9,7 +9,7 @@ use crate::names::Names;
 use crate::optree::OpTree;
 use crate::preexisting::Preexisting;
 use crate::program::Program;
-use crate::recording::{NamedTensor, Recording, TensorKind};
+use crate::recording::{NamedTensor, Recording, TensorKind, VirtualGpu};
 use crate::returns::{CallKind, Returns};
 use crate::spans::{Iteration, PhaseSpan, span_at};
 use crate::transfers::Transfer;
@@ -62,6 +62,12 @@ impl Profile {
     #[must_use]
     pub fn recording(&self) -> Option<&Recording> {
         self.recording.as_ref()
+    }
+
+    /// The facts of the virtual GPU, if the job was recorded on one.
+    #[must_use]
+    pub fn virtual_gpu(&self) -> Option<&VirtualGpu> {
+        self.recording()?.virtual_gpu.as_ref()
     }
 
     /// The parameter or buffer that lies in a block, where the recording names it.

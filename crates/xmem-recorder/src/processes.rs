@@ -45,8 +45,7 @@ impl Processes {
             Message::Python { version } => process.python = Some(version),
             Message::Torch { version, engine } => {
                 process.torch = Some(version);
-                let is_virtual = engine.is_some_and(|name| name == Engine::VirtualGpu.name());
-                process.engine = Some(if is_virtual { Engine::VirtualGpu } else { Engine::Cpu });
+                process.engine = Some(Engine::of_process(engine.as_deref()));
             }
             Message::Unsupported { text } => process.unsupported = Some(text),
             Message::Shadowed { module, path } if module == "torch" => {

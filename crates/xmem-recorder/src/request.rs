@@ -53,6 +53,15 @@ impl Engine {
             Self::Auto => "auto",
         }
     }
+
+    /// The engine of a process, by the name that the hook sends: the CPU without one.
+    #[cfg(unix)]
+    pub(crate) fn of_process(name: Option<&str>) -> Self {
+        match name {
+            Some(name) if name == Self::VirtualGpu.name() => Self::VirtualGpu,
+            _ => Self::Cpu,
+        }
+    }
 }
 
 /// A share between 0 and 1.

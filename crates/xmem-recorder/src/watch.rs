@@ -271,8 +271,7 @@ impl Watch<'_> {
             Message::Python { version } => (self.observer)(Progress::Python { version }),
             Message::Engine(found) => self.choose_engine(pid, found),
             Message::Torch { version, engine } => {
-                let is_virtual = engine.as_deref() == Some(Engine::VirtualGpu.name());
-                let engine = if is_virtual { Engine::VirtualGpu } else { Engine::Cpu };
+                let engine = Engine::of_process(engine.as_deref());
                 (self.observer)(Progress::Torch { version, engine });
             }
             Message::Recording => (self.observer)(Progress::Recording),

@@ -93,10 +93,8 @@ impl Answer {
         let condition = integrity.condition();
         let mut withheld = notes.withheld_reasons().to_vec();
         withheld.extend(policy.withholds(condition));
-        let recording = job.profile().recording();
-        let is_assumed = recording
-            .and_then(|recording| recording.virtual_gpu.as_ref())
-            .is_some_and(xmem_analyzer::recording::VirtualGpu::is_assumed);
+        let virtual_gpu = job.profile().virtual_gpu();
+        let is_assumed = virtual_gpu.is_some_and(xmem_analyzer::recording::VirtualGpu::is_assumed);
         let is_doubtful = condition > Condition::Intact || is_assumed;
         if is_doubtful && memory.range.confidence == Confidence::Certain {
             memory.range.confidence = Confidence::Doubtful;

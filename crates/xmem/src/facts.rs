@@ -89,10 +89,9 @@ pub struct GpuFacts {
 
 impl GpuFacts {
     fn of(gpu: &GpuRecording, profile: &Profile) -> Self {
-        let recording = profile.recording();
         Self {
             source: gpu.source,
-            is_virtual: recording.is_some_and(|recording| recording.virtual_gpu.is_some()),
+            is_virtual: profile.virtual_gpu().is_some(),
             name: gpu.properties.name.clone(),
             compute_capability: gpu.properties.compute_capability,
             index: gpu.index,

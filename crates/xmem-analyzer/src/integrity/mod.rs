@@ -52,17 +52,9 @@ pub enum Condition {
 }
 
 /// The integrity of a recording: what was checked, and what disagrees.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Integrity {
     findings: Vec<Finding>,
-    /// The worst that the checks under way can say.
-    worst: Condition,
-}
-
-impl Default for Integrity {
-    fn default() -> Self {
-        Self { findings: Vec::new(), worst: Condition::Damaged }
-    }
 }
 
 impl Condition {
@@ -111,7 +103,8 @@ impl Integrity {
         first: Option<Location>,
     ) {
         if checked > 0 || affected > 0 {
-            self.findings.push(Finding { check, affected, checked, first, worst: self.worst });
+            let worst = Condition::Damaged;
+            self.findings.push(Finding { check, affected, checked, first, worst });
         }
     }
 
@@ -141,10 +134,13 @@ pub(crate) fn check(subject: &Subject<'_>) -> Integrity {
     }
     events::check(subject, &mut integrity);
     memory::check(subject, &mut integrity);
-    integrity.worst = subject.worst_of_operators();
+    let before = integrity.findings.len();
     operators::check(subject, &mut integrity);
     shapes::check(subject, &mut integrity);
     iterations::check(subject, &mut integrity);
+    for finding in &mut integrity.findings[before..] {
+        finding.worst = subject.worst_of_operators();
+    }
     integrity
 }
 

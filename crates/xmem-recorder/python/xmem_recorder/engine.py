@@ -15,7 +15,7 @@ from . import session
 CPU = "cpu"
 VIRTUAL_GPU = "virtual-gpu"
 
-# Folders of each kind that are told, and lines of the log.
+# Folders of each kind in the question to `xmem profile`, and entries of the log in the metadata.
 MAX_FOLDERS = 8
 MAX_LOGGED = 100
 # Longest wait for the answer of `xmem profile`, in seconds.

@@ -229,7 +229,7 @@ def _compute(func, name, args, kwargs, results):
         return True
     values = func(*host_args, **host_kwargs)
     if changed:
-        values = [host_arguments.alias(result) for result in results]
+        values = [_alias(result) for result in results]
     elif isinstance(values, _torch.Tensor):
         values = [values]
     for result, value in zip(results, values):
@@ -289,9 +289,6 @@ class _Arguments:
             self.known = False
             return tensor
         self.addresses.add(_address(tensor))
-        return _alias(tensor)
-
-    def alias(self, tensor):
         return _alias(tensor)
 
     def results_share(self, results):
