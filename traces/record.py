@@ -219,22 +219,26 @@ def built_in_job(options, device, mark) -> Job:
             return batch
         return tuple(t.to(dtype) if t.is_floating_point() else t for t in batch)
 
+    variables: dict = {}
+
     def step():
         with mark("data"):
-            batch = load()
+            variables["batch"] = load()
         if options.zero_grad == "pos1":
             with mark("zero_grad"):
                 optimizer.zero_grad()
         with mark("forward"), torch.autocast(device.type, torch.bfloat16, enabled=autocast):
-            loss = make_loss(*batch)
+            variables["loss"] = make_loss(*variables["batch"])
         if options.zero_grad == "pos0":
             with mark("zero_grad"):
                 optimizer.zero_grad()
         with mark("backward"):
-            loss.backward()
+            variables["loss"].backward()
         with mark("step"):
             optimizer.step()
-        loss.item()
+        variables["loss"].item()
+        if not options.keep_variables:
+            variables.clear()
 
     return Job(step, list(model.parameters()))
 
@@ -358,10 +362,10 @@ def record_cuda(options, device, out: Path) -> None:
 
     run_job(options, device, after_init, after_iteration)
     torch.cuda.memory._dump_snapshot(str(out / "snapshot.pickle"))
-    (out / "expected.toml").write_text(expected_toml(seen))
+    (out / "expected.toml").write_text(expected_toml(seen, options.how))
 
 
-def expected_toml(seen: dict) -> str:
+def expected_toml(seen: dict, how: str) -> str:
     import torch
 
     properties = torch.cuda.get_device_properties(0)
@@ -370,7 +374,7 @@ def expected_toml(seen: dict) -> str:
     return toml(
         {
             "schema": "xmem.expected/1",
-            "how": "recorded on a GPU",
+            "how": how,
             "allocator-config": allocator or "",
             "parameters": seen["parameters"],
             "parameter-bytes": seen["parameter_bytes"],
@@ -592,6 +596,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--attention", metavar="KIND", help="eager, sdpa, … (Hugging Face models)")
     p.add_argument("--checkpointing", action="store_true",
                    help="gradient checkpointing (Hugging Face models)")
+    p.add_argument("--keep-variables", action="store_true",
+                   help="keep batch and loss until the next iteration replaces them, as a loop that is "
+                        "not in a function does")
     p.add_argument("--foreach", choices=list(FOREACH), default="default",
                    help="how the optimizer runs over its parameters")
     p.add_argument("--config", default="{}", metavar="JSON", help="sizes that differ from the default")
@@ -602,6 +609,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--threads", type=int, default=0, metavar="N", help="CPU threads for torch")
     p.add_argument("--origin", default="recorded by record.py on random data",
                    help="a sentence for meta.toml")
+    p.add_argument("--how", default="recorded on a GPU",
+                   help="how the CUDA side is recorded, for expected.toml")
     p.add_argument("--side", choices=["cpu", "cuda"], help=argparse.SUPPRESS)
     return p
 

@@ -38,6 +38,13 @@ pub(crate) enum Error {
         #[source]
         source: toml::de::Error,
     },
+    /// A snapshot of the CUDA side cannot be read.
+    #[error("cannot read the snapshot {}", .path.display())]
+    Snapshot {
+        path: PathBuf,
+        #[source]
+        source: Box<xmem_snapshot::SnapshotError>,
+    },
     /// Answers differ from saved ones; each difference was printed or counted.
     #[error(
         "answers: {count} differences, see above; list what is meant in xtask/src/answers/renamed.toml"

@@ -26,6 +26,7 @@ mod tally;
 mod test;
 mod tidy;
 mod torch;
+mod truth;
 
 use clap::{Parser, Subcommand};
 use error::Error;
@@ -175,6 +176,26 @@ enum Task {
         #[arg(long, value_name = "PROGRAM")]
         program: Option<PathBuf>,
     },
+    /// Record the CUDA side of the cases in traces/ on a virtual GPU, and compare it with what is kept there
+    ///
+    /// Makes an environment with the packages of traces/packages.txt: 5 GB of disk, from PyPI.
+    RecordTruth {
+        /// Only these cases
+        #[arg(value_name = "CASE")]
+        cases: Vec<String>,
+        /// Fail if peaks differ from those that are kept (default)
+        #[arg(long, conflicts_with = "write")]
+        check: bool,
+        /// Replace what is kept
+        #[arg(long)]
+        write: bool,
+        /// The Python of an environment that has the packages [default: make one]
+        #[arg(long, value_name = "PYTHON")]
+        python: Option<PathBuf>,
+        /// Drive this xmem [default: build it]
+        #[arg(long, value_name = "PROGRAM")]
+        program: Option<PathBuf>,
+    },
     /// Submit jobs to a Slurm cluster on this machine through the gate of contrib/slurm, and check what
     /// becomes of them
     TestSlurm {
@@ -247,6 +268,10 @@ fn main() -> ExitCode {
         Task::TestTorch { torch, only, engine, keep, program } => {
             let keep = if keep { torch::Keep::All } else { torch::Keep::Failed };
             torch::run(&torch::Options { torch, only, engine, keep, program })
+        }
+        Task::RecordTruth { cases, check: _, write, python, program } => {
+            let mode = if write { truth::Mode::Write } else { truth::Mode::Check };
+            truth::run(&truth::Options { cases, mode, python, program })
         }
         Task::TestSlurm { xmem: program, only, folder } => {
             slurm::run(&slurm::Options { program, only, folder })

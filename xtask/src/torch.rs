@@ -7,9 +7,9 @@
 mod expect;
 mod header;
 mod model;
-mod process;
+pub(crate) mod process;
 mod script;
-mod venv;
+pub(crate) mod venv;
 
 use crate::error::Error;
 use crate::{repo, run};

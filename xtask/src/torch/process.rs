@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 /// What a program did.
 #[derive(Debug)]
-pub(super) struct Done {
+pub(crate) struct Done {
     /// None if it was killed, here or elsewhere.
-    pub(super) code: Option<i32>,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
-    pub(super) time: Duration,
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) time: Duration,
 }
 
 /// How long a program may run, and how long it has to tidy up after that.
@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Runs the command to its end; its output goes to `NAME.stdout` and `NAME.stderr` in the folder.
-pub(super) fn run(mut command: Command, folder: &Path, name: &str) -> Result<Done, Error> {
+pub(crate) fn run(mut command: Command, folder: &Path, name: &str) -> Result<Done, Error> {
     let spelled = format!("{command:?}");
     let [out, err] = ["stdout", "stderr"].map(|end| folder.join(format!("{name}.{end}")));
     let create = |path: &Path| File::create(path).map_err(Error::file(path));

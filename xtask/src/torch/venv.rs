@@ -1,7 +1,7 @@
 //! Python environments with one release of torch each, made once and kept in the target folder.
 //!
-//! What is in them is pinned in `crates/xmem-recorder/tests/torch/RELEASE.txt`. They come from PyPI, and
-//! are the CUDA builds that a user gets, of several GB each.
+//! What is in them is pinned in a list: `crates/xmem-recorder/tests/torch/RELEASE.txt`, or
+//! `traces/packages.txt`. They come from PyPI, and are the CUDA builds that a user gets, of several GB each.
 
 use super::TESTS;
 use crate::error::Error;
@@ -19,16 +19,20 @@ const COMPLETE: &str = "complete.txt";
 
 /// An environment with torch.
 #[derive(Clone, Debug)]
-pub(super) struct Venv {
-    pub(super) torch: String,
+pub(crate) struct Venv {
+    pub(crate) torch: String,
     folder: PathBuf,
 }
 
 impl Venv {
     /// The environment of this release, made if it is not there or not what is pinned.
     pub(super) fn get(torch: &str) -> Result<Self, Error> {
-        let pins = PathBuf::from(TESTS).join("torch").join(format!("{torch}.txt"));
-        let wanted = repo::text(&pins)?;
+        Self::of_list(torch, &PathBuf::from(TESTS).join("torch").join(format!("{torch}.txt")))
+    }
+
+    /// The environment with the packages of a list of the repository, which pins this release of torch.
+    pub(crate) fn of_list(torch: &str, pins: &Path) -> Result<Self, Error> {
+        let wanted = repo::text(pins)?;
         let base = repo::target()?.join("torch");
         let venv = Self { torch: torch.to_owned(), folder: base.join(torch) };
         let stamp = venv.folder.join(COMPLETE);
@@ -42,7 +46,7 @@ impl Venv {
         run(Command::new(&uv).args(["venv", "--quiet", "--clear", "--python", PYTHON, &folder]))?;
         run(Command::new(&uv)
             .args(["pip", "sync", "--quiet", "--python", &text(&venv.python())])
-            .arg(repo::root().join(&pins))
+            .arg(repo::root().join(pins))
             // Packages are unpacked once, and a cache would hold all of it a second time.
             .arg("--no-cache"))?;
         std::fs::write(&stamp, wanted).map_err(Error::file(&stamp))?;
@@ -50,7 +54,7 @@ impl Venv {
         Ok(venv)
     }
 
-    pub(super) fn python(&self) -> PathBuf {
+    pub(crate) fn python(&self) -> PathBuf {
         self.bin().join("python")
     }
 
