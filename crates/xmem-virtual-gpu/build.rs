@@ -7,7 +7,7 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "capture",
     "config",
     "cudnn",
@@ -18,6 +18,7 @@ const SOURCES: [&str; 11] = [
     "nvml",
     "pool",
     "properties",
+    "python",
     "runtime",
 ];
 

@@ -225,6 +225,18 @@ fn captures_have_the_states_of_cuda() {
 }
 
 #[test]
+fn the_profiler_of_torch_sees_no_calls_of_c_functions() {
+    let machine = Machine::new(RUNTIME);
+    let preload = machine.prepare(&VirtualGpu::new(device("a100-40g")));
+    let torch = machine.path("libtorch_python.so");
+    let tracer = "int events;\nint profile(void *object, void *frame, int what, void *argument) {\n  \
+                  (void)object, (void)frame, (void)argument;\n  events++;\n  return 10 + what;\n}\n";
+    compile(&torch, tracer, &["-shared", "-fPIC"]);
+    let argument = torch.to_str().expect("UTF-8").to_owned();
+    machine.run(&preload, program!("python"), &[argument], &[]);
+}
+
+#[test]
 fn pools_grow_and_are_trimmed() {
     let machine = Machine::new(RUNTIME);
     let device = device("a100-40g");

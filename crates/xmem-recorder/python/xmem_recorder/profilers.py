@@ -1,8 +1,9 @@
 """The script's own profilers are disabled: only one can run, and it is the recorder's."""
 
+import sys
 import warnings
 
-from . import session
+from . import engine, session
 
 
 class Inactive:
@@ -58,4 +59,14 @@ def start(torch, stacks):
         profiler.start()
     finally:
         torch.autograd.profiler.profile = Inactive
+    if stacks:
+        engine.drop_calls_of_c()
     return profiler
+
+
+def stop(profiler):
+    """Stops the profiler on this thread."""
+    # The tracer ends only a profile function that is its own (torch/csrc/autograd/profiler_python.cpp,
+    # `PythonTracer::stop`).
+    sys.setprofile(None)
+    profiler.stop()

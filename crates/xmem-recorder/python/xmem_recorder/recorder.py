@@ -414,7 +414,7 @@ def _at_the_end():
         # A helper process of the script that uses torch, without an iteration.
         _state.over = True
         if threading.get_ident() == _state.thread:
-            _state.profiler.stop()
+            profilers.stop(_state.profiler)
         return
     finish(*_reason())
 
@@ -500,7 +500,7 @@ def finish(reason, detail=None):
     except Exception as error:
         session.send("note", text=f"the trace lacks the metadata of the recording: {error!r}")
     try:
-        _state.profiler.stop()
+        profilers.stop(_state.profiler)
         saving.export(_state.profiler, _state.rounds, reason, detail, needed)
     except Exception as error:
         session.send("failed", text=f"{type(error).__name__}: {error}")
