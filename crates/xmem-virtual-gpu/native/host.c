@@ -10,8 +10,13 @@ static struct block *blocks;
 static size_t count, room;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static int remember(void *start, size_t size, int is_ours) {
+static int remember(char *start, size_t size, int is_ours) {
   pthread_mutex_lock(&mutex);
+  for (size_t i = 0; i < count; i++) {
+    if (start >= blocks[i].start + blocks[i].size || blocks[i].start >= start + size) continue;
+    pthread_mutex_unlock(&mutex);
+    return CUDA_HOST_ALREADY_REGISTERED;
+  }
   if (count == room) {
     size_t more = room ? 2 * room : 64;
     struct block *grown = realloc(blocks, more * sizeof *blocks);
@@ -20,7 +25,7 @@ static int remember(void *start, size_t size, int is_ours) {
   int fits = count < room;
   if (fits) blocks[count++] = (struct block){start, size, is_ours};
   pthread_mutex_unlock(&mutex);
-  return fits;
+  return fits ? CUDA_OK : CUDA_OUT_OF_MEMORY;
 }
 
 static int forget(void *start, int is_ours, size_t *size) {
@@ -40,7 +45,7 @@ void *vgpu_host_allocate(size_t size) {
   if (!size) size = 1;
   void *start = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) return NULL;
-  if (remember(start, size, 1)) return start;
+  if (!remember(start, size, 1)) return start;
   munmap(start, size);
   return NULL;
 }
@@ -55,12 +60,12 @@ int vgpu_host_release(void *start) {
 
 int vgpu_host_register(void *start, size_t size) {
   if (!start || !size) return CUDA_INVALID_VALUE;
-  return remember(start, size, 0) ? CUDA_OK : CUDA_OUT_OF_MEMORY;
+  return remember(start, size, 0);
 }
 
 int vgpu_host_unregister(void *start) {
   size_t size;
-  return forget(start, 0, &size) ? CUDA_OK : 713; // cudaErrorHostMemoryNotRegistered
+  return forget(start, 0, &size) ? CUDA_OK : CUDA_HOST_NOT_REGISTERED;
 }
 
 int vgpu_is_pinned(const void *address) {

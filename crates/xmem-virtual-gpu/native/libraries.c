@@ -2,7 +2,7 @@
 // succeed without an effect, which the stand-ins do themselves: they start kernels, which never run.
 //
 // Workspaces that PyTorch asks these libraries for are zero: their sizes are not known without the library
-// and a device. (cuBLAS' own workspaces are PyTorch's choice and do not come from here.)
+// and a device. The log names them. (cuBLAS' own workspaces are PyTorch's choice and do not come from here.)
 #include "vgpu.h"
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +30,9 @@ typedef uintptr_t arg;
 #define UNUSED (void)a0, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8, \
   (void)a9, (void)a10, (void)a11, (void)a12, (void)a13, (void)a14, (void)a15, (void)a16, (void)a17, (void)a18, (void)a19
 #define NO_WORKSPACE(type, name, place) \
-  API(int, name)(ARGUMENTS) { UNUSED; if (place) *(type *)place = 0; return 0; }
+  API(int, name)(ARGUMENTS) { UNUSED; if (place) *(type *)place = 0; vgpu_unknown_size(#name); return 0; }
 #define NO_WORKSPACES(type, name, place, second) \
-  API(int, name)(ARGUMENTS) { UNUSED; if (place) *(type *)place = 0; if (second) *(type *)second = 0; return 0; }
+  API(int, name)(ARGUMENTS) { UNUSED; if (place) *(type *)place = 0; if (second) *(type *)second = 0; vgpu_unknown_size(#name); return 0; }
 #define FOR_TYPES(type, before, after, place) \
   NO_WORKSPACE(type, before##S##after, place) NO_WORKSPACE(type, before##D##after, place) \
   NO_WORKSPACE(type, before##C##after, place) NO_WORKSPACE(type, before##Z##after, place)

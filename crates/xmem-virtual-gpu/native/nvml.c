@@ -85,6 +85,32 @@ API(int, nvmlDeviceGetUtilizationRates)(void *device, struct utilization *rates)
   *rates = (struct utilization){0, 0};
   return NVML_OK;
 }
+// Nothing runs: sensors read zero. Clocks are those of the board, in MHz.
+API(int, nvmlDeviceGetTemperature)(void *device, int sensor, unsigned *degrees) {
+  (void)sensor;
+  *degrees = 0;
+  return is_device(device) ? NVML_OK : NVML_INVALID_ARGUMENT;
+}
+// nvmlTemperature_t: version, sensor, degrees.
+API(int, nvmlDeviceGetTemperatureV)(void *device, int *temperature) {
+  temperature[2] = 0;
+  return is_device(device) ? NVML_OK : NVML_INVALID_ARGUMENT;
+}
+API(int, nvmlDeviceGetPowerUsage)(void *device, unsigned *milliwatts) {
+  *milliwatts = 0;
+  return is_device(device) ? NVML_OK : NVML_INVALID_ARGUMENT;
+}
+API(int, nvmlDeviceGetTotalEnergyConsumption)(void *device, unsigned long long *millijoules) {
+  *millijoules = 0;
+  return is_device(device) ? NVML_OK : NVML_INVALID_ARGUMENT;
+}
+API(int, nvmlDeviceGetClockInfo)(void *device, int clock, unsigned *megahertz) {
+  enum { MEMORY = 2 };
+  const struct config *g = vgpu_config();
+  *megahertz = (unsigned)(clock == MEMORY ? g->memory_clock : g->sm_clock) / 1000;
+  return is_device(device) ? NVML_OK : NVML_INVALID_ARGUMENT;
+}
+API(int, nvmlDeviceGetMaxClockInfo)(void *device, int clock, unsigned *megahertz) { return vgpu_nvmlDeviceGetClockInfo(device, clock, megahertz); }
 // No process is listed: the one that asks knows its own memory.
 API(int, nvmlDeviceGetComputeRunningProcesses)(void *device, unsigned *count) { *count = 0; return is_device(device) ? NVML_OK : NVML_INVALID_ARGUMENT; }
 API(int, nvmlDeviceGetComputeRunningProcesses_v2)(void *device, unsigned *count) { return vgpu_nvmlDeviceGetComputeRunningProcesses(device, count); }

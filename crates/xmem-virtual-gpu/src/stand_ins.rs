@@ -11,9 +11,12 @@ pub(crate) const DRIVER: &str = "libcuda.so.1";
 /// NVML's library.
 const MANAGEMENT: &str = "libnvidia-ml.so.1";
 
-/// Functions of the driver that programs may look for; those that are not implemented report that they were
-/// called.
-const DRIVER_FUNCTIONS: &str = include_str!("../data/driver-functions.txt");
+/// Functions of the driver and of NVML that programs may look for; those that are not implemented report that
+/// they were called.
+const LOOKED_FOR: [&str; 2] = [
+    include_str!("../data/driver-functions.txt"),
+    include_str!("../data/management-functions.txt"),
+];
 
 /// A stand-in as it is written.
 #[derive(Debug)]
@@ -80,12 +83,13 @@ fn from_exports(family: Family, exports: Vec<Export>) -> Vec<Symbol> {
 
 /// The symbols of a library that is not there: what is implemented, and what torch needs.
 fn from_needs(family: Family, requirements: &Requirements) -> Vec<Symbol> {
-    let driver = DRIVER_FUNCTIONS.lines().filter(|line| !line.starts_with('#'));
+    let lines = LOOKED_FOR.iter().flat_map(|text| text.lines());
+    let looked_for = lines.filter(|line| !line.starts_with('#'));
     let names: BTreeSet<&str> = native::functions()
         .iter()
         .chain(&requirements.functions)
         .map(String::as_str)
-        .chain(driver)
+        .chain(looked_for)
         .filter(|name| family.owns(name))
         .collect();
     let symbol = |name: &str| Symbol {

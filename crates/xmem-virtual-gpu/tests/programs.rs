@@ -84,13 +84,7 @@ impl Machine {
         cudnn.push("cudnnBackendExecute".to_owned());
         let version = format!("#include <stddef.h>\n{release}\n");
         library(&machine.nvidia(), "libcudnn.so.9", &cudnn, Some("libcudnn.so.9"), &version);
-        let loaded = machine.path("driver-was-loaded");
-        let constructor = format!(
-            "#include <stdio.h>\n__attribute__((constructor)) static void loaded(void) {{\n  \
-             FILE *f = fopen(\"{}\", \"w\");\n  if (f) fclose(f);\n}}\n",
-            loaded.display()
-        );
-        library(&machine.path("driver"), "libcuda.so.1", &functions("cu"), None, &constructor);
+        machine.add_driver();
         let torch = machine.path("site/torch/lib");
         fs::create_dir_all(&torch).expect("made");
         let nvidia = machine.nvidia();
@@ -108,6 +102,21 @@ impl Machine {
             ],
         );
         machine
+    }
+
+    /// A driver and NVML that leave a mark when they are loaded. Their functions return 999.
+    fn add_driver(&self) {
+        let constructor = format!(
+            "#include <stdio.h>\n__attribute__((constructor)) static void loaded(void) {{\n  \
+             FILE *f = fopen(\"{}\", \"w\");\n  if (f) fclose(f);\n}}\n",
+            self.path("driver-was-loaded").display()
+        );
+        let management =
+            ["nvmlInit_v2", "nvmlSystemGetCudaDriverVersion_v2", "nvmlDeviceGetFanSpeed"];
+        let management = management.map(str::to_owned);
+        let folder = self.path("driver");
+        library(&folder, "libcuda.so.1", &functions("cu"), None, &constructor);
+        library(&folder, "libnvidia-ml.so.1", &management, None, &constructor);
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -311,6 +320,29 @@ fn memory_that_cannot_be_private_is_shared() {
     );
     let output = Command::new(program).output().expect("started");
     assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn no_driver_is_needed_and_one_that_is_there_is_not_loaded() {
+    let machine = Machine::new(RUNTIME);
+    let preload = machine.prepare(&VirtualGpu::new(device("a100-40g")));
+    compile(&machine.path("driver-user"), include_str!("programs/driver.c"), &["-ldl"]);
+    let run = |libraries: &Path, preload: Option<&Preload>| {
+        let mut command = Command::new(machine.path("driver-user"));
+        if let Some(preload) = preload {
+            preload.apply(&mut command, None);
+        }
+        let status = command.env("LD_LIBRARY_PATH", libraries).status().expect("started");
+        (status.code(), machine.path("driver-was-loaded").exists())
+    };
+    let (driver, nothing) = (machine.path("driver"), machine.path("nothing"));
+    assert_eq!(run(&nothing, Some(&preload)), (Some(0), false), "a machine without a driver");
+    assert_eq!(run(&driver, Some(&preload)), (Some(0), false), "a machine with a driver");
+    // The mark can be seen: without the virtual GPU, the driver is loaded, and its functions fail.
+    assert_eq!(run(&driver, None), (Some(3), true), "without the virtual GPU");
+    let log = preload.log.read().expect("a log");
+    let fan = Call::Unimplemented { function: "nvmlDeviceGetFanSpeed".to_owned(), status: 3 };
+    assert_eq!(log, [fan]);
 }
 
 /// As Triton does, whose releases differ in the name.
