@@ -2,8 +2,10 @@
 //!
 //! Drives the program as a user would. Each script of `crates/xmem-recorder/tests/scripts` says in its
 //! header how it is recorded and what must come out; each model of `models.toml` is recorded by
-//! `xmem profile` and by hand, and must come to the same peaks.
+//! `xmem profile` and by hand, and must come to the same peaks. With `--engine virtual-gpu`, scripts are
+//! recorded on a virtual GPU, and the areas of CUDA are checked on it.
 
+mod areas;
 mod expect;
 mod header;
 mod model;
@@ -121,6 +123,9 @@ fn all(bench: &Bench, options: &Options) -> Result<usize, Error> {
     let by_hand = models.iter().filter(|_| options.engine == Engine::Cpu);
     for model in by_hand.filter(|model| wanted(&model.name)) {
         tasks.push((&model.name, Box::new(|| model.check(bench))));
+    }
+    if options.engine == Engine::VirtualGpu && wanted(areas::NAME) {
+        tasks.push((areas::NAME, Box::new(|| areas::check(bench))));
     }
     let mut outcomes = in_parallel(&tasks)?;
     script::compare_peaks(&scripts, &mut outcomes);
