@@ -3,7 +3,7 @@
 use crate::lifetime::{Lifetime, Origin, Tick};
 use crate::python::Frame;
 use crate::spans::{Phase, PhaseSpan};
-use xmem_types::{Addr, Bytes, IterationId, Nanos, OpId, StreamId, Sym, ThreadIdx};
+use xmem_types::{Addr, Bytes, IterationId, Nanos, OpId, PrivatePoolId, StreamId, Sym, ThreadIdx};
 
 /// The role of a block in the training job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -113,6 +113,10 @@ pub struct Block {
     pub free_time: Option<Nanos>,
     /// The stream that it was allocated on, where that is recorded.
     pub stream: StreamId,
+    /// The private pool that it was allocated from, where that is recorded; none for the default pool.
+    pub pool: Option<PrivatePoolId>,
+    /// The position before which its free was complete, if that waited for other streams.
+    pub completed: Option<Tick>,
     /// Innermost operator at the allocation.
     pub op: Option<OpId>,
     /// Innermost operator at the free.
@@ -154,6 +158,8 @@ impl Block {
             free,
             free_time,
             stream: StreamId(0),
+            pool: None,
+            completed: None,
             op,
             freed_in,
             module: frame.module,

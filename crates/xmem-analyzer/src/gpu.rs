@@ -9,7 +9,9 @@ use crate::lifetime::Tick;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use xmem_trace::{DeviceKind, DeviceProperties, MemoryTable, Trace};
-use xmem_types::{Addr, BlockId, Bytes, Diagnostics, Location, Nanos, Severity, ThreadIdx};
+use xmem_types::{
+    Addr, BlockId, Bytes, Diagnostics, Location, Nanos, PrivatePoolId, Severity, ThreadIdx,
+};
 
 /// The kind of file that a GPU was recorded in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,6 +63,10 @@ pub struct GpuRecording {
     /// The positions before which the allocator released its cached memory, as
     /// `torch.cuda.empty_cache` does.
     pub cache_releases: Vec<Tick>,
+    /// The positions before which the cached memory of a private pool was released as the pool was deleted.
+    pub pool_releases: Vec<(Tick, PrivatePoolId)>,
+    /// True if streams, private pools and completions of frees are in the file.
+    pub has_history: bool,
     /// Allocations that failed.
     pub out_of_memory: u64,
 }
@@ -82,6 +88,8 @@ impl GpuRecording {
             peak_requested: None,
             peak_reserved: None,
             cache_releases: Vec::new(),
+            pool_releases: Vec::new(),
+            has_history: source == GpuSource::Snapshot,
             out_of_memory: 0,
         }
     }

@@ -16,7 +16,7 @@ use crate::returns::Returns;
 use crate::spans::Phase;
 use std::collections::BTreeMap;
 use xmem_trace::{DeviceKind, OpKind, Signature, SignatureId, Thread, Trace};
-use xmem_types::{Addr, Bytes, Nanos, OpId, StreamId, Sym, ThreadIdx};
+use xmem_types::{Addr, Bytes, Nanos, OpId, PrivatePoolId, StreamId, Sym, ThreadIdx};
 
 /// A block of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +27,14 @@ pub struct HistoryBlock {
     pub address: Addr,
     /// The stream that it was allocated on.
     pub stream: StreamId,
+    /// The private pool that it was allocated from, where that is known; none for the default pool.
+    pub pool: Option<PrivatePoolId>,
     /// Position and time of the allocation.
     pub alloc: (Tick, Nanos),
     /// Position and time of the free; none if the history ends first.
     pub free: Option<(Tick, Nanos)>,
+    /// The position before which the free was complete, if it waited for other streams.
+    pub completed: Option<Tick>,
     /// The call that allocated it: a row of [`History::sites`].
     pub site: usize,
 }
@@ -106,6 +110,8 @@ pub fn analyze_history(history: History) -> Profile {
             free: block.free.map(|free| free.0),
             free_time: block.free.map(|free| free.1),
             stream: block.stream,
+            pool: block.pool,
+            completed: block.completed,
             op,
             freed_in: None,
             module: Sym::EMPTY,

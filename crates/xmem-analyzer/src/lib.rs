@@ -5,6 +5,7 @@
 //! GPU is analyzed as one of a CPU is, with the memory that was there before it began.
 #![forbid(unsafe_code)]
 
+mod allocator_history;
 mod args;
 mod attribution;
 mod autograd;
@@ -23,6 +24,7 @@ mod pairing;
 mod periods;
 mod phases;
 mod preexisting;
+mod private_pools;
 mod profile;
 mod program;
 mod python;
@@ -45,6 +47,7 @@ pub use lifetime::Tick;
 pub use marks::TransferKind;
 pub use optree::OpTree;
 pub use preexisting::Preexisting;
+pub use private_pools::{Position, PrivatePools};
 pub use profile::Profile;
 pub use returns::CallKind;
 pub use roles::{RoleRule, role_rules};
@@ -166,9 +169,12 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         step_period: iterations::steps_in_each(&signs),
     };
     let (mut blocks, learned) = roles::assign(&lifetimes, &origins, &facts);
-    let gpu = gpu.map(|gpu| gpu.recording);
+    let mut gpu = gpu.map(|gpu| gpu.recording);
     if let Some(gpu) = &gpu {
         roles::on_gpu(&mut blocks, gpu, &facts);
+    }
+    if let (Some(gpu), Some(recording)) = (&mut gpu, &recording) {
+        allocator_history::apply(recording, &trace.memory, &rows, &mut blocks, gpu, &mut notes);
     }
     let preexisting = match &gpu {
         None => preexisting::find(&blocks, &facts, &learned, &mut notes),

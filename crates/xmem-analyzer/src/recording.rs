@@ -1,9 +1,11 @@
 //! The notes of `xmem profile` in a trace beside the events: the key `xmem_recording`, schema
 //! `xmem.recording.1` (docs/schema). Everything in it is optional.
 
+mod allocator;
 mod read;
 mod virtual_gpu;
 
+pub use allocator::{AllocatorHistory, DeviceHistory, HistoryAction, HistoryEntry, PoolSighting};
 pub use read::KEY;
 pub(crate) use read::read;
 pub use virtual_gpu::VirtualGpu;
@@ -47,6 +49,8 @@ pub struct Recording {
     pub batch_size: Option<u64>,
     /// Calls that were redirected from CUDA to the CPU, with their number.
     pub redirected: Vec<(String, u64)>,
+    /// What CUDA's caching allocator did, if the job was recorded on a virtual GPU.
+    pub allocator_history: Option<AllocatorHistory>,
     /// What a virtual GPU assumed, if the job was recorded on one.
     pub virtual_gpu: Option<VirtualGpu>,
     /// Messages of the recorder to the user.

@@ -33,6 +33,11 @@ pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
         }
         return Ok(Exit::CutShort);
     }
+    if let Some(snapshot) =
+        args.snapshot.as_ref().filter(|_| global.verbosity() != Verbosity::Quiet)
+    {
+        say(&format!("  memory snapshot: {} (for pytorch.org/memory_viz)", shown(snapshot)));
+    }
     match then {
         Some(then) => then.run(),
         None => {
@@ -55,6 +60,7 @@ fn request(args: &ProfileArgs) -> Result<Request, CliError> {
         device: xmem::find(args.device())?.clone(),
         engine: args.engine(),
         nonzero: args.nonzero(),
+        snapshot: args.snapshot.clone(),
         timeout: args.timeout,
         memory: args.max_memory,
         timeouts: Timeouts::default(),

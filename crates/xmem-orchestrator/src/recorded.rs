@@ -9,7 +9,10 @@ use crate::target::Target;
 use crate::uncertainty::{SizeRange, UncertainBlock, UncertainPlace, Uncertainty};
 use xmem_analyzer::{Block, GpuRecording, Preexisting, Profile, Role, Tick};
 use xmem_profiles::ComputeCapability;
-use xmem_types::{BlockId, Bytes, Diagnostics, Nanos, Request, RequestKind, Severity, StreamId};
+use xmem_types::{
+    AllocatorCall, BlockId, Bytes, Diagnostics, Nanos, PlacedCall, PrivatePoolId, Request,
+    RequestKind, Severity, StreamId,
+};
 
 /// The requests of a recording.
 pub(crate) fn schedule(
@@ -37,14 +40,40 @@ pub(crate) fn schedule(
     (schedule, notes)
 }
 
-/// An event: its position among the recorded events, whether it allocates (an allocation may end the block
-/// before it at its address, which goes first), the block, and the time.
-type Event = (u32, bool, BlockId, Nanos);
+/// An event: its position among the recorded events, its kind, the block, and the time.
+type Event = (u32, EventKind, BlockId, Nanos);
+
+/// In the order in which events of the same position go: an allocation may end the block before it at its
+/// address, and the allocator looks for completed frees before it does anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum EventKind {
+    /// A free that waited for other streams is complete.
+    Complete,
+    /// The `MemPool` or the graphs of a pool are deleted.
+    ReleasePool(PrivatePoolId),
+    ReleaseCache,
+    Free(Completion),
+    Alloc,
+}
+
+/// The time at which a freed block can be used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Completion {
+    AtOnce,
+    Later,
+}
+
+/// Where a block is allocated.
+#[derive(Clone, Copy)]
+struct Home {
+    stream: StreamId,
+    pool: Option<PrivatePoolId>,
+}
 
 #[derive(Default)]
 struct Requests {
     blocks: Vec<ScheduledBlock>,
-    streams: Vec<StreamId>,
+    homes: Vec<Home>,
     events: Vec<Event>,
 }
 
@@ -56,12 +85,19 @@ impl Requests {
 
     fn add(&mut self, place: &Block, block: ScheduledBlock) {
         let id = BlockId::new(self.blocks.len());
-        self.events.push((place.alloc.0, true, id, place.alloc_time));
+        self.events.push((place.alloc.0, EventKind::Alloc, id, place.alloc_time));
         if let (Some(tick), Some(time)) = (place.free, place.free_time) {
-            self.events.push((tick.0, false, id, time));
+            let completion = match place.completed {
+                Some(_) => Completion::Later,
+                None => Completion::AtOnce,
+            };
+            self.events.push((tick.0, EventKind::Free(completion), id, time));
+            if let Some(Tick(tick)) = place.completed {
+                self.events.push((tick, EventKind::Complete, id, time));
+            }
         }
         self.blocks.push(block);
-        self.streams.push(place.stream);
+        self.homes.push(Home { stream: place.stream, pool: place.pool });
     }
 
     /// Tensors that operators show and no event does.
@@ -132,25 +168,71 @@ impl Requests {
     }
 
     fn finish(self, gpu: &GpuRecording) -> Schedule {
-        let Self { blocks, streams, mut events } = self;
+        let Self { blocks, homes, mut events } = self;
+        let nothing = (BlockId(0), Nanos::ZERO);
+        for &Tick(tick) in &gpu.cache_releases {
+            events.push((tick, EventKind::ReleaseCache, nothing.0, nothing.1));
+        }
+        for &(Tick(tick), pool) in &gpu.pool_releases {
+            events.push((tick, EventKind::ReleasePool(pool), nothing.0, nothing.1));
+        }
         events.sort_unstable();
         let mut schedule = Schedule { blocks, ..Schedule::default() };
-        let mut releases = gpu.cache_releases.iter().peekable();
-        for (tick, allocates, block, time) in events {
-            while releases.next_if(|release| release.0 <= tick).is_some() {
-                schedule.cache_releases.push(schedule.requests.len());
-            }
-            let kind = match allocates {
-                true => RequestKind::Alloc {
-                    size: schedule.blocks[block.index()].size,
-                    stream: streams[block.index()],
-                },
-                false => RequestKind::Free,
+        let mut scope = None;
+        for (_, kind, block, time) in events {
+            let pool = match kind {
+                EventKind::Alloc => homes[block.index()].pool,
+                _ => None,
             };
-            schedule.requests.push(Request { block, kind });
+            if pool != scope {
+                schedule.calls_from_pool(scope, pool);
+                scope = pool;
+            }
+            let request = match kind {
+                EventKind::Complete => {
+                    schedule.call(AllocatorCall::Complete(block));
+                    continue;
+                }
+                EventKind::ReleasePool(pool) => {
+                    schedule.call(AllocatorCall::ReleasePool(pool));
+                    continue;
+                }
+                EventKind::ReleaseCache => {
+                    schedule.call(AllocatorCall::ReleaseCache);
+                    continue;
+                }
+                EventKind::Free(completion) => {
+                    if completion == Completion::Later {
+                        schedule.call(AllocatorCall::AwaitStreams(block));
+                    }
+                    RequestKind::Free
+                }
+                EventKind::Alloc => RequestKind::Alloc {
+                    size: schedule.blocks[block.index()].size,
+                    stream: homes[block.index()].stream,
+                },
+            };
+            schedule.requests.push(Request { block, kind: request });
             schedule.times.push(time);
         }
         schedule
+    }
+}
+
+impl Schedule {
+    /// A call before the next request.
+    fn call(&mut self, call: AllocatorCall) {
+        self.calls.push(PlacedCall { before: self.requests.len(), call });
+    }
+
+    /// The next allocations come from another pool than the last ones.
+    fn calls_from_pool(&mut self, last: Option<PrivatePoolId>, next: Option<PrivatePoolId>) {
+        if let Some(pool) = last {
+            self.call(AllocatorCall::LeavePool(pool));
+        }
+        if let Some(pool) = next {
+            self.call(AllocatorCall::EnterPool(pool));
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::rule::{Rule, RuleEffect};
 use crate::uncertainty::UncertainBlock;
 use xmem_analyzer::{Phase, Profile, Role};
-use xmem_types::{BlockId, Bytes, Fallbacks, IterationId, Nanos, OpId, Request, Sym, Workload};
+use xmem_types::{
+    BlockId, Bytes, Fallbacks, IterationId, Nanos, OpId, PlacedCall, Request, Sym, Workload,
+};
 
 /// The requests of the job to the GPU's allocator, in order.
 #[derive(Clone, Debug, Default)]
@@ -14,9 +16,9 @@ pub struct Schedule {
     pub times: Vec<Nanos>,
     /// Every block that is requested.
     pub blocks: Vec<ScheduledBlock>,
-    /// The requests before which cached memory is released (`torch.cuda.empty_cache`), ascending: only
-    /// recordings of a GPU show it.
-    pub cache_releases: Vec<usize>,
+    /// What the program does to the allocator between the requests, in order: only recordings of a GPU show
+    /// it.
+    pub calls: Vec<PlacedCall>,
     /// Smaller sizes that some blocks may have where memory is short.
     pub fallbacks: Fallbacks,
     /// Blocks whose size is not known for sure.
@@ -127,8 +129,7 @@ impl Schedule {
     /// If there are fewer.
     #[must_use]
     pub fn workload(&self, count: usize) -> Workload<'_> {
-        Workload::new(&self.requests[..count], &self.fallbacks)
-            .with_cache_releases(&self.cache_releases)
+        Workload::new(&self.requests[..count], &self.fallbacks).with_calls(&self.calls)
     }
 
     /// The block behind an id.

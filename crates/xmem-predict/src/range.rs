@@ -170,9 +170,9 @@ impl Variants<'_> {
         }
         let requests = self.schedule.bounded(self.count, uncertainties, bound);
         let from = RequestIndex(self.place_in(&requests));
-        // Where memory was released, no block is added, so that places stay.
-        let work = Workload::new(&requests, &self.schedule.fallbacks)
-            .with_cache_releases(&self.schedule.cache_releases);
+        // Where calls are recorded, no block is added, so that places stay.
+        let work =
+            Workload::new(&requests, &self.schedule.fallbacks).with_calls(&self.schedule.calls);
         outline(work, self.allocator, &device, from)
     }
 

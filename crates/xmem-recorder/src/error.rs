@@ -14,6 +14,9 @@ pub enum RecordError {
     /// The platform has no named pipes and signals.
     #[error("recording a command needs Linux or macOS")]
     NeedsUnix,
+    /// A memory snapshot is requested of the CPU, which has no allocator of CUDA's.
+    #[error("only a recording on a virtual GPU has a memory snapshot")]
+    SnapshotOfTheCpu,
     /// The output path exists and is not a plain file.
     #[error("`{}` is not a plain file", printable_path(path))]
     NotAFile {

@@ -20,6 +20,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/engine.py",
     "xmem_recorder/factories.py",
     "xmem_recorder/facts.py",
+    "xmem_recorder/history.py",
     "xmem_recorder/hostmemory.py",
     "xmem_recorder/imports.py",
     "xmem_recorder/loading.py",

@@ -82,6 +82,9 @@ pub fn record(
     request: &Request,
     observer: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Recorded, RecordError> {
+    if request.snapshot.is_some() && request.engine != Engine::VirtualGpu {
+        return Err(RecordError::SnapshotOfTheCpu);
+    }
     watch::run(request, observer)
 }
 

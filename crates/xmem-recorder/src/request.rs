@@ -24,6 +24,8 @@ pub struct Request {
     pub engine: Engine,
     /// The share of elements that `nonzero` finds where a virtual GPU does not know it.
     pub nonzero: Share,
+    /// The file for PyTorch's own memory snapshot with call stacks, which a virtual GPU writes.
+    pub snapshot: Option<PathBuf>,
     /// The time limit of the command.
     pub timeout: Option<Duration>,
     /// The limit to the resident memory of the command's processes; without one, that of the host.

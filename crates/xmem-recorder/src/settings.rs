@@ -16,6 +16,7 @@ pub(crate) struct Settings<'a> {
     max_memory: Option<u64>,
     engine: &'static str,
     assume_nonzero: f64,
+    snapshot: Option<String>,
     device: DeviceSettings<'a>,
 }
 
@@ -49,6 +50,11 @@ impl<'a> Settings<'a> {
             max_memory: request.memory.map(Bytes::get),
             engine: request.engine.name(),
             assume_nonzero: request.nonzero.get(),
+            snapshot: request.snapshot.as_ref().map(|path| {
+                // The script may change its folder.
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                path.to_string_lossy().into_owned()
+            }),
             device: DeviceSettings::of(&request.device),
         }
     }

@@ -67,6 +67,7 @@ fn run_command(
         device: xmem_profiles::find("a100-40g").expect("known").clone(),
         engine: Engine::Cpu,
         nonzero: Share::ALL,
+        snapshot: None,
         timeout,
         memory: Some(LIMIT),
         timeouts,

@@ -61,3 +61,7 @@ id!(
     /// A CUDA stream; 0 is the default stream.
     StreamId
 );
+id!(
+    /// A private pool (`MempoolId_t`): of a `torch.cuda.MemPool` or a CUDA graph.
+    PrivatePoolId
+);

@@ -19,7 +19,7 @@ mod workload;
 
 pub use bytes::{Bytes, GIB, KIB, MIB, ParseBytesError, saturating_product};
 pub use diagnostics::{Diagnostic, Diagnostics, Location, Severity};
-pub use ids::{Addr, BlockId, IterationId, OpId, PythonId, StreamId, ThreadIdx};
+pub use ids::{Addr, BlockId, IterationId, OpId, PrivatePoolId, PythonId, StreamId, ThreadIdx};
 pub use intern::{Interner, Sym};
 pub use limits::{ExceededLimit, InputLimits};
 pub use printable::{is_printable, printable, printable_lines, printable_path};
@@ -27,4 +27,4 @@ pub use request::{Request, RequestKind};
 pub use time::Nanos;
 pub use version::TorchVersion;
 pub use withheld::WithheldReason;
-pub use workload::{FallbackId, Fallbacks, Workload};
+pub use workload::{AllocatorCall, FallbackId, Fallbacks, PlacedCall, Workload};

@@ -1,6 +1,7 @@
-//! A job's requests, and the smaller sizes that it accepts where memory is short.
+//! A job's requests, what else it does to the allocator, and the smaller sizes that it accepts where memory
+//! is short.
 
-use crate::{BlockId, Bytes, Request};
+use crate::{BlockId, Bytes, PrivatePoolId, Request};
 use std::collections::BTreeMap;
 
 /// The requests of a job to an allocator.
@@ -12,28 +13,53 @@ pub struct Workload<'a> {
     pub requests: &'a [Request],
     /// The allocations that may be smaller if they must.
     pub fallbacks: &'a Fallbacks,
-    /// The positions of requests before which the program releases all cached memory
-    /// (`torch.cuda.empty_cache`), in ascending order.
-    pub cache_releases: &'a [usize],
+    /// What the program does to the allocator between the requests, in order.
+    pub calls: &'a [PlacedCall],
+}
+
+/// An [`AllocatorCall`] with its place among the requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacedCall {
+    /// The position of the request that follows.
+    pub before: usize,
+    /// The call.
+    pub call: AllocatorCall,
+}
+
+/// What a program does to an allocator besides its requests, or what the device does to its blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllocatorCall {
+    /// `torch.cuda.empty_cache`.
+    ReleaseCache,
+    /// The allocations that follow come from a private pool, which is made if it is new.
+    EnterPool(PrivatePoolId),
+    /// They no longer do.
+    LeavePool(PrivatePoolId),
+    /// The `MemPool` or the graphs of a pool are deleted, and its cached memory is released.
+    ReleasePool(PrivatePoolId),
+    /// The free of this block, which is to come, waits for other streams until [`Self::Complete`].
+    AwaitStreams(BlockId),
+    /// The device is done with a freed block that waits.
+    Complete(BlockId),
 }
 
 impl<'a> Workload<'a> {
     /// `requests` with sizes to fall back on.
     #[must_use]
     pub const fn new(requests: &'a [Request], fallbacks: &'a Fallbacks) -> Self {
-        Self { requests, fallbacks, cache_releases: &[] }
+        Self { requests, fallbacks, calls: &[] }
     }
 
-    /// The same with a release of cached memory before some of the requests, in ascending order.
+    /// The same with calls between the requests, in order.
     #[must_use]
-    pub const fn with_cache_releases(self, cache_releases: &'a [usize]) -> Self {
-        Self { cache_releases, ..self }
+    pub const fn with_calls(self, calls: &'a [PlacedCall]) -> Self {
+        Self { calls, ..self }
     }
 }
 
 impl<'a> From<&'a [Request]> for Workload<'a> {
     fn from(requests: &'a [Request]) -> Self {
-        Self { requests, fallbacks: &NONE, cache_releases: &[] }
+        Self { requests, fallbacks: &NONE, calls: &[] }
     }
 }
 

@@ -1,9 +1,11 @@
 //! A memory snapshot as a job: its history as blocks with lifetimes and call stacks.
 
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use xmem_analyzer::{
-    GpuRecording, GpuSource, History, HistoryBlock, HistoryPart, HistorySite, Phase, Tick,
+    GpuRecording, GpuSource, History, HistoryBlock, HistoryPart, HistorySite, Phase, PrivatePools,
+    Tick,
 };
 use xmem_predict::JobEnvironment;
 use xmem_snapshot::{
@@ -11,7 +13,8 @@ use xmem_snapshot::{
     Site, Snapshot, StackId, Step, StepKind, TraceEntry,
 };
 use xmem_types::{
-    Addr, Bytes, Diagnostics, Nanos, Severity, StreamId, TorchVersion, WithheldReason,
+    Addr, Bytes, Diagnostics, Nanos, PrivatePoolId, Severity, StreamId, TorchVersion,
+    WithheldReason,
 };
 
 /// The history of the device that holds most memory.
@@ -42,7 +45,10 @@ pub(crate) fn of_snapshot(snapshot: &Snapshot, notes: &mut Diagnostics) -> Histo
         blocks: Vec::new(),
         live: FxHashMap::default(),
         pending: FxHashMap::default(),
+        pools: private_pools(snapshot, device, trace),
         releases: Vec::new(),
+        pool_releases: Vec::new(),
+        released_pools: BTreeSet::new(),
         waited: 0,
         lost_frees: 0,
         failed: 0,
@@ -130,12 +136,29 @@ fn fullest(snapshot: &Snapshot, notes: &mut Diagnostics) -> (DeviceIndex, usize)
 fn about_pools(snapshot: &Snapshot, device: DeviceIndex, notes: &mut Diagnostics) {
     let of_pools = snapshot.segments.iter().filter(|segment| segment.device == device);
     let count = of_pools.filter(|segment| segment.pool != PoolId::default()).count() as u64;
-    notes.report_many("private-pools", Severity::Warning, None, count, || {
-        "segments belong to CUDA graphs or to a `MemPool`: the replay serves their blocks as all others, \
-         and may reserve less"
+    notes.report_many("private-pools", Severity::Note, None, count, || {
+        "segments belong to CUDA graphs or to a `MemPool`, and are replayed in pools of their own; a pool that \
+         was deleted before the snapshot is not in it"
             .into()
     });
 }
+
+/// The private pools of a device. The history does not have the pool of an allocation; the segments of the
+/// snapshot do.
+fn private_pools(snapshot: &Snapshot, device: DeviceIndex, trace: &[TraceEntry]) -> PrivatePools {
+    let range = |start: Addr, size: Bytes| start..Addr(start.0.saturating_add(size.get()));
+    let segments = snapshot.segments.iter();
+    let private = segments.filter(|s| s.device == device && s.pool != PoolId::default());
+    let seen = private.map(|s| (trace.len(), range(s.address, s.total), (s.pool.0, s.pool.1)));
+    let entries = trace.iter().enumerate();
+    let released = entries
+        .filter(|(_, entry)| matches!(entry.action, Action::SegmentFree | Action::SegmentUnmap))
+        .map(|(position, entry)| (position, range(entry.addr, entry.size)));
+    PrivatePools::new(seen.collect(), released.collect())
+}
+
+/// A position behind all others.
+const NEVER: Tick = Tick(u32::MAX);
 
 /// A block that is allocated, by its row.
 #[derive(Clone, Copy)]
@@ -154,9 +177,12 @@ struct Reader<'s> {
     earlier: Vec<Earlier>,
     blocks: Vec<HistoryBlock>,
     live: FxHashMap<Addr, Live>,
-    /// Blocks that are freed and wait for another stream, with the moment of their free.
-    pending: FxHashMap<Addr, (Live, (Tick, Nanos))>,
+    /// Blocks that are freed and wait for another stream.
+    pending: FxHashMap<Addr, Live>,
+    pools: PrivatePools,
     releases: Vec<Tick>,
+    pool_releases: Vec<(Tick, PrivatePoolId)>,
+    released_pools: BTreeSet<PrivatePoolId>,
     /// Frees that waited.
     waited: u64,
     /// Frees that were not recorded.
@@ -168,6 +194,7 @@ struct Earlier {
     address: Addr,
     size: Bytes,
     stream: StreamId,
+    pool: Option<PrivatePoolId>,
     stack: StackId,
     free: Option<(Tick, Nanos)>,
 }
@@ -178,15 +205,31 @@ impl Reader<'_> {
         if let Some(time) = last.time {
             self.now = self.now.max(Nanos(time.get().saturating_sub(self.base.get())));
         }
+        for entry in &self.trace[step.entries.clone()] {
+            if entry.action == Action::FreeCompleted
+                && let Some(Live(row)) = self.pending.remove(&entry.addr)
+            {
+                self.blocks[row].completed = Some(tick);
+            }
+        }
         let at = (tick, self.now);
         match step.kind {
             StepKind::Alloc { addr, size, stream, .. } => {
-                if let Some((Live(row), requested)) = self.pending.remove(&addr) {
-                    self.blocks[row].free = Some((tick, self.now.max(requested.1)));
+                if let Some(Live(row)) = self.pending.remove(&addr) {
+                    self.blocks[row].completed = Some(tick);
                 }
+                let pool = self.pools.at(addr, step.entries.end - 1);
                 let site = self.sites.row(self.snapshot, last.stack);
-                let block =
-                    HistoryBlock { size, address: addr, stream, alloc: at, free: None, site };
+                let block = HistoryBlock {
+                    size,
+                    address: addr,
+                    stream,
+                    pool,
+                    alloc: at,
+                    free: None,
+                    completed: None,
+                    site,
+                };
                 let row = self.blocks.len();
                 self.blocks.push(block);
                 if let Some(Live(before)) = self.live.insert(addr, Live(row)) {
@@ -202,35 +245,49 @@ impl Reader<'_> {
                         address: addr,
                         size: entry.size,
                         stream: entry.stream,
+                        pool: self.pools.at(addr, step.entries.start),
                         stack: StackId::EMPTY,
                         free: Some(at),
                     });
                     return;
                 };
-                match reuse {
-                    Reuse::AtOnce => self.blocks[live.0].free = Some(at),
-                    Reuse::Later => {
-                        self.waited += 1;
-                        self.pending.insert(addr, (live, at));
-                    }
+                self.blocks[live.0].free = Some(at);
+                if reuse == Reuse::Later {
+                    self.waited += 1;
+                    self.blocks[live.0].completed = Some(NEVER);
+                    self.pending.insert(addr, live);
                 }
             }
-            StepKind::Complete { addr } => {
-                if let Some((Live(row), _)) = self.pending.remove(&addr) {
-                    self.blocks[row].free = Some(at);
-                }
-            }
-            StepKind::EmptyCache => self.releases.push(tick),
+            StepKind::Complete { .. } => {}
+            StepKind::EmptyCache => self.release(tick, step.entries.clone()),
             StepKind::Failed { .. } => self.failed += 1,
         }
     }
 
-    /// Frees that never completed count from their request; what segments hold and the history did not
-    /// allocate was there before.
-    fn keep_what_is_left(&mut self) {
-        for (_, (Live(row), at)) in self.pending.drain() {
-            self.blocks[row].free = Some(at);
+    /// Segments are released outside of an allocation: by `empty_cache`, or with the pool that they belong to.
+    fn release(&mut self, tick: Tick, entries: Range<usize>) {
+        let mut everything = false;
+        for row in entries {
+            let entry = &self.trace[row];
+            if !matches!(entry.action, Action::SegmentFree | Action::SegmentUnmap) {
+                continue;
+            }
+            match self.pools.at(entry.addr, row) {
+                Some(pool) if self.released_pools.insert(pool) => {
+                    self.pool_releases.push((tick, pool));
+                }
+                // Another segment of that pool.
+                Some(pool) if self.pool_releases.contains(&(tick, pool)) => {}
+                _ => everything = true,
+            }
         }
+        if everything {
+            self.releases.push(tick);
+        }
+    }
+
+    /// What segments hold and the history did not allocate was there before.
+    fn keep_what_is_left(&mut self) {
         let segments = self.snapshot.segments.iter().filter(|s| s.device == self.device);
         for segment in segments {
             let held = segment.blocks.iter().filter(|b| b.state == BlockState::ActiveAllocated);
@@ -239,6 +296,7 @@ impl Reader<'_> {
                     address: block.address,
                     size: block.requested.unwrap_or(block.size),
                     stream: segment.stream,
+                    pool: self.pools.at(block.address, self.trace.len()),
                     stack: block.stack,
                     free: None,
                 });
@@ -265,8 +323,8 @@ impl Reader<'_> {
             });
         }
         notes.report_many("frees-waited", Severity::Note, None, self.waited, || {
-            "blocks were freed while another stream used them: they count as allocated until that \
-             stream was done"
+            "blocks were freed while another stream used them: their memory was reused when that stream was \
+             done, as recorded"
                 .into()
         });
         notes.report_many("unrecorded-frees", Severity::Warning, None, self.lost_frees, || {
@@ -297,14 +355,17 @@ impl Reader<'_> {
                 size: block.size,
                 address: block.address,
                 stream: block.stream,
+                pool: block.pool,
                 alloc: (Tick(row as u32), Nanos::ZERO),
                 free: block.free.map(later),
+                completed: None,
                 site: self.sites.row(self.snapshot, block.stack),
             });
         }
         blocks.extend(self.blocks.into_iter().map(|block| HistoryBlock {
             alloc: later(block.alloc),
             free: block.free.map(later),
+            completed: block.completed.map(|tick| later((tick, Nanos::ZERO)).0),
             ..block
         }));
         if blocks.is_empty() {
@@ -316,6 +377,8 @@ impl Reader<'_> {
         let sizes = self.earlier.iter().map(|block| block.size.get());
         gpu.allocated_before = Bytes(sizes.fold(0, u64::saturating_add));
         gpu.cache_releases = self.releases.iter().map(|tick| Tick(tick.0 + offset)).collect();
+        let releases = self.pool_releases.iter();
+        gpu.pool_releases = releases.map(|&(Tick(at), pool)| (Tick(at + offset), pool)).collect();
         gpu.out_of_memory = self.failed;
         History { blocks, sites: self.sites.list, base_time, gpu }
     }

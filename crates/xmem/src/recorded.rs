@@ -41,7 +41,7 @@ pub(crate) fn compare(
                     "what was allocated before the recording began lies in other segments, and what was \
                      cached then is not known"
                 }
-                (false, GpuSource::Trace) => {
+                (false, GpuSource::Trace) if !gpu.has_history => {
                     "the file does not say which options, release and streams the job ran with"
                 }
                 (false, _) => "addresses, streams or options of the job are not all in the file",

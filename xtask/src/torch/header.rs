@@ -67,8 +67,6 @@ pub(super) struct VirtualGpu {
     /// The reason why the script is not recorded on one.
     pub(super) skip: Option<String>,
     pub(super) exit: Option<i32>,
-    /// The reason why reserved memory is not replayed: a trace names no streams and no pools.
-    pub(super) other_reserved: Option<String>,
 }
 
 /// Whether a recording leaves a trace.

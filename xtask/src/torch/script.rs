@@ -142,10 +142,6 @@ impl Script {
                 outcome.peaks = peaks(&answer);
                 let replayed = outcome.peaks.unwrap_or_default();
                 outcome.remark = format!("{} and {} bytes", replayed[0], replayed[1]);
-                let counted = match self.header.virtual_gpu.other_reserved {
-                    Some(_) => [counted[0], replayed[1]],
-                    None => counted,
-                };
                 if let Some(complaint) = apart(replayed, counted, 0.0) {
                     outcome.complaints.push(format!("{complaint} than PyTorch counted"));
                 }

@@ -1,9 +1,10 @@
 //! Reads the recorder's notes from JSON. Fields and items of an unexpected form are ignored one by one and
 //! reported; unknown keys are skipped.
 
+use super::allocator::HistoryDto;
 use super::{
-    EndReason, Ended, Implementation, IterationCount, Model, NamedTensor, Optimizer, Recording,
-    StateTensor, Storage, TensorKind,
+    AllocatorHistory, EndReason, Ended, Implementation, IterationCount, Model, NamedTensor,
+    Optimizer, Recording, StateTensor, Storage, TensorKind,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -107,9 +108,19 @@ impl<'a> Reader<'a, '_> {
             grad_scaler: self.field("grad_scaler"),
             batch_size: batch.and_then(|batch| batch.size),
             redirected: self.list("redirected", |RedirectedDto { what, times }| (what, times)),
+            allocator_history: self.allocator_history(),
             virtual_gpu: self.field("virtual_gpu"),
             notes: self.list("notes", |note: String| note),
         }
+    }
+
+    fn allocator_history(&mut self) -> Option<AllocatorHistory> {
+        const NAME: &str = "allocator_history";
+        let history = self.field::<HistoryDto>(NAME)?.history();
+        if history.is_none() {
+            self.left_out(NAME);
+        }
+        history
     }
 
     /// The value of a key, where it is there and not null.

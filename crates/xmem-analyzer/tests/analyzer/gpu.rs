@@ -4,7 +4,7 @@ use crate::support::{Detail, Recorder};
 use xmem_analyzer::integrity::Condition;
 use xmem_analyzer::{Profile, Residency, Role, Tick, analyze};
 use xmem_trace::{DeviceKind, Trace};
-use xmem_types::{BlockId, Bytes, Diagnostics};
+use xmem_types::{BlockId, Bytes, Diagnostics, PrivatePoolId};
 
 /// An event: address, signed bytes, `Total Allocated` and `Total Reserved` after it.
 type Event = (u64, i64, i64, i64);
@@ -115,4 +115,79 @@ fn the_memory_of_the_host_beside_a_gpu_is_left_out() {
     assert_eq!(profile.device, DeviceKind::Cuda);
     assert_eq!(lives(&profile), [(512, 0, None)]);
     assert!(notes.withheld_reasons().is_empty(), "{notes:?}");
+}
+
+/// The events of a recording with a history, and the trace of both.
+fn with_history(events: &[Event], history: &str) -> (Profile, Diagnostics) {
+    let mut trace = trace(events);
+    let notes = format!(r#"{{"schema":"xmem.recording.1","allocator_history":{history}}}"#);
+    trace.header.extra.push(("xmem_recording".to_owned(), notes));
+    analyze(trace)
+}
+
+/// Two streams, a private pool that is deleted, a free that waits for the other stream, `empty_cache`.
+/// Addresses count 512 bytes: 8, 16, 8 again, 32.
+const EVENTS: [Event; 6] = [
+    (0x1000, 512, 512, 2048),
+    (0x2000, 1024, 1536, 4096),
+    (0x1000, -512, 1024, 4096),
+    (0x2000, -1024, 0, 4096),
+    (0x1000, 512, 512, 2048),
+    (0x4000, 1024, 1536, 4096),
+];
+const HISTORY: &str = r#"{"complete":true,"devices":[{"index":0,
+    "actions":"sasafFrcasa","addresses":[8,0,8,0,-8,8,0,-8,0,24,0],
+    "sizes":[2048,300,2048,1000,2048,512,2048,700],
+    "streams":[["0x0",1],["0x5f00",1],["0x0",2]],"pools":[[4,16,2048,[0,1]]]}]}"#;
+
+#[test]
+fn a_history_gives_streams_pools_sizes_and_completions() {
+    let (profile, notes) = with_history(&EVENTS, HISTORY);
+    assert!(notes.get("allocator-history-unused").is_none(), "{notes:?}");
+    let blocks: Vec<_> = profile
+        .blocks
+        .iter()
+        .map(|b| (b.size.get(), b.stream.0, b.pool.map(|p| p.0), b.completed.map(|t| t.0)))
+        .collect();
+    assert_eq!(
+        blocks,
+        [
+            (300, 0, None, Some(4)),
+            (1000, 1, Some(0), None),
+            (512, 0, None, None),
+            (700, 0, None, None)
+        ]
+    );
+    let gpu = profile.gpu.as_ref().expect("of a GPU");
+    assert!(gpu.has_history);
+    assert_eq!(gpu.pool_releases, [(Tick(4), PrivatePoolId(0))]);
+    assert_eq!(gpu.cache_releases, []);
+}
+
+#[test]
+fn a_history_that_does_not_fit_the_events_is_not_used() {
+    let rows = [
+        ("complete\":true", "complete\":false"),
+        // Another address, a missing action, a size beyond the block, an unknown action, another device.
+        ("[8,0,8,0", "[9,0,8,0"),
+        ("sasafFrcasa", "sasafFrcas"),
+        ("2048,300,", "2048,600,"),
+        ("sasafFrcasa", "sasafFrczsa"),
+        ("\"index\":0", "\"index\":1"),
+        ("[\"0x5f00\",1]", "[\"0x5f00\",2]"),
+        ("[\"0x5f00\",1]", "[\"here\",1]"),
+        ("[[4,16,", "[[40,16,"),
+        ("-8,8,0,-8", "-8,9000000000000000000,0,-8"),
+        // A free where the trace has none.
+        ("sasafFrcasa", "sasafFrcfsa"),
+    ];
+    for (from, to) in rows {
+        let history = HISTORY.replacen(from, to, 1);
+        assert_ne!(history, HISTORY, "{from}");
+        let (profile, notes) = with_history(&EVENTS, &history);
+        let codes = ["allocator-history-unused", "recording-field"];
+        assert!(codes.iter().any(|code| notes.get(code).is_some()), "{from} {to}");
+        assert!(profile.blocks.iter().all(|block| block.stream.0 == 0), "{from} {to}");
+        assert_eq!(profile.blocks[0].size, Bytes(512), "{from} {to}");
+    }
 }

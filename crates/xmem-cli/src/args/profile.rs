@@ -64,6 +64,10 @@ pub(crate) struct ProfileArgs {
     /// Record on a virtual GPU of this name: --engine virtual-gpu --device-as NAME
     #[arg(long, value_name = "NAME", conflicts_with_all = ["engine", "device_as"], help_heading = "Engine")]
     virtual_gpu: Option<String>,
+    /// Also write PyTorch's memory snapshot with call stacks, for pytorch.org/memory_viz, `xmem replay` and
+    /// `xmem validate`: on a virtual GPU
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Engine")]
+    pub(crate) snapshot: Option<PathBuf>,
     /// What operators find whose result depends on values that a virtual GPU does not have: nonzero=0.5 for
     /// half of the elements of masks (default: all)
     #[arg(long, value_name = "NAME=SHARE", value_parser = nonzero, help_heading = "Engine")]

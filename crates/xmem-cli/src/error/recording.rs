@@ -47,6 +47,12 @@ impl From<RecordError> for CliError {
                  of the guide; traces can be read on every platform"
                     .to_owned(),
             ),
+            RecordError::SnapshotOfTheCpu => (
+                Fault::Usage,
+                "add --virtual-gpu and the name of a GPU, for example --virtual-gpu a100-40g; the job then \
+                 runs on PyTorch's CUDA build"
+                    .to_owned(),
+            ),
             RecordError::NotAFile { .. } => {
                 (Fault::Usage, "--output needs a file name".to_owned())
             }

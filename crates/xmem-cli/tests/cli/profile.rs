@@ -151,6 +151,7 @@ fn the_session_names_the_device_and_the_options() {
         "format": 1, "recorder": env!("CARGO_PKG_VERSION"), "steps": 7, "stacks": false, "max_memory": 64_u64 << 30,
             "engine": "cpu",
             "assume_nonzero": 1.0,
+            "snapshot": null,
         "device": {
             "key": "t4-16g", "name": t4.title, "capability": [7, 5],
             "total_memory": t4.memory.get(), "free_memory": t4.available().get(),
@@ -522,7 +523,17 @@ fn what_cannot_be_recorded_is_said_before_anything_runs() {
     let folder = folder("open('ran', 'w')");
     let script = folder.path("train.py");
     let here = folder.path(".");
-    let rows: [(&[&str], i32, &[&str]); 20] = [
+    let rows: [(&[&str], i32, &[&str]); 22] = [
+        (
+            &["--snapshot", "s.pickle", "--", "python3", &script],
+            2,
+            &["only a recording on a virtual GPU has a memory snapshot", "--virtual-gpu a100-40g"],
+        ),
+        (
+            &["--snapshot", "s.pickle", "--engine", "auto", "--", "python3", &script],
+            2,
+            &["only a recording on a virtual GPU"],
+        ),
         (&["--virtual-gpu", "h100-80", "--", "python3", &script], 2, &["did you mean `h100-80g`"]),
         (
             &["--virtual-gpu", "h100-80g", "--engine", "cpu", "--", "python3", &script],

@@ -26,6 +26,9 @@ const VERSION_KEYS: [&str; 2] = ["torchversion", "pytorchversion"];
 /// Chooses the size of cuBLAS's workspaces.
 const CUBLAS_WORKSPACE: &str = "CUBLAS_WORKSPACE_CONFIG";
 
+/// The options of the allocator, in every release.
+const ALLOC_CONF: &str = "PYTORCH_CUDA_ALLOC_CONF";
+
 /// Switches the caching allocator off.
 pub(super) const NO_CACHING: &str = "PYTORCH_NO_CUDA_MEMORY_CACHING";
 
@@ -61,6 +64,12 @@ impl JobEnvironment {
             if self.variable(name).is_none() {
                 self.variables.push((name.clone(), value.clone()));
             }
+        }
+        let history = recording.allocator_history.as_ref();
+        if let Some(settings) = history.and_then(|history| history.settings.clone()) {
+            // A script can set others than those of the variables (`_set_allocator_settings`).
+            self.variables.retain(|(name, _)| !all_conf_variables().contains(&name.as_str()));
+            self.variables.push((ALLOC_CONF.to_owned(), settings));
         }
         self.memory_fraction = recording.memory_fraction.filter(|f| (0.0..=1.0).contains(f));
         self
@@ -108,6 +117,7 @@ fn is_variable(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xmem_analyzer::recording::AllocatorHistory;
 
     #[test]
     fn versions_go_by_several_names_and_the_first_counts() {
@@ -154,6 +164,23 @@ mod tests {
         assert_eq!(both.conf(TorchVersion::new(2, 6)), Some("b"));
         let odd = Recording { memory_fraction: Some(7.0), ..Recording::default() };
         assert_eq!(JobEnvironment::default().with_recording(&odd).memory_fraction, None);
+    }
+
+    #[test]
+    fn the_options_that_the_allocator_reports_are_in_force() {
+        let environment = [("PYTORCH_ALLOC_CONF", "a"), ("CUBLAS_WORKSPACE_CONFIG", ":0:0")];
+        for (settings, conf) in [(Some("b"), Some("b")), (None, Some("a"))] {
+            let history =
+                AllocatorHistory { settings: settings.map(str::to_owned), ..Default::default() };
+            let recording = Recording {
+                environment: environment.map(|(name, value)| (name.into(), value.into())).to_vec(),
+                allocator_history: Some(history),
+                ..Recording::default()
+            };
+            let noted = JobEnvironment::default().with_recording(&recording);
+            assert_eq!(noted.conf(TorchVersion::new(2, 11)), conf, "{settings:?}");
+            assert_eq!(noted.cublas_workspace(), Some(":0:0"));
+        }
     }
 
     #[test]

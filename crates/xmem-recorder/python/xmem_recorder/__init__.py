@@ -8,6 +8,7 @@ The parts:
 - `redirect` and the modules that it installs: CUDA's interface, implemented by the CPU;
 - `engine`: the choice of the CPU or a virtual GPU;
 - `virtual`, `values`, `hostmemory`: the virtual GPU, known values on it, the host's memory;
+- `history`: the history of the allocator on the virtual GPU;
 - `placement`: the tensors that would be on the GPU, and their marks in the trace;
 - `recorder`: torch's profiler, the count of iterations, the export, the end of the script;
 - `facts`: the trace's metadata.

@@ -33,6 +33,7 @@ def collect(state, reason, detail):
 
         # Adds notes, which come below.
         on_virtual_gpu = virtual.facts(torch)
+        allocator_history = virtual.allocator_history()
     facts = {
         "schema": "xmem.recording.1",
         "recorder": session.settings().get("recorder"),
@@ -67,7 +68,12 @@ def collect(state, reason, detail):
     }
     if on_virtual_gpu is not None:
         facts["virtual_gpu"] = on_virtual_gpu
-    return json.dumps(_plain(facts), ensure_ascii=False)
+    facts = _plain(facts)
+    if on_virtual_gpu is not None and allocator_history is not None:
+        settings = _plain(allocator_history["settings"])
+        # The rest is long lists of numbers.
+        facts["allocator_history"] = {**allocator_history, "settings": settings}
+    return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
 
 
 def _backends(torch):

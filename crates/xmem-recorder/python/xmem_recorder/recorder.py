@@ -91,6 +91,11 @@ def mark(name):
     operators._record_function_exit._RecordFunction(handle)
 
 
+def is_recording():
+    """Returns whether the profiler runs."""
+    return _state.profiler is not None and not _state.over
+
+
 def begin():
     """Starts the profiler, unless it has been started."""
     if _state.began or _state.torch is None:

@@ -6,7 +6,7 @@ known values, and save the host's memory.
 
 import contextlib
 
-from . import autocast, engine, hostmemory, profilers, recorder, session, values
+from . import autocast, engine, history, hostmemory, profilers, recorder, session, values
 from .patching import replace
 
 _peaks = {}
@@ -30,6 +30,7 @@ def install(torch):
     profilers.install(torch)
     autocast.watch(torch)
     values.install(torch)
+    history.install(torch)
     _begin_with_the_device(torch)
     _keep_peaks(torch)
 
@@ -40,7 +41,10 @@ def _begin_with_the_device(torch):
     def lazy_init(original):
         def initialize():
             recorder.begin()
-            return original()
+            result = original()
+            if recorder.is_recording():
+                history.start()
+            return result
 
         return initialize
 
@@ -83,6 +87,15 @@ def _note_limits(log):
     if "call" in texts:
         calls = [text.split(" ")[0] for text in texts["call"]]
         session.note(f"calls that the virtual GPU does not have: {', '.join(calls)}")
+
+
+def allocator_history():
+    """The history of the allocator, for the metadata; None if there is none."""
+    try:
+        return history.facts()
+    except Exception as error:
+        session.note(f"the trace lacks the history of the allocator: {error!r}")
+        return None
 
 
 def facts(torch):

@@ -5,9 +5,6 @@
 # stderr = ["torch.compile"]
 # [recording]
 # "/notes/0" = { contains = "torch.compile" }
-#
-# [virtual-gpu]
-# other-reserved = "CUDA graphs have a pool of their own"
 # ///
 import torch
 from torch import nn

@@ -12,9 +12,6 @@
 #   "random states work: True",
 #   "memory counters are numbers: True",
 # ]
-#
-# [virtual-gpu]
-# other-reserved = "it allocates on a second stream"
 # ///
 import torch
 from torch import nn

@@ -11,7 +11,9 @@ pub use state::{BlockState, BlockUse, Mapping, Segment, SegmentState};
 
 use crate::device::Device;
 use std::fmt;
-use xmem_types::{Addr, Bytes, StreamId};
+use xmem_types::{Addr, BlockId, Bytes, StreamId};
+
+pub use xmem_types::PrivatePoolId;
 
 /// The position of a request in its list, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,10 +85,6 @@ pub struct BlockView {
     pub born: RequestIndex,
 }
 
-/// A private pool (`MempoolId_t`): of a `torch.cuda.MemPool` or a CUDA graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PrivatePoolId(pub u32);
-
 /// The arguments of `torch.cuda.MemPool`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolOptions {
@@ -152,6 +150,16 @@ pub enum Control {
     LeavePool(PrivatePoolId),
     /// The `MemPool` or the graph is deleted.
     ReleasePool(PrivatePoolId),
+    /// The free of a block, which is to come, waits for other streams until [`Complete`](Self::Complete), or
+    /// until the allocator waits for the device. The number is the caller's.
+    AwaitStreams {
+        /// The block.
+        block: BlockHandle,
+        /// Its number.
+        id: BlockId,
+    },
+    /// The device is done with a block that was freed and waits. Nothing happens if it does not.
+    Complete(BlockId),
 }
 
 /// An allocator cannot do what it was asked.

@@ -3,10 +3,12 @@
 use super::OutOfMemory;
 use super::attempts::Attempts;
 use super::table::{Allocated, BlockTable, Freed};
-use crate::allocator::{AllocFailure, BlockHandle, FrameworkAllocator, RequestIndex};
+use crate::allocator::{
+    AllocFailure, BlockHandle, Control, FrameworkAllocator, PoolOptions, RequestIndex,
+};
 use xmem_types::{
-    BlockId, Bytes, Diagnostics, Fallbacks, Request, RequestKind, Severity, StreamId,
-    WithheldReason, Workload,
+    AllocatorCall, BlockId, Bytes, Diagnostics, Fallbacks, PlacedCall, Request, RequestKind,
+    Severity, StreamId, WithheldReason, Workload,
 };
 
 /// An allocator with the blocks that a program holds from it.
@@ -36,8 +38,8 @@ pub struct ReplayDriver<'w, A> {
     allocator: A,
     blocks: BlockTable,
     attempts: Attempts<'w>,
-    /// The requests before which cached memory is released and which are still to come, ascending.
-    cache_releases: &'w [usize],
+    /// The calls that are still to come.
+    calls: &'w [PlacedCall],
     diagnostics: Diagnostics,
 }
 
@@ -57,8 +59,8 @@ impl<'w, A: FrameworkAllocator> ReplayDriver<'w, A> {
     /// A program that holds nothing. `work` are the requests that will be served.
     pub fn new(allocator: A, work: Workload<'w>) -> Self {
         let blocks = BlockTable::for_requests(work.requests);
-        let cache_releases = work.cache_releases;
-        Self { cache_releases, ..Self::with_table(allocator, blocks, work.fallbacks) }
+        let calls = work.calls;
+        Self { calls, ..Self::with_table(allocator, blocks, work.fallbacks) }
     }
 
     /// A program that holds nothing and whose requests are not known yet.
@@ -70,7 +72,7 @@ impl<'w, A: FrameworkAllocator> ReplayDriver<'w, A> {
     fn with_table(allocator: A, blocks: BlockTable, fallbacks: &'w Fallbacks) -> Self {
         let attempts = Attempts::new(fallbacks);
         let diagnostics = Diagnostics::default();
-        Self { allocator, blocks, attempts, cache_releases: &[], diagnostics }
+        Self { allocator, blocks, attempts, calls: &[], diagnostics }
     }
 
     /// The allocator as it is now.
@@ -110,7 +112,7 @@ impl<'w, A: FrameworkAllocator> ReplayDriver<'w, A> {
     /// If the allocation fails, in all sizes that it may have. The program then holds what it held
     /// before, and may continue.
     pub fn serve(&mut self, at: RequestIndex, request: &Request) -> Result<Served, AllocFailure> {
-        self.release_cached_before(at);
+        self.call_before(at);
         match request.kind {
             RequestKind::Alloc { size, stream } => self.allocate(at, request.block, size, stream),
             RequestKind::Free => Ok(self.free(at, request.block)),
@@ -169,14 +171,32 @@ impl<'w, A: FrameworkAllocator> ReplayDriver<'w, A> {
         }
     }
 
-    /// Releases cached memory where the program does so before this request.
-    fn release_cached_before(&mut self, at: RequestIndex) {
-        while let Some((&next, rest)) = self.cache_releases.split_first()
-            && next <= at.0
+    /// Carries out what the program does before this request.
+    fn call_before(&mut self, at: RequestIndex) {
+        while let Some((next, rest)) = self.calls.split_first()
+            && next.before <= at.0
         {
-            self.allocator.release_cached(at);
-            self.cache_releases = rest;
+            self.call(at, next.call);
+            self.calls = rest;
         }
+    }
+
+    fn call(&mut self, at: RequestIndex, call: AllocatorCall) {
+        let control = match call {
+            AllocatorCall::ReleaseCache => return self.allocator.release_cached(at),
+            AllocatorCall::EnterPool(pool) => {
+                Control::EnterPool { pool, options: PoolOptions::default() }
+            }
+            AllocatorCall::LeavePool(pool) => Control::LeavePool(pool),
+            AllocatorCall::ReleasePool(pool) => Control::ReleasePool(pool),
+            AllocatorCall::AwaitStreams(id) => match self.block(id) {
+                Some(block) => Control::AwaitStreams { block, id },
+                None => return,
+            },
+            AllocatorCall::Complete(id) => Control::Complete(id),
+        };
+        // An allocator without streams and pools serves all requests alike, and frees at once.
+        let _unsupported = self.allocator.control(at, control);
     }
 
     fn allocate(

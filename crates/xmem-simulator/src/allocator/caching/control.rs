@@ -24,6 +24,15 @@ impl<O: Observer> CachingAllocator<O> {
                     self.streams.record_in_capture(block.0, stream);
                 }
             }
+            Control::AwaitStreams { block, id } => {
+                self.arena.get_mut(block.0).shared = true;
+                self.streams.await_completion(block.0, id);
+            }
+            Control::Complete(id) => {
+                if let Some(slot) = self.streams.complete(id) {
+                    self.complete_free(slot);
+                }
+            }
             Control::Synchronize => self.streams.finish(),
             Control::MemoryFraction(fraction) => self.limits.set_fraction(fraction),
             Control::ResetPeaks => self.counters.reset_peaks(),

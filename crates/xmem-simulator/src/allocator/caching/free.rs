@@ -23,6 +23,9 @@ impl<O: Observer> CachingAllocator<O> {
             return;
         }
         self.arena.get_mut(slot).used = Use::Pending;
+        if self.streams.free_awaited(slot) {
+            return;
+        }
         if self.private.no_capture(self.current) {
             self.streams.await_streams(slot);
         } else {
@@ -48,6 +51,9 @@ impl<O: Observer> CachingAllocator<O> {
         self.await_deferred();
         self.streams.finish();
         self.complete_frees();
+        for slot in self.streams.complete_all() {
+            self.complete_free(slot);
+        }
     }
 
     /// `synchronize_and_free_events` of one private pool's blocks.
@@ -59,7 +65,9 @@ impl<O: Observer> CachingAllocator<O> {
         let Self { streams, arena, pools, .. } = self;
         let completed =
             streams.finish_those(|slot| pools.pool_of(arena.get(slot).set).owner == Some(private));
-        for slot in completed {
+        let awaited = streams
+            .complete_those(|slot| pools.pool_of(arena.get(slot).set).owner == Some(private));
+        for slot in completed.into_iter().chain(awaited) {
             self.complete_free(slot);
         }
     }

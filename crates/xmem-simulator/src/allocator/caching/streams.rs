@@ -3,7 +3,7 @@
 use super::hash::slot_order;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use xmem_types::StreamId;
+use xmem_types::{BlockId, StreamId};
 
 /// Work handed to the device, in order: everything up to a number is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +35,10 @@ pub(super) struct StreamUses {
     deferred: Vec<u32>,
     last: Ticket,
     done: Ticket,
+    /// Blocks whose free will wait until the caller says that it is complete.
+    to_await: FxHashMap<u32, BlockId>,
+    /// Those that are freed.
+    awaited: BTreeMap<BlockId, u32>,
     /// On one stream more may be done than on all.
     done_on: BTreeMap<StreamId, Ticket>,
 }
@@ -117,6 +121,43 @@ impl StreamUses {
             self.waiting.remove(slot);
         });
         free.into_iter().collect()
+    }
+
+    /// The free of a block will wait until [`complete`](Self::complete).
+    pub(super) fn await_completion(&mut self, slot: u32, id: BlockId) {
+        self.to_await.insert(slot, id);
+    }
+
+    /// The block is freed: returns whether that waits for [`complete`](Self::complete).
+    pub(super) fn free_awaited(&mut self, slot: u32) -> bool {
+        let Some(id) = self.to_await.remove(&slot) else { return false };
+        self.uses.remove(&slot);
+        self.captured.remove(&slot);
+        self.awaited.insert(id, slot);
+        true
+    }
+
+    /// The free of a block is complete, unless it was before.
+    pub(super) fn complete(&mut self, id: BlockId) -> Option<u32> {
+        self.awaited.remove(&id)
+    }
+
+    /// All frees are complete.
+    pub(super) fn complete_all(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.awaited).into_values().collect()
+    }
+
+    /// The frees of some blocks are complete.
+    pub(super) fn complete_those(&mut self, chosen: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut free = Vec::new();
+        self.awaited.retain(|_, &mut slot| {
+            let is_chosen = chosen(slot);
+            if is_chosen {
+                free.push(slot);
+            }
+            !is_chosen
+        });
+        free
     }
 
     /// `process_events`: blocks that no longer wait for any stream.

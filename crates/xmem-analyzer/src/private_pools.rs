@@ -1,0 +1,86 @@
+//! The private pool of an address at some moment: of a `torch.cuda.MemPool` or a CUDA graph.
+//!
+//! A history of the allocator does not say from which pool a block is. Segments do, at the moments at which
+//! they are listed; the memory at an address is that of the same segment until it is given back to the device.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use xmem_types::{Addr, PrivatePoolId};
+
+/// A position in a history.
+pub type Position = usize;
+
+/// Segments of private pools, and the releases of memory, of a history.
+#[derive(Clone, Debug, Default)]
+pub struct PrivatePools {
+    segments: Vec<(Position, Range<Addr>, PrivatePoolId)>,
+    /// In order of position.
+    releases: Vec<(Position, Range<Addr>)>,
+}
+
+impl PrivatePools {
+    /// The pools of `segments`, each seen before the entry of a position, in a history in which memory was
+    /// `released` at the positions of entries. A pool is known by its `MempoolId_t`.
+    #[must_use]
+    pub fn new(
+        segments: Vec<(Position, Range<Addr>, (u64, u64))>,
+        mut released: Vec<(Position, Range<Addr>)>,
+    ) -> Self {
+        let pools: BTreeSet<(u64, u64)> = segments.iter().map(|&(.., pool)| pool).collect();
+        let pools: Vec<(u64, u64)> = pools.into_iter().collect();
+        let numbered = segments.into_iter().filter_map(|(position, range, pool)| {
+            Some((position, range, PrivatePoolId::new(pools.binary_search(&pool).ok()?)))
+        });
+        let segments: Vec<_> = numbered.collect();
+        released.retain(|(_, range)| segments.iter().any(|(_, other, _)| overlap(range, other)));
+        released.sort_by_key(|(position, _)| *position);
+        Self { segments, releases: released }
+    }
+
+    /// The pool of the memory at an address before the entry of a position; none for the default pool, and
+    /// where no segment shows it.
+    #[must_use]
+    pub fn at(&self, address: Addr, position: Position) -> Option<PrivatePoolId> {
+        let same = |&&(seen, ref range, _): &&(Position, Range<Addr>, PrivatePoolId)| {
+            range.contains(&address) && !self.released_between(address, seen, position)
+        };
+        self.segments.iter().find(same).map(|&(.., pool)| pool)
+    }
+
+    fn released_between(&self, address: Addr, one: Position, other: Position) -> bool {
+        let (from, to) = (one.min(other), one.max(other));
+        let first = self.releases.partition_point(|(position, _)| *position < from);
+        let between = self.releases[first..].iter().take_while(|(position, _)| *position < to);
+        between.into_iter().any(|(_, range)| range.contains(&address))
+    }
+}
+
+fn overlap(one: &Range<Addr>, other: &Range<Addr>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_of_a_pool_until_it_is_released() {
+        let range = |from, to| Addr(from)..Addr(to);
+        let pools = PrivatePools::new(
+            vec![(5, range(100, 200), (0, 2)), (9, range(300, 400), (1, 0))],
+            vec![(7, range(100, 200)), (2, range(0, 400)), (3, range(500, 600))],
+        );
+        let rows = [
+            (100, 1, None),
+            (100, 3, Some(PrivatePoolId(0))),
+            (199, 7, Some(PrivatePoolId(0))),
+            (200, 6, None),
+            (100, 8, None),
+            (350, 3, Some(PrivatePoolId(1))),
+            (350, 20, Some(PrivatePoolId(1))),
+        ];
+        for (address, position, pool) in rows {
+            assert_eq!(pools.at(Addr(address), position), pool, "{address} at {position}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The history of CUDA's caching allocator as the recorder writes it: one entry for each of its actions, in
+//! columns.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use xmem_types::{Addr, Bytes, StreamId};
+
+/// Addresses are counted in units of this (c10/cuda/CUDACachingAllocator.cpp, `kMinBlockSize`).
+const ALIGNMENT: i64 = 512;
+
+/// The histories of the devices.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllocatorHistory {
+    /// True if nothing that the allocator did is missing.
+    pub complete: bool,
+    /// The options of the allocator as it reports them, if there are any.
+    pub settings: Option<String>,
+    /// One history for each device that was used.
+    pub devices: Vec<DeviceHistory>,
+}
+
+/// The history of a device's allocator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceHistory {
+    /// The device.
+    pub index: i16,
+    /// Its actions in order.
+    pub entries: Vec<HistoryEntry>,
+    /// Segments of private pools, as they were seen.
+    pub pools: Vec<PoolSighting>,
+}
+
+/// An action of the allocator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryEntry {
+    /// The kind.
+    pub action: HistoryAction,
+    /// The block, or the start of the segment.
+    pub address: Addr,
+    /// The size that was requested, or that of the segment.
+    pub size: Bytes,
+    /// The stream of an allocation.
+    pub stream: StreamId,
+}
+
+/// The kind of a [`HistoryEntry`] (`TraceEntry::Action` in c10/cuda/CUDACachingAllocator.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HistoryAction {
+    /// A block is handed out.
+    Alloc,
+    /// The program frees a block, which other streams still use.
+    FreeRequested,
+    /// The other streams are done with it.
+    FreeCompleted,
+    /// The program frees a block that no other stream uses.
+    Freed,
+    /// Memory is taken from the device.
+    SegmentAlloc,
+    /// Memory is given back to the device.
+    SegmentFree,
+    /// An allocation fails.
+    OutOfMemory,
+}
+
+/// A segment of a private pool at some moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolSighting {
+    /// The number of entries before it.
+    pub position: usize,
+    /// The start of the segment.
+    pub address: Addr,
+    /// Its size.
+    pub size: Bytes,
+    /// Its pool (`MempoolId_t`).
+    pub pool: (u64, u64),
+}
+
+/// The form in the file.
+#[derive(Deserialize)]
+pub(super) struct HistoryDto {
+    #[serde(default)]
+    complete: bool,
+    settings: Option<String>,
+    #[serde(default)]
+    devices: Vec<DeviceDto>,
+}
+
+#[derive(Deserialize)]
+struct DeviceDto {
+    index: i16,
+    actions: String,
+    addresses: Vec<i64>,
+    sizes: Vec<u64>,
+    streams: Vec<(String, u64)>,
+    #[serde(default)]
+    pools: Vec<(usize, i64, u64, (u64, u64))>,
+}
+
+impl HistoryDto {
+    /// The history; none if its columns contradict each other.
+    pub(super) fn history(self) -> Option<AllocatorHistory> {
+        let devices = self.devices.into_iter().map(DeviceDto::history);
+        Some(AllocatorHistory {
+            complete: self.complete,
+            settings: self.settings.filter(|text| !text.is_empty()),
+            devices: devices.collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl DeviceDto {
+    fn history(self) -> Option<DeviceHistory> {
+        if self.actions.len() != self.addresses.len() {
+            return None;
+        }
+        let mut sizes = self.sizes.into_iter();
+        let mut streams = Streams::new(&self.streams)?;
+        let mut address: i64 = 0;
+        let mut entries = Vec::with_capacity(self.addresses.len());
+        for (letter, step) in self.actions.bytes().zip(self.addresses) {
+            address = address.checked_add(step)?;
+            let action = match letter {
+                b'a' => HistoryAction::Alloc,
+                b'f' => HistoryAction::FreeRequested,
+                b'c' => HistoryAction::FreeCompleted,
+                b'F' => HistoryAction::Freed,
+                b's' | b'm' => HistoryAction::SegmentAlloc,
+                b'r' | b'u' => HistoryAction::SegmentFree,
+                b'o' => HistoryAction::OutOfMemory,
+                _ => return None,
+            };
+            let has_size = matches!(
+                action,
+                HistoryAction::Alloc | HistoryAction::SegmentAlloc | HistoryAction::SegmentFree
+            );
+            entries.push(HistoryEntry {
+                action,
+                address: byte_address(address)?,
+                size: Bytes(if has_size { sizes.next()? } else { 0 }),
+                stream: match action {
+                    HistoryAction::Alloc => streams.next()?,
+                    _ => StreamId(0),
+                },
+            });
+        }
+        if sizes.next().is_some() || streams.next().is_some() {
+            return None;
+        }
+        let pools = self.pools.into_iter();
+        let pools = pools.map(|(position, address, size, pool)| {
+            let address = byte_address(address)?;
+            (position <= entries.len()).then_some(PoolSighting {
+                position,
+                address,
+                size: Bytes(size),
+                pool,
+            })
+        });
+        Some(DeviceHistory { index: self.index, pools: pools.collect::<Option<_>>()?, entries })
+    }
+}
+
+fn byte_address(units: i64) -> Option<Addr> {
+    u64::try_from(units.checked_mul(ALIGNMENT)?).ok().map(Addr)
+}
+
+/// The streams of the allocations, one after the other: runs of `cudaStream_t` with their lengths.
+struct Streams {
+    runs: std::vec::IntoIter<(StreamId, u64)>,
+    now: (StreamId, u64),
+}
+
+impl Streams {
+    fn new(runs: &[(String, u64)]) -> Option<Self> {
+        // The default stream is the first.
+        let mut known = BTreeMap::from([(Addr(0), StreamId(0))]);
+        let mut found = Vec::with_capacity(runs.len());
+        for (handle, count) in runs {
+            let next = StreamId::new(known.len());
+            found.push((*known.entry(Addr::from_hex(handle)?).or_insert(next), *count));
+        }
+        Some(Self { runs: found.into_iter(), now: (StreamId(0), 0) })
+    }
+
+    fn next(&mut self) -> Option<StreamId> {
+        while self.now.1 == 0 {
+            self.now = self.runs.next()?;
+        }
+        self.now.1 -= 1;
+        Some(self.now.0)
+    }
+}
