@@ -68,6 +68,14 @@ impl VirtualGpu {
                 )
             });
         }
+        if self.compiles {
+            notes.report("compiled", Severity::Note, None, || {
+                "torch.compile ran with an empty cache, and kernels take no time on a virtual GPU: where the \
+                 compiler measures several (autotuning), its choice may differ from that on a GPU, and the \
+                 memory of a GPU run also depends on what its cache has"
+                    .to_owned()
+            });
+        }
         for entry in self.log.iter().filter(|entry| entry.kind == "cudnn") {
             notes.report("missing-workspaces", Severity::Warning, None, || {
                 format!("the workspaces of convolutions are missing: cuDNN {}", entry.text)
@@ -132,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_memory_depends_on_is_told_from_what_is_only_unknown() {
-        let rows: [(&str, bool, &[&str]); 6] = [
+        let rows: [(&str, bool, &[&str]); 7] = [
             ("{}", false, &[]),
             (r#"{"reads":[{"purpose":"value","place":"t.py:3","times":3}]}"#, false, &[]),
             (
@@ -145,6 +153,7 @@ mod tests {
                 true,
                 &["assumed-sizes"],
             ),
+            (r#"{"compiles":true}"#, false, &["compiled"]),
             (r#"{"log":[{"kind":"cudnn","text":"90100 is old"}]}"#, true, &["missing-workspaces"]),
             (
                 r#"{"log":[{"kind":"size","text":"cudnnGetX"},{"kind":"call","text":"cudaY 801"}]}"#,
