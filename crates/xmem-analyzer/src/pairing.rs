@@ -113,7 +113,13 @@ fn by_address(memory: &MemoryTable, pairs: &mut Pairs) {
     }
 }
 
-/// Returns whether a free may be that of shared memory: batches of the workers of a `DataLoader` are freed
+/// Returns whether an allocation is a mapped file, such as one of weights: it has a total of zero
+/// (aten/src/ATen/MapAllocator.cpp, `MapAllocator::MapAllocator`, reports it as reserved).
+pub(crate) fn is_of_mapped_file(bytes: i64, total: i64) -> bool {
+    bytes > 0 && total == 0
+}
+
+/// Returns whether a free may be that of shared memory, or of a mapped file: batches of the workers of a `DataLoader` are freed
 /// with a total of zero, and their allocation is not recorded (c10/core/CPUAllocator.cpp counts only what
 /// it allocated).
 pub(crate) fn is_of_shared_memory(bytes: i64, total: i64) -> bool {

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use then::Then;
 use xmem::{Bytes, printable};
-use xmem_recorder::{Destination, Engine, Recorded, Request, Stacks, Timeouts};
+use xmem_recorder::{Destination, Engine, Recorded, Request, Stacks, Timeouts, Weights};
 
 /// Runs the command.
 pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
@@ -61,6 +61,7 @@ fn request(args: &ProfileArgs) -> Result<Request, CliError> {
         engine: args.engine(),
         nonzero: args.nonzero(),
         snapshot: args.snapshot.clone(),
+        weights: if args.without_weights { Weights::Absent } else { Weights::Present },
         timeout: args.timeout,
         memory: args.max_memory,
         timeouts: Timeouts::default(),

@@ -33,9 +33,11 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/saving.py",
     "xmem_recorder/session.py",
     "xmem_recorder/shadows.py",
+    "xmem_recorder/standins.py",
     "xmem_recorder/tensors.py",
     "xmem_recorder/values.py",
     "xmem_recorder/virtual.py",
+    "xmem_recorder/weights.py",
 ];
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ mod watch;
 pub use error::{CommandEnd, RecordError};
 pub use progress::{MAX_SURVIVORS, Progress};
 pub use recorded::{CutShort, Destination, Recorded, RedirectedCalls};
-pub use request::{Engine, Request, Share, Shortage, Stacks, Timeouts};
+pub use request::{Engine, Request, Share, Shortage, Stacks, Timeouts, Weights};
 
 /// Runs the command, records it, and writes the trace. `observer` is called with the progress.
 ///

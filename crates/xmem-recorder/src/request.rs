@@ -26,6 +26,8 @@ pub struct Request {
     pub nonzero: Share,
     /// The file for PyTorch's own memory snapshot with call stacks, which a virtual GPU writes.
     pub snapshot: Option<PathBuf>,
+    /// The files of weights that the script loads.
+    pub weights: Weights,
     /// The time limit of the command.
     pub timeout: Option<Duration>,
     /// The limit to the resident memory of the command's processes; without one, that of the host.
@@ -128,6 +130,15 @@ pub enum Stacks {
     Recorded,
     /// The trace does not have them.
     Omitted,
+}
+
+/// The files of weights that a script loads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weights {
+    /// They are on this machine.
+    Present,
+    /// Some are not, or are cut off after their header: zeros of the same size are loaded instead.
+    Absent,
 }
 
 /// A shortage of memory.

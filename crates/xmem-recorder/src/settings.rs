@@ -1,6 +1,6 @@
 //! The hook's settings: `settings.json`. Unknown facts are null.
 
-use crate::request::{Request, Stacks};
+use crate::request::{Request, Stacks, Weights};
 use serde::Serialize;
 use xmem_profiles::Device;
 use xmem_types::Bytes;
@@ -17,6 +17,7 @@ pub(crate) struct Settings<'a> {
     engine: &'static str,
     assume_nonzero: f64,
     snapshot: Option<String>,
+    weights: &'static str,
     device: DeviceSettings<'a>,
 }
 
@@ -55,6 +56,10 @@ impl<'a> Settings<'a> {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 path.to_string_lossy().into_owned()
             }),
+            weights: match request.weights {
+                Weights::Present => "present",
+                Weights::Absent => "absent",
+            },
             device: DeviceSettings::of(&request.device),
         }
     }

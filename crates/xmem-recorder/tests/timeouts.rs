@@ -8,7 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use xmem_recorder::{
     CommandEnd, CutShort, Engine, Progress, RecordError, Recorded, Request, Share, Shortage,
-    Stacks, Timeouts,
+    Stacks, Timeouts, Weights,
 };
 use xmem_types::Bytes;
 
@@ -68,6 +68,7 @@ fn run_command(
         engine: Engine::Cpu,
         nonzero: Share::ALL,
         snapshot: None,
+        weights: Weights::Present,
         timeout,
         memory: Some(LIMIT),
         timeouts,

@@ -5,7 +5,7 @@ use super::checks::{
 };
 use super::{Integrity, Subject};
 use crate::gpu::GpuMemory;
-use crate::pairing::{Tally, is_of_shared_memory};
+use crate::pairing::{Tally, is_of_mapped_file, is_of_shared_memory};
 use rustc_hash::FxHashMap;
 use xmem_trace::DeviceKind;
 use xmem_types::{Addr, Location};
@@ -61,6 +61,9 @@ fn totals(subject: &Subject<'_>, integrity: &mut Integrity) {
             continue;
         }
         checked += 1;
+        if subject.gpu.is_none() && is_of_mapped_file(memory.bytes[r], recorded) {
+            continue;
+        }
         let before = running.get(&memory.device_index[r]).copied().unwrap_or(0);
         if subject.gpu.is_none()
             && is_of_shared_memory(memory.bytes[r], recorded)

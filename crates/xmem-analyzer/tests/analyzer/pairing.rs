@@ -51,6 +51,21 @@ fn every_oddity_is_handled_and_counted() {
 }
 
 #[test]
+fn mapped_files_are_not_part_of_the_running_total() {
+    let mut r = Recorder::new(Detail::Everything);
+    r.memory(1, 8);
+    // A file of weights: mapped after the first allocation, and unmapped before the last free.
+    r.memory(2, 1 << 30);
+    r.memory(3, 8);
+    r.memory(2, -(1 << 30));
+    r.memory(1, -8);
+    r.trace.memory.total_allocated = vec![8, 0, 16, 0, 8];
+    let (profile, notes) = analyze(r.trace);
+    assert!(notes.get("running-total-differs").is_none(), "{notes:?}");
+    assert_eq!(lives(&profile), [(8, 0, Some(4)), (1 << 30, 1, Some(3)), (8, 2, None)]);
+}
+
+#[test]
 fn a_gap_in_the_running_total_is_reported() {
     let mut r = Recorder::new(Detail::Everything);
     r.memory(1, 8);

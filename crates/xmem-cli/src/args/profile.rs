@@ -72,6 +72,10 @@ pub(crate) struct ProfileArgs {
     /// half of the elements of masks (default: all)
     #[arg(long, value_name = "NAME=SHARE", value_parser = nonzero, help_heading = "Engine")]
     assume: Option<Share>,
+    /// Load zeros for weights that are not on this machine: transformers' from_pretrained needs config.json only, and
+    /// files of safetensors may be cut off after their header
+    #[arg(long, help_heading = "Engine")]
+    pub(crate) without_weights: bool,
 }
 
 /// The engines, as they are named in the option.

@@ -9,6 +9,7 @@ The parts:
 - `engine`: the choice of the CPU or a virtual GPU;
 - `virtual`, `values`, `hostmemory`: the virtual GPU, known values on it, the host's memory;
 - `history`: the history of the allocator on the virtual GPU;
+- `weights`, `standins`: files of weights, and what stands for those that are not there;
 - `placement`: the tensors that would be on the GPU, and their marks in the trace;
 - `recorder`: torch's profiler, the count of iterations, the export, the end of the script;
 - `facts`: the trace's metadata.
@@ -27,8 +28,9 @@ def start(folder):
     session.open_session(folder)
     # Keeps Kineto from reporting on standard error that it found no GPU.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-    from . import imports, shadows
+    from . import imports, shadows, weights
 
+    weights.watch()
     imports.when_imported("torch", _torch_found, _torch_imported, shadows.torch_failed)
 
 

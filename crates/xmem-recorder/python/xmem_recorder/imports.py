@@ -3,6 +3,8 @@
 import importlib.util
 import sys
 
+from . import session
+
 
 class _Watcher:
     """Finds a module as Python does, and calls `then` once it has been executed, or `failed` with the
@@ -61,6 +63,21 @@ def when_imported(name, found, then, failed):
     """Calls `found` with the spec of the module of that name when it is imported, then `then` with the
     module or `failed` with the error."""
     sys.meta_path.insert(0, _Watcher(name, found, then, failed))
+
+
+def watch(name, then):
+    """Calls `then` with the module of that name once it has been imported; an error in it is not the script's."""
+
+    def imported(module):
+        try:
+            then(module)
+        except Exception as error:
+            session.note(f"{name} is used as it is: {type(error).__name__}: {error}")
+
+    if name in sys.modules:
+        imported(sys.modules[name])
+    else:
+        when_imported(name, lambda _spec: None, imported, lambda _error: None)
 
 
 def inside_import():

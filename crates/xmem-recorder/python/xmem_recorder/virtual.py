@@ -6,7 +6,7 @@ known values, and save the host's memory.
 
 import contextlib
 
-from . import autocast, engine, history, hostmemory, profilers, recorder, session, values
+from . import autocast, engine, history, hostmemory, profilers, recorder, session, values, weights
 from .patching import replace
 
 _peaks = {}
@@ -31,6 +31,7 @@ def install(torch):
     autocast.watch(torch)
     values.install(torch)
     history.install(torch)
+    weights.install(torch)
     _begin_with_the_device(torch)
     _keep_peaks(torch)
 
