@@ -18,7 +18,8 @@ use xmem_recorder::{Destination, Engine, Recorded, Request, Stacks, Timeouts, We
 /// Runs the command.
 pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
     let then = args.then.as_deref().map(|line| Then::parse(line, &args.output)).transpose()?;
-    let request = request(args)?;
+    let name = args.device(then.as_ref().and_then(Then::device));
+    let request = request(args, name)?;
     let device = request.device.title.clone();
     let progress = RecordingProgress::new(args.steps, global.verbosity());
     let recorded = xmem_recorder::record(&request, &mut |news| progress.show(news))?;
@@ -43,21 +44,21 @@ pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
         None => {
             if global.verbosity() != Verbosity::Quiet {
                 let file = quoted(recorded.destination.path());
-                say(&format!("next: xmem replay {file} --device {}", args.device()));
+                say(&format!("next: xmem replay {file} --device {name}"));
             }
             Ok(Exit::Fits)
         }
     }
 }
 
-fn request(args: &ProfileArgs) -> Result<Request, CliError> {
+fn request(args: &ProfileArgs, device: &str) -> Result<Request, CliError> {
     let mut command = args.command.iter().cloned();
     Ok(Request {
         command: (command.next().unwrap_or_default(), command.collect()),
         output: args.output.clone(),
         steps: args.steps,
         stacks: if args.no_stacks { Stacks::Omitted } else { Stacks::Recorded },
-        device: xmem::find(args.device())?.clone(),
+        device: xmem::find(device)?.clone(),
         engine: args.engine(),
         nonzero: args.nonzero(),
         snapshot: args.snapshot.clone(),

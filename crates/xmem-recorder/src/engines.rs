@@ -60,7 +60,16 @@ fn choose(request: &Request, found: &FoundTorch) -> (Option<PrivateFolder>, Answ
         return (None, Answer::cpu(None));
     }
     match prepare(request, found) {
-        Ok((folder, answer)) => (Some(folder), answer),
+        Ok((folder, mut answer)) => {
+            if request.engine == Engine::Auto {
+                answer.notes.push(format!(
+                    "recorded on a virtual {} (compute capability {}), as this is PyTorch's CUDA build; \
+                     `--engine cpu` computes on the CPU instead",
+                    request.device.title, request.device.compute_capability
+                ));
+            }
+            (Some(folder), answer)
+        }
         Err(error) if request.engine == Engine::Auto => {
             (None, Answer::cpu(Some(format!("recorded on the CPU, not on a virtual GPU: {error}"))))
         }

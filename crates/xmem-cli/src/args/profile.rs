@@ -53,9 +53,10 @@ pub(crate) struct ProfileArgs {
     /// (default: when the host runs out of memory)
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true, help_heading = "Limits")]
     pub(crate) max_memory: Option<Bytes>,
-    /// GPU that torch.cuda reports to the script; `xmem devices` lists the names
-    #[arg(long, value_name = "NAME", default_value = "a100-40g")]
-    pub(crate) device_as: String,
+    /// GPU that torch.cuda reports to the script; `xmem devices` lists the names (default: that of --then, else
+    /// a100-40g)
+    #[arg(long, value_name = "NAME")]
+    device_as: Option<String>,
     /// What stands for the GPU: `cpu` computes on the CPU; `virtual-gpu` runs PyTorch's CUDA build without
     /// computing; `auto` takes the virtual GPU where it can be had
     #[arg(long, value_name = "ENGINE", value_enum, default_value_t = EngineName::Cpu,
@@ -78,6 +79,9 @@ pub(crate) struct ProfileArgs {
     pub(crate) without_weights: bool,
 }
 
+/// The GPU that the script sees if none is named.
+const DEFAULT_DEVICE: &str = "a100-40g";
+
 /// The engines, as they are named in the option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum EngineName {
@@ -96,9 +100,10 @@ impl ProfileArgs {
         }
     }
 
-    /// The name of the GPU that the script sees.
-    pub(crate) fn device(&self) -> &str {
-        self.virtual_gpu.as_deref().unwrap_or(&self.device_as)
+    /// The name of the GPU that the script sees; `of_then` is that of the command that follows.
+    pub(crate) fn device<'a>(&'a self, of_then: Option<&'a str>) -> &'a str {
+        let given = self.virtual_gpu.as_deref().or(self.device_as.as_deref());
+        given.or(of_then).unwrap_or(DEFAULT_DEVICE)
     }
 
     /// The share of elements that `nonzero` finds where it is not known.

@@ -46,6 +46,12 @@ impl Then {
         Ok(Self { global: cli.global, task })
     }
 
+    /// The built-in GPU that the command names.
+    pub(super) fn device(&self) -> Option<&str> {
+        let Task::Replay(args) = &self.task else { return None };
+        args.device.device.as_deref().filter(|name| xmem::find(name).is_ok())
+    }
+
     /// Runs the command.
     pub(super) fn run(&self) -> Outcome {
         match &self.task {

@@ -152,6 +152,7 @@ fn the_session_names_the_device_and_the_options() {
             "engine": "cpu",
             "assume_nonzero": 1.0,
             "snapshot": null,
+            "weights": "present",
         "device": {
             "key": "t4-16g", "name": t4.title, "capability": [7, 5],
             "total_memory": t4.memory.get(), "free_memory": t4.available().get(),
@@ -503,6 +504,25 @@ fn a_virtual_gpu_needs_a_build_of_torch_for_cuda() {
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert!(ran.stdout.starts_with("cpu | "), "{}", ran.stdout);
     assert!(flat(&ran).contains("this PyTorch cannot be recorded"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_gpu_is_that_of_the_command_that_follows() {
+    let folder = folder(
+        "start(3)\nprint(json.load(open(SESSION + '/settings.json'))['device']['key'], flush=True)\nexport(3)",
+    );
+    let rows: [(&[&str], &str); 6] = [
+        (&[], "a100-40g"),
+        (&["--then", "replay --device t4-16g"], "t4-16g"),
+        (&["--then", "replay --device t4-16g", "--device-as", "l4-24g"], "l4-24g"),
+        (&["--then", "inspect"], "a100-40g"),
+        (&["--then", "replay --devices t4-16g,l4-24g"], "a100-40g"),
+        (&["--engine", "cpu", "--then", "replay --device h100-80g -q"], "h100-80g"),
+    ];
+    for (options, expected) in rows {
+        let ran = profile(&folder, options);
+        assert_eq!(ran.stdout.lines().next(), Some(expected), "{options:?}: {}", ran.stderr);
+    }
 }
 
 #[test]
