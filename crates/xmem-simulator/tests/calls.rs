@@ -8,6 +8,9 @@ use xmem_types::{
 
 const POOL: PrivatePoolId = PrivatePoolId(3);
 
+/// A call, and the position of the request that follows.
+type Call = (usize, AllocatorCall);
+
 fn alloc(id: u32, mib: u64) -> Request {
     let kind = RequestKind::Alloc { size: Bytes::mib(mib), stream: StreamId(0) };
     Request { block: BlockId(id), kind }
@@ -17,11 +20,7 @@ fn free(id: u32) -> Request {
     Request { block: BlockId(id), kind: RequestKind::Free }
 }
 
-fn replayed(
-    requests: &[Request],
-    calls: &[(usize, AllocatorCall)],
-    capacity: Option<Bytes>,
-) -> Replay {
+fn replayed(requests: &[Request], calls: &[Call], capacity: Option<Bytes>) -> Replay {
     let calls: Vec<PlacedCall> =
         calls.iter().map(|&(before, call)| PlacedCall { before, call }).collect();
     let fallbacks = Fallbacks::default();
@@ -37,7 +36,7 @@ fn memory_that_waits_is_not_reused_before_it_is_complete() {
     let requests = [alloc(0, 30), free(0), alloc(1, 30), free(1), alloc(2, 30)];
     let waits = (1, AwaitStreams(BlockId(0)));
     // (calls, reserved in MiB)
-    let rows: [(&[(usize, AllocatorCall)], u64); 5] = [
+    let rows: [(&[Call], u64); 5] = [
         (&[], 30),
         (&[waits], 60),
         (&[waits, (2, Complete(BlockId(0)))], 30),
@@ -69,7 +68,7 @@ fn pools_share_no_memory_and_give_it_back_when_they_are_deleted() {
     let requests = [alloc(0, 30), free(0), alloc(1, 30), free(1), alloc(2, 40)];
     let pooled = [(0, EnterPool(POOL)), (1, LeavePool(POOL))];
     // (calls, highest reserved in MiB, reserved at the end)
-    let rows: [(&[(usize, AllocatorCall)], u64, u64); 4] = [
+    let rows: [(&[Call], u64, u64); 4] = [
         (&pooled, 100, 100),
         (&[pooled[0], pooled[1], (4, ReleaseCache)], 70, 70),
         (&[pooled[0], pooled[1], (2, ReleasePool(POOL))], 70, 70),

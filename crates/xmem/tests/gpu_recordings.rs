@@ -124,3 +124,44 @@ fn a_trace_that_lacks_an_event_of_the_gpu_gets_no_verdict() {
     assert_eq!(answer.verdict, Verdict::Withheld, "{:?}", codes(&answer));
     assert!(codes(&answer).contains(&"running-total-differs"), "{:?}", codes(&answer));
 }
+
+/// Jobs with several streams, private pools and cached memory that is released, recorded with PyTorch's CUDA
+/// build, kernels stubbed: by the profiler with the allocator's history, and as a memory snapshot.
+fn with_history(name: &str, extension: &str) -> PathBuf {
+    root().join("crates/xmem/tests/gpu/history").join(format!("{name}.{extension}.zst"))
+}
+
+#[test]
+fn streams_pools_and_waiting_frees_are_replayed_as_recorded() {
+    for name in ["two_streams", "memory_pool", "cuda_graph", "expandable_segments"] {
+        let answer = estimate(Bytes::gib(12)).path(with_history(name, "json")).expect("an answer");
+        let gpu = answer.trace.gpu.as_ref().expect("of a GPU");
+        let replayed = (Some(answer.peak.allocated), Some(answer.peak.reserved));
+        assert_eq!(replayed, (gpu.peak_allocated, gpu.peak_reserved), "{name}");
+        assert_eq!(answer.integrity.condition(), Condition::Intact, "{name}");
+        assert!(!codes(&answer).contains(&"allocator-history-unused"), "{name}");
+        let job = job(&with_history(name, "json"));
+        let gpu = job.profile().gpu.as_ref().expect("of a GPU");
+        let waits = job.profile().blocks.iter().any(|block| block.completed.is_some());
+        let pools = job.profile().blocks.iter().any(|block| block.pool.is_some());
+        assert!(waits || pools || !gpu.cache_releases.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_snapshot_of_the_same_job_has_the_same_peaks() {
+    for name in ["two_streams", "cuda_graph", "expandable_segments"] {
+        let peak = |extension| {
+            let path = with_history(name, extension);
+            let answer = estimate(Bytes::gib(12)).path(path).expect("an answer");
+            (answer.peak.allocated, answer.peak.reserved)
+        };
+        assert_eq!(peak("pickle"), peak("json"), "{name}");
+    }
+    // One of its pools was deleted before the snapshot, which has no trace of it.
+    let answer =
+        estimate(Bytes::gib(12)).path(with_history("memory_pool", "pickle")).expect("an answer");
+    let codes = codes(&answer);
+    assert!(codes.contains(&"private-pools"), "{codes:?}");
+    assert!(codes.contains(&"recorded-reserved-differs"), "{codes:?}");
+}

@@ -136,6 +136,22 @@ class graph(contextlib.AbstractContextManager):
         return None
 
 
+class MemPool:
+    """A private pool: the CPU has none."""
+
+    id = (0, 0)
+    allocator = None
+
+    def __init__(self, *_args, **_kwargs):
+        pass
+
+    def use_count(self):
+        return 1
+
+    def snapshot(self):
+        return []
+
+
 class _Selected:
     """`with torch.cuda.device(0):`, `with torch.cuda.stream(s):`"""
 
@@ -195,6 +211,8 @@ def install(torch):
         "list_gpu_processes": "",
         "memory_summary": "",
         "memory_snapshot": lambda *_args, **_kwargs: [],
+        "_snapshot": lambda *_args, **_kwargs: {"segments": [], "device_traces": []},
+        "use_mem_pool": lambda *_args, **_kwargs: contextlib.nullcontext(),
         "memory_stats": lambda device=None: Zeros(),
         "memory_stats_as_nested_dict": lambda device=None: {},
         "initial_seed": torch.initial_seed,
@@ -293,6 +311,9 @@ def _install_classes(cuda):
         for module in (cuda, cuda.streams, cuda.graphs):
             if hasattr(module, name):
                 setattr(module, name, kind)
+    for module in (cuda, cuda.memory):
+        if hasattr(module, "MemPool"):
+            module.MemPool = MemPool
 
 
 def _install_random(torch):
