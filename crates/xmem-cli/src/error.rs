@@ -41,6 +41,9 @@ pub(crate) enum CliError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Device(Box<UnknownDeviceName>),
+    #[error("cannot make a temporary folder")]
+    #[diagnostic(help("check TMPDIR and the space of its file system"))]
+    Temporary { source: xmem_tempfiles::FolderError },
     #[error("cannot read the device file `{}`", shown(path))]
     #[diagnostic(help("check the path and the permissions of the file"))]
     DeviceFileIo { path: PathBuf, source: std::io::Error },
@@ -403,6 +406,7 @@ impl CliError {
                 _ => Exit::Unreadable,
             },
             Self::Read(_)
+            | Self::Temporary { .. }
             | Self::Baseline { .. }
             | Self::CudnnWorker { .. }
             | Self::Input { .. }

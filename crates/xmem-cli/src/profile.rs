@@ -1,6 +1,7 @@
 //! `xmem profile`.
 
 mod progress;
+mod range;
 mod then;
 
 use crate::Outcome;
@@ -19,13 +20,17 @@ use xmem_recorder::{Destination, Engine, Recorded, Request, Stacks, Timeouts, We
 pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
     let then = args.then.as_deref().map(|line| Then::parse(line, &args.output)).transpose()?;
     let name = args.device(then.as_ref().and_then(Then::device));
-    let request = request(args, name)?;
+    let mut request = request(args, name)?;
+    if request.assume.have_ranges() && request.engine != Engine::Cpu {
+        request.other_peaks = range::lowest(&request, args, global)?;
+    }
     let device = request.device.title.clone();
     let progress = RecordingProgress::new(args.steps, global.verbosity());
     let recorded = xmem_recorder::record(&request, &mut |news| progress.show(news))?;
     drop(progress);
     if global.verbosity() != Verbosity::Quiet {
         say(&summary(&recorded, &device));
+        range::advise(&recorded);
     }
     if let Some(reason) = &recorded.cut_short {
         error::print_cut_short(&recorded, reason);
@@ -60,9 +65,10 @@ fn request(args: &ProfileArgs, device: &str) -> Result<Request, CliError> {
         stacks: if args.no_stacks { Stacks::Omitted } else { Stacks::Recorded },
         device: xmem::find(device)?.clone(),
         engine: args.engine(),
-        nonzero: args.nonzero(),
         snapshot: args.snapshot.clone(),
         weights: if args.without_weights { Weights::Absent } else { Weights::Present },
+        assume: args.assume(),
+        other_peaks: None,
         timeout: args.timeout,
         memory: args.max_memory,
         timeouts: Timeouts::default(),

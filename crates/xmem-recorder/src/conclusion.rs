@@ -100,7 +100,7 @@ pub(crate) fn conclude(mut evidence: Evidence, output: &Output) -> Result<Record
 fn save(best: Candidate, evidence: &Evidence, output: &Output) -> Result<Recorded, RecordError> {
     let cut_short = cut_short(&best, evidence);
     let Candidate { announced, torch, python, engine, mut part, .. } = best;
-    let (size, text, redirected) = (part.size, part.text, std::mem::take(&mut part.redirected));
+    let (size, text, facts) = (part.size, part.text, std::mem::take(&mut part.facts));
     let destination = match &cut_short {
         None => output.save(part)?,
         Some(_) => output.save_beside(part)?,
@@ -114,7 +114,9 @@ fn save(best: Candidate, evidence: &Evidence, output: &Output) -> Result<Recorde
         torch,
         python,
         engine,
-        redirected,
+        redirected: facts.redirected,
+        peaks: facts.peaks,
+        unbounded: facts.unbounded,
         cut_short,
         peak: evidence.peak,
     })

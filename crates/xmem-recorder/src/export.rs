@@ -238,7 +238,7 @@ impl<'a> Copy<'a> {
         let file = file.map_err(ExportError::Output)?;
         let size = Bytes(file.as_file().metadata().map_err(ExportError::Output)?.len());
         let has_end = self.outline.has_end();
-        let redirected = self.outline.redirected();
-        Ok(Some(Part { file, text: self.text, size, has_end, redirected }))
+        let facts = self.outline.facts();
+        Ok(Some(Part { file, text: self.text, size, has_end, facts }))
     }
 }

@@ -21,6 +21,7 @@
     )
 )]
 
+mod assumptions;
 mod error;
 mod progress;
 mod recorded;
@@ -67,10 +68,11 @@ mod tree;
 #[cfg(unix)]
 mod watch;
 
+pub use assumptions::{Assumptions, DevicePeaks};
 pub use error::{CommandEnd, RecordError};
 pub use progress::{MAX_SURVIVORS, Progress};
 pub use recorded::{CutShort, Destination, Recorded, RedirectedCalls};
-pub use request::{Engine, Request, Share, Shortage, Stacks, Timeouts, Weights};
+pub use request::{Engine, Request, Shortage, Stacks, Timeouts, Weights};
 
 /// Runs the command, records it, and writes the trace. `observer` is called with the progress.
 ///

@@ -4,6 +4,7 @@
 //! Kineto writes metadata before the list of events (libkineto/src/output_json.cpp,
 //! `ChromeTraceLogger::handleTraceStart`).
 
+use crate::assumptions::DevicePeaks;
 use crate::recorded::RedirectedCalls;
 use serde::Deserialize;
 
@@ -89,17 +90,26 @@ impl Outline {
         self.last == Some(b'}')
     }
 
-    /// The redirected calls; empty if the head does not list them.
-    pub(crate) fn redirected(mut self) -> Vec<RedirectedCalls> {
+    /// What the hook wrote; empty if the head does not have it.
+    pub(crate) fn facts(mut self) -> Facts {
         if !self.has_events() {
-            return Vec::new();
+            return Facts::default();
         }
         let end = self.head.iter().rposition(|b| *b == b',').unwrap_or(self.head.len());
         self.head.truncate(end);
         self.head.push(b'}');
         let trace: Trace = serde_json::from_slice(&self.head).unwrap_or_default();
-        let calls = trace.xmem_recording.redirected;
-        calls.into_iter().map(|c| RedirectedCalls { function: c.what, count: c.times }).collect()
+        let Recording { redirected, virtual_gpu } = trace.xmem_recording;
+        let calls = redirected.into_iter();
+        let redirected =
+            calls.map(|c| RedirectedCalls { function: c.what, count: c.times }).collect();
+        let gpu = virtual_gpu.unwrap_or_default();
+        let unbounded = gpu.assumed.into_iter().filter(|assumed| !assumed.bounded);
+        Facts {
+            redirected,
+            peaks: gpu.peaks,
+            unbounded: unbounded.map(|assumed| (assumed.operator, assumed.assumption)).collect(),
+        }
     }
 }
 
@@ -109,10 +119,36 @@ struct Trace {
     xmem_recording: Recording,
 }
 
+/// What the hook wrote into the head.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) redirected: Vec<RedirectedCalls>,
+    /// The peaks on a virtual GPU.
+    pub(crate) peaks: Option<DevicePeaks>,
+    /// Operators whose sizes follow from an assumption without bounds, with its name.
+    pub(crate) unbounded: Vec<(String, Option<String>)>,
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Recording {
     redirected: Vec<Call>,
+    virtual_gpu: Option<Gpu>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Gpu {
+    peaks: Option<DevicePeaks>,
+    assumed: Vec<Assumed>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Assumed {
+    operator: String,
+    assumption: Option<String>,
+    bounded: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -142,7 +178,7 @@ mod tests {
             let outline = read(TRACE.as_bytes(), size).expect("a trace");
             assert!(outline.has_events() && outline.has_end(), "{size}");
             assert_eq!(
-                outline.redirected(),
+                outline.facts().redirected,
                 [RedirectedCalls { function: "Tensor.to".into(), count: 6 }],
                 "{size}"
             );
@@ -153,7 +189,7 @@ mod tests {
     fn a_head_without_metadata_lists_no_calls() {
         for text in ["", "{", r#"{"traceEvents":[]}"#, r#"{"a":1,"traceEvents":[]}"#] {
             let outline = read(text.as_bytes(), 3).expect("a trace or its beginning");
-            assert_eq!(outline.redirected(), [], "{text}");
+            assert_eq!(outline.facts().redirected, [], "{text}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! A part file: a trace beside the output, until it is saved.
 
-use crate::recorded::RedirectedCalls;
+use crate::outline::Facts;
 use xmem_tempfiles::TemporaryFile;
 use xmem_types::Bytes;
 
@@ -14,6 +14,6 @@ pub(crate) struct Part {
     pub(crate) size: Bytes,
     /// True if it ends as a JSON object does.
     pub(crate) has_end: bool,
-    /// Redirected calls, from the trace's metadata.
-    pub(crate) redirected: Vec<RedirectedCalls>,
+    /// Facts of the trace's metadata.
+    pub(crate) facts: Facts,
 }

@@ -1,5 +1,6 @@
 //! The facts about a saved recording.
 
+use crate::assumptions::DevicePeaks;
 use crate::request::{Engine, Shortage};
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -27,6 +28,11 @@ pub struct Recorded {
     pub engine: Engine,
     /// Calls that were redirected from CUDA to the CPU.
     pub redirected: Vec<RedirectedCalls>,
+    /// The peaks on a virtual GPU.
+    pub peaks: Option<DevicePeaks>,
+    /// Operators whose sizes follow from an assumption without bounds, with the assumption's name where there
+    /// is one.
+    pub unbounded: Vec<(String, Option<String>)>,
     /// The reason why it is incomplete; `None` if it is complete.
     pub cut_short: Option<CutShort>,
     /// The peak of the resident memory of the command's processes.

@@ -1,5 +1,6 @@
 //! The request: a command, and the limits to its recording.
 
+use crate::assumptions::{Assumptions, DevicePeaks};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -22,12 +23,14 @@ pub struct Request {
     pub device: Device,
     /// What stands for the GPU.
     pub engine: Engine,
-    /// The share of elements that `nonzero` finds where a virtual GPU does not know it.
-    pub nonzero: Share,
     /// The file for PyTorch's own memory snapshot with call stacks, which a virtual GPU writes.
     pub snapshot: Option<PathBuf>,
     /// The files of weights that the script loads.
     pub weights: Weights,
+    /// Assumptions about values that a virtual GPU does not compute.
+    pub assume: Assumptions,
+    /// The peaks of the same command under the lowest shares of `assume`, for the metadata.
+    pub other_peaks: Option<DevicePeaks>,
     /// The time limit of the command.
     pub timeout: Option<Duration>,
     /// The limit to the resident memory of the command's processes; without one, that of the host.
@@ -65,27 +68,6 @@ impl Engine {
             Some(name) if name == Self::VirtualGpu.name() => Self::VirtualGpu,
             _ => Self::Cpu,
         }
-    }
-}
-
-/// A share between 0 and 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Share(f64);
-
-impl Share {
-    /// All.
-    pub const ALL: Self = Self(1.0);
-
-    /// The share, if the number is one.
-    #[must_use]
-    pub fn new(number: f64) -> Option<Self> {
-        (0.0..=1.0).contains(&number).then_some(Self(number))
-    }
-
-    /// The number.
-    #[must_use]
-    pub const fn get(self) -> f64 {
-        self.0
     }
 }
 

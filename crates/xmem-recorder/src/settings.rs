@@ -1,7 +1,9 @@
 //! The hook's settings: `settings.json`. Unknown facts are null.
 
+use crate::assumptions::DevicePeaks;
 use crate::request::{Request, Stacks, Weights};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use xmem_profiles::Device;
 use xmem_types::Bytes;
 
@@ -15,9 +17,11 @@ pub(crate) struct Settings<'a> {
     stacks: bool,
     max_memory: Option<u64>,
     engine: &'static str,
-    assume_nonzero: f64,
     snapshot: Option<String>,
     weights: &'static str,
+    assume: BTreeMap<&'static str, f64>,
+    bounded: Vec<&'static str>,
+    other_peaks: Option<DevicePeaks>,
     device: DeviceSettings<'a>,
 }
 
@@ -50,7 +54,6 @@ impl<'a> Settings<'a> {
             stacks: request.stacks == Stacks::Recorded,
             max_memory: request.memory.map(Bytes::get),
             engine: request.engine.name(),
-            assume_nonzero: request.nonzero.get(),
             snapshot: request.snapshot.as_ref().map(|path| {
                 // The script may change its folder.
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
@@ -60,6 +63,9 @@ impl<'a> Settings<'a> {
                 Weights::Present => "present",
                 Weights::Absent => "absent",
             },
+            assume: request.assume.highest(),
+            bounded: request.assume.bounded(request.other_peaks.is_some()),
+            other_peaks: request.other_peaks,
             device: DeviceSettings::of(&request.device),
         }
     }

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use tempfile::TempDir;
 use xmem_recorder::{
-    CommandEnd, CutShort, Engine, Progress, RecordError, Recorded, Request, Share, Shortage,
+    Assumptions, CommandEnd, CutShort, Engine, Progress, RecordError, Recorded, Request, Shortage,
     Stacks, Timeouts, Weights,
 };
 use xmem_types::Bytes;
@@ -66,9 +66,10 @@ fn run_command(
         stacks: Stacks::Recorded,
         device: xmem_profiles::find("a100-40g").expect("known").clone(),
         engine: Engine::Cpu,
-        nonzero: Share::ALL,
         snapshot: None,
         weights: Weights::Present,
+        assume: Assumptions::default(),
+        other_peaks: None,
         timeout,
         memory: Some(LIMIT),
         timeouts,

@@ -21,6 +21,8 @@ pub enum WithheldReason {
     DamagedTrace,
     /// The events of the trace contradict each other, and no doubt about them was accepted.
     DoubtfulTrace,
+    /// Sizes follow from values that were assumed without bounds.
+    AssumedSizes,
     /// A request is larger than the memory of any device, and was left out of the replay.
     RequestBeyondAnyDevice,
 }
@@ -36,6 +38,7 @@ impl WithheldReason {
             Self::NoOperators => "no-operators",
             Self::DamagedTrace => "damaged-trace",
             Self::DoubtfulTrace => "doubtful-trace",
+            Self::AssumedSizes => "assumed-sizes",
             Self::RequestBeyondAnyDevice => "request-beyond-any-device",
         }
     }

@@ -144,3 +144,7 @@ API(int, unimplemented)(const char *name, int status) {
 void vgpu_unknown_size(const char *name) {
   if (is_new(name)) vgpu_log("size %s", name);
 }
+
+void vgpu_estimated_size(const char *name) {
+  if (is_new(name)) vgpu_log("estimate %s", name);
+}

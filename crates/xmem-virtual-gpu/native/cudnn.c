@@ -337,7 +337,7 @@ TRIALS(cudnnFindConvolutionForwardAlgorithmEx)
 TRIALS(cudnnFindConvolutionBackwardDataAlgorithmEx)
 TRIALS(cudnnFindConvolutionBackwardFilterAlgorithmEx)
 
-// ---- recurrent networks: the size of the weights is their sum; the other sizes are not known ----
+// ---- recurrent networks: the size of the weights is their sum; the other sizes are estimates ----
 struct rnn { int directions, mode, biases, type, input, hidden, projection, layers; };
 API(int, cudnnCreateRNNDescriptor)(void **at) { return make(at); }
 API(int, cudnnDestroyRNNDescriptor)(void *descriptor) { return drop(descriptor); }
@@ -369,10 +369,23 @@ static size_t weights(const struct rnn *rnn) {
   return sum;
 }
 API(int, cudnnGetRNNWeightSpaceSize)(void *h, const struct rnn *rnn, size_t *size) { (void)h; *size = weights(rnn) * element(rnn); return OK; }
-API(int, cudnnGetRNNTempSpaceSizes)(void *h, void *rnn, int mode, void *x, size_t *workspace, size_t *reserve) {
-  (void)h, (void)rnn, (void)mode, (void)x;
-  unknown(workspace, "cudnnGetRNNTempSpaceSizes");
-  if (reserve) *reserve = 0;
+// Sequences of a batch: all their steps.
+struct sequences { size_t steps; };
+API(int, cudnnSetRNNDataDescriptor)(struct sequences *at, int type, int layout, int steps, int batch, int width, const int *lengths, void *fill) {
+  (void)type, (void)layout, (void)width, (void)fill;
+  at->steps = 0;
+  for (int i = 0; i < batch; i++) at->steps += (size_t)(lengths ? lengths[i] : steps);
+  return OK;
+}
+// cuDNN documents no formula. Expected are the gates of a layer as workspace, and as reserve of a training the
+// gates with their operands (xmem-orchestrator, rule `cudnn-recurrent`, has the same numbers).
+API(int, cudnnGetRNNTempSpaceSizes)(void *h, const struct rnn *rnn, int mode, const struct sequences *x, size_t *workspace, size_t *reserve) {
+  (void)h;
+  size_t kept = rnn->mode == 2 ? 6 : rnn->mode == 3 ? 5 : 2;
+  size_t units = x->steps * (size_t)rnn->hidden * (size_t)rnn->directions * element(rnn);
+  vgpu_estimated_size("cudnnGetRNNTempSpaceSizes");
+  if (workspace) *workspace = units * (size_t)gates(rnn);
+  if (reserve) *reserve = mode ? units * (size_t)rnn->layers * kept : 0;
   return OK;
 }
 

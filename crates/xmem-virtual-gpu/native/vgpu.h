@@ -41,6 +41,8 @@ void vgpu_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int vgpu_unimplemented(const char *name, int status);
 // Logs once that a call returned zero for a size that is not known without a device.
 void vgpu_unknown_size(const char *name);
+// Logs once that a call returned an estimate of a size that is not known without a device.
+void vgpu_estimated_size(const char *name);
 
 // ---- memory.c: device memory as address space and accounts ----
 size_t vgpu_free_memory(int device);

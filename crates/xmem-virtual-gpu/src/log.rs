@@ -24,6 +24,8 @@ pub enum Call {
     },
     /// A call that returned zero for a size which is not known without a device.
     UnknownSize(String),
+    /// A call that returned an estimate of a size which is not known without a device.
+    EstimatedSize(String),
     /// cuDNN could not be asked for workspaces of convolutions, for this reason.
     Cudnn(String),
     /// Device memory could not be reserved, for this reason.
@@ -62,6 +64,7 @@ fn entries(text: &str) -> Vec<Call> {
                 Some(Call::Unimplemented { function: function.to_owned(), status })
             }
             "size" => Some(Call::UnknownSize(rest)),
+            "estimate" => Some(Call::EstimatedSize(rest)),
             "cudnn" => Some(Call::Cudnn(rest)),
             "error" => Some(Call::Error(rest)),
             _ => None,
@@ -76,12 +79,13 @@ mod tests {
 
     #[test]
     fn entries_are_read_once_each_and_odd_lines_are_not() {
-        let text = "call cudaFoo 801\nnonsense\ncudnn 90100 is old\ncall cudaFoo 801\ncall x\nsize cudnnBar\n";
+        let text = "call cudaFoo 801\nnonsense\ncudnn 90100 is old\ncall cudaFoo 801\ncall x\nsize cudnnBar\nestimate cudnnBaz\n";
         assert_eq!(
             entries(text),
             [
                 Call::Unimplemented { function: "cudaFoo".to_owned(), status: 801 },
                 Call::UnknownSize("cudnnBar".to_owned()),
+                Call::EstimatedSize("cudnnBaz".to_owned()),
                 Call::Cudnn("90100 is old".to_owned()),
             ]
         );

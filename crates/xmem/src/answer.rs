@@ -1,5 +1,6 @@
 //! The answer: a value that owns all it says, so that it outlives the trace.
 
+use crate::assumed;
 use crate::facts::TraceFacts;
 use crate::job::Job;
 use crate::recorded;
@@ -82,7 +83,7 @@ impl Answer {
     ) -> Self {
         let mut notes = job.diagnostics().clone();
         notes.extend(prediction.diagnostics().clone());
-        notes.extend(memory.diagnostics);
+        notes.extend(std::mem::take(&mut memory.diagnostics));
         if let Some(gpu) = &job.profile().gpu {
             let all =
                 iterations == (IterationId(0)..IterationId::new(job.profile().iterations.len()));
@@ -95,6 +96,11 @@ impl Answer {
         withheld.extend(policy.withholds(condition));
         let virtual_gpu = job.profile().virtual_gpu();
         let is_assumed = virtual_gpu.is_some_and(xmem_analyzer::recording::VirtualGpu::is_assumed);
+        if let Some(lowest) =
+            virtual_gpu.and_then(xmem_analyzer::recording::VirtualGpu::lowest_peaks)
+        {
+            assumed::widen(&mut memory, lowest, &target.device);
+        }
         let is_doubtful = condition > Condition::Intact || is_assumed;
         if is_doubtful && memory.range.confidence == Confidence::Certain {
             memory.range.confidence = Confidence::Doubtful;

@@ -38,6 +38,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod assumed;
 mod error;
 mod estimate;
 mod facts;

@@ -67,6 +67,19 @@ pub(super) struct VirtualGpu {
     /// The reason why the script is not recorded on one.
     pub(super) skip: Option<String>,
     pub(super) exit: Option<i32>,
+    /// Further options of `xmem profile`.
+    #[serde(default)]
+    pub(super) options: Vec<String>,
+    #[serde(default)]
+    pub(super) stdout: Vec<String>,
+    #[serde(default)]
+    pub(super) stdout_without: Vec<String>,
+    /// What stands in the answer of `xmem replay`.
+    #[serde(default)]
+    pub(super) replay: BTreeMap<String, Expectation>,
+    /// By how many per cent the peaks of the same script's recording on the CPU may lie outside of the range of
+    /// the answer; none if they are not compared.
+    pub(super) contains_cpu: Option<f64>,
 }
 
 /// Whether a recording leaves a trace.

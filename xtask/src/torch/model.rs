@@ -85,7 +85,7 @@ impl Model {
             command.arg(job).arg("--by-hand").arg(folder.join(trace(how)));
             script::set_up(&mut command, folder);
         } else {
-            command = script::profile(bench, folder, &trace(how));
+            command = script::profile(bench, bench.engine, folder, &trace(how));
             command.arg(format!("--{how}")).arg("--").arg(bench.venv.python()).arg(job);
         }
         command.arg("--").args(&self.arguments);

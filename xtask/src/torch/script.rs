@@ -56,13 +56,17 @@ impl Script {
             let remark = format!("not recorded: {reason}");
             return Ok(Outcome { remark, ..Outcome::default() });
         }
-        let done = process::run(self.command(bench, &folder), &folder, "profile")?;
+        let done = process::run(self.command(bench, bench.engine, &folder), &folder, "profile")?;
         let mut outcome = Outcome::default();
         match bench.engine {
             Engine::Cpu => self.check_outputs(&done, self.header.exit, &mut outcome),
             Engine::VirtualGpu => {
                 let exit = self.header.virtual_gpu.exit.unwrap_or(self.header.exit);
                 check_exit(&done, exit, &mut outcome);
+                let wanted = &self.header.virtual_gpu;
+                let lines =
+                    expect::lines("stdout", &done.stdout, &wanted.stdout, &wanted.stdout_without);
+                outcome.complaints.extend(lines);
             }
         }
         let trace = folder.join(TRACE);
@@ -81,7 +85,7 @@ impl Script {
         Ok(outcome)
     }
 
-    fn command(&self, bench: &Bench, folder: &Path) -> Command {
+    fn command(&self, bench: &Bench, engine: Engine, folder: &Path) -> Command {
         let scripts = self.path.parent().unwrap_or(Path::new(""));
         let python = bench.venv.python();
         let bin = bench.venv.bin();
@@ -98,8 +102,11 @@ impl Script {
             };
             places.into_iter().fold(text.clone(), fill)
         };
-        let mut command = profile(bench, folder, TRACE);
+        let mut command = profile(bench, engine, folder, TRACE);
         command.args(self.header.options.iter().map(filled));
+        if engine == Engine::VirtualGpu {
+            command.args(self.header.virtual_gpu.options.iter().map(filled));
+        }
         command.arg("--").args(self.header.command.iter().map(filled));
         command.envs(self.header.environment.iter().map(|(name, value)| (name, filled(value))));
         command
@@ -145,8 +152,44 @@ impl Script {
                 if let Some(complaint) = apart(replayed, counted, 0.0) {
                     outcome.complaints.push(format!("{complaint} than PyTorch counted"));
                 }
+                outcome.check(&self.header.virtual_gpu.replay, &answer, "xmem replay");
+                if let Some(percent) = self.header.virtual_gpu.contains_cpu {
+                    self.compare_with_cpu(bench, folder, (&answer, percent), outcome)?;
+                }
             }
             Err(complaint) => outcome.complaints.push(complaint),
+        }
+        Ok(())
+    }
+
+    /// Records the script on the CPU as well, whose peaks must lie in the range of the answer.
+    fn compare_with_cpu(
+        &self,
+        bench: &Bench,
+        folder: &Path,
+        (answer, percent): (&Value, f64),
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        let folder = folder.join("cpu");
+        std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
+        let done = process::run(self.command(bench, Engine::Cpu, &folder), &folder, "profile")?;
+        check_exit(&done, 0, outcome);
+        match replay(bench, &folder.join(TRACE), &folder)? {
+            Ok(on_cpu) => {
+                for (at, name) in ["allocated_bytes", "reserved_bytes"].into_iter().enumerate() {
+                    let wanted = peaks(&on_cpu).unwrap_or_default()[at];
+                    let bound = |end: &str| answer["range"][name][end].as_f64().unwrap_or(f64::NAN);
+                    let (low, high) = (bound("low"), bound("high"));
+                    let slack = 1.0 + percent / 100.0;
+                    let text = format!("{name}: {wanted} on the CPU, {low}..{high} here");
+                    if (low / slack..=high * slack).contains(&wanted) {
+                        outcome.remark += &format!("; {text}");
+                    } else {
+                        outcome.complaints.push(text);
+                    }
+                }
+            }
+            Err(complaint) => outcome.complaints.push(format!("on the CPU: {complaint}")),
         }
         Ok(())
     }
@@ -228,10 +271,10 @@ pub(super) fn apart(own: [f64; 2], other: [f64; 2], percent: f64) -> Option<Stri
 }
 
 /// `xmem profile`, still without options and command, to a trace of this name in the folder.
-pub(super) fn profile(bench: &Bench, folder: &Path, trace: &str) -> Command {
+pub(super) fn profile(bench: &Bench, engine: Engine, folder: &Path, trace: &str) -> Command {
     let mut command = Command::new(&bench.xmem);
     command.args(["profile", "--device-as", DEVICE, "-o"]).arg(folder.join(trace));
-    if bench.engine == Engine::VirtualGpu {
+    if engine == Engine::VirtualGpu {
         command.args(["--engine", "virtual-gpu"]);
     }
     set_up(&mut command, folder);
@@ -265,7 +308,7 @@ fn recording(trace: &Path) -> Result<Option<Value>, Error> {
 fn inspect(bench: &Bench, trace: &Path, folder: &Path) -> Result<Result<Value, String>, Error> {
     let mut command = Command::new(&bench.xmem);
     command.arg("inspect").arg(trace).args(["--format", "json", "-q"]);
-    answer(command, folder, "inspect")
+    answer(command, folder, "inspect", &[0])
 }
 
 /// What `xmem replay` says, or why it says nothing. The release is given, for a recording by hand
@@ -279,13 +322,20 @@ pub(super) fn replay(
     let mut command = Command::new(&bench.xmem);
     command.arg("replay").arg(trace).args(["--device", DEVICE, "--format", "json", "-q"]);
     command.args(["--torch", release]);
-    answer(command, folder, "replay")
+    // 4: there is no verdict, as sizes follow from values.
+    let codes: &[i32] = if bench.engine == Engine::VirtualGpu { &[0, 1, 4] } else { &[0, 1] };
+    answer(command, folder, "replay", codes)
 }
 
-fn answer(command: Command, folder: &Path, name: &str) -> Result<Result<Value, String>, Error> {
+fn answer(
+    command: Command,
+    folder: &Path,
+    name: &str,
+    codes: &[i32],
+) -> Result<Result<Value, String>, Error> {
     let done = process::run(command, folder, name)?;
     Ok(match (done.code, serde_json::from_str(&done.stdout)) {
-        (Some(0 | 1), Ok(answer)) => Ok(answer),
+        (Some(code), Ok(answer)) if codes.contains(&code) => Ok(answer),
         (code, _) => Err(format!("xmem {name}: exit {code:?}: {}", end_of(&done.stderr))),
     })
 }

@@ -137,9 +137,12 @@ pub(crate) fn check(subject: &Subject<'_>) -> Integrity {
     let before = integrity.findings.len();
     operators::check(subject, &mut integrity);
     shapes::check(subject, &mut integrity);
+    let between = integrity.findings.len();
     iterations::check(subject, &mut integrity);
-    for finding in &mut integrity.findings[before..] {
-        finding.worst = subject.worst_of_operators();
+    for (row, finding) in integrity.findings.iter_mut().enumerate().skip(before) {
+        let is_of_program = row >= between || finding.check.name == checks::EMPTY_SHAPES.name;
+        finding.worst =
+            if is_of_program { subject.worst_of_program() } else { subject.worst_of_operators() };
     }
     integrity
 }
@@ -174,6 +177,16 @@ impl Subject<'_> {
             Some(_) if self.compiled => Condition::Intact,
             Some(gpu) if gpu.recording.peak_allocated.is_some() => Condition::Doubtful,
             _ => Condition::Damaged,
+        }
+    }
+
+    /// The worst that a program can say of the recording that does other things in the next iteration, or has
+    /// tensors without elements: it may save a checkpoint, or begin an average of its weights. Where running
+    /// totals show that no memory event is missing, that is no doubt about the recording.
+    fn worst_of_program(&self) -> Condition {
+        match self.worst_of_operators() {
+            Condition::Doubtful => Condition::Intact,
+            worst => worst,
         }
     }
 

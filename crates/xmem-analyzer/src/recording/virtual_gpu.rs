@@ -1,7 +1,7 @@
 //! A recording on a virtual GPU: what it could not know, and what it assumed.
 
 use serde::Deserialize;
-use xmem_types::{Diagnostics, Severity};
+use xmem_types::{Bytes, Diagnostics, Severity, WithheldReason};
 
 /// Places in the script that a diagnostic names.
 const NAMED: usize = 3;
@@ -16,8 +16,18 @@ pub struct VirtualGpu {
     reads: Vec<Read>,
     /// Sizes that were assumed.
     assumed: Vec<Assumed>,
+    /// The peaks of the same command under the lowest assumed shares.
+    other_peaks: Option<Peaks>,
     /// What the libraries of the virtual GPU could not do.
     log: Vec<Logged>,
+}
+
+/// Peaks of memory, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct Peaks {
+    allocated: u64,
+    reserved: u64,
 }
 
 /// A place at which the script reads a value of the GPU.
@@ -35,12 +45,15 @@ struct Read {
 #[serde(default)]
 struct Assumed {
     operator: String,
-    /// The share of elements.
-    share: f64,
+    /// The name of the assumption; none if nothing sensible can be assumed.
+    assumption: Option<String>,
+    share: Option<f64>,
+    /// True if the user gave the share, or a range of shares that was recorded.
+    bounded: bool,
     times: u64,
 }
 
-/// An entry of the log: `call`, `size`, `cudnn` or `error`, and its text.
+/// An entry of the log: `call`, `size`, `estimate`, `cudnn` or `error`, and its text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Logged {
@@ -49,24 +62,33 @@ struct Logged {
 }
 
 impl VirtualGpu {
-    /// Returns whether memory depends on what was assumed: sizes, or workspaces that are missing.
+    /// Returns whether memory depends on what was assumed and has no range: sizes, or workspaces that are
+    /// missing.
     #[must_use]
     pub fn is_assumed(&self) -> bool {
-        !self.assumed.is_empty() || self.log.iter().any(|entry| entry.kind == "cudnn")
+        (!self.assumed.is_empty() && self.other_peaks.is_none())
+            || self.log.iter().any(|entry| matches!(entry.kind.as_str(), "cudnn" | "estimate"))
     }
 
-    /// Reports what a user of the answer should know.
+    /// Peaks of allocated and of reserved memory of the same command with the lowest assumed shares, if sizes
+    /// follow from a range of shares.
+    #[must_use]
+    pub fn lowest_peaks(&self) -> Option<(Bytes, Bytes)> {
+        let peaks = self.other_peaks.filter(|_| !self.assumed.is_empty())?;
+        Some((Bytes(peaks.allocated), Bytes(peaks.reserved)))
+    }
+
+    /// Reports what a user of the answer should know. Sizes that follow from values which nobody has bounded
+    /// withhold the verdict.
     pub(crate) fn report(&self, notes: &mut Diagnostics) {
         for assumed in &self.assumed {
-            notes.report("assumed-sizes", Severity::Warning, None, || {
-                format!(
-                    "{} depends on values that a virtual GPU does not compute ({} times): {} % of the \
-                     elements are taken; `xmem profile --assume nonzero=SHARE` sets the share",
-                    assumed.operator,
-                    assumed.times,
-                    (assumed.share * 1000.0).round() / 10.0
-                )
-            });
+            if assumed.bounded {
+                notes.report_many("assumed-sizes", Severity::Warning, None, assumed.times.max(1), || {
+                    assumed.sentence()
+                });
+            } else {
+                notes.withhold(WithheldReason::AssumedSizes, assumed.times.max(1), || assumed.sentence());
+            }
         }
         if self.compiles {
             notes.report("compiled", Severity::Note, None, || {
@@ -79,6 +101,16 @@ impl VirtualGpu {
         for entry in self.log.iter().filter(|entry| entry.kind == "cudnn") {
             notes.report("missing-workspaces", Severity::Warning, None, || {
                 format!("the workspaces of convolutions are missing: cuDNN {}", entry.text)
+            });
+        }
+        let estimated: Vec<&str> = self.log_of("estimate");
+        if !estimated.is_empty() {
+            notes.report("estimated-workspaces", Severity::Warning, None, || {
+                format!(
+                    "workspaces and reserves of recurrent layers are estimates, as cuDNN does not give them \
+                     without a GPU: {}; a recording on the CPU has a range",
+                    estimated.join(", ")
+                )
             });
         }
         let unknown: Vec<&str> = self.log_of("size");
@@ -127,20 +159,65 @@ impl VirtualGpu {
     }
 }
 
+impl Assumed {
+    fn sentence(&self) -> String {
+        let head = format!(
+            "what {} gives decides sizes, and depends on values that a virtual GPU does not compute",
+            self.operator
+        );
+        let Some(name) = &self.assumption else {
+            return format!("{head}: record on the CPU, without --virtual-gpu");
+        };
+        let percent = (self.share.unwrap_or_default() * 1000.0).round() / 10.0;
+        let meaning = match name.as_str() {
+            "nonzero" => format!("{percent} % of the elements are taken for nonzero"),
+            "unique" => format!("{percent} % of the elements are taken for distinct"),
+            "routing" if percent == 0.0 => {
+                "the largest elements are taken to be spread evenly, as tokens over experts"
+                    .to_owned()
+            }
+            "routing" => format!(
+                "{percent} % of the rows are taken to have the largest elements in the same places"
+            ),
+            other => format!("{other} is taken for {percent} %"),
+        };
+        let advice = if self.bounded {
+            String::new()
+        } else {
+            format!("; `xmem profile --assume {name}=LOW..HIGH` gives the answer a range")
+        };
+        format!("{head}: {meaning}{advice}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_needs_a_recording_at_the_lowest_shares() {
+        let assumed = r#""assumed":[{"operator":"aten::unique","assumption":"unique","share":1,"bounded":true}]"#;
+        let facts = |json: &str| serde_json::from_str::<VirtualGpu>(json).expect("facts");
+        let with = facts(&format!(r#"{{{assumed},"other_peaks":{{"allocated":5,"reserved":9}}}}"#));
+        assert_eq!(with.lowest_peaks(), Some((Bytes(5), Bytes(9))));
+        assert!(!with.is_assumed(), "the range says it");
+        assert_eq!(facts(&format!("{{{assumed}}}")).lowest_peaks(), None);
+        let unused = facts(r#"{"other_peaks":{"allocated":5,"reserved":9}}"#);
+        assert_eq!(unused.lowest_peaks(), None, "no size followed from an assumption");
+    }
 
     fn reported(json: &str) -> (bool, Vec<String>) {
         let facts: VirtualGpu = serde_json::from_str(json).expect("facts");
         let mut notes = Diagnostics::default();
         facts.report(&mut notes);
-        (facts.is_assumed(), notes.iter().map(|note| note.code.to_string()).collect())
+        let withheld = if notes.withheld_reasons().is_empty() { "" } else { " withheld" };
+        let codes = notes.iter().map(|note| format!("{}{withheld}", note.code));
+        (facts.is_assumed(), codes.collect())
     }
 
     #[test]
     fn what_memory_depends_on_is_told_from_what_is_only_unknown() {
-        let rows: [(&str, bool, &[&str]); 7] = [
+        let rows: [(&str, bool, &[&str]); 10] = [
             ("{}", false, &[]),
             (r#"{"reads":[{"purpose":"value","place":"t.py:3","times":3}]}"#, false, &[]),
             (
@@ -149,11 +226,26 @@ mod tests {
                 &["unknown-control-flow"],
             ),
             (
-                r#"{"assumed":[{"operator":"aten::nonzero","share":0.5,"times":2}]}"#,
+                r#"{"assumed":[{"operator":"aten::nonzero","assumption":"nonzero","share":0.5,"bounded":true}]}"#,
                 true,
                 &["assumed-sizes"],
             ),
             (r#"{"compiles":true}"#, false, &["compiled"]),
+            (
+                r#"{"assumed":[{"operator":"aten::nonzero","assumption":"nonzero","share":1,"bounded":false}]}"#,
+                true,
+                &["assumed-sizes withheld"],
+            ),
+            (
+                r#"{"assumed":[{"operator":"aten::bincount","assumption":null,"share":null}]}"#,
+                true,
+                &["assumed-sizes withheld"],
+            ),
+            (
+                r#"{"log":[{"kind":"estimate","text":"cudnnGetRNNTempSpaceSizes"}]}"#,
+                true,
+                &["estimated-workspaces"],
+            ),
             (r#"{"log":[{"kind":"cudnn","text":"90100 is old"}]}"#, true, &["missing-workspaces"]),
             (
                 r#"{"log":[{"kind":"size","text":"cudnnGetX"},{"kind":"call","text":"cudaY 801"}]}"#,

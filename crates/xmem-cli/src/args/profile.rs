@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 use xmem::Bytes;
-use xmem_recorder::{Engine, Share};
+use xmem_recorder::{Assumptions, Engine};
 
 #[derive(Debug, Args)]
 #[command(
@@ -69,14 +69,15 @@ pub(crate) struct ProfileArgs {
     /// `xmem validate`: on a virtual GPU
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Engine")]
     pub(crate) snapshot: Option<PathBuf>,
-    /// What operators find whose result depends on values that a virtual GPU does not have: nonzero=0.5 for
-    /// half of the elements of masks (default: all)
-    #[arg(long, value_name = "NAME=SHARE", value_parser = nonzero, help_heading = "Engine")]
-    assume: Option<Share>,
     /// Load zeros for weights that are not on this machine: transformers' from_pretrained needs config.json only, and
     /// files of safetensors may be cut off after their header
     #[arg(long, help_heading = "Engine")]
     pub(crate) without_weights: bool,
+    /// Values that a virtual GPU does not compute and that decide sizes: nonzero=0.1..0.5 for the share of
+    /// elements in masks, unique=SHARE, routing=SHARE (of tokens to the same experts). With a range, the
+    /// command is recorded twice, and the answer has a range
+    #[arg(long, value_name = "NAME=SHARE", value_parser = assumptions, help_heading = "Engine")]
+    assume: Option<Assumptions>,
 }
 
 /// The GPU that the script sees if none is named.
@@ -106,17 +107,14 @@ impl ProfileArgs {
         given.or(of_then).unwrap_or(DEFAULT_DEVICE)
     }
 
-    /// The share of elements that `nonzero` finds where it is not known.
-    pub(crate) fn nonzero(&self) -> Share {
-        self.assume.unwrap_or(Share::ALL)
+    /// Assumptions about values that a virtual GPU does not compute.
+    pub(crate) fn assume(&self) -> Assumptions {
+        self.assume.clone().unwrap_or_default()
     }
 }
 
-fn nonzero(text: &str) -> Result<Share, String> {
-    let share = text.strip_prefix("nonzero=").and_then(|number| number.parse().ok());
-    share.and_then(Share::new).ok_or_else(|| {
-        "expected nonzero= and a number from 0 to 1, for example nonzero=0.5".to_owned()
-    })
+fn assumptions(text: &str) -> Result<Assumptions, String> {
+    text.parse()
 }
 
 fn time(text: &str) -> Result<Duration, String> {

@@ -150,9 +150,8 @@ fn the_session_names_the_device_and_the_options() {
     let expected = serde_json::json!({
         "format": 1, "recorder": env!("CARGO_PKG_VERSION"), "steps": 7, "stacks": false, "max_memory": 64_u64 << 30,
             "engine": "cpu",
-            "assume_nonzero": 1.0,
             "snapshot": null,
-            "weights": "present",
+            "assume": {}, "bounded": [], "other_peaks": null, "weights": "present",
         "device": {
             "key": "t4-16g", "name": t4.title, "capability": [7, 5],
             "total_memory": t4.memory.get(), "free_memory": t4.available().get(),
@@ -565,8 +564,8 @@ fn what_cannot_be_recorded_is_said_before_anything_runs() {
             2,
             &["[possible values: cpu, virtual-gpu, auto]"],
         ),
-        (&["--assume", "nonzero=2", "--", "python3", &script], 2, &["a number from 0 to 1"]),
-        (&["--assume", "unique=0.5", "--", "python3", &script], 2, &["expected nonzero="]),
+        (&["--assume", "nonzero=2", "--", "python3", &script], 2, &["shares from 0 to 1"]),
+        (&["--assume", "mask=0.5", "--", "python3", &script], 2, &["nonzero, routing, unique"]),
         (&["--", "python3", "-I", &script], 2, &["`-I`", "remove -I"]),
         (&["--", "no-such-program"], 2, &["cannot run `no-such-program`", "program first"]),
         (&["-o", &here, "--", "python3", &script], 2, &["not a plain file"]),

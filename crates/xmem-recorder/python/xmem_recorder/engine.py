@@ -41,7 +41,7 @@ def log():
     """What the libraries of the virtual GPU could not do: pairs of a kind and a text, each once.
 
     Kinds are `call` (a function that is not implemented, with the status that it returned), `size` (a function
-    whose size is not known), `cudnn` and `error` (the reason).
+    whose size is not known), `estimate` (one whose size is estimated), `cudnn` and `error` (the reason).
     """
     if _log is None:
         return []

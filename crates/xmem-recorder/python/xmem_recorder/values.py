@@ -2,24 +2,24 @@
 
 Small tensors whose values follow from the host (indices, masks, positions, scales) keep their real values:
 the same function is called on the host, on the same bytes, since the device's memory is ordinary memory.
-All others hold zeros, or what was there before. What the script reads of those is counted, by its purpose.
+All others hold zeros, what the function makes of zeros, or what was there before. What the script reads of those
+is counted, by its purpose.
 
-Operators whose output has as many elements as the device finds (`nonzero`, and with it indexing by a mask) use
-the real number where the mask is known, and a stated share of it otherwise.
+Which values are known is in `known`; sizes that follow from values are in `sizes`.
 """
 
-import ctypes
 import functools
 import sys
-import warnings
 
-from . import hostmemory, session
+from . import assumptions, choices, hostmemory, known, session, sizes
 from .imports import inside_import
 from .patching import replace
 
-# Bytes up to which values of integers and booleans are kept, and those of others.
-MAX_INTEGER_BYTES = 1 << 16
-MAX_OTHER_BYTES = 128
+# Functions that make and compare masks, whose known values are kept up to this size: the script may ask whether
+# a mask is causal.
+OF_MASKS = ("all", "eq", "full", "tril", "tril_", "triu", "triu_", "__eq__")
+MAX_MASK_BYTES = 1 << 24
+
 # Tensors in a result that are looked at, and places in the script that are listed.
 MAX_TENSORS = 8
 MAX_PLACES = 64
@@ -36,14 +36,29 @@ READS = {
 }
 # Functions that change what a tensor is, not its values.
 NO_VALUES = {"detach_", "record_stream", "rename_", "requires_grad_", "resize_", "set_", "share_memory_"}
+# Functions that write all of a tensor.
+OVERWRITES = {"copy_", "fill_", "normal_", "random_", "uniform_", "zero_"}
+# Results for unknown values: they are finite, and equal to nothing.
+OF_UNKNOWN = {
+    "__eq__": 0,
+    "__ne__": 1,
+    "eq": 0,
+    "isfinite": 1,
+    "isinf": 0,
+    "isnan": 0,
+    "isneginf": 0,
+    "isposinf": 0,
+    "ne": 1,
+}
 
 _torch = None
 _mode = None
 _compiles = False
-_most_bytes = {}
-_known = {}
 _reads = {}
-_shares = {}
+# Functions whose integers are sizes or positions.
+_lists = set()
+# Large results of `isfinite`, of which `all` is true: references to their storages, by address.
+_finite = {}
 
 
 def facts():
@@ -60,8 +75,8 @@ def compiles():
 
 
 def assumed():
-    """Assumptions about sizes: the operator, the share of its input, how often."""
-    return [{"operator": name, "share": share, "times": times} for (name, share), times in _shares.items()]
+    """Sizes that follow from assumptions."""
+    return assumptions.facts()
 
 
 def install(torch):
@@ -69,21 +84,27 @@ def install(torch):
     global _torch, _mode
     _torch = torch
     instead = hostmemory.install(torch)
-    for dtype in {value for value in vars(torch).values() if isinstance(value, torch.dtype)}:
-        is_other = dtype.is_floating_point or dtype.is_complex
-        _most_bytes[dtype] = MAX_OTHER_BYTES if is_other else MAX_INTEGER_BYTES
+    known.install(torch)
+    sizes.install(torch)
     _mode = _make_mode(torch, instead)
     _mode.__enter__()
     _watch_compilation(torch)
-    _install_nonzero(torch)
 
 
 def _make_mode(torch, instead):
     reads = {getattr(torch.Tensor, name): purpose for name, purpose in READS.items()}
+    _lists.update({torch.Tensor.__index__, torch.Tensor.tolist})
     tensors = (torch.Tensor, torch.nn.Parameter)
-    most = _most_bytes
+    most = known.looked_at
     set_item = torch.Tensor.__setitem__
     sequences = (tuple, list)
+    choosing = choices.functions(torch)
+    sized = sizes.functions(torch)
+    finite = {torch.isfinite, torch.Tensor.isfinite}
+    every = {torch.all, torch.Tensor.all}
+    owners = (torch, torch.Tensor)
+    of_masks = {getattr(owner, name) for owner in owners for name in OF_MASKS if hasattr(owner, name)}
+    most_of_masks = MAX_MASK_BYTES
 
     class Values(torch.overrides.TorchFunctionMode):
         """Sees every call of a function of torch by Python code."""
@@ -97,11 +118,23 @@ def _make_mode(torch, instead):
                 if result is not None:
                     return result
             if func in reads:
-                _read(args[0], reads[func])
-            result = func(*args, **kwargs)
+                _read(args[0], func, reads[func])
+            if func in sized:
+                result = sizes.with_expected(sized[func], func, args, kwargs)
+            else:
+                result = func(*args, **kwargs)
+            if func in choosing and _choose(choosing[func], args, kwargs, result):
+                return result
             if type(result) in tensors:
                 if result.is_cuda and result.nbytes <= most[result.dtype]:
-                    _follow(func, args, kwargs, [result])
+                    if func in every and _is_finite(args):
+                        _clear(result, 1)
+                    else:
+                        _follow(func, args, kwargs, [result])
+                elif func in finite:
+                    _remember_finite(result)
+                elif func in of_masks and result.is_cuda and result.nbytes <= most_of_masks:
+                    _follow(func, args, kwargs, [result], most_of_masks)
             elif result is None:
                 if func is set_item and args[0].is_cuda:
                     _follow(func, args, kwargs, [args[0]])
@@ -110,6 +143,35 @@ def _make_mode(torch, instead):
             return result
 
     return Values()
+
+
+def _choose(name, args, kwargs, result):
+    try:
+        with _torch._C.DisableTorchFunction(), _torch.no_grad():
+            return choices.choose(_torch, name, args, kwargs, result)
+    except Exception:
+        return False
+
+
+def _remember_finite(result):
+    with _torch._C.DisableTorchFunction():
+        if result.is_cuda:
+            _finite[known.address(result)] = known.reference(result)
+
+
+def _is_finite(args):
+    """Returns whether an argument is a large result of `isfinite`."""
+    with _torch._C.DisableTorchFunction():
+        tensor = args[0] if args else None
+        if not isinstance(tensor, _torch.Tensor) or known.state(tensor) >= known.ASSUMED:
+            return False
+        owner = _finite.get(known.address(tensor))
+        return owner is not None and owner.cdata == tensor.untyped_storage()._cdata
+
+
+def _clear(result, value):
+    with _torch._C.DisableTorchFunction():
+        known.clear(result, value)
 
 
 def _watch_compilation(torch):
@@ -168,22 +230,8 @@ def _stop():
 
 
 # ---------------------------------------------------------------------------------------------
-# Known values
+# Values of results
 # ---------------------------------------------------------------------------------------------
-
-
-def _is_small(tensor):
-    return tensor.numel() * tensor.element_size() <= _most_bytes[tensor.dtype]
-
-
-def _address(tensor):
-    return tensor.untyped_storage().data_ptr()
-
-
-def is_known(tensor):
-    """Returns whether the memory of a tensor on the device holds its values."""
-    address = _address(tensor)
-    return address == 0 or _known.get(address, 0) >= tensor.untyped_storage().nbytes()
 
 
 def _follow_all(func, args, kwargs, results, tensors):
@@ -194,61 +242,68 @@ def _follow_all(func, args, kwargs, results, tensors):
             _follow(func, args, kwargs, results)
 
 
-def _follow(func, args, kwargs, results):
-    """Computes small results on the host from known arguments, and writes them to the device's memory."""
+def _follow(func, args, kwargs, results, most=None):
+    """Computes small results on the host, and writes them to the device's memory; those up to `most` bytes from
+    known arguments alone."""
     if _torch._C._get_tracing_state() is not None:
         # `torch.jit.trace` would record what is computed here.
         return
     # What is computed here is not part of the job.
     _torch._C._autograd._enable_record_function(False)
     try:
-        if not all(_is_small(result) and result.layout is _torch.strided for result in results):
+        if not all(result.nbytes <= (most or known.looked_at[result.dtype]) for result in results):
+            return
+        if not all(result.layout is _torch.strided for result in results):
             return
         name = getattr(func, "__name__", "")
         if name in NO_VALUES or name == "__get__":
             # The storage is that of an argument, and known as before.
             return
         with _torch._C.DisableTorchFunction(), _torch.no_grad():
-            if not _compute(func, name, args, kwargs, results):
-                _clear(results)
+            if not _compute(func, name, args, kwargs, results, most):
+                for result in results:
+                    known.clear(result, OF_UNKNOWN.get(name, 0))
     except Exception:
-        _clear(results)
+        for result in results:
+            known.clear(result)
     finally:
         _torch._C._autograd._enable_record_function(True)
 
 
-def _compute(func, name, args, kwargs, results):
+def _compute(func, name, args, kwargs, results, most):
+    """Returns whether the results were computed."""
     changed = _changed(name, args, kwargs)
-    host_arguments = _Arguments(changed)
+    overwritten = changed if name in OVERWRITES or kwargs.get("out") is not None else None
+    host_arguments = _Arguments(overwritten)
     host_args = host_arguments.of(args)
     host_kwargs = host_arguments.of({key: value for key, value in kwargs.items() if key != "pin_memory"})
-    if not host_arguments.known:
+    state = host_arguments.state
+    if state == known.LARGE or state == known.SMALL and name in OF_UNKNOWN:
+        return False
+    is_large = not all(known.is_small(result) for result in results)
+    if is_large and state != known.ASSUMED and not (most and state == known.KNOWN):
         return False
     if host_arguments.results_share(results) and not changed:
         # A view.
         return True
     values = func(*host_args, **host_kwargs)
     if changed:
-        values = [_alias(result) for result in results]
+        values = [known.alias(result) for result in results]
     elif isinstance(values, _torch.Tensor):
         values = [values]
     for result, value in zip(results, values):
         if value.shape != result.shape or value.dtype != result.dtype:
             return False
-        storage = result.untyped_storage()
-        alias = _alias(result)
+        alias = known.alias(result)
         if alias.data_ptr() != value.data_ptr():
             alias.copy_(value)
-        _known[storage.data_ptr()] = storage.nbytes()
+        if state >= known.ASSUMED:
+            known.keep(result, state)
+        else:
+            known.forget(result)
+            if not _torch.isfinite(alias).all():
+                known.clear(result)
     return True
-
-
-def _clear(results):
-    """Makes unknown values zeros: the memory may hold what was there before."""
-    for result in results:
-        _known.pop(_address(result), None)
-        if result.numel() == result.untyped_storage().nbytes() // result.element_size():
-            ctypes.memset(_address(result), 0, result.untyped_storage().nbytes())
 
 
 def _changed(name, args, kwargs):
@@ -263,9 +318,9 @@ def _changed(name, args, kwargs):
 class _Arguments:
     """Arguments on the host: tensors of the device by views of the same memory."""
 
-    def __init__(self, changed):
-        self.changed = changed
-        self.known = True
+    def __init__(self, overwritten):
+        self.overwritten = overwritten
+        self.state = known.KNOWN
         self.addresses = set()
 
     def of(self, value):
@@ -284,27 +339,17 @@ class _Arguments:
     def _tensor(self, tensor):
         if not tensor.is_cuda:
             return tensor
-        overwritten = tensor is self.changed and tensor.is_contiguous()
-        if not overwritten and not is_known(tensor) or not _is_small(tensor):
-            self.known = False
+        state = known.state(tensor)
+        if tensor is self.overwritten and tensor.is_contiguous() and known.is_small(tensor):
+            state = known.KNOWN
+        self.state = min(self.state, state)
+        if state == known.LARGE:
             return tensor
-        self.addresses.add(_address(tensor))
-        return _alias(tensor)
+        self.addresses.add(known.address(tensor))
+        return known.alias(tensor)
 
     def results_share(self, results):
-        return all(_address(result) in self.addresses for result in results)
-
-
-def _alias(tensor):
-    """A tensor of the host on the device's memory."""
-    storage = tensor.untyped_storage()
-    size = storage.nbytes()
-    if size == 0:
-        return _torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
-    memory = (ctypes.c_char * size).from_address(storage.data_ptr())
-    flat = _torch.frombuffer(memory, dtype=_torch.uint8)
-    empty = _torch.empty(0, dtype=tensor.dtype, device="cpu")
-    return empty.set_(flat.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
+        return all(known.address(result) in self.addresses for result in results)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -312,12 +357,20 @@ def _alias(tensor):
 # ---------------------------------------------------------------------------------------------
 
 
-def _read(tensor, purpose):
+def _assumption(tensor):
+    return "routing" if known.state(tensor) == known.ASSUMED else None
+
+
+def _read(tensor, func, purpose):
     """Counts a read of a value that is not known."""
     try:
         with _torch._C.DisableTorchFunction():
-            if not isinstance(tensor, _torch.Tensor) or not tensor.is_cuda or is_known(tensor):
+            if not isinstance(tensor, _torch.Tensor) or not tensor.is_cuda or known.is_known(tensor):
                 return
+            if not tensor.dtype.is_floating_point and tensor.dtype is not _torch.bool:
+                if func in _lists:
+                    # What is done with a single number is not known: it may be a count of correct answers.
+                    assumptions.use(f"Tensor.{func.__name__}", _assumption(tensor))
             if purpose == "value" and not tensor.dtype.is_floating_point:
                 purpose = "control flow" if tensor.dtype is _torch.bool else "size"
     except Exception:
@@ -325,49 +378,3 @@ def _read(tensor, purpose):
     frame = sys._getframe(2)
     place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
     _reads[purpose, place] = _reads.get((purpose, place), 0) + 1
-
-
-# ---------------------------------------------------------------------------------------------
-# Sizes
-# ---------------------------------------------------------------------------------------------
-
-_library = None
-
-
-def _install_nonzero(torch):
-    """Replaces CUDA's kernel of `nonzero`, which reads a number from the device."""
-    global _library
-    _library = torch.library.Library("aten", "IMPL")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        _library.impl("nonzero", _nonzero, "CUDA")
-
-
-def _known_nonzero(mask):
-    indices = _unrecorded(lambda: _alias(mask).nonzero())
-    out = _torch.empty((mask.dim(), indices.shape[0]), dtype=_torch.int64, device=mask.device)
-    if out.numel():
-        _unrecorded(lambda: _alias(out).copy_(indices.t()))
-        _known[_address(out)] = out.untyped_storage().nbytes()
-    return out.t()
-
-
-def _unrecorded(function):
-    """Calls a function whose operators are not part of the job."""
-    _torch._C._autograd._enable_record_function(False)
-    try:
-        return function()
-    finally:
-        _torch._C._autograd._enable_record_function(True)
-
-
-def _nonzero(mask):
-    """The indices of elements that are not zero: int64, as many rows as elements, as a transposed matrix
-    (aten/src/ATen/native/cuda/Nonzero.cu, `nonzero_cuda_out_impl`)."""
-    with _torch._C.DisableTorchFunction():
-        if _is_small(mask) and is_known(mask):
-            return _known_nonzero(mask)
-        share = float(session.settings().get("assume_nonzero", 1.0))
-        _shares["aten::nonzero", share] = _shares.get(("aten::nonzero", share), 0) + 1
-        count = round(mask.numel() * share)
-        return _torch.empty((mask.dim(), count), dtype=_torch.int64, device=mask.device).t()

@@ -85,6 +85,8 @@ def _note_limits(log):
         session.note(f"cuDNN: {text}")
     if "size" in texts:
         session.note(f"workspaces that are not known without a GPU count as empty: {', '.join(texts['size'])}")
+    if "estimate" in texts:
+        session.note(f"workspaces that are estimated without a GPU: {', '.join(texts['estimate'])}")
     if "call" in texts:
         calls = [text.split(" ")[0] for text in texts["call"]]
         session.note(f"calls that the virtual GPU does not have: {', '.join(calls)}")
@@ -111,6 +113,7 @@ def facts(torch):
         "compiles": values.compiles(),
         "reads": values.facts(),
         "assumed": values.assumed(),
+        "other_peaks": session.settings().get("other_peaks"),
         "log": [{"kind": kind, "text": text} for kind, text in log],
         "skipped_initializations": hostmemory.skipped(),
     }

@@ -228,6 +228,7 @@ fn reason(name: &'static str) -> &'static str {
     match name {
         "convolution_plan" => "cuDNN plans",
         "address_order" => "address order",
+        "assumed_values" => "assumed values",
         "library" => "libraries",
         "operator" => "operators",
         other => other,

@@ -1,0 +1,119 @@
+"""What is known of the values in the memory of a virtual GPU, which is ordinary memory.
+
+The values of a tensor are known if they follow from the host, assumed if they follow from the host and an
+assumption (`assumptions`), and unknown otherwise. Unknown values of small tensors are what the same functions
+make of zeros.
+"""
+
+import ctypes
+
+# Bytes up to which values of integers and booleans are kept, those of others, and assumed integers.
+MAX_INTEGER_BYTES = 1 << 16
+MAX_OTHER_BYTES = 128
+MAX_ASSUMED_BYTES = 1 << 28
+
+# What is known of a tensor. Below `SMALL`, its values are not looked at.
+LARGE, SMALL, ASSUMED, KNOWN = range(4)
+
+# Bytes up to which a result is looked at, by dtype. Changed in place when the first values are assumed.
+looked_at = {}
+
+_torch = None
+_StorageWeakRef = None
+_most_bytes = {}
+# By address: the storage, whether its values are integers, and the state. Another storage at the same address is
+# another one.
+_states = {}
+
+
+def install(torch):
+    """Learns the dtypes of torch."""
+    global _torch, _StorageWeakRef
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    _torch = torch
+    _StorageWeakRef = StorageWeakRef
+    for dtype in {value for value in vars(torch).values() if isinstance(value, torch.dtype)}:
+        _most_bytes[dtype] = MAX_INTEGER_BYTES if _is_integer(dtype) else MAX_OTHER_BYTES
+    looked_at.update(_most_bytes)
+
+
+def _is_integer(dtype):
+    return not (dtype.is_floating_point or dtype.is_complex)
+
+
+def address(tensor):
+    """The address of a tensor's storage."""
+    return tensor.untyped_storage().data_ptr()
+
+
+def reference(tensor):
+    """A weak reference to a tensor's storage: no other storage has its `cdata` while the reference exists."""
+    return _StorageWeakRef(tensor.untyped_storage())
+
+
+def is_small(tensor):
+    """Returns whether the values of a tensor are looked at whatever they follow from."""
+    return tensor.numel() * tensor.element_size() <= _most_bytes[tensor.dtype]
+
+
+def state(tensor):
+    """What is known of a tensor on the device."""
+    storage = tensor.untyped_storage()
+    if storage.data_ptr() == 0:
+        return KNOWN
+    found = _states.get(storage.data_ptr())
+    if found is not None:
+        owner, is_integer, known = found
+        if owner.cdata == storage._cdata and is_integer == _is_integer(tensor.dtype):
+            return known
+    return SMALL if is_small(tensor) else LARGE
+
+
+def is_known(tensor):
+    """Returns whether the memory of a tensor on the device holds its values."""
+    return state(tensor) == KNOWN
+
+
+def keep(tensor, known):
+    """Notes that the memory of a tensor holds its known or assumed values."""
+    storage = tensor.untyped_storage()
+    _states[storage.data_ptr()] = reference(tensor), _is_integer(tensor.dtype), known
+    if known == ASSUMED:
+        for dtype in looked_at:
+            if _is_integer(dtype):
+                looked_at[dtype] = MAX_ASSUMED_BYTES
+
+
+def forget(tensor):
+    """Notes that the values of a tensor are unknown."""
+    _states.pop(address(tensor), None)
+
+
+def clear(tensor, value=0):
+    """Makes all bytes of a small tensor with unknown values this one: the memory may hold what was there before."""
+    forget(tensor)
+    storage = tensor.untyped_storage()
+    if is_small(tensor) and tensor.numel() * tensor.element_size() == storage.nbytes():
+        ctypes.memset(storage.data_ptr(), value, storage.nbytes())
+
+
+def alias(tensor):
+    """A tensor of the host on the device's memory."""
+    storage = tensor.untyped_storage()
+    size = storage.nbytes()
+    if size == 0:
+        return _torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
+    memory = (ctypes.c_char * size).from_address(storage.data_ptr())
+    flat = _torch.frombuffer(memory, dtype=_torch.uint8)
+    empty = _torch.empty(0, dtype=tensor.dtype, device="cpu")
+    return empty.set_(flat.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
+
+
+def unrecorded(function, *args):
+    """Calls a function whose operators are not part of the job."""
+    _torch._C._autograd._enable_record_function(False)
+    try:
+        return function(*args)
+    finally:
+        _torch._C._autograd._enable_record_function(True)

@@ -1,0 +1,154 @@
+"""Operators of CUDA whose output has a size that they read from the device.
+
+Where the values are known or assumed, the size is the real one. Otherwise it follows from an assumption.
+"""
+
+import warnings
+
+from . import assumptions, known
+
+_torch = None
+_library = None
+# The number that the running operator reads.
+_expected = None
+
+
+def install(torch):
+    """Replaces kernels that read sizes."""
+    global _torch, _library
+    _torch = torch
+    _library = torch.library.Library("aten", "IMPL")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _library.impl("nonzero", _nonzero, "CUDA")
+        _library.impl("bincount", _bincount, "CUDA")
+        _library.impl("repeat_interleave.Tensor", _repeat_interleave, "CUDA")
+        _library.impl("_local_scalar_dense", _local_scalar_dense, "CUDA")
+
+
+def functions(torch):
+    """Functions whose operators read one number, with what tells it from the arguments."""
+    found = {torch._C._nn.one_hot: _largest}
+    for owner in (torch, torch.functional, torch.Tensor):
+        for name in ("unique", "unique_consecutive", "_unique2"):
+            if hasattr(owner, name):
+                found[getattr(owner, name)] = _distinct
+    return found
+
+
+def with_expected(tell, func, args, kwargs):
+    """Calls a function whose operator reads a number."""
+    global _expected
+    with _torch._C.DisableTorchFunction():
+        _expected = known.unrecorded(tell, func, args, kwargs)
+    try:
+        return func(*args, **kwargs)
+    finally:
+        _expected = None
+
+
+def _values(tensor, operator):
+    """A tensor of the host with known or assumed values; None if there are none."""
+    state = known.state(tensor)
+    if state < known.ASSUMED:
+        return None
+    if state == known.ASSUMED:
+        assumptions.use(operator, "routing")
+    return known.alias(tensor)
+
+
+def _distinct(func, args, kwargs):
+    tensor = args[0] if args else kwargs["input"]
+    if not tensor.is_cuda or not tensor.numel() or kwargs.get("dim") is not None:
+        if tensor.is_cuda and kwargs.get("dim") is not None:
+            assumptions.use("aten::unique_dim", None)
+        return None
+    values = _values(tensor, "aten::unique")
+    if values is None:
+        assumptions.use("aten::unique", "unique")
+        return max(1, round(tensor.numel() * assumptions.share("unique")))
+    consecutive = "consecutive" in func.__name__
+    return (_torch.unique_consecutive if consecutive else _torch.unique)(values).numel()
+
+
+def _largest(_func, args, kwargs):
+    classes = args[1] if len(args) > 1 else kwargs.get("num_classes", -1)
+    if classes != -1 or not args[0].is_cuda or not args[0].numel():
+        return None
+    values = _values(args[0], "aten::one_hot")
+    if values is None:
+        assumptions.use("aten::one_hot", None)
+        return 0
+    return int(values.max())
+
+
+def _local_scalar_dense(tensor):
+    """A number of the device. Checks within operators that are expected to read a number succeed."""
+    with _torch._C.DisableTorchFunction():
+        if _expected is not None:
+            if tensor.dtype is _torch.bool:
+                return True
+            if not tensor.is_floating_point():
+                return _expected
+        return known.unrecorded(lambda: known.alias(tensor).item())
+
+
+def _nonzero(mask):
+    """The indices of elements that are not zero: int64, as many rows as elements, as a transposed matrix
+    (aten/src/ATen/native/cuda/Nonzero.cu, `nonzero_cuda_out_impl`)."""
+    with _torch._C.DisableTorchFunction():
+        values = known.unrecorded(_values, mask, "aten::nonzero")
+        if values is None:
+            assumptions.use("aten::nonzero", "nonzero")
+            count = round(mask.numel() * assumptions.share("nonzero"))
+            return _torch.empty((mask.dim(), count), dtype=_torch.int64, device=mask.device).t()
+        indices = known.unrecorded(values.nonzero)
+        shape = (mask.dim(), indices.shape[0])
+        out = _torch.empty(shape, dtype=_torch.int64, device=mask.device)
+        if out.numel():
+            known.unrecorded(lambda: known.alias(out).copy_(indices.t()))
+            known.keep(out, known.state(mask))
+        return out.t()
+
+
+def _bincount(tensor, weights=None, minlength=0):
+    """The number of elements with each value: as many as the largest value and one, and `minlength` at least
+    (aten/src/ATen/native/cuda/SummaryOps.cu, `_bincount_cuda_template`). Unknown values are taken to be below
+    `minlength`."""
+    with _torch._C.DisableTorchFunction():
+        count = minlength
+        if tensor.numel():
+            state = known.state(tensor)
+            if state >= known.ASSUMED:
+                count = max(minlength, known.unrecorded(lambda: int(known.alias(tensor).max())) + 1)
+                if state == known.ASSUMED and count > minlength:
+                    assumptions.use("aten::bincount", "routing")
+            elif minlength == 0:
+                assumptions.use("aten::bincount", None)
+                count = 1
+        dtype = _torch.int64
+        if weights is not None:
+            dtype = _torch.float32 if weights.dtype is _torch.float32 else _torch.float64
+        return _torch.zeros(count, dtype=dtype, device=tensor.device)
+
+
+def _repeat_interleave(repeats, output_size=None):
+    """Each index as often as `repeats` says (aten/src/ATen/native/Repeat.h, `repeat_interleave_common`)."""
+    with _torch._C.DisableTorchFunction():
+        if not repeats.numel():
+            return _torch.empty_like(repeats)
+        sums = repeats.cumsum(0)
+        values = None
+        if output_size is None:
+            values = known.unrecorded(_values, repeats, "aten::repeat_interleave")
+            if values is None:
+                assumptions.use("aten::repeat_interleave", None)
+                output_size = repeats.numel()
+            else:
+                output_size = known.unrecorded(lambda: int(values.sum()))
+        result = _torch.empty(output_size, dtype=repeats.dtype, device=repeats.device)
+        if values is not None and output_size:
+            known.unrecorded(lambda: known.alias(result).copy_(_torch.repeat_interleave(values)))
+            known.keep(result, known.state(repeats))
+        del sums
+        return result

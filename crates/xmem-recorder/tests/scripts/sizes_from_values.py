@@ -1,0 +1,32 @@
+"""Sizes that the device finds: distinct ids, which are known, and elements of masks, which are not."""
+# /// xmem
+# iterations = 3
+# stdout-without = ["done"]
+# [virtual-gpu]
+# options = ["--assume", "nonzero=0..1,unique=0..1"]
+# contains-cpu = 3.0
+# [virtual-gpu.replay]
+# "/verdict" = "fits"
+# "/range/confidence" = "certain"
+# "/range/uncertainties" = { contains = { name = "assumed_values" } }
+# ///
+import torch
+from torch import nn
+
+embedding = nn.Embedding(5000, 64).cuda()
+linear = nn.Linear(64, 64).cuda()
+optimizer = torch.optim.SGD([*embedding.parameters(), *linear.parameters()], lr=0.1)
+for _ in range(20):
+    optimizer.zero_grad()
+    ids = torch.randint(0, 5000, (64, 128)).cuda()
+    distinct, places = torch.unique(ids, return_inverse=True)
+    assert 2000 < len(distinct) < 5000, len(distinct)
+    hidden = linear(embedding(distinct))[places].view(-1, 64)
+    levels = torch.unique((hidden * 10).round())
+    mask = hidden[:, 0] > 0
+    parts = [hidden[mask], torch.masked_select(hidden, mask[:, None]), hidden[torch.where(mask)]]
+    found = torch.argwhere(mask)
+    (sum(part.sum() for part in parts) + hidden.square().mean()).backward()
+    optimizer.step()
+    del levels, found
+print("done")
