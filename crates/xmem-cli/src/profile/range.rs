@@ -18,6 +18,7 @@ pub(super) fn lowest(
     let request = Request {
         output: folder.path().join("lowest.json.zst"),
         stacks: Stacks::Omitted,
+        snapshot: None,
         assume: request.assume.lowest(),
         ..request.clone()
     };
