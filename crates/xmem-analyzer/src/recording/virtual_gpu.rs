@@ -83,11 +83,17 @@ impl VirtualGpu {
     pub(crate) fn report(&self, notes: &mut Diagnostics) {
         for assumed in &self.assumed {
             if assumed.bounded {
-                notes.report_many("assumed-sizes", Severity::Warning, None, assumed.times.max(1), || {
+                notes.report_many(
+                    "assumed-sizes",
+                    Severity::Warning,
+                    None,
+                    assumed.times.max(1),
+                    || assumed.sentence(),
+                );
+            } else {
+                notes.withhold(WithheldReason::AssumedSizes, assumed.times.max(1), || {
                     assumed.sentence()
                 });
-            } else {
-                notes.withhold(WithheldReason::AssumedSizes, assumed.times.max(1), || assumed.sentence());
             }
         }
         if self.compiles {
