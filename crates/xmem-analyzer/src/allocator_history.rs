@@ -32,7 +32,10 @@ pub(crate) fn apply(
     let result = match device {
         _ if !history.complete => Err("some of its entries are missing".to_owned()),
         None => Err(format!("it has no entry of device {}", gpu.index)),
-        Some(device) => Matching::new(device, memory, rows, blocks, gpu).run(),
+        Some(device) => match Matching::new(device, memory, rows, blocks, gpu) {
+            Some(matching) => matching.run(),
+            None => Err("it has too many segments of private pools".to_owned()),
+        },
     };
     let found = match result {
         Ok(found) => found,
@@ -111,7 +114,7 @@ impl<'a> Matching<'a> {
         rows: &'a [u32],
         blocks: &[Block],
         gpu: &GpuRecording,
-    ) -> Self {
+    ) -> Option<Self> {
         let range = |start: Addr, size: Bytes| start..Addr(start.0.saturating_add(size.get()));
         let segments = device.pools.iter();
         let segments = segments.map(|s| (s.position, range(s.address, s.size), s.pool)).collect();
@@ -121,9 +124,9 @@ impl<'a> Matching<'a> {
             .map(|(position, entry)| (position, range(entry.address, entry.size)))
             .collect();
         let allocated = blocks.iter().enumerate().map(|(row, block)| (block.alloc, row));
-        Self {
+        Some(Self {
             entries: &device.entries,
-            pools: PrivatePools::new(segments, released),
+            pools: PrivatePools::new(segments, released, device.entries.len())?,
             memory,
             rows,
             allocated: allocated.collect(),
@@ -132,7 +135,7 @@ impl<'a> Matching<'a> {
             pending: FxHashMap::default(),
             deleted: BTreeSet::new(),
             found: Found::default(),
-        }
+        })
     }
 
     fn run(mut self) -> Result<Found, String> {

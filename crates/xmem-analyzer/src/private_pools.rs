@@ -10,6 +10,10 @@ use xmem_types::{Addr, PrivatePoolId};
 /// A position in a history.
 pub type Position = usize;
 
+/// The most comparisons that following the pools of a history may take: seconds. A hostile file could ask for
+/// any number.
+const MAX_COMPARISONS: usize = 1 << 31;
+
 /// Segments of private pools, and the releases of memory, of a history.
 #[derive(Clone, Debug, Default)]
 pub struct PrivatePools {
@@ -20,12 +24,17 @@ pub struct PrivatePools {
 
 impl PrivatePools {
     /// The pools of `segments`, each seen before the entry of a position, in a history in which memory was
-    /// `released` at the positions of entries. A pool is known by its `MempoolId_t`.
+    /// `released` at the positions of entries. A pool is known by its `MempoolId_t`. None if the history, of
+    /// `entries`, has more segments than can be followed.
     #[must_use]
     pub fn new(
         segments: Vec<(Position, Range<Addr>, (u64, u64))>,
         mut released: Vec<(Position, Range<Addr>)>,
-    ) -> Self {
+        entries: usize,
+    ) -> Option<Self> {
+        if segments.len().saturating_mul(entries.max(released.len())) > MAX_COMPARISONS {
+            return None;
+        }
         let pools: BTreeSet<(u64, u64)> = segments.iter().map(|&(.., pool)| pool).collect();
         let pools: Vec<(u64, u64)> = pools.into_iter().collect();
         let numbered = segments.into_iter().filter_map(|(position, range, pool)| {
@@ -34,7 +43,10 @@ impl PrivatePools {
         let segments: Vec<_> = numbered.collect();
         released.retain(|(_, range)| segments.iter().any(|(_, other, _)| overlap(range, other)));
         released.sort_by_key(|(position, _)| *position);
-        Self { segments, releases: released }
+        if released.len().saturating_mul(entries) > MAX_COMPARISONS {
+            return None;
+        }
+        Some(Self { segments, releases: released })
     }
 
     /// The pool of the memory at an address before the entry of a position; none for the default pool, and
@@ -69,7 +81,9 @@ mod tests {
         let pools = PrivatePools::new(
             vec![(5, range(100, 200), (0, 2)), (9, range(300, 400), (1, 0))],
             vec![(7, range(100, 200)), (2, range(0, 400)), (3, range(500, 600))],
+            20,
         );
+        let pools = pools.expect("few");
         let rows = [
             (100, 1, None),
             (100, 3, Some(PrivatePoolId(0))),
@@ -82,5 +96,15 @@ mod tests {
         for (address, position, pool) in rows {
             assert_eq!(pools.at(Addr(address), position), pool, "{address} at {position}");
         }
+    }
+
+    #[test]
+    fn a_history_that_would_take_forever_is_not_followed() {
+        let segments = vec![(0, Addr(0)..Addr(512), (0, 1)); 3000];
+        assert!(PrivatePools::new(segments.clone(), Vec::new(), 1000).is_some());
+        assert!(PrivatePools::new(segments, Vec::new(), 1_000_000).is_none());
+        let released = vec![(0, Addr(0)..Addr(512)); 60_000];
+        let segments = vec![(0, Addr(0)..Addr(512), (0, 1))];
+        assert!(PrivatePools::new(segments, released, 60_000).is_none());
     }
 }

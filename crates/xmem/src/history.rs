@@ -45,7 +45,7 @@ pub(crate) fn of_snapshot(snapshot: &Snapshot, notes: &mut Diagnostics) -> Histo
         blocks: Vec::new(),
         live: FxHashMap::default(),
         pending: FxHashMap::default(),
-        pools: private_pools(snapshot, device, trace),
+        pools: private_pools(snapshot, device, trace, notes),
         releases: Vec::new(),
         pool_releases: Vec::new(),
         released_pools: BTreeSet::new(),
@@ -145,7 +145,12 @@ fn about_pools(snapshot: &Snapshot, device: DeviceIndex, notes: &mut Diagnostics
 
 /// The private pools of a device. The history does not have the pool of an allocation; the segments of the
 /// snapshot do.
-fn private_pools(snapshot: &Snapshot, device: DeviceIndex, trace: &[TraceEntry]) -> PrivatePools {
+fn private_pools(
+    snapshot: &Snapshot,
+    device: DeviceIndex,
+    trace: &[TraceEntry],
+    notes: &mut Diagnostics,
+) -> PrivatePools {
     let range = |start: Addr, size: Bytes| start..Addr(start.0.saturating_add(size.get()));
     let segments = snapshot.segments.iter();
     let private = segments.filter(|s| s.device == device && s.pool != PoolId::default());
@@ -154,7 +159,14 @@ fn private_pools(snapshot: &Snapshot, device: DeviceIndex, trace: &[TraceEntry])
     let released = entries
         .filter(|(_, entry)| matches!(entry.action, Action::SegmentFree | Action::SegmentUnmap))
         .map(|(position, entry)| (position, range(entry.addr, entry.size)));
-    PrivatePools::new(seen.collect(), released.collect())
+    PrivatePools::new(seen.collect(), released.collect(), trace.len()).unwrap_or_else(|| {
+        notes.report("private-pools-not-followed", Severity::Warning, None, || {
+            "the snapshot has too many segments of private pools: the replay serves their blocks as all \
+             others, and may reserve less"
+                .into()
+        });
+        PrivatePools::default()
+    })
 }
 
 /// A position behind all others.
