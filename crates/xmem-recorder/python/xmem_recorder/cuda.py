@@ -295,7 +295,20 @@ def _everywhere(cuda, name, value):
     answer((cuda, cuda.memory, cuda.random, cuda.graphs, cuda.streams), name, value)
 
 
+def _join_the_bases():
+    """Counts the classes among those of PyTorch, which 2.3 to 2.5 check (`torch/_dynamo/device_interface.py`)."""
+    try:
+        from torch import _streambase
+    except ImportError:
+        return
+    for name, kind in {"_StreamBase": Stream, "_EventBase": Event}.items():
+        base = getattr(_streambase, name, None)
+        if hasattr(base, "register"):
+            base.register(kind)
+
+
 def _install_classes(cuda):
+    _join_the_bases()
     for name, kind in {
         "Stream": Stream,
         "ExternalStream": Stream,
