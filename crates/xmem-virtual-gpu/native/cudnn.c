@@ -439,3 +439,43 @@ API(int, cudnnGetRNNWeightParams)(void *h, const struct rnn *rnn, int layer, siz
   if (bias && has_bias) set_shape(bias, rnn->type, 0, 3, (int[]){1, rows, 1}, (int[]){rows, 1, 1});
   return OK;
 }
+
+// The interface of cuDNN 7 and 8, which PyTorch uses with cuDNN before 8.9.7 (ATen/cudnn/RNNUtils.h): the input and the
+// type come with the descriptor of an input, batch times input times one.
+API(int, cudnnSetRNNDescriptor_v6)(void *h, struct rnn *rnn, int hidden, int layers, void *dropout, int input_mode, int direction, int mode, int algorithm, int precision) {
+  (void)h, (void)dropout, (void)input_mode, (void)algorithm;
+  *rnn = (struct rnn){direction == 1 ? 2 : 1, mode, 2, precision, 0, hidden, 0, layers};
+  return OK;
+}
+API(int, cudnnSetRNNProjectionLayers)(void *h, struct rnn *rnn, int projection, int of_output) { (void)h, (void)of_output; rnn->projection = projection; return OK; }
+static struct rnn with_input(const struct rnn *rnn, const struct shape *input) {
+  struct rnn known = *rnn;
+  known.input = input->sizes[1];
+  known.type = input->type;
+  return known;
+}
+API(int, cudnnGetRNNParamsSize)(void *h, const struct rnn *rnn, const struct shape *input, size_t *size, int type) {
+  (void)type;
+  struct rnn known = with_input(rnn, input);
+  return vgpu_cudnnGetRNNWeightSpaceSize(h, &known, size);
+}
+API(int, cudnnGetRNNLinLayerMatrixParams)(void *h, const struct rnn *rnn, int layer, const struct shape *input, void *weights, char *space, int id, struct shape *matrix, void **at) {
+  (void)weights;
+  struct rnn known = with_input(rnn, input);
+  return vgpu_cudnnGetRNNWeightParams(h, &known, layer, 0, space, id, matrix, at, NULL, NULL);
+}
+API(int, cudnnGetRNNLinLayerBiasParams)(void *h, const struct rnn *rnn, int layer, const struct shape *input, void *weights, char *space, int id, struct shape *bias, void **at) {
+  (void)weights;
+  struct rnn known = with_input(rnn, input);
+  return vgpu_cudnnGetRNNWeightParams(h, &known, layer, 0, space, id, NULL, NULL, bias, at);
+}
+API(int, cudnnGetRNNWorkspaceSize)(void *h, void *rnn, int length, void *inputs, size_t *size) {
+  (void)h, (void)rnn, (void)length, (void)inputs;
+  unknown(size, "cudnnGetRNNWorkspaceSize");
+  return OK;
+}
+API(int, cudnnGetRNNTrainingReserveSize)(void *h, void *rnn, int length, void *inputs, size_t *size) {
+  (void)h, (void)rnn, (void)length, (void)inputs;
+  unknown(size, "cudnnGetRNNTrainingReserveSize");
+  return OK;
+}
