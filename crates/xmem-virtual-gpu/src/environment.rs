@@ -131,8 +131,9 @@ impl Environment {
                 folders.push(folder.into());
             }
             requirements.add(&library);
-            // A wheel may carry libraries of CUDA along, under names with a hash.
+            // A wheel may carry libraries of CUDA along, as files whose names have a hash.
             if let Some(name) = library.name.filter(|name| Family::of(name).is_some()) {
+                requirements.files.insert(name.clone(), path);
                 requirements.names.insert(name);
             }
         }
@@ -145,7 +146,7 @@ impl Environment {
         for name in &requirements.names {
             let found = folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
             if let Some(path) = found {
-                requirements.files.insert(name.clone(), path);
+                requirements.files.entry(name.clone()).or_insert(path);
             }
         }
         requirements.versions = self.versions();
