@@ -66,6 +66,8 @@ pub(super) struct Header {
 pub(super) struct VirtualGpu {
     /// The reason why the script is not recorded on one.
     pub(super) skip: Option<String>,
+    /// Which releases of torch are recorded on one.
+    pub(super) torch: Option<String>,
     pub(super) exit: Option<i32>,
     /// Further options of `xmem profile`.
     #[serde(default)]
@@ -123,17 +125,29 @@ impl Header {
 
     /// Whether the script is for this release of torch.
     pub(super) fn is_for(&self, torch: &str) -> Result<bool, String> {
-        let Some(wanted) = &self.torch else { return Ok(true) };
-        let compare = |bound: &str| -> Result<std::cmp::Ordering, String> {
-            Ok(release(torch)?.cmp(&release(bound)?))
-        };
-        if let Some(bound) = wanted.strip_prefix(">=") {
-            Ok(compare(bound)?.is_ge())
-        } else if let Some(bound) = wanted.strip_prefix('<') {
-            Ok(compare(bound)?.is_lt())
-        } else {
-            Err(format!("`torch = \"{wanted}\"` is neither `>=…` nor `<…`"))
-        }
+        is_among(self.torch.as_deref(), torch)
+    }
+}
+
+impl VirtualGpu {
+    /// Whether the script is recorded on a virtual GPU with this release of torch.
+    pub(super) fn is_for(&self, torch: &str) -> Result<bool, String> {
+        is_among(self.torch.as_deref(), torch)
+    }
+}
+
+/// Whether a release is among those that are wanted; none for all.
+fn is_among(wanted: Option<&str>, torch: &str) -> Result<bool, String> {
+    let Some(wanted) = wanted else { return Ok(true) };
+    let compare = |bound: &str| -> Result<std::cmp::Ordering, String> {
+        Ok(release(torch)?.cmp(&release(bound)?))
+    };
+    if let Some(bound) = wanted.strip_prefix(">=") {
+        Ok(compare(bound)?.is_ge())
+    } else if let Some(bound) = wanted.strip_prefix('<') {
+        Ok(compare(bound)?.is_lt())
+    } else {
+        Err(format!("`torch = \"{wanted}\"` is neither `>=…` nor `<…`"))
     }
 }
 

@@ -52,6 +52,13 @@ impl Script {
             let remark = format!("not recorded: for torch {wanted}");
             return Ok(Outcome { remark, ..Outcome::default() });
         }
+        if bench.engine == Engine::VirtualGpu
+            && !self.header.virtual_gpu.is_for(&bench.venv.torch).map_err(unclear)?
+        {
+            let wanted = self.header.virtual_gpu.torch.as_deref().unwrap_or_default();
+            let remark = format!("not recorded: on a virtual GPU for torch {wanted}");
+            return Ok(Outcome { remark, ..Outcome::default() });
+        }
         if let (Engine::VirtualGpu, Some(reason)) = (bench.engine, &self.header.virtual_gpu.skip) {
             let remark = format!("not recorded: {reason}");
             return Ok(Outcome { remark, ..Outcome::default() });

@@ -1,5 +1,6 @@
 """Mixed precision in bfloat16 with `torch.autocast("cuda")` and the newer, disabled scaler."""
 # /// xmem
+# torch = ">=2.3"
 # iterations = 3
 # stdout = ["True torch.bfloat16"]
 # stdout-without = ["done"]

@@ -5,6 +5,8 @@
 # stderr = ["torch.compile"]
 # [recording]
 # "/notes/0" = { contains = "torch.compile" }
+# [virtual-gpu]
+# torch = ">=2.2"  # Triton 2.1 looks for libcuda.so in the list of ldconfig alone.
 # ///
 import torch
 from torch import nn

@@ -3,6 +3,8 @@
 # iterations = 3
 # stdout-without = ["done"]
 # stderr = ["torch.compile"]
+# [virtual-gpu]
+# torch = ">=2.2"  # Triton 2.1 looks for libcuda.so in the list of ldconfig alone.
 # ///
 import torch
 from torch import nn

@@ -4,6 +4,8 @@
 # stdout = ["parameters on cuda:0"]
 # stdout-without = ["done"]
 # same-peak = { as = "plain_cuda", within-percent = 0.5 }
+# [virtual-gpu]
+# torch = ">=2.2"  # PyTorch 2.1 reads the optimizer's step from the device, where its value is not known.
 # ///
 import torch
 from torch import nn

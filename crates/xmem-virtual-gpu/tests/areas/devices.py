@@ -128,7 +128,7 @@ def graphs():
         y = layer(x)
     assert torch.cuda.memory_reserved() > before and y.shape == x.shape
     graph.replay()
-    graph.reset()
+    del graph, y
     made = torch.cuda.make_graphed_callables(torch.nn.Linear(8, 8, device="cuda"), (torch.zeros(4, 8, device="cuda"),))
     made(torch.zeros(4, 8, device="cuda")).sum().backward()
 

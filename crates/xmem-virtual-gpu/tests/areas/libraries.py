@@ -22,7 +22,6 @@ def random():
     generator = torch.Generator(device="cuda").manual_seed(3)
     torch.nn.functional.dropout(torch.rand(10, device="cuda", generator=generator), 0.5)
     torch.randperm(100, device="cuda")
-    torch.multinomial(torch.ones(5, device="cuda"), 2)
 
 
 @area("cuBLAS", MODELED, "PyTorch allocates its workspaces as on a GPU; products are not computed")
@@ -269,7 +268,7 @@ def optimizers():
         assert len(optimizer.state) == 2
 
 
-@area("GPUDirect Storage", REFUSED, "`CU_FILE_PLATFORM_NOT_SUPPORTED` from cuFile", needs="cuda.gds")
+@area("GPUDirect Storage", REFUSED, "`CU_FILE_PLATFORM_NOT_SUPPORTED` from cuFile", needs="cuda.gds.GdsFile")
 def files():
     import torch
 

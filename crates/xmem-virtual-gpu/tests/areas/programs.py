@@ -14,6 +14,17 @@ def needs_compiler():
         raise NotThere("no C compiler")
 
 
+def needs_triton():
+    needs_compiler()
+    try:
+        import triton
+    except ImportError:
+        raise NotThere("no package triton")
+    # It looks for libcuda.so in the list of ldconfig alone; 2.2 and later have TRITON_LIBCUDA_PATH.
+    if tuple(map(int, triton.__version__.split(".")[:2])) < (2, 2):
+        raise NotThere(f"Triton {triton.__version__} needs an installed driver")
+
+
 @area("NVRTC", WORKS, "the real library compiles for the device's architecture")
 def nvrtc():
     import torch
@@ -74,11 +85,7 @@ print(out.shape[0], triton.runtime.driver.active.get_current_target() if hasattr
 @area("Triton kernels", MODELED, "compiled for the device, with a C compiler for the launcher, loaded, and launched without "
       "an effect; nothing is put into the caches of real runs")
 def triton():
-    needs_compiler()
-    try:
-        import triton  # noqa: F401
-    except ImportError:
-        raise NotThere("no package triton")
+    needs_triton()
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "kernel.py")
         with open(path, "w") as file:
@@ -88,12 +95,12 @@ def triton():
         assert run_python(f"import runpy; runpy.run_path({path!r}, run_name='__main__')").startswith("1000")
 
 
-@area("`torch.compile`", MODELED, "Inductor compiles with Triton, forward and backward; autotuning measures nothing, so that "
-      "its choice among kernels may be another than on a GPU")
+@area("`torch.compile`", MODELED, "Inductor compiles with Triton, forward and backward, with an empty cache; autotuning "
+      "measures nothing, so that its choice among kernels may be another than on a GPU")
 def compiled():
     import torch
 
-    needs_compiler()
+    needs_triton()
     layer = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.GELU()).cuda()
     run = torch.compile(layer)
     run(torch.zeros(4, 16, device="cuda")).sum().backward()
