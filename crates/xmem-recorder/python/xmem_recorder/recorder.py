@@ -218,6 +218,9 @@ def _called(module, args, kwargs):
         return
     if _state.profiler is None or next(module.parameters(), None) is None:
         return
+    if _inside_backward():
+        # A checkpointed part of a model is computed again.
+        return
     _finish_if_requested()
     calls = _state.calls.get(id(module), 0)
     if calls == 0:
@@ -229,6 +232,11 @@ def _called(module, args, kwargs):
     shapes = _shapes(args, kwargs)
     if shapes and (_state.batch is None or module.training):
         _state.batch = shapes
+
+
+def _inside_backward():
+    task = getattr(_state.torch._C, "_current_graph_task_id", None)
+    return task is not None and task() != -1
 
 
 def _count_without_steps(calls, wanted):

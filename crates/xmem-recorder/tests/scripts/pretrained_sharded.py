@@ -1,4 +1,4 @@
-"""A small Llama, saved in several files, is loaded by `from_pretrained` in another dtype, and trained."""
+"""A small Llama, saved in several files, is loaded by `from_pretrained` in another dtype, and trained with checkpoints."""
 # /// xmem
 # iterations = 3
 # stdout = ["files: …", "loaded LlamaForCausalLM in torch.bfloat16 on cuda:0"]
@@ -7,6 +7,7 @@
 # [inspect]
 # "/job/optimizers" = ["AdamW"]
 # [recording]
+# "/models" = { length = 1 }
 # "/models/0/class" = "transformers.models.llama.modeling_llama.LlamaForCausalLM"
 # ///
 import os
@@ -23,6 +24,8 @@ assert len(files) > 1
 print("files:", len(files))
 
 model = AutoModelForCausalLM.from_pretrained("saved", torch_dtype=torch.bfloat16).cuda()
+model.gradient_checkpointing_enable()
+model.train()
 print("loaded", type(model).__name__, "in", model.dtype, "on", model.device, flush=True)
 optimizer = torch.optim.AdamW(model.parameters())
 for step in range(20):
