@@ -139,7 +139,9 @@ mod tests {
 
     #[test]
     fn peaks_are_told_from_values_at_a_moment() {
-        let rows: [(&str, &str, &[(&str, bool)]); 6] = [
+        /// Figures that are new, figures that are kept, and the differences.
+        type Row<'a> = (&'a str, &'a str, &'a [(&'a str, bool)]);
+        let rows: [Row<'_>; 6] = [
             ("how = 'a'\n[peak]\nsegments = 1", "how = 'b'\n[peak]\nsegments = 1", &[]),
             (
                 "[peak]\nreserved-bytes = 1",
