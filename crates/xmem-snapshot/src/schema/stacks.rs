@@ -71,7 +71,7 @@ impl<'t> Decoder<'t, '_, '_> {
             match field.key {
                 b"name" => frame.name = self.symbol(field)?,
                 b"filename" => frame.filename = self.symbol(field)?,
-                b"line" => frame.line = u32::try_from(self.integer(field)?).unwrap_or(0),
+                b"line" => frame.line = self.line(field),
                 // Written with augment_with_fx_traces since 2.10.
                 b"fx_node_op" | b"fx_node_name" | b"fx_node_info" | b"fx_original_trace" => {}
                 _ => self.unknown("a frame", field),
@@ -82,5 +82,11 @@ impl<'t> Decoder<'t, '_, '_> {
             self.known.is_frame(id, frame);
         }
         Ok(frame)
+    }
+
+    /// A line number; zero where it is none. PyTorch writes -1 as a number without sign where it knows no
+    /// line (torch/csrc/profiler/python/combined_traceback.cpp), and no line is worth a file.
+    fn line(&self, field: Field<'t>) -> u32 {
+        self.integer(field).ok().and_then(|line| u32::try_from(line).ok()).unwrap_or(0)
     }
 }

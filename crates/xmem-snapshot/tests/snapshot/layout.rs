@@ -11,6 +11,17 @@ use xmem_types::{Addr, Bytes, Location, Nanos, StreamId, Sym};
 const BASE: i64 = 0x7f00_0000_0000;
 
 #[test]
+fn a_line_that_is_no_line_does_not_refuse_the_file() {
+    let odd = [Py::Natural(u64::MAX), Py::Int(-1), Py::Natural(1 << 32), Py::None];
+    let frames = odd.map(|line| frame("step", 7).with("line", line)).to_vec();
+    let file = snapshot(vec![], vec![entry("alloc", BASE, 1).with("frames", Py::List(frames))]);
+    let (snapshot, _) = read_py(&file).unwrap();
+    let stack = snapshot.frames.stack(snapshot.trace(DeviceIndex(0))[0].stack);
+    let lines: Vec<u32> = stack.iter().map(|&id| snapshot.frames.frame(id).line).collect();
+    assert_eq!(lines, [0, 0, 0, 0]);
+}
+
+#[test]
 fn a_snapshot_of_today_is_read_in_full() {
     let trace = vec![
         entry("segment_alloc", BASE, 2_097_152)

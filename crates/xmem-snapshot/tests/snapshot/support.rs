@@ -9,6 +9,7 @@ pub(crate) enum Py {
     None,
     Bool(bool),
     Int(i64),
+    Natural(u64),
     Float(f64),
     Text(String),
     List(Vec<Py>),
@@ -107,7 +108,7 @@ impl Py {
                 }
                 out.push(b'u');
             }
-            Self::None | Self::Bool(_) | Self::Float(_) => self.write(out),
+            Self::None | Self::Bool(_) | Self::Natural(_) | Self::Float(_) => self.write(out),
         }
     }
 
@@ -118,6 +119,11 @@ impl Py {
             Self::Int(number) => {
                 out.extend([0x8a, 8]);
                 out.extend(number.to_le_bytes());
+            }
+            Self::Natural(number) => {
+                out.extend([0x8a, 9]);
+                out.extend(number.to_le_bytes());
+                out.push(0);
             }
             Self::Float(number) => {
                 out.push(b'G');
