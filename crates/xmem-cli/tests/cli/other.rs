@@ -32,6 +32,7 @@ fn inspect_shows_what_is_there_and_what_is_missing() {
           optimizers          SGD
           host blocks         5 (1 never freed)
           host memory peak    80.00 MiB
+          recorded on         the CPU
 
         Iterations
           #  CPU time  host blocks  total allocated

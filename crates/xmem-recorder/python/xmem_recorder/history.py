@@ -82,7 +82,9 @@ def start():
     if _torch is None or _state.on:
         return
     _state.on = True
-    _record_all()
+    # A script may have begun before it used the device: then there is nothing yet that its history lacks.
+    if _state.of_script is None:
+        _record_all()
 
 
 def _record_all():
@@ -161,15 +163,19 @@ def _noting_pools(torch, original):
 
 def _recording_of_script(original):
     def record(*args, **kwargs):
-        if not _state.on or _state.switching:
+        if _state.switching:
             return original(*args, **kwargs)
+        if not _state.on:
+            result = original(*args, **kwargs)
+            _state.of_script = args if _records(args) else None
+            return result
         before = _state.of_script
         _take_over()
         if before is None:
             # The script's history begins empty.
             _clear()
         result = original(*args, **kwargs)
-        if args and args[MODE] in ("state", "all") or args and args[MODE] is True:
+        if _records(args):
             _state.of_script = args
             _forget_what_was_kept()
         else:
@@ -179,6 +185,11 @@ def _recording_of_script(original):
         return result
 
     return record
+
+
+def _records(args):
+    """Returns whether these arguments switch a history on; older releases take a bool."""
+    return bool(args) and (args[MODE] in ("state", "all") or args[MODE] is True)
 
 
 def _take_over():

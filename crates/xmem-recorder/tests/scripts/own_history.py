@@ -2,6 +2,10 @@
 # /// xmem
 # iterations = 3
 # stdout-without = ["done"]
+#
+# [virtual-gpu]
+# stdout = ["nothing before: 0", "own entries: True", "with stacks: True", "nothing after: 0"]
+# stdout-without = ["done"]
 # ///
 import torch
 from torch import nn

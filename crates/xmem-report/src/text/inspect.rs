@@ -70,9 +70,18 @@ fn job(facts: &TraceFacts) -> Fields {
         ("optimizers", facts.optimizers.join(", ")),
         (blocks, format!("{} ({} never freed)", facts.blocks, facts.blocks_never_freed)),
         (peak, facts.host_peak.to_string()),
-        ("recorded on", facts.gpu.as_ref().map(recorded::gpu).unwrap_or_default()),
+        ("recorded on", recorded_on(facts)),
         ("recorded peaks", facts.gpu.as_ref().map(recorded::peaks).unwrap_or_default()),
     ]
+}
+
+/// The GPU, or the CPU that stood for one.
+fn recorded_on(facts: &TraceFacts) -> String {
+    match &facts.gpu {
+        Some(gpu) => recorded::gpu(gpu),
+        None if facts.host_memory_events > 0 => "the CPU".to_owned(),
+        None => String::new(),
+    }
 }
 
 /// The facts that `xmem profile` recorded.

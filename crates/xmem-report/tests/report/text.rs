@@ -299,6 +299,7 @@ fn the_content_of_a_trace() {
               optimizers          AdamW
               host blocks         30 (4 never freed)
               host memory peak    390.00 MiB
+              recorded on         the CPU
 
             Iterations
               #  CPU time  host blocks  total allocated
