@@ -93,7 +93,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     for what in &broken {
         println!("{what}");
     }
-    Err(Error::Bounds { count: broken.len() })
+    Err(Error::Bounds { task: "accuracy", count: broken.len() })
 }
 
 fn wanted(sets: Sets, set: Set) -> bool {

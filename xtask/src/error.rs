@@ -51,8 +51,8 @@ pub(crate) enum Error {
     )]
     Answers { count: usize },
     /// Estimates are further off than they may be; each bound was printed.
-    #[error("accuracy: {count} bounds are broken, see above")]
-    Bounds { count: usize },
+    #[error("{task}: {count} bounds are broken, see above")]
+    Bounds { task: &'static str, count: usize },
     /// A script of `test-torch` or its header is not as it should be.
     #[error("cannot use {}: {what}", .path.display())]
     Script { path: PathBuf, what: String },

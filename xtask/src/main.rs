@@ -27,6 +27,7 @@ mod test;
 mod tidy;
 mod torch;
 mod truth;
+mod wild;
 
 use clap::{Parser, Subcommand};
 use error::Error;
@@ -196,6 +197,34 @@ enum Task {
         #[arg(long, value_name = "PROGRAM")]
         program: Option<PathBuf>,
     },
+    /// Record public training scripts as they are, and hold the predictions against the peaks that PyTorch's
+    /// CUDA build counted, kernels stubbed
+    ///
+    /// The scripts are listed in xtask/data/wild and fetched with git, or come with packages from PyPI. What
+    /// cannot be fetched is skipped.
+    Wild {
+        /// Only runs whose name contains this; may be given several times
+        #[arg(long, value_name = "NAME")]
+        only: Vec<String>,
+        /// Count the peaks of the runs, and keep them in xtask/data/wild/facts.toml; predict nothing
+        #[arg(long, conflicts_with = "check")]
+        count: bool,
+        /// The engines that record; may be given several times
+        #[arg(long, value_name = "ENGINE", value_enum, default_values = ["cpu", "virtual-gpu"])]
+        engine: Vec<torch::Engine>,
+        /// Record nothing where an earlier call has left a trace: replay that
+        #[arg(long)]
+        kept: bool,
+        /// How to write the table
+        #[arg(long, value_enum, default_value = "text")]
+        format: accuracy::Format,
+        /// Fail if the predictions are further off than they may be
+        #[arg(long)]
+        check: bool,
+        /// Drive this xmem [default: build it]
+        #[arg(long, value_name = "PROGRAM")]
+        program: Option<PathBuf>,
+    },
     /// Submit jobs to a Slurm cluster on this machine through the gate of contrib/slurm, and check what
     /// becomes of them
     TestSlurm {
@@ -272,6 +301,15 @@ fn main() -> ExitCode {
         Task::RecordTruth { cases, check: _, write, python, program } => {
             let mode = if write { truth::Mode::Write } else { truth::Mode::Check };
             truth::run(&truth::Options { cases, mode, python, program })
+        }
+        Task::Wild { only, count, engine: engines, kept, format, check, program } => {
+            let mode = match (count, check) {
+                (true, _) => wild::Mode::Count,
+                (false, true) => wild::Mode::Check,
+                (false, false) => wild::Mode::Predict,
+            };
+            let traces = if kept { wild::Traces::Kept } else { wild::Traces::New };
+            wild::run(&wild::Options { only, mode, engines, traces, format, program })
         }
         Task::TestSlurm { xmem: program, only, folder } => {
             slurm::run(&slurm::Options { program, only, folder })

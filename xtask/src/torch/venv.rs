@@ -1,7 +1,8 @@
 //! Python environments with one release of torch each, made once and kept in the target folder.
 //!
-//! What is in them is pinned in a list: `crates/xmem-recorder/tests/torch/RELEASE.txt`, or
-//! `traces/packages.txt`. They come from PyPI, and are the CUDA builds that a user gets, of several GB each.
+//! What is in them is pinned in a list: `crates/xmem-recorder/tests/torch/RELEASE.txt`,
+//! `traces/packages.txt` or `xtask/data/wild/packages.txt`. They come from PyPI, and are the CUDA builds that
+//! a user gets, of several GB each.
 
 use super::TESTS;
 use crate::error::Error;
@@ -20,6 +21,7 @@ const COMPLETE: &str = "complete.txt";
 /// An environment with torch.
 #[derive(Clone, Debug)]
 pub(crate) struct Venv {
+    /// The release of torch.
     pub(crate) torch: String,
     folder: PathBuf,
 }
@@ -30,11 +32,15 @@ impl Venv {
         Self::of_list(torch, &PathBuf::from(TESTS).join("torch").join(format!("{torch}.txt")))
     }
 
-    /// The environment with the packages of a list of the repository, which pins this release of torch.
-    pub(crate) fn of_list(torch: &str, pins: &Path) -> Result<Self, Error> {
+    /// The environment of this name with the packages of a list of the repository, which pins torch.
+    pub(crate) fn of_list(name: &str, pins: &Path) -> Result<Self, Error> {
         let wanted = repo::text(pins)?;
         let base = repo::target()?.join("torch");
-        let venv = Self { torch: torch.to_owned(), folder: base.join(torch) };
+        let torch = wanted.lines().find_map(|line| line.strip_prefix("torch=="));
+        let Some(torch) = torch.map(|version| version.trim().to_owned()) else {
+            return Err(Error::Script { path: pins.to_owned(), what: "no torch==".to_owned() });
+        };
+        let venv = Self { torch, folder: base.join(name) };
         let stamp = venv.folder.join(COMPLETE);
         if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
             return Ok(venv);
@@ -54,6 +60,7 @@ impl Venv {
         Ok(venv)
     }
 
+    /// The interpreter.
     pub(crate) fn python(&self) -> PathBuf {
         self.bin().join("python")
     }
@@ -61,6 +68,11 @@ impl Venv {
     /// Where the programs are that packages bring.
     pub(super) fn bin(&self) -> PathBuf {
         self.folder.join("bin")
+    }
+
+    /// The folder of the environment.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 }
 
