@@ -20,6 +20,14 @@ API(int, cuGetErrorName)(int status, const char **name) {
   *name = status == CUDA_OK ? "CUDA_SUCCESS" : status == CUDA_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : vgpu_error_name(status);
   return CUDA_OK;
 }
+// The driver's log of errors (CUDA 12.9 and later): there is nothing to log.
+API(int, cuLogsRegisterCallback)(void *callback, void *data, void **handle) {
+  (void)callback, (void)data;
+  static char registered;
+  *handle = &registered;
+  return CUDA_OK;
+}
+API(int, cuLogsUnregisterCallback)(void *handle) { (void)handle; return CUDA_OK; }
 
 // ---- devices ----
 static int is_device(int device) { return device >= 0 && device < vgpu_visible_devices(); }
