@@ -2,6 +2,7 @@
 
 use crate::names::Names;
 use crate::optree::OpTree;
+use crate::recomputation;
 use rustc_hash::FxHashMap;
 use xmem_trace::{FlowKind, FlowTable, OpKind, OpTable};
 use xmem_types::{Nanos, OpId, ThreadIdx};
@@ -10,6 +11,8 @@ use xmem_types::{Nanos, OpId, ThreadIdx};
 #[derive(Clone, Debug, Default)]
 pub struct Autograd {
     forward_of: FxHashMap<OpId, OpId>,
+    /// Per node of a checkpointed segment that ran again: the operator whose tensors it uses.
+    rerun_of: FxHashMap<OpId, OpId>,
     /// Per operator: the innermost node that it runs in, or is.
     node_of: Vec<Option<OpId>>,
 }
@@ -56,7 +59,9 @@ impl Autograd {
             node_of[op.index()] =
                 if names.is_node(ops.name[op.index()]) { Some(op) } else { above };
         }
-        Self { forward_of, node_of }
+        let mut autograd = Self { forward_of, node_of, ..Self::default() };
+        autograd.rerun_of = recomputation::reruns(ops, tree, &autograd).into_iter().collect();
+        autograd
     }
 
     /// The innermost backward node (an `evaluate_function` operator) that an operator runs in, or
@@ -70,6 +75,13 @@ impl Autograd {
     #[must_use]
     pub fn forward_of(&self, node: OpId) -> Option<OpId> {
         self.forward_of.get(&node).copied()
+    }
+
+    /// The forward operator whose saved tensors a backward node uses: the one that made it, or, in a
+    /// checkpointed segment that ran again within backward, the same one of the second run.
+    #[must_use]
+    pub fn saved_by(&self, node: OpId) -> Option<OpId> {
+        self.rerun_of.get(&node).or_else(|| self.forward_of.get(&node)).copied()
     }
 
     /// Every (backward node, forward operator) pair, in no particular order.

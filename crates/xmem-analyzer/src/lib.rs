@@ -28,6 +28,7 @@ mod private_pools;
 mod profile;
 mod program;
 mod python;
+mod recomputation;
 mod recorder_facts;
 pub mod recording;
 mod returns;

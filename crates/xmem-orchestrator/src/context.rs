@@ -39,7 +39,7 @@ impl<'p> Context<'p> {
     }
 }
 
-/// Backward nodes by the forward operator that made them.
+/// Backward nodes by the forward operator whose saved tensors they use.
 #[derive(Debug, Default)]
 pub(crate) struct BackwardNodes(FxHashMap<OpId, Vec<OpId>>);
 
@@ -47,7 +47,8 @@ impl BackwardNodes {
     fn of(profile: &Profile) -> Self {
         let mut nodes = Self::default();
         for (node, forward) in profile.autograd.pairs() {
-            nodes.0.entry(forward).or_default().push(node);
+            let saved_by = profile.autograd.saved_by(node).unwrap_or(forward);
+            nodes.0.entry(saved_by).or_default().push(node);
         }
         nodes
     }

@@ -7,7 +7,7 @@ use super::select::AttentionCall;
 use crate::count::Count;
 use crate::draft::{Addition, Draft, Edits, Place};
 use xmem_analyzer::{CallKind, Role};
-use xmem_types::{BlockId, Bytes, OpId};
+use xmem_types::{BlockId, Bytes, Nanos, OpId};
 
 /// The layout of a fused kernel's results in memory, compared with what the code around the call wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,9 +120,9 @@ pub(super) fn from_math(
     for size in fused.saved(call) {
         add_saved(edits, size, output, done, op);
     }
-    keep_inputs(edits, call, op, nodes[0], done);
+    keep_inputs(edits, call, op, start_of(edits, op, nodes[0]).time(), done);
     keep_mask(edits, call, fused, op, done);
-    replace_backward(edits, call, fused, nodes, done);
+    replace_backward(edits, call, fused, (op, nodes), done);
     true
 }
 
@@ -164,17 +164,24 @@ fn is_stream(draft: &Draft<'_>, block: BlockId) -> bool {
         && dims == Some(3)
 }
 
+/// The place at which backward begins: a checkpointed call may run again within its first node.
+fn start_of(edits: &Edits<'_, '_>, op: OpId, node: OpId) -> Place {
+    let profile = edits.profile();
+    let contains = profile.tree.path(op).any(|around| around == node);
+    if contains { edits.after_op(op) } else { edits.before(node) }
+}
+
 /// Autograd keeps query, key and value until the fused backward; the math path kept copies of them
 /// instead and let them go.
 fn keep_inputs(
     edits: &mut Edits<'_, '_>,
     call: &AttentionCall,
     op: OpId,
-    first: OpId,
+    backward: Nanos,
     done: Place,
 ) {
     let profile = edits.profile();
-    let (start, backward) = (profile.op_start(op), profile.op_start(first));
+    let start = profile.op_start(op);
     let mut wanted = [&call.query, &call.key, &call.value].map(Count::bytes).to_vec();
     let packed = wanted.iter().fold(Count(0), |sum, &size| sum + size);
     let mut home = None;
@@ -253,15 +260,19 @@ fn replace_backward(
     edits: &mut Edits<'_, '_>,
     call: &AttentionCall,
     fused: Fused,
-    nodes: &[OpId],
+    (op, nodes): (OpId, &[OpId]),
     done: Place,
 ) {
     let profile = edits.profile();
     let layout = Layout::of(fused, call);
-    let mut at = edits.before(nodes[0]);
+    let mut at = start_of(edits, op, nodes[0]);
+    let start = at.time();
     let mut gradients = Vec::new();
     for &node in nodes {
         for block in edits.blocks_in(node) {
+            if profile.block(block).alloc_time < start {
+                continue;
+            }
             if profile.block(block).lasts_beyond(done.time()) {
                 gradients.push(block);
             } else {
@@ -286,7 +297,6 @@ fn replace_backward(
     fused.backward_scratch(&mut plan, call);
     plan.finish();
     // Incoming gradients and other inputs that the CPU's nodes released one by one.
-    let start = profile.op_start(nodes[0]);
     for &node in nodes {
         for block in edits.freed_in(node) {
             if profile.block(block).alloc_time < start {

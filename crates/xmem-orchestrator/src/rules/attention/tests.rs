@@ -7,7 +7,7 @@ use super::RULE;
 use crate::testing::case::on;
 use crate::testing::{Case, target};
 use expect_test::expect;
-use scripts::{Inputs, Layout, Mask, flash, masked_flash, math};
+use scripts::{Inputs, Layout, Mask, checkpointed, flash, masked_flash, math};
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = math::cases();
@@ -187,6 +187,105 @@ fn fused() -> Vec<Case> {
                     - out
                     - row_sums
                 on  - attention#1
+                    - gq
+                    - gk
+                    - gv
+            "#]],
+        },
+        Case {
+            rule: RULE.name,
+            shows: "checkpointed: the first run keeps nothing, the second what backward needs",
+            script: checkpointed(),
+            target: target(),
+            requests: expect![[r#"
+                checkpointed: the first run keeps nothing, the second what backward needs
+                    + q 6400 input
+                    + k 6400 input
+                    + v 6400 input
+                on  + out 6400 temporary
+                on  + h 6400 activation attention
+                off + scaled_q 6400 temporary
+                off + scaled_k 6400 temporary
+                off + scores 40000 temporary
+                    + cublas-workspace#1 8519680 workspace
+                off + p 40000 temporary
+                off - scores
+                off + noise 10000 temporary dropout-mask
+                off + dropped 40000 temporary
+                off + out 6400 temporary
+                off + h 6400 activation
+                    - q
+                    - k
+                    - v
+                off - scaled_q
+                off - scaled_k
+                off - p
+                off - noise
+                off - dropped
+                    - out
+                on  + q 6400 temporary attention
+                on  + k 6400 temporary attention
+                on  + v 6400 temporary attention
+                on  + out 6400 activation attention
+                on  + attention#1 1024 activation
+                on  + again 6400 temporary
+                off + q 6400 temporary
+                off + k 6400 temporary
+                off + v 6400 temporary
+                off + scaled_q 6400 temporary
+                off + scaled_k 6400 temporary
+                off + scores 40000 temporary
+                    + cublas-workspace#2 8519680 workspace
+                on  - again
+                on  + gy 6400 temporary attention
+                on  + gv 6400 gradient attention
+                on  + gk 6400 gradient attention
+                on  + gq 6400 gradient attention
+                on  + attention#2 6400 workspace
+                on  + attention#3 800 workspace
+                on  + attention#4 800 workspace
+                on  - attention#3
+                on  - attention#2
+                on  + attention#5 65600 workspace
+                on  - attention#4
+                on  - attention#5
+                on  - h
+                off + p 40000 temporary
+                off - scores
+                off + noise 10000 temporary dropout-mask
+                off + dropped 40000 temporary
+                off + out 6400 temporary
+                off + again 6400 temporary
+                    - q
+                    - k
+                on  - v
+                off - again
+                off + gy 6400 temporary
+                    - out
+                off - h
+                off + gv 6400 gradient
+                off + g_dropped 40000 temporary
+                off - dropped
+                    - gy
+                on  - attention#1
+                off - v
+                off + g_p 40000 temporary
+                off - noise
+                off - g_dropped
+                off + g_scores 40000 temporary
+                off + softmax-backward#1 40000 workspace
+                off - softmax-backward#1
+                off - p
+                off - g_p
+                off + g_scaled_q 6400 temporary
+                off + g_scaled_k 6400 temporary
+                off - scaled_q
+                off - scaled_k
+                off - g_scores
+                off + gk 6400 gradient
+                off - g_scaled_k
+                off + gq 6400 gradient
+                off - g_scaled_q
                     - gq
                     - gk
                     - gv

@@ -188,3 +188,74 @@ pub(crate) fn math(inputs: Inputs, mask: Mask) -> Script {
     });
     t
 }
+
+/// Batch 2, 2 heads, 50 positions of width 8, with dropout, in a checkpointed segment that ends with a
+/// layer: the first run keeps nothing; the first node that asks for a tensor runs the segment again.
+pub(crate) fn checkpointed() -> Script {
+    let (input, scores) = ("f32[2,2,50,8]", "f32[2,2,50,50]");
+    let mut t = Script::default();
+    t.iteration(0, |t| {
+        segment(t, 0, "h");
+        t.free("q k v scaled_q scaled_k p noise dropped out");
+        t.node(11, "MmBackward0", |t| {
+            segment(t, 20, "again");
+            t.free("q k again");
+            t.makes("aten::mm", "f32[100,16] f32[16,16]", "gy", 6400);
+            t.free("out h");
+        });
+        t.node(10, "BmmBackward0", |t| {
+            t.makes("aten::bmm", "f32[4,50,50] f32[4,50,8]", "gv", 6400);
+            t.makes("aten::bmm", "f32[4,50,8] f32[4,8,50]", "g_dropped", 40_000);
+            t.free("dropped gy v");
+        });
+        t.node(9, "MulBackward0", |t| {
+            t.makes("aten::mul", &format!("{scores} {scores}"), "g_p", 40_000);
+            t.free("noise g_dropped");
+        });
+        t.node(8, "SoftmaxBackward0", |t| {
+            let arguments = format!("{scores} {scores} -1 6");
+            t.makes("aten::_softmax_backward_data", &arguments, "g_scores", 40_000);
+            t.free("p g_p");
+        });
+        t.node(6, "BmmBackward0", |t| {
+            t.makes("aten::bmm", "f32[4,50,50] f32[4,50,8]", "g_scaled_q", 6400);
+            t.makes("aten::bmm", "f32[4,8,50] f32[4,50,50]", "g_scaled_k", 6400);
+            t.free("scaled_q scaled_k g_scores");
+        });
+        t.node(5, "MulBackward0", |t| {
+            t.makes("aten::mul", input, "gk", 6400);
+            t.free("g_scaled_k");
+        });
+        t.node(4, "MulBackward0", |t| {
+            t.makes("aten::mul", input, "gq", 6400);
+            t.free("g_scaled_q");
+        });
+        t.free("gq gk gv");
+    });
+    t
+}
+
+/// Query, key and value, attention and a layer, with sequence numbers after `first`.
+fn segment(t: &mut Script, first: u32, result: &str) {
+    let (input, scores) = ("f32[2,2,50,8]", "f32[2,2,50,50]");
+    for (sequence, name) in [(1, "q"), (2, "k"), (3, "v")] {
+        t.makes_seq(first + sequence, "aten::add", &format!("{input} {input} 1"), name, 6400);
+    }
+    let arguments = format!("{input} {input} {input} - 0.1 False - False");
+    t.op_seq(first + 4, "aten::scaled_dot_product_attention", &arguments, |t| {
+        t.op_seq(first + 4, "aten::_scaled_dot_product_attention_math", &arguments, |t| {
+            t.makes_seq(first + 4, "aten::mul", input, "scaled_q", 6400);
+            t.makes_seq(first + 5, "aten::mul", input, "scaled_k", 6400);
+            t.makes_seq(first + 6, "aten::bmm", "f32[4,50,8] f32[4,8,50]", "scores", 40_000);
+            t.makes_seq(first + 8, "aten::_softmax", &format!("{scores} -1 False"), "p", 40_000);
+            t.free("scores");
+            t.op_seq(first + 9, "aten::dropout", &format!("{scores} 0.1 True"), |t| {
+                t.makes("aten::empty_like", scores, "noise", 40_000);
+                let product = format!("{scores} {scores}");
+                t.makes_seq(first + 9, "aten::mul", &product, "dropped", 40_000);
+            });
+            t.makes_seq(first + 10, "aten::bmm", "f32[4,50,50] f32[4,50,8]", "out", 6400);
+        });
+    });
+    t.makes_seq(first + 11, "aten::mm", "f32[100,16] f32[16,16]", result, 6400);
+}
