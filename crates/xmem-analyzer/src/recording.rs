@@ -29,6 +29,8 @@ pub struct Recording {
     pub environment: Vec<(String, String)>,
     /// Switches of `torch.backends` (`cudnn.benchmark`, `flash_sdp`).
     pub backends: Vec<(String, bool)>,
+    /// `torch.backends.cudnn.benchmark_limit`; 0 is no limit.
+    pub cudnn_benchmark_limit: Option<u32>,
     /// `torch.cuda.set_per_process_memory_fraction`.
     pub memory_fraction: Option<f64>,
     /// The end of the recording.

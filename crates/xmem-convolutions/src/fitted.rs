@@ -15,14 +15,16 @@
 //! workspace for 93 to 96 % of 6 000 convolutions.
 //!
 //! The table stands for `torch.backends.cudnn.allow_tf32 = True`, `benchmark = False` and
-//! `deterministic = False`, which are PyTorch's defaults.
+//! `deterministic = False`, which are PyTorch's defaults. With `benchmark = True`, formulas bound the
+//! workspace of the trial (`trial`).
 
 mod recipe;
 mod table;
+mod trial;
 
 use crate::answers::ConvolutionAnswers;
 use crate::plans::{Basis, Plans};
-use crate::question::ConvolutionQuestion;
+use crate::question::{ConvolutionQuestion, PlanChoice};
 use crate::shape::{ConvShape, ElementType};
 use crate::source::ConvolutionSource;
 use recipe::Terms;
@@ -55,7 +57,11 @@ impl FittedModel {
         let key = Key { arch, element, layout: question.shape.layout, pass: question.pass };
         let plans = choose(key, &question.shape.folded());
         let basis = if exact_device { plans.basis } else { Basis::OtherDevice };
-        Plans { basis, ..plans }
+        let plans = Plans { basis, ..plans };
+        match question.choice {
+            PlanChoice::Heuristics => plans,
+            PlanChoice::Benchmark { .. } => trial::benchmarked(question, plans),
+        }
     }
 }
 
@@ -84,7 +90,7 @@ fn choose(key: Key, shape: &ConvShape) -> Plans {
             )
         }
     };
-    Plans { sizes: vec![bytes, Bytes::ZERO], low, high, basis }
+    Plans { sizes: vec![bytes, Bytes::ZERO], low, high, basis, trial: None }
 }
 
 /// Per cent of `bfloat16` convolutions that had the workspace of the `float16` one.
@@ -124,7 +130,7 @@ mod tests {
     #[test]
     fn untabulated_devices_take_a_neighbor_and_say_so() {
         let shape = conv(64, 1, ElementType::F32, Layout::Nchw);
-        let question = ConvolutionQuestion { pass: ConvPass::BackwardData, shape };
+        let question = ConvolutionQuestion::new(ConvPass::BackwardData, shape);
         let on = |major, minor| FittedModel.predict(&question, ComputeCapability { major, minor });
         assert_eq!(on(11, 0).basis, Basis::OtherDevice);
         assert_eq!(on(11, 0).sizes, on(10, 0).sizes);
@@ -162,7 +168,7 @@ mod tests {
                         layout,
                     };
                     for pass in PASSES {
-                        let question = ConvolutionQuestion { pass, shape };
+                        let question = ConvolutionQuestion::new(pass, shape);
                         let on = ComputeCapability { major: 8, minor: 6 };
                         let plans = FittedModel.predict(&question, on);
                         assert!(
@@ -211,7 +217,7 @@ mod tests {
         ) {
             let on = ComputeCapability { major, minor };
             for pass in PASSES {
-                let plans = FittedModel.predict(&ConvolutionQuestion { pass, shape }, on);
+                let plans = FittedModel.predict(&ConvolutionQuestion::new(pass, shape), on);
                 prop_assert!(plans.low <= plans.first() && plans.first() <= plans.high);
                 if !shape.uses_cudnn(on) {
                     prop_assert_eq!(plans, Plans::none());

@@ -19,8 +19,8 @@ mod source;
 
 pub use answers::ConvolutionAnswers;
 pub use fitted::FittedModel;
-pub use plans::{Basis, Plans};
+pub use plans::{Basis, Plans, Trial};
 pub use plausibility::{Implausible, LibraryPlans};
-pub use question::ConvolutionQuestion;
+pub use question::{ConvolutionQuestion, PlanChoice};
 pub use shape::{ConvPass, ConvShape, ElementType, Layout, Volume};
 pub use source::{ConvolutionSource, NoWorkspaces};

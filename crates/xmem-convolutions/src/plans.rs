@@ -19,6 +19,42 @@ pub struct Plans {
     pub high: Bytes,
     /// The origin of the sizes.
     pub basis: Basis,
+    /// The trial before the choice, where PyTorch chooses by one
+    /// ([`PlanChoice::Benchmark`](crate::PlanChoice::Benchmark)). The bounds above are then those of the
+    /// plans that are timed: the fastest of them is taken.
+    pub trial: Option<Trial>,
+}
+
+/// The trial of a convolution's plans: one workspace for all of them, at the first call of each shape.
+///
+/// As large as the largest that memory has room for (`generate_and_filter_plans` in
+/// `aten/src/ATen/native/cudnn/Conv_v8.cpp`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trial {
+    /// The workspaces of all plans, each size once, the largest first.
+    pub sizes: Vec<Bytes>,
+    /// A lower bound of the largest.
+    pub low: Bytes,
+    /// An upper bound of the largest.
+    pub high: Bytes,
+}
+
+impl Trial {
+    /// The trial of plans with these workspaces, in whatever order.
+    #[must_use]
+    pub fn of(plans: &[Bytes]) -> Self {
+        let mut sizes = plans.to_vec();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        sizes.dedup();
+        let largest = sizes.first().copied().unwrap_or_default();
+        Self { sizes, low: largest, high: largest }
+    }
+
+    /// The largest workspace of a plan.
+    #[must_use]
+    pub fn largest(&self) -> Bytes {
+        self.sizes.first().copied().unwrap_or_default()
+    }
 }
 
 /// The origin of a convolution's [`Plans`].
@@ -44,7 +80,7 @@ impl Plans {
     #[must_use]
     pub const fn none() -> Self {
         let zero = Bytes::ZERO;
-        Self { sizes: Vec::new(), low: zero, high: zero, basis: Basis::NotCudnn }
+        Self { sizes: Vec::new(), low: zero, high: zero, basis: Basis::NotCudnn, trial: None }
     }
 
     /// The workspace while memory is ample.

@@ -8,14 +8,16 @@
 //! and 12.0, queried on a machine without a GPU through `xmem-cudnn`'s example `worker`.
 
 use crate::fitted::FittedModel;
-use crate::plans::{Basis, Plans};
-use crate::question::ConvolutionQuestion;
-use crate::shape::ConvShape;
+use crate::plans::{Basis, Plans, Trial};
+use crate::question::{ConvolutionQuestion, PlanChoice};
 use xmem_profiles::ComputeCapability;
 use xmem_types::Bytes;
 
 /// The most plans of one convolution. The most that were seen are 12.
 const MAX_PLANS: usize = 64;
+
+/// The most plans of one convolution that is benchmarked. The most that were seen are 68.
+const MAX_TRIED: usize = 512;
 
 /// The most bytes of workspace for each byte of input, weight and output, beside [`MAX_EXTRA`]. The most
 /// that were seen are 991, where the tensors had 102 bytes; 541 above 10 KB.
@@ -87,7 +89,8 @@ impl LibraryPlans {
         Self { on, needed: 0, too_small: 0 }
     }
 
-    /// The plans of a convolution that the library has these sizes for, in the order of PyTorch.
+    /// The plans of a convolution that the library has these sizes for, in the order of PyTorch: those
+    /// that it tries one after the other, or all where the convolution is benchmarked.
     ///
     /// If the first size is smaller than that of the fitted model, the latter is the upper bound.
     ///
@@ -98,13 +101,48 @@ impl LibraryPlans {
         question: &ConvolutionQuestion,
         sizes: Vec<Bytes>,
     ) -> Result<Plans, Implausible> {
-        check(&question.shape, &sizes)?;
+        let limit = match question.choice {
+            PlanChoice::Heuristics => {
+                check_order(&sizes)?;
+                None
+            }
+            PlanChoice::Benchmark { limit } => Some(limit),
+        };
+        check(question, &sizes)?;
         let first = sizes.first().copied().unwrap_or(Bytes::ZERO);
-        let model = FittedModel.predict(question, self.on);
+        let by_heuristics = question.chosen_by(PlanChoice::Heuristics);
+        let model = FittedModel.predict(&by_heuristics, self.on);
         self.needed += usize::from(is_less(Bytes::ZERO, model.low));
         self.too_small += usize::from(is_less(first, model.low));
         let high = if is_less(first, model.first()) { model.first() } else { first };
-        Ok(Plans { sizes, low: first, high, basis: Basis::Library })
+        let plans = Plans { sizes, low: first, high, basis: Basis::Library, trial: None };
+        Ok(match limit {
+            None => plans,
+            Some(limit) => self.benchmarked(question, plans, limit),
+        })
+    }
+
+    /// The plans of a convolution that is benchmarked. The first `limit` plans are timed, all if it is 0.
+    fn benchmarked(&self, question: &ConvolutionQuestion, plans: Plans, limit: u32) -> Plans {
+        let timed = match limit {
+            0 => plans.sizes.len(),
+            limit => plans.sizes.len().min(limit as usize),
+        };
+        let timed = &plans.sizes[..timed];
+        let low = timed.iter().copied().min().unwrap_or_default();
+        let high = timed.iter().copied().max().unwrap_or_default();
+        let mut trial = Trial::of(&plans.sizes);
+        let model = FittedModel.predict(question, self.on).trial.unwrap_or_default();
+        if is_less(trial.high, model.low) {
+            trial.high = model.largest();
+        }
+        let mut sizes: Vec<Bytes> = Vec::new();
+        for &size in &plans.sizes {
+            if sizes.last().is_none_or(|&least| size < least) {
+                sizes.push(size);
+            }
+        }
+        Plans { sizes, low, high: high.max(plans.high), trial: Some(trial), ..plans }
     }
 
     /// Checks the plans of the whole job.
@@ -119,8 +157,8 @@ impl LibraryPlans {
     }
 }
 
-/// Checks the sizes of one convolution.
-fn check(shape: &ConvShape, sizes: &[Bytes]) -> Result<(), Implausible> {
+/// Checks the order of the sizes that PyTorch tries one after the other.
+fn check_order(sizes: &[Bytes]) -> Result<(), Implausible> {
     if sizes.len() > MAX_PLANS {
         return Err(Implausible::TooMany { plans: sizes.len() });
     }
@@ -128,9 +166,17 @@ fn check(shape: &ConvShape, sizes: &[Bytes]) -> Result<(), Implausible> {
     if sizes.windows(2).any(|pair| pair[0] <= pair[1]) {
         return Err(Implausible::Unordered);
     }
-    let tensors = shape.bytes();
+    Ok(())
+}
+
+/// Checks the sizes of one convolution.
+fn check(question: &ConvolutionQuestion, sizes: &[Bytes]) -> Result<(), Implausible> {
+    if sizes.len() > MAX_TRIED {
+        return Err(Implausible::TooMany { plans: sizes.len() });
+    }
+    let tensors = question.shape.bytes();
     let most = tensors.get().saturating_mul(MAX_RATIO).saturating_add(MAX_EXTRA.get());
-    match sizes.first() {
+    match sizes.iter().max() {
         Some(&workspace) if workspace.get() > most => {
             Err(Implausible::TooLarge { workspace, tensors })
         }
@@ -154,7 +200,7 @@ mod tests {
 
     fn question(channels: u64) -> ConvolutionQuestion {
         let shape = conv(channels, 1, ElementType::F32, Layout::Nchw);
-        ConvolutionQuestion { pass: ConvPass::BackwardWeight, shape }
+        ConvolutionQuestion::new(ConvPass::BackwardWeight, shape)
     }
 
     fn plans(sizes: &[u64]) -> Result<Plans, Implausible> {
@@ -194,6 +240,28 @@ mod tests {
         assert_eq!(bounds(nearly), (nearly, nearly));
         let more = model.first() + Bytes::gib(1);
         assert_eq!(bounds(more), (more, more));
+    }
+
+    #[test]
+    fn a_benchmarked_convolution_tries_the_largest_and_keeps_one_of_those_timed() {
+        let sizes: Vec<Bytes> = [5, 0, 9, 5, 300].map(Bytes::mib).to_vec();
+        let benchmarked = |limit| {
+            let question = question(64).chosen_by(PlanChoice::Benchmark { limit });
+            LibraryPlans::new(ON).plans(&question, sizes.clone()).expect("plausible")
+        };
+        let (two, all) = (benchmarked(2), benchmarked(0));
+        let trial = Trial {
+            sizes: [300, 9, 5, 0].map(Bytes::mib).to_vec(),
+            low: Bytes::mib(300),
+            high: Bytes::mib(300),
+        };
+        assert_eq!((two.trial.as_ref(), all.trial.as_ref()), (Some(&trial), Some(&trial)));
+        assert_eq!(two.sizes, [5, 0].map(Bytes::mib));
+        assert_eq!((two.low, all.low, all.high), (Bytes::ZERO, Bytes::ZERO, Bytes::mib(300)));
+        assert!(two.high < all.high, "{two:?}");
+        let modeled = FittedModel.predict(&question(64).chosen_by(PlanChoice::BENCHMARK), ON);
+        let modeled = modeled.trial.expect("benchmarked");
+        assert!(modeled.low < modeled.largest() && modeled.largest() < modeled.high);
     }
 
     #[test]

@@ -41,7 +41,7 @@ mod tests {
 
     fn question(channels: u64) -> ConvolutionQuestion {
         let shape = conv(channels, 1, ElementType::F32, Layout::Nchw);
-        ConvolutionQuestion { pass: ConvPass::Forward, shape }
+        ConvolutionQuestion::new(ConvPass::Forward, shape)
     }
 
     #[test]
@@ -52,6 +52,7 @@ mod tests {
             low: Bytes(700),
             high: Bytes(700),
             basis: Basis::Library,
+            trial: None,
         };
         let first =
             ConvolutionAnswers::new("cuDNN 9.19.0", [(question(64), of_the_library.clone())]);

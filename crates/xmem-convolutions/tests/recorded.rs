@@ -58,7 +58,7 @@ fn plans() -> Vec<Plan> {
             element: ElementType::F32,
             layout: if layout == "nhwc" { Layout::Nhwc } else { Layout::Nchw },
         };
-        Plan { job, question: ConvolutionQuestion { pass, shape }, bytes: numbers::<1>(bytes)[0] }
+        Plan { job, question: ConvolutionQuestion::new(pass, shape), bytes: numbers::<1>(bytes)[0] }
     })
     .collect()
 }

@@ -108,7 +108,7 @@ mod tests {
             element: ElementType::F32,
             layout: Layout::Nchw,
         };
-        ConvolutionQuestion { pass: ConvPass::Forward, shape }
+        ConvolutionQuestion::new(ConvPass::Forward, shape)
     }
 
     /// The convolution that a line of cached answers is about.
@@ -142,7 +142,7 @@ mod tests {
             element: query.element,
             layout: query.layout,
         };
-        ConvolutionQuestion { pass: query.pass, shape }
+        ConvolutionQuestion::new(query.pass, shape)
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The plans that PyTorch would try for one convolution, in its order.
 //!
-//! As `aten/src/ATen/native/cudnn/Conv_v8.cpp` does it with `benchmark=False`: the operation graph of
+//! As `aten/src/ATen/native/cudnn/Conv_v8.cpp` does it: the operation graph of
 //! one convolution (`build_opgraph`), the engine configurations of the heuristics in mode INSTANT and
 //! then those of the fallback list (`get_generator_sources`, `run_single_conv`), except those that
 //! convert the inputs to a narrower type (`filterEngineConfigs`). TF32 is allowed and nothing need be
@@ -11,7 +11,7 @@
 //! convolutions all could be built, and the plan's workspace was the configuration's.
 
 use crate::backend::{Attribute, Backend, Descriptor, Enumeration, Kind, Refusal};
-use crate::query::Query;
+use crate::query::{Query, Wanted};
 use xmem_convolutions::{ConvPass, ElementType, Layout};
 use xmem_types::Bytes;
 
@@ -61,8 +61,9 @@ impl<'b> Device<'b> {
         Ok(Self { backend, properties })
     }
 
-    /// The workspaces that PyTorch requests, one after the other, until an allocation succeeds: only
-    /// those smaller than all before them, since the others fail where those before have failed.
+    /// The workspaces of all plans in PyTorch's order, or those that it requests one after the other until
+    /// an allocation succeeds: only those smaller than all before them, since the others fail where those
+    /// before have failed.
     pub(crate) fn workspaces(&self, query: &Query) -> Result<Vec<Bytes>, Refusal> {
         let graph = self.graph(query)?;
         let mut sizes: Vec<Bytes> = Vec::new();
@@ -72,6 +73,10 @@ impl<'b> Device<'b> {
                     continue;
                 }
                 let size = Bytes(u64::try_from(config.integer(CONFIG_WORKSPACE)?).unwrap_or(0));
+                if query.wanted == Wanted::All {
+                    sizes.push(size);
+                    continue;
+                }
                 if sizes.last().is_none_or(|&smallest| size < smallest) {
                     sizes.push(size);
                 }

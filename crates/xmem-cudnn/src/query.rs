@@ -1,10 +1,11 @@
 //! A convolution as one line of text: the request to the worker, and the key in the cache.
 
-use xmem_convolutions::{ConvPass, ConvolutionQuestion, ElementType, Layout};
+use xmem_convolutions::{ConvPass, ConvolutionQuestion, ElementType, Layout, PlanChoice};
 
 /// One convolution call with the sizes that cuDNN reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Query {
+    pub(crate) wanted: Wanted,
     pub(crate) pass: ConvPass,
     pub(crate) element: ElementType,
     pub(crate) layout: Layout,
@@ -15,6 +16,18 @@ pub(crate) struct Query {
     pub(crate) padding: Vec<i64>,
     pub(crate) dilation: Vec<i64>,
 }
+
+/// The plans that a query is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Those that PyTorch tries until one fits.
+    Tried,
+    /// All of them, in its order, as for `torch.backends.cudnn.benchmark`.
+    All,
+}
+
+/// The first word of a query about all plans.
+const ALL: &str = "all ";
 
 const PASSES: [(&str, ConvPass); 3] = [
     ("forward", ConvPass::Forward),
@@ -29,7 +42,7 @@ impl Query {
     /// The query of a convolution; `None` if a size, or the number of elements of a tensor, does not
     /// fit into the 64-bit integers of cuDNN.
     pub(crate) fn new(question: &ConvolutionQuestion) -> Option<Self> {
-        let ConvolutionQuestion { pass, shape } = question;
+        let ConvolutionQuestion { pass, shape, choice } = question;
         let [stride, padding, dilation, kernel, input, output] = match shape.volume {
             Some(v) => [v.stride, v.padding, v.dilation, v.kernel, v.input, v.output].map(Some),
             None => [None; 6],
@@ -39,6 +52,10 @@ impl Query {
         };
         let spatial = |[y, x]: [u64; 2], depth: Option<u64>| integers([depth, Some(y), Some(x)]);
         let query = Self {
+            wanted: match choice {
+                PlanChoice::Heuristics => Wanted::Tried,
+                PlanChoice::Benchmark { .. } => Wanted::All,
+            },
             pass: *pass,
             element: shape.element,
             layout: shape.layout,
@@ -66,11 +83,16 @@ impl Query {
                 .map(|list| list.iter().map(i64::to_string).collect::<Vec<_>>().join(","));
         let (pass, element, layout) =
             (word(&PASSES, self.pass), word(&ELEMENTS, self.element), word(&LAYOUTS, self.layout));
-        format!("{pass} {element} {layout} {}", lists.join(" "))
+        let wanted = if self.wanted == Wanted::All { ALL } else { "" };
+        format!("{wanted}{pass} {element} {layout} {}", lists.join(" "))
     }
 
     /// Reads a line; `None` if it is not a query, or a tensor has too many elements.
     pub(crate) fn parse(line: &str) -> Option<Self> {
+        let (wanted, line) = match line.strip_prefix(ALL) {
+            Some(rest) => (Wanted::All, rest),
+            None => (Wanted::Tried, line),
+        };
         let mut words = line.split(' ');
         let pass = meaning(&PASSES, words.next()?)?;
         let element = meaning(&ELEMENTS, words.next()?)?;
@@ -78,6 +100,7 @@ impl Query {
         let mut list =
             || -> Option<Vec<i64>> { words.next()?.split(',').map(|n| n.parse().ok()).collect() };
         let query = Self {
+            wanted,
             pass,
             element,
             layout,
@@ -140,9 +163,13 @@ mod tests {
                 "forward f32 nhwc 8,64,7,32,30 128,64,3,3,5 8,128,6,16,15 4,2,2 9,1,2 2,1,1",
             ),
         ] {
-            let query = Query::new(&ConvolutionQuestion { pass, shape }).expect("small numbers");
+            let query = Query::new(&ConvolutionQuestion::new(pass, shape)).expect("small numbers");
             assert_eq!(query.to_line(), line);
             assert_eq!(Query::parse(line), Some(query));
+            let all = ConvolutionQuestion::new(pass, shape).chosen_by(PlanChoice::BENCHMARK);
+            let query = Query::new(&all).expect("small numbers");
+            assert_eq!(query.to_line(), format!("all {line}"));
+            assert_eq!(Query::parse(&query.to_line()), Some(query));
         }
     }
 
@@ -165,7 +192,7 @@ mod tests {
     fn sizes_beyond_64_bit_integers_have_no_query() {
         for extent in [u64::MAX, 1 << 32] {
             let shape = ConvShape { input: [extent; 4], ..shape() };
-            let question = ConvolutionQuestion { pass: ConvPass::Forward, shape };
+            let question = ConvolutionQuestion::new(ConvPass::Forward, shape);
             assert_eq!(Query::new(&question), None, "{extent}");
         }
     }

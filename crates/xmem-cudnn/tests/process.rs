@@ -29,14 +29,13 @@ const SHAPE: ConvShape = ConvShape {
     layout: Layout::Nchw,
 };
 
-const QUESTION: ConvolutionQuestion =
-    ConvolutionQuestion { pass: ConvPass::BackwardWeight, shape: SHAPE };
+const QUESTION: ConvolutionQuestion = ConvolutionQuestion::new(ConvPass::BackwardWeight, SHAPE);
 
 /// A convolution that PyTorch runs without cuDNN.
-const DEPTHWISE: ConvolutionQuestion = ConvolutionQuestion {
-    pass: ConvPass::Forward,
-    shape: ConvShape { weight: [64, 1, 3, 3], groups: 64, ..SHAPE },
-};
+const DEPTHWISE: ConvolutionQuestion = ConvolutionQuestion::new(
+    ConvPass::Forward,
+    ConvShape { weight: [64, 1, 3, 3], groups: 64, ..SHAPE },
+);
 
 fn worker(script: &str) -> WorkerCommand {
     let arguments = ["-c", script, "worker"].map(Into::into).to_vec();
@@ -76,6 +75,7 @@ fn answers_are_read_among_other_output() {
         low: Bytes(70_000_000),
         high: Bytes(70_000_000),
         basis: Basis::Library,
+        trial: None,
     };
     let answers = ask(&cudnn);
     assert_eq!(plans(&answers), &expected);
@@ -233,7 +233,7 @@ fn job() -> Vec<ConvolutionQuestion> {
             output: [32, channels, 56, 56],
             ..SHAPE
         })
-        .map(|shape| ConvolutionQuestion { pass: ConvPass::BackwardWeight, shape })
+        .map(|shape| ConvolutionQuestion::new(ConvPass::BackwardWeight, shape))
         .collect()
 }
 

@@ -92,7 +92,7 @@ fn on_device(
         question.answer(job, device, question.allocator.clone(), CapacitySearch::Skip)?;
     let whole = (answer.verdict, answer.range.confidence);
     let (decision, tight_by) = match whole {
-        (Verdict::Fits, Confidence::Certain) => {
+        (Verdict::Fits, Confidence::Certain | Confidence::Likely) => {
             let leaves_margin =
                 answer.peak.device <= device.memory - margin || question.fits(job, device)?;
             if leaves_margin { (Decision::Fits, None) } else { tight(TightBy::Margin) }
@@ -187,7 +187,8 @@ impl Question<'_> {
     }
 }
 
-/// Returns whether an answer says without doubt that the job runs.
+/// Returns whether the job runs over the whole range of an answer.
 pub(crate) fn certainly_fits(answer: &Answer) -> bool {
-    answer.verdict == Verdict::Fits && answer.range.confidence == Confidence::Certain
+    let holds = matches!(answer.range.confidence, Confidence::Certain | Confidence::Likely);
+    answer.verdict == Verdict::Fits && holds
 }

@@ -49,7 +49,7 @@ pub use rule::{Rule, RuleEffect};
 pub use rules::cublas_workspace::parse_cublas_workspace_config;
 pub use rules::rules;
 pub use schedule::{BlockPlace, Origin, Schedule, ScheduledBlock};
-pub use target::{AttentionKernels, OptimizerImpl, Target, ZeroGradPlace};
+pub use target::{AttentionKernels, CudnnBenchmark, OptimizerImpl, Target, ZeroGradPlace};
 pub use uncertainty::{Bound, SizeRange, UncertainBlock, UncertainPlace, Uncertainty};
 
 use context::Context;

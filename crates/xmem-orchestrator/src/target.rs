@@ -1,6 +1,7 @@
 //! The target of a schedule: GPU, PyTorch version and what-ifs.
 
 use std::collections::BTreeSet;
+use xmem_convolutions::PlanChoice;
 use xmem_profiles::Device;
 use xmem_types::{Bytes, TorchVersion};
 
@@ -18,6 +19,8 @@ pub struct Target {
     pub optimizer: Option<OptimizerImpl>,
     /// The kernels of attention that the script allows.
     pub attention: AttentionKernels,
+    /// The choice of convolutions' plans that the script makes.
+    pub cudnn_benchmark: CudnnBenchmark,
     /// Another place of `zero_grad`; `None` keeps the trace's.
     pub zero_grad: Option<ZeroGradPlace>,
     /// True if `zero_grad` drops gradients (`set_to_none=True`, PyTorch's default since 2.0); false
@@ -37,6 +40,7 @@ impl Target {
             cublas_workspace: None,
             optimizer: None,
             attention: AttentionKernels::default(),
+            cudnn_benchmark: CudnnBenchmark::default(),
             zero_grad: None,
             set_to_none: true,
             disabled: BTreeSet::new(),
@@ -72,6 +76,30 @@ pub struct AttentionKernels {
 impl Default for AttentionKernels {
     fn default() -> Self {
         Self { flash: true, efficient: true, cudnn: true }
+    }
+}
+
+/// The script's setting of `torch.backends.cudnn.benchmark`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CudnnBenchmark {
+    /// The trace does not say; taken as [`Off`](Self::Off), PyTorch's default.
+    #[default]
+    Unknown,
+    /// The heuristics choose.
+    Off,
+    /// All plans of a convolution are tried.
+    On {
+        /// The number of plans that are timed; 0 is all of them (`benchmark_limit`).
+        limit: u32,
+    },
+}
+
+impl CudnnBenchmark {
+    pub(crate) const fn choice(self) -> PlanChoice {
+        match self {
+            Self::Unknown | Self::Off => PlanChoice::Heuristics,
+            Self::On { limit } => PlanChoice::Benchmark { limit },
+        }
     }
 }
 

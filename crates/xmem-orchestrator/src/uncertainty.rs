@@ -8,6 +8,8 @@ use xmem_types::{BlockId, Bytes};
 pub enum Uncertainty {
     /// The algorithm that cuDNN takes for a convolution, if the library was not asked.
     ConvolutionPlan,
+    /// The plan that is the fastest of those that `torch.backends.cudnn.benchmark` tries.
+    ConvolutionBenchmark,
     /// The memory of a library that does not document it, like cuDNN's recurrent layers.
     Library,
     /// The scratch of an operator without a CUDA model: there is neither a rule for it nor evidence
@@ -17,13 +19,15 @@ pub enum Uncertainty {
 
 impl Uncertainty {
     /// Every uncertainty, in the order of reports.
-    pub const ALL: [Self; 3] = [Self::ConvolutionPlan, Self::Library, Self::Operator];
+    pub const ALL: [Self; 4] =
+        [Self::ConvolutionPlan, Self::ConvolutionBenchmark, Self::Library, Self::Operator];
 
     /// The name in reports (`convolution_plan`).
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::ConvolutionPlan => "convolution_plan",
+            Self::ConvolutionBenchmark => "convolution_benchmark",
             Self::Library => "library",
             Self::Operator => "operator",
         }

@@ -38,6 +38,8 @@ pub enum Confidence {
     /// It does.
     #[default]
     Certain,
+    /// It does, but the range does not have everything: there are choices that two ends cannot bound.
+    Likely,
     /// The job is expected to run, and may not.
     MayFail,
     /// The job is expected to run out of memory, and may run.
@@ -68,6 +70,7 @@ impl Confidence {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Certain => "certain",
+            Self::Likely => "likely",
             Self::MayFail => "may_fail",
             Self::MayFit => "may_fit",
             Self::Doubtful => "doubtful",
@@ -142,7 +145,7 @@ impl Variants<'_> {
         PeakRange {
             allocated: all.allocated(),
             reserved: all.reserved(),
-            confidence: all.confidence(expected),
+            confidence: all.confidence(expected, is_bounded(&present)),
             uncertainties,
         }
     }
@@ -217,13 +220,20 @@ impl Outlines {
         bounds
     }
 
-    fn confidence(&self, expected: Outline) -> Confidence {
+    fn confidence(&self, expected: Outline, is_bounded: bool) -> Confidence {
         match (expected.fits, self.0.iter().all(|outline| outline.fits == expected.fits)) {
-            (_, true) => Confidence::Certain,
+            (_, true) if is_bounded => Confidence::Certain,
+            (_, true) => Confidence::Likely,
             (true, false) => Confidence::MayFail,
             (false, false) => Confidence::MayFit,
         }
     }
+}
+
+/// Returns whether the ends of the ranges bound the peaks. Each convolution that is benchmarked has its
+/// own fastest plan, and the peak of a mixture may lie beyond those of the ends.
+fn is_bounded(present: &[Uncertainty]) -> bool {
+    !present.contains(&Uncertainty::ConvolutionBenchmark)
 }
 
 #[cfg(test)]
@@ -311,6 +321,22 @@ mod tests {
             (138, Confidence::MayFit),
             (120, Confidence::MayFit),
             (118, Confidence::Certain),
+        ] {
+            let found = range(&schedule, Some(Bytes::mib(capacity)), 0);
+            assert_eq!(found.confidence, confidence, "{capacity} MiB");
+        }
+    }
+
+    #[test]
+    fn a_verdict_about_benchmarked_convolutions_is_never_certain() {
+        let mut blocks = uncertainties();
+        blocks[0].range.cause = Uncertainty::ConvolutionBenchmark;
+        let schedule = schedule(blocks);
+        for (capacity, confidence) in [
+            (10_000, Confidence::Likely),
+            (168, Confidence::MayFail),
+            (138, Confidence::MayFit),
+            (118, Confidence::Likely),
         ] {
             let found = range(&schedule, Some(Bytes::mib(capacity)), 0);
             assert_eq!(found.confidence, confidence, "{capacity} MiB");

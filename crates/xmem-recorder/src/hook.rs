@@ -17,6 +17,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/choices.py",
     "xmem_recorder/compilation.py",
     "xmem_recorder/cuda.py",
+    "xmem_recorder/cudnn.py",
     "xmem_recorder/devices.py",
     "xmem_recorder/distributed.py",
     "xmem_recorder/engine.py",

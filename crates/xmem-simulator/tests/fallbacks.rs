@@ -81,6 +81,50 @@ fn the_smallest_capacity_is_that_of_the_smallest_sizes() {
     assert!(!runs_in(work, &allocator, &with(least - Bytes::mib(2))));
 }
 
+/// 100 MiB of tensors, of which 40 are freed, then a trial of four plans and a call with 8 MiB.
+fn trial(largest: u64) -> (Vec<Request>, Fallbacks) {
+    let requests = vec![
+        alloc(0, Bytes::mib(60)),
+        alloc(1, Bytes::mib(40)),
+        free(1),
+        alloc(2, Bytes::mib(largest)),
+        free(2),
+        alloc(3, Bytes::mib(8)),
+    ];
+    let mut fallbacks = Fallbacks::default();
+    let list = fallbacks.add([largest, 90, 30, 0].map(Bytes::mib));
+    fallbacks.assign_trial(BlockId(2), list);
+    (requests, fallbacks)
+}
+
+/// `generate_and_filter_plans` leaves out the plans that neither free memory nor a cached block has room
+/// for, and `run_single_conv` empties the cache afterwards.
+#[test]
+fn a_trial_takes_the_largest_plan_that_fits_and_empties_the_cache() {
+    // capacity, largest plan, peak allocated, peak reserved, calls with less
+    for (capacity, largest, allocated, reserved, smaller) in [
+        (1000, 300, 360, 400, 0),
+        (360, 300, 150, 190, 1),
+        (191, 300, 150, 190, 1),
+        (189, 300, 100, 100, 1),
+        (100, 300, 100, 100, 1),
+        (100, 35, 100, 100, 0),
+        (1000, 0, 100, 100, 0),
+    ] {
+        let (requests, fallbacks) = trial(largest);
+        let run = on(capacity, Workload::new(&requests, &fallbacks));
+        let figures = (run.peak.allocated, run.reserved_peak.reserved, run.smaller);
+        assert_eq!(figures, (Bytes::mib(allocated), Bytes::mib(reserved), smaller), "{capacity}");
+        assert!(run.fits(), "{capacity} MiB");
+        let last = run.curve.iter().last().expect("a curve");
+        assert_eq!(
+            last.reserved,
+            Bytes::mib(60 + 20),
+            "{capacity} MiB: only what is in use is left"
+        );
+    }
+}
+
 /// Blocks of so many 64 KiB, each freed after so many more; every third with sizes to fall back on.
 fn job(steps: &[(u64, usize)]) -> (Vec<Request>, Fallbacks) {
     let mut events: Vec<(usize, u32, Request)> = Vec::new();

@@ -2,7 +2,7 @@
 //! is short.
 
 use crate::{BlockId, Bytes, PrivatePoolId, Request};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The requests of a job to an allocator.
 ///
@@ -75,7 +75,8 @@ impl<'a, const N: usize> From<&'a [Request; N]> for Workload<'a> {
     }
 }
 
-static NONE: Fallbacks = Fallbacks { lists: Vec::new(), of_block: BTreeMap::new() };
+static NONE: Fallbacks =
+    Fallbacks { lists: Vec::new(), of_block: BTreeMap::new(), trials: BTreeSet::new() };
 
 /// The index of a list of sizes in [`Fallbacks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,6 +100,7 @@ impl FallbackId {
 pub struct Fallbacks {
     lists: Vec<Vec<Bytes>>,
     of_block: BTreeMap<BlockId, FallbackId>,
+    trials: BTreeSet<BlockId>,
 }
 
 impl Fallbacks {
@@ -118,6 +120,22 @@ impl Fallbacks {
     /// Assigns a list to an allocation, which falls back on the sizes that are smaller than its own.
     pub fn assign(&mut self, block: BlockId, list: FallbackId) {
         self.of_block.insert(block, list);
+    }
+
+    /// Assigns a list to the workspace in which a program tries all algorithms
+    /// (`torch.backends.cudnn.benchmark`): it gets the largest size up to the device's free memory or the
+    /// largest free cached block, whichever is more; half of that where the allocation fails, and so on
+    /// (`generate_and_filter_plans` in `aten/src/ATen/native/cudnn/Conv_v8.cpp`). With its free, all
+    /// cached memory is released (`run_single_conv` there).
+    pub fn assign_trial(&mut self, block: BlockId, list: FallbackId) {
+        self.assign(block, list);
+        self.trials.insert(block);
+    }
+
+    /// Returns whether a block is the workspace of a trial.
+    #[must_use]
+    pub fn is_trial(&self, block: BlockId) -> bool {
+        self.trials.contains(&block)
     }
 
     /// The list of a block, if it has one.
@@ -157,5 +175,7 @@ mod tests {
         assert!(fallbacks.is_empty());
         fallbacks.assign(BlockId(7), list);
         assert_eq!((fallbacks.of(BlockId(7)), fallbacks.of(BlockId(8))), (Some(list), None));
+        fallbacks.assign_trial(BlockId(8), list);
+        assert_eq!([7, 8].map(|block| fallbacks.is_trial(BlockId(block))), [false, true]);
     }
 }

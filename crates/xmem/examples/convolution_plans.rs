@@ -29,6 +29,7 @@ impl ConvolutionSource for Measured {
             low: Bytes::mib(256),
             high: Bytes::mib(256),
             basis: Basis::Library,
+            trial: None,
         };
         let plans = questions.iter().map(|question| {
             let own = (question.pass == ConvPass::BackwardWeight).then(|| measured.clone());

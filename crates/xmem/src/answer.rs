@@ -102,7 +102,8 @@ impl Answer {
             assumed::widen(&mut memory, lowest, &target.device);
         }
         let is_doubtful = condition > Condition::Intact || is_assumed;
-        if is_doubtful && memory.range.confidence == Confidence::Certain {
+        let confidence = memory.range.confidence;
+        if is_doubtful && matches!(confidence, Confidence::Certain | Confidence::Likely) {
             memory.range.confidence = Confidence::Doubtful;
         }
         Self {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use xmem_convolutions::{ConvolutionAnswers, ConvolutionSource};
 use xmem_cudnn::AutomaticSource;
 use xmem_orchestrator::{
-    OptimizerImpl, Schedule, Target, ZeroGradPlace, parse_cublas_workspace_config,
+    CudnnBenchmark, OptimizerImpl, Schedule, Target, ZeroGradPlace, parse_cublas_workspace_config,
 };
 use xmem_predict::{
     AllocatorError, AllocatorSettings, AllocatorSetup, CapacitySearch, Detail, Prediction,
@@ -263,6 +263,13 @@ impl EstimateBuilder {
     /// (`CUBLAS_WORKSPACE_CONFIG`), and else PyTorch's default for the device.
     pub fn cublas_workspace(mut self, size: Bytes) -> Self {
         self.0.target.cublas_workspace = Some(size);
+        self
+    }
+
+    /// Sets whether the script lets PyTorch try all plans of convolutions
+    /// (`torch.backends.cudnn.benchmark`). Without it, it is what the trace says, and else off.
+    pub fn cudnn_benchmark(mut self, benchmark: CudnnBenchmark) -> Self {
+        self.0.target.cudnn_benchmark = benchmark;
         self
     }
 

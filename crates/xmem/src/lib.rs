@@ -66,14 +66,15 @@ pub use xmem_analyzer::recording::{EndReason, Implementation};
 pub use xmem_analyzer::{GpuRecording, GpuSource, Phase, Profile, Role};
 pub use xmem_convolutions::{
     Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource,
-    ElementType, FittedModel, Implausible, Layout, LibraryPlans, NoWorkspaces, Plans, Volume,
+    ElementType, FittedModel, Implausible, Layout, LibraryPlans, NoWorkspaces, PlanChoice, Plans,
+    Trial, Volume,
 };
 pub use xmem_cudnn::{
     AutomaticSource, CachedAnswers, ChoiceOrigin, Cudnn, FoundLibrary, SearchPath, SourceChoice,
     SourceError, SourceSettings, WorkerCommand,
 };
 pub use xmem_orchestrator::{
-    AttentionKernels, OptimizerImpl, Rule, RuleEffect, Target, ZeroGradPlace,
+    AttentionKernels, CudnnBenchmark, OptimizerImpl, Rule, RuleEffect, Target, ZeroGradPlace,
     parse_cublas_workspace_config, rules,
 };
 pub use xmem_predict::{

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use xmem_analyzer::recording::{Implementation, Recording};
 use xmem_convolutions::{ConvolutionSource, NoWorkspaces};
-use xmem_orchestrator::{AttentionKernels, OptimizerImpl, Target};
+use xmem_orchestrator::{AttentionKernels, CudnnBenchmark, OptimizerImpl, Target};
 use xmem_types::{Diagnostics, Severity};
 
 /// The target and the source of convolution plans, with the requests of the recording where they leave
@@ -21,6 +21,13 @@ pub(crate) fn apply(
             efficient: on("mem_efficient_sdp"),
             cudnn: on("cudnn_sdp"),
         },
+        cudnn_benchmark: match (target.cudnn_benchmark, recording.backend("cudnn.benchmark")) {
+            (CudnnBenchmark::Unknown, Some(true)) => {
+                CudnnBenchmark::On { limit: recording.cudnn_benchmark_limit.unwrap_or(10) }
+            }
+            (CudnnBenchmark::Unknown, Some(false)) => CudnnBenchmark::Off,
+            (given, _) => given,
+        },
         ..target
     };
     if !on("cudnn.enabled") {
@@ -28,12 +35,6 @@ pub(crate) fn apply(
         notes.report("cudnn-off", Severity::Warning, None, || {
             "the script disables cuDNN: convolutions are assumed to need no workspace; the temporary \
              memory of PyTorch's own kernels is not modeled"
-                .into()
-        });
-    } else if recording.backend("cudnn.benchmark") == Some(true) {
-        notes.report("cudnn-benchmark", Severity::Note, None, || {
-            "the script lets cuDNN benchmark its algorithms (cudnn.benchmark): workspaces are those \
-             that its heuristics choose; during benchmarking they may be larger"
                 .into()
         });
     }
@@ -100,15 +101,24 @@ mod tests {
 
     #[test]
     fn switches_of_the_backends_count_and_what_is_not_modeled_is_noted() {
-        for (switch, on, code) in [
-            ("cudnn.enabled", false, Some("cudnn-off")),
-            ("cudnn.enabled", true, None),
-            ("cudnn.benchmark", true, Some("cudnn-benchmark")),
-            ("cudnn.benchmark", false, None),
-        ] {
+        for (switch, on, code) in
+            [("cudnn.enabled", false, Some("cudnn-off")), ("cudnn.enabled", true, None)]
+        {
             let backends = vec![(switch.to_owned(), on)];
             let (_, codes) = applied(&Recording { backends, ..Recording::default() }, None);
             assert_eq!(codes.first().copied(), code, "{switch} {on}");
+        }
+        let benchmark = |recording: Recording| applied(&recording, None).0.cudnn_benchmark;
+        assert_eq!(benchmark(Recording::default()), CudnnBenchmark::Unknown);
+        for (limit, on, expected) in [
+            (None, true, CudnnBenchmark::On { limit: 10 }),
+            (Some(0), true, CudnnBenchmark::On { limit: 0 }),
+            (Some(0), false, CudnnBenchmark::Off),
+        ] {
+            let backends = vec![("cudnn.benchmark".to_owned(), on)];
+            let cudnn_benchmark_limit = limit;
+            let recording = Recording { backends, cudnn_benchmark_limit, ..Recording::default() };
+            assert_eq!(benchmark(recording), expected, "{limit:?} {on}");
         }
         let backends = vec![("flash_sdp".to_owned(), false)];
         let (target, _) = applied(&Recording { backends, ..Recording::default() }, None);

@@ -92,6 +92,7 @@ impl<'a> Reader<'a, '_> {
             reported_device: self.field("told_device"),
             environment: self.pairs("environment"),
             backends: self.pairs("backends"),
+            cudnn_benchmark_limit: self.field("cudnn_benchmark_limit"),
             memory_fraction: self.field("memory_fraction"),
             ended: self.field("ended").map(ended),
             iterations: self

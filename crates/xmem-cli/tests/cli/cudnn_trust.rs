@@ -254,7 +254,7 @@ fn question() -> xmem::ConvolutionQuestion {
         element: xmem::ElementType::F32,
         layout: xmem::Layout::Nchw,
     };
-    xmem::ConvolutionQuestion { pass: xmem::ConvPass::Forward, shape }
+    xmem::ConvolutionQuestion::new(xmem::ConvPass::Forward, shape)
 }
 
 #[test]

@@ -169,6 +169,15 @@ impl<'d, 'p> Edits<'d, 'p> {
         Some(self.put(new, Some(range)))
     }
 
+    /// Adds the workspace in which all plans of a convolution are tried; all cached memory is released
+    /// with its free, even where no plan needs a workspace.
+    pub(crate) fn add_trial(&mut self, new: Addition, range: SizeRange, sizes: FallbackId) {
+        let is_exact = range.low == range.high || new.size == Bytes::ZERO;
+        let id = self.put(new, (!is_exact).then_some(range));
+        let item = self.edit(id);
+        (item.fallback, item.is_trial) = (Some(sizes), true);
+    }
+
     /// Adds a block that was there before the trace began; it lives until `free`.
     pub(crate) fn add_preexisting(&mut self, size: Bytes, role: Role, free: Place) {
         let first = self.profile.blocks.first().map_or(Nanos::ZERO, |b| b.alloc_time);
@@ -209,6 +218,7 @@ impl<'d, 'p> Edits<'d, 'p> {
             rule: Some(self.rule),
             range,
             fallback: None,
+            is_trial: false,
             unmodeled: None,
         });
         if expected {

@@ -46,7 +46,11 @@ impl Draft<'_> {
             let block = BlockId::new(schedule.blocks.len());
             lives(Subject::Block(block));
             if let Some(list) = item.fallback {
-                schedule.fallbacks.assign(block, list);
+                if item.is_trial {
+                    schedule.fallbacks.assign_trial(block, list);
+                } else {
+                    schedule.fallbacks.assign(block, list);
+                }
             }
             if let Some(range) = item.range {
                 let place = UncertainPlace::Block(block);

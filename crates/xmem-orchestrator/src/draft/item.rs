@@ -45,6 +45,8 @@ pub(crate) struct Item {
     pub(super) range: Option<Box<SizeRange>>,
     /// The smaller sizes that it may have where memory is short.
     pub(super) fallback: Option<FallbackId>,
+    /// It is the workspace in which all plans of a convolution are tried.
+    pub(super) is_trial: bool,
     /// The operator that made it, if that operator has no CUDA model.
     pub(super) unmodeled: Option<OpId>,
 }
@@ -63,6 +65,7 @@ impl Item {
             rule: None,
             range: None,
             fallback: None,
+            is_trial: false,
             unmodeled: None,
         }
     }

@@ -3,8 +3,15 @@
 //! is short. Calls of one shape share the plan that was found to fit. Operands are brought into the output's
 //! memory format once there is an output; the bias gradient is a sum of its own.
 //!
+//! With `torch.backends.cudnn.benchmark = True` the first call of each shape tries all plans, in one
+//! workspace as large as the largest of them that memory has room for. Then all cached memory is released,
+//! and the fastest plan is taken, here and in later calls. Which one that is depends on the GPU: the first
+//! plan of the heuristics is assumed, and the range has all that are timed. Each thread has its own plans.
+//!
 //! The rule does not know plans: it lists the convolutions of the job as questions, and finds the plans in
 //! the answers.
+
+mod benchmarked;
 
 use super::reduction_buffer;
 use crate::call::Call;
@@ -15,9 +22,12 @@ use crate::draft::{Addition, Draft};
 use crate::rule::Rule;
 use crate::target::Target;
 use crate::uncertainty::{SizeRange, Uncertainty};
+use benchmarked::Benchmarked;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xmem_analyzer::{Argument, Arguments, DType, Profile, Role, TensorArg};
-use xmem_convolutions::{ConvPass, ConvShape, ConvolutionQuestion, ElementType, Layout, Volume};
+use xmem_convolutions::{
+    Basis, ConvPass, ConvShape, ConvolutionQuestion, ElementType, Layout, Plans, Volume,
+};
 use xmem_types::{BlockId, Bytes, Diagnostics, FallbackId, OpId, Severity};
 
 pub(crate) static RULE: RuleDefinition = RuleDefinition {
@@ -81,6 +91,7 @@ pub(crate) fn questions(profile: &Profile, target: &Target) -> Vec<ConvolutionQu
     if names == [None, None] {
         return questions;
     }
+    let choice = target.cudnn_benchmark.choice();
     let mut seen = FxHashSet::default();
     let mut read_already = FxHashSet::default();
     for &op in profile.tree.preorder() {
@@ -96,7 +107,8 @@ pub(crate) fn questions(profile: &Profile, target: &Target) -> Vec<ConvolutionQu
         } else {
             BackwardCall::read(arguments).map_or_else(Vec::new, |call| call.questions())
         };
-        questions.extend(found.into_iter().filter(|question| seen.insert(*question)));
+        let found = found.into_iter().map(|question| question.chosen_by(choice));
+        questions.extend(found.filter(|question| seen.insert(*question)));
     }
     questions
 }
@@ -104,15 +116,26 @@ pub(crate) fn questions(profile: &Profile, target: &Target) -> Vec<ConvolutionQu
 /// The convolutions met so far.
 #[derive(Debug, Default)]
 struct Convolutions {
-    /// Calls with one key share the plan that was found to fit (`benchmark_cache` in
-    /// aten/src/ATen/native/cudnn/Conv_v8.cpp).
-    met: FxHashMap<ConvolutionQuestion, Workspace>,
+    /// Calls of a thread with one key share the plan that was found to fit (`benchmark_cache` in
+    /// aten/src/ATen/native/cudnn/Conv_v8.cpp). On the GPU, backward has a thread of its own.
+    met: FxHashMap<(Thread, ConvolutionQuestion), Workspace>,
+    /// Convolutions that are benchmarked.
+    benchmarked: Benchmarked,
+    /// Convolutions that cuDNN runs.
+    with_cudnn: u64,
     /// Calls whose workspace may be larger than expected.
     uncertain: u64,
     /// The most by which the workspace of one of them may be larger.
     more: Bytes,
     /// Calls about which the answers say nothing.
     unanswered: u64,
+}
+
+/// The thread of a call on the GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Thread {
+    Program,
+    Backward,
 }
 
 /// The workspace of one convolution.
@@ -152,6 +175,7 @@ impl Lowering for Convolutions {
                 },
             );
         }
+        self.benchmarked.note(cx.target.cudnn_benchmark, self.with_cudnn, notes);
         if self.more >= NOTEWORTHY {
             notes.report_many(
                 "cudnn-workspace-uncertain",
@@ -249,11 +273,21 @@ impl Convolutions {
         output: BlockId,
     ) {
         call.edits.keep(output);
-        let Some(Workspace { size, range, fallback }) = self.workspace(call, question) else {
-            self.unanswered += 1;
-            return;
+        let question = question.chosen_by(call.target().cudnn_benchmark.choice());
+        let thread = if call.in_backward() { Thread::Backward } else { Thread::Program };
+        let key = (thread, question);
+        let workspace = match self.met.get(&key) {
+            Some(&met) => met,
+            None => match self.first_call(call, question, output) {
+                Some(workspace) => *self.met.entry(key).or_insert(workspace),
+                None => {
+                    self.unanswered += 1;
+                    return;
+                }
+            },
         };
-        if range.high > size {
+        let Workspace { size, range, fallback } = workspace;
+        if range.cause == Uncertainty::ConvolutionPlan && range.high > size {
             let more = range.high - size;
             self.uncertain += 1;
             self.more = self.more.max(more);
@@ -265,23 +299,37 @@ impl Convolutions {
         }
     }
 
-    fn workspace(
+    /// The workspace of a convolution at the first call of its shape, after the trial of its plans if
+    /// there is one.
+    fn first_call(
         &mut self,
         call: &mut Call<'_, '_, '_>,
         question: ConvolutionQuestion,
+        output: BlockId,
     ) -> Option<Workspace> {
-        if let Some(&met) = self.met.get(&question) {
-            return Some(met);
-        }
         let plans = call.cx.convolutions.get(&question)?;
-        let cause = Uncertainty::ConvolutionPlan;
-        let workspace = Workspace {
+        self.with_cudnn += u64::from(plans.basis != Basis::NotCudnn);
+        let cause = match plans.trial {
+            Some(_) => Uncertainty::ConvolutionBenchmark,
+            None => Uncertainty::ConvolutionPlan,
+        };
+        self.add_trial(call, plans, output);
+        Some(Workspace {
             size: plans.first(),
             range: SizeRange { low: plans.low, high: plans.high, cause },
             fallback: call.edits.fallback_sizes(plans.sizes.iter().copied()),
-        };
-        self.met.insert(question, workspace);
-        Some(workspace)
+        })
+    }
+
+    fn add_trial(&mut self, call: &mut Call<'_, '_, '_>, plans: &Plans, output: BlockId) {
+        let Some(trial) = &plans.trial else { return };
+        self.benchmarked.count(plans, trial);
+        let cause = Uncertainty::ConvolutionPlan;
+        let range = SizeRange { low: trial.low, high: trial.high, cause };
+        let sizes = call.edits.fallback_sizes(trial.sizes.iter().copied());
+        let (alloc, free) = (call.edits.after(output), call.edits.after(output));
+        let (size, role, op) = (trial.largest(), Role::Workspace, call.op);
+        call.edits.add_trial(Addition { size, alloc, free, role, op }, range, sizes);
     }
 }
 
@@ -289,16 +337,16 @@ fn forward_question(arguments: &Arguments) -> Option<ConvolutionQuestion> {
     let (input, weight) = (arguments.tensor(0)?, arguments.tensor(1)?);
     let shape = read(arguments, &FORWARD, input, weight, None)?;
     let pass = if shape.transposed { ConvPass::BackwardData } else { ConvPass::Forward };
-    Some(ConvolutionQuestion { pass, shape })
+    Some(ConvolutionQuestion::new(pass, shape))
 }
 
 const fn data_question(shape: ConvShape) -> ConvolutionQuestion {
     let pass = if shape.transposed { ConvPass::Forward } else { ConvPass::BackwardData };
-    ConvolutionQuestion { pass, shape }
+    ConvolutionQuestion::new(pass, shape)
 }
 
 const fn weight_question(shape: ConvShape) -> ConvolutionQuestion {
-    ConvolutionQuestion { pass: ConvPass::BackwardWeight, shape }
+    ConvolutionQuestion::new(ConvPass::BackwardWeight, shape)
 }
 
 /// The arguments of a backward call.
@@ -461,7 +509,9 @@ fn channels_last(tensor: &TensorArg) -> bool {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::testing::{Case, Script, target};
+    use crate::target::CudnnBenchmark;
+    use crate::testing::{Case, Script, lowered, target};
+    use xmem_types::RequestKind;
     use expect_test::expect;
 
     #[test]
@@ -487,6 +537,29 @@ pub(super) mod tests {
         assert!(channels_last(&tensor(&[128, 1, 32, 8])));
         assert!(!channels_last(&tensor(&[128, 16, 4, 1])));
         assert!(!channels_last(&tensor(&[])));
+    }
+
+    #[test]
+    fn cudnn_benchmark_tries_all_plans_at_the_first_call_of_each_shape() {
+        let codes = |benchmark: CudnnBenchmark| {
+            let target = Target { cudnn_benchmark: benchmark, ..target() };
+            let (schedule, notes) = lowered(&convolution(64, 1), &target);
+            let trials: Vec<usize> = (0..schedule.requests.len())
+                .filter(|&row| schedule.fallbacks.is_trial(schedule.requests[row].block))
+                .collect();
+            for pair in trials.chunks(2) {
+                let (alloc, free) = (schedule.requests[pair[0]], schedule.requests[pair[1]]);
+                assert_eq!((pair[1], free.kind), (pair[0] + 1, RequestKind::Free));
+                assert!(matches!(alloc.kind, RequestKind::Alloc { size, .. } if size > Bytes::ZERO));
+            }
+            let codes: Vec<&str> =
+                notes.iter().map(|n| n.code).filter(|c| c.starts_with("cudnn-bench")).collect();
+            (trials.len() / 2, codes)
+        };
+        assert_eq!(codes(CudnnBenchmark::Unknown), (0, vec!["cudnn-benchmark-unknown"]));
+        assert_eq!(codes(CudnnBenchmark::Off), (0, vec![]));
+        let modeled = vec!["cudnn-benchmark", "cudnn-benchmark-modeled"];
+        assert_eq!(codes(CudnnBenchmark::On { limit: 10 }), (3, modeled));
     }
 
     pub(crate) fn cases() -> Vec<Case> {

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-from . import autocast, cuda, engine, optimizers, session, values
+from . import autocast, cuda, cudnn, engine, optimizers, session, values
 
 ENVIRONMENT = (
     "CUBLAS_WORKSPACE_CONFIG",
@@ -46,6 +46,7 @@ def collect(state, reason, detail):
             name: os.environ[name] for name in ENVIRONMENT if name in os.environ
         },
         "backends": _backends(torch),
+        "cudnn_benchmark_limit": cudnn.benchmark_limit(torch),
         "memory_fraction": cuda.memory_fraction,
         "ended": {"reason": reason, "detail": detail},
         "iterations": {
@@ -94,6 +95,8 @@ def _backends(torch):
             flags[name] = bool(value() if callable(value) else value)
         except Exception:
             continue
+    if "cudnn.benchmark" in flags:
+        flags["cudnn.benchmark"] = cudnn.benchmarks(torch)
     return flags
 
 

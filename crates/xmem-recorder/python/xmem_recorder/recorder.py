@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 
-from . import engine, facts, profilers, saving, session, values
+from . import cudnn, engine, facts, profilers, saving, session, values
 from .imports import inside_import
 from .patching import replace
 
@@ -222,6 +222,7 @@ def _called(module, args, kwargs):
         # A checkpointed part of a model is computed again.
         return
     _finish_if_requested()
+    cudnn.sample(_state.torch)
     calls = _state.calls.get(id(module), 0)
     if calls == 0:
         _state.roots.append(weakref.ref(module))

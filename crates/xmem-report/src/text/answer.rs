@@ -73,6 +73,7 @@ pub(super) fn confidence(answer: &Answer) -> &'static str {
     match (answer.verdict, answer.range.confidence) {
         (Verdict::Withheld, _) | (_, Confidence::Certain) => "",
         (Verdict::DamagedFits | Verdict::DamagedDoesNotFit, Confidence::Doubtful) => "",
+        (_, Confidence::Likely) => "likely",
         (_, Confidence::MayFail) => "may fail",
         (_, Confidence::MayFit) => "may fit",
         (_, Confidence::Doubtful) => "doubtful",
@@ -227,6 +228,7 @@ fn range(answer: &Answer, style: &Style) -> String {
 fn reason(name: &'static str) -> &'static str {
     match name {
         "convolution_plan" => "cuDNN plans",
+        "convolution_benchmark" => "cudnn.benchmark",
         "address_order" => "address order",
         "assumed_values" => "assumed values",
         "library" => "libraries",
@@ -252,7 +254,7 @@ fn meanings(kind: AllocatorKind) -> [&'static str; 2] {
 /// confidence of the verdict.
 fn shortage(answer: &Answer, style: &Style) -> String {
     let warning = match answer.range.confidence {
-        Confidence::Certain => return short_of_memory(answer, style),
+        Confidence::Certain | Confidence::Likely => return short_of_memory(answer, style),
         Confidence::Doubtful if answer.integrity.condition() == Condition::Intact => ASSUMED,
         Confidence::Doubtful => DOUBTFUL,
         Confidence::MayFail => {

@@ -1,7 +1,7 @@
 //! Allocations of which the program tries several sizes.
 
 use crate::allocator::{AllocFailure, BlockHandle, FrameworkAllocator, RequestIndex};
-use xmem_types::{BlockId, Bytes, Fallbacks, StreamId};
+use xmem_types::{BlockId, Bytes, FallbackId, Fallbacks, StreamId};
 
 /// A program's allocations, some of which may be smaller if they must; remembers what it got.
 ///
@@ -41,6 +41,9 @@ impl<'a> Attempts<'a> {
         let Some(list) = self.fallbacks.of(block) else {
             return framework.allocate(at, size, stream);
         };
+        if self.fallbacks.is_trial(block) {
+            return Ok(self.allocate_trial(framework, at, (list, size), stream));
+        }
         let got = &mut self.got[list.index()];
         let smaller = self.fallbacks.sizes(list).iter().copied().filter(|&other| other < size);
         let known = got.filter(|&got| got < size);
@@ -57,5 +60,35 @@ impl<'a> Attempts<'a> {
             }
         }
         Err(failure.expect("the size itself was tried"))
+    }
+
+    /// Returns whether the program releases all cached memory when it frees this block.
+    pub(super) fn releases_cache(&self, block: BlockId) -> bool {
+        self.fallbacks.is_trial(block)
+    }
+
+    /// Allocates the workspace of a trial of all algorithms, which never fails: the algorithms that do
+    /// not fit are left out (`generate_and_filter_plans` in
+    /// `aten/src/ATen/native/cudnn/Conv_v8.cpp`; the limit is that of `cacheInfo` in
+    /// `c10/cuda/CUDACachingAllocator.cpp`).
+    fn allocate_trial<A: FrameworkAllocator>(
+        &mut self,
+        framework: &mut A,
+        at: RequestIndex,
+        (list, size): (FallbackId, Bytes),
+        stream: StreamId,
+    ) -> Option<BlockHandle> {
+        let limit = framework.device().free_bytes().map(|free| free.max(framework.largest_free()));
+        let smaller = self.fallbacks.sizes(list).iter().copied().filter(|&other| other < size);
+        let fitting = |&size: &Bytes| limit.is_none_or(|limit| size <= limit);
+        let mut attempt = std::iter::once(size).chain(smaller).find(fitting).unwrap_or_default();
+        self.smaller += u64::from(attempt < size);
+        while attempt > Bytes::ZERO {
+            if let Ok(handle) = framework.allocate(at, attempt, stream) {
+                return handle;
+            }
+            attempt = Bytes(attempt.get() / 2);
+        }
+        None
     }
 }

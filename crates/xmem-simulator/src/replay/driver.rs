@@ -223,16 +223,18 @@ impl<'w, A: FrameworkAllocator> ReplayDriver<'w, A> {
     }
 
     fn free(&mut self, at: RequestIndex, block: BlockId) -> Served {
-        match self.blocks.free(block) {
-            Freed::Block(handle) => {
-                self.allocator.free(at, handle);
-                return Served::Freed;
-            }
+        let freed = self.blocks.free(block);
+        match freed {
+            Freed::Block(handle) => self.allocator.free(at, handle),
             Freed::Nothing => {}
             Freed::Again => report_double_free(&mut self.diagnostics, block, at),
             Freed::Unknown => report_unknown_free(&mut self.diagnostics, block, at),
         }
-        Served::Nothing
+        if matches!(freed, Freed::Block(_) | Freed::Nothing) && self.attempts.releases_cache(block)
+        {
+            self.allocator.release_cached(at);
+        }
+        if matches!(freed, Freed::Block(_)) { Served::Freed } else { Served::Nothing }
     }
 
     /// Returns whether the number is in use, with or without memory behind it.
