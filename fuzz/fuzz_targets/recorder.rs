@@ -4,10 +4,14 @@
 
 use libfuzzer_sys::fuzz_target;
 
+#[path = "../../crates/xmem-recorder/src/assumptions.rs"]
+#[allow(dead_code, reason = "the recorder uses more of it")]
+mod assumptions;
 #[path = "../../crates/xmem-recorder/src/message.rs"]
 #[allow(dead_code, reason = "the recorder uses more of it")]
 mod message;
 #[path = "../../crates/xmem-recorder/src/outline.rs"]
+#[allow(dead_code, reason = "its facts are only shown")]
 mod outline;
 
 /// What the outline needs of the recorder.
@@ -32,7 +36,7 @@ fuzz_target!(|data: &[u8]| {
     let read = |size: usize| {
         let mut outline = outline::Outline::default();
         data.chunks(size).try_for_each(|chunk| outline.push(chunk)).ok()?;
-        Some((outline.has_events(), outline.has_end(), format!("{:?}", outline.redirected())))
+        Some((outline.has_events(), outline.has_end(), format!("{:?}", outline.facts())))
     };
     let whole = read(data.len().max(1));
     for size in [1, 7, 64] {
