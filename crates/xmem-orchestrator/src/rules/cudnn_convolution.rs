@@ -511,8 +511,8 @@ pub(super) mod tests {
     use super::*;
     use crate::target::CudnnBenchmark;
     use crate::testing::{Case, Script, lowered, target};
-    use xmem_types::RequestKind;
     use expect_test::expect;
+    use xmem_types::RequestKind;
 
     #[test]
     fn output_extent_of_plain_and_transposed_convolutions() {
@@ -550,7 +550,9 @@ pub(super) mod tests {
             for pair in trials.chunks(2) {
                 let (alloc, free) = (schedule.requests[pair[0]], schedule.requests[pair[1]]);
                 assert_eq!((pair[1], free.kind), (pair[0] + 1, RequestKind::Free));
-                assert!(matches!(alloc.kind, RequestKind::Alloc { size, .. } if size > Bytes::ZERO));
+                assert!(
+                    matches!(alloc.kind, RequestKind::Alloc { size, .. } if size > Bytes::ZERO)
+                );
             }
             let codes: Vec<&str> =
                 notes.iter().map(|n| n.code).filter(|c| c.starts_with("cudnn-bench")).collect();

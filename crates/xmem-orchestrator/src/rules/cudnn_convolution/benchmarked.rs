@@ -26,12 +26,7 @@ impl Benchmarked {
     }
 
     /// Notes what the answer depends on. `with_cudnn` are the convolutions that cuDNN runs.
-    pub(super) fn note(
-        &self,
-        benchmark: CudnnBenchmark,
-        with_cudnn: u64,
-        notes: &mut Diagnostics,
-    ) {
+    pub(super) fn note(&self, benchmark: CudnnBenchmark, with_cudnn: u64, notes: &mut Diagnostics) {
         let Self { count, modeled, largest, most } = *self;
         if count > 0 {
             notes.report_many("cudnn-benchmark", Severity::Note, None, count, || {
