@@ -57,11 +57,22 @@ def is_small(tensor):
     return tensor.numel() * tensor.element_size() <= _most_bytes[tensor.dtype]
 
 
+def _has_memory(tensor):
+    """Returns whether a tensor has memory of its own. Sparse and nested tensors have none, nor have subclasses that
+    wrap other tensors (torch/_subclasses/fake_tensor.py, `FakeTensor`; torch/distributed/tensor, `DTensor`)."""
+    kind = type(tensor)
+    if kind is not _torch.Tensor and kind.__torch_dispatch__ is not _torch.Tensor.__torch_dispatch__:
+        return False
+    return tensor.layout is _torch.strided and not tensor.is_nested
+
+
 def state(tensor):
     """What is known of a tensor on the device."""
+    if not _has_memory(tensor):
+        return LARGE
     storage = tensor.untyped_storage()
     if storage.data_ptr() == 0:
-        return KNOWN
+        return KNOWN if storage.nbytes() == 0 else LARGE
     found = _states.get(storage.data_ptr())
     if found is not None:
         owner, is_integer, known = found
@@ -92,16 +103,24 @@ def forget(tensor):
 
 def clear(tensor, value=0):
     """Makes all bytes of a small tensor with unknown values this one: the memory may hold what was there before."""
+    if not _has_memory(tensor):
+        return
     forget(tensor)
     storage = tensor.untyped_storage()
+    if not storage.data_ptr():
+        return
     if is_small(tensor) and tensor.numel() * tensor.element_size() == storage.nbytes():
         ctypes.memset(storage.data_ptr(), value, storage.nbytes())
 
 
 def alias(tensor):
-    """A tensor of the host on the device's memory."""
+    """A tensor of the host on the device's memory; raises `ValueError` for a tensor without memory of its own."""
+    if not _has_memory(tensor):
+        raise ValueError(f"a {type(tensor).__name__} has no memory of its own")
     storage = tensor.untyped_storage()
     size = storage.nbytes()
+    if size and not storage.data_ptr():
+        raise ValueError("a storage has no memory")
     if size == 0:
         return _torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
     memory = (ctypes.c_char * size).from_address(storage.data_ptr())

@@ -8,6 +8,7 @@ is counted, by its purpose.
 Which values are known is in `known`; sizes that follow from values are in `sizes`.
 """
 
+import contextlib
 import functools
 import sys
 
@@ -96,6 +97,7 @@ def _make_mode(torch, instead):
     _lists.update({torch.Tensor.__index__, torch.Tensor.tolist})
     tensors = (torch.Tensor, torch.nn.Parameter)
     most = known.looked_at
+    strided = torch.strided
     set_item = torch.Tensor.__setitem__
     sequences = (tuple, list)
     choosing = choices.functions(torch)
@@ -123,26 +125,38 @@ def _make_mode(torch, instead):
                 result = sizes.with_expected(sized[func], func, args, kwargs)
             else:
                 result = func(*args, **kwargs)
-            if func in choosing and _choose(choosing[func], args, kwargs, result):
-                return result
-            if type(result) in tensors:
-                if result.is_cuda and result.nbytes <= most[result.dtype]:
-                    if func in every and _is_finite(args):
-                        _clear(result, 1)
-                    else:
-                        _follow(func, args, kwargs, [result])
-                elif func in finite:
-                    _remember_finite(result)
-                elif func in of_masks and result.is_cuda and result.nbytes <= most_of_masks:
-                    _follow(func, args, kwargs, [result], most_of_masks)
-            elif result is None:
-                if func is set_item and args[0].is_cuda:
-                    _follow(func, args, kwargs, [args[0]])
-            elif type(result) in sequences or isinstance(result, tuple):
-                _follow_all(func, args, kwargs, result, tensors)
+            # The script has its result, whatever it is.
+            try:
+                if func in choosing and _choose(choosing[func], args, kwargs, result):
+                    return result
+                if type(result) in tensors:
+                    if result.layout is not strided:
+                        return result
+                    if result.is_cuda and result.nbytes <= most[result.dtype]:
+                        if func in every and _is_finite(args):
+                            _clear(result, 1)
+                        else:
+                            _follow(func, args, kwargs, [result])
+                    elif func in finite:
+                        _remember_finite(result)
+                    elif func in of_masks and result.is_cuda and result.nbytes <= most_of_masks:
+                        _follow(func, args, kwargs, [result], most_of_masks)
+                elif result is None:
+                    if func is set_item and args[0].is_cuda:
+                        _follow(func, args, kwargs, [args[0]])
+                elif type(result) in sequences or isinstance(result, tuple):
+                    _follow_all(func, args, kwargs, result, tensors)
+            except Exception as error:
+                _not_kept(func, error)
             return result
 
     return Values()
+
+
+def _not_kept(func, error):
+    """Tells the user about an error of the recorder: it is not the script's."""
+    name = getattr(func, "__name__", "a function")
+    session.note(f"values of torch's `{name}` are not kept: {type(error).__name__}: {error}")
 
 
 def _choose(name, args, kwargs, result):
@@ -264,8 +278,9 @@ def _follow(func, args, kwargs, results, most=None):
                 for result in results:
                     known.clear(result, OF_UNKNOWN.get(name, 0))
     except Exception:
-        for result in results:
-            known.clear(result)
+        with contextlib.suppress(Exception):
+            for result in results:
+                known.clear(result)
     finally:
         _torch._C._autograd._enable_record_function(True)
 
