@@ -5,7 +5,7 @@ import contextlib
 import time
 
 from . import devices, session
-from .patching import answer
+from .patching import answer, replace
 
 
 class DeviceProperties:
@@ -283,6 +283,21 @@ memory_fraction = None
 def _set_memory_fraction(fraction, device=None):
     global memory_fraction
     memory_fraction = fraction
+
+
+def watch_memory_fraction(torch):
+    """Notes the fraction where PyTorch's own function sets it, on a virtual GPU."""
+
+    def watched(original):
+        def set_memory_fraction(fraction, device=None):
+            original(fraction, device)
+            _set_memory_fraction(fraction)
+
+        return set_memory_fraction
+
+    name = "set_per_process_memory_fraction"
+    replace(torch.cuda.memory, name, watched)
+    setattr(torch.cuda, name, getattr(torch.cuda.memory, name))
 
 
 def _make_graphed_callables(callables, *_args, **_kwargs):

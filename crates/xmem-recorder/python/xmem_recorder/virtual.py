@@ -6,7 +6,7 @@ known values, and save the host's memory.
 
 import contextlib
 
-from . import autocast, engine, history, hostmemory, profilers, recorder, session, values, weights
+from . import autocast, cuda, engine, history, hostmemory, profilers, recorder, session, values, weights
 from .patching import replace
 
 _peaks = {}
@@ -34,6 +34,7 @@ def install(torch):
     weights.install(torch)
     _begin_with_the_device(torch)
     _keep_peaks(torch)
+    cuda.watch_memory_fraction(torch)
 
 
 def _begin_with_the_device(torch):
