@@ -5,7 +5,7 @@
 # [recording]
 # "/memory_fraction" = 0.5
 # [replay]
-# "/allocator/memory_fraction" = 0.5
+# "/target/allocator/memory_fraction" = 0.5
 # ///
 import torch
 from torch import nn

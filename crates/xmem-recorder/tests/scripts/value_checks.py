@@ -1,10 +1,10 @@
 """Checks of values as training loops have them: nothing is infinite, no training ends early, no mask changes."""
 # /// xmem
 # iterations = 3
-# stdout = ["scale 65536.0 learning rate 0.001"]
+# stdout = ["scale 1024.0 learning rate 0.001"]
 # stdout-without = ["stopped…", "done"]
 # [virtual-gpu]
-# stdout = ["scale 65536.0 learning rate 0.001"]
+# stdout = ["scale 1024.0 learning rate 0.001"]
 # stdout-without = ["stopped…", "done"]
 # [virtual-gpu.replay]
 # "/verdict" = "fits"
@@ -18,7 +18,7 @@ from torch import nn
 model = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256)).cuda()
 optimizer = torch.optim.AdamW(model.parameters())
 schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=3)
-scaler = torch.cuda.amp.GradScaler(init_scale=65536.0)
+scaler = torch.cuda.amp.GradScaler(init_scale=1024.0)
 causal = nn.Transformer.generate_square_subsequent_mask(256, device="cuda")
 best, waited = math.inf, 0
 
