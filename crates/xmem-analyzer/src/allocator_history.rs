@@ -233,7 +233,7 @@ impl<'a> Matching<'a> {
         Some((tick, Bytes(bytes.unsigned_abs())))
     }
 
-    /// Memory is given back: with the pool that it belongs to, or by `empty_cache`.
+    /// Memory is released to the device: with the pool that it belongs to, or by `empty_cache`.
     fn release(&mut self, position: usize, entry: &HistoryEntry, tick: Tick) {
         match self.pools.at(entry.address, position) {
             Some(pool) if self.deleted.insert(pool) => self.found.pool_releases.push((tick, pool)),

@@ -1,7 +1,7 @@
 //! The private pool of an address at some moment: of a `torch.cuda.MemPool` or a CUDA graph.
 //!
 //! A history of the allocator does not say from which pool a block is. Segments do, at the moments at which
-//! they are listed; the memory at an address is that of the same segment until it is given back to the device.
+//! they are listed; the memory at an address is that of the same segment until it is released to the device.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

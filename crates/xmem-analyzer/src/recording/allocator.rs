@@ -56,7 +56,7 @@ pub enum HistoryAction {
     Freed,
     /// Memory is taken from the device.
     SegmentAlloc,
-    /// Memory is given back to the device.
+    /// Memory is released to the device.
     SegmentFree,
     /// An allocation fails.
     OutOfMemory,
