@@ -88,6 +88,12 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     let recording = trace.header.take_extra(recording::KEY);
     let has_notes = recording.is_some();
     let recording = recording.and_then(|raw| recording::read(&raw, &mut notes));
+    let answers = trace.header.take_extra(recording::CONVOLUTIONS_KEY);
+    let recording = recording.map(|recording| recording::Recording {
+        cudnn_answers: answers
+            .map_or_else(Vec::new, |raw| recording::read_convolutions(&raw, &mut notes)),
+        ..recording
+    });
     completeness::report(&trace, recording.as_ref(), device, &mut notes);
     let virtual_gpu = recording.as_ref().and_then(|recording| recording.virtual_gpu.as_ref());
     if let Some(facts) = virtual_gpu {

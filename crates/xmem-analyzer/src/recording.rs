@@ -2,10 +2,13 @@
 //! `xmem.recording.1` (docs/schema). Everything in it is optional.
 
 mod allocator;
+mod cudnn;
 mod read;
 mod virtual_gpu;
 
 pub use allocator::{AllocatorHistory, DeviceHistory, HistoryAction, HistoryEntry, PoolSighting};
+pub(crate) use cudnn::read as read_convolutions;
+pub use cudnn::{CudnnAnswers, CudnnLibrary, KEY as CONVOLUTIONS_KEY};
 pub use read::KEY;
 pub(crate) use read::read;
 pub use virtual_gpu::VirtualGpu;
@@ -31,6 +34,10 @@ pub struct Recording {
     pub backends: Vec<(String, bool)>,
     /// `torch.backends.cudnn.benchmark_limit`; 0 is no limit.
     pub cudnn_benchmark_limit: Option<u32>,
+    /// The cuDNN library of the recorded environment.
+    pub cudnn: Option<CudnnLibrary>,
+    /// The answers of cuDNN that were kept with the recording, at most one entry for each device.
+    pub cudnn_answers: Vec<CudnnAnswers>,
     /// `torch.cuda.set_per_process_memory_fraction`.
     pub memory_fraction: Option<f64>,
     /// The end of the recording.

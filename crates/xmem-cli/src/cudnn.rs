@@ -49,6 +49,11 @@ pub(crate) fn explicit_choice(args: &CudnnArgs) -> Option<String> {
     (choice != SourceChoice::default()).then(|| choice.to_string())
 }
 
+/// The settings of the environment alone.
+pub(crate) fn settings_of_environment() -> SourceSettings {
+    settings(&CudnnArgs::default())
+}
+
 /// The settings of the environment, where the arguments have none. The worker is this program,
 /// under whatever name.
 fn settings(args: &CudnnArgs) -> SourceSettings {

@@ -1,5 +1,6 @@
 //! `xmem profile`.
 
+mod convolutions;
 mod progress;
 mod range;
 mod then;
@@ -24,12 +25,19 @@ pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
     if request.assume.have_ranges() && request.engine != Engine::Cpu {
         request.other_peaks = range::lowest(&request, args, global)?;
     }
-    let device = request.device.title.clone();
+    let device = request.device.clone();
     let progress = RecordingProgress::new(args.steps, global.verbosity());
-    let recorded = xmem_recorder::record(&request, &mut |news| progress.show(news))?;
+    let mut recorded = xmem_recorder::record(&request, &mut |news| progress.show(news))?;
     drop(progress);
+    let kept = match &recorded.cut_short {
+        None => convolutions::keep(&mut recorded, &device),
+        Some(_) => None,
+    };
     if global.verbosity() != Verbosity::Quiet {
-        say(&summary(&recorded, &device));
+        say(&summary(&recorded, &device.title));
+        if let Some(kept) = kept {
+            say(&format!("  {kept}"));
+        }
         range::advise(&recorded);
     }
     if let Some(reason) = &recorded.cut_short {

@@ -2,6 +2,7 @@
 
 use crate::plans::Plans;
 use crate::question::ConvolutionQuestion;
+use crate::release::CudnnRelease;
 use std::collections::BTreeMap;
 
 /// The plans of a job's convolutions on one device, with their source.
@@ -14,6 +15,8 @@ pub struct ConvolutionAnswers {
     source: String,
     warning: Option<String>,
     doubt: Option<String>,
+    release: Option<CudnnRelease>,
+    other_release: Option<String>,
 }
 
 impl ConvolutionAnswers {
@@ -36,6 +39,18 @@ impl ConvolutionAnswers {
     #[must_use]
     pub fn with_doubt(self, doubt: Option<String>) -> Self {
         Self { doubt, ..self }
+    }
+
+    /// Adds the release of cuDNN whose answers these are, if a library gave them.
+    #[must_use]
+    pub fn with_release(self, release: Option<CudnnRelease>) -> Self {
+        Self { release, ..self }
+    }
+
+    /// Adds the reason why the job runs with a release that may answer otherwise, if there is one.
+    #[must_use]
+    pub fn with_other_release(self, other_release: Option<String>) -> Self {
+        Self { other_release, ..self }
     }
 
     /// The plans of one convolution; `None` if the source was not asked about it.
@@ -71,5 +86,17 @@ impl ConvolutionAnswers {
     #[must_use]
     pub fn doubt(&self) -> Option<&str> {
         self.doubt.as_deref()
+    }
+
+    /// The release of cuDNN that gave the answers; `None` for a model.
+    #[must_use]
+    pub const fn release(&self) -> Option<CudnnRelease> {
+        self.release
+    }
+
+    /// The reason why the job runs with a release that may answer otherwise.
+    #[must_use]
+    pub fn other_release(&self) -> Option<&str> {
+        self.other_release.as_deref()
     }
 }

@@ -10,17 +10,21 @@
 mod answers;
 mod dispatch;
 mod fitted;
+mod kept;
 mod plans;
 mod plausibility;
 mod question;
+mod release;
 mod replayed;
 mod shape;
 mod source;
 
 pub use answers::ConvolutionAnswers;
 pub use fitted::FittedModel;
+pub use kept::{KeptAnswers, RecordedCudnn};
 pub use plans::{Basis, Plans, Trial};
 pub use plausibility::{Implausible, LibraryPlans};
 pub use question::{ConvolutionQuestion, PlanChoice};
+pub use release::CudnnRelease;
 pub use shape::{ConvPass, ConvShape, ElementType, Layout, Volume};
 pub use source::{ConvolutionSource, NoWorkspaces};

@@ -75,6 +75,14 @@ pub enum Basis {
     NotCudnn,
 }
 
+impl Basis {
+    /// Returns whether a model of cuDNN gave the sizes.
+    #[must_use]
+    pub const fn is_modeled(self) -> bool {
+        matches!(self, Self::Formula | Self::Likely { .. } | Self::OtherDevice)
+    }
+}
+
 impl Plans {
     /// No plan: PyTorch takes a kernel of its own, or none is to be assumed.
     #[must_use]

@@ -29,6 +29,8 @@ impl ConvolutionSource for ConvolutionAnswers {
         ConvolutionAnswers::new(self.source(), plans)
             .with_warning(unanswered.or_else(|| self.warning().map(str::to_owned)))
             .with_doubt(self.doubt().map(str::to_owned))
+            .with_release(self.release())
+            .with_other_release(self.other_release().map(str::to_owned))
     }
 }
 

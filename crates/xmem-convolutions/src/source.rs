@@ -1,6 +1,7 @@
 //! Sources of plans: the trait, and the source that needs neither a table nor a library.
 
 use crate::answers::ConvolutionAnswers;
+use crate::kept::RecordedCudnn;
 use crate::plans::Plans;
 use crate::question::ConvolutionQuestion;
 use std::fmt;
@@ -11,6 +12,17 @@ pub trait ConvolutionSource: fmt::Debug + Send + Sync {
     /// Answers all questions for one device. A question without an answer of its own is answered by
     /// the [`FittedModel`](crate::FittedModel), and [`ConvolutionAnswers::warning`] says so.
     fn answer(&self, device: &Device, questions: &[ConvolutionQuestion]) -> ConvolutionAnswers;
+
+    /// Answers all questions about the job of a recording. A source that was chosen on purpose does not look
+    /// at what the recording says about cuDNN.
+    fn answer_recorded(
+        &self,
+        device: &Device,
+        questions: &[ConvolutionQuestion],
+        _recorded: &RecordedCudnn,
+    ) -> ConvolutionAnswers {
+        self.answer(device, questions)
+    }
 }
 
 /// Convolutions without workspaces, as if every one ran through an engine that needs none.

@@ -80,7 +80,7 @@ impl Cache {
 }
 
 /// Makes a folder, and those around it that do not exist, for this user only.
-fn create_private(folder: &Path) -> io::Result<()> {
+pub(crate) fn create_private(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }

@@ -6,7 +6,9 @@ use crate::properties;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource, FittedModel};
+use xmem_convolutions::{
+    ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource, CudnnRelease, FittedModel,
+};
 use xmem_profiles::Device;
 
 /// A folder of answers that [`Cudnn`](crate::Cudnn) cached, read where there is no library: the same
@@ -80,7 +82,8 @@ impl ConvolutionSource for CachedAnswers {
         match plans {
             Ok(plans) => ConvolutionAnswers::new(source, plans)
                 .with_warning(self.warning(missing.len()))
-                .with_doubt(self.doubt.clone()),
+                .with_doubt(self.doubt.clone())
+                .with_release(file.and_then(|file| CudnnRelease::parse(&file.version))),
             Err(reason) => instead_of(&source, &reason, device, questions),
         }
     }

@@ -16,6 +16,7 @@ mod backend;
 mod cache;
 mod cached;
 mod heuristics;
+mod kept;
 mod library;
 #[cfg(unix)]
 #[expect(clippy::disallowed_methods, reason = "a worker learns its parent from a variable")]
@@ -34,10 +35,13 @@ mod trust;
 #[cfg(not(unix))]
 #[path = "trust_elsewhere.rs"]
 mod trust;
+#[expect(clippy::disallowed_methods, reason = "reads and writes a list of libraries")]
+mod used;
 mod worker;
 
 pub use automatic::AutomaticSource;
 pub use cached::CachedAnswers;
+pub use kept::keep;
 pub use library::Cudnn;
 pub use process::WorkerCommand;
 pub use search::{SYSTEM_LIBRARIES, SearchPath, at, find};

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use xmem_convolutions::{
-    ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource, FittedModel, Implausible,
-    LibraryPlans, Plans,
+    ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource, CudnnRelease, FittedModel,
+    Implausible, LibraryPlans, Plans,
 };
 use xmem_profiles::Device;
 use xmem_types::Bytes;
@@ -80,6 +80,31 @@ impl Cudnn {
     /// The reason why the process does not start, or the library cannot be loaded or is too old.
     pub fn open(&self) -> Result<(), String> {
         self.session(&mut Patience::new(self.patience)).map(|_| ())
+    }
+
+    /// The library's release, and the workspaces that it names for the convolutions that reach cuDNN, in the
+    /// order of their plans.
+    ///
+    /// # Errors
+    /// The reason why the library cannot be queried, or not to the end.
+    pub(crate) fn workspaces(
+        &self,
+        device: &Device,
+        questions: &[ConvolutionQuestion],
+    ) -> Result<(String, BTreeMap<String, Vec<Bytes>>), String> {
+        let mut patience = Patience::new(self.patience);
+        let (mut found, mut new) = (BTreeMap::new(), Vec::new());
+        let on = device.compute_capability;
+        let asked = questions.iter().filter(|question| question.shape.uses_cudnn(on));
+        for query in asked.filter_map(Query::new) {
+            if let Some(sizes) = self.sizes(&query, device, &mut patience, &mut new)? {
+                found.insert(query.to_line(), sizes);
+            }
+        }
+        if let Err(error) = self.save(device, new) {
+            tracing::warn!(%error, "cannot write the cache of cuDNN's answers");
+        }
+        Ok((self.session(&mut patience)?.version.clone(), found))
     }
 
     /// Writes new answers about a device to the cache.
@@ -160,6 +185,11 @@ impl Cudnn {
             state.worker = Some(worker);
         }
         Ok(state.worker.as_mut().expect("set above"))
+    }
+
+    /// The release, once the library was loaded.
+    fn release(&self) -> Option<CudnnRelease> {
+        CudnnRelease::parse(&self.opened.get()?.as_ref().ok()?.version)
     }
 
     fn source(&self) -> String {
@@ -249,5 +279,6 @@ impl ConvolutionSource for Cudnn {
         ConvolutionAnswers::new(self.source(), plans)
             .with_warning(warning)
             .with_doubt(self.doubt.clone())
+            .with_release(self.release())
     }
 }

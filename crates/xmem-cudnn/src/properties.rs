@@ -1,7 +1,7 @@
 //! A device profile as the JSON that cuDNN reads in place of a device.
 
 use std::fmt::Write as _;
-use xmem_profiles::Device;
+use xmem_profiles::{ComputeCapability, Device};
 
 /// The properties, one line of JSON with the keys that `CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION`
 /// has in cuDNN 9 (the library's own log names each that is missing).
@@ -46,4 +46,30 @@ pub(crate) fn json(device: &Device) -> String {
     }
     text += ",\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64]}";
     text
+}
+
+/// Returns whether properties are those of a device of that compute capability.
+pub(crate) fn is_of(properties: &str, on: ComputeCapability) -> bool {
+    let version = u64::from(on.major) * 100 + u64::from(on.minor) * 10;
+    properties.contains(&format!("\"deviceVer\":{version},"))
+}
+
+/// The name of the device that properties describe.
+pub(crate) fn name(properties: &str) -> Option<&str> {
+    properties.strip_prefix("{\"deviceName\":\"")?.split('"').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn properties_tell_name_and_compute_capability() {
+        let device = xmem_profiles::find("rtx3060-12g").expect("built in");
+        let properties = json(device);
+        assert_eq!(name(&properties), Some(device.title.as_str()));
+        for (minor, is_same) in [(6, true), (0, false), (9, false)] {
+            assert_eq!(is_of(&properties, ComputeCapability { major: 8, minor }), is_same);
+        }
+    }
 }

@@ -5,6 +5,7 @@ use crate::library::Cudnn;
 use crate::process::{CHOICE_VARIABLE, WorkerCommand};
 use crate::search::{self, SYSTEM_LIBRARIES, SearchPath};
 use crate::trust::{self, Caller, Distrust};
+use crate::used;
 use std::env::{self, consts::EXE_SUFFIX};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -200,6 +201,43 @@ impl SourceSettings {
         }
         let checked = trust::library(&library, Caller::current());
         self.library(checked.map_err(|distrust| refused(with_remedy(&distrust)))?)
+    }
+
+    /// The library that a recording names, if a job of this user was recorded with it on this machine, it is
+    /// still there, and only root and the caller can change it. Root loads none.
+    pub(crate) fn recorded_library(&self, path: &Path) -> Option<Cudnn> {
+        if self.found == FoundLibrary::Refuse || !used::is_listed(self.cache.as_deref()?, path) {
+            return None;
+        }
+        self.library(trust::library(path, Caller::current()).ok()?).ok()
+    }
+
+    /// The library to ask about a job that has just been recorded, and lists it for [later](Self::source): the
+    /// one that was chosen, else `recorded`, the one that the job was recorded with, else one that is found.
+    /// The user who records a job runs the code of its environment, so that root asks its library, too.
+    ///
+    /// `None` if another source was chosen, there is no library, or other users can change it.
+    #[must_use]
+    pub fn library_of_recording(&self, recorded: Option<&Path>) -> Option<Cudnn> {
+        let caller = Caller::current();
+        let path = match (&self.choice, recorded) {
+            (SourceChoice::Model | SourceChoice::NoWorkspaces, _) => return None,
+            (SourceChoice::At(path), _) => {
+                let path = search::at(path)?;
+                self.check_for_root(&path, caller, None).ok()?;
+                path
+            }
+            (SourceChoice::Automatic, Some(recorded)) => recorded.to_path_buf(),
+            (SourceChoice::Automatic, None) if self.found == FoundLibrary::Refuse => return None,
+            (SourceChoice::Automatic, None) => search::find(&self.search)?,
+        };
+        let library = trust::library(&path, caller).ok()?;
+        if let (Some(folder), Some(recorded)) = (&self.cache, recorded)
+            && let Err(error) = used::list(folder, recorded)
+        {
+            tracing::warn!(%error, "cannot list the cuDNN library of the recording");
+        }
+        self.library(library).ok()
     }
 
     /// Checks what root must not do: run code that another user has named, or can change.

@@ -7,10 +7,11 @@ use std::process::Command;
 use std::time::Duration;
 use xmem_convolutions::{
     Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource,
-    ElementType, FittedModel, Layout, NoWorkspaces, Plans,
+    ElementType, FittedModel, Layout, NoWorkspaces, Plans, RecordedCudnn,
 };
 use xmem_cudnn::{
-    AutomaticSource, ChoiceOrigin, Cudnn, SearchPath, SourceChoice, SourceSettings, WorkerCommand,
+    AutomaticSource, ChoiceOrigin, Cudnn, FoundLibrary, SearchPath, SourceChoice, SourceSettings,
+    WorkerCommand, keep,
 };
 use xmem_profiles::Device;
 use xmem_types::Bytes;
@@ -450,4 +451,98 @@ fn what_a_library_starts_ends_with_the_worker() {
         !status.exists() || is_over()
     });
     assert!(over, "process {child} is there");
+}
+
+/// A worker that answers every question with a workspace of its own device's compute capability.
+const BY_DEVICE: &str = "echo cudnn 9.19.0; read device; version=${device#*deviceVer\\\":}; \
+     version=${version%%,*}; while read question; do echo \"= ${version}000000 0\"; done";
+
+fn find(name: &str) -> &'static Device {
+    xmem_profiles::find(name).expect("built in")
+}
+
+#[test]
+fn answers_that_are_kept_are_those_of_the_library_without_it() {
+    let devices = [find("rtx3060-12g"), find("a100-40g"), find("h100-80g")];
+    let questions = [QUESTION, DEPTHWISE];
+    let library = || Some(cudnn(BY_DEVICE, None));
+    let kept = keep(library, &devices, &questions, Duration::from_secs(60));
+    let recorded = RecordedCudnn { answers: kept, ..RecordedCudnn::default() };
+    assert_eq!(recorded.answers.len(), devices.len());
+    for answers in &recorded.answers {
+        assert_eq!((answers.release.as_str(), answers.workspaces.len()), ("9.19.0", 1));
+    }
+    let automatic = AutomaticSource::new(SourceSettings::default());
+    for device in devices {
+        let answers = automatic.answer_recorded(device, &questions, &recorded);
+        let live = cudnn(BY_DEVICE, None).answer(device, &questions);
+        assert!(answers.iter().eq(live.iter()), "{}", device.name);
+        assert_eq!(answers.source(), "cuDNN 9.19.0, asked when the job was recorded");
+        assert_eq!((answers.release(), answers.warning()), (live.release(), None));
+    }
+    // Another device of the same compute capability, one of another, and another choice.
+    let sibling = automatic.answer_recorded(find("rtx3090-24g"), &questions, &recorded);
+    let source = "cuDNN 9.19.0, asked about NVIDIA GeForce RTX 3060 when the job was recorded";
+    assert_eq!((sibling.source(), plans(&sibling).first()), (source, Bytes(860_000_000)));
+    let other = automatic.answer_recorded(find("t4-16g"), &questions, &recorded);
+    assert_eq!(other, FittedModel.answer(find("t4-16g"), &questions));
+    let settings = SourceSettings { choice: SourceChoice::Model, ..SourceSettings::default() };
+    let model = AutomaticSource::new(settings).answer_recorded(&device(), &[QUESTION], &recorded);
+    assert_eq!(model, ask(&FittedModel));
+}
+
+#[test]
+fn a_question_that_was_not_kept_is_the_models_with_a_warning() {
+    let kept = keep(
+        || Some(cudnn(BY_DEVICE, None)),
+        &[find("rtx3060-12g")],
+        &[QUESTION],
+        Duration::from_secs(60),
+    );
+    let recorded = RecordedCudnn { answers: kept, ..RecordedCudnn::default() };
+    let forward = ConvolutionQuestion::new(ConvPass::Forward, SHAPE);
+    let automatic = AutomaticSource::new(SourceSettings::default());
+    let answers = automatic.answer_recorded(&device(), &[QUESTION, forward], &recorded);
+    assert_eq!(plans(&answers).first(), Bytes(860_000_000));
+    assert_eq!(answers.get(&forward), FittedModel.answer(&device(), &[forward]).get(&forward));
+    let warning = answers.warning().expect("one is missing");
+    assert!(warning.starts_with("1 convolutions are not among"), "{warning}");
+}
+
+#[test]
+fn a_library_that_fails_or_takes_too_long_keeps_nothing() {
+    for script in [
+        "echo '! too old'; sleep 5",
+        "echo cudnn 9.19.0; read device; read question; exit 1",
+        "echo cudnn 9.19.0; sleep 30",
+        "echo cudnn 9.19.0; read device; read question; echo '= 1 2'; sleep 5",
+    ] {
+        let library = || Some(cudnn(script, None));
+        let kept = keep(library, &[find("t4-16g")], &[QUESTION], Duration::from_millis(500));
+        assert_eq!(kept, [], "{script}");
+    }
+}
+
+#[test]
+fn a_library_that_a_recording_names_is_loaded_if_a_job_was_recorded_with_it_here() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("libcudnn.so.9");
+    std::fs::write(&path, "?").expect("written");
+    let recorded = RecordedCudnn { library: Some(path.clone()), ..RecordedCudnn::default() };
+    let settings = || SourceSettings {
+        worker: Some(worker(BY_DEVICE)),
+        cache: Some(folder.path().join("cache")),
+        ..SourceSettings::default()
+    };
+    let first = |settings: SourceSettings| {
+        let source = AutomaticSource::new(settings);
+        plans(&source.answer_recorded(&device(), &[QUESTION], &recorded)).first()
+    };
+    assert_eq!(first(settings()), from_the_model().first(), "named by the recording alone");
+    assert!(settings().library_of_recording(Some(&path)).is_some());
+    assert_eq!(first(settings()), Bytes(860_000_000), "a job was recorded with it");
+    let refuse = SourceSettings { found: FoundLibrary::Refuse, ..settings() };
+    assert_eq!(first(refuse), from_the_model().first(), "root");
+    std::fs::remove_file(&path).expect("removed");
+    assert_eq!(first(settings()), from_the_model().first(), "no longer there");
 }

@@ -115,6 +115,8 @@ fn save(best: Candidate, evidence: &Evidence, output: &Output) -> Result<Recorde
         python,
         engine,
         redirected: facts.redirected,
+        has_convolutions: facts.has_convolutions,
+        cudnn: facts.cudnn,
         peaks: facts.peaks,
         unbounded: facts.unbounded,
         cut_short,

@@ -28,6 +28,8 @@ mod recorded;
 mod request;
 
 #[cfg(unix)]
+mod added;
+#[cfg(unix)]
 mod conclusion;
 #[cfg(unix)]
 mod control;
@@ -68,6 +70,8 @@ mod tree;
 #[cfg(unix)]
 mod watch;
 
+#[cfg(unix)]
+pub use added::add_metadata;
 pub use assumptions::{Assumptions, DevicePeaks};
 pub use error::{CommandEnd, RecordError};
 pub use progress::{MAX_SURVIVORS, Progress};
@@ -100,4 +104,13 @@ pub fn record(
     _observer: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Recorded, RecordError> {
     Err(RecordError::NeedsUnix)
+}
+
+/// Fails: recording needs a Unix.
+///
+/// # Errors
+/// Always.
+#[cfg(not(unix))]
+pub fn add_metadata(_recorded: &mut Recorded, _key: &str, _value: &str) -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
 }

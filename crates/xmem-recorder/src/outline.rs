@@ -6,10 +6,15 @@
 
 use crate::assumptions::DevicePeaks;
 use crate::recorded::RedirectedCalls;
+use memchr::memmem;
 use serde::Deserialize;
+use std::path::PathBuf;
 
 /// The key before the list of events.
 const EVENTS: &[u8] = b"\"traceEvents\":";
+
+/// The operator of all convolutions (aten/src/ATen/native/Convolution.cpp).
+const CONVOLUTION: &[u8] = b"\"aten::_convolution\"";
 
 /// Bytes of the longest head that is read.
 const MAX_HEAD: usize = 64 << 20;
@@ -21,6 +26,10 @@ pub(crate) struct Outline {
     state: State,
     /// The last byte that is not white space.
     last: Option<u8>,
+    /// True once an event of a convolution was seen.
+    has_convolutions: bool,
+    /// The end of the bytes before, where an operator's name may begin.
+    before: Vec<u8>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -47,14 +56,31 @@ impl Outline {
         let rest = match self.state {
             State::Growing => self.push_head(bytes)?,
             State::Key => bytes,
-            State::Whole => return Ok(()),
+            State::Whole => {
+                self.look_for_convolutions(bytes);
+                return Ok(());
+            }
         };
+        self.look_for_convolutions(rest);
         match rest.iter().find(|byte| !byte.is_ascii_whitespace()) {
             Some(b'[') if self.state == State::Key => self.state = State::Whole,
             Some(_) if self.state == State::Key => return Err(NotATrace),
             _ => {}
         }
         Ok(())
+    }
+
+    fn look_for_convolutions(&mut self, bytes: &[u8]) {
+        if self.has_convolutions {
+            return;
+        }
+        let (first, _) = bytes.split_at(bytes.len().min(CONVOLUTION.len()));
+        self.before.extend_from_slice(first);
+        let found = |text: &[u8]| memmem::find(text, CONVOLUTION).is_some();
+        self.has_convolutions = found(&self.before) || found(bytes);
+        let whole = if bytes.len() > first.len() { bytes } else { self.before.as_slice() };
+        let kept = whole[whole.len() - whole.len().min(CONVOLUTION.len() - 1)..].to_vec();
+        self.before = kept;
     }
 
     /// Extends the head and returns the bytes after it.
@@ -95,11 +121,12 @@ impl Outline {
         if !self.has_events() {
             return Facts::default();
         }
+        let has_convolutions = self.has_convolutions;
         let end = self.head.iter().rposition(|b| *b == b',').unwrap_or(self.head.len());
         self.head.truncate(end);
         self.head.push(b'}');
         let trace: Trace = serde_json::from_slice(&self.head).unwrap_or_default();
-        let Recording { redirected, virtual_gpu } = trace.xmem_recording;
+        let Recording { redirected, virtual_gpu, cudnn } = trace.xmem_recording;
         let calls = redirected.into_iter();
         let redirected =
             calls.map(|c| RedirectedCalls { function: c.what, count: c.times }).collect();
@@ -107,6 +134,8 @@ impl Outline {
         let unbounded = gpu.assumed.into_iter().filter(|assumed| !assumed.bounded);
         Facts {
             redirected,
+            has_convolutions,
+            cudnn: cudnn.and_then(|cudnn| cudnn.library),
             peaks: gpu.peaks,
             unbounded: unbounded.map(|assumed| (assumed.operator, assumed.assumption)).collect(),
         }
@@ -123,6 +152,10 @@ struct Trace {
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) redirected: Vec<RedirectedCalls>,
+    /// True if the events have a convolution.
+    pub(crate) has_convolutions: bool,
+    /// The cuDNN library of the recorded environment.
+    pub(crate) cudnn: Option<PathBuf>,
     /// The peaks on a virtual GPU.
     pub(crate) peaks: Option<DevicePeaks>,
     /// Operators whose sizes follow from an assumption without bounds, with its name.
@@ -134,6 +167,13 @@ pub(crate) struct Facts {
 struct Recording {
     redirected: Vec<Call>,
     virtual_gpu: Option<Gpu>,
+    cudnn: Option<Cudnn>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Cudnn {
+    library: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -182,6 +222,22 @@ mod tests {
                 [RedirectedCalls { function: "Tensor.to".into(), count: 6 }],
                 "{size}"
             );
+        }
+    }
+
+    #[test]
+    fn a_convolution_is_found_however_it_is_cut() {
+        let head =
+            r#"{"xmem_recording": {"cudnn":{"library":"/opt/libcudnn.so.9"}},"traceEvents": ["#;
+        for (name, expected) in
+            [("aten::_convolution", true), ("aten::_convolution_mode", false), ("aten::mm", false)]
+        {
+            let text = format!(r#"{head}{{"name":"aten::mm"}},{{"name":"{name}","args":{{}}}}]}}"#);
+            for size in [1, 2, 7, 19, 20, 21, 64, text.len()] {
+                let facts = read(text.as_bytes(), size).expect("a trace").facts();
+                assert_eq!(facts.has_convolutions, expected, "{name} {size}");
+                assert_eq!(facts.cudnn, Some(PathBuf::from("/opt/libcudnn.so.9")), "{size}");
+            }
         }
     }
 

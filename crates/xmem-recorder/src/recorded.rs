@@ -28,6 +28,10 @@ pub struct Recorded {
     pub engine: Engine,
     /// Calls that were redirected from CUDA to the CPU.
     pub redirected: Vec<RedirectedCalls>,
+    /// True if the job has convolutions.
+    pub has_convolutions: bool,
+    /// The cuDNN library of the recorded environment, as the command says.
+    pub cudnn: Option<PathBuf>,
     /// The peaks on a virtual GPU.
     pub peaks: Option<DevicePeaks>,
     /// Operators whose sizes follow from an assumption without bounds, with the assumption's name where there

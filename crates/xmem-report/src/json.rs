@@ -2,6 +2,7 @@
 //! Keys have the order of the structs here and never depend on the content: absent values are
 //! `null`. The JSON Schemas are part of the documentation.
 
+mod convolutions;
 mod devices;
 mod document;
 mod error;
@@ -15,6 +16,7 @@ mod snapshot_info;
 mod snapshot_replay;
 mod validation;
 
+pub use convolutions::ConvolutionsDocument;
 pub use devices::DevicesDocument;
 pub use document::Document;
 pub use error::ErrorDocument;

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use xmem_convolutions::{ConvolutionAnswers, ConvolutionSource};
+use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource};
 use xmem_cudnn::AutomaticSource;
 use xmem_orchestrator::{
     CudnnBenchmark, OptimizerImpl, Schedule, Target, ZeroGradPlace, parse_cublas_workspace_config,
@@ -176,6 +176,18 @@ impl Estimate {
         Ok(prediction.snapshot(&self.chosen(job)?, end)?)
     }
 
+    /// The convolutions of a job whose plans matter.
+    ///
+    /// # Errors
+    /// If the allocator's settings do not go with the job's PyTorch release.
+    pub fn convolution_questions(
+        &self,
+        job: &Job,
+    ) -> Result<Vec<ConvolutionQuestion>, AllocatorError> {
+        let target = self.plan(job)?.target;
+        Ok(xmem_orchestrator::convolution_questions(job.profile(), &target))
+    }
+
     /// Decides target and allocator for a job.
     fn plan(&self, job: &Job) -> Result<Plan, AllocatorError> {
         let device = &self.target.device;
@@ -229,7 +241,13 @@ impl Plan {
     fn lower(&self, job: &Job) -> (ConvolutionAnswers, (Schedule, Diagnostics)) {
         let profile = job.profile();
         let questions = xmem_orchestrator::convolution_questions(profile, &self.target);
-        let answers = self.convolutions.answer(&self.target.device, &questions);
+        let answers = match profile.recording() {
+            Some(recording) => {
+                let recorded = script_settings::cudnn(recording);
+                self.convolutions.answer_recorded(&self.target.device, &questions, &recorded)
+            }
+            None => self.convolutions.answer(&self.target.device, &questions),
+        };
         let lowered = xmem_orchestrator::schedule(profile, &self.target, &answers);
         (answers, lowered)
     }

@@ -66,8 +66,8 @@ pub use xmem_analyzer::recording::{EndReason, Implementation};
 pub use xmem_analyzer::{GpuRecording, GpuSource, Phase, Profile, Role};
 pub use xmem_convolutions::{
     Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource,
-    ElementType, FittedModel, Implausible, Layout, LibraryPlans, NoWorkspaces, PlanChoice, Plans,
-    Trial, Volume,
+    CudnnRelease, ElementType, FittedModel, Implausible, KeptAnswers, Layout, LibraryPlans,
+    NoWorkspaces, PlanChoice, Plans, RecordedCudnn, Trial, Volume,
 };
 pub use xmem_cudnn::{
     AutomaticSource, CachedAnswers, ChoiceOrigin, Cudnn, FoundLibrary, SearchPath, SourceChoice,

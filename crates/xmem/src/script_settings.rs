@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use xmem_analyzer::recording::{Implementation, Recording};
-use xmem_convolutions::{ConvolutionSource, NoWorkspaces};
+use xmem_convolutions::{ConvolutionSource, KeptAnswers, NoWorkspaces, RecordedCudnn};
 use xmem_orchestrator::{AttentionKernels, CudnnBenchmark, OptimizerImpl, Target};
 use xmem_types::{Diagnostics, Severity};
 
@@ -39,6 +39,21 @@ pub(crate) fn apply(
         });
     }
     (target, convolutions)
+}
+
+/// What a recording says about cuDNN.
+pub(crate) fn cudnn(recording: &Recording) -> RecordedCudnn {
+    let library = recording.cudnn.as_ref();
+    let answers = recording.cudnn_answers.iter().map(|kept| KeptAnswers {
+        release: kept.release.clone(),
+        device: kept.device.clone(),
+        workspaces: kept.workspaces.clone(),
+    });
+    RecordedCudnn {
+        library: library.and_then(|found| Some(found.library.as_ref()?.into())),
+        release: library.and_then(|found| found.release.clone()),
+        answers: answers.collect(),
+    }
 }
 
 /// The implementation that the script requested, if it requested the same of every optimizer.

@@ -93,6 +93,8 @@ impl<'a> Reader<'a, '_> {
             environment: self.pairs("environment"),
             backends: self.pairs("backends"),
             cudnn_benchmark_limit: self.field("cudnn_benchmark_limit"),
+            cudnn: self.field("cudnn"),
+            cudnn_answers: Vec::new(),
             memory_fraction: self.field("memory_fraction"),
             ended: self.field("ended").map(ended),
             iterations: self

@@ -19,7 +19,7 @@ pub(crate) struct ReadingArgs {
     pub(crate) threads: Option<NonZeroUsize>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Convolutions")]
 pub(crate) struct CudnnArgs {
     /// Source of the workspace sizes: auto (a cuDNN library if one is found, else the built-in

@@ -2,11 +2,17 @@
 
 use crate::job::Folder;
 use crate::recorded::trace;
+use crate::schema_check::check;
 use crate::shell::{Ran, command, xmem};
 use crate::users::{Installed, ORDINARY_USER, is_root, set_mode};
 use std::sync::Arc;
-use xmem::{AutomaticSource, Estimate, SearchPath, SourceSettings, WorkerCommand};
+use xmem::{
+    AutomaticSource, Bytes, Estimate, KeptAnswers, SearchPath, SourceSettings, WorkerCommand,
+};
 use xmem_cudnn::WORKER;
+use xmem_report::json::{self, ConvolutionsDocument};
+
+const CONVOLUTIONS: &str = include_str!("../../../../docs/schema/xmem.convolutions.1.schema.json");
 
 #[test]
 fn the_answer_says_what_the_workspaces_of_convolutions_are_from() {
@@ -27,6 +33,67 @@ fn a_path_without_cudnn_is_an_error() {
     let ran = xmem(["replay", &trace("mlp_adam"), "-d", "t4-16g", "--cudnn", "/nowhere"]);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("no cuDNN library found at `/nowhere`"), "{}", ran.stderr);
+}
+
+/// A recorded trace with cuDNN's answers about it for an RTX 3060, as `xmem profile` adds them.
+fn with_kept_answers(folder: &Folder, job: &str) -> String {
+    let cache = format!("{}/../../traces/cudnn", env!("CARGO_MANIFEST_DIR"));
+    let file = std::fs::read_dir(cache).expect("answers").next().expect("a file").expect("a file");
+    let text = std::fs::read_to_string(file.path()).expect("text");
+    let mut lines = text.lines();
+    let title: Vec<&str> = lines.next().expect("a title").split('\t').collect();
+    let workspaces = lines.map(|line| {
+        let (question, sizes) = line.split_once('\t').expect("two columns");
+        let sizes = sizes.split(' ').map(|size| size.parse::<u64>().expect("bytes"));
+        (question.to_owned(), sizes.collect())
+    });
+    let kept = KeptAnswers {
+        release: title[1].to_owned(),
+        device: title[2].to_owned(),
+        workspaces: workspaces
+            .map(|(question, sizes): (String, Vec<u64>)| {
+                (question, sizes.into_iter().map(Bytes).collect())
+            })
+            .collect(),
+    };
+    let kept = json::line(&ConvolutionsDocument::new(&[kept]));
+    let document = serde_json::from_str(&kept).expect("JSON");
+    check(&serde_json::from_str(CONVOLUTIONS).expect("schema"), &document).expect("valid");
+    let trace = zstd::decode_all(&std::fs::read(trace(job)).expect("a trace")[..]).expect("zstd");
+    let trace = String::from_utf8(trace).expect("UTF-8");
+    let (_, rest) = trace.split_once('{').expect("an object");
+    let notes = r#"{"schema":"xmem.recording.1"}"#;
+    let text = format!(r#"{{"xmem_convolutions":{kept},"xmem_recording":{notes},{rest}"#);
+    folder.put("kept.json", text.as_bytes());
+    folder.path("kept.json")
+}
+
+#[test]
+fn answers_in_a_recording_need_no_library() {
+    let folder = Folder::new();
+    let kept = with_kept_answers(&folder, "unet_adam");
+    let cache = format!("{}/../../traces/cudnn", env!("CARGO_MANIFEST_DIR"));
+    let replay = |device: &str, source: &str| {
+        let mut command = command(["replay", &kept, "-d", device, "--cudnn", source, "-f", "json"]);
+        for name in ["VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH"] {
+            command.env_remove(name);
+        }
+        for name in ["PATH", "HOME"] {
+            command.env(name, folder.path(""));
+        }
+        Ran::from(command.output().expect("runs")).json()
+    };
+    let (own, live) = (replay("rtx3060-12g", "auto"), replay("rtx3060-12g", &cache));
+    assert_eq!(own["peak"], live["peak"]);
+    let source = own["target"]["convolutions"].as_str().expect("a source");
+    assert_eq!(source, "cuDNN 9.19.0, asked when the job was recorded");
+    let model = replay("rtx3060-12g", "model");
+    assert!(model["peak"]["reserved_bytes"] != own["peak"]["reserved_bytes"]);
+    assert_eq!(model["target"]["convolutions"], "model fitted to cuDNN 9.19");
+
+    let other = replay("t4-16g", "auto");
+    let modeled = replay("t4-16g", "model");
+    assert_eq!(other["peak"], modeled["peak"]);
 }
 
 /// The file name of the library.

@@ -47,6 +47,7 @@ def collect(state, reason, detail):
         },
         "backends": _backends(torch),
         "cudnn_benchmark_limit": cudnn.benchmark_limit(torch),
+        "cudnn": cudnn.library(torch),
         "memory_fraction": cuda.memory_fraction,
         "ended": {"reason": reason, "detail": detail},
         "iterations": {
