@@ -25,6 +25,11 @@ pub(crate) fn report(
         });
     }
     cut_short(recording, notes);
+    if recording.and_then(|r| r.uses_gpu) == Some(false) {
+        notes.withhold(WithheldReason::NothingOnGpu, 1, || {
+            "the script put no tensor on a GPU while it was recorded: the memory is that of the host".into()
+        });
+    }
     if device == DeviceKind::Cpu {
         notes.withhold(WithheldReason::GpuTrace, cuda, || {
             "the job was recorded on a GPU: device memory events are ignored, and host memory \
@@ -85,8 +90,15 @@ fn cut_short(recording: Option<&Recording>, notes: &mut Diagnostics) {
         EndReason::Memory => "the memory limit was reached",
         EndReason::Other => "the recorder gives a reason that this version does not know",
     };
+    let detail = ended.detail.as_ref().map_or(String::new(), |text| format!(" ({text})"));
+    let count = recording.and_then(|r| r.iterations.as_ref()).map(|iterations| iterations.count);
+    if count == Some(0) {
+        notes.withhold(WithheldReason::NoIteration, 1, || {
+            format!("the recording ended before the first iteration was complete: {why}{detail}")
+        });
+        return;
+    }
     notes.report("recording-cut-short", Severity::Warning, None, || {
-        let detail = ended.detail.as_ref().map_or(String::new(), |text| format!(" ({text})"));
         format!(
             "the recording has fewer iterations than requested: {why}{detail}. The answer covers the \
              recorded iterations only"

@@ -44,7 +44,8 @@ pub(crate) fn find(signs: &Signs<'_>, notes: &mut Diagnostics) -> (Job, Vec<Iter
     let profiler = profiler_steps(signs);
     let end = end(signs);
     if signs.ends.is_empty() && !profiler.is_empty() && ends.len() < 2 * profiler.len().max(1) {
-        return (job, contiguous(profiler, end));
+        let unmarked = before_first(signs, &ends, profiler[0]);
+        return (job, contiguous([unmarked, profiler].concat(), end));
     }
     let iterations = match job {
         Job::Training => training(signs, ends, end, notes),
@@ -63,6 +64,20 @@ fn profiler_steps(signs: &Signs<'_>) -> Vec<Nanos> {
         .collect();
     starts.sort_unstable();
     starts
+}
+
+/// Starts of the rounds with a backward pass that end before the first `ProfilerStep#N`: a script may start the
+/// profiler without that mark.
+fn before_first(signs: &Signs<'_>, ends: &[(usize, &Mark)], first: Nanos) -> Vec<Nanos> {
+    let mut backward = signs.timeline.marks.iter().filter(|m| m.kind == MarkKind::Backward);
+    let Some(trained) = backward.next().map(|m| m.start) else { return Vec::new() };
+    let ends: Vec<Nanos> = ends
+        .iter()
+        .map(|(_, mark)| mark.end)
+        .filter(|&end| trained < end && end <= first)
+        .collect();
+    let Some((_, followed)) = ends.split_last() else { return Vec::new() };
+    std::iter::once(first_start(signs, &ends)).chain(followed.iter().copied()).collect()
 }
 
 /// Iterations from each start to the next, the last one to `end`: a mark of another thread may start
@@ -112,6 +127,17 @@ fn marked_ends<'a>(signs: &Signs<'a>) -> Vec<(usize, &'a Mark)> {
     let mut ends: Vec<_> = signs.ends.iter().filter_map(last).collect();
     ends.dedup_by_key(|(at, _)| *at);
     ends
+}
+
+/// The number of optimizer steps in each iteration that the recorder marked.
+pub(crate) fn steps_of_each(signs: &Signs<'_>) -> Vec<usize> {
+    let marks = &signs.timeline.marks;
+    let steps: Vec<Nanos> =
+        marks.iter().filter(|m| m.kind == MarkKind::Step).map(|m| m.start).collect();
+    let counts: Vec<usize> =
+        signs.ends.iter().map(|end| steps.partition_point(|step| step <= end)).collect();
+    let before = std::iter::once(0).chain(counts.iter().copied());
+    counts.iter().zip(before).map(|(count, before)| count - before).collect()
 }
 
 /// The number of optimizer steps in an iteration.

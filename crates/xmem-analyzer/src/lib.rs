@@ -157,6 +157,10 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         iterations: &iterations,
         marks_without_notes: (if has_notes { 0 } else { marks.count() }, marks.count()),
         compiled: virtual_gpu.is_some_and(|facts| facts.compiles),
+        steps: match recording.as_ref().and_then(|r| r.iterations.as_ref()) {
+            Some(counted) if counted.by == recording::BY_STEPS => iterations::steps_of_each(&signs),
+            _ => Vec::new(),
+        },
         complete: recording.as_ref().is_none_or(recording::Recording::is_complete),
         coarse: integrity::is_coarse(&trace.ops),
     });

@@ -13,14 +13,16 @@ const PREFIX: &str = "xmem::";
 pub(crate) struct Marks {
     /// Memory that goes somewhere.
     pub(crate) moves: Vec<Move>,
-    /// Ends of iterations.
+    /// Ends of iterations: of optimizer steps, else of backward passes, else of forward calls.
     pub(crate) ends: Vec<Nanos>,
+    /// Marks of passes that are no iterations, as there are those of steps.
+    others: u64,
 }
 
 impl Marks {
     /// The number of marks.
     pub(crate) fn count(&self) -> u64 {
-        (self.moves.len() + self.ends.len()) as u64
+        (self.moves.len() + self.ends.len()) as u64 + self.others
     }
 }
 
@@ -49,9 +51,17 @@ pub enum TransferKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
     Move(TransferKind, Addr, Bytes),
-    IterationEnd,
+    End(Unit),
     /// Of a later recorder, or not as it should be.
     Unknown,
+}
+
+/// The unit that ends: iterations consist of the first of these that a recording has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Steps,
+    Backward,
+    Forward,
 }
 
 /// Takes the marks out of a trace. Rows of operators get other numbers if there are any.
@@ -65,18 +75,22 @@ pub(crate) fn take_out(trace: &mut Trace) -> Marks {
     if meanings.is_empty() {
         return marks;
     }
+    let mut ends: [Vec<Nanos>; 3] = Default::default();
     for (name, &time) in trace.ops.name.iter().zip(&trace.ops.start) {
         match meanings.get(name) {
             Some(&Meaning::Move(kind, address, bytes)) => {
                 marks.moves.push(Move { time, kind, address, bytes });
             }
-            Some(Meaning::IterationEnd) => marks.ends.push(time),
+            Some(&Meaning::End(unit)) => ends[unit as usize].push(time),
             Some(Meaning::Unknown) | None => {}
         }
     }
     let wanted: Vec<bool> = trace.ops.name.iter().map(|n| !meanings.contains_key(n)).collect();
     trace.ops.retain(&wanted);
     marks.moves.sort_by_key(|m| m.time);
+    let all: usize = ends.iter().map(Vec::len).sum();
+    marks.ends = ends.into_iter().find(|ends| !ends.is_empty()).unwrap_or_default();
+    marks.others = (all - marks.ends.len()) as u64;
     marks.ends.sort_unstable();
     marks
 }
@@ -87,7 +101,9 @@ fn meaning(text: &str) -> Meaning {
         Some("to_device") => TransferKind::ToDevice,
         Some("on_device") => TransferKind::OnDevice,
         Some("to_host") => TransferKind::ToHost,
-        Some("iteration") => return Meaning::IterationEnd,
+        Some("iteration") => return Meaning::End(Unit::Steps),
+        Some("backward") => return Meaning::End(Unit::Backward),
+        Some("forward") => return Meaning::End(Unit::Forward),
         _ => return Meaning::Unknown,
     };
     let address = words.next().and_then(Addr::from_hex);

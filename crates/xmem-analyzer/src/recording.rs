@@ -15,6 +15,9 @@ pub use virtual_gpu::VirtualGpu;
 
 use xmem_types::{Addr, Bytes};
 
+/// The unit of iterations that end with a step of each optimizer.
+pub(crate) const BY_STEPS: &str = "optimizer steps";
+
 /// The facts of a recording that the events do not show.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
@@ -44,6 +47,8 @@ pub struct Recording {
     pub ended: Option<Ended>,
     /// The unit counted as an iteration, and the number recorded.
     pub iterations: Option<IterationCount>,
+    /// False if the script has put nothing on the GPU.
+    pub uses_gpu: Option<bool>,
     /// The models that were trained or called.
     pub models: Vec<Model>,
     /// Parameters and buffers of the models.
@@ -139,6 +144,8 @@ pub struct IterationCount {
     pub by: String,
     /// Their number.
     pub count: u64,
+    /// Resident memory of the recording process at the end of each, as far as it was noted.
+    pub resident: Vec<Bytes>,
 }
 
 /// A model.

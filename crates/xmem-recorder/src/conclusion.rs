@@ -105,6 +105,7 @@ fn save(best: Candidate, evidence: &Evidence, output: &Output) -> Result<Recorde
         None => output.save(part)?,
         Some(_) => output.save_beside(part)?,
     };
+    let cut_short = cut_short.or((!facts.uses_gpu).then_some(CutShort::NothingOnGpu));
     Ok(Recorded {
         destination,
         iterations: announced.iterations,
@@ -168,6 +169,11 @@ fn failure(evidence: &Evidence) -> RecordError {
     let processes = &evidence.processes;
     if let Some(text) = processes.iter().find_map(|p| p.failed.clone()) {
         return RecordError::Failed { text };
+    }
+    if let Some(text) = processes.iter().find_map(|p| p.raised.clone())
+        && matches!(end, CommandEnd::Ended(_))
+    {
+        return RecordError::Raised { text };
     }
     if processes.any_recorded() {
         let iterations = processes.iter().map(|p| p.iterations).max().unwrap_or(0);

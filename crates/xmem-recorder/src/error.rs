@@ -113,6 +113,14 @@ pub enum RecordError {
         /// Total memory of the host.
         total: Bytes,
     },
+    /// An exception ended the script before an iteration was complete.
+    #[error(
+        "the script raised {text} before the first iteration was complete, and nothing was saved"
+    )]
+    Raised {
+        /// The exception, from the hook.
+        text: String,
+    },
     /// The hook could not save the recording.
     #[error("cannot save the recording: {text}")]
     Failed {

@@ -50,6 +50,8 @@ pub(crate) enum Message {
     Exported { streamed: bool },
     /// The recording could not be saved.
     Failed { text: String },
+    /// An exception ended a process before its first iteration was complete.
+    Raised { text: String },
     /// An event of a newer hook.
     #[serde(other)]
     Other,
@@ -200,6 +202,10 @@ mod tests {
             (
                 r#"{"event":"failed","pid":1,"text":"full"}"#,
                 Message::Failed { text: "full".into() },
+            ),
+            (
+                r#"{"event":"raised","pid":1,"text":"ValueError: x"}"#,
+                Message::Raised { text: "ValueError: x".into() },
             ),
             (r#"{"event":"brewing","pid":1,"tea":{"green":true}}"#, Message::Other),
         ];

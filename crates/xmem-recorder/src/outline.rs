@@ -126,7 +126,7 @@ impl Outline {
         self.head.truncate(end);
         self.head.push(b'}');
         let trace: Trace = serde_json::from_slice(&self.head).unwrap_or_default();
-        let Recording { redirected, virtual_gpu, cudnn } = trace.xmem_recording;
+        let Recording { redirected, virtual_gpu, cudnn, uses_gpu } = trace.xmem_recording;
         let calls = redirected.into_iter();
         let redirected =
             calls.map(|c| RedirectedCalls { function: c.what, count: c.times }).collect();
@@ -136,6 +136,7 @@ impl Outline {
             redirected,
             has_convolutions,
             cudnn: cudnn.and_then(|cudnn| cudnn.library),
+            uses_gpu: uses_gpu.unwrap_or(true),
             peaks: gpu.peaks,
             unbounded: unbounded.map(|assumed| (assumed.operator, assumed.assumption)).collect(),
         }
@@ -156,6 +157,8 @@ pub(crate) struct Facts {
     pub(crate) has_convolutions: bool,
     /// The cuDNN library of the recorded environment.
     pub(crate) cudnn: Option<PathBuf>,
+    /// False if the script has put nothing on the GPU.
+    pub(crate) uses_gpu: bool,
     /// The peaks on a virtual GPU.
     pub(crate) peaks: Option<DevicePeaks>,
     /// Operators whose sizes follow from an assumption without bounds, with its name.
@@ -168,6 +171,7 @@ struct Recording {
     redirected: Vec<Call>,
     virtual_gpu: Option<Gpu>,
     cudnn: Option<Cudnn>,
+    uses_gpu: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -25,6 +25,8 @@ pub(crate) struct Process {
     pub(crate) unsupported: Option<String>,
     /// The reason why its recording could not be saved.
     pub(crate) failed: Option<String>,
+    /// The exception that ended it before its first iteration was complete.
+    pub(crate) raised: Option<String>,
     /// The file or folder that is imported in the place of PyTorch.
     pub(crate) shadowed: Option<PathBuf>,
     /// The error of the import of PyTorch.
@@ -53,6 +55,7 @@ impl Processes {
             }
             Message::ImportFailed { text } => process.import_failure = Some(text),
             Message::Failed { text } => process.failed = Some(text),
+            Message::Raised { text } => process.raised = Some(text),
             Message::Iteration { number, .. } => process.iterations = number,
             Message::Recording => process.recording = true,
             Message::Shadowed { .. }

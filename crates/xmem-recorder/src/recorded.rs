@@ -83,6 +83,8 @@ pub enum CutShort {
     Exit(ExitStatus),
     /// The script ended without an iteration.
     NothingTrained,
+    /// The script ran as requested, and put nothing on the GPU.
+    NothingOnGpu,
     /// An exception with this text ended the script.
     Raised(String),
     /// This signal ended the script.

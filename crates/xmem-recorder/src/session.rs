@@ -5,7 +5,7 @@
 use crate::control::Control;
 use crate::hook::HOOK;
 use crate::message::{ProcessId, StopReason};
-use crate::request::Request;
+use crate::request::{Engine, Request};
 use crate::settings::Settings;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -15,6 +15,18 @@ use xmem_tempfiles::{PrivateFolder, create_private_folder, write_private};
 
 /// The variable that names the folder in the environment of the command.
 pub(crate) const VARIABLE: &str = "XMEM_RECORDER";
+
+/// The variable of glibc's size from which on `malloc` maps memory, which `free` returns to the system at once.
+const MMAP_THRESHOLD: &str = "MALLOC_MMAP_THRESHOLD_";
+
+/// The size with which glibc starts (mallopt(3), `M_MMAP_THRESHOLD`). Without the variable, it grows with each
+/// mapped block that is freed, up to 32 MiB: tensors below it then come from a heap whose holes stay resident.
+const MMAP_THRESHOLD_BYTES: &str = "131072";
+
+/// The variables with which users set how `malloc` returns memory (mallopt(3)): any of them keeps the threshold
+/// from growing.
+const MALLOC_VARIABLES: [&str; 4] =
+    [MMAP_THRESHOLD, "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_MAX_"];
 
 /// The folders of the hook. Python would make the last one with the umask.
 const FOLDERS: [&str; 3] = ["path", "path/xmem_recorder", "path/__pycache__"];
@@ -47,14 +59,20 @@ impl Session {
         self.folder.path()
     }
 
-    /// The variables for the command's environment; `path` is the `PYTHONPATH` of this process.
-    pub(crate) fn environment(&self, path: Option<OsString>) -> [(&'static str, OsString); 2] {
+    /// The variables for the command's environment; `present` looks a variable up in that of this process.
+    pub(crate) fn environment(
+        &self,
+        engine: Engine,
+        present: impl Fn(&str) -> Option<OsString>,
+    ) -> Vec<(&'static str, OsString)> {
         let mut first = self.folder().join("path").into_os_string();
-        if let Some(rest) = path.filter(|rest| !rest.is_empty()) {
+        if let Some(rest) = present("PYTHONPATH").filter(|rest| !rest.is_empty()) {
             first.push(":");
             first.push(rest);
         }
-        [("PYTHONPATH", first), (VARIABLE, self.folder().into())]
+        let mut variables = vec![("PYTHONPATH", first), (VARIABLE, self.folder().into())];
+        variables.extend(mmap_threshold(engine, present));
+        variables
     }
 
     /// Answers the question of a process for its engine.
@@ -81,10 +99,41 @@ impl Session {
     }
 }
 
+/// The setting of `malloc`, unless the user has one. A virtual GPU keeps the memory of tensors as address space.
+fn mmap_threshold(
+    engine: Engine,
+    present: impl Fn(&str) -> Option<OsString>,
+) -> Option<(&'static str, OsString)> {
+    let is_set = MALLOC_VARIABLES.iter().any(|name| present(name).is_some())
+        || present("GLIBC_TUNABLES").is_some_and(|t| t.to_string_lossy().contains("glibc.malloc."));
+    (engine != Engine::VirtualGpu && !is_set).then(|| (MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES.into()))
+}
+
 /// The named pipe through which PyTorch writes the trace `path`: Kineto writes beside it first
 /// (libkineto/src/output_json.cpp, `ChromeTraceLogger`), and renames.
 pub(crate) fn pipe_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".tmp");
     name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn malloc_returns_memory_unless_the_user_sets_it() {
+        for (engine, variable, is_set) in [
+            (Engine::Cpu, ("HOME", "/root"), true),
+            (Engine::Auto, ("GLIBC_TUNABLES", "glibc.cpu.x86_shstk=on"), true),
+            (Engine::VirtualGpu, ("HOME", "/root"), false),
+            (Engine::Cpu, ("MALLOC_MMAP_THRESHOLD_", "65536"), false),
+            (Engine::Cpu, ("MALLOC_TRIM_THRESHOLD_", "0"), false),
+            (Engine::Cpu, ("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=1048576"), false),
+        ] {
+            let present = |name: &str| (name == variable.0).then(|| variable.1.into());
+            let setting = mmap_threshold(engine, present);
+            assert_eq!(setting.is_some(), is_set, "{engine:?} {variable:?}: {setting:?}");
+        }
+    }
 }

@@ -21,6 +21,10 @@ pub enum WithheldReason {
     DamagedTrace,
     /// The events of the trace contradict each other, and no doubt about them was accepted.
     DoubtfulTrace,
+    /// The recording has no complete iteration.
+    NoIteration,
+    /// The recorded script put nothing on a GPU.
+    NothingOnGpu,
     /// Sizes follow from values that were assumed without bounds.
     AssumedSizes,
     /// A request is larger than the memory of any device, and was left out of the replay.
@@ -38,6 +42,8 @@ impl WithheldReason {
             Self::NoOperators => "no-operators",
             Self::DamagedTrace => "damaged-trace",
             Self::DoubtfulTrace => "doubtful-trace",
+            Self::NoIteration => "no-iteration",
+            Self::NothingOnGpu => "nothing-on-gpu",
             Self::AssumedSizes => "assumed-sizes",
             Self::RequestBeyondAnyDevice => "request-beyond-any-device",
         }

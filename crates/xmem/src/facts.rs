@@ -117,6 +117,8 @@ pub struct RecordingFacts {
     pub reported_device: Option<String>,
     /// The event that was counted as an iteration, and the number of recorded iterations.
     pub iterations: Option<(String, u64)>,
+    /// Resident memory of the recording process at the end of each iteration, as far as it was noted.
+    pub resident: Vec<Bytes>,
     /// The reason why the recording ended; [`EndReason::Complete`] if all that was requested is in
     /// it.
     pub ended: Option<EndReason>,
@@ -168,6 +170,7 @@ impl RecordingFacts {
             python: recording.python.clone(),
             reported_device: recording.reported_device.clone(),
             iterations: recording.iterations.as_ref().map(count),
+            resident: recording.iterations.as_ref().map_or_else(Vec::new, |c| c.resident.clone()),
             ended: ended.map(|e| e.reason),
             ended_by: ended.and_then(|e| e.detail.clone()),
             models: models(recording),

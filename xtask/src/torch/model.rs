@@ -98,6 +98,10 @@ impl Model {
             return Ok(None);
         }
         match script::replay(bench, &folder.join(trace(how)), folder)? {
+            Ok(answer) if answer["verdict"] == "withheld" => {
+                outcome.complaints.push(format!("{how}: no verdict: {}", answer["withheld"]));
+                Ok(None)
+            }
             Ok(answer) => Ok(script::peaks(&answer)),
             Err(complaint) => {
                 outcome.complaints.push(format!("{how}: {complaint}"));

@@ -108,7 +108,11 @@ checks! {
         "a few operators have other shapes than in the iteration before";
     UNLIKE_CALLS: "unlike-calls", per_mille(20, 100),
         "at most 12 of 1,000: modules at the end of the loop",
-        "modules that run in one iteration are missing in the next";
+        "other modules run in one iteration than in the next";
+    UNEQUAL_STEPS: "unequal-steps", per_mille(0, 1000),
+        "zero in every recording in which optimizers take turns within an iteration; a doubt, never damage",
+        "iterations have different numbers of optimizer steps: the loop may be longer than what was recorded, \
+         which more --steps show";
     NOTES: "missing-notes", Bounds::None, "every recording of `xmem profile` has its notes",
         "there are marks of `xmem profile` but not its notes: the beginning of the file is missing";
     END: "missing-end", Bounds::None, EXACT,

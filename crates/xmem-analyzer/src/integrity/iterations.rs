@@ -1,6 +1,6 @@
 //! Whether iterations run the same operators, and optimizers are annotated.
 
-use super::checks::{OPTIMIZER, UNLIKE, UNLIKE_CALLS, UNLIKE_SHAPES};
+use super::checks::{OPTIMIZER, UNEQUAL_STEPS, UNLIKE, UNLIKE_CALLS, UNLIKE_SHAPES};
 use super::{Integrity, Subject};
 use crate::python::MODULE;
 use crate::spans::{Iteration, rows_in};
@@ -13,6 +13,17 @@ pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
         unlike(subject, integrity);
     }
     optimizers(subject, integrity);
+}
+
+/// Optimizer steps of iterations that the recorder marked: if an iteration has fewer than the one before, or from
+/// the second one on another number, then the loop is longer than an iteration, and its other parts may be missing.
+/// The first iteration may have fewer than the others: a gradient scaler skips steps, a critic is trained before.
+pub(super) fn steps(subject: &Subject<'_>, integrity: &mut Integrity) {
+    let pairs = subject.steps.windows(2).enumerate();
+    let differs =
+        |(at, pair): &(usize, &[usize])| pair[1] < pair[0] || *at > 0 && pair[1] != pair[0];
+    let unequal = pairs.filter(differs).count() as u64;
+    integrity.add(&UNEQUAL_STEPS, (unequal, subject.steps.len() as u64), None);
 }
 
 /// Operators of an iteration that may be missing in the last one, at which the loop ends.
@@ -43,7 +54,7 @@ fn unlike(subject: &Subject<'_>, integrity: &mut Integrity) {
     let of_module = |row: &usize| trace.strings.resolve(python.name[*row]).starts_with(MODULE);
     let calls = in_order((0..python.len()).filter(of_module).collect(), &python.start);
     let calls = by_iteration(subject.iterations, &calls, &python.start);
-    integrity.add(&UNLIKE_CALLS, missing_in_next(&calls, |row| python.name[row]), None);
+    integrity.add(&UNLIKE_CALLS, replaced_in_next(&calls, |row| python.name[row]), None);
 }
 
 fn in_order(mut rows: Vec<usize>, starts: &[Nanos]) -> Vec<usize> {
@@ -63,20 +74,46 @@ fn by_iteration<'a>(
 
 /// Rows of an iteration whose key is missing in the next one, and all rows that were looked for.
 fn missing_in_next<K: Eq + Hash>(iterations: &[&[usize]], key: impl Fn(usize) -> K) -> (u64, u64) {
+    let pairs = differences(iterations, key);
+    pairs.iter().fold((0, 0), |(missing, all), pair| (missing + pair.missing, all + pair.all))
+}
+
+/// Rows of an iteration in whose place others run in the next one, and all rows. A script that only does more, or
+/// less, in one of them (it samples, or saves a checkpoint) has none.
+fn replaced_in_next<K: Eq + Hash>(iterations: &[&[usize]], key: impl Fn(usize) -> K) -> (u64, u64) {
+    let pairs = differences(iterations, key);
+    let replaced = |pair: &Difference| pair.missing.min(pair.surplus);
+    pairs.iter().fold((0, 0), |(sum, all), pair| (sum + replaced(pair), all + pair.all))
+}
+
+/// The rows of an iteration compared with those of the next one.
+struct Difference {
+    /// Rows of the first whose key is missing in the second.
+    missing: u64,
+    /// Rows of the second whose key is missing in the first.
+    surplus: u64,
+    /// Rows of the first.
+    all: u64,
+}
+
+/// Each iteration compared with the next one, by the number of rows of each key.
+fn differences<K: Eq + Hash>(iterations: &[&[usize]], key: impl Fn(usize) -> K) -> Vec<Difference> {
     let count = |rows: &&[usize]| {
         let mut counts: FxHashMap<K, u64> = FxHashMap::default();
         rows.iter().for_each(|&row| *counts.entry(key(row)).or_default() += 1);
         counts
     };
+    let lacking = |one: &FxHashMap<K, u64>, other: &FxHashMap<K, u64>| -> u64 {
+        let of_key = |key| other.get(key).copied().unwrap_or(0);
+        one.iter().map(|(key, count)| count.saturating_sub(of_key(key))).sum()
+    };
     let counts: Vec<_> = iterations.iter().map(count).collect();
-    let (mut missing, mut all) = (0, 0);
-    for pair in counts.windows(2) {
-        for (key, count) in &pair[0] {
-            all += count;
-            missing += count.saturating_sub(pair[1].get(key).copied().unwrap_or(0));
-        }
-    }
-    (missing, all)
+    let pairs = counts.windows(2).map(|pair| Difference {
+        missing: lacking(&pair[0], &pair[1]),
+        surplus: lacking(&pair[1], &pair[0]),
+        all: pair[0].values().sum(),
+    });
+    pairs.collect()
 }
 
 /// PyTorch annotates every step of its optimizers (torch/optim/optimizer.py, `profile_hook_step`).
@@ -106,4 +143,31 @@ fn optimizers(subject: &Subject<'_>, integrity: &mut Integrity) {
         annotations += u64::from({ path }.any(|op| annotated(subject.program.op_name(op))));
     }
     integrity.add(&OPTIMIZER, (steps.saturating_sub(annotations), steps), None);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_or_fewer_rows_replace_none() {
+        for (first, second, missing, replaced) in [
+            ("aabb", "aabb", 0, 0),
+            // A script that samples in one iteration.
+            ("aabbcc", "aabb", 2, 0),
+            ("aabb", "aabbcc", 0, 0),
+            // A name that was changed.
+            ("aabb", "aabc", 1, 1),
+            // An iteration in which other rows are missing, too.
+            ("aabbcc", "aad", 4, 1),
+        ] {
+            let text: Vec<char> = format!("{first}{second}").chars().collect();
+            let rows: Vec<usize> = (0..text.len()).collect();
+            let iterations = [&rows[..first.len()], &rows[first.len()..]];
+            let all = first.len() as u64;
+            let key = |row: usize| text[row];
+            assert_eq!(missing_in_next(&iterations, key), (missing, all), "{first} {second}");
+            assert_eq!(replaced_in_next(&iterations, key), (replaced, all), "{first} {second}");
+        }
+    }
 }

@@ -134,6 +134,7 @@ pub(crate) fn check(subject: &Subject<'_>) -> Integrity {
     }
     events::check(subject, &mut integrity);
     memory::check(subject, &mut integrity);
+    iterations::steps(subject, &mut integrity);
     let before = integrity.findings.len();
     operators::check(subject, &mut integrity);
     shapes::check(subject, &mut integrity);
@@ -162,6 +163,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) marks_without_notes: (u64, u64),
     /// True if the script compiled on a virtual GPU.
     pub(crate) compiled: bool,
+    /// The number of optimizer steps in each iteration that the recorder marked.
+    pub(crate) steps: Vec<usize>,
     /// False if the recorder was stopped within an iteration.
     pub(crate) complete: bool,
     /// True if times are whole microseconds.

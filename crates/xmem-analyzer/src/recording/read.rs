@@ -97,9 +97,14 @@ impl<'a> Reader<'a, '_> {
             cudnn_answers: Vec::new(),
             memory_fraction: self.field("memory_fraction"),
             ended: self.field("ended").map(ended),
-            iterations: self
-                .field("iterations")
-                .map(|IterationsDto { by, count }| IterationCount { by, count }),
+            iterations: self.field("iterations").map(|IterationsDto { by, count, resident }| {
+                IterationCount {
+                    by,
+                    count,
+                    resident: resident.into_iter().flatten().map(Bytes).collect(),
+                }
+            }),
+            uses_gpu: self.field("uses_gpu"),
             models: self.list("models", model),
             tensors: self.list("tensors", tensor).into_iter().flatten().collect(),
             optimizers: self.list("optimizers", optimizer),
@@ -236,6 +241,8 @@ fn ended(EndedDto { reason, detail, needed }: EndedDto) -> Ended {
 struct IterationsDto {
     by: String,
     count: u64,
+    #[serde(default)]
+    resident: Vec<Option<u64>>,
 }
 
 #[derive(Deserialize)]

@@ -60,6 +60,30 @@ fn missing_shapes_and_stacks_cost_words_not_answers() {
     }
 }
 
+#[test]
+fn a_first_iteration_without_a_mark_of_the_profiler_is_an_iteration() {
+    for unmarked in [0, 1, 2] {
+        let mut r = Recorder::new(Detail::Everything);
+        let net = layers(&mut r, &[100, 200]);
+        for iteration in 0..4 {
+            let mut run = |r: &mut Recorder| {
+                let x = batch(r);
+                let saved = forward(r, &net, x);
+                let mut gradients = backward(r, &net, saved, &[]);
+                step(r, "Adam", &net, iteration == 0);
+                free_all(r, &mut gradients);
+                r.free(x);
+            };
+            if iteration < unmarked {
+                run(&mut r);
+            } else {
+                r.annotation(&format!("ProfilerStep#{iteration}"), run);
+            }
+        }
+        assert_eq!(done(r).0.iterations.len(), 4, "{unmarked}");
+    }
+}
+
 /// PyTorch Lightning hands forward and backward to the optimizer's step; the batch is loaded before.
 #[test]
 fn a_closure_runs_forward_and_backward_within_the_step() {

@@ -3,6 +3,7 @@
 use crate::support::*;
 use expect_test::expect;
 use serde_json::json;
+use xmem_analyzer::integrity::{Condition, Finding};
 use xmem_analyzer::recording::TensorKind;
 use xmem_analyzer::{Block, Phase, Profile, Residency, Role, TransferKind};
 use xmem_types::{Addr, Bytes, Severity};
@@ -85,6 +86,83 @@ fn iterations_end_where_they_are_marked() {
         within.filter(|s| s.phase == Phase::OptimizerStep).count()
     };
     assert_eq!([steps(0), steps(1), steps(2)], [2, 2, 2]);
+}
+
+/// Iterations with these numbers of optimizer steps, each over layers of its own.
+fn iterations_with_steps(steps: &[usize]) -> (Profile, xmem_types::Diagnostics) {
+    let mut r = Recorder::new(Detail::Everything);
+    let nets = [layers(&mut r, &[100]), layers(&mut r, &[200])];
+    for (iteration, &count) in steps.iter().enumerate() {
+        for step_of_iteration in 0..count {
+            let net = &nets[usize::from(step_of_iteration + 1 == count)];
+            let x = batch(&mut r);
+            let saved = forward(&mut r, net, x);
+            let mut gradients = backward(&mut r, net, saved, &[]);
+            step(&mut r, "Adam", net, iteration == 0);
+            free_all(&mut r, &mut gradients);
+            r.free(x);
+        }
+        r.iteration_ends(iteration + 1);
+    }
+    *r.noted("iterations") = json!({"by": "optimizer steps", "count": steps.len()});
+    done(r)
+}
+
+#[test]
+fn iterations_with_unequal_numbers_of_steps_are_a_doubt() {
+    for (steps, is_doubt) in [
+        (&[2, 2, 2][..], false),
+        // A gradient scaler skips the first step.
+        (&[1, 2, 2], false),
+        // All steps of the first layer, and the first ones of the second.
+        (&[7, 1, 1], true),
+        (&[1, 2, 3], true),
+    ] {
+        let (p, notes) = iterations_with_steps(steps);
+        assert_eq!(p.iterations.len(), steps.len(), "{steps:?}");
+        assert_eq!(notes.get("unequal-steps").is_some(), is_doubt, "{steps:?}: {notes:?}");
+        let finding = p.integrity.findings().iter().find(|f| f.check.name == "unequal-steps");
+        let condition = if is_doubt { Condition::Doubtful } else { Condition::Intact };
+        assert_eq!(finding.map(Finding::condition), Some(condition), "{steps:?}");
+    }
+}
+
+/// A script that evaluates before it trains: its first calls of the model are no iterations.
+#[test]
+fn passes_are_iterations_only_without_steps() {
+    let train = |units: [&str; 3]| {
+        let mut r = Recorder::new(Detail::Everything);
+        let net = layers(&mut r, &[100]);
+        for (number, unit) in units.into_iter().enumerate() {
+            let x = batch(&mut r);
+            let saved = forward(&mut r, &net, x);
+            let mut gradients = backward(&mut r, &net, saved, &[]);
+            step(&mut r, "Adam", &net, number == 0);
+            free_all(&mut r, &mut gradients);
+            r.free(x);
+            r.annotation(&format!("xmem::{unit} {}", number + 1), |_| {});
+        }
+        done(r).0.iterations.len()
+    };
+    assert_eq!(train(["forward", "forward", "forward"]), 3);
+    assert_eq!(train(["forward", "backward", "backward"]), 2);
+    assert_eq!(train(["forward", "backward", "iteration"]), 1);
+}
+
+#[test]
+fn a_recording_without_an_iteration_or_a_gpu_gets_no_verdict() {
+    for (key, value, reason) in [
+        ("iterations", json!({"by": "optimizer steps", "count": 0}), "no-iteration"),
+        ("uses_gpu", json!(false), "nothing-on-gpu"),
+    ] {
+        let mut r = plain_loop(Detail::Everything, By::Recorder);
+        *r.noted("ended") = json!({"reason": "exception", "detail": "ValueError: x"});
+        *r.noted(key) = value;
+        let (_, notes) = done(r);
+        let withheld: Vec<_> =
+            notes.withheld_reasons().iter().map(|reason| reason.code()).collect();
+        assert_eq!(withheld, [reason], "{notes:?}");
+    }
 }
 
 #[test]

@@ -109,6 +109,12 @@ impl From<RecordError> for CliError {
                  which it trains"
                     .to_owned(),
             ),
+            RecordError::Raised { .. } => (
+                Fault::Run,
+                "the exception comes from the script: run the command without xmem; if it does not raise \
+                 there, the recording page of the guide lists what differs under xmem"
+                    .to_owned(),
+            ),
             RecordError::Died { end, iterations, peak, total } => {
                 (Fault::Run, after_death(*end, *iterations, *peak, *total))
             }
@@ -207,10 +213,10 @@ fn short_of(shortage: Shortage) -> String {
 
 /// The warning about a recording with fewer iterations than requested.
 #[derive(Debug, Error, Diagnostic)]
-#[error("incomplete recording: {why}")]
+#[error("{what}")]
 #[diagnostic(severity(Warning))]
 struct Incomplete {
-    why: String,
+    what: String,
     #[help]
     help: String,
 }
@@ -218,11 +224,18 @@ struct Incomplete {
 /// Prints why a recording is incomplete.
 pub(crate) fn print_cut_short(recorded: &Recorded, reason: &CutShort) {
     let (why, help) = incomplete(reason);
-    let help = match recorded.iterations {
-        0 => format!("{help}; a trace without a complete iteration is not enough for an estimate"),
-        _ => format!("{help}; the iterations in the trace can be replayed"),
+    let (what, help) = match recorded.iterations {
+        _ if *reason == CutShort::NothingOnGpu => (why, help),
+        0 => (
+            format!("incomplete recording: {why}"),
+            format!("{help}; a trace without a complete iteration gets no verdict"),
+        ),
+        _ => (
+            format!("incomplete recording: {why}"),
+            format!("{help}; the iterations in the trace can be replayed"),
+        ),
     };
-    terminal::print_report(&miette::Report::new(Shown::new(Incomplete { why, help })));
+    terminal::print_report(&miette::Report::new(Shown::new(Incomplete { what, help })));
 }
 
 fn incomplete(reason: &CutShort) -> (String, String) {
@@ -234,6 +247,12 @@ fn incomplete(reason: &CutShort) -> (String, String) {
         CutShort::NothingTrained => (
             "the script ended without running a model".to_owned(),
             "check that the script is given the arguments with which it trains".to_owned(),
+        ),
+        CutShort::NothingOnGpu => (
+            "the script put no tensor on the GPU: the recording is not one of a GPU job".to_owned(),
+            "move the model and its batches with .to(\"cuda\"), or give the script the option with which it \
+             uses a GPU; torch.cuda.is_available() is true while it is recorded"
+                .to_owned(),
         ),
         CutShort::Raised(text) => (format!("the script raised {text}"), rerun.to_owned()),
         CutShort::Signal(name) => (format!("{name} ended the script"), rerun.to_owned()),

@@ -175,7 +175,7 @@ fn how_the_script_ends_decides_what_is_said() {
             &[],
             4,
             Some("0 iterations"),
-            &["without running a model", "not enough for an estimate"],
+            &["without running a model", "gets no verdict"],
         ),
         (
             "start(1)\nexport(1, 'exit', detail=3)\nsys.exit(3)",

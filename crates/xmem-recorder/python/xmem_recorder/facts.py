@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-from . import autocast, cuda, cudnn, engine, optimizers, session, values
+from . import autocast, cuda, cudnn, engine, optimizers, placement, session, values
 
 ENVIRONMENT = (
     "CUBLAS_WORKSPACE_CONFIG",
@@ -54,7 +54,9 @@ def collect(state, reason, detail):
             "by": state.rounds_by,
             "count": state.rounds,
             "backwards": state.backwards,
+            "resident": state.resident,
         },
+        "uses_gpu": placement.used(),
         "models": [_model(model) for model in models],
         "tensors": _tensors(models, known),
         "optimizers": [_optimizer(optimizer, state) for optimizer in known],
@@ -70,6 +72,7 @@ def collect(state, reason, detail):
     }
     if on_virtual_gpu is not None:
         facts["virtual_gpu"] = on_virtual_gpu
+        facts["uses_gpu"] = on_virtual_gpu["peaks"].get("allocated", 0) > 0
     facts = _plain(facts)
     if on_virtual_gpu is not None and allocator_history is not None:
         settings = _plain(allocator_history["settings"])

@@ -1,8 +1,9 @@
 """Runs torch's profiler over the script, counts its iterations, saves the trace, ends the script.
 
 The recording begins when the first module is made or the first tensor goes to the GPU, after the
-imports. An iteration ends with a step of each optimizer; without training, forward calls of the
-model count.
+imports. An iteration ends with a step of each optimizer; without a step, backward passes count, and
+without these, forward calls of the model. What follows a pass or a call belongs to its iteration, which
+ends where the next one begins, or with the script.
 """
 
 import atexit
@@ -24,8 +25,16 @@ from .patching import replace
 MAX_STEP_RATIO = 3
 # Forward calls per requested iteration after which optimizers without a step are disregarded.
 FORWARDS_WITHOUT_STEP = 20
+# The same for backward passes, whose gradients the optimizer may accumulate.
+BACKWARDS_WITHOUT_STEP = 200
 # Consecutive steps that a gradient scaler may skip before they count.
 MAX_SKIPPED_STEPS = 10
+# Iterations of which the resident memory is kept.
+MAX_RESIDENT = 1000
+# Units of iterations.
+STEPS = "optimizer steps"
+BACKWARDS = "backward passes"
+FORWARDS = "forward calls"
 # Times that the end of the script is raised, if the script catches it, before the process exits.
 MAX_RAISES = 10
 
@@ -55,7 +64,9 @@ class _State:
         self.steps = {}
         self.skipped = 0
         self.rounds = 0
-        self.rounds_by = "optimizer steps"
+        self.rounds_by = STEPS
+        self.resident = []
+        self.passes = {}
         self.backwards = 0
         self.calls = {}
         self.roots = []
@@ -226,9 +237,8 @@ def _called(module, args, kwargs):
     calls = _state.calls.get(id(module), 0)
     if calls == 0:
         _state.roots.append(weakref.ref(module))
-    wanted = session.settings()["steps"]
-    if not _state.steps:
-        _count_without_steps(calls, wanted)
+    if calls > 0 and not _state.steps:
+        _count_without_steps(calls)
     _state.calls[id(module)] = calls + 1
     shapes = _shapes(args, kwargs)
     if shapes and (_state.batch is None or module.training):
@@ -240,18 +250,41 @@ def _inside_backward():
     return task is not None and task() != -1
 
 
-def _count_without_steps(calls, wanted):
-    """Counts backward passes, or forward calls, as iterations if no optimizer makes a step."""
-    if calls == 0 or _live_optimizers() and calls < wanted * FORWARDS_WITHOUT_STEP:
-        return
-    done, by = calls, "forward calls"
+def _count_without_steps(calls):
+    """Counts the passes that have ended, at the beginning of the next one; `calls` are those of the called
+    module. If the script has an optimizer, they are no iterations until it is clear that it makes no step."""
+    done, by = calls, FORWARDS
+    enough = FORWARDS_WITHOUT_STEP
     if _state.backwards:
-        done, by = _state.backwards, "backward passes"
-    if done > _state.rounds:
+        done, by = _state.backwards, BACKWARDS
+        enough = BACKWARDS_WITHOUT_STEP
+    wanted = session.settings()["steps"]
+    owned = bool(_live_optimizers())
+    _mark_pass(done, by)
+    if not owned and done > _state.rounds:
         _iteration(done, by)
-    if done >= wanted:
+    if done >= (wanted * enough if owned else wanted):
+        _state.rounds, _state.rounds_by = done, by
         finish("backwards" if _state.backwards else "forwards")
         raise Finished
+
+
+def _mark_pass(number, by):
+    if number > _state.passes.get(by, 0):
+        _state.passes[by] = number
+        mark(f"xmem::{'backward' if by == BACKWARDS else 'forward'} {number}")
+
+
+def _count_last_pass():
+    """Counts the passes of a script that ends without a step of an optimizer; the last one ends with it."""
+    if _state.steps:
+        return
+    done, by = max(_state.calls.values(), default=0), FORWARDS
+    if _state.backwards:
+        done, by = _state.backwards, BACKWARDS
+    _mark_pass(done, by)
+    if done > _state.rounds:
+        _iteration(done, by)
 
 
 def _shapes(args, kwargs):
@@ -342,10 +375,13 @@ def _stepped(optimizer):
         )
         return
     wanted = session.settings()["steps"]
+    if not _state.steps and _state.rounds_by != STEPS:
+        # The passes before the first step were no iterations.
+        _state.rounds, _state.resident = 0, []
     _state.steps[id(optimizer)] = _state.steps.get(id(optimizer), 0) + 1
     counts = [_state.steps.get(id(known), 0) for known in _live_optimizers()] or [0]
     if min(counts) > _state.rounds:
-        _iteration(min(counts), "optimizer steps")
+        _iteration(min(counts), STEPS)
     _finish_if_requested()
     if min(counts) >= wanted or max(counts) >= wanted * MAX_STEP_RATIO and not min(counts):
         _state.rounds = min(counts) or max(counts)
@@ -358,14 +394,28 @@ def _iteration(number, by):
     _state.rounds, _state.rounds_by = number, by
     seconds = round(now - _state.last_round, 3)
     _state.last_round = now
-    mark(f"xmem::iteration {number}")
+    if by == STEPS:
+        mark(f"xmem::iteration {number}")
+    if len(_state.resident) < MAX_RESIDENT:
+        _state.resident.append(saving.resident_memory())
     session.send("iteration", number=number, seconds=seconds, of=by)
 
 
 def _counted_backward(original):
     def backward(*args, **kwargs):
+        counts = is_recording() and threading.get_ident() == _state.thread
+        counts = counts and not _inside_backward()
+        if counts and not _state.calls:
+            # No module is called that would show where the next iteration begins.
+            _finish_if_requested()
+            if not _state.steps:
+                _count_without_steps(0)
         result = original(*args, **kwargs)
-        _state.backwards += 1
+        if counts:
+            if not _state.backwards and not _state.steps:
+                # Forward calls are no iterations of their own.
+                _state.rounds, _state.resident = 0, []
+            _state.backwards += 1
         return result
 
     return backward
@@ -425,7 +475,10 @@ def _at_the_end():
     if _state.profiler is None or _state.over:
         return
     if not _state.rounds and not session.is_first():
-        # A helper process of the script that uses torch, without an iteration.
+        # A helper process of the script that uses torch, or what a launcher started, without an iteration.
+        reason, detail = _reason()
+        if reason in ("exception", "memory"):
+            session.send("raised", text=detail)
         _state.over = True
         if threading.get_ident() == _state.thread:
             profilers.stop(_state.profiler)
@@ -499,10 +552,14 @@ def finish(reason, detail=None):
     """Stops the profiler and saves the trace; errors are reported, not raised."""
     if _state.over or _state.profiler is None or os.getpid() != _state.pid:
         return
-    _state.over = True
     if threading.get_ident() == _state.thread:
         # The export is not part of the script.
         sys.setprofile(None)
+        if reason in ("end", "exit"):
+            _count_last_pass()
+            if reason == "end" and _state.rounds >= session.settings()["steps"]:
+                reason = {FORWARDS: "forwards", BACKWARDS: "backwards"}.get(_state.rounds_by, reason)
+    _state.over = True
     saving.restore_memory(_state.limit)
     needed = None
     if detail:

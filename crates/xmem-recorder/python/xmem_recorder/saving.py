@@ -74,6 +74,14 @@ def restore_memory(before):
         pass
 
 
+def resident_memory():
+    """Resident bytes of this process; None where the system does not say."""
+    try:
+        return _data_and_resident()[1]
+    except (OSError, KeyError, ValueError):
+        return None
+
+
 def _data_and_resident():
     """Bytes of data, which the limit counts, and resident bytes (proc(5), `status`)."""
     sizes = {}

@@ -78,6 +78,7 @@ struct RecordingDto<'a> {
 struct CountDto<'a> {
     by: &'a str,
     count: u64,
+    resident_bytes: Vec<u64>,
 }
 
 #[derive(Serialize)]
@@ -108,7 +109,11 @@ impl<'a> From<&'a RecordingFacts> for RecordingDto<'a> {
             torch: facts.torch.as_deref(),
             python: facts.python.as_deref(),
             reported_device: facts.reported_device.as_deref(),
-            iterations: facts.iterations.as_ref().map(|(by, count)| CountDto { by, count: *count }),
+            iterations: facts.iterations.as_ref().map(|(by, count)| CountDto {
+                by,
+                count: *count,
+                resident_bytes: facts.resident.iter().map(|bytes| bytes.get()).collect(),
+            }),
             ended: facts
                 .ended
                 .map(|reason| EndDto { reason: reason.name(), detail: facts.ended_by.as_deref() }),

@@ -102,12 +102,18 @@ fn recording(facts: &RecordingFacts) -> Fields {
         (reason, None) => format!("incomplete: {}", reason.name().replace('_', " ")),
     });
     let count = facts.iterations.as_ref().map(|(by, count)| format!("{count} {by}"));
+    let resident = match facts.resident.as_slice() {
+        [] => String::new(),
+        [only] => format!("{only} after the iteration"),
+        [first, .., last] => format!("{first} after the first iteration, {last} after the last"),
+    };
     let recorded: Vec<String> = count.into_iter().chain(ended).collect();
     let join = |list: Vec<String>| list.join(", ");
     vec![
         ("recorded with", join(with.collect())),
         ("reported GPU", facts.reported_device.clone().unwrap_or_default()),
         ("recorded", join(recorded)),
+        ("resident memory", resident),
         ("models", join(facts.models.iter().map(model).collect())),
         ("optimizer settings", join(facts.optimizers.iter().map(optimizer).collect())),
         ("batch size", facts.batch_size.map(|n| n.to_string()).unwrap_or_default()),
