@@ -39,6 +39,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/shadows.py",
     "xmem_recorder/standins.py",
     "xmem_recorder/sizes.py",
+    "xmem_recorder/tensor_types.py",
     "xmem_recorder/tensors.py",
     "xmem_recorder/values.py",
     "xmem_recorder/virtual.py",

@@ -85,27 +85,6 @@ def _install_contexts(torch, constructors):
             return placement.made_on_device(func(*args, **kwargs))
 
     module.DeviceContext = DeviceContext
-    for name in ("FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor"):
-        _install_legacy(torch, name)
-
-    def set_default_tensor_type(original):
-        def set_type(kind):
-            name = kind if isinstance(kind, str) else torch.typename(kind)
-            if name.startswith("torch.cuda."):
-                session.note("set_default_tensor_type: tensors are on the host until they are moved")
-                kind = "torch." + name[len("torch.cuda.") :]
-            return original(kind)
-
-        return set_type
-
-    replace(torch, "set_default_tensor_type", set_default_tensor_type)
-
-
-def _install_legacy(torch, name):
-    """Redirects `torch.cuda.FloatTensor(…)`, which predates devices."""
-    host = getattr(torch, name, None)
-    if host is not None and hasattr(torch.cuda, name):
-        setattr(torch.cuda, name, host)
 
 
 def _keep_scriptable(torch):

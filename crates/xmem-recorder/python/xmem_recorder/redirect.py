@@ -15,6 +15,7 @@ from . import (
     placement,
     profilers,
     recorder,
+    tensor_types,
     tensors,
 )
 
@@ -38,6 +39,7 @@ def install(torch):
         importlib.import_module(name)
     placement.install(torch, recorder)
     factories.install(torch)
+    tensor_types.install(torch)
     tensors.install(torch)
     cuda.install(torch)
     accelerator.install(torch)

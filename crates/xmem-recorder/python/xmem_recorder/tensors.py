@@ -1,6 +1,6 @@
 """Methods that move tensors, and the devices that tensors report."""
 
-from . import devices, placement, session
+from . import devices, placement, session, tensor_types
 from .patching import called_by_torch, calling_module, replace
 
 
@@ -104,10 +104,10 @@ def _type(torch, original):
     def type_(self, dtype=None, non_blocking=False, **kwargs):
         if dtype is None and not called_by_torch() and placement.looks_like_device(self):
             return original(self).replace("torch.", "torch.cuda.")
-        name = dtype if isinstance(dtype, str) else ""
-        if not name.startswith("torch.cuda."):
+        host = tensor_types.on_host(dtype)
+        if host is None:
             return original(self, dtype, non_blocking, **kwargs)
-        host = "torch." + name[len("torch.cuda.") :]
+        session.count("Tensor.type")
         return placement.moves_to_device(self, lambda t: original(t, host, non_blocking))
 
     return type_
