@@ -44,6 +44,7 @@ register! {
     cudnn_convolution,
     reduction_buffer,
     attention,
+    half_softmax,
     softmax_backward,
     embedding_backward,
     batch_norm,

@@ -27,6 +27,10 @@ const GATES: u64 = 3;
 const WORKSPACE: u64 = 5;
 
 fn lower(call: &mut Call<'_, '_, '_>) -> Outcome {
+    // Autocast calls the operator again within itself, with the cast inputs.
+    if call.calls_itself() {
+        return Outcome::Unclaimed;
+    }
     for &product in call.inside() {
         call.run_without_epilogue(product);
     }
@@ -132,6 +136,32 @@ pub(super) mod tests {
                         - state
                 "#]],
             },
+            Case {
+                rule: RULE.name,
+                shows: "under autocast the inner call counts, once",
+                script: cell_under_autocast(),
+                target: target(),
+                requests: expect![[r#"
+                    under autocast the inner call counts, once
+                        + x 1024 input
+                        + cast_x 512 activation
+                    on  + gates_x 1536 temporary gru-cell
+                    off + gates_x 1536 temporary
+                        + cublas-workspace#1 8519680 workspace
+                    off + cublaslt-workspace#1 1048576 workspace
+                        + gates_h 1536 activation
+                    on  + gru-cell#1 2560 activation
+                    off + new 512 activation
+                        + state 512 activation
+                        - gates_x
+                    off - new
+                        - gates_h
+                    on  - gru-cell#1
+                        - cast_x
+                        - x
+                        - state
+                "#]],
+            },
         ]
     }
 
@@ -168,6 +198,32 @@ pub(super) mod tests {
                 t.node(4, "TanhBackward0", |t| t.free("candidate new difference"));
                 t.node(2, "AddmmBackward0", |t| t.free("gates_h"));
             }
+            t.free("x state");
+        });
+        t
+    }
+
+    /// The same step under autocast in bfloat16, with a state that an earlier step left.
+    fn cell_under_autocast() -> Script {
+        let cast = "bf16[8,32] bf16[8,32] bf16[96,32] bf16[96,32] bf16[96] bf16[96]";
+        let linear = "bf16[96] bf16[8,32] bf16[32,96] 1 1";
+        let mut t = Script::default();
+        t.iteration(0, |t| {
+            t.makes("aten::randn", "(8,32)", "x", 1024);
+            let given = "f32[8,32] bf16[8,32] f32[96,32] f32[96,32] f32[96] f32[96]";
+            t.op("aten::gru_cell", given, |t| {
+                t.makes_seq(1, "aten::_to_copy", "f32[8,32] 15 - - - False -", "cast_x", 512);
+                t.op("aten::gru_cell", cast, |t| {
+                    t.makes_seq(2, "aten::addmm", linear, "gates_x", 1536);
+                    t.makes_seq(3, "aten::addmm", linear, "gates_h", 1536);
+                    t.makes_seq(4, "aten::add", "bf16[8,32] bf16[8,32] 1", "new", 512);
+                    t.makes_seq(5, "aten::clone", "bf16[8,32] -", "state", 512);
+                    t.free("gates_x");
+                });
+            });
+            t.node(4, "TanhBackward0", |t| t.free("new"));
+            t.node(3, "AddmmBackward0", |t| t.free("gates_h"));
+            t.node(2, "AddmmBackward0", |t| t.free("cast_x"));
             t.free("x state");
         });
         t
