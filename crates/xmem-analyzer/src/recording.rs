@@ -57,6 +57,8 @@ pub struct Recording {
     pub optimizers: Vec<Optimizer>,
     /// Types that `autocast("cuda")` was called with, by name.
     pub autocast: Vec<String>,
+    /// True if autocast cast what it casts on CUDA, and not what it casts on the CPU.
+    pub cuda_autocast_lists: bool,
     /// True if a `GradScaler` was used.
     pub grad_scaler: Option<bool>,
     /// Samples in a batch.

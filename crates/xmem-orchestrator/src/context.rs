@@ -33,6 +33,11 @@ impl<'p> Context<'p> {
         Self { profile, target, convolutions, backward, conversions }
     }
 
+    /// Returns whether the recorder gave the CPU's autocast CUDA's lists.
+    pub(crate) fn has_cuda_autocast_lists(&self) -> bool {
+        self.profile.recording().is_some_and(|r| r.cuda_autocast_lists)
+    }
+
     /// Returns whether a rule is switched on.
     pub(crate) fn enables(&self, rule: &Rule) -> bool {
         self.target.disabled.is_empty() || !self.target.disabled.contains(rule.name)

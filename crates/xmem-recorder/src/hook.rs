@@ -14,6 +14,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/assumptions.py",
     "xmem_recorder/attention.py",
     "xmem_recorder/autocast.py",
+    "xmem_recorder/autocast_lists.py",
     "xmem_recorder/choices.py",
     "xmem_recorder/compilation.py",
     "xmem_recorder/cuda.py",

@@ -113,6 +113,9 @@ impl<'a> Reader<'a, '_> {
                 .into_iter()
                 .flatten()
                 .collect(),
+            cuda_autocast_lists: self
+                .field("autocast_lists")
+                .is_some_and(|lists: String| lists == "cuda"),
             grad_scaler: self.field("grad_scaler"),
             batch_size: batch.and_then(|batch| batch.size),
             redirected: self.list("redirected", |RedirectedDto { what, times }| (what, times)),
@@ -400,6 +403,20 @@ mod tests {
     fn everything_is_optional_and_what_is_unknown_is_passed_over() {
         let (recording, notes) = reading(r#"{"schema":"xmem.recording.1","later":[{"x":1}]}"#);
         assert_eq!((recording, notes.is_empty()), (Some(Recording::default()), true));
+    }
+
+    #[test]
+    fn autocast_has_the_lists_of_the_cpu_unless_the_recording_says_otherwise() {
+        for (field, expected) in [
+            (r#","autocast_lists":"cuda""#, true),
+            (r#","autocast_lists":"cpu""#, false),
+            (r#","autocast_lists":"xpu""#, false),
+            ("", false),
+        ] {
+            let (recording, _) = reading(&format!(r#"{{"schema":"xmem.recording.1"{field}}}"#));
+            let recording = recording.expect("the schema is known");
+            assert_eq!(recording.cuda_autocast_lists, expected, "{field}");
+        }
     }
 
     #[test]

@@ -3,6 +3,9 @@
 //! The result of such an operator is twice as large, and so is everything computed from it element by
 //! element, until a matrix product or a convolution casts it down again. The trace has no tensor ids: an
 //! operator is taken to read the latest live blocks of its inputs' sizes.
+//!
+//! A recording of `xmem profile` whose `autocast_lists` is `cuda` shows the casts that CUDA's autocast makes: the
+//! rule does not apply to it.
 
 use crate::context::Context;
 use crate::count::Count;
@@ -109,7 +112,8 @@ type Wide = FxHashMap<BlockId, OpId>;
 /// Widens what CUDA's autocast keeps in 32 bits.
 fn widen(cx: &Context<'_>, edits: &mut Edits<'_, '_>) {
     let profile = cx.profile;
-    if !autocast_is_on(profile) {
+    // A recording in which autocast has CUDA's lists shows the casts.
+    if cx.has_cuda_autocast_lists() || !autocast_is_on(profile) {
         return;
     }
     let mut wide = Wide::default();
@@ -467,6 +471,31 @@ pub(super) mod tests {
                         - seed
                 "#]],
             },
+            Case {
+                rule: RULE.name,
+                shows: "recorded with the lists of CUDA: nothing differs, since the casts are in the trace",
+                script: recorded_with_cuda_lists(),
+                target: target(),
+                requests: expect![[r#"
+                    recorded with the lists of CUDA: nothing differs, since the casts are in the trace
+                        + h 4096 activation
+                        + cubed 4096 activation
+                        + product 4096 activation
+                        + y 4096 activation
+                        + seed 4 temporary
+                        + g_product 4096 temporary
+                        - y
+                        - product
+                        + g_cubed 4096 temporary
+                        - cubed
+                        - g_product
+                        + gh 4096 temporary
+                        - h
+                        - g_cubed
+                        - gh
+                        - seed
+                "#]],
+            },
         ]
     }
 
@@ -509,6 +538,13 @@ pub(super) mod tests {
             t.node(1, "MmBackward0", |t| t.free("gh"));
             t.free("seed");
         });
+        t
+    }
+
+    /// The same script, whose recorder says that autocast had the lists of CUDA.
+    fn recorded_with_cuda_lists() -> Script {
+        let mut t = powers(Autocast::On);
+        t.recording(r#""autocast_lists": "cuda""#);
         t
     }
 

@@ -1,6 +1,6 @@
 """Mixed precision: `autocast("cuda")` and its state are redirected to the CPU's."""
 
-from . import session
+from . import autocast_lists, session
 from .patching import replace
 
 # Requested settings of autocast for CUDA: (dtype, cache_enabled).
@@ -20,6 +20,8 @@ def install(torch):
     kind = torch.amp.autocast_mode.autocast
     replace(kind, "__init__", lambda original: _init(torch, original))
     _install_state(torch)
+    _install_cast_inputs(torch)
+    autocast_lists.install(torch)
     replace(torch.cuda.amp.GradScaler, "__init__", _scaler)
     if _is_before_2_3:
         _install_scaling(torch)
@@ -121,6 +123,19 @@ def _install_state(torch):
     replace(torch, "set_autocast_dtype", set_dtype)
     replace(torch, "set_autocast_gpu_dtype", set_gpu_dtype)
     replace(torch, "get_autocast_gpu_dtype", lambda original: lambda: current_dtype())
+
+
+def _install_cast_inputs(torch):
+    """Makes `custom_fwd(cast_inputs=…)` cast: it asks tensors for their device, which is the CPU's. Before 2.4,
+    tensors answer (`is_cuda` in tensors.py)."""
+
+    def casting(original):
+        def _cast(value, device_type, dtype):
+            return original(value, "cpu" if device_type == "cuda" else device_type, dtype)
+
+        return _cast
+
+    replace(torch.amp.autocast_mode, "_cast", casting)
 
 
 def _scaler(original):

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-from . import autocast, cuda, cudnn, engine, optimizers, placement, session, values
+from . import autocast, autocast_lists, cuda, cudnn, engine, optimizers, placement, session, values
 
 ENVIRONMENT = (
     "CUBLAS_WORKSPACE_CONFIG",
@@ -63,6 +63,7 @@ def collect(state, reason, detail):
         "autocast": [
             {"dtype": _dtype(dtype), "cache": cache} for dtype, cache in autocast.requested
         ],
+        "autocast_lists": "cuda" if on_virtual_gpu or autocast_lists.installed else "cpu",
         "grad_scaler": autocast.scalers > 0,
         "batch": _batch(state.batch),
         "redirected": [

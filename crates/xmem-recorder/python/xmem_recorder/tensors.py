@@ -134,6 +134,8 @@ def _install_properties(torch):
     def is_cuda(self):
         if _called_by_old_scaler():
             return placement.used()
+        if _called_by_old_casts():
+            return placement.looks_like_device(self)
         return not called_by_torch() and placement.looks_like_device(self)
 
     def is_cpu(self):
@@ -149,6 +151,11 @@ def _install_properties(torch):
     tensor.is_cuda = property(is_cuda)
     tensor.is_cpu = property(is_cpu)
     tensor.get_device = get_device
+
+
+def _called_by_old_casts():
+    """Returns whether `custom_fwd(cast_inputs=…)` asks which tensors it casts: before 2.4 those of CUDA."""
+    return calling_module(2) == "torch.cuda.amp.autocast_mode"
 
 
 def _called_by_old_scaler():
