@@ -114,6 +114,9 @@ pub(crate) enum CliError {
          and, if possible, the input; RUST_BACKTRACE=1 prints where it happened"
     ))]
     Panic { of: Option<String>, message: String },
+    #[error("--vary answers one question about one trace: {problem}")]
+    #[diagnostic(help("{advice}"))]
+    Vary { problem: String, advice: &'static str },
     #[error("--skip-done needs --format jsonl or csv")]
     #[diagnostic(help("add --format jsonl or --format csv"))]
     SkipDoneForm,
@@ -395,6 +398,7 @@ impl CliError {
             | Self::OutputTwice { .. }
             | Self::SkipDoneForm
             | Self::SkipDoneStdin
+            | Self::Vary { .. }
             | Self::Then { .. }
             | Self::Estimate { .. } => Exit::Usage,
             Self::RecordingFailed(failed) => match failed.fault {

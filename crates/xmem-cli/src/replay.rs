@@ -4,6 +4,7 @@ mod batch;
 mod collect;
 mod failure;
 mod interrupt;
+mod lengths;
 mod resume;
 mod settings;
 mod stream;
@@ -44,6 +45,10 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     if has_snapshot && traces.len() > 1 {
         return Err(CliError::SnapshotOfSeveral { count: traces.len(), of: "traces" });
     }
+    if let Some(varying) = &args.vary.vary {
+        let exit = lengths::run(varying, (&traces, &settings), args, global)?;
+        return Ok(if args.answer.exit_zero { exit.zero_for_verdicts() } else { exit });
+    }
     let summary = match (traces.as_slice(), settings.as_slice()) {
         ([trace], [settings]) if (is_one || has_snapshot) && !args.many.skip_done => {
             one(trace.path(), settings, args, global)
@@ -78,6 +83,9 @@ fn checked(args: &ReplayArgs) -> Result<Vec<Settings>, CliError> {
         return Err(CliError::SkipDoneForm);
     }
     let settings = settings::all(args, &cudnn::source(&args.cudnn)?)?;
+    if args.vary.vary.is_some() {
+        lengths::check(args)?;
+    }
     if args.answer.snapshot.is_some() && settings.len() > 1 {
         return Err(CliError::SnapshotOfSeveral { count: settings.len(), of: "settings" });
     }

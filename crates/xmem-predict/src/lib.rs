@@ -4,7 +4,8 @@
 //!
 //! [`AllocatorSettings`] decide which allocator is simulated, with which options. A [`Prediction`]
 //! holds a schedule with that allocator and the device below it; [`Prediction::memory`] replays it,
-//! [`Prediction::snapshot`] writes the run down as PyTorch would. A plain [`OperationList`] goes
+//! [`Prediction::snapshot`] writes the run down as PyTorch would, and [`Prediction::length_model`] extends
+//! it by iterations of other lengths. A plain [`OperationList`] goes
 //! through the same allocators without a schedule.
 //!
 //! Left to others: traces and files (the facade `xmem`), the rules that make a schedule
@@ -13,6 +14,7 @@
 
 mod allocator;
 mod finding;
+mod lengths;
 mod memory;
 mod place;
 mod prediction;
@@ -25,6 +27,10 @@ pub use allocator::{
     AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, JobEnvironment, Origin,
 };
 pub use finding::Finding;
+pub use lengths::{
+    Dimension, ExtentsError, FitSummary, GrowthPoint, LengthModel, LengthRun, LengthSettings,
+    LengthsError, OrderPeaks, Quantiles, VaryingDimension,
+};
 pub use memory::{
     AllocatorCounts, CapacitySearch, Curve, Detail, Fragmentation, IterationPeak, LiveBlock,
     OutOfMemory, Peak, PredictedMemory, RoleShare, UnmodeledShare,

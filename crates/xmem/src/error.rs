@@ -2,7 +2,7 @@
 
 use crate::input::InputError;
 use thiserror::Error;
-use xmem_predict::{AllocatorError, NoSegments};
+use xmem_predict::{AllocatorError, LengthsError, NoSegments};
 
 /// An estimate that cannot be made. A job that does not fit is an answer, not an error.
 #[derive(Debug, Error)]
@@ -17,6 +17,9 @@ pub enum EstimateError {
     /// A snapshot of the run was requested, but the allocator has no segments to show.
     #[error(transparent)]
     NoSegments(#[from] NoSegments),
+    /// The recording does not show how memory depends on the length of its batches.
+    #[error(transparent)]
+    Lengths(#[from] LengthsError),
     /// The requested iterations are not in the trace.
     #[error(
         "iterations {from}..{to} were requested, but the trace has {found}, counted from 0: choose \

@@ -4,6 +4,7 @@ use crate::answer::Answer;
 use crate::error::EstimateError;
 use crate::iterations::Iterations;
 use crate::job::Job;
+use crate::lengths::{self, LengthsAnswer};
 use crate::script_settings;
 use crate::timings::Stage;
 use crate::verdict::IntegrityPolicy;
@@ -17,8 +18,8 @@ use xmem_orchestrator::{
     CudnnBenchmark, OptimizerImpl, Schedule, Target, ZeroGradPlace, parse_cublas_workspace_config,
 };
 use xmem_predict::{
-    AllocatorError, AllocatorSettings, AllocatorSetup, CapacitySearch, Detail, Prediction,
-    SnapshotEnd,
+    AllocatorError, AllocatorSettings, AllocatorSetup, CapacitySearch, Detail, LengthSettings,
+    Prediction, SnapshotEnd,
 };
 use xmem_profiles::Device;
 use xmem_snapshot::Snapshot;
@@ -186,6 +187,27 @@ impl Estimate {
     ) -> Result<Vec<ConvolutionQuestion>, AllocatorError> {
         let target = self.plan(job)?.target;
         Ok(xmem_orchestrator::convolution_questions(job.profile(), &target))
+    }
+
+    /// The peaks of `job` if it goes on with iterations of other lengths, in random orders: with the
+    /// allocator's own options, and with expandable segments the other way.
+    ///
+    /// # Errors
+    /// If the recording does not show how memory depends on the length, or the allocator's settings do not
+    /// go with the job's PyTorch release.
+    pub fn lengths(
+        &self,
+        job: &Job,
+        settings: &LengthSettings,
+    ) -> Result<LengthsAnswer, EstimateError> {
+        let Plan { target, setup, .. } = self.plan(job)?;
+        let prediction = self.predict(job)?;
+        let other = lengths::other_expandable(&setup).and_then(|conf| {
+            let allocator = AllocatorSettings { conf: Some(conf), ..self.allocator.clone() };
+            allocator.resolve_leniently(job.environment(), &target.device).ok()
+        });
+        let setups: Vec<AllocatorSetup> = [setup].into_iter().chain(other).collect();
+        LengthsAnswer::new(job, target, &prediction, (settings, &setups), self.integrity)
     }
 
     /// Decides target and allocator for a job.

@@ -46,6 +46,7 @@ mod history;
 mod input;
 mod iterations;
 mod job;
+mod lengths;
 mod recorded;
 mod script_settings;
 mod timings;
@@ -58,6 +59,7 @@ pub use facts::{GpuFacts, IterationFacts, ModelFacts, OptimizerFacts, RecordingF
 pub use input::InputError;
 pub use iterations::{Iterations, ParseIterationsError};
 pub use job::Job;
+pub use lengths::LengthsAnswer;
 pub use timings::{Stage, Timings};
 pub use verdict::{IntegrityPolicy, Verdict};
 
@@ -79,11 +81,13 @@ pub use xmem_orchestrator::{
 };
 pub use xmem_predict::{
     AllocatorCounts, AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, Bounds,
-    CapacitySearch, Confidence, Curve, DEFAULT_TOTAL, Detail, FailedAllocation, Finding,
-    Fragmentation, IterationPeak, JobEnvironment, LiveBlock, MemoryStats, NoSegments, Offset,
-    OperationList, Origin, OutOfMemory, Peak, PeakRange, Place, PredictedBlock, PredictedMemory,
-    Prediction, RoleShare, Simulation, SimulationSettings, SimulationSummary, SnapshotEnd, Step,
-    StepError, StepOutcome, UncertaintyEffect, UnmodeledShare,
+    CapacitySearch, Confidence, Curve, DEFAULT_TOTAL, Detail, Dimension, ExtentsError,
+    FailedAllocation, Finding, FitSummary, Fragmentation, GrowthPoint, IterationPeak,
+    JobEnvironment, LengthModel, LengthRun, LengthSettings, LengthsError, LiveBlock, MemoryStats,
+    NoSegments, Offset, OperationList, OrderPeaks, Origin, OutOfMemory, Peak, PeakRange, Place,
+    PredictedBlock, PredictedMemory, Prediction, Quantiles, RoleShare, Simulation,
+    SimulationSettings, SimulationSummary, SnapshotEnd, Step, StepError, StepOutcome,
+    UncertaintyEffect, UnmodeledShare, VaryingDimension,
 };
 pub use xmem_profiles::{
     ComputeCapability, Device, DeviceFileError, ParseComputeCapabilityError, Sources,

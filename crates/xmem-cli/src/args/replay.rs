@@ -2,9 +2,9 @@
 
 use super::{AllocatorsArgs, CudnnArgs, ReadingArgs};
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
-use xmem::{Bytes, Iterations};
+use xmem::{Bytes, Iterations, VaryingDimension};
 
 #[derive(Debug, Args)]
 #[command(
@@ -20,6 +20,7 @@ use xmem::{Bytes, Iterations};
         xmem replay trace.json --device t4-16g --torch 2.6 --alloc-conf expandable_segments:True\n  \
         xmem replay trace.json --device t4-16g --snapshot run.pickle\n  \
         xmem replay snapshot.pickle --device t4-16g --alloc-conf expandable_segments:True\n  \
+        xmem replay trace.json --device a100-40g --vary seq=64..128 --iterations 500\n  \
         zstdcat trace.json.zst | xmem replay - --device l4-24g --format json\n\n\
         Exit code: 0 fits, 1 does not fit, 2 usage error, 3 unreadable or not a trace, 4 verdict\n\
         withheld. With several answers the worst one decides: 3, then 2, 1, 4, 0. 130 or 143:\n\
@@ -51,6 +52,8 @@ pub(crate) struct ReplayArgs {
     pub(crate) allocator: AllocatorsArgs,
     #[command(flatten)]
     pub(crate) answer: AnswerArgs,
+    #[command(flatten)]
+    pub(crate) vary: VaryArgs,
     #[command(flatten)]
     pub(crate) many: ManyArgs,
     #[command(flatten)]
@@ -113,7 +116,8 @@ pub(crate) struct AnswerArgs {
     /// Show the blocks that each rule dropped, resized, added and retimed
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Replay only these iterations: N for the first N, or A..B (counted from 0, B excluded)
+    /// Replay only these iterations: N for the first N, or A..B (counted from 0, B excluded). With
+    /// --vary, N is the length of a run (default: 200)
     #[arg(long, value_name = "RANGE")]
     pub(crate) iterations: Option<Iterations>,
     /// Number of the largest blocks to list
@@ -135,6 +139,26 @@ pub(crate) struct AnswerArgs {
 
 impl AnswerArgs {
     pub(crate) const TOP: usize = 10;
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Lengths that vary")]
+pub(crate) struct VaryArgs {
+    /// Continue the job with batches of random sequence lengths (seq) or sizes (batch), and show how
+    /// the peak depends on their order: a range with both ends (seq=64..128), with a step
+    /// (seq=64..128:8), or a list (batch=4,8,16). Needs recorded iterations of two lengths
+    #[arg(long, value_name = "DIM=SIZES")]
+    pub(crate) vary: Option<VaryingDimension>,
+    /// Number of random orders to simulate (default: 20)
+    #[arg(long, value_name = "N", requires = "vary", allow_negative_numbers = true, value_parser = super::count::<NonZeroUsize>)]
+    pub(crate) orders: Option<NonZeroUsize>,
+    /// Seed of the first order; the others have the seeds after it (default: 0)
+    #[arg(long, value_name = "N", requires = "vary", allow_negative_numbers = true)]
+    pub(crate) seed: Option<u64>,
+    /// Simulate one run with exactly these lengths, in this order
+    #[arg(long, value_name = "LENGTH,...", requires = "vary", value_delimiter = ',',
+          value_parser = super::count::<NonZeroU64>, conflicts_with_all = ["orders", "seed", "iterations"])]
+    pub(crate) order: Vec<NonZeroU64>,
 }
 
 #[derive(Debug, Args)]

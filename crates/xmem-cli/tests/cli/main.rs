@@ -20,6 +20,7 @@ mod job;
 mod kubernetes;
 #[cfg(unix)]
 mod left_behind;
+mod lengths;
 mod lines;
 mod other;
 mod output;

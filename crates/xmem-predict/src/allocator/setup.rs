@@ -32,6 +32,14 @@ pub struct AllocatorSetup {
     pub notes: Diagnostics,
 }
 
+impl AllocatorSetup {
+    /// Returns whether PyTorch's caching allocator has `expandable_segments`.
+    #[must_use]
+    pub fn has_expandable_segments(&self) -> bool {
+        matches!(&self.choice, AllocatorChoice::Caching(config) if config.expandable_segments)
+    }
+}
+
 /// Who decided something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {

@@ -1,0 +1,167 @@
+//! The size of a block as a function of the length of its iteration.
+
+use std::collections::BTreeMap;
+use xmem_types::Bytes;
+
+/// The relative error up to which a recorded size follows a law.
+const TOLERANCE: f64 = 0.002;
+
+/// The difference that does not matter: PyTorch's allocator rounds requests up to multiples of it
+/// (`kMinBlockSize` in `c10/core/AllocatorConfig.h`).
+const GRAIN: f64 = 512.0;
+
+/// The size of a block by length.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Law {
+    kind: LawKind,
+    /// Recorded sizes by length, at least one.
+    points: Vec<(u64, u64)>,
+}
+
+/// The kind of a [`Law`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum LawKind {
+    /// The same size at all lengths.
+    Constant,
+    /// An affine function through the shortest and the longest recorded length.
+    Affine,
+    /// Proportional to the square of the length, as attention scores are.
+    Square,
+    /// A polynomial of the second degree through three recorded lengths.
+    Quadratic([f64; 3]),
+    /// Between recorded lengths along straight lines: no simple law holds.
+    Interpolated,
+}
+
+impl Law {
+    /// The simplest law that the recorded sizes follow: constant, affine, the square of the length, a
+    /// polynomial of the second degree, and else straight lines between them. Two lengths decide between an
+    /// affine law and a square: a size that grows exactly as the square does is one.
+    ///
+    /// # Panics
+    /// If there are no observations.
+    pub(super) fn fit(observed: &[(u64, Bytes)]) -> Self {
+        assert!(!observed.is_empty(), "a law has observations");
+        // The last iteration of a length counts: the first one of a job is not like the others.
+        let by_length: BTreeMap<u64, u64> = observed.iter().map(|(l, s)| (*l, s.get())).collect();
+        let points: Vec<(u64, u64)> = by_length.into_iter().collect();
+        let (first, last) = (points[0], points[points.len() - 1]);
+        let simple = if points.iter().all(|point| point.1 == first.1) {
+            LawKind::Constant
+        } else if is_square(first, last) {
+            LawKind::Square
+        } else {
+            LawKind::Affine
+        };
+        let quadratic = through_three(&points).map(LawKind::Quadratic);
+        let kinds = [Some(simple), quadratic, Some(LawKind::Interpolated)];
+        let laws = kinds.into_iter().flatten().map(|kind| Self { kind, points: points.clone() });
+        let follows = |law: &Self| points.iter().all(|&(l, s)| is_close(law.value(l), s as f64));
+        laws.into_iter().find(follows).expect("straight lines pass through all points")
+    }
+
+    /// The kind.
+    pub(super) const fn kind(&self) -> LawKind {
+        self.kind
+    }
+
+    /// The size at a length.
+    pub(super) fn size(&self, length: u64) -> Bytes {
+        if let Ok(at) = self.points.binary_search_by_key(&length, |point| point.0) {
+            return Bytes(self.points[at].1);
+        }
+        let value = self.value(length).round();
+        // Beyond the recorded lengths, a law may fall below zero.
+        Bytes(if value > 0.0 { value as u64 } else { 0 })
+    }
+
+    fn value(&self, length: u64) -> f64 {
+        let (first, last) = (self.points[0], self.points[self.points.len() - 1]);
+        let l = length as f64;
+        match self.kind {
+            LawKind::Constant => first.1 as f64,
+            LawKind::Affine => along(first, last, length),
+            LawKind::Square => last.1 as f64 * (l / last.0 as f64).powi(2),
+            LawKind::Quadratic([a, b, c]) => a + b * l + c * l * l,
+            LawKind::Interpolated => {
+                let above = self.points.partition_point(|point| point.0 <= length);
+                let above = above.clamp(1, self.points.len() - 1);
+                along(self.points[above - 1], self.points[above], length)
+            }
+        }
+    }
+}
+
+/// Returns whether sizes grow as the squares of the lengths do, exactly.
+fn is_square(one: (u64, u64), other: (u64, u64)) -> bool {
+    let [l, s, m, t] = [one.0, one.1, other.0, other.1].map(u128::from);
+    s > 0 && s.saturating_mul(m * m) == t.saturating_mul(l * l)
+}
+
+fn along(one: (u64, u64), other: (u64, u64), length: u64) -> f64 {
+    let slope = (other.1 as f64 - one.1 as f64) / (other.0 as f64 - one.0 as f64);
+    one.1 as f64 + slope * (length as f64 - one.0 as f64)
+}
+
+/// The polynomial of the second degree through the shortest, a middle and the longest length.
+fn through_three(points: &[(u64, u64)]) -> Option<[f64; 3]> {
+    let (first, last) = (points.first()?, points.last()?);
+    let middle = points.get(points.len() / 2).filter(|_| points.len() > 2)?;
+    let [(x, u), (y, v), (z, w)] = [first, middle, last].map(|p| (p.0 as f64, p.1 as f64));
+    let (one, two) = ((v - u) / (y - x), (w - v) / (z - y));
+    let c = (two - one) / (z - x);
+    let b = one - c * (x + y);
+    Some([u - b * x - c * x * x, b, c])
+}
+
+fn is_close(value: f64, recorded: f64) -> bool {
+    (value - recorded).abs() <= GRAIN.max(TOLERANCE * recorded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn law(points: &[(u64, u64)]) -> Law {
+        Law::fit(&points.iter().map(|&(l, s)| (l, Bytes(s))).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_simplest_law_that_holds_is_taken() {
+        for (points, kind, length, size) in [
+            (&[(64, 4096), (128, 4096)][..], LawKind::Constant, 96, 4096),
+            (&[(64, 64_000), (128, 128_000)], LawKind::Affine, 96, 96_000),
+            (&[(64, 65_000), (128, 129_000)], LawKind::Affine, 100, 101_000),
+            (&[(64, 4_096_000), (128, 16_384_000)], LawKind::Square, 96, 9_216_000),
+            (&[(64, 64_000), (96, 96_000), (128, 128_000)], LawKind::Affine, 80, 80_000),
+            (&[(8, 1 << 20)], LawKind::Constant, 80, 1 << 20),
+        ] {
+            let law = law(points);
+            assert_eq!((law.kind(), law.size(length)), (kind, Bytes(size)), "{points:?}");
+        }
+    }
+
+    #[test]
+    fn three_lengths_show_a_sum_of_a_square_and_a_line() {
+        let size = |l: u64| 7000 + 1000 * l + 300 * l * l;
+        let law = law(&[64, 96, 128].map(|l| (l, size(l))));
+        assert!(matches!(law.kind(), LawKind::Quadratic(_)));
+        for l in [64, 70, 96, 127, 200] {
+            assert_eq!(law.size(l), Bytes(size(l)), "{l}");
+        }
+    }
+
+    #[test]
+    fn sizes_in_steps_are_interpolated() {
+        let law =
+            law(&[(64, 1 << 20), (96, 1 << 20), (128, 1 << 20), (160, 2 << 20), (192, 2 << 20)]);
+        assert_eq!(law.kind(), LawKind::Interpolated);
+        assert_eq!((law.size(100), law.size(144)), (Bytes::mib(1), Bytes(3 << 19)));
+    }
+
+    #[test]
+    fn the_last_of_equal_lengths_counts_and_no_size_is_negative() {
+        assert_eq!(law(&[(64, 1), (64, 9000)]).size(7), Bytes(9000));
+        assert_eq!(law(&[(64, 10_000), (128, 90_000)]).size(1), Bytes::ZERO);
+    }
+}
