@@ -163,6 +163,18 @@ impl ArgumentTable {
         Self { rows, contradictory }
     }
 
+    /// The table of a recording in which bfloat16 stands for float16.
+    pub(crate) fn with_float16(mut self) -> Self {
+        for argument in self.rows.iter_mut().flat_map(|row| &mut row.list) {
+            if let Argument::Tensor(tensor) = argument
+                && tensor.dtype == DType::BF16
+            {
+                tensor.dtype = DType::F16;
+            }
+        }
+        self
+    }
+
     /// The arguments of a signature.
     pub(crate) fn get(&self, id: SignatureId) -> &Arguments {
         &self.rows[id.0 as usize]

@@ -118,7 +118,9 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     let ((origins, arguments), timeline) = both(
         || {
             let origins = attribution::origins(&lifetimes, &rows, &trace.memory, &trace.ops, &tree);
-            (origins, ArgumentTable::build(&trace.signatures, &trace.strings))
+            let arguments = ArgumentTable::build(&trace.signatures, &trace.strings);
+            let as_bfloat16 = recording.as_ref().is_some_and(|r| r.float16_as_bfloat16);
+            (origins, if as_bfloat16 { arguments.with_float16() } else { arguments })
         },
         || timeline::find(&trace, &tree, &names, &calls).unwrap_or_default(),
     );

@@ -59,6 +59,8 @@ pub struct Recording {
     pub autocast: Vec<String>,
     /// True if autocast cast what it casts on CUDA, and not what it casts on the CPU.
     pub cuda_autocast_lists: bool,
+    /// True if autocast's float16 was computed in bfloat16.
+    pub float16_as_bfloat16: bool,
     /// True if a `GradScaler` was used.
     pub grad_scaler: Option<bool>,
     /// Samples in a batch.

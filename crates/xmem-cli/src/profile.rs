@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use then::Then;
 use xmem::{Bytes, printable};
-use xmem_recorder::{Destination, Engine, Recorded, Request, Stacks, Timeouts, Weights};
+use xmem_recorder::{Destination, Engine, Float16, Recorded, Request, Stacks, Timeouts, Weights};
 
 /// Runs the command.
 pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
@@ -72,7 +72,9 @@ fn request(args: &ProfileArgs, device: &str) -> Result<Request, CliError> {
         steps: args.steps,
         stacks: if args.no_stacks { Stacks::Omitted } else { Stacks::Recorded },
         device: xmem::find(device)?.clone(),
+        gpus: args.gpus,
         engine: args.engine(),
+        float16: if args.keep_float16 { Float16::Kept } else { Float16::AsBfloat16 },
         snapshot: args.snapshot.clone(),
         weights: if args.without_weights { Weights::Absent } else { Weights::Present },
         assume: args.assume(),

@@ -86,8 +86,11 @@ fn prepare(
     let environment = Environment::new(found.path.clone(), found.packages.clone())
         .with_libraries(found.libraries.iter().cloned());
     // A job that does not fit is recorded whole: what it needs is the answer.
-    let gpu =
-        VirtualGpu { capacity: Capacity::Unlimited, ..VirtualGpu::new(request.device.clone()) };
+    let gpu = VirtualGpu {
+        capacity: Capacity::Unlimited,
+        devices: request.gpus.get() as usize,
+        ..VirtualGpu::new(request.device.clone())
+    };
     let prepared = gpu.prepare(&environment, folder.path())?;
     let text = |text: OsString| text.to_string_lossy().into_owned();
     let answer = Answer {

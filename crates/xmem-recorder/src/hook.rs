@@ -22,6 +22,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/devices.py",
     "xmem_recorder/distributed.py",
     "xmem_recorder/engine.py",
+    "xmem_recorder/evaluation.py",
     "xmem_recorder/factories.py",
     "xmem_recorder/facts.py",
     "xmem_recorder/history.py",

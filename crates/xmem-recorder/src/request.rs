@@ -21,8 +21,12 @@ pub struct Request {
     pub stacks: Stacks,
     /// The GPU that the script sees.
     pub device: Device,
+    /// The number of GPUs that the script sees, from 1 to 64.
+    pub gpus: NonZeroU32,
     /// What stands for the GPU.
     pub engine: Engine,
+    /// The type in which the CPU computes float16.
+    pub float16: Float16,
     /// The file for PyTorch's own memory snapshot with call stacks, which a virtual GPU writes.
     pub snapshot: Option<PathBuf>,
     /// The files of weights that the script loads.
@@ -69,6 +73,16 @@ impl Engine {
             _ => Self::Cpu,
         }
     }
+}
+
+/// The type in which the CPU computes what autocast would compute in float16 on a GPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Float16 {
+    /// bfloat16, which has the same size and faster kernels.
+    #[default]
+    AsBfloat16,
+    /// float16.
+    Kept,
 }
 
 /// The longest waits for the command's processes.

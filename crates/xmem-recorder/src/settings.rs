@@ -1,7 +1,7 @@
 //! The hook's settings: `settings.json`. Unknown facts are null.
 
 use crate::assumptions::DevicePeaks;
-use crate::request::{Request, Stacks, Weights};
+use crate::request::{Float16, Request, Stacks, Weights};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use xmem_profiles::Device;
@@ -17,6 +17,8 @@ pub(crate) struct Settings<'a> {
     stacks: bool,
     max_memory: Option<u64>,
     engine: &'static str,
+    gpus: u32,
+    float16: &'static str,
     snapshot: Option<String>,
     weights: &'static str,
     assume: BTreeMap<&'static str, f64>,
@@ -54,6 +56,11 @@ impl<'a> Settings<'a> {
             stacks: request.stacks == Stacks::Recorded,
             max_memory: request.memory.map(Bytes::get),
             engine: request.engine.name(),
+            gpus: request.gpus.get(),
+            float16: match request.float16 {
+                Float16::AsBfloat16 => "bfloat16",
+                Float16::Kept => "kept",
+            },
             snapshot: request.snapshot.as_ref().map(|path| {
                 // The script may change its folder.
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());

@@ -7,8 +7,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use tempfile::TempDir;
 use xmem_recorder::{
-    Assumptions, CommandEnd, CutShort, Engine, Progress, RecordError, Recorded, Request, Shortage,
-    Stacks, Timeouts, Weights,
+    Assumptions, CommandEnd, CutShort, Engine, Float16, Progress, RecordError, Recorded, Request,
+    Shortage, Stacks, Timeouts, Weights,
 };
 use xmem_types::Bytes;
 
@@ -65,6 +65,8 @@ fn run_command(
         steps: NonZeroU32::MIN,
         stacks: Stacks::Recorded,
         device: xmem_profiles::find("a100-40g").expect("known").clone(),
+        gpus: NonZeroU32::MIN,
+        float16: Float16::Kept,
         engine: Engine::Cpu,
         snapshot: None,
         weights: Weights::Present,

@@ -116,6 +116,7 @@ impl<'a> Reader<'a, '_> {
             cuda_autocast_lists: self
                 .field("autocast_lists")
                 .is_some_and(|lists: String| lists == "cuda"),
+            float16_as_bfloat16: self.field::<String>("float16_as").as_deref() == Some("bfloat16"),
             grad_scaler: self.field("grad_scaler"),
             batch_size: batch.and_then(|batch| batch.size),
             redirected: self.list("redirected", |RedirectedDto { what, times }| (what, times)),

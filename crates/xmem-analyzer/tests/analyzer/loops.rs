@@ -66,7 +66,7 @@ fn a_first_iteration_without_a_mark_of_the_profiler_is_an_iteration() {
         let mut r = Recorder::new(Detail::Everything);
         let net = layers(&mut r, &[100, 200]);
         for iteration in 0..4 {
-            let mut run = |r: &mut Recorder| {
+            let run = |r: &mut Recorder| {
                 let x = batch(r);
                 let saved = forward(r, &net, x);
                 let mut gradients = backward(r, &net, saved, &[]);

@@ -57,6 +57,14 @@ pub(crate) struct ProfileArgs {
     /// a100-40g)
     #[arg(long, value_name = "NAME")]
     device_as: Option<String>,
+    /// Number of GPUs that torch.cuda reports to the script. On the CPU, the answer is about one GPU with all
+    /// tensors; on a virtual GPU, about the GPU with most memory
+    #[arg(long, value_name = "N", default_value = "1", value_parser = gpus)]
+    pub(crate) gpus: NonZeroU32,
+    /// Compute in float16 on the CPU where autocast asks for it, instead of bfloat16, which has the same size and is
+    /// many times faster
+    #[arg(long)]
+    pub(crate) keep_float16: bool,
     /// What stands for the GPU: `cpu` computes on the CPU; `virtual-gpu` runs PyTorch's CUDA build without
     /// computing; `auto` takes the virtual GPU where it can be had
     #[arg(long, value_name = "ENGINE", value_enum, default_value_t = EngineName::Cpu,
@@ -115,6 +123,11 @@ impl ProfileArgs {
 
 fn assumptions(text: &str) -> Result<Assumptions, String> {
     text.parse()
+}
+
+fn gpus(text: &str) -> Result<NonZeroU32, String> {
+    let number = text.parse().ok().filter(|number: &NonZeroU32| number.get() <= 64);
+    number.ok_or_else(|| "expected a number from 1 to 64".to_owned())
 }
 
 fn time(text: &str) -> Result<Duration, String> {

@@ -15,7 +15,7 @@ def install(torch):
     memory_info = (device["free_memory"], device["total_memory"])
     for name, value in {
         "is_available": True,
-        "device_count": 1,
+        "device_count": session.settings().get("gpus", 1),
         "current_accelerator": lambda check_available=False: gpu,
         "current_device_index": 0,
         "current_device_idx": 0,

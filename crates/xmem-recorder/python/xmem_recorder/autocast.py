@@ -6,6 +6,8 @@ from .patching import replace
 # Requested settings of autocast for CUDA: (dtype, cache_enabled).
 requested = []
 scalers = 0
+# True if float16 was requested and bfloat16 computed.
+as_bfloat16 = False
 
 _default_dtype = None
 _is_before_2_3 = False
@@ -22,6 +24,7 @@ def install(torch):
     _install_state(torch)
     _install_cast_inputs(torch)
     autocast_lists.install(torch)
+    replace(torch.Tensor, "numpy", lambda original: _numpy(torch, original))
     replace(torch.cuda.amp.GradScaler, "__init__", _scaler)
     if _is_before_2_3:
         _install_scaling(torch)
@@ -63,11 +66,24 @@ def _init(torch, original):
 
 
 def _supported(torch, dtype):
-    """The dtype for the CPU's autocast: float16 needs 2.3, and bfloat16 has the same size."""
-    if dtype is torch.float16 and _is_before_2_3:
-        session.note("autocast to float16: recorded as bfloat16, which has the same size")
+    """The dtype for the CPU's autocast: float16 needs 2.3 and has slow kernels; bfloat16 has the same size."""
+    global as_bfloat16
+    if dtype is torch.float16 and (_is_before_2_3 or session.settings().get("float16") != "kept"):
+        as_bfloat16 = True
+        session.note("autocast to float16: computed in bfloat16, which has the same size and is faster on a CPU")
         return torch.bfloat16
     return dtype
+
+
+def _numpy(torch, original):
+    """Wraps `Tensor.numpy`: NumPy has no bfloat16, and the script expects float16."""
+
+    def numpy(self, **kwargs):
+        if as_bfloat16 and self.dtype is torch.bfloat16:
+            self = self.to(torch.float16)
+        return original(self, **kwargs)
+
+    return numpy
 
 
 def _install_state(torch):

@@ -186,9 +186,9 @@ def install(torch):
     cuda = torch.cuda
     fixed = {
         "is_available": True,
-        "device_count": 1,
-        "_device_count_nvml": 1,
-        "_raw_device_count_nvml": 1,
+        "device_count": session.settings().get("gpus", 1),
+        "_device_count_nvml": session.settings().get("gpus", 1),
+        "_raw_device_count_nvml": session.settings().get("gpus", 1),
         "current_device": 0,
         "get_device_name": device["name"],
         "get_device_capability": tuple(device["capability"]),

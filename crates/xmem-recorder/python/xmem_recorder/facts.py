@@ -64,6 +64,7 @@ def collect(state, reason, detail):
             {"dtype": _dtype(dtype), "cache": cache} for dtype, cache in autocast.requested
         ],
         "autocast_lists": "cuda" if on_virtual_gpu or autocast_lists.installed else "cpu",
+        "float16_as": "bfloat16" if autocast.as_bfloat16 else None,
         "grad_scaler": autocast.scalers > 0,
         "batch": _batch(state.batch),
         "redirected": [

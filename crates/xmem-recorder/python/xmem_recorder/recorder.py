@@ -16,7 +16,7 @@ import threading
 import time
 import weakref
 
-from . import cudnn, engine, facts, profilers, saving, session, values
+from . import cudnn, engine, evaluation, facts, profilers, saving, session, values
 from .imports import inside_import
 from .patching import replace
 
@@ -25,7 +25,9 @@ from .patching import replace
 MAX_STEP_RATIO = 3
 # Forward calls per requested iteration after which optimizers without a step are disregarded.
 FORWARDS_WITHOUT_STEP = 20
-# The same for backward passes, whose gradients the optimizer may accumulate.
+# Calls without gradients, in all, after which the same holds: an evaluation may come before the first step.
+EVALUATIONS_WITHOUT_STEP = 1000
+# The same as the first for backward passes, whose gradients the optimizer may accumulate.
 BACKWARDS_WITHOUT_STEP = 200
 # Consecutive steps that a gradient scaler may skip before they count.
 MAX_SKIPPED_STEPS = 10
@@ -69,6 +71,7 @@ class _State:
         self.passes = {}
         self.backwards = 0
         self.calls = {}
+        self.evaluations = {}
         self.roots = []
         self.batch = None
         self.last_round = None
@@ -128,6 +131,10 @@ def begin():
         # The address space of a virtual GPU would count.
         _state.limit = saving.limit_memory(session.settings().get("max_memory"))
     _state.last_round = time.monotonic()
+    gpus = session.settings().get("gpus", 1)
+    if gpus > 1:
+        which = "the GPU with most memory" if engine.chosen() == engine.VIRTUAL_GPU else "one GPU with all tensors"
+        session.note(f"the script sees {gpus} GPUs; the answer is about {which}")
     _state.profiler = profilers.start(_state.torch, stacks)
     session.send("recording")
 
@@ -193,14 +200,20 @@ def _watch_calls(module):
     def call_outermost(self, *args, **kwargs):
         if inside_module():
             return original(self, *args, **kwargs)
+        sample = _sample(self, args, kwargs)
+        if evaluation.is_known(sample):
+            _left_out()
+            return evaluation.result_like(_state.torch, sample)
         _called(self, args, kwargs)
         _depth.value = 1
         module._call_impl = original
         try:
-            return original(self, *args, **kwargs)
+            result = original(self, *args, **kwargs)
         finally:
             module._call_impl = call_outermost
             _depth.value = 0
+        evaluation.computed(_state.torch, self, sample, result)
+        return result
 
     module._call_impl = call_outermost
 
@@ -238,11 +251,32 @@ def _called(module, args, kwargs):
     if calls == 0:
         _state.roots.append(weakref.ref(module))
     if calls > 0 and not _state.steps:
-        _count_without_steps(calls)
+        _count_without_steps(calls, _state.evaluations.get(id(module), 0))
+    if not module.training and not _state.torch.is_grad_enabled():
+        _state.evaluations[id(module)] = _state.evaluations.get(id(module), 0) + 1
     _state.calls[id(module)] = calls + 1
     shapes = _shapes(args, kwargs)
     if shapes and (_state.batch is None or module.training):
         _state.batch = shapes
+
+
+def _sample(module, args, kwargs):
+    """The kind of a call that evaluates a model before it is trained; None for other calls."""
+    if _state.steps or _state.backwards or not is_recording() or not _live_optimizers():
+        return None
+    if threading.get_ident() != _state.thread:
+        return None
+    return evaluation.kind(_state.torch, module, args, kwargs)
+
+
+def _left_out():
+    """Counts a call that is not computed; an optimizer that makes no step after many of them makes none."""
+    _finish_if_requested()
+    evaluation.left_out += 1
+    if evaluation.left_out >= EVALUATIONS_WITHOUT_STEP:
+        _state.rounds, _state.rounds_by = max(_state.calls.values(), default=0), FORWARDS
+        finish("forwards")
+        raise Finished
 
 
 def _inside_backward():
@@ -250,20 +284,26 @@ def _inside_backward():
     return task is not None and task() != -1
 
 
-def _count_without_steps(calls):
+def _count_without_steps(calls, evaluations=0):
     """Counts the passes that have ended, at the beginning of the next one; `calls` are those of the called
-    module. If the script has an optimizer, they are no iterations until it is clear that it makes no step."""
-    done, by = calls, FORWARDS
-    enough = FORWARDS_WITHOUT_STEP
+    module, of which some are evaluations. If the script has an optimizer, they are no iterations until it
+    is clear that it makes no step."""
+    wanted = session.settings()["steps"]
     if _state.backwards:
         done, by = _state.backwards, BACKWARDS
-        enough = BACKWARDS_WITHOUT_STEP
-    wanted = session.settings()["steps"]
-    owned = bool(_live_optimizers())
+        no_step = done >= wanted * BACKWARDS_WITHOUT_STEP
+    else:
+        done, by = calls, FORWARDS
+        no_step = done - evaluations >= wanted * FORWARDS_WITHOUT_STEP
+        no_step = no_step or evaluations >= EVALUATIONS_WITHOUT_STEP
     _mark_pass(done, by)
-    if not owned and done > _state.rounds:
-        _iteration(done, by)
-    if done >= (wanted * enough if owned else wanted):
+    if _live_optimizers():
+        ends = no_step
+    else:
+        ends = done >= wanted
+        if done > _state.rounds:
+            _iteration(done, by)
+    if ends:
         _state.rounds, _state.rounds_by = done, by
         finish("backwards" if _state.backwards else "forwards")
         raise Finished
@@ -565,6 +605,7 @@ def finish(reason, detail=None):
     if detail:
         match = re.search(r"tried to allocate (\d+) bytes", detail)
         needed = int(match.group(1)) if match else None
+    evaluation.note()
     try:
         text = facts.collect(_state, reason, detail)
         _state.profiler.add_metadata_json("xmem_recording", text)

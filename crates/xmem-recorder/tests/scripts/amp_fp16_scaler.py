@@ -1,11 +1,15 @@
 """Mixed precision in half: autocast and a gradient scaler, with gradients unscaled and clipped."""
 # /// xmem
 # iterations = 3
-# stdout = ["logits are torch.float16", "scale"]
+# stdout = ["logits are torch.bfloat16", "scale…", "numpy has float16"]
 # stdout-without = ["done"]
 # [recording]
 # "/autocast" = { contains = { dtype = "float16" } }
 # "/grad_scaler" = true
+# "/float16_as" = "bfloat16"
+#
+# [virtual-gpu]
+# stdout = ["logits are torch.float16", "numpy has float16"]
 # ///
 import torch
 from torch import nn
@@ -25,6 +29,7 @@ for step in range(50):
         loss = nn.functional.cross_entropy(logits, targets)
     if step == 0:
         print("logits are", logits.dtype)
+        print("numpy has", logits.detach().cpu().numpy().dtype)
     scaler.scale(loss).backward()
     scaler.unscale_(optimizer)
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)

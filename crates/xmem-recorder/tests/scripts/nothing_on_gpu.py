@@ -8,6 +8,9 @@
 # [replay]
 # "/verdict" = "withheld"
 # "/withheld" = ["nothing-on-gpu"]
+#
+# [virtual-gpu]
+# skip = "there is no memory of a GPU"
 # ///
 import torch
 from torch import nn

@@ -1,0 +1,36 @@
+"""Mixed precision in half, computed in float16: the peaks are those of bfloat16 in its place."""
+# /// xmem
+# options = ["--keep-float16"]
+# iterations = 3
+# stdout = ["logits are torch.float16", "numpy has float16"]
+# stdout-without = ["done"]
+# same-peak = { as = "amp_fp16_scaler", within-percent = 0.0 }
+# [recording]
+# "/autocast" = { contains = { dtype = "float16" } }
+# ///
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+device = "cuda"
+model = nn.Sequential(nn.Linear(512, 1024), nn.GELU(), nn.LayerNorm(1024), nn.Linear(1024, 10)).to(device)
+optimizer = torch.optim.AdamW(model.parameters())
+scaler = torch.cuda.amp.GradScaler()
+
+for step in range(50):
+    inputs = torch.randn(128, 512, device=device)
+    targets = torch.randint(0, 10, (128,), device=device)
+    optimizer.zero_grad(set_to_none=True)
+    with torch.cuda.amp.autocast():
+        logits = model(inputs)
+        loss = nn.functional.cross_entropy(logits, targets)
+    if step == 0:
+        print("logits are", logits.dtype)
+        print("numpy has", logits.detach().cpu().numpy().dtype)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+    print("scale", scaler.get_scale())
+print("done")
