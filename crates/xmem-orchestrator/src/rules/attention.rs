@@ -6,6 +6,7 @@
 //! the output and one number per row. Where CUDA takes the math path and the CPU did, too, the operators
 //! inside are what CUDA runs.
 
+mod efficient;
 mod fused;
 mod kernel;
 mod mask;
@@ -19,13 +20,13 @@ use crate::call::Call;
 use crate::definition::{Applies, Outcome, RuleDefinition};
 use crate::rule::Rule;
 use kernel::Fused;
-use select::{AttentionCall, Backend};
+use select::AttentionCall;
 
 pub(crate) static RULE: RuleDefinition = RuleDefinition {
     rule: Rule {
         name: "attention",
         summary: "scaled_dot_product_attention takes the kernel that CUDA would take (flash, memory-efficient, cuDNN, math)",
-        source: "aten/src/ATen/native/transformers/cuda/sdp_utils.cpp `select_sdp_backend`, attention.cu, attention_backward.cu; aten/src/ATen/native/transformers/attention.cpp `_scaled_dot_product_attention_math`, `preprocess_mask`",
+        source: "aten/src/ATen/native/transformers/cuda/sdp_utils.cpp `select_sdp_backend`, attention.cu, attention_backward.cu, mem_eff_attention/kernel_forward.h, kernel_backward.h; aten/src/ATen/native/transformers/attention.cpp `_scaled_dot_product_attention_math`, `preprocess_mask`",
         operators: &["aten::scaled_dot_product_attention"],
         covers: &[
             "aten::_scaled_dot_product_attention_math",
@@ -57,12 +58,9 @@ fn lower(call: &mut Call<'_, '_, '_>) -> Outcome {
     let (Some(path), Some(attention)) = (path, AttentionCall::read(call.arguments())) else {
         return Outcome::Unclaimed;
     };
-    let fused = match select::backend(&attention, call.target()) {
-        Backend::Flash => Some(Fused::Flash),
-        Backend::Efficient => Some(Fused::Efficient),
-        Backend::Cudnn => Some(Fused::Cudnn),
-        Backend::Math => None,
-    };
+    let target = call.target();
+    let backend = select::backend(&attention, target);
+    let fused = Fused::of(backend, &attention, target.device.compute_capability);
     let (op, nodes, edits) = (call.op, call.nodes(), &mut call.edits);
     match (path, fused) {
         (CpuPath::Flash, Some(fused)) => {

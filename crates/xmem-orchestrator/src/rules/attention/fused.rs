@@ -6,7 +6,7 @@ use super::output::{self, is_copy, size};
 use super::select::AttentionCall;
 use crate::count::Count;
 use crate::draft::{Addition, Draft, Edits, Place};
-use xmem_analyzer::{CallKind, Role};
+use xmem_analyzer::{CallKind, Role, TensorArg};
 use xmem_types::{BlockId, Bytes, Nanos, OpId};
 
 /// The layout of a fused kernel's results in memory, compared with what the code around the call wants.
@@ -20,7 +20,7 @@ enum Layout {
 
 impl Layout {
     fn of(fused: Fused, call: &AttentionCall) -> Self {
-        let turned = fused == Fused::Efficient && call.sequence_first();
+        let turned = fused.is_efficient() && call.sequence_first();
         if turned { Self::Other } else { Self::AsWanted }
     }
 }
@@ -48,7 +48,8 @@ pub(super) fn from_flash(
             add_saved(edits, size, sums, free, op);
         }
     }
-    if fused == Fused::Efficient && call.heads_first() {
+    forward_scratch(edits, call, fused, op, sums.unwrap_or(output));
+    if fused.is_efficient() && call.heads_first() {
         // The kernel writes sequence first where the CPU's follows the query.
         keep_output(edits, op, output, None, Layout::AsWanted);
     }
@@ -78,7 +79,7 @@ fn pad_mask(
     escaping: &[BlockId],
     nodes: &[OpId],
 ) {
-    let Some(padded) = mask::padded(call).filter(|_| fused == Fused::Efficient) else { return };
+    let Some(padded) = mask::padded(call).filter(|_| fused.is_efficient()) else { return };
     let converted = mask::converted(call);
     let converted = escaping.iter().copied().find(|&b| Some(edits.item(b).size()) == converted);
     let end = edits.after_op(op);
@@ -116,10 +117,13 @@ pub(super) fn from_math(
     let done = nodes.iter().map(|&node| edits.after_op(node)).max();
     let layout = Layout::of(fused, call);
     keep_output(edits, op, output, done, layout);
-    let Some(done) = done else { return true };
-    for size in fused.saved(call) {
-        add_saved(edits, size, output, done, op);
+    if let Some(done) = done {
+        for size in fused.saved(call) {
+            add_saved(edits, size, output, done, op);
+        }
     }
+    forward_scratch(edits, call, fused, op, output);
+    let Some(done) = done else { return true };
     keep_inputs(edits, call, op, start_of(edits, op, nodes[0]).time(), done);
     keep_mask(edits, call, fused, op, done);
     replace_backward(edits, call, fused, (op, nodes), done);
@@ -171,6 +175,15 @@ fn start_of(edits: &Edits<'_, '_>, op: OpId, node: OpId) -> Place {
     if contains { edits.after_op(op) } else { edits.before(node) }
 }
 
+/// The bytes of the block that an input is a part of, by its strides: a query that is split off a layer's
+/// output lies in rows as wide as that. `None` for an input that fills its block, or without strides.
+fn surrounding(tensor: &TensorArg) -> Option<Count> {
+    let extents = tensor.dims.iter().zip(&tensor.strides).filter(|(dim, _)| **dim > 1);
+    let extents = extents.map(|(&dim, stride)| Count(stride.unsigned_abs()) * dim);
+    let bytes = extents.max()?.of(tensor.dtype);
+    (bytes > Count::bytes(tensor)).then_some(bytes)
+}
+
 /// Autograd keeps query, key and value until the fused backward; the math path kept copies of them
 /// instead and let them go.
 fn keep_inputs(
@@ -182,8 +195,9 @@ fn keep_inputs(
 ) {
     let profile = edits.profile();
     let start = profile.op_start(op);
-    let mut wanted = [&call.query, &call.key, &call.value].map(Count::bytes).to_vec();
-    let packed = wanted.iter().fold(Count(0), |sum, &size| sum + size);
+    let inputs = [&call.query, &call.key, &call.value];
+    let packed = inputs.iter().fold(Count(0), |sum, t| sum + Count::bytes(t));
+    let mut wanted = inputs.map(|t| (Count::bytes(t), surrounding(t))).to_vec();
     let mut home = None;
     let without_calls = profile.recording().is_some_and(|r| r.stacks == Some(false));
     let mut kept = Vec::new();
@@ -196,8 +210,9 @@ fn keep_inputs(
         let bytes = Count::from(block.size);
         let goes = block.free_time.is_some_and(|f| f < backward);
         let whole = bytes == packed && wanted.len() == 3;
-        let part = wanted.iter().position(|&w| w == bytes && goes);
-        if !whole && part.is_none() {
+        let around = wanted.iter().any(|&(_, around)| around == Some(bytes));
+        let part = wanted.iter().position(|&w| w == (bytes, None) && goes);
+        if !whole && !around && part.is_none() {
             continue;
         }
         // They come out of one module; a residual stream of the same size does not.
@@ -206,10 +221,11 @@ fn keep_inputs(
             continue;
         }
         match part {
-            Some(at) if !whole => {
+            _ if whole => wanted.clear(),
+            Some(at) if !around => {
                 wanted.swap_remove(at);
             }
-            _ => wanted.clear(),
+            _ => wanted.retain(|&(_, around)| around != Some(bytes)),
         }
         if goes {
             kept.push(id);
@@ -227,7 +243,7 @@ fn keep_inputs(
 /// other as it was handed in.
 fn keep_mask(edits: &mut Edits<'_, '_>, call: &AttentionCall, fused: Fused, op: OpId, done: Place) {
     let Some(mask) = &call.mask else { return };
-    let padded = mask::padded(call).filter(|_| fused == Fused::Efficient);
+    let padded = mask::padded(call).filter(|_| fused.is_efficient());
     let (start, end) = (edits.before(op), edits.after_op(op));
     let mut plan = edits.plan(op, start, Role::Temporary);
     let converted =
@@ -370,6 +386,20 @@ fn skip_copy(edits: &mut Edits<'_, '_>, gradient: BlockId) -> Place {
     let later = edits.item(copy).free();
     edits.drop_block(copy);
     later
+}
+
+/// Adds what the forward holds for the length of the call, after its output and what it saves.
+fn forward_scratch(
+    edits: &mut Edits<'_, '_>,
+    call: &AttentionCall,
+    fused: Fused,
+    op: OpId,
+    last: BlockId,
+) {
+    let Some(size) = fused.forward_scratch(call) else { return };
+    let alloc = edits.after(last);
+    let free = edits.next(edits.after_op(op));
+    edits.add(Addition { size, alloc, free, role: Role::Workspace, op });
 }
 
 fn add_saved(edits: &mut Edits<'_, '_>, size: Bytes, near: BlockId, free: Place, op: OpId) {

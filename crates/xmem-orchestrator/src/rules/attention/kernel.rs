@@ -2,26 +2,52 @@
 //! (aten/src/ATen/native/transformers/cuda/attention.cu, attention_backward.cu). Sizes and order
 //! recorded with PyTorch 2.11's CUDA build, kernels stubbed.
 
-use super::select::AttentionCall;
+use super::efficient::{self, EfficientKernel};
+use super::select::{AttentionCall, Backend};
 use crate::count::Count;
 use crate::draft::Plan;
+use xmem_profiles::ComputeCapability;
 use xmem_types::Bytes;
 
 /// A fused kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fused {
     Flash,
-    Efficient,
+    Efficient(EfficientKernel),
     Cudnn,
 }
 
 impl Fused {
+    /// The kernel of a backend; `None` for the math path.
+    pub(super) fn of(
+        backend: Backend,
+        call: &AttentionCall,
+        capability: ComputeCapability,
+    ) -> Option<Self> {
+        match backend {
+            Backend::Flash => Some(Self::Flash),
+            Backend::Efficient => Some(Self::Efficient(EfficientKernel::of(call, capability))),
+            Backend::Cudnn => Some(Self::Cudnn),
+            Backend::Math => None,
+        }
+    }
+
+    /// Returns whether this is one of the memory-efficient kernels.
+    pub(super) const fn is_efficient(self) -> bool {
+        matches!(self, Self::Efficient(_))
+    }
+
+    /// The scratch of the forward.
+    pub(super) fn forward_scratch(self, call: &AttentionCall) -> Option<Bytes> {
+        self.is_efficient().then(|| efficient::forward_scratch(call)).flatten()
+    }
+
     /// The sizes of what the forward saves beside the output.
     pub(super) fn saved(self, call: &AttentionCall) -> Vec<Bytes> {
         let sums = call.rows() * 4;
         match self {
             Self::Flash => vec![sums.into(), Bytes(16), Bytes(8)],
-            Self::Efficient => {
+            Self::Efficient(_) => {
                 let rows = Count(call.batch()) * call.heads();
                 vec![(rows * Count(call.length()).next_multiple_of(32) * 4).into()]
             }
@@ -33,7 +59,7 @@ impl Fused {
     pub(super) fn backward_scratch(self, plan: &mut Plan<'_, '_, '_>, call: &AttentionCall) {
         match self {
             Self::Flash => flash_backward(plan, call),
-            Self::Efficient => efficient_backward(plan, call),
+            Self::Efficient(kernel) => efficient_backward(plan, call, kernel),
             Self::Cudnn => cudnn_backward(plan, call),
         }
     }
@@ -62,27 +88,23 @@ fn cudnn_backward(plan: &mut Plan<'_, '_, '_>, call: &AttentionCall) {
     plan.touch(expanded(call).into_iter().fold(size, |sum, size| sum + size));
 }
 
-fn efficient_backward(plan: &mut Plan<'_, '_, '_>, call: &AttentionCall) {
+fn efficient_backward(plan: &mut Plan<'_, '_, '_>, call: &AttentionCall, kernel: EfficientKernel) {
     let delta = call.rows() * 4;
-    // One tile of 64 x 64 partial query gradients, with a header of 16 bytes, per 64 rows and 64 columns
-    // of each head.
-    let tiles = Count(call.batch()) * call.heads() * call.length().div_ceil(64);
-    let tiles = tiles * call.width().div_ceil(64) * (64 * 64 * 4 + 16);
     // Grouped queries: gradients of each query head's key and value, then summed.
     let grouped: Vec<_> = expanded(call).into_iter().map(|size| plan.take(size)).collect();
     if call.query.dtype.is_half() {
         // The kernel computes the row sums itself.
         let sums = plan.take(delta);
-        let tiles = plan.take(tiles);
-        plan.free_all([sums, tiles]);
+        let workspace = plan.take(kernel.workspace(call));
+        plan.free_all([sums, workspace]);
     } else {
         let copy = if call.sequence_first() { call.output_bytes() } else { Count(0) };
         let copy = plan.take(copy);
         let product = plan.take(call.output_bytes());
         let [sums, wide] = [plan.take(delta), plan.take(delta)];
         plan.free_all([sums, product]);
-        let tiles = plan.take(tiles);
-        plan.free_all([wide, tiles, copy]);
+        let workspace = plan.take(kernel.workspace(call));
+        plan.free_all([wide, workspace, copy]);
     }
     plan.free_all(grouped.into_iter().rev());
 }

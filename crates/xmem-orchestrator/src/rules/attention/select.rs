@@ -14,6 +14,8 @@ pub(super) struct AttentionCall {
     pub(super) mask: Option<TensorArg>,
     /// `is_causal`: the kernel makes a triangular mask.
     pub(super) causal: bool,
+    /// `dropout_p` above 0.
+    pub(super) dropout: bool,
 }
 
 impl AttentionCall {
@@ -26,6 +28,7 @@ impl AttentionCall {
             value: tensor(2)?,
             mask: arguments.tensor(3).cloned(),
             causal: arguments.value(5) == Some("True"),
+            dropout: arguments.value(4).and_then(|p| p.parse().ok()).is_some_and(|p: f64| p > 0.0),
         })
     }
 
@@ -43,6 +46,11 @@ impl AttentionCall {
 
     pub(super) fn width(&self) -> u64 {
         self.query.dims[3]
+    }
+
+    /// The widest of query, key and value.
+    pub(super) fn widest(&self) -> u64 {
+        self.width().max(self.value.dims[3])
     }
 
     /// Grouped queries: fewer key than query heads.
@@ -167,6 +175,7 @@ mod tests {
             value: kv,
             mask: mask.then(|| tensor(&[4, 1, 64, 64], dtype)),
             causal: false,
+            dropout: false,
         };
         backend(&call, &Target::new(find(device).expect("known").clone()))
     }
@@ -176,7 +185,14 @@ mod tests {
     fn grouped_queries_take_the_efficient_kernel_since_2_14() {
         let (query, key) =
             (tensor(&[2, 8, 128, 32], DType::F32), tensor(&[2, 2, 128, 32], DType::F32));
-        let call = AttentionCall { query, value: key.clone(), key, mask: None, causal: true };
+        let call = AttentionCall {
+            query,
+            value: key.clone(),
+            key,
+            mask: None,
+            causal: true,
+            dropout: false,
+        };
         for (minor, expected) in [(13, Backend::Math), (14, Backend::Efficient)] {
             let mut target = Target::new(find("rtx3060-12g").expect("known").clone());
             target.torch = TorchVersion::new(2, minor);
@@ -194,6 +210,7 @@ mod tests {
             key: half,
             mask: None,
             causal: false,
+            dropout: false,
         };
         let mut target = Target::new(find("h100-80g").expect("known").clone());
         for next in [Backend::Cudnn, Backend::Flash, Backend::Efficient, Backend::Math] {

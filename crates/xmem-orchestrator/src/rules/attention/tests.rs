@@ -2,6 +2,7 @@
 
 mod math;
 mod scripts;
+mod wide;
 
 use super::RULE;
 use crate::testing::case::on;
@@ -12,6 +13,7 @@ use scripts::{Inputs, Layout, Mask, checkpointed, flash, masked_flash, math};
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = math::cases();
     cases.extend(fused());
+    cases.extend(wide::cases());
     cases
 }
 
@@ -603,6 +605,78 @@ fn fused() -> Vec<Case> {
                     - gy
                 on  - attention#1
                 off - qkv
+                off + g_p 40000 temporary
+                off - noise
+                off - g_dropped
+                off + g_scores 40000 temporary
+                off + softmax-backward#1 40000 workspace
+                off - softmax-backward#1
+                off - p
+                off - g_p
+                off + g_scaled_q 6400 temporary
+                off + g_scaled_k 6400 temporary
+                off - scaled_q
+                off - scaled_k
+                off - g_scores
+                off + gk 6400 gradient
+                off - g_scaled_k
+                off + gq 6400 gradient
+                off - g_scaled_q
+                    - gq
+                    - gk
+                    - gv
+            "#]],
+        },
+        Case {
+            rule: RULE.name,
+            shows: "dropout, a query that is a part of its block: the block is kept, with key and value",
+            script: math(Inputs::PackedQuery, Mask::None),
+            target: target(),
+            requests: expect![[r#"
+                dropout, a query that is a part of its block: the block is kept, with key and value
+                on  + qkv 19200 input attention
+                on  + k 6400 input attention
+                on  + v 6400 input attention
+                on  + out 6400 activation attention
+                on  + attention#1 1024 activation
+                on  + gy 6400 temporary attention
+                on  + gv 6400 gradient attention
+                on  + gk 6400 gradient attention
+                on  + gq 6400 gradient attention
+                on  + attention#2 6400 workspace
+                on  + attention#3 800 workspace
+                on  + attention#4 800 workspace
+                on  - attention#3
+                on  - attention#2
+                on  + attention#5 65600 workspace
+                on  - attention#4
+                on  - attention#5
+                off + qkv 19200 input
+                off + k 6400 input
+                off + v 6400 input
+                off + scaled_q 6400 activation
+                off + scaled_k 6400 activation
+                off + scores 40000 temporary
+                off + cublas-workspace#1 8519680 workspace
+                off + p 40000 activation
+                off - scores
+                off + noise 10000 activation dropout-mask
+                off + dropped 40000 activation
+                off + out 6400 temporary
+                    - qkv
+                    - k
+                on  - v
+                off + y 6400 activation
+                    - out
+                off + gy 6400 temporary
+                off - y
+                off + gv 6400 gradient
+                off + cublas-workspace#2 8519680 workspace
+                off + g_dropped 40000 temporary
+                off - dropped
+                    - gy
+                on  - attention#1
+                off - v
                 off + g_p 40000 temporary
                 off - noise
                 off - g_dropped

@@ -80,11 +80,43 @@ pub(crate) fn masked_flash() -> Script {
     t
 }
 
+/// One head, 4 positions of width 160 and 16 bits.
+pub(crate) fn wide_flash() -> Script {
+    let input = "f16[1,1,4,160]";
+    let mut t = Script::default();
+    t.iteration(0, |t| {
+        for (sequence, name) in [(1, "q"), (2, "k"), (3, "v")] {
+            t.makes_seq(sequence, "aten::mul", input, name, 1280);
+        }
+        let arguments = format!("{input} {input} {input} - 0.0 True - False");
+        t.op_seq(4, "aten::scaled_dot_product_attention", &arguments, |t| {
+            let kernel = "aten::_scaled_dot_product_flash_attention_for_cpu";
+            t.op_seq(4, kernel, &format!("{input} {input} {input} 0.0 True - -"), |t| {
+                t.makes("aten::empty", "(1,4,1,160)", "out", 1280);
+                t.makes("aten::empty", "(1,4,1)", "row_sums", 16);
+            });
+        });
+        t.node(4, "ScaledDotProductFlashAttentionForCpuBackward0", |t| {
+            let kernel = "aten::_scaled_dot_product_flash_attention_for_cpu_backward";
+            t.op(kernel, &format!("{input} {input} {input} {input}"), |t| {
+                for name in ["gq", "gk", "gv"] {
+                    t.alloc(name, 1280);
+                }
+            });
+            t.free("q k v out row_sums");
+        });
+        t.free("gq gk gv");
+    });
+    t
+}
+
 /// The blocks of query, key and value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Inputs {
     Separate,
     Packed,
+    /// The query is a part of a layer's output; key and value are copies, as of a cache.
+    PackedQuery,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -99,6 +131,10 @@ pub(crate) enum Mask {
 /// Batch 2, 2 heads, 50 positions of width 8, with dropout: the CPU's math path.
 pub(crate) fn math(inputs: Inputs, mask: Mask) -> Script {
     let input = "f32[2,2,50,8]";
+    let query = match inputs {
+        Inputs::PackedQuery => "f32[2,2,50,8]:2400,8,48,1",
+        Inputs::Separate | Inputs::Packed => input,
+    };
     let scores = "f32[2,2,50,50]";
     let (mask_argument, mask_bytes) = match mask {
         Mask::None => ("-", 0),
@@ -109,7 +145,13 @@ pub(crate) fn math(inputs: Inputs, mask: Mask) -> Script {
     let mut t = Script::default();
     t.iteration(0, |t| {
         match inputs {
-            Inputs::Packed => t.makes_seq(1, "aten::add", "f32[2,50,48] f32[48] 1", "qkv", 19_200),
+            Inputs::Packed | Inputs::PackedQuery => {
+                t.makes_seq(1, "aten::add", "f32[2,50,48] f32[48] 1", "qkv", 19_200);
+                if inputs == Inputs::PackedQuery {
+                    t.makes_seq(2, "aten::cat", "{2,2,50,8} -2", "k", 6400);
+                    t.makes_seq(3, "aten::cat", "{2,2,50,8} -2", "v", 6400);
+                }
+            }
             Inputs::Separate => {
                 for (sequence, name) in [(1, "q"), (2, "k"), (3, "v")] {
                     t.makes_seq(sequence, "aten::add", &format!("{input} {input} 1"), name, 6400);
@@ -119,7 +161,7 @@ pub(crate) fn math(inputs: Inputs, mask: Mask) -> Script {
         if mask != Mask::None {
             t.makes("aten::ones", "(50,50)", "mask", mask_bytes);
         }
-        let arguments = format!("{input} {input} {input} {mask_argument} 0.1 False - False");
+        let arguments = format!("{query} {input} {input} {mask_argument} 0.1 False - False");
         t.op_seq(4, "aten::scaled_dot_product_attention", &arguments, |t| {
             t.op_seq(4, "aten::_scaled_dot_product_attention_math", &arguments, |t| {
                 t.makes_seq(4, "aten::mul", input, "scaled_q", 6400);
@@ -141,8 +183,10 @@ pub(crate) fn math(inputs: Inputs, mask: Mask) -> Script {
             t.free("mask");
         }
         // The copies have been scaled, the value is still read by the second product's backward.
-        if inputs == Inputs::Separate {
-            t.free("q k");
+        match inputs {
+            Inputs::Separate => t.free("q k"),
+            Inputs::PackedQuery => t.free("qkv k"),
+            Inputs::Packed => {}
         }
         t.op_seq(11, "aten::clone", &format!("{input} 0"), |t| t.alloc("y", 6400));
         t.free("out");
