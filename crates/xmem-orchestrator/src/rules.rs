@@ -41,6 +41,7 @@ register! {
     dropout_mask,
     cublas_workspace,
     cublaslt_workspace,
+    product_operands,
     cudnn_convolution,
     reduction_buffer,
     attention,

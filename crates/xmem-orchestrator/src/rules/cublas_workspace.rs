@@ -3,6 +3,7 @@
 //! and frees it.
 
 use super::cublaslt_workspace::{self, LtWorkspace};
+use super::product_operands;
 use crate::call::Call;
 use crate::context::Context;
 use crate::definition::{Applies, Lowering, Outcome, RuleDefinition};
@@ -53,6 +54,7 @@ impl Workspaces {
 impl Lowering for Workspaces {
     /// Allocates the workspaces that the product's thread does not have yet.
     fn lower(&mut self, call: &mut Call<'_, '_, '_>) -> Outcome {
+        product_operands::copy(call);
         let thread = usize::from(call.in_backward());
         let torch = call.target().torch;
         let life = life(torch);
