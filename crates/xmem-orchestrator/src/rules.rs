@@ -57,6 +57,7 @@ register! {
     loss_buffers,
     cdist_backward,
     gru_cell,
+    lstm_cell,
     cudnn_recurrent,
     autocast_loss,
     autocast_wide,
