@@ -86,6 +86,9 @@ pub struct HistoryFacts {
     pub usage: DeviceUsage,
     /// Blocks that were in use when it began; none if it is not known.
     pub live_at_start: Option<Tally>,
+    /// Segments at the same moment: after the first entries, where these may be the rest of an operation
+    /// that began before them.
+    pub reserved_at_start: Option<Bytes>,
 }
 
 impl HistoryFacts {
@@ -202,7 +205,8 @@ fn history(
         by_action: by_action.into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),
         duration: first.time.zip(last.time).map(|(first, last)| last - first),
         usage,
-        live_at_start: start.map(|start| start.held()),
+        live_at_start: start.as_ref().map(Start::held),
+        reserved_at_start: start.as_ref().map(Start::reserved),
     })
 }
 

@@ -124,12 +124,12 @@ fn history(history: &HistoryFacts) -> Fields {
     let span = history
         .duration
         .map_or_else(String::new, |time| format!(" over {:.2} s", time.get() as f64 / 1e9));
-    let began = match (history.begins_warm(), history.live_at_start) {
-        (false, _) => "with no memory reserved".to_owned(),
-        (true, None) => format!("with {} reserved", history.usage.reserved.start),
-        (true, Some(live)) => {
-            format!("with {} reserved, {} of it in use", history.usage.reserved.start, live.bytes)
+    let began = match (history.begins_warm(), history.reserved_at_start, history.live_at_start) {
+        (false, ..) => "with no memory reserved".to_owned(),
+        (true, Some(reserved), Some(live)) => {
+            format!("with {reserved} reserved, {} of it in use", live.bytes)
         }
+        (true, ..) => format!("with {} reserved", history.usage.reserved.start),
     };
     let failed = match count("oom") {
         0 => String::new(),
@@ -169,4 +169,27 @@ fn largest(device: &DeviceFacts, style: &Style) -> String {
         }
     }
     page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xmem_eval::{DeviceUsage, Usage};
+
+    /// The first entry may be the rest of an operation; the blocks are those after it.
+    #[test]
+    fn memory_in_use_at_the_start_is_part_of_what_is_reserved_at_the_same_moment() {
+        let usage = |start| Usage { start: Bytes::mib(start), ..Usage::default() };
+        let facts = HistoryFacts {
+            entries: 1,
+            by_action: Vec::new(),
+            duration: None,
+            usage: DeviceUsage { requested: usage(2), reserved: usage(2) },
+            live_at_start: Some(Tally { count: 1, bytes: Bytes::mib(4) }),
+            reserved_at_start: Some(Bytes::mib(22)),
+        };
+        let shown = history(&facts);
+        let began = shown.iter().find(|(name, _)| name.trim() == "begins").map(|(_, text)| text);
+        assert_eq!(began.expect("a line"), "with 22.00 MiB reserved, 4.00 MiB of it in use");
+    }
 }
