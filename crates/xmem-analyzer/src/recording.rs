@@ -37,6 +37,9 @@ pub struct Recording {
     pub backends: Vec<(String, bool)>,
     /// `torch.backends.cudnn.benchmark_limit`; 0 is no limit.
     pub cudnn_benchmark_limit: Option<u32>,
+    /// The functions and modules that ran and that the script compiles (`torch.compile`), which the recorder ran
+    /// eagerly.
+    pub compiled_eagerly: Vec<String>,
     /// The cuDNN library of the recorded environment.
     pub cudnn: Option<CudnnLibrary>,
     /// The answers of cuDNN that were kept with the recording, at most one entry for each device.

@@ -1,6 +1,7 @@
 //! The answer: a value that owns all it says, so that it outlives the trace.
 
 use crate::assumed;
+use crate::compiled;
 use crate::facts::TraceFacts;
 use crate::job::Job;
 use crate::recorded;
@@ -100,6 +101,15 @@ impl Answer {
             virtual_gpu.and_then(xmem_analyzer::recording::VirtualGpu::lowest_peaks)
         {
             assumed::widen(&mut memory, lowest, &target.device);
+        }
+        if let Some(recording) = job.profile().recording() {
+            let names = &recording.compiled_eagerly;
+            compiled::widen(&mut memory, names, &target.device, &mut notes);
+            // CUDA's autocast casts other operators than the CPU's: what differs is modeled, and not bounded.
+            let is_autocast = !recording.autocast.is_empty() && job.profile().gpu.is_none();
+            if is_autocast && memory.range.confidence == Confidence::Certain {
+                memory.range.confidence = Confidence::Likely;
+            }
         }
         let is_doubtful = condition > Condition::Intact || is_assumed;
         let confidence = memory.range.confidence;

@@ -39,6 +39,7 @@
 
 mod answer;
 mod assumed;
+mod compiled;
 mod error;
 mod estimate;
 mod facts;

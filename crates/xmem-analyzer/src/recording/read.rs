@@ -93,6 +93,7 @@ impl<'a> Reader<'a, '_> {
             environment: self.pairs("environment"),
             backends: self.pairs("backends"),
             cudnn_benchmark_limit: self.field("cudnn_benchmark_limit"),
+            compiled_eagerly: self.list("compiled_eagerly", |name: String| name),
             cudnn: self.field("cudnn"),
             cudnn_answers: Vec::new(),
             memory_fraction: self.field("memory_fraction"),

@@ -1,5 +1,6 @@
 //! Recorded traces through the whole pipeline.
 
+use crate::job::Folder;
 use crate::schema_check::check;
 use crate::shell::{xmem, xmem_with_input};
 use serde_json::Value;
@@ -56,4 +57,60 @@ fn compressed_input_may_come_through_a_pipe() {
     let direct = xmem(["replay", &path, "-d", "t4-16g", "-f", "json"]).json();
     assert_eq!(piped["peak"], direct["peak"]);
     assert_eq!(piped["curve"], direct["curve"]);
+}
+
+/// A small job with the notes of a recorder.
+fn job_with_notes(folder: &Folder, notes: &str) -> String {
+    let job = std::fs::read_to_string(folder.path("job.json")).expect("text");
+    let (_, rest) = job.split_once('{').expect("an object");
+    let recording = format!(r#"{{"xmem_recording":{{"schema":"xmem.recording.1",{notes}}},{rest}"#);
+    folder.put("noted.json", recording.as_bytes());
+    folder.path("noted.json")
+}
+
+#[test]
+fn a_compiled_job_that_was_recorded_eagerly_is_doubtful() {
+    let schema: Value = serde_json::from_str(REPLAY).expect("schema");
+    let folder = Folder::new();
+    let plain = xmem(["replay", &folder.path("job.json"), "--capacity", "4GiB", "-f", "json"]);
+    let peak = |name: &str| plain.json()["peak"][name].as_u64().expect("bytes");
+    let (reserved, context) =
+        (peak("reserved_bytes"), peak("device_bytes") - peak("reserved_bytes"));
+    for (compiled, sixths, verdict, confidence) in [
+        ("[]", 20, "fits", "certain"),
+        (r#"["GPT"]"#, 20, "fits", "doubtful"),
+        (r#"["GPT","loss_of","a","b"]"#, 20, "fits", "doubtful"),
+        (r#"["GPT"]"#, 7, "fits", "may_fail"),
+        (r#"["GPT"]"#, 5, "does_not_fit", "may_fit"),
+        (r#"["GPT"]"#, 3, "does_not_fit", "doubtful"),
+    ] {
+        let capacity = (context + reserved / 6 * sixths).to_string();
+        let job = job_with_notes(&folder, &format!(r#""compiled_eagerly":{compiled}"#));
+        let options = ["replay", &job, "--capacity", &capacity];
+        let answer = xmem([&options[..], &["-f", "json"]].concat()).json();
+        check(&schema, &answer).expect("valid");
+        let row = format!("{compiled} {capacity}");
+        assert_eq!(answer["verdict"], verdict, "{row}");
+        assert_eq!(answer["range"]["confidence"], confidence, "{row}");
+        let causes = answer["range"]["uncertainties"].to_string();
+        assert_eq!(causes.contains("torch_compile"), compiled != "[]", "{row}");
+        let notes = answer["diagnostics"].to_string();
+        assert_eq!(notes.contains("compiled-eagerly"), compiled != "[]", "{row}");
+        let text = xmem(options).stdout;
+        let is_said = text.contains("the job is compiled, and was recorded eagerly");
+        assert_eq!(is_said, confidence == "doubtful", "{row}: {text}");
+    }
+    let job = job_with_notes(&folder, r#""compiled_eagerly":["GPT","loss_of","a","b"]"#);
+    let text = crate::cudnn::flat(&xmem(["replay", &job, "--capacity", "4GiB"]).stdout);
+    assert!(text.contains("compiles `GPT`, `loss_of`, `a` and 1 more (torch.compile)"), "{text}");
+}
+
+#[test]
+fn a_recording_under_autocast_on_the_cpu_is_never_certain() {
+    let folder = Folder::new();
+    for (autocast, confidence) in [("[]", "certain"), (r#"[{"dtype":"bfloat16"}]"#, "likely")] {
+        let job = job_with_notes(&folder, &format!(r#""autocast":{autocast}"#));
+        let answer = xmem(["replay", &job, "--capacity", "4GiB", "-f", "json"]).json();
+        assert_eq!(answer["range"]["confidence"], confidence, "{autocast}");
+    }
 }

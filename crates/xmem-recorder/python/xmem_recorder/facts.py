@@ -4,7 +4,18 @@ import json
 import os
 import sys
 
-from . import autocast, autocast_lists, cuda, cudnn, engine, optimizers, placement, session, values
+from . import (
+    autocast,
+    autocast_lists,
+    compilation,
+    cuda,
+    cudnn,
+    engine,
+    optimizers,
+    placement,
+    session,
+    values,
+)
 
 ENVIRONMENT = (
     "CUBLAS_WORKSPACE_CONFIG",
@@ -27,6 +38,8 @@ def collect(state, reason, detail):
     torch = state.torch
     models = [root() for root in state.roots if root() is not None]
     known = [optimizer() for optimizer in state.optimizers if optimizer() is not None]
+    # Adds a note, which comes below.
+    compiled = compilation.ran(models)
     on_virtual_gpu = None
     if engine.chosen() == engine.VIRTUAL_GPU:
         from . import virtual
@@ -48,6 +61,7 @@ def collect(state, reason, detail):
         "backends": _backends(torch),
         "cudnn_benchmark_limit": cudnn.benchmark_limit(torch),
         "cudnn": cudnn.library(torch),
+        "compiled_eagerly": compiled,
         "memory_fraction": cuda.memory_fraction,
         "ended": {"reason": reason, "detail": detail},
         "iterations": {

@@ -5,6 +5,10 @@
 # stderr = ["torch.compile"]
 # [recording]
 # "/notes/0" = { contains = "torch.compile" }
+# [replay]
+# "/range/confidence" = "doubtful"
+# "/range/uncertainties" = { contains = { name = "torch_compile" } }
+# "/diagnostics" = { contains = { code = "compiled-eagerly", severity = "warning" } }
 # [virtual-gpu]
 # torch = ">=2.2"  # Triton 2.1 looks for libcuda.so in the list of ldconfig alone.
 # ///

@@ -3,6 +3,9 @@
 # iterations = 3
 # stdout-without = ["done"]
 # stderr = ["torch.compile"]
+# [replay]
+# "/range/confidence" = "doubtful"
+# "/diagnostics" = { contains = { code = "compiled-eagerly", severity = "warning" } }
 # [virtual-gpu]
 # torch = ">=2.2"  # Triton 2.1 looks for libcuda.so in the list of ldconfig alone.
 # ///

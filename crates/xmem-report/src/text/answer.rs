@@ -8,8 +8,8 @@ use super::setup;
 use super::style::{Ink, Style, keep_end, wrap};
 use std::cmp::Reverse;
 use xmem::{
-    AllocatorKind, Answer, Bytes, Condition, Confidence, GpuSource, Place, Severity, Verdict,
-    WithheldReason, printable,
+    AllocatorKind, Answer, Bytes, Condition, Confidence, GpuSource, Place, Severity,
+    UncertaintyEffect, Verdict, WithheldReason, printable,
 };
 
 /// The complete answer: verdict, the three numbers, place and composition of the peak, timeline,
@@ -206,6 +206,9 @@ const DOUBTFUL: &str = "Doubtful: the trace contradicts itself, see the notes";
 /// What assumptions of a virtual GPU mean for the verdict.
 const ASSUMED: &str = "Doubtful: memory depends on values that were assumed, see the notes";
 
+/// What a compiled job that was recorded eagerly means for the verdict.
+const COMPILED: &str = "Doubtful: the job is compiled, and was recorded eagerly, see the notes";
+
 const RESERVED: &str = "peak reserved";
 
 /// The range of peak reserved, with its reasons.
@@ -231,6 +234,7 @@ fn reason(name: &'static str) -> &'static str {
         "convolution_benchmark" => "cudnn.benchmark",
         "address_order" => "address order",
         "assumed_values" => "assumed values",
+        "torch_compile" => "torch.compile",
         "library" => "libraries",
         "operator" => "operators",
         other => other,
@@ -255,7 +259,10 @@ fn meanings(kind: AllocatorKind) -> [&'static str; 2] {
 fn shortage(answer: &Answer, style: &Style) -> String {
     let warning = match answer.range.confidence {
         Confidence::Certain | Confidence::Likely => return short_of_memory(answer, style),
-        Confidence::Doubtful if answer.integrity.condition() == Condition::Intact => ASSUMED,
+        Confidence::Doubtful if answer.integrity.condition() == Condition::Intact => {
+            let is_compiled = |cause: &UncertaintyEffect| cause.name == "torch_compile";
+            if answer.range.uncertainties.iter().any(is_compiled) { COMPILED } else { ASSUMED }
+        }
         Confidence::Doubtful => DOUBTFUL,
         Confidence::MayFail => {
             "May not fit: the job runs out of memory at the upper end of the range"
