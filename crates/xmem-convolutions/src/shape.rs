@@ -114,7 +114,8 @@ impl ConvShape {
     }
 
     /// The bytes of input, weight and output together; saturates.
-    pub(crate) fn bytes(&self) -> Bytes {
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
         let depths =
             self.volume.map_or([1; 3], |volume| [volume.input, volume.kernel, volume.output]);
         let elements = |dims: [u64; 4], depth: u64| {

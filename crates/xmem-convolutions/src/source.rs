@@ -23,6 +23,12 @@ pub trait ConvolutionSource: fmt::Debug + Send + Sync {
     ) -> ConvolutionAnswers {
         self.answer(device, questions)
     }
+
+    /// Returns whether nobody chose the source: the release of a library that was found need not be the one that
+    /// the job will use.
+    fn is_automatic(&self) -> bool {
+        false
+    }
 }
 
 /// Convolutions without workspaces, as if every one ran through an engine that needs none.

@@ -100,4 +100,8 @@ impl ConvolutionSource for AutomaticSource {
             _ => found,
         }
     }
+
+    fn is_automatic(&self) -> bool {
+        self.settings.choice == SourceChoice::Automatic
+    }
 }

@@ -5,8 +5,7 @@ use crate::uncertainty::{Bound, UncertainPlace, Uncertainty};
 use xmem_types::{BlockId, Bytes, Request, RequestKind, StreamId};
 
 impl Schedule {
-    /// The first `count` requests, with the least or the largest sizes of the blocks that are uncertain
-    /// by one of `causes`. Blocks that are not expected have ids beyond [`Schedule::blocks`].
+    /// The first `count` requests, with other sizes of the blocks that are uncertain by one of `causes`. Blocks that are not expected have ids beyond [`Schedule::blocks`].
     ///
     /// # Panics
     /// If there are not as many requests.
@@ -16,7 +15,7 @@ impl Schedule {
         let mut more: Vec<(usize, Request)> = Vec::new();
         let mut next = self.blocks.len();
         for uncertain in self.uncertain.iter().filter(|u| causes.contains(&u.range.cause)) {
-            let size = uncertain.range.at(bound);
+            let Some(size) = uncertain.range.at(bound) else { continue };
             match uncertain.place {
                 UncertainPlace::Block(id) => sizes[id.index()] = Some(size),
                 UncertainPlace::Between { alloc, free } => {
@@ -51,7 +50,8 @@ impl Schedule {
 mod tests {
     use super::*;
     use crate::schedule::{Origin, ScheduledBlock};
-    use crate::uncertainty::{SizeRange, UncertainBlock};
+    use crate::uncertainty::{SizeRange, UnaskedConvolution, UncertainBlock, WorkspaceFamily};
+    use xmem_convolutions::ConvPass;
 
     const fn alloc(id: u32, size: u64) -> Request {
         let kind = RequestKind::Alloc { size: Bytes(size), stream: StreamId(0) };
@@ -63,7 +63,7 @@ mod tests {
     }
 
     fn uncertain(low: u64, high: u64, cause: Uncertainty, place: UncertainPlace) -> UncertainBlock {
-        UncertainBlock { range: SizeRange { low: Bytes(low), high: Bytes(high), cause }, place }
+        UncertainBlock { range: SizeRange::new(Bytes(low), Bytes(high), cause), place }
     }
 
     fn schedule() -> Schedule {
@@ -112,6 +112,32 @@ mod tests {
         let low = schedule.bounded(4, &[Uncertainty::ConvolutionPlan], Bound::Low);
         assert_eq!(low, [alloc(0, 10), alloc(1, 4), free(0), free(1)]);
         assert_eq!(schedule.bounded(1, &Uncertainty::ALL, Bound::High), [alloc(0, 10)]);
+    }
+
+    #[test]
+    fn a_family_has_workspaces_of_its_own_where_no_release_was_asked() {
+        let mut schedule = schedule();
+        let causes = [Uncertainty::ConvolutionPlan, Uncertainty::Operator];
+        let mib = 1 << 20;
+        for family in WorkspaceFamily::ALL {
+            let requests = schedule.bounded(4, &causes, Bound::Family(family));
+            assert_eq!(requests, schedule.requests, "{family:?}");
+        }
+        for (pass, expected) in [
+            (ConvPass::Forward, [0, 20, 40, 60, 80, 0, 0, 0, 64, 80, 80, 96]),
+            (ConvPass::BackwardData, [0, 20, 40, 60, 80, 0, 0, 40, 64, 80, 80, 96]),
+            (ConvPass::BackwardWeight, [0, 20, 40, 60, 80, 20, 60, 40, 64, 80, 80, 96]),
+        ] {
+            let of = UnaskedConvolution { pass, tensors: Bytes::mib(20) };
+            let range = schedule.uncertain[0].range.of_any_release(of);
+            schedule.uncertain[0].range = range;
+            for (family, workspace) in WorkspaceFamily::ALL.into_iter().zip(expected) {
+                let requests = schedule.bounded(4, &causes, Bound::Family(family));
+                assert_eq!(requests, [alloc(0, 10), alloc(1, workspace * mib), free(0), free(1)]);
+                let others = schedule.bounded(4, &[Uncertainty::Operator], Bound::Family(family));
+                assert_eq!(others, schedule.requests);
+            }
+        }
     }
 
     #[test]

@@ -50,7 +50,11 @@ pub use rules::cublas_workspace::parse_cublas_workspace_config;
 pub use rules::rules;
 pub use schedule::{BlockPlace, Origin, Schedule, ScheduledBlock};
 pub use target::{AttentionKernels, CudnnBenchmark, OptimizerImpl, Target, ZeroGradPlace};
-pub use uncertainty::{Bound, SizeRange, UncertainBlock, UncertainPlace, Uncertainty};
+pub use uncertainty::{
+    Bound, SizeRange, UnaskedConvolution, UncertainBlock, UncertainPlace, Uncertainty,
+    WorkspaceFamily,
+};
+pub use xmem_convolutions::ConvPass;
 
 use context::Context;
 use draft::Draft;

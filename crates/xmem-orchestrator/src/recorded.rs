@@ -294,11 +294,11 @@ fn workspaces(
     let blocks = schedule.blocks.iter().enumerate().filter(|(_, b)| b.role == Role::Workspace);
     blocks
         .map(|(row, block)| UncertainBlock {
-            range: SizeRange {
-                low: block.size.min(other),
-                high: block.size.max(other),
-                cause: Uncertainty::Library,
-            },
+            range: SizeRange::new(
+                block.size.min(other),
+                block.size.max(other),
+                Uncertainty::Library,
+            ),
             place: UncertainPlace::Block(BlockId::new(row)),
         })
         .collect()

@@ -46,7 +46,7 @@ pub(crate) fn mark(edits: &mut Edits<'_, '_>) {
     }
     for (op, Made { kept, scratch }) in calls {
         let high = kept.max(scratch);
-        let range = SizeRange { low: Bytes::ZERO, high, cause: Uncertainty::Operator };
+        let range = SizeRange::new(Bytes::ZERO, high, Uncertainty::Operator);
         let (alloc, free) = (edits.before(op), edits.at_end(op));
         let role = Role::Workspace;
         edits.add_uncertain(Addition { size: Bytes::ZERO, alloc, free, role, op }, range);

@@ -1,11 +1,13 @@
 //! The range of an answer, and its causes.
 //!
 //! Each uncertainty has bounds of its own: sizes that a block may have, or orders that a driver may
-//! follow. The job is replayed at those bounds, one uncertainty at a time and all together. Errors
-//! without a named uncertainty are not part of the range.
+//! follow. The job is replayed at those bounds, one uncertainty at a time and all together. Where a release of
+//! cuDNN may run that was not asked, it is also replayed with families of workspaces: a smaller workspace may
+//! leave larger gaps, so that no bound on the sizes bounds the peak. Errors without a named uncertainty are not
+//! part of the range.
 
 use std::collections::BTreeSet;
-use xmem_orchestrator::{Bound, Schedule, Uncertainty};
+use xmem_orchestrator::{Bound, Schedule, UncertainBlock, Uncertainty, WorkspaceFamily};
 use xmem_parallel::both;
 use xmem_simulator::{AddressOrder, AllocatorChoice, DeviceConfig, Outline, RequestIndex, outline};
 use xmem_types::{Bytes, Request, Workload};
@@ -121,8 +123,12 @@ impl Variants<'_> {
         for &cause in &present {
             let mut outlines =
                 Outlines(self.at_both_bounds(&[cause], self.device.address_order).into());
-            let about = |u: &&xmem_orchestrator::UncertainBlock| u.range.cause == cause;
-            let blocks = self.schedule.uncertain.iter().filter(about).count() as u64;
+            let about = |u: &&UncertainBlock| u.range.cause == cause;
+            let of_cause = || self.schedule.uncertain.iter().filter(about);
+            if of_cause().any(|u| u.range.unasked.is_some()) {
+                outlines.0.extend(self.in_families(cause));
+            }
+            let blocks = of_cause().count() as u64;
             uncertainties.push(outlines.effect(cause.name(), Some(blocks), expected));
             all.0.append(&mut outlines.0);
         }
@@ -145,9 +151,41 @@ impl Variants<'_> {
         PeakRange {
             allocated: all.allocated(),
             reserved: all.reserved(),
-            confidence: all.confidence(expected, is_bounded(&present)),
+            confidence: all.confidence(expected, self.is_bounded(&present)),
             uncertainties,
         }
+    }
+
+    /// The convolutions' workspaces as other releases of cuDNN might choose them, at each order of addresses for
+    /// the families with the lowest and the highest peak.
+    fn in_families(&self, cause: Uncertainty) -> Vec<Outline> {
+        let run =
+            |family: &WorkspaceFamily, order| self.run(&[cause], Bound::Family(*family), order);
+        let order = self.device.address_order;
+        let mut outlines = Vec::new();
+        for pair in WorkspaceFamily::ALL.chunks(2) {
+            let (first, second) =
+                both(|| run(&pair[0], order), || pair.get(1).map(|f| run(f, order)));
+            outlines.push(first);
+            outlines.extend(second);
+        }
+        let peaks = || WorkspaceFamily::ALL.iter().zip(&outlines);
+        let lowest = peaks().min_by_key(|(_, outline)| outline.reserved);
+        let highest = peaks().max_by_key(|(_, outline)| outline.reserved);
+        let ends: Vec<WorkspaceFamily> =
+            [lowest, highest].into_iter().flatten().map(|(family, _)| *family).collect();
+        for order in self.other_orders() {
+            outlines.extend(ends.iter().map(|family| run(family, order)));
+        }
+        outlines
+    }
+
+    /// Returns whether the ends of the ranges bound the peaks. Each convolution that is benchmarked has its own
+    /// fastest plan, and so has each whose release of cuDNN was not asked: the peak of a mixture may lie beyond
+    /// those of the ends.
+    fn is_bounded(&self, present: &[Uncertainty]) -> bool {
+        !present.contains(&Uncertainty::ConvolutionBenchmark)
+            && self.schedule.uncertain.iter().all(|u| u.range.unasked.is_none())
     }
 
     /// Orders of addresses that the driver may follow instead, if it makes a difference.
@@ -230,16 +268,10 @@ impl Outlines {
     }
 }
 
-/// Returns whether the ends of the ranges bound the peaks. Each convolution that is benchmarked has its
-/// own fastest plan, and the peak of a mixture may lie beyond those of the ends.
-fn is_bounded(present: &[Uncertainty]) -> bool {
-    !present.contains(&Uncertainty::ConvolutionBenchmark)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xmem_orchestrator::{Origin, SizeRange, UncertainBlock, UncertainPlace};
+    use xmem_orchestrator::{ConvPass, Origin, SizeRange, UnaskedConvolution, UncertainPlace};
     use xmem_simulator::AllocatorConfig;
     use xmem_types::{BlockId, RequestKind, StreamId};
 
@@ -285,7 +317,7 @@ mod tests {
     fn uncertainties() -> Vec<UncertainBlock> {
         let size = |low, high, cause| {
             let (low, high) = (Bytes::mib(low), Bytes::mib(high));
-            SizeRange { low, high, cause }
+            SizeRange::new(low, high, cause)
         };
         let between = UncertainPlace::Between { alloc: 1, free: Some(2) };
         vec![
@@ -341,6 +373,24 @@ mod tests {
             let found = range(&schedule, Some(Bytes::mib(capacity)), 0);
             assert_eq!(found.confidence, confidence, "{capacity} MiB");
         }
+    }
+
+    #[test]
+    fn families_of_workspaces_widen_the_range_where_no_release_was_asked() {
+        let mut blocks = uncertainties();
+        blocks[0].range = SizeRange::new(Bytes::mib(40), Bytes::mib(40), blocks[0].range.cause);
+        let asked = range(&schedule(blocks.clone()), None, 0);
+        assert_eq!(asked.reserved, bounds(140, 150));
+        blocks[0].range = blocks[0].range.of_any_release(UnaskedConvolution {
+            pass: ConvPass::BackwardWeight,
+            tensors: Bytes::mib(50),
+        });
+        let other = range(&schedule(blocks), None, 0);
+        assert_eq!(other.reserved, bounds(100, 300));
+        assert_eq!((asked.confidence, other.confidence), (Confidence::Certain, Confidence::Likely));
+        let parts: Vec<_> = other.uncertainties.iter().map(|d| (d.name, d.reserved)).collect();
+        let expected = [("convolution_plan", bounds(100, 300)), ("operator", bounds(140, 150))];
+        assert_eq!(parts, expected);
     }
 
     #[test]

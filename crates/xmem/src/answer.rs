@@ -106,8 +106,10 @@ impl Answer {
             let names = &recording.compiled_eagerly;
             compiled::widen(&mut memory, names, &target.device, &mut notes);
             // CUDA's autocast casts other operators than the CPU's: what differs is modeled, and not bounded.
-            let is_autocast = !recording.autocast.is_empty() && job.profile().gpu.is_none();
-            if is_autocast && memory.range.confidence == Confidence::Certain {
+            let is_cast_otherwise = !recording.autocast.is_empty()
+                && !recording.cuda_autocast_lists
+                && job.profile().gpu.is_none();
+            if is_cast_otherwise && memory.range.confidence == Confidence::Certain {
                 memory.range.confidence = Confidence::Likely;
             }
         }

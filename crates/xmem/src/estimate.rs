@@ -1,6 +1,7 @@
 //! The builder, and the way from a job to an answer.
 
 use crate::answer::Answer;
+use crate::cudnn_release;
 use crate::error::EstimateError;
 use crate::iterations::Iterations;
 use crate::job::Job;
@@ -270,6 +271,9 @@ impl Plan {
             }
             None => self.convolutions.answer(&self.target.device, &questions),
         };
+        let is_automatic = self.convolutions.is_automatic();
+        let other = cudnn_release::other(&answers, is_automatic, profile.recording(), &self.setup);
+        let answers = answers.with_other_release(other);
         let lowered = xmem_orchestrator::schedule(profile, &self.target, &answers);
         (answers, lowered)
     }

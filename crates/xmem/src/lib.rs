@@ -40,6 +40,7 @@
 mod answer;
 mod assumed;
 mod compiled;
+mod cudnn_release;
 mod error;
 mod estimate;
 mod facts;

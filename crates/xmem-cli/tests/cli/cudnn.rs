@@ -96,6 +96,36 @@ fn answers_in_a_recording_need_no_library() {
     assert_eq!(other["peak"], modeled["peak"]);
 }
 
+#[test]
+fn a_release_that_cannot_be_asked_is_named_and_widens_the_range() {
+    let cache = format!("{}/../../traces/cudnn", env!("CARGO_MANIFEST_DIR"));
+    let job = trace("big_resnet50_adamw_b100");
+    let replay = |torch: &str, source: &str| {
+        let options = ["-d", "rtx3060-12g", "--torch", torch, "--cudnn", source, "-f", "json"];
+        let answer = xmem([&["replay", &job], &options[..]].concat()).json();
+        let findings = answer["diagnostics"].as_array().expect("a list").clone();
+        let about = findings.into_iter().find(|finding| finding["code"] == "cudnn-release");
+        let reserved = &answer["range"]["reserved_bytes"];
+        let width =
+            reserved["high"].as_u64().expect("bytes") - reserved["low"].as_u64().expect("bytes");
+        (about, width, answer["range"]["confidence"].as_str().expect("a word").to_owned())
+    };
+    let (none, asked, confidence) = replay("2.11", &cache);
+    assert_eq!((none, confidence.as_str()), (None, "certain"));
+    for source in [cache.as_str(), "model"] {
+        let (about, width, confidence) = replay("2.6", source);
+        let about = about.expect("the release cannot be asked");
+        assert_eq!(about["severity"], "warning", "{source}");
+        let message = about["message"].as_str().expect("text");
+        assert!(message.starts_with("PyTorch 2.6 comes with a cuDNN before 9.8"), "{message}");
+        assert!(width > 5 * asked, "{source}: {width} and {asked}");
+        assert_eq!(confidence, "likely", "{source}");
+    }
+    let (none, width, confidence) = replay("2.11", "model");
+    assert_eq!((none, confidence.as_str()), (None, "likely"));
+    assert!(width > 5 * asked, "{width} and {asked}");
+}
+
 /// The file name of the library.
 pub(crate) const LIBRARY: &str = "libcudnn.so.9";
 

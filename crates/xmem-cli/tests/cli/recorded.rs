@@ -106,11 +106,16 @@ fn a_compiled_job_that_was_recorded_eagerly_is_doubtful() {
 }
 
 #[test]
-fn a_recording_under_autocast_on_the_cpu_is_never_certain() {
+fn a_recording_with_the_lists_of_autocast_on_the_cpu_is_never_certain() {
     let folder = Folder::new();
-    for (autocast, confidence) in [("[]", "certain"), (r#"[{"dtype":"bfloat16"}]"#, "likely")] {
-        let job = job_with_notes(&folder, &format!(r#""autocast":{autocast}"#));
+    for (autocast, lists, confidence) in [
+        ("[]", "cpu", "certain"),
+        (r#"[{"dtype":"bfloat16"}]"#, "cpu", "likely"),
+        (r#"[{"dtype":"bfloat16"}]"#, "cuda", "certain"),
+    ] {
+        let notes = format!(r#""autocast":{autocast},"autocast_lists":"{lists}""#);
+        let job = job_with_notes(&folder, &notes);
         let answer = xmem(["replay", &job, "--capacity", "4GiB", "-f", "json"]).json();
-        assert_eq!(answer["range"]["confidence"], confidence, "{autocast}");
+        assert_eq!(answer["range"]["confidence"], confidence, "{autocast} {lists}");
     }
 }

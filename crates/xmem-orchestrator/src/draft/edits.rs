@@ -163,7 +163,7 @@ impl<'d, 'p> Edits<'d, 'p> {
     /// Adds a block whose size is uncertain. If it is expected to be zero, it shows in
     /// [`Schedule::uncertain`](crate::Schedule::uncertain) only.
     pub(crate) fn add_uncertain(&mut self, new: Addition, range: SizeRange) -> Option<ItemId> {
-        if range.low == range.high {
+        if range.is_exact() {
             return self.add(new);
         }
         Some(self.put(new, Some(range)))
@@ -172,7 +172,7 @@ impl<'d, 'p> Edits<'d, 'p> {
     /// Adds the workspace in which all plans of a convolution are tried; all cached memory is released
     /// with its free, even where no plan needs a workspace.
     pub(crate) fn add_trial(&mut self, new: Addition, range: SizeRange, sizes: FallbackId) {
-        let is_exact = range.low == range.high || new.size == Bytes::ZERO;
+        let is_exact = range.is_exact() || new.size == Bytes::ZERO;
         let id = self.put(new, (!is_exact).then_some(range));
         let item = self.edit(id);
         (item.fallback, item.is_trial) = (Some(sizes), true);

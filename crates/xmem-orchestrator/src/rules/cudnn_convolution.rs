@@ -21,7 +21,7 @@ use crate::definition::{Applies, Lowering, Outcome, RuleDefinition};
 use crate::draft::{Addition, Draft};
 use crate::rule::Rule;
 use crate::target::Target;
-use crate::uncertainty::{SizeRange, Uncertainty};
+use crate::uncertainty::{SizeRange, UnaskedConvolution, Uncertainty};
 use benchmarked::Benchmarked;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xmem_analyzer::{Argument, Arguments, DType, Profile, Role, TensorArg};
@@ -161,6 +161,15 @@ impl Lowering for Convolutions {
         }
         if let Some(doubt) = cx.convolutions.doubt() {
             notes.report("cudnn-doubtful", Severity::Warning, None, || doubt.to_owned());
+        }
+        if let Some(reason) = cx.convolutions.other_release().filter(|_| self.with_cudnn > 0) {
+            notes.report("cudnn-release", Severity::Warning, None, || {
+                format!(
+                    "{reason}: the workspaces of convolutions are those of another release ({}), and the \
+                     range has what others may take",
+                    cx.convolutions.source()
+                )
+            });
         }
         if self.unanswered > 0 {
             notes.report_many(
@@ -314,9 +323,13 @@ impl Convolutions {
             None => Uncertainty::ConvolutionPlan,
         };
         self.add_trial(call, plans, output);
+        let is_asked = !plans.basis.is_modeled() && call.cx.convolutions.other_release().is_none();
+        let range = SizeRange::new(plans.low, plans.high, cause);
+        let unasked = UnaskedConvolution { pass: question.pass, tensors: question.shape.bytes() };
+        let any_release = plans.trial.is_none() && plans.basis != Basis::NotCudnn && !is_asked;
         Some(Workspace {
             size: plans.first(),
-            range: SizeRange { low: plans.low, high: plans.high, cause },
+            range: if any_release { range.of_any_release(unasked) } else { range },
             fallback: call.edits.fallback_sizes(plans.sizes.iter().copied()),
         })
     }
@@ -325,7 +338,7 @@ impl Convolutions {
         let Some(trial) = &plans.trial else { return };
         self.benchmarked.count(plans, trial);
         let cause = Uncertainty::ConvolutionPlan;
-        let range = SizeRange { low: trial.low, high: trial.high, cause };
+        let range = SizeRange::new(trial.low, trial.high, cause);
         let sizes = call.edits.fallback_sizes(trial.sizes.iter().copied());
         let (alloc, free) = (call.edits.after(output), call.edits.after(output));
         let (size, role, op) = (trial.largest(), Role::Workspace, call.op);

@@ -217,7 +217,7 @@ fn add_dropout_states(edits: &mut Edits<'_, '_>, target: &Target, start: Place, 
     let threads = Count(target.device.sms.into()) * u64::from(target.device.max_threads_per_sm);
     let size = threads * GENERATOR;
     let (low, high) = ((size / 2).into(), (size * 2).into());
-    let range = SizeRange { low, high, cause: Uncertainty::Library };
+    let range = SizeRange::new(low, high, Uncertainty::Library);
     let role = Role::Workspace;
     let new = Addition { size: size.into(), alloc: start, free: Place::NEVER, role, op };
     edits.add_uncertain(new, range);
@@ -355,7 +355,7 @@ impl Layers {
 
     fn reserve(&self) -> (Bytes, SizeRange) {
         let [low, size, high] = self.cell.reserved().map(|n| (self.units() * n).into());
-        (size, SizeRange { low, high, cause: Uncertainty::Library })
+        (size, SizeRange::new(low, high, Uncertainty::Library))
     }
 
     /// The gates of one layer before they are applied, for all steps at once; at most those of every
@@ -363,7 +363,7 @@ impl Layers {
     fn workspace(&self) -> (Bytes, SizeRange) {
         let gates = self.units() * self.cell.gates() / self.layers;
         let high = (gates * self.layers + self.weights()).into();
-        let range = SizeRange { low: Bytes::ZERO, high, cause: Uncertainty::Library };
+        let range = SizeRange::new(Bytes::ZERO, high, Uncertainty::Library);
         (gates.into(), range)
     }
 }
