@@ -4,7 +4,9 @@
 # stdout = ["backward 11"]
 # stdout-without = ["backward 12"]
 # [recording]
-# "/iterations" = { by = "optimizer steps", count = 3, backwards = 12 }
+# "/iterations/by" = "optimizer steps"
+# "/iterations/count" = 3
+# "/iterations/backwards" = 12
 # ///
 import torch
 from torch import nn
