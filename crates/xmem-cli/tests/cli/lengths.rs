@@ -17,6 +17,11 @@ fn vary(options: &[&str]) -> Ran {
     xmem(["replay", &recording, "-d", "a100-40g"].iter().chain(options))
 }
 
+/// A message without its line breaks.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace("│ ", "")
+}
+
 #[test]
 fn the_text_shows_the_distribution_its_growth_and_the_fit() {
     let ran = vary(&["--vary", "seq=64..128", "--iterations", "20", "--orders", "10"]);
@@ -90,7 +95,7 @@ fn a_recording_of_one_length_gets_an_error_that_says_how_to_record_two() {
     let trace = trace("gpt2_adamw");
     let ran = xmem(["replay", &trace, "-d", "a100-40g", "--vary", "seq=64..128"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
-    let words = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ").replace("│ ", "");
+    let words = words(&ran.stderr);
     assert!(words.contains("have sequence length"), "{words}");
     assert!(words.contains("xmem profile --vary seq=A,B --steps 4"), "{words}");
 }
@@ -109,7 +114,7 @@ fn what_does_not_go_with_vary_is_refused_before_anything_is_read() {
         let own = ["replay", "nothing.json", "-d", "a100-40g"];
         let ran = xmem(own.iter().chain(&vary).chain(options));
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{options:?}");
-        assert!(ran.stderr.contains(problem), "{options:?}: {}", ran.stderr);
+        assert!(words(&ran.stderr).contains(problem), "{options:?}: {}", ran.stderr);
     }
     for options in [&["--vary", "seq=9..1"][..], &["--vary", "width=1..2"], &["--seed", "1"]] {
         let own = ["replay", "nothing.json", "-d", "a100-40g"];
