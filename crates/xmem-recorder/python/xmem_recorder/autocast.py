@@ -60,17 +60,18 @@ def _init(torch, original):
             dtype = _default_dtype
         if enabled and (dtype, cache_enabled) not in requested:
             requested.append((dtype, cache_enabled))
-        return original(self, "cpu", _supported(torch, dtype), enabled, cache_enabled)
+        return original(self, "cpu", _supported(torch, dtype, enabled), enabled, cache_enabled)
 
     return init
 
 
-def _supported(torch, dtype):
+def _supported(torch, dtype, enabled=True):
     """The dtype for the CPU's autocast: float16 needs 2.3 and has slow kernels; bfloat16 has the same size."""
     global as_bfloat16
     if dtype is torch.float16 and (_is_before_2_3 or session.settings().get("float16") != "kept"):
-        as_bfloat16 = True
-        session.note("autocast to float16: computed in bfloat16, which has the same size and is faster on a CPU")
+        if enabled:
+            as_bfloat16 = True
+            session.note("autocast to float16: computed in bfloat16, which has the same size and is faster on a CPU")
         return torch.bfloat16
     return dtype
 

@@ -11,7 +11,6 @@ layers of oneDNN, and `binary_cross_entropy`, which CUDA's autocast refuses.
 
 import functools
 import warnings
-import weakref
 
 from . import session
 from .patching import replace
@@ -70,7 +69,8 @@ UNLISTED = frozenset(("cat", "cross_entropy_loss", "index_copy", "stack"))
 installed = False
 
 _library = None
-# By the parameter's identity: a weak reference to it, and its cast copy.
+# By the address of a parameter's TensorImpl: a weak reference, which keeps the address from being used again, and
+# the cast copy. The Python object does not identify it: PyTorch 2.1 makes another one for each call.
 _casts = {}
 
 
@@ -140,8 +140,9 @@ def _lower_precision(torch):
 
 def _casting(torch, call, type_of):
     """A kernel that casts all floating-point inputs to one type (`CastPolicy` `lower_precision_fp`, `fp32`
-    and `promote`)."""
+    and `promote`), or to float32 if the CPU has no kernel for that type."""
     without_autocast = _without_autocast(torch)
+    wide = _wide(torch)
     cast = _cached_cast(torch)
     positions, names = _tensor_arguments(call)
 
@@ -161,7 +162,7 @@ def _casting(torch, call, type_of):
             except RuntimeError as error:
                 if not _lacks_kernel(error):
                     raise
-            return call(*args, **kwargs)
+            return call(*map(wide, args), **kwargs)
 
     return kernel
 
@@ -170,10 +171,7 @@ def _uncast(torch, call):
     """A kernel for operators that CUDA's autocast does not cast. Types that the CPU has no kernel for are
     cast to float32, as the CPU's autocast does."""
     without_autocast = _without_autocast(torch)
-    to = torch.ops.aten.to.dtype
-
-    def wide(value):
-        return to(value, torch.float32) if _is_eligible(torch, value) else value
+    wide = _wide(torch)
 
     def kernel(*args, **kwargs):
         with without_autocast():
@@ -257,6 +255,7 @@ def _cached_cast(torch):
     """The function that casts an argument (autocast_mode.cpp, `cached_cast`)."""
     lower = _lower_precision(torch)
     to = torch.ops.aten.to.dtype
+    reference = torch._C._WeakTensorRef
     with_gradient = _kept_casts_have_a_gradient(torch)
 
     def kept(value, dtype):
@@ -283,9 +282,9 @@ def _cached_cast(torch):
         )
         if not is_kept:
             return to(value, dtype)
-        found = _casts.get(id(value))
-        if found is None or found[0]() is not value:
-            found = _casts[id(value)] = weakref.ref(value), kept(value, dtype)
+        found = _casts.get(value._cdata)
+        if found is None:
+            found = _casts[value._cdata] = reference(value), kept(value, dtype)
         return found[1]
 
     return cast
@@ -300,6 +299,18 @@ def _kept_casts_have_a_gradient(torch):
         with torch.no_grad():
             torch.mm(weight, weight)
         return torch.mm(weight, weight).requires_grad
+
+
+def _wide(torch):
+    """A function that casts an argument to float32."""
+    to = torch.ops.aten.to.dtype
+
+    def wide(value):
+        if isinstance(value, (list, tuple)):
+            return [wide(item) for item in value]
+        return to(value, torch.float32) if _is_eligible(torch, value) else value
+
+    return wide
 
 
 def _lacks_kernel(error):

@@ -6,6 +6,8 @@ autocast as it was in its forward."""
 # stdout-without = ["done"]
 # [recording]
 # "/autocast_lists" = "cuda"
+# [virtual-gpu]
+# contains-cpu = 0.5
 # ///
 import warnings
 

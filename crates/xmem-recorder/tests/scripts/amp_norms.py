@@ -5,6 +5,8 @@
 # stdout-without = ["done"]
 # [recording]
 # "/autocast_lists" = "cuda"
+# [virtual-gpu]
+# contains-cpu = 0.5
 # ///
 import torch
 from torch import nn
