@@ -26,7 +26,7 @@ pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
         request.other_peaks = range::lowest(&request, args, global)?;
     }
     let device = request.device.clone();
-    let progress = RecordingProgress::new(args.steps, global.verbosity());
+    let progress = RecordingProgress::new(args.steps(), global.verbosity());
     let mut recorded = xmem_recorder::record(&request, &mut |news| progress.show(news))?;
     drop(progress);
     let kept = match &recorded.cut_short {
@@ -69,7 +69,7 @@ fn request(args: &ProfileArgs, device: &str) -> Result<Request, CliError> {
     Ok(Request {
         command: (command.next().unwrap_or_default(), command.collect()),
         output: args.output.clone(),
-        steps: args.steps,
+        steps: args.steps(),
         stacks: if args.no_stacks { Stacks::Omitted } else { Stacks::Recorded },
         device: xmem::find(device)?.clone(),
         gpus: args.gpus,
@@ -79,6 +79,7 @@ fn request(args: &ProfileArgs, device: &str) -> Result<Request, CliError> {
         weights: if args.without_weights { Weights::Absent } else { Weights::Present },
         assume: args.assume(),
         other_peaks: None,
+        vary: args.varying_batches(),
         timeout: args.timeout,
         memory: args.max_memory,
         timeouts: Timeouts::default(),

@@ -29,6 +29,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/hostmemory.py",
     "xmem_recorder/imports.py",
     "xmem_recorder/known.py",
+    "xmem_recorder/lengths.py",
     "xmem_recorder/loading.py",
     "xmem_recorder/optimizers.py",
     "xmem_recorder/patching.py",

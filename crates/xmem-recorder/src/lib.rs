@@ -76,7 +76,7 @@ pub use assumptions::{Assumptions, DevicePeaks};
 pub use error::{CommandEnd, RecordError};
 pub use progress::{MAX_SURVIVORS, Progress};
 pub use recorded::{CutShort, Destination, Recorded, RedirectedCalls};
-pub use request::{Engine, Float16, Request, Shortage, Stacks, Timeouts, Weights};
+pub use request::{Engine, Float16, Request, Shortage, Stacks, Timeouts, VaryingBatches, Weights};
 
 /// Runs the command, records it, and writes the trace. `observer` is called with the progress.
 ///

@@ -35,12 +35,23 @@ pub struct Request {
     pub assume: Assumptions,
     /// The peaks of the same command under the lowest shares of `assume`, for the metadata.
     pub other_peaks: Option<DevicePeaks>,
+    /// Batches of several lengths instead of the script's own.
+    pub vary: Option<VaryingBatches>,
     /// The time limit of the command.
     pub timeout: Option<Duration>,
     /// The limit to the resident memory of the command's processes; without one, that of the host.
     pub memory: Option<Bytes>,
     /// The limits to single steps.
     pub timeouts: Timeouts,
+}
+
+/// Extents that the batches of recorded iterations have in turn: tensors are cut or repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VaryingBatches {
+    /// `seq` for the tokens of a sequence, `batch` for the samples of a batch.
+    pub dimension: &'static str,
+    /// The extents in order, at least one.
+    pub extents: Vec<u64>,
 }
 
 /// What stands for the GPU while a job is recorded.

@@ -1,7 +1,7 @@
 //! The hook's settings: `settings.json`. Unknown facts are null.
 
 use crate::assumptions::DevicePeaks;
-use crate::request::{Float16, Request, Stacks, Weights};
+use crate::request::{Float16, Request, Stacks, VaryingBatches, Weights};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use xmem_profiles::Device;
@@ -24,7 +24,15 @@ pub(crate) struct Settings<'a> {
     assume: BTreeMap<&'static str, f64>,
     bounded: Vec<&'static str>,
     other_peaks: Option<DevicePeaks>,
+    vary: Option<VarySettings<'a>>,
     device: DeviceSettings<'a>,
+}
+
+/// The batches of recorded iterations.
+#[derive(Debug, Serialize)]
+struct VarySettings<'a> {
+    dimension: &'static str,
+    extents: &'a [u64],
 }
 
 /// The GPU that the script sees, with the names of `torch.cuda.get_device_properties`.
@@ -73,8 +81,15 @@ impl<'a> Settings<'a> {
             assume: request.assume.highest(),
             bounded: request.assume.bounded(request.other_peaks.is_some()),
             other_peaks: request.other_peaks,
+            vary: request.vary.as_ref().map(VarySettings::of),
             device: DeviceSettings::of(&request.device),
         }
+    }
+}
+
+impl<'a> VarySettings<'a> {
+    fn of(vary: &'a VaryingBatches) -> Self {
+        Self { dimension: vary.dimension, extents: &vary.extents }
     }
 }
 

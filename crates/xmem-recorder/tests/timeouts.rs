@@ -72,6 +72,7 @@ fn run_command(
         weights: Weights::Present,
         assume: Assumptions::default(),
         other_peaks: None,
+        vary: None,
         timeout,
         memory: Some(LIMIT),
         timeouts,

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
-use xmem::Bytes;
-use xmem_recorder::{Assumptions, Engine};
+use xmem::{Bytes, VaryingDimension};
+use xmem_recorder::{Assumptions, Engine, VaryingBatches};
 
 #[derive(Debug, Args)]
 #[command(
@@ -31,7 +31,13 @@ pub(crate) struct ProfileArgs {
     pub(crate) command: Vec<OsString>,
     /// Number of iterations to record; the script is stopped after them
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "3", value_parser = super::count::<NonZeroU32>)]
-    pub(crate) steps: NonZeroU32,
+    steps: NonZeroU32,
+    /// Give the batches of recorded iterations these lengths (seq) or sizes (batch) in turn, for replay
+    /// --vary: the ends of a range and its middle (seq=64..128), or a list (seq=64,128). Tensors of the
+    /// DataLoader, else the arguments of the model, are cut or repeated. Records at least two iterations more
+    /// than lengths
+    #[arg(long, value_name = "DIM=SIZES")]
+    vary: Option<VaryingDimension>,
     /// Trace file to write: compressed with zstd or gzip if it ends in .zst or .gz, else plain JSON
     #[arg(short, long, value_name = "FILE", default_value = "trace.json.zst",
           value_hint = ValueHint::FilePath)]
@@ -113,6 +119,32 @@ impl ProfileArgs {
     pub(crate) fn device<'a>(&'a self, of_then: Option<&'a str>) -> &'a str {
         let given = self.virtual_gpu.as_deref().or(self.device_as.as_deref());
         given.or(of_then).unwrap_or(DEFAULT_DEVICE)
+    }
+
+    /// The number of iterations to record. With `--vary`, all lengths are seen, and the last iterations are
+    /// neither the first nor without one that follows.
+    pub(crate) fn steps(&self) -> NonZeroU32 {
+        let lengths = self.varying_batches().map_or(0, |vary| vary.extents.len() as u32);
+        match NonZeroU32::new(lengths + 2) {
+            Some(least) if lengths > 0 => self.steps.max(least),
+            _ => self.steps,
+        }
+    }
+
+    /// Extents of recorded batches, the greatest first: those of a list, or the ends and the middle of a
+    /// range.
+    pub(crate) fn varying_batches(&self) -> Option<VaryingBatches> {
+        const MAX_RECORDED: usize = 4;
+        let vary = self.vary.as_ref()?;
+        let mut extents = vary.extents.clone();
+        if extents.len() > MAX_RECORDED {
+            let (low, high) = (extents[0], extents[extents.len() - 1]);
+            let middle = extents[extents.len() / 2];
+            extents = vec![low, middle, high];
+        }
+        // The greatest first, and the least next: two lengths are seen whatever the number of iterations.
+        extents.rotate_right(1);
+        Some(VaryingBatches { dimension: vary.dimension.name(), extents })
     }
 
     /// Assumptions about values that a virtual GPU does not compute.

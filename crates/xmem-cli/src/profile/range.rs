@@ -23,7 +23,7 @@ pub(super) fn lowest(
         ..request.clone()
     };
     say("note: the command is recorded twice, first at the lowest shares of --assume");
-    let progress = RecordingProgress::new(args.steps, global.verbosity());
+    let progress = RecordingProgress::new(args.steps(), global.verbosity());
     let recorded = xmem_recorder::record(&request, &mut |news| progress.show(news));
     drop(progress);
     let peaks = match recorded {

@@ -10,6 +10,7 @@ The parts:
 - `virtual`, `values`, `hostmemory`: the virtual GPU, known values on it, the host's memory;
 - `history`: the history of the allocator on the virtual GPU;
 - `weights`, `standins`: files of weights, and what stands for those that are not there;
+- `lengths`: batches of other lengths, on request;
 - `placement`: the tensors that would be on the GPU, and their marks in the trace;
 - `recorder`: torch's profiler, the count of iterations, the export, the end of the script;
 - `facts`: the trace's metadata.

@@ -16,7 +16,7 @@ import threading
 import time
 import weakref
 
-from . import cudnn, engine, evaluation, facts, profilers, saving, session, values
+from . import cudnn, engine, evaluation, facts, lengths, profilers, saving, session, values
 from .imports import inside_import
 from .patching import replace
 
@@ -88,6 +88,7 @@ def install(torch):
     _watch_modules(torch)
     _watch_optimizers(torch)
     replace(torch.autograd, "backward", _counted_backward)
+    lengths.install(torch, lambda: _state.rounds)
     _watch_the_end()
 
 
@@ -200,6 +201,7 @@ def _watch_calls(module):
     def call_outermost(self, *args, **kwargs):
         if inside_module():
             return original(self, *args, **kwargs)
+        args, kwargs = lengths.change_arguments(args, kwargs)
         sample = _sample(self, args, kwargs)
         if evaluation.is_known(sample):
             _left_out()
