@@ -17,7 +17,7 @@ use xmem_predict::{
     UnmodeledShare,
 };
 use xmem_profiles::Device;
-use xmem_types::{Bytes, IterationId, Severity, WithheldReason};
+use xmem_types::{Bytes, Diagnostics, IterationId, Severity, WithheldReason};
 
 /// The memory that a job needs, over time and by cause, and the verdict on one device.
 #[derive(Clone, Debug)]
@@ -90,6 +90,7 @@ impl Answer {
                 iterations == (IterationId(0)..IterationId::new(job.profile().iterations.len()));
             recorded::compare(gpu, prediction.setup(), &memory.peak, all, &mut notes);
         }
+        report_single_length(prediction, &mut notes);
         let locator = Locator::new(job.profile());
         let integrity = job.profile().integrity.clone();
         let condition = integrity.condition();
@@ -167,5 +168,17 @@ impl Answer {
     #[must_use]
     pub fn shortfall(&self) -> Option<Bytes> {
         self.out_of_memory.as_ref().map(|oom| oom.needed.saturating_sub(self.device().memory))
+    }
+}
+
+/// A note on a language model whose recorded batches all have one length.
+fn report_single_length(prediction: &Prediction<'_>, notes: &mut Diagnostics) {
+    if let Some(length) = prediction.single_length() {
+        notes.report("one-sequence-length", Severity::Note, None, || {
+            format!(
+                "all recorded iterations have sequence length {length}; if lengths vary, the peak depends on \
+                 their order: record with `xmem profile --vary seq=A..B` and replay with `--vary seq=A..B`"
+            )
+        });
     }
 }

@@ -46,6 +46,8 @@ pub struct LengthModel<'p> {
     pattern: Pattern,
     /// By slot of the pattern.
     laws: Vec<Law>,
+    /// By slot of the pattern: the recorded lengths at which there is such a block.
+    seen: Vec<BTreeSet<u64>>,
     /// The requests before the second iteration.
     first: &'p [Request],
     /// Per block of the first iteration: its slot.
@@ -71,7 +73,8 @@ pub struct FitSummary {
     pub square: usize,
     /// Blocks whose sizes between recorded lengths lie on straight lines.
     pub interpolated: usize,
-    /// Blocks that iterations of other lengths do not have; their size is kept.
+    /// Blocks that iterations of other lengths do not have; lengths that are nearest to their own have them,
+    /// with the same size.
     pub unmatched: usize,
     /// Their bytes.
     pub unmatched_bytes: Bytes,
@@ -111,7 +114,7 @@ impl<'p> LengthModel<'p> {
         check(dimension, &lengths)?;
         let starts = prediction.iteration_starts();
         let iterations = RecordedIterations::new(profile, &prediction.schedule, starts);
-        let reference = iterations.count() - 2;
+        let reference = iterations.fullest();
         let counterparts: Vec<_> = (0..iterations.count())
             .map(|iteration| iterations.counterparts(iteration, reference))
             .collect();
@@ -130,6 +133,8 @@ impl<'p> LengthModel<'p> {
                 },
             )
             .collect();
+        let seen = observed.iter().map(|seen| seen.iter().map(|(length, _)| *length).collect());
+        let seen: Vec<BTreeSet<u64>> = seen.collect();
         let fit = summary(&laws, &observed, known);
         let first_end = iterations.requests[1].start;
         let first_slots: BTreeMap<BlockId, usize> = iterations.blocks[0]
@@ -146,6 +151,7 @@ impl<'p> LengthModel<'p> {
             lengths,
             pattern,
             laws,
+            seen,
             first: &prediction.requests()[..first_end],
             first_slots,
             freed_later,
@@ -185,6 +191,15 @@ impl<'p> LengthModel<'p> {
 
     fn slot_of_first(&self, block: BlockId) -> Option<usize> {
         self.first_slots.get(&block).copied()
+    }
+
+    /// Per slot, whether an iteration of this length has such a block: as the recorded one of the nearest length,
+    /// and of two, as the longer one.
+    fn presence(&self, length: u64) -> Vec<bool> {
+        let nearest = self.fit.lengths.iter().rev().min_by_key(|known| known.abs_diff(length));
+        let has =
+            |seen: &BTreeSet<u64>| seen.is_empty() || nearest.is_none_or(|l| seen.contains(l));
+        self.seen.iter().map(has).collect()
     }
 
     /// Returns whether the pattern frees a block only after the iteration that follows.
@@ -311,7 +326,7 @@ fn report_unmatched(fit: &FitSummary, notes: &mut Diagnostics) {
         notes.report("lengths-unmatched", Severity::Warning, None, || {
             format!(
                 "{} of {} blocks of an iteration ({}) have no counterpart in iterations of other lengths; \
-                 their size is taken to be the same at all lengths",
+                 lengths that are nearest to their own are taken to have them",
                 fit.unmatched, fit.blocks, fit.unmatched_bytes
             )
         });

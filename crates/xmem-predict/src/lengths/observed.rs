@@ -17,6 +17,8 @@ pub(super) struct BatchShape {
 enum Source {
     /// Integers that an embedding looks up.
     Tokens,
+    /// Numbers of places, `[length]` or `[1, length]`, that an embedding looks up.
+    Positions,
     /// The first tensor of the forward pass.
     FirstInput,
 }
@@ -26,7 +28,9 @@ impl BatchShape {
     /// other inputs of three dimensions are `[batch, length, features]`.
     pub(super) fn extent(&self, dimension: Dimension) -> Option<u64> {
         match (dimension, self.source, self.dims.as_slice()) {
-            (Dimension::Sequence, Source::Tokens, [.., length]) => Some(*length),
+            (Dimension::Sequence, Source::Tokens | Source::Positions, [.., length]) => {
+                Some(*length)
+            }
             (Dimension::Sequence, Source::FirstInput, [_, length, _]) => Some(*length),
             (Dimension::Batch, Source::Tokens, [batch, .., _]) => Some(*batch),
             (Dimension::Batch, Source::FirstInput, [batch, ..]) => Some(*batch),
@@ -36,7 +40,7 @@ impl BatchShape {
 
     /// Returns whether the batch is text: a batch of sequences of tokens.
     pub(super) fn is_text(&self) -> bool {
-        self.source == Source::Tokens && self.dims.len() >= 2
+        self.source == Source::Tokens
     }
 }
 
@@ -81,10 +85,22 @@ fn iteration_at(profile: &Profile, time: Nanos) -> Option<usize> {
 /// `aten::embedding(weight, indices, …)` in `aten/src/ATen/native/native_functions.yaml`.
 fn tokens(profile: &Profile, op: OpId) -> Option<(Rank, BatchShape)> {
     let indices = profile.arguments(op).tensor(1)?;
+    let rows = profile.arguments(op).tensor(0).and_then(|table| table.dims.first().copied());
     let is_integer = matches!(indices.dtype, DType::I64 | DType::I32);
-    let rank = if indices.dims.len() >= 2 { Rank::Tokens } else { Rank::Positions };
-    let shape = BatchShape { dims: indices.dims.clone(), source: Source::Tokens };
+    let rank = if are_positions(&indices.dims, rows) { Rank::Positions } else { Rank::Tokens };
+    let source = if rank == Rank::Tokens { Source::Tokens } else { Source::Positions };
+    let shape = BatchShape { dims: indices.dims.clone(), source };
     (is_integer && !indices.dims.is_empty()).then_some((rank, shape))
+}
+
+/// Returns whether indices with these dimensions number the places of a sequence: `[length]`, or `[1, length]` with
+/// as many rows in the table (`position_ids` of `CLIPVisionEmbeddings` in
+/// `transformers/models/clip/modeling_clip.py`).
+fn are_positions(dims: &[u64], rows: Option<u64>) -> bool {
+    match dims {
+        [1, length] => rows == Some(*length),
+        _ => dims.len() < 2,
+    }
 }
 
 fn input(profile: &Profile, op: OpId, start: Nanos) -> Option<(Rank, BatchShape)> {
@@ -105,13 +121,28 @@ mod tests {
         let (seq, batch) = (Dimension::Sequence, Dimension::Batch);
         for (source, dims, extents) in [
             (Source::Tokens, &[8, 128][..], (Some(128), Some(8))),
-            (Source::Tokens, &[128], (Some(128), None)),
+            (Source::Positions, &[128], (Some(128), None)),
+            (Source::Positions, &[1, 50], (Some(50), None)),
             (Source::FirstInput, &[8, 50, 768], (Some(50), Some(8))),
             (Source::FirstInput, &[8, 3, 224, 224], (None, Some(8))),
             (Source::FirstInput, &[8, 10], (None, Some(8))),
         ] {
             let shape = BatchShape { dims: dims.to_vec(), source };
             assert_eq!((shape.extent(seq), shape.extent(batch)), extents, "{source:?} {dims:?}");
+        }
+    }
+
+    #[test]
+    fn places_of_patches_are_no_tokens() {
+        for (dims, rows, expected) in [
+            (&[128][..], Some(1024), true),
+            (&[1, 50], Some(50), true),
+            (&[1, 50], Some(1024), false),
+            (&[1, 50], None, false),
+            (&[8, 256], Some(65), false),
+            (&[8, 256], Some(256), false),
+        ] {
+            assert_eq!(are_positions(dims, rows), expected, "{dims:?} {rows:?}");
         }
     }
 }

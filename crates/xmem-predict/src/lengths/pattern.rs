@@ -1,7 +1,7 @@
 //! The steps that every iteration of a job makes after its first: which block it allocates and which it
 //! frees, in order, whatever their sizes.
 //!
-//! The steps are those of the last iteration but one, so that the fate of its blocks is recorded. A block
+//! The steps are those of one iteration that another one follows, so that the fate of its blocks is recorded. A block
 //! is known by its position among the blocks of the iteration (its slot).
 
 use super::LengthsError;

@@ -88,6 +88,13 @@ impl<'a> RecordedIterations<'a> {
         self.owners[block.index()]
     }
 
+    /// The iteration with the most blocks, as some exist at some lengths only; of several the last. Neither the
+    /// first iteration, which is not like the others, nor the last, whose blocks are not all seen to be freed.
+    pub(super) fn fullest(&self) -> usize {
+        let inner = 1..self.count().saturating_sub(1);
+        inner.max_by_key(|&iteration| self.blocks[iteration].len()).unwrap_or(0)
+    }
+
     /// For each block of `iteration`, the position of its counterpart in the iteration `other`.
     pub(super) fn counterparts(&self, iteration: usize, other: usize) -> Vec<Option<usize>> {
         align(&self.keys[iteration], &self.keys[other])

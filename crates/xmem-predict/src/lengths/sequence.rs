@@ -79,9 +79,11 @@ impl Sequence {
     fn iteration(&mut self, model: &LengthModel<'_>, at: usize, length: u64) {
         self.recent.push_front(vec![None; model.pattern.slots]);
         self.recent.truncate(model.pattern.reach + 1);
+        let presence = model.presence(length);
         for step in &model.pattern.steps {
             match *step {
                 Step::Alloc { repeats: Repeats::Once, .. } if at > 1 => {}
+                Step::Alloc { slot, .. } if !presence[slot] => {}
                 Step::Alloc { slot, stream, .. } => {
                     let block = BlockId(self.next);
                     self.next += 1;
