@@ -5,6 +5,7 @@
 use crate::autograd::Autograd;
 use crate::marks::TransferKind;
 use crate::python::{ModuleCall, PythonCalls};
+use crate::recording::Model;
 use crate::timeline::{MarkKind, Timeline, span_around};
 use crate::transfers::Transfer;
 use rustc_hash::FxHashSet;
@@ -34,10 +35,12 @@ impl Forwards {
         autograd: &Autograd,
         timeline: &Timeline,
         transfers: &[Transfer],
+        models: &[Model],
     ) -> Self {
         let mut modules = calls.module_calls(&trace.python);
         modules.retain(|c| c.thread == timeline.thread);
-        after_the_batch(&mut modules, timeline, transfers);
+        let is_model = |call: &ModuleCall| is_of(models, trace.strings.resolve(call.name));
+        after_the_batch(&mut modules, timeline, transfers, is_model);
         let ops = &trace.ops;
         let starts: Vec<Nanos> = timeline.outer.iter().map(|o| ops.start[o.index()]).collect();
         let mut rows: Vec<usize> = autograd
@@ -85,9 +88,23 @@ impl Forwards {
     }
 }
 
+/// Returns whether a module's name in the trace (`Net_0`) has the class of a model that the recording lists.
+/// Containers do not count: transforms are put into them as well.
+fn is_of(models: &[Model], name: &str) -> bool {
+    let class = name.rsplit_once('_').map_or(name, |(class, _)| class);
+    let classes = models.iter().map(|m| m.class.rsplit_once('.').map_or(&*m.class, |(_, c)| c));
+    class != "Sequential" && classes.into_iter().any(|own| own == class)
+}
+
 /// A module that runs before the first thing is on the GPU, between two backward passes or steps,
-/// prepares data (torchvision's transforms are modules).
-fn after_the_batch(modules: &mut Vec<ModuleCall>, timeline: &Timeline, transfers: &[Transfer]) {
+/// prepares data (torchvision's transforms are modules), unless it is a model: that one computes with data that
+/// have been on the GPU since before.
+fn after_the_batch(
+    modules: &mut Vec<ModuleCall>,
+    timeline: &Timeline,
+    transfers: &[Transfer],
+    is_model: impl Fn(&ModuleCall) -> bool,
+) {
     let turns: Vec<Nanos> = timeline
         .marks
         .iter()
@@ -107,7 +124,7 @@ fn after_the_batch(modules: &mut Vec<ModuleCall>, timeline: &Timeline, transfers
                 call.start = first;
                 true
             }
-            found => found.is_none(),
+            found => found.is_none() || is_model(call),
         }
     });
 }

@@ -137,7 +137,8 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         arguments: &arguments,
         device,
     };
-    let forwards = Forwards::find(&trace, &calls, &autograd, &timeline, &transfers);
+    let models = recording.as_ref().map_or(&[][..], |recording| &recording.models);
+    let forwards = Forwards::find(&trace, &calls, &autograd, &timeline, &transfers, models);
     let timeline = steps::infer(timeline, program, &forwards, &mut notes);
     let signatures = steps::signatures(&timeline, program);
     let signs = Signs {

@@ -53,6 +53,7 @@ register! {
     layer_norm_statistics,
     rms_norm,
     index_backward,
+    interpolation,
     sort_buffers,
     loss_buffers,
     cdist_backward,

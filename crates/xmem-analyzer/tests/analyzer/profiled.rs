@@ -376,6 +376,39 @@ fn modules_that_prepare_data_are_no_forward() {
     assert_eq!(block(&p, scaled[1]).residency, Residency::HostOnly);
 }
 
+/// What a model computes with data that are on the GPU is not taken for the preparation of the next batch.
+#[test]
+fn a_model_that_is_called_before_a_batch_moves_computes_on_the_gpu() {
+    for (class, residency) in
+        [("__main__.Net", Residency::Device), ("__main__.Other", Residency::HostOnly)]
+    {
+        let mut r = Recorder::new(Detail::Everything);
+        let net = layers(&mut r, &[100, 200]);
+        for layer in &net {
+            r.mark("to_device", layer.weight);
+        }
+        for iteration in 0..2 {
+            let moved = batch(&mut r);
+            r.mark("to_device", moved);
+            let saved = forward(&mut r, &net, moved);
+            let mut gradients = backward(&mut r, &net, saved, &[]);
+            step(&mut r, "Adam", &net, iteration == 0);
+            r.iteration_ends(iteration + 1);
+            zero_grad(&mut r, &mut gradients);
+            r.free(moved);
+        }
+        let shown = r.call("nn.Module: Net_0", |r| r.op("aten::mul", &[50], |r| r.alloc(52)));
+        r.free(shown);
+        let moved = batch(&mut r);
+        r.mark("to_device", moved);
+        evaluate(&mut r, &net, moved);
+        r.free(moved);
+        *r.noted("models") = json!([{"class": class, "training": true, "modules": {"": "Net"}}]);
+        let (p, _) = done(r);
+        assert_eq!(block(&p, shown).residency, residency, "{class}");
+    }
+}
+
 #[test]
 fn inference_repeats_where_its_rounds_are_marked() {
     let mut r = Recorder::new(Detail::Neither);
