@@ -23,7 +23,7 @@ pub(crate) fn choose(args: &DeviceArgs) -> Result<Device, CliError> {
     };
     match (known, args.capacity) {
         (Some(device), None) => Ok(device),
-        (Some(device), Some(memory)) => Ok(with_memory(device, memory)),
+        (Some(device), Some(memory)) => Ok(device.with_memory(memory, "command line (--capacity)")),
         (None, Some(memory)) => Ok(Device::custom(memory)),
         (None, None) => Err(CliError::NoDevice),
     }
@@ -39,10 +39,4 @@ fn text(path: &Path) -> Result<String, CliError> {
     let no_text =
         |error: std::string::FromUtf8Error| io::Error::new(io::ErrorKind::InvalidData, error);
     String::from_utf8(bytes).map_err(|error| io(no_text(error)))
-}
-
-fn with_memory(mut device: Device, memory: xmem::Bytes) -> Device {
-    device.memory = memory;
-    "command line (--capacity)".clone_into(&mut device.sources.memory);
-    device
 }

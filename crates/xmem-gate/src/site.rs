@@ -448,8 +448,7 @@ impl GpuDto {
                 return Err(value("memory", "less than the context of the device takes"));
             }
             if memory != device.memory {
-                device.memory = memory;
-                "site file".clone_into(&mut device.sources.memory);
+                device = device.with_memory(memory, "site file");
             }
         }
         let lower = |names: Vec<String>| names.iter().map(|n| n.to_ascii_lowercase()).collect();

@@ -19,6 +19,8 @@ pub struct Prediction<'j> {
     pub(crate) schedule: Schedule,
     pub(crate) setup: AllocatorSetup,
     pub(crate) device: DeviceConfig,
+    /// The device with the least memory that it may leave to the allocator, and with the most.
+    pub(crate) extremes: [DeviceConfig; 2],
     pub(crate) sections: Sections,
     iteration_starts: Vec<usize>,
     diagnostics: Diagnostics,
@@ -54,12 +56,18 @@ impl<'j> Prediction<'j> {
         let start = |time| schedule.times.partition_point(|&at| at < time);
         let iteration_starts: Vec<usize> =
             profile.iterations.iter().map(|iteration| start(iteration.start)).collect();
-        let device = DeviceConfig {
-            capacity: Some(device.memory),
-            taken: device.context,
+        let with = |memory, taken| DeviceConfig {
+            capacity: Some(memory),
+            taken,
             address_order: setup.address_order,
             ..DeviceConfig::default()
         };
+        let (least_context, most_context) = device.context_bounds();
+        let extremes = [
+            with(device.memory, most_context),
+            with(device.memory + device.tolerance.memory_more, least_context),
+        ];
+        let device = with(device.memory, device.context);
         let mut diagnostics = setup.notes.clone();
         diagnostics.extend(lowering);
         Self {
@@ -69,6 +77,7 @@ impl<'j> Prediction<'j> {
             schedule,
             setup,
             device,
+            extremes,
             diagnostics,
         }
     }

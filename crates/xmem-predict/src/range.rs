@@ -63,6 +63,9 @@ pub struct UncertaintyEffect {
     pub reserved: Bounds,
 }
 
+/// The uncertainty about the memory that the device leaves to the allocator: its total and the context.
+const DEVICE_MEMORY: &str = "device_memory";
+
 /// The uncertainty about the order in which the driver hands out addresses.
 const ADDRESSES: &str = "address_order";
 
@@ -102,6 +105,8 @@ pub(crate) struct Variants<'a> {
     pub(crate) schedule: &'a Schedule,
     pub(crate) allocator: &'a AllocatorChoice,
     pub(crate) device: &'a DeviceConfig,
+    /// The device with the least memory that it may leave to the allocator, and with the most.
+    pub(crate) extremes: &'a [DeviceConfig; 2],
     /// The requests that are replayed.
     pub(crate) count: usize,
     /// The first of them that the peaks are about.
@@ -148,12 +153,43 @@ impl Variants<'_> {
                 all.0.extend(self.at_both_bounds(&present, order));
             }
         }
+        let mut confidence = all.confidence(expected, self.is_bounded(&present));
+        let is_settled = matches!(confidence, Confidence::Certain | Confidence::Likely);
+        if is_settled && self.depends_on_device(&all, expected, &present) {
+            confidence = if expected.fits { Confidence::MayFail } else { Confidence::MayFit };
+            uncertainties.push(Outlines(vec![expected]).effect(DEVICE_MEMORY, None, expected));
+        }
         PeakRange {
             allocated: all.allocated(),
             reserved: all.reserved(),
-            confidence: all.confidence(expected, self.is_bounded(&present)),
+            confidence,
             uncertainties,
         }
+    }
+
+    /// Returns whether a job that fits does not with the least memory that the device may leave to the allocator,
+    /// or one that does not fit does with the most.
+    fn depends_on_device(
+        &self,
+        all: &Outlines,
+        expected: Outline,
+        present: &[Uncertainty],
+    ) -> bool {
+        let [least, most] = self.extremes;
+        let device = if expected.fits { least } else { most };
+        let Some(available) = device.available() else { return false };
+        let is_clear = match expected.fits {
+            true => all.reserved().high <= available,
+            false => all.allocated().low > available,
+        };
+        if device == self.device || is_clear {
+            return false;
+        }
+        let there = Self { device, ..*self };
+        let bounds =
+            if present.is_empty() { &[Bound::Low][..] } else { &[Bound::Low, Bound::High] };
+        let fits = |&bound: &Bound| there.run(present, bound, device.address_order).fits;
+        bounds.iter().any(|bound| fits(bound) != expected.fits)
     }
 
     /// The convolutions' workspaces as other releases of cuDNN might choose them, at each order of addresses for
@@ -311,7 +347,9 @@ mod tests {
         let allocator = AllocatorChoice::Caching(AllocatorConfig::of(release));
         let count = schedule.requests.len();
         let expected = outline(schedule.workload(count), &allocator, &device, RequestIndex(from));
-        Variants { schedule, allocator: &allocator, device: &device, count, from }.range(expected)
+        let extremes = &[device, device];
+        Variants { schedule, allocator: &allocator, device: &device, extremes, count, from }
+            .range(expected)
     }
 
     fn uncertainties() -> Vec<UncertainBlock> {
@@ -356,6 +394,43 @@ mod tests {
         ] {
             let found = range(&schedule, Some(Bytes::mib(capacity)), 0);
             assert_eq!(found.confidence, confidence, "{capacity} MiB");
+        }
+    }
+
+    #[test]
+    fn a_device_that_may_leave_less_or_more_memory_decides_near_its_limit() {
+        let schedule = schedule(Vec::new());
+        let allocator =
+            AllocatorChoice::Caching(AllocatorConfig::of(xmem_types::TorchVersion::new(2, 13)));
+        let count = schedule.requests.len();
+        for (capacity, confidence) in [
+            (160, Confidence::Certain),
+            (158, Confidence::MayFail),
+            (150, Confidence::MayFail),
+            (148, Confidence::MayFit),
+            (130, Confidence::MayFit),
+            (128, Confidence::Certain),
+        ] {
+            let device = |more: u64, taken: u64| DeviceConfig {
+                capacity: Some(Bytes::mib(capacity + more)),
+                taken: Bytes::mib(taken),
+                ..DeviceConfig::default()
+            };
+            let (device, extremes) = (&device(0, 10), &[device(0, 20), device(15, 5)]);
+            let expected = outline(schedule.workload(count), &allocator, device, RequestIndex(0));
+            let variants = Variants {
+                schedule: &schedule,
+                allocator: &allocator,
+                device,
+                extremes,
+                count,
+                from: 0,
+            };
+            let found = variants.range(expected);
+            assert_eq!(found.confidence, confidence, "{capacity} MiB");
+            let names: Vec<_> = found.uncertainties.iter().map(|cause| cause.name).collect();
+            let is_settled = confidence == Confidence::Certain;
+            assert_eq!(names, if is_settled { vec![] } else { vec!["device_memory"] });
         }
     }
 

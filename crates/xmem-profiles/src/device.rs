@@ -20,6 +20,9 @@ pub struct Device {
     /// Memory that one process takes outside PyTorch's allocator: driver context, loaded kernels,
     /// library handles.
     pub context: Bytes,
+    /// By how much memory and context may differ, with the driver, the release of CUDA and the kernels that are
+    /// loaded.
+    pub tolerance: Tolerance,
     /// Compute capability.
     pub compute_capability: ComputeCapability,
     /// Streaming multiprocessors (`multi_processor_count`).
@@ -30,6 +33,17 @@ pub struct Device {
     pub board: Board,
     /// The source of each number.
     pub sources: Sources,
+}
+
+/// By how much the memory that a [`Device`] leaves to PyTorch's allocator may differ from what is expected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tolerance {
+    /// How much higher than [`Device::memory`] published totals are.
+    pub memory_more: Bytes,
+    /// How much less than [`Device::context`] a process may take.
+    pub context_less: Bytes,
+    /// How much more.
+    pub context_more: Bytes,
 }
 
 /// The sources of a [`Device`]'s numbers, one sentence each.
@@ -67,6 +81,7 @@ impl Device {
             aliases: Vec::new(),
             memory: capacity,
             context: CUSTOM_CONTEXT,
+            tolerance: Tolerance::default(),
             compute_capability: ComputeCapability { major: 8, minor: 0 },
             sms: 108,
             max_threads_per_sm: 2048,
@@ -81,11 +96,35 @@ impl Device {
         }
     }
 
+    /// The least and the most memory that may be left for PyTorch's allocator.
+    #[must_use]
+    pub fn available_bounds(&self) -> (Bytes, Bytes) {
+        let (least, most) = self.context_bounds();
+        let highest = self.memory + self.tolerance.memory_more;
+        (self.memory.saturating_sub(most), highest.saturating_sub(least))
+    }
+
+    /// The device with another total memory, which is known exactly from `source`.
+    #[must_use]
+    pub fn with_memory(mut self, memory: Bytes, source: &str) -> Self {
+        self.memory = memory;
+        self.tolerance.memory_more = Bytes::ZERO;
+        source.clone_into(&mut self.sources.memory);
+        self
+    }
+
     /// Memory left for PyTorch's allocator: [`memory`](Self::memory) less
     /// [`context`](Self::context).
     #[must_use]
     pub fn available(&self) -> Bytes {
         self.memory.saturating_sub(self.context)
+    }
+
+    /// The least and the most that the context may take.
+    #[must_use]
+    pub fn context_bounds(&self) -> (Bytes, Bytes) {
+        let Tolerance { context_less, context_more, .. } = self.tolerance;
+        (self.context.saturating_sub(context_less), self.context + context_more)
     }
 }
 

@@ -10,5 +10,5 @@ mod schema;
 
 pub use board::{Board, Limits};
 pub use catalogue::{UnknownDevice, devices, find};
-pub use device::{ComputeCapability, Device, ParseComputeCapabilityError, Sources};
+pub use device::{ComputeCapability, Device, ParseComputeCapabilityError, Sources, Tolerance};
 pub use schema::DeviceFileError;

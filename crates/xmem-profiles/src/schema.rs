@@ -1,7 +1,7 @@
 //! The form of a device file, and its checks.
 
 use crate::board::Board;
-use crate::device::{ComputeCapability, Device, ParseComputeCapabilityError, Sources};
+use crate::device::{ComputeCapability, Device, ParseComputeCapabilityError, Sources, Tolerance};
 use serde::Deserialize;
 use xmem_types::{Bytes, printable};
 
@@ -102,7 +102,18 @@ struct DeviceDto {
 #[serde(deny_unknown_fields)]
 struct MebibytesDto {
     mib: u64,
+    #[serde(rename = "lowest-mib")]
+    lowest: Option<u64>,
+    #[serde(rename = "highest-mib")]
+    highest: Option<u64>,
     source: String,
+}
+
+impl MebibytesDto {
+    /// The least, what is expected, and the most.
+    fn bounds(&self) -> (u64, u64, u64) {
+        (self.lowest.unwrap_or(self.mib), self.mib, self.highest.unwrap_or(self.mib))
+    }
 }
 
 #[derive(Deserialize)]
@@ -131,6 +142,8 @@ fn device(dto: DeviceDto) -> Result<Device, DeviceFileError> {
     if name.is_empty() || !name.chars().all(allowed) {
         return Err(DeviceFileError::Name { name });
     }
+    let (least_memory, memory, most_memory) = dto.memory.bounds();
+    let (least, context, most) = dto.context.bounds();
     let sources = Sources {
         memory: sourced(&name, "memory", dto.memory.source)?,
         context: sourced(&name, "context", dto.context.source)?,
@@ -145,9 +158,19 @@ fn device(dto: DeviceDto) -> Result<Device, DeviceFileError> {
             Err(DeviceFileError::Range { device: name.clone(), field, value, expected })
         }
     };
-    let (memory, context) = (dto.memory.mib, dto.context.mib);
     range("memory", memory, (1..=1 << 24).contains(&memory), "1 to 16777216 MiB")?;
     range("context", context, context < memory, "less than the memory")?;
+    let is_lowest = least_memory == memory;
+    let more = (memory..=1 << 24).contains(&most_memory);
+    let most_fits = (context..memory).contains(&most);
+    for (field, value, ok, expected) in [
+        ("memory.lowest-mib", least_memory, is_lowest, "none: `mib` is the lowest"),
+        ("memory.highest-mib", most_memory, more, "`mib` to 16777216"),
+        ("context.lowest-mib", least, least <= context, "`mib` or less"),
+        ("context.highest-mib", most, most_fits, "`mib` or more, less than the memory"),
+    ] {
+        range(field, value, ok, expected)?;
+    }
     let (sms, threads) = (dto.sms.value, dto.max_threads_per_sm.value);
     range("sms", sms.into(), (1..=1024).contains(&sms), "1 to 1024")?;
     range(
@@ -165,6 +188,11 @@ fn device(dto: DeviceDto) -> Result<Device, DeviceFileError> {
         aliases: dto.aliases.iter().map(|alias| printable(alias).into_owned()).collect(),
         memory: Bytes::mib(memory),
         context: Bytes::mib(context),
+        tolerance: Tolerance {
+            memory_more: Bytes::mib(most_memory - memory),
+            context_less: Bytes::mib(context - least),
+            context_more: Bytes::mib(most - context),
+        },
         compute_capability,
         sms,
         max_threads_per_sm: threads,
@@ -216,6 +244,8 @@ mod tests {
         assert_eq!(device.compute_capability, ComputeCapability { major: 8, minor: 9 });
         assert_eq!((device.sms, device.max_threads_per_sm), (48, 1536));
         assert_eq!(device.aliases, ["rtx9999"]);
+        assert_eq!(device.context_bounds(), (Bytes::mib(150), Bytes::mib(450)));
+        assert_eq!(device.tolerance.memory_more, Bytes::ZERO);
     }
 
     #[test]
@@ -227,6 +257,26 @@ mod tests {
             ("mib = 15979", "mib = -1", "invalid value"),
             ("mib = 15979", "mib = 0", "`memory` is 0, expected 1 to 16777216 MiB"),
             ("mib = 300", "mib = 20000", "`context` is 20000, expected less than the memory"),
+            (
+                "lowest-mib = 150",
+                "lowest-mib = 301",
+                "`context.lowest-mib` is 301, expected `mib` or less",
+            ),
+            (
+                "highest-mib = 450",
+                "highest-mib = 200",
+                "`context.highest-mib` is 200, expected `mib` or more",
+            ),
+            (
+                "mib = 15979",
+                "mib = 15979\nhighest-mib = 15978",
+                "`memory.highest-mib` is 15978, expected `mib` to",
+            ),
+            (
+                "mib = 15979",
+                "mib = 15979\nlowest-mib = 1",
+                "`memory.lowest-mib` is 1, expected none",
+            ),
             ("value = 48", "value = 4800", "`sms` is 4800, expected 1 to 1024"),
             ("value = 1536", "value = 1500", "expected a multiple of 32"),
             ("\"8.9\"", "\"sm_89\"", "`sm_89` is not a compute capability"),

@@ -25,11 +25,11 @@ pub(crate) fn widen(memory: &mut PredictedMemory, lowest: (Bytes, Bytes), device
         whole.low = whole.low.min(part.low);
         whole.high = whole.high.max(part.high);
     }
-    let fits = |reserved: Bytes| reserved + device.context <= device.memory;
+    let (least, most) = device.available_bounds();
     if range.confidence == Confidence::Certain {
         match memory.fits {
-            true if !fits(reserved.high) => range.confidence = Confidence::MayFail,
-            false if fits(reserved.low) => range.confidence = Confidence::MayFit,
+            true if reserved.high > least => range.confidence = Confidence::MayFail,
+            false if reserved.low <= most => range.confidence = Confidence::MayFit,
             _ => {}
         }
     }

@@ -48,14 +48,12 @@ pub(crate) fn widen(
         whole.low = whole.low.min(part.low);
         whole.high = whole.high.max(part.high);
     }
-    let fits = |reserved: Bytes| {
-        reserved.get().saturating_add(device.context.get()) <= device.memory.get()
-    };
+    let (least, most) = device.available_bounds();
     range.confidence = match (range.confidence, memory.fits) {
-        (Confidence::Certain | Confidence::Likely, true) if !fits(reserved.high) => {
+        (Confidence::Certain | Confidence::Likely, true) if reserved.high > least => {
             Confidence::MayFail
         }
-        (Confidence::Certain | Confidence::Likely, false) if fits(reserved.low) => {
+        (Confidence::Certain | Confidence::Likely, false) if reserved.low <= most => {
             Confidence::MayFit
         }
         (Confidence::Certain | Confidence::Likely, _) => Confidence::Doubtful,

@@ -63,19 +63,21 @@ pub fn placement(
     if devices.is_empty() {
         return Err(Unresolved::Nodes);
     }
-    for device in &mut devices {
-        device.memory = limited(device.memory, template.gpu_memory);
+    if let Some(limit) = template.gpu_memory {
+        for device in &mut devices {
+            let memory = limited(device.memory, limit);
+            *device = device.clone().with_memory(memory, "limit of the pod");
+        }
     }
     devices.sort_by(|a, b| (a.memory, &a.name).cmp(&(b.memory, &b.name)));
     devices.dedup();
     Ok(Some(Placement { devices, count: u32::try_from(count).unwrap_or(u32::MAX) }))
 }
 
-fn limited(memory: Bytes, limit: Option<GpuMemory>) -> Bytes {
+fn limited(memory: Bytes, limit: GpuMemory) -> Bytes {
     match limit {
-        None => memory,
-        Some(GpuMemory::Size(size)) => memory.min(size),
-        Some(GpuMemory::Percent(share)) => {
+        GpuMemory::Size(size) => memory.min(size),
+        GpuMemory::Percent(share) => {
             Bytes((u128::from(memory.get()) * u128::from(share) / 100) as u64)
         }
     }

@@ -89,6 +89,7 @@ impl Prediction<'_> {
             schedule: &self.schedule,
             allocator: &self.setup.choice,
             device: &self.device,
+            extremes: &self.extremes,
             count: measured.within.end,
             from: measured.within.start,
         };

@@ -1,7 +1,8 @@
 //! `xmem.devices/1`.
 
+use super::replay::BoundsDto;
 use serde::Serialize;
-use xmem::Device;
+use xmem::{Bytes, Device};
 
 /// Devices with the source of each number.
 #[derive(Serialize)]
@@ -16,7 +17,9 @@ struct DeviceDto<'a> {
     title: &'a str,
     aliases: &'a [String],
     memory_bytes: u64,
+    memory_range_bytes: BoundsDto,
     context_bytes: u64,
+    context_range_bytes: BoundsDto,
     available_bytes: u64,
     compute_capability: String,
     sms: u32,
@@ -41,6 +44,10 @@ impl<'a> DevicesDocument<'a> {
     }
 }
 
+fn bounds((low, high): (Bytes, Bytes)) -> BoundsDto {
+    BoundsDto { low: low.get(), high: high.get() }
+}
+
 fn device(device: &Device) -> DeviceDto<'_> {
     let sources = &device.sources;
     DeviceDto {
@@ -48,7 +55,9 @@ fn device(device: &Device) -> DeviceDto<'_> {
         title: &device.title,
         aliases: &device.aliases,
         memory_bytes: device.memory.get(),
+        memory_range_bytes: bounds((device.memory, device.memory + device.tolerance.memory_more)),
         context_bytes: device.context.get(),
+        context_range_bytes: bounds(device.context_bounds()),
         available_bytes: device.available().get(),
         compute_capability: device.compute_capability.to_string(),
         sms: device.sms,

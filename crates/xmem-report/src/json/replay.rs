@@ -146,10 +146,11 @@ struct PeakRangeDto {
     uncertainties: Vec<UncertaintyDto>,
 }
 
+/// The least and the most.
 #[derive(Serialize)]
-struct BoundsDto {
-    low: u64,
-    high: u64,
+pub(super) struct BoundsDto {
+    pub(super) low: u64,
+    pub(super) high: u64,
 }
 
 #[derive(Serialize)]
@@ -345,12 +346,15 @@ impl<'a> ReplayDocument<'a> {
 
 fn spread(answer: &Answer) -> PeakRangeDto {
     let range = &answer.range;
-    let context = answer.device().context.get();
+    let (least, most) = answer.device().context_bounds();
     let bounds = |b: &Bounds| BoundsDto { low: b.low.get(), high: b.high.get() };
     let reserved = bounds(&range.reserved);
     PeakRangeDto {
         allocated_bytes: bounds(&range.allocated),
-        device_bytes: BoundsDto { low: reserved.low + context, high: reserved.high + context },
+        device_bytes: BoundsDto {
+            low: reserved.low + least.get(),
+            high: reserved.high + most.get(),
+        },
         reserved_bytes: reserved,
         confidence: range.confidence.name(),
         uncertainties: range

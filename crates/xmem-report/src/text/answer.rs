@@ -8,7 +8,7 @@ use super::setup;
 use super::style::{Ink, Style, keep_end, wrap};
 use std::cmp::Reverse;
 use xmem::{
-    AllocatorKind, Answer, Bytes, Condition, Confidence, GpuSource, Place, Severity,
+    AllocatorKind, Answer, Bytes, Condition, Confidence, Device, GpuSource, Place, Severity,
     UncertaintyEffect, Verdict, WithheldReason, printable,
 };
 
@@ -165,12 +165,12 @@ fn about(answer: &Answer) -> String {
 
 fn numbers(answer: &Answer, style: &Style) -> String {
     let peak = &answer.peak;
-    let (context, memory) = (answer.device().context, answer.device().memory);
+    let memory = answer.device().memory;
     let [allocated, reserved] = meanings(answer.setup.kind);
     let mut rows = vec![
         ("peak allocated", peak.allocated, allocated.to_owned()),
         (RESERVED, peak.reserved, reserved.to_owned()),
-        ("expected in nvidia-smi", peak.device, format!("reserved + {context} context")),
+        ("expected in nvidia-smi", peak.device, context_in_words(answer.device())),
     ];
     if let Some(free) = answer.headroom() {
         let text = format!("{} of {memory} stay free", percent(free, memory));
@@ -191,6 +191,15 @@ fn numbers(answer: &Answer, style: &Style) -> String {
         }
     }
     page
+}
+
+/// The context with its bounds.
+fn context_in_words(device: &Device) -> String {
+    let text = format!("reserved + {} context", device.context);
+    match device.context_bounds() {
+        (low, high) if low == high => text,
+        (low, high) => format!("{text} ({} to {} MiB)", low.get() >> 20, high.get() >> 20),
+    }
 }
 
 /// What to do about a damaged recording.
@@ -264,6 +273,12 @@ fn shortage(answer: &Answer, style: &Style) -> String {
             if answer.range.uncertainties.iter().any(is_compiled) { COMPILED } else { ASSUMED }
         }
         Confidence::Doubtful => DOUBTFUL,
+        Confidence::MayFail if depends_on_device(answer) => {
+            "May not fit: the memory that the driver takes differs by release, see xmem devices"
+        }
+        Confidence::MayFit if depends_on_device(answer) => {
+            "May fit: the memory that the driver takes differs by release, see xmem devices"
+        }
         Confidence::MayFail => {
             "May not fit: the job runs out of memory at the upper end of the range"
         }
@@ -272,6 +287,11 @@ fn shortage(answer: &Answer, style: &Style) -> String {
     let warning = style.paint(Ink::Warning, warning);
     let short = short_of_memory(answer, style);
     format!("{warning}\n{short}")
+}
+
+/// Returns whether the verdict depends on the memory that the device leaves to the allocator.
+fn depends_on_device(answer: &Answer) -> bool {
+    answer.range.uncertainties.iter().any(|cause| cause.name == "device_memory")
 }
 
 fn short_of_memory(answer: &Answer, style: &Style) -> String {

@@ -2,7 +2,17 @@
 
 use super::style::Style;
 use super::table::{Align, Table};
-use xmem::Device;
+use xmem::{Bytes, Device};
+
+/// The context with its bounds, in MiB.
+fn context(device: &Device) -> String {
+    let (low, high) = device.context_bounds();
+    let mib = |size: Bytes| size.get() >> 20;
+    match low == high {
+        true => format!("{} MiB", mib(low)),
+        false => format!("{} MiB ({}–{})", mib(device.context), mib(low), mib(high)),
+    }
+}
 
 /// A row for each device, and the meaning of the columns.
 #[must_use]
@@ -20,7 +30,7 @@ pub fn devices(devices: &[Device], style: &Style) -> String {
         table.row([
             device.name.clone(),
             device.memory.to_string(),
-            device.context.to_string(),
+            context(device),
             device.available().to_string(),
             device.compute_capability.to_string(),
             device.sms.to_string(),
@@ -28,7 +38,7 @@ pub fn devices(devices: &[Device], style: &Style) -> String {
         ]);
     }
     let mut page = table.render(style);
-    page += "\n  memory: total of torch.cuda.mem_get_info(); for PyTorch: memory minus context. --format json\n  \
-             gives the source of each number. For another GPU use --device-file or --capacity 24GiB.\n";
+    page += "\n  memory: total of torch.cuda.mem_get_info(); context: what a process takes outside PyTorch,\n  \
+             with its range; for PyTorch: memory minus context. --format json gives the source of each number.\n  For another GPU use --device-file or --capacity 24GiB.\n";
     page
 }
