@@ -17,7 +17,7 @@ fn the_text_answer() {
 
           peak allocated            80.00 MiB   torch.cuda.max_memory_allocated()
           peak reserved             84.00 MiB   torch.cuda.max_memory_reserved()
-          expected in nvidia-smi   384.00 MiB   reserved + 300.00 MiB context
+          expected in nvidia-smi   384.00 MiB   reserved + 300.00 MiB context (150 to 450 MiB)
           headroom                  14.21 GiB   97 % of 14.58 GiB stay free
 
         Peak: iteration 0, backward

@@ -217,7 +217,7 @@ impl CheckDocument {
         let answer = &outcome.answer;
         let decided = outcome.decision != Decision::NoVerdict;
         let entry = BaselineEntry::of(answer);
-        let (least, most) = outcome.device.context_bounds();
+        let context = outcome.device.context;
         let range = answer.range.reserved;
         let out_of_memory = answer.out_of_memory.as_ref();
         let place = match out_of_memory {
@@ -240,8 +240,8 @@ impl CheckDocument {
             allocated_bytes: answer.peak.allocated.get(),
             reserved_bytes: answer.peak.reserved.get(),
             range_bytes: LowHigh {
-                low: (range.low + least).get(),
-                high: (range.high + most).get(),
+                low: (range.low + context).get(),
+                high: (range.high + context).get(),
             },
             convolutions: answer.convolutions.source().to_owned(),
             at: place.map(CheckPlace::from),

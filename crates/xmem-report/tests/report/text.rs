@@ -323,12 +323,13 @@ fn devices_are_a_table() {
         &text::devices(&devices, &PLAIN),
         expect![[r#"
             page:
-              name               memory     context  for PyTorch   sm  SMs  device
-              demo-1g          1.00 GiB  300.00 MiB   724.00 MiB  8.0  108  NVIDIA Demo
-              demo-large-80g  80.00 GiB  300.00 MiB    79.71 GiB  8.0  108  NVIDIA Demo
+              name               memory  context  for PyTorch   sm  SMs  device
+              demo-1g          1.00 GiB  300 MiB   724.00 MiB  8.0  108  NVIDIA Demo
+              demo-large-80g  80.00 GiB  300 MiB    79.71 GiB  8.0  108  NVIDIA Demo
 
-              memory: total of torch.cuda.mem_get_info(); for PyTorch: memory minus context. --format json
-              gives the source of each number. For another GPU use --device-file or --capacity 24GiB.
+              memory: total of torch.cuda.mem_get_info(); context: what a process takes outside PyTorch,
+              with its range; for PyTorch: memory minus context. --format json gives the source of each number.
+              For another GPU use --device-file or --capacity 24GiB.
         "#]],
     );
 }
