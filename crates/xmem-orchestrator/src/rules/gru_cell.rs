@@ -52,21 +52,33 @@ fn fuse(call: &mut Call<'_, '_, '_>) -> Option<()> {
     let output = of_size(call, state).into_iter().rev().find(|&block| call.escapes(block))?;
     let &[input_gates, state_gates] = gates.as_slice() else { return None };
 
-    let kept = [input_gates, state_gates, output];
-    for block in blocks.into_iter().filter(|block| !kept.contains(block)) {
-        call.edits.drop_block(block);
+    keep_gates(call, [input_gates, state_gates], &[output], state * WORKSPACE);
+    Some(())
+}
+
+/// Keeps the gates of input and state, with a workspace, for the backward of a cell that is one kernel, and its
+/// outputs. The other blocks of the cell go.
+pub(super) fn keep_gates(
+    call: &mut Call<'_, '_, '_>,
+    gates: [BlockId; 2],
+    outputs: &[BlockId],
+    workspace: Count,
+) {
+    for block in call.blocks() {
+        if !gates.contains(&block) && !outputs.contains(&block) && call.edits.live(block) {
+            call.edits.drop_block(block);
+        }
     }
     // One of the two holds what the CPU's backward needs, if there is one.
-    let lasting = [input_gates, state_gates].into_iter().find(|&block| call.escapes(block));
+    let lasting = gates.into_iter().find(|&block| call.escapes(block));
     let end = call.edits.after_op(call.op);
     let free = lasting.map_or(end, |block| call.edits.item(block).free());
-    for block in [input_gates, state_gates] {
+    for block in gates {
         call.edits.move_free(block, free);
     }
-    let (size, op) = ((state * WORKSPACE).into(), call.op);
-    let alloc = call.edits.after(state_gates);
+    let (size, op) = (workspace.into(), call.op);
+    let alloc = call.edits.after(gates[1]);
     call.edits.add(Addition { size, alloc, free, role: Role::Activation, op });
-    Some(())
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 //! and keeps a workspace of their size for its backward; both gates are kept, too, and their products have no
 //! bias. The CPU makes the new state with a dozen operators and keeps what they need.
 
+use super::gru_cell;
 use crate::call::Call;
 use crate::count::Count;
 use crate::definition::{Applies, Outcome, RuleDefinition};
-use crate::draft::Addition;
 use crate::rule::Rule;
-use xmem_analyzer::{Argument, Role};
+use xmem_analyzer::Argument;
 use xmem_types::{BlockId, Bytes};
 
 pub(crate) static RULE: RuleDefinition = RuleDefinition {
@@ -25,6 +25,10 @@ pub(crate) static RULE: RuleDefinition = RuleDefinition {
 const GATES: u64 = 4;
 
 fn lower(call: &mut Call<'_, '_, '_>) -> Outcome {
+    // Autocast calls the operator again within itself, with the cast inputs.
+    if call.calls_itself() {
+        return Outcome::Unclaimed;
+    }
     for &product in call.inside() {
         call.run_without_epilogue(product);
     }
@@ -44,14 +48,13 @@ fn state(call: &Call<'_, '_, '_>) -> Option<Count> {
 
 fn fuse(call: &mut Call<'_, '_, '_>) -> Option<()> {
     let state = state(call)?;
-    let blocks: Vec<BlockId> =
-        call.blocks().into_iter().filter(|&block| call.edits.live(block)).collect();
     let of_size = |call: &Call<'_, '_, '_>, size: Count| -> Vec<BlockId> {
-        let sized = |&block: &BlockId| call.edits.item(block).size() == Bytes::from(size);
-        blocks.iter().copied().filter(sized).collect()
+        let sized = |&block: &BlockId| {
+            call.edits.live(block) && call.edits.item(block).size() == Bytes::from(size)
+        };
+        call.blocks().into_iter().filter(sized).collect()
     };
-    let gates = of_size(call, state * GATES);
-    let &[input_gates, state_gates] = gates.as_slice() else { return None };
+    let &[one, other] = of_size(call, state * GATES).as_slice() else { return None };
     // The new cell state is made first, by the product with the old one; the new state last.
     let states = of_size(call, state);
     let (&cell, &output) = (states.first()?, states.last()?);
@@ -59,26 +62,14 @@ fn fuse(call: &mut Call<'_, '_, '_>) -> Option<()> {
         return None;
     }
 
-    let kept = [input_gates, state_gates, cell, output];
-    for block in blocks.into_iter().filter(|block| !kept.contains(block)) {
-        call.edits.drop_block(block);
-    }
-    // One of the two holds what the CPU's backward needs, if there is one.
-    let lasting = [input_gates, state_gates].into_iter().find(|&block| call.escapes(block));
-    let end = call.edits.after_op(call.op);
-    let free = lasting.map_or(end, |block| call.edits.item(block).free());
-    for block in [input_gates, state_gates] {
-        call.edits.move_free(block, free);
-    }
-    let (size, op) = ((state * GATES).into(), call.op);
-    let alloc = call.edits.after(state_gates);
-    call.edits.add(Addition { size, alloc, free, role: Role::Activation, op });
+    let backward = call.escapes(one) || call.escapes(other);
+    gru_cell::keep_gates(call, [one, other], &[cell, output], state * GATES);
     for block in [output, cell] {
-        let alloc = call.edits.after(state_gates);
+        let alloc = call.edits.after(other);
         call.edits.move_alloc(block, alloc);
     }
-    if lasting.is_some() {
-        let last = call.edits.item(cell).free().max(free);
+    if backward {
+        let last = call.edits.item(cell).free().max(call.edits.item(one).free());
         call.edits.move_free(cell, last);
     }
     Some(())
@@ -158,6 +149,39 @@ pub(super) mod tests {
                         - x
                 "#]],
             },
+            Case {
+                rule: RULE.name,
+                shows: "under autocast the operator calls itself: one cell, with the cast input",
+                script: cell_under_autocast(),
+                target: target(),
+                requests: expect![[r#"
+                    under autocast the operator calls itself: one cell, with the cast input
+                        + x 1024 input
+                        + cast_x 512 activation
+                        + gates_h 2048 activation
+                        + cublas-workspace#1 8519680 workspace
+                    on  + gates_x 2048 temporary lstm-cell
+                    on  + lstm-cell#1 2048 activation
+                    on  + state 512 activation lstm-cell
+                    on  + cell 512 activation lstm-cell
+                    on  - gates_h
+                    off + cublaslt-workspace#1 1048576 workspace
+                    off + gates_x 2048 temporary
+                        - gates_x
+                    on  - lstm-cell#1
+                    off + cell 512 activation
+                    off + product 512 temporary
+                    off - product
+                    off + tanh 512 activation
+                    off + state 512 activation
+                    off - tanh
+                    off - gates_h
+                        - cast_x
+                        - x
+                        - cell
+                        - state
+                "#]],
+            },
         ]
     }
 
@@ -199,6 +223,35 @@ pub(super) mod tests {
                 t.free("cell");
             }
             t.free("x");
+        });
+        t
+    }
+
+    /// The same under autocast: 512 bytes a state.
+    fn cell_under_autocast() -> Script {
+        let given = "f32[8,32] {8,32;8,32} f32[128,32] f32[128,32] f32[128] f32[128]";
+        let cast = "bf16[8,32] {8,32;8,32} bf16[128,32] bf16[128,32] bf16[128] bf16[128]";
+        let linear = "bf16[128] bf16[8,32] bf16[32,128] 1 1";
+        let mut t = Script::default();
+        t.iteration(0, |t| {
+            t.makes("aten::randn", "(8,32)", "x", 1024);
+            t.op("aten::lstm_cell", given, |t| {
+                t.makes_seq(1, "aten::_to_copy", "f32[8,32] 15 - - - False -", "cast_x", 512);
+                t.op("aten::lstm_cell", cast, |t| {
+                    let value = "bf16[8,32] bf16[8,32]";
+                    t.makes_seq(2, "aten::addmm", linear, "gates_h", 2048);
+                    t.makes_seq(3, "aten::addmm", linear, "gates_x", 2048);
+                    t.free("gates_x");
+                    t.makes_seq(4, "aten::mul", value, "cell", 512);
+                    t.makes_seq(5, "aten::mul", value, "product", 512);
+                    t.free("product");
+                    t.makes_seq(6, "aten::tanh", "bf16[8,32]", "tanh", 512);
+                    t.makes_seq(7, "aten::mul", value, "state", 512);
+                });
+            });
+            t.node(7, "MulBackward0", |t| t.free("tanh"));
+            t.node(2, "AddmmBackward0", |t| t.free("gates_h cast_x"));
+            t.free("x cell state");
         });
         t
     }
