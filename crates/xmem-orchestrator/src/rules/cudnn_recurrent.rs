@@ -5,6 +5,13 @@
 //! needs, a workspace for each call. The library does not document the sizes of these two; they are estimated
 //! from what backward needs at least, with a range. Everything else was recorded with PyTorch 2.11's CUDA
 //! build, kernels stubbed.
+//!
+//! When the module is moved to the GPU, its weights are copied into one buffer. Backward makes their gradients
+//! in one buffer, too, which stays with them if there were none before, and else goes when they were added.
+
+mod flat_weights;
+
+pub(crate) use flat_weights::FlatWeights;
 
 use crate::call::Call;
 use crate::count::Count;
@@ -130,8 +137,14 @@ fn backward(edits: &mut Edits<'_, '_>, layers: &Layers, nodes: &[OpId]) {
     all.sort_unstable();
     all.dedup();
     let states: Vec<Bytes> = layers.states().collect();
+    // Weights' gradients that are added to earlier ones.
+    let is_added = |block: &BlockId| {
+        let freed_in = profile.block(*block).freed_in;
+        freed_in.is_some_and(|op| profile.op_name(op).ends_with("torch::autograd::AccumulateGrad"))
+    };
+    let (added, others): (Vec<BlockId>, Vec<BlockId>) = all.iter().partition(|b| is_added(b));
     let mut kept: Vec<BlockId> = Vec::new();
-    for &block in all.iter().rev().filter(|&&block| edits.escapes(block, last)) {
+    for &block in others.iter().rev().filter(|&&block| edits.escapes(block, last)) {
         let size = profile.block(block).size;
         let flows = size == layers.input() || states.contains(&size);
         let once = !kept.iter().any(|&k| profile.block(k).size == size);
@@ -148,10 +161,19 @@ fn backward(edits: &mut Edits<'_, '_>, layers: &Layers, nodes: &[OpId]) {
         .filter(|&&block| profile.block(block).role != Role::Gradient)
         .map(|&block| profile.block(block).size)
         .collect();
+    let passing =
+        !added.is_empty() && !kept.iter().any(|&block| profile.block(block).role == Role::Gradient);
     let gradients =
         if layers.biased { flat_gradient(edits, layers, &mut kept) } else { Vec::new() };
 
     let (start, end) = (edits.before(first), edits.after_op(last));
+    // The CPU's layers free the gradient of their output one by one.
+    for block in nodes.iter().flat_map(|&node| edits.freed_in(node)).collect::<Vec<_>>() {
+        let item = edits.item(block);
+        if item.alloc() < start && item.free() < end {
+            edits.move_free(block, end);
+        }
+    }
     let mut plan = edits.plan(first, start, Role::Workspace).ends(end).outputs(kept);
     // Zeros for the states that no gradient comes to.
     plan.hold_each(states.iter().copied());
@@ -171,15 +193,18 @@ fn backward(edits: &mut Edits<'_, '_>, layers: &Layers, nodes: &[OpId]) {
     } else {
         plan.touch_uncertain(workspace, range);
     }
-    if layers.biased {
-        plan.output_each(gradients);
-        plan.touch_uncertain(workspace, range);
-    } else {
-        // cuDNN's flat buffer has biases in any case: the weights' gradients are copied out of it.
+    // cuDNN's flat buffer has biases in any case: without them, the weights' gradients are copied out of it.
+    if passing || !layers.biased {
         plan.hold(layers.flat());
-        plan.touch_uncertain(workspace, range);
+    }
+    plan.output_each(gradients);
+    let scratch = plan.take_uncertain(workspace, range);
+    if !layers.biased && passing {
+        plan.hold_each(layers.parameters.iter().copied());
+    } else if !layers.biased {
         plan.output_each(layers.parameters.iter().copied());
     }
+    plan.free(scratch);
     plan.finish();
 }
 
@@ -382,43 +407,53 @@ pub(super) mod tests {
                 shows: "an LSTM of one layer: reserve until backward, one flat gradient",
                 script: lstm(
                     "f32[30,16,64] {1,16,96;1,16,96} {384,64;384,96;384;384} True 1 0. True False False",
+                    Gradients::Kept,
                 ),
                 target: target(),
                 requests: expect![[r#"
                     an LSTM of one layer: reserve until backward, one flat gradient
-                        + wi 98304 parameter model-placement
-                        + wh 147456 parameter model-placement
-                        + bi 1536 parameter model-placement
-                        + bh 1536 parameter model-placement
+                    on  + wi 98304 parameter cudnn-recurrent
+                    on  + wh 147456 parameter cudnn-recurrent
+                    on  + bi 1536 parameter cudnn-recurrent
+                    on  + bh 1536 parameter cudnn-recurrent
+                    on  + cudnn-recurrent#1 248832 parameter
+                    on  - wi
+                    on  - wh
+                    on  - bi
+                    on  - bh
+                    off + wi 98304 parameter model-placement
+                    off + wh 147456 parameter model-placement
+                    off + bi 1536 parameter model-placement
+                    off + bh 1536 parameter model-placement
                         + y 184320 activation
                     off + h 6144 temporary
                     off + c 6144 temporary
                     off + workspace 2826240 activation
                         + hy 6144 temporary
                         + cy 6144 temporary
-                    on  + cudnn-recurrent#1 737280 workspace
-                    on  + cudnn-recurrent#2 1105920 activation
-                    on  - cudnn-recurrent#1
+                    on  + cudnn-recurrent#2 737280 workspace
+                    on  + cudnn-recurrent#3 1105920 activation
+                    on  - cudnn-recurrent#2
                     off - h
                     off - c
                         - hy
                         - cy
-                    on  + cudnn-recurrent#3 6144 workspace
                     on  + cudnn-recurrent#4 6144 workspace
-                    on  + cudnn-recurrent#5 122880 workspace
-                    on  + cudnn-recurrent#6 6144 workspace
+                    on  + cudnn-recurrent#5 6144 workspace
+                    on  + cudnn-recurrent#6 122880 workspace
                     on  + cudnn-recurrent#7 6144 workspace
-                    on  + cudnn-recurrent#8 737280 workspace
-                    on  - cudnn-recurrent#8
-                    on  + gwi 248832 gradient cudnn-recurrent
+                    on  + cudnn-recurrent#8 6144 workspace
                     on  + cudnn-recurrent#9 737280 workspace
                     on  - cudnn-recurrent#9
+                    on  + gwi 248832 gradient cudnn-recurrent
+                    on  + cudnn-recurrent#10 737280 workspace
+                    on  - cudnn-recurrent#10
+                    on  - cudnn-recurrent#8
                     on  - cudnn-recurrent#7
                     on  - cudnn-recurrent#6
                     on  - cudnn-recurrent#5
                     on  - cudnn-recurrent#4
                     on  - cudnn-recurrent#3
-                    on  - cudnn-recurrent#2
                     off + gwi 98304 gradient
                     off + gwh 147456 gradient
                     off + gbi 1536 gradient
@@ -436,51 +471,61 @@ pub(super) mod tests {
                 shows: "batch first: contiguous copies",
                 script: lstm(
                     "f32[16,30,64] {1,16,96;1,16,96} {384,64;384,96;384;384} True 1 0. True False True",
+                    Gradients::Kept,
                 ),
                 target: target(),
                 requests: expect![[r#"
                     batch first: contiguous copies
-                        + wi 98304 parameter model-placement
-                        + wh 147456 parameter model-placement
-                        + bi 1536 parameter model-placement
-                        + bh 1536 parameter model-placement
-                    on  + cudnn-recurrent#1 122880 workspace
+                    on  + wi 98304 parameter cudnn-recurrent
+                    on  + wh 147456 parameter cudnn-recurrent
+                    on  + bi 1536 parameter cudnn-recurrent
+                    on  + bh 1536 parameter cudnn-recurrent
+                    on  + cudnn-recurrent#1 248832 parameter
+                    on  - wi
+                    on  - wh
+                    on  - bi
+                    on  - bh
+                    on  + cudnn-recurrent#2 122880 workspace
+                    off + wi 98304 parameter model-placement
+                    off + wh 147456 parameter model-placement
+                    off + bi 1536 parameter model-placement
+                    off + bh 1536 parameter model-placement
                         + y 184320 activation
                     off + h 6144 temporary
                     off + c 6144 temporary
                     off + workspace 2826240 activation
                         + hy 6144 temporary
                         + cy 6144 temporary
-                    on  + cudnn-recurrent#2 737280 workspace
-                    on  + cudnn-recurrent#3 1105920 activation
+                    on  + cudnn-recurrent#3 737280 workspace
+                    on  + cudnn-recurrent#4 1105920 activation
+                    on  - cudnn-recurrent#3
                     on  - cudnn-recurrent#2
-                    on  - cudnn-recurrent#1
                     off - h
                     off - c
                         - hy
                         - cy
-                    on  + cudnn-recurrent#4 6144 workspace
                     on  + cudnn-recurrent#5 6144 workspace
-                    on  + cudnn-recurrent#6 122880 workspace
-                    on  + cudnn-recurrent#7 6144 workspace
+                    on  + cudnn-recurrent#6 6144 workspace
+                    on  + cudnn-recurrent#7 122880 workspace
                     on  + cudnn-recurrent#8 6144 workspace
-                    on  + cudnn-recurrent#9 122880 workspace
-                    on  + cudnn-recurrent#10 184320 workspace
-                    on  + cudnn-recurrent#11 737280 workspace
+                    on  + cudnn-recurrent#9 6144 workspace
+                    on  + cudnn-recurrent#10 122880 workspace
+                    on  + cudnn-recurrent#11 184320 workspace
+                    on  + cudnn-recurrent#12 737280 workspace
+                    on  - cudnn-recurrent#12
                     on  - cudnn-recurrent#11
                     on  - cudnn-recurrent#10
-                    on  - cudnn-recurrent#9
-                    on  + cudnn-recurrent#12 122880 workspace
+                    on  + cudnn-recurrent#13 122880 workspace
                     on  + gwi 248832 gradient cudnn-recurrent
-                    on  + cudnn-recurrent#13 737280 workspace
+                    on  + cudnn-recurrent#14 737280 workspace
+                    on  - cudnn-recurrent#14
                     on  - cudnn-recurrent#13
-                    on  - cudnn-recurrent#12
+                    on  - cudnn-recurrent#9
                     on  - cudnn-recurrent#8
                     on  - cudnn-recurrent#7
                     on  - cudnn-recurrent#6
                     on  - cudnn-recurrent#5
                     on  - cudnn-recurrent#4
-                    on  - cudnn-recurrent#3
                     off + gwi 98304 gradient
                     off + gwh 147456 gradient
                     off + gbi 1536 gradient
@@ -493,7 +538,83 @@ pub(super) mod tests {
                     off - gbh
                 "#]],
             },
+            Case {
+                rule: RULE.name,
+                shows: "gradients that are added to earlier ones: one buffer until backward ends",
+                script: lstm(
+                    "f32[30,16,64] {1,16,96;1,16,96} {384,64;384,96;384;384} True 1 0. True False False",
+                    Gradients::Added,
+                ),
+                target: target(),
+                requests: expect![[r#"
+                    gradients that are added to earlier ones: one buffer until backward ends
+                        + preexisting#1 147456 gradient
+                        + preexisting#2 98304 gradient
+                        + preexisting#3 1536 gradient
+                        + preexisting#4 1536 gradient
+                    on  + wi 98304 parameter cudnn-recurrent
+                    on  + wh 147456 parameter cudnn-recurrent
+                    on  + bi 1536 parameter cudnn-recurrent
+                    on  + bh 1536 parameter cudnn-recurrent
+                    on  + cudnn-recurrent#1 248832 parameter
+                    on  - wi
+                    on  - wh
+                    on  - bi
+                    on  - bh
+                    off + wi 98304 parameter model-placement
+                    off + wh 147456 parameter model-placement
+                    off + bi 1536 parameter model-placement
+                    off + bh 1536 parameter model-placement
+                        + y 184320 activation
+                    off + h 6144 temporary
+                    off + c 6144 temporary
+                    off + workspace 2826240 activation
+                        + hy 6144 temporary
+                        + cy 6144 temporary
+                    on  + cudnn-recurrent#2 737280 workspace
+                    on  + cudnn-recurrent#3 1105920 activation
+                    on  - cudnn-recurrent#2
+                    off - h
+                    off - c
+                        - hy
+                        - cy
+                    on  + cudnn-recurrent#4 6144 workspace
+                    on  + cudnn-recurrent#5 6144 workspace
+                    on  + cudnn-recurrent#6 122880 workspace
+                    on  + cudnn-recurrent#7 6144 workspace
+                    on  + cudnn-recurrent#8 6144 workspace
+                    on  + cudnn-recurrent#9 737280 workspace
+                    on  - cudnn-recurrent#9
+                    on  + cudnn-recurrent#10 248832 workspace
+                    on  + cudnn-recurrent#11 737280 workspace
+                    on  - cudnn-recurrent#11
+                    on  - cudnn-recurrent#10
+                    on  - cudnn-recurrent#8
+                    on  - cudnn-recurrent#7
+                    on  - cudnn-recurrent#6
+                    on  - cudnn-recurrent#5
+                    on  - cudnn-recurrent#4
+                    on  - cudnn-recurrent#3
+                    off + gwi 98304 temporary
+                    off + gwh 147456 temporary
+                    off + gbi 1536 temporary
+                    off + gbh 1536 temporary
+                    off - workspace
+                    off - gwi
+                    off - gwh
+                    off - gbi
+                    off - gbh
+                        - y
+                "#]],
+            },
         ]
+    }
+
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Gradients {
+        Kept,
+        /// Not the first backward since gradients were set to none.
+        Added,
     }
 
     const PARAMETERS: [(&str, &[u64], u64); 4] = [
@@ -504,7 +625,7 @@ pub(super) mod tests {
     ];
 
     /// As oneDNN runs it on the CPU.
-    fn lstm(arguments: &str) -> Script {
+    fn lstm(arguments: &str, gradients: Gradients) -> Script {
         let mut t = Script::default();
         for (name, dims, _) in PARAMETERS {
             t.parameter(name, dims);
@@ -534,13 +655,30 @@ pub(super) mod tests {
                 });
                 t.free("workspace");
             });
-            for (_, dims, _) in PARAMETERS {
+            for (name, dims, _) in PARAMETERS {
                 let dims: Vec<String> = dims.iter().map(u64::to_string).collect();
-                t.accumulate(&format!("f32[{}]", dims.join(",")));
+                let gradient = format!("f32[{}]", dims.join(","));
+                match gradients {
+                    Gradients::Kept => t.accumulate(&gradient),
+                    Gradients::Added => add_gradient(t, name, &gradient),
+                }
             }
-            t.free("y gwi gwh gbi gbh");
+            t.free("y");
+            if gradients == Gradients::Kept {
+                t.free("gwi gwh gbi gbh");
+            }
         });
         t
+    }
+
+    fn add_gradient(t: &mut Script, name: &str, gradient: &str) {
+        let node = "torch::autograd::AccumulateGrad";
+        t.op(&format!("autograd::engine::evaluate_function: {node}"), "", |t| {
+            t.op(node, gradient, |t| {
+                t.op("aten::add_", &format!("{gradient} {gradient} 1"), |_| ());
+                t.free(&format!("g{name}"));
+            });
+        });
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! Parameters and buffers are allocated when the model is moved to the device. Where `xmem profile`
 //! marked the moves, that is each tensor at its mark; otherwise all together, after the last of them was
-//! made on the host, in the order in which they were made.
+//! made on the host, in the order in which they were made. Weights of recurrent layers go into one buffer
+//! each (rule `cudnn-recurrent`).
 
 use super::batch_transfer::Moves;
+use super::cudnn_recurrent::FlatWeights;
 use crate::context::Context;
 use crate::definition::{Applies, RuleDefinition};
 use crate::draft::{Edits, Place};
 use crate::rule::Rule;
-use xmem_analyzer::{Phase, Residency, Role, TransferKind};
+use xmem_analyzer::{Phase, Residency, Role, Transfer, TransferKind};
 use xmem_types::{BlockId, Bytes};
 
 pub(crate) static RULE: RuleDefinition = RuleDefinition {
@@ -32,43 +34,64 @@ fn place_model(cx: &Context<'_>, edits: &mut Edits<'_, '_>) {
         })
         .map(|(id, _)| id)
         .collect();
+    let flat = FlatWeights::of(cx);
     if let Some(first) = moves.first_arrival() {
-        let marked = at_marks(edits, &moves, &model);
+        let marked = at_marks(edits, &moves, &model, &flat);
+        model.retain(|&id| moves.of_block(id).is_none());
         // What is computed from tensors on the GPU is there from birth.
-        model.retain(|&id| {
+        let made_there = |&id: &BlockId| {
             let block = cx.profile.block(id);
-            let made_there = block.residency == Residency::Device || block.alloc_time > first;
-            moves.of_block(id).is_none() && !made_there
-        });
+            block.residency == Residency::Device || block.alloc_time > first
+        };
+        let there: Vec<BlockId> = model.iter().copied().filter(made_there).collect();
+        let flattening = flat.among(edits, &there);
+        for &id in &there {
+            flattening.after(edits, id);
+        }
+        model.retain(|id| !made_there(id));
         if let Some(last) = marked {
-            together(edits, &model, last);
+            together(edits, &model, last, &flat);
             return;
         }
     }
     let Some(moved) = model.iter().map(|&id| edits.item(id).alloc().time()).max() else { return };
-    together(edits, &model, Place::after(moved));
+    together(edits, &model, Place::after(moved), &flat);
 }
 
-fn together(edits: &mut Edits<'_, '_>, model: &[BlockId], at: Place) {
+fn together(edits: &mut Edits<'_, '_>, model: &[BlockId], at: Place, flat: &FlatWeights) {
+    let flattening = flat.among(edits, model);
     for &id in model {
         let alloc = edits.next(at);
         edits.move_alloc(id, alloc);
+        flattening.after(edits, id);
     }
 }
 
 /// Allocates each tensor of the model at its mark, in that order; also those that the trace does not see
 /// on the host (a mapped file). Returns the place of the last one.
-fn at_marks(edits: &mut Edits<'_, '_>, moves: &Moves, model: &[BlockId]) -> Option<Place> {
+fn at_marks(
+    edits: &mut Edits<'_, '_>,
+    moves: &Moves,
+    model: &[BlockId],
+    flat: &FlatWeights,
+) -> Option<Place> {
     let profile = edits.profile();
     let mut last = None;
-    for transfer in profile.transfers.iter().filter(|t| t.kind == TransferKind::ToDevice) {
+    let moved = || profile.transfers.iter().filter(|t| t.kind == TransferKind::ToDevice);
+    let of_model = |transfer: &Transfer| {
+        let here = |id: &BlockId| moves.of_block(*id) == Some(transfer.time);
+        transfer.block.filter(here).filter(|id| model.binary_search(id).is_ok())
+    };
+    let order: Vec<BlockId> = moved().filter_map(of_model).collect();
+    let flattening = flat.among(edits, &order);
+    for transfer in moved() {
         let at = Place::before(transfer.time);
         match transfer.block {
-            Some(id) => {
-                let here = moves.of_block(id) == Some(transfer.time);
-                if here && model.binary_search(&id).is_ok() {
+            Some(_) => {
+                if let Some(id) = of_model(transfer) {
                     let alloc = edits.next(at);
                     edits.move_alloc(id, alloc);
+                    flattening.after(edits, id);
                     last = Some(alloc);
                 }
             }
