@@ -31,6 +31,10 @@ use xmem_snapshot::Site;
 use xmem_snapshot::Snapshot;
 use xmem_types::{Bytes, Diagnostics, Severity};
 
+/// A recording that begins with other memory than the estimate has there is told if the difference is more than one
+/// in this many bytes.
+const START_SHARE: u64 = 50;
+
 /// The reason why an estimate cannot be compared with a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum ValidateError {
@@ -85,6 +89,7 @@ impl Compared<'_> {
             notes.report_many(doubt.code, Severity::Serious, None, doubt.count, message);
         }
         note(&rerun, &requests, &mut notes);
+        self.note_start(&mut notes);
         let at = self.recorded_peak();
         Validation {
             peaks,
@@ -118,6 +123,34 @@ impl Compared<'_> {
                 recorded: rerun.figures.reserved_peak.recorded,
             },
         }
+    }
+
+    /// Says that the recording begins with other memory than the estimate has where the comparison starts, such as
+    /// in a later iteration than the trace has.
+    fn note_start(&self, notes: &mut Diagnostics) {
+        let (ours, theirs) = (&self.predicted.side, &self.recorded.side);
+        let before = theirs.blocks.iter().filter(|block| block.alloc.is_none());
+        let recorded: Bytes = before.map(|block| block.size).sum();
+        let start = self.alignment.window.start;
+        let last = start.checked_sub(1);
+        let estimated = last.map_or(Bytes::ZERO, |at| ours.allocated[at]);
+        if recorded == Bytes::ZERO
+            || recorded.get().abs_diff(estimated.get()) <= recorded.get() / START_SHARE
+        {
+            return;
+        }
+        let starts = self.predicted.iteration_starts(self.prediction);
+        let place = match starts.partition_point(|&first| first <= start) {
+            _ if start == 0 => "the start of the trace".to_owned(),
+            later => format!("iteration {}", later.saturating_sub(1)),
+        };
+        notes.report("begins-elsewhere", Severity::Warning, None, || {
+            format!(
+                "the recording begins with {recorded} allocated, and is compared from {place} on, where the \
+                 estimate has {estimated}: record the snapshot from the start of the script \
+                 (torch.cuda.memory._record_memory_history before the model is made), or the trace with more iterations"
+            )
+        });
     }
 
     fn requests(&self) -> RequestCounts {

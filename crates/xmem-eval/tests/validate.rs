@@ -112,8 +112,8 @@ fn without_any_rule_all_of_the_error_is_explained() {
     }
 }
 
-#[test]
-fn a_recording_that_begins_later_is_compared_from_there_on() {
+/// The recording from the second iteration on.
+fn later_recording() -> Snapshot {
     let whole = recording();
     let begins = |scope: &&xmem_snapshot::Annotation| {
         whole.strings.resolve(scope.name) == "## iter 1 ##"
@@ -122,12 +122,26 @@ fn a_recording_that_begins_later_is_compared_from_there_on() {
     let begin = whole.annotations.iter().find(begins).and_then(|scope| scope.time).expect("times");
     let mut later = whole;
     later.device_traces[0].retain(|entry| entry.time.is_some_and(|time| time >= begin));
-    let judged = judge(&[], &later);
+    later
+}
+
+#[test]
+fn a_recording_that_begins_later_is_compared_from_there_on() {
+    let judged = judge(&[], &later_recording());
+    assert!(!judged.findings.iter().any(|finding| finding.code == "begins-elsewhere"));
     assert_explained(&judged, "from iteration 1 on");
     assert!(judged.differences.is_empty(), "{:?}", judged.differences);
     assert_eq!((judged.requests.extra, judged.requests.missing), (0, 0));
     assert!(judged.requests.outside > 0, "blocks of iteration 0");
     assert_eq!(judged.phases[0].iteration, Some(IterationId(1)));
+}
+
+#[test]
+fn a_recording_that_begins_with_other_memory_than_the_estimate_is_told() {
+    let judged = judge(&["cublas-workspace"], &later_recording());
+    let found = judged.findings.iter().find(|finding| finding.code == "begins-elsewhere");
+    let message = &found.expect("both workspaces are missing").message;
+    assert!(message.contains("is compared from iteration 1 on"), "{message}");
 }
 
 #[test]
