@@ -142,6 +142,7 @@ pub fn analyze_history(history: History) -> Profile {
         arguments: ArgumentTable::build(&trace.signatures, &trace.strings),
         recording: None,
         returns: Returns::default(),
+        streams: Vec::new(),
         trace,
     }
 }

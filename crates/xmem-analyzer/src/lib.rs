@@ -218,6 +218,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         arguments,
         trace,
         returns,
+        streams: marks.streams,
     };
     (profile, notes)
 }

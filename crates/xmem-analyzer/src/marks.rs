@@ -4,7 +4,7 @@
 
 use rustc_hash::FxHashMap;
 use xmem_trace::Trace;
-use xmem_types::{Addr, Bytes, Nanos, Sym};
+use xmem_types::{Addr, Bytes, Nanos, StreamId, Sym};
 
 const PREFIX: &str = "xmem::";
 
@@ -15,6 +15,8 @@ pub(crate) struct Marks {
     pub(crate) moves: Vec<Move>,
     /// Ends of iterations: of optimizer steps, else of backward passes, else of forward calls.
     pub(crate) ends: Vec<Nanos>,
+    /// Streams that the program selects, each from then on.
+    pub(crate) streams: Vec<(Nanos, StreamId)>,
     /// Marks of passes that are no iterations, as there are those of steps.
     others: u64,
 }
@@ -22,7 +24,7 @@ pub(crate) struct Marks {
 impl Marks {
     /// The number of marks.
     pub(crate) fn count(&self) -> u64 {
-        (self.moves.len() + self.ends.len()) as u64 + self.others
+        (self.moves.len() + self.ends.len() + self.streams.len()) as u64 + self.others
     }
 }
 
@@ -52,6 +54,7 @@ pub enum TransferKind {
 enum Meaning {
     Move(TransferKind, Addr, Bytes),
     End(Unit),
+    Stream(StreamId),
     /// Of a later recorder, or not as it should be.
     Unknown,
 }
@@ -82,12 +85,14 @@ pub(crate) fn take_out(trace: &mut Trace) -> Marks {
                 marks.moves.push(Move { time, kind, address, bytes });
             }
             Some(&Meaning::End(unit)) => ends[unit as usize].push(time),
+            Some(&Meaning::Stream(stream)) => marks.streams.push((time, stream)),
             Some(Meaning::Unknown) | None => {}
         }
     }
     let wanted: Vec<bool> = trace.ops.name.iter().map(|n| !meanings.contains_key(n)).collect();
     trace.ops.retain(&wanted);
     marks.moves.sort_by_key(|m| m.time);
+    marks.streams.sort_by_key(|&(time, _)| time);
     let all: usize = ends.iter().map(Vec::len).sum();
     marks.ends = ends.into_iter().find(|ends| !ends.is_empty()).unwrap_or_default();
     marks.others = (all - marks.ends.len()) as u64;
@@ -104,6 +109,10 @@ fn meaning(text: &str) -> Meaning {
         Some("iteration") => return Meaning::End(Unit::Steps),
         Some("backward") => return Meaning::End(Unit::Backward),
         Some("forward") => return Meaning::End(Unit::Forward),
+        Some("stream") => {
+            let stream = words.next().and_then(|word| word.parse().ok());
+            return stream.map_or(Meaning::Unknown, |stream| Meaning::Stream(StreamId(stream)));
+        }
         _ => return Meaning::Unknown,
     };
     let address = words.next().and_then(Addr::from_hex);

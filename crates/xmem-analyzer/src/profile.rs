@@ -15,7 +15,7 @@ use crate::spans::{Iteration, PhaseSpan, span_at};
 use crate::transfers::Transfer;
 use std::collections::BTreeMap;
 use xmem_trace::{DeviceKind, Trace};
-use xmem_types::{Addr, BlockId, Nanos, OpId, Sym, ThreadIdx};
+use xmem_types::{Addr, BlockId, Nanos, OpId, StreamId, Sym, ThreadIdx};
 
 /// A trace, understood: blocks with lifetime, origin and role, and the structure of the run.
 #[derive(Clone, Debug)]
@@ -49,6 +49,8 @@ pub struct Profile {
     pub(crate) trace: Trace,
     pub(crate) recording: Option<Recording>,
     pub(crate) returns: Returns,
+    /// Streams that the program selects, each from then on, in order of time.
+    pub(crate) streams: Vec<(Nanos, StreamId)>,
 }
 
 impl Profile {
@@ -56,6 +58,14 @@ impl Profile {
     #[must_use]
     pub fn block(&self, id: BlockId) -> &Block {
         &self.blocks[id.index()]
+    }
+
+    /// The stream on which the program computes at a time (`with torch.cuda.stream(s):`), as far as the recorder
+    /// marked it; the default stream elsewhere.
+    #[must_use]
+    pub fn stream_at(&self, time: Nanos) -> StreamId {
+        let before = self.streams.partition_point(|&(from, _)| from <= time);
+        before.checked_sub(1).map_or(StreamId(0), |at| self.streams[at].1)
     }
 
     /// The notes of `xmem profile` beside the events, if it made the recording.

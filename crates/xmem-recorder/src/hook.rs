@@ -41,6 +41,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/session.py",
     "xmem_recorder/shadows.py",
     "xmem_recorder/standins.py",
+    "xmem_recorder/streams.py",
     "xmem_recorder/sizes.py",
     "xmem_recorder/tensor_types.py",
     "xmem_recorder/tensors.py",

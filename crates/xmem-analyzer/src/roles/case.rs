@@ -365,6 +365,11 @@ impl<'a> Case<'a> {
         next.is_some_and(|at| *at < turn.end)
     }
 
+    /// Returns whether a batch was moved since the loop turned, and another is moved before it turns again.
+    pub(super) fn is_between_moves(&self) -> bool {
+        self.is_before_the_batch_moves() && self.is_after_the_batch_moved()
+    }
+
     /// Returns whether a batch was moved since the loop turned, and forward is still to come.
     pub(super) fn is_after_the_batch_moved(&self) -> bool {
         let (time, moves) = (self.block().alloc_time, &self.clues.moves);

@@ -418,6 +418,9 @@ const RECORDED: &[Row] = rows! {
     "made-by-the-loader": |c| c.is_loaded() && c.is_in_loader()
         => Same(HostOnly, "made by the data loader, and not moved"),
         "torch/utils/data/dataloader.py, _BaseDataLoaderIter.__next__";
+    "computed-between-moves": |c| c.is_loaded() && c.is_between_moves() && c.is_alive_at_forward()
+        => Data(Device, "computed from what was moved to the GPU before, while more is moved"),
+        "xmem.recording.1, mark to_device";
     "made-before-the-batch-moves": |c| c.is_loaded() && c.is_before_the_batch_moves()
         => Same(HostOnly, "made before the batch moves, and not moved"),
         "xmem.recording.1, mark to_device";

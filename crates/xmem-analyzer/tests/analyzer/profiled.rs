@@ -409,6 +409,53 @@ fn a_model_that_is_called_before_a_batch_moves_computes_on_the_gpu() {
     }
 }
 
+/// A prefetching loader moves its first batch, computes with it, and moves the second one before forward.
+#[test]
+fn what_is_computed_between_two_moves_and_reaches_forward_is_on_the_gpu() {
+    let mut r = Recorder::new(Detail::Everything);
+    let net = layers(&mut r, &[100, 200]);
+    for layer in &net {
+        r.mark("to_device", layer.weight);
+    }
+    let mut made = Vec::new();
+    for iteration in 0..2 {
+        let first = batch(&mut r);
+        r.mark("to_device", first);
+        let scaled = r.op("aten::mul", &[50], |r| r.alloc(51));
+        let passing = r.op("aten::mul", &[50], |r| r.alloc(52));
+        r.free(passing);
+        let second = batch(&mut r);
+        r.mark("to_device", second);
+        made.push((scaled, passing));
+        let saved = forward(&mut r, &net, first);
+        let mut gradients = backward(&mut r, &net, saved, &[]);
+        step(&mut r, "Adam", &net, iteration == 0);
+        r.iteration_ends(iteration + 1);
+        zero_grad(&mut r, &mut gradients);
+        for tensor in [first, second, scaled] {
+            r.free(tensor);
+        }
+    }
+    let (p, _) = done(r);
+    let (scaled, passing) = made[1];
+    assert_eq!(block(&p, scaled).residency, Residency::Device);
+    assert_eq!(block(&p, passing).residency, Residency::HostOnly);
+}
+
+#[test]
+fn streams_that_are_selected_are_known() {
+    let mut r = Recorder::new(Detail::Everything);
+    let before = r.empty(10);
+    r.annotation("xmem::stream 2", |_| {});
+    let beside = r.empty(11);
+    r.annotation("xmem::stream 0", |_| {});
+    let after = r.empty(12);
+    r.annotation("xmem::stream no", |_| {});
+    let (p, _) = done(r);
+    let streams = [before, beside, after].map(|t| p.stream_at(block(&p, t).alloc_time).0);
+    assert_eq!(streams, [0, 2, 0]);
+}
+
 #[test]
 fn inference_repeats_where_its_rounds_are_marked() {
     let mut r = Recorder::new(Detail::Neither);

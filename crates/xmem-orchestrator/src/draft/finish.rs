@@ -3,7 +3,8 @@
 use super::{Draft, Place};
 use crate::schedule::{Schedule, ScheduledBlock};
 use crate::uncertainty::{UncertainBlock, UncertainPlace};
-use xmem_types::{BlockId, Bytes, Request, RequestKind, StreamId};
+use xmem_analyzer::Profile;
+use xmem_types::{BlockId, Bytes, Request, RequestKind};
 
 /// An event in program order. At one place, allocations come before frees, blocks come in their order,
 /// and blocks that are not expected come last.
@@ -25,7 +26,7 @@ enum Subject {
 impl Draft<'_> {
     /// The requests of the items that are left, in program order.
     pub(crate) fn finish(self) -> Schedule {
-        let (effects, fallbacks) = (self.effects, self.fallbacks);
+        let (profile, effects, fallbacks) = (self.profile(), self.effects, self.fallbacks);
         let mut schedule = Schedule { effects, fallbacks, ..Schedule::default() };
         let live = self.items.iter().filter(|i| i.is_live()).count();
         let mut events: Vec<Event> = Vec::with_capacity(2 * live);
@@ -66,14 +67,14 @@ impl Draft<'_> {
         }
         // No two events are equal.
         events.sort_unstable();
-        schedule.order(events);
+        schedule.order(events, profile);
         schedule
     }
 }
 
 impl Schedule {
     /// Writes down the requests of sorted events, and the places of blocks that are not expected.
-    fn order(&mut self, events: Vec<Event>) {
+    fn order(&mut self, events: Vec<Event>, profile: &Profile) {
         self.times.reserve_exact(events.len());
         self.requests.reserve_exact(events.len());
         for (at, change, subject) in events {
@@ -82,7 +83,9 @@ impl Schedule {
                 (Subject::Block(block), _) => {
                     let size = self.blocks[block.index()].size;
                     let kind = match change {
-                        Change::Alloc => RequestKind::Alloc { size, stream: StreamId(0) },
+                        Change::Alloc => {
+                            RequestKind::Alloc { size, stream: profile.stream_at(at.time()) }
+                        }
                         Change::Free => RequestKind::Free,
                     };
                     self.times.push(at.time());
@@ -100,5 +103,31 @@ impl Schedule {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Script, lowered, target};
+    use xmem_types::{Bytes, RequestKind, StreamId};
+
+    #[test]
+    fn memory_is_allocated_on_the_stream_that_is_selected() {
+        let mut t = Script::default();
+        t.iteration(0, |t| {
+            t.mark("xmem::stream 3", |_| ());
+            t.makes_seq(1, "aten::mul", "f32[64,32] f32[64,32]", "x", 8192);
+            t.mark("xmem::stream 0", |_| ());
+            t.makes_seq(2, "aten::mul", "f32[64,32] f32[64,32]", "y", 8192);
+            t.node(2, "MulBackward0", |t| t.free("y"));
+            t.node(1, "MulBackward0", |t| t.free("x"));
+        });
+        let (schedule, _) = lowered(&t, &target());
+        let stream = |kind| match kind {
+            RequestKind::Alloc { size, stream } => (size == Bytes(8192)).then_some(stream),
+            RequestKind::Free => None,
+        };
+        let streams: Vec<_> = schedule.requests.iter().filter_map(|r| stream(r.kind)).collect();
+        assert_eq!(streams, [StreamId(3), StreamId(0)]);
     }
 }

@@ -1,6 +1,6 @@
 //! A matrix product takes a cuBLAS handle, whose workspace lies in PyTorch's allocator: the first product of
-//! the forward thread and of the autograd thread each allocate one. From PyTorch 2.15 on, each call takes one
-//! and frees it.
+//! the forward thread and of the autograd thread each allocate one, on each stream that they use. From PyTorch
+//! 2.15 on, each call takes one and frees it.
 
 use super::cublaslt_workspace::{self, LtWorkspace};
 use super::product_operands;
@@ -9,9 +9,10 @@ use crate::context::Context;
 use crate::definition::{Applies, Lowering, Outcome, RuleDefinition};
 use crate::draft::{Addition, Edits, Place};
 use crate::rule::Rule;
+use rustc_hash::FxHashSet;
 use xmem_analyzer::Role;
 use xmem_profiles::ComputeCapability;
-use xmem_types::{Bytes, KIB, OpId, TorchVersion};
+use xmem_types::{Bytes, KIB, OpId, StreamId, TorchVersion};
 
 pub(crate) static RULE: RuleDefinition = RuleDefinition {
     rule: Rule {
@@ -35,11 +36,18 @@ pub(crate) static RULE: RuleDefinition = RuleDefinition {
     applies: Applies::ToOperators(|cx| Box::new(Workspaces::new(cx))),
 };
 
-/// The workspaces that exist already: per thread that runs kernels, forward and autograd.
+/// The workspaces that exist already: per thread that runs kernels, and its stream.
 struct Workspaces {
     size: Bytes,
-    cublas: [bool; 2],
-    cublaslt: [bool; 2],
+    cublas: FxHashSet<(Thread, StreamId)>,
+    cublaslt: FxHashSet<(Thread, StreamId)>,
+}
+
+/// A thread that runs kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Thread {
+    Program,
+    Backward,
 }
 
 impl Workspaces {
@@ -47,15 +55,17 @@ impl Workspaces {
         let target = cx.target;
         let default = || workspace_size(target.device.compute_capability, target.torch);
         let size = target.cublas_workspace.unwrap_or_else(default);
-        Self { size, cublas: [false; 2], cublaslt: [false; 2] }
+        Self { size, cublas: FxHashSet::default(), cublaslt: FxHashSet::default() }
     }
 }
 
 impl Lowering for Workspaces {
-    /// Allocates the workspaces that the product's thread does not have yet.
+    /// Allocates the workspaces that the product's thread does not have yet on its stream.
     fn lower(&mut self, call: &mut Call<'_, '_, '_>) -> Outcome {
         product_operands::copy(call);
-        let thread = usize::from(call.in_backward());
+        let thread = if call.in_backward() { Thread::Backward } else { Thread::Program };
+        let profile = call.profile();
+        let place = (thread, profile.stream_at(profile.op_start(call.op)));
         let torch = call.target().torch;
         let life = life(torch);
         let lt = cublaslt_workspace::of_product(call);
@@ -64,13 +74,13 @@ impl Lowering for Workspaces {
         let other = life == Life::Call && matches!(lt, Some(LtWorkspace::Own(_)));
         if call.enables(&RULE)
             && !other
-            && (life == Life::Call || !std::mem::replace(&mut self.cublas[thread], true))
+            && (life == Life::Call || self.cublas.insert(place))
         {
             add(&mut call.edits, self.size, life, call.op);
         }
         if let Some(LtWorkspace::Own(life)) = lt
             && call.enables(&cublaslt_workspace::RULE)
-            && (life == Life::Call || !std::mem::replace(&mut self.cublaslt[thread], true))
+            && (life == Life::Call || self.cublaslt.insert(place))
         {
             // Never more than cuBLAS's: recorded with 2.11, `:16:8` and `:0:0`.
             let size = cublaslt_workspace::SIZE.min(self.size);
@@ -83,7 +93,7 @@ impl Lowering for Workspaces {
 /// The life of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
-    /// Once per thread, until the process ends.
+    /// Once per thread and stream, until the process ends.
     Cached,
     /// Per call.
     Call,
@@ -149,6 +159,7 @@ pub(super) mod tests {
     use crate::testing::{Case, Script, lowered, target};
     use expect_test::expect;
     use std::fmt::Write as _;
+    use xmem_types::RequestKind;
 
     #[test]
     fn workspace_size_follows_architecture_and_version() {
@@ -179,6 +190,28 @@ pub(super) mod tests {
         ] {
             assert_eq!(parse_cublas_workspace_config(value), bytes.map(Bytes), "{value}");
         }
+    }
+
+    #[test]
+    fn each_stream_has_a_workspace() {
+        let mut t = Script::default();
+        t.iteration(0, |t| {
+            let product = |t: &mut Script, stream: u64, name: &str| {
+                t.mark(&format!("xmem::stream {stream}"), |_| ());
+                t.makes_seq(1, "aten::mm", "f32[32,32] f32[32,32]", name, 4096);
+            };
+            product(t, 0, "a");
+            product(t, 1, "b");
+            product(t, 0, "c");
+            t.node(1, "MmBackward0", |t| t.free("a b c"));
+        });
+        let (schedule, _) = lowered(&t, &target());
+        let workspace = |kind| match kind {
+            RequestKind::Alloc { size: Bytes(8_519_680), stream } => Some(stream),
+            _ => None,
+        };
+        let streams: Vec<_> = schedule.requests.iter().filter_map(|r| workspace(r.kind)).collect();
+        assert_eq!(streams, [StreamId(0), StreamId(1)]);
     }
 
     pub(crate) fn cases() -> Vec<Case> {

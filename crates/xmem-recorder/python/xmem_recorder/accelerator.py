@@ -1,6 +1,6 @@
 """`torch.accelerator`, the device-independent interface (since 2.6)."""
 
-from .cuda import Stream, Zeros, nothing
+from .cuda import Zeros, current_stream, nothing, set_stream
 from . import session
 from .patching import answer
 
@@ -19,8 +19,8 @@ def install(torch):
         "current_accelerator": lambda check_available=False: gpu,
         "current_device_index": 0,
         "current_device_idx": 0,
-        "current_stream": lambda device=None: Stream(),
-        "set_stream": nothing,
+        "current_stream": current_stream,
+        "set_stream": set_stream,
         "set_device_index": nothing,
         "set_device_idx": nothing,
         "synchronize": nothing,

@@ -4,7 +4,7 @@ import collections
 import contextlib
 import time
 
-from . import devices, session
+from . import devices, session, streams
 from .patching import answer, replace
 
 
@@ -40,16 +40,22 @@ class DeviceProperties:
 
 
 class Stream:
-    """The only stream."""
+    """A stream: all work is synchronous, and memory that is made on it is marked as its own."""
 
     cuda_stream = 0
-    stream_id = 0
     device_index = 0
     device_type = 1
     priority = 0
 
     def __init__(self, device=None, priority=0, **_others):
         self.priority = priority
+        self.stream_id = streams.number(priority)
+
+    def __eq__(self, other):
+        return getattr(other, "stream_id", None) == self.stream_id
+
+    def __hash__(self):
+        return hash(self.stream_id)
 
     def wait_event(self, event):
         """Returns at once: all work is synchronous."""
@@ -72,10 +78,45 @@ class Stream:
         """As `wait_event`."""
 
     def __enter__(self):
+        self.outer = streams.current()
+        streams.select(self.stream_id)
         return self
 
     def __exit__(self, *_exception):
-        return None
+        streams.select(self.outer)
+
+
+def _stream(number):
+    stream = Stream.__new__(Stream)
+    stream.stream_id = number
+    return stream
+
+
+def current_stream(device=None):
+    """Returns the stream that is selected on this thread."""
+    return _stream(streams.current())
+
+
+def set_stream(stream):
+    """Selects a stream on this thread."""
+    if stream is not None:
+        streams.select(stream.stream_id)
+
+
+class _StreamContext(contextlib.ContextDecorator):
+    """`with torch.cuda.stream(s):`"""
+
+    def __init__(self, stream=None):
+        self.stream = stream
+
+    def __enter__(self):
+        self.outer = streams.current()
+        set_stream(self.stream)
+        return self
+
+    def __exit__(self, *_exception):
+        streams.select(self.outer)
+        return False
 
 
 class Event:
@@ -153,7 +194,7 @@ class MemPool:
 
 
 class _Selected:
-    """`with torch.cuda.device(0):`, `with torch.cuda.stream(s):`"""
+    """`with torch.cuda.device(0):`"""
 
     def __init__(self, *_args, **_kwargs):
         self.idx = 0
@@ -217,8 +258,9 @@ def install(torch):
         "memory_stats_as_nested_dict": lambda device=None: {},
         "initial_seed": torch.initial_seed,
         "current_blas_handle": 0,
-        "current_stream": lambda device=None: Stream(),
-        "default_stream": lambda device=None: Stream(),
+        "current_stream": current_stream,
+        "default_stream": lambda device=None: _stream(0),
+        "set_stream": lambda stream: set_stream(stream),
         "graph_pool_handle": (0, 0),
         "_is_in_bad_fork": False,
         "_is_compiled": True,
@@ -248,7 +290,6 @@ def install(torch):
         "seed_all",
         "set_rng_state",
         "set_rng_state_all",
-        "set_stream",
         "set_sync_debug_mode",
         "reset_peak_memory_stats",
         "reset_accumulated_memory_stats",
@@ -333,8 +374,8 @@ def _install_classes(cuda):
         "device": _Selected,
         "device_of": _Selected,
         "_DeviceGuard": _Selected,
-        "stream": _Selected,
-        "StreamContext": _Selected,
+        "stream": _StreamContext,
+        "StreamContext": _StreamContext,
     }.items():
         for module in (cuda, cuda.streams, cuda.graphs):
             if hasattr(module, name):

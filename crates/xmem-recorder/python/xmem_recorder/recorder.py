@@ -106,6 +106,12 @@ def mark(name):
     operators._record_function_exit._RecordFunction(handle)
 
 
+def mark_stream(stream):
+    """Writes a mark from which on memory is allocated on another stream, if that is the recorded thread's."""
+    if threading.get_ident() == _state.thread:
+        mark(f"xmem::stream {stream}")
+
+
 def is_recording():
     """Returns whether the profiler runs."""
     return _state.profiler is not None and not _state.over

@@ -9,6 +9,7 @@
 #   "bf16 True sm_80",
 #   "default cuda True",
 #   "streams and events work: True",
+#   "the selected stream is the current one: True True",
 #   "random states work: True",
 #   "memory counters are numbers: True",
 # ]
@@ -41,6 +42,11 @@ end.record()
 end.synchronize()
 torch.cuda.synchronize()
 print("streams and events work:", start.elapsed_time(end) >= 0 and end.query() and stream.query())
+side = torch.cuda.Stream()
+with torch.cuda.stream(side):
+    selected = torch.cuda.current_stream() == side != stream
+print("the selected stream is the current one:", selected,
+      torch.cuda.current_stream() == torch.cuda.default_stream() != side)
 
 torch.cuda.manual_seed(3)
 torch.cuda.manual_seed_all(3)
