@@ -72,10 +72,7 @@ impl Lowering for Workspaces {
         // A workspace of the call is that of the library that runs it; cached ones come with the
         // handle, which either library requests.
         let other = life == Life::Call && matches!(lt, Some(LtWorkspace::Own(_)));
-        if call.enables(&RULE)
-            && !other
-            && (life == Life::Call || self.cublas.insert(place))
-        {
+        if call.enables(&RULE) && !other && (life == Life::Call || self.cublas.insert(place)) {
             add(&mut call.edits, self.size, life, call.op);
         }
         if let Some(LtWorkspace::Own(life)) = lt
