@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Per cent by which the peaks may differ.
+/// Per cent by which the peaks may differ, if the model does not say.
 const WITHIN: f64 = 0.5;
 /// In the folder of the tests: trains a model on CUDA, or records it by hand.
 const JOB: &str = "train.py";
@@ -20,19 +20,20 @@ const JOB: &str = "train.py";
 #[derive(Debug)]
 pub(super) struct Model {
     pub(super) name: String,
-    arguments: Vec<String>,
+    of_file: OfFile,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Models {
-    model: BTreeMap<String, Arguments>,
+    model: BTreeMap<String, OfFile>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Arguments {
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct OfFile {
     arguments: Vec<String>,
+    within_percent: Option<f64>,
 }
 
 /// The models of `models.toml`, by name.
@@ -41,7 +42,7 @@ pub(super) fn all() -> Result<Vec<Model>, Error> {
     let unclear =
         |error: toml::de::Error| Error::Script { path: path.clone(), what: error.to_string() };
     let models: Models = toml::from_str(&repo::text(&path)?).map_err(unclear)?;
-    let named = |(name, Arguments { arguments })| Model { name, arguments };
+    let named = |(name, of_file)| Model { name, of_file };
     Ok(models.model.into_iter().map(named).collect())
 }
 
@@ -58,9 +59,10 @@ impl Model {
             by_hand[0] / 1024.0 / 1024.0,
             by_hand[1] / 1024.0 / 1024.0
         );
+        let within = self.of_file.within_percent.unwrap_or(WITHIN);
         for how in ["stacks", "no-stacks"] {
             let Some(peaks) = self.peaks(bench, &folder, how, &mut outcome)? else { continue };
-            if let Some(complaint) = apart(peaks, by_hand, WITHIN) {
+            if let Some(complaint) = apart(peaks, by_hand, within) {
                 outcome.complaints.push(format!("--{how}: {complaint} than by hand"));
             }
             let size = |path: PathBuf| path.metadata().map_or(0, |file| file.len());
@@ -88,7 +90,7 @@ impl Model {
             command = script::profile(bench, bench.engine, folder, &trace(how));
             command.arg(format!("--{how}")).arg("--").arg(bench.venv.python()).arg(job);
         }
-        command.arg("--").args(&self.arguments);
+        command.arg("--").args(&self.of_file.arguments);
         let done = process::run(command, folder, how)?;
         if done.code != Some(0) {
             let end = end_of(&done.stderr);
