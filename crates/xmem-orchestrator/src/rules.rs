@@ -62,6 +62,7 @@ register! {
     cudnn_recurrent,
     autocast_loss,
     autocast_wide,
+    bitsandbytes,
     gradient_norm,
     optimizer_step,
     zero_grad,
