@@ -64,9 +64,13 @@ pub(super) mod tests {
         t.iteration(0, |t| {
             let step = "f32[1024,64] f32[1024,64] u8[1024,64]";
             t.op("bitsandbytes::optimizer_update_8bit_blockwise", step, |t| {
-                t.op("bitsandbytes::dequantize_blockwise", "u8[1024,64] f32[256] f32[256] 256 6", |t| {
-                    t.alloc("wide", 262_144);
-                });
+                t.op(
+                    "bitsandbytes::dequantize_blockwise",
+                    "u8[1024,64] f32[256] f32[256] 256 6",
+                    |t| {
+                        t.alloc("wide", 262_144);
+                    },
+                );
                 t.makes("aten::mul", "f32[1024,64] f32[1024,64]", "product", 262_144);
                 t.free("wide");
                 t.free("product");
