@@ -114,6 +114,11 @@ impl Answer {
                 memory.range.confidence = Confidence::Likely;
             }
         }
+        // What the allocator had cached when the recording began is not known.
+        let is_late = notes.get("made-before-trace").is_some();
+        if is_late && memory.range.confidence == Confidence::Certain {
+            memory.range.confidence = Confidence::Likely;
+        }
         let is_doubtful = condition > Condition::Intact || is_assumed;
         let confidence = memory.range.confidence;
         if is_doubtful && matches!(confidence, Confidence::Certain | Confidence::Likely) {
