@@ -3,6 +3,8 @@
 //! A scheduled profiler starts after the first iteration: parameters, optimizer state and buffers
 //! are then no blocks, but operators still show their sizes.
 
+mod averages;
+
 use crate::block::{Block, Evidence, Residency, Role};
 use crate::names::NameKind;
 use crate::roles::{self, Facts, FrozenWeights, Learned};
@@ -86,6 +88,14 @@ pub(crate) fn find(
         for (size, count) in roles::statistics_of_first_forward(facts) {
             let count = count.saturating_sub(buffers.get(&size).copied().unwrap_or(0));
             let text = "a normalization takes running statistics of this size";
+            add(Role::Buffer, Residency::Model, size, count, text);
+        }
+    }
+    if warm {
+        let buffers = held(Role::Buffer);
+        for (size, count) in averages::of_round(facts, learned) {
+            let count = count.saturating_sub(buffers.get(&size).copied().unwrap_or(0));
+            let text = "an average of a weight of this size is updated after the step";
             add(Role::Buffer, Residency::Model, size, count, text);
         }
     }

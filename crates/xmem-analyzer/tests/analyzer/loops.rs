@@ -396,6 +396,52 @@ fn a_recording_that_starts_late_still_knows_the_model() {
 }
 
 #[test]
+fn a_recording_that_starts_late_has_the_averages_of_the_weights() {
+    let forms: [&dyn Fn(&mut Recorder, u64); 4] = [
+        &|r, n| r.op("aten::lerp_", &[n, n], |_| {}),
+        &|r, n| {
+            r.op("aten::mul_", &[n], |_| {});
+            r.op("aten::add_", &[n, n], |_| {});
+        },
+        &|r, n| {
+            let scaled = r.op("aten::mul", &[n], |r| r.alloc(n));
+            let other = r.op("aten::mul", &[n], |r| r.alloc(n));
+            let sum = r.op("aten::add", &[n, n], |r| r.alloc(n));
+            r.op("aten::copy_", &[n, n], |_| {});
+            for tensor in [scaled, other, sum] {
+                r.free(tensor);
+            }
+        },
+        // A weight that is clamped, and one that another is copied into, are no averages.
+        &|r, n| {
+            r.op("aten::clamp_", &[n], |_| {});
+            r.op("aten::copy_", &[n, n], |_| {});
+        },
+    ];
+    for (row, update) in forms.iter().enumerate() {
+        let mut r = Recorder::new(Detail::Everything);
+        let net = layers(&mut r, &[100, 200, 200]);
+        drop(std::mem::replace(&mut r.trace, Recorder::new(Detail::Everything).trace));
+        for _ in 0..2 {
+            let x = batch(&mut r);
+            let saved = forward(&mut r, &net, x);
+            let mut gradients = backward(&mut r, &net, saved, &[]);
+            step(&mut r, "Adam", &net, false);
+            for layer in &net {
+                update(&mut r, layer.weight.elements);
+            }
+            zero_grad(&mut r, &mut gradients);
+            r.free(x);
+        }
+        let (p, _) = done(r);
+        let averages: Vec<_> =
+            p.preexisting.iter().filter(|found| found.role == Role::Buffer).collect();
+        let total: u64 = averages.iter().map(|found| found.total().get()).sum();
+        assert_eq!(total, if row < 3 { 2000 } else { 0 }, "{row}: {averages:?}");
+    }
+}
+
+#[test]
 fn data_made_before_training_is_no_part_of_the_model() {
     let mut r = Recorder::new(Detail::Everything);
     let data = r.op("aten::randn", &[], |r| r.alloc(5000));
