@@ -395,9 +395,12 @@ fn a_recording_that_starts_late_still_knows_the_model() {
     assert!(notes.get("made-before-trace").is_some());
 }
 
+/// The operators that change a copy of a tensor of so many elements.
+type Update = dyn Fn(&mut Recorder, u64);
+
 #[test]
 fn a_recording_that_starts_late_has_the_averages_of_the_weights() {
-    let forms: [&dyn Fn(&mut Recorder, u64); 4] = [
+    let forms: [&Update; 4] = [
         &|r, n| r.op("aten::lerp_", &[n, n], |_| {}),
         &|r, n| {
             r.op("aten::mul_", &[n], |_| {});
