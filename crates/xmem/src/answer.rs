@@ -2,6 +2,7 @@
 
 use crate::assumed;
 use crate::compiled;
+use crate::distributed;
 use crate::facts::TraceFacts;
 use crate::job::Job;
 use crate::recorded;
@@ -113,6 +114,9 @@ impl Answer {
             if is_cast_otherwise && memory.range.confidence == Confidence::Certain {
                 memory.range.confidence = Confidence::Likely;
             }
+        }
+        if let Some(kind) = job.profile().distributed().filter(|_| job.profile().gpu.is_none()) {
+            distributed::doubt(kind, &mut memory.range, &mut notes);
         }
         // What the allocator had cached when the recording began is not known.
         let is_late = notes.get("made-before-trace").is_some();

@@ -41,6 +41,7 @@ mod answer;
 mod assumed;
 mod compiled;
 mod cudnn_release;
+mod distributed;
 mod error;
 mod estimate;
 mod facts;

@@ -100,14 +100,19 @@ fn nesting(subject: &Subject<'_>, integrity: &mut Integrity) {
     integrity.add(&NESTING, (count, ops.len() as u64), found.next().map(|&op| Location::Op(op)));
 }
 
-/// Every backward node was made by a forward operator, whose sequence number it has.
+/// Every backward node was made by a forward operator, whose sequence number it has. Those in which a hook of FSDP runs
+/// have none (torch/distributed/fsdp/_fully_shard/_fsdp_state.py, `_pre_backward`).
 fn backward(subject: &Subject<'_>, integrity: &mut Integrity) {
     let program = subject.program;
     let nodes = program.tree.preorder().iter().copied();
     let nodes = nodes.filter(|&op| program.kind(op) == NameKind::Node);
     let mut used = FxHashSet::default();
+    let has_hook = |node| {
+        let mut inside = program.tree.children(node);
+        inside.any(|op| program.op_name(op).starts_with(crate::distributed::FSDP))
+    };
     let mut orphans = nodes.clone().filter(|&node| match program.autograd.forward_of(node) {
-        None => true,
+        None => !has_hook(node),
         Some(forward) => !used.insert(forward),
     });
     let first = orphans.next();

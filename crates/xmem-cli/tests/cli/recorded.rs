@@ -119,3 +119,27 @@ fn a_recording_with_the_lists_of_autocast_on_the_cpu_is_never_certain() {
         assert_eq!(answer["range"]["confidence"], confidence, "{autocast} {lists}");
     }
 }
+
+/// The peaks of collectives on the CPU are not those of NCCL: a GPT on 8 processes was 14 % too high and "certain".
+#[test]
+fn a_distributed_job_that_was_recorded_on_the_cpu_is_doubtful() {
+    let packed = std::fs::read(trace("mlp_adam")).expect("recorded");
+    let text = String::from_utf8(zstd::decode_all(&packed[..]).expect("packed")).expect("text");
+    let folder = Folder::empty();
+    for (name, named) in [
+        ("## forward ##", None),
+        ("DistributedDataParallel.forward", Some("uses DistributedDataParallel")),
+        ("FSDP::pre_forward (0)", Some("uses FSDP")),
+        ("c10d::allreduce_", Some("uses collectives")),
+    ] {
+        folder.put("job.json", text.replace("## forward ##", name).as_bytes());
+        let options = ["replay", &folder.path("job.json"), "--capacity", "4GiB"];
+        let answer = xmem([&options[..], &["-f", "json"]].concat()).json();
+        let confidence = if named.is_some() { "doubtful" } else { "certain" };
+        assert_eq!(answer["range"]["confidence"], confidence, "{name}");
+        assert_eq!(answer["verdict"], "fits", "{name}");
+        let text = crate::cudnn::flat(&xmem(options).stdout);
+        assert_eq!(text.contains("the job is distributed"), named.is_some(), "{name}: {text}");
+        assert!(named.is_none_or(|words| text.contains(words)), "{name}: {text}");
+    }
+}

@@ -218,6 +218,10 @@ const ASSUMED: &str = "Doubtful: memory depends on values that were assumed, see
 /// What a compiled job that was recorded eagerly means for the verdict.
 const COMPILED: &str = "Doubtful: the job is compiled, and was recorded eagerly, see the notes";
 
+/// What a job on several processes that was recorded on the CPU means for the verdict.
+const DISTRIBUTED: &str =
+    "Doubtful: the job is distributed, and was recorded on the CPU, see the notes";
+
 const RESERVED: &str = "peak reserved";
 
 /// The range of peak reserved, with its reasons.
@@ -270,7 +274,11 @@ fn shortage(answer: &Answer, style: &Style) -> String {
         Confidence::Certain | Confidence::Likely => return short_of_memory(answer, style),
         Confidence::Doubtful if answer.integrity.condition() == Condition::Intact => {
             let is_compiled = |cause: &UncertaintyEffect| cause.name == "torch_compile";
-            if answer.range.uncertainties.iter().any(is_compiled) { COMPILED } else { ASSUMED }
+            match () {
+                () if answer.range.uncertainties.iter().any(is_compiled) => COMPILED,
+                () if answer.findings.iter().any(|f| f.code == "distributed-on-cpu") => DISTRIBUTED,
+                () => ASSUMED,
+            }
         }
         Confidence::Doubtful => DOUBTFUL,
         Confidence::MayFail if depends_on_device(answer) => {

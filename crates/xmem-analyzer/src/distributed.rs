@@ -1,0 +1,81 @@
+//! Training on several processes, as far as operators and annotations show it.
+
+use crate::profile::Profile;
+use crate::spans::Iteration;
+use std::collections::BTreeSet;
+
+/// The first part of the annotations of FSDP2 (torch/distributed/fsdp/_fully_shard).
+pub(crate) const FSDP: &str = "FSDP::";
+
+/// The first parts of the names of collectives (torch/csrc/distributed/c10d/Ops.cpp, Functional.cpp).
+const COLLECTIVES: [&str; 2] = ["c10d::", "_c10d_functional::"];
+
+/// What a job shares among its processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Distributed {
+    /// Something that only its collectives show.
+    Other,
+    /// Each process has the whole model: `DistributedDataParallel`.
+    Replicated,
+    /// Each process has a shard of it: FSDP.
+    Sharded,
+}
+
+impl Distributed {
+    /// The name that the job's author knows.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Other => "collectives",
+            Self::Replicated => "DistributedDataParallel",
+            Self::Sharded => "FSDP",
+        }
+    }
+
+    fn of_name(name: &str) -> Option<Self> {
+        match name {
+            "DistributedDataParallel.forward" => Some(Self::Replicated),
+            "FullyShardedDataParallel.forward" => Some(Self::Sharded),
+            _ if name.starts_with(FSDP) => Some(Self::Sharded),
+            _ if COLLECTIVES.iter().any(|prefix| name.starts_with(prefix)) => Some(Self::Other),
+            _ => None,
+        }
+    }
+}
+
+impl Profile {
+    /// What the job shares among its processes; none if it shows no sign of others. Collectives count if there is one
+    /// in each iteration: before training, they only bring processes together.
+    #[must_use]
+    pub fn distributed(&self) -> Option<Distributed> {
+        let of_row =
+            |row: usize| Distributed::of_name(self.trace.strings.resolve(self.trace.ops.name[row]));
+        let is_iterated = |iteration: &Iteration| {
+            let starts = &self.trace.ops.start;
+            let within = |row: &usize| (iteration.start..iteration.end).contains(&starts[*row]);
+            (0..starts.len()).filter(within).any(|row| of_row(row).is_some())
+        };
+        let names: BTreeSet<_> = self.trace.ops.name.iter().copied().collect();
+        let resolved = names.into_iter().map(|name| self.trace.strings.resolve(name));
+        let found = resolved.filter_map(Distributed::of_name).max()?;
+        (found > Distributed::Other || self.iterations.iter().all(is_iterated)).then_some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Distributed;
+
+    #[test]
+    fn names_of_operators_and_annotations_tell() {
+        for (name, expected) in [
+            ("aten::all", None),
+            ("c10d::allreduce_", Some(Distributed::Other)),
+            ("DistributedDataParallel.forward", Some(Distributed::Replicated)),
+            ("FullyShardedDataParallel.forward", Some(Distributed::Sharded)),
+            ("FSDP::all_gather (0)", Some(Distributed::Sharded)),
+        ] {
+            assert_eq!(Distributed::of_name(name), expected, "{name}");
+        }
+    }
+}
