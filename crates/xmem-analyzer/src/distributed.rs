@@ -1,8 +1,8 @@
 //! Training on several processes, as far as operators and annotations show it.
 
-use crate::profile::Profile;
 use crate::spans::Iteration;
 use std::collections::BTreeSet;
+use xmem_trace::Trace;
 
 /// The first part of the annotations of FSDP2 (torch/distributed/fsdp/_fully_shard).
 pub(crate) const FSDP: &str = "FSDP::";
@@ -43,23 +43,19 @@ impl Distributed {
     }
 }
 
-impl Profile {
-    /// What the job shares among its processes; none if it shows no sign of others. Collectives count if there is one
-    /// in each iteration: before training, they only bring processes together.
-    #[must_use]
-    pub fn distributed(&self) -> Option<Distributed> {
-        let of_row =
-            |row: usize| Distributed::of_name(self.trace.strings.resolve(self.trace.ops.name[row]));
-        let is_iterated = |iteration: &Iteration| {
-            let starts = &self.trace.ops.start;
-            let within = |row: &usize| (iteration.start..iteration.end).contains(&starts[*row]);
-            (0..starts.len()).filter(within).any(|row| of_row(row).is_some())
-        };
-        let names: BTreeSet<_> = self.trace.ops.name.iter().copied().collect();
-        let resolved = names.into_iter().map(|name| self.trace.strings.resolve(name));
-        let found = resolved.filter_map(Distributed::of_name).max()?;
-        (found > Distributed::Other || self.iterations.iter().all(is_iterated)).then_some(found)
-    }
+/// What a job shares among its processes; none if it shows no sign of others. Collectives count if there is one in each
+/// iteration: before training, they only bring processes together.
+pub(crate) fn find(trace: &Trace, iterations: &[Iteration]) -> Option<Distributed> {
+    let ops = &trace.ops;
+    let of_row = |row: usize| Distributed::of_name(trace.strings.resolve(ops.name[row]));
+    let is_iterated = |iteration: &Iteration| {
+        let within = |row: &usize| (iteration.start..iteration.end).contains(&ops.start[*row]);
+        (0..ops.len()).filter(within).any(|row| of_row(row).is_some())
+    };
+    let names: BTreeSet<_> = ops.name.iter().copied().collect();
+    let resolved = names.into_iter().map(|name| trace.strings.resolve(name));
+    let found = resolved.filter_map(Distributed::of_name).max()?;
+    (found > Distributed::Other || iterations.iter().all(is_iterated)).then_some(found)
 }
 
 #[cfg(test)]

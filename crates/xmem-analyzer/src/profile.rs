@@ -3,6 +3,7 @@
 use crate::args::{ArgumentTable, Arguments};
 use crate::autograd::Autograd;
 use crate::block::{Block, Role};
+use crate::distributed::{self, Distributed};
 use crate::gpu::GpuRecording;
 use crate::integrity::Integrity;
 use crate::names::Names;
@@ -72,6 +73,12 @@ impl Profile {
     #[must_use]
     pub fn recording(&self) -> Option<&Recording> {
         self.recording.as_ref()
+    }
+
+    /// What the job shares among its processes; none if it shows no sign of others.
+    #[must_use]
+    pub fn distributed(&self) -> Option<Distributed> {
+        distributed::find(&self.trace, &self.iterations)
     }
 
     /// The facts of the virtual GPU, if the job was recorded on one.
