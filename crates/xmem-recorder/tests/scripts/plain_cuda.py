@@ -11,7 +11,9 @@
 # "/told_device" = "a100-40g"
 # "/stacks" = true
 # "/ended/reason" = "steps"
-# "/iterations" = { by = "optimizer steps", count = 3, backwards = 3 }
+# "/iterations/by" = "optimizer steps"
+# "/iterations/count" = 3
+# "/iterations/backwards" = 3
 # "/models" = { length = 1 }
 # "/models/0/class" = "torch.nn.modules.container.Sequential"
 # "/tensors" = { length = 6 }
