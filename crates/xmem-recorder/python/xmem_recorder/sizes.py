@@ -36,6 +36,32 @@ def functions(torch):
     return found
 
 
+def instead(torch):
+    """Functions that read a range from the device, each with what is called in their place."""
+    return {
+        owner.histc: lambda *args, call=owner.histc, **kwargs: _histc(call, *args, **kwargs)
+        for owner in (torch, torch.Tensor)
+    }
+
+
+def _histc(call, input, bins=100, min=0, max=0, **kwargs):
+    """A histogram over the range of its input, which the operator reads from memory that no kernel has written
+    (aten/src/ATen/native/cuda/SummaryOps.cu, `_histc_cuda_template`). Unknown values are zeros."""
+    if not input.is_cuda or not input.numel() or min != max:
+        return None
+    with _torch._C.DisableTorchFunction():
+        # As the operator makes them.
+        lowest, highest = input.min(), input.max()
+        low, high = 0, 0
+        if known.state(input) >= known.ASSUMED:
+            values = known.alias(input)
+            low, high = known.unrecorded(lambda: (values.min().item(), values.max().item()))
+        del lowest, highest
+        if low == high:
+            low, high = low - 1, high + 1
+        return call(input, bins, low, high, **kwargs)
+
+
 def with_expected(tell, func, args, kwargs):
     """Calls a function whose operator reads a number."""
     global _expected

@@ -87,6 +87,7 @@ def install(torch):
     instead = hostmemory.install(torch)
     known.install(torch)
     sizes.install(torch)
+    instead.update(sizes.instead(torch))
     _mode = _make_mode(torch, instead)
     _mode.__enter__()
     _watch_compilation(torch)

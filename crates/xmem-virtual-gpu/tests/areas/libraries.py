@@ -247,7 +247,7 @@ def cub():
     assert x.sum().shape == x.argmax().shape == ()
     torch.unique(x[:1000])
     torch.nn.EmbeddingBag(100, 8).cuda()(torch.zeros(5000, dtype=torch.long).cuda().view(50, 100)).sum().backward()
-    torch.histc(x, 10)
+    torch.histc(x, 10, 0, 1)
 
 
 @area("Optimizers and `GradScaler`", MODELED, "for-loop, foreach and fused; gradients are never infinite, so that no step is "
