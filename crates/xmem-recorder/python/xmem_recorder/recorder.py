@@ -16,7 +16,7 @@ import threading
 import time
 import weakref
 
-from . import cudnn, engine, evaluation, facts, lengths, profilers, saving, session, values
+from . import cudnn, distributed, engine, evaluation, facts, lengths, profilers, saving, session, values
 from .imports import inside_import
 from .patching import replace
 
@@ -447,6 +447,8 @@ def _iteration(number, by):
     if len(_state.resident) < MAX_RESIDENT:
         _state.resident.append(saving.resident_memory())
     session.send("iteration", number=number, seconds=seconds, of=by)
+    if engine.chosen() == engine.VIRTUAL_GPU:
+        distributed.wait_for_collectives()
 
 
 def _counted_backward(original):
