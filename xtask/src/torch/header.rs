@@ -27,6 +27,9 @@ pub(super) struct Header {
     /// Which releases of torch the script is for.
     #[serde(default)]
     pub(super) torch: Option<String>,
+    /// The reason why the script is not recorded on the CPU.
+    #[serde(default)]
+    pub(super) skip_on_cpu: Option<String>,
     #[serde(default)]
     pub(super) exit: i32,
     /// Whether a trace is there at the end.

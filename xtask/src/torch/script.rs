@@ -62,7 +62,11 @@ impl Script {
             let remark = format!("not recorded: on a virtual GPU for torch {wanted}");
             return Ok(Outcome { remark, ..Outcome::default() });
         }
-        if let (Engine::VirtualGpu, Some(reason)) = (bench.engine, &self.header.virtual_gpu.skip) {
+        let skip = match bench.engine {
+            Engine::Cpu => &self.header.skip_on_cpu,
+            Engine::VirtualGpu => &self.header.virtual_gpu.skip,
+        };
+        if let Some(reason) = skip {
             let remark = format!("not recorded: {reason}");
             return Ok(Outcome { remark, ..Outcome::default() });
         }

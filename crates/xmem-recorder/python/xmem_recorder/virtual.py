@@ -4,6 +4,7 @@ Nothing is redirected. The parts that are installed count iterations, disable ot
 known values, and save the host's memory.
 """
 
+import atexit
 import contextlib
 
 from . import autocast, cuda, engine, history, hostmemory, profilers, recorder, session, values, weights
@@ -32,9 +33,31 @@ def install(torch):
     values.install(torch)
     history.install(torch)
     weights.install(torch)
+    atexit.register(_finish_backward_passes, torch)
     _begin_with_the_device(torch)
     _keep_peaks(torch)
     cuda.watch_memory_fraction(torch)
+
+
+def _finish_backward_passes(torch):
+    """Waits until the thread of each GPU has let go of the backward passes that it computed.
+
+    A pass may own Python objects, such as what FSDP1 calls at its end (`queue_callback` in
+    torch/csrc/autograd/python_engine.cpp), and its thread drops them some time after `backward` has returned. If the
+    interpreter ends in between, CPython ends the thread inside a destructor, and the process aborts
+    (Python/ceval_gil.h, `take_gil`). A thread begins another pass only when it has dropped the last one.
+
+    The last pass owns no such object: it returns no tensor, and is without the context that `backward` gives to each
+    (torch/autograd/graph.py, `_engine_run_backward`).
+    """
+    if not torch.cuda.is_initialized():
+        return
+    run_backward = torch.autograd.Variable._execution_engine.run_backward
+    with contextlib.suppress(Exception), torch.enable_grad():
+        for device in range(torch.cuda.device_count()):
+            if torch.cuda.memory_reserved(device):
+                leaf = torch.zeros(1, device=f"cuda:{device}", requires_grad=True)
+                run_backward((leaf,), (torch.ones_like(leaf),), False, False, (), True, True)
 
 
 def _begin_with_the_device(torch):
