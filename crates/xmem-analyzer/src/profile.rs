@@ -10,7 +10,7 @@ use crate::names::Names;
 use crate::optree::OpTree;
 use crate::preexisting::Preexisting;
 use crate::program::Program;
-use crate::recording::{NamedTensor, Recording, TensorKind, VirtualGpu};
+use crate::recording::{NamedTensor, Rank, Recording, TensorKind, VirtualGpu};
 use crate::returns::{CallKind, Returns};
 use crate::spans::{Iteration, PhaseSpan, span_at};
 use crate::transfers::Transfer;
@@ -79,6 +79,12 @@ impl Profile {
     #[must_use]
     pub fn distributed(&self) -> Option<Distributed> {
         distributed::find(&self.trace, &self.iterations)
+    }
+
+    /// The place of the recorded process among those of its job; none if it is alone, or not recorded.
+    #[must_use]
+    pub fn rank(&self) -> Option<Rank> {
+        Rank::find(&self.trace, self.recording())
     }
 
     /// The facts of the virtual GPU, if the job was recorded on one.

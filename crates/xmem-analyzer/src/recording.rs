@@ -3,12 +3,14 @@
 
 mod allocator;
 mod cudnn;
+mod rank;
 mod read;
 mod virtual_gpu;
 
 pub use allocator::{AllocatorHistory, DeviceHistory, HistoryAction, HistoryEntry, PoolSighting};
 pub(crate) use cudnn::read as read_convolutions;
 pub use cudnn::{CudnnAnswers, CudnnLibrary, KEY as CONVOLUTIONS_KEY};
+pub use rank::Rank;
 pub use read::KEY;
 pub(crate) use read::read;
 pub use virtual_gpu::VirtualGpu;
@@ -74,6 +76,8 @@ pub struct Recording {
     pub allocator_history: Option<AllocatorHistory>,
     /// What a virtual GPU assumed, if the job was recorded on one.
     pub virtual_gpu: Option<VirtualGpu>,
+    /// The place of the process among those of a distributed job.
+    pub rank: Option<Rank>,
     /// Messages of the recorder to the user.
     pub notes: Vec<String>,
 }

@@ -4,6 +4,7 @@
 // Workspaces that PyTorch asks these libraries for are zero: their sizes are not known without the library
 // and a device. The log names them. (cuBLAS' own workspaces are PyTorch's choice and do not come from here.)
 #include "vgpu.h"
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,12 +179,35 @@ API(int, curandGetVersion)(int *version) { *version = vgpu_config()->runtime / 1
 //
 // The other ranks are taken to have the data of this one, and sums are not computed. So programs that compare
 // what all ranks have (shapes, counts) find agreement.
-struct communicator { int ranks, rank; };
+struct communicator { int ranks, rank; struct communicator *next; };
+static struct communicator *communicators;
+static pthread_mutex_t communicators_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int communicator(struct communicator **at, int ranks, int rank) {
   *at = malloc(sizeof **at);
   if (!*at) return 2; // ncclSystemError
-  **at = (struct communicator){ranks, rank};
+  pthread_mutex_lock(&communicators_mutex);
+  **at = (struct communicator){ranks, rank, communicators};
+  communicators = *at;
+  pthread_mutex_unlock(&communicators_mutex);
   return 0;
+}
+static int drop_communicator(struct communicator *of) {
+  pthread_mutex_lock(&communicators_mutex);
+  struct communicator **at = &communicators;
+  while (*at && *at != of) at = &(*at)->next;
+  if (*at) *at = of->next;
+  pthread_mutex_unlock(&communicators_mutex);
+  free(of);
+  return 0;
+}
+// The numbers of ranks of the communicators that exist in this process; returns their count, which may exceed `most`.
+API(int, communicators)(int *ranks, int most) {
+  int count = 0;
+  pthread_mutex_lock(&communicators_mutex);
+  for (struct communicator *c = communicators; c; c = c->next, count++)
+    if (count < most) ranks[count] = c->ranks;
+  pthread_mutex_unlock(&communicators_mutex);
+  return count;
 }
 API(int, ncclGetVersion)(int *version) { *version = vgpu_config()->nccl; return 0; }
 API(const char *, ncclGetErrorString)(int status) { return status ? "error of a stand-in for NCCL" : "no error"; }
@@ -209,8 +233,8 @@ API(int, ncclCommShrink)(struct communicator *from, int *ranks, int count, struc
   (void)ranks;
   return communicator(at, from->ranks - count, from->rank);
 }
-DROPS(ncclCommDestroy)
-DROPS(ncclCommAbort)
+API(int, ncclCommDestroy)(struct communicator *of) { return drop_communicator(of); }
+API(int, ncclCommAbort)(struct communicator *of) { return drop_communicator(of); }
 API(int, ncclCommFinalize)(struct communicator *of) { (void)of; return 0; }
 API(int, ncclCommGetAsyncError)(struct communicator *of, int *status) { (void)of; *status = 0; return 0; }
 API(int, ncclCommCount)(const struct communicator *of, int *ranks) { *ranks = of->ranks; return 0; }

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use xmem_analyzer::recording::{
-    self, EndReason, Implementation, IterationCount, Recording, TensorKind,
+    self, EndReason, Implementation, IterationCount, Rank, Recording, TensorKind,
 };
 use xmem_analyzer::{GpuRecording, GpuSource, Profile};
 use xmem_snapshot::{Action, Snapshot};
@@ -39,6 +39,8 @@ pub struct TraceFacts {
     pub options: Vec<String>,
     /// Devices that the recording machine's profiler listed.
     pub devices: Vec<String>,
+    /// The place of the recorded process among those of its job, if it is distributed.
+    pub rank: Option<Rank>,
     /// The notes of `xmem profile`, if it made the recording.
     pub recording: Option<RecordingFacts>,
     /// Keys of the other metadata at the top level of the file.
@@ -276,6 +278,7 @@ impl TraceFacts {
     /// Adds what the analysis found.
     pub(crate) fn with_profile(mut self, profile: &Profile) -> Self {
         self.gpu = profile.gpu.as_ref().map(|gpu| GpuFacts::of(gpu, profile));
+        self.rank = profile.rank();
         self.recording = profile.recording().map(RecordingFacts::of);
         self.blocks = profile.blocks.len() as u64;
         self.blocks_never_freed = profile.blocks.iter().filter(|b| b.free.is_none()).count() as u64;

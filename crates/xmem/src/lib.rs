@@ -67,7 +67,7 @@ pub use timings::{Stage, Timings};
 pub use verdict::{IntegrityPolicy, Verdict};
 
 pub use xmem_analyzer::integrity::{Condition, Integrity};
-pub use xmem_analyzer::recording::{EndReason, Implementation};
+pub use xmem_analyzer::recording::{EndReason, Implementation, Rank};
 pub use xmem_analyzer::{GpuRecording, GpuSource, Phase, Profile, Role};
 pub use xmem_convolutions::{
     Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource,

@@ -4,7 +4,7 @@
 use super::allocator::HistoryDto;
 use super::{
     AllocatorHistory, EndReason, Ended, Implementation, IterationCount, Model, NamedTensor,
-    Optimizer, Recording, StateTensor, Storage, TensorKind,
+    Optimizer, Rank, Recording, StateTensor, Storage, TensorKind,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -123,6 +123,7 @@ impl<'a> Reader<'a, '_> {
             redirected: self.list("redirected", |RedirectedDto { what, times }| (what, times)),
             allocator_history: self.allocator_history(),
             virtual_gpu: self.field("virtual_gpu"),
+            rank: self.field("distributed").and_then(Rank::read),
             notes: self.list("notes", |note: String| note),
         }
     }

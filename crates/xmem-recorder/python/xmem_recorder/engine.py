@@ -18,6 +18,7 @@ VIRTUAL_GPU = "virtual-gpu"
 # Folders of each kind in the question to `xmem profile`, and entries of the log in the metadata.
 MAX_FOLDERS = 8
 MAX_LOGGED = 100
+MAX_COMMUNICATORS = 4096
 # Longest wait for the answer of `xmem profile`, in seconds.
 ANSWER_TIMEOUT = 120
 
@@ -115,6 +116,15 @@ def drop_calls_of_c():
     state.restype = ctypes.c_void_p
     tracer = sys.getprofile()
     _libraries[0].vgpu_drop_c_calls(ctypes.c_void_p(state()), ctypes.c_void_p(id(tracer)))
+
+
+def communicators():
+    """The numbers of ranks of the communicators of NCCL in this process; None without a virtual GPU."""
+    if not _libraries or not hasattr(_libraries[0], "vgpu_communicators"):
+        return None
+    sizes = (ctypes.c_int * MAX_COMMUNICATORS)()
+    count = _libraries[0].vgpu_communicators(sizes, MAX_COMMUNICATORS)
+    return sorted(sizes[: min(count, MAX_COMMUNICATORS)], reverse=True)
 
 
 def _load(answer):

@@ -10,6 +10,7 @@ from . import (
     compilation,
     cuda,
     cudnn,
+    distributed,
     engine,
     optimizers,
     placement,
@@ -84,6 +85,7 @@ def collect(state, reason, detail):
         "redirected": [
             {"what": what, "times": times} for what, times in session.redirected.items()
         ],
+        "distributed": distributed.facts(torch),
         "notes": session.notes,
     }
     if on_virtual_gpu is not None:
