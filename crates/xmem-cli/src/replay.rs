@@ -5,6 +5,7 @@ mod collect;
 mod failure;
 mod interrupt;
 mod lengths;
+mod ranks;
 mod resume;
 mod settings;
 mod stream;
@@ -212,18 +213,19 @@ fn many(
             let done = resume::read_completed(file, form, traces, settings)?;
             let sink = Sink::append(form, file, &done);
             let stop = Interrupt::on_signals(global.verbosity());
-            stream::run(&batch(stop), rules(args), &done, sink)?
+            stream::run(&batch(stop), rules(args), &done, sink, global.verbosity())?
         }
         (Some(form), file) => {
             let sink = Sink::replace(form, file);
             let stop = Interrupt::on_signals(global.verbosity());
-            stream::run(&batch(stop), rules(args), &Completed::default(), sink)?
+            stream::run(&batch(stop), rules(args), &Completed::default(), sink, global.verbosity())?
         }
         (None, file) => {
             let batch = batch(Interrupt::default());
+            let to = (file, global.verbosity());
             match args.answer.format {
-                ReplayFormat::Json => collect::as_json(&batch, rules(args), file)?,
-                _ => collect::as_text(&batch, &style::of_output(file), file)?,
+                ReplayFormat::Json => collect::as_json(&batch, rules(args), to)?,
+                _ => collect::as_text(&batch, &style::of_output(file), to)?,
             }
         }
     };

@@ -9,6 +9,7 @@ mod error;
 mod inspect;
 mod lengths;
 mod operations;
+mod ranks;
 mod recorded;
 mod replay;
 mod setup;
@@ -24,6 +25,7 @@ pub use error::ErrorDocument;
 pub use inspect::InspectDocument;
 pub use lengths::LengthsDocument;
 pub use operations::{OperationsError, read_operations};
+pub use ranks::RanksDocument;
 pub use replay::{ReplayDocument, Rules};
 pub use simulate::{SegmentDetail, SimulateForm, SimulateWriter};
 pub use snapshot_info::SnapshotInfoDocument;
@@ -35,6 +37,7 @@ use std::borrow::Cow;
 use xmem::printable_lines;
 
 pub(crate) use error::ERROR;
+pub(crate) use ranks::RANKS;
 pub(crate) use replay::REPLAY;
 
 /// A document as indented JSON with a final newline.

@@ -50,6 +50,7 @@ mod input;
 mod iterations;
 mod job;
 mod lengths;
+mod ranks;
 mod recorded;
 mod script_settings;
 mod timings;
@@ -63,6 +64,7 @@ pub use input::InputError;
 pub use iterations::{Iterations, ParseIterationsError};
 pub use job::Job;
 pub use lengths::LengthsAnswer;
+pub use ranks::{JobRanks, RankAnswer, RankFigures, SeveralJobs};
 pub use timings::{Stage, Timings};
 pub use verdict::{IntegrityPolicy, Verdict};
 

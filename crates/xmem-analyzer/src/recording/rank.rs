@@ -48,6 +48,20 @@ struct RankDto {
 }
 
 impl Rank {
+    /// A rank of which only its number and that of all ranks are known.
+    #[must_use]
+    pub fn of(rank: u32, world_size: u32) -> Self {
+        Self {
+            rank,
+            world_size,
+            nodes: None,
+            backend: None,
+            nccl: None,
+            groups: Vec::new(),
+            communicators: None,
+        }
+    }
+
     /// The rank that was recorded; none for a job of one process.
     pub(crate) fn find(trace: &Trace, recording: Option<&Recording>) -> Option<Self> {
         let noted = recording.and_then(|recording| recording.rank.clone());

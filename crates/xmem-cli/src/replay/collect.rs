@@ -2,13 +2,15 @@
 
 use super::batch::{Batch, Question};
 use super::failure::Failure;
+use super::ranks::Jobs;
 use super::summary::Summary;
+use crate::args::Verbosity;
 use crate::error::CliError;
 use crate::output;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use xmem::Answer;
-use xmem_report::json::{self, Rules};
+use xmem::{Answer, RankAnswer};
+use xmem_report::json::{self, Document, Rules};
 use xmem_report::text::{self, Row, Style};
 
 /// The result of each question; `T` is what is kept of an answer.
@@ -18,14 +20,21 @@ type Entries<T> = Vec<(Question, Result<T, Failure>)>;
 pub(super) fn as_text(
     batch: &Batch<'_>,
     style: &Style,
-    file: Option<&Path>,
+    (file, verbosity): (Option<&Path>, Verbosity),
 ) -> Result<Summary, CliError> {
-    let (entries, summary) = gather(batch, |trace, answer| Row::answer(trace, &answer));
-    let row = |(about, result): &(Question, Result<Row, Failure>)| match result {
-        Ok(row) => row.clone(),
+    let (entries, summary) = gather(batch, |trace, answer| {
+        (Row::answer(trace, &answer), RankAnswer::new(trace, &answer))
+    });
+    let row = |(about, result): &(Question, Result<(Row, RankAnswer), Failure>)| match result {
+        Ok((row, _)) => row.clone(),
         Err(_) => Row::failure(batch.name(*about)),
     };
-    let page = text::table(&entries.iter().map(row).collect::<Vec<_>>(), style);
+    let ranks = entries
+        .iter()
+        .filter_map(|(about, result)| result.as_ref().ok().map(|(_, rank)| (*about, rank.clone())));
+    let jobs = Jobs::find(ranks, verbosity);
+    let table = text::table(&entries.iter().map(row).collect::<Vec<_>>(), style);
+    let page = jobs.to_text(batch, style) + &table;
     output::write(page.as_bytes(), file)?;
     Ok(print_errors(batch, entries, summary))
 }
@@ -34,11 +43,17 @@ pub(super) fn as_text(
 pub(super) fn as_json(
     batch: &Batch<'_>,
     rules: Rules,
-    file: Option<&Path>,
+    (file, verbosity): (Option<&Path>, Verbosity),
 ) -> Result<Summary, CliError> {
     let (entries, summary) = gather(batch, |_, answer| answer);
+    let ranks = entries.iter().filter_map(|(about, result)| {
+        let answer = result.as_ref().ok()?;
+        Some((*about, RankAnswer::new(batch.name(*about), answer)))
+    });
+    let jobs = Jobs::find(ranks, verbosity);
     let documents = entries.iter().map(|(about, result)| batch.document(*about, result, rules));
-    let page = json::pretty(&documents.collect::<Vec<_>>());
+    let documents: Vec<_> = documents.chain(jobs.documents(batch).map(Document::Ranks)).collect();
+    let page = json::pretty(&documents);
     output::write(page.as_bytes(), file)?;
     Ok(print_errors(batch, entries, summary))
 }

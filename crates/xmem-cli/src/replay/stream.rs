@@ -1,8 +1,10 @@
 //! Several answers as lines, each written as soon as it is available.
 
 use super::batch::Batch;
+use super::ranks::Jobs;
 use super::resume::Completed;
 use super::summary::Summary;
+use crate::args::Verbosity;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::file_size_limit::explain;
@@ -11,14 +13,16 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use xmem::printable_lines;
-use xmem_report::json::Rules;
+use xmem::{RankAnswer, printable_lines};
+use xmem_report::json::{Document, Rules};
 use xmem_report::lines::LineFormat;
 
 /// The destination of lines.
 pub(super) struct Sink {
     form: LineFormat,
     header_is_due: bool,
+    /// False if the file may have answers of earlier runs.
+    is_new: bool,
     place: Place,
 }
 
@@ -41,7 +45,7 @@ impl Sink {
             Some(path) => Place::File { path: path.to_owned(), how, file: None },
             None => Place::Stdout,
         };
-        Self { form, header_is_due: true, place }
+        Self { form, header_is_due: true, is_new: true, place }
     }
 
     /// A sink that appends to `file`, which already has the answers in `done`.
@@ -49,7 +53,7 @@ impl Sink {
         let mut how = OpenOptions::new();
         how.append(true).create(true);
         let place = Place::File { path: file.to_owned(), how, file: None };
-        Self { form, header_is_due: !done.header, place }
+        Self { form, header_is_due: !done.header, is_new: false, place }
     }
 
     /// Writes a line with a single write, so that no line is left incomplete.
@@ -91,15 +95,18 @@ pub(super) fn run(
     rules: Rules,
     done: &Completed,
     sink: Sink,
+    verbosity: Verbosity,
 ) -> Result<Summary, CliError> {
     let form = sink.form;
-    let shared = Mutex::new((sink, Summary::default(), None));
+    // A row of CSV is about one trace.
+    let wants_jobs = sink.is_new && form == LineFormat::Json;
+    let shared = Mutex::new((sink, Summary::default(), None, Vec::new()));
     batch.run(
         |about| !done.has(about),
         |about, result| {
             let line = form.line(&batch.document(about, &result, rules));
             let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            let (sink, summary, broken) = &mut *shared;
+            let (sink, summary, broken, ranks) = &mut *shared;
             if broken.is_some() {
                 return;
             }
@@ -109,7 +116,12 @@ pub(super) fn run(
                 return;
             }
             match result {
-                Ok(answer) => summary.answered(&answer),
+                Ok(answer) => {
+                    summary.answered(&answer);
+                    if wants_jobs {
+                        ranks.push((about, RankAnswer::new(batch.name(about), &answer)));
+                    }
+                }
                 Err(failure) => {
                     batch.progress.failed();
                     summary.failed(
@@ -119,7 +131,13 @@ pub(super) fn run(
             }
         },
     );
-    let (sink, mut summary, broken) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (mut sink, mut summary, mut broken, ranks) =
+        shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if broken.is_none() && batch.stop.signalled().is_none() {
+        let jobs = Jobs::find(ranks, verbosity);
+        let lines = jobs.documents(batch).map(|job| form.line(&Document::Ranks(job)));
+        broken = lines.map(|line| sink.put(&line)).find_map(Result::err);
+    }
     if let Some(error) = broken.and_then(|error| sink.into_cli_error(error)) {
         return Err(error);
     }

@@ -28,6 +28,7 @@ mod overwrite;
 mod pickle;
 #[cfg(unix)]
 mod profile;
+mod ranks;
 mod recorded;
 mod recorded_sequences;
 mod recording;

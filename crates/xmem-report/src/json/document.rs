@@ -1,15 +1,17 @@
-//! The entry of one trace in a list of several.
+//! An entry in a list of several answers.
 
-use super::{ErrorDocument, ReplayDocument, Rules};
+use super::{ErrorDocument, RanksDocument, ReplayDocument, Rules};
 use serde::{Serialize, Serializer};
 use xmem::Answer;
 
-/// The answer for a trace, or its error. The `schema` field distinguishes the two.
+/// The answer for a trace, its error, or the answer for a job of several traces. The `schema` field distinguishes them.
 pub enum Document<'a> {
     /// `xmem.replay/2`.
     Replay(Box<ReplayDocument<'a>>),
     /// `xmem.error/1`.
     Error(ErrorDocument<'a>),
+    /// `xmem.ranks/1`: about several traces of the list.
+    Ranks(RanksDocument<'a>),
 }
 
 impl<'a> Document<'a> {
@@ -31,6 +33,7 @@ impl Serialize for Document<'_> {
         match self {
             Self::Replay(document) => document.serialize(serializer),
             Self::Error(document) => document.serialize(serializer),
+            Self::Ranks(document) => document.serialize(serializer),
         }
     }
 }

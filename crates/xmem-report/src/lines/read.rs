@@ -1,7 +1,7 @@
 //! Reading the lines of an earlier run.
 
 use super::{LineFormat, csv};
-use crate::json::{ERROR, REPLAY};
+use crate::json::{ERROR, RANKS, REPLAY};
 use serde::Deserialize;
 use std::io::{self, BufRead};
 use thiserror::Error;
@@ -23,7 +23,8 @@ pub struct WrittenAnswer {
 pub struct ReadSummary {
     /// `true` if the file begins with the header.
     pub header: bool,
-    /// The number of lines without an answer: errors, and an incomplete last line.
+    /// The number of lines without an answer about one trace: errors, answers for jobs of several traces, and an
+    /// incomplete last line.
     pub unusable: u64,
 }
 
@@ -107,15 +108,16 @@ fn parse_json(line: &[u8]) -> Option<Line> {
     #[derive(Deserialize)]
     struct Document {
         schema: String,
-        trace: String,
+        trace: Option<String>,
         settings: Option<String>,
         verdict: Option<String>,
     }
     let Document { schema, trace, settings, verdict } = serde_json::from_slice(line).ok()?;
     match schema.as_str() {
-        ERROR => Some(Line::Failure),
+        // The answer for a job is no longer that of all its ranks when others come.
+        ERROR | RANKS => Some(Line::Failure),
         REPLAY => Some(Line::Answer(WrittenAnswer {
-            trace,
+            trace: trace?,
             settings,
             verdict: verdict_by_name(&verdict?)?,
         })),

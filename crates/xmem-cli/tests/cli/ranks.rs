@@ -1,0 +1,124 @@
+//! Recordings of the ranks of one distributed job: one answer for the job.
+
+use crate::job::Folder;
+use crate::schema_check::check;
+use crate::shell::{Ran, xmem};
+use serde_json::{Value, json};
+
+const RANKS: &str = include_str!("../../../../docs/schema/xmem.ranks.1.schema.json");
+
+/// A recording of a rank that needs as many MiB.
+fn trace(rank: u32, world_size: u32, mib: u64) -> Vec<u8> {
+    let trace = json!({
+        "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": world_size},
+        "traceEvents": [
+            {"ph": "X", "cat": "cpu_op", "name": "aten::empty", "pid": 1, "tid": 1, "ts": 1, "dur": 5},
+            {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 2,
+             "args": {"Bytes": mib << 20, "Addr": 64, "Device Type": 0, "Device Id": -1}},
+        ],
+    });
+    trace.to_string().into_bytes()
+}
+
+/// The ranks 0, 1, 2, 5 and 7 of 8.
+fn job() -> Folder {
+    let folder = Folder::empty();
+    for (rank, mib) in [(0, 100), (1, 80), (2, 80), (5, 80), (7, 300)] {
+        folder.put(&format!("rank{rank}.json"), &trace(rank, 8, mib));
+    }
+    folder
+}
+
+fn replay(folder: &Folder, rest: &[&str]) -> Ran {
+    let folder = folder.path(".");
+    xmem(["replay", folder.as_str()].iter().chain(rest))
+}
+
+fn schemas(documents: &[Value]) -> Vec<&str> {
+    documents.iter().filter_map(|document| document["schema"].as_str()).collect()
+}
+
+#[test]
+fn ranks_of_one_job_have_one_answer() {
+    let ran = replay(&job(), &["--capacity", "4GiB"]);
+    assert_eq!(ran.code, 0);
+    let head: Vec<&str> = ran.stdout.lines().take_while(|line| !line.is_empty()).collect();
+    let expected = [
+        "FITS  on custom each, a job of 8 ranks",
+        "  rank 7 needs most: 750.00 MiB in nvidia-smi, 300.00 MiB reserved, 300.00 MiB allocated",
+        "  peak reserved differs by 220.00 MiB among the recorded ranks:",
+        "    rank 0: 550.00 MiB in nvidia-smi, 100.00 MiB reserved",
+        "    ranks 1, 2, 5: 530.00 MiB in nvidia-smi, 80.00 MiB reserved",
+        "    rank 7: 750.00 MiB in nvidia-smi, 300.00 MiB reserved",
+        "  not recorded: ranks 3, 4, 6; what they need is not in this answer",
+    ];
+    assert_eq!(head, expected, "{}", ran.stdout);
+    // The table of the traces follows.
+    assert_eq!(ran.stdout.lines().filter(|line| line.contains("rank7.json")).count(), 1);
+}
+
+#[test]
+fn the_worst_rank_is_the_verdict_of_the_job() {
+    let ran = replay(&job(), &["--capacity", "700MiB", "-f", "json"]);
+    assert_eq!(ran.code, 1);
+    let list = ran.json();
+    let list = list.as_array().expect("a list");
+    let document = list.last().expect("a document");
+    check(&serde_json::from_str(RANKS).expect("schema"), document).expect("valid");
+    assert_eq!(schemas(list), [&["xmem.replay/2"; 5][..], &["xmem.ranks/1"]].concat());
+    assert_eq!(document["verdict"], "does_not_fit");
+    assert_eq!(document["worst"]["rank"], 7);
+    assert_eq!(document["missing_ranks"], json!([3, 4, 6]));
+    let groups = document["groups"].as_array().expect("a list").iter();
+    let groups: Vec<&Value> = groups.map(|group| &group["ranks"]).collect();
+    assert_eq!(groups, [&json!([0]), &json!([1, 2, 5]), &json!([7])]);
+    assert_eq!(document["spread"]["reserved_bytes"], json!({"low": 80 << 20, "high": 300 << 20}));
+}
+
+#[test]
+fn each_device_has_an_answer_for_the_job() {
+    let folder = job();
+    let ran = replay(&folder, &["--devices", "t4-16g,l4-24g", "-f", "jsonl"]);
+    let lines = ran.lines();
+    let jobs: Vec<&Value> = lines.iter().filter(|line| line["schema"] == "xmem.ranks/1").collect();
+    assert_eq!(lines.len(), 12);
+    let devices: Vec<&Value> = jobs.iter().map(|job| &job["device"]["name"]).collect();
+    assert_eq!(devices, ["t4-16g", "l4-24g"]);
+}
+
+#[test]
+fn an_answer_for_a_job_is_not_kept_when_a_run_goes_on() {
+    let folder = job();
+    let out = folder.path("answers.jsonl");
+    let args = ["--capacity", "4GiB", "-f", "jsonl", "-o", out.as_str()];
+    assert_eq!(replay(&folder, &args).code, 0);
+    let lines = || folder.read("answers.jsonl").lines().count();
+    assert_eq!(lines(), 6);
+    assert_eq!(replay(&folder, &[&args[..], &["--skip-done"]].concat()).code, 0);
+    assert_eq!(lines(), 5);
+}
+
+#[test]
+fn recordings_of_several_jobs_are_answered_one_by_one_with_a_note() {
+    for (name, other, reason) in [
+        ("again.json", trace(7, 8, 300), "rank 7 was recorded twice"),
+        ("other.json", trace(3, 16, 300), "has world size 16"),
+        ("plain.json", br#"{"traceEvents": []}"#.to_vec(), "names none"),
+    ] {
+        let folder = job();
+        folder.put(name, &other);
+        let ran = replay(&folder, &["--capacity", "4GiB", "-f", "json"]);
+        let list = ran.json();
+        let list = list.as_array().expect("a list");
+        assert_eq!(schemas(list), ["xmem.replay/2"; 6], "{name}");
+        assert_eq!(
+            ran.stderr.matches("note: no answer for a whole job").count(),
+            1,
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains(reason), "{name}: {}", ran.stderr);
+        let quiet = replay(&folder, &["--capacity", "4GiB", "-f", "json", "--quiet"]);
+        assert!(!quiet.stderr.contains("whole job"), "{}", quiet.stderr);
+    }
+}
