@@ -16,7 +16,7 @@ pub(crate) use check::{
     CheckArgs, CheckFormat, ConfigArgs, ConfigFormat, SettingsArgs, SubmitArgs,
 };
 pub(crate) use other::{CompletionsArgs, CudnnWorkerArgs, DevicesArgs, InspectArgs};
-pub(crate) use profile::ProfileArgs;
+pub(crate) use profile::{ProfileArgs, RankChoice};
 pub(crate) use replay::{
     AnswerArgs, DeviceArgs, OptimizerKind, ReplayArgs, ReplayFormat, VaryArgs, WhatIfArgs, ZeroGrad,
 };

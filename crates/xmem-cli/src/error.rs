@@ -179,6 +179,9 @@ pub(crate) enum CliError {
          was run"
     ))]
     Then { line: String, reason: String },
+    #[error("{problem}")]
+    #[diagnostic(help("{advice}"))]
+    Ranks { problem: String, advice: &'static str },
     #[error(transparent)]
     #[diagnostic(transparent)]
     RecordingFailed(Box<RecordingFailed>),
@@ -400,6 +403,7 @@ impl CliError {
             | Self::SkipDoneStdin
             | Self::Vary { .. }
             | Self::Then { .. }
+            | Self::Ranks { .. }
             | Self::Estimate { .. } => Exit::Usage,
             Self::RecordingFailed(failed) => match failed.fault {
                 Fault::Usage => Exit::Usage,

@@ -3,6 +3,7 @@
 mod convolutions;
 mod progress;
 mod range;
+mod ranks;
 mod then;
 
 use crate::Outcome;
@@ -12,16 +13,83 @@ use crate::exit::Exit;
 use crate::terminal::{say, shown};
 use progress::RecordingProgress;
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use then::Then;
 use xmem::{Bytes, printable};
-use xmem_recorder::{Destination, Engine, Float16, Recorded, Request, Stacks, Timeouts, Weights};
+use xmem_recorder::{
+    Destination, Engine, Float16, LoneRank, Recorded, Request, Stacks, Timeouts, Weights,
+};
 
 /// Runs the command.
 pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
-    let then = args.then.as_deref().map(|line| Then::parse(line, &args.output)).transpose()?;
+    let runs: Vec<Run> = {
+        let ranks = ranks::chosen(args)?;
+        let is_single = ranks.len() == 1;
+        ranks.into_iter().map(|rank| Run::new(args, rank, is_single)).collect()
+    };
+    let outputs: Vec<&Path> = runs.iter().map(|run| run.output.as_path()).collect();
+    let then = args.then.as_deref().map(|line| Then::parse(line, &outputs)).transpose()?;
     let name = args.device(then.as_ref().and_then(Then::device));
-    let mut request = request(args, name)?;
+    let is_quiet = global.verbosity() == Verbosity::Quiet;
+    let mut peaks = Vec::new();
+    let mut files = Vec::new();
+    for run in &runs {
+        if let Some(rank) = run.rank.filter(|_| !is_quiet && runs.len() > 1) {
+            say(&format!("xmem: rank {} of {}", rank.rank(), rank.world_size()));
+        }
+        let recorded = record(run, args, global, name)?;
+        if let Some(reason) = &recorded.cut_short {
+            error::print_cut_short(&recorded, reason);
+            if then.is_some() {
+                say("note: --then was not run because the recording is incomplete");
+            }
+            return Ok(Exit::CutShort);
+        }
+        if let Some(snapshot) = run.snapshot.as_ref().filter(|_| !is_quiet) {
+            say(&format!("  memory snapshot: {} (for pytorch.org/memory_viz)", shown(snapshot)));
+        }
+        peaks.extend(run.rank.zip(recorded.peaks));
+        files.push(quoted(recorded.destination.path()));
+    }
+    if runs.len() > 1 && !is_quiet {
+        ranks::comparison(&peaks).iter().for_each(|line| say(line));
+    }
+    match then {
+        Some(then) => then.run(),
+        None => {
+            if !is_quiet {
+                say(&format!("next: xmem replay {} --device {name}", files.join(" ")));
+            }
+            Ok(Exit::Fits)
+        }
+    }
+}
+
+/// A recording to make.
+struct Run {
+    rank: Option<LoneRank>,
+    output: PathBuf,
+    snapshot: Option<PathBuf>,
+}
+
+impl Run {
+    fn new(args: &ProfileArgs, rank: Option<LoneRank>, is_single: bool) -> Self {
+        let file = |path: &PathBuf| match rank.filter(|_| !is_single) {
+            Some(rank) => ranks::file_of(path, rank),
+            None => path.clone(),
+        };
+        Self { rank, output: file(&args.output), snapshot: args.snapshot.as_ref().map(file) }
+    }
+}
+
+/// Makes a recording, and prints its summary.
+fn record(
+    run: &Run,
+    args: &ProfileArgs,
+    global: &Global,
+    name: &str,
+) -> Result<Recorded, CliError> {
+    let mut request = request(run, args, name)?;
     if request.assume.have_ranges() && request.engine != Engine::Cpu {
         request.other_peaks = range::lowest(&request, args, global)?;
     }
@@ -35,47 +103,34 @@ pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
     };
     if global.verbosity() != Verbosity::Quiet {
         say(&summary(&recorded, &device.title));
+        if let Some(rank) = run.rank {
+            let (rank, of, on, nodes) = (rank.rank(), rank.world_size(), rank.node(), rank.nodes());
+            let node = if nodes > 1 { format!(" (node {on} of {nodes})") } else { String::new() };
+            say(&format!(
+                "  rank {rank} of {of}{node} ran alone; its collectives were complete at once"
+            ));
+        }
         if let Some(kept) = kept {
             say(&format!("  {kept}"));
         }
         range::advise(&recorded);
     }
-    if let Some(reason) = &recorded.cut_short {
-        error::print_cut_short(&recorded, reason);
-        if then.is_some() {
-            say("note: --then was not run because the recording is incomplete");
-        }
-        return Ok(Exit::CutShort);
-    }
-    if let Some(snapshot) =
-        args.snapshot.as_ref().filter(|_| global.verbosity() != Verbosity::Quiet)
-    {
-        say(&format!("  memory snapshot: {} (for pytorch.org/memory_viz)", shown(snapshot)));
-    }
-    match then {
-        Some(then) => then.run(),
-        None => {
-            if global.verbosity() != Verbosity::Quiet {
-                let file = quoted(recorded.destination.path());
-                say(&format!("next: xmem replay {file} --device {name}"));
-            }
-            Ok(Exit::Fits)
-        }
-    }
+    Ok(recorded)
 }
 
-fn request(args: &ProfileArgs, device: &str) -> Result<Request, CliError> {
+fn request(run: &Run, args: &ProfileArgs, device: &str) -> Result<Request, CliError> {
     let mut command = args.command.iter().cloned();
     Ok(Request {
         command: (command.next().unwrap_or_default(), command.collect()),
-        output: args.output.clone(),
+        output: run.output.clone(),
         steps: args.steps(),
         stacks: if args.no_stacks { Stacks::Omitted } else { Stacks::Recorded },
         device: xmem::find(device)?.clone(),
-        gpus: args.gpus,
+        gpus: run.rank.map_or(args.gpus, LoneRank::local_world_size),
+        rank: run.rank,
         engine: args.engine(),
         float16: if args.keep_float16 { Float16::Kept } else { Float16::AsBfloat16 },
-        snapshot: args.snapshot.clone(),
+        snapshot: run.snapshot.clone(),
         weights: if args.without_weights { Weights::Absent } else { Weights::Present },
         assume: args.assume(),
         other_peaks: None,

@@ -24,6 +24,7 @@
 mod assumptions;
 mod error;
 mod progress;
+mod rank;
 mod recorded;
 mod request;
 
@@ -75,6 +76,7 @@ pub use added::add_metadata;
 pub use assumptions::{Assumptions, DevicePeaks};
 pub use error::{CommandEnd, RecordError};
 pub use progress::{MAX_SURVIVORS, Progress};
+pub use rank::LoneRank;
 pub use recorded::{CutShort, Destination, Recorded, RedirectedCalls};
 pub use request::{Engine, Float16, Request, Shortage, Stacks, Timeouts, VaryingBatches, Weights};
 

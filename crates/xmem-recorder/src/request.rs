@@ -1,6 +1,7 @@
 //! The request: a command, and the limits to its recording.
 
 use crate::assumptions::{Assumptions, DevicePeaks};
+use crate::rank::LoneRank;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ pub struct Request {
     pub device: Device,
     /// The number of GPUs that the script sees, from 1 to 64.
     pub gpus: NonZeroU32,
+    /// The process of a distributed job that is recorded alone, on a virtual GPU; none if all run.
+    pub rank: Option<LoneRank>,
     /// What stands for the GPU.
     pub engine: Engine,
     /// The type in which the CPU computes float16.

@@ -5,6 +5,7 @@
 use crate::control::Control;
 use crate::hook::HOOK;
 use crate::message::{ProcessId, StopReason};
+use crate::rank::LoneRank;
 use crate::request::{Engine, Request};
 use crate::settings::Settings;
 use serde::Serialize;
@@ -62,7 +63,7 @@ impl Session {
     /// The variables for the command's environment; `present` looks a variable up in that of this process.
     pub(crate) fn environment(
         &self,
-        engine: Engine,
+        request: &Request,
         present: impl Fn(&str) -> Option<OsString>,
     ) -> Vec<(&'static str, OsString)> {
         let mut first = self.folder().join("path").into_os_string();
@@ -71,7 +72,9 @@ impl Session {
             first.push(rest);
         }
         let mut variables = vec![("PYTHONPATH", first), (VARIABLE, self.folder().into())];
-        variables.extend(mmap_threshold(engine, present));
+        variables.extend(mmap_threshold(request.engine, present));
+        let place = request.rank.into_iter().flat_map(LoneRank::variables);
+        variables.extend(place.map(|(name, value)| (name, value.into())));
         variables
     }
 

@@ -1,6 +1,7 @@
 //! The hook's settings: `settings.json`. Unknown facts are null.
 
 use crate::assumptions::DevicePeaks;
+use crate::rank::LoneRank;
 use crate::request::{Float16, Request, Stacks, VaryingBatches, Weights};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ pub(crate) struct Settings<'a> {
     max_memory: Option<u64>,
     engine: &'static str,
     gpus: u32,
+    rank: Option<RankSettings>,
     float16: &'static str,
     snapshot: Option<String>,
     weights: &'static str,
@@ -26,6 +28,17 @@ pub(crate) struct Settings<'a> {
     other_peaks: Option<DevicePeaks>,
     vary: Option<VarySettings<'a>>,
     device: DeviceSettings<'a>,
+}
+
+/// The process of a distributed job that runs alone.
+#[derive(Debug, Serialize)]
+struct RankSettings {
+    rank: u32,
+    world_size: u32,
+    local_rank: u32,
+    local_world_size: u32,
+    node: u32,
+    nodes: u32,
 }
 
 /// The batches of recorded iterations.
@@ -65,6 +78,7 @@ impl<'a> Settings<'a> {
             max_memory: request.memory.map(Bytes::get),
             engine: request.engine.name(),
             gpus: request.gpus.get(),
+            rank: request.rank.map(RankSettings::of),
             float16: match request.float16 {
                 Float16::AsBfloat16 => "bfloat16",
                 Float16::Kept => "kept",
@@ -83,6 +97,19 @@ impl<'a> Settings<'a> {
             other_peaks: request.other_peaks,
             vary: request.vary.as_ref().map(VarySettings::of),
             device: DeviceSettings::of(&request.device),
+        }
+    }
+}
+
+impl RankSettings {
+    fn of(rank: LoneRank) -> Self {
+        Self {
+            rank: rank.rank(),
+            world_size: rank.world_size().get(),
+            local_rank: rank.local_rank(),
+            local_world_size: rank.local_world_size().get(),
+            node: rank.node(),
+            nodes: rank.nodes(),
         }
     }
 }

@@ -77,7 +77,7 @@ pub(crate) fn run(
     let started = Instant::now();
     let child = Command::new(program)
         .args(arguments)
-        .envs(session.environment(request.engine, |name| std::env::var_os(name)))
+        .envs(session.environment(request, |name| std::env::var_os(name)))
         .spawn()
         .map_err(|source| RecordError::Spawn {
             program: program.to_string_lossy().into_owned(),

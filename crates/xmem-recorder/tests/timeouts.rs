@@ -65,6 +65,7 @@ fn run_command(
         steps: NonZeroU32::MIN,
         stacks: Stacks::Recorded,
         device: xmem_profiles::find("a100-40g").expect("known").clone(),
+        rank: None,
         gpus: NonZeroU32::MIN,
         float16: Float16::Kept,
         engine: Engine::Cpu,

@@ -21,6 +21,7 @@ use xmem_recorder::{Assumptions, Engine, VaryingBatches};
         xmem profile -- python train.py --batch-size 32\n  \
         xmem profile --then 'replay --device rtx3060-12g' -- python train.py\n  \
         xmem profile --steps 5 -o runs/bert.json.zst -- torchrun --nproc-per-node 1 train.py\n  \
+        xmem profile --virtual-gpu h100-80g --ranks 64 --nodes 8 -- torchrun --nproc-per-node 8 train.py\n  \
         xmem profile --timeout 30m --max-memory 24GiB -- bash train.sh\n\n\
         Exit code: 0 recorded, 2 usage error, 3 nothing was saved, 4 saved but incomplete; with --then,\n\
         the exit code of that command if the recording is complete."
@@ -67,6 +68,18 @@ pub(crate) struct ProfileArgs {
     /// tensors; on a virtual GPU, about the GPU with most memory
     #[arg(long, value_name = "N", default_value = "1", value_parser = gpus)]
     pub(crate) gpus: NonZeroU32,
+    /// Number of processes of a distributed job (WORLD_SIZE), of which only those of --rank run, one after another.
+    /// Launchers (torchrun, accelerate, deepspeed, torch.multiprocessing.spawn) start one process; its collectives
+    /// are complete at once. Needs a virtual GPU
+    #[arg(long, value_name = "N", conflicts_with = "gpus", value_parser = super::count::<NonZeroU32>, help_heading = "Ranks")]
+    pub(crate) ranks: Option<NonZeroU32>,
+    /// Ranks to record with --ranks: a list such as 0,7, or all. Of several, each gets a file of its own
+    /// (trace.rank7.json.zst)
+    #[arg(long, value_name = "LIST", requires = "ranks", default_value = "0", value_parser = rank_choice, help_heading = "Ranks")]
+    pub(crate) rank: RankChoice,
+    /// Machines over which --ranks are spread; each has N/M GPUs
+    #[arg(long, value_name = "M", requires = "ranks", default_value = "1", value_parser = super::count::<NonZeroU32>, help_heading = "Ranks")]
+    pub(crate) nodes: NonZeroU32,
     /// Compute in float16 on the CPU where autocast asks for it, instead of bfloat16, which has the same size and is
     /// many times faster
     #[arg(long)]
@@ -92,6 +105,13 @@ pub(crate) struct ProfileArgs {
     /// command is recorded twice, and the answer has a range
     #[arg(long, value_name = "NAME=SHARE", value_parser = assumptions, help_heading = "Engine")]
     assume: Option<Assumptions>,
+}
+
+/// The ranks that are recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RankChoice {
+    All,
+    These(Vec<u32>),
 }
 
 /// The GPU that the script sees if none is named.
@@ -155,6 +175,17 @@ impl ProfileArgs {
 
 fn assumptions(text: &str) -> Result<Assumptions, String> {
     text.parse()
+}
+
+fn rank_choice(text: &str) -> Result<RankChoice, String> {
+    if text == "all" {
+        return Ok(RankChoice::All);
+    }
+    let numbers: Result<Vec<u32>, _> = text.split(',').map(|rank| rank.trim().parse()).collect();
+    let mut ranks = numbers.map_err(|_| "expected `all` or ranks such as 0 or 0,7".to_owned())?;
+    let mut seen = std::collections::BTreeSet::new();
+    ranks.retain(|rank| seen.insert(*rank));
+    Ok(RankChoice::These(ranks))
 }
 
 fn gpus(text: &str) -> Result<NonZeroU32, String> {

@@ -22,13 +22,15 @@ enum Task {
 }
 
 impl Then {
-    /// Parses `line` as a command of this program, with `trace` as its last argument.
-    pub(super) fn parse(line: &str, trace: &Path) -> Result<Self, CliError> {
+    /// Parses `line` as a command of this program, with `traces` as its last arguments.
+    pub(super) fn parse(line: &str, traces: &[&Path]) -> Result<Self, CliError> {
         let wrong = |reason: String| CliError::Then { line: line.to_owned(), reason };
         let words = shlex::split(line).ok_or_else(|| wrong("unclosed quote".to_owned()))?;
         let own = usize::from(words.first().is_some_and(|word| word == "xmem"));
         let words = words.into_iter().skip(own).map(OsString::from);
-        let all = std::iter::once("xmem".into()).chain(words).chain([trace.into()]);
+        let all = std::iter::once("xmem".into())
+            .chain(words)
+            .chain(traces.iter().map(|&trace| trace.into()));
         let mut cli = crate::parse(all).map_err(|error| wrong(first_paragraph(&error)))?;
         pool::limit(&mut cli.command);
         let task = match cli.command {

@@ -22,6 +22,8 @@ mod kubernetes;
 mod left_behind;
 mod lengths;
 mod lines;
+#[cfg(unix)]
+mod lone_ranks;
 mod other;
 mod output;
 mod overwrite;

@@ -11,6 +11,7 @@ The parts:
 - `history`: the history of the allocator on the virtual GPU;
 - `weights`, `standins`: files of weights, and what stands for those that are not there;
 - `lengths`: batches of other lengths, on request;
+- `ranks` and the modules that it installs: one process of a distributed job, without the others;
 - `placement`: the tensors that would be on the GPU, and their marks in the trace;
 - `recorder`: torch's profiler, the count of iterations, the export, the end of the script;
 - `facts`: the trace's metadata.
@@ -29,8 +30,9 @@ def start(folder):
     session.open_session(folder)
     # Keeps Kineto from reporting on standard error that it found no GPU.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-    from . import imports, shadows, weights
+    from . import imports, ranks, shadows, weights
 
+    ranks.start()
     weights.watch()
     imports.when_imported("torch", _torch_found, _torch_imported, shadows.torch_failed)
 

@@ -5,6 +5,7 @@ assumption (`assumptions`), and unknown otherwise. Unknown values of small tenso
 make of zeros.
 """
 
+import atexit
 import ctypes
 
 # Bytes up to which values of integers and booleans are kept, those of others, and assumed integers.
@@ -33,6 +34,8 @@ def install(torch):
 
     _torch = torch
     _StorageWeakRef = StorageWeakRef
+    # A reference that outlives torch's module cannot be released.
+    atexit.register(_states.clear)
     for dtype in {value for value in vars(torch).values() if isinstance(value, torch.dtype)}:
         _most_bytes[dtype] = MAX_INTEGER_BYTES if _is_integer(dtype) else MAX_OTHER_BYTES
     looked_at.update(_most_bytes)

@@ -16,7 +16,7 @@ import threading
 import time
 import weakref
 
-from . import cudnn, distributed, engine, evaluation, facts, lengths, profilers, saving, session, values
+from . import cudnn, distributed, engine, evaluation, facts, lengths, profilers, ranks, saving, session, values
 from .imports import inside_import
 from .patching import replace
 
@@ -139,7 +139,7 @@ def begin():
         _state.limit = saving.limit_memory(session.settings().get("max_memory"))
     _state.last_round = time.monotonic()
     gpus = session.settings().get("gpus", 1)
-    if gpus > 1:
+    if gpus > 1 and ranks.wanted() is None:
         which = "the GPU with most memory" if engine.chosen() == engine.VIRTUAL_GPU else "one GPU with all tensors"
         session.note(f"the script sees {gpus} GPUs; the answer is about {which}")
     _state.profiler = profilers.start(_state.torch, stacks)
@@ -149,8 +149,7 @@ def begin():
 def _is_to_be_recorded():
     if os.getpid() != _state.pid or multiprocessing.current_process().daemon:
         return False
-    rank = os.environ.get("RANK") or os.environ.get("LOCAL_RANK") or "0"
-    return rank == "0"
+    return ranks.is_wanted()
 
 
 def _import_lazy_parts():

@@ -8,6 +8,7 @@ is counted, by its purpose.
 Which values are known is in `known`; sizes that follow from values are in `sizes`.
 """
 
+import atexit
 import contextlib
 import functools
 import sys
@@ -84,6 +85,7 @@ def install(torch):
     """Begins to keep values."""
     global _torch, _mode
     _torch = torch
+    atexit.register(_finite.clear)
     instead = hostmemory.install(torch)
     known.install(torch)
     sizes.install(torch)

@@ -7,9 +7,10 @@ known values, and save the host's memory.
 import atexit
 import contextlib
 
-from . import autocast, cuda, engine, history, hostmemory, profilers, recorder, session, values, weights
+from . import autocast, cuda, engine, history, hostmemory, profilers, ranks, recorder, session, values, weights
 from .patching import replace
 
+# By device.
 _peaks = {}
 
 # Peaks of `torch.cuda.memory_stats()`, by their names in the metadata.
@@ -33,6 +34,7 @@ def install(torch):
     values.install(torch)
     history.install(torch)
     weights.install(torch)
+    ranks.install(torch)
     atexit.register(_finish_backward_passes, torch)
     _begin_with_the_device(torch)
     _keep_peaks(torch)
@@ -95,9 +97,16 @@ def _keep_peaks(torch):
 def _read_peaks(torch):
     if not torch.cuda.is_initialized():
         return
-    stats = torch.cuda.memory_stats(0)
-    for name, key in PEAKS.items():
-        _peaks[name] = max(_peaks.get(name, 0), stats.get(key, 0))
+    for device in range(torch.cuda.device_count()):
+        stats = torch.cuda.memory_stats(device)
+        peaks = _peaks.setdefault(device, {})
+        for name, key in PEAKS.items():
+            peaks[name] = max(peaks.get(name, 0), stats.get(key, 0))
+
+
+def _peaks_of_fullest():
+    """The peaks of the device with most memory."""
+    return dict(max(_peaks.values(), key=lambda peaks: peaks.get("reserved", 0), default={}))
 
 
 def _note_limits(log):
@@ -133,7 +142,7 @@ def facts(torch):
     _note_limits(log)
     return {
         "device": session.settings()["device"]["key"],
-        "peaks": dict(_peaks),
+        "peaks": _peaks_of_fullest(),
         "compiles": values.compiles(),
         "reads": values.facts(),
         "assumed": values.assumed(),

@@ -1,0 +1,70 @@
+"""One process of a distributed job, which runs without the others (`xmem profile --ranks`).
+
+The process is told its rank by the environment, as a launcher does; what would wait for other processes does not:
+launchers start one process (`launchers`), stores answer at once (`stores`), and process groups of the host have no
+one to talk to (`collectives`). Those of NCCL are on the virtual GPU.
+"""
+
+import inspect
+import multiprocessing
+import os
+import sys
+
+from . import collectives, launchers, session, stores
+from .patching import replace
+
+
+def wanted():
+    """The place of the recorded process: `rank`, `world_size`, `local_rank`, `local_world_size`, `node`, `nodes`.
+    None if all processes of the job run."""
+    return session.settings().get("rank")
+
+
+def start():
+    """Prepares any process, before torch is imported."""
+    if wanted() is not None:
+        launchers.start(wanted())
+
+
+def install(torch):
+    """Prepares a process with torch."""
+    if wanted() is None or not torch.distributed.is_available():
+        return
+    # A thread of NCCL's process groups looks into the store, whose functions are Python's: it would wait for the
+    # interpreter while the interpreter waits for its end (ProcessGroupNCCL.cpp, `HeartbeatMonitor::runLoop`).
+    for name in ("TORCH_NCCL_ENABLE_MONITORING", "TORCH_NCCL_DUMP_ON_TIMEOUT"):
+        os.environ[name] = "0"
+    stores.install(torch, wanted()["world_size"])
+    collectives.install(torch, wanted()["rank"])
+    launchers.install(torch, wanted())
+    replace(torch.distributed, "init_process_group", _init_process_group)
+    torch.distributed.distributed_c10d.init_process_group = torch.distributed.init_process_group
+
+
+def is_wanted():
+    """Returns whether this process is not one of the others of its job."""
+    if wanted() is None:
+        return (os.environ.get("RANK") or os.environ.get("LOCAL_RANK") or "0") == "0"
+    return os.environ.get("RANK", "") in ("", str(wanted()["rank"]))
+
+
+def _init_process_group(original):
+    names = inspect.signature(original)
+
+    def init(*args, **kwargs):
+        given = names.bind_partial(*args, **kwargs).arguments
+        rank, size = given.get("rank", -1), given.get("world_size", -1)
+        rank = int(os.environ.get("RANK", -1)) if rank in (-1, None) else rank
+        size = int(os.environ.get("WORLD_SIZE", -1)) if size in (-1, None) else size
+        expected = wanted()
+        if rank != expected["rank"] and multiprocessing.parent_process() is not None:
+            # A process that the script started for another rank.
+            sys.exit(0)
+        if (rank, size) != (expected["rank"], expected["world_size"]):
+            session.note(
+                f"the script makes a group of {size} processes, of which this is rank {rank}, instead of rank "
+                f"{expected['rank']} of {expected['world_size']}"
+            )
+        return original(*args, **kwargs)
+
+    return init
