@@ -33,6 +33,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/launchers.py",
     "xmem_recorder/lengths.py",
     "xmem_recorder/loading.py",
+    "xmem_recorder/objects.py",
     "xmem_recorder/optimizers.py",
     "xmem_recorder/patching.py",
     "xmem_recorder/placement.py",

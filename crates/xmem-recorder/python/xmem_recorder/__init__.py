@@ -8,6 +8,7 @@ The parts:
 - `redirect` and the modules that it installs: CUDA's interface, implemented by the CPU;
 - `engine`: the choice of the CPU or a virtual GPU;
 - `virtual`, `values`, `hostmemory`: the virtual GPU, known values on it, the host's memory;
+- `objects`: Python objects from one process of a job to another;
 - `history`: the history of the allocator on the virtual GPU;
 - `weights`, `standins`: files of weights, and what stands for those that are not there;
 - `lengths`: batches of other lengths, on request;

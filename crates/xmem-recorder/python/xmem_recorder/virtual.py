@@ -7,7 +7,20 @@ known values, and save the host's memory.
 import atexit
 import contextlib
 
-from . import autocast, cuda, engine, history, hostmemory, profilers, ranks, recorder, session, values, weights
+from . import (
+    autocast,
+    cuda,
+    engine,
+    history,
+    hostmemory,
+    objects,
+    profilers,
+    ranks,
+    recorder,
+    session,
+    values,
+    weights,
+)
 from .patching import replace
 
 # By device.
@@ -35,6 +48,8 @@ def install(torch):
     history.install(torch)
     weights.install(torch)
     ranks.install(torch)
+    if ranks.wanted() is None:
+        objects.install(torch)
     atexit.register(_finish_backward_passes, torch)
     _begin_with_the_device(torch)
     _keep_peaks(torch)
