@@ -43,6 +43,52 @@ impl Distributed {
     }
 }
 
+/// The kinds of collectives that a recording has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Collectives {
+    /// Any in which all ranks take part, other than exchanges of each with each.
+    pub among_all: bool,
+    /// Sums over all ranks, which each rank gets.
+    pub all_reduce: bool,
+    /// Exchanges of each rank with each other.
+    pub all_to_all: bool,
+    /// Sends and receives.
+    pub point_to_point: bool,
+}
+
+impl Collectives {
+    /// Collectives among all ranks, and these kinds.
+    #[must_use]
+    pub const fn of(all_reduce: bool, all_to_all: bool) -> Self {
+        Self { among_all: true, all_reduce, all_to_all, point_to_point: false }
+    }
+
+    /// By the names of operators (torch/csrc/distributed/c10d/Ops.cpp, Functional.cpp).
+    pub(crate) fn find(trace: &Trace) -> Self {
+        let names: BTreeSet<_> = trace.ops.name.iter().copied().collect();
+        let mut found = Self::default();
+        for name in names {
+            let name = trace.strings.resolve(name);
+            let Some(rest) = COLLECTIVES.iter().find_map(|prefix| name.strip_prefix(prefix)) else {
+                continue;
+            };
+            let rest = rest.replace('_', "");
+            let is_any = |names: &[&str]| names.iter().any(|name| rest.starts_with(name));
+            match () {
+                () if is_any(&["send", "recv"]) => found.point_to_point = true,
+                () if is_any(&["alltoall"]) => found.all_to_all = true,
+                () if is_any(&["barrier", "monitored", "wait"]) => {}
+                () => {
+                    found.among_all = true;
+                    found.all_reduce |= is_any(&["allreduce"]);
+                }
+            }
+        }
+        found
+    }
+}
+
 /// What a job shares among its processes; none if it shows no sign of others. Collectives count if there is one in each
 /// iteration: before training, they only bring processes together.
 pub(crate) fn find(trace: &Trace, iterations: &[Iteration]) -> Option<Distributed> {

@@ -43,7 +43,7 @@ mod zero_grad;
 pub use args::{Argument, Arguments, DType, TensorArg};
 pub use autograd::Autograd;
 pub use block::{Block, Evidence, Residency, Role};
-pub use distributed::Distributed;
+pub use distributed::{Collectives, Distributed};
 pub use gpu::{GpuRecording, GpuSource};
 pub use history::{History, HistoryBlock, HistoryPart, HistorySite, analyze_history};
 pub use lifetime::Tick;

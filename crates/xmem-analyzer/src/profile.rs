@@ -3,7 +3,7 @@
 use crate::args::{ArgumentTable, Arguments};
 use crate::autograd::Autograd;
 use crate::block::{Block, Role};
-use crate::distributed::{self, Distributed};
+use crate::distributed::{self, Collectives, Distributed};
 use crate::gpu::GpuRecording;
 use crate::integrity::Integrity;
 use crate::names::Names;
@@ -79,6 +79,12 @@ impl Profile {
     #[must_use]
     pub fn distributed(&self) -> Option<Distributed> {
         distributed::find(&self.trace, &self.iterations)
+    }
+
+    /// The kinds of collectives that were recorded.
+    #[must_use]
+    pub fn collectives(&self) -> Collectives {
+        Collectives::find(&self.trace)
     }
 
     /// The place of the recorded process among those of its job; none if it is alone, or not recorded.

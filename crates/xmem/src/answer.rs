@@ -5,6 +5,7 @@ use crate::compiled;
 use crate::distributed;
 use crate::facts::TraceFacts;
 use crate::job::Job;
+use crate::nccl::NcclMemory;
 use crate::recorded;
 use crate::timings::Timings;
 use crate::verdict::{IntegrityPolicy, Verdict};
@@ -32,6 +33,8 @@ pub struct Answer {
     pub integrity: Integrity,
     /// GPU, PyTorch version and what-ifs of the estimate.
     pub target: Target,
+    /// The memory of NCCL, which the context of the target's device includes; none if the job does not use it.
+    pub nccl: Option<NcclMemory>,
     /// The plans of the job's convolutions, with their source.
     pub convolutions: ConvolutionAnswers,
     /// The allocator that was simulated, with its options.
@@ -72,11 +75,18 @@ pub struct Answer {
     pub timings: Timings,
 }
 
+/// What was decided before the replay.
+pub(crate) struct Decided {
+    pub(crate) target: Target,
+    pub(crate) convolutions: ConvolutionAnswers,
+    pub(crate) nccl: Option<NcclMemory>,
+}
+
 impl Answer {
     /// Puts together what each stage found.
     pub(crate) fn new(
         job: &Job,
-        (target, convolutions): (Target, ConvolutionAnswers),
+        Decided { target, convolutions, nccl }: Decided,
         iterations: Range<IterationId>,
         policy: IntegrityPolicy,
         prediction: &Prediction<'_>,
@@ -133,6 +143,7 @@ impl Answer {
             withheld,
             integrity,
             target,
+            nccl,
             convolutions,
             setup: prediction.setup().clone(),
             iterations,
@@ -160,7 +171,7 @@ impl Answer {
         self.findings.iter().filter(|finding| finding.severity >= Severity::Warning).count()
     }
 
-    /// The device of the estimate.
+    /// The device of the estimate; its context includes the memory of [`nccl`](Self::nccl).
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.target.device

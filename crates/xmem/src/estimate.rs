@@ -1,11 +1,12 @@
 //! The builder, and the way from a job to an answer.
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Decided};
 use crate::cudnn_release;
 use crate::error::EstimateError;
 use crate::iterations::Iterations;
 use crate::job::Job;
 use crate::lengths::{self, LengthsAnswer};
+use crate::nccl::NcclMemory;
 use crate::script_settings;
 use crate::timings::Stage;
 use crate::verdict::IntegrityPolicy;
@@ -137,11 +138,12 @@ impl Estimate {
         let mut timings = job.timings().clone();
         observer(Stage::Lower);
         let (convolutions, lowered) = timings.time(Stage::Lower, || plan.lower(job));
-        let Plan { target, setup, .. } = plan;
+        let Plan { mut target, setup, .. } = plan;
+        let nccl = take_nccl(job, &mut target.device);
         let prediction = Prediction::new(job.profile(), lowered, setup, &target.device);
         observer(Stage::Replay);
         let memory = timings.time(Stage::Replay, || prediction.memory(&iterations, &self.detail));
-        let decided = (target, convolutions);
+        let decided = Decided { target, convolutions, nccl };
         Ok(Answer::new(job, decided, iterations, self.integrity, &prediction, memory, timings))
     }
 
@@ -153,7 +155,9 @@ impl Estimate {
     pub fn predict<'j>(&self, job: &'j Job) -> Result<Prediction<'j>, AllocatorError> {
         let plan = self.plan(job)?;
         let (_, lowered) = plan.lower(job);
-        Ok(Prediction::new(job.profile(), lowered, plan.setup, &plan.target.device))
+        let mut device = plan.target.device;
+        take_nccl(job, &mut device);
+        Ok(Prediction::new(job.profile(), lowered, plan.setup, &device))
     }
 
     /// The predicted run of `job`, up to the end of the iterations that the estimate is about, as a
@@ -201,7 +205,8 @@ impl Estimate {
         job: &Job,
         settings: &LengthSettings,
     ) -> Result<LengthsAnswer, EstimateError> {
-        let Plan { target, setup, .. } = self.plan(job)?;
+        let Plan { mut target, setup, .. } = self.plan(job)?;
+        take_nccl(job, &mut target.device);
         let prediction = self.predict(job)?;
         let other = lengths::other_expandable(&setup).and_then(|conf| {
             let allocator = AllocatorSettings { conf: Some(conf), ..self.allocator.clone() };
@@ -250,6 +255,16 @@ impl Estimate {
             }),
         }
     }
+}
+
+/// Takes the memory of NCCL from what the device leaves to the allocator, if the job uses it.
+fn take_nccl(job: &Job, device: &mut Device) -> Option<NcclMemory> {
+    let rank = job.facts().rank.as_ref()?;
+    let profile = job.profile();
+    let variables = profile.recording().map_or(&[][..], |recording| &recording.environment);
+    let memory = NcclMemory::of(rank, profile.collectives(), variables, device)?;
+    memory.take_from(device);
+    Some(memory)
 }
 
 /// The decisions for one job.

@@ -5,12 +5,18 @@ use crate::schema_check::check;
 use crate::shell::{Ran, xmem};
 use serde_json::{Value, json};
 
+const REPLAY: &str = include_str!("../../../../docs/schema/xmem.replay.2.schema.json");
 const RANKS: &str = include_str!("../../../../docs/schema/xmem.ranks.1.schema.json");
 
 /// A recording of a rank that needs as many MiB.
 fn trace(rank: u32, world_size: u32, mib: u64) -> Vec<u8> {
+    let info = json!({"backend": "gloo", "rank": rank, "world_size": world_size});
+    trace_with(&info, mib)
+}
+
+fn trace_with(info: &Value, mib: u64) -> Vec<u8> {
     let trace = json!({
-        "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": world_size},
+        "distributedInfo": info,
         "traceEvents": [
             {"ph": "X", "cat": "cpu_op", "name": "aten::empty", "pid": 1, "tid": 1, "ts": 1, "dur": 5},
             {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 2,
@@ -120,5 +126,63 @@ fn recordings_of_several_jobs_are_answered_one_by_one_with_a_note() {
         assert!(ran.stderr.contains(reason), "{name}: {}", ran.stderr);
         let quiet = replay(&folder, &["--capacity", "4GiB", "-f", "json", "--quiet"]);
         assert!(!quiet.stderr.contains("whole job"), "{}", quiet.stderr);
+    }
+}
+
+#[test]
+fn memory_of_nccl_is_beside_the_context() {
+    let folder = Folder::empty();
+    let group = json!({"backend_config": "cuda:nccl", "pg_size": 8});
+    let info = json!({"backend": "nccl", "rank": 0, "world_size": 8, "nccl_version": "2.28.9",
+                      "pg_config": [group, group]});
+    folder.put("nccl.json", &trace_with(&info, 100));
+    folder.put("gloo.json", &trace(0, 8, 100));
+    let [with, without] = ["nccl.json", "gloo.json"].map(|name| {
+        let ran = xmem(["replay", &folder.path(name), "-d", "a100-80g", "-f", "json"]);
+        check(&serde_json::from_str(REPLAY).expect("schema"), &ran.json()).expect("valid");
+        ran.json()
+    });
+    let mib = |value: &Value| value.as_u64().expect("bytes") >> 20;
+    assert_eq!(with["nccl"]["communicators"], 2);
+    assert_eq!(with["nccl"]["communicators_counted"], false);
+    let range = &with["nccl"]["range_bytes"];
+    let nccl = [&range["low"], &with["nccl"]["expected_bytes"], &range["high"]].map(mib);
+    assert_eq!(nccl, [48, 864, 1924]);
+    assert!(without.get("nccl").is_none());
+    assert_eq!(with["device"]["context_bytes"], without["device"]["context_bytes"]);
+    let differs = |pointer: &str| {
+        let value = |answer: &Value| mib(answer.pointer(pointer).expect("a value"));
+        value(&with).abs_diff(value(&without))
+    };
+    for (pointer, expected) in [
+        ("/peak/reserved_bytes", 0),
+        ("/peak/device_bytes", 864),
+        ("/unlimited/device_bytes", 864),
+        ("/device/available_bytes", 864),
+        ("/headroom_bytes", 864),
+        ("/range/device_bytes/low", 48),
+        ("/range/device_bytes/high", 1924),
+    ] {
+        assert_eq!(differs(pointer), expected, "{pointer}");
+    }
+    let text = xmem(["replay", &folder.path("nccl.json"), "-d", "a100-80g"]).stdout;
+    assert!(text.contains("MiB) + NCCL\n"), "{text}");
+    let line = "    NCCL                   864.00 MiB   48 to 1924 MiB, up to 2 communicators\n";
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
+fn a_verdict_that_depends_on_nccl_says_so() {
+    let folder = Folder::empty();
+    let info = json!({"backend": "nccl", "rank": 0, "world_size": 8});
+    folder.put("nccl.json", &trace_with(&info, 100));
+    for (capacity, said) in [("1GiB", "May fit"), ("1500MiB", "May not fit"), ("4GiB", "")] {
+        let text = xmem(["replay", &folder.path("nccl.json"), "--capacity", capacity]).stdout;
+        let line = text.lines().find(|line| line.contains("the driver and NCCL"));
+        match (line, said) {
+            (None, "") => {}
+            (Some(line), said) if !said.is_empty() => assert!(line.starts_with(said), "{text}"),
+            _ => panic!("{capacity}: {text}"),
+        }
     }
 }

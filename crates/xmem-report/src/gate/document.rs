@@ -217,7 +217,8 @@ impl CheckDocument {
         let answer = &outcome.answer;
         let decided = outcome.decision != Decision::NoVerdict;
         let entry = BaselineEntry::of(answer);
-        let context = outcome.device.context;
+        // With NCCL's memory, if the job uses it.
+        let context = answer.device().context;
         let range = answer.range.reserved;
         let out_of_memory = answer.out_of_memory.as_ref();
         let place = match out_of_memory {

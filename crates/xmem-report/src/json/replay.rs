@@ -20,6 +20,9 @@ pub struct ReplayDocument<'a> {
     integrity: IntegrityDto,
     settings: &'a str,
     device: DeviceDto<'a>,
+    /// Of distributed jobs that use NCCL only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nccl: Option<NcclDto>,
     target: TargetDto<'a>,
     iterations: IterationRangeDto,
     /// Of jobs that were recorded on a GPU only.
@@ -77,6 +80,15 @@ struct DeviceDto<'a> {
     available_bytes: u64,
     compute_capability: String,
     sms: u32,
+}
+
+/// Memory of NCCL outside the allocator.
+#[derive(Serialize)]
+struct NcclDto {
+    communicators: u32,
+    communicators_counted: bool,
+    expected_bytes: u64,
+    range_bytes: BoundsDto,
 }
 
 #[derive(Serialize)]
@@ -272,6 +284,7 @@ impl<'a> ReplayDocument<'a> {
         let device = answer.device();
         let peak = &answer.peak;
         let unlimited = peak.ample_reserved + device.context;
+        let taken = answer.nccl.map_or(xmem::Bytes::ZERO, |nccl| nccl.expected);
         Self {
             schema: REPLAY,
             trace,
@@ -284,11 +297,17 @@ impl<'a> ReplayDocument<'a> {
                 name: &device.name,
                 title: &device.title,
                 memory_bytes: device.memory.get(),
-                context_bytes: device.context.get(),
+                context_bytes: (device.context - taken).get(),
                 available_bytes: device.available().get(),
                 compute_capability: device.compute_capability.to_string(),
                 sms: device.sms,
             },
+            nccl: answer.nccl.map(|nccl| NcclDto {
+                communicators: nccl.communicators,
+                communicators_counted: nccl.is_counted,
+                expected_bytes: nccl.expected.get(),
+                range_bytes: BoundsDto { low: nccl.low.get(), high: nccl.high.get() },
+            }),
             target: target(answer),
             iterations: IterationRangeDto {
                 from: answer.iterations.start.0,

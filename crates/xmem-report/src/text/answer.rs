@@ -8,7 +8,7 @@ use super::setup;
 use super::style::{Ink, Style, keep_end, wrap};
 use std::cmp::Reverse;
 use xmem::{
-    AllocatorKind, Answer, Bytes, Condition, Confidence, Device, GpuSource, Place, Severity,
+    AllocatorKind, Answer, Bytes, Condition, Confidence, GpuSource, Place, Severity,
     UncertaintyEffect, Verdict, WithheldReason, printable,
 };
 
@@ -170,7 +170,7 @@ fn numbers(answer: &Answer, style: &Style) -> String {
     let mut rows = vec![
         ("peak allocated", peak.allocated, allocated.to_owned()),
         (RESERVED, peak.reserved, reserved.to_owned()),
-        ("expected in nvidia-smi", peak.device, context_in_words(answer.device())),
+        (ON_DEVICE, peak.device, context_in_words(answer)),
     ];
     if let Some(free) = answer.headroom() {
         let text = format!("{} of {memory} stay free", percent(free, memory));
@@ -189,17 +189,40 @@ fn numbers(answer: &Answer, style: &Style) -> String {
         if label == RESERVED {
             page += &range(answer, style);
         }
+        if label == ON_DEVICE {
+            page += &nccl(answer, style);
+        }
     }
     page
 }
 
-/// The context with its bounds.
-fn context_in_words(device: &Device) -> String {
-    let text = format!("reserved + {} context", device.context);
-    match device.context_bounds() {
-        (low, high) if low == high => text,
-        (low, high) => format!("{text} ({} to {} MiB)", low.get() >> 20, high.get() >> 20),
-    }
+/// The context with its bounds, without NCCL's memory.
+fn context_in_words(answer: &Answer) -> String {
+    let device = answer.device();
+    let whole = (device.context_bounds().0, device.context, device.context_bounds().1);
+    let (low, context, high) = match answer.nccl {
+        None => whole,
+        Some(nccl) => (whole.0 - nccl.low, whole.1 - nccl.expected, whole.2 - nccl.high),
+    };
+    let text = match low == high {
+        true => format!("reserved + {context} context"),
+        false => format!("reserved + {context} context ({})", in_mib(low, high)),
+    };
+    if answer.nccl.is_some() { format!("{text} + NCCL") } else { text }
+}
+
+/// The memory of NCCL with its bounds.
+fn nccl(answer: &Answer, style: &Style) -> String {
+    let Some(nccl) = answer.nccl else { return String::new() };
+    let count = counted(nccl.communicators as usize, "communicator");
+    let up_to = if nccl.is_counted { "" } else { "up to " };
+    let text = format!("{}, {up_to}{count}", in_mib(nccl.low, nccl.high));
+    let size = format!("{:>11}", nccl.expected.to_string());
+    format!("    {:<20}  {size}   {}\n", "NCCL", style.paint(Ink::Faint, &text))
+}
+
+fn in_mib(low: Bytes, high: Bytes) -> String {
+    format!("{} to {} MiB", low.get() >> 20, high.get() >> 20)
 }
 
 /// What to do about a damaged recording.
@@ -223,6 +246,8 @@ const DISTRIBUTED: &str =
     "Doubtful: the job is distributed, and was recorded on the CPU, see the notes";
 
 const RESERVED: &str = "peak reserved";
+
+const ON_DEVICE: &str = "expected in nvidia-smi";
 
 /// The range of peak reserved, with its reasons.
 fn range(answer: &Answer, style: &Style) -> String {
@@ -281,6 +306,12 @@ fn shortage(answer: &Answer, style: &Style) -> String {
             }
         }
         Confidence::Doubtful => DOUBTFUL,
+        Confidence::MayFail if depends_on_device(answer) && answer.nccl.is_some() => {
+            "May not fit: what the driver and NCCL take depends on their releases and on the machine"
+        }
+        Confidence::MayFit if depends_on_device(answer) && answer.nccl.is_some() => {
+            "May fit: what the driver and NCCL take depends on their releases and on the machine"
+        }
         Confidence::MayFail if depends_on_device(answer) => {
             "May not fit: the memory that the driver takes differs by release, see xmem devices"
         }
