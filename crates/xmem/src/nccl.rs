@@ -29,6 +29,12 @@ pub struct NcclMemory {
 /// `cuMemCreate` takes whole ones (src/include/alloc.h, `ncclCuMemAlloc`; src/transport/p2p.cc, `CUDA_IPC_MIN`).
 const PAGE: u64 = 2 << 20;
 
+/// Bounds for what a recording may say, so that no sum overflows: bytes in all, ranks, and bytes of a buffer (an `int`
+/// in NCCL).
+const MOST: u64 = 1 << 50;
+const MAX_RANKS: u64 = 1 << 20;
+const MAX_BUFFER: u64 = 1 << 31;
+
 /// Releases of NCCL in which memory changed.
 const CU_MEM: (u32, u32, u32) = (2, 19, 0);
 const SMALL_NVLS_CHUNKS: (u32, u32, u32) = (2, 21, 0);
@@ -99,9 +105,11 @@ impl NcclMemory {
         for (at, &ranks) in made.iter().enumerate() {
             let of_one = communicator(ranks, local, collectives, &settings, &machine);
             // Of groups that are not known to be used, the first one is.
-            total.low += if counted.is_some() || at == 0 { of_one.low } else { 0 };
-            total.expected += of_one.expected;
-            total.high += of_one.high;
+            let low = if counted.is_some() || at == 0 { of_one.low } else { 0 };
+            let add = |sum: u64, more: u64| sum.saturating_add(more).min(MOST);
+            total.low = add(total.low, low);
+            total.expected = add(total.expected, of_one.expected);
+            total.high = add(total.high, of_one.high);
         }
         Some(Self {
             communicators: made.len() as u32,
@@ -128,7 +136,7 @@ fn communicator(
     settings: &Settings,
     machine: &Machine,
 ) -> Estimate<u64> {
-    let ranks = u64::from(ranks);
+    let ranks = u64::from(ranks).min(MAX_RANKS);
     let local = local.map_or(ranks, |local| ranks.min(u64::from(local)));
     let has_network = local < ranks;
     let channels = settings.channels(machine);
@@ -204,13 +212,14 @@ impl Settings {
     fn of(rank: &Rank, variables: &[(String, String)]) -> Self {
         let text = |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, v)| v);
         let number = |name: &str| text(name)?.trim().parse::<u64>().ok();
+        let bytes = |name: &str| Some(number(name)?.min(MAX_BUFFER));
         let least = |name: &str| number(name).filter(|&channels| channels > 0);
         Self {
             release: rank.nccl,
             // 8 steps: 512 threads of 8 lines of 16 bytes; 640 threads of 120 elements of 8 bytes; 4 MiB.
-            ll: number("NCCL_LL_BUFFSIZE").unwrap_or(512 * 8 * 16 * 8),
-            ll128: number("NCCL_LL128_BUFFSIZE").unwrap_or(640 * 120 * 8 * 8),
-            simple: number("NCCL_BUFFSIZE").unwrap_or(4 << 20),
+            ll: bytes("NCCL_LL_BUFFSIZE").unwrap_or(512 * 8 * 16 * 8),
+            ll128: bytes("NCCL_LL128_BUFFSIZE").unwrap_or(640 * 120 * 8 * 8),
+            simple: bytes("NCCL_BUFFSIZE").unwrap_or(4 << 20),
             least_channels: least("NCCL_MIN_CTAS").or_else(|| least("NCCL_MIN_NCHANNELS")),
             most_channels: least("NCCL_MAX_CTAS").or_else(|| least("NCCL_MAX_NCHANNELS")),
             nvls: number("NCCL_NVLS_ENABLE") != Some(0),
@@ -381,6 +390,19 @@ mod tests {
         assert_eq!(mib(&rank, RING, &[], "a100-80g"), [48, 864, 1924]);
         rank.groups = Vec::new();
         assert_eq!(mib(&rank, RING, &[], "a100-80g"), [48, 432, 962]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_bounded() {
+        let all = vec![u32::MAX; 4096];
+        let max = u64::MAX.to_string();
+        let variables = [("NCCL_BUFFSIZE", max.as_str()), ("NCCL_MIN_CTAS", max.as_str())];
+        let all_to_all = collectives(true, true);
+        for release in [18, 21, 28] {
+            let rank = rank(u32::MAX, 1, &all, release);
+            let [_, _, high] = mib(&rank, all_to_all, &variables, "b200-180g");
+            assert_eq!(high, 1 << 30);
+        }
     }
 
     #[test]

@@ -50,8 +50,8 @@ pub struct JobRanks {
     pub world_size: u32,
     /// The recorded ones, in order of rank; at least two.
     pub ranks: Vec<RankAnswer>,
-    /// The ranks of the job that were not recorded.
-    pub missing: Vec<u32>,
+    /// The ranks of the job that were not recorded: the first and the last of each run.
+    pub missing: Vec<(u32, u32)>,
     worst: usize,
 }
 
@@ -150,7 +150,7 @@ impl JobRanks {
             }
         }
         let world_size = rank.world_size;
-        let missing = (0..world_size).filter(|rank| !ranks.contains_key(rank)).collect();
+        let missing = gaps(ranks.keys().copied(), world_size);
         let ranks: Vec<RankAnswer> = ranks.into_values().cloned().collect();
         // Of equal ones the first.
         let order = |at: &usize| (severity(&ranks[*at].figures), Reverse(*at));
@@ -191,6 +191,19 @@ impl JobRanks {
         let ends = figures.first().copied().zip(figures.last().copied());
         ends.unwrap_or_default()
     }
+}
+
+/// The runs of numbers below `end` that are not among `present`, which is in order.
+fn gaps(present: impl Iterator<Item = u32>, end: u32) -> Vec<(u32, u32)> {
+    let mut gaps = Vec::new();
+    let mut next = 0;
+    for number in present.chain([end]) {
+        if next < number {
+            gaps.push((next, number - 1));
+        }
+        next = number.saturating_add(1);
+    }
+    gaps
 }
 
 /// Refuses another value of a property that both recordings name.
@@ -263,7 +276,7 @@ mod tests {
         ];
         let job = JobRanks::of(&answers).expect("one job").expect("several ranks");
         assert_eq!((job.worst().number(), job.verdict()), (3, Verdict::Withheld));
-        assert_eq!(job.missing, [1, 4, 5, 6]);
+        assert_eq!(job.missing, [(1, 1), (4, 6)]);
         let groups: Vec<Vec<u32>> = job
             .groups()
             .iter()
@@ -273,6 +286,14 @@ mod tests {
         assert_eq!(job.spread(|figures| figures.reserved), (Bytes::mib(80), Bytes::mib(100)));
         let job = JobRanks::of(&answers[..2]).expect("one job").expect("several ranks");
         assert_eq!(job.worst().number(), 0);
+    }
+
+    #[test]
+    fn a_job_may_have_any_number_of_ranks() {
+        let most = u32::MAX;
+        let job = JobRanks::of(&[fits(1, most, 1), fits(most - 1, most, 1)]);
+        let job = job.expect("one job").expect("several ranks");
+        assert_eq!(job.missing, [(0, 0), (2, most - 2)]);
     }
 
     #[test]

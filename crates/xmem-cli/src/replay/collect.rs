@@ -10,7 +10,7 @@ use crate::output;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use xmem::{Answer, RankAnswer};
-use xmem_report::json::{self, Document, Rules};
+use xmem_report::json::{self, Rules};
 use xmem_report::text::{self, Row, Style};
 
 /// The result of each question; `T` is what is kept of an answer.
@@ -52,7 +52,7 @@ pub(super) fn as_json(
     });
     let jobs = Jobs::find(ranks, verbosity);
     let documents = entries.iter().map(|(about, result)| batch.document(*about, result, rules));
-    let documents: Vec<_> = documents.chain(jobs.documents(batch).map(Document::Ranks)).collect();
+    let documents: Vec<_> = documents.chain(jobs.documents(batch)).collect();
     let page = json::pretty(&documents);
     output::write(page.as_bytes(), file)?;
     Ok(print_errors(batch, entries, summary))

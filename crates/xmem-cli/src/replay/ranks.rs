@@ -5,7 +5,7 @@ use crate::args::Verbosity;
 use crate::terminal::say;
 use std::collections::BTreeMap;
 use xmem::{JobRanks, RankAnswer};
-use xmem_report::json::RanksDocument;
+use xmem_report::json::{Document, RanksDocument};
 use xmem_report::text::{self, Style};
 
 /// The job of which the traces are ranks, under each of the settings; empty if they are not of one job.
@@ -55,10 +55,11 @@ impl Jobs {
     pub(super) fn documents<'d>(
         &'d self,
         batch: &'d Batch<'_>,
-    ) -> impl Iterator<Item = RanksDocument<'d>> {
+    ) -> impl Iterator<Item = Document<'d>> {
         self.0.iter().map(|(settings, job)| {
             let settings = &batch.settings[*settings];
-            RanksDocument::new(&settings.options, &settings.estimate.target().device, job)
+            let device = &settings.estimate.target().device;
+            Document::Ranks(Box::new(RanksDocument::new(&settings.options, device, job)))
         })
     }
 }

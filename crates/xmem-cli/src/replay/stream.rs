@@ -14,7 +14,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use xmem::{RankAnswer, printable_lines};
-use xmem_report::json::{Document, Rules};
+use xmem_report::json::Rules;
 use xmem_report::lines::LineFormat;
 
 /// The destination of lines.
@@ -135,7 +135,7 @@ pub(super) fn run(
         shared.into_inner().unwrap_or_else(PoisonError::into_inner);
     if broken.is_none() && batch.stop.signalled().is_none() {
         let jobs = Jobs::find(ranks, verbosity);
-        let lines = jobs.documents(batch).map(|job| form.line(&Document::Ranks(job)));
+        let lines = jobs.documents(batch).map(|job| form.line(&job));
         broken = lines.map(|line| sink.put(&line)).find_map(Result::err);
     }
     if let Some(error) = broken.and_then(|error| sink.into_cli_error(error)) {

@@ -74,7 +74,8 @@ fn the_worst_rank_is_the_verdict_of_the_job() {
     assert_eq!(schemas(list), [&["xmem.replay/2"; 5][..], &["xmem.ranks/1"]].concat());
     assert_eq!(document["verdict"], "does_not_fit");
     assert_eq!(document["worst"]["rank"], 7);
-    assert_eq!(document["missing_ranks"], json!([3, 4, 6]));
+    let missing = json!([{"first": 3, "last": 4}, {"first": 6, "last": 6}]);
+    assert_eq!(document["missing_ranks"], missing);
     let groups = document["groups"].as_array().expect("a list").iter();
     let groups: Vec<&Value> = groups.map(|group| &group["ranks"]).collect();
     assert_eq!(groups, [&json!([0]), &json!([1, 2, 5]), &json!([7])]);
@@ -185,4 +186,8 @@ fn a_verdict_that_depends_on_nccl_says_so() {
             _ => panic!("{capacity}: {text}"),
         }
     }
+    let other = json!({"backend": "nccl", "rank": 1, "world_size": 8});
+    folder.put("other.json", &trace_with(&other, 100));
+    let text = replay(&folder, &["--capacity", "1500MiB"]).stdout;
+    assert!(text.starts_with("FITS  (may fail)  on custom each"), "{text}");
 }

@@ -11,7 +11,7 @@ pub enum Document<'a> {
     /// `xmem.error/1`.
     Error(ErrorDocument<'a>),
     /// `xmem.ranks/1`: about several traces of the list.
-    Ranks(RanksDocument<'a>),
+    Ranks(Box<RanksDocument<'a>>),
 }
 
 impl<'a> Document<'a> {

@@ -3,7 +3,7 @@
 use super::FindingDto;
 use super::recorded::RecordedDto;
 use serde::Serialize;
-use xmem::{Finding, RecordingFacts, TraceFacts};
+use xmem::{Finding, Rank, RecordingFacts, TraceFacts};
 
 /// The contents of a trace.
 #[derive(Serialize)]
@@ -14,6 +14,9 @@ pub struct InspectDocument<'a> {
     events: EventsDto<'a>,
     job: JobDto<'a>,
     recording: Option<RecordingDto<'a>>,
+    /// Of distributed jobs only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<RankDto<'a>>,
     /// Of jobs that were recorded on a GPU only.
     #[serde(skip_serializing_if = "Option::is_none")]
     recorded: Option<RecordedDto<'a>>,
@@ -72,6 +75,32 @@ struct RecordingDto<'a> {
     batch_size: Option<u64>,
     autocast: &'a [String],
     notes: &'a [String],
+}
+
+/// The process among those of its job.
+#[derive(Serialize)]
+struct RankDto<'a> {
+    rank: u32,
+    world_size: u32,
+    nodes: Option<u32>,
+    backend: Option<&'a str>,
+    nccl_version: Option<String>,
+    groups: &'a [u32],
+    communicators: Option<&'a [u32]>,
+}
+
+impl<'a> From<&'a Rank> for RankDto<'a> {
+    fn from(rank: &'a Rank) -> Self {
+        Self {
+            rank: rank.rank,
+            world_size: rank.world_size,
+            nodes: rank.nodes,
+            backend: rank.backend.as_deref(),
+            nccl_version: rank.nccl.map(|(major, minor, patch)| format!("{major}.{minor}.{patch}")),
+            groups: &rank.groups,
+            communicators: rank.communicators.as_deref(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -197,6 +226,7 @@ impl<'a> InspectDocument<'a> {
                 host_peak_bytes: facts.host_peak.get(),
             },
             recording: facts.recording.as_ref().map(RecordingDto::from),
+            rank: facts.rank.as_ref().map(RankDto::from),
             recorded: facts.gpu.as_ref().map(RecordedDto::from),
             diagnostics: findings.iter().map(FindingDto::from).collect(),
         }

@@ -15,7 +15,7 @@ pub struct RanksDocument<'a> {
     device: DeviceDto<'a>,
     verdict: &'static str,
     world_size: u32,
-    missing_ranks: &'a [u32],
+    missing_ranks: Vec<RunDto>,
     worst: RankDto<'a>,
     spread: SpreadDto,
     groups: Vec<GroupDto>,
@@ -26,6 +26,13 @@ pub struct RanksDocument<'a> {
 struct DeviceDto<'a> {
     name: &'a str,
     memory_bytes: u64,
+}
+
+/// Ranks in a row.
+#[derive(Serialize)]
+struct RunDto {
+    first: u32,
+    last: u32,
 }
 
 /// A recorded rank.
@@ -76,7 +83,11 @@ impl<'a> RanksDocument<'a> {
             device: DeviceDto { name: &device.name, memory_bytes: device.memory.get() },
             verdict: job.verdict().name(),
             world_size: job.world_size,
-            missing_ranks: &job.missing,
+            missing_ranks: job
+                .missing
+                .iter()
+                .map(|&(first, last)| RunDto { first, last })
+                .collect(),
             worst: rank(job.worst()),
             spread: SpreadDto {
                 allocated_bytes: spread(|figures: &RankFigures| figures.allocated),

@@ -70,7 +70,12 @@ fn doubts(answer: &Answer, style: &Style) -> String {
 
 /// The confidence as a word; empty where it is certain or the verdict says it.
 pub(super) fn confidence(answer: &Answer) -> &'static str {
-    match (answer.verdict, answer.range.confidence) {
+    confidence_in(answer.verdict, answer.range.confidence)
+}
+
+/// The confidence in a verdict as a word.
+pub(super) const fn confidence_in(verdict: Verdict, confidence: Confidence) -> &'static str {
+    match (verdict, confidence) {
         (Verdict::Withheld, _) | (_, Confidence::Certain) => "",
         (Verdict::DamagedFits | Verdict::DamagedDoesNotFit, Confidence::Doubtful) => "",
         (_, Confidence::Likely) => "likely",

@@ -1,11 +1,12 @@
 //! The contents of a trace.
 
+use super::answer::counted;
 use super::findings::findings;
 use super::recorded;
 use super::style::{Ink, Style};
 use super::table::{Align, Table};
 use xmem::{
-    Bytes, EndReason, Finding, Implementation, ModelFacts, OptimizerFacts, RecordingFacts,
+    Bytes, EndReason, Finding, Implementation, ModelFacts, OptimizerFacts, Rank, RecordingFacts,
     Severity, TraceFacts,
 };
 
@@ -70,9 +71,27 @@ fn job(facts: &TraceFacts) -> Fields {
         ("optimizers", facts.optimizers.join(", ")),
         (blocks, format!("{} ({} never freed)", facts.blocks, facts.blocks_never_freed)),
         (peak, facts.host_peak.to_string()),
+        ("rank", facts.rank.as_ref().map(rank).unwrap_or_default()),
         ("recorded on", recorded_on(facts)),
         ("recorded peaks", facts.gpu.as_ref().map(recorded::peaks).unwrap_or_default()),
     ]
+}
+
+/// The place among the processes of the job.
+fn rank(rank: &Rank) -> String {
+    let version = |(major, minor, patch): (u32, u32, u32)| format!("NCCL {major}.{minor}.{patch}");
+    let sizes = |kind: &str, sizes: &[u32]| {
+        let sizes: Vec<String> = sizes.iter().map(u32::to_string).collect();
+        (!sizes.is_empty()).then(|| format!("{kind} of {} ranks", sizes.join(", ")))
+    };
+    let parts = [
+        Some(format!("{} of {}", rank.rank, rank.world_size)),
+        rank.nodes.map(|nodes| counted(nodes as usize, "node")),
+        rank.nccl.map(version).or_else(|| rank.backend.clone()),
+        sizes("process groups", &rank.groups),
+        rank.communicators.as_deref().and_then(|made| sizes("communicators", made)),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// The GPU, or the CPU that stood for one.

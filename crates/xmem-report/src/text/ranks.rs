@@ -1,6 +1,6 @@
 //! The answer for a job of which several ranks were recorded.
 
-use super::answer::verdict;
+use super::answer::{confidence_in, verdict};
 use super::style::{Ink, Style, wrap};
 use xmem::{Device, JobRanks, RankAnswer, SeveralJobs, Verdict, printable};
 
@@ -10,8 +10,9 @@ use xmem::{Device, JobRanks, RankAnswer, SeveralJobs, Verdict, printable};
 pub fn ranks(device: &Device, job: &JobRanks, style: &Style) -> String {
     let worst = job.worst();
     let mut page = format!(
-        "{}  on {} each, a job of {} ranks\n",
+        "{}{}  on {} each, a job of {} ranks\n",
         verdict(job.verdict(), style),
+        doubt(job, style),
         style.paint(Ink::Heading, &device.name),
         job.world_size,
     );
@@ -41,7 +42,7 @@ pub fn ranks(device: &Device, job: &JobRanks, style: &Style) -> String {
         groups.iter().for_each(|group| text("    ", of_group(group)));
     }
     if !job.missing.is_empty() {
-        let missing = numbers(&job.missing);
+        let missing = named(&job.missing);
         text("  ", format!("not recorded: {missing}; what they need is not in this answer"));
     }
     page
@@ -57,6 +58,15 @@ pub fn several_jobs(reason: &SeveralJobs) -> String {
     format!("note: no answer for a whole job: {}; {advice}", printable(&reason.to_string()))
 }
 
+/// The confidence in the verdict, if it is not the usual one.
+fn doubt(job: &JobRanks, style: &Style) -> String {
+    let figures = &job.worst().figures;
+    match confidence_in(figures.verdict, figures.confidence) {
+        "" => String::new(),
+        word => format!("  {}", style.paint(Ink::Warning, &format!("({word})"))),
+    }
+}
+
 fn of_group(group: &[&RankAnswer]) -> String {
     let figures = &group[0].figures;
     let all: Vec<u32> = group.iter().map(|rank| rank.number()).collect();
@@ -67,15 +77,23 @@ fn of_group(group: &[&RankAnswer]) -> String {
     format!("{}: {needs}", numbers(&all))
 }
 
-/// `rank 3`, `ranks 0, 2–5`: the numbers are in order.
+/// The names of ranks in order.
 fn numbers(ranks: &[u32]) -> String {
     let runs = ranks.chunk_by(|one, next| one + 1 == *next);
-    let run = |run: &[u32]| match run {
-        [first, .., last] if run.len() > 2 => format!("{first}–{last}"),
-        _ => run.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+    let ends = |run: &[u32]| Some((*run.first()?, *run.last()?));
+    named(&runs.filter_map(ends).collect::<Vec<_>>())
+}
+
+/// `rank 3`, `ranks 0, 2–5`: each run by its first and its last rank.
+fn named(runs: &[(u32, u32)]) -> String {
+    let run = |&(first, last): &(u32, u32)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first}–{last}"),
     };
-    let word = if ranks.len() == 1 { "rank" } else { "ranks" };
-    format!("{word} {}", runs.map(run).collect::<Vec<_>>().join(", "))
+    let is_one = matches!(runs, [(first, last)] if first == last);
+    let word = if is_one { "rank" } else { "ranks" };
+    format!("{word} {}", runs.iter().map(run).collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]

@@ -67,9 +67,12 @@ fn what_follows_the_schema_is_read_and_shown() {
     ] {
         assert_eq!(recording.pointer(pointer), Some(&shown), "{pointer}");
     }
+    assert_eq!(document.pointer("/rank/rank"), Some(&Value::from(3)));
+    assert_eq!(document.pointer("/rank/communicators/0"), Some(&Value::from(8)));
     let page =
         text::inspect("t.json", facts, &findings, &Style { color: Color::Plain, width: 100 });
     for line in [
+        "  rank                3 of 8, 2 nodes, NCCL 2.28.9, process groups of 8, 4 ranks, communicators of 8 ranks\n",
         "  recorded with       torch 2.11.0+cu130, Python 3.11.7, xmem 0.1.0\n",
         "  reported GPU        a100-40g\n",
         "  recorded            3 optimizer steps, incomplete: exception (RuntimeError: no)\n",
