@@ -122,8 +122,9 @@ pub(crate) fn find(
     notes.report_many("made-before-trace", Severity::Warning, None, count, || {
         format!(
             "the recording began after the model was created: {total} of parameters, buffers, \
-             gradients and optimizer state are inferred from the operators that use them; what was cached \
-             then is not known, so that peak reserved may be higher"
+             gradients and optimizer state are inferred from the operators that use them, and the iterations \
+             before are taken to be like the first recorded one; what else was cached then is not known, so \
+             that peak reserved may be higher"
         )
     });
     found

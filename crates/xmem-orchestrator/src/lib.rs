@@ -33,6 +33,8 @@ pub mod coverage;
 mod cuda;
 mod definition;
 mod draft;
+mod first_iteration;
+mod iterations;
 mod passes;
 mod recorded;
 mod rule;
@@ -45,6 +47,7 @@ mod uncertainty;
 mod unmodeled;
 mod walk;
 
+pub use iterations::{Owner, RecordedIterations};
 pub use rule::{Rule, RuleEffect};
 pub use rules::cublas_workspace::parse_cublas_workspace_config;
 pub use rules::rules;
@@ -91,5 +94,5 @@ pub fn schedule(
         || Context::new(profile, target, convolutions),
     );
     passes::run(&mut draft, &cx, &mut notes);
-    (draft.finish(), notes)
+    (first_iteration::add(draft.finish(), profile), notes)
 }

@@ -294,7 +294,14 @@ API(int, cudnnGetBatchNormalizationTrainingExReserveSpaceSize)(void *h, int mode
   (void)h, (void)mode, (void)operations, (void)a, (void)x;
   return unknown(size, "cudnnGetBatchNormalizationTrainingExReserveSpaceSize");
 }
-API(int, cudnnDropoutGetStatesSize)(void *h, size_t *size) { (void)h; *size = MIB; return OK; }
+// A generator of 48 bytes (curandState) for each thread that the device holds at once.
+API(int, cudnnDropoutGetStatesSize)(void *h, size_t *size) {
+  (void)h;
+  const struct config *g = vgpu_config();
+  vgpu_estimated_size("cudnnDropoutGetStatesSize");
+  *size = (size_t)g->sms * (size_t)g->threads_per_sm * 48;
+  return OK;
+}
 API(int, cudnnGetCTCLossWorkspaceSize)(void *h, void *p, void *g, void *l, void *ll, void *il, int a, void *d, size_t *size) {
   (void)h, (void)p, (void)g, (void)l, (void)ll, (void)il, (void)a, (void)d;
   return unknown(size, "cudnnGetCTCLossWorkspaceSize");

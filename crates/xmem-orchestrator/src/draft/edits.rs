@@ -180,7 +180,9 @@ impl<'d, 'p> Edits<'d, 'p> {
 
     /// Adds a block that was there before the trace began; it lives until `free`.
     pub(crate) fn add_preexisting(&mut self, size: Bytes, role: Role, free: Place) {
-        let first = self.profile.blocks.first().map_or(Nanos::ZERO, |b| b.alloc_time);
+        let block = self.profile.blocks.first().map_or(Nanos::ZERO, |b| b.alloc_time);
+        let iteration = self.profile.iterations.first().map_or(Nanos::MAX, |i| i.start);
+        let first = block.min(Nanos(iteration.0.saturating_sub(1)));
         self.draft.rank += 1;
         let alloc = Place::before(first).ranked(i32::MIN + self.draft.rank);
         self.push(size, role, (alloc, free), Origin::Preexisting, None);

@@ -61,10 +61,6 @@ pub(super) mod tests {
                     the recording starts late: parameters and Adam's state are added
                     on  + preexisting#1 4096 parameter
                     on  + preexisting#2 128 parameter
-                    on  + preexisting#3 4096 optimizer_state
-                    on  + preexisting#4 4096 optimizer_state
-                    on  + preexisting#5 128 optimizer_state
-                    on  + preexisting#6 128 optimizer_state
                         + x0 1024 input
                         + h 1024 temporary
                         + y 1024 activation
@@ -80,13 +76,18 @@ pub(super) mod tests {
                         - gy
                         - seed
                         - loss
+                    on  + preexisting#3 4096 optimizer_state
+                    on  + preexisting#4 4096 optimizer_state
+                    on  + preexisting#5 128 optimizer_state
+                    on  + preexisting#6 128 optimizer_state
                         + optimizer-step#1 4096 temporary
                         + optimizer-step#2 128 temporary
                         - optimizer-step#2
                         - optimizer-step#1
                         - gw0
                         - gb0
-                        + x1 1024 input
+                    on  + x0 1024 input
+                    off + x1 1024 input
                         - x0
                         + h 1024 temporary
                         + y 1024 activation
@@ -97,8 +98,10 @@ pub(super) mod tests {
                         + seed 4 temporary
                         + gy 1024 temporary
                         - y
-                        + gb1 128 gradient
-                        + gw1 4096 gradient
+                    on  + gb0 128 gradient
+                    on  + gw0 4096 gradient
+                    off + gb1 128 gradient
+                    off + gw1 4096 gradient
                         - gy
                         - seed
                         - loss
@@ -106,6 +109,28 @@ pub(super) mod tests {
                         + optimizer-step#4 128 temporary
                         - optimizer-step#4
                         - optimizer-step#3
+                    on  - gw0
+                    on  - gb0
+                    on  + x1 1024 input
+                    on  - x0
+                    on  + h 1024 temporary
+                    on  + y 1024 activation
+                    on  - h
+                    on  + loss-buffers#3 1024 workspace
+                    on  + loss 4 activation
+                    on  - loss-buffers#3
+                    on  + seed 4 temporary
+                    on  + gy 1024 temporary
+                    on  - y
+                    on  + gb1 128 gradient
+                    on  + gw1 4096 gradient
+                    on  - gy
+                    on  - seed
+                    on  - loss
+                    on  + optimizer-step#5 4096 temporary
+                    on  + optimizer-step#6 128 temporary
+                    on  - optimizer-step#6
+                    on  - optimizer-step#5
                 "#]],
             },
             Case {

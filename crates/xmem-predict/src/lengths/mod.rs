@@ -6,19 +6,17 @@
 //! reserved memory depends on the order of the lengths. A [`LengthModel`] has the steps of an iteration
 //! (`pattern`), which all lengths share, and the size of each block as a function of the length (`law`),
 //! fitted to iterations of two recorded lengths or more whose blocks were matched by operator, module and
-//! line (`align`). Sizes are those of the schedule, after the lowering: what a rule says about a length was
+//! line ([`RecordedIterations::counterparts`]). Sizes are those of the schedule, after the lowering: what a rule says about a length was
 //! said about the recorded ones, and between them sizes are products of extents.
 //!
 //! Memory from before the first iteration, and what the first iteration leaves (optimizer state,
 //! workspaces), is as recorded.
 
-mod align;
 mod error;
 mod law;
 mod observed;
 mod orders;
 mod pattern;
-mod recorded;
 mod run;
 mod sequence;
 mod settings;
@@ -31,9 +29,8 @@ use crate::prediction::Prediction;
 use law::{Law, LawKind};
 use observed::BatchShape;
 use pattern::{Pattern, Step};
-use recorded::RecordedIterations;
 use std::collections::{BTreeMap, BTreeSet};
-use xmem_orchestrator::Schedule;
+use xmem_orchestrator::{RecordedIterations, Schedule};
 use xmem_types::{BlockId, Bytes, Diagnostics, Request, RequestKind, Severity};
 
 /// A job whose iterations can have any length.

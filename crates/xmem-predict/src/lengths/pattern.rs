@@ -5,8 +5,8 @@
 //! is known by its position among the blocks of the iteration (its slot).
 
 use super::LengthsError;
-use super::recorded::{Owner, RecordedIterations};
 use std::collections::BTreeMap;
+use xmem_orchestrator::{Owner, RecordedIterations};
 use xmem_types::{AllocatorCall, BlockId, Request, RequestKind, StreamId};
 
 /// The steps of an iteration.
