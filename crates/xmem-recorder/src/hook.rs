@@ -48,6 +48,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/stores.py",
     "xmem_recorder/streams.py",
     "xmem_recorder/sizes.py",
+    "xmem_recorder/swapping.py",
     "xmem_recorder/tensor_types.py",
     "xmem_recorder/tensors.py",
     "xmem_recorder/values.py",

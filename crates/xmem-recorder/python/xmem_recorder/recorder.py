@@ -16,7 +16,7 @@ import threading
 import time
 import weakref
 
-from . import cudnn, distributed, engine, evaluation, facts, lengths, profilers, ranks, saving, session, values
+from . import cudnn, distributed, engine, evaluation, facts, lengths, profilers, ranks, saving, session, swapping, values
 from .imports import inside_import
 from .patching import replace
 
@@ -89,6 +89,7 @@ def install(torch):
     _watch_optimizers(torch)
     replace(torch.autograd, "backward", _counted_backward)
     lengths.install(torch, lambda: _state.rounds)
+    swapping.install(torch)
     _watch_the_end()
 
 

@@ -3,6 +3,7 @@
 # skip-on-cpu = "one rank of several needs a virtual GPU"
 # iterations = 3
 # [virtual-gpu]
+# torch = ">=2.11"
 # options = ["--ranks", "8", "--rank", "5"]
 # stdout = ["rank 5 of 8 with cpu:gloo,cuda:nccl", "on the host 40.0"]
 # stdout-without = ["…another rank…", "done"]

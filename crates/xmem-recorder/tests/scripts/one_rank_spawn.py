@@ -3,6 +3,7 @@
 # skip-on-cpu = "one rank of several needs a virtual GPU"
 # iterations = 3
 # [virtual-gpu]
+# torch = ">=2.11"
 # options = ["--ranks", "4", "--rank", "3"]
 # stdout = ["worker 3 of 4 on cuda:3"]
 # stdout-without = ["worker 0…", "done"]

@@ -4,6 +4,7 @@
 # iterations = 3
 # command = ["{python}", "-m", "torch.distributed.run", "--nproc-per-node", "4", "--nnodes", "2", "--master-addr", "10.1.2.3", "{script}", "--batch", "16"]
 # [virtual-gpu]
+# torch = ">=2.11"
 # options = ["--ranks", "8", "--rank", "6", "--nodes", "2"]
 # stdout = [
 #   "rank 6 of 8, local rank 2 of 4, batch 16, 4 GPUs",
