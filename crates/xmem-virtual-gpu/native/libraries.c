@@ -223,11 +223,16 @@ API(int, ncclCommInitAll)(struct communicator **at, int ranks, const int *device
   for (int i = 0; i < ranks && !status; i++) status = communicator(&at[i], ranks, i);
   return status;
 }
-// The sizes of the parts are known to the other ranks only.
+// The number of ranks of the next part of a communicator, which the other ranks would tell; 0 if nobody said it.
+static int size_of_split;
+API(void, size_of_split)(int ranks) { size_of_split = ranks; }
 API(int, ncclCommSplit)(struct communicator *from, int color, int key, struct communicator **at, void *config) {
-  (void)key, (void)config;
+  (void)config;
   if (color < 0) { *at = NULL; return 0; }
-  return communicator(at, from->ranks, from->rank);
+  // Ranks are ordered by their keys; PyTorch's are the new ranks (ProcessGroupNCCL.cpp, `NCCLComm::split`), and its
+  // process groups ask for them (since 2.15).
+  int ranks = size_of_split > 0 && size_of_split <= from->ranks ? size_of_split : from->ranks;
+  return communicator(at, ranks, key >= 0 && key < ranks ? key : from->rank % ranks);
 }
 API(int, ncclCommShrink)(struct communicator *from, int *ranks, int count, struct communicator **at) {
   (void)ranks;

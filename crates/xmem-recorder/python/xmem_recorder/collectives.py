@@ -11,8 +11,8 @@ import functools
 import inspect
 import threading
 
-from . import known, session
-from .patching import replace
+from . import engine, known, session
+from .patching import replace, replace_in_torch
 
 # Backends for tensors of the host, which would connect with the other processes.
 OF_HOST = ("gloo", "ucc", "mpi", "xccl")
@@ -29,6 +29,8 @@ def install(torch, rank):
     _torch, _rank = torch, rank
     c10d = torch.distributed.distributed_c10d
     c10d._new_process_group_helper = _new_group(c10d._new_process_group_helper, c10d)
+    if hasattr(c10d, "split_group"):
+        replace_in_torch("split_group", c10d.split_group, _split_group(c10d.split_group))
     for name, result in {
         "all_reduce": _all_reduce,
         "all_to_all": _all_to_all,
@@ -62,6 +64,7 @@ def _new_group(original, c10d):
     def new_group(*args, **kwargs):
         given = names.bind(*args, **kwargs)
         backend = given.arguments["backend"]
+        engine.size_of_split(given.arguments["group_size"])
         instead = _backend_instead(c10d, backend)
         if instead is None:
             return original(*args, **kwargs)
@@ -77,6 +80,18 @@ def _new_group(original, c10d):
         return group, store
 
     return new_group
+
+
+def _split_group(original):
+    """Tells NCCL's stand-in the size of the part of a group."""
+
+    @functools.wraps(original)
+    def split_group(parent_pg=None, split_ranks=None, *args, **kwargs):
+        own = _torch.distributed.get_rank(parent_pg)
+        engine.size_of_split(next((len(part) for part in split_ranks or () if own in part), 0))
+        return original(parent_pg, split_ranks, *args, **kwargs)
+
+    return split_group
 
 
 def _backend_instead(c10d, backend):

@@ -127,6 +127,12 @@ def communicators():
     return sorted(sizes[: min(count, MAX_COMMUNICATORS)], reverse=True)
 
 
+def size_of_split(ranks):
+    """Tells NCCL's stand-in the number of ranks of the communicator that is split next; 0 if it is not known."""
+    if _libraries and hasattr(_libraries[0], "vgpu_size_of_split"):
+        _libraries[0].vgpu_size_of_split(ranks)
+
+
 def _load(answer):
     global _error, _log
     _log = answer.get("log")

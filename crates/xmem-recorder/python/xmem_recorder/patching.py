@@ -16,6 +16,13 @@ def replace(owner, name, wrapper_of):
     setattr(owner, name, _with_metadata(wrapper_of(original), original))
 
 
+def replace_in_torch(name, original, wrapper):
+    """Replaces `original` in every module of torch that has it under that name."""
+    for module_name, module in list(sys.modules.items()):
+        if module_name.startswith("torch.") and getattr(module, "__dict__", {}).get(name) is original:
+            setattr(module, name, wrapper)
+
+
 def answer(owners, name, value):
     """Makes `name(…)` return `value`, or the result of `value(…)` if it is a function, in every module
     of `owners` that has that name.

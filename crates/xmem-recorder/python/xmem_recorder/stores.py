@@ -5,10 +5,9 @@ TCPStore.cpp, FileStore.cpp, HashStore.cpp). These wait for nothing.
 """
 
 import itertools
-import sys
 
 from . import session
-from .patching import calling_module
+from .patching import calling_module, replace_in_torch
 
 # Bytes of a key that no one has set, in place of what another rank would say: those of NCCL's `ncclUniqueId`.
 UNSET = b"\1" * 128
@@ -31,9 +30,7 @@ def install(torch, world_size):
             continue
         kind.__name__ = kind.__qualname__ = name
         kind.__doc__ = original.__doc__
-        for module_name, module in list(sys.modules.items()):
-            if module_name.startswith("torch.") and getattr(module, "__dict__", {}).get(name) is original:
-                setattr(module, name, kind)
+        replace_in_torch(name, original, kind)
 
 
 def _kinds(distributed, world_size):
