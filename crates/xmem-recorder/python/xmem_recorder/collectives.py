@@ -40,6 +40,7 @@ def install(torch, rank):
         "gather_object": _gather_object,
         "all_gather_object": _all_gather_object,
         "monitored_barrier": _monitored_barrier,
+        "recv_object_list": _recv_object_list,
         "reduce": _all_reduce,
         "reduce_scatter": _reduce_scatter,
         "reduce_scatter_tensor": _reduce_scatter_tensor,
@@ -267,6 +268,16 @@ def _object_list(original):
         return original(*given.args, **given.kwargs)
 
     return broadcast_object_list
+
+
+def _recv_object_list(_original):
+    def recv_object_list(*_args, **_kwargs):
+        raise RuntimeError(
+            f"rank {_rank} receives objects from a rank that does not run (xmem profile --ranks): give a pipeline's "
+            "stage its input_args, or record all processes with --gpus"
+        )
+
+    return recv_object_list
 
 
 def _is_root(arguments, name):
