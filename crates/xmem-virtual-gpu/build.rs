@@ -7,8 +7,9 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 13] = [
     "capture",
+    "completion",
     "config",
     "cudnn",
     "driver",

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use then::Then;
 use xmem::{Bytes, printable};
 use xmem_recorder::{
-    Destination, Engine, Float16, LoneRank, Recorded, Request, Stacks, Timeouts, Weights,
+    Destination, Engine, Float16, LoneRank, Recorded, Request, Stacks, Timeouts, Timing, Weights,
 };
 
 /// Runs the command.
@@ -93,6 +93,9 @@ fn record(
     if request.assume.have_ranges() && request.engine != Engine::Cpu {
         request.other_peaks = range::lowest(&request, args, global)?;
     }
+    if args.run_ahead && request.engine != Engine::Cpu {
+        request.timing = Timing::AtOnce(range::run_ahead(&request, args, global)?);
+    }
     let device = request.device.clone();
     let progress = RecordingProgress::new(args.steps(), global.verbosity());
     let mut recorded = xmem_recorder::record(&request, &mut |news| progress.show(news))?;
@@ -134,6 +137,7 @@ fn request(run: &Run, args: &ProfileArgs, device: &str) -> Result<Request, CliEr
         weights: if args.without_weights { Weights::Absent } else { Weights::Present },
         assume: args.assume(),
         other_peaks: None,
+        timing: Timing::AtOnce(None),
         vary: args.varying_batches(),
         timeout: args.timeout,
         memory: args.max_memory,

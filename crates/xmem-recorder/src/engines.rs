@@ -4,13 +4,13 @@
 //! libraries of a virtual GPU.
 
 use crate::message::FoundTorch;
-use crate::request::{Engine, Request};
+use crate::request::{Engine, Request, Timing};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use xmem_tempfiles::PrivateFolder;
-use xmem_virtual_gpu::{Capacity, Environment, VirtualGpu};
+use xmem_virtual_gpu::{Capacity, Completion, Environment, VirtualGpu};
 
 /// Folders of PyTorch for which libraries are made. A command has one, or a few; a script can name any number.
 const MAX_FOLDERS: usize = 16;
@@ -89,6 +89,11 @@ fn prepare(
     let gpu = VirtualGpu {
         capacity: Capacity::Unlimited,
         devices: request.gpus.get() as usize,
+        completion: if request.timing == Timing::RunAhead {
+            Completion::HostWaits
+        } else {
+            Completion::AtOnce
+        },
         ..VirtualGpu::new(request.device.clone())
     };
     let prepared = gpu.prepare(&environment, folder.path())?;

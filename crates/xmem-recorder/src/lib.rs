@@ -78,7 +78,9 @@ pub use error::{CommandEnd, RecordError};
 pub use progress::{MAX_SURVIVORS, Progress};
 pub use rank::LoneRank;
 pub use recorded::{CutShort, Destination, Recorded, RedirectedCalls};
-pub use request::{Engine, Float16, Request, Shortage, Stacks, Timeouts, VaryingBatches, Weights};
+pub use request::{
+    Engine, Float16, Request, Shortage, Stacks, Timeouts, Timing, VaryingBatches, Weights,
+};
 
 /// Runs the command, records it, and writes the trace. `observer` is called with the progress.
 ///

@@ -38,6 +38,8 @@ pub struct Request {
     pub assume: Assumptions,
     /// The peaks of the same command under the lowest shares of `assume`, for the metadata.
     pub other_peaks: Option<DevicePeaks>,
+    /// How far the host runs ahead of a virtual GPU.
+    pub timing: Timing,
     /// Batches of several lengths instead of the script's own.
     pub vary: Option<VaryingBatches>,
     /// The time limit of the command.
@@ -55,6 +57,15 @@ pub struct VaryingBatches {
     pub dimension: &'static str,
     /// The extents in order, at least one.
     pub extents: Vec<u64>,
+}
+
+/// How far the host runs ahead of a virtual GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timing {
+    /// Not at all: work is complete at once. With the peaks of the same command under `RunAhead`, if they are known.
+    AtOnce(Option<DevicePeaks>),
+    /// Work is complete when the host waits for it, at the latest at the end of the next iteration.
+    RunAhead,
 }
 
 /// What stands for the GPU while a job is recorded.

@@ -2,7 +2,7 @@
 
 use crate::assumptions::DevicePeaks;
 use crate::rank::LoneRank;
-use crate::request::{Float16, Request, Stacks, VaryingBatches, Weights};
+use crate::request::{Float16, Request, Stacks, Timing, VaryingBatches, Weights};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use xmem_profiles::Device;
@@ -26,6 +26,8 @@ pub(crate) struct Settings<'a> {
     assume: BTreeMap<&'static str, f64>,
     bounded: Vec<&'static str>,
     other_peaks: Option<DevicePeaks>,
+    run_ahead: bool,
+    run_ahead_peaks: Option<DevicePeaks>,
     vary: Option<VarySettings<'a>>,
     device: DeviceSettings<'a>,
 }
@@ -95,6 +97,11 @@ impl<'a> Settings<'a> {
             assume: request.assume.highest(),
             bounded: request.assume.bounded(request.other_peaks.is_some()),
             other_peaks: request.other_peaks,
+            run_ahead: request.timing == Timing::RunAhead,
+            run_ahead_peaks: match request.timing {
+                Timing::AtOnce(peaks) => peaks,
+                Timing::RunAhead => None,
+            },
             vary: request.vary.as_ref().map(VarySettings::of),
             device: DeviceSettings::of(&request.device),
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use xmem_recorder::{
     Assumptions, CommandEnd, CutShort, Engine, Float16, Progress, RecordError, Recorded, Request,
-    Shortage, Stacks, Timeouts, Weights,
+    Shortage, Stacks, Timeouts, Timing, Weights,
 };
 use xmem_types::Bytes;
 
@@ -73,6 +73,7 @@ fn run_command(
         weights: Weights::Present,
         assume: Assumptions::default(),
         other_peaks: None,
+        timing: Timing::AtOnce(None),
         vary: None,
         timeout,
         memory: Some(LIMIT),

@@ -1,5 +1,5 @@
-// Streams, events, and the capture of graphs. Work is complete at once; what is followed is which streams
-// are being captured, because PyTorch's private pools and its checks depend on it.
+// Streams, events, and the capture of graphs. What is followed is which streams are being captured, because
+// PyTorch's private pools and its checks depend on it.
 //
 // The states are those of the CUDA Programming Guide, "Creating a Graph Using Stream Capture", and of the
 // runtime's documentation of cudaStreamBeginCapture and cudaThreadExchangeStreamCaptureMode.
@@ -29,9 +29,10 @@ struct stream {
   unsigned flags;
   unsigned long long id;
   struct capture *capture;
+  struct timeline *timeline;
   struct stream *next;
 };
-struct event { struct timespec time; int is_recorded; unsigned long long capture; };
+struct event { struct timespec time; int is_recorded; unsigned long long capture; struct moment moment; };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct stream *streams;
@@ -74,6 +75,8 @@ unsigned vgpu_stream_flags(const struct stream *stream) { return IS_IMPLICIT(str
 int vgpu_stream_device(const struct stream *stream, int device) { return IS_IMPLICIT(stream) ? device : stream->device; }
 unsigned long long vgpu_stream_id(const struct stream *stream) { return IS_IMPLICIT(stream) ? (uintptr_t)stream : stream->id; }
 
+static struct timeline *timeline_of(struct stream *stream) { return vgpu_timeline(IS_IMPLICIT(stream) ? NULL : &stream->timeline); }
+
 static struct capture *capture_of(const struct stream *stream) { return IS_IMPLICIT(stream) ? NULL : stream->capture; }
 
 static struct capture *find_capture(unsigned long long id) {
@@ -107,8 +110,10 @@ int vgpu_capture_unsafe_call(void) {
 
 int vgpu_device_synchronize(void) {
   int status = vgpu_capture_unsafe_call();
-  if (!status) vgpu_pools_synchronize();
-  return status;
+  if (status) return status;
+  vgpu_host_waits(NULL);
+  vgpu_pools_synchronize();
+  return CUDA_OK;
 }
 
 int vgpu_stream_synchronize(struct stream *stream) {
@@ -117,6 +122,7 @@ int vgpu_stream_synchronize(struct stream *stream) {
   if (c) c->is_invalid = 1;
   pthread_mutex_unlock(&mutex);
   if (c) return CUDA_CAPTURE_UNSUPPORTED;
+  vgpu_host_waits(timeline_of(stream));
   vgpu_pools_synchronize();
   return CUDA_OK;
 }
@@ -138,16 +144,28 @@ int vgpu_event_record(struct event *event, struct stream *stream, unsigned flags
   event->capture = c && !(flags & EXTERNAL) ? c->id : 0;
   event->is_recorded = 1;
   pthread_mutex_unlock(&mutex);
+  vgpu_moment_record(&event->moment, event->capture ? NULL : timeline_of(stream));
   return CUDA_OK;
 }
 
-int vgpu_event_query(struct event *event) {
+static int query(struct event *event) {
   if (!event) return CUDA_INVALID_HANDLE;
   pthread_mutex_lock(&mutex);
   struct capture *c = event->capture ? find_capture(event->capture) : NULL;
   if (c) c->is_invalid = 1;
   pthread_mutex_unlock(&mutex);
   return c ? CUDA_CAPTURED_EVENT : CUDA_OK;
+}
+
+int vgpu_event_query(struct event *event) {
+  int status = query(event);
+  return status || vgpu_moment_is_complete(event->moment) ? status : CUDA_NOT_READY;
+}
+
+int vgpu_event_synchronize(struct event *event) {
+  int status = query(event);
+  if (!status) vgpu_host_waits_for(event->moment);
+  return status;
 }
 
 // At least a millisecond: benchmarks that repeat a kernel for a given time divide by this.
@@ -176,10 +194,12 @@ int vgpu_stream_wait(struct stream *stream, struct event *event, unsigned flags)
     status = CUDA_CAPTURE_ISOLATION;
   }
   pthread_mutex_unlock(&mutex);
+  if (!status && !own && !other) vgpu_timeline_waits(timeline_of(stream), event->moment);
   return status;
 }
 
 void vgpu_stream_work(struct stream *stream) {
+  vgpu_thread_works();
   if (!__atomic_load_n(&captures, __ATOMIC_ACQUIRE)) return;
   pthread_mutex_lock(&mutex);
   struct capture *c = capture_of(stream);

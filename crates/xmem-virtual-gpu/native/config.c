@@ -20,7 +20,7 @@ static const struct number NUMBERS[] = {
   NUMBER(memory), NUMBER(context), NUMBER(capacity), NUMBER(devices), NUMBER(major), NUMBER(minor), NUMBER(sms),
   NUMBER(threads_per_sm), NUMBER(blocks_per_sm), NUMBER(registers_per_sm), NUMBER(shared_per_block_optin),
   NUMBER(shared_per_sm), NUMBER(l2), NUMBER(sm_clock), NUMBER(memory_clock), NUMBER(bus_width),
-  NUMBER(pci_device), NUMBER(runtime), NUMBER(driver), NUMBER(cublas), NUMBER(nccl), NUMBER(copy_limit),
+  NUMBER(pci_device), NUMBER(runtime), NUMBER(driver), NUMBER(cublas), NUMBER(nccl), NUMBER(run_ahead), NUMBER(copy_limit),
 };
 
 static void set(const char *key, const char *value) {

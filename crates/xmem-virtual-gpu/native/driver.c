@@ -322,7 +322,7 @@ API(int, cuEventCreate)(struct event **event, unsigned flags) { (void)flags; ret
 API(int, cuEventDestroy_v2)(struct event *event) { return vgpu_event_destroy(event); }
 API(int, cuEventRecord)(struct event *event, stream_t stream) { return vgpu_event_record(event, stream, 0); }
 API(int, cuEventQuery)(struct event *event) { return vgpu_event_query(event); }
-API(int, cuEventSynchronize)(struct event *event) { return vgpu_event_query(event); }
+API(int, cuEventSynchronize)(struct event *event) { return vgpu_event_synchronize(event); }
 API(int, cuEventElapsedTime)(float *milliseconds, struct event *from, struct event *to) { return vgpu_event_elapsed(milliseconds, from, to); }
 
 // ---- modules and kernels: loaded and launched without an effect ----

@@ -183,6 +183,7 @@ static const struct error ERRORS[] = {
   {CUDA_PEER_NOT_ENABLED, "cudaErrorPeerAccessNotEnabled", "peer access has not been enabled"},
   {CUDA_HOST_ALREADY_REGISTERED, "cudaErrorHostMemoryAlreadyRegistered", "part or all of the requested memory range is already mapped"},
   {CUDA_HOST_NOT_REGISTERED, "cudaErrorHostMemoryNotRegistered", "pointer does not correspond to a registered memory region"},
+  {CUDA_NOT_READY, "cudaErrorNotReady", "device not ready"},
   {CUDA_NOT_SUPPORTED, "cudaErrorNotSupported", "operation not supported by xmem's virtual GPU"},
   {CUDA_CAPTURE_UNSUPPORTED, "cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"},
   {CUDA_CAPTURE_INVALIDATED, "cudaErrorStreamCaptureInvalidated", "operation failed due to a previous error during capture"},

@@ -142,6 +142,7 @@ API(int, cudaFree)(void *address) {
   if (!address) return CUDA_OK;
   int status = vgpu_capture_unsafe_call();
   if (status) return result(status);
+  vgpu_host_waits(NULL);
   if (!vgpu_pool_release(address)) return CUDA_OK;
   return vgpu_release(address) ? result(CUDA_INVALID_VALUE) : CUDA_OK;
 }
@@ -184,7 +185,7 @@ API(int, cudaPointerGetAttributes)(struct pointer *attributes, void *address) {
   return CUDA_OK;
 }
 
-API(int, cudaMemcpy)(void *to, const void *from, size_t size, int kind) { (void)kind; vgpu_copy(to, from, size); return CUDA_OK; }
+API(int, cudaMemcpy)(void *to, const void *from, size_t size, int kind) { (void)kind; vgpu_host_waits(vgpu_timeline(NULL)); vgpu_copy(to, from, size); return CUDA_OK; }
 API(int, cudaMemcpyAsync)(void *to, const void *from, size_t size, int kind, stream_t stream) {
   (void)kind;
   vgpu_stream_work(stream);
@@ -359,7 +360,7 @@ API(int, cudaEventDestroy)(event_t event) { return result(vgpu_event_destroy(eve
 API(int, cudaEventRecordWithFlags)(event_t event, stream_t stream, unsigned flags) { return result(vgpu_event_record(event, stream, flags)); }
 API(int, cudaEventRecord)(event_t event, stream_t stream) { return result(vgpu_event_record(event, stream, 0)); }
 API(int, cudaEventQuery)(event_t event) { return result(vgpu_event_query(event)); }
-API(int, cudaEventSynchronize)(event_t event) { return result(vgpu_event_query(event)); }
+API(int, cudaEventSynchronize)(event_t event) { return result(vgpu_event_synchronize(event)); }
 API(int, cudaEventElapsedTime)(float *milliseconds, event_t from, event_t to) { return result(vgpu_event_elapsed(milliseconds, from, to)); }
 API(int, cudaEventElapsedTime_v2)(float *milliseconds, event_t from, event_t to) { return result(vgpu_event_elapsed(milliseconds, from, to)); }
 

@@ -26,6 +26,7 @@ struct config {
   int pci_device;
   int runtime, driver;          // versions as CUDA numbers them: 12040 is 12.4
   int cublas, nccl;             // versions as these libraries number them
+  int run_ahead;                // 1: work is complete when the host waits for it (completion.c)
   uint64_t copy_limit;          // copies and fills up to this many bytes are carried out
   char cudnn[4096];             // path of the real cuDNN
 };
@@ -89,11 +90,26 @@ int vgpu_pool_set(struct pool *pool, int attribute, const void *value);
 // What a synchronization does: memory above the release thresholds goes back.
 void vgpu_pools_synchronize(void);
 
+// ---- completion.c: when work on streams is complete ----
+struct timeline;
+struct moment { struct timeline *on; uint64_t at; long second; };
+// The timeline of a stream, made if it has none yet; NULL for the streams that exist without being created. No
+// timelines are needed where work is complete at once: then the result is NULL.
+struct timeline *vgpu_timeline(struct timeline **of);
+void vgpu_moment_record(struct moment *moment, struct timeline *timeline);
+void vgpu_timeline_waits(struct timeline *timeline, struct moment moment);
+int vgpu_moment_is_complete(struct moment moment);
+// The host waits for a moment, for a timeline, or for all of them (NULL).
+void vgpu_host_waits_for(struct moment moment);
+void vgpu_host_waits(struct timeline *timeline);
+// This thread puts work on streams.
+void vgpu_thread_works(void);
+
 // ---- capture.c: streams, events, and the capture of graphs ----
 enum {
   CUDA_OK = 0, CUDA_INVALID_VALUE = 1, CUDA_OUT_OF_MEMORY = 2, CUDA_NOT_INITIALIZED = 3,
   CUDA_NO_DEVICE = 100, CUDA_INVALID_DEVICE = 101, CUDA_INVALID_CONTEXT = 201,
-  CUDA_INVALID_HANDLE = 400, CUDA_ILLEGAL_STATE = 401, CUDA_NOT_FOUND = 500,
+  CUDA_INVALID_HANDLE = 400, CUDA_ILLEGAL_STATE = 401, CUDA_NOT_FOUND = 500, CUDA_NOT_READY = 600,
   CUDA_PEER_ALREADY_ENABLED = 704, CUDA_PEER_NOT_ENABLED = 705,
   CUDA_HOST_ALREADY_REGISTERED = 712, CUDA_HOST_NOT_REGISTERED = 713, CUDA_NOT_SUPPORTED = 801,
   CUDA_CAPTURE_UNSUPPORTED = 900, CUDA_CAPTURE_INVALIDATED = 901, CUDA_CAPTURE_UNMATCHED = 903,
@@ -113,8 +129,8 @@ int vgpu_stream_wait(struct stream *stream, struct event *event, unsigned flags)
 int vgpu_event_create(struct event **event);
 int vgpu_event_destroy(struct event *event);
 int vgpu_event_record(struct event *event, struct stream *stream, unsigned flags);
-// Also waits for the event: all work is complete at once.
 int vgpu_event_query(struct event *event);
+int vgpu_event_synchronize(struct event *event);
 int vgpu_event_elapsed(float *milliseconds, const struct event *from, const struct event *to);
 // Counts an operation on a stream: it becomes a node if the stream is captured.
 void vgpu_stream_work(struct stream *stream);

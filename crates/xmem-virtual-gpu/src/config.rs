@@ -2,10 +2,9 @@
 
 use crate::environment::Requirements;
 use crate::family::Family;
-use crate::prepare::Capacity;
+use crate::prepare::{Capacity, Completion, VirtualGpu};
 use std::fmt::Write as _;
 use std::path::Path;
-use xmem_profiles::Device;
 
 /// Copies up to this size are carried out, so that small data can be read back, and the memory that the
 /// process touches stays small.
@@ -18,13 +17,8 @@ const UNLIMITED: u64 = 4 << 40;
 const DRIVER: u32 = 13000;
 
 /// The content of the file: a key and a value in each line.
-pub(crate) fn text(
-    device: &Device,
-    devices: usize,
-    capacity: Capacity,
-    requirements: &Requirements,
-    log: &Path,
-) -> String {
+pub(crate) fn text(gpu: &VirtualGpu, requirements: &Requirements, log: &Path) -> String {
+    let device = &gpu.device;
     let cc = device.compute_capability;
     let limits = cc.limits();
     let runtime = runtime_version(requirements);
@@ -35,10 +29,10 @@ pub(crate) fn text(
     add("name", &one_line(&device.title));
     add("memory", &device.memory.get());
     add("context", &device.context.get());
-    if capacity == Capacity::Unlimited {
+    if gpu.capacity == Capacity::Unlimited {
         add("capacity", &UNLIMITED);
     }
-    add("devices", &devices);
+    add("devices", &gpu.devices);
     add("major", &cc.major);
     add("minor", &cc.minor);
     add("sms", &device.sms);
@@ -57,6 +51,7 @@ pub(crate) fn text(
     add("driver", &DRIVER.max(runtime));
     add("cublas", &blas_version(requirements, runtime));
     add("nccl", &nccl_version(requirements));
+    add("run_ahead", &u8::from(gpu.completion == Completion::HostWaits));
     add("copy_limit", &COPY_LIMIT);
     add("log", &one_line(&log.to_string_lossy()));
     let cudnn = requirements.name(Family::Cudnn).and_then(|name| requirements.files.get(name));

@@ -27,4 +27,4 @@ mod stand_ins;
 
 pub use environment::{Environment, EnvironmentError};
 pub use log::{Call, Log};
-pub use prepare::{Capacity, Note, Preload, PrepareError, VirtualGpu};
+pub use prepare::{Capacity, Completion, Note, Preload, PrepareError, VirtualGpu};

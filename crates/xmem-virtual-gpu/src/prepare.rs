@@ -21,6 +21,19 @@ pub struct VirtualGpu {
     pub devices: usize,
     /// What a process can allocate on each.
     pub capacity: Capacity,
+    /// When work is complete.
+    pub completion: Completion,
+}
+
+/// When work on streams is complete, on which depends when PyTorch uses memory again that another stream had used, and
+/// lets go of what collectives held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Completion {
+    /// At once: the GPU is faster than the host.
+    #[default]
+    AtOnce,
+    /// When the host waits for it, at the latest at the end of the next iteration: the host runs ahead of the GPU.
+    HostWaits,
 }
 
 /// The memory that a process can allocate.
@@ -126,7 +139,7 @@ impl VirtualGpu {
     /// A machine with one device, and its capacity.
     #[must_use]
     pub fn new(device: Device) -> Self {
-        Self { device, devices: 1, capacity: Capacity::OfDevice }
+        Self { device, devices: 1, capacity: Capacity::OfDevice, completion: Completion::AtOnce }
     }
 
     /// Writes the native library, the stand-ins for the libraries that torch of `environment` links, and the
@@ -172,7 +185,7 @@ impl VirtualGpu {
         let log = folder.join("calls.log");
         write(&log, b"")?;
         let config = folder.join("device.conf");
-        let text = config::text(&self.device, self.devices, self.capacity, &requirements, &log);
+        let text = config::text(self, &requirements, &log);
         write(&config, text.as_bytes())?;
 
         let mut notes = Vec::new();

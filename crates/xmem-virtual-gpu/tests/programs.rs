@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 use xmem_profiles::{Device, devices, find};
-use xmem_virtual_gpu::{Call, Environment, Note, Preload, PrepareError, VirtualGpu};
+use xmem_virtual_gpu::{Call, Completion, Environment, Note, Preload, PrepareError, VirtualGpu};
 
 /// Functions of a library by the names in the header of the test programs, and some that it lacks.
 fn functions(prefix: &str) -> Vec<String> {
@@ -231,6 +231,16 @@ fn captures_have_the_states_of_cuda() {
     let machine = Machine::new(RUNTIME);
     let preload = machine.prepare(&VirtualGpu::new(device("a100-40g")));
     machine.run(&preload, program!("capture"), &[], &[]);
+}
+
+#[test]
+fn work_is_complete_at_once_or_when_the_host_waits() {
+    let machine = Machine::new(RUNTIME);
+    for completion in [Completion::AtOnce, Completion::HostWaits] {
+        let gpu = VirtualGpu { completion, ..VirtualGpu::new(device("a100-40g")) };
+        let late = u64::from(completion == Completion::HostWaits);
+        machine.run(&machine.prepare(&gpu), program!("completion"), &numbers(&[late]), &[]);
+    }
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! The answer: a value that owns all it says, so that it outlives the trace.
 
-use crate::assumed;
 use crate::compiled;
 use crate::distributed;
 use crate::facts::TraceFacts;
 use crate::job::Job;
 use crate::nccl::NcclMemory;
 use crate::recorded;
+use crate::recorded_twice;
 use crate::timings::Timings;
 use crate::verdict::{IntegrityPolicy, Verdict};
 use std::ops::Range;
@@ -109,11 +109,7 @@ impl Answer {
         withheld.extend(policy.withholds(condition));
         let virtual_gpu = job.profile().virtual_gpu();
         let is_assumed = virtual_gpu.is_some_and(xmem_analyzer::recording::VirtualGpu::is_assumed);
-        if let Some(lowest) =
-            virtual_gpu.and_then(xmem_analyzer::recording::VirtualGpu::lowest_peaks)
-        {
-            assumed::widen(&mut memory, lowest, &target.device);
-        }
+        recorded_twice::widen(job.profile(), &mut memory, &target.device, &mut notes);
         if let Some(recording) = job.profile().recording() {
             let names = &recording.compiled_eagerly;
             compiled::widen(&mut memory, names, &target.device, &mut notes);

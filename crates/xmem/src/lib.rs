@@ -38,7 +38,6 @@
 #![forbid(unsafe_code)]
 
 mod answer;
-mod assumed;
 mod compiled;
 mod cudnn_release;
 mod distributed;
@@ -53,6 +52,7 @@ mod lengths;
 mod nccl;
 mod ranks;
 mod recorded;
+mod recorded_twice;
 mod script_settings;
 mod timings;
 mod verdict;

@@ -18,6 +18,8 @@ pub struct VirtualGpu {
     assumed: Vec<Assumed>,
     /// The peaks of the same command under the lowest assumed shares.
     other_peaks: Option<Peaks>,
+    /// The peaks of the same command with a host that runs ahead of the GPU.
+    run_ahead_peaks: Option<Peaks>,
     /// What the libraries of the virtual GPU could not do.
     log: Vec<Logged>,
 }
@@ -76,6 +78,13 @@ impl VirtualGpu {
     pub fn lowest_peaks(&self) -> Option<(Bytes, Bytes)> {
         let peaks = self.other_peaks.filter(|_| !self.assumed.is_empty())?;
         Some((Bytes(peaks.allocated), Bytes(peaks.reserved)))
+    }
+
+    /// Peaks of allocated and of reserved memory of the same command where work is complete when the host waits for it,
+    /// if they were recorded. Those of the recording itself are with work that is complete at once.
+    #[must_use]
+    pub fn run_ahead_peaks(&self) -> Option<(Bytes, Bytes)> {
+        self.run_ahead_peaks.map(|peaks| (Bytes(peaks.allocated), Bytes(peaks.reserved)))
     }
 
     /// Reports what a user of the answer should know. Sizes that follow from values which nobody has bounded
@@ -210,6 +219,14 @@ mod tests {
         assert_eq!(facts(&format!("{{{assumed}}}")).lowest_peaks(), None);
         let unused = facts(r#"{"other_peaks":{"allocated":5,"reserved":9}}"#);
         assert_eq!(unused.lowest_peaks(), None, "no size followed from an assumption");
+    }
+
+    #[test]
+    fn the_peaks_of_a_host_that_runs_ahead_are_those_of_the_other_recording() {
+        let facts = |json: &str| serde_json::from_str::<VirtualGpu>(json).expect("facts");
+        let with = facts(r#"{"run_ahead_peaks":{"allocated":5,"reserved":9}}"#);
+        assert_eq!(with.run_ahead_peaks(), Some((Bytes(5), Bytes(9))));
+        assert_eq!(facts(r#"{"run_ahead_peaks":null}"#).run_ahead_peaks(), None);
     }
 
     fn reported(json: &str) -> (bool, Vec<String>) {

@@ -105,6 +105,10 @@ pub(crate) struct ProfileArgs {
     /// command is recorded twice, and the answer has a range
     #[arg(long, value_name = "NAME=SHARE", value_parser = assumptions, help_heading = "Engine")]
     assume: Option<Assumptions>,
+    /// Record the command twice on a virtual GPU: with work that is complete at once, and with work that is complete
+    /// when the host waits for it. The answer has the range, which is that of jobs with several streams or collectives
+    #[arg(long, help_heading = "Engine")]
+    pub(crate) run_ahead: bool,
 }
 
 /// The ranks that are recorded.

@@ -1,11 +1,11 @@
-//! Assumed values with a range: the recording at the lowest shares.
+//! Answers with a range: further recordings of the command.
 
 use super::progress::RecordingProgress;
 use crate::args::{Global, ProfileArgs};
 use crate::error::CliError;
 use crate::terminal::{say, shown};
 use xmem::printable;
-use xmem_recorder::{DevicePeaks, Recorded, Request, Stacks};
+use xmem_recorder::{DevicePeaks, Recorded, Request, Stacks, Timing};
 use xmem_tempfiles::PrivateFolder;
 
 /// Records the command at the lowest shares, and returns its peaks; none if it does not run to its end there.
@@ -14,30 +14,50 @@ pub(super) fn lowest(
     args: &ProfileArgs,
     global: &Global,
 ) -> Result<Option<DevicePeaks>, CliError> {
-    let folder = PrivateFolder::new().map_err(|error| CliError::Temporary { source: error })?;
-    let request = Request {
-        output: folder.path().join("lowest.json.zst"),
-        stacks: Stacks::Omitted,
-        snapshot: None,
-        assume: request.assume.lowest(),
-        ..request.clone()
-    };
     say("note: the command is recorded twice, first at the lowest shares of --assume");
+    let peaks =
+        peaks(Request { assume: request.assume.lowest(), ..request.clone() }, args, global)?;
+    if peaks.is_none() {
+        say("note: the lowest shares could not be recorded: the answer will have no range");
+    }
+    Ok(peaks)
+}
+
+/// Records the command with a host that runs ahead of the GPU, and returns its peaks; none if it does not run to its
+/// end there.
+pub(super) fn run_ahead(
+    request: &Request,
+    args: &ProfileArgs,
+    global: &Global,
+) -> Result<Option<DevicePeaks>, CliError> {
+    say("note: the command is recorded twice, first with a host that runs ahead of the GPU");
+    let peaks = peaks(Request { timing: Timing::RunAhead, ..request.clone() }, args, global)?;
+    if peaks.is_none() {
+        say("note: --run-ahead could not be recorded: the answer will have no range");
+    }
+    Ok(peaks)
+}
+
+/// Makes a recording that is not kept, and returns its peaks; none if it does not run to its end.
+fn peaks(
+    request: Request,
+    args: &ProfileArgs,
+    global: &Global,
+) -> Result<Option<DevicePeaks>, CliError> {
+    let folder = PrivateFolder::new().map_err(|error| CliError::Temporary { source: error })?;
+    let output = folder.path().join("other.json.zst");
+    let request = Request { output, stacks: Stacks::Omitted, snapshot: None, ..request };
     let progress = RecordingProgress::new(args.steps(), global.verbosity());
     let recorded = xmem_recorder::record(&request, &mut |news| progress.show(news));
     drop(progress);
-    let peaks = match recorded {
+    Ok(match recorded {
         Ok(recorded) if recorded.cut_short.is_none() => recorded.peaks,
         Ok(_) => None,
         Err(error) => {
             say(&format!("note: {error}"));
             None
         }
-    };
-    if peaks.is_none() {
-        say("note: the lowest shares could not be recorded: the answer will have no range");
-    }
-    Ok(peaks)
+    })
 }
 
 /// Says which sizes follow from assumptions without bounds, and what to do about it.

@@ -151,7 +151,7 @@ fn the_session_names_the_device_and_the_options() {
         "format": 1, "recorder": env!("CARGO_PKG_VERSION"), "steps": 7, "stacks": false, "max_memory": 64_u64 << 30,
             "engine": "cpu", "gpus": 1, "rank": null, "float16": "bfloat16",
             "snapshot": null,
-            "assume": {}, "bounded": [], "other_peaks": null, "vary": null, "weights": "present",
+            "assume": {}, "bounded": [], "other_peaks": null, "run_ahead": false, "run_ahead_peaks": null, "vary": null, "weights": "present",
         "device": {
             "key": "t4-16g", "name": t4.title, "capability": [7, 5],
             "total_memory": t4.memory.get(), "free_memory": t4.available().get(),

@@ -133,6 +133,12 @@ def size_of_split(ranks):
         _libraries[0].vgpu_size_of_split(ranks)
 
 
+def end_iteration():
+    """Tells the virtual GPU that an iteration has ended."""
+    if _libraries and hasattr(_libraries[0], "vgpu_iteration"):
+        _libraries[0].vgpu_iteration()
+
+
 def _load(answer):
     global _error, _log
     _log = answer.get("log")

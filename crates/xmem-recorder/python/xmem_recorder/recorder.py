@@ -448,6 +448,7 @@ def _iteration(number, by):
         _state.resident.append(saving.resident_memory())
     session.send("iteration", number=number, seconds=seconds, of=by)
     if engine.chosen() == engine.VIRTUAL_GPU:
+        engine.end_iteration()
         distributed.wait_for_collectives()
 
 

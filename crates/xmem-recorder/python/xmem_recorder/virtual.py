@@ -53,6 +53,8 @@ def install(torch):
     atexit.register(_finish_backward_passes, torch)
     _begin_with_the_device(torch)
     _keep_peaks(torch)
+    if session.settings().get("run_ahead"):
+        _wait_at_queries(torch)
     cuda.watch_memory_fraction(torch)
 
 
@@ -91,6 +93,20 @@ def _begin_with_the_device(torch):
         return initialize
 
     replace(torch.cuda, "_lazy_init", lazy_init)
+
+
+def _wait_at_queries(torch):
+    """Scripts that ask until work is complete wait for it; PyTorch's own questions come from C++."""
+
+    def query(_original):
+        def wait(self):
+            self.synchronize()
+            return True
+
+        return wait
+
+    replace(torch.cuda.Event, "query", query)
+    replace(torch.cuda.Stream, "query", query)
 
 
 def _keep_peaks(torch):
@@ -162,6 +178,7 @@ def facts(torch):
         "reads": values.facts(),
         "assumed": values.assumed(),
         "other_peaks": session.settings().get("other_peaks"),
+        "run_ahead_peaks": session.settings().get("run_ahead_peaks"),
         "log": [{"kind": kind, "text": text} for kind, text in log],
         "skipped_initializations": hostmemory.skipped(),
     }

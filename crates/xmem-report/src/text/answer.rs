@@ -277,6 +277,7 @@ fn reason(name: &'static str) -> &'static str {
         "convolution_benchmark" => "cudnn.benchmark",
         "address_order" => "address order",
         "assumed_values" => "assumed values",
+        "gpu_timing" => "GPU timing",
         "torch_compile" => "torch.compile",
         "library" => "libraries",
         "operator" => "operators",

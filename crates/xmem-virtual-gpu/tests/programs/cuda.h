@@ -52,6 +52,7 @@ int cudaThreadExchangeStreamCaptureMode(int *);
 int cudaEventCreateWithFlags(event_t *, unsigned);
 int cudaEventRecord(event_t, stream_t);
 int cudaEventQuery(event_t);
+int cudaEventSynchronize(event_t);
 int cudaEventElapsedTime(float *, event_t, event_t);
 int cudaGraphInstantiateWithFlags(graph_t *, graph_t, unsigned long long);
 int cudaGraphLaunch(graph_t, stream_t);

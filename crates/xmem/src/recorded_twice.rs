@@ -1,0 +1,63 @@
+//! The range of an answer about a command that was recorded twice.
+
+use xmem_analyzer::Profile;
+use xmem_predict::{Bounds, Confidence, PredictedMemory, UncertaintyEffect};
+use xmem_profiles::Device;
+use xmem_types::{Bytes, Diagnostics, Severity};
+
+/// The uncertainty about values that a virtual GPU does not compute.
+const ASSUMED_VALUES: &str = "assumed_values";
+
+/// The uncertainty about the time at which work on the GPU is complete.
+const GPU_TIMING: &str = "gpu_timing";
+
+/// Extends the range to the peaks of the other recording, if there is one.
+pub(crate) fn widen(
+    profile: &Profile,
+    memory: &mut PredictedMemory,
+    device: &Device,
+    notes: &mut Diagnostics,
+) {
+    let Some(gpu) = profile.virtual_gpu() else { return };
+    if let Some(lowest) = gpu.lowest_peaks() {
+        extend(memory, ASSUMED_VALUES, lowest, device);
+    }
+    if let Some(peaks) = gpu.run_ahead_peaks() {
+        extend(memory, GPU_TIMING, peaks, device);
+    } else if profile.rank().is_some() {
+        notes.report("gpu-timing", Severity::Note, None, || {
+            "collectives were complete at once; where the host runs ahead of the GPU, what they hold is released later, \
+             and the peaks are higher: `xmem profile --run-ahead` gives the range"
+                .to_owned()
+        });
+    }
+}
+
+/// Extends the range to these peaks of allocated and of reserved memory: at the lowest assumed shares, where the answer
+/// itself is about the highest, or with a host that runs ahead of the GPU. They are those of the recorded allocator and
+/// capacity.
+fn extend(
+    memory: &mut PredictedMemory,
+    name: &'static str,
+    other: (Bytes, Bytes),
+    device: &Device,
+) {
+    let between =
+        |peak: Bytes, other: Bytes| Bounds { low: peak.min(other), high: peak.max(other) };
+    let allocated = between(memory.peak.allocated, other.0);
+    let reserved = between(memory.peak.reserved, other.1);
+    let range = &mut memory.range;
+    range.uncertainties.push(UncertaintyEffect { name, blocks: None, allocated, reserved });
+    for (whole, part) in [(&mut range.allocated, allocated), (&mut range.reserved, reserved)] {
+        whole.low = whole.low.min(part.low);
+        whole.high = whole.high.max(part.high);
+    }
+    let (least, most) = device.available_bounds();
+    if range.confidence == Confidence::Certain {
+        match memory.fits {
+            true if reserved.high > least => range.confidence = Confidence::MayFail,
+            false if reserved.low <= most => range.confidence = Confidence::MayFit,
+            _ => {}
+        }
+    }
+}
