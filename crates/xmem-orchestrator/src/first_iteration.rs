@@ -116,13 +116,13 @@ impl<'a> Repetition<'a> {
         requests.extend(state.into_iter().flatten().map(|row| (old[row], Some(row))));
         let recorded = requests.len();
         let mut released = self.released_later();
-        for row in first.start..old.len() {
+        for (row, &request) in old.iter().enumerate().skip(first.start) {
             requests.extend(released.remove(&row).into_iter().flatten());
             let is_moved = first.contains(&row)
-                && self.owns(old[row].block)
-                && !self.copies.contains_key(&old[row].block);
+                && self.owns(request.block)
+                && !self.copies.contains_key(&request.block);
             if !is_moved {
-                requests.push((old[row], Some(row)));
+                requests.push((request, Some(row)));
             }
         }
         Changed { requests, recorded, copies: self.copies }
