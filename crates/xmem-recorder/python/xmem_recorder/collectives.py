@@ -6,13 +6,12 @@ distributed/fake_pg.py), and tensors of the host the results. Those of the devic
 behind it.
 """
 
-import contextlib
 import functools
 import inspect
 import threading
 
 from . import engine, known, session
-from .patching import replace, replace_in_torch
+from .patching import replace_in_torch
 
 # Backends for tensors of the host, which would connect with the other processes.
 OF_HOST = ("gloo", "ucc", "mpi", "xccl")
@@ -54,7 +53,6 @@ def install(torch, rank):
         setattr(c10d, name, wrapper)
         if hasattr(torch.distributed, name):
             setattr(torch.distributed, name, wrapper)
-    replace(torch.distributed, "_verify_params_across_processes", _verify_params)
 
 
 def _new_group(original, c10d):
@@ -224,17 +222,6 @@ def _gather(arguments):
 def _scatter(arguments):
     if arguments["scatter_list"] and _is_of_host(arguments["tensor"]):
         arguments["tensor"].copy_(arguments["scatter_list"][_group_rank(arguments)])
-
-
-def _verify_params(original):
-    """Compares the parameters of DDP with those of ranks that do not run (torch/csrc/distributed/c10d/reducer.cpp,
-    `verify_params_across_processes`); the result is copied on the device, where nothing may come of it."""
-
-    def verify(*args, **kwargs):
-        with contextlib.suppress(RuntimeError):
-            original(*args, **kwargs)
-
-    return verify
 
 
 def _monitored_barrier(_original):

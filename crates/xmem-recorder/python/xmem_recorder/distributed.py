@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import contextlib
 import sys
 import time
 
@@ -63,6 +64,23 @@ def _groups(world, requested):
         if requested or "nccl" in str(world.pg_backend_config.get(group, backend)):
             found.append(group.size())
     return found
+
+
+def ignore_differences(torch):
+    """Lets DDP take the parameters of the other processes for those of this one, on a virtual GPU."""
+    if torch.distributed.is_available():
+        replace(torch.distributed, "_verify_params_across_processes", _verify_params)
+
+
+def _verify_params(original):
+    """Compares the parameters of DDP with those of other ranks (torch/csrc/distributed/c10d/reducer.cpp,
+    `verify_params_across_processes`). The sizes are sent from device to device, where nothing comes of it."""
+
+    def verify(*args, **kwargs):
+        with contextlib.suppress(RuntimeError):
+            original(*args, **kwargs)
+
+    return verify
 
 
 def install(torch):

@@ -10,6 +10,7 @@ import contextlib
 from . import (
     autocast,
     cuda,
+    distributed,
     engine,
     history,
     hostmemory,
@@ -47,6 +48,7 @@ def install(torch):
     values.install(torch)
     history.install(torch)
     weights.install(torch)
+    distributed.ignore_differences(torch)
     ranks.install(torch)
     if ranks.wanted() is None:
         objects.install(torch)
