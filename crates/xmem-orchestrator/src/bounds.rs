@@ -124,9 +124,9 @@ mod tests {
             assert_eq!(requests, schedule.requests, "{family:?}");
         }
         for (pass, expected) in [
-            (ConvPass::Forward, [0, 20, 40, 60, 80, 0, 0, 0, 64, 80, 80, 96]),
-            (ConvPass::BackwardData, [0, 20, 40, 60, 80, 0, 0, 40, 64, 80, 80, 96]),
-            (ConvPass::BackwardWeight, [0, 20, 40, 60, 80, 20, 60, 40, 64, 80, 80, 96]),
+            (ConvPass::Forward, [0, 20, 40, 60, 80, 0, 0, 0, 0, 64, 80, 80, 96]),
+            (ConvPass::BackwardData, [0, 20, 40, 60, 80, 0, 0, 0, 40, 64, 80, 80, 96]),
+            (ConvPass::BackwardWeight, [0, 20, 40, 60, 80, 20, 60, 80, 40, 64, 80, 80, 96]),
         ] {
             let of = UnaskedConvolution { pass, tensors: Bytes::mib(20) };
             let range = schedule.uncertain[0].range.of_any_release(of);
