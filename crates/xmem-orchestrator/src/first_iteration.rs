@@ -16,13 +16,10 @@ use xmem_types::{BlockId, Bytes, IterationId, Nanos, Request, RequestKind};
 /// Adds the first iteration to a schedule whose optimizer state was made before the recording. A single recorded
 /// iteration does not show which of its blocks stay until the next one; its schedule is left alone.
 pub(crate) fn add(schedule: Schedule, profile: &Profile) -> Schedule {
-    let starts: Vec<usize> = profile
-        .iterations
-        .iter()
-        .map(|iteration| schedule.times.partition_point(|&at| at < iteration.start))
-        .collect();
+    let starts = schedule.iteration_starts(profile);
     let Some(&first) = starts.first().filter(|_| starts.len() > 1) else { return schedule };
-    let is_state = |request: &Request| is_state_from_before(schedule.block(request.block));
+    let is_state =
+        |request: &Request| is_from_before(schedule.block(request.block), Role::OptimizerState);
     if !schedule.requests[..first].iter().any(is_state) {
         return schedule;
     }
@@ -32,8 +29,8 @@ pub(crate) fn add(schedule: Schedule, profile: &Profile) -> Schedule {
     changed.applied_to(schedule, first)
 }
 
-fn is_state_from_before(block: &ScheduledBlock) -> bool {
-    block.origin == Origin::Preexisting && block.role == Role::OptimizerState
+fn is_from_before(block: &ScheduledBlock, role: Role) -> bool {
+    block.origin == Origin::Preexisting && block.role == role
 }
 
 /// The time of the first optimizer step of the first iteration.
@@ -88,14 +85,12 @@ impl<'a> Repetition<'a> {
     fn requests(self, step: Nanos) -> Changed {
         let old = &self.schedule().requests;
         let first = self.iterations.requests[0].clone();
-        let is_state = |row: &usize| is_state_from_before(self.schedule().block(old[*row].block));
-        let (state, head): (Vec<usize>, Vec<usize>) = (0..first.start).partition(is_state);
-        let is_parameter = |row: &usize| {
-            let block = self.schedule().block(old[*row].block);
-            block.origin == Origin::Preexisting && block.role == Role::Parameter
-        };
+        let is_from_before =
+            |row: usize, role| is_from_before(self.schedule().block(old[row].block), role);
+        let (state, head): (Vec<usize>, Vec<usize>) =
+            (0..first.start).partition(|&row| is_from_before(row, Role::OptimizerState));
         let (parameters, others): (Vec<usize>, Vec<usize>) =
-            head.into_iter().partition(is_parameter);
+            head.into_iter().partition(|&row| is_from_before(row, Role::Parameter));
         let mut requests: Vec<(Request, Option<usize>)> = self
             .in_order_of_parameters(parameters)
             .into_iter()
@@ -177,9 +172,9 @@ impl<'a> Repetition<'a> {
         rows
     }
 
-    /// Rows of state, parameter by parameter, as far as gradients show the order: a backward pass makes them in
-    /// the reverse order of parameters.
-    fn in_order_of_parameters(&self, state: Vec<usize>) -> Vec<usize> {
+    /// Rows of parameters or of their state, parameter by parameter, as far as gradients show the order: a backward
+    /// pass makes them in the reverse order of parameters.
+    fn in_order_of_parameters(&self, from_before: Vec<usize>) -> Vec<usize> {
         let schedule = self.schedule();
         let size = |row: usize| schedule.block(schedule.requests[row].block).size;
         let gradients: Vec<Bytes> = self.iterations.blocks[0]
@@ -189,7 +184,7 @@ impl<'a> Repetition<'a> {
             .map(|block| block.size)
             .collect();
         let mut by_size: BTreeMap<Bytes, Vec<usize>> = BTreeMap::new();
-        for row in state.into_iter().rev() {
+        for row in from_before.into_iter().rev() {
             by_size.entry(size(row)).or_default().push(row);
         }
         let mut parameters: BTreeMap<Bytes, usize> = BTreeMap::new();

@@ -132,6 +132,13 @@ impl Schedule {
         Workload::new(&self.requests[..count], &self.fallbacks).with_calls(&self.calls)
     }
 
+    /// The first request of each iteration of the profile that the schedule was made of.
+    #[must_use]
+    pub fn iteration_starts(&self, profile: &Profile) -> Vec<usize> {
+        let start = |time| self.times.partition_point(|&at| at < time);
+        profile.iterations.iter().map(|iteration| start(iteration.start)).collect()
+    }
+
     /// The block behind an id.
     #[must_use]
     pub fn block(&self, id: BlockId) -> &ScheduledBlock {

@@ -53,9 +53,7 @@ impl<'j> Prediction<'j> {
         setup: AllocatorSetup,
         device: &Device,
     ) -> Self {
-        let start = |time| schedule.times.partition_point(|&at| at < time);
-        let iteration_starts: Vec<usize> =
-            profile.iterations.iter().map(|iteration| start(iteration.start)).collect();
+        let iteration_starts = schedule.iteration_starts(profile);
         let with = |memory, taken| DeviceConfig {
             capacity: Some(memory),
             taken,

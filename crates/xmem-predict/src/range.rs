@@ -83,6 +83,19 @@ impl Confidence {
     }
 }
 
+impl PeakRange {
+    /// Extends the range by the effect of an uncertainty.
+    pub(crate) fn add(&mut self, effect: UncertaintyEffect) {
+        self.uncertainties.push(effect);
+        for (whole, part) in
+            [(&mut self.allocated, effect.allocated), (&mut self.reserved, effect.reserved)]
+        {
+            whole.include(part.low);
+            whole.include(part.high);
+        }
+    }
+}
+
 impl Bounds {
     /// Returns whether both are the same.
     #[must_use]

@@ -41,22 +41,9 @@ pub(crate) fn widen(
         high: Bytes((peak.get() / 100).saturating_mul(100 + PERCENT)),
     };
     let (allocated, reserved) = (around(memory.peak.allocated), around(memory.peak.reserved));
-    let name = TORCH_COMPILE;
-    let range = &mut memory.range;
-    range.uncertainties.push(UncertaintyEffect { name, blocks: None, allocated, reserved });
-    for (whole, part) in [(&mut range.allocated, allocated), (&mut range.reserved, reserved)] {
-        whole.low = whole.low.min(part.low);
-        whole.high = whole.high.max(part.high);
+    let effect = UncertaintyEffect { name: TORCH_COMPILE, blocks: None, allocated, reserved };
+    let other_verdict = memory.extend(effect, device.available_bounds());
+    if matches!(memory.range.confidence, Confidence::Certain | Confidence::Likely) {
+        memory.range.confidence = other_verdict.unwrap_or(Confidence::Doubtful);
     }
-    let (least, most) = device.available_bounds();
-    range.confidence = match (range.confidence, memory.fits) {
-        (Confidence::Certain | Confidence::Likely, true) if reserved.high > least => {
-            Confidence::MayFail
-        }
-        (Confidence::Certain | Confidence::Likely, false) if reserved.low <= most => {
-            Confidence::MayFit
-        }
-        (Confidence::Certain | Confidence::Likely, _) => Confidence::Doubtful,
-        (other, _) => other,
-    };
 }

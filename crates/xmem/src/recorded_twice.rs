@@ -46,18 +46,9 @@ fn extend(
         |peak: Bytes, other: Bytes| Bounds { low: peak.min(other), high: peak.max(other) };
     let allocated = between(memory.peak.allocated, other.0);
     let reserved = between(memory.peak.reserved, other.1);
-    let range = &mut memory.range;
-    range.uncertainties.push(UncertaintyEffect { name, blocks: None, allocated, reserved });
-    for (whole, part) in [(&mut range.allocated, allocated), (&mut range.reserved, reserved)] {
-        whole.low = whole.low.min(part.low);
-        whole.high = whole.high.max(part.high);
-    }
-    let (least, most) = device.available_bounds();
-    if range.confidence == Confidence::Certain {
-        match memory.fits {
-            true if reserved.high > least => range.confidence = Confidence::MayFail,
-            false if reserved.low <= most => range.confidence = Confidence::MayFit,
-            _ => {}
-        }
+    let effect = UncertaintyEffect { name, blocks: None, allocated, reserved };
+    let other_verdict = memory.extend(effect, device.available_bounds());
+    if let (Confidence::Certain, Some(confidence)) = (memory.range.confidence, other_verdict) {
+        memory.range.confidence = confidence;
     }
 }

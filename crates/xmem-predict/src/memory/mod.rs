@@ -11,7 +11,7 @@ pub use figures::{
 };
 
 use crate::prediction::Prediction;
-use crate::range::{PeakRange, Variants};
+use crate::range::{Confidence, PeakRange, UncertaintyEffect, Variants};
 use peaks::{Live, Peaks};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -78,6 +78,23 @@ pub struct PredictedMemory {
     pub min_capacity: Option<Bytes>,
     /// The oddities of the replay.
     pub diagnostics: Diagnostics,
+}
+
+impl PredictedMemory {
+    /// Extends the range by an uncertainty that was not replayed. Returns the confidence if the verdict is
+    /// another at an end of it, on a device that leaves between `least` and `most` bytes to the allocator.
+    pub fn extend(
+        &mut self,
+        effect: UncertaintyEffect,
+        (least, most): (Bytes, Bytes),
+    ) -> Option<Confidence> {
+        self.range.add(effect);
+        match self.fits {
+            true if effect.reserved.high > least => Some(Confidence::MayFail),
+            false if effect.reserved.low <= most => Some(Confidence::MayFit),
+            _ => None,
+        }
+    }
 }
 
 impl Prediction<'_> {
