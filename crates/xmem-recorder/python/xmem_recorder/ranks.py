@@ -13,6 +13,10 @@ import sys
 from . import collectives, launchers, session, stores
 from .patching import replace
 
+# A thread of NCCL's process groups looks into the store, whose functions are Python's: it would wait for the
+# interpreter while the interpreter waits for its end (ProcessGroupNCCL.cpp, `HeartbeatMonitor::runLoop`).
+_WITHOUT_MONITOR = {"TORCH_NCCL_ENABLE_MONITORING": "0", "TORCH_NCCL_DUMP_ON_TIMEOUT": "0"}
+
 
 def wanted():
     """The place of the recorded process: `rank`, `world_size`, `local_rank`, `local_world_size`, `node`, `nodes`.
@@ -30,10 +34,7 @@ def install(torch):
     """Prepares a process with torch."""
     if wanted() is None or not torch.distributed.is_available():
         return
-    # A thread of NCCL's process groups looks into the store, whose functions are Python's: it would wait for the
-    # interpreter while the interpreter waits for its end (ProcessGroupNCCL.cpp, `HeartbeatMonitor::runLoop`).
-    for name in ("TORCH_NCCL_ENABLE_MONITORING", "TORCH_NCCL_DUMP_ON_TIMEOUT"):
-        os.environ[name] = "0"
+    os.environ.update(_WITHOUT_MONITOR)
     stores.install(torch, wanted()["world_size"])
     collectives.install(torch, wanted()["rank"])
     launchers.install(torch, wanted())
@@ -65,6 +66,8 @@ def _init_process_group(original):
                 f"the script makes a group of {size} processes, of which this is rank {rank}, instead of rank "
                 f"{expected['rank']} of {expected['world_size']}"
             )
+        # Scripts ask for the monitor themselves, as torchtitan does (torchtitan/distributed/utils.py, `init_distributed`).
+        os.environ.update(_WITHOUT_MONITOR)
         return original(*args, **kwargs)
 
     return init

@@ -7,6 +7,7 @@ ends where the next one begins, or with the script.
 """
 
 import atexit
+import functools
 import multiprocessing
 import os
 import re
@@ -204,9 +205,12 @@ def _watch_calls(module):
     """Wraps only outermost calls: during one, the original is restored."""
     original = module._call_impl
 
-    def call_outermost(self, *args, **kwargs):
+    def call_impl(self, *args, **kwargs):
         if inside_module():
             return original(self, *args, **kwargs)
+        return outermost(self, functools.partial(original, self), args, kwargs)
+
+    def outermost(self, call, args, kwargs):
         args, kwargs = lengths.change_arguments(args, kwargs)
         sample = _sample(self, args, kwargs)
         if evaluation.is_known(sample):
@@ -216,14 +220,37 @@ def _watch_calls(module):
         _depth.value = 1
         module._call_impl = original
         try:
-            result = original(self, *args, **kwargs)
+            result = call(*args, **kwargs)
         finally:
-            module._call_impl = call_outermost
+            module._call_impl = call_impl
             _depth.value = 0
         evaluation.computed(_state.torch, self, sample, result)
         return result
 
-    module._call_impl = call_outermost
+    def compiling(compile_original):
+        """Has the compiler see the original: it would trace these functions, and change what they keep."""
+
+        def compile(self, *args, **kwargs):
+            current = module._call_impl
+            module._call_impl = original
+            try:
+                compile_original(self, *args, **kwargs)
+            finally:
+                module._call_impl = current
+            compiled = self._compiled_call_impl
+
+            def compiled_call_impl(*args, **kwargs):
+                if inside_module():
+                    return compiled(*args, **kwargs)
+                return outermost(self, compiled, args, kwargs)
+
+            if compiled is not None:
+                self._compiled_call_impl = compiled_call_impl
+
+        return compile
+
+    module._call_impl = call_impl
+    replace(module, "compile", compiling)
 
 
 def _watch_calls_by_hooks(torch):
