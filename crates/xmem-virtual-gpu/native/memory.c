@@ -1,9 +1,10 @@
 // Device memory: an address space for each device that is mapped and never filled, and the account of what
 // is allocated in it.
 //
-// Addresses come in the order of NVIDIA's driver, as it was read from public memory snapshots of real GPUs:
-// granules of 32 MiB are opened top-down, an allocation sits at the start of its granules, and the rest of
-// them serves later allocations that fit, the lowest address first.
+// Addresses come in the order of NVIDIA's driver, as it was read from public memory snapshots of real GPUs: an
+// allocation takes a chunk of whole granules of 32 MiB, the highest that are free, and sits at its start. The
+// rest of a chunk serves later allocations that fit, the lowest address first; so does what is released inside
+// of it. A chunk is free again when nothing in it is in use.
 #define _GNU_SOURCE
 #include "vgpu.h"
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-// The driver's page, and what it opens at once.
+// The driver's page, and the unit of its chunks.
 #define PAGE (2 * MIB)
 #define GRANULE (32 * MIB)
 // Requests below this share pages, in steps of 512 bytes.
@@ -28,9 +29,11 @@
 // Taken addresses: whole pages. A shared one is cut into pieces.
 struct range { char *start; size_t size; int is_shared; };
 struct piece { char *start; size_t size; };
+struct chunk { char *start, *end; };
 struct arena {
-  char *base, *lowest;      // The lowest granule that was opened.
+  char *base;
   size_t span, used;
+  struct chunk *chunks; size_t chunk_count, chunk_room;
   struct range *ranges; size_t range_count, range_room;
   struct piece *pieces; size_t piece_count, piece_room;
   int state;                // 0: not mapped yet, 1: usable, -1: cannot be mapped.
@@ -89,7 +92,6 @@ static void open_arena(int device) {
   madvise(at, span, MADV_DONTDUMP);
   a->base = (char *)round_up((uintptr_t)at, GRANULE);
   a->span = (span - (size_t)(a->base - (char *)at)) / GRANULE * GRANULE;
-  a->lowest = a->base + a->span;
   a->state = 1;
 }
 
@@ -120,23 +122,47 @@ static int grow(void **block, size_t count, size_t *room, size_t size) {
 
 static char *align(char *address, size_t alignment) { return (char *)round_up((uintptr_t)address, alignment); }
 
-// The first gap above the lowest granule, else new granules below it. `at` becomes the place in the list.
+// The first gap in a chunk. `at` becomes the place in the list of ranges.
 static char *find_gap(struct arena *a, size_t size, size_t alignment, size_t *at) {
-  for (int opened = 0; opened < 2; opened++) {
-    if (opened) {
-      size_t granules = round_up(size, GRANULE) + (alignment > GRANULE ? alignment : 0);
-      if ((size_t)(a->lowest - a->base) < granules) return NULL;
-      a->lowest -= granules;
-    }
-    char *start = a->lowest;
-    for (*at = 0; *at <= a->range_count; ++*at) {
-      char *aligned = align(start, alignment);
-      char *end = *at < a->range_count ? a->ranges[*at].start : a->base + a->span;
+  *at = 0;
+  for (size_t i = 0; i < a->chunk_count; i++) {
+    for (char *start = a->chunks[i].start;; ++*at) {
+      int is_inside = *at < a->range_count && a->ranges[*at].start < a->chunks[i].end;
+      char *aligned = align(start, alignment), *end = is_inside ? a->ranges[*at].start : a->chunks[i].end;
       if (aligned <= end && (size_t)(end - aligned) >= size) return aligned;
-      if (*at < a->range_count) start = a->ranges[*at].start + a->ranges[*at].size;
+      if (!is_inside) break;
+      start = a->ranges[*at].start + a->ranges[*at].size;
     }
   }
   return NULL;
+}
+
+// Takes the highest free granules that hold `size`.
+static int open_chunk(struct arena *a, size_t size, size_t alignment) {
+  size_t span = round_up(size, GRANULE) + (alignment > GRANULE ? alignment : 0);
+  if (!grow((void **)&a->chunks, a->chunk_count, &a->chunk_room, sizeof *a->chunks)) return 0;
+  char *top = a->base + a->span;
+  for (size_t i = a->chunk_count;; top = a->chunks[--i].start) {
+    char *bottom = i ? a->chunks[i - 1].end : a->base;
+    if ((size_t)(top - bottom) >= span) {
+      memmove(a->chunks + i + 1, a->chunks + i, (a->chunk_count - i) * sizeof *a->chunks);
+      a->chunks[i] = (struct chunk){top - span, top};
+      a->chunk_count++;
+      return 1;
+    }
+    if (!i) return 0;
+  }
+}
+
+// Gives the chunk of an address back if none of it is in use. `next` is the first range above the address.
+static void close_chunk(struct arena *a, char *address, size_t next) {
+  size_t i = 0;
+  while (i < a->chunk_count && a->chunks[i].end <= address) i++;
+  if (i == a->chunk_count) return;
+  if (next && a->ranges[next - 1].start >= a->chunks[i].start) return;
+  if (next < a->range_count && a->ranges[next].start < a->chunks[i].end) return;
+  memmove(a->chunks + i, a->chunks + i + 1, (a->chunk_count - i - 1) * sizeof *a->chunks);
+  a->chunk_count--;
 }
 
 static char *take_range(struct arena *a, size_t size, size_t alignment, int is_shared) {
@@ -146,6 +172,7 @@ static char *take_range(struct arena *a, size_t size, size_t alignment, int is_s
   size_t at;
   if (!grow((void **)&a->ranges, a->range_count, &a->range_room, sizeof *a->ranges)) return NULL;
   char *start = find_gap(a, size, alignment, &at);
+  if (!start && open_chunk(a, size, alignment)) start = find_gap(a, size, alignment, &at);
   if (!start) return NULL;
   memmove(a->ranges + at + 1, a->ranges + at, (a->range_count - at) * sizeof *a->ranges);
   a->ranges[at] = (struct range){start, size, is_shared};
@@ -171,10 +198,12 @@ static void drop_pages(struct arena *a, char *start, size_t size) {
 }
 
 static void drop_range(struct arena *a, struct range *range) {
-  drop_pages(a, range->start, range->size);
+  char *start = range->start;
+  drop_pages(a, start, range->size);
   size_t at = (size_t)(range - a->ranges);
   memmove(range, range + 1, (a->range_count - at - 1) * sizeof *range);
   a->range_count--;
+  close_chunk(a, start, at);
 }
 
 // The first piece at or after an address.

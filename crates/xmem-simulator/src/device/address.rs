@@ -1,78 +1,87 @@
 //! The addresses of new device ranges.
 
+use super::free_ranges::FreeRanges;
 use crate::config::AddressOrder;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use xmem_types::{Addr, Bytes, MIB};
 
 /// The simulated address space: 32 TiB, far above the null pointer.
 const BOTTOM: u64 = 1 << 45;
 const TOP: u64 = 1 << 46;
 
-/// The driver opens address space in granules of this size.
+/// The driver takes address space from the operating system in multiples of this size.
 const GRANULE: u64 = 32 * MIB;
 
-/// Free address ranges, and the part of the space that the driver has not opened yet.
+/// Address space, and the ranges of it that are in use.
 #[derive(Clone, Debug)]
 pub(super) struct AddressSpace {
     order: AddressOrder,
-    /// Everything in `BOTTOM..unopened` has never been handed out.
-    unopened: u64,
-    /// Holes above `unopened`: start to size.
-    by_start: BTreeMap<u64, u64>,
-    /// The same holes: size to starts. There are few distinct sizes, so that the lowest hole that
-    /// fits is found without a walk over all holes.
-    by_size: BTreeMap<u64, BTreeSet<u64>>,
+    /// Address space that nothing has taken. In the driver's order, whole granules.
+    free: FreeRanges,
+    /// The driver's chunks by start. The other orders have none.
+    chunks: BTreeMap<u64, Chunk>,
+    /// Free ranges inside chunks.
+    holes: FreeRanges,
     /// Ranges at recorded addresses: start to end.
     recorded: BTreeMap<u64, u64>,
 }
 
+/// Granules that the driver took for one range. What that range leaves serves others, until none
+/// of them is in use.
+#[derive(Clone, Debug)]
+struct Chunk {
+    end: u64,
+    /// Ranges in use.
+    ranges: usize,
+}
+
 impl AddressSpace {
     pub(super) fn new(order: AddressOrder) -> Self {
-        let mut space = Self {
+        let mut free = FreeRanges::default();
+        free.insert(BOTTOM, TOP - BOTTOM);
+        Self {
             order,
-            unopened: TOP,
-            by_start: BTreeMap::new(),
-            by_size: BTreeMap::new(),
+            free,
+            chunks: BTreeMap::new(),
+            holes: FreeRanges::default(),
             recorded: BTreeMap::new(),
-        };
-        if !space.opens_granules() {
-            space.unopened = BOTTOM;
-            space.insert_hole(BOTTOM, TOP - BOTTOM);
         }
-        space
-    }
-
-    /// Recorded addresses are the driver's.
-    fn opens_granules(&self) -> bool {
-        matches!(self.order, AddressOrder::Driver | AddressOrder::Recorded)
     }
 
     /// Takes a range of `size`, a multiple of the page size; `None` if no hole holds it.
     pub(super) fn take(&mut self, size: Bytes) -> Option<Addr> {
         let size = size.get();
-        let start = match self.order {
-            AddressOrder::Driver | AddressOrder::Recorded => match self.lowest_fit(size) {
-                Some(start) => start,
-                None => self.open_granules(size)?,
-            },
-            AddressOrder::Ascending => self.lowest_fit(size)?,
-            AddressOrder::Descending => self.highest_fit(size)?,
-        };
-        let hole = self.remove_hole(start);
         match self.order {
-            AddressOrder::Descending => {
-                if hole > size {
-                    self.insert_hole(start, hole - size);
-                }
-                Some(Addr(start + hole - size))
-            }
-            AddressOrder::Driver | AddressOrder::Recorded | AddressOrder::Ascending => {
-                if hole > size {
-                    self.insert_hole(start + size, hole - size);
-                }
-                Some(Addr(start))
-            }
+            AddressOrder::Driver | AddressOrder::Recorded => self.take_from_chunk(size),
+            AddressOrder::Ascending => self.free.take_lowest(size),
+            AddressOrder::Descending => self.free.take_highest(size),
         }
+        .map(Addr)
+    }
+
+    /// The lowest hole of a chunk that fits, else the start of a new chunk.
+    fn take_from_chunk(&mut self, size: u64) -> Option<u64> {
+        let start = match self.holes.take_lowest(size) {
+            Some(start) => start,
+            None => {
+                self.open_chunk(size)?;
+                self.holes.take_lowest(size)?
+            }
+        };
+        if let Some((_, chunk)) = self.chunks.range_mut(..=start).next_back() {
+            chunk.ranges += 1;
+        }
+        Some(start)
+    }
+
+    /// A chunk is at the top of the highest free address space that holds it, as Linux places a
+    /// mapping without an address (`mm/mmap.c: vm_unmapped_area`, top-down).
+    fn open_chunk(&mut self, size: u64) -> Option<()> {
+        let span = size.checked_next_multiple_of(GRANULE)?;
+        let start = self.free.take_highest(span)?;
+        self.chunks.insert(start, Chunk { end: start + span, ranges: 0 });
+        self.holes.insert(start, span);
+        Some(())
     }
 
     /// Takes the range of `size` at `addr`; false if some of it is taken. Recorded addresses have
@@ -90,58 +99,26 @@ impl AddressSpace {
         true
     }
 
-    /// Gives a range back: it becomes a hole, merged with the holes beside it.
+    /// Gives a range back. In the driver's order it becomes a hole of its chunk, and a chunk
+    /// without a range in use becomes free address space.
     pub(super) fn give(&mut self, addr: Addr, size: Bytes) {
         if self.recorded.remove(&addr.0).is_some() {
             return;
         }
-        let (mut start, mut size) = (addr.0, size.get());
-        if let Some((&below, &len)) = self.by_start.range(..start).next_back()
-            && below + len == start
-        {
-            self.remove_hole(below);
-            start = below;
-            size += len;
+        let (start, size) = (addr.0, size.get());
+        let Some((&first, chunk)) = self.chunks.range_mut(..=start).next_back() else {
+            self.free.give(start, size, BOTTOM..TOP);
+            return;
+        };
+        let end = chunk.end;
+        chunk.ranges -= 1;
+        let is_empty = chunk.ranges == 0;
+        self.holes.give(start, size, first..end);
+        if is_empty {
+            self.chunks.remove(&first);
+            let span = self.holes.remove(first);
+            self.free.give(first, span, BOTTOM..TOP);
         }
-        if self.by_start.contains_key(&(start + size)) {
-            size += self.remove_hole(start + size);
-        }
-        self.insert_hole(start, size);
-    }
-
-    fn lowest_fit(&self, size: u64) -> Option<u64> {
-        self.by_size.range(size..).filter_map(|(_, starts)| starts.first().copied()).min()
-    }
-
-    fn highest_fit(&self, size: u64) -> Option<u64> {
-        self.by_size.range(size..).filter_map(|(_, starts)| starts.last().copied()).max()
-    }
-
-    /// Opens the granules that `size` needs, below all opened so far, as one hole.
-    fn open_granules(&mut self, size: u64) -> Option<u64> {
-        let span = size.checked_next_multiple_of(GRANULE)?;
-        if span > self.unopened - BOTTOM {
-            return None;
-        }
-        self.unopened -= span;
-        self.give(Addr(self.unopened), Bytes(span));
-        Some(self.unopened)
-    }
-
-    fn insert_hole(&mut self, start: u64, size: u64) {
-        self.by_start.insert(start, size);
-        self.by_size.entry(size).or_default().insert(start);
-    }
-
-    fn remove_hole(&mut self, start: u64) -> u64 {
-        let size = self.by_start.remove(&start).unwrap_or_default();
-        if let Some(starts) = self.by_size.get_mut(&size) {
-            starts.remove(&start);
-            if starts.is_empty() {
-                self.by_size.remove(&size);
-            }
-        }
-        size
     }
 }
 
@@ -162,6 +139,43 @@ mod tests {
         assert_eq!(offsets_from_top(&mut space, &[44, 44]), [64, 128]);
         // 20 MiB fits the lower tail first, then the upper one; then a granule is opened.
         assert_eq!(offsets_from_top(&mut space, &[20, 16, 20]), [84, 20, 160]);
+    }
+
+    /// Most of a chunk is free, and the chunk is open for as long as some of it is in use.
+    #[test]
+    fn a_chunk_in_use_is_filled_before_another_is_opened() {
+        let mut space = AddressSpace::new(AddressOrder::Driver);
+        assert_eq!(offsets_from_top(&mut space, &[100, 20, 100]), [128, 28, 256]);
+        give(&mut space, 128, 100);
+        // The hole of 100 MiB is not joined with the tail of the chunk below.
+        assert_eq!(offsets_from_top(&mut space, &[110, 30, 60, 26]), [384, 128, 98, 156]);
+    }
+
+    #[test]
+    fn chunks_without_a_range_in_use_are_taken_again_from_the_top() {
+        let mut space = AddressSpace::new(AddressOrder::Driver);
+        assert_eq!(offsets_from_top(&mut space, &[44, 20, 100, 20]), [64, 20, 192, 92]);
+        give(&mut space, 64, 44);
+        give(&mut space, 192, 100);
+        give(&mut space, 92, 20);
+        // The second chunk is free as a whole, and does not lend its lower end first.
+        assert_eq!(offsets_from_top(&mut space, &[50, 50, 50]), [128, 192, 256]);
+        give(&mut space, 20, 20);
+        assert_eq!(offsets_from_top(&mut space, &[64]), [64]);
+    }
+
+    /// Address space of neighboring chunks is one again.
+    #[test]
+    fn neighboring_chunks_make_room_for_a_larger_one() {
+        let mut space = AddressSpace::new(AddressOrder::Driver);
+        assert_eq!(offsets_from_top(&mut space, &[20, 20, 20, 20]), [32, 64, 96, 128]);
+        give(&mut space, 64, 20);
+        give(&mut space, 96, 20);
+        assert_eq!(offsets_from_top(&mut space, &[64, 64]), [96, 192]);
+    }
+
+    fn give(space: &mut AddressSpace, from_top: u64, size: u64) {
+        space.give(Addr(TOP - from_top * MIB), Bytes::mib(size));
     }
 
     #[test]

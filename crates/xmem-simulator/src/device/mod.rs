@@ -2,6 +2,7 @@
 //! capacity.
 
 mod address;
+mod free_ranges;
 mod recorded;
 mod small;
 
@@ -21,10 +22,9 @@ pub struct DeviceFull;
 
 /// Device memory: a capacity, and an address space in which new ranges land in a chosen order.
 ///
-/// Released ranges become holes, merged with free neighbors. A later request takes the lowest
-/// hole that fits (the highest, in descending order) before new address space is opened. For the
-/// driver's order this rule is an assumption: what the real driver does with freed ranges could
-/// not be derived from recordings, and the choice only affects ties between equal-sized blocks.
+/// In ascending and descending order, a released range is free address space, merged with its
+/// neighbors. In the driver's order ([`AddressOrder`](crate::AddressOrder)) address space is taken
+/// and released in chunks.
 #[derive(Clone, Debug)]
 pub struct Device {
     limit: Option<Bytes>,

@@ -6,6 +6,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "the test cases are files")]
 
+#[path = "../addresses/mod.rs"]
+mod addresses;
 #[path = "../model/mod.rs"]
 #[expect(dead_code, reason = "the comparison with the simulator asks for more")]
 mod model;

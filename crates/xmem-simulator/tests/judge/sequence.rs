@@ -1,5 +1,6 @@
 //! One recorded sequence.
 
+use crate::addresses::addresses;
 use crate::model::uncached::UncachedModel;
 use crate::model::{Figures, Gauge, Model, OfPools, Outcome, Segment, Use};
 use crate::normalized::{in_normal_order, without_stale_requests};
@@ -28,6 +29,7 @@ pub(crate) fn differences(case: &Value) -> Vec<String> {
         return uncached(case);
     }
     let mut model = Model::new(&conf.config, &device(case));
+    model.device.segments = addresses(case).into();
     let mut found = Vec::new();
     // What the recording's addresses count from.
     let mut base = None;

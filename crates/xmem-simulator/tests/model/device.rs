@@ -1,6 +1,7 @@
 //! The device: a capacity, and a list of address ranges in use.
 
 use super::MIB;
+use std::collections::VecDeque;
 use xmem_simulator::{AddressOrder, DeviceConfig};
 use xmem_types::Bytes;
 
@@ -19,8 +20,10 @@ pub(crate) struct ModelDevice {
     order: AddressOrder,
     /// Ranges in use: start and end, by address.
     taken: Vec<(u64, u64)>,
-    /// The driver has opened everything from here on.
-    opened: u64,
+    /// Address space that the driver has taken: start and end, by address.
+    chunks: Vec<(u64, u64)>,
+    /// Addresses of the next segments, where a recording gives them.
+    pub(crate) segments: VecDeque<u64>,
     /// Pages shared by requests below 1 MiB, in the order in which they were opened, and the
     /// ranges in use in each.
     shared: Vec<(u64, Vec<(u64, u64)>)>,
@@ -34,7 +37,8 @@ impl ModelDevice {
             used: 0,
             order: config.address_order,
             taken: Vec::new(),
-            opened: TOP,
+            chunks: Vec::new(),
+            segments: VecDeque::new(),
             shared: Vec::new(),
         }
     }
@@ -56,7 +60,10 @@ impl ModelDevice {
         if !self.has(size) {
             return None;
         }
-        let addr = self.reserve(size)?;
+        let addr = match self.segments.pop_front() {
+            Some(addr) => self.take_at(addr, size),
+            None => self.reserve(size)?,
+        };
         self.used += size;
         Some(addr)
     }
@@ -116,45 +123,62 @@ impl ModelDevice {
         self.used -= size;
     }
 
+    fn take_at(&mut self, addr: u64, size: u64) -> u64 {
+        self.taken.push((addr, addr + size));
+        self.taken.sort_unstable();
+        addr
+    }
+
     /// Address space alone.
     pub(super) fn reserve(&mut self, size: u64) -> Option<u64> {
         let size = size.div_ceil(PAGE) * PAGE;
-        let holes = self.holes();
-        let mut fitting = holes.iter().filter(|hole| hole.1 - hole.0 >= size);
         let addr = match self.order {
-            AddressOrder::Ascending => fitting.next()?.0,
-            AddressOrder::Descending => fitting.next_back()?.1 - size,
-            AddressOrder::Driver | AddressOrder::Recorded => match fitting.next() {
-                Some(hole) => hole.0,
-                None => {
-                    let granules = size.div_ceil(GRANULE) * GRANULE;
-                    if granules > self.opened - BOTTOM {
-                        return None;
-                    }
-                    self.opened -= granules;
-                    self.opened
+            AddressOrder::Ascending => self.holes(BOTTOM, TOP, size).first()?.0,
+            AddressOrder::Descending => self.holes(BOTTOM, TOP, size).last()?.1 - size,
+            AddressOrder::Driver | AddressOrder::Recorded => {
+                let hole =
+                    |&(start, end): &(u64, u64)| self.holes(start, end, size).first().copied();
+                match self.chunks.iter().find_map(hole) {
+                    Some(hole) => hole.0,
+                    None => self.open_chunk(size.div_ceil(GRANULE) * GRANULE)?,
                 }
-            },
+            }
         };
-        self.taken.push((addr, addr + size));
-        self.taken.sort_unstable();
-        Some(addr)
+        Some(self.take_at(addr, size))
     }
 
     pub(super) fn unreserve(&mut self, addr: u64) {
         self.taken.retain(|&(start, _)| start != addr);
+        let taken = &self.taken;
+        self.chunks.retain(|chunk| taken.iter().any(|&(at, _)| chunk.0 <= at && at < chunk.1));
     }
 
-    /// Free address ranges, from the bottom up.
-    fn holes(&self) -> Vec<(u64, u64)> {
-        let driver = matches!(self.order, AddressOrder::Driver | AddressOrder::Recorded);
-        let mut from = if driver { self.opened } else { BOTTOM };
+    /// The highest granules between chunks.
+    fn open_chunk(&mut self, span: u64) -> Option<u64> {
+        let mut start = TOP.checked_sub(span)?;
+        while let Some(&(chunk, _)) =
+            self.chunks.iter().rev().find(|chunk| chunk.0 < start + span && start < chunk.1)
+        {
+            start = chunk.checked_sub(span)?;
+        }
+        if start < BOTTOM {
+            return None;
+        }
+        self.chunks.push((start, start + span));
+        self.chunks.sort_unstable();
+        Some(start)
+    }
+
+    /// Free address ranges of at least `size` between two addresses, from the bottom up.
+    fn holes(&self, bottom: u64, top: u64, size: u64) -> Vec<(u64, u64)> {
+        let mut from = bottom;
         let mut holes = Vec::new();
-        for &(start, end) in &self.taken {
+        for &(start, end) in self.taken.iter().filter(|range| bottom <= range.0 && range.0 < top) {
             holes.push((from, start));
             from = end;
         }
-        holes.push((from, TOP));
+        holes.push((from, top));
+        holes.retain(|hole| hole.1 - hole.0 >= size);
         holes
     }
 }

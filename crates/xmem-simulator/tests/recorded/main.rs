@@ -5,6 +5,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "the test cases are files")]
 
+#[path = "../addresses/mod.rs"]
+mod addresses;
 mod job;
 #[path = "../normalized/mod.rs"]
 mod normalized;

@@ -1,5 +1,6 @@
 //! A sequence of operations, and what PyTorch's allocator answered to each.
 
+use crate::addresses::addresses;
 use crate::normalized::{in_normal_order, without_stale_requests};
 use crate::{int, stats, stream};
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use xmem_simulator::{
     Device, DeviceConfig, Event, EventAction, Framework, FrameworkAllocator, Operation, Outcome,
     PoolKind, PoolOptions, PoolService, PrivatePoolId, Session, Splitting, switches_caching_off,
 };
-use xmem_types::{BlockId, Bytes, TorchVersion};
+use xmem_types::{Addr, BlockId, Bytes, TorchVersion};
 
 type Allocator = ChosenAllocator<Vec<Event>>;
 
@@ -32,7 +33,9 @@ pub(crate) fn differences(case: &Value) -> Vec<String> {
     if uncached {
         choice = AllocatorChoice::Uncached;
     }
-    let mut session = Session::new(choice.over(Device::new(&device(case)), Vec::<Event>::new()));
+    let segments = addresses(case).into_iter().map(Addr);
+    let device = Device::recorded(&device(case), segments, []);
+    let mut session = Session::new(choice.over(device, Vec::<Event>::new()));
 
     let mut found = Vec::new();
     // What the recording's addresses count from.

@@ -16,12 +16,33 @@ static void order(void) {
     at[i] = take(sizes[i]);
     assert((at[i] - at[0]) / (long)MIB == places[i] - places[0]);
   }
-  /* A hole is used again, the lowest first. */
+  /* The tails of these are in use: holes are used again, the lowest first. */
   CHECK(cudaFree(at[1]));
   CHECK(cudaFree(at[2]));
   assert(take(44) == at[2]);
   assert(take(44) == at[1]);
   for (int i = 0; i < 6; i++) CHECK(cudaFree(at[i]));
+  /* Chunks with nothing in use are free, and taken again from the top. */
+  char *three[3];
+  for (int i = 0; i < 3; i++) three[i] = take(20);
+  assert(three[0] == at[0] + 32 * MIB && three[1] == at[0] && three[2] == three[1] - 32 * MIB);
+  CHECK(cudaFree(three[0]));
+  CHECK(cudaFree(three[1]));
+  assert(take(20) == three[0]);
+  assert(take(30) == three[1]);
+  char *tail = take(10);
+  assert(tail == three[2] + 20 * MIB);
+  CHECK(cudaFree(three[0]));
+  CHECK(cudaFree(three[1]));
+  CHECK(cudaFree(three[2]));
+  /* The chunk of the tail is not free, nor joined with the free ones above. */
+  assert(take(64) == three[1]);
+  assert(take(22) == three[2] - 32 * MIB);
+  assert(take(20) == three[2]);
+  CHECK(cudaFree(three[1]));
+  CHECK(cudaFree(three[2] - 32 * MIB));
+  CHECK(cudaFree(three[2]));
+  CHECK(cudaFree(tail));
 }
 
 static void capacity(size_t memory, size_t available) {
