@@ -1,14 +1,30 @@
 //! Training on several processes, as far as operators and annotations show it.
 
 use crate::spans::Iteration;
+use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use xmem_trace::Trace;
+use xmem_types::{Interner, Sym};
 
 /// The first part of the annotations of FSDP2 (torch/distributed/fsdp/_fully_shard).
 pub(crate) const FSDP: &str = "FSDP::";
 
 /// The first parts of the names of collectives (torch/csrc/distributed/c10d/Ops.cpp, Functional.cpp).
 const COLLECTIVES: [&str; 2] = ["c10d::", "_c10d_functional::"];
+
+/// The first parts of the names of work that communication libraries do, on threads of their own or, as gloo's sends
+/// and receives, until something waits for it (torch/csrc/distributed/c10d/ProcessGroupGloo.cpp, `SendWork`).
+const WORK: [&str; 4] = ["gloo:", "nccl:", "mpi:", "ucc:"];
+
+/// Returns whether a span is work of a communication library, by its name.
+pub(crate) fn is_work(name: &str) -> bool {
+    WORK.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The names among `strings` that are such work.
+pub(crate) fn work(strings: &Interner) -> FxHashSet<Sym> {
+    strings.iter().filter(|(_, name)| is_work(name)).map(|(name, _)| name).collect()
+}
 
 /// What a job shares among its processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -105,9 +105,12 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     let gpu = (device == DeviceKind::Cuda).then(|| gpu::prepare(&mut trace, &mut notes));
     let selection = gpu.as_ref().map_or(Selection::kind(device), |gpu| gpu.selection);
     let names = Names::build(&trace.strings);
+    let work = distributed::work(&trace.strings);
     let ((tree, autograd), (pairs, calls)) = both(
         || {
-            let tree = OpTree::build_with(&trace.ops, |row| names.is_node(trace.ops.name[row]));
+            let is_node = |row: usize| names.is_node(trace.ops.name[row]);
+            let is_work = |row: usize| work.contains(&trace.ops.name[row]);
+            let tree = OpTree::build_with(&trace.ops, is_node, is_work);
             let autograd = Autograd::build(&trace.ops, &trace.flows, &tree, &names);
             (tree, autograd)
         },
@@ -126,7 +129,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         },
         || timeline::find(&trace, &tree, &names, &calls).unwrap_or_default(),
     );
-    let transfers = transfers::resolve(&marks.moves, &lifetimes);
+    let transfers = transfers::resolve(&marks, &lifetimes);
     let recorder_facts = RecorderFacts::find(recording.as_ref(), &transfers, &lifetimes);
     let mut frames = python::frames(&lifetimes, &origins, &calls, &mut trace, &autograd);
     recorder_facts.name_tensors(recording.as_ref(), &mut frames, &mut trace.strings);

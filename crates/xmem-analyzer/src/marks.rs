@@ -3,6 +3,7 @@
 //! nothing takes them for annotations of the job.
 
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use xmem_trace::Trace;
 use xmem_types::{Addr, Bytes, Nanos, StreamId, Sym};
 
@@ -17,6 +18,8 @@ pub(crate) struct Marks {
     pub(crate) ends: Vec<Nanos>,
     /// Streams that the program selects, each from then on.
     pub(crate) streams: Vec<(Nanos, StreamId)>,
+    /// Spans in which all memory is made on the GPU.
+    pub(crate) on_device: Vec<Range<Nanos>>,
     /// Marks of passes that are no iterations, as there are those of steps.
     others: u64,
 }
@@ -24,7 +27,8 @@ pub(crate) struct Marks {
 impl Marks {
     /// The number of marks.
     pub(crate) fn count(&self) -> u64 {
-        (self.moves.len() + self.ends.len() + self.streams.len()) as u64 + self.others
+        let single = self.moves.len() + self.ends.len() + self.streams.len();
+        (single + 2 * self.on_device.len()) as u64 + self.others
     }
 }
 
@@ -55,6 +59,9 @@ enum Meaning {
     Move(TransferKind, Addr, Bytes),
     End(Unit),
     Stream(StreamId),
+    /// All memory is made on the GPU from here on.
+    OnDeviceFrom,
+    OnDeviceUntil,
     /// Of a later recorder, or not as it should be.
     Unknown,
 }
@@ -79,6 +86,7 @@ pub(crate) fn take_out(trace: &mut Trace) -> Marks {
         return marks;
     }
     let mut ends: [Vec<Nanos>; 3] = Default::default();
+    let mut on_device_from = None;
     for (name, &time) in trace.ops.name.iter().zip(&trace.ops.start) {
         match meanings.get(name) {
             Some(&Meaning::Move(kind, address, bytes)) => {
@@ -86,6 +94,10 @@ pub(crate) fn take_out(trace: &mut Trace) -> Marks {
             }
             Some(&Meaning::End(unit)) => ends[unit as usize].push(time),
             Some(&Meaning::Stream(stream)) => marks.streams.push((time, stream)),
+            Some(Meaning::OnDeviceFrom) => on_device_from = Some(time),
+            Some(Meaning::OnDeviceUntil) => {
+                marks.on_device.extend(on_device_from.take().map(|from| from..time));
+            }
             Some(Meaning::Unknown) | None => {}
         }
     }
@@ -109,6 +121,8 @@ fn meaning(text: &str) -> Meaning {
         Some("iteration") => return Meaning::End(Unit::Steps),
         Some("backward") => return Meaning::End(Unit::Backward),
         Some("forward") => return Meaning::End(Unit::Forward),
+        Some("on_device_from") => return Meaning::OnDeviceFrom,
+        Some("on_device_until") => return Meaning::OnDeviceUntil,
         Some("stream") => {
             let stream = words.next().and_then(|word| word.parse().ok());
             return stream.map_or(Meaning::Unknown, |stream| Meaning::Stream(StreamId(stream)));

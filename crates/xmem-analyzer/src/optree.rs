@@ -32,13 +32,18 @@ impl OpTree {
     /// Builds the tree in O(n log n).
     #[must_use]
     pub fn build(ops: &OpTable) -> Self {
-        Self::build_with(ops, |_| false)
+        Self::build_with(ops, |_| false, |_| false)
     }
 
     /// Builds the tree, knowing which rows are the engine's frames around backward nodes. What
     /// lasts no time and starts where such a frame ends is taken to be inside: times in whole
-    /// microseconds show the end of a node like this.
-    pub(crate) fn build_with(ops: &OpTable, is_frame: impl Fn(usize) -> bool) -> Self {
+    /// microseconds show the end of a node like this. `is_work` tells the rows that may last longer than the operator
+    /// that starts them, and run nothing of the program after it.
+    pub(crate) fn build_with(
+        ops: &OpTable,
+        is_frame: impl Fn(usize) -> bool,
+        is_work: impl Fn(usize) -> bool,
+    ) -> Self {
         let n = ops.len();
         let order = start_order(ops);
         let mut parent = vec![NONE; n];
@@ -65,7 +70,7 @@ impl OpTree {
             if let Some(up) = open.last() {
                 parent[i] = order[up.at].0;
                 in_frame |= up.in_frame;
-                if end > up.end && end - up.end <= ROUNDING {
+                if end > up.end && (end - up.end <= ROUNDING || is_work(i)) {
                     end = up.end;
                 }
             }
@@ -214,5 +219,36 @@ impl<'a> Sweep<'a> {
 
     fn end(&self, op: OpId) -> Nanos {
         self.tree.end(op)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OpTree;
+    use xmem_trace::{OpKind, OpTable, SignatureId};
+    use xmem_types::{Nanos, OpId, Sym, ThreadIdx};
+
+    #[test]
+    fn a_receive_of_gloo_that_outlasts_its_operator_holds_nothing_that_follows() {
+        let mut ops = OpTable::default();
+        // c10d::recv_, gloo:recv inside it, and an operator that runs while it waits.
+        for (start, end) in [(0, 10_000), (5_000, 90_000), (20_000, 95_000)] {
+            ops.start.push(Nanos(start));
+            ops.duration.push(Nanos(end - start));
+            ops.name.push(Sym::EMPTY);
+            ops.thread.push(ThreadIdx(0));
+            ops.kind.push(OpKind::Operator);
+            ops.sequence.push(-1);
+            ops.forward_thread.push(0);
+            ops.signature.push(SignatureId(0));
+        }
+        let parents = |is_work: fn(usize) -> bool| {
+            let tree = OpTree::build_with(&ops, |_| false, is_work);
+            [1, 2].map(|row| tree.parent(OpId(row)))
+        };
+        assert_eq!(parents(|row| row == 1), [Some(OpId(0)), None]);
+        assert_eq!(parents(|_| false), [Some(OpId(0)), Some(OpId(1))]);
+        let tree = OpTree::build_with(&ops, |_| false, |row| row == 1);
+        assert_eq!(tree.end(OpId(1)), Nanos(10_000));
     }
 }

@@ -1,7 +1,7 @@
 //! The blocks that the recorder's marks refer to.
 
 use crate::lifetime::{Lifetime, Tick};
-use crate::marks::{Move, TransferKind};
+use crate::marks::{Marks, Move, TransferKind};
 use std::collections::BTreeMap;
 use xmem_types::{Addr, BlockId, Bytes, Nanos};
 
@@ -22,8 +22,24 @@ pub struct Transfer {
     pub block: Option<BlockId>,
 }
 
+/// Finds the blocks of all marks, in order of time.
+pub(crate) fn resolve(marks: &Marks, lifetimes: &[Lifetime]) -> Vec<Transfer> {
+    let mut transfers = of_moves(&marks.moves, lifetimes);
+    let is_made = |time| marks.on_device.iter().any(|span| span.contains(&time));
+    let made = lifetimes.iter().enumerate().filter(|(_, it)| is_made(it.alloc_time));
+    transfers.extend(made.map(|(row, lifetime)| Transfer {
+        time: lifetime.alloc_time,
+        kind: TransferKind::OnDevice,
+        address: lifetime.address,
+        bytes: lifetime.size,
+        block: Some(BlockId::new(row)),
+    }));
+    transfers.sort_by_key(|transfer| transfer.time);
+    transfers
+}
+
 /// Finds the block of each mark: the one that is alive at that time and holds the address.
-pub(crate) fn resolve(moves: &[Move], lifetimes: &[Lifetime]) -> Vec<Transfer> {
+fn of_moves(moves: &[Move], lifetimes: &[Lifetime]) -> Vec<Transfer> {
     if moves.is_empty() {
         return Vec::new();
     }

@@ -2,6 +2,7 @@
 
 use super::checks::{OPTIMIZER, UNEQUAL_STEPS, UNLIKE, UNLIKE_CALLS, UNLIKE_SHAPES};
 use super::{Integrity, Subject};
+use crate::distributed::{self, Distributed};
 use crate::python::MODULE;
 use crate::spans::{Iteration, rows_in};
 use rustc_hash::FxHashMap;
@@ -43,7 +44,13 @@ fn unlike(subject: &Subject<'_>, integrity: &mut Integrity) {
     let operators = by_iteration(subject.iterations, &rows, &ops.start);
     let names = missing_in_next(&operators, |row| ops.name[row]);
     let shapes = missing_in_next(&operators, dims);
-    let both = missing_in_next(&operators, |row| (ops.name[row], dims(row)));
+    let both = |row: usize| (ops.name[row], dims(row));
+    // DDP makes its buckets anew in the second iteration, as no other does (torch/csrc/distributed/c10d/reducer.cpp,
+    // `rebuild_buckets`).
+    let both = match distributed::find(trace, subject.iterations) {
+        Some(Distributed::Replicated) => replaced_in_next(&operators, both),
+        _ => missing_in_next(&operators, both),
+    };
     // Another program has other shapes too: names that differ where shapes do not are damaged.
     integrity.add(&UNLIKE, (names.0.saturating_sub(shapes.0), names.1), None);
     // With batches of several sizes, most operators have several shapes.

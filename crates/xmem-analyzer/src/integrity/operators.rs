@@ -3,6 +3,7 @@
 use super::checks::{BACKWARD, NAMES, NESTING, OUTPUTS, THREADS, VOCABULARY};
 use super::signatures::output_bytes;
 use super::{Integrity, Subject};
+use crate::distributed;
 use crate::names::NameKind;
 use crate::optree::ROUNDING;
 use crate::program::Program;
@@ -65,9 +66,6 @@ fn names(subject: &Subject<'_>, integrity: &mut Integrity) {
     integrity.add(&NAMES, (count, names.len() as u64), first);
 }
 
-/// Operators of communication libraries, which have threads of their own (torch/csrc/distributed/c10d).
-const COMMUNICATION: [&str; 4] = ["gloo:", "nccl:", "mpi:", "ucc:"];
-
 /// The profiler records one thread, and those of communication libraries.
 fn threads(subject: &Subject<'_>, integrity: &mut Integrity) {
     let Program { trace, .. } = subject.program;
@@ -77,10 +75,7 @@ fn threads(subject: &Subject<'_>, integrity: &mut Integrity) {
     let allocating = subject.rows.iter().map(|&row| memory.thread[row as usize]);
     let mut counts: FxHashMap<ThreadIdx, u64> = FxHashMap::default();
     running.chain(allocating).for_each(|thread| *counts.entry(thread).or_default() += 1);
-    let communicates = |row: &usize| {
-        let name = trace.strings.resolve(ops.name[*row]);
-        COMMUNICATION.iter().any(|prefix| name.starts_with(prefix))
-    };
+    let communicates = |row: &usize| distributed::is_work(trace.strings.resolve(ops.name[*row]));
     for row in (0..ops.len()).filter(communicates) {
         counts.remove(&ops.thread[row]);
     }
@@ -92,7 +87,7 @@ fn nesting(subject: &Subject<'_>, integrity: &mut Integrity) {
     let program = subject.program;
     let outlasts = |&op: &OpId| {
         let parent = program.tree.parent(op);
-        parent.is_some_and(|parent| program.op_end(op) > program.op_end(parent) + ROUNDING)
+        parent.is_some_and(|parent| program.tree.end(op) > program.op_end(parent) + ROUNDING)
     };
     let ops = program.tree.preorder();
     let mut found = ops.iter().filter(|op| outlasts(op));
@@ -109,7 +104,7 @@ fn backward(subject: &Subject<'_>, integrity: &mut Integrity) {
     let mut used = FxHashSet::default();
     let has_hook = |node| {
         let mut inside = program.tree.children(node);
-        inside.any(|op| program.op_name(op).starts_with(crate::distributed::FSDP))
+        inside.any(|op| program.op_name(op).starts_with(distributed::FSDP))
     };
     let mut orphans = nodes.clone().filter(|&node| match program.autograd.forward_of(node) {
         None => !has_hook(node),
@@ -138,11 +133,8 @@ fn outputs(subject: &Subject<'_>, integrity: &mut Integrity) {
         if records && program.autograd.node_of(op).is_some() {
             continue;
         }
-        // Autocast calls the same operator again with converted inputs.
-        let inner =
-            || program.tree.children(op).any(|c| program.op_symbol(c) == program.op_symbol(op));
         let bytes = output_bytes(program.op_name(op), program.arguments(op));
-        if let Some(bytes) = bytes.filter(|&bytes| bytes > 0 && !inner()) {
+        if let Some(bytes) = bytes.filter(|&bytes| bytes > 0 && computes(&program, op)) {
             missing.insert(op, bytes);
         }
     }
@@ -151,6 +143,23 @@ fn outputs(subject: &Subject<'_>, integrity: &mut Integrity) {
     missing.retain(|&op, bytes| !allocates(subject, op, *bytes, slack));
     let first = missing.keys().next().map(|&op| Location::Op(op));
     integrity.add(&OUTPUTS, (missing.len() as u64, checked), first);
+}
+
+/// An operator that is handed to a mode or a subclass of tensors written in Python (aten/src/ATen/core/
+/// PythonFallbackKernel.cpp), which decide what it returns: that on a DTensor runs on the part of one process.
+const HANDED_ON: [&str; 2] = ["PythonDispatchMode", "PythonSubclass"];
+
+/// Returns whether an operator makes its output itself, in memory. Tensors of a mode may have none: DTensor asks fake
+/// ones for shapes (torch/distributed/tensor/_sharding_prop.py, `propagate_tensor_meta`).
+fn computes(program: &Program<'_>, op: OpId) -> bool {
+    // Autocast calls the same operator again with converted inputs.
+    let is_passed_on = |inner: OpId| {
+        program.op_symbol(inner) == program.op_symbol(op)
+            || HANDED_ON.contains(&program.op_name(inner))
+    };
+    let mut outside = std::iter::successors(program.tree.parent(op), |&op| program.tree.parent(op));
+    !program.tree.children(op).any(is_passed_on)
+        && !outside.any(|op| program.op_name(op) == HANDED_ON[0])
 }
 
 /// Returns whether an operator allocates a block of this size; its times may be off by `slack`.
