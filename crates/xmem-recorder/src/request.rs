@@ -24,7 +24,7 @@ pub struct Request {
     pub device: Device,
     /// The number of GPUs that the script sees, from 1 to 64.
     pub gpus: NonZeroU32,
-    /// The process of a distributed job that is recorded alone, on a virtual GPU; none if all run.
+    /// The process of a distributed job that is recorded alone; none if all run.
     pub rank: Option<LoneRank>,
     /// What stands for the GPU.
     pub engine: Engine,

@@ -70,7 +70,8 @@ pub(crate) struct ProfileArgs {
     pub(crate) gpus: NonZeroU32,
     /// Number of processes of a distributed job (WORLD_SIZE), of which only those of --rank run, one after another.
     /// Launchers (torchrun, accelerate, deepspeed, torch.multiprocessing.spawn) start one process; its collectives
-    /// are complete at once. Needs a virtual GPU
+    /// are complete at once. On the CPU, memory of collectives is not quite that of a GPU: use a virtual GPU where
+    /// PyTorch's CUDA build is at hand
     #[arg(long, value_name = "N", conflicts_with = "gpus", value_parser = super::count::<NonZeroU32>, help_heading = "Ranks")]
     pub(crate) ranks: Option<NonZeroU32>,
     /// Ranks to record with --ranks: a list such as 0,7, or all. Of several, each gets a file of its own

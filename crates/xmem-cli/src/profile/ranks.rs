@@ -5,7 +5,7 @@ use crate::error::CliError;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use xmem::Bytes;
-use xmem_recorder::{DevicePeaks, Engine, LoneRank};
+use xmem_recorder::{DevicePeaks, LoneRank};
 
 /// The most GPUs of a node that a virtual GPU has.
 const MAX_GPUS: u32 = 64;
@@ -14,13 +14,6 @@ const MAX_GPUS: u32 = 64;
 pub(super) fn chosen(args: &ProfileArgs) -> Result<Vec<Option<LoneRank>>, CliError> {
     let Some(world_size) = args.ranks else { return Ok(vec![None]) };
     let wrong = |problem: String, advice| Err(CliError::Ranks { problem, advice });
-    if args.engine() != Engine::VirtualGpu {
-        return wrong(
-            "--ranks needs a virtual GPU".to_owned(),
-            "add --virtual-gpu NAME (`xmem devices` lists the names); without --ranks, the CPU records rank 0 of the \
-             processes that the command starts",
-        );
-    }
     let (n, nodes) = (world_size.get(), args.nodes);
     if n % nodes != 0 {
         return wrong(

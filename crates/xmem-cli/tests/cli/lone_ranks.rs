@@ -51,6 +51,23 @@ fn each_rank_is_told_its_place_and_has_a_file() {
 }
 
 #[test]
+fn ranks_on_the_cpu_have_files_and_no_peaks_yet() {
+    let script = SCRIPT.replace(r#", "virtual_gpu": {"peaks": peaks}"#, "");
+    for engine in ["cpu", "auto"] {
+        let folder = folder(&script);
+        let options = ["--engine", engine, "--ranks", "8", "--nodes", "2", "--rank", "0,6"];
+        let ran = profile(&folder, &[&options[..], &["-o", "t.json"]].concat());
+        let text = flat(&ran);
+        assert_eq!(ran.code, 0, "{text}");
+        assert_eq!(new_files(&folder), ["t.rank0.json", "t.rank6.json"]);
+        let trace: Value = serde_json::from_str(&inflated(&folder, "t.rank6.json")).expect("JSON");
+        assert_eq!(trace["settings"], json!([place(6, 2, 1), 4]));
+        assert!(text.contains("rank 6 of 8 (node 1 of 2) ran alone"), "{text}");
+        assert!(!text.contains("peak allocated"), "{text}");
+    }
+}
+
+#[test]
 fn a_single_rank_has_the_file_of_the_option() {
     let folder = folder(SCRIPT);
     let ran = profile(&folder, &["--virtual-gpu", "a100-40g", "--ranks", "8", "-o", "t.json"]);
@@ -75,17 +92,15 @@ fn all_ranks_are_recorded_one_after_another_until_one_is_incomplete() {
 #[test]
 fn ranks_that_cannot_be_recorded_are_refused_before_the_command_runs() {
     let virtual_gpu = ["--virtual-gpu", "a100-40g"];
-    let rows: [(&[&str], &str); 8] = [
-        (&["--ranks", "8"], "--ranks needs a virtual GPU help: add --virtual-gpu NAME"),
-        (&["--ranks", "8", "--engine", "auto"], "--ranks needs a virtual GPU"),
+    let rows: [(&[&str], &str); 6] = [
         (&["--rank", "1", virtual_gpu[0], virtual_gpu[1]], "--ranks <N>"),
         (&["--ranks", "8", "--rank", "8", virtual_gpu[0], virtual_gpu[1]], "no rank 8 among 8"),
         (
             &["--ranks", "8", "--rank", "x", virtual_gpu[0], virtual_gpu[1]],
             "`all` or ranks such as",
         ),
-        (&["--ranks", "8", "--nodes", "3", virtual_gpu[0], virtual_gpu[1]], "evenly over 3 nodes"),
-        (&["--ranks", "128", virtual_gpu[0], virtual_gpu[1]], "more than 64 GPUs per node"),
+        (&["--ranks", "8", "--nodes", "3"], "evenly over 3 nodes"),
+        (&["--ranks", "128"], "more than 64 GPUs per node"),
         (&["--ranks", "8", "--gpus", "8", virtual_gpu[0], virtual_gpu[1]], "cannot be used with"),
     ];
     for (options, said) in rows {

@@ -10,7 +10,7 @@ import functools
 import inspect
 import threading
 
-from . import engine, known, session
+from . import engine, known, reducer, session
 from .patching import replace_in_torch
 
 # Backends for tensors of the host, which would connect with the other processes.
@@ -147,6 +147,8 @@ def _with_result(write):
                     known.unrecorded(write, given.arguments)
             except Exception as error:
                 session.note(f"{original.__name__}: the result is not that of equal ranks: {error!r}")
+            if type(work).__name__ == "FakeWork" and "tensor" in given.arguments:
+                return reducer.Work(work, given.arguments["tensor"])
             return work
 
         return collective

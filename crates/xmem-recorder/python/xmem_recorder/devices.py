@@ -33,7 +33,8 @@ def _parsed(name, torch):
 
 
 def _note_further(index):
-    if index:
+    rank = session.settings().get("rank") or {}
+    if index and index != rank.get("local_rank"):
         session.note(
             f"cuda:{index} was requested: one GPU is recorded, with all tensors on it"
         )

@@ -2,12 +2,11 @@
 
 import contextlib
 import os
-import contextlib
 import sys
 import time
 
-from . import devices, engine, session
-from .patching import answer, called_by_torch, replace
+from . import devices, engine, placement, session
+from .patching import answer, called_by_torch, replace, replace_in_torch
 
 # PyTorch looks every 100 ms for collectives that are complete, and lets go of the tensors that they hold
 # (torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp, `kWatchdogThreadSleepMillis`). In seconds, twice and a half.
@@ -89,10 +88,12 @@ def install(torch):
     distributed = torch.distributed
     if not distributed.is_available():
         return
-    from torch.distributed import distributed_c10d
-
+    # Makes a group itself if there is none.
+    with contextlib.suppress(ImportError):
+        import torch.distributed.device_mesh  # noqa: F401
+    original = distributed.init_process_group
     replace(distributed, "init_process_group", _init_process_group)
-    distributed_c10d.init_process_group = distributed.init_process_group
+    replace_in_torch("init_process_group", original, distributed.init_process_group)
     replace(distributed, "new_group", _new_group)
     replace(distributed, "get_backend", _get_backend)
     answer([distributed], "is_nccl_available", True)
@@ -107,25 +108,32 @@ def _host_backend(backend):
     return "gloo"
 
 
+# Names of groups for which the script asked for a backend of the host.
+_of_host = set()
+
+
 def _get_backend(original):
-    def get_backend(*args, **kwargs):
-        backend = original(*args, **kwargs)
-        requested = "process group of NCCL" in session.redirected
+    def get_backend(group=None):
+        backend = original(group)
+        requested = "process group of NCCL" in session.redirected and _name(group) not in _of_host
         return "nccl" if requested and backend == "gloo" and not called_by_torch() else backend
 
     return get_backend
 
 
+def _name(group):
+    return getattr(group, "group_name", None)
+
+
 def _init_process_group(original):
     def init(backend=None, *args, **kwargs):
         kwargs.pop("device_id", None)
-        if backend is None:
-            backend = "gloo"
-        result = original(_host_backend(backend), *args, **kwargs)
+        # Without a name, a group has NCCL for tensors of CUDA (torch/distributed/distributed_c10d.py).
+        result = original(_host_backend(backend or "nccl"), *args, **kwargs)
         import torch.distributed
 
         size = torch.distributed.get_world_size()
-        if size > 1:
+        if size > 1 and session.settings().get("rank") is None:
             session.note(f"{size} processes train together; only rank 0 is recorded")
         return result
 
@@ -134,10 +142,14 @@ def _init_process_group(original):
 
 def _new_group(original):
     def new_group(*args, **kwargs):
+        asked = kwargs.get("backend")
         if "backend" in kwargs:
-            kwargs["backend"] = _host_backend(kwargs["backend"])
+            kwargs["backend"] = _host_backend(asked)
         kwargs.pop("device_id", None)
-        return original(*args, **kwargs)
+        group = original(*args, **kwargs)
+        if asked is not None and kwargs["backend"] is asked:
+            _of_host.add(_name(group))
+        return group
 
     return new_group
 
@@ -146,7 +158,9 @@ def _ddp(original):
     def init(self, module, device_ids=None, output_device=None, *args, **kwargs):
         if device_ids is not None:
             session.count("DistributedDataParallel(device_ids=...)")
-        original(self, module, None, None, *args, **kwargs)
+        # The buckets of gradients belong to the reducer (torch/csrc/distributed/c10d/reducer.cpp, `initialize_buckets`).
+        with placement.all_on_device():
+            original(self, module, None, None, *args, **kwargs)
 
     return init
 

@@ -171,7 +171,7 @@ def _tensor(tensor, name, model, kind):
         "name": name,
         "model": model,
         "kind": kind,
-        "shape": list(tensor.shape),
+        "shape": list(_local(tensor).shape),
         "dtype": _dtype(tensor.dtype),
         "requires_grad": tensor.requires_grad,
         "storage": _storage(tensor),
@@ -179,9 +179,19 @@ def _tensor(tensor, name, model, kind):
     }
 
 
+def _local(tensor):
+    """The part of a DTensor that is of this process (torch/distributed/tensor/_api.py); any other tensor itself."""
+    return getattr(tensor, "_local_tensor", tensor)
+
+
+def _bytes(tensor):
+    return _local(tensor).numel() * tensor.element_size()
+
+
 def _storage(tensor):
     """The memory of a tensor, as in the trace's events; None for a tensor without plain memory."""
     try:
+        tensor = _local(tensor)
         storage = tensor.untyped_storage()
         offset = tensor.storage_offset() * tensor.element_size()
         return {"address": hex(storage.data_ptr()), "bytes": storage.nbytes(), "offset": offset}
@@ -209,7 +219,7 @@ def _optimizer(optimizer, state):
         groups.append(
             {
                 "tensors": len(group["params"]),
-                "bytes": sum(p.numel() * p.element_size() for p in group["params"]),
+                "bytes": sum(_bytes(parameter) for parameter in group["params"]),
                 "arguments": own,
             }
         )
@@ -250,7 +260,7 @@ def _optimizer_state(optimizer, torch):
                 continue
             entry = sums.setdefault(str(name), {"name": str(name), "tensors": 0, "bytes": 0})
             entry["tensors"] += 1
-            entry["bytes"] += value.numel() * value.element_size()
+            entry["bytes"] += _bytes(value)
             storages.append(
                 {"name": str(name), "address": storage["address"], "bytes": storage["bytes"]}
             )

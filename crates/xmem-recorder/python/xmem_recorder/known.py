@@ -134,8 +134,10 @@ def alias(tensor):
 
 def unrecorded(function, *args):
     """Calls a function whose operators are not part of the job."""
-    _torch._C._autograd._enable_record_function(False)
+    from torch._C import _autograd
+
+    _autograd._enable_record_function(False)
     try:
         return function(*args)
     finally:
-        _torch._C._autograd._enable_record_function(True)
+        _autograd._enable_record_function(True)

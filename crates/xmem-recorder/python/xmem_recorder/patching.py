@@ -64,6 +64,12 @@ def calling_module(depth=1):
 
 
 def called_by_torch():
-    """Returns whether torch itself called the caller; it must see the real devices."""
+    """Returns whether torch itself called the caller; it must see the real devices. FSDP is like a script: it is written
+    in Python, and compares the devices of tensors with that of its mesh."""
     module = calling_module(2)
-    return module == "torch" or module.startswith(("torch.", "xmem_recorder"))
+    return module == "torch" or module.startswith(("torch.", "xmem_recorder")) and not is_fsdp(module)
+
+
+def is_fsdp(module):
+    """Returns whether a module is of FSDP1 or FSDP2."""
+    return module.startswith("torch.distributed.fsdp.")

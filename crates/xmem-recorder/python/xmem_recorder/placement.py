@@ -7,6 +7,7 @@ remembered as the host's. For results of operators only gradient functions give 
 """
 
 import collections.abc
+import contextlib
 import weakref
 
 from . import session
@@ -83,13 +84,13 @@ def _is_foreign(tensor):
     """Returns whether the memory is not PyTorch's but NumPy's, a mapped file's or shared: the trace
     has no event for it."""
     try:
-        return not tensor.untyped_storage().resizable()
+        return not _storage(tensor).resizable()
     except Exception:
         return False
 
 
 def _mark(what, tensor):
-    storage = tensor.untyped_storage()
+    storage = _storage(tensor)
     if storage.nbytes():
         _recorder.mark(f"xmem::{what} {storage.data_ptr():#x} {storage.nbytes()}")
 
@@ -99,6 +100,19 @@ def begin():
     global _used
     _recorder.begin()
     _used = True
+
+
+@contextlib.contextmanager
+def all_on_device():
+    """What the body makes is on the GPU, also where only C++ has it, if the script uses the GPU."""
+    if not _used:
+        yield
+        return
+    _recorder.mark("xmem::on_device_from")
+    try:
+        yield
+    finally:
+        _recorder.mark("xmem::on_device_until")
 
 
 def moves_to_device(source, convert):
@@ -173,8 +187,13 @@ def is_on_host(value):
 
 
 def _shares(one, other):
-    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+    return _storage(one).data_ptr() == _storage(other).data_ptr()
+
+
+def _storage(tensor):
+    """The memory of a tensor; of a DTensor, that of its part on this process (torch/distributed/tensor/_api.py)."""
+    return getattr(tensor, "_local_tensor", tensor).untyped_storage()
 
 
 def _is_whole(tensor):
-    return tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
+    return tensor.numel() * tensor.element_size() == _storage(tensor).nbytes()

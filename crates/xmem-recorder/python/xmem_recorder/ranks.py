@@ -2,7 +2,7 @@
 
 The process is told its rank by the environment, as a launcher does; what would wait for other processes does not:
 launchers start one process (`launchers`), stores answer at once (`stores`), and process groups of the host have no
-one to talk to (`collectives`). Those of NCCL are on the virtual GPU.
+one to talk to (`collectives`, `reducer`). Those of NCCL are on the virtual GPU; on the CPU they are of the host.
 """
 
 import inspect
@@ -10,8 +10,8 @@ import multiprocessing
 import os
 import sys
 
-from . import collectives, launchers, session, stores
-from .patching import replace
+from . import collectives, launchers, reducer, session, stores
+from .patching import replace, replace_in_torch
 
 # A thread of NCCL's process groups looks into the store, whose functions are Python's: it would wait for the
 # interpreter while the interpreter waits for its end (ProcessGroupNCCL.cpp, `HeartbeatMonitor::runLoop`).
@@ -38,8 +38,10 @@ def install(torch):
     stores.install(torch, wanted()["world_size"])
     collectives.install(torch, wanted()["rank"])
     launchers.install(torch, wanted())
+    reducer.install(torch)
+    original = torch.distributed.init_process_group
     replace(torch.distributed, "init_process_group", _init_process_group)
-    torch.distributed.distributed_c10d.init_process_group = torch.distributed.init_process_group
+    replace_in_torch("init_process_group", original, torch.distributed.init_process_group)
 
 
 def is_wanted():

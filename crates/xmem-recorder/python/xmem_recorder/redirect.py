@@ -14,6 +14,7 @@ from . import (
     optimizers,
     placement,
     profilers,
+    ranks,
     recorder,
     tensor_types,
     tensors,
@@ -49,4 +50,5 @@ def install(torch):
     optimizers.install(torch)
     compilation.install(torch)
     distributed.install(torch)
+    ranks.install(torch)
     profilers.install(torch)

@@ -1,7 +1,7 @@
 """Methods that move tensors, and the devices that tensors report."""
 
 from . import devices, placement, session, tensor_types
-from .patching import called_by_torch, calling_module, replace
+from .patching import called_by_torch, calling_module, is_fsdp, replace
 
 
 def install(torch):
@@ -39,7 +39,7 @@ def _called_by_torch_itself():
     """Returns whether torch's own code calls, which moves tensors to the CPU where it sees others. A
     module is an exception: it passes on the script's request."""
     module = calling_module(2)
-    return module.startswith("torch.") and module != "torch.nn.modules.module"
+    return module.startswith("torch.") and module != "torch.nn.modules.module" and not is_fsdp(module)
 
 
 def _target(torch, args, kwargs):

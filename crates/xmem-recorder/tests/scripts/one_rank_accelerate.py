@@ -1,13 +1,12 @@
 """One rank of eight that `accelerate launch` would start."""
 # /// xmem
-# skip-on-cpu = "one rank of several needs a virtual GPU"
 # iterations = 3
 # command = ["{bin}/accelerate", "launch", "--num_processes", "8", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no", "{script}"]
-# [virtual-gpu]
 # torch = ">=2.11"
 # options = ["--ranks", "8", "--rank", "3"]
-# stdout = ["process 3 of 8 on cuda:3", "gathered 8 rows"]
 # stdout-without = ["done"]
+# [virtual-gpu]
+# stdout = ["process 3 of 8 on cuda:3", "gathered 8 rows"]
 # ///
 import torch
 from accelerate import Accelerator

@@ -1,8 +1,6 @@
 """One rank of eight in a mesh of three dimensions: its place in the parts of a group is not that in the whole."""
 # /// xmem
-# skip-on-cpu = "one rank of several needs a virtual GPU"
 # iterations = 3
-# [virtual-gpu]
 # torch = ">=2.11"
 # options = ["--ranks", "8", "--rank", "3"]
 # stdout = ["replicate 0 of 2, shard 1 of 2, tensor 1 of 2", "done"]

@@ -1,9 +1,7 @@
 """One rank of eight of FSDP2, whose model is on the meta device until it is sharded."""
 # /// xmem
-# skip-on-cpu = "one rank of several needs a virtual GPU"
 # iterations = 3
 # command = ["{bin}/torchrun", "--nproc-per-node", "8", "{script}"]
-# [virtual-gpu]
 # torch = ">=2.11"
 # options = ["--ranks", "8", "--rank", "7"]
 # stdout = ["rank 7 has [124, 1000]"]

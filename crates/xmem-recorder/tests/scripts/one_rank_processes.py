@@ -1,8 +1,6 @@
 """One rank of four, whose script starts a process for each rank itself."""
 # /// xmem
-# skip-on-cpu = "one rank of several needs a virtual GPU"
 # iterations = 3
-# [virtual-gpu]
 # torch = ">=2.11"
 # options = ["--ranks", "4", "--rank", "2"]
 # stdout = ["worker 2 of 4", "[0, 0, 0, 0]"]

@@ -1,12 +1,11 @@
 """One rank of four that `torch.multiprocessing.spawn` would start, which initializes its group by hand."""
 # /// xmem
-# skip-on-cpu = "one rank of several needs a virtual GPU"
 # iterations = 3
-# [virtual-gpu]
 # torch = ">=2.11"
 # options = ["--ranks", "4", "--rank", "3"]
-# stdout = ["worker 3 of 4 on cuda:3"]
 # stdout-without = ["worker 0…", "done"]
+# [virtual-gpu]
+# stdout = ["worker 3 of 4 on cuda:3"]
 # ///
 import os
 

@@ -1,9 +1,7 @@
 """One rank of eight that torch's launcher would start: groups of NCCL and gloo, objects, stores."""
 # /// xmem
-# skip-on-cpu = "one rank of several needs a virtual GPU"
 # iterations = 3
 # command = ["{python}", "-m", "torch.distributed.run", "--nproc-per-node", "4", "--nnodes", "2", "--master-addr", "10.1.2.3", "{script}", "--batch", "16"]
-# [virtual-gpu]
 # torch = ">=2.11"
 # options = ["--ranks", "8", "--rank", "6", "--nodes", "2"]
 # stdout = [
