@@ -5,6 +5,7 @@ mod allocator;
 mod cudnn;
 mod rank;
 mod read;
+mod sharding;
 mod virtual_gpu;
 
 pub use allocator::{AllocatorHistory, DeviceHistory, HistoryAction, HistoryEntry, PoolSighting};
@@ -13,6 +14,7 @@ pub use cudnn::{CudnnAnswers, CudnnLibrary, KEY as CONVOLUTIONS_KEY};
 pub use rank::Rank;
 pub use read::KEY;
 pub(crate) use read::read;
+pub use sharding::{DividedExtent, ParameterGroup, Sharding, SharingKind};
 pub use virtual_gpu::VirtualGpu;
 
 use xmem_types::{Addr, Bytes};
@@ -78,6 +80,8 @@ pub struct Recording {
     pub virtual_gpu: Option<VirtualGpu>,
     /// The place of the process among those of a distributed job.
     pub rank: Option<Rank>,
+    /// How parameters are divided among the ranks.
+    pub sharding: Option<Sharding>,
     /// Messages of the recorder to the user.
     pub notes: Vec<String>,
 }

@@ -18,7 +18,8 @@ pub(crate) use check::{
 pub(crate) use other::{CompletionsArgs, CudnnWorkerArgs, DevicesArgs, InspectArgs};
 pub(crate) use profile::{ProfileArgs, RankChoice};
 pub(crate) use replay::{
-    AnswerArgs, DeviceArgs, OptimizerKind, ReplayArgs, ReplayFormat, VaryArgs, WhatIfArgs, ZeroGrad,
+    AnswerArgs, DeviceArgs, OptimizerKind, OtherJob, ReplayArgs, ReplayFormat, VaryArgs,
+    WhatIfArgs, ZeroGrad,
 };
 pub(crate) use serve::ServeArgs;
 pub(crate) use shared::{CudnnArgs, Format, PlainFormat, ReadingArgs, count, fraction};

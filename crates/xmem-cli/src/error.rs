@@ -354,14 +354,18 @@ impl CliError {
         Self::Step { index: error.index, operation, input: input.to_owned(), source: error.misuse }
     }
 
-    /// The error of an estimate that cannot be compared with `snapshot`.
-    pub(crate) fn validate(snapshot: &str, error: ValidateError) -> Self {
+    /// The error of an estimate of `trace` that cannot be compared with `snapshot`.
+    pub(crate) fn validate(trace: &str, snapshot: &str, error: ValidateError) -> Self {
         match error {
-            ValidateError::Allocator(error) => error.into(),
-            ValidateError::Recording(source) => {
-                Self::Rerun { snapshot: snapshot.to_owned(), source: Box::new(source) }
-            }
+            ValidateError::Estimate(EstimateError::Allocator(error)) => error.into(),
+            ValidateError::Estimate(error) => Self::estimate(trace, error),
+            ValidateError::Recording(source) => Self::rerun(snapshot, source),
         }
+    }
+
+    /// The error of a recording in `snapshot` that cannot be replayed.
+    pub(crate) fn rerun(snapshot: &str, source: RerunError) -> Self {
+        Self::Rerun { snapshot: snapshot.to_owned(), source: Box::new(source) }
     }
 
     /// The exit code of this error.

@@ -29,9 +29,9 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
     drop(progress);
     let options =
         RerunOptions { device: DeviceIndex(args.device_index), ..RerunOptions::default() };
-    let judged = xmem_eval::validate(&estimate, &job, &recorded, &options)
-        .map_err(|error| CliError::validate(&name, error))?;
     let trace = input::name(path);
+    let judged = xmem_eval::validate(&estimate, &job, &recorded, &options)
+        .map_err(|error| CliError::validate(&trace, &name, error))?;
     let inputs = Comparison {
         trace: &trace,
         snapshot: &name,
@@ -76,7 +76,7 @@ fn settings(
 ) -> Result<AllocatorSettings, CliError> {
     let mut settings = allocator::settings(&args.allocator)?;
     let (setup, _) =
-        Setup::of(recorded, None, None).map_err(|error| CliError::validate(name, error.into()))?;
+        Setup::of(recorded, None, None).map_err(|error| CliError::rerun(name, error.into()))?;
     settings.conf.get_or_insert(setup.text);
     settings.release.get_or_insert(setup.config.release);
     Ok(settings)

@@ -1,6 +1,6 @@
 //! What-ifs of an estimate.
 
-use crate::args::{OptimizerKind, WhatIfArgs, ZeroGrad};
+use crate::args::{OptimizerKind, OtherJob, WhatIfArgs, ZeroGrad};
 use crate::error::CliError;
 use xmem::{ClearedGradients, EstimateBuilder, OptimizerImpl, ZeroGradPlace};
 
@@ -32,6 +32,9 @@ pub(crate) fn apply(
     }
     if let Some(size) = args.cublas_workspace_config {
         builder = builder.cublas_workspace(size);
+    }
+    if let Some(OtherJob::WorldSize(ranks)) = args.what_if {
+        builder = builder.world_size(ranks);
     }
     Ok(builder)
 }

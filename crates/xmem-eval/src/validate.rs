@@ -26,7 +26,7 @@ use crate::side::Side;
 use align::{Alignment, MatchKind};
 use differences::{At, Compared};
 use predicted::Predicted;
-use xmem::{AllocatorError, Estimate, Job, Role};
+use xmem::{Estimate, EstimateError, Job, Role};
 use xmem_snapshot::Site;
 use xmem_snapshot::Snapshot;
 use xmem_types::{Bytes, Diagnostics, Severity};
@@ -43,7 +43,7 @@ pub enum ValidateError {
     Recording(#[from] RerunError),
     /// There is no estimate.
     #[error(transparent)]
-    Allocator(#[from] AllocatorError),
+    Estimate(#[from] EstimateError),
 }
 
 impl From<SetupError> for ValidateError {

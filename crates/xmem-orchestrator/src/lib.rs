@@ -37,6 +37,7 @@ mod first_iteration;
 mod iterations;
 mod passes;
 mod recorded;
+mod resharding;
 mod rule;
 mod rules;
 mod schedule;
@@ -48,6 +49,7 @@ mod unmodeled;
 mod walk;
 
 pub use iterations::{Owner, RecordedIterations};
+pub use resharding::{Resharding, ReshardingError};
 pub use rule::{Rule, RuleEffect};
 pub use rules::cublas_workspace::parse_cublas_workspace_config;
 pub use rules::rules;
@@ -85,9 +87,22 @@ pub fn schedule(
     target: &Target,
     convolutions: &ConvolutionAnswers,
 ) -> (Schedule, Diagnostics) {
-    if let Some(gpu) = &profile.gpu {
-        return recorded::schedule(profile, gpu, target);
+    let (mut schedule, notes) = match &profile.gpu {
+        Some(gpu) => recorded::schedule(profile, gpu, target),
+        None => lowered(profile, target, convolutions),
+    };
+    if let Some(resharding) = &target.resharding {
+        resharding.apply(&mut schedule, profile);
     }
+    (schedule, notes)
+}
+
+/// The requests of a job that was recorded on a CPU.
+fn lowered(
+    profile: &Profile,
+    target: &Target,
+    convolutions: &ConvolutionAnswers,
+) -> (Schedule, Diagnostics) {
     let mut notes = Diagnostics::default();
     let (mut draft, cx) = xmem_parallel::both(
         || Draft::new(profile, rules()),

@@ -1,5 +1,6 @@
 //! The target of a schedule: GPU, PyTorch version and what-ifs.
 
+use crate::resharding::Resharding;
 use std::collections::BTreeSet;
 use xmem_convolutions::PlanChoice;
 use xmem_profiles::Device;
@@ -26,6 +27,8 @@ pub struct Target {
     /// True if `zero_grad` drops gradients (`set_to_none=True`, PyTorch's default since 2.0); false
     /// keeps them as zeros.
     pub set_to_none: bool,
+    /// Another number of ranks; `None` keeps the recording's.
+    pub resharding: Option<Resharding>,
     /// Names of rules that are switched off.
     pub disabled: BTreeSet<String>,
 }
@@ -43,6 +46,7 @@ impl Target {
             cudnn_benchmark: CudnnBenchmark::default(),
             zero_grad: None,
             set_to_none: true,
+            resharding: None,
             disabled: BTreeSet::new(),
         }
     }

@@ -45,6 +45,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/saving.py",
     "xmem_recorder/session.py",
     "xmem_recorder/shadows.py",
+    "xmem_recorder/sharding.py",
     "xmem_recorder/standins.py",
     "xmem_recorder/stores.py",
     "xmem_recorder/streams.py",

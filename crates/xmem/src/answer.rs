@@ -11,6 +11,7 @@ use crate::timings::Timings;
 use crate::verdict::{IntegrityPolicy, Verdict};
 use std::ops::Range;
 use xmem_analyzer::integrity::{Condition, Integrity};
+use xmem_analyzer::recording::Rank;
 use xmem_convolutions::ConvolutionAnswers;
 use xmem_orchestrator::{RuleEffect, Target};
 use xmem_predict::{
@@ -33,6 +34,8 @@ pub struct Answer {
     pub integrity: Integrity,
     /// GPU, PyTorch version and what-ifs of the estimate.
     pub target: Target,
+    /// The place of the process among those of the job; with another number of ranks, in the job that was replayed.
+    pub rank: Option<Rank>,
     /// The memory of NCCL, which the context of the target's device includes; none if the job does not use it.
     pub nccl: Option<NcclMemory>,
     /// The plans of the job's convolutions, with their source.
@@ -79,6 +82,7 @@ pub struct Answer {
 pub(crate) struct Decided {
     pub(crate) target: Target,
     pub(crate) convolutions: ConvolutionAnswers,
+    pub(crate) rank: Option<Rank>,
     pub(crate) nccl: Option<NcclMemory>,
 }
 
@@ -86,7 +90,7 @@ impl Answer {
     /// Puts together what each stage found.
     pub(crate) fn new(
         job: &Job,
-        Decided { target, convolutions, nccl }: Decided,
+        Decided { target, convolutions, rank, nccl }: Decided,
         iterations: Range<IterationId>,
         policy: IntegrityPolicy,
         prediction: &Prediction<'_>,
@@ -96,7 +100,8 @@ impl Answer {
         let mut notes = job.diagnostics().clone();
         notes.extend(prediction.diagnostics().clone());
         notes.extend(std::mem::take(&mut memory.diagnostics));
-        if let Some(gpu) = &job.profile().gpu {
+        let is_as_recorded = target.resharding.is_none();
+        if let Some(gpu) = job.profile().gpu.as_ref().filter(|_| is_as_recorded) {
             let all =
                 iterations == (IterationId(0)..IterationId::new(job.profile().iterations.len()));
             recorded::compare(gpu, prediction.setup(), &memory.peak, all, &mut notes);
@@ -109,7 +114,9 @@ impl Answer {
         withheld.extend(policy.withholds(condition));
         let virtual_gpu = job.profile().virtual_gpu();
         let is_assumed = virtual_gpu.is_some_and(xmem_analyzer::recording::VirtualGpu::is_assumed);
-        recorded_twice::widen(job.profile(), &mut memory, &target.device, &mut notes);
+        if is_as_recorded {
+            recorded_twice::widen(job.profile(), &mut memory, &target.device, &mut notes);
+        }
         if let Some(recording) = job.profile().recording() {
             let names = &recording.compiled_eagerly;
             compiled::widen(&mut memory, names, &target.device, &mut notes);
@@ -124,9 +131,10 @@ impl Answer {
         if let Some(kind) = job.profile().distributed().filter(|_| job.profile().gpu.is_none()) {
             distributed::doubt(kind, &mut memory.range, &mut notes);
         }
-        // What the allocator had cached when the recording began is not known.
+        // What the allocator had cached when the recording began is not known, nor what another number of ranks
+        // changes beside the sizes of shards.
         let is_late = notes.get("made-before-trace").is_some();
-        if is_late && memory.range.confidence == Confidence::Certain {
+        if (is_late || !is_as_recorded) && memory.range.confidence == Confidence::Certain {
             memory.range.confidence = Confidence::Likely;
         }
         let is_doubtful = condition > Condition::Intact || is_assumed;
@@ -139,6 +147,7 @@ impl Answer {
             withheld,
             integrity,
             target,
+            rank,
             nccl,
             convolutions,
             setup: prediction.setup().clone(),

@@ -14,10 +14,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use xmem_analyzer::recording::Rank;
 use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource};
 use xmem_cudnn::AutomaticSource;
 use xmem_orchestrator::{
-    CudnnBenchmark, OptimizerImpl, Schedule, Target, ZeroGradPlace, parse_cublas_workspace_config,
+    CudnnBenchmark, OptimizerImpl, Resharding, Schedule, Target, ZeroGradPlace,
+    parse_cublas_workspace_config,
 };
 use xmem_predict::{
     AllocatorError, AllocatorSettings, AllocatorSetup, CapacitySearch, Detail, LengthSettings,
@@ -40,6 +42,8 @@ pub struct Estimate {
     iterations: Option<Iterations>,
     detail: Detail,
     integrity: IntegrityPolicy,
+    /// Another number of ranks than recorded.
+    world_size: Option<u32>,
 }
 
 /// The treatment of gradients when they are cleared.
@@ -68,6 +72,7 @@ impl Estimate {
             iterations: None,
             detail: Detail::default(),
             integrity: IntegrityPolicy::default(),
+            world_size: None,
         })
     }
 
@@ -138,12 +143,12 @@ impl Estimate {
         let mut timings = job.timings().clone();
         observer(Stage::Lower);
         let (convolutions, lowered) = timings.time(Stage::Lower, || plan.lower(job));
-        let Plan { mut target, setup, .. } = plan;
-        let nccl = take_nccl(job, &mut target.device);
+        let Plan { mut target, setup, rank, .. } = plan;
+        let nccl = take_nccl(job, rank.as_ref(), &mut target.device);
         let prediction = Prediction::new(job.profile(), lowered, setup, &target.device);
         observer(Stage::Replay);
         let memory = timings.time(Stage::Replay, || prediction.memory(&iterations, &self.detail));
-        let decided = Decided { target, convolutions, nccl };
+        let decided = Decided { target, convolutions, rank, nccl };
         Ok(Answer::new(job, decided, iterations, self.integrity, &prediction, memory, timings))
     }
 
@@ -151,12 +156,13 @@ impl Estimate {
     /// is about.
     ///
     /// # Errors
-    /// If the allocator's settings do not go with the job's PyTorch release.
-    pub fn predict<'j>(&self, job: &'j Job) -> Result<Prediction<'j>, AllocatorError> {
+    /// If the allocator's settings do not go with the job's PyTorch release, or the job cannot be replayed with
+    /// the requested number of ranks.
+    pub fn predict<'j>(&self, job: &'j Job) -> Result<Prediction<'j>, EstimateError> {
         let plan = self.plan(job)?;
         let (_, lowered) = plan.lower(job);
         let mut device = plan.target.device;
-        take_nccl(job, &mut device);
+        take_nccl(job, plan.rank.as_ref(), &mut device);
         Ok(Prediction::new(job.profile(), lowered, plan.setup, &device))
     }
 
@@ -185,11 +191,11 @@ impl Estimate {
     /// The convolutions of a job whose plans matter.
     ///
     /// # Errors
-    /// If the allocator's settings do not go with the job's PyTorch release.
+    /// As [`predict`](Estimate::predict).
     pub fn convolution_questions(
         &self,
         job: &Job,
-    ) -> Result<Vec<ConvolutionQuestion>, AllocatorError> {
+    ) -> Result<Vec<ConvolutionQuestion>, EstimateError> {
         let target = self.plan(job)?.target;
         Ok(xmem_orchestrator::convolution_questions(job.profile(), &target))
     }
@@ -205,8 +211,8 @@ impl Estimate {
         job: &Job,
         settings: &LengthSettings,
     ) -> Result<LengthsAnswer, EstimateError> {
-        let Plan { mut target, setup, .. } = self.plan(job)?;
-        take_nccl(job, &mut target.device);
+        let Plan { mut target, setup, rank, .. } = self.plan(job)?;
+        take_nccl(job, rank.as_ref(), &mut target.device);
         let prediction = self.predict(job)?;
         let other = lengths::other_expandable(&setup).and_then(|conf| {
             let allocator = AllocatorSettings { conf: Some(conf), ..self.allocator.clone() };
@@ -217,7 +223,7 @@ impl Estimate {
     }
 
     /// Decides target and allocator for a job.
-    fn plan(&self, job: &Job) -> Result<Plan, AllocatorError> {
+    fn plan(&self, job: &Job) -> Result<Plan, EstimateError> {
         let device = &self.target.device;
         let mut setup = self.allocator.resolve_leniently(job.environment(), device)?;
         tracing::debug!(
@@ -227,7 +233,13 @@ impl Estimate {
             "allocator"
         );
         let recorded = job.environment().cublas_workspace().and_then(parse_cublas_workspace_config);
+        let resharding = match self.world_size {
+            Some(ranks) => Some(Resharding::of(job.profile(), ranks)?),
+            None => None,
+        };
+        let rank = resharding.as_ref().map(|other| other.rank().clone());
         let target = Target {
+            resharding,
             torch: setup.release,
             cublas_workspace: self.target.cublas_workspace.or(recorded),
             ..self.target.clone()
@@ -239,7 +251,8 @@ impl Estimate {
             }
             None => (target, convolutions),
         };
-        Ok(Plan { target, convolutions, setup })
+        let rank = rank.or_else(|| job.facts().rank.clone());
+        Ok(Plan { target, convolutions, setup, rank })
     }
 
     /// The iterations the answer is about, checked against the trace.
@@ -258,11 +271,10 @@ impl Estimate {
 }
 
 /// Takes the memory of NCCL from what the device leaves to the allocator, if the job uses it.
-fn take_nccl(job: &Job, device: &mut Device) -> Option<NcclMemory> {
-    let rank = job.facts().rank.as_ref()?;
+fn take_nccl(job: &Job, rank: Option<&Rank>, device: &mut Device) -> Option<NcclMemory> {
     let profile = job.profile();
     let variables = profile.recording().map_or(&[][..], |recording| &recording.environment);
-    let memory = NcclMemory::of(rank, profile.collectives(), variables, device)?;
+    let memory = NcclMemory::of(rank?, profile.collectives(), variables, device)?;
     memory.take_from(device);
     Some(memory)
 }
@@ -272,6 +284,8 @@ struct Plan {
     target: Target,
     convolutions: Arc<dyn ConvolutionSource>,
     setup: AllocatorSetup,
+    /// The place of the process in the job that is replayed.
+    rank: Option<Rank>,
 }
 
 impl Plan {
@@ -341,6 +355,13 @@ impl EstimateBuilder {
     /// Keeps or drops the gradients' memory in `zero_grad` (a what-if).
     pub fn gradients(mut self, cleared: ClearedGradients) -> Self {
         self.0.target.set_to_none = cleared == ClearedGradients::Dropped;
+        self
+    }
+
+    /// Replays a rank of a distributed job as one of a job of another number of ranks (a what-if): what FSDP
+    /// shards has other sizes. Only recordings of `xmem profile` say how parameters are sharded.
+    pub fn world_size(mut self, ranks: u32) -> Self {
+        self.0.world_size = Some(ranks);
         self
     }
 

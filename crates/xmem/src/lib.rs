@@ -83,8 +83,8 @@ pub use xmem_cudnn::{
     SourceError, SourceSettings, WorkerCommand,
 };
 pub use xmem_orchestrator::{
-    AttentionKernels, CudnnBenchmark, OptimizerImpl, Rule, RuleEffect, Target, ZeroGradPlace,
-    parse_cublas_workspace_config, rules,
+    AttentionKernels, CudnnBenchmark, OptimizerImpl, Resharding, ReshardingError, Rule, RuleEffect,
+    Target, ZeroGradPlace, parse_cublas_workspace_config, rules,
 };
 pub use xmem_predict::{
     AllocatorCounts, AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, Bounds,

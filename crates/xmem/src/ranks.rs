@@ -97,7 +97,7 @@ impl RankAnswer {
         let reserved = answer.range.reserved;
         Self {
             trace: trace.to_owned(),
-            rank: answer.trace.rank.clone(),
+            rank: answer.rank.clone(),
             torch: answer.trace.recording.as_ref().and_then(|recording| recording.torch.clone()),
             figures: RankFigures {
                 verdict: answer.verdict,

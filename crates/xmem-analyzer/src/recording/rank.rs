@@ -4,12 +4,16 @@
 use super::Recording;
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use xmem_trace::Trace;
 use xmem_types::printable;
 
 /// The top-level key of a trace under which torch's profiler notes process groups (torch/profiler/profiler.py,
 /// `_get_distributed_info`).
 const KEY: &str = "distributedInfo";
+
+/// The number of GPUs that a machine has at least, unless a recording says otherwise.
+const USUAL_GPUS: u32 = 8;
 
 /// A process among those of its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +63,32 @@ impl Rank {
             nccl: None,
             groups: Vec::new(),
             communicators: None,
+        }
+    }
+
+    /// The same rank of a job of another number of ranks, with as many on each machine (up to eight where there is
+    /// one machine); `groups` are the numbers of
+    /// ranks of groups that grow, each with the other one.
+    #[must_use]
+    pub fn of_world_size(self, world_size: u32, groups: &BTreeSet<(u32, u32)>) -> Self {
+        let recorded = self.world_size;
+        let nodes = self.nodes.map(|nodes| {
+            let local = recorded.div_ceil(nodes);
+            let local = if nodes == 1 { local.max(USUAL_GPUS) } else { local };
+            world_size.div_ceil(local)
+        });
+        let grown = |ranks: u32| match groups.iter().find(|(before, _)| *before == ranks) {
+            Some((_, after)) => *after,
+            None if ranks == recorded => world_size,
+            None => ranks,
+        };
+        let all = |sizes: Vec<u32>| sizes.into_iter().map(grown).collect();
+        Self {
+            world_size,
+            nodes,
+            groups: all(self.groups),
+            communicators: self.communicators.map(all),
+            ..self
         }
     }
 
@@ -129,6 +159,24 @@ mod tests {
         let of_recorder = of_recorder.expect("a rank");
         assert_eq!((of_recorder.nodes, of_recorder.nccl), (Some(2), Some((2, 28, 0))));
         assert_eq!(of_recorder.communicators, Some(vec![8, 4]));
+    }
+
+    #[test]
+    fn a_rank_of_a_larger_job_has_as_many_neighbors_on_its_machine() {
+        let rank = Rank {
+            nodes: Some(2),
+            groups: vec![16, 4, 2],
+            communicators: Some(vec![16, 2]),
+            ..Rank::of(3, 16)
+        };
+        let larger = rank.clone().of_world_size(32, &[(4, 8)].into());
+        assert_eq!((larger.rank, larger.world_size, larger.nodes), (3, 32, Some(4)));
+        assert_eq!((larger.groups, larger.communicators), (vec![32, 8, 2], Some(vec![32, 2])));
+        assert_eq!(rank.of_world_size(4, &[(4, 1)].into()).nodes, Some(1));
+        for (recorded, ranks, nodes) in [(4, 8, 1), (4, 16, 2), (16, 32, 2)] {
+            let rank = Rank { nodes: Some(1), ..Rank::of(0, recorded) };
+            assert_eq!(rank.of_world_size(ranks, &[].into()).nodes, Some(nodes), "{ranks} ranks");
+        }
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //! reported; unknown keys are skipped.
 
 use super::allocator::HistoryDto;
+use super::sharding::ShardingDto;
 use super::{
     AllocatorHistory, EndReason, Ended, Implementation, IterationCount, Model, NamedTensor,
-    Optimizer, Rank, Recording, StateTensor, Storage, TensorKind,
+    Optimizer, Rank, Recording, Sharding, StateTensor, Storage, TensorKind,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -124,8 +125,18 @@ impl<'a> Reader<'a, '_> {
             allocator_history: self.allocator_history(),
             virtual_gpu: self.field("virtual_gpu"),
             rank: self.field("distributed").and_then(Rank::read),
+            sharding: self.sharding(),
             notes: self.list("notes", |note: String| note),
         }
+    }
+
+    fn sharding(&mut self) -> Option<Sharding> {
+        const NAME: &str = "sharding";
+        let sharding = self.field::<ShardingDto>(NAME)?.read();
+        if sharding.is_none() {
+            self.left_out(NAME);
+        }
+        sharding
     }
 
     fn allocator_history(&mut self) -> Option<AllocatorHistory> {

@@ -91,6 +91,10 @@ pub(crate) struct WhatIfArgs {
     /// else PyTorch's default for the device)
     #[arg(long, value_name = "CONFIG", value_parser = cublas_workspace)]
     pub(crate) cublas_workspace_config: Option<xmem::Bytes>,
+    /// Another number of ranks of a distributed job: world-size=16. Shards of FSDP, and what is made of them, have
+    /// the sizes that they have with so many
+    #[arg(long, value_name = "KEY=VALUE", value_parser = other_job)]
+    pub(crate) what_if: Option<OtherJob>,
     /// Disable a rule of the CPU-to-GPU lowering (--explain lists them); repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) no_rule: Vec<String>,
@@ -184,6 +188,25 @@ pub(crate) enum ReplayFormat {
     Jsonl,
     /// One row per answer with the main figures, below a header, in the order of completion
     Csv,
+}
+
+/// A property of the job that is other than recorded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OtherJob {
+    /// The number of ranks.
+    WorldSize(u32),
+}
+
+/// Reads `--what-if`.
+fn other_job(text: &str) -> Result<OtherJob, String> {
+    let Some((key, value)) = text.split_once('=') else {
+        return Err("expected KEY=VALUE, for example world-size=16".into());
+    };
+    match (key, value.parse()) {
+        ("world-size", Ok(ranks)) if ranks > 0 => Ok(OtherJob::WorldSize(ranks)),
+        ("world-size", _) => Err(format!("`{value}` is not a number of ranks")),
+        _ => Err(format!("`{key}` is not known; what can be other is world-size")),
+    }
 }
 
 /// The places of `zero_grad`.

@@ -1,7 +1,9 @@
 //! The questions about each trace: every combination of device and allocator, each with the options
 //! that select it.
 
-use crate::args::{AllocatorArgs, AllocatorRest, AnswerArgs, DeviceArgs, ReplayArgs, WhatIfArgs};
+use crate::args::{
+    AllocatorArgs, AllocatorRest, AnswerArgs, DeviceArgs, OtherJob, ReplayArgs, WhatIfArgs,
+};
 use crate::error::CliError;
 use crate::{allocator, cudnn, device, input, what_if};
 use clap::ValueEnum;
@@ -146,13 +148,21 @@ impl OptionLine {
     }
 
     fn job(&mut self, args: &WhatIfArgs, cudnn: Option<String>) {
-        let WhatIfArgs { zero_grad, set_to_none, optimizer_impl, cublas_workspace_config, no_rule } =
-            args;
+        let WhatIfArgs {
+            zero_grad,
+            set_to_none,
+            optimizer_impl,
+            cublas_workspace_config,
+            what_if,
+            no_rule,
+        } = args;
         self.choice("--zero-grad", *zero_grad);
         self.option("--set-to-none", *set_to_none);
         self.choice("--optimizer-impl", *optimizer_impl);
         let kib = cublas_workspace_config.map(|size| size.get() / 1024);
         self.option("--cublas-workspace-config", kib.map(|kib| format!(":{kib}:1")));
+        let ranks = what_if.map(|OtherJob::WorldSize(ranks)| format!("world-size={ranks}"));
+        self.option("--what-if", ranks);
         for rule in no_rule.iter().collect::<BTreeSet<_>>() {
             self.option("--no-rule", Some(rule));
         }

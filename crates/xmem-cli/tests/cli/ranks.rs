@@ -191,3 +191,39 @@ fn a_verdict_that_depends_on_nccl_says_so() {
     let text = replay(&folder, &["--capacity", "1500MiB"]).stdout;
     assert!(text.starts_with("FITS  (may fail)  on custom each"), "{text}");
 }
+
+#[test]
+fn another_number_of_ranks_is_answered_where_the_recording_says_how_parameters_are_sharded() {
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/sharding/ranks8.json.zst");
+    let replay = |ranks: &str, rest: &[&str]| {
+        let what_if = format!("--what-if=world-size={ranks}");
+        let fixed = ["replay", recording, "--device=a100-40g", what_if.as_str()];
+        xmem(fixed.iter().chain(rest))
+    };
+    let ran = replay("32", &[]);
+    assert_eq!(ran.code, 0);
+    let line = "  what if: rank 0 of 32; recorded as one of 8, and shards have other sizes";
+    assert!(ran.stdout.lines().any(|found| found == line), "{}", ran.stdout);
+    let document = replay("32", &["-f", "json"]).json();
+    check(&serde_json::from_str(REPLAY).expect("schema"), &document).expect("valid");
+    assert_eq!(document["target"]["world_size"], 32);
+    for (ranks, code, reason) in
+        [("0", 2, "`0` is not a number of ranks"), ("x", 2, "`x` is not a number of ranks")]
+    {
+        let ran = replay(ranks, &[]);
+        assert_eq!(ran.code, code);
+        assert!(ran.stderr.contains(reason), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_recording_that_does_not_say_how_parameters_are_sharded_has_no_other_number_of_ranks() {
+    let job = job();
+    let path = job.path("rank0.json");
+    let ran = xmem(["replay", path.as_str(), "--capacity=4GiB", "--what-if=world-size=16"]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    let text =
+        ran.stderr.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+    assert!(text.contains("does not say how FSDP or DDP divides the parameters"), "{text}");
+    assert!(text.contains("xmem profile --ranks 16"), "{text}");
+}

@@ -15,6 +15,7 @@ from . import (
     optimizers,
     placement,
     session,
+    sharding,
     values,
 )
 
@@ -50,6 +51,7 @@ def collect(state, reason, detail):
     torch = state.torch
     models = [root() for root in state.roots if root() is not None]
     known = [optimizer() for optimizer in state.optimizers if optimizer() is not None]
+    place = distributed.facts(torch)
     # Adds a note, which comes below.
     compiled = compilation.ran(models)
     on_virtual_gpu = None
@@ -96,7 +98,8 @@ def collect(state, reason, detail):
         "redirected": [
             {"what": what, "times": times} for what, times in session.redirected.items()
         ],
-        "distributed": distributed.facts(torch),
+        "distributed": place,
+        "sharding": None if place is None else sharding.facts(models, known),
         "notes": session.notes,
     }
     if on_virtual_gpu is not None:
@@ -189,7 +192,10 @@ def _bytes(tensor):
 
 
 def _storage(tensor):
-    """The memory of a tensor, as in the trace's events; None for a tensor without plain memory."""
+    """The memory of a tensor, as in the trace's events, of a sharded one that of this rank's shard; None for a
+    tensor without plain memory."""
+    # torch/distributed/tensor/_api.py, `DTensor`.
+    tensor = getattr(tensor, "_local_tensor", tensor)
     try:
         tensor = _local(tensor)
         storage = tensor.untyped_storage()

@@ -119,8 +119,23 @@ fn headline(trace: &str, answer: &Answer, style: &Style) -> String {
         "{}  on {on}\n  {}{about}\n{}",
         verdict(answer.verdict, style),
         style.paint(Ink::Faint, &keep_end(trace, width)),
-        allocator(answer, style) + &convolutions(answer, style) + &recorded_on(answer, style),
+        allocator(answer, style)
+            + &convolutions(answer, style)
+            + &recorded_on(answer, style)
+            + &world_size(answer, style),
     )
+}
+
+/// Another number of ranks than recorded.
+fn world_size(answer: &Answer, style: &Style) -> String {
+    let Some(resharding) = &answer.target.resharding else { return String::new() };
+    let (rank, recorded) = (resharding.rank(), resharding.recorded());
+    let text = format!(
+        "what if: rank {} of {}; recorded as one of {recorded}, and shards have other sizes",
+        rank.rank, rank.world_size
+    );
+    let lines = wrap(&text, style.columns().saturating_sub(2));
+    lines.iter().map(|line| format!("  {line}\n")).collect()
 }
 
 /// The GPU that the job was recorded on, with the recorded peaks.
