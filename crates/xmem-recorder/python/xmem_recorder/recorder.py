@@ -71,6 +71,7 @@ class _State:
         self.resident = []
         self.passes = {}
         self.backwards = 0
+        self.in_backward = False
         self.calls = {}
         self.evaluations = {}
         self.roots = []
@@ -444,16 +445,24 @@ def _stepped(optimizer):
         return
     if _state.profiler is None:
         return
-    if threading.get_ident() != _state.thread:
+    # A hook of a gradient steps on the thread of the engine, which cannot end the script.
+    inside_backward = _state.in_backward and _inside_backward()
+    if threading.get_ident() != _state.thread and not inside_backward:
         session.note(
             "training runs on another thread than the one that made the model; only that one is recorded"
         )
         return
-    wanted = session.settings()["steps"]
     if not _state.steps and _state.rounds_by != STEPS:
         # The passes before the first step were no iterations.
         _state.rounds, _state.resident = 0, []
     _state.steps[id(optimizer)] = _state.steps.get(id(optimizer), 0) + 1
+    if not inside_backward:
+        _count_steps()
+
+
+def _count_steps():
+    """Ends the iteration in which each optimizer has made a step."""
+    wanted = session.settings()["steps"]
     counts = [_state.steps.get(id(known), 0) for known in _live_optimizers()] or [0]
     if min(counts) > _state.rounds:
         _iteration(min(counts), STEPS)
@@ -488,12 +497,20 @@ def _counted_backward(original):
             _finish_if_requested()
             if not _state.steps:
                 _count_without_steps(0)
-        result = original(*args, **kwargs)
-        if counts:
-            if not _state.backwards and not _state.steps:
-                # Forward calls are no iterations of their own.
-                _state.rounds, _state.resident = 0, []
-            _state.backwards += 1
+        if not counts:
+            return original(*args, **kwargs)
+        steps = sum(_state.steps.values())
+        _state.in_backward = True
+        try:
+            result = original(*args, **kwargs)
+        finally:
+            _state.in_backward = False
+        if not _state.backwards and not _state.steps:
+            # Forward calls are no iterations of their own.
+            _state.rounds, _state.resident = 0, []
+        _state.backwards += 1
+        if sum(_state.steps.values()) > steps:
+            _count_steps()
         return result
 
     return backward
