@@ -11,7 +11,7 @@ import inspect
 import threading
 
 from . import engine, known, reducer, session
-from .patching import replace_in_torch
+from .patching import replace, replace_in_torch
 
 # Backends for tensors of the host, which would connect with the other processes.
 OF_HOST = ("gloo", "ucc", "mpi", "xccl")
@@ -53,6 +53,8 @@ def install(torch, rank):
         setattr(c10d, name, wrapper)
         if hasattr(torch.distributed, name):
             setattr(torch.distributed, name, wrapper)
+    # Lightning calls that of the group (lightning/fabric/utilities/distributed.py, `_InfiniteBarrier`).
+    replace(torch.distributed.ProcessGroup, "monitored_barrier", _monitored_barrier)
 
 
 def _new_group(original, c10d):

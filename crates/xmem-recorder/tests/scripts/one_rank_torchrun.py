@@ -45,6 +45,7 @@ assert ours == ["ours"]
 
 on_host = dist.new_group(backend="gloo")
 dist.monitored_barrier(on_host, timeout=timedelta(seconds=5))
+on_host.monitored_barrier(timedelta(seconds=5))
 dist.barrier(on_host)
 value = torch.tensor([float(rank)])
 dist.all_reduce(value, group=on_host)
