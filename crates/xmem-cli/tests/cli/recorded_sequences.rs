@@ -16,7 +16,7 @@ fn recorded_sequences_give_the_recorded_answers() {
     for path in &paths {
         let name = path.display().to_string();
         let mut recorded = Recording::read(path);
-        if recorded.breaks_pytorch() {
+        if recorded.breaks_pytorch() || recorded.has_addresses_of_its_own() {
             continue;
         }
         let ran = xmem(["simulate", &name, "--format", "json", "--segments", "every"]);
@@ -68,6 +68,15 @@ impl Recording {
         let results = self.0["results"].as_array().expect("results");
         let breaks = |message: &str| message.contains("INTERNAL ASSERT FAILED");
         results.iter().any(|result| result["message"].as_str().is_some_and(breaks))
+    }
+
+    /// Sequences with the order `driver` were recorded with an earlier model of the driver, which gave
+    /// other addresses after a release. xmem-simulator's tests replay these with their addresses.
+    fn has_addresses_of_its_own(&self) -> bool {
+        let mut actions = self.0["trace"].as_array().expect("trace").iter().map(|e| &e["action"]);
+        self.0["address_order"] == "driver"
+            && actions.any(|action| action == "segment_free")
+            && actions.any(|action| action == "segment_alloc")
     }
 
     /// Takes out of both what does not have to be equal.
