@@ -5,7 +5,7 @@ use crate::definition::{Applies, RuleDefinition};
 use crate::draft::{Draft, Edits};
 use crate::rule::RuleId;
 use crate::rules::{
-    DEFINITIONS, autocast_wide, batch_transfer, host_only, host_scalars, leaf_scratch,
+    DEFINITIONS, autocast_wide, batch_transfer, host_copy, host_only, host_scalars, leaf_scratch,
     model_placement, preexisting, promoted_operands, set_to_none, zero_grad,
 };
 use crate::{unmodeled, walk};
@@ -74,6 +74,10 @@ const PASSES: &[Pass] = &[
     pass(
         Step::Rule(&batch_transfer::RULE),
         "after model-placement: a transfer that a parameter accounts for is not a batch",
+    ),
+    pass(
+        Step::Rule(&host_copy::RULE),
+        "after batch-transfer: the buffer of a copy comes after the tensor that it fills",
     ),
     pass(Step::Rule(&zero_grad::RULE), "after everything that makes gradients or moves them"),
     pass(

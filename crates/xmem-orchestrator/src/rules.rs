@@ -36,6 +36,7 @@ register! {
     promoted_operands,
     model_placement,
     batch_transfer,
+    host_copy,
     preexisting,
     leaf_scratch,
     dropout_mask,

@@ -26,6 +26,7 @@ const TYPES: &[(&str, &str)] = &[
     ("bf16", "c10::BFloat16"),
     ("i64", "long int"),
     ("i32", "int"),
+    ("u8", "unsigned char"),
     ("bool", "bool"),
 ];
 
