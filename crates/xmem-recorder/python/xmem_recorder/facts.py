@@ -192,10 +192,7 @@ def _bytes(tensor):
 
 
 def _storage(tensor):
-    """The memory of a tensor, as in the trace's events, of a sharded one that of this rank's shard; None for a
-    tensor without plain memory."""
-    # torch/distributed/tensor/_api.py, `DTensor`.
-    tensor = getattr(tensor, "_local_tensor", tensor)
+    """The memory of a tensor, as in the trace's events; None for a tensor without plain memory."""
     try:
         tensor = _local(tensor)
         storage = tensor.untyped_storage()
