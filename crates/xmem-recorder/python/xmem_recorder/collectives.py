@@ -265,7 +265,7 @@ def _recv_object_list(_original):
     def recv_object_list(*_args, **_kwargs):
         raise RuntimeError(
             f"rank {_rank} receives objects from a rank that does not run (xmem profile --ranks): give a pipeline's "
-            "stage its input_args, or record all processes with --gpus"
+            "stage its input_args and output_args, or record all processes with --gpus"
         )
 
     return recv_object_list
