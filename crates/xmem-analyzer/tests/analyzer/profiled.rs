@@ -57,6 +57,26 @@ fn marks_find_the_block_that_is_alive_and_holds_the_address() {
     assert_eq!(p.op_count(), 2, "no mark is left among the operators");
 }
 
+/// Only C++ has the buckets that the constructor of DistributedDataParallel makes.
+#[test]
+fn buckets_of_ddp_made_before_the_loop_are_on_the_device() {
+    let mut r = Recorder::new(Detail::Everything);
+    let before = r.empty(10);
+    r.annotation("xmem::on_device_until", |_| {});
+    r.annotation("xmem::on_device_from", |_| {});
+    let bucket = r.empty(20);
+    let freed = r.empty(30);
+    r.free(freed);
+    r.annotation("xmem::on_device_until", |_| {});
+    let after = r.empty(40);
+    let (p, _) = done(r);
+    let found: Vec<_> = p.transfers.iter().map(|t| (t.kind, t.address, t.bytes)).collect();
+    let made =
+        |tensor: Tensor| (TransferKind::OnDevice, Addr(tensor.address), Bytes(tensor.elements * 4));
+    assert_eq!(found, [made(bucket), made(freed)], "not {before:?} and {after:?}");
+    assert_eq!(p.op_count(), 4, "no mark is left among the operators");
+}
+
 /// The steps of two optimizers over equal shapes look like those of one.
 #[test]
 fn iterations_end_where_they_are_marked() {
