@@ -5,7 +5,7 @@
 # stdout = ["step 1 with 2 graphs"]
 # stdout-without = ["done"]
 # [virtual-gpu]
-# torch = ">=2.6"
+# torch = ">=2.11"
 # ///
 import torch
 from torch import nn
