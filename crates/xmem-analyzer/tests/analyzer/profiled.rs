@@ -128,6 +128,23 @@ fn iterations_with_steps(steps: &[usize]) -> (Profile, xmem_types::Diagnostics) 
     done(r)
 }
 
+/// DTensor asks fake tensors for the shapes of results, and its operators run on the part of one process.
+#[test]
+fn operators_on_fake_tensors_have_no_memory_that_is_missing() {
+    for (mode, is_missing) in
+        [("PythonDispatchMode", false), ("PythonSubclass", true), ("aten::other", true)]
+    {
+        let mut r = Recorder::new(Detail::Everything);
+        r.op("aten::gelu", &[800], |r| {
+            r.op(mode, &[800], |r| r.op("aten::gelu", &[800], |_| {}));
+        });
+        let (p, _) = done(r);
+        let finding = p.integrity.findings().iter().find(|f| f.check.name == "missing-outputs");
+        let is_damage = finding.is_some_and(|f| f.condition() == Condition::Damaged);
+        assert_eq!(is_damage, is_missing, "{mode}");
+    }
+}
+
 #[test]
 fn iterations_with_unequal_numbers_of_steps_are_a_doubt() {
     for (steps, is_doubt) in [
