@@ -1,7 +1,7 @@
 """`torch.accelerator`, the device-independent interface (since 2.6)."""
 
 from .cuda import Zeros, current_stream, nothing, set_stream
-from . import session
+from . import devices, session
 from .patching import answer
 
 
@@ -17,8 +17,8 @@ def install(torch):
         "is_available": True,
         "device_count": session.settings().get("gpus", 1),
         "current_accelerator": lambda check_available=False: gpu,
-        "current_device_index": 0,
-        "current_device_idx": 0,
+        "current_device_index": devices.own(),
+        "current_device_idx": devices.own(),
         "current_stream": current_stream,
         "set_stream": set_stream,
         "set_device_index": nothing,

@@ -230,7 +230,7 @@ def install(torch):
         "device_count": session.settings().get("gpus", 1),
         "_device_count_nvml": session.settings().get("gpus", 1),
         "_raw_device_count_nvml": session.settings().get("gpus", 1),
-        "current_device": 0,
+        "current_device": devices.own(),
         "get_device_name": device["name"],
         "get_device_capability": tuple(device["capability"]),
         "get_device_properties": lambda *_args, **_kwargs: DeviceProperties(device),

@@ -32,9 +32,13 @@ def _parsed(name, torch):
         return None
 
 
+def own():
+    """The number of the GPU of this process: that of its rank, if it is one of a job that runs alone."""
+    return (session.settings().get("rank") or {}).get("local_rank", 0)
+
+
 def _note_further(index):
-    rank = session.settings().get("rank") or {}
-    if index and index != rank.get("local_rank"):
+    if index and index != own():
         session.note(
             f"cuda:{index} was requested: one GPU is recorded, with all tensors on it"
         )

@@ -124,7 +124,7 @@ def _install_properties(torch):
     tensor = torch.Tensor
     true_device = tensor.device.__get__
     true_get_device = tensor.get_device
-    gpu = torch.device("cuda", 0)
+    gpu = torch.device("cuda", devices.own())
 
     def device(self):
         if called_by_torch() or not placement.looks_like_device(self):
@@ -145,7 +145,7 @@ def _install_properties(torch):
     def get_device(self):
         if called_by_torch() or not placement.looks_like_device(self):
             return true_get_device(self)
-        return 0
+        return devices.own()
 
     tensor.device = property(device)
     tensor.is_cuda = property(is_cuda)

@@ -3,7 +3,7 @@
 # options = ["--gpus", "2"]
 # iterations = 3
 # command = ["{python}", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "{script}"]
-# skip-on-cpu = "FSDP needs a GPU"
+# skip-on-cpu = "all processes see tensors on cuda:0, and FSDP1 wants those of the second one on cuda:1; --ranks records one"
 # [virtual-gpu]
 # stdout = ["rank 0 of 2", "rank 1 ends with a backward pass"]
 # ///

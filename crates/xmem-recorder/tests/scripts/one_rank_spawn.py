@@ -4,7 +4,6 @@
 # torch = ">=2.11"
 # options = ["--ranks", "4", "--rank", "3"]
 # stdout-without = ["worker 0…", "done"]
-# [virtual-gpu]
 # stdout = ["worker 3 of 4 on cuda:3"]
 # ///
 import os
