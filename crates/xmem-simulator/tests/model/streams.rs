@@ -108,6 +108,7 @@ impl Model {
         let mut streams: Vec<u32> = self.streams.events.iter().map(|e| e.1).collect();
         streams.sort_unstable();
         streams.dedup();
+        let of_several = streams.len() > 1;
         for stream in streams {
             while let Some(first) = self.streams.events.iter().position(|e| e.1 == stream) {
                 let (serial, ..) = self.streams.events[first];
@@ -117,7 +118,7 @@ impl Model {
                 completed += self.event_happened(first);
             }
         }
-        self.order_was_open |= completed > 1;
+        self.completed(completed, of_several);
     }
 
     /// `synchronize_and_free_events`, of one private pool or all.
@@ -130,13 +131,23 @@ impl Model {
             pool.is_none() || self.segments[s].pool.private == pool
         });
         concerned.sort_by_key(|&(serial, stream, _)| (stream, serial));
+        let of_several = concerned.first().map(|e| e.1) != concerned.last().map(|e| e.1);
         for event in concerned {
             let done = self.streams.done_on.entry(event.1).or_default();
             *done = event.0.max(*done);
             let at = self.streams.events.iter().position(|e| *e == event).expect("still there");
             completed += self.event_happened(at);
         }
-        self.order_was_open |= completed > 1;
+        self.completed(completed, of_several);
+    }
+
+    /// PyTorch goes through the streams in the order of a hash table (`cuda_events`). In 2.12 it decides the age of a
+    /// block that is merged from several, and so what comes later.
+    fn completed(&mut self, frees: usize, of_several_streams: bool) {
+        let is_open = frees > 1;
+        self.order_was_open |= is_open;
+        let by_age_of_block = self.since(12) && !self.since(13);
+        self.beyond_the_simulator |= is_open && of_several_streams && by_age_of_block;
     }
 
     /// Takes an event off the list, and completes the free that it was the last one for.

@@ -105,11 +105,11 @@ impl StreamUses {
 
     /// The device is done with all work on some blocks, which are returned as they wait no more.
     pub(super) fn finish_those(&mut self, chosen: impl Fn(u32) -> bool) -> Vec<u32> {
-        let mut free = BTreeSet::new();
-        let Self { queues, done_on, .. } = self;
+        let mut free = Vec::new();
+        let Self { queues, waiting, done_on, .. } = self;
         queues.retain(|&(_, stream), queue| {
             for &(ticket, slot) in queue.iter().filter(|&&(_, slot)| chosen(slot)) {
-                free.insert(slot);
+                free.extend(happened(waiting, slot));
                 // A stream works in order: what came before is done too.
                 let done = done_on.entry(stream).or_default();
                 *done = ticket.max(*done);
@@ -117,10 +117,7 @@ impl StreamUses {
             queue.retain(|&(_, slot)| !chosen(slot));
             !queue.is_empty()
         });
-        free.iter().for_each(|slot| {
-            self.waiting.remove(slot);
-        });
-        free.into_iter().collect()
+        free
     }
 
     /// The free of a block will wait until [`complete`](Self::complete).
@@ -167,18 +164,20 @@ impl StreamUses {
         queues.retain(|(_, stream), queue| {
             let done = done_on.get(stream).map_or(*done, |&on| on.max(*done));
             while queue.front().is_some_and(|&(ticket, _)| ticket <= done) {
-                if let Some((_, slot)) = queue.pop_front()
-                    && let Some(count) = waiting.get_mut(&slot)
-                {
-                    *count -= 1;
-                    if *count == 0 {
-                        waiting.remove(&slot);
-                        free.push(slot);
-                    }
-                }
+                free.extend(queue.pop_front().and_then(|(_, slot)| happened(waiting, slot)));
             }
             !queue.is_empty()
         });
         free
     }
+}
+
+/// One of the events that a block waits for happened: the block, if it was the last one.
+fn happened(waiting: &mut FxHashMap<u32, u32>, slot: u32) -> Option<u32> {
+    let count = waiting.get_mut(&slot)?;
+    *count -= 1;
+    (*count == 0).then(|| {
+        waiting.remove(&slot);
+        slot
+    })
 }
