@@ -7,6 +7,8 @@ import warnings
 
 from . import assumptions, known
 
+MAX_INT64 = (1 << 63) - 1
+
 _torch = None
 _library = None
 # The number that the running operator reads.
@@ -120,7 +122,11 @@ def _local_scalar_dense(tensor):
                 return True
             if not tensor.is_floating_point():
                 return _expected
-        return known.unrecorded(lambda: known.alias(tensor).item())
+        number = known.unrecorded(lambda: known.alias(tensor).item())
+        if isinstance(number, int) and number > MAX_INT64 and _torch.__version__ < (2, 11):
+            # A number that a kernel in Python returns must fit an int64 in 2.6, and not in 2.11.
+            return number & MAX_INT64
+        return number
 
 
 def _nonzero(mask):

@@ -30,6 +30,11 @@ for _ in range(20):
     for _ in range(4):
         torch.full((64,), 7.0).cuda()
     assert torch.histc(hidden.detach(), 10).shape == hidden.detach().histc(bins=10).shape == (10,)
+    # A seed above the largest int64, as torchtitan reads it.
+    seed = torch.full((8,), 255, dtype=torch.uint8).cuda()
+    if hasattr(torch, "uint64"):
+        assert seed.view(torch.uint64).item() > 0
+    assert torch.tensor([3e20]).cuda().item() > 2**63 and torch.tensor([1j]).cuda().item() == 1j
     (sum(part.sum() for part in parts) + hidden.square().mean()).backward()
     optimizer.step()
     del levels, found
