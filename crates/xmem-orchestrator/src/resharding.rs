@@ -230,8 +230,8 @@ impl Resharding {
         }
     }
 
-    /// Optimizer state of a size that is no shard's (quantized state, parts of a flat parameter) is divided as all
-    /// shards together are.
+    /// The size of optimizer state that has not the size of a shard (quantized state, parts of a flat parameter): it
+    /// shrinks or grows as all shards together do.
     fn in_another_form(&self, block: &ScheduledBlock) -> Option<Bytes> {
         let (recorded, now) = self.shards;
         let is_large = block.size > Bytes(512) && recorded > 0;

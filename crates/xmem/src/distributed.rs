@@ -7,9 +7,9 @@ use xmem_types::{Diagnostics, Severity};
 /// The code of the note.
 const CODE: &str = "distributed-on-cpu";
 
-/// Says that the memory of collectives is not that of a GPU, and lowers the confidence: buffers, streams and the time at
-/// which blocks are given back differ with NCCL. Peak reserved of a GPT on 8 processes was 4.5 % too low (FSDP1) to
-/// 2.6 % too high (FSDP2); of other jobs, nothing is known.
+/// Says that the memory of collectives is not that of a GPU, and lowers the confidence: with NCCL, buffers and streams are
+/// others, and blocks are freed at other times. Peak reserved of a GPT on 8 processes was between 4.5 % too low (FSDP1)
+/// and 2.6 % too high (FSDP2); other jobs were not measured.
 pub(crate) fn doubt(kind: Distributed, range: &mut PeakRange, notes: &mut Diagnostics) {
     notes.report(CODE, Severity::Warning, None, || {
         format!(
