@@ -24,6 +24,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod block_size;
 mod bounds;
 mod call;
 mod context;

@@ -3,6 +3,7 @@
 //! Nothing is lowered: what CUDA's kernels request is in the recording. Only the memory that was allocated
 //! before the recording began is put together, from what is known of it.
 
+use crate::block_size::rounded;
 use crate::rules::cublas_workspace::workspace_size;
 use crate::schedule::{Origin, Schedule, ScheduledBlock};
 use crate::target::Target;
@@ -312,9 +313,4 @@ fn inferred(profile: &Profile) -> impl Iterator<Item = &Preexisting> {
 fn total<'a>(tensors: impl Iterator<Item = &'a Preexisting>) -> Bytes {
     let sizes = tensors.map(|t| rounded(t.size).get().saturating_mul(u64::from(t.count)));
     Bytes(sizes.fold(0, u64::saturating_add))
-}
-
-/// The size of a block on CUDA (c10/cuda/CUDACachingAllocator.cpp, `round_size`).
-fn rounded(size: Bytes) -> Bytes {
-    Bytes(size.get().checked_next_multiple_of(512).unwrap_or(size.get()))
 }

@@ -7,12 +7,16 @@
 //! `FSDPParam._init_sharded_param`; torch/distributed/fsdp/_flat_param.py, `FlatParamHandle._get_shard`), so that a
 //! block is known by its size, its role and its place: a [`Resharding`] has a table of sizes for each number of ranks.
 
+use crate::block_size::rounded;
 use crate::schedule::{Schedule, ScheduledBlock};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use thiserror::Error;
 use xmem_analyzer::recording::{ParameterGroup, Rank, Sharding, SharingKind};
 use xmem_analyzer::{Phase, Profile, Role};
-use xmem_types::{BlockId, Bytes, RequestKind, StreamId};
+use xmem_types::{Bytes, RequestKind, StreamId};
+
+/// The bound of a size, in bytes: a recording may say anything about shapes.
+const MOST: u64 = 1 << 50;
 
 /// A job that is replayed as one of another number of ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,30 +87,29 @@ pub enum ReshardingError {
     },
 }
 
-/// Sizes in bytes as recorded, each with what it becomes.
+/// A number of elements as recorded and with the other number of ranks.
+type Both = (u64, u64);
+
+/// Sizes as recorded, each with what it becomes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Sizes {
-    requested: BTreeMap<u64, u64>,
+    requested: BTreeMap<Bytes, Bytes>,
     /// Recordings of a GPU without the allocator's history have the sizes of blocks.
-    rounded: BTreeMap<u64, u64>,
+    rounded: BTreeMap<Bytes, Bytes>,
 }
 
 impl Sizes {
-    /// Of several meanings of a size, the first one holds.
-    fn add(&mut self, recorded: u64, now: u64) {
+    /// Adds elements of so many bytes. Of several meanings of a size, the first one holds.
+    fn add(&mut self, (recorded, now): Both, bytes: u64) {
+        let size = |elements: u64| Bytes(elements.saturating_mul(bytes).min(MOST));
+        let (recorded, now) = (size(recorded), size(now));
         self.requested.entry(recorded).or_insert(now);
         self.rounded.entry(rounded(recorded)).or_insert_with(|| rounded(now));
     }
 
     fn get(&self, size: Bytes) -> Option<Bytes> {
-        let size = size.get();
-        self.requested.get(&size).or_else(|| self.rounded.get(&size)).map(|&now| Bytes(now))
+        self.requested.get(&size).or_else(|| self.rounded.get(&size)).copied()
     }
-}
-
-/// The size of a block (c10/cuda/CUDACachingAllocator.cpp, `round_size`).
-fn rounded(size: u64) -> u64 {
-    size.next_multiple_of(512)
 }
 
 impl Resharding {
@@ -159,16 +162,16 @@ impl Resharding {
 
     /// All groups, each with its number of ranks now.
     fn add(&mut self, groups: &[(&ParameterGroup, u32)]) {
-        let padded = |group: &ParameterGroup, ranks: u32| -> u64 {
-            group.parameters.iter().map(|parameter| parameter.padded(ranks)).sum()
-        };
         for &(group, ranks) in groups {
-            let (all, all_now) = (padded(group, group.ranks), padded(group, ranks));
-            self.shards.0 = self.shards.0.saturating_add(all);
-            self.shards.1 = self.shards.1.saturating_add(all_now);
+            let all = both(group, ranks, |ranks| {
+                let padded = group.parameters.iter().map(|parameter| parameter.padded(ranks));
+                padded.fold(0, u64::saturating_add)
+            });
+            self.shards.0 = self.shards.0.saturating_add(all.0);
+            self.shards.1 = self.shards.1.saturating_add(all.1);
             for &bytes in &group.element_sizes {
-                self.sent.add(all * bytes, all_now * bytes);
-                self.sent.add(whole(all, group.ranks) * bytes, whole(all_now, ranks) * bytes);
+                self.sent.add(all, bytes);
+                self.sent.add(whole(all, group, ranks), bytes);
             }
         }
         let parameters = || {
@@ -176,45 +179,37 @@ impl Resharding {
                 let sizes =
                     move |parameter| group.element_sizes.iter().map(move |&b| (parameter, b));
                 let each = group.parameters.iter().flat_map(sizes);
-                each.map(move |(parameter, bytes)| (*parameter, bytes, group.ranks, ranks))
+                each.map(move |(parameter, bytes)| (group, ranks, *parameter, bytes))
             })
         };
         // Whole parameters before shards: FSDP gathers into the former, and seldom copies a single shard.
-        for (parameter, bytes, before, ranks) in parameters() {
-            let (old, now) = (parameter.padded(before), parameter.padded(ranks));
-            self.sent.add(whole(old, before) * bytes, whole(now, ranks) * bytes);
+        for (group, ranks, parameter, bytes) in parameters() {
+            let shard = both(group, ranks, |ranks| parameter.padded(ranks));
+            self.sent.add(whole(shard, group, ranks), bytes);
         }
-        for (parameter, bytes, before, ranks) in parameters() {
-            let (old, now) = (parameter.padded(before), parameter.padded(ranks));
-            self.sent.add(old * bytes, now * bytes);
+        for (group, ranks, parameter, bytes) in parameters() {
+            let shard = both(group, ranks, |ranks| parameter.padded(ranks));
             // Groups of a mesh have the rank's number modulo theirs, where the mesh is in order.
-            let own = |ranks: u32| parameter.own(self.rank.rank % ranks, ranks);
-            self.kept.add(own(before) * bytes, own(ranks) * bytes);
-            self.kept.add(old * bytes, now * bytes);
+            let own = both(group, ranks, |ranks| parameter.own(self.rank.rank % ranks, ranks));
+            self.sent.add(shard, bytes);
+            self.kept.add(own, bytes);
+            self.kept.add(shard, bytes);
         }
     }
 
     /// Gives the blocks of a schedule their sizes with the other number of ranks.
     pub(crate) fn apply(&self, schedule: &mut Schedule, profile: &Profile) {
-        let freed: BTreeSet<BlockId> = schedule
-            .requests
-            .iter()
-            .filter(|request| request.kind == RequestKind::Free)
-            .map(|request| request.block)
-            .collect();
-        let streams: BTreeMap<BlockId, StreamId> = schedule
-            .requests
-            .iter()
-            .filter_map(|request| match request.kind {
-                RequestKind::Alloc { stream, .. } => Some((request.block, stream)),
-                RequestKind::Free => None,
-            })
-            .collect();
+        let mut freed = vec![false; schedule.blocks.len()];
+        let mut on_side_stream = vec![false; schedule.blocks.len()];
+        for request in &schedule.requests {
+            let row = request.block.index();
+            match request.kind {
+                RequestKind::Free => freed[row] = true,
+                RequestKind::Alloc { stream, .. } => on_side_stream[row] = stream != StreamId(0),
+            }
+        }
         for (row, block) in schedule.blocks.iter_mut().enumerate() {
-            let id = BlockId::new(row);
-            let is_kept = !freed.contains(&id);
-            let on_side_stream = streams.get(&id).is_some_and(|stream| *stream != StreamId(0));
-            let size = match share(block, profile, is_kept, on_side_stream) {
+            let size = match share(block, profile, !freed[row], on_side_stream[row]) {
                 Some(Share::Kept) => {
                     self.kept.get(block.size).or_else(|| self.in_another_form(block))
                 }
@@ -257,8 +252,15 @@ fn ranks_of(group: &ParameterGroup, from: u32, to: u32) -> Result<u32, Reshardin
     }
 }
 
-fn whole(shard: u64, ranks: u32) -> u64 {
-    shard.saturating_mul(u64::from(ranks))
+/// A number of elements that depends on the number of ranks.
+fn both(group: &ParameterGroup, ranks: u32, elements: impl Fn(u32) -> u64) -> Both {
+    (elements(group.ranks), elements(ranks))
+}
+
+/// The shards of all ranks together.
+fn whole(shard: Both, group: &ParameterGroup, ranks: u32) -> Both {
+    let of_all = |shard: u64, ranks: u32| shard.saturating_mul(u64::from(ranks));
+    (of_all(shard.0, group.ranks), of_all(shard.1, ranks))
 }
 
 /// What a block has to do with the division of parameters.
@@ -357,6 +359,13 @@ mod tests {
         let made = of(Rank::of(0, 4), groups, 8).expect("valid");
         assert_eq!(becomes(&made.kept, 32), Some(16));
         assert_eq!(becomes(&made.kept, 128), Some(64));
+    }
+
+    #[test]
+    fn no_size_overflows() {
+        let groups = vec![group(1 << 20, &[(1, 1 << 48); 3])];
+        let made = of(Rank::of(0, 1 << 20), groups, u32::MAX - (1 << 20) + 1).expect("valid");
+        assert_eq!(made.kept.get(Bytes(1 << 50)), Some(Bytes(1 << 50)));
     }
 
     #[test]

@@ -6,7 +6,7 @@ import sys
 import time
 
 from . import devices, engine, placement, session
-from .patching import answer, called_by_torch, replace, replace_in_torch
+from .patching import answer, called_by_torch, replace, replace_everywhere
 
 # PyTorch looks every 100 ms for collectives that are complete, and lets go of the tensors that they hold
 # (torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp, `kWatchdogThreadSleepMillis`). In seconds, twice and a half.
@@ -88,12 +88,10 @@ def install(torch):
     distributed = torch.distributed
     if not distributed.is_available():
         return
-    # Makes a group itself if there is none.
+    # `init_device_mesh` makes the first process group itself.
     with contextlib.suppress(ImportError):
         import torch.distributed.device_mesh  # noqa: F401
-    original = distributed.init_process_group
-    replace(distributed, "init_process_group", _init_process_group)
-    replace_in_torch("init_process_group", original, distributed.init_process_group)
+    replace_everywhere(distributed, "init_process_group", _init_process_group)
     replace(distributed, "new_group", _new_group)
     replace(distributed, "get_backend", _get_backend)
     answer([distributed], "is_nccl_available", True)

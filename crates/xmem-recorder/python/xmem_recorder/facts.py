@@ -174,7 +174,7 @@ def _tensor(tensor, name, model, kind):
         "name": name,
         "model": model,
         "kind": kind,
-        "shape": list(_local(tensor).shape),
+        "shape": list(placement.local(tensor).shape),
         "dtype": _dtype(tensor.dtype),
         "requires_grad": tensor.requires_grad,
         "storage": _storage(tensor),
@@ -182,19 +182,14 @@ def _tensor(tensor, name, model, kind):
     }
 
 
-def _local(tensor):
-    """The part of a DTensor that is of this process (torch/distributed/tensor/_api.py); any other tensor itself."""
-    return getattr(tensor, "_local_tensor", tensor)
-
-
 def _bytes(tensor):
-    return _local(tensor).numel() * tensor.element_size()
+    return placement.local(tensor).numel() * tensor.element_size()
 
 
 def _storage(tensor):
     """The memory of a tensor, as in the trace's events; None for a tensor without plain memory."""
     try:
-        tensor = _local(tensor)
+        tensor = placement.local(tensor)
         storage = tensor.untyped_storage()
         offset = tensor.storage_offset() * tensor.element_size()
         return {"address": hex(storage.data_ptr()), "bytes": storage.nbytes(), "offset": offset}

@@ -23,6 +23,13 @@ def replace_in_torch(name, original, wrapper):
             setattr(module, name, wrapper)
 
 
+def replace_everywhere(owner, name, wrapper_of):
+    """Replaces `owner.name`, and the same function in every module of torch that has it under that name."""
+    original = getattr(owner, name)
+    replace(owner, name, wrapper_of)
+    replace_in_torch(name, original, getattr(owner, name))
+
+
 def answer(owners, name, value):
     """Makes `name(…)` return `value`, or the result of `value(…)` if it is a function, in every module
     of `owners` that has that name.

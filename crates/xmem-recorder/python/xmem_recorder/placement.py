@@ -191,8 +191,13 @@ def _shares(one, other):
 
 
 def _storage(tensor):
-    """The memory of a tensor; of a DTensor, that of its part on this process (torch/distributed/tensor/_api.py)."""
-    return getattr(tensor, "_local_tensor", tensor).untyped_storage()
+    """The memory of a tensor, of a DTensor that of its part on this process."""
+    return local(tensor).untyped_storage()
+
+
+def local(tensor):
+    """The part of a DTensor that is of this process (torch/distributed/tensor/_api.py); any other tensor itself."""
+    return getattr(tensor, "_local_tensor", tensor)
 
 
 def _is_whole(tensor):

@@ -11,7 +11,7 @@ import os
 import sys
 
 from . import collectives, launchers, reducer, session, stores
-from .patching import replace, replace_in_torch
+from .patching import replace_everywhere
 
 # A thread of NCCL's process groups looks into the store, whose functions are Python's: it would wait for the
 # interpreter while the interpreter waits for its end (ProcessGroupNCCL.cpp, `HeartbeatMonitor::runLoop`).
@@ -39,9 +39,7 @@ def install(torch):
     collectives.install(torch, wanted()["rank"])
     launchers.install(torch, wanted())
     reducer.install(torch)
-    original = torch.distributed.init_process_group
-    replace(torch.distributed, "init_process_group", _init_process_group)
-    replace_in_torch("init_process_group", original, torch.distributed.init_process_group)
+    replace_everywhere(torch.distributed, "init_process_group", _init_process_group)
 
 
 def is_wanted():

@@ -20,7 +20,7 @@ def install(torch):
 
     @functools.wraps(original)
     def forward(self, *args, **kwargs):
-        if not getattr(self, "_comm_hooks", True) and is_alone(self.process_group, self.device):
+        if not getattr(self, "_comm_hooks", True) and _is_alone(self.process_group, self.device):
             _torch.distributed._register_comm_hook(self.reducer, self.process_group, _mean)
             self._comm_hooks.append((_mean, self.process_group))
         return original(self, *args, **kwargs)
@@ -28,7 +28,7 @@ def install(torch):
     kind.forward = forward
 
 
-def is_alone(group, device):
+def _is_alone(group, device):
     """Returns whether the backend of a group for a device is the fake one."""
     try:
         return group._get_backend(device).name() == "fake"
@@ -38,7 +38,7 @@ def is_alone(group, device):
 
 def _mean(_group, bucket):
     """The mean of equal gradients."""
-    return ready(bucket.buffer())
+    return _ready(bucket.buffer())
 
 
 class Work:
@@ -53,10 +53,10 @@ class Work:
 
     def get_future(self):
         """A future that holds the result; that of the fake process group holds none."""
-        return ready([self._result])
+        return _ready([self._result])
 
 
-def ready(value):
+def _ready(value):
     """A future that holds a value."""
     future = _torch.futures.Future()
     future.set_result(value)

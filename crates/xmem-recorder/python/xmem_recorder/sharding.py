@@ -1,5 +1,6 @@
 """How a job divides its parameters among its processes: the groups of FSDP, and the replicas of DDP."""
 
+import math
 import sys
 
 from . import session
@@ -35,10 +36,10 @@ def _of_module(module):
 
 
 def _fully_shard_state(module):
-    """The state of `fully_shard` (torch/distributed/_composable_state.py, `_get_module_state`)."""
+    """The state of `fully_shard`, or of another function of its kind (torch/distributed/_composable_state.py,
+    `_get_module_state`)."""
     states = sys.modules.get("torch.distributed._composable_state")
-    state = states._get_module_state(module) if states is not None else None
-    return state if hasattr(state, "_fsdp_param_group") or hasattr(state, "_fsdp_param_groups") else None
+    return states._get_module_state(module) if states is not None else None
 
 
 def _fully_shard(group):
@@ -50,9 +51,7 @@ def _fully_shard(group):
         shape = list(parameter._orig_size)
         dim = getattr(getattr(parameter, "fsdp_placement", None), "dim", 0)
         extent = shape[dim] if shape else 1
-        rest = 1
-        for at, size in enumerate(shape):
-            rest *= size if at != dim else 1
+        rest = math.prod(size for at, size in enumerate(shape) if at != dim)
         parameters.append([extent, rest])
         types |= {parameter.orig_dtype, parameter.param_dtype, parameter.reduce_dtype}
     return {
@@ -73,11 +72,12 @@ def _flat(handle, module):
     if padding and padding[-1]:
         numels.pop()
     types = {getattr(handle, name, None) for name in ("_orig_param_dtype", "_fwd_bwd_param_dtype", "_reduce_dtype")}
-    replicas = getattr(module, "_inter_node_pg", None)
+    ranks = handle.world_size if handle.uses_sharded_strategy else 1
+    between = getattr(module, "_inter_node_pg", None)
     return {
         "kind": "flat",
-        "ranks": handle.world_size if handle.uses_sharded_strategy else 1,
-        "replicas": replicas.size() if replicas is not None else 1 if handle.uses_sharded_strategy else handle.world_size,
+        "ranks": ranks,
+        "replicas": handle.world_size // ranks if between is None else between.size(),
         "parameters": [[sum(numels), 1]],
         "element_sizes": _element_sizes(types | {flat.dtype}),
         "original_parameters": bool(getattr(handle, "_use_orig_params", False)),
