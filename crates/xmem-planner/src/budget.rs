@@ -1,0 +1,58 @@
+//! How long a planner may search.
+
+use std::time::{Duration, Instant};
+
+/// The limits of a planner that searches. With a limit on nodes that is reached before the time is over, the
+/// same list gives the same plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The time that a search may take.
+    pub time: Duration,
+    /// The steps of a search; `None` for no limit.
+    pub nodes: Option<u64>,
+    /// The seed of planners that try orders by chance.
+    pub seed: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { time: Duration::from_secs(5), nodes: None, seed: 1 }
+    }
+}
+
+/// What is left of the [`Limits`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    deadline: Instant,
+    nodes: u64,
+    left: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let nodes = limits.nodes.unwrap_or(u64::MAX);
+        // A time without end is a year.
+        let time = limits.time.min(Duration::from_secs(365 * 24 * 3600));
+        Self { deadline: Instant::now() + time, nodes, left: nodes }
+    }
+
+    /// Takes one step; false if there is none left. The clock is read at each call: a step is to be some
+    /// microseconds of work.
+    pub(crate) fn step(&mut self) -> bool {
+        if self.left == 0 || Instant::now() >= self.deadline {
+            return false;
+        }
+        self.left -= 1;
+        true
+    }
+
+    /// The steps that were taken.
+    pub(crate) const fn taken(&self) -> u64 {
+        self.nodes - self.left
+    }
+
+    /// The time that is left.
+    pub(crate) fn time_left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}

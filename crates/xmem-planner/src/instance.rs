@@ -1,0 +1,97 @@
+//! A list as the planners see it: blocks of some size, and time in sections.
+
+use crate::list::Block;
+
+/// The blocks of a list that have bytes, with time compressed to the sections between two starts of blocks:
+/// a block is live in the sections `start..end`, and two blocks conflict if they share a section. What is live does not
+/// grow within a section, so that nothing is lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Instance {
+    /// By the number that planners give a block.
+    pub(crate) blocks: Vec<Item>,
+    /// Bytes that are live, by section.
+    pub(crate) loads: Vec<u64>,
+    /// The blocks' ids in the list.
+    ids: Vec<u32>,
+    /// The number of blocks of the list.
+    listed: usize,
+}
+
+/// A block of an [`Instance`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// Bytes, at least one.
+    pub(crate) size: u64,
+    /// The first section in which it is live.
+    pub(crate) start: u32,
+    /// The first section in which it is no longer live.
+    pub(crate) end: u32,
+    /// The operator that made it.
+    pub(crate) operator: Option<u32>,
+}
+
+impl Item {
+    /// True if both are live in some section.
+    pub(crate) const fn conflicts(&self, other: &Self) -> bool {
+        self.start < other.end && other.start < self.end
+    }
+
+    /// The number of sections in which it is live.
+    pub(crate) const fn lifetime(&self) -> u32 {
+        self.end - self.start
+    }
+}
+
+impl Instance {
+    pub(crate) fn new(listed: &[Block]) -> Self {
+        let with_bytes = || listed.iter().enumerate().filter(|(_, block)| block.size.get() > 0);
+        let mut starts: Vec<u32> = with_bytes().map(|(_, block)| block.start).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        let section = |tick| starts.partition_point(|&start| start < tick) as u32;
+        let blocks: Vec<Item> = with_bytes()
+            .map(|(_, block)| Item {
+                size: block.size.get(),
+                start: section(block.start),
+                end: section(block.end),
+                operator: block.operator,
+            })
+            .collect();
+        Self {
+            loads: loads(&blocks, starts.len()),
+            ids: with_bytes().map(|(id, _)| id as u32).collect(),
+            listed: listed.len(),
+            blocks,
+        }
+    }
+
+    /// The largest load.
+    pub(crate) fn lower_bound(&self) -> u64 {
+        self.loads.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Offsets of the blocks as offsets of the list.
+    pub(crate) fn listed(&self, offsets: &[u64]) -> Vec<u64> {
+        let mut listed = vec![0; self.listed];
+        for (&id, &offset) in self.ids.iter().zip(offsets) {
+            listed[id as usize] = offset;
+        }
+        listed
+    }
+}
+
+fn loads(blocks: &[Item], sections: usize) -> Vec<u64> {
+    let mut changes = vec![0i128; sections + 1];
+    for block in blocks {
+        changes[block.start as usize] += i128::from(block.size);
+        changes[block.end as usize] -= i128::from(block.size);
+    }
+    changes.pop();
+    changes
+        .into_iter()
+        .scan(0, |load, change| {
+            *load += change;
+            Some(*load as u64)
+        })
+        .collect()
+}

@@ -1,0 +1,19 @@
+//! The planners, one file each: an [`Instance`](crate::instance::Instance) goes in, offsets come out.
+
+pub(crate) mod bump;
+
+/// Offsets, by the number of the block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Placed {
+    /// The offsets.
+    pub(crate) offsets: Vec<u64>,
+    /// True if a complete search found no lower peak.
+    pub(crate) searched: bool,
+}
+
+impl Placed {
+    /// Offsets about which nothing is proved.
+    pub(crate) const fn heuristic(offsets: Vec<u64>) -> Self {
+        Self { offsets, searched: false }
+    }
+}

@@ -1,0 +1,34 @@
+//! The one way to a plan: every planner's offsets pass the same check.
+
+use crate::budget::{Budget, Limits};
+use crate::check::check;
+use crate::list::BlockList;
+use crate::plan::{Plan, Planned, Proof};
+use crate::planner::Planner;
+use crate::planners::{Placed, bump};
+use crate::refused::Refused;
+use std::time::Instant;
+use xmem_types::Bytes;
+
+/// A plan of `list`, checked.
+///
+/// # Errors
+/// If the planner gives none.
+pub fn plan(list: &BlockList, planner: Planner, limits: &Limits) -> Result<Planned, Refused> {
+    let began = Instant::now();
+    let instance = list.instance();
+    let budget = Budget::new(limits);
+    let Placed { offsets, searched } = match planner {
+        Planner::Bump => bump::place(instance),
+    };
+    let offsets = instance.listed(&offsets).into_iter().map(Bytes).collect();
+    let plan = Plan::new(list, offsets);
+    check(list, &plan).map_err(|violation| Refused::Wrong { planner, violation })?;
+    let lower_bound = list.lower_bound();
+    let proof = if plan.peak() == lower_bound {
+        Some(Proof::LowerBound)
+    } else {
+        searched.then_some(Proof::Search)
+    };
+    Ok(Planned { planner, plan, lower_bound, proof, nodes: budget.taken(), time: began.elapsed() })
+}
