@@ -26,6 +26,9 @@ pub(crate) struct Item {
     pub(crate) start: u32,
     /// The first section in which it is no longer live.
     pub(crate) end: u32,
+    /// Its lifetime as planners compare it: the ticks at which a block begins or ends while it is live. Where
+    /// a tick is a request, as in the papers, these are the requests.
+    pub(crate) ticks: u32,
     /// The operator that made it.
     pub(crate) operator: Option<u32>,
 }
@@ -45,15 +48,15 @@ impl Item {
 impl Instance {
     pub(crate) fn new(listed: &[Block]) -> Self {
         let with_bytes = || listed.iter().enumerate().filter(|(_, block)| block.size.get() > 0);
-        let mut starts: Vec<u32> = with_bytes().map(|(_, block)| block.start).collect();
-        starts.sort_unstable();
-        starts.dedup();
-        let section = |tick| starts.partition_point(|&start| start < tick) as u32;
+        let starts = distinct(with_bytes().map(|(_, block)| block.start));
+        let ticks = distinct(with_bytes().flat_map(|(_, block)| [block.start, block.end]));
+        let place = |ticks: &[u32], tick| ticks.partition_point(|&other| other < tick) as u32;
         let blocks: Vec<Item> = with_bytes()
             .map(|(_, block)| Item {
                 size: block.size.get(),
-                start: section(block.start),
-                end: section(block.end),
+                start: place(&starts, block.start),
+                end: place(&starts, block.end),
+                ticks: place(&ticks, block.end) - place(&ticks, block.start),
                 operator: block.operator,
             })
             .collect();
@@ -63,6 +66,11 @@ impl Instance {
             listed: listed.len(),
             blocks,
         }
+    }
+
+    /// The number of sections.
+    pub(crate) fn sections(&self) -> u32 {
+        self.loads.len() as u32
     }
 
     /// The largest load.
@@ -78,6 +86,13 @@ impl Instance {
         }
         listed
     }
+}
+
+fn distinct(ticks: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut ticks: Vec<u32> = ticks.collect();
+    ticks.sort_unstable();
+    ticks.dedup();
+    ticks
 }
 
 fn loads(blocks: &[Item], sections: usize) -> Vec<u64> {

@@ -10,6 +10,8 @@ use thiserror::Error;
 pub enum Planner {
     /// No reuse until nothing is live.
     Bump,
+    /// Best fit on the skyline (Sekiyama et al.): where memory is lowest, the block that lives longest.
+    BestFit,
 }
 
 /// A name that no planner has.
@@ -19,13 +21,14 @@ pub struct ParsePlannerError(String);
 
 impl Planner {
     /// All of them.
-    pub const ALL: &'static [Self] = &[Self::Bump];
+    pub const ALL: &'static [Self] = &[Self::Bump, Self::BestFit];
 
     /// The name of the planner on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bump => "bump",
+            Self::BestFit => "bestfit",
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::check::check;
 use crate::list::BlockList;
 use crate::plan::{Plan, Planned, Proof};
 use crate::planner::Planner;
-use crate::planners::{Placed, bump};
+use crate::planners::{Placed, bestfit, bump};
 use crate::refused::Refused;
 use std::time::Instant;
 use xmem_types::Bytes;
@@ -20,6 +20,7 @@ pub fn plan(list: &BlockList, planner: Planner, limits: &Limits) -> Result<Plann
     let budget = Budget::new(limits);
     let Placed { offsets, searched } = match planner {
         Planner::Bump => bump::place(instance),
+        Planner::BestFit => bestfit::place(instance),
     };
     let offsets = instance.listed(&offsets).into_iter().map(Bytes).collect();
     let plan = Plan::new(list, offsets);

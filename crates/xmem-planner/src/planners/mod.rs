@@ -1,6 +1,8 @@
 //! The planners, one file each: an [`Instance`](crate::instance::Instance) goes in, offsets come out.
 
+pub(crate) mod bestfit;
 pub(crate) mod bump;
+pub(crate) mod skyline;
 
 /// Offsets, by the number of the block.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,87 @@
+//! The skyline against a slow, obvious second implementation, on ticks instead of sections.
+
+use super::*;
+use crate::list::{Block, BlockList};
+use crate::planners::bestfit;
+use proptest::prelude::*;
+use xmem_types::Bytes;
+
+fn blocks(ticks: u32, size: u64, most: usize) -> impl Strategy<Value = BlockList> {
+    let block = (1..=size, 0..ticks, 1..=ticks).prop_map(|(size, start, length)| Block {
+        size: Bytes(size),
+        start,
+        end: start + length,
+        operator: None,
+    });
+    prop::collection::vec(block, 0..most).prop_map(|blocks| BlockList::new(blocks).expect("a list"))
+}
+
+/// Short and long lists, of few ticks and sizes, where ties abound, and of many.
+fn lists() -> impl Strategy<Value = BlockList> {
+    prop_oneof![blocks(6, 3, 12), blocks(20, 100, 60), blocks(200, 8, 200), blocks(1000, 5000, 40)]
+}
+
+/// Segments as (start, end, height) with nothing kept from one step to the next; each step looks at all blocks.
+fn slowly(blocks: &[Block], order: &[u32]) -> Vec<u64> {
+    let mut offsets = vec![0; blocks.len()];
+    let mut left = order.to_vec();
+    let end = blocks.iter().map(|block| block.end).max().unwrap_or(0);
+    let mut segments = vec![(0, end, 0u64)];
+    while !left.is_empty() {
+        let lowest = segments.iter().map(|&(_, _, height)| height).min().expect("a segment");
+        let at = segments.iter().position(|&(_, _, height)| height == lowest).expect("the lowest");
+        let (start, end, height) = segments[at];
+        let fits = |&block: &u32| {
+            let Block { start: from, end: to, .. } = blocks[block as usize];
+            start <= from && to <= end
+        };
+        if let Some(index) = left.iter().position(fits) {
+            let block = left.remove(index) as usize;
+            let Block { start: from, end: to, size, .. } = blocks[block];
+            offsets[block] = height;
+            let parts = [(start, from, height), (from, to, height + size.get()), (to, end, height)];
+            segments.splice(at..=at, parts.into_iter().filter(|&(from, to, _)| from < to));
+        } else {
+            let neighbors = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
+            let heights = neighbors.filter_map(|at| segments.get(at)).map(|segment| segment.2);
+            segments[at].2 =
+                heights.min().expect("a neighbor: blocks that are left live somewhere");
+        }
+        segments.dedup_by(|next, segment| {
+            let same = next.2 == segment.2;
+            if same {
+                segment.1 = next.1;
+            }
+            same
+        });
+    }
+    offsets
+}
+
+proptest! {
+    #[test]
+    fn the_fast_skyline_gives_the_offsets_of_the_slow_one(list in lists(), shift in any::<prop::sample::Index>()) {
+        let mut order = bestfit::order(list.instance());
+        for _ in 0..2 {
+            let offsets = place(list.instance(), &order);
+            prop_assert_eq!(&offsets, &slowly(list.blocks(), &order));
+            // Another order, in which neither size nor lifetime helps.
+            if !order.is_empty() {
+                let by = shift.index(order.len());
+                order.rotate_left(by);
+            }
+        }
+    }
+
+    #[test]
+    fn a_bound_ends_exactly_the_plans_above_it(list in lists(), below in 0u64..40) {
+        let order = bestfit::order(list.instance());
+        let mut skyline = Skyline::new(list.instance());
+        let peak = skyline.place(&order, u64::MAX).expect("no bound");
+        let offsets = skyline.offsets().to_vec();
+        let bound = peak.saturating_sub(below);
+        prop_assert_eq!(skyline.place(&order, bound), (peak <= bound).then_some(peak));
+        prop_assert_eq!(skyline.place(&order, peak), Some(peak));
+        prop_assert_eq!(skyline.offsets(), &offsets[..]);
+    }
+}
