@@ -2,6 +2,7 @@
 //! choose among their kernels.
 
 use crate::device::ComputeCapability;
+use crate::speed::Throughput;
 use xmem_types::Bytes;
 
 /// Limits of a compute capability.
@@ -39,6 +40,34 @@ impl ComputeCapability {
             shared_per_sm: Bytes(per_sm << 10),
             blocks_per_sm,
             registers_per_sm: 65536,
+        }
+    }
+
+    /// The rates of this compute capability.
+    ///
+    /// Scalar rates: twice those of the table "Throughput of Native Arithmetic Instructions" of NVIDIA's CUDA C++
+    /// Programming Guide. Tensor cores: dense peaks of the architecture whitepapers, divided by multiprocessors and
+    /// boost clock: Volta 125 TFLOPS (80 × 1530 MHz), Turing 65 (T4: 40 × 1590 MHz), Ampere 312 (A100:
+    /// 108 × 1410 MHz) and 125 (A10: 72 × 1695 MHz), Ada 121 (L4: 58 × 2040 MHz), Hopper 989 (132 × 1830 MHz),
+    /// Blackwell 2250 (B200: 148 × 1856 MHz) and, at half rate, 209.5 (RTX 5090: 170 × 2407 MHz).
+    #[must_use]
+    pub const fn throughput(self) -> Throughput {
+        let (f64, f32, tensor) = match (self.major, self.minor) {
+            (6, 0) => (64, 128, 0),
+            (..=6, _) => (8, 256, 0),
+            (7, 5..) => (4, 128, 1024),
+            (7, _) => (64, 128, 1024),
+            (8, 0) => (64, 128, 2048),
+            (8, _) | (12.., _) => (4, 256, 1024),
+            (9, _) => (128, 256, 4096),
+            (10..=11, _) => (128, 256, 8192),
+        };
+        Throughput {
+            f64,
+            f32,
+            tf32: if self.major >= 8 { tensor / 2 } else { f32 },
+            tensor16: if self.major >= 7 { tensor } else { f32 },
+            tensor_bf16: if self.major >= 8 { tensor } else { f32 },
         }
     }
 }

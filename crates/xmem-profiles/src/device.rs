@@ -1,6 +1,7 @@
 //! A device as the rest of the pipeline sees it.
 
 use crate::board::Board;
+use crate::speed::Speed;
 use std::fmt;
 use std::str::FromStr;
 use xmem_types::Bytes;
@@ -31,6 +32,8 @@ pub struct Device {
     pub max_threads_per_sm: u32,
     /// Clocks, cache and bus: those of a relative where they are not known.
     pub board: Board,
+    /// Clocks and bandwidths that durations follow from.
+    pub speed: Speed,
     /// The source of each number.
     pub sources: Sources,
 }
@@ -59,6 +62,8 @@ pub struct Sources {
     pub sms: String,
     /// Source of [`Device::max_threads_per_sm`].
     pub max_threads_per_sm: String,
+    /// Source of [`Device::speed`].
+    pub speed: String,
 }
 
 /// Context assumed where only a capacity is known: the upper of the two classes of the built-in
@@ -86,12 +91,14 @@ impl Device {
             sms: 108,
             max_threads_per_sm: 2048,
             board: Board::assumed(ComputeCapability { major: 8, minor: 0 }),
+            speed: Speed::assumed(8),
             sources: Sources {
                 memory: "given by the user".to_owned(),
                 context: assumed("like a data center GPU"),
                 compute_capability: assumed("like an A100"),
                 sms: assumed("like an A100"),
                 max_threads_per_sm: assumed("like an A100"),
+                speed: assumed("like an A100, without NVLink"),
             },
         }
     }

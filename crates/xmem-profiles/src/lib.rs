@@ -7,8 +7,10 @@ mod catalogue;
 mod device;
 mod name;
 mod schema;
+mod speed;
 
 pub use board::{Board, Limits};
 pub use catalogue::{UnknownDevice, devices, find};
 pub use device::{ComputeCapability, Device, ParseComputeCapabilityError, Sources, Tolerance};
 pub use schema::DeviceFileError;
+pub use speed::{Bandwidth, Speed, TensorCores, Throughput};

@@ -2,6 +2,7 @@
 
 use crate::board::Board;
 use crate::device::{ComputeCapability, Device, ParseComputeCapabilityError, Sources, Tolerance};
+use crate::speed::{Bandwidth, Speed, TensorCores};
 use serde::Deserialize;
 use xmem_types::{Bytes, printable};
 
@@ -96,6 +97,7 @@ struct DeviceDto {
     compute_capability: TextDto,
     sms: CountDto,
     max_threads_per_sm: CountDto,
+    speed: Option<SpeedDto>,
 }
 
 #[derive(Deserialize)]
@@ -130,6 +132,73 @@ struct TextDto {
     source: String,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct SpeedDto {
+    sm_clock_mhz: u32,
+    tensor_clock_mhz: Option<u32>,
+    #[serde(default)]
+    tensor_cores: TensorCoresDto,
+    memory_gbps: u32,
+    pcie_generation: u8,
+    #[serde(default = "sixteen")]
+    pcie_lanes: u8,
+    #[serde(default)]
+    nvlink_gbps: u32,
+    source: String,
+}
+
+fn sixteen() -> u8 {
+    16
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum TensorCoresDto {
+    #[default]
+    FullRate,
+    HalfRate,
+}
+
+/// The rates of a device and their source, checked.
+fn speed(
+    device: &str,
+    of: ComputeCapability,
+    dto: Option<SpeedDto>,
+) -> Result<(Speed, String), DeviceFileError> {
+    let Some(dto) = dto else {
+        let like = if of.major >= 9 { "an H100" } else { "an A100" };
+        return Ok((Speed::assumed(of.major), format!("assumed: like {like}, without NVLink")));
+    };
+    let tensor_clock_mhz = dto.tensor_clock_mhz.unwrap_or(dto.sm_clock_mhz);
+    for (field, value, accepted, expected) in [
+        ("speed.sm-clock-mhz", dto.sm_clock_mhz, 100..=10_000, "100 to 10000 MHz"),
+        ("speed.tensor-clock-mhz", tensor_clock_mhz, 100..=10_000, "100 to 10000 MHz"),
+        ("speed.memory-gbps", dto.memory_gbps, 1..=100_000, "1 to 100000 GB/s"),
+        ("speed.pcie-generation", dto.pcie_generation.into(), 1..=8, "1 to 8"),
+        ("speed.pcie-lanes", dto.pcie_lanes.into(), 1..=16, "1 to 16"),
+        ("speed.nvlink-gbps", dto.nvlink_gbps, 0..=100_000, "0 to 100000 GB/s"),
+    ] {
+        if !accepted.contains(&value) {
+            let (device, value) = (device.to_owned(), value.into());
+            return Err(DeviceFileError::Range { device, field, value, expected });
+        }
+    }
+    let speed = Speed {
+        sm_clock_khz: dto.sm_clock_mhz * 1000,
+        tensor_clock_khz: tensor_clock_mhz * 1000,
+        tensor_cores: match dto.tensor_cores {
+            TensorCoresDto::FullRate => TensorCores::Full,
+            TensorCoresDto::HalfRate => TensorCores::HalfRate,
+        },
+        memory: Bandwidth::gb_per_second(dto.memory_gbps.into()),
+        pcie_generation: dto.pcie_generation,
+        pcie_lanes: dto.pcie_lanes,
+        nvlink: Bandwidth::gb_per_second(dto.nvlink_gbps.into()),
+    };
+    Ok((speed, sourced(device, "speed", dto.source)?))
+}
+
 /// Reads every device of a file.
 pub(crate) fn parse(text: &str) -> Result<Vec<Device>, DeviceFileError> {
     let file: FileDto = toml::from_str(text).map_err(DeviceFileError::Form)?;
@@ -144,12 +213,18 @@ fn device(dto: DeviceDto) -> Result<Device, DeviceFileError> {
     }
     let (least_memory, memory, most_memory) = dto.memory.bounds();
     let (least, context, most) = dto.context.bounds();
+    let compute_capability =
+        dto.compute_capability.value.parse::<ComputeCapability>().map_err(|source| {
+            DeviceFileError::ComputeCapability { device: name.clone(), source }
+        })?;
+    let (speed, speed_source) = speed(&name, compute_capability, dto.speed)?;
     let sources = Sources {
         memory: sourced(&name, "memory", dto.memory.source)?,
         context: sourced(&name, "context", dto.context.source)?,
         compute_capability: sourced(&name, "compute-capability", dto.compute_capability.source)?,
         sms: sourced(&name, "sms", dto.sms.source)?,
         max_threads_per_sm: sourced(&name, "max-threads-per-sm", dto.max_threads_per_sm.source)?,
+        speed: speed_source,
     };
     let range = |field, value: u64, ok: bool, expected| {
         if ok {
@@ -179,10 +254,6 @@ fn device(dto: DeviceDto) -> Result<Device, DeviceFileError> {
         (512..=8192).contains(&threads) && threads % 32 == 0,
         "a multiple of 32 from 512 to 8192",
     )?;
-    let compute_capability =
-        dto.compute_capability.value.parse::<ComputeCapability>().map_err(|source| {
-            DeviceFileError::ComputeCapability { device: name.clone(), source }
-        })?;
     Ok(Device {
         title: printable(&dto.title).into_owned(),
         aliases: dto.aliases.iter().map(|alias| printable(alias).into_owned()).collect(),
@@ -197,6 +268,7 @@ fn device(dto: DeviceDto) -> Result<Device, DeviceFileError> {
         sms,
         max_threads_per_sm: threads,
         board: Board::assumed(compute_capability),
+        speed,
         sources,
         name,
     })
@@ -246,6 +318,20 @@ mod tests {
         assert_eq!(device.aliases, ["rtx9999"]);
         assert_eq!(device.context_bounds(), (Bytes::mib(150), Bytes::mib(450)));
         assert_eq!(device.tolerance.memory_more, Bytes::ZERO);
+        assert_eq!(device.speed.tensor_clock_khz, 2_505_000);
+        assert_eq!(device.speed.tensor_cores, TensorCores::HalfRate);
+        assert_eq!((device.speed.pcie_generation, device.speed.pcie_lanes), (4, 8));
+        assert_eq!(device.speed.nvlink, Bandwidth(0));
+        assert_eq!(device.sources.speed, "NVIDIA, data sheet");
+    }
+
+    #[test]
+    fn a_device_file_without_rates_gets_those_of_a_relative() {
+        let text = example();
+        let without = &text[..text.find("[device.speed]").expect("table")];
+        let device = Device::from_toml(without).expect("valid");
+        assert_eq!(device.speed, Speed::assumed(8));
+        assert_eq!(device.sources.speed, "assumed: like an A100, without NVLink");
     }
 
     #[test]
@@ -280,6 +366,9 @@ mod tests {
             ("value = 48", "value = 4800", "`sms` is 4800, expected 1 to 1024"),
             ("value = 1536", "value = 1500", "expected a multiple of 32"),
             ("\"8.9\"", "\"sm_89\"", "`sm_89` is not a compute capability"),
+            ("sm-clock-mhz = 2505", "sm-clock-mhz = 1", "`speed.sm-clock-mhz` is 1, expected 100"),
+            ("half-rate", "slow", "unknown variant `slow`"),
+            ("NVIDIA, data sheet", "", "`speed` needs a source"),
             ("my-gpu-16g", "My GPU", "device name `My GPU`: use lower-case"),
             (
                 "source = \"torch.cuda.get_device_properties on my machine, driver 580\"",
