@@ -26,9 +26,11 @@ pub(crate) struct Item {
     pub(crate) start: u32,
     /// The first section in which it is no longer live.
     pub(crate) end: u32,
-    /// Its lifetime as planners compare it: the ticks at which a block begins or ends while it is live. Where
-    /// a tick is a request, as in the papers, these are the requests.
+    /// The ticks for which it is live.
     pub(crate) ticks: u32,
+    /// The ticks at which a block begins or ends while it is live. Where each tick is a request, as in a trace, these
+    /// are as many as `ticks`.
+    pub(crate) requests: u32,
     /// The operator that made it.
     pub(crate) operator: Option<u32>,
 }
@@ -49,14 +51,15 @@ impl Instance {
     pub(crate) fn new(listed: &[Block]) -> Self {
         let with_bytes = || listed.iter().enumerate().filter(|(_, block)| block.size.get() > 0);
         let starts = distinct(with_bytes().map(|(_, block)| block.start));
-        let ticks = distinct(with_bytes().flat_map(|(_, block)| [block.start, block.end]));
+        let requests = distinct(with_bytes().flat_map(|(_, block)| [block.start, block.end]));
         let place = |ticks: &[u32], tick| ticks.partition_point(|&other| other < tick) as u32;
         let blocks: Vec<Item> = with_bytes()
             .map(|(_, block)| Item {
                 size: block.size.get(),
                 start: place(&starts, block.start),
                 end: place(&starts, block.end),
-                ticks: place(&ticks, block.end) - place(&ticks, block.start),
+                ticks: block.end - block.start,
+                requests: place(&requests, block.end) - place(&requests, block.start),
                 operator: block.operator,
             })
             .collect();

@@ -35,5 +35,6 @@ pub use csv::{CsvBlocks, CsvError, read_csv};
 pub use list::{Block, BlockList, ListError};
 pub use plan::{Plan, Planned, Proof};
 pub use planner::{ParsePlannerError, Planner};
+pub use planners::{Fit, GreedyOrder};
 pub use refused::Refused;
 pub use run::plan;

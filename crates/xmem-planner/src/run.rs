@@ -5,7 +5,7 @@ use crate::check::check;
 use crate::list::BlockList;
 use crate::plan::{Plan, Planned, Proof};
 use crate::planner::Planner;
-use crate::planners::{Placed, bestfit, bump};
+use crate::planners::{Placed, bestfit, breadth, bump, greedy};
 use crate::refused::Refused;
 use std::time::Instant;
 use xmem_types::Bytes;
@@ -20,6 +20,10 @@ pub fn plan(list: &BlockList, planner: Planner, limits: &Limits) -> Result<Plann
     let budget = Budget::new(limits);
     let Placed { offsets, searched } = match planner {
         Planner::Bump => bump::place(instance),
+        Planner::GreedyBySize { fit, order } => greedy::place(instance, fit, order),
+        Planner::GreedyByBreadth => {
+            breadth::place(instance).ok_or(Refused::NoOperators { planner })?
+        }
         Planner::BestFit => bestfit::place(instance),
     };
     let offsets = instance.listed(&offsets).into_iter().map(Bytes).collect();

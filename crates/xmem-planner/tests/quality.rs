@@ -19,6 +19,8 @@ fn ratios(planner: Planner) -> Vec<f64> {
 fn planners_without_a_choice_reach_the_known_ratios() {
     for (name, known) in [
         ("bump", [14.3730, 20.6631, 16.2178, 19.4053, 46.5908, 75.3457]),
+        ("greedy-by-size", [1.3105, 1.3635, 1.4014, 1.3623, 1.4102, 1.3330]),
+        ("greedy-by-size:first", [1.2900, 1.3635, 1.3691, 1.3623, 1.4102, 1.2773]),
         ("bestfit", [1.1523, 1.2680, 1.2510, 1.2471, 1.3965, 1.1953]),
     ] {
         let ratios = ratios(name.parse().expect(name));

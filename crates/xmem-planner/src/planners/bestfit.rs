@@ -16,7 +16,7 @@ pub(crate) fn order(instance: &Instance) -> Vec<u32> {
     let mut order: Vec<u32> = (0..instance.blocks.len() as u32).collect();
     order.sort_by_key(|&block| {
         let item = &instance.blocks[block as usize];
-        (Reverse(item.ticks), Reverse(item.size), item.start, block)
+        (Reverse(item.requests), Reverse(item.size), item.start, block)
     });
     order
 }

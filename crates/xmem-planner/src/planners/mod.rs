@@ -1,8 +1,15 @@
 //! The planners, one file each: an [`Instance`](crate::instance::Instance) goes in, offsets come out.
 
 pub(crate) mod bestfit;
+pub(crate) mod breadth;
 pub(crate) mod bump;
+pub(crate) mod greedy;
+mod peaks;
+pub(crate) mod shelf;
 pub(crate) mod skyline;
+
+pub use greedy::GreedyOrder;
+pub use shelf::Fit;
 
 /// Offsets, by the number of the block.
 #[derive(Clone, Debug, PartialEq, Eq)]
