@@ -21,7 +21,9 @@
 mod budget;
 mod check;
 mod csv;
+mod hints;
 mod instance;
+mod interrupt;
 mod list;
 mod plan;
 mod planner;
@@ -32,6 +34,8 @@ mod run;
 pub use budget::Limits;
 pub use check::{Violation, check};
 pub use csv::{CsvBlocks, CsvError, read_csv};
+pub use hints::{Hint, HintedRun, Hints, HintsError, HotJob, Served};
+pub use interrupt::{Interrupted, interrupt};
 pub use list::{Block, BlockList, ListError};
 pub use plan::{Plan, Planned, Proof};
 pub use planner::{ParsePlannerError, Planner};
