@@ -1,0 +1,378 @@
+//! One training step: layers, the work of the device in order, and blocks with their uses.
+
+use std::fmt;
+use thiserror::Error;
+use xmem_types::{BlockId, Bytes, Nanos};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The id of row `index`.
+            ///
+            /// # Panics
+            /// If there are more than `u32::MAX` rows.
+            #[must_use]
+            pub fn new(index: usize) -> Self {
+                Self(u32::try_from(index).expect("more than u32::MAX rows"))
+            }
+
+            /// The row.
+            #[must_use]
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+id!(
+    /// A layer of a [`Graph`], in the order in which the forward pass executes them.
+    LayerId
+);
+id!(
+    /// A step of the device's work in a [`Graph`].
+    StepId
+);
+
+/// The kind of a layer, as far as policies distinguish them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LayerKind {
+    /// A convolution.
+    Conv,
+    /// A pooling layer.
+    Pool,
+    /// An activation function.
+    Act,
+    /// A normalization.
+    Norm,
+    /// A fully connected layer, or another matrix product.
+    Fc,
+    /// A softmax, or a loss with one.
+    Softmax,
+    /// A dropout.
+    Dropout,
+    /// A layer with several inputs: an addition, a concatenation.
+    Join,
+    /// Anything else.
+    Other,
+}
+
+impl LayerKind {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Conv,
+        Self::Pool,
+        Self::Act,
+        Self::Norm,
+        Self::Fc,
+        Self::Softmax,
+        Self::Dropout,
+        Self::Join,
+        Self::Other,
+    ];
+
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Conv => "conv",
+            Self::Pool => "pool",
+            Self::Act => "act",
+            Self::Norm => "bn",
+            Self::Fc => "fc",
+            Self::Softmax => "softmax",
+            Self::Dropout => "dropout",
+            Self::Join => "join",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl fmt::Display for LayerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layer {
+    /// Its name in reports.
+    pub name: String,
+    /// Its kind.
+    pub kind: LayerKind,
+    /// The layers whose outputs it reads.
+    pub inputs: Vec<LayerId>,
+}
+
+/// A part of the work of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// The forward pass of a layer.
+    Forward(LayerId),
+    /// A part of the backward pass of a layer.
+    Backward(LayerId),
+    /// Anything else: gradients that are accumulated, the optimizer.
+    Other,
+}
+
+impl Work {
+    /// The layer it belongs to.
+    #[must_use]
+    pub const fn layer(self) -> Option<LayerId> {
+        match self {
+            Self::Forward(layer) | Self::Backward(layer) => Some(layer),
+            Self::Other => None,
+        }
+    }
+}
+
+/// A step of the device's work, with the requests of its memory in program order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The work.
+    pub work: Work,
+    /// The time that the device computes.
+    pub duration: Nanos,
+    /// Requests. Those up to the last allocation happen when the step begins, frees after it when it ends.
+    pub actions: Vec<Action>,
+}
+
+/// A request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A block is allocated.
+    Alloc(BlockId),
+    /// A block is freed.
+    Free(BlockId),
+}
+
+/// The part that a block plays for policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockRole {
+    /// A tensor that is computed in the step.
+    Data,
+    /// Memory of the model or the optimizer.
+    Persistent,
+    /// Memory that a convolution uses while it runs.
+    Workspace,
+}
+
+/// A block and its uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Its size, rounded as the device's allocator rounds it.
+    pub size: Bytes,
+    /// Its part.
+    pub role: BlockRole,
+    /// The steps of the forward pass that write it, ascending.
+    pub writers: Vec<StepId>,
+    /// The steps of the forward pass that read it, ascending.
+    pub readers: Vec<StepId>,
+    /// The steps of the backward pass that need what the forward pass wrote, ascending.
+    pub backward: Vec<StepId>,
+}
+
+/// One training step. Blocks are numbered from 0, in no order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Graph {
+    layers: Vec<Layer>,
+    steps: Vec<Step>,
+    blocks: Vec<Block>,
+    lifetimes: Vec<Lifetime>,
+}
+
+/// The steps that allocate and free a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lifetime {
+    pub(crate) alloc: StepId,
+    pub(crate) free: Option<StepId>,
+}
+
+/// The reason why layers, steps and blocks make no graph.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// A step requests something that makes no sense.
+    #[error("step {step} allocates or frees block {block}, which is not possible at that point")]
+    Request {
+        /// The step.
+        step: usize,
+        /// The block.
+        block: usize,
+    },
+    /// A block is used when it is not there, or by a step that does not exist.
+    #[error("block {block} is used by step {step}, and is not allocated at that point")]
+    Use {
+        /// The step.
+        step: usize,
+        /// The block.
+        block: usize,
+    },
+    /// A block is never allocated.
+    #[error("block {block} is never allocated")]
+    Never {
+        /// The block.
+        block: usize,
+    },
+    /// A duration is negative.
+    #[error("step {step} has a negative duration")]
+    Duration {
+        /// The step.
+        step: usize,
+    },
+    /// A step belongs to a layer that does not exist.
+    #[error("step {step} belongs to a layer that does not exist")]
+    Layer {
+        /// The step.
+        step: usize,
+    },
+}
+
+impl Graph {
+    /// The graph of these layers, steps and blocks.
+    ///
+    /// # Errors
+    /// If requests or uses do not go together.
+    pub fn new(
+        layers: Vec<Layer>,
+        steps: Vec<Step>,
+        blocks: Vec<Block>,
+    ) -> Result<Self, GraphError> {
+        let lifetimes = lifetimes(&steps, blocks.len())?;
+        for (row, step) in steps.iter().enumerate() {
+            if step.duration < Nanos::ZERO {
+                return Err(GraphError::Duration { step: row });
+            }
+            if step.work.layer().is_some_and(|layer| layer.index() >= layers.len()) {
+                return Err(GraphError::Layer { step: row });
+            }
+        }
+        for (row, (block, lifetime)) in blocks.iter().zip(&lifetimes).enumerate() {
+            let uses = block.writers.iter().chain(&block.readers).chain(&block.backward);
+            for &step in uses {
+                let is_there = lifetime.alloc <= step && lifetime.free.is_none_or(|f| step <= f);
+                if !is_there || step.index() >= steps.len() {
+                    return Err(GraphError::Use { step: step.index(), block: row });
+                }
+            }
+        }
+        Ok(Self { layers, steps, blocks, lifetimes })
+    }
+
+    /// The layers, in the order of the forward pass.
+    #[must_use]
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// The work of the device, in order.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The blocks, by id.
+    #[must_use]
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// A block.
+    #[must_use]
+    pub fn block(&self, id: BlockId) -> &Block {
+        &self.blocks[id.index()]
+    }
+
+    /// The ids of the blocks.
+    pub fn ids(&self) -> impl Iterator<Item = BlockId> + use<> {
+        (0..self.blocks.len()).map(BlockId::new)
+    }
+
+    /// The kind of the layer that a step belongs to.
+    #[must_use]
+    pub fn kind(&self, step: StepId) -> Option<LayerKind> {
+        let layer = self.steps[step.index()].work.layer()?;
+        Some(self.layers[layer.index()].kind)
+    }
+
+    /// The time that the device computes in all.
+    #[must_use]
+    pub fn compute(&self) -> Nanos {
+        self.steps.iter().map(|step| step.duration).sum()
+    }
+
+    /// The same step without the memory that convolutions use while they run.
+    ///
+    /// # Panics
+    /// Never: without these blocks it is a graph, too.
+    #[must_use]
+    pub fn without_workspaces(&self) -> Self {
+        let mut graph = self.clone();
+        for block in &mut graph.blocks {
+            if block.role == BlockRole::Workspace {
+                block.size = Bytes::ZERO;
+            }
+        }
+        graph
+    }
+
+    /// The same step with other durations.
+    ///
+    /// # Errors
+    /// If one is negative.
+    pub fn with_durations(
+        mut self,
+        duration: impl Fn(StepId) -> Nanos,
+    ) -> Result<Self, GraphError> {
+        for (row, step) in self.steps.iter_mut().enumerate() {
+            step.duration = duration(StepId::new(row));
+            if step.duration < Nanos::ZERO {
+                return Err(GraphError::Duration { step: row });
+            }
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn lifetime(&self, id: BlockId) -> Lifetime {
+        self.lifetimes[id.index()]
+    }
+
+    pub(crate) fn into_parts(self) -> (Vec<Layer>, Vec<Step>, Vec<Block>) {
+        (self.layers, self.steps, self.blocks)
+    }
+}
+
+impl Step {
+    /// The requests when the step begins, and those when it ends.
+    pub(crate) fn halves(&self) -> (&[Action], &[Action]) {
+        let last = self.actions.iter().rposition(|action| matches!(action, Action::Alloc(_)));
+        self.actions.split_at(last.map_or(0, |last| last + 1))
+    }
+}
+
+fn lifetimes(steps: &[Step], blocks: usize) -> Result<Vec<Lifetime>, GraphError> {
+    let mut lifetimes: Vec<Option<Lifetime>> = vec![None; blocks];
+    for (row, step) in steps.iter().enumerate() {
+        for &action in &step.actions {
+            let (Action::Alloc(block) | Action::Free(block)) = action;
+            let error = GraphError::Request { step: row, block: block.index() };
+            let lifetime = lifetimes.get_mut(block.index()).ok_or(error.clone())?;
+            match (action, lifetime) {
+                (Action::Alloc(_), new @ None) => {
+                    *new = Some(Lifetime { alloc: StepId::new(row), free: None });
+                }
+                (Action::Free(_), Some(Lifetime { free: free @ None, .. })) => {
+                    *free = Some(StepId::new(row));
+                }
+                _ => return Err(error),
+            }
+        }
+    }
+    let lifetimes = lifetimes.into_iter().enumerate();
+    lifetimes.map(|(block, lifetime)| lifetime.ok_or(GraphError::Never { block })).collect()
+}

@@ -1,0 +1,37 @@
+//! What a training step would take, in memory and in time, if saved tensors were moved to the host and back.
+//!
+//! A [`Graph`] is one step: its layers, what the device computes in order, and its blocks of memory with
+//! their uses. [`simulate`] runs it with a [`Policy`] on two streams, one that computes and one that copies, and
+//! gives the times and the list of memory events ([`Run`]). [`place`] replays that list in a [`Placement`]: an
+//! allocator, a pool, or a static plan.
+//!
+//! Durations are values of the graph: a model or a measurement gives them. The crate knows no trace, no operator
+//! and no file.
+#![forbid(unsafe_code)]
+
+mod events;
+mod graph;
+mod groups;
+mod order;
+mod overlap;
+mod placement;
+mod policy;
+mod prefetch;
+mod recomputation;
+mod run;
+mod selection;
+mod simulation;
+mod transfer;
+
+pub use events::{EventKind, MemoryEvent, Piece, PieceId};
+pub use graph::{
+    Action, Block, BlockRole, Graph, GraphError, Layer, LayerId, LayerKind, Step, StepId, Work,
+};
+pub use groups::Group;
+pub use order::depth_first;
+pub use placement::{ParsePlacementError, PlaceError, Placed, Placement, Sample, Space, place};
+pub use policy::{ParsePolicyError, Policy, SuperNeurons};
+pub use run::{OutOfMemory, Run};
+pub use selection::{Offload, Selection};
+pub use simulation::{Memory, simulate};
+pub use transfer::{Direction, Duplex, Link, Transfer};

@@ -1,0 +1,226 @@
+//! Placements: an allocator, a pool, or a static plan, for the memory events of a run.
+
+mod caching;
+mod gtbm;
+mod planned;
+mod pool;
+
+pub(crate) use caching::CachingSpace;
+pub(crate) use gtbm::GtbmSpace;
+pub(crate) use pool::{Fit, PoolSpace};
+
+use crate::events::{EventKind, PieceId};
+use crate::groups::Group;
+use crate::run::Run;
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+use xmem_planner::{Block, BlockList, Limits, Planner, Refused};
+use xmem_types::{Bytes, Nanos};
+
+/// A placement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Placement {
+    /// PyTorch's caching allocator, with its defaults.
+    Caching,
+    /// A pool; the hole with the lowest address that is large enough.
+    FirstFit,
+    /// A pool; the smallest hole that is large enough, the lowest of equal ones.
+    BestFit,
+    /// Dymem's group tensor-based memory management.
+    Gtbm,
+    /// A static plan, made when all events are known.
+    Planned(Planner),
+}
+
+/// A name that no placement has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{0}` is not a placement")]
+pub struct ParsePlacementError(String);
+
+impl Placement {
+    /// Those that serve requests as they come.
+    pub const ONLINE: [Self; 4] = [Self::Caching, Self::FirstFit, Self::BestFit, Self::Gtbm];
+
+    /// The name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Caching => "caching",
+            Self::FirstFit => "pool-first-fit",
+            Self::BestFit => "pool-best-fit",
+            Self::Gtbm => "gtbm",
+            Self::Planned(planner) => planner.name(),
+        }
+    }
+
+    /// A space of `capacity` bytes, or without a limit, that places pieces as they come; none for a static plan.
+    #[must_use]
+    pub fn space(self, capacity: Option<Bytes>) -> Option<Box<dyn Space>> {
+        match self {
+            Self::Caching => Some(Box::new(CachingSpace::new(capacity))),
+            Self::FirstFit => Some(Box::new(PoolSpace::new(Fit::First, capacity))),
+            Self::BestFit => Some(Box::new(PoolSpace::new(Fit::Best, capacity))),
+            Self::Gtbm => Some(Box::new(GtbmSpace::new(capacity))),
+            Self::Planned(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Placement {
+    type Err = ParsePlacementError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let online = Self::ONLINE.into_iter().find(|placement| placement.name() == name);
+        online
+            .or_else(|| name.parse().ok().map(Self::Planned))
+            .ok_or_else(|| ParsePlacementError(name.to_owned()))
+    }
+}
+
+/// Memory that places pieces as they come.
+pub trait Space: fmt::Debug {
+    /// Places a piece.
+    ///
+    /// # Errors
+    /// If there is no room for it.
+    fn allocate(&mut self, piece: PieceId, size: Bytes, group: Group) -> Result<(), PlaceError>;
+
+    /// Takes a piece back.
+    fn free(&mut self, piece: PieceId);
+
+    /// True if a piece of this size would find room now.
+    fn has_room(&self, size: Bytes, group: Group) -> bool;
+
+    /// The memory in use: with holes, up to the highest piece.
+    fn used(&self) -> Bytes;
+
+    /// The sizes of the holes in the memory in use.
+    fn holes(&self) -> Vec<Bytes>;
+}
+
+/// The reason why a piece has no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PlaceError {
+    /// There is no room for it.
+    #[error("no room")]
+    Full,
+}
+
+/// The events of a run, placed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
+    /// The placement.
+    pub placement: Placement,
+    /// The memory that is needed.
+    pub peak: Bytes,
+    /// The most bytes that are live: no placement needs less for the same events.
+    pub lower_bound: Bytes,
+    /// After each event.
+    pub series: Vec<Sample>,
+}
+
+/// The memory after an event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// The time.
+    pub time: Nanos,
+    /// Bytes in live pieces.
+    pub live: Bytes,
+    /// Bytes in use, with holes.
+    pub used: Bytes,
+    /// The share of free memory in use that a request of the event's size cannot have (U_f; Gorman and Healy): 0 if it
+    /// can have all of it, or nothing is free. Events of less than 1 MiB keep the value before.
+    pub unusable: f64,
+}
+
+impl Placed {
+    /// The memory that is needed in units of the lower bound; 1 if nothing is.
+    #[must_use]
+    pub fn ratio(&self) -> f64 {
+        match self.lower_bound {
+            Bytes::ZERO => 1.0,
+            bound => self.peak.get() as f64 / bound.get() as f64,
+        }
+    }
+
+    /// The sample at which most memory is in use, the first of equal ones.
+    #[must_use]
+    pub fn at_peak(&self) -> Option<&Sample> {
+        self.series.iter().rev().max_by_key(|sample| sample.used)
+    }
+}
+
+/// Requests for less than this do not say how fragmented memory is.
+const SMALL: Bytes = Bytes::mib(1);
+
+/// Places the events of a run.
+///
+/// # Errors
+/// If a planner gives no plan.
+pub fn place(run: &Run, placement: Placement, limits: &Limits) -> Result<Placed, Refused> {
+    let mut space: Box<dyn Space> = match placement {
+        Placement::Planned(planner) => {
+            let list = block_list(run);
+            Box::new(planned::PlannedSpace::new(&list, planner, limits)?)
+        }
+        online => online.space(None).expect("it is no static plan"),
+    };
+    let (mut peak, mut lower_bound, mut unusable) = (Bytes::ZERO, Bytes::ZERO, 0.0);
+    let mut series = Vec::with_capacity(run.events.len());
+    for (event, live) in run.live() {
+        let piece = run.pieces[event.piece.index()];
+        match event.kind {
+            EventKind::Alloc => space
+                .allocate(event.piece, piece.size, piece.group)
+                .expect("a space without a limit has room"),
+            EventKind::Free => space.free(event.piece),
+        }
+        let used = space.used();
+        peak = peak.max(used);
+        lower_bound = lower_bound.max(live);
+        if piece.size >= SMALL {
+            unusable = unusable_share(&space.holes(), piece.size);
+        }
+        series.push(Sample { time: event.time, live, used, unusable });
+    }
+    Ok(Placed { placement, peak, lower_bound, series })
+}
+
+/// The pieces of a run as a list for planners: a tick is an event. Pieces without bytes are in it, so that ids are those
+/// of pieces.
+fn block_list(run: &Run) -> BlockList {
+    let ticks = u32::try_from(run.events.len()).expect("fewer than 2^32 events");
+    let mut blocks: Vec<Block> = run
+        .pieces
+        .iter()
+        .map(|piece| Block { size: piece.size, start: 0, end: ticks, operator: None })
+        .collect();
+    for (tick, event) in (0..).zip(&run.events) {
+        let block = &mut blocks[event.piece.index()];
+        match event.kind {
+            EventKind::Alloc => {
+                block.start = tick;
+                block.operator = Some(event.step.0);
+            }
+            EventKind::Free => block.end = tick,
+        }
+    }
+    BlockList::new(blocks).expect("a piece is freed after it was allocated")
+}
+
+fn unusable_share(holes: &[Bytes], size: Bytes) -> f64 {
+    let free: Bytes = holes.iter().copied().sum();
+    let usable: Bytes = holes.iter().copied().filter(|&hole| hole >= size).sum();
+    match free {
+        Bytes::ZERO => 0.0,
+        free => 1.0 - usable.get() as f64 / free.get() as f64,
+    }
+}

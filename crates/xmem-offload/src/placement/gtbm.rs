@@ -1,0 +1,87 @@
+//! Dymem's placement (section 3.3): movable blocks from the low end of the main space, temporary ones from its high
+//! end, and blocks of fully connected layers, softmax and dropout in a space of their own.
+//!
+//! Both ends grow towards each other; the space in between is what is left of the capacity. A free block at the
+//! high end takes the top of the highest hole that fits: first fit, seen from that end.
+
+use super::pool::{Fit, PoolSpace};
+use super::{PlaceError, Space};
+use crate::events::PieceId;
+use crate::groups::Group;
+use std::collections::BTreeMap;
+use xmem_types::Bytes;
+
+/// The two ends of the main space, and the incremental one.
+#[derive(Clone, Debug)]
+pub(crate) struct GtbmSpace {
+    capacity: Option<Bytes>,
+    low: PoolSpace,
+    /// Addresses count from the end of the main space downwards.
+    high: PoolSpace,
+    /// One segment for each block.
+    reclaimed: BTreeMap<PieceId, Bytes>,
+    incremental: Bytes,
+    groups: BTreeMap<PieceId, Group>,
+}
+
+impl GtbmSpace {
+    pub(crate) const fn new(capacity: Option<Bytes>) -> Self {
+        Self {
+            capacity,
+            low: PoolSpace::new(Fit::Best, None),
+            high: PoolSpace::new(Fit::First, None),
+            reclaimed: BTreeMap::new(),
+            incremental: Bytes::ZERO,
+            groups: BTreeMap::new(),
+        }
+    }
+}
+
+impl Space for GtbmSpace {
+    fn allocate(&mut self, piece: PieceId, size: Bytes, group: Group) -> Result<(), PlaceError> {
+        if !self.has_room(size, group) {
+            return Err(PlaceError::Full);
+        }
+        self.groups.insert(piece, group);
+        match group {
+            Group::Movable => self.low.allocate(piece, size, group),
+            Group::Temporary => self.high.allocate(piece, size, group),
+            Group::Reclaimed => {
+                self.reclaimed.insert(piece, size);
+                self.incremental = self.incremental + size;
+                Ok(())
+            }
+        }
+    }
+
+    fn free(&mut self, piece: PieceId) {
+        match self.groups.remove(&piece) {
+            Some(Group::Movable) => self.low.free(piece),
+            Some(Group::Temporary) => self.high.free(piece),
+            Some(Group::Reclaimed) => {
+                let size = self.reclaimed.remove(&piece).unwrap_or_default();
+                self.incremental = self.incremental - size;
+            }
+            None => {}
+        }
+    }
+
+    fn has_room(&self, size: Bytes, group: Group) -> bool {
+        let fits = match group {
+            Group::Movable => self.low.fits_below_top(size),
+            Group::Temporary => self.high.fits_below_top(size),
+            Group::Reclaimed => size == Bytes::ZERO,
+        };
+        fits || self.capacity.is_none_or(|capacity| self.used() + size <= capacity)
+    }
+
+    fn used(&self) -> Bytes {
+        self.low.used() + self.high.used() + self.incremental
+    }
+
+    fn holes(&self) -> Vec<Bytes> {
+        let mut holes = self.low.holes();
+        holes.extend(self.high.holes());
+        holes
+    }
+}

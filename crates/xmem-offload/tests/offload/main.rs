@@ -1,0 +1,5 @@
+//! The simulation against what must hold for every graph, and against figures of the papers.
+
+mod networks;
+mod properties;
+mod residual_block;
