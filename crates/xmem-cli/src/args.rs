@@ -3,6 +3,7 @@
 mod allocator;
 mod check;
 mod other;
+mod plan;
 mod profile;
 mod replay;
 mod serve;
@@ -16,6 +17,7 @@ pub(crate) use check::{
     CheckArgs, CheckFormat, ConfigArgs, ConfigFormat, SettingsArgs, SubmitArgs,
 };
 pub(crate) use other::{CompletionsArgs, CudnnWorkerArgs, DevicesArgs, InspectArgs};
+pub(crate) use plan::{PlanArgs, PlanFormat, PlannerChoice, Scope};
 pub(crate) use profile::{ProfileArgs, RankChoice};
 pub(crate) use replay::{
     AnswerArgs, DeviceArgs, OptimizerKind, OtherJob, ReplayArgs, ReplayFormat, VaryArgs,
@@ -44,6 +46,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
         xmem profile -- python train.py                  record a trace of this script\n  \
         xmem replay trace.json.gz --device rtx3060-12g   will the job fit on this GPU?\n  \
         xmem inspect trace.json.gz                       show the contents of a trace\n  \
+        xmem plan trace.json.gz                          how little memory could it be?\n  \
         xmem simulate ops.json                           run allocations and frees by hand\n  \
         xmem snapshot info snapshot.pickle               show the contents of a memory snapshot\n  \
         xmem devices                                     list the known GPUs\n\n\
@@ -99,6 +102,8 @@ pub(crate) enum Command {
     Submit(SubmitArgs),
     /// Decide about the pods of a Kubernetes cluster: an admission webhook
     Serve(ServeArgs),
+    /// Compare what an allocator takes with what a static plan of the same blocks needs
+    Plan(Box<PlanArgs>),
     /// Run a list of allocations and frees through the simulated allocator
     Simulate(Box<SimulateArgs>),
     /// Show the contents of a trace, and what is missing from it

@@ -262,6 +262,23 @@ pub(crate) enum CliError {
     #[error("there is no site file")]
     #[diagnostic(help("name it with --site or XMEM_SITE, or write /etc/xmem/site.toml"))]
     NoSite,
+    #[error("{input} cannot be planned")]
+    Plan { input: String, source: xmem::PlanningError },
+    #[error("{input} is not a table of blocks")]
+    #[diagnostic(help(
+        "a table has a header and a row for each block: `id,lower,upper,size`, live from tick lower until \
+         before tick upper"
+    ))]
+    BlockTable { input: String, source: xmem::CsvError },
+    #[error("{input} has no blocks to plan")]
+    #[diagnostic(help("--scope all plans every block of a recording"))]
+    NothingToPlan { input: String },
+    #[error("no planner gave a plan")]
+    #[diagnostic(help("--format text says why; use another planner, as auto, or more --time"))]
+    NoPlan,
+    #[error("--offsets needs --format json")]
+    #[diagnostic(help("add --format json; --format csv always has the offsets of the best plan"))]
+    OffsetsForm,
     #[error("cannot write to standard output")]
     Stdout { source: std::io::Error },
 }
@@ -397,6 +414,8 @@ impl CliError {
             | Self::CudnnRefused { .. }
             | Self::NothingRecorded
             | Self::SegmentsAsText
+            | Self::OffsetsForm
+            | Self::NoPlan
             | Self::Allocator(_)
             | Self::StdinTwice { .. }
             | Self::SnapshotOfSeveral { .. }
@@ -434,6 +453,9 @@ impl CliError {
             | Self::Panic { .. }
             | Self::SkipDone { .. }
             | Self::Append { .. }
+            | Self::Plan { .. }
+            | Self::BlockTable { .. }
+            | Self::NothingToPlan { .. }
             | Self::Operations { .. }
             | Self::Simulation { .. }
             | Self::Step { .. }

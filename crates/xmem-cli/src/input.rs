@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Script,
     /// The file of a baseline: JSON.
     Baseline,
+    /// What can be planned: a recording, a list of operations or a table.
+    Blocks,
 }
 
 /// The reason why an input was not read.
@@ -49,6 +51,7 @@ impl Kind {
             Self::Script => Bytes::mib(4),
             Self::List => Bytes::mib(16),
             Self::Baseline => Bytes::mib(256),
+            Self::Blocks => Bytes::gib(8),
         };
         let ratio = max.is_none().then_some(InputLimits::RATIO);
         InputLimits { size: max.unwrap_or(usual), ratio }
@@ -62,7 +65,7 @@ impl Kind {
                 is_compressed(head) || first.is_none_or(|first| b"[{\xef".contains(first))
             }
             Self::Snapshot => is_compressed(head) || head.starts_with(b"\x80"),
-            Self::Device | Self::List | Self::Script => true,
+            Self::Device | Self::List | Self::Script | Self::Blocks => true,
             Self::Baseline => head.starts_with(b"{"),
         }
     }
@@ -70,7 +73,7 @@ impl Kind {
     /// The advice for an input that is too large.
     fn advice(self) -> &'static str {
         match self {
-            Self::Operations | Self::Snapshot => {
+            Self::Operations | Self::Snapshot | Self::Blocks => {
                 "if the file is genuine, allow more with --max-input, for example --max-input 100GiB"
             }
             Self::Device => "a device file describes one GPU in a few lines: check the path",
@@ -96,7 +99,19 @@ fn is_compressed(head: &[u8]) -> bool {
 /// # Errors
 /// If the input cannot be read, is empty, or exceeds the limits of its kind.
 pub(crate) fn read(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8>, CliError> {
-    let bytes = read_raw(path, kind, max)?;
+    inflated(read_raw(path, kind, max)?, path, kind, max)
+}
+
+/// Decompresses the bytes of `path`, if they are compressed.
+///
+/// # Errors
+/// If the text exceeds the limits of its kind.
+pub(crate) fn inflated(
+    bytes: Vec<u8>,
+    path: &Path,
+    kind: Kind,
+    max: Option<Bytes>,
+) -> Result<Vec<u8>, CliError> {
     let limits = kind.limits(max);
     let inflated = match bytes[..] {
         [0x1f, 0x8b, ..] => {

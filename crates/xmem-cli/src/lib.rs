@@ -24,6 +24,7 @@ mod inspect;
 mod logging;
 mod output;
 mod overwrite;
+mod plan;
 mod pool;
 mod predicted_snapshot;
 mod profile;
@@ -95,6 +96,7 @@ fn command_of(cli: &Cli) -> Outcome {
         Command::Submit(args) => submit::run(args, &cli.global),
         Command::Config(args) => config::run(args),
         Command::Serve(args) => serve::run(args),
+        Command::Plan(args) => plan::run(args, &cli.global),
         Command::Simulate(args) => simulate::run(args, &cli.global),
         Command::Inspect(args) => inspect::run(args, &cli.global),
         Command::Snapshot(args) => snapshot::run(args, &cli.global),

@@ -21,6 +21,7 @@
 mod budget;
 mod check;
 mod csv;
+mod fragmentation;
 mod hints;
 mod instance;
 mod interrupt;
@@ -34,6 +35,7 @@ mod run;
 pub use budget::Limits;
 pub use check::{Violation, check};
 pub use csv::{CsvBlocks, CsvError, read_csv};
+pub use fragmentation::{FreePieces, Moment, moments};
 pub use hints::{Hint, HintedRun, Hints, HintsError, HotJob, Served};
 pub use interrupt::{Interrupted, interrupt};
 pub use list::{Block, BlockList, ListError};

@@ -19,7 +19,8 @@ pub struct Finding {
 
 impl Finding {
     /// A diagnostic without its place.
-    pub(crate) fn anywhere(diagnostic: &Diagnostic) -> Self {
+    #[must_use]
+    pub fn anywhere(diagnostic: &Diagnostic) -> Self {
         Self {
             code: diagnostic.code,
             severity: diagnostic.severity,

@@ -9,7 +9,7 @@ use xmem_analyzer::{Phase, Profile, Role};
 use xmem_orchestrator::{RuleEffect, Schedule};
 use xmem_profiles::Device;
 use xmem_simulator::{AllocatorChoice, DeviceConfig};
-use xmem_types::{BlockId, Bytes, Diagnostics, IterationId, Nanos, Request, Workload};
+use xmem_types::{BlockId, Bytes, Diagnostics, IterationId, Nanos, OpId, Request, Workload};
 
 /// All requests of a job, with the allocator and the device that are to serve them. It can be
 /// replayed, compared with a recording, or written down as a snapshot.
@@ -154,6 +154,24 @@ impl<'j> Prediction<'j> {
     #[must_use]
     pub fn place(&self, id: BlockId) -> Place {
         self.locator.of_block(self.schedule.block(id))
+    }
+
+    /// The innermost operator at the allocation of a block, by a number of its own; none where it is not known.
+    ///
+    /// # Panics
+    /// If no request mentions the block.
+    #[must_use]
+    pub fn operator(&self, id: BlockId) -> Option<OpId> {
+        self.schedule.place(self.locator.profile, id).op
+    }
+
+    /// The name of that operator; empty where it is not known.
+    ///
+    /// # Panics
+    /// If no request mentions the block.
+    #[must_use]
+    pub fn operator_name(&self, id: BlockId) -> &'j str {
+        self.operator(id).map_or("", |op| self.locator.profile.op_name(op))
     }
 
     /// The allocator with the decisions that led to it.

@@ -9,6 +9,7 @@ mod comparison;
 pub mod gate;
 pub mod json;
 pub mod lines;
+pub mod plan_table;
 pub mod text;
 
 pub use comparison::Comparison;

@@ -50,6 +50,7 @@ mod iterations;
 mod job;
 mod lengths;
 mod nccl;
+mod planning;
 mod ranks;
 mod recorded;
 mod recorded_twice;
@@ -66,6 +67,11 @@ pub use iterations::{Iterations, ParseIterationsError};
 pub use job::Job;
 pub use lengths::LengthsAnswer;
 pub use nccl::NcclMemory;
+pub use planning::{
+    AllocatorRun, BlockFacts, Breakdown, BreakdownShare, DnnMemCategory, FragmentationSeries,
+    JobPeaks, OutsideBlocks, PeakRequest, Placement, PlanAnswer, PlanBlocks, PlanListError,
+    PlanScope, PlanSettings, PlanSource, PlannerOutcome, PlanningError, SegmentSpan,
+};
 pub use ranks::{JobRanks, RankAnswer, RankFigures, SeveralJobs};
 pub use timings::{Stage, Timings};
 pub use verdict::{IntegrityPolicy, Verdict};
@@ -85,6 +91,10 @@ pub use xmem_cudnn::{
 pub use xmem_orchestrator::{
     AttentionKernels, CudnnBenchmark, OptimizerImpl, Resharding, ReshardingError, Rule, RuleEffect,
     Target, ZeroGradPlace, parse_cublas_workspace_config, rules,
+};
+pub use xmem_planner::{
+    CsvBlocks, CsvError, FreePieces, Limits, Moment, ParsePlannerError, Plan, Planned, Planner,
+    Proof, Refused, read_csv,
 };
 pub use xmem_predict::{
     AllocatorCounts, AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, Bounds,
@@ -119,6 +129,7 @@ pub use xmem_analyzer as analyzer;
 pub use xmem_convolutions as convolutions;
 pub use xmem_cudnn as cudnn;
 pub use xmem_orchestrator as orchestrator;
+pub use xmem_planner as planner;
 pub use xmem_predict as predict;
 pub use xmem_profiles as profiles;
 pub use xmem_simulator as simulator;

@@ -198,7 +198,7 @@ fn gpus(text: &str) -> Result<NonZeroU32, String> {
     number.ok_or_else(|| "expected a number from 1 to 64".to_owned())
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(time) if !time.is_zero() => Ok(time),
         Ok(_) => Err("the time must be longer than zero".to_owned()),

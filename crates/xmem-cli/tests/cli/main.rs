@@ -28,6 +28,7 @@ mod other;
 mod output;
 mod overwrite;
 mod pickle;
+mod plan;
 #[cfg(unix)]
 mod profile;
 mod ranks;

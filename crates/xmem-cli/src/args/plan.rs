@@ -1,0 +1,130 @@
+//! `xmem plan`.
+
+use super::{AllocatorArgs, CudnnArgs, ReadingArgs, WhatIfArgs};
+use clap::{Args, ValueEnum, ValueHint};
+use std::path::PathBuf;
+use std::time::Duration;
+use xmem::{ParsePlannerError, Planner};
+
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "A table is CSV with the columns id,lower,upper,size: half-open lifetimes, in the format of minimalloc.\n\n\
+        Examples:\n  \
+        xmem plan trace.json.gz                              one iteration: what a plan would save\n  \
+        xmem plan trace.json.gz --scope all --planner all    every block, with every planner\n  \
+        xmem plan ops.json --planner bestfit,exact --time 30s\n  \
+        xmem plan A.1048576.csv --format json --offsets -o plan.json\n  \
+        xmem plan trace.json.gz --svg heap.svg --series fragmentation.csv\n\n\
+        Exit code: 0 planned, 2 usage error, 3 unreadable or nothing to plan, 4 the recording is damaged."
+)]
+pub(crate) struct PlanArgs {
+    /// Recording (a trace or a memory snapshot with history), list of operations (as of `xmem
+    /// simulate`) or table of blocks (CSV), plain or compressed with gzip or zstd; `-` for standard
+    /// input
+    #[arg(value_name = "INPUT", value_hint = ValueHint::FilePath)]
+    pub(crate) input: PathBuf,
+    #[command(flatten)]
+    pub(crate) planning: PlanningArgs,
+    #[command(flatten)]
+    pub(crate) answer: PlanAnswerArgs,
+    #[command(flatten)]
+    pub(crate) device: PlanDeviceArgs,
+    #[command(flatten)]
+    pub(crate) what_if: WhatIfArgs,
+    #[command(flatten)]
+    pub(crate) cudnn: CudnnArgs,
+    #[command(flatten)]
+    pub(crate) allocator: AllocatorArgs,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Planning")]
+pub(crate) struct PlanningArgs {
+    /// Planners: auto, all, or names, for example bestfit,exact
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "auto", value_parser = planner)]
+    pub(crate) planner: Vec<PlannerChoice>,
+    /// Blocks of a recording that are planned
+    #[arg(long, value_name = "SCOPE", value_enum, default_value_t = Scope::Iteration)]
+    pub(crate) scope: Scope,
+    /// Time that each planner may search, for example 5s or 2m
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = super::profile::time)]
+    pub(crate) time: Duration,
+    /// Steps that each planner may search: the same plans on every machine, if the time is enough
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = super::count::<u64>)]
+    pub(crate) nodes: Option<u64>,
+    /// Seed of planners that try orders at random
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Answer")]
+pub(crate) struct PlanAnswerArgs {
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = PlanFormat::Text)]
+    pub(crate) format: PlanFormat,
+    /// Write the answer to a file, atomically
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// With json: list the blocks, and the offset of each in each plan
+    #[arg(long)]
+    pub(crate) offsets: bool,
+    /// Write fragmentation over time as CSV: the best plan and the allocators
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) series: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Device")]
+pub(crate) struct PlanDeviceArgs {
+    /// GPU for which a trace of the CPU is lowered (default: a100-40g); it never runs out of memory
+    /// here
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) device: Option<String>,
+    /// A file that describes the GPU
+    #[arg(long, value_name = "FILE", conflicts_with = "device", value_hint = ValueHint::FilePath)]
+    pub(crate) device_file: Option<PathBuf>,
+}
+
+/// The blocks of a recording that are planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scope {
+    /// What one iteration makes and frees
+    Iteration,
+    /// Every block
+    All,
+}
+
+/// The output format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlanFormat {
+    /// Human-readable
+    Text,
+    /// One indented document
+    Json,
+    /// The heap map of the best plan: one row for each block
+    Csv,
+}
+
+/// A value of `--planner`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlannerChoice {
+    /// Every planner.
+    All,
+    /// One.
+    One(Planner),
+}
+
+/// Reads a value of `--planner`.
+fn planner(name: &str) -> Result<PlannerChoice, String> {
+    if name == "all" || name == "auto" {
+        return Ok(PlannerChoice::All);
+    }
+    let known = || Planner::names().collect::<Vec<_>>().join(", ");
+    name.parse()
+        .map(PlannerChoice::One)
+        .map_err(|error: ParsePlannerError| format!("{error}; there are all, {}", known()))
+}

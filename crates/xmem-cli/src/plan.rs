@@ -1,0 +1,66 @@
+//! `xmem plan`.
+
+mod blocks;
+
+use crate::Outcome;
+use crate::args::{Global, PlanArgs, PlanFormat, PlannerChoice, Verbosity};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::overwrite::{self, Output};
+use crate::{input, output, pool, style};
+use blocks::Loaded;
+use xmem::{Limits, PlanSettings, Planner};
+use xmem_report::json::{self, PlanDetail, PlanDocument};
+use xmem_report::{plan_table, text};
+
+/// Runs the command.
+pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
+    let answer = &args.answer;
+    if answer.offsets && answer.format != PlanFormat::Json {
+        return Err(CliError::OffsetsForm);
+    }
+    let outputs = Output::given([
+        ("--output", answer.output.as_deref()),
+        ("--series", answer.series.as_deref()),
+    ]);
+    let inputs = [args.input.as_path()];
+    overwrite::refuse(&outputs, inputs.into_iter().chain(args.device.device_file.as_deref()))?;
+    let Loaded { blocks, notes, is_damaged } =
+        pool::run(args.reading.threads, |threads| blocks::load(args, threads, global))?;
+    if blocks.list.is_empty() {
+        return Err(CliError::NothingToPlan { input: input::display_name(&args.input) });
+    }
+    let planned = pool::run(args.reading.threads, |_| settings(args).compare(blocks));
+    let name = input::name(&args.input);
+    let style = style::of_output(answer.output.as_deref());
+    let page = match (answer.format, global.verbosity()) {
+        (PlanFormat::Json, _) => {
+            let detail = if answer.offsets { PlanDetail::Offsets } else { PlanDetail::Figures };
+            json::pretty(&PlanDocument::new(&name, &planned, &notes, detail))
+        }
+        (PlanFormat::Csv, _) => plan_table::heap_map(&planned).ok_or(CliError::NoPlan)?,
+        (PlanFormat::Text, Verbosity::Quiet) => text::plan_brief(&name, &planned),
+        (PlanFormat::Text, _) => text::plan(&name, &planned, &notes, &style),
+    };
+    if let Some(path) = &answer.series {
+        output::write(plan_table::fragmentation_series(&planned).as_bytes(), Some(path))?;
+    }
+    output::write(page.as_bytes(), answer.output.as_deref())?;
+    Ok(if is_damaged { Exit::Withheld } else { Exit::Fits })
+}
+
+/// The planners that the arguments name, each once.
+fn settings(args: &PlanArgs) -> PlanSettings {
+    let mut planners: Vec<Planner> = Vec::new();
+    for choice in &args.planning.planner {
+        match choice {
+            PlannerChoice::All => planners.extend(Planner::ALL),
+            PlannerChoice::One(planner) => planners.push(*planner),
+        }
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    planners.retain(|planner| seen.insert(*planner));
+    let planning = &args.planning;
+    let limits = Limits { time: planning.time, nodes: planning.nodes, seed: planning.seed };
+    PlanSettings { planners, limits }
+}

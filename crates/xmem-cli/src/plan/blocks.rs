@@ -1,0 +1,203 @@
+//! The blocks of an input, which is recognized by its content.
+
+use crate::args::{DeviceArgs, Global, PlanArgs, Scope};
+use crate::error::CliError;
+use crate::input::{self, Failed, Kind};
+use crate::progress::Progress;
+use crate::replay::read_options;
+use crate::{allocator, cudnn, device, what_if};
+use std::io::Read;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use xmem::{
+    Condition, Estimate, Finding, Job, PlanBlocks, PlanListError, PlanScope, SimulationSettings,
+};
+use xmem_report::json::read_operations;
+
+/// The device for which a trace is lowered if none is named.
+const DEVICE: &str = "a100-40g";
+
+/// The bytes of an input, inflated, that decide what it is.
+const HEAD: u64 = 64 << 10;
+
+/// The blocks of an input.
+pub(super) struct Loaded {
+    pub(super) blocks: PlanBlocks,
+    pub(super) notes: Vec<Finding>,
+    /// True if the events of a recording contradict each other.
+    pub(super) is_damaged: bool,
+}
+
+/// Reads the blocks of the input.
+pub(super) fn load(
+    args: &PlanArgs,
+    threads: NonZeroUsize,
+    global: &Global,
+) -> Result<Loaded, CliError> {
+    let path = args.input.as_path();
+    let max = args.reading.max_input;
+    // What cannot be read twice is read whole.
+    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    let bytes = if is_file { None } else { Some(input::read_raw(path, Kind::Blocks, max)?) };
+    let head = match &bytes {
+        Some(bytes) => head(&bytes[..]),
+        None => xmem::open_input(path).and_then(head),
+    };
+    let head = head.map_err(|error| input::error(path, Kind::Blocks, Failed::Io(error)))?;
+    let text = || match bytes.clone() {
+        Some(bytes) => input::inflated(bytes, path, Kind::Blocks, max),
+        None => input::read(path, Kind::Blocks, max),
+    };
+    match Content::of(&head) {
+        Content::Operations => operations(args, &text()?),
+        Content::Table => table(args, &text()?),
+        Content::Recording => recording(args, bytes.as_deref(), threads, global),
+    }
+}
+
+/// The first bytes of an input, inflated as far as they go.
+fn head(mut from: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut raw = Vec::new();
+    from.by_ref().take(HEAD).read_to_end(&mut raw)?;
+    let mut text = Vec::new();
+    // The end of what was read is inside of a compressed block: what is before it is enough.
+    let _ = match raw[..] {
+        [0x1f, 0x8b, ..] => {
+            flate2::bufread::MultiGzDecoder::new(&raw[..]).take(HEAD).read_to_end(&mut text)
+        }
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => match zstd::Decoder::with_buffer(&raw[..]) {
+            Ok(decoder) => decoder.take(HEAD).read_to_end(&mut text),
+            Err(_) => Ok(0),
+        },
+        _ => return Ok(raw),
+    };
+    Ok(text)
+}
+
+/// The kinds of inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    /// A trace or a memory snapshot.
+    Recording,
+    /// A list of operations.
+    Operations,
+    /// A table of blocks.
+    Table,
+}
+
+impl Content {
+    /// By the first bytes. What is none of these is taken for a trace, whose reader says what is wrong with it.
+    fn of(head: &[u8]) -> Self {
+        let has = |key: &str| head.windows(key.len()).any(|window| window == key.as_bytes());
+        let first = head.iter().find(|byte| !byte.is_ascii_whitespace());
+        match first {
+            Some(b'{' | b'[') if has("\"traceEvents\"") || has("\"ph\"") => Self::Recording,
+            Some(b'{' | b'[') if has("\"ops\"") || has("\"op\"") => Self::Operations,
+            Some(b'{' | b'[' | 0x80..) | None => Self::Recording,
+            Some(_) if has("lower") && has("upper") => Self::Table,
+            Some(_) if head.contains(&b',') => Self::Table,
+            Some(_) => Self::Recording,
+        }
+    }
+}
+
+fn operations(args: &PlanArgs, text: &[u8]) -> Result<Loaded, CliError> {
+    let name = input::display_name(&args.input);
+    let list = read_operations(text)
+        .map_err(|source| CliError::Operations { input: name.clone(), source })?;
+    let allocator = allocator::settings(&args.allocator)?;
+    let settings = SimulationSettings { allocator, ..SimulationSettings::default() };
+    let blocks = PlanBlocks::of_operations(&list, &settings).map_err(|error| match error {
+        PlanListError::Allocator(error) => CliError::simulation(&name, error),
+        PlanListError::Step(error) => CliError::step(&name, error),
+        PlanListError::Planning(source) => CliError::Plan { input: name.clone(), source },
+    })?;
+    let notes = list.notes.iter().map(Finding::anywhere).collect();
+    Ok(Loaded { blocks, notes, is_damaged: false })
+}
+
+fn table(args: &PlanArgs, text: &[u8]) -> Result<Loaded, CliError> {
+    let name = input::display_name(&args.input);
+    let table =
+        xmem::read_csv(text).map_err(|source| CliError::BlockTable { input: name, source })?;
+    Ok(Loaded { blocks: PlanBlocks::of_table(table), notes: Vec::new(), is_damaged: false })
+}
+
+fn recording(
+    args: &PlanArgs,
+    bytes: Option<&[u8]>,
+    threads: NonZeroUsize,
+    global: &Global,
+) -> Result<Loaded, CliError> {
+    let path: &Path = &args.input;
+    let name = input::name(path);
+    let estimate = estimate(args)?;
+    let options = read_options(&args.reading, threads);
+    let progress = Progress::over([path], global.verbosity());
+    let job = match bytes {
+        Some(bytes) => Job::from_bytes(bytes, &options)?,
+        None => Job::observed(path, &options, &|stage| progress.stage(&name, stage))?,
+    };
+    let prediction = estimate.predict(&job).map_err(|error| CliError::estimate(&name, error))?;
+    drop(progress);
+    let scope = match args.planning.scope {
+        Scope::Iteration => PlanScope::Iteration,
+        Scope::All => PlanScope::All,
+    };
+    let blocks = PlanBlocks::of_prediction(&prediction, scope)
+        .map_err(|source| CliError::Plan { input: input::display_name(path), source })?;
+    let lowering = prediction.diagnostics().iter().map(Finding::anywhere);
+    let notes = job.findings().into_iter().chain(lowering).collect();
+    let condition = job.profile().integrity.condition();
+    let is_damaged =
+        condition >= Condition::Damaged || !job.diagnostics().withheld_reasons().is_empty();
+    Ok(Loaded { blocks, notes, is_damaged })
+}
+
+fn estimate(args: &PlanArgs) -> Result<Estimate, CliError> {
+    let named = &args.device;
+    let device = match (&named.device, &named.device_file) {
+        (None, None) => xmem::find(DEVICE)?.clone(),
+        (device, device_file) => {
+            let (device, device_file) = (device.clone(), device_file.clone());
+            device::choose(&DeviceArgs { device, device_file, capacity: None })?
+        }
+    };
+    let builder = Estimate::builder(device)
+        .allocator(allocator::settings(&args.allocator)?)
+        .convolutions(cudnn::source(&args.cudnn)?);
+    let estimate = what_if::apply(builder, &args.what_if)?.build();
+    estimate.check()?;
+    Ok(estimate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_is_recognized_by_its_content() {
+        for (head, content) in [
+            ("{\"schemaVersion\": 1, \"traceEvents\": [{\"ph\": \"X\"", Content::Recording),
+            (" [{\"ph\": \"X\", \"name\": \"op\"}]", Content::Recording),
+            ("[{\"op\":\"alloc\",\"id\":1,\"size\":4}]", Content::Operations),
+            ("{\"conf\": \"\", \"ops\": []}", Content::Operations),
+            ("{\"operations\": []}", Content::Recording),
+            ("id,lower,upper,size\n1,0,2,4\n", Content::Table),
+            ("id,size\n", Content::Table),
+            ("\u{80}", Content::Recording),
+            ("", Content::Recording),
+            ("not a list", Content::Recording),
+        ] {
+            assert_eq!(Content::of(head.as_bytes()), content, "{head}");
+        }
+    }
+
+    #[test]
+    fn the_head_of_a_compressed_input_is_inflated() {
+        let text = "id,lower,upper,size\n".repeat(100_000);
+        let packed = zstd::encode_all(text.as_bytes(), 1).expect("compresses");
+        assert!(head(&packed[..]).expect("reads").starts_with(b"id,lower"));
+        assert_eq!(head(&b"plain"[..]).expect("reads"), b"plain");
+    }
+}

@@ -1,0 +1,208 @@
+//! `xmem plan` on lists written by hand and on recorded traces.
+
+use crate::job::Folder;
+use crate::schema_check::check;
+use crate::shell::{Ran, xmem, xmem_with_input};
+use expect_test::expect;
+use serde_json::{Value, json};
+
+const SCHEMA: &str = include_str!("../../../../docs/schema/xmem.plan.1.schema.json");
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+const MIB: u64 = 1 << 20;
+
+fn trace(name: &str) -> String {
+    format!("{ROOT}/traces/{name}/trace.json.zst")
+}
+
+fn valid(ran: &Ran) -> Value {
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let document = ran.json();
+    check(&serde_json::from_str(SCHEMA).expect("schema"), &document).expect("valid");
+    document
+}
+
+/// 4 MiB that give way to 8 MiB, beside 2 MiB that are never freed.
+fn operations() -> Vec<u8> {
+    let alloc = |id: u32, mib: u64| json!({"op": "alloc", "id": id, "size": mib * MIB});
+    let free = |id: u32| json!({"op": "free", "id": id});
+    let list =
+        json!([alloc(1, 4), alloc(2, 2), free(1), alloc(3, 8), free(3), alloc(4, 5), free(4)]);
+    serde_json::to_vec(&list).expect("JSON")
+}
+
+/// The page without the times that planners took.
+fn without_times(page: &str) -> String {
+    let line = |line: &str| {
+        let is_row = [" us", " ms", " s"].iter().any(|unit| line.ends_with(unit));
+        let kept = if is_row { line.rsplitn(3, ' ').last().unwrap_or("") } else { line };
+        format!("{}\n", kept.trim_end())
+    };
+    page.lines().map(line).collect()
+}
+
+#[test]
+fn a_list_of_operations_as_text() {
+    let ran = xmem_with_input(["plan", "-", "--planner", "bump,bestfit"], &operations());
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    expect![[r#"
+        PyTorch reserves 20.00 MiB for what fits in 10.00 MiB (planned, proven optimal)
+          -: 4 blocks
+          allocator: PyTorch 2.11, ascending addresses
+
+        Memory of these blocks
+          live at once (lower bound)             10.00 MiB
+          planned by bestfit                     10.00 MiB
+          PyTorch, reserved                      20.00 MiB  2.00 times as much
+          TensorFlow's BFC (growth), reserved    16.00 MiB  +60.00 %
+          without reuse                          19.00 MiB  +90.00 %
+
+        Planners
+          planner       peak  of bound  optimal          time
+          bump     19.00 MiB    1.9000  not shown
+          bestfit  10.00 MiB    1.0000  yes: the bound
+
+        Fragmentation
+                                     external      waste  request that raised the peak  free then  unusable
+          planned                      0.00 %   2.00 MiB                      8.00 MiB        0 B       0 %
+          PyTorch                    100.00 %  16.00 MiB                      4.00 MiB        0 B       0 %
+          TensorFlow's BFC (growth)   60.00 %   6.00 MiB                      8.00 MiB   6.00 MiB     100 %
+    "#]].assert_eq(&without_times(&ran.stdout));
+}
+
+#[test]
+fn quiet_text_is_one_line() {
+    let ran = xmem_with_input(["plan", "-", "--planner", "bump", "-q"], &operations());
+    expect![[r#"
+        PyTorch reserves 20.00 MiB for what fits in 19.00 MiB (planned; at least 10.00 MiB are needed)  -
+    "#]].assert_eq(&ran.stdout);
+}
+
+#[test]
+fn a_table_of_minimalloc_with_offsets() {
+    let table = "id,lower,upper,size\na,0,2,4\nb,1,3,8\nc,2,4,4\n";
+    let args = ["plan", "-", "--planner", "bump,bestfit", "--format", "json", "--offsets"];
+    let document = valid(&xmem_with_input(args, table.as_bytes()));
+    assert_eq!(document["source"]["kind"], "table");
+    assert_eq!(document["lower_bound_bytes"], 12);
+    assert_eq!(document["total_bytes"], 16);
+    assert_eq!(document["best"], json!({"planner": "bestfit", "peak_bytes": 12, "optimal": true}));
+    assert_eq!(document["plans"][0]["offsets"], json!([0, 4, 12]));
+    assert_eq!(document["plans"][0]["peak_bytes"], 16);
+    let names: Vec<&Value> =
+        document["block_list"].as_array().expect("blocks").iter().map(|b| &b["name"]).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+}
+
+#[test]
+fn the_heap_map_as_csv_is_a_plan_without_overlaps() {
+    let trace = trace("mlp_adam");
+    let ran = xmem(["plan", &trace, "--planner", "bestfit", "--format", "csv"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let mut rows = csv::Reader::from_reader(ran.stdout.as_bytes());
+    let header = ["id", "start", "end", "offset", "size", "category", "op"];
+    assert_eq!(rows.headers().expect("a header"), header.as_slice());
+    let rows: Vec<(u64, u64, u64, u64)> = rows
+        .records()
+        .map(|row| {
+            let row = row.expect("a row");
+            let number = |column: usize| row[column].parse().expect("a number");
+            (number(1), number(2), number(3), number(4))
+        })
+        .collect();
+    let document = valid(&xmem(["plan", &trace, "--planner", "bestfit", "--format", "json"]));
+    assert_eq!(document["blocks"], rows.len());
+    let peak = rows.iter().map(|row| row.2 + row.3).max();
+    assert_eq!(document["best"]["peak_bytes"], peak.expect("rows"));
+    for (at, a) in rows.iter().enumerate() {
+        for b in &rows[..at] {
+            let apart = a.1 <= b.0 || b.1 <= a.0 || a.2 + a.3 <= b.2 || b.2 + b.3 <= a.2;
+            assert!(apart, "{a:?} {b:?}");
+        }
+    }
+}
+
+#[test]
+fn an_iteration_is_planned_without_what_outlives_it() {
+    let trace = trace("gpt2_adamw");
+    let one = valid(&xmem(["plan", &trace, "--planner", "bestfit", "--format", "json"]));
+    assert_eq!(one["source"], json!({"kind": "iteration", "iteration": 1, "iterations": 3}));
+    let roles = one["outside"]["by_role"].as_array().expect("roles");
+    let bytes = |role: &str| {
+        roles
+            .iter()
+            .find(|share| share["role"] == role)
+            .map_or(0, |share| share["bytes"].as_u64().expect("bytes"))
+    };
+    let parameters = bytes("parameter");
+    assert!(parameters > 0 && bytes("gradient") == 0);
+    // Adam has two tensors for each parameter.
+    assert!(bytes("optimizer_state").abs_diff(2 * parameters) < MIB);
+    let all = valid(&xmem([
+        "plan",
+        &trace,
+        "--planner",
+        "bestfit",
+        "--format",
+        "json",
+        "--scope",
+        "all",
+    ]));
+    assert_eq!(all["source"]["kind"], "recording");
+    assert_eq!(all["outside"], Value::Null);
+    assert!(all["blocks"].as_u64() > one["blocks"].as_u64());
+    assert_eq!(one["job"], all["job"]);
+    assert_eq!(one["outside"]["together_bytes"], all["lower_bound_bytes"]);
+    // What the allocator does with all blocks is what it does in the job.
+    assert_eq!(all["allocators"][0]["reserved_bytes"], all["job"]["reserved_bytes"]);
+}
+
+#[test]
+fn a_snapshot_with_history_is_planned_whole() {
+    let snapshot = format!("{ROOT}/crates/xmem-eval/tests/data/mlp_adam.pickle.zst");
+    let args = ["plan", &snapshot, "--scope", "all", "--planner", "bestfit", "--format", "json"];
+    let document = valid(&xmem(args));
+    assert_eq!(document["allocators"][0]["reserved_bytes"], 250 * MIB);
+    assert_eq!(document["job"]["reserved_bytes"], 250 * MIB);
+}
+
+#[test]
+fn the_series_has_a_row_for_each_placement_moment_and_class() {
+    let folder = Folder::new();
+    folder.put("ops.json", &operations());
+    let (ops, series) = (folder.path("ops.json"), folder.path("series.csv"));
+    let args = ["plan", &ops, "--planner", "bestfit", "--series", &series, "-q"];
+    assert_eq!(xmem(args).code, 0);
+    let text = std::fs::read_to_string(&series).expect("written");
+    let mut rows = csv::Reader::from_reader(text.as_bytes());
+    let mut placements = std::collections::BTreeSet::new();
+    for row in rows.records() {
+        let row = row.expect("a row");
+        placements.insert(row[0].to_owned());
+        let number = |column: usize| row[column].parse::<f64>().expect("a number");
+        assert_eq!(number(4), number(3) - number(2), "waste is top less load: {row:?}");
+        assert!((0.0..=1.0).contains(&number(9)) && (0.0..=1.0).contains(&number(10)));
+    }
+    let placements: Vec<&str> = placements.iter().map(String::as_str).collect();
+    assert_eq!(placements, ["native", "plan", "tf-bfc-growth"]);
+}
+
+#[test]
+fn what_cannot_be_planned_is_said() {
+    for (input, args, code, message) in [
+        ("id,lower,upper\n", &[][..], 3, "standard input is not a table of blocks"),
+        ("id,lower,upper,size\n", &[], 3, "standard input has no blocks to plan"),
+        (
+            "[{\"op\":\"free\",\"id\":1}]",
+            &[],
+            3,
+            "operation 0 of standard input, free 1, is invalid",
+        ),
+        ("id,lower,upper,size\na,0,1,4\n", &["--offsets"], 2, "--offsets needs --format json"),
+        ("id,lower,upper,size\na,0,1,4\n", &["--planner", "best"], 2, "`best` is not a planner"),
+    ] {
+        let args = ["plan", "-"].iter().chain(args);
+        let ran = xmem_with_input(args, input.as_bytes());
+        assert_eq!(ran.code, code, "{}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{}", ran.stderr);
+    }
+}

@@ -1,0 +1,86 @@
+//! Planners and allocators on the same blocks.
+
+use super::allocators::AllocatorRun;
+use super::blocks::PlanBlocks;
+use super::fragmentation::FragmentationSeries;
+use xmem_planner::{Limits, Planned, Planner, Refused};
+use xmem_types::Bytes;
+
+/// The planners to be run, and how long each may search.
+#[derive(Clone, Debug)]
+pub struct PlanSettings {
+    /// The planners, in the order of the answer.
+    pub planners: Vec<Planner>,
+    /// The limits of each.
+    pub limits: Limits,
+}
+
+/// Plans of the blocks, and what allocators do with them.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PlanAnswer {
+    /// The blocks.
+    pub blocks: PlanBlocks,
+    /// The planners' results, in the order of the settings.
+    pub planners: Vec<PlannerOutcome>,
+    /// The allocator of the job, on the same blocks alone.
+    pub pytorch: AllocatorRun,
+    /// TensorFlow's allocator with `allow_growth`, on the same blocks alone.
+    pub tensorflow: AllocatorRun,
+    /// The fragmentation of the best plan, if there is one.
+    pub fragmentation: Option<FragmentationSeries>,
+}
+
+/// The result of a planner.
+#[derive(Clone, Debug)]
+pub struct PlannerOutcome {
+    /// The planner.
+    pub planner: Planner,
+    /// Its plan, or the reason why there is none.
+    pub result: Result<Planned, Refused>,
+}
+
+impl PlanSettings {
+    /// Plans the blocks.
+    #[must_use]
+    pub fn compare(&self, blocks: PlanBlocks) -> PlanAnswer {
+        let outcome = |&planner: &Planner| {
+            tracing::debug!(%planner, blocks = blocks.list.len(), "planning");
+            PlannerOutcome {
+                planner,
+                result: xmem_planner::plan(&blocks.list, planner, &self.limits),
+            }
+        };
+        let planners: Vec<PlannerOutcome> = self.planners.iter().map(outcome).collect();
+        let (pytorch, tensorflow) =
+            (AllocatorRun::of_job(&blocks), AllocatorRun::of_tensorflow(&blocks));
+        let fragmentation =
+            best(&planners).map(|best| FragmentationSeries::of_plan(&blocks, &best.plan));
+        PlanAnswer { blocks, planners, pytorch, tensorflow, fragmentation }
+    }
+}
+
+impl PlanAnswer {
+    /// The plan with the lowest peak: of equal ones a proven one, and else the first. None if no planner gave one.
+    #[must_use]
+    pub fn best(&self) -> Option<&Planned> {
+        best(&self.planners)
+    }
+
+    /// The most bytes that are live at once.
+    #[must_use]
+    pub fn lower_bound(&self) -> Bytes {
+        self.blocks.list.lower_bound()
+    }
+
+    /// True if some planner proved that no plan has a lower peak than the best one.
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        self.best().is_some_and(Planned::is_optimal)
+    }
+}
+
+fn best(planners: &[PlannerOutcome]) -> Option<&Planned> {
+    let plans = planners.iter().filter_map(|outcome| outcome.result.as_ref().ok());
+    plans.min_by_key(|planned| (planned.plan.peak(), !planned.is_optimal()))
+}
