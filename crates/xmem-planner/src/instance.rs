@@ -71,6 +71,15 @@ impl Instance {
         }
     }
 
+    /// The same instance with sizes in units of their greatest common divisor, and this divisor.
+    pub(crate) fn reduced(&self) -> (Self, u64) {
+        let unit = self.blocks.iter().fold(0, |unit, item| gcd(unit, item.size)).max(1);
+        let mut reduced = self.clone();
+        reduced.blocks.iter_mut().for_each(|item| item.size /= unit);
+        reduced.loads.iter_mut().for_each(|load| *load /= unit);
+        (reduced, unit)
+    }
+
     /// The number of sections.
     pub(crate) fn sections(&self) -> u32 {
         self.loads.len() as u32
@@ -89,6 +98,13 @@ impl Instance {
         }
         listed
     }
+}
+
+const fn gcd(mut one: u64, mut other: u64) -> u64 {
+    while other > 0 {
+        (one, other) = (other, one % other);
+    }
+    one
 }
 
 fn distinct(ticks: impl Iterator<Item = u32>) -> Vec<u32> {

@@ -22,6 +22,10 @@ pub enum Planner {
     GreedyByBreadth,
     /// Best fit on the skyline (Sekiyama et al.): where memory is lowest, the block that lives longest.
     BestFit,
+    /// The best of 40 orders on the skyline.
+    SkylineMulti,
+    /// Local search for the best order on the skyline.
+    SkylineIls,
 }
 
 /// A name that no planner has.
@@ -30,7 +34,7 @@ pub enum Planner {
 pub struct ParsePlannerError(String);
 
 /// All planners by name. The name of a variant of `greedy-by-size` leaves out what is its default.
-const NAMES: [(&str, Planner); 15] = [
+const NAMES: [(&str, Planner); 17] = [
     ("bump", Planner::Bump),
     ("greedy-by-size", greedy(Fit::Best, GreedyOrder::Size)),
     ("greedy-by-size:size-birth", greedy(Fit::Best, GreedyOrder::SizeBirth)),
@@ -46,6 +50,8 @@ const NAMES: [(&str, Planner); 15] = [
     ("greedy-by-size:first:contention", greedy(Fit::First, GreedyOrder::Contention)),
     ("greedy-by-breadth", Planner::GreedyByBreadth),
     ("bestfit", Planner::BestFit),
+    ("skyline-multi", Planner::SkylineMulti),
+    ("skyline-ils", Planner::SkylineIls),
 ];
 
 const fn greedy(fit: Fit, order: GreedyOrder) -> Planner {
@@ -61,6 +67,8 @@ impl Planner {
         greedy(Fit::Best, GreedyOrder::SizeBirth),
         Self::GreedyByBreadth,
         Self::BestFit,
+        Self::SkylineMulti,
+        Self::SkylineIls,
     ];
 
     /// The name of the planner on the command line: variants of `greedy-by-size` say their fit and their order

@@ -5,7 +5,7 @@ use crate::check::check;
 use crate::list::BlockList;
 use crate::plan::{Plan, Planned, Proof};
 use crate::planner::Planner;
-use crate::planners::{Placed, bestfit, breadth, bump, greedy};
+use crate::planners::{Placed, bestfit, breadth, bump, greedy, ils, multi};
 use crate::refused::Refused;
 use std::time::Instant;
 use xmem_types::Bytes;
@@ -17,7 +17,7 @@ use xmem_types::Bytes;
 pub fn plan(list: &BlockList, planner: Planner, limits: &Limits) -> Result<Planned, Refused> {
     let began = Instant::now();
     let instance = list.instance();
-    let budget = Budget::new(limits);
+    let mut budget = Budget::new(limits);
     let Placed { offsets, searched } = match planner {
         Planner::Bump => bump::place(instance),
         Planner::GreedyBySize { fit, order } => greedy::place(instance, fit, order),
@@ -25,6 +25,8 @@ pub fn plan(list: &BlockList, planner: Planner, limits: &Limits) -> Result<Plann
             breadth::place(instance).ok_or(Refused::NoOperators { planner })?
         }
         Planner::BestFit => bestfit::place(instance),
+        Planner::SkylineMulti => multi::place(instance, limits.seed, &mut budget),
+        Planner::SkylineIls => ils::place(instance, limits.seed, &mut budget),
     };
     let offsets = instance.listed(&offsets).into_iter().map(Bytes).collect();
     let plan = Plan::new(list, offsets);

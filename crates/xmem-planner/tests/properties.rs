@@ -7,7 +7,7 @@ use xmem_planner::{Block, BlockList, Limits, Planned, Planner, plan};
 use xmem_types::Bytes;
 
 /// A limit that no search on a short list needs, and that the clock does not reach first.
-const LIMITS: Limits = Limits { time: Duration::from_secs(600), nodes: Some(40), seed: 7 };
+const LIMITS: Limits = Limits { time: Duration::from_secs(600), nodes: Some(200), seed: 7 };
 
 fn blocks() -> impl Strategy<Value = Vec<Block>> {
     let blocks =

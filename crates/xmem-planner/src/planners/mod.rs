@@ -4,6 +4,8 @@ pub(crate) mod bestfit;
 pub(crate) mod breadth;
 pub(crate) mod bump;
 pub(crate) mod greedy;
+pub(crate) mod ils;
+pub(crate) mod multi;
 mod peaks;
 pub(crate) mod shelf;
 pub(crate) mod skyline;

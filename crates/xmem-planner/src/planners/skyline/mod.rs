@@ -17,11 +17,33 @@ use candidates::Candidates;
 
 /// The height of the walls at both ends of time.
 const WALL: u64 = u64::MAX;
-/// The sections that [`Skyline::place`] visits, for each block and section, in looking for a section whose peak
-/// will be too high. It stops looking then, and compares only the ends of blocks.
+/// The sections that [`Skyline::place`] visits, for each block and section, to know their heights at the end. It stops
+/// then, and compares only the ends of blocks: lists of which this is true are long.
 const VISITS_LIMIT: usize = 64;
 
+/// The plans that are of interest. The heights that sections will have at the end are known before, at least in part: what
+/// is live there, and what is lost below. Hence a plan that is of no interest is left early.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    /// The highest peak.
+    pub(crate) peak: u64,
+    /// The height that sections should not exceed: the lower bound or more.
+    pub(crate) target: u64,
+    /// The largest sum of what sections exceed the target by.
+    pub(crate) excess: u128,
+}
+
+/// The result of placing all blocks in some order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// The highest end of a block.
+    pub(crate) peak: u64,
+    /// The sum of what sections exceed the target by.
+    pub(crate) excess: u128,
+}
+
 /// The arrays of a skyline, to be used for many orders.
+#[derive(Clone)]
 pub(crate) struct Skyline<'a> {
     instance: &'a Instance,
     candidates: Candidates,
@@ -39,7 +61,7 @@ pub(crate) struct Skyline<'a> {
 /// The offsets that the skyline gives the blocks, which it prefers in this order.
 pub(crate) fn place(instance: &Instance, order: &[u32]) -> Vec<u64> {
     let mut skyline = Skyline::new(instance);
-    skyline.place(order, WALL);
+    skyline.place(order, &Bound::NONE);
     skyline.offsets
 }
 
@@ -48,7 +70,7 @@ impl<'a> Skyline<'a> {
         let sections = instance.loads.len();
         Self {
             instance,
-            candidates: Candidates::new(&instance.blocks),
+            candidates: Candidates::new(instance),
             height: vec![0; sections],
             end: vec![0; sections],
             previous: vec![0; sections],
@@ -57,17 +79,18 @@ impl<'a> Skyline<'a> {
         }
     }
 
-    /// Places all blocks, which are preferred in this order, and returns the peak; `None` if it is
-    /// above `bound`, as soon as this is known.
-    pub(crate) fn place(&mut self, order: &[u32], bound: u64) -> Option<u64> {
+    /// Places all blocks, which are preferred in this order; `None` if the plan is not within `bound`, as soon as
+    /// this is known.
+    pub(crate) fn place(&mut self, order: &[u32], bound: &Bound) -> Option<Outcome> {
+        let mut outcome = Outcome { peak: 0, excess: 0 };
         if order.is_empty() {
-            return Some(0);
+            return Some(outcome);
         }
-        self.candidates.fill(order);
+        self.candidates.fill(&self.instance.blocks, order);
         self.expected.copy_from_slice(&self.instance.loads);
         (self.height[0], self.end[0], self.previous[0]) = (0, self.instance.sections(), 0);
         let mut visits = VISITS_LIMIT.saturating_mul(self.height.len() + order.len());
-        let (mut segment, mut left, mut peak) = (0, order.len(), 0);
+        let (mut segment, mut left) = (0, order.len());
         while left > 0 {
             let (height, before, after) = self.neighborhood(segment);
             if before < height {
@@ -77,23 +100,33 @@ impl<'a> Skyline<'a> {
             } else if let Some(rank) = self.candidates.take(segment, self.end[segment as usize]) {
                 let block = order[rank as usize];
                 let top = height + self.instance.blocks[block as usize].size;
-                if top > bound {
+                if top > bound.peak {
                     return None;
                 }
                 self.offsets[block as usize] = height;
-                peak = peak.max(top);
+                outcome.peak = outcome.peak.max(top);
                 left -= 1;
                 segment = self.cover(segment, block, top);
             } else {
                 let to = before.min(after);
-                if bound < WALL && !self.expect(segment, to, bound, &mut visits) {
-                    return None;
+                let sections = self.end[segment as usize] - segment;
+                visits = visits.saturating_sub(sections as usize);
+                if visits > 0 && bound.is_one() {
+                    let highest = self.expect(segment, to, bound.target, &mut outcome.excess);
+                    if highest > bound.peak || outcome.excess > bound.excess {
+                        return None;
+                    }
                 }
                 self.height[segment as usize] = to;
                 segment = self.merge(segment);
             }
         }
-        Some(peak)
+        Some(outcome)
+    }
+
+    /// By section: the end of its highest block in the last plan, unless the list is very long.
+    pub(crate) fn tops(&self) -> &[u64] {
+        &self.expected
     }
 
     /// The offsets of the last plan, by block.
@@ -159,22 +192,37 @@ impl<'a> Skyline<'a> {
         }
     }
 
-    /// Adds what is lost when `segment` is lifted to the peaks that its sections will have; false if one
-    /// of them is above `bound`. A section all of whose blocks are placed loses nothing.
-    fn expect(&mut self, segment: u32, to: u64, bound: u64, visits: &mut usize) -> bool {
-        let sections = segment as usize..self.end[segment as usize] as usize;
-        *visits = visits.saturating_sub(sections.len());
-        if *visits == 0 {
-            return true;
-        }
+    /// Adds what is lost when `segment` is lifted to the heights that its sections will have, and what these
+    /// exceed the target by to `excess`; returns the largest of them. A section all of whose blocks are placed loses nothing.
+    fn expect(&mut self, segment: u32, to: u64, target: u64, excess: &mut u128) -> u64 {
         let height = self.height[segment as usize];
+        let lost = to - height;
         let mut highest = 0;
-        for expected in &mut self.expected[sections] {
-            let lost = if *expected > height { to - height } else { 0 };
-            *expected += lost;
-            highest = highest.max(if lost > 0 { *expected } else { 0 });
+        for expected in &mut self.expected[segment as usize..self.end[segment as usize] as usize] {
+            if *expected > height {
+                let top = *expected + lost;
+                if top > target {
+                    *excess += u128::from(top - target.max(*expected));
+                }
+                highest = highest.max(top);
+                *expected = top;
+            }
         }
-        highest <= bound
+        highest
+    }
+}
+
+impl Bound {
+    /// All plans are of interest.
+    pub(crate) const NONE: Self = Self { peak: WALL, target: WALL, excess: u128::MAX };
+
+    /// Plans up to this peak.
+    pub(crate) const fn peak(peak: u64) -> Self {
+        Self { peak, ..Self::NONE }
+    }
+
+    const fn is_one(&self) -> bool {
+        self.peak < WALL || self.target < WALL
     }
 }
 

@@ -62,9 +62,15 @@ proptest! {
     #[test]
     fn the_fast_skyline_gives_the_offsets_of_the_slow_one(list in lists(), shift in any::<prop::sample::Index>()) {
         let mut order = bestfit::order(list.instance());
+        let mut with_bits = Skyline::new(list.instance());
+        let tree = Candidates::tree(&list.instance().blocks);
+        let mut with_tree = Skyline { candidates: tree, ..with_bits.clone() };
         for _ in 0..2 {
-            let offsets = place(list.instance(), &order);
-            prop_assert_eq!(&offsets, &slowly(list.blocks(), &order));
+            let slow = slowly(list.blocks(), &order);
+            for skyline in [&mut with_bits, &mut with_tree] {
+                skyline.place(&order, &Bound::NONE);
+                prop_assert_eq!(skyline.offsets(), &slow);
+            }
             // Another order, in which neither size nor lifetime helps.
             if !order.is_empty() {
                 let by = shift.index(order.len());
@@ -74,14 +80,28 @@ proptest! {
     }
 
     #[test]
-    fn a_bound_ends_exactly_the_plans_above_it(list in lists(), below in 0u64..40) {
+    fn a_bound_ends_exactly_the_plans_above_it(list in lists(), below in 0u64..40, above in 0u64..40) {
         let order = bestfit::order(list.instance());
         let mut skyline = Skyline::new(list.instance());
-        let peak = skyline.place(&order, u64::MAX).expect("no bound");
+        let peak = skyline.place(&order, &Bound::NONE).expect("no bound").peak;
         let offsets = skyline.offsets().to_vec();
-        let bound = peak.saturating_sub(below);
-        prop_assert_eq!(skyline.place(&order, bound), (peak <= bound).then_some(peak));
-        prop_assert_eq!(skyline.place(&order, peak), Some(peak));
-        prop_assert_eq!(skyline.offsets(), &offsets[..]);
+        let bound = Bound::peak(peak.saturating_sub(below));
+        prop_assert_eq!(skyline.place(&order, &bound).is_some(), peak <= bound.peak);
+        // The heights at the end, as the offsets have them.
+        let mut tops = vec![0; list.instance().loads.len()];
+        for (item, offset) in list.instance().blocks.iter().zip(&offsets) {
+            for top in &mut tops[item.start as usize..item.end as usize] {
+                *top = (*top).max(offset + item.size);
+            }
+        }
+        let target = list.instance().lower_bound() + above;
+        let excess = tops.iter().map(|top| u128::from(top.saturating_sub(target))).sum();
+        let bound = Bound { peak, target, excess };
+        prop_assert_eq!(skyline.place(&order, &bound), Some(Outcome { peak, excess }));
+        prop_assert_eq!(skyline.tops(), &tops);
+        prop_assert_eq!(skyline.offsets(), &offsets);
+        if let Some(less) = excess.checked_sub(1) {
+            prop_assert_eq!(skyline.place(&order, &Bound { excess: less, ..bound }), None);
+        }
     }
 }

@@ -1,5 +1,4 @@
-//! The blocks that are not placed yet, by lifetime: which of those that live within an interval comes first in
-//! an order?
+//! Candidates in a tree, for long lists.
 //!
 //! A block is a point (start, end), an interval a quadrant, and the answer the least rank in it: a k-d tree with
 //! the least rank of each node. The tree depends on the blocks alone, and an order only fills in the ranks.
@@ -12,7 +11,8 @@ const LEAF: usize = 8;
 /// The rank of a block that is placed.
 const TAKEN: u32 = u32::MAX;
 
-pub(super) struct Candidates {
+#[derive(Clone)]
+pub(super) struct Tree {
     /// The blocks in the order of the leaves.
     points: Vec<Point>,
     /// By block: its place in `points`.
@@ -41,7 +41,7 @@ struct Node {
     rank: u32,
 }
 
-impl Candidates {
+impl Tree {
     pub(super) fn new(blocks: &[Item]) -> Self {
         let point = |(block, item): (usize, &Item)| Point {
             start: item.start,
@@ -52,32 +52,32 @@ impl Candidates {
         let points: Vec<Point> = blocks.iter().enumerate().map(point).collect();
         let leaves = points.len().div_ceil(LEAF).next_power_of_two();
         let empty = Node { starts: (u32::MAX, 0), ends: (u32::MAX, 0), rank: TAKEN };
-        let mut candidates = Self {
+        let mut tree = Self {
             places: vec![0; points.len()],
             nodes: vec![empty; 2 * leaves],
             order: Vec::with_capacity(points.len()),
             points,
             leaves,
         };
-        let all = candidates.points.len();
-        sort(&mut candidates.points, all, leaves, 0..leaves, true);
-        for (place, point) in candidates.points.iter().enumerate() {
-            candidates.places[point.block as usize] = place as u32;
+        let all = tree.points.len();
+        sort(&mut tree.points, all, leaves, 0..leaves, true);
+        for (place, point) in tree.points.iter().enumerate() {
+            tree.places[point.block as usize] = place as u32;
         }
         for leaf in 0..leaves {
-            for point in &candidates.points[candidates.range(leaf)] {
-                let node = &mut candidates.nodes[leaves + leaf];
+            for point in &tree.points[tree.range(leaf)] {
+                let node = &mut tree.nodes[leaves + leaf];
                 node.starts = (node.starts.0.min(point.start), node.starts.1.max(point.start));
                 node.ends = (node.ends.0.min(point.end), node.ends.1.max(point.end));
             }
         }
         for node in (1..leaves).rev() {
-            let [one, other] = [candidates.nodes[2 * node], candidates.nodes[2 * node + 1]];
+            let [one, other] = [tree.nodes[2 * node], tree.nodes[2 * node + 1]];
             let around = |a: (u32, u32), b: (u32, u32)| (a.0.min(b.0), a.1.max(b.1));
-            candidates.nodes[node].starts = around(one.starts, other.starts);
-            candidates.nodes[node].ends = around(one.ends, other.ends);
+            tree.nodes[node].starts = around(one.starts, other.starts);
+            tree.nodes[node].ends = around(one.ends, other.ends);
         }
-        candidates
+        tree
     }
 
     /// Makes these blocks the candidates, ranked in this order.
