@@ -152,9 +152,9 @@ pub(crate) enum CliError {
     #[error("`{option} {output}` would replace the input {input}")]
     #[diagnostic(help("give another file name; nothing was read or written"))]
     OutputIsInput { option: &'static str, output: String, input: String },
-    #[error("`{option} {output}` would replace the file of --output")]
+    #[error("`{option} {output}` would replace the file of {first}")]
     #[diagnostic(help("give two different file names; nothing was read or written"))]
-    OutputTwice { option: &'static str, output: String },
+    OutputTwice { option: &'static str, output: String, first: &'static str },
     #[error("line {line} of the list `{list}` is not the name of an existing file")]
     #[diagnostic(help(
         "@FILE names a list with one trace path per line; the line is not shown, as the file may be \

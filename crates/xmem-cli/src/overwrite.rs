@@ -31,11 +31,11 @@ pub(crate) fn refuse<'p>(
     outputs: &[Output<'_>],
     inputs: impl IntoIterator<Item = &'p Path>,
 ) -> Result<(), CliError> {
-    if let [one, other] = outputs
-        && is_same(one.path, other.path)
-    {
-        let (option, output) = (other.option, shown(other.path));
-        return Err(CliError::OutputTwice { option, output });
+    for (at, one) in outputs.iter().enumerate() {
+        if let Some(other) = outputs[at + 1..].iter().find(|other| is_same(one.path, other.path)) {
+            let (option, output) = (other.option, shown(other.path));
+            return Err(CliError::OutputTwice { option, output, first: one.option });
+        }
     }
     let existing: Vec<(&Output<'_>, Handle)> =
         outputs.iter().filter_map(|output| Some((output, handle(output.path)?))).collect();

@@ -22,6 +22,7 @@ pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
     let outputs = Output::given([
         ("--output", answer.output.as_deref()),
         ("--series", answer.series.as_deref()),
+        ("--svg", answer.svg.as_deref()),
     ]);
     let inputs = [args.input.as_path()];
     overwrite::refuse(&outputs, inputs.into_iter().chain(args.device.device_file.as_deref()))?;
@@ -44,6 +45,9 @@ pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
     };
     if let Some(path) = &answer.series {
         output::write(plan_table::fragmentation_series(&planned).as_bytes(), Some(path))?;
+    }
+    if let Some(path) = &answer.svg {
+        output::write(xmem_report::heap_map(&planned).as_bytes(), Some(path))?;
     }
     output::write(page.as_bytes(), answer.output.as_deref())?;
     Ok(if is_damaged { Exit::Withheld } else { Exit::Fits })

@@ -7,9 +7,11 @@
 
 mod comparison;
 pub mod gate;
+mod heap_map;
 pub mod json;
 pub mod lines;
 pub mod plan_table;
 pub mod text;
 
 pub use comparison::Comparison;
+pub use heap_map::heap_map;

@@ -72,6 +72,9 @@ pub(crate) struct PlanAnswerArgs {
     /// With json: list the blocks, and the offset of each in each plan
     #[arg(long)]
     pub(crate) offsets: bool,
+    /// Draw heap maps as SVG: the best plan and the allocator side by side
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) svg: Option<PathBuf>,
     /// Write fragmentation over time as CSV: the best plan and the allocators
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) series: Option<PathBuf>,
