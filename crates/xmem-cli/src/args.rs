@@ -17,7 +17,7 @@ pub(crate) use check::{
     CheckArgs, CheckFormat, ConfigArgs, ConfigFormat, SettingsArgs, SubmitArgs,
 };
 pub(crate) use other::{CompletionsArgs, CudnnWorkerArgs, DevicesArgs, InspectArgs};
-pub(crate) use plan::{PlanArgs, PlanFormat, PlannerChoice, Scope};
+pub(crate) use plan::{PlanArgs, PlanDeviceArgs, PlanFormat, PlannerChoice, Scope};
 pub(crate) use profile::{ProfileArgs, RankChoice};
 pub(crate) use replay::{
     AnswerArgs, DeviceArgs, OptimizerKind, OtherJob, ReplayArgs, ReplayFormat, VaryArgs,

@@ -273,6 +273,12 @@ pub(crate) enum CliError {
     #[error("{input} has no blocks to plan")]
     #[diagnostic(help("--scope all plans every block of a recording"))]
     NothingToPlan { input: String },
+    #[error("{input} is not a plan to be followed")]
+    #[diagnostic(help("`xmem plan INPUT --export-hints FILE` writes one"))]
+    Hints { input: String, source: xmem_report::json::HintsDocumentError },
+    #[error("--plan needs --format text or json")]
+    #[diagnostic(help("a run that follows a plan has one result, not one for each operation"))]
+    PlanAsLines,
     #[error("no planner gave a plan")]
     #[diagnostic(help("--format text says why; use another planner, as auto, or more --time"))]
     NoPlan,
@@ -416,6 +422,7 @@ impl CliError {
             | Self::SegmentsAsText
             | Self::OffsetsForm
             | Self::NoPlan
+            | Self::PlanAsLines
             | Self::Allocator(_)
             | Self::StdinTwice { .. }
             | Self::SnapshotOfSeveral { .. }
@@ -455,6 +462,7 @@ impl CliError {
             | Self::Append { .. }
             | Self::Plan { .. }
             | Self::BlockTable { .. }
+            | Self::Hints { .. }
             | Self::NothingToPlan { .. }
             | Self::Operations { .. }
             | Self::Simulation { .. }

@@ -1,6 +1,9 @@
 //! `xmem plan`.
 
 mod blocks;
+mod follow;
+
+pub(crate) use follow::simulate;
 
 use crate::Outcome;
 use crate::args::{Global, PlanArgs, PlanFormat, PlannerChoice, Verbosity};
@@ -8,7 +11,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::overwrite::{self, Output};
 use crate::{input, output, pool, style};
-use blocks::Loaded;
+use blocks::{Loaded, Source};
 use xmem::{Limits, PlanSettings, Planner};
 use xmem_report::json::{self, PlanDetail, PlanDocument};
 use xmem_report::{plan_table, text};
@@ -23,11 +26,22 @@ pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
         ("--output", answer.output.as_deref()),
         ("--series", answer.series.as_deref()),
         ("--svg", answer.svg.as_deref()),
+        ("--export-hints", answer.export_hints.as_deref()),
     ]);
-    let inputs = [args.input.as_path()];
-    overwrite::refuse(&outputs, inputs.into_iter().chain(args.device.device_file.as_deref()))?;
+    let others = [args.device.device_file.as_deref(), answer.against.as_deref()];
+    let inputs = [Some(args.input.as_path())].into_iter().chain(others).flatten();
+    overwrite::refuse(&outputs, inputs)?;
+    let source = Source {
+        path: &args.input,
+        device: &args.device,
+        what_if: &args.what_if,
+        cudnn: &args.cudnn,
+        allocator: &args.allocator,
+        reading: &args.reading,
+    };
+    let scope = args.planning.scope;
     let Loaded { blocks, notes, is_damaged } =
-        pool::run(args.reading.threads, |threads| blocks::load(args, threads, global))?;
+        pool::run(args.reading.threads, |threads| blocks::load(&source, scope, threads, global))?;
     if blocks.list.is_empty() {
         return Err(CliError::NothingToPlan { input: input::display_name(&args.input) });
     }
@@ -48,6 +62,12 @@ pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
     }
     if let Some(path) = &answer.svg {
         output::write(xmem_report::heap_map(&planned).as_bytes(), Some(path))?;
+    }
+    if let Some(path) = &answer.export_hints {
+        follow::export(args, &planned, path)?;
+    }
+    if let Some(other) = &answer.against {
+        return follow::against(args, &planned, other, settings(args).limits, global);
     }
     output::write(page.as_bytes(), answer.output.as_deref())?;
     Ok(if is_damaged { Exit::Withheld } else { Exit::Fits })

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::input::Kind;
 use crate::output::{self, WriteError};
 use crate::overwrite::{self, Output};
-use crate::{allocator, input, style};
+use crate::{allocator, input, plan, style};
 use std::io::Write;
 use xmem::{OperationList, Origin, Simulation, SimulationSettings};
 use xmem_report::json::{SegmentDetail, SimulateForm, SimulateWriter, read_operations};
@@ -15,6 +15,11 @@ use xmem_report::text::{self, Style};
 
 /// Runs the command.
 pub(crate) fn run(args: &SimulateArgs, global: &Global) -> Outcome {
+    if let Some(plan) = &args.plan {
+        let outputs = Output::given([("--output", args.output.as_deref())]);
+        overwrite::refuse(&outputs, [args.operations.as_path(), plan.as_path()])?;
+        return plan::simulate(args, plan, global);
+    }
     let settings = SimulationSettings {
         allocator: allocator::settings(&args.allocator)?,
         capacity: args.capacity,

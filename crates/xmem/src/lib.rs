@@ -69,8 +69,9 @@ pub use lengths::LengthsAnswer;
 pub use nccl::NcclMemory;
 pub use planning::{
     AllocatorRun, BlockFacts, Breakdown, BreakdownShare, DnnMemCategory, FragmentationSeries,
-    JobPeaks, OutsideBlocks, PeakRequest, Placement, PlanAnswer, PlanBlocks, PlanListError,
-    PlanScope, PlanSettings, PlanSource, PlannerOutcome, PlanningError, SegmentSpan,
+    HintedAnswer, HintedFigures, HintedIteration, JobPeaks, KeptPlan, KeptRequest, OutsideBlocks,
+    PeakRequest, Placement, PlanAnswer, PlanBlocks, PlanListError, PlanScope, PlanSettings,
+    PlanSource, PlannerOutcome, PlanningError, SegmentSpan,
 };
 pub use ranks::{JobRanks, RankAnswer, RankFigures, SeveralJobs};
 pub use timings::{Stage, Timings};
@@ -93,8 +94,8 @@ pub use xmem_orchestrator::{
     Target, ZeroGradPlace, parse_cublas_workspace_config, rules,
 };
 pub use xmem_planner::{
-    CsvBlocks, CsvError, FreePieces, Limits, Moment, ParsePlannerError, Plan, Planned, Planner,
-    Proof, Refused, read_csv,
+    CsvBlocks, CsvError, FreePieces, HintsError, Limits, Moment, ParsePlannerError, Plan, Planned,
+    Planner, Proof, Refused, read_csv,
 };
 pub use xmem_predict::{
     AllocatorCounts, AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, Bounds,

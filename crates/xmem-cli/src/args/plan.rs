@@ -15,6 +15,7 @@ use xmem::{ParsePlannerError, Planner};
         xmem plan trace.json.gz --scope all --planner all    every block, with every planner\n  \
         xmem plan ops.json --planner bestfit,exact --time 30s\n  \
         xmem plan A.1048576.csv --format json --offsets -o plan.json\n  \
+        xmem plan trace.json.gz --against other.json.gz       does another run follow the plan?\n  \
         xmem plan trace.json.gz --svg heap.svg --series fragmentation.csv\n\n\
         Exit code: 0 planned, 2 usage error, 3 unreadable or nothing to plan, 4 the recording is damaged."
 )]
@@ -75,12 +76,19 @@ pub(crate) struct PlanAnswerArgs {
     /// Draw heap maps as SVG: the best plan and the allocator side by side
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) svg: Option<PathBuf>,
+    /// Write the best plan as hints for an allocator: the offset of each request by its ordinal (JSON)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) export_hints: Option<PathBuf>,
+    /// Let the iterations of another recording, or another list, follow the best plan, and show what is
+    /// planned again
+    #[arg(long, value_name = "INPUT", value_hint = ValueHint::FilePath)]
+    pub(crate) against: Option<PathBuf>,
     /// Write fragmentation over time as CSV: the best plan and the allocators
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) series: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Device")]
 pub(crate) struct PlanDeviceArgs {
     /// GPU for which a trace of the CPU is lowered (default: a100-40g); it never runs out of memory

@@ -74,7 +74,7 @@ pub(crate) struct DeviceArgs {
     pub(crate) capacity: Option<Bytes>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "What if")]
 pub(crate) struct WhatIfArgs {
     /// Clear gradients at another place: pos0 just before backward, pos1 at the start of the

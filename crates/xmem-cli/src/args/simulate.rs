@@ -22,6 +22,11 @@ pub(crate) struct SimulateArgs {
     /// List of operations: JSON, plain or compressed with gzip or zstd; `-` for standard input
     #[arg(value_name = "OPS", value_hint = ValueHint::FilePath)]
     pub(crate) operations: PathBuf,
+    /// Follow the plan of this file, as `xmem plan --export-hints` writes it: requests that are as large as
+    /// planned get their planned address, the others are served by PyTorch's allocator. OPS may be a
+    /// recording then, each iteration of which is a run
+    #[arg(long, value_name = "HINTS", value_hint = ValueHint::FilePath, conflicts_with_all = ["capacity", "total", "segments"])]
+    pub(crate) plan: Option<PathBuf>,
     /// Device memory available to the allocator, for example 12GiB (default: as in the list, else
     /// the total)
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true, help_heading = "Device")]

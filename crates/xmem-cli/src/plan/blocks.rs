@@ -1,6 +1,8 @@
 //! The blocks of an input, which is recognized by its content.
 
-use crate::args::{DeviceArgs, Global, PlanArgs, Scope};
+use crate::args::{
+    AllocatorArgs, CudnnArgs, DeviceArgs, Global, PlanDeviceArgs, ReadingArgs, Scope, WhatIfArgs,
+};
 use crate::error::CliError;
 use crate::input::{self, Failed, Kind};
 use crate::progress::Progress;
@@ -10,7 +12,8 @@ use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use xmem::{
-    Condition, Estimate, Finding, Job, PlanBlocks, PlanListError, PlanScope, SimulationSettings,
+    Condition, Estimate, Finding, Job, PlanBlocks, PlanListError, PlanScope, PlanningError,
+    SimulationSettings,
 };
 use xmem_report::json::read_operations;
 
@@ -28,14 +31,55 @@ pub(super) struct Loaded {
     pub(super) is_damaged: bool,
 }
 
+/// An input, with the options that say how it is read.
+pub(super) struct Source<'a> {
+    pub(super) path: &'a Path,
+    pub(super) device: &'a PlanDeviceArgs,
+    pub(super) what_if: &'a WhatIfArgs,
+    pub(super) cudnn: &'a CudnnArgs,
+    pub(super) allocator: &'a AllocatorArgs,
+    pub(super) reading: &'a ReadingArgs,
+}
+
 /// Reads the blocks of the input.
 pub(super) fn load(
-    args: &PlanArgs,
+    source: &Source<'_>,
+    scope: Scope,
     threads: NonZeroUsize,
     global: &Global,
 ) -> Result<Loaded, CliError> {
-    let path = args.input.as_path();
-    let max = args.reading.max_input;
+    let (bytes, head) = beginning(source)?;
+    let text = || text(source, bytes.clone());
+    match Content::of(&head) {
+        Content::Operations => operations(source, &text()?),
+        Content::Table => table(source, &text()?),
+        Content::Recording => recording(source, scope, bytes.as_deref(), threads, global),
+    }
+}
+
+/// Reads the blocks of each iteration of a recording; a list has one run.
+pub(super) fn load_each_iteration(
+    source: &Source<'_>,
+    threads: NonZeroUsize,
+    global: &Global,
+) -> Result<Vec<PlanBlocks>, CliError> {
+    let (bytes, head) = beginning(source)?;
+    match Content::of(&head) {
+        Content::Operations => Ok(vec![operations(source, &text(source, bytes)?)?.blocks]),
+        Content::Table => Ok(vec![table(source, &text(source, bytes)?)?.blocks]),
+        Content::Recording => {
+            let job = job(source, bytes.as_deref(), threads, global)?;
+            let name = input::name(source.path);
+            let prediction = estimate(source)?.predict(&job);
+            let prediction = prediction.map_err(|error| CliError::estimate(&name, error))?;
+            PlanBlocks::of_each_iteration(&prediction).map_err(|error| cannot_plan(source, error))
+        }
+    }
+}
+
+/// All of an input that cannot be read twice, and the beginning of any, inflated.
+fn beginning(source: &Source<'_>) -> Result<(Option<Vec<u8>>, Vec<u8>), CliError> {
+    let (path, max) = (source.path, source.reading.max_input);
     // What cannot be read twice is read whole.
     let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
     let bytes = if is_file { None } else { Some(input::read_raw(path, Kind::Blocks, max)?) };
@@ -44,15 +88,20 @@ pub(super) fn load(
         None => xmem::open_input(path).and_then(head),
     };
     let head = head.map_err(|error| input::error(path, Kind::Blocks, Failed::Io(error)))?;
-    let text = || match bytes.clone() {
+    Ok((bytes, head))
+}
+
+/// The text of an input that was read already, or is read now.
+fn text(source: &Source<'_>, bytes: Option<Vec<u8>>) -> Result<Vec<u8>, CliError> {
+    let (path, max) = (source.path, source.reading.max_input);
+    match bytes {
         Some(bytes) => input::inflated(bytes, path, Kind::Blocks, max),
         None => input::read(path, Kind::Blocks, max),
-    };
-    match Content::of(&head) {
-        Content::Operations => operations(args, &text()?),
-        Content::Table => table(args, &text()?),
-        Content::Recording => recording(args, bytes.as_deref(), threads, global),
     }
+}
+
+fn cannot_plan(source: &Source<'_>, error: PlanningError) -> CliError {
+    CliError::Plan { input: input::display_name(source.path), source: error }
 }
 
 /// The first bytes of an input, inflated as far as they go.
@@ -101,51 +150,45 @@ impl Content {
     }
 }
 
-fn operations(args: &PlanArgs, text: &[u8]) -> Result<Loaded, CliError> {
-    let name = input::display_name(&args.input);
+fn operations(from: &Source<'_>, text: &[u8]) -> Result<Loaded, CliError> {
+    let name = input::display_name(from.path);
     let list = read_operations(text)
         .map_err(|source| CliError::Operations { input: name.clone(), source })?;
-    let allocator = allocator::settings(&args.allocator)?;
+    let allocator = allocator::settings(from.allocator)?;
     let settings = SimulationSettings { allocator, ..SimulationSettings::default() };
     let blocks = PlanBlocks::of_operations(&list, &settings).map_err(|error| match error {
         PlanListError::Allocator(error) => CliError::simulation(&name, error),
         PlanListError::Step(error) => CliError::step(&name, error),
-        PlanListError::Planning(source) => CliError::Plan { input: name.clone(), source },
+        PlanListError::Planning(error) => cannot_plan(from, error),
     })?;
     let notes = list.notes.iter().map(Finding::anywhere).collect();
     Ok(Loaded { blocks, notes, is_damaged: false })
 }
 
-fn table(args: &PlanArgs, text: &[u8]) -> Result<Loaded, CliError> {
-    let name = input::display_name(&args.input);
+fn table(from: &Source<'_>, text: &[u8]) -> Result<Loaded, CliError> {
+    let name = input::display_name(from.path);
     let table =
         xmem::read_csv(text).map_err(|source| CliError::BlockTable { input: name, source })?;
     Ok(Loaded { blocks: PlanBlocks::of_table(table), notes: Vec::new(), is_damaged: false })
 }
 
 fn recording(
-    args: &PlanArgs,
+    source: &Source<'_>,
+    scope: Scope,
     bytes: Option<&[u8]>,
     threads: NonZeroUsize,
     global: &Global,
 ) -> Result<Loaded, CliError> {
-    let path: &Path = &args.input;
-    let name = input::name(path);
-    let estimate = estimate(args)?;
-    let options = read_options(&args.reading, threads);
-    let progress = Progress::over([path], global.verbosity());
-    let job = match bytes {
-        Some(bytes) => Job::from_bytes(bytes, &options)?,
-        None => Job::observed(path, &options, &|stage| progress.stage(&name, stage))?,
-    };
+    let name = input::name(source.path);
+    let estimate = estimate(source)?;
+    let job = job(source, bytes, threads, global)?;
     let prediction = estimate.predict(&job).map_err(|error| CliError::estimate(&name, error))?;
-    drop(progress);
-    let scope = match args.planning.scope {
+    let scope = match scope {
         Scope::Iteration => PlanScope::Iteration,
         Scope::All => PlanScope::All,
     };
-    let blocks = PlanBlocks::of_prediction(&prediction, scope)
-        .map_err(|source| CliError::Plan { input: input::display_name(path), source })?;
+    let blocks = PlanBlocks::of_prediction(&prediction, scope);
+    let blocks = blocks.map_err(|error| cannot_plan(source, error))?;
     let lowering = prediction.diagnostics().iter().map(Finding::anywhere);
     let notes = job.findings().into_iter().chain(lowering).collect();
     let condition = job.profile().integrity.condition();
@@ -154,8 +197,23 @@ fn recording(
     Ok(Loaded { blocks, notes, is_damaged })
 }
 
-fn estimate(args: &PlanArgs) -> Result<Estimate, CliError> {
-    let named = &args.device;
+fn job(
+    source: &Source<'_>,
+    bytes: Option<&[u8]>,
+    threads: NonZeroUsize,
+    global: &Global,
+) -> Result<Job, CliError> {
+    let options = read_options(source.reading, threads);
+    let progress = Progress::over([source.path], global.verbosity());
+    let name = input::name(source.path);
+    Ok(match bytes {
+        Some(bytes) => Job::from_bytes(bytes, &options)?,
+        None => Job::observed(source.path, &options, &|stage| progress.stage(&name, stage))?,
+    })
+}
+
+fn estimate(source: &Source<'_>) -> Result<Estimate, CliError> {
+    let named = source.device;
     let device = match (&named.device, &named.device_file) {
         (None, None) => xmem::find(DEVICE)?.clone(),
         (device, device_file) => {
@@ -164,9 +222,9 @@ fn estimate(args: &PlanArgs) -> Result<Estimate, CliError> {
         }
     };
     let builder = Estimate::builder(device)
-        .allocator(allocator::settings(&args.allocator)?)
-        .convolutions(cudnn::source(&args.cudnn)?);
-    let estimate = what_if::apply(builder, &args.what_if)?.build();
+        .allocator(allocator::settings(source.allocator)?)
+        .convolutions(cudnn::source(source.cudnn)?);
+    let estimate = what_if::apply(builder, source.what_if)?.build();
     estimate.check()?;
     Ok(estimate)
 }

@@ -7,6 +7,8 @@ use expect_test::expect;
 use serde_json::{Value, json};
 
 const SCHEMA: &str = include_str!("../../../../docs/schema/xmem.plan.1.schema.json");
+const HINTS: &str = include_str!("../../../../docs/schema/xmem.plan-hints.1.schema.json");
+const RUN: &str = include_str!("../../../../docs/schema/xmem.plan-run.1.schema.json");
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const MIB: u64 = 1 << 20;
 
@@ -217,6 +219,106 @@ fn a_heap_map_of_many_blocks_says_what_it_leaves_out() {
     let text = std::fs::read_to_string(&svg).expect("written");
     assert_eq!(text.matches("1000 smaller blocks are not drawn").count(), 2);
     assert!(text.len() < 2 << 20);
+}
+
+/// The document of a run that follows a plan, checked.
+fn run_document(ran: &Ran) -> Value {
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let document = ran.json();
+    check(&serde_json::from_str(RUN).expect("schema"), &document).expect("valid");
+    document
+}
+
+#[test]
+fn the_same_list_follows_the_hints_of_its_plan() {
+    let folder = Folder::new();
+    folder.put("ops.json", &operations());
+    let (ops, hints) = (folder.path("ops.json"), folder.path("hints.json"));
+    let export =
+        ["plan", &ops, "--scope", "all", "--planner", "bestfit", "--export-hints", &hints, "-q"];
+    assert_eq!(xmem(export).code, 0);
+    let written: Value =
+        serde_json::from_slice(&std::fs::read(&hints).expect("written")).expect("JSON");
+    check(&serde_json::from_str(HINTS).expect("schema"), &written).expect("valid");
+    assert_eq!(
+        (&written["peak_bytes"], &written["planner"]),
+        (&json!(10 * MIB), &json!("bestfit"))
+    );
+    let sizes = written["requests"].as_array().expect("requests").iter();
+    let sizes: Vec<u64> =
+        sizes.map(|request| request["size_bytes"].as_u64().expect("bytes")).collect();
+    assert_eq!(sizes, [4, 2, 8, 5].map(|mib| mib * MIB));
+
+    let document = run_document(&xmem(["simulate", &ops, "--plan", &hints, "--format", "json"]));
+    assert_eq!((&document["peak_bytes"], &document["replans"]), (&json!(10 * MIB), &json!(0)));
+    assert_eq!(document["runs"][0]["followed"]["planned"], 4);
+    let text = xmem(["simulate", &ops, "--plan", &hints]);
+    assert!(
+        text.stdout.starts_with("1 of 1 run follow the plan of 10.00 MiB; it is never made again")
+    );
+}
+
+#[test]
+fn a_larger_request_is_served_by_the_allocator_and_planned_again() {
+    let alloc = |id: u32, mib: u64| json!({"op": "alloc", "id": id, "size": mib * MIB});
+    let free = |id: u32| json!({"op": "free", "id": id});
+    let list = |last: u64| json!([alloc(1, 4), free(1), alloc(2, last), free(2)]).to_string();
+    let folder = Folder::new();
+    folder.put("a.json", list(8).as_bytes());
+    folder.put("b.json", list(12).as_bytes());
+    folder.put("c.json", json!([alloc(1, 4)]).to_string().as_bytes());
+    let [a, b, c] = ["a.json", "b.json", "c.json"].map(|name| folder.path(name));
+    let against = |other: &str| {
+        let args = ["plan", &a, "--planner", "bestfit", "--against", other, "--format", "json"];
+        run_document(&xmem(args))
+    };
+    let larger = against(&b);
+    let run = &larger["runs"][0]["followed"];
+    assert_eq!(
+        (&run["planned"], &run["larger"], &run["replans"]),
+        (&json!(1), &json!(1), &json!(1))
+    );
+    assert_eq!((&run["plan_bytes"], &run["allocator_bytes"]), (&json!(8 * MIB), &json!(12 * MIB)));
+    assert_eq!(larger["planned_at_end_bytes"], 12 * MIB);
+    let other = against(&c);
+    assert_eq!(other["runs"][0]["followed"], Value::Null);
+    assert!(other["runs"][0]["refused"].as_str().expect("a reason").contains("it is not hot"));
+}
+
+#[test]
+fn iterations_with_other_requests_do_not_follow_a_plan() {
+    let trace = format!("{ROOT}/traces/lengths/cpu.json.zst");
+    let args = ["plan", &trace, "--planner", "bestfit", "--against", &trace, "--format", "json"];
+    let document = run_document(&xmem(args));
+    let runs = document["runs"].as_array().expect("runs");
+    // Sequences of 128 and of 64 tokens take turns, and have other requests.
+    for run in runs {
+        let is_hot = run["requests"] == document["requests"];
+        assert_eq!(run["followed"] != Value::Null, is_hot, "{run}");
+    }
+    assert!(runs.iter().any(|run| run["followed"] == Value::Null));
+    assert!(runs.iter().filter(|run| run["followed"] != Value::Null).count() > 1);
+}
+
+#[test]
+fn what_is_no_plan_is_not_followed() {
+    let folder = Folder::new();
+    folder.put("ops.json", &operations());
+    folder.put("hints.json", b"{\"schema\": \"xmem.plan/1\"}");
+    let (ops, hints) = (folder.path("ops.json"), folder.path("hints.json"));
+    let ran = xmem(["simulate", &ops, "--plan", &hints]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.stderr.contains("is not a plan to be followed"), "{}", ran.stderr);
+    let ran = xmem(["simulate", &ops, "--plan", &hints, "--format", "jsonl"]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    // Two blocks at one place.
+    let request = |ordinal: u32| json!({"ordinal": ordinal, "size_bytes": 4, "offset_bytes": 0, "start": 0, "end": 2});
+    let overlap = json!({"schema": "xmem.plan-hints/1", "input": "x", "scope": "all", "planner": "bestfit",
+        "peak_bytes": 4, "requests": [request(0), request(1)]});
+    folder.put("hints.json", overlap.to_string().as_bytes());
+    let ran = xmem(["simulate", &ops, "--plan", &hints]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.stderr.contains("the plan is damaged"), "{}", ran.stderr);
 }
 
 #[test]

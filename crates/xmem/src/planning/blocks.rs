@@ -3,6 +3,7 @@
 use super::PlanningError;
 use super::breakdown::{Breakdown, JobPeaks};
 use super::iteration::{self, Life};
+use std::ops::Range;
 use xmem_analyzer::Role;
 use xmem_planner::{Block, BlockList};
 use xmem_predict::{AllocatorSetup, Prediction, RoleShare};
@@ -92,28 +93,60 @@ impl PlanBlocks {
         let lives = iteration::lives(prediction.requests());
         let starts = prediction.iteration_starts();
         let requests = prediction.requests().len();
-        let (source, window) = match scope {
-            PlanScope::All => (PlanSource::Recording, 0..requests),
-            PlanScope::Iteration => {
-                let (iteration, window) = iteration::typical(&lives, starts, requests)
-                    .ok_or(PlanningError::NoIteration)?;
-                (PlanSource::Iteration { iteration, of: starts.len() }, window)
+        match scope {
+            PlanScope::All => {
+                Self::of_window(prediction, &lives, PlanSource::Recording, &(0..requests))
             }
+            PlanScope::Iteration => {
+                let typical = iteration::typical(&lives, starts, requests);
+                let (iteration, window) = typical.ok_or(PlanningError::NoIteration)?;
+                let source = PlanSource::Iteration { iteration, of: starts.len() };
+                Self::of_window(prediction, &lives, source, &window)
+            }
+        }
+    }
+
+    /// The blocks of each iteration that another one follows.
+    ///
+    /// # Errors
+    /// If there are none.
+    pub fn of_each_iteration(prediction: &Prediction<'_>) -> Result<Vec<Self>, PlanningError> {
+        let lives = iteration::lives(prediction.requests());
+        let starts = prediction.iteration_starts();
+        let windows = iteration::windows(&lives, starts, prediction.requests().len());
+        if windows.is_empty() {
+            return Err(PlanningError::NoIteration);
+        }
+        let blocks = |(iteration, window)| {
+            let iteration = IterationId::new(iteration);
+            let source = PlanSource::Iteration { iteration, of: starts.len() };
+            Self::of_window(prediction, &lives, source, window)
         };
+        windows.iter().enumerate().map(blocks).collect()
+    }
+
+    /// The blocks that requests of `window` make and free, or all that there are in it.
+    fn of_window(
+        prediction: &Prediction<'_>,
+        lives: &[Life],
+        source: PlanSource,
+        window: &Range<usize>,
+    ) -> Result<Self, PlanningError> {
+        let is_all = source == PlanSource::Recording;
         let (inside, outside): (Vec<&Life>, Vec<&Life>) = lives
             .iter()
-            .filter(|life| life.size.get() > 0 && life.overlaps(&window))
-            .partition(|life| scope == PlanScope::All || life.is_within(&window));
+            .filter(|life| life.size.get() > 0 && life.overlaps(window))
+            .partition(|life| is_all || life.is_within(window));
         let list = list(&inside, prediction)?;
         let facts = inside.iter().map(|life| facts(life, prediction)).collect();
-        let outside = (scope == PlanScope::Iteration).then(|| {
+        let outside = (!is_all).then(|| {
             let role = |life: &Life| prediction.block(life.block).role;
             let all: Vec<&Life> = inside.iter().chain(&outside).copied().collect();
             outside_blocks(&outside, &all, role)
         });
         let device = DeviceConfig { capacity: None, ..*prediction.device() };
         let job = job_peaks(prediction, &device);
-        let breakdown = Breakdown::of_prediction(prediction, &lives, &window, job);
+        let breakdown = Breakdown::of_prediction(prediction, lives, window, job);
         Ok(Self {
             list,
             facts,
@@ -123,6 +156,20 @@ impl PlanBlocks {
             breakdown: Some(breakdown),
             setup: Some(prediction.setup().clone()),
         })
+    }
+
+    /// The blocks for which `is_kept` is true, alone.
+    pub(super) fn only(&self, is_kept: impl Fn(usize) -> bool) -> Self {
+        let kept = || (0..self.list.len()).filter(|&id| is_kept(id));
+        let blocks = kept().map(|id| self.list.blocks()[id]).collect();
+        Self {
+            list: BlockList::new(blocks).expect("a part of a list is a list"),
+            facts: kept().map(|id| self.facts[id].clone()).collect(),
+            outside: None,
+            job: None,
+            breakdown: None,
+            ..self.clone()
+        }
     }
 
     /// The allocator of the job, and PyTorch's with its defaults where there is no job.

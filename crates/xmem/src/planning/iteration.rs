@@ -95,18 +95,7 @@ pub(super) fn typical(
     starts: &[usize],
     requests: usize,
 ) -> Option<(IterationId, Range<usize>)> {
-    let first = *starts.first()?;
-    let after = loads(lives, requests);
-    let ends = starts.iter().skip(1).copied().chain([requests]);
-    let cuts: Vec<usize> = starts
-        .iter()
-        .zip(ends)
-        .map(|(&start, end)| {
-            let half = (start..start + (end.saturating_sub(start)) / 2 + 1).filter(|&at| at > 0);
-            half.min_by_key(|&at| after[at - 1]).unwrap_or(start)
-        })
-        .collect();
-    let windows: Vec<Range<usize>> = cuts.windows(2).map(|pair| pair[0]..pair[1]).collect();
+    let windows = windows(lives, starts, requests);
     // The first iteration makes the optimizer's state and chooses algorithms.
     let from = usize::from(windows.len() > 1);
     let load =
@@ -117,10 +106,26 @@ pub(super) fn typical(
         .skip(from)
         .map(|(iteration, window)| (load(window), iteration))
         .reduce(|best, next| if next.0 > best.0 { next } else { best });
-    Some(match typical {
-        Some((_, iteration)) => (IterationId::new(iteration), windows[iteration].clone()),
-        None => (IterationId(0), first..requests),
-    })
+    let (_, iteration) = typical?;
+    Some((IterationId::new(iteration), windows[iteration].clone()))
+}
+
+/// The requests of each iteration that another one follows; of the only iteration if there is one.
+pub(super) fn windows(lives: &[Life], starts: &[usize], requests: usize) -> Vec<Range<usize>> {
+    if let [only] = *starts {
+        return Vec::from([only..requests]);
+    }
+    let after = loads(lives, requests);
+    let ends = starts.iter().skip(1).copied().chain([requests]);
+    let cuts: Vec<usize> = starts
+        .iter()
+        .zip(ends)
+        .map(|(&start, end)| {
+            let half = (start..start + (end.saturating_sub(start)) / 2 + 1).filter(|&at| at > 0);
+            half.min_by_key(|&at| after[at - 1]).unwrap_or(start)
+        })
+        .collect();
+    cuts.windows(2).map(|pair| pair[0]..pair[1]).collect()
 }
 
 /// Live bytes after each request.

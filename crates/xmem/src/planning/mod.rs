@@ -9,6 +9,7 @@ mod answer;
 mod blocks;
 mod breakdown;
 mod fragmentation;
+mod hints;
 mod iteration;
 mod lists;
 
@@ -17,6 +18,7 @@ pub use answer::{PlanAnswer, PlanSettings, PlannerOutcome};
 pub use blocks::{BlockFacts, OutsideBlocks, PlanBlocks, PlanScope, PlanSource};
 pub use breakdown::{Breakdown, BreakdownShare, DnnMemCategory, JobPeaks};
 pub use fragmentation::{FragmentationSeries, PeakRequest};
+pub use hints::{HintedAnswer, HintedFigures, HintedIteration, KeptPlan, KeptRequest};
 pub use lists::PlanListError;
 
 use thiserror::Error;
@@ -30,6 +32,9 @@ pub enum PlanningError {
         "no training iteration was found in the recording: add --scope all to plan all of its blocks"
     )]
     NoIteration,
+    /// A plan that was kept has blocks that overlap.
+    #[error("the plan is damaged")]
+    Overlap(#[from] xmem_planner::Violation),
     /// The blocks make no list.
     #[error("the blocks cannot be planned")]
     List(#[from] xmem_planner::ListError),

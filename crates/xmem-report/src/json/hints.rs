@@ -1,0 +1,179 @@
+//! `xmem.plan-hints/1`, a plan as an allocator can follow it, which is also read; and `xmem.plan-run/1`, runs that
+//! follow one.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use xmem::{Bytes, HintedAnswer, HintedIteration, KeptPlan, KeptRequest, ParsePlannerError};
+
+const HINTS: &str = "xmem.plan-hints/1";
+
+/// A plan to be followed as a document of schema `xmem.plan-hints/1`.
+#[derive(Deserialize, Serialize)]
+pub struct HintsDocument {
+    schema: String,
+    input: String,
+    scope: String,
+    planner: String,
+    peak_bytes: u64,
+    requests: Vec<RequestDto>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct RequestDto {
+    ordinal: usize,
+    size_bytes: u64,
+    offset_bytes: u64,
+    start: u32,
+    end: u32,
+}
+
+/// The blocks that a plan to be followed is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HintsScope {
+    /// Those of one iteration.
+    Iteration,
+    /// All of the input.
+    All,
+}
+
+/// Text that is no plan to be followed.
+#[derive(Debug, Error)]
+pub enum HintsDocumentError {
+    /// It is not such a document.
+    #[error("not a document of schema {HINTS}")]
+    Json(#[from] serde_json::Error),
+    /// It is another document.
+    #[error("its schema is `{0}`, not {HINTS}")]
+    Schema(String),
+    /// The planner is not known.
+    #[error(transparent)]
+    Planner(#[from] ParsePlannerError),
+    /// The requests are not in order.
+    #[error("request {0} is not the one with this ordinal")]
+    Order(usize),
+}
+
+impl HintsDocument {
+    /// The document of a plan of `input`.
+    #[must_use]
+    pub fn new(input: &str, scope: HintsScope, plan: &KeptPlan) -> Self {
+        let request = |(ordinal, request): (usize, &KeptRequest)| RequestDto {
+            ordinal,
+            size_bytes: request.size.get(),
+            offset_bytes: request.offset.get(),
+            start: request.start,
+            end: request.end,
+        };
+        Self {
+            schema: HINTS.to_owned(),
+            input: input.to_owned(),
+            scope: match scope {
+                HintsScope::Iteration => "iteration".to_owned(),
+                HintsScope::All => "all".to_owned(),
+            },
+            planner: plan.planner.name().to_owned(),
+            peak_bytes: plan.peak().get(),
+            requests: plan.requests.iter().enumerate().map(request).collect(),
+        }
+    }
+}
+
+/// Reads a document of schema `xmem.plan-hints/1`.
+///
+/// # Errors
+/// If the text is not such a document, or its planner is not known.
+pub fn read_hints(text: &[u8]) -> Result<(KeptPlan, HintsScope), HintsDocumentError> {
+    let read: HintsDocument = serde_json::from_slice(text)?;
+    if read.schema != HINTS {
+        return Err(HintsDocumentError::Schema(read.schema));
+    }
+    let ordered = read.requests.iter().enumerate();
+    if let Some((at, _)) = ordered.into_iter().find(|(at, request)| request.ordinal != *at) {
+        return Err(HintsDocumentError::Order(at));
+    }
+    let request = |request: &RequestDto| KeptRequest {
+        size: Bytes(request.size_bytes),
+        offset: Bytes(request.offset_bytes),
+        start: request.start,
+        end: request.end,
+    };
+    let scope = match read.scope.as_str() {
+        "iteration" => HintsScope::Iteration,
+        _ => HintsScope::All,
+    };
+    let requests = read.requests.iter().map(request).collect();
+    Ok((KeptPlan { planner: read.planner.parse()?, requests }, scope))
+}
+
+/// Runs that follow a plan as a document of schema `xmem.plan-run/1`.
+#[derive(Serialize)]
+pub struct PlanRunDocument<'a> {
+    schema: &'static str,
+    plan: &'a str,
+    input: &'a str,
+    requests: usize,
+    planned_bytes: u64,
+    planned_at_end_bytes: u64,
+    peak_bytes: u64,
+    replans: usize,
+    runs: Vec<RunDto>,
+}
+
+#[derive(Serialize)]
+struct RunDto {
+    iteration: Option<u32>,
+    requests: usize,
+    allocator_reserved_bytes: u64,
+    followed: Option<FollowedDto>,
+    refused: Option<String>,
+}
+
+#[derive(Serialize)]
+struct FollowedDto {
+    planned: usize,
+    larger: usize,
+    occupied: usize,
+    plan_bytes: u64,
+    allocator_bytes: u64,
+    total_bytes: u64,
+    replans: usize,
+}
+
+impl<'a> PlanRunDocument<'a> {
+    /// The document of an answer; `plan` and `input` are the files.
+    #[must_use]
+    pub fn new(plan: &'a str, input: &'a str, answer: &HintedAnswer) -> Self {
+        Self {
+            schema: "xmem.plan-run/1",
+            plan,
+            input,
+            requests: answer.requests,
+            planned_bytes: answer.planned.get(),
+            planned_at_end_bytes: answer.planned_at_end.get(),
+            peak_bytes: answer.peak().get(),
+            replans: answer.replans(),
+            runs: answer.runs.iter().map(RunDto::from).collect(),
+        }
+    }
+}
+
+impl From<&HintedIteration> for RunDto {
+    fn from(run: &HintedIteration) -> Self {
+        let followed = run.followed.as_ref().ok().map(|figures| FollowedDto {
+            planned: figures.planned,
+            larger: figures.larger,
+            occupied: figures.occupied,
+            plan_bytes: figures.plan_bytes.get(),
+            allocator_bytes: figures.allocator_bytes.get(),
+            total_bytes: figures.total().get(),
+            replans: figures.replans,
+        });
+        Self {
+            iteration: run.iteration.map(|iteration| iteration.0),
+            requests: run.requests,
+            allocator_reserved_bytes: run.allocator_reserved.get(),
+            followed,
+            refused: run.followed.as_ref().err().map(ToString::to_string),
+        }
+    }
+}
