@@ -20,6 +20,10 @@ pub enum Planner {
     },
     /// One operator after the other. It needs the operators of the blocks.
     GreedyByBreadth,
+    /// Shared objects, by the cheapest assignment of blocks to earlier blocks.
+    MincostFlow,
+    /// Gergov's algorithm: within three times the lower bound.
+    Gergov,
     /// Best fit on the skyline (Sekiyama et al.): where memory is lowest, the block that lives longest.
     BestFit,
     /// The best of 40 orders on the skyline.
@@ -34,7 +38,7 @@ pub enum Planner {
 pub struct ParsePlannerError(String);
 
 /// All planners by name. The name of a variant of `greedy-by-size` leaves out what is its default.
-const NAMES: [(&str, Planner); 17] = [
+const NAMES: [(&str, Planner); 19] = [
     ("bump", Planner::Bump),
     ("greedy-by-size", greedy(Fit::Best, GreedyOrder::Size)),
     ("greedy-by-size:size-birth", greedy(Fit::Best, GreedyOrder::SizeBirth)),
@@ -49,6 +53,8 @@ const NAMES: [(&str, Planner); 17] = [
     ("greedy-by-size:first:birth", greedy(Fit::First, GreedyOrder::Birth)),
     ("greedy-by-size:first:contention", greedy(Fit::First, GreedyOrder::Contention)),
     ("greedy-by-breadth", Planner::GreedyByBreadth),
+    ("mincost-flow", Planner::MincostFlow),
+    ("gergov", Planner::Gergov),
     ("bestfit", Planner::BestFit),
     ("skyline-multi", Planner::SkylineMulti),
     ("skyline-ils", Planner::SkylineIls),
@@ -66,6 +72,8 @@ impl Planner {
         greedy(Fit::First, GreedyOrder::Size),
         greedy(Fit::Best, GreedyOrder::SizeBirth),
         Self::GreedyByBreadth,
+        Self::MincostFlow,
+        Self::Gergov,
         Self::BestFit,
         Self::SkylineMulti,
         Self::SkylineIls,

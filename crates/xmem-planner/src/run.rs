@@ -2,10 +2,11 @@
 
 use crate::budget::{Budget, Limits};
 use crate::check::check;
+use crate::instance::Instance;
 use crate::list::BlockList;
 use crate::plan::{Plan, Planned, Proof};
 use crate::planner::Planner;
-use crate::planners::{Placed, bestfit, breadth, bump, greedy, ils, multi};
+use crate::planners::{Placed, bestfit, breadth, bump, flow, gergov, greedy, ils, multi};
 use crate::refused::Refused;
 use std::time::Instant;
 use xmem_types::Bytes;
@@ -24,6 +25,14 @@ pub fn plan(list: &BlockList, planner: Planner, limits: &Limits) -> Result<Plann
         Planner::GreedyByBreadth => {
             breadth::place(instance).ok_or(Refused::NoOperators { planner })?
         }
+        Planner::MincostFlow => {
+            short(planner, instance, flow::MOST_BLOCKS)?;
+            flow::place(instance, &mut budget).ok_or(Refused::NotFound { planner })?
+        }
+        Planner::Gergov => {
+            short(planner, instance, gergov::MOST_BLOCKS)?;
+            gergov::place(instance)
+        }
         Planner::BestFit => bestfit::place(instance),
         Planner::SkylineMulti => multi::place(instance, limits.seed, &mut budget),
         Planner::SkylineIls => ils::place(instance, limits.seed, &mut budget),
@@ -38,4 +47,9 @@ pub fn plan(list: &BlockList, planner: Planner, limits: &Limits) -> Result<Plann
         searched.then_some(Proof::Search)
     };
     Ok(Planned { planner, plan, lower_bound, proof, nodes: budget.taken(), time: began.elapsed() })
+}
+
+fn short(planner: Planner, instance: &Instance, most: usize) -> Result<(), Refused> {
+    let blocks = instance.blocks.len();
+    if blocks > most { Err(Refused::TooManyBlocks { planner, most, blocks }) } else { Ok(()) }
 }

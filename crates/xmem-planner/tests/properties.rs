@@ -31,7 +31,7 @@ fn planners() -> impl Iterator<Item = Planner> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn plans_are_valid_and_not_below_the_bound(blocks in blocks()) {
@@ -39,7 +39,8 @@ proptest! {
             let planned = planned(&blocks, planner);
             prop_assert!(planned.plan.peak() >= planned.lower_bound, "{}", planner);
             let total = blocks.iter().map(|block| block.size).sum::<Bytes>();
-            prop_assert!(planned.plan.peak() <= total, "{}", planner);
+            // Gergov's colors may leave memory empty.
+            prop_assert!(planner == Planner::Gergov || planned.plan.peak() <= total, "{}", planner);
         }
     }
 
@@ -67,4 +68,29 @@ proptest! {
             prop_assert_eq!(scaled.collect::<Vec<_>>(), other.plan.offsets(), "{}", planner);
         }
     }
+}
+
+/// The bound of Gergov's paper is for lists of any kind, and random ones do not come near it.
+#[test]
+fn gergov_is_within_three_times_the_bound() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let within = runner.run(&blocks(), |blocks| {
+        let planned = planned(&blocks, Planner::Gergov);
+        prop_assert!(planned.ratio() <= 3.0, "{}", planned.ratio());
+        Ok(())
+    });
+    within.expect("within three times the bound");
+}
+
+/// The first pass of `skyline-multi` is `bestfit`, and the search starts with the passes.
+#[test]
+fn more_passes_are_not_worse() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let ordered = runner.run(&blocks(), |blocks| {
+        let peaks = [Planner::SkylineIls, Planner::SkylineMulti, Planner::BestFit]
+            .map(|planner| planned(&blocks, planner).plan.peak());
+        prop_assert!(peaks.is_sorted(), "{:?}", peaks);
+        Ok(())
+    });
+    ordered.expect("search <= passes <= one pass");
 }

@@ -3,6 +3,8 @@
 pub(crate) mod bestfit;
 pub(crate) mod breadth;
 pub(crate) mod bump;
+pub(crate) mod flow;
+pub(crate) mod gergov;
 pub(crate) mod greedy;
 pub(crate) mod ils;
 pub(crate) mod multi;

@@ -1,0 +1,97 @@
+//! `gergov`: Gergov's algorithm, as MemoMalloc has it, after J. Gergov, "Algorithms for compile-time memory
+//! optimization" (SODA 1999). The paper guarantees three times the lower bound; a bound on other planners, and
+//! no good plan itself.
+//!
+//! First, blocks are placed in free areas, each an interval of time above some height, so that some may overlap. Then a
+//! coloring of those that overlap lifts all blocks of a color by the height of the whole.
+
+use super::Placed;
+use crate::instance::Instance;
+use std::collections::BTreeSet;
+
+/// The blocks of the longest list: time grows with their square at least.
+pub(crate) const MOST_BLOCKS: usize = 20_000;
+
+/// The memory from `height` on, free in the sections `start..end`. The lowest comes first, and of these the oldest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Area {
+    height: u64,
+    /// The number of areas made before.
+    age: usize,
+    start: u32,
+    end: u32,
+}
+
+pub(crate) fn place(instance: &Instance) -> Placed {
+    let (mut offsets, placed) = overlapping(instance);
+    let top = placed.iter().map(|&block| offsets[block] + instance.blocks[block].size).max();
+    for (block, color) in colors(instance, &offsets, &placed) {
+        offsets[block] += color * top.unwrap_or(0);
+    }
+    Placed::heuristic(offsets)
+}
+
+/// Offsets at which blocks may overlap, and the blocks in the order in which they were placed.
+fn overlapping(instance: &Instance) -> (Vec<u64>, Vec<usize>) {
+    let blocks = &instance.blocks;
+    let mut left: Vec<usize> = (0..blocks.len()).collect();
+    left.sort_by_key(|&block| blocks[block].start);
+    let (mut offsets, mut placed) = (vec![0; blocks.len()], Vec::with_capacity(blocks.len()));
+    let (mut areas, mut age) = (BTreeSet::new(), 0);
+    // By section: the areas there.
+    let mut covered = vec![0u32; instance.loads.len()];
+    while !left.is_empty() {
+        let Some(area) = areas.pop_first() else {
+            let all = Area { height: 0, age, start: 0, end: instance.sections() };
+            age += 1;
+            areas.insert(all);
+            covered.fill(1);
+            continue;
+        };
+        let sections = |area: Area| area.start as usize..area.end as usize;
+        covered[sections(area)].iter_mut().for_each(|areas| *areas -= 1);
+        let fits = |&block: &usize| {
+            let item = &blocks[block];
+            item.end > area.start
+                && covered[item.start as usize..item.end as usize].iter().all(|&areas| areas == 0)
+        };
+        // Those that start later do not meet the area.
+        let met = left.partition_point(|&block| blocks[block].start < area.end);
+        let Some(index) = left[..met].iter().position(fits) else { continue };
+        let block = left.remove(index);
+        let item = &blocks[block];
+        offsets[block] = area.height;
+        placed.push(block);
+        let (start, end) = (item.start.max(area.start), item.end.min(area.end));
+        for rest in [
+            Area { height: area.height + item.size, start, end, ..area },
+            Area { end: start, ..area },
+            Area { start: end, ..area },
+        ] {
+            if rest.start < rest.end {
+                areas.insert(Area { age, ..rest });
+                age += 1;
+                covered[sections(rest)].iter_mut().for_each(|areas| *areas += 1);
+            }
+        }
+    }
+    (offsets, placed)
+}
+
+/// The blocks with the least color that no block before them has with which they overlap.
+fn colors(instance: &Instance, offsets: &[u64], placed: &[usize]) -> Vec<(usize, u64)> {
+    let mut colors: Vec<(usize, u64)> = Vec::with_capacity(placed.len());
+    for &block in placed {
+        let (item, offset) = (&instance.blocks[block], offsets[block]);
+        let overlaps = |&&(other, _): &&(usize, u64)| {
+            let (before, height) = (&instance.blocks[other], offsets[other]);
+            item.conflicts(before) && offset < height + before.size && height < offset + item.size
+        };
+        let mut taken: Vec<u64> = colors.iter().filter(overlaps).map(|&(_, color)| color).collect();
+        taken.sort_unstable();
+        taken.dedup();
+        let free = taken.iter().zip(0..).position(|(&color, count)| color != count);
+        colors.push((block, free.unwrap_or(taken.len()) as u64));
+    }
+    colors
+}
