@@ -18,6 +18,7 @@ mod error;
 mod folder;
 mod instructions;
 mod kubernetes;
+mod plans;
 mod program;
 mod repo;
 mod run;
@@ -124,6 +125,23 @@ enum Task {
         /// xtask/src/answers/renamed.toml does not list
         #[arg(long, value_name = "FOLDER", group = "mode")]
         compare: Option<PathBuf>,
+        /// Ask this xmem [default: build it]
+        #[arg(long, value_name = "PROGRAM")]
+        binary: Option<PathBuf>,
+    },
+    /// Plan an iteration of every recorded trace, and print the table of docs/planning.md
+    Plans {
+        /// Recordings, lists of operations or tables [default: all traces]
+        inputs: Vec<PathBuf>,
+        /// The planners, as of xmem plan
+        #[arg(long, default_value = "auto")]
+        planner: String,
+        /// The time of each planner
+        #[arg(long, default_value = "2s")]
+        time: String,
+        /// What is planned of a recording
+        #[arg(long, default_value = "iteration")]
+        scope: String,
         /// Ask this xmem [default: build it]
         #[arg(long, value_name = "PROGRAM")]
         binary: Option<PathBuf>,
@@ -287,6 +305,9 @@ fn main() -> ExitCode {
                 (None, folder) => answers::Mode::Compare(folder.expect("clap requires one")),
             };
             answers::run(answers::Options { mode, binary })
+        }
+        Task::Plans { inputs, planner, time, scope, binary } => {
+            plans::run(&plans::Options { inputs, planner, time, scope, binary })
         }
         Task::Attack { sample, seed, traces, kinds, xmem: program, report, update } => {
             let extent = if sample { attack::Extent::Sample } else { attack::Extent::Full };
