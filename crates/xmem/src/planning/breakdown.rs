@@ -22,8 +22,8 @@ pub struct JobPeaks {
 pub struct Breakdown {
     /// The categories that have bytes.
     pub shares: Vec<BreakdownShare>,
-    /// DNNMem's baseline "shape inference": input, weights and all forward outputs of one iteration, without gradients,
-    /// workspaces, rounding and context.
+    /// DNNMem's baseline "shape inference": input, weights and the forward outputs that backward needs of one
+    /// iteration, without gradients, workspaces, rounding and context.
     pub shape_inference: Bytes,
 }
 
@@ -163,7 +163,8 @@ impl Breakdown {
     }
 }
 
-/// Weights and input that are live in the window, and what the forward pass makes in it.
+/// Weights and input that are live in the window, and what the forward pass makes in it for backward. What is gone before
+/// is left out: recordings of a GPU do not tell it from workspaces.
 fn shape_inference(
     prediction: &Prediction<'_>,
     lives: &[Life],
@@ -173,7 +174,7 @@ fn shape_inference(
     let counts = |life: &&Life| match category(life) {
         DnnMemCategory::Weights => life.is_live_after(window.end.saturating_sub(1)),
         DnnMemCategory::Input => window.contains(&life.born),
-        DnnMemCategory::ForwardOutput | DnnMemCategory::Temporary => {
+        DnnMemCategory::ForwardOutput => {
             window.contains(&life.born) && phase(prediction, life) == Phase::Forward
         }
         _ => false,
