@@ -2,6 +2,7 @@
 
 mod allocator;
 mod check;
+mod offload;
 mod other;
 mod plan;
 mod profile;
@@ -15,6 +16,9 @@ mod validate;
 pub(crate) use allocator::{AllocatorArgs, AllocatorName, AllocatorRest, AllocatorsArgs, Order};
 pub(crate) use check::{
     CheckArgs, CheckFormat, ConfigArgs, ConfigFormat, SettingsArgs, SubmitArgs,
+};
+pub(crate) use offload::{
+    OffloadArgs, OffloadFormat, OrderName, PlacementSelection, PolicySelection,
 };
 pub(crate) use other::{CompletionsArgs, CudnnWorkerArgs, DevicesArgs, InspectArgs};
 pub(crate) use plan::{PlanArgs, PlanDeviceArgs, PlanFormat, PlannerChoice, Scope};
@@ -47,6 +51,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
         xmem replay trace.json.gz --device rtx3060-12g   will the job fit on this GPU?\n  \
         xmem inspect trace.json.gz                       show the contents of a trace\n  \
         xmem plan trace.json.gz                          how little memory could it be?\n  \
+        xmem offload trace.json.gz --device t4-16g       what would offloading to the host buy?\n  \
         xmem simulate ops.json                           run allocations and frees by hand\n  \
         xmem snapshot info snapshot.pickle               show the contents of a memory snapshot\n  \
         xmem devices                                     list the known GPUs\n\n\
@@ -104,6 +109,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Compare what an allocator takes with what a static plan of the same blocks needs
     Plan(Box<PlanArgs>),
+    /// Simulate what moving saved tensors to the host would save in memory, and cost in time
+    Offload(Box<OffloadArgs>),
     /// Run a list of allocations and frees through the simulated allocator
     Simulate(Box<SimulateArgs>),
     /// Show the contents of a trace, and what is missing from it

@@ -264,6 +264,8 @@ pub(crate) enum CliError {
     NoSite,
     #[error("{input} cannot be planned")]
     Plan { input: String, source: xmem::PlanningError },
+    #[error("offloading cannot be simulated for {input}")]
+    Offload { input: String, source: Box<xmem::OffloadError> },
     #[error("{input} is not a table of blocks")]
     #[diagnostic(help(
         "a table has a header and a row for each block: `id,lower,upper,size`, live from tick lower until \
@@ -461,6 +463,7 @@ impl CliError {
             | Self::SkipDone { .. }
             | Self::Append { .. }
             | Self::Plan { .. }
+            | Self::Offload { .. }
             | Self::BlockTable { .. }
             | Self::Hints { .. }
             | Self::NothingToPlan { .. }

@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Baseline,
     /// What can be planned: a recording, a list of operations or a table.
     Blocks,
+    /// Durations of operators: a table.
+    Durations,
 }
 
 /// The reason why an input was not read.
@@ -47,7 +49,7 @@ impl Kind {
         let usual = match self {
             Self::Operations => Bytes::gib(1),
             Self::Snapshot => Bytes::gib(8),
-            Self::Device => Bytes::mib(1),
+            Self::Device | Self::Durations => Bytes::mib(1),
             Self::Script => Bytes::mib(4),
             Self::List => Bytes::mib(16),
             Self::Baseline => Bytes::mib(256),
@@ -65,7 +67,7 @@ impl Kind {
                 is_compressed(head) || first.is_none_or(|first| b"[{\xef".contains(first))
             }
             Self::Snapshot => is_compressed(head) || head.starts_with(b"\x80"),
-            Self::Device | Self::List | Self::Script | Self::Blocks => true,
+            Self::Device | Self::List | Self::Script | Self::Blocks | Self::Durations => true,
             Self::Baseline => head.starts_with(b"{"),
         }
     }
@@ -77,6 +79,7 @@ impl Kind {
                 "if the file is genuine, allow more with --max-input, for example --max-input 100GiB"
             }
             Self::Device => "a device file describes one GPU in a few lines: check the path",
+            Self::Durations => "a table of durations has a line for each operator: check the path",
             Self::Script => "check the path: a job script is a short text",
             Self::Baseline => "write a new one with --update-baseline",
             Self::List => {

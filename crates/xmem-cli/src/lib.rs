@@ -22,6 +22,7 @@ mod guard;
 mod input;
 mod inspect;
 mod logging;
+mod offload;
 mod output;
 mod overwrite;
 mod plan;
@@ -97,6 +98,7 @@ fn command_of(cli: &Cli) -> Outcome {
         Command::Config(args) => config::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Plan(args) => plan::run(args, &cli.global),
+        Command::Offload(args) => offload::run(args, &cli.global),
         Command::Simulate(args) => simulate::run(args, &cli.global),
         Command::Inspect(args) => inspect::run(args, &cli.global),
         Command::Snapshot(args) => snapshot::run(args, &cli.global),

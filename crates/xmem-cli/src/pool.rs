@@ -43,6 +43,7 @@ pub(crate) fn limit(command: &mut Command) -> Vec<String> {
         }
         Command::Check(args) => vec![("--threads", &mut args.reading.threads)],
         Command::Plan(args) => vec![("--threads", &mut args.reading.threads)],
+        Command::Offload(args) => vec![("--threads", &mut args.reading.threads)],
         Command::Inspect(args) => vec![("--threads", &mut args.reading.threads)],
         Command::Validate(args) => vec![("--threads", &mut args.reading.threads)],
         _ => Vec::new(),

@@ -9,6 +9,8 @@
 //! and no file.
 #![forbid(unsafe_code)]
 
+mod capacity;
+mod dynamic;
 mod events;
 mod graph;
 mod groups;
@@ -23,6 +25,8 @@ mod selection;
 mod simulation;
 mod transfer;
 
+pub use capacity::smallest_capacity;
+pub use dynamic::{Dynamic, Workspaces, vdnn_dynamic};
 pub use events::{EventKind, MemoryEvent, Piece, PieceId};
 pub use graph::{
     Action, Block, BlockRole, Graph, GraphError, Layer, LayerId, LayerKind, Step, StepId, Work,

@@ -345,7 +345,7 @@ impl<'a> Simulation<'a> {
                 return Err(OutOfMemory { step: id, block, size, live: self.live, reason });
             }
         }
-        self.live = self.live + size;
+        self.live += size;
         self.run.pieces.push(Piece { block, size, group });
         let event = MemoryEvent { time: self.now, step: id, kind: EventKind::Alloc, piece };
         self.run.events.push(event);
@@ -415,7 +415,7 @@ impl<'a> Simulation<'a> {
         if let Memory::Limited(space) = &mut self.memory {
             space.free(piece);
         }
-        self.live = self.live - self.run.pieces[piece.index()].size;
+        self.live -= self.run.pieces[piece.index()].size;
         self.run.events.push(MemoryEvent { time, step: id, kind: EventKind::Free, piece });
     }
 

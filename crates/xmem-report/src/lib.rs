@@ -10,6 +10,7 @@ pub mod gate;
 mod heap_map;
 pub mod json;
 pub mod lines;
+pub mod offload_table;
 pub mod plan_table;
 pub mod text;
 

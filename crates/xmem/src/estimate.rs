@@ -223,6 +223,15 @@ impl Estimate {
     }
 
     /// Decides target and allocator for a job.
+    /// The schedule of a job, and the device with the memory that is left to its allocator.
+    pub(crate) fn lowered(&self, job: &Job) -> Result<(Schedule, Device), EstimateError> {
+        let plan = self.plan(job)?;
+        let (_, (schedule, _)) = plan.lower(job);
+        let mut device = plan.target.device;
+        take_nccl(job, plan.rank.as_ref(), &mut device);
+        Ok((schedule, device))
+    }
+
     fn plan(&self, job: &Job) -> Result<Plan, EstimateError> {
         let device = &self.target.device;
         let mut setup = self.allocator.resolve_leniently(job.environment(), device)?;

@@ -50,6 +50,7 @@ mod iterations;
 mod job;
 mod lengths;
 mod nccl;
+mod offload;
 mod planning;
 mod ranks;
 mod recorded;
@@ -67,6 +68,10 @@ pub use iterations::{Iterations, ParseIterationsError};
 pub use job::Job;
 pub use lengths::LengthsAnswer;
 pub use nccl::NcclMemory;
+pub use offload::{
+    LayerCounts, LayerOrder, Matches, OffloadAnswer, OffloadError, OffloadRow, OffloadSettings,
+    ParsePolicyChoiceError, PolicyChoice, SmallestCapacity, TrainingStep,
+};
 pub use planning::{
     AllocatorRun, BlockFacts, Breakdown, BreakdownShare, DnnMemCategory, FragmentationSeries,
     HintedAnswer, HintedFigures, HintedIteration, JobPeaks, KeptPlan, KeptRequest, OutsideBlocks,
@@ -129,11 +134,13 @@ pub use xmem_types::{
 pub use xmem_analyzer as analyzer;
 pub use xmem_convolutions as convolutions;
 pub use xmem_cudnn as cudnn;
+pub use xmem_offload as offloading;
 pub use xmem_orchestrator as orchestrator;
 pub use xmem_planner as planner;
 pub use xmem_predict as predict;
 pub use xmem_profiles as profiles;
 pub use xmem_simulator as simulator;
 pub use xmem_snapshot as snapshot;
+pub use xmem_timing as timing;
 pub use xmem_trace as trace;
 pub use xmem_types as types;

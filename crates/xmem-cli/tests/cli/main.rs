@@ -24,6 +24,7 @@ mod lengths;
 mod lines;
 #[cfg(unix)]
 mod lone_ranks;
+mod offload;
 mod other;
 mod output;
 mod overwrite;

@@ -48,7 +48,7 @@ impl Space for GtbmSpace {
             Group::Temporary => self.high.allocate(piece, size, group),
             Group::Reclaimed => {
                 self.reclaimed.insert(piece, size);
-                self.incremental = self.incremental + size;
+                self.incremental += size;
                 Ok(())
             }
         }
@@ -60,7 +60,7 @@ impl Space for GtbmSpace {
             Some(Group::Temporary) => self.high.free(piece),
             Some(Group::Reclaimed) => {
                 let size = self.reclaimed.remove(&piece).unwrap_or_default();
-                self.incremental = self.incremental - size;
+                self.incremental -= size;
             }
             None => {}
         }

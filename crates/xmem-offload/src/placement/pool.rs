@@ -84,11 +84,11 @@ impl Space for PoolSpace {
         if let Some(above) = self.holes.remove(&(at + size)) {
             size += above;
         }
-        if let Some((&below, &hole)) = self.holes.range(..at).next_back() {
-            if below + hole == at {
-                self.holes.remove(&below);
-                (at, size) = (below, size + hole);
-            }
+        if let Some((&below, &hole)) = self.holes.range(..at).next_back()
+            && below + hole == at
+        {
+            self.holes.remove(&below);
+            (at, size) = (below, size + hole);
         }
         if at + size == self.top {
             self.top = at;

@@ -68,8 +68,8 @@ pub(crate) fn graph(input: u64, nodes: &[Node]) -> Graph {
     }
     // The gradient of an output comes into being with the backward pass of its last reader, or with its own.
     for n in 0..count {
-        let readers = (n + 1..count).filter(|&later| nodes[later].inputs.contains(&n));
-        let from = readers.last().map_or(backward(n), backward);
+        let mut readers = (n + 1..count).filter(|&later| nodes[later].inputs.contains(&n));
+        let from = readers.next_back().map_or(backward(n), backward);
         steps[from.index()].actions.push(Action::Alloc(gradient(n)));
     }
     for n in 0..count {

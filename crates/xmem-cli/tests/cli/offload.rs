@@ -1,0 +1,163 @@
+//! `xmem offload` on recorded networks.
+
+use crate::job::Folder;
+use crate::schema_check::check;
+use crate::shell::{Ran, command, xmem};
+use expect_test::expect;
+use serde_json::Value;
+
+const SCHEMA: &str = include_str!("../../../../docs/schema/xmem.offload.1.schema.json");
+const RESNET: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/networks/resnet32.json.zst");
+
+const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+
+fn valid(ran: &Ran) -> Value {
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let document = ran.json();
+    check(&serde_json::from_str(SCHEMA).expect("schema"), &document).expect("valid");
+    document
+}
+
+fn row<'d>(document: &'d Value, policy: &str, placement: &str) -> &'d Value {
+    let rows = document["rows"].as_array().expect("rows");
+    let found = rows.iter().find(|row| row["policy"] == policy && row["placement"] == placement);
+    found.unwrap_or_else(|| panic!("no row of {policy} and {placement}"))
+}
+
+#[test]
+fn the_page_shows_what_the_command_prints() {
+    let page = include_str!("../../../../docs/offload.md");
+    let (_, block) = page.split_once("```console\n$ xmem ").expect("a command");
+    let (typed, shown) = block.split_once('\n').expect("its output");
+    let (shown, _) = shown.split_once("\n```").expect("the end");
+    let mut ran = command(typed.split(' '));
+    ran.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let ran: Ran = ran.output().expect("runs").into();
+    assert_eq!((ran.stdout.trim_end(), ran.stderr.as_str(), ran.code), (shown, "", 0));
+}
+
+#[test]
+fn a_policy_as_text() {
+    let ran = xmem(["offload", RESNET, "--device", "p100-16g", "--policy", "dymem", "-q"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let (sentence, _) = ran.stdout.split_once("  ").expect("the input");
+    expect!["dymem (caching) needs 176.00 MiB instead of 236.00 MiB (-25 %), and takes 2.08 times as long"].assert_eq(sentence);
+    let ran = xmem(["offload", RESNET, "--device", "p100-16g", "--policy", "dymem"]);
+    for expected in ["a model, not a measurement", "33 conv", "TFLOP/s at 60 %", "12.0 GB/s"] {
+        assert!(ran.stdout.contains(expected), "{expected} in\n{}", ran.stdout);
+    }
+}
+
+#[test]
+fn policies_and_placements_as_json() {
+    let ran = xmem([
+        "offload",
+        RESNET,
+        "--device",
+        "p100-16g",
+        "--placement",
+        "all",
+        "--min-capacity",
+        "--format",
+        "json",
+    ]);
+    let document = valid(&ran);
+    assert_eq!(document["rows"].as_array().map(Vec::len), Some(8 * 5));
+    for row in document["rows"].as_array().expect("rows") {
+        assert_eq!(row["to_host_bytes"], row["to_device_bytes"]);
+        assert!(row["peak_bytes"].as_u64() >= row["lower_bound_bytes"].as_u64());
+    }
+    assert_eq!(row(&document, "serial", "gtbm")["overlapped_us"], 0.0);
+    assert_eq!(row(&document, "vdnn-dyn", "caching")["chosen"]["policy"], "none");
+    let planned = row(&document, "dymem", "bestfit");
+    assert!(planned["smallest_capacity_bytes"].is_null());
+    let bytes = |placement: &str| row(&document, "dymem", placement)["peak_bytes"].as_u64();
+    assert!(bytes("bestfit") <= bytes("gtbm") && bytes("gtbm") < bytes("pool-best-fit"));
+}
+
+#[test]
+fn a_capacity_makes_policies_wait_or_fail() {
+    let run = |capacity: &str, more: &[&str]| {
+        let given = ["offload", RESNET, "--device", "p100-16g", "--placement", "pool-best-fit"];
+        let rest = ["--capacity", capacity, "--format", "json"];
+        valid(&xmem(given.into_iter().chain(rest).chain(more.iter().copied())))
+    };
+    let document = run("120MiB", &[]);
+    assert_eq!(document["capacity_bytes"], 120 << 20);
+    let failed = &row(&document, "none", "pool-best-fit")["out_of_memory"];
+    assert!(failed["live_bytes"].as_u64() <= Some(120 << 20), "{failed}");
+    assert!(row(&document, "vdnn-all", "pool-best-fit")["out_of_memory"].is_null());
+    assert_ne!(row(&document, "vdnn-dyn", "pool-best-fit")["chosen"]["policy"], "none");
+    // What is moved only where memory is short costs less than what is always moved.
+    let cached = run("160MiB", &["--policy", "superneurons", "--tensor-cache"]);
+    let cached = row(&cached, "superneurons", "pool-best-fit");
+    assert!(cached["out_of_memory"].is_null());
+    let always = run("160MiB", &["--policy", "superneurons"]);
+    let always = row(&always, "superneurons", "pool-best-fit");
+    assert!(cached["to_host_bytes"].as_u64() < always["to_host_bytes"].as_u64());
+}
+
+#[test]
+fn options_of_the_model_change_the_times() {
+    let step = |more: &[&str]| {
+        let given = ["offload", RESNET, "--device", "p100-16g", "--policy", "vdnn-all"];
+        let document =
+            valid(&xmem(given.into_iter().chain(["--format", "json"]).chain(more.iter().copied())));
+        row(&document, "vdnn-all", "caching")["step_us"].as_f64().expect("a time")
+    };
+    let usual = step(&[]);
+    assert!(step(&["--pcie-gbps", "48"]) < usual);
+    assert!(step(&["--pcie-gbps", "1.5"]) > usual);
+    assert!(step(&["--duplex"]) <= usual);
+    let folder = Folder::empty();
+    folder.put("measured.csv", b"op,duration_us\naten::convolution_backward,5000\n");
+    assert!(step(&["--durations", &folder.path("measured.csv")]) > usual);
+}
+
+#[test]
+fn recomputation_is_counted() {
+    let ran = xmem([
+        "offload",
+        RESNET,
+        "--device",
+        "p100-16g",
+        "--policy",
+        "superneurons",
+        "--recompute",
+        "--format",
+        "csv",
+    ]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines.len(), 3);
+    let columns: Vec<&str> = lines[0].split(',').collect();
+    assert!(lines[1..].iter().all(|line| line.split(',').count() == columns.len()));
+    assert!(lines[2].starts_with("superneurons,caching,"));
+}
+
+#[test]
+fn memory_over_time_is_a_table() {
+    let folder = Folder::empty();
+    let series = folder.path("series.csv");
+    let ran = xmem(["offload", RESNET, "--policy", "dymem", "--series", &series, "-q"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let text = folder.read("series.csv");
+    assert!(text.starts_with("policy,placement,time_us,live_bytes,used_bytes,unusable\nnone,"));
+    assert!(text.lines().filter(|line| line.starts_with("dymem,caching,")).count() > 500);
+}
+
+#[test]
+fn unknown_names_and_tables_are_refused() {
+    for (arguments, expected) in [
+        (vec!["--policy", "vdnn"], "`vdnn` is not a policy; there are all, none, serial"),
+        (vec!["--placement", "best"], "`best` is not a placement; there are all, caching"),
+        (vec!["--pcie-gbps", "0"], "expected a number from 0.001 up"),
+        (vec!["--tensor-cache"], "--capacity"),
+        (vec!["--durations", README], "offloading cannot be simulated"),
+    ] {
+        let ran = xmem(["offload", RESNET].into_iter().chain(arguments));
+        assert!(ran.code == 2 || ran.code == 3, "{}", ran.code);
+        assert!(ran.stderr.contains(expected), "{expected} in\n{}", ran.stderr);
+    }
+}

@@ -1,0 +1,252 @@
+//! Offloading policies side by side: what each saves, and what it costs.
+
+use super::findings::findings;
+use super::style::{Ink, Style, keep_end, wrap};
+use super::table::{Align, Table};
+use xmem::offloading::{Duplex, Workspaces};
+use xmem::{Bytes, Finding, LayerOrder, Nanos, OffloadAnswer, OffloadRow, PolicyChoice, Severity};
+
+/// The complete answer: what offloading buys, the table, the graph and the model.
+#[must_use]
+pub fn offload(input: &str, answer: &OffloadAnswer, notes: &[Finding], style: &Style) -> String {
+    let mut parts =
+        vec![headline(input, answer, style), table(answer, style), graph(answer, style)];
+    parts.push(model(answer, style));
+    let text = findings(notes, Severity::Warning, style);
+    if !text.is_empty() {
+        parts.push(format!("{}\n{text}", style.paint(Ink::Heading, "Notes")));
+    }
+    parts.join("\n")
+}
+
+/// One line, for `--quiet`.
+#[must_use]
+pub fn offload_brief(input: &str, answer: &OffloadAnswer) -> String {
+    let first = gains(answer).into_iter().next().unwrap_or_default();
+    format!("{first}  {}\n", xmem::printable(input))
+}
+
+/// What the policies buy, as sentences.
+fn gains(answer: &OffloadAnswer) -> Vec<String> {
+    let saves = |row: &&OffloadRow| {
+        let before = answer.baseline(row).map_or(Bytes::ZERO, |none| none.peak);
+        row.out_of_memory.is_none() && !is_none(row) && row.peak < before
+    };
+    let saving = || answer.rows.iter().filter(saves);
+    let Some(least) = saving().min_by_key(|row| (row.peak, row.step_time)) else {
+        return vec!["No policy saves memory".to_owned()];
+    };
+    let mut sentences = vec![gain(answer, least)];
+    let fastest = saving().min_by_key(|row| (row.step_time, row.peak));
+    if let Some(fastest) = fastest.filter(|fastest| fastest.step_time < least.step_time) {
+        sentences.push(gain(answer, fastest));
+    }
+    sentences
+}
+
+/// `dymem (gtbm) needs 102 MiB instead of 189 MiB (-46 %), and takes 2.08 times as long`.
+fn gain(answer: &OffloadAnswer, row: &OffloadRow) -> String {
+    let none = answer.baseline(row).expect("`none` is in every answer");
+    let percent = 100.0 * (row.peak.get() as f64 / none.peak.get().max(1) as f64 - 1.0);
+    // Without a base that fits, there is no time to compare with.
+    let time = match none.out_of_memory {
+        Some(_) => format!("takes {}", milliseconds(row.step_time)),
+        None => format!("takes {} as long", times(row, none)),
+    };
+    format!(
+        "{} ({}) needs {} instead of {} ({percent:+.0} %), and {time}",
+        row.policy, row.placement, row.peak, none.peak
+    )
+}
+
+fn times(row: &OffloadRow, none: &OffloadRow) -> String {
+    let ratio = row.step_time.get() as f64 / none.step_time.get().max(1) as f64;
+    format!("{ratio:.2} times")
+}
+
+fn is_none(row: &OffloadRow) -> bool {
+    row.policy == PolicyChoice::Fixed(xmem::offloading::Policy::None)
+}
+
+fn headline(input: &str, answer: &OffloadAnswer, style: &Style) -> String {
+    let mut page = String::new();
+    for sentence in gains(answer) {
+        for line in wrap(&sentence, style.columns()) {
+            page += &format!("{}\n", style.paint(Ink::Heading, &line));
+        }
+    }
+    let about = format!(
+        ", iteration {} on {}: a model, not a measurement",
+        answer.step.iteration.0, answer.device.name
+    );
+    let width = style.columns().saturating_sub(2 + about.chars().count());
+    page + &format!("  {}{about}\n", style.paint(Ink::Faint, &keep_end(input, width)))
+}
+
+fn table(answer: &OffloadAnswer, style: &Style) -> String {
+    use Align::{Left, Right};
+    let mut table = Table::new(&[
+        ("policy", Left),
+        ("placement", Left),
+        ("step", Right),
+        ("times", Right),
+        ("overlap", Right),
+        ("waits", Right),
+        ("to host", Right),
+        ("live", Right),
+        ("memory", Right),
+        ("runs in", Right),
+        ("", Left),
+    ]);
+    let mut remarks = String::new();
+    for row in &answer.rows {
+        let none = answer.baseline(row).filter(|none| none.out_of_memory.is_none());
+        let failed = row.out_of_memory.is_some();
+        let unless = |text: String| if failed { String::new() } else { text };
+        table.row([
+            row.policy.to_string(),
+            row.placement.to_string(),
+            unless(milliseconds(row.step_time)),
+            unless(none.map_or_else(String::new, |none| {
+                format!("{:.2}", row.step_time.get() as f64 / none.step_time.get().max(1) as f64)
+            })),
+            unless(overlap(row)),
+            unless(milliseconds_or_blank(row.exposed())),
+            unless(bytes_or_blank(row.to_host)),
+            row.live.to_string(),
+            row.peak.to_string(),
+            row.smallest.map_or_else(String::new, |bytes| bytes.to_string()),
+            if failed { "out of memory".to_owned() } else { String::new() },
+        ]);
+        remarks += &remark(answer, row, style);
+    }
+    let explanation = "times: step time in units of `none`; overlap: share of copying under computation; waits: copying \
+                       that nothing hides; live: the most bytes at once, which no placement can beat; memory: what the \
+                       placement needs";
+    let explanation: String = wrap(explanation, style.columns().saturating_sub(2))
+        .iter()
+        .map(|line| format!("  {}\n", style.paint(Ink::Faint, line)))
+        .collect();
+    let heading = match answer.capacity {
+        Some(capacity) => format!("Policies in {capacity}"),
+        None => "Policies".to_owned(),
+    };
+    format!(
+        "{}\n{}{remarks}{explanation}",
+        style.paint(Ink::Heading, &heading),
+        table.render(style)
+    )
+}
+
+/// What a row does not say in its cells.
+fn remark(answer: &OffloadAnswer, row: &OffloadRow, style: &Style) -> String {
+    let mut remarks: Vec<String> = Vec::new();
+    if let Some(chosen) = row.chosen {
+        let without = match chosen.workspaces {
+            Workspaces::Kept => "",
+            Workspaces::Without => {
+                " without workspaces of convolutions, which is slower than shown"
+            }
+        };
+        remarks.push(format!("is {}{without}", chosen.policy));
+    }
+    if row.recomputed > Nanos::ZERO {
+        remarks.push(format!("computes again for {}", milliseconds(row.recomputed)));
+    }
+    if row.blocked > Nanos::ZERO {
+        remarks.push(format!("waits for memory for {}", milliseconds(row.blocked)));
+    }
+    if let Some(failed) = row.out_of_memory {
+        let layer = answer.layer_at(failed.step).map_or_else(
+            || format!("step {}", failed.step.0),
+            |layer| format!("step {} ({layer})", failed.step.0),
+        );
+        remarks.push(format!(
+            "runs out of memory in {layer}: {} more than the {} that are live",
+            failed.size, failed.live
+        ));
+    }
+    let text = remarks.into_iter().map(|text| format!("{} ({}) {text}", row.policy, row.placement));
+    text.flat_map(|text| {
+        let lines = wrap(&text, style.columns().saturating_sub(4));
+        lines.into_iter().enumerate().collect::<Vec<_>>()
+    })
+    .map(|(at, line)| format!("{}{line}\n", if at == 0 { "  " } else { "    " }))
+    .collect()
+}
+
+fn overlap(row: &OffloadRow) -> String {
+    match row.copying {
+        Nanos::ZERO => String::new(),
+        copying => {
+            format!("{:.0} %", 100.0 * row.overlapped.get() as f64 / copying.get() as f64)
+        }
+    }
+}
+
+fn graph(answer: &OffloadAnswer, style: &Style) -> String {
+    let (layers, matches) = (&answer.layers, answer.step.matches);
+    let kinds: Vec<String> =
+        layers.by_kind.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    let order = match answer.order {
+        LayerOrder::Trace => "",
+        LayerOrder::DepthFirst => ", in depth-first order, which is hypothetical",
+    };
+    let known = match matches.kept {
+        Bytes::ZERO => 100.0,
+        kept => 100.0 * matches.explained.get() as f64 / kept.get() as f64,
+    };
+    let lines = [
+        format!("layers: {}{order}", kinds.join(", ")),
+        format!(
+            "{} blocks with several readers, {} layers with several inputs",
+            layers.forks, layers.joins
+        ),
+        format!(
+            "tensors found by size, shape and gradients: {} for certain, {} likely, {} not",
+            matches.certain, matches.likely, matches.missing
+        ),
+        format!(
+            "kept for the backward pass: {}, of which the uses are known of {known:.1} %",
+            matches.kept
+        ),
+    ];
+    section("Graph", &lines, style)
+}
+
+fn model(answer: &OffloadAnswer, style: &Style) -> String {
+    let mut lines: Vec<String> = answer.model.to_string().lines().map(str::to_owned).collect();
+    lines.retain(|line| !line.starts_with("host to device") && !line.contains("network"));
+    let streams = match answer.link.duplex {
+        Duplex::Half => "one stream for both directions",
+        Duplex::Full => "a stream for each direction",
+    };
+    lines.push(format!(
+        "copies: {:.1} GB/s, latency {}, {streams}",
+        answer.link.bandwidth.get() as f64 / 1e9,
+        answer.link.latency
+    ));
+    section("Model", &lines, style)
+}
+
+fn section(heading: &str, lines: &[String], style: &Style) -> String {
+    let mut page = format!("{}\n", style.paint(Ink::Heading, heading));
+    for text in lines {
+        for (at, line) in wrap(text, style.columns().saturating_sub(4)).iter().enumerate() {
+            page += &format!("{}{line}\n", if at == 0 { "  " } else { "    " });
+        }
+    }
+    page
+}
+
+fn milliseconds(time: Nanos) -> String {
+    format!("{:.1} ms", time.get() as f64 / 1e6)
+}
+
+fn milliseconds_or_blank(time: Nanos) -> String {
+    if time == Nanos::ZERO { String::new() } else { milliseconds(time) }
+}
+
+fn bytes_or_blank(bytes: Bytes) -> String {
+    if bytes == Bytes::ZERO { String::new() } else { bytes.to_string() }
+}

@@ -1,0 +1,403 @@
+//! What offloading saved tensors to the host would save in memory, and cost in time.
+//!
+//! The last recorded iteration becomes a graph of layers and blocks ([`TrainingStep`]), durations are those of
+//! a roofline model of the device, and each policy is simulated on two streams by xmem-offload. This is a model:
+//! its parameters are part of the answer.
+
+mod job;
+mod kinds;
+mod operators;
+mod values;
+
+pub use job::{Matches, TrainingStep};
+
+use crate::error::EstimateError;
+use crate::estimate::Estimate;
+use crate::job::Job;
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+use xmem_offload::{
+    Direction, Duplex, Dynamic, GraphError, LayerKind, Link, Memory, OutOfMemory, Placed,
+    Placement, Policy, Run, Sample, StepId, SuperNeurons, Workspaces, depth_first, place, simulate,
+    smallest_capacity, vdnn_dynamic,
+};
+use xmem_planner::{Limits, Refused};
+use xmem_profiles::Device;
+use xmem_timing::{MeasuredTableError, TimeModel};
+use xmem_types::{Bytes, Nanos};
+
+/// The settings of a simulation of offloading.
+#[derive(Clone, Debug)]
+pub struct OffloadSettings {
+    /// The policies; `none` is added in front.
+    pub policies: Vec<PolicyChoice>,
+    /// The placements.
+    pub placements: Vec<Placement>,
+    /// Device memory for the step; without a limit if it is not given.
+    pub capacity: Option<Bytes>,
+    /// Bytes per second between host and device, instead of the device's.
+    pub bandwidth: Option<Bytes>,
+    /// The number of streams that copy.
+    pub duplex: Duplex,
+    /// The order of layers.
+    pub order: LayerOrder,
+    /// A table `op,duration_us` of measured durations, which replace those of the model.
+    pub durations: Option<String>,
+    /// Whether to look for the smallest memory in which each policy runs.
+    pub smallest: SmallestCapacity,
+    /// The options of SuperNeurons.
+    pub superneurons: SuperNeurons,
+    /// The limits of planners that search.
+    pub limits: Limits,
+}
+
+impl Default for OffloadSettings {
+    fn default() -> Self {
+        Self {
+            policies: PolicyChoice::ALL.to_vec(),
+            placements: vec![Placement::Caching],
+            capacity: None,
+            bandwidth: None,
+            duplex: Duplex::Half,
+            order: LayerOrder::Trace,
+            durations: None,
+            smallest: SmallestCapacity::Skip,
+            superneurons: SuperNeurons::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Whether to look for the smallest memory in which a policy runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SmallestCapacity {
+    /// No.
+    #[default]
+    Skip,
+    /// Yes, by bisection.
+    Find,
+}
+
+/// The order of layers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LayerOrder {
+    /// As recorded.
+    #[default]
+    Trace,
+    /// Depth first, as Dymem does: hypothetical.
+    DepthFirst,
+}
+
+/// A policy, or vDNN's choice among its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyChoice {
+    /// A policy.
+    Fixed(Policy),
+    /// The first of vDNN's that fits the capacity, or else the device.
+    VdnnDynamic,
+}
+
+/// A name that no policy has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{0}` is not a policy")]
+pub struct ParsePolicyChoiceError(String);
+
+impl PolicyChoice {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Fixed(Policy::None),
+        Self::Fixed(Policy::Serial),
+        Self::Fixed(Policy::VdnnConv),
+        Self::Fixed(Policy::VdnnAll),
+        Self::VdnnDynamic,
+        Self::Fixed(Policy::SuperNeurons(SuperNeurons { tensor_cache: false, recompute: false })),
+        Self::Fixed(Policy::Dymem),
+        Self::Fixed(Policy::SaveOnCpu),
+    ];
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fixed(policy) => policy.name(),
+            Self::VdnnDynamic => "vdnn-dyn",
+        }
+    }
+}
+
+impl fmt::Display for PolicyChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for PolicyChoice {
+    type Err = ParsePolicyChoiceError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let named = Self::ALL.into_iter().find(|policy| policy.name() == name);
+        named.ok_or_else(|| ParsePolicyChoiceError(name.to_owned()))
+    }
+}
+
+/// A simulation of offloading that cannot be made.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OffloadError {
+    /// The job cannot be estimated.
+    #[error(transparent)]
+    Estimate(#[from] EstimateError),
+    /// The trace has no iteration.
+    #[error("the trace has no iteration: record a training loop with `xmem profile`")]
+    NoIteration,
+    /// The recorded iteration makes no graph.
+    #[error("the recorded iteration does not make a graph of layers")]
+    Graph(#[from] GraphError),
+    /// The table of durations is not one.
+    #[error("the table of durations cannot be read")]
+    Durations(#[from] MeasuredTableError),
+    /// A planner gives no plan.
+    #[error(transparent)]
+    Planner(#[from] Refused),
+}
+
+/// The policies side by side.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct OffloadAnswer {
+    /// The device.
+    pub device: Device,
+    /// The model of durations, with its parameters.
+    pub model: TimeModel,
+    /// The link between host and device.
+    pub link: Link,
+    /// The step that was simulated.
+    pub step: TrainingStep,
+    /// Its layers by kind.
+    pub layers: LayerCounts,
+    /// The order of layers.
+    pub order: LayerOrder,
+    /// Device memory for the step, if it was limited.
+    pub capacity: Option<Bytes>,
+    /// One for each policy and placement; those of `none` come first.
+    pub rows: Vec<OffloadRow>,
+}
+
+/// The layers of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayerCounts {
+    /// How many there are of each kind that there is.
+    pub by_kind: Vec<(LayerKind, usize)>,
+    /// Blocks that several layers read.
+    pub forks: usize,
+    /// Layers that read outputs of several.
+    pub joins: usize,
+}
+
+/// A policy with a placement.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct OffloadRow {
+    /// The policy.
+    pub policy: PolicyChoice,
+    /// The choice of vDNN, if it had one.
+    pub chosen: Option<Dynamic>,
+    /// The placement.
+    pub placement: Placement,
+    /// The time of the step.
+    pub step_time: Nanos,
+    /// The time that the device computes.
+    pub compute: Nanos,
+    /// The time in which something is copied.
+    pub copying: Nanos,
+    /// The part of it in which the device computes, too.
+    pub overlapped: Nanos,
+    /// The time for which allocations wait for memory.
+    pub blocked: Nanos,
+    /// The time that is spent on computing blocks again.
+    pub recomputed: Nanos,
+    /// Bytes that are moved to the host.
+    pub to_host: Bytes,
+    /// Bytes that are moved back.
+    pub to_device: Bytes,
+    /// The most pinned memory of the host.
+    pub pinned: Bytes,
+    /// The most bytes that are live on the device: the lower bound of all placements.
+    pub live: Bytes,
+    /// The memory that the placement needs.
+    pub peak: Bytes,
+    /// The share of free memory that the request could not have with which the memory grew to its peak (U_f).
+    pub unusable_at_peak: f64,
+    /// The smallest memory in which the policy runs with the placement, if it was looked for; none for static plans.
+    pub smallest: Option<Bytes>,
+    /// The memory over time.
+    pub series: Vec<Sample>,
+    /// The allocation that failed, if the memory was limited.
+    pub out_of_memory: Option<OutOfMemory>,
+}
+
+impl OffloadRow {
+    /// The time in which something is copied while nothing is computed.
+    #[must_use]
+    pub fn exposed(&self) -> Nanos {
+        self.copying - self.overlapped
+    }
+}
+
+impl OffloadAnswer {
+    /// The name of the layer that a step belongs to.
+    #[must_use]
+    pub fn layer_at(&self, step: StepId) -> Option<&str> {
+        let graph = &self.step.graph;
+        let layer = graph.steps().get(step.index())?.work.layer()?;
+        Some(&graph.layers()[layer.index()].name)
+    }
+
+    /// The row of `none` with the placement of another row.
+    #[must_use]
+    pub fn baseline(&self, row: &OffloadRow) -> Option<&OffloadRow> {
+        let is_none = |other: &&OffloadRow| {
+            other.policy == PolicyChoice::Fixed(Policy::None) && other.placement == row.placement
+        };
+        self.rows.iter().find(is_none)
+    }
+}
+
+impl Estimate {
+    /// The last recorded iteration of a job as a graph of layers and blocks, with durations by a model.
+    ///
+    /// # Errors
+    /// If the job cannot be estimated, or has no iteration.
+    pub fn training_step(
+        &self,
+        job: &Job,
+        model: &TimeModel,
+    ) -> Result<TrainingStep, OffloadError> {
+        let (schedule, _) = self.lowered(job)?;
+        job::training_step(job.profile(), &schedule, model)?.ok_or(OffloadError::NoIteration)
+    }
+
+    /// Simulates offloading policies on the last recorded iteration of a job.
+    ///
+    /// # Errors
+    /// If the job cannot be estimated, has no iteration, or a planner gives no plan.
+    pub fn offload(
+        &self,
+        job: &Job,
+        settings: &OffloadSettings,
+    ) -> Result<OffloadAnswer, OffloadError> {
+        let device = self.target().device.clone();
+        let mut model = TimeModel::of(&device);
+        if let Some(table) = &settings.durations {
+            model.measure(table)?;
+        }
+        let mut step = self.training_step(job, &model)?;
+        if settings.order == LayerOrder::DepthFirst {
+            step.graph = depth_first(&step.graph)?;
+        }
+        let bandwidth = settings.bandwidth.unwrap_or(Bytes(model.pcie.get()));
+        let link = Link { bandwidth, latency: model.transfer_latency, duplex: settings.duplex };
+        let mut policies = settings.policies.clone();
+        policies.retain(|&policy| policy != PolicyChoice::Fixed(Policy::None));
+        policies.insert(0, PolicyChoice::Fixed(Policy::None));
+        let sweep = Sweep { step: &step, link, settings, device: &device };
+        let mut rows = Vec::new();
+        for policy in policies {
+            sweep.policy(policy, &mut rows)?;
+        }
+        let layers = LayerCounts::of(&step);
+        let (order, capacity) = (settings.order, settings.capacity);
+        Ok(OffloadAnswer { device, model, link, layers, step, order, capacity, rows })
+    }
+}
+
+struct Sweep<'a> {
+    step: &'a TrainingStep,
+    link: Link,
+    settings: &'a OffloadSettings,
+    device: &'a Device,
+}
+
+impl Sweep<'_> {
+    fn policy(&self, choice: PolicyChoice, rows: &mut Vec<OffloadRow>) -> Result<(), OffloadError> {
+        let mut free: Option<Run> = None;
+        for &placement in &self.settings.placements {
+            let (policy, chosen) = self.resolve(choice, placement);
+            let without = chosen.is_some_and(|chosen| chosen.workspaces == Workspaces::Without);
+            let smaller = without.then(|| self.step.graph.without_workspaces());
+            let graph = smaller.as_ref().unwrap_or(&self.step.graph);
+            let space = self.settings.capacity.map(|capacity| placement.space(Some(capacity)));
+            let run = match (space.flatten(), chosen) {
+                (Some(mut space), _) => {
+                    simulate(graph, policy, &self.link, Memory::Limited(space.as_mut()))
+                }
+                // Without a limit, the placement has no influence on the run.
+                (None, None) => free
+                    .get_or_insert_with(|| simulate(graph, policy, &self.link, Memory::Unlimited))
+                    .clone(),
+                (None, Some(_)) => simulate(graph, policy, &self.link, Memory::Unlimited),
+            };
+            let placed = place(&run, placement, &self.settings.limits)?;
+            let smallest = match self.settings.smallest {
+                SmallestCapacity::Skip => None,
+                SmallestCapacity::Find => smallest_capacity(graph, policy, &self.link, placement),
+            };
+            rows.push(OffloadRow { smallest, ..row(choice, chosen, &run, placed) });
+        }
+        Ok(())
+    }
+
+    fn resolve(&self, choice: PolicyChoice, placement: Placement) -> (Policy, Option<Dynamic>) {
+        match choice {
+            PolicyChoice::Fixed(Policy::SuperNeurons(_)) => {
+                (Policy::SuperNeurons(self.settings.superneurons), None)
+            }
+            PolicyChoice::Fixed(policy) => (policy, None),
+            PolicyChoice::VdnnDynamic => {
+                let device = self.device.memory.saturating_sub(self.device.context);
+                let capacity = self.settings.capacity.unwrap_or(device);
+                let chosen = vdnn_dynamic(&self.step.graph, &self.link, placement, capacity);
+                (chosen.policy, Some(chosen))
+            }
+        }
+    }
+}
+
+fn row(policy: PolicyChoice, chosen: Option<Dynamic>, run: &Run, placed: Placed) -> OffloadRow {
+    let unusable_at_peak = placed.at_peak().map_or(0.0, |sample| sample.unusable);
+    OffloadRow {
+        policy,
+        chosen,
+        placement: placed.placement,
+        step_time: run.step_time,
+        compute: run.compute(),
+        copying: run.copying(),
+        overlapped: run.overlapped(),
+        blocked: run.blocked,
+        recomputed: run.recomputed,
+        to_host: run.moved(Direction::ToHost),
+        to_device: run.moved(Direction::ToDevice),
+        pinned: run.pinned_peak(),
+        live: placed.lower_bound,
+        peak: placed.peak,
+        unusable_at_peak,
+        smallest: None,
+        series: placed.series,
+        out_of_memory: run.out_of_memory,
+    }
+}
+
+impl LayerCounts {
+    fn of(step: &TrainingStep) -> Self {
+        let layers = step.graph.layers();
+        let count = |kind| layers.iter().filter(|layer| layer.kind == kind).count();
+        let counts = LayerKind::ALL.into_iter().map(|kind| (kind, count(kind)));
+        let blocks = step.graph.blocks();
+        Self {
+            by_kind: counts.filter(|&(_, count)| count > 0).collect(),
+            forks: blocks.iter().filter(|block| block.readers.len() > 1).count(),
+            joins: layers.iter().filter(|layer| layer.inputs.len() > 1).count(),
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Offloading on the recorded networks of the papers: what they report, on their networks, as far as it shows here.
+//! What does not is in docs/offload.md, with its figures. The device is of the papers' time, and the link theirs.
+
+use std::path::Path;
+use std::sync::Arc;
+use xmem::offloading::{
+    BlockRole, EventKind, LayerKind, Link, Memory, Placement, Policy, Run, StepId, Work,
+    depth_first, place, simulate, smallest_capacity,
+};
+use xmem::timing::TimeModel;
+use xmem::{
+    Bytes, Device, Estimate, FittedModel, Job, Limits, Nanos, ReadOptions, Request, RequestKind,
+    TrainingStep, find,
+};
+
+const LINEAR: [&str; 2] = ["alexnet", "vgg16"];
+const NONLINEAR: [&str; 6] =
+    ["googlenet", "inception_v3", "inception_v4", "resnet101", "resnet32", "resnet50"];
+
+fn job(network: &str) -> Job {
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/networks");
+    let path = traces.join(format!("{network}.json.zst"));
+    Job::from_path(path, &ReadOptions::default()).expect("a trace")
+}
+
+fn device() -> Device {
+    find("p100-16g").expect("known").clone()
+}
+
+fn estimate() -> Estimate {
+    Estimate::builder(device()).convolutions(Arc::new(FittedModel)).build()
+}
+
+fn step(network: &str) -> TrainingStep {
+    estimate().training_step(&job(network), &TimeModel::of(&device())).expect("a step")
+}
+
+fn link() -> Link {
+    let model = TimeModel::of(&device());
+    Link {
+        bandwidth: Bytes(model.pcie.get()),
+        latency: model.transfer_latency,
+        duplex: xmem::offloading::Duplex::Half,
+    }
+}
+
+fn run(step: &TrainingStep, policy: Policy) -> Run {
+    simulate(&step.graph, policy, &link(), Memory::Unlimited)
+}
+
+fn peak(run: &Run, placement: Placement) -> f64 {
+    place(run, placement, &Limits::default()).expect("placed").peak.get() as f64
+}
+
+fn live(run: &Run) -> f64 {
+    run.peak_live().get() as f64
+}
+
+const SUPERNEURONS: Policy = Policy::ALL[4];
+
+#[test]
+fn layers_and_their_uses_are_found() {
+    for (network, convolutions, joins) in [
+        ("alexnet", 5, 0),
+        ("vgg16", 13, 0),
+        ("googlenet", 57, 9),
+        ("inception_v3", 94, 15),
+        ("inception_v4", 149, 25),
+        ("resnet32", 33, 15),
+        ("resnet50", 53, 16),
+        ("resnet101", 104, 33),
+    ] {
+        let step = step(network);
+        let count = |kind| step.graph.layers().iter().filter(|l| l.kind == kind).count();
+        assert_eq!(
+            (count(LayerKind::Conv), count(LayerKind::Join)),
+            (convolutions, joins),
+            "{network}"
+        );
+        let matches = step.matches;
+        assert_eq!(matches.missing, 0, "{network}");
+        let unexplained = matches.kept - matches.explained;
+        assert!(unexplained.get() * 200 < matches.kept.get(), "{network}: {unexplained}");
+    }
+}
+
+/// Every residual block reads its input twice: the first convolution, and the addition or the shortcut.
+#[test]
+fn residual_blocks_are_forks_that_join() {
+    let step = step("resnet50");
+    let layers = step.graph.layers();
+    let joins = layers.iter().filter(|layer| layer.kind == LayerKind::Join);
+    assert!(joins.clone().all(|join| join.inputs.len() == 2));
+    let forks = step.graph.blocks().iter().filter(|block| block.readers.len() > 1);
+    // 4 of the 16 blocks have a convolution in the shortcut, and the others the input itself.
+    assert_eq!(forks.count(), 16);
+}
+
+#[test]
+fn without_a_policy_memory_is_that_of_the_prediction() {
+    for network in ["alexnet", "resnet32", "inception_v4"] {
+        let job = job(network);
+        let estimate = estimate();
+        let prediction = estimate.predict(&job).expect("a prediction");
+        let (mut sizes, mut live, mut expected) = (Vec::new(), 0u64, Vec::new());
+        let starts = prediction.iteration_starts();
+        for (row, Request { block, kind }) in prediction.requests().iter().enumerate() {
+            let before = *starts.last().expect("an iteration") > row;
+            match kind {
+                RequestKind::Alloc { size, .. } => {
+                    sizes.resize(sizes.len().max(block.index() + 1), 0);
+                    sizes[block.index()] = size.get().div_ceil(512) * 512;
+                    live += sizes[block.index()];
+                }
+                RequestKind::Free => live -= sizes[block.index()],
+            }
+            if !before {
+                expected.push(Bytes(live));
+            }
+        }
+        let step = step(network);
+        let run = run(&step, Policy::None);
+        let found: Vec<Bytes> =
+            run.live().filter(|(event, _)| event.step > StepId(0)).map(|(_, live)| live).collect();
+        // What follows the iteration is not part of it.
+        assert!(!found.is_empty() && expected.starts_with(&found), "{network}");
+        assert!(expected.len() - found.len() < 10, "{network}");
+    }
+}
+
+/// Dymem, figure 11: VGG-16 and AlexNet; Dymem somewhat above vDNN on AlexNet, as it prefetches more.
+#[test]
+fn dymem_linear_networks_need_the_same_with_all_policies() {
+    for network in LINEAR {
+        let step = step(network);
+        let vdnn = live(&run(&step, Policy::VdnnAll));
+        for policy in [Policy::Dymem, SUPERNEURONS] {
+            let ratio = live(&run(&step, policy)) / vdnn;
+            assert!((0.97..1.09).contains(&ratio), "{network} {policy}: {ratio}");
+        }
+    }
+    let alexnet = step("alexnet");
+    assert!(live(&run(&alexnet, Policy::Dymem)) > live(&run(&alexnet, Policy::VdnnAll)));
+}
+
+/// Dymem, section 3.3: what waits for a join fragments a pool.
+#[test]
+fn dymem_gtbm_gains_more_than_a_tenth_on_networks_with_joins() {
+    for (network, policy) in [
+        ("resnet32", Policy::Dymem),
+        ("inception_v4", Policy::Serial),
+        ("inception_v3", Policy::Serial),
+    ] {
+        let run = run(&step(network), policy);
+        let ratio = peak(&run, Placement::Gtbm) / peak(&run, Placement::BestFit);
+        assert!(ratio < 0.9, "{network} {policy}: {ratio}");
+    }
+    let vgg = run(&step("vgg16"), Policy::Dymem);
+    let ratio = peak(&vgg, Placement::Gtbm) / peak(&vgg, Placement::BestFit);
+    assert!((0.99..1.01).contains(&ratio), "VGG-16: {ratio}");
+}
+
+/// Dymem, figures 12 and 13: Inception-V4 needs 31 % less than with vDNN.
+#[test]
+fn dymem_runs_inception_v4_in_less_memory_than_vdnn_and_superneurons() {
+    let graph = step("inception_v4").graph;
+    let smallest = |policy, placement| {
+        smallest_capacity(&graph, policy, &link(), placement).expect("online").get() as f64
+    };
+    let dymem = smallest(Policy::Dymem, Placement::Gtbm);
+    for policy in [Policy::VdnnAll, SUPERNEURONS] {
+        let ratio = dymem / smallest(policy, Placement::BestFit);
+        assert!((0.6..0.75).contains(&ratio), "{policy}: {ratio}");
+    }
+}
+
+/// Dymem, figure 14.
+#[test]
+fn dymem_overlaps_more_than_vdnn_and_serial_nothing() {
+    for network in LINEAR.into_iter().chain(NONLINEAR) {
+        let step = step(network);
+        let [serial, vdnn, dymem] =
+            [Policy::Serial, Policy::VdnnAll, Policy::Dymem].map(|policy| run(&step, policy));
+        assert_eq!(serial.overlapped(), Nanos::ZERO);
+        assert_eq!(serial.step_time, serial.compute() + serial.copying());
+        let share = |run: &Run| run.overlapped().get() as f64 / run.step_time.get() as f64;
+        assert!(share(&dymem) > share(&vdnn) && share(&vdnn) > 0.0, "{network}");
+        assert!(dymem.step_time.get() * 100 < serial.step_time.get() * 80, "{network}");
+    }
+}
+
+/// Dymem, section 5.3: more throughput than vDNN, where both move the same blocks.
+#[test]
+fn dymem_is_faster_than_vdnn_on_networks_without_normalization() {
+    for network in ["alexnet", "vgg16", "resnet32"] {
+        let step = step(network);
+        let (dymem, vdnn) = (run(&step, Policy::Dymem), run(&step, Policy::VdnnAll));
+        assert!(dymem.step_time < vdnn.step_time, "{network}");
+    }
+}
+
+/// Dymem, section 2: copying the input of a pooling layer takes longer than computing it, that of a convolution
+/// mostly does not.
+#[test]
+fn dymem_pooling_waits_for_its_copy_and_convolution_hides_it() {
+    let graph = step("vgg16").graph;
+    let (mut pools, mut convolutions, mut hidden) = (0, 0, 0);
+    for (row, work) in graph.steps().iter().enumerate() {
+        let Work::Forward(layer) = work.work else { continue };
+        let kind = graph.layers()[layer.index()].kind;
+        let input = graph.blocks().iter().find(|block| {
+            block.role == BlockRole::Data && block.readers.contains(&StepId::new(row))
+        });
+        let Some(copy) = input.map(|block| link().time(block.size)) else { continue };
+        match kind {
+            LayerKind::Pool => {
+                pools += 1;
+                assert!(copy > work.duration);
+            }
+            LayerKind::Conv => {
+                convolutions += 1;
+                hidden += usize::from(copy < work.duration);
+            }
+            _ => {}
+        }
+    }
+    assert!(pools >= 5 && convolutions == 13);
+    assert!(hidden >= 10, "{hidden} of 13");
+}
+
+/// Dymem, table 4: twice the layers, less than twice the memory.
+#[test]
+fn dymem_memory_grows_less_than_the_depth_of_resnet() {
+    for policy in [Policy::Serial, Policy::VdnnAll, Policy::Dymem] {
+        let [shallow, deep] =
+            ["resnet50", "resnet101"].map(|network| live(&run(&step(network), policy)));
+        assert!(deep > shallow && deep / shallow < 101.0 / 50.0, "{policy}: {}", deep / shallow);
+    }
+}
+
+#[test]
+fn less_is_live_the_more_vdnn_moves() {
+    for network in LINEAR.into_iter().chain(NONLINEAR) {
+        let step = step(network);
+        let [all, conv, none] = [Policy::VdnnAll, Policy::VdnnConv, Policy::None]
+            .map(|policy| run(&step, policy).peak_live());
+        assert!(all <= conv && conv <= none, "{network}: {all} {conv} {none}");
+    }
+}
+
+#[test]
+fn no_block_is_away_when_it_is_used() {
+    for network in ["alexnet", "googlenet", "resnet32"] {
+        let step = step(network);
+        for policy in Policy::ALL {
+            let run = run(&step, policy);
+            let mut pieces = vec![(Nanos::MAX, Nanos::MAX); run.pieces.len()];
+            for event in &run.events {
+                match event.kind {
+                    EventKind::Alloc => pieces[event.piece.index()].0 = event.time,
+                    EventKind::Free => pieces[event.piece.index()].1 = event.time,
+                }
+            }
+            for id in step.graph.ids() {
+                let block = step.graph.block(id);
+                let uses = block.writers.iter().chain(&block.readers).chain(&block.backward);
+                for used in uses {
+                    let (start, end) = run.computing[used.index()];
+                    let is_there = pieces.iter().zip(&run.pieces).any(|(&(from, to), piece)| {
+                        piece.block == id && from <= start && end <= to
+                    });
+                    assert!(is_there, "{network} {policy} {id:?} at {used:?}");
+                }
+            }
+        }
+    }
+}
+
+/// torchvision's and timm's modules run a branch to its end before the next one.
+#[test]
+fn recorded_networks_are_in_depth_first_order_but_for_shortcuts() {
+    let linear = step("vgg16").graph;
+    assert_eq!(depth_first(&linear).expect("an order"), linear);
+    let inception = step("inception_v4").graph;
+    let ordered = depth_first(&inception).expect("an order");
+    let none = |graph| simulate(graph, Policy::None, &link(), Memory::Unlimited).peak_live();
+    let (before, after) = (none(&inception).get() as f64, none(&ordered).get() as f64);
+    assert!((0.95..1.05).contains(&(after / before)), "{}", after / before);
+}
