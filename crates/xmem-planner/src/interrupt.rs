@@ -51,11 +51,12 @@ mod tests {
         let list = BlockList::new(blocks).expect("a list");
         for (ranges, expected) in [
             (&[][..], &[][..]),
-            (&[1..4], &[1, 2]),
-            (&[4..9, 8..20, 0..1], &[0, 3, 4]),
-            (&[5..8], &[]),
+            (&[(1, 4)], &[1, 2]),
+            (&[(4, 9), (8, 20), (0, 1)], &[0, 3, 4]),
+            (&[(5, 8)], &[]),
         ] {
-            let parts = interrupt(&list, ranges);
+            let ranges: Vec<Range<u32>> = ranges.iter().map(|&(from, to)| from..to).collect();
+            let parts = interrupt(&list, &ranges);
             assert_eq!(parts.unplanned_ids, expected, "{ranges:?}");
             assert_eq!(parts.planned.len() + parts.unplanned.len(), 5);
             for (part, ids) in

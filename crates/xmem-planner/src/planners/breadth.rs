@@ -42,9 +42,5 @@ pub(crate) fn place(instance: &Instance) -> Option<Placed> {
     let urgency = peaks(instance, urgency);
     // A stable sort: blocks of one operator stay in the order of their sizes.
     blocks.sort_by_key(|&block| Reverse(urgency[block as usize]));
-    let (mut shelf, mut offsets) = (Shelf::default(), vec![0; blocks.len()]);
-    for block in blocks {
-        offsets[block as usize] = shelf.place(&instance.blocks[block as usize], Fit::Best);
-    }
-    Some(Placed::heuristic(offsets))
+    Some(Placed::heuristic(Shelf::new(instance, Fit::Best).place(&blocks)))
 }

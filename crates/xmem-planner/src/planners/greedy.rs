@@ -26,11 +26,7 @@ pub enum GreedyOrder {
 }
 
 pub(crate) fn place(instance: &Instance, fit: Fit, by: GreedyOrder) -> Placed {
-    let (mut shelf, mut offsets) = (Shelf::default(), vec![0; instance.blocks.len()]);
-    for block in order(instance, by) {
-        offsets[block as usize] = shelf.place(&instance.blocks[block as usize], fit);
-    }
-    Placed::heuristic(offsets)
+    Placed::heuristic(Shelf::new(instance, fit).place(&order(instance, by)))
 }
 
 /// The blocks by preference. Ties are broken by size, lifetime, start and id, in this order.

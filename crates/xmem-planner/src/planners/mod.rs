@@ -3,6 +3,7 @@
 pub(crate) mod bestfit;
 pub(crate) mod breadth;
 pub(crate) mod bump;
+mod conflicts;
 pub(crate) mod flow;
 pub(crate) mod gergov;
 pub(crate) mod greedy;

@@ -52,7 +52,7 @@ pub(crate) fn best(instance: &Instance, seed: u64, budget: &mut Budget) -> Best 
 /// The blocks by preference in a pass.
 pub(crate) fn order(instance: &Instance, pass: usize, seed: u64) -> Vec<u32> {
     let exponent = LARGEST_EXPONENT * (pass / 2) as f64 / (PASSES / 2 - 1) as f64;
-    let noise = if pass % 2 == 0 { 0.0 } else { NOISE };
+    let noise = if pass.is_multiple_of(2) { 0.0 } else { NOISE };
     let mut random = fastrand::Rng::with_seed(seed.wrapping_add(pass as u64));
     // Sizes in units of the largest: the same for a list of larger blocks.
     let largest = instance.blocks.iter().map(|item| item.size).max().unwrap_or(1) as f64;

@@ -4,7 +4,7 @@ use xmem_planner::{Block, BlockList, read_csv};
 use xmem_types::Bytes;
 
 /// The instances, by name.
-pub const MINIMALLOC: [(&str, &[u8]); 6] = [
+pub(crate) const MINIMALLOC: [(&str, &[u8]); 6] = [
     ("A", include_bytes!("../minimalloc/A.1048576.csv")),
     ("C", include_bytes!("../minimalloc/C.1048576.csv")),
     ("E", include_bytes!("../minimalloc/E.1048576.csv")),
@@ -14,14 +14,14 @@ pub const MINIMALLOC: [(&str, &[u8]); 6] = [
 ];
 
 /// An instance as a list.
-pub fn minimalloc(text: &[u8]) -> BlockList {
+pub(crate) fn minimalloc(text: &[u8]) -> BlockList {
     read_csv(text).expect("a list").list
 }
 
 /// A list of about `blocks` blocks in the manner of a recorded training job: iterations of some hundred layers.
 /// A layer keeps an activation until its backward pass, which runs in reverse; both passes have temporaries, and
 /// gradients live until the end of the iteration. Sizes are multiples of 512 and repeat.
-pub fn training(blocks: usize, seed: u64) -> BlockList {
+pub(crate) fn training(blocks: usize, seed: u64) -> BlockList {
     let (mut list, mut tick, mut random) = (Vec::with_capacity(blocks), 0, Random(seed));
     let layers = 120;
     while list.len() < blocks {
@@ -78,6 +78,6 @@ impl Random {
 
     /// From 512 bytes to some MiB: small ones are as frequent as large ones.
     fn size(&mut self) -> u64 {
-        512 << self.below(14) << self.below(2) | self.below(4) * 512
+        (512 << self.below(14) << self.below(2)) | (self.below(4) * 512)
     }
 }

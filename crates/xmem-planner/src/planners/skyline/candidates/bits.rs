@@ -4,7 +4,7 @@
 use crate::instance::Item;
 
 #[derive(Clone)]
-pub(super) struct Bits {
+pub(in crate::planners::skyline) struct Bits {
     /// The words of a set.
     words: usize,
     /// The ranks that are not taken.

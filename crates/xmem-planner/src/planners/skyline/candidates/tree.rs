@@ -12,7 +12,7 @@ const LEAF: usize = 8;
 const TAKEN: u32 = u32::MAX;
 
 #[derive(Clone)]
-pub(super) struct Tree {
+pub(in crate::planners::skyline) struct Tree {
     /// The blocks in the order of the leaves.
     points: Vec<Point>,
     /// By block: its place in `points`.
