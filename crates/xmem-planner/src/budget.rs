@@ -46,6 +46,16 @@ impl Budget {
         true
     }
 
+    /// Takes these steps at once, which are at most [`left`](Self::left).
+    pub(crate) const fn take(&mut self, steps: u64) {
+        self.left -= steps;
+    }
+
+    /// The steps that are left.
+    pub(crate) const fn left(&self) -> u64 {
+        self.left
+    }
+
     /// The steps that were taken.
     pub(crate) const fn taken(&self) -> u64 {
         self.nodes - self.left

@@ -4,7 +4,7 @@ mod lists;
 
 use lists::{MINIMALLOC, minimalloc};
 use std::time::Duration;
-use xmem_planner::{Limits, Planner, plan};
+use xmem_planner::{BlockList, Limits, Planner, plan};
 
 fn ratios(planner: Planner, limits: &Limits) -> Vec<f64> {
     let ratio = |(name, text): (&str, &[u8])| {
@@ -47,6 +47,31 @@ fn planners_that_search_are_as_good_as_known() {
         let average = ratios.iter().sum::<f64>() / ratios.len() as f64;
         let most = ratios.iter().copied().fold(0.0, f64::max);
         assert!(average <= mean && most <= worst, "{name}: {ratios:.4?}, {average:.4} on average");
+    }
+}
+
+/// Passes of `skyline-multi` run at the same time, and end early when another one was better. Parts of lists
+/// have several passes that are equally good.
+#[test]
+fn the_number_of_threads_does_not_matter() {
+    let mut lists = Vec::new();
+    for whole in MINIMALLOC.map(|(_, text)| minimalloc(text)) {
+        for count in [20, 40, 60, 100, 140] {
+            lists.push(BlockList::new(whole.blocks()[..count].to_vec()).expect("a list"));
+        }
+        lists.push(whole);
+    }
+    let plans = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+        let plan = |list| {
+            let planned = plan(list, Planner::SkylineMulti, &Limits::default()).expect("a plan");
+            (planned.plan, planned.nodes)
+        };
+        pool.install(|| lists.iter().map(plan).collect::<Vec<_>>())
+    };
+    let alone = plans(1);
+    for _ in 0..5 {
+        assert!(plans(4) == alone, "four threads give what one gives");
     }
 }
 

@@ -1,5 +1,8 @@
 //! `bump`: the next block begins where the last one ended, and memory is used again only when nothing is
 //! live (MemoMalloc, `bump_allocation`): the baseline without a plan.
+//!
+//! The thesis does not say that the next block begins at zero when nothing is live; its authors' code does it. Without,
+//! the peak would be the size of all blocks together, [`BlockList::total`](crate::BlockList::total).
 
 use super::Placed;
 use crate::instance::Instance;

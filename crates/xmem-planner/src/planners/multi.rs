@@ -7,7 +7,6 @@ use crate::budget::Budget;
 use crate::instance::{Instance, Item};
 use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// The orders that are tried.
@@ -38,11 +37,16 @@ pub(crate) fn best(instance: &Instance, seed: u64, budget: &mut Budget) -> Best 
     let passes = Passes {
         instance,
         seed,
-        budget: Mutex::new(budget),
+        budget: *budget,
         peak: AtomicU64::new(u64::MAX),
         last: AtomicUsize::new(usize::MAX),
     };
-    passes.run(0..PASSES).unwrap_or_else(|| {
+    let most = budget.left().min(PASSES as u64) as usize;
+    let best = passes.run(0..most);
+    // Others may have run beside those that matter.
+    let last = passes.last.load(Relaxed).saturating_add(1);
+    budget.take(last.min(most) as u64);
+    best.unwrap_or_else(|| {
         let mut skyline = Skyline::new(instance);
         let outcome = skyline.place(&order(instance, 0, seed), &Bound::NONE).expect("no bound");
         Best { peak: outcome.peak, offsets: skyline.offsets().to_vec(), pass: 0 }
@@ -76,7 +80,7 @@ pub(crate) fn order(instance: &Instance, pass: usize, seed: u64) -> Vec<u32> {
 struct Passes<'a> {
     instance: &'a Instance,
     seed: u64,
-    budget: Mutex<&'a mut Budget>,
+    budget: Budget,
     /// The lowest peak so far: a pass ends when it is above.
     peak: AtomicU64,
     /// The first pass so far that reached the lower bound: those after it do not matter.
@@ -98,7 +102,7 @@ impl Passes<'_> {
         }
         let (mut skyline, mut best) = (Skyline::new(self.instance), None);
         for pass in passes {
-            if pass > self.last.load(Relaxed) || !self.step() {
+            if pass > self.last.load(Relaxed) || self.budget.time_left().is_zero() {
                 break;
             }
             let order = order(self.instance, pass, self.seed);
@@ -114,9 +118,5 @@ impl Passes<'_> {
             }
         }
         best
-    }
-
-    fn step(&self) -> bool {
-        self.budget.lock().expect("no pass panics while it holds the budget").step()
     }
 }
