@@ -2,7 +2,7 @@
 
 use crate::job::Folder;
 use crate::schema_check::check;
-use crate::shell::{Ran, xmem, xmem_with_input};
+use crate::shell::{Ran, command, xmem, xmem_with_input};
 use expect_test::expect;
 use serde_json::{Value, json};
 
@@ -76,10 +76,26 @@ fn a_list_of_operations_as_text() {
 }
 
 #[test]
+fn the_page_shows_what_is_printed() {
+    let page = include_str!("../../../../docs/planning.md");
+    let folder = Folder::new();
+    folder.put("trace.json.zst", &std::fs::read(trace("gpt2_adamw")).expect("a trace"));
+    let blocks: Vec<&str> = page.split("```console\n$ xmem ").skip(1).collect();
+    assert_eq!(blocks.len(), 2);
+    for block in blocks {
+        let (shown, _) = block.split_once("\n```").expect("the fence is closed");
+        let (typed, printed) = shown.split_once('\n').expect("a command and what it prints");
+        let mut command = command(typed.split(' '));
+        let ran: Ran = command.current_dir(folder.path(".")).output().expect("runs").into();
+        assert_eq!(without_times(ran.stdout.trim_end()), without_times(printed), "{typed}");
+    }
+}
+
+#[test]
 fn quiet_text_is_one_line() {
     let ran = xmem_with_input(["plan", "-", "--planner", "bump", "-q"], &operations());
     expect![[r#"
-        PyTorch reserves 20.00 MiB for what fits in 19.00 MiB (planned; at least 10.00 MiB are needed)  -
+        PyTorch reserves 20.00 MiB for what fits in 19.00 MiB (planned, at most 90.00 % above the optimum)  -
     "#]].assert_eq(&ran.stdout);
 }
 

@@ -37,7 +37,7 @@ pub fn plan_brief(input: &str, answer: &PlanAnswer) -> String {
     format!("{}  {}\n", gain(answer), xmem::printable(input))
 }
 
-/// The gain as a sentence: `PyTorch reserves 3.94 GiB for what fits in 2.57 GiB (planned: 2.58 GiB)`.
+/// The gain as a sentence: `PyTorch reserves 3.94 GiB for what fits in 2.57 GiB (planned, proven optimal)`.
 fn gain(answer: &PlanAnswer) -> String {
     let name = allocator_name(&answer.pytorch);
     let (bound, reserved) = (answer.lower_bound(), answer.pytorch.reserved);
@@ -49,7 +49,10 @@ fn gain(answer: &PlanAnswer) -> String {
         (Some(_), false) => {
             (best.plan.peak(), format!("planned, proven optimal; {bound} are live at once"))
         }
-        (None, _) => (best.plan.peak(), format!("planned; at least {bound} are needed")),
+        (None, _) => {
+            let above = 100.0 * (best.ratio() - 1.0);
+            (best.plan.peak(), format!("planned, at most {above:.2} % above the optimum"))
+        }
     };
     format!("{name} reserves {reserved} for what fits in {fits} ({how})")
 }

@@ -22,7 +22,7 @@ pub fn plan_run(plan: &str, input: &str, answer: &HintedAnswer, style: &Style) -
     let lines = wrap(&headline, style.columns());
     let heading: String =
         lines.iter().map(|line| format!("{}\n", style.paint(Ink::Heading, line))).collect();
-    let about = format!("{}, by the plan of {}", input, plan);
+    let about = format!("{input}, by the plan of {plan}");
     let about = keep_end(&about, style.columns().saturating_sub(2)).into_owned();
     format!(
         "{heading}  {}\n\n{}{}",

@@ -113,7 +113,7 @@ pub(super) fn typical(
 /// The requests of each iteration that another one follows; of the only iteration if there is one.
 pub(super) fn windows(lives: &[Life], starts: &[usize], requests: usize) -> Vec<Range<usize>> {
     if let [only] = *starts {
-        return Vec::from([only..requests]);
+        return std::iter::once(only..requests).collect();
     }
     let after = loads(lives, requests);
     let ends = starts.iter().skip(1).copied().chain([requests]);
