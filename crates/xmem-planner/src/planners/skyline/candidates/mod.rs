@@ -9,7 +9,7 @@ use bits::Bits;
 use tree::Tree;
 
 /// The blocks of the longest lists that are searched as bits: they take blocks × sections / 4 bytes.
-const BITS_LIMIT: usize = 2048;
+const BITS_LIMIT: usize = 4096;
 
 /// The candidates, in what is faster for their number.
 #[derive(Clone)]
