@@ -131,11 +131,13 @@ pub(crate) enum PlannerChoice {
 
 /// Reads a value of `--planner`.
 fn planner(name: &str) -> Result<PlannerChoice, String> {
-    if name == "all" || name == "auto" {
+    if name == "all" {
         return Ok(PlannerChoice::All);
     }
     let known = || Planner::names().collect::<Vec<_>>().join(", ");
-    name.parse()
-        .map(PlannerChoice::One)
-        .map_err(|error: ParsePlannerError| format!("{error}; there are all, {}", known()))
+    let parsed = name.parse().map(PlannerChoice::One);
+    if parsed.is_err() && name == "auto" {
+        return Ok(PlannerChoice::All);
+    }
+    parsed.map_err(|error: ParsePlannerError| format!("{error}; there are all, {}", known()))
 }

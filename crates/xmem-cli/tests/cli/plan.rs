@@ -100,6 +100,26 @@ fn quiet_text_is_one_line() {
 }
 
 #[test]
+fn the_headline_does_not_promise_a_gain_that_there_is_not() {
+    for (table, headline) in [
+        (
+            "a,0,2,4611686018427387904",
+            "PyTorch does not serve 1 block larger than any device; a plan needs",
+        ),
+        (
+            "z,0,9,512\na,0,1,16777216\nb,2,3,16777216",
+            "PyTorch reserves 22.00 MiB, and the best plan found needs 32.00 MiB",
+        ),
+    ] {
+        let table = format!("id,lower,upper,size\n{table}\n");
+        // Bump never uses memory again while something is live.
+        let planner = if table.contains("z,0,9,") { "bump" } else { "bestfit" };
+        let ran = xmem_with_input(["plan", "-", "--planner", planner, "-q"], table.as_bytes());
+        assert!(ran.stdout.starts_with(headline), "{} {}", ran.stdout, ran.stderr);
+    }
+}
+
+#[test]
 fn a_table_of_minimalloc_with_offsets() {
     let table = "id,lower,upper,size\na,0,2,4\nb,1,3,8\nc,2,4,4\n";
     let args = ["plan", "-", "--planner", "bump,bestfit", "--format", "json", "--offsets"];

@@ -80,6 +80,7 @@ struct AllocatorDto {
     allocated_bytes: u64,
     reserved_bytes: u64,
     segments: usize,
+    refused: usize,
 }
 
 #[derive(Serialize)]
@@ -244,6 +245,7 @@ impl From<&AllocatorRun> for AllocatorDto {
             allocated_bytes: run.allocated.get(),
             reserved_bytes: run.reserved.get(),
             segments: run.segments.len(),
+            refused: run.refused,
         }
     }
 }

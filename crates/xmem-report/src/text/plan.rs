@@ -54,7 +54,16 @@ fn gain(answer: &PlanAnswer) -> String {
             (best.plan.peak(), format!("planned, at most {above:.2} % above the optimum"))
         }
     };
-    format!("{name} reserves {reserved} for what fits in {fits} ({how})")
+    match answer.pytorch.refused {
+        0 if reserved < fits => {
+            format!("{name} reserves {reserved}, and the best plan found needs {fits} ({how})")
+        }
+        0 => format!("{name} reserves {reserved} for what fits in {fits} ({how})"),
+        refused => format!(
+            "{name} does not serve {} larger than any device; a plan needs {fits} ({how})",
+            counted(refused, "block")
+        ),
+    }
 }
 
 fn headline(input: &str, answer: &PlanAnswer, style: &Style) -> String {

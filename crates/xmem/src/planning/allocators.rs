@@ -20,7 +20,9 @@ pub struct AllocatorRun {
     pub allocated: Bytes,
     /// The most bytes of segments.
     pub reserved: Bytes,
-    /// The place of each block, by its id; none if it has no bytes.
+    /// Blocks that it does not serve, as they are larger than the memory of any device.
+    pub refused: usize,
+    /// The place of each block, by its id; none if it has no bytes, or is not served.
     pub placements: Vec<Option<Placement>>,
     /// The segments, by number.
     pub segments: Vec<SegmentSpan>,
@@ -86,7 +88,10 @@ impl AllocatorRun {
             }
         }
         let ticks: Vec<u32> = events.iter().map(|event| event.0).collect();
-        run.finish(kind, driver.allocator(), &ticks)
+        let is_refused =
+            |id: &usize| run.placements[*id].is_none() && blocks.facts[*id].requested.get() > 0;
+        let refused = (0..blocks.list.len()).filter(is_refused).count();
+        run.finish((kind, refused), driver.allocator(), &ticks)
     }
 }
 
@@ -139,7 +144,7 @@ impl Recorder {
 
     fn finish(
         self,
-        kind: AllocatorKind,
+        (kind, refused): (AllocatorKind, usize),
         allocator: &impl FrameworkAllocator,
         ticks: &[u32],
     ) -> AllocatorRun {
@@ -167,6 +172,7 @@ impl Recorder {
         };
         AllocatorRun {
             kind,
+            refused,
             allocated: self.allocated,
             reserved: self.reserved,
             placements: self.placements.iter().map(|place| place.as_ref().map(placement)).collect(),

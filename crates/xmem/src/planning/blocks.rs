@@ -93,20 +93,23 @@ impl PlanBlocks {
         let lives = iteration::lives(prediction.requests());
         let starts = prediction.iteration_starts();
         let requests = prediction.requests().len();
-        match scope {
+        Ok(match scope {
             PlanScope::All => {
-                Self::of_window(prediction, &lives, PlanSource::Recording, &(0..requests))
+                let window = 0..requests;
+                Self::of_window(prediction, &lives, PlanSource::Recording, &window)?
+                    .with_job(prediction, &lives, &window)
             }
             PlanScope::Iteration => {
                 let typical = iteration::typical(&lives, starts, requests);
                 let (iteration, window) = typical.ok_or(PlanningError::NoIteration)?;
                 let source = PlanSource::Iteration { iteration, of: starts.len() };
-                Self::of_window(prediction, &lives, source, &window)
+                Self::of_window(prediction, &lives, source, &window)?
+                    .with_job(prediction, &lives, &window)
             }
-        }
+        })
     }
 
-    /// The blocks of each iteration that another one follows.
+    /// The blocks of each iteration that another one follows, without the figures of the job.
     ///
     /// # Errors
     /// If there are none.
@@ -144,18 +147,22 @@ impl PlanBlocks {
             let all: Vec<&Life> = inside.iter().chain(&outside).copied().collect();
             outside_blocks(&outside, &all, role)
         });
-        let device = DeviceConfig { capacity: None, ..*prediction.device() };
-        let job = job_peaks(prediction, &device);
-        let breakdown = Breakdown::of_prediction(prediction, lives, window, job);
         Ok(Self {
             list,
             facts,
             source,
             outside,
-            job: Some(job),
-            breakdown: Some(breakdown),
+            job: None,
+            breakdown: None,
             setup: Some(prediction.setup().clone()),
         })
+    }
+
+    fn with_job(self, prediction: &Prediction<'_>, lives: &[Life], window: &Range<usize>) -> Self {
+        let device = DeviceConfig { capacity: None, ..*prediction.device() };
+        let job = job_peaks(prediction, &device);
+        let breakdown = Breakdown::of_prediction(prediction, lives, window, job);
+        Self { job: Some(job), breakdown: Some(breakdown), ..self }
     }
 
     /// The blocks for which `is_kept` is true, alone.

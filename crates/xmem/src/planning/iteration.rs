@@ -98,8 +98,11 @@ pub(super) fn typical(
     let windows = windows(lives, starts, requests);
     // The first iteration makes the optimizer's state and chooses algorithms.
     let from = usize::from(windows.len() > 1);
-    let load =
-        |window: &Range<usize>| largest_load(lives.iter().filter(|life| life.is_within(window))).1;
+    let load = |window: &Range<usize>| {
+        let born = |request| lives.partition_point(|life| life.born < request);
+        let made = &lives[born(window.start)..born(window.end)];
+        largest_load(made.iter().filter(|life| life.is_within(window))).1
+    };
     let typical = windows
         .iter()
         .enumerate()
