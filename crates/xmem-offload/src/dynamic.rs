@@ -32,9 +32,7 @@ pub fn vdnn_dynamic(graph: &Graph, link: &Link, placement: Placement, capacity: 
     let without = graph.without_workspaces();
     for (workspaces, graph) in [(Workspaces::Kept, graph), (Workspaces::Without, &without)] {
         for policy in [Policy::None, Policy::VdnnConv, Policy::VdnnAll] {
-            let space = placement.space(Some(capacity));
-            let space = space.or_else(|| Placement::BestFit.space(Some(capacity)));
-            let mut space = space.expect("a pool serves requests as they come");
+            let mut space = placement.space(Some(capacity));
             let run = simulate(graph, policy, link, Memory::Limited(space.as_mut()));
             if run.out_of_memory.is_none() {
                 return Dynamic { policy, workspaces };

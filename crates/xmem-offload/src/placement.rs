@@ -1,11 +1,13 @@
 //! Placements: an allocator, a pool, or a static plan, for the memory events of a run.
 
 mod caching;
+mod counting;
 mod gtbm;
 mod planned;
 mod pool;
 
 pub(crate) use caching::CachingSpace;
+pub(crate) use counting::CountingSpace;
 pub(crate) use gtbm::GtbmSpace;
 pub(crate) use pool::{Fit, PoolSpace};
 
@@ -54,15 +56,16 @@ impl Placement {
         }
     }
 
-    /// A space of `capacity` bytes, or without a limit, that places pieces as they come; none for a static plan.
+    /// A space of `capacity` bytes, or without a limit. For a static plan, which is made when all is known, it only
+    /// counts what is live: the plan may need more.
     #[must_use]
-    pub fn space(self, capacity: Option<Bytes>) -> Option<Box<dyn Space>> {
+    pub fn space(self, capacity: Option<Bytes>) -> Box<dyn Space> {
         match self {
-            Self::Caching => Some(Box::new(CachingSpace::new(capacity))),
-            Self::FirstFit => Some(Box::new(PoolSpace::new(Fit::First, capacity))),
-            Self::BestFit => Some(Box::new(PoolSpace::new(Fit::Best, capacity))),
-            Self::Gtbm => Some(Box::new(GtbmSpace::new(capacity))),
-            Self::Planned(_) => None,
+            Self::Caching => Box::new(CachingSpace::new(capacity)),
+            Self::FirstFit => Box::new(PoolSpace::new(Fit::First, capacity)),
+            Self::BestFit => Box::new(PoolSpace::new(Fit::Best, capacity)),
+            Self::Gtbm => Box::new(GtbmSpace::new(capacity)),
+            Self::Planned(_) => Box::new(CountingSpace::new(capacity)),
         }
     }
 }
@@ -171,7 +174,7 @@ pub fn place(run: &Run, placement: Placement, limits: &Limits) -> Result<Placed,
             let list = block_list(run);
             Box::new(planned::PlannedSpace::new(&list, planner, limits)?)
         }
-        online => online.space(None).expect("it is no static plan"),
+        online => online.space(None),
     };
     let (mut peak, mut lower_bound, mut unusable) = (Bytes::ZERO, Bytes::ZERO, 0.0);
     let mut series = Vec::with_capacity(run.events.len());

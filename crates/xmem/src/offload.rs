@@ -328,7 +328,7 @@ impl Sweep<'_> {
             let smaller = without.then(|| self.step.graph.without_workspaces());
             let graph = smaller.as_ref().unwrap_or(&self.step.graph);
             let space = self.settings.capacity.map(|capacity| placement.space(Some(capacity)));
-            let run = match (space.flatten(), chosen) {
+            let run = match (space, chosen) {
                 (Some(mut space), _) => {
                     simulate(graph, policy, &self.link, Memory::Limited(space.as_mut()))
                 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use xmem::offloading::{
-    BlockRole, EventKind, LayerKind, Link, Memory, Placement, Policy, Run, StepId, Work,
+    BlockRole, Direction, EventKind, LayerKind, Link, Memory, Placement, Policy, Run, StepId, Work,
     depth_first, place, simulate, smallest_capacity,
 };
 use xmem::timing::TimeModel;
@@ -286,4 +286,28 @@ fn recorded_networks_are_in_depth_first_order_but_for_shortcuts() {
     let none = |graph| simulate(graph, Policy::None, &link(), Memory::Unlimited).peak_live();
     let (before, after) = (none(&inception).get() as f64, none(&ordered).get() as f64);
     assert!((0.95..1.05).contains(&(after / before)), "{}", after / before);
+}
+/// Traces of the CPU are lowered first; what the backward pass keeps is then found as in recordings of a GPU.
+#[test]
+fn uses_are_found_in_traces_of_the_cpu() {
+    for (case, percent) in [
+        ("gpt2_adamw", 99),
+        ("llama_sgd_pos0", 94),
+        ("mlp_adam", 99),
+        ("mobilenetv3s_rmsprop_pos0", 99),
+        ("resnet18_sgdm", 99),
+        ("unet_adam", 99),
+    ] {
+        let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces");
+        let path = traces.join(case).join("trace.json.zst");
+        let job = Job::from_path(path, &ReadOptions::default()).expect("a trace");
+        let step = estimate().training_step(&job, &TimeModel::of(&device())).expect("a step");
+        let matches = step.matches;
+        assert!(
+            matches.explained.get() * 100 >= matches.kept.get() * percent,
+            "{case}: {matches:?}"
+        );
+        let moved = run(&step, Policy::SaveOnCpu).moved(Direction::ToHost);
+        assert!(moved.get() * 100 >= matches.kept.get() * 85, "{case}: {moved}");
+    }
 }

@@ -190,7 +190,7 @@ proptest! {
         for policy in policies().into_iter().chain([Policy::SuperNeurons(cached)]) {
             let free = run(&graph, policy, &link);
             let capacity = Bytes(free.peak_live().get() * share / 100);
-            let mut space = Placement::FirstFit.space(Some(capacity)).expect("online");
+            let mut space = Placement::FirstFit.space(Some(capacity));
             let limited = simulate(&graph, policy, &link, Memory::Limited(space.as_mut()));
             prop_assert!(limited.peak_live() <= capacity);
             if limited.out_of_memory.is_none() {
@@ -203,7 +203,7 @@ proptest! {
     #[test]
     fn room_for_everything_changes_nothing(graph in any_graph(), link in any_link()) {
         for policy in policies() {
-            let mut space = Placement::BestFit.space(Some(Bytes::gib(1))).expect("online");
+            let mut space = Placement::BestFit.space(Some(Bytes::gib(1)));
             let limited = simulate(&graph, policy, &link, Memory::Limited(space.as_mut()));
             prop_assert_eq!(limited, run(&graph, policy, &link));
         }

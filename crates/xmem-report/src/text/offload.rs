@@ -156,6 +156,9 @@ fn remark(answer: &OffloadAnswer, row: &OffloadRow, style: &Style) -> String {
     if row.blocked > Nanos::ZERO {
         remarks.push(format!("waits for memory for {}", milliseconds(row.blocked)));
     }
+    if row.out_of_memory.is_none() && answer.capacity.is_some_and(|capacity| row.peak > capacity) {
+        remarks.push("does not fit: the plan needs more than what is live".to_owned());
+    }
     if let Some(failed) = row.out_of_memory {
         let layer = answer.layer_at(failed.step).map_or_else(
             || format!("step {}", failed.step.0),

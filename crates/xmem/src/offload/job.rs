@@ -75,8 +75,16 @@ struct Draft<'a> {
     values: Values,
 }
 
+/// A node of the backward pass.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    op: OpId,
+    step: StepId,
+}
+
 struct DraftBlock {
     block: Block,
+    allocated: Nanos,
     freed: Option<(Nanos, StepId)>,
     /// The layers whose backward pass needs it.
     saved_for: Vec<LayerId>,
@@ -107,7 +115,7 @@ impl<'a> Draft<'a> {
             // What happens between two operators happens at the end of the first.
             let step = operators.partition_point(|operator| operator.start <= time);
             match request.kind {
-                RequestKind::Alloc { size, .. } => draft.allocate(request.block, size, step),
+                RequestKind::Alloc { size, .. } => draft.allocate(request.block, size, time, step),
                 RequestKind::Free => draft.free(request.block, time, step),
             }
         }
@@ -131,7 +139,7 @@ impl<'a> Draft<'a> {
         }
         for block in live {
             if let Some(&size) = sizes.get(&block) {
-                self.allocate(block, size, 0);
+                self.allocate(block, size, Nanos::MIN, 0);
             }
         }
         for id in 0..self.blocks.len() {
@@ -150,7 +158,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn allocate(&mut self, scheduled: BlockId, size: Bytes, step: usize) {
+    fn allocate(&mut self, scheduled: BlockId, size: Bytes, time: Nanos, step: usize) {
         let id = BlockId::new(self.blocks.len());
         self.ids.insert(scheduled, id);
         let role = match self.schedule.block(scheduled).role {
@@ -166,7 +174,7 @@ impl<'a> Draft<'a> {
             readers: Vec::new(),
             backward: Vec::new(),
         };
-        self.blocks.push(DraftBlock { block, freed: None, saved_for: Vec::new() });
+        self.blocks.push(DraftBlock { block, allocated: time, freed: None, saved_for: Vec::new() });
         self.steps[step].actions.push(Action::Alloc(id));
     }
 
@@ -197,10 +205,11 @@ impl<'a> Draft<'a> {
 
     /// The forward pass: layers, and the tensors that they read and write.
     fn forward(&mut self, operators: &[Outermost], durations: &Durations<'_>) {
-        let mut nodes: FxHashMap<OpId, Vec<OpId>> = FxHashMap::default();
-        for operator in operators {
+        let mut nodes: FxHashMap<OpId, Vec<Node>> = FxHashMap::default();
+        for (row, operator) in operators.iter().enumerate() {
             if let Part::Backward(Some(forward)) = operator.part {
-                nodes.entry(forward).or_default().push(operator.op);
+                let node = Node { op: operator.op, step: StepId::new(row + 1) };
+                nodes.entry(forward).or_default().push(node);
             }
         }
         for (row, operator) in operators.iter().enumerate() {
@@ -214,7 +223,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn operator(&mut self, operator: &Outermost, step: StepId, nodes: &[OpId]) {
+    fn operator(&mut self, operator: &Outermost, step: StepId, nodes: &[Node]) {
         let blocks = &self.blocks;
         self.values.retain(|block| {
             blocks[block.index()].freed.is_none_or(|(time, _)| time > operator.start)
@@ -225,7 +234,12 @@ impl<'a> Draft<'a> {
         let wanted = self.wanted(operator.op, data_arguments(guess, name));
         let mut read: Vec<usize> = Vec::new();
         for wanted in &wanted {
-            read.extend(self.values.find(wanted, &read));
+            let blocks = &self.blocks;
+            let is_saved = |block: BlockId| {
+                let freed = blocks[block.index()].freed;
+                freed.is_some_and(|(_, step)| nodes.iter().any(|node| node.step == step))
+            };
+            read.extend(self.values.find(wanted, &read, is_saved));
         }
         let changes = is_in_place(name) && !read.is_empty();
         if changes {
@@ -246,7 +260,7 @@ impl<'a> Draft<'a> {
         self.steps[step.index()].work = Work::Forward(layer);
 
         let mut added: Vec<Vec<u64>> =
-            nodes.iter().flat_map(|&node| accumulated(self.profile, node)).collect();
+            nodes.iter().flat_map(|node| accumulated(self.profile, node.op)).collect();
         let saves = saves(name, kind);
         for &row in &read {
             let value = &mut self.values.all[row];
@@ -312,8 +326,14 @@ impl<'a> Draft<'a> {
         }
         let keeps_shape =
             matches!(kind, LayerKind::Act | LayerKind::Norm | LayerKind::Dropout | LayerKind::Join);
+        // A dropout makes its mask first.
+        let same_size = |block: &BlockId| {
+            let size = self.blocks[block.index()].block.size;
+            keeps_shape && first.as_ref().is_some_and(|first| first.size == size)
+        };
+        let result = made.iter().position(same_size).unwrap_or(0);
         for (position, &block) in made.iter().enumerate() {
-            let is_result = position == 0 && !changes;
+            let is_result = position == result && !changes;
             let draft = &mut self.blocks[block.index()];
             draft.block.writers.push(step);
             // Beside its result, an operator makes what its own backward pass needs: indices, masks, statistics.
@@ -360,7 +380,9 @@ impl<'a> Draft<'a> {
         made.filter(|block| {
             let block = &self.blocks[block.index()];
             let lasts = block.freed.is_none_or(|(time, _)| time > operator.end);
-            lasts && block.block.role == BlockRole::Data
+            // What is allocated after it, before the next operator, is not its own.
+            let is_inside = block.allocated <= operator.end;
+            lasts && is_inside && block.block.role == BlockRole::Data
         })
         .collect()
     }
@@ -419,7 +441,10 @@ impl<'a> Draft<'a> {
             let freed_by = block.freed.map(|(_, step)| step);
             let is_node = freed_by
                 .is_some_and(|step| matches!(self.steps[step.index()].work, Work::Backward(_)));
-            if is_node && !uses.is_empty() {
+            let layer = freed_by.and_then(|step| self.steps[step.index()].work.layer());
+            let of = block.block.readers.iter().chain(&block.block.writers);
+            let is_own = of.map(|step| self.steps[step.index()].work.layer()).any(|l| l == layer);
+            if is_node && (!uses.is_empty() || is_own) {
                 uses.extend(freed_by);
             }
             uses.sort_unstable();

@@ -1,8 +1,9 @@
 //! The tensors that layers read, found by their shapes: a trace has no tensor ids.
 //!
-//! A tensor that an operator reads is looked for among those of its size that are alive. One that has to be read
-//! again comes first: a tensor that nobody has read yet, or whose last reader's backward node adds up gradients of
-//! its shape. Of several, the one that was made last.
+//! A tensor that an operator reads is looked for among those of its size that are alive. One that is freed in the
+//! operator's own backward node comes first: the node has saved it. Then one that has to be read again: a tensor that
+//! nobody has read yet, or whose last reader's backward node adds up gradients of its shape. Of several, the one that
+//! was made last.
 
 use xmem_offload::LayerId;
 use xmem_types::{BlockId, Bytes};
@@ -61,20 +62,27 @@ pub(super) struct Counts {
 }
 
 impl Values {
-    /// The tensor that is wanted; none of `taken`. Counts how it was found.
-    pub(super) fn find(&mut self, wanted: &Wanted, taken: &[usize]) -> Option<usize> {
+    /// The tensor that is wanted; none of `taken`. `is_saved` is true for blocks that the operator's backward node
+    /// frees. Counts how it was found.
+    pub(super) fn find(
+        &mut self,
+        wanted: &Wanted,
+        taken: &[usize],
+        is_saved: impl Fn(BlockId) -> bool,
+    ) -> Option<usize> {
         let candidates: Vec<usize> = (0..self.all.len())
             .filter(|row| !taken.contains(row))
             .filter(|&row| self.all[row].may_be(wanted))
             .collect();
-        let rank = |&row: &usize| (self.all[row].expected, row);
+        let evidence = |row: usize| (is_saved(self.all[row].block), self.all[row].expected);
+        let rank = |&row: &usize| (evidence(row), row);
         let Some(best) = candidates.iter().copied().max_by_key(rank) else {
             self.counts.missing += 1;
             return None;
         };
-        let expected = |row: &usize| self.all[*row].expected == Expected::Yes;
-        let is_certain = candidates.len() == 1
-            || expected(&best) && candidates.iter().filter(|row| expected(row)).count() == 1;
+        let alike = candidates.iter().filter(|&&row| evidence(row) == evidence(best)).count();
+        let has_evidence = evidence(best) >= (false, Expected::Yes);
+        let is_certain = candidates.len() == 1 || has_evidence && alike == 1;
         *(if is_certain { &mut self.counts.certain } else { &mut self.counts.likely }) += 1;
         self.all[best].dims.get_or_insert_with(|| wanted.dims.clone());
         Some(best)
@@ -123,10 +131,19 @@ mod tests {
         let all = vec![value(0, Expected::Yes), value(1, Expected::No), value(2, Expected::Yes)];
         let mut values = Values { all, counts: Counts::default() };
         let wanted = Wanted { dims: vec![256], sizes: vec![Bytes(1024)] };
-        let first = values.find(&wanted, &[]).expect("a tensor");
-        let second = values.find(&wanted, &[first]).expect("a tensor");
+        let first = values.find(&wanted, &[], |_| false).expect("a tensor");
+        let second = values.find(&wanted, &[first], |_| false).expect("a tensor");
         assert_eq!((values.all[first].block, values.all[second].block), (BlockId(2), BlockId(0)));
         assert_eq!(values.counts, Counts { certain: 1, likely: 1, missing: 0 });
+    }
+
+    #[test]
+    fn what_its_backward_node_frees_is_an_operators_own_tensor() {
+        let all = vec![value(0, Expected::No), value(1, Expected::Yes)];
+        let mut values = Values { all, counts: Counts::default() };
+        let wanted = Wanted { dims: vec![256], sizes: vec![Bytes(1024)] };
+        let found = values.find(&wanted, &[], |block| block == BlockId(0));
+        assert_eq!((found, values.counts.certain), (Some(0), 1));
     }
 
     #[test]
@@ -134,10 +151,14 @@ mod tests {
         let mut values = Values { all: vec![value(0, Expected::Yes)], counts: Counts::default() };
         values.all[0].dims = Some(vec![2, 128]);
         for (dims, size) in [(vec![256], 1024), (vec![2, 128], 2048)] {
-            assert_eq!(values.find(&Wanted { dims, sizes: vec![Bytes(size)] }, &[]), None);
+            assert_eq!(
+                values.find(&Wanted { dims, sizes: vec![Bytes(size)] }, &[], |_| false),
+                None
+            );
         }
         assert_eq!(values.counts.missing, 2);
-        let found = values.find(&Wanted { dims: vec![2, 128], sizes: vec![Bytes(1000)] }, &[]);
+        let found =
+            values.find(&Wanted { dims: vec![2, 128], sizes: vec![Bytes(1000)] }, &[], |_| false);
         assert_eq!(found, Some(0));
     }
 }
