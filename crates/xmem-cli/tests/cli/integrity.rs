@@ -47,6 +47,18 @@ impl Damaged {
     }
 }
 
+#[test]
+fn the_plan_of_a_damaged_trace_says_so() {
+    let mut trace = Damaged::new();
+    trace.remove(MEMORY, |at, _| at % 7 == 3);
+    let folder = Folder::empty();
+    folder.put("trace.json", trace.0.to_string().as_bytes());
+    let ran = xmem(["plan", &folder.path("trace.json"), "--planner", "bestfit"]);
+    assert_eq!(ran.code, 4, "{}", ran.stderr);
+    let (_, notes) = ran.stdout.split_once("Notes\n").expect("notes");
+    assert!(notes.contains("serious"), "{notes}");
+}
+
 const MEMORY: &str = "[memory]";
 const OPERATOR: &str = "cpu_op";
 
