@@ -85,3 +85,37 @@ impl Space for GtbmSpace {
         holes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_do_not_fragment_each_other() {
+        let mut space = GtbmSpace::new(Some(Bytes(20)));
+        let pieces = [
+            (Group::Movable, 4),
+            (Group::Temporary, 3),
+            (Group::Movable, 2),
+            (Group::Reclaimed, 5),
+            (Group::Temporary, 2),
+        ];
+        for (piece, (group, size)) in (0..).zip(pieces) {
+            space.allocate(PieceId(piece), Bytes(size), group).expect("room");
+        }
+        assert_eq!(space.used(), Bytes(16));
+        // The hole of the first block is for movable blocks only; what waits for a join goes to the other end.
+        space.free(PieceId(0));
+        assert_eq!((space.used(), space.holes()), (Bytes(16), vec![Bytes(4)]));
+        assert!(space.has_room(Bytes(4), Group::Movable));
+        assert!(space.has_room(Bytes(4), Group::Temporary));
+        assert!(!space.has_room(Bytes(5), Group::Temporary));
+        assert!(!space.has_room(Bytes(5), Group::Reclaimed));
+        space.free(PieceId(3));
+        assert_eq!(space.used(), Bytes(11));
+        // Both ends shrink with their last blocks.
+        space.free(PieceId(2));
+        space.free(PieceId(4));
+        assert_eq!((space.used(), space.holes()), (Bytes(3), vec![]));
+    }
+}
