@@ -355,6 +355,13 @@ fn what_is_no_plan_is_not_followed() {
     let ran = xmem(["simulate", &ops, "--plan", &hints]);
     assert_eq!(ran.code, 3);
     assert!(ran.stderr.contains("the plan is damaged"), "{}", ran.stderr);
+    // An address at the end of all addresses.
+    let mut beyond = overlap;
+    beyond["requests"][1]["offset_bytes"] = json!(u64::MAX);
+    folder.put("hints.json", beyond.to_string().as_bytes());
+    let ran = xmem(["simulate", &ops, "--plan", &hints]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.stderr.contains("request 1 ends beyond 2^63 bytes"), "{}", ran.stderr);
 }
 
 #[test]

@@ -51,6 +51,9 @@ pub enum HintsDocumentError {
     /// The requests are not in order.
     #[error("request {0} is not the one with this ordinal")]
     Order(usize),
+    /// An address is beyond any memory.
+    #[error("request {0} ends beyond 2^63 bytes")]
+    TooLarge(usize),
 }
 
 impl HintsDocument {
@@ -90,6 +93,13 @@ pub fn read_hints(text: &[u8]) -> Result<(KeptPlan, HintsScope), HintsDocumentEr
     let ordered = read.requests.iter().enumerate();
     if let Some((at, _)) = ordered.into_iter().find(|(at, request)| request.ordinal != *at) {
         return Err(HintsDocumentError::Order(at));
+    }
+    let is_too_large = |request: &RequestDto| {
+        let end = request.offset_bytes.checked_add(request.size_bytes);
+        end.is_none_or(|end| end > i64::MAX as u64)
+    };
+    if let Some(at) = read.requests.iter().position(is_too_large) {
+        return Err(HintsDocumentError::TooLarge(at));
     }
     let request = |request: &RequestDto| KeptRequest {
         size: Bytes(request.size_bytes),
