@@ -135,6 +135,7 @@ impl<'a> Skyline<'a> {
     }
 
     /// The height of a segment, of the one before and of the one after it.
+    #[inline]
     fn neighborhood(&self, segment: u32) -> (u64, u64, u64) {
         let height = |segment: u32| self.height[segment as usize];
         let before = if segment == 0 { WALL } else { height(self.previous[segment as usize]) };
@@ -158,6 +159,7 @@ impl<'a> Skyline<'a> {
     }
 
     /// Makes two segments of one.
+    #[inline]
     fn split(&mut self, segment: u32, at: u32) {
         let end = self.end[segment as usize];
         self.height[at as usize] = self.height[segment as usize];
@@ -170,6 +172,7 @@ impl<'a> Skyline<'a> {
     }
 
     /// Makes one segment of `segment` and of its neighbors that have its height, and returns it.
+    #[inline]
     fn merge(&mut self, segment: u32) -> u32 {
         let (height, before, after) = self.neighborhood(segment);
         if after == height {
@@ -184,6 +187,7 @@ impl<'a> Skyline<'a> {
     }
 
     /// Makes one segment of two that follow each other.
+    #[inline]
     fn join(&mut self, segment: u32, next: u32) {
         let end = self.end[next as usize];
         self.end[segment as usize] = end;
