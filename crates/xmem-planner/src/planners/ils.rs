@@ -4,7 +4,8 @@
 //! swaps two; half of the steps take a block that lives where the plan is too high. Peaks of neighbors are mostly equal, so
 //! that plans are compared by how much their sections exceed a target in sum; the target lies between the lower
 //! bound and the best peak, and sinks with it. Worse plans are accepted as in simulated annealing, in epochs
-//! that cool down and begin again from the best plan of the last.
+//! that cool down and begin again from the best plan of the last. After some epochs without a lower peak, the search begins
+//! again from the first order.
 
 use super::skyline::{Bound, Outcome, Skyline};
 use super::{Placed, multi};
@@ -14,6 +15,8 @@ use fastrand::Rng;
 
 /// The steps of an epoch.
 const EPOCH: u32 = 20_000;
+/// The epochs without a lower peak after which the search begins again from the first order.
+const STALLED: u32 = 3;
 /// The mean excess that is accepted at the beginning of an epoch, in units of the present one.
 const TEMPERATURE: f64 = 0.01;
 /// The target, as a part of the way from the lower bound to the best peak. A list whose bound cannot be reached
@@ -37,7 +40,7 @@ pub(crate) fn place(instance: &Instance, seed: u64, budget: &mut Budget) -> Plac
     let mut best = multi::best(&instance, seed, budget);
     if best.peak > instance.lower_bound() {
         let order = multi::order(&instance, best.pass, seed);
-        Search::new(&instance, order, &mut best, seed).run(budget);
+        Search::new(&instance, &order, &mut best, seed).run(budget);
     }
     Placed::heuristic(best.offsets.into_iter().map(|offset| offset * unit).collect())
 }
@@ -46,6 +49,10 @@ struct Search<'a> {
     instance: &'a Instance,
     skyline: Skyline<'a>,
     best: &'a mut multi::Best,
+    /// The order with which the search begins, and its peak.
+    first: (&'a [u32], u64),
+    /// The lowest peak since the search began, or began again.
+    lowest: u64,
     random: Rng,
     target: u64,
     order: Vec<u32>,
@@ -64,17 +71,19 @@ enum Step {
 }
 
 impl<'a> Search<'a> {
-    fn new(instance: &'a Instance, order: Vec<u32>, best: &'a mut multi::Best, seed: u64) -> Self {
+    fn new(instance: &'a Instance, first: &'a [u32], best: &'a mut multi::Best, seed: u64) -> Self {
         let mut search = Self {
             instance,
             skyline: Skyline::new(instance),
             target: 0,
-            best,
             random: Rng::with_seed(seed),
             present: Outcome { peak: 0, excess: 0 },
             high: Vec::new(),
-            epoch: (order.clone(), 0),
-            order,
+            epoch: (Vec::new(), 0),
+            order: first.to_vec(),
+            first: (first, best.peak),
+            lowest: best.peak,
+            best,
         };
         search.aim();
         search
@@ -83,24 +92,31 @@ impl<'a> Search<'a> {
     /// Steps until the lower bound is reached, or the budget is spent.
     fn run(&mut self, budget: &mut Budget) {
         let bound = self.instance.lower_bound();
-        let mut step = 0;
+        let (mut step, mut epochs) = (0, 0);
         while self.best.peak > bound && budget.step() {
             step += 1;
             if step == EPOCH {
-                step = 0;
-                self.order.clone_from(&self.epoch.0);
+                (step, epochs) = (0, epochs + 1);
+                if epochs == STALLED {
+                    epochs = 0;
+                    self.order.copy_from_slice(self.first.0);
+                    self.lowest = self.first.1;
+                } else {
+                    self.order.copy_from_slice(&self.epoch.0);
+                }
                 self.aim();
             }
             let temperature = TEMPERATURE * f64::from(EPOCH - step) / f64::from(EPOCH);
-            self.step(temperature);
+            if self.step(temperature) {
+                epochs = 0;
+            }
         }
     }
 
-    /// Takes the target from the best peak, and begins an epoch with the present order.
+    /// Takes the target from the lowest peak, and begins an epoch with the present order.
     fn aim(&mut self) {
         let bound = self.instance.lower_bound();
-        let above =
-            u128::from(self.best.peak - bound) * u128::from(TARGET.0) / u128::from(TARGET.1);
+        let above = u128::from(self.lowest - bound) * u128::from(TARGET.0) / u128::from(TARGET.1);
         self.target = bound + above as u64;
         let plan = self.skyline.place(&self.order, &self.accepting(u128::MAX));
         self.present = plan.expect("a plan without a bound");
@@ -120,7 +136,8 @@ impl<'a> Search<'a> {
         self.high.extend(high.map(|(section, _)| section as u32));
     }
 
-    fn step(&mut self, temperature: f64) {
+    /// Takes a step; true if it leads to a lower peak.
+    fn step(&mut self, temperature: f64) -> bool {
         let step = self.draw();
         step.apply(&mut self.order);
         let worse = -self.random.f64().max(f64::MIN_POSITIVE).ln() * temperature;
@@ -128,20 +145,24 @@ impl<'a> Search<'a> {
         let bound = self.accepting(self.present.excess.saturating_add(worse));
         let Some(outcome) = self.skyline.place(&self.order, &bound) else {
             step.undo(&mut self.order);
-            return;
+            return false;
         };
         self.present = outcome;
-        if outcome.peak < self.best.peak {
-            self.best.peak = outcome.peak;
-            self.best.offsets.copy_from_slice(self.skyline.offsets());
+        if outcome.peak < self.lowest {
+            self.lowest = outcome.peak;
+            if outcome.peak < self.best.peak {
+                self.best.peak = outcome.peak;
+                self.best.offsets.copy_from_slice(self.skyline.offsets());
+            }
             self.aim();
-            return;
+            return true;
         }
         self.look();
         if outcome.excess < self.epoch.1 {
             self.epoch.0.clone_from(&self.order);
             self.epoch.1 = outcome.excess;
         }
+        false
     }
 
     fn draw(&mut self) -> Step {
