@@ -75,6 +75,21 @@ fn the_number_of_threads_does_not_matter() {
     }
 }
 
+/// More steps continue the same search. The last one stalls, and begins again from its first order.
+#[test]
+fn more_steps_are_not_worse() {
+    let list = minimalloc(MINIMALLOC[0].1);
+    let peaks = [40, 100, 1000, 20_100, 90_000].map(|steps| {
+        let limits =
+            Limits { nodes: Some(steps), time: Duration::from_secs(600), ..Limits::default() };
+        let planned = plan(&list, Planner::SkylineIls, &limits).expect("a plan");
+        assert_eq!(planned.nodes, steps, "no plan at the lower bound ends the search");
+        planned.plan.peak()
+    });
+    assert!(peaks.is_sorted_by(|fewer, more| fewer >= more), "{peaks:?}");
+    assert!(peaks[0] > peaks[2], "steps help: {peaks:?}");
+}
+
 /// A list in which nothing but the order of a layer's temporaries is hard.
 #[test]
 fn best_fit_plans_a_training_job_at_its_lower_bound() {
