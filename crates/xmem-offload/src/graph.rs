@@ -219,6 +219,9 @@ pub enum GraphError {
         /// The block.
         block: usize,
     },
+    /// The blocks are larger than any memory.
+    #[error("the blocks have more than 2^60 bytes")]
+    TooLarge,
     /// A duration is negative.
     #[error("step {step} has a negative duration")]
     Duration {
@@ -243,6 +246,11 @@ impl Graph {
         steps: Vec<Step>,
         blocks: Vec<Block>,
     ) -> Result<Self, GraphError> {
+        // Each may be there twice, before and after it is on the host.
+        let total: u128 = blocks.iter().map(|block| 2 * u128::from(block.size.get())).sum();
+        if total > 1 << 60 {
+            return Err(GraphError::TooLarge);
+        }
         let lifetimes = lifetimes(&steps, blocks.len())?;
         for (row, step) in steps.iter().enumerate() {
             if step.duration < Nanos::ZERO {

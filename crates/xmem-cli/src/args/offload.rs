@@ -19,8 +19,8 @@ use xmem::{Bytes, PolicyChoice};
         Exit code: 0 simulated, 2 usage error, 3 unreadable or nothing to simulate, 4 the recording is damaged."
 )]
 pub(crate) struct OffloadArgs {
-    /// Trace or memory snapshot, plain or compressed with gzip or zstd; `-` for standard input. Its
-    /// last iteration is simulated
+    /// Trace, plain or compressed with gzip or zstd; `-` for standard input. Its last iteration is
+    /// simulated
     #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: PathBuf,
     #[command(flatten)]

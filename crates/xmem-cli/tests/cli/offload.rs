@@ -99,6 +99,35 @@ fn a_capacity_makes_policies_wait_or_fail() {
 }
 
 #[test]
+fn the_headline_says_what_runs_in_a_capacity() {
+    let ran = |capacity: &str| {
+        let given = ["offload", RESNET, "--device", "p100-16g", "--placement", "gtbm", "-q"];
+        xmem(given.into_iter().chain(["--capacity", capacity])).stdout
+    };
+    let page = ran("120MiB");
+    assert!(
+        page.starts_with("dymem (gtbm) runs in 120.00 MiB, where without offloading"),
+        "{page}"
+    );
+    let page = ran("50MiB");
+    assert!(page.starts_with("Without offloading, 50.00 MiB are too little"), "{page}");
+}
+
+#[test]
+fn sizes_beyond_any_memory_are_refused() {
+    let trace = r#"{"traceEvents": [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::empty", "pid": 1, "tid": 1, "ts": 1, "dur": 5},
+        {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 2,
+         "args": {"Bytes": 4611686018427387904, "Addr": 64, "Device Type": 0, "Device Id": -1}}
+    ]}"#;
+    let folder = Folder::empty();
+    folder.put("huge.json", trace.as_bytes());
+    let ran = xmem(["offload", &folder.path("huge.json")]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(ran.stderr.contains("the blocks have more than 2^60 bytes"), "{}", ran.stderr);
+}
+
+#[test]
 fn options_of_the_model_change_the_times() {
     let step = |more: &[&str]| {
         let given = ["offload", RESNET, "--device", "p100-16g", "--policy", "vdnn-all"];

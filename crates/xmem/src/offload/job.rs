@@ -84,6 +84,7 @@ struct Node {
 
 struct DraftBlock {
     block: Block,
+    scheduled: BlockId,
     allocated: Nanos,
     freed: Option<(Nanos, StepId)>,
     /// The layers whose backward pass needs it.
@@ -174,7 +175,13 @@ impl<'a> Draft<'a> {
             readers: Vec::new(),
             backward: Vec::new(),
         };
-        self.blocks.push(DraftBlock { block, allocated: time, freed: None, saved_for: Vec::new() });
+        self.blocks.push(DraftBlock {
+            block,
+            scheduled,
+            allocated: time,
+            freed: None,
+            saved_for: Vec::new(),
+        });
         self.steps[step].actions.push(Action::Alloc(id));
     }
 
@@ -409,8 +416,8 @@ impl<'a> Draft<'a> {
 
     fn name(&self, op: OpId, made: &[BlockId]) -> String {
         let name = kinds::bare(self.profile.op_name(op)).to_owned();
-        let scheduled = self.ids.iter().find(|&(_, id)| made.first() == Some(id));
-        let module = scheduled.map(|(&id, _)| self.schedule.place(self.profile, id).module);
+        let made = made.first().map(|block| self.blocks[block.index()].scheduled);
+        let module = made.map(|id| self.schedule.place(self.profile, id).module);
         match module.map(|module| self.profile.text(module)).filter(|text| !text.is_empty()) {
             Some(module) => format!("{module}: {name}"),
             None => name,
