@@ -32,8 +32,8 @@ fn copies(policy: Policy, direction: Direction) -> Vec<(u32, usize)> {
     let run = simulate(&graph, policy, &link, Memory::Unlimited);
     let copies = run.transfers.iter().filter(|copy| copy.direction == direction);
     let layer = |at: Nanos| {
-        let steps = run.computing.iter().enumerate();
-        let step = steps.filter(|(_, (start, end))| *start <= at && end > start).next_back();
+        let mut steps = run.computing.iter().enumerate();
+        let step = steps.rfind(|(_, (start, end))| *start <= at && end > start);
         graph.steps()[step.expect("a step").0].work.layer().expect("a layer").index()
     };
     copies.map(|copy| (copy.block.0, layer(copy.issued))).collect()
