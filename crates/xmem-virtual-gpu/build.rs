@@ -7,7 +7,8 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 13] = [
+const SOURCES: [&str; 14] = [
+    "activity",
     "capture",
     "completion",
     "config",

@@ -11,9 +11,9 @@ use crate::lifetime::Tick;
 use crate::private_pools::PrivatePools;
 use crate::recording::{DeviceHistory, HistoryAction, HistoryEntry, Recording};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use xmem_trace::MemoryTable;
-use xmem_types::{Addr, Bytes, Diagnostics, Severity};
+use xmem_types::{Addr, BlockId, Bytes, Diagnostics, Severity};
 
 /// A position behind all others.
 const NEVER: Tick = Tick(u32::MAX);
@@ -64,6 +64,7 @@ pub(crate) fn apply(
         block.pool = details.pool;
         block.completed = details.completed;
     }
+    gpu.awaited = found.awaited;
     gpu.cache_releases = found.cache_releases;
     gpu.pool_releases = found.pool_releases;
     gpu.has_history = true;
@@ -86,12 +87,15 @@ struct Found {
     pool_releases: Vec<(Tick, xmem_types::PrivatePoolId)>,
     /// Frees that waited for other streams.
     waited: u64,
+    /// The moments that they waited for.
+    awaited: BTreeMap<BlockId, Vec<u64>>,
     /// Allocations that no event shows.
     unseen: u64,
 }
 
 struct Matching<'a> {
     entries: &'a [HistoryEntry],
+    awaited: &'a BTreeMap<usize, Vec<u64>>,
     pools: PrivatePools,
     memory: &'a MemoryTable,
     rows: &'a [u32],
@@ -126,6 +130,7 @@ impl<'a> Matching<'a> {
         let allocated = blocks.iter().enumerate().map(|(row, block)| (block.alloc, row));
         Some(Self {
             entries: &device.entries,
+            awaited: &device.awaited,
             pools: PrivatePools::new(segments, released, device.entries.len())?,
             memory,
             rows,
@@ -177,6 +182,10 @@ impl<'a> Matching<'a> {
                     self.found.waited += 1;
                     if let Some(place) = place {
                         self.found.blocks[place].1.completed = Some(NEVER);
+                        if let Some(moments) = self.awaited.get(&position) {
+                            let block = BlockId::new(self.found.blocks[place].0);
+                            self.found.awaited.insert(block, moments.clone());
+                        }
                     }
                     self.pending.insert(entry.address, place);
                 }

@@ -67,6 +67,8 @@ pub struct GpuRecording {
     pub pool_releases: Vec<(Tick, PrivatePoolId)>,
     /// True if streams, private pools and completions of frees are in the file.
     pub has_history: bool,
+    /// The moments of the streams' log ([`StreamActivity`](crate::recording::StreamActivity)) that frees wait for.
+    pub awaited: BTreeMap<BlockId, Vec<u64>>,
     /// Allocations that failed.
     pub out_of_memory: u64,
 }
@@ -90,6 +92,7 @@ impl GpuRecording {
             cache_releases: Vec::new(),
             pool_releases: Vec::new(),
             has_history: source == GpuSource::Snapshot,
+            awaited: BTreeMap::new(),
             out_of_memory: 0,
         }
     }

@@ -99,6 +99,13 @@ impl Profile {
         self.recording()?.virtual_gpu.as_ref()
     }
 
+    /// The system's number of a thread; none if the trace has none.
+    #[must_use]
+    pub fn system_thread(&self, thread: ThreadIdx) -> Option<u32> {
+        let thread = self.trace.threads.get(thread.index())?;
+        self.trace.strings.resolve(thread.thread).parse().ok()
+    }
+
     /// The parameter or buffer that lies in a block, where the recording names it.
     #[must_use]
     pub fn tensor(&self, id: BlockId) -> Option<&NamedTensor> {

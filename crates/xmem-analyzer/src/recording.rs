@@ -1,6 +1,7 @@
 //! The notes of `xmem profile` in a trace beside the events: the key `xmem_recording`, schema
 //! `xmem.recording.1` (docs/schema). Everything in it is optional.
 
+mod activity;
 mod allocator;
 mod cudnn;
 mod rank;
@@ -8,6 +9,7 @@ mod read;
 mod sharding;
 mod virtual_gpu;
 
+pub use activity::{ActivityEntry, ActivityKind, CollectiveKind, StreamActivity};
 pub use allocator::{AllocatorHistory, DeviceHistory, HistoryAction, HistoryEntry, PoolSighting};
 pub(crate) use cudnn::read as read_convolutions;
 pub use cudnn::{CudnnAnswers, CudnnLibrary, KEY as CONVOLUTIONS_KEY};

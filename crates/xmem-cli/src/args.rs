@@ -24,8 +24,8 @@ pub(crate) use other::{CompletionsArgs, CudnnWorkerArgs, DevicesArgs, InspectArg
 pub(crate) use plan::{PlanArgs, PlanDeviceArgs, PlanFormat, PlannerChoice, Scope};
 pub(crate) use profile::{ProfileArgs, RankChoice};
 pub(crate) use replay::{
-    AnswerArgs, DeviceArgs, OptimizerKind, OtherJob, ReplayArgs, ReplayFormat, VaryArgs,
-    WhatIfArgs, ZeroGrad,
+    AnswerArgs, Collectives, DeviceArgs, OptimizerKind, OtherJob, Rate, ReplayArgs, ReplayFormat,
+    VaryArgs, WhatIfArgs, ZeroGrad,
 };
 pub(crate) use serve::ServeArgs;
 pub(crate) use shared::{CudnnArgs, Format, PlainFormat, ReadingArgs, count, fraction};

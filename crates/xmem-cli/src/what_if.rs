@@ -1,8 +1,10 @@
 //! What-ifs of an estimate.
 
-use crate::args::{OptimizerKind, OtherJob, WhatIfArgs, ZeroGrad};
+use crate::args::{Collectives, OptimizerKind, OtherJob, Rate, WhatIfArgs, ZeroGrad};
 use crate::error::CliError;
-use xmem::{ClearedGradients, EstimateBuilder, OptimizerImpl, ZeroGradPlace};
+use xmem::{
+    Bandwidth, ClearedGradients, EstimateBuilder, OptimizerImpl, StreamCompletion, ZeroGradPlace,
+};
 
 /// Adds the what-ifs to the estimate.
 pub(crate) fn apply(
@@ -36,5 +38,22 @@ pub(crate) fn apply(
     if let Some(OtherJob::WorldSize(ranks)) = args.what_if {
         builder = builder.world_size(ranks);
     }
+    builder = match args.collectives {
+        Collectives::AtOnce => builder,
+        Collectives::RunAhead => builder.stream_completion(StreamCompletion::HostWaits),
+        Collectives::Bandwidth => {
+            let mut model = builder.completion_model();
+            for (rate, value) in &args.rates {
+                let link = Bandwidth((value * 1e9) as u64);
+                match rate {
+                    Rate::Nvlink => model.device.nvlink = Some(link),
+                    Rate::Pcie => model.device.pcie = link,
+                    Rate::Network => model.device.network = link,
+                    Rate::Host => model.host = *value,
+                }
+            }
+            builder.stream_completion(StreamCompletion::Modeled(Box::new(model)))
+        }
+    };
     Ok(builder)
 }

@@ -27,6 +27,7 @@
 mod block_size;
 mod bounds;
 mod call;
+mod completion;
 mod context;
 mod conversions;
 mod count;
@@ -49,6 +50,9 @@ mod uncertainty;
 mod unmodeled;
 mod walk;
 
+pub use completion::{
+    CompletionError, CompletionModel, StreamCompletion, check_completion, depends_on_completion,
+};
 pub use iterations::{Owner, RecordedIterations};
 pub use resharding::{Resharding, ReshardingError};
 pub use rule::{Rule, RuleEffect};

@@ -4,6 +4,7 @@
 //! before the recording began is put together, from what is known of it.
 
 use crate::block_size::rounded;
+use crate::completion::{Completions, StreamCompletion, completions};
 use crate::rules::cublas_workspace::workspace_size;
 use crate::schedule::{Origin, Schedule, ScheduledBlock};
 use crate::target::Target;
@@ -27,8 +28,19 @@ pub(crate) fn schedule(
     if gpu.may_hide_blocks() && gpu.remainder.is_none() {
         draft.without_totals(profile, &mut notes);
     }
+    let completions = completions(profile, gpu, &target.completion);
+    report_completion(target, &completions, &mut notes);
     for (row, block) in profile.blocks.iter().enumerate() {
         let id = BlockId::new(row);
+        let mut other = None;
+        if let Some(completed) = completions.complete.get(&id) {
+            other.get_or_insert_with(|| block.clone()).completed = Some(completed.unwrap_or(NEVER));
+        }
+        if let Some(freed) = completions.let_go.get(&id) {
+            let other = other.get_or_insert_with(|| block.clone());
+            (other.free, other.free_time) = freed.unzip();
+        }
+        let block = other.as_ref().unwrap_or(block);
         if gpu.remainder == Some(id) {
             draft.remainder(profile, block, id, &mut notes);
         } else {
@@ -40,6 +52,9 @@ pub(crate) fn schedule(
         Schedule { uncertain: workspaces(&schedule, gpu, target, &mut notes), ..schedule };
     (schedule, notes)
 }
+
+/// A position behind all others.
+const NEVER: Tick = Tick(u32::MAX);
 
 /// An event: its position among the recorded events, its kind, the block, and the time.
 type Event = (u32, EventKind, BlockId, Nanos);
@@ -235,6 +250,25 @@ impl Schedule {
             self.call(AllocatorCall::EnterPool(pool));
         }
     }
+}
+
+/// The reason why frees are not complete as recorded, with the parameters of the model.
+fn report_completion(target: &Target, completions: &Completions, notes: &mut Diagnostics) {
+    let how = match &target.completion {
+        StreamCompletion::AtOnce => return,
+        StreamCompletion::HostWaits => "when the host waits for it".to_owned(),
+        StreamCompletion::Modeled(model) => {
+            let parameters = model.to_string().replace('\n', "; ");
+            format!("after modeled durations, not measured ones ({parameters})")
+        }
+    };
+    let (awaited, held) = (completions.complete.len(), completions.let_go.len());
+    notes.report("stream-completion", Severity::Note, None, || {
+        format!(
+            "work on the streams of the GPU is complete {how}: on it depends when {awaited} blocks that several \
+             streams used can be used again, and {held} that collectives held are freed"
+        )
+    });
 }
 
 /// What-ifs that change the lowering of a CPU's recording.

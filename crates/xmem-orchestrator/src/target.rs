@@ -1,5 +1,6 @@
 //! The target of a schedule: GPU, PyTorch version and what-ifs.
 
+use crate::completion::StreamCompletion;
 use crate::resharding::Resharding;
 use std::collections::BTreeSet;
 use xmem_convolutions::PlanChoice;
@@ -29,6 +30,8 @@ pub struct Target {
     pub set_to_none: bool,
     /// Another number of ranks; `None` keeps the recording's.
     pub resharding: Option<Resharding>,
+    /// The time at which work on the streams of a recorded GPU is complete.
+    pub completion: StreamCompletion,
     /// Names of rules that are switched off.
     pub disabled: BTreeSet<String>,
 }
@@ -47,6 +50,7 @@ impl Target {
             zero_grad: None,
             set_to_none: true,
             resharding: None,
+            completion: StreamCompletion::AtOnce,
             disabled: BTreeSet::new(),
         }
     }

@@ -26,6 +26,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/evaluation.py",
     "xmem_recorder/factories.py",
     "xmem_recorder/facts.py",
+    "xmem_recorder/activity.py",
     "xmem_recorder/history.py",
     "xmem_recorder/hostmemory.py",
     "xmem_recorder/imports.py",

@@ -32,7 +32,13 @@ struct stream {
   struct timeline *timeline;
   struct stream *next;
 };
-struct event { struct timespec time; int is_recorded; unsigned long long capture; struct moment moment; };
+struct event {
+  struct timespec time;
+  int is_recorded;
+  unsigned long long capture;
+  struct moment moment;
+  uint64_t logged; // the moment in the log of activity.c
+};
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct stream *streams;
@@ -112,6 +118,7 @@ int vgpu_device_synchronize(void) {
   int status = vgpu_capture_unsafe_call();
   if (status) return status;
   vgpu_host_waits(NULL);
+  vgpu_log_host_waits('d', NULL, 0);
   vgpu_pools_synchronize();
   return CUDA_OK;
 }
@@ -123,6 +130,7 @@ int vgpu_stream_synchronize(struct stream *stream) {
   pthread_mutex_unlock(&mutex);
   if (c) return CUDA_CAPTURE_UNSUPPORTED;
   vgpu_host_waits(timeline_of(stream));
+  vgpu_log_host_waits('h', stream, 0);
   vgpu_pools_synchronize();
   return CUDA_OK;
 }
@@ -136,7 +144,7 @@ int vgpu_event_destroy(struct event *event) {
   return event ? CUDA_OK : CUDA_INVALID_HANDLE;
 }
 
-int vgpu_event_record(struct event *event, struct stream *stream, unsigned flags) {
+int vgpu_event_record(struct event *event, struct stream *stream, unsigned flags, const void *caller) {
   if (!event) return CUDA_INVALID_HANDLE;
   clock_gettime(CLOCK_MONOTONIC, &event->time);
   pthread_mutex_lock(&mutex);
@@ -145,6 +153,7 @@ int vgpu_event_record(struct event *event, struct stream *stream, unsigned flags
   event->is_recorded = 1;
   pthread_mutex_unlock(&mutex);
   vgpu_moment_record(&event->moment, event->capture ? NULL : timeline_of(stream));
+  event->logged = event->capture ? 0 : vgpu_log_record(stream, caller);
   return CUDA_OK;
 }
 
@@ -164,7 +173,9 @@ int vgpu_event_query(struct event *event) {
 
 int vgpu_event_synchronize(struct event *event) {
   int status = query(event);
-  if (!status) vgpu_host_waits_for(event->moment);
+  if (status) return status;
+  vgpu_host_waits_for(event->moment);
+  if (event->logged) vgpu_log_host_waits('e', NULL, event->logged);
   return status;
 }
 
@@ -194,12 +205,15 @@ int vgpu_stream_wait(struct stream *stream, struct event *event, unsigned flags)
     status = CUDA_CAPTURE_ISOLATION;
   }
   pthread_mutex_unlock(&mutex);
-  if (!status && !own && !other) vgpu_timeline_waits(timeline_of(stream), event->moment);
+  if (status || own || other) return status;
+  vgpu_timeline_waits(timeline_of(stream), event->moment);
+  vgpu_log_wait(stream, event->logged);
   return status;
 }
 
 void vgpu_stream_work(struct stream *stream) {
   vgpu_thread_works();
+  vgpu_log_work(stream);
   if (!__atomic_load_n(&captures, __ATOMIC_ACQUIRE)) return;
   pthread_mutex_lock(&mutex);
   struct capture *c = capture_of(stream);

@@ -320,7 +320,7 @@ API(int, cuStreamIsCapturing)(stream_t stream, int *status) { *status = vgpu_cap
 API(int, cuStreamGetCtx)(stream_t stream, void **context) { (void)stream; return vgpu_cuCtxGetCurrent(context); }
 API(int, cuEventCreate)(struct event **event, unsigned flags) { (void)flags; return vgpu_event_create(event); }
 API(int, cuEventDestroy_v2)(struct event *event) { return vgpu_event_destroy(event); }
-API(int, cuEventRecord)(struct event *event, stream_t stream) { return vgpu_event_record(event, stream, 0); }
+API(int, cuEventRecord)(struct event *event, stream_t stream) { return vgpu_event_record(event, stream, 0, __builtin_return_address(0)); }
 API(int, cuEventQuery)(struct event *event) { return vgpu_event_query(event); }
 API(int, cuEventSynchronize)(struct event *event) { return vgpu_event_synchronize(event); }
 API(int, cuEventElapsedTime)(float *milliseconds, struct event *from, struct event *to) { return vgpu_event_elapsed(milliseconds, from, to); }

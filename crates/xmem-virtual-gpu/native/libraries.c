@@ -266,18 +266,22 @@ static int receive(void *to, const void *from, size_t size, struct stream *strea
   return 0;
 }
 API(int, ncclAllReduce)(const void *from, void *to, size_t count, int type, int operation, struct communicator *of, struct stream *stream) {
-  (void)operation, (void)of;
+  (void)operation;
+  vgpu_log_collective('R', stream, to, bytes(count, type), of->ranks);
   return receive(to, from, bytes(count, type), stream);
 }
 API(int, ncclReduce)(const void *from, void *to, size_t count, int type, int operation, int root, struct communicator *of, struct stream *stream) {
   (void)operation;
+  vgpu_log_collective('B', stream, to, bytes(count, type), of->ranks);
   return of->rank == root ? receive(to, from, bytes(count, type), stream) : 0;
 }
 API(int, ncclBroadcast)(const void *from, void *to, size_t count, int type, int root, struct communicator *of, struct stream *stream) {
+  vgpu_log_collective('B', stream, to, bytes(count, type), of->ranks);
   return of->rank == root ? receive(to, from, bytes(count, type), stream) : 0;
 }
 API(int, ncclAllGather)(const void *from, void *to, size_t count, int type, struct communicator *of, struct stream *stream) {
   size_t size = bytes(count, type);
+  vgpu_log_collective('G', stream, to, size * (size_t)of->ranks, of->ranks);
   // Larger parts would not be copied either (vgpu_copy), and there may be many ranks.
   if (size > vgpu_config()->copy_limit) {
     vgpu_stream_work(stream);
@@ -289,10 +293,13 @@ API(int, ncclAllGather)(const void *from, void *to, size_t count, int type, stru
 API(int, ncclReduceScatter)(const void *from, void *to, size_t count, int type, int operation, struct communicator *of, struct stream *stream) {
   (void)operation;
   size_t size = bytes(count, type);
+  vgpu_log_collective('S', stream, from, size * (size_t)of->ranks, of->ranks);
   return receive(to, (const char *)from + (size_t)of->rank * size, size, stream);
 }
 API(int, ncclAlltoAll)(const void *from, void *to, size_t count, int type, struct communicator *of, struct stream *stream) {
-  return receive(to, from, bytes(count, type) * (size_t)of->ranks, stream);
+  size_t size = bytes(count, type) * (size_t)of->ranks;
+  vgpu_log_collective('A', stream, from, size, of->ranks);
+  return receive(to, from, size, stream);
 }
 API(int, ncclRedOpCreatePreMulSum)(int *operation) { *operation = 5; return 0; }
 

@@ -185,10 +185,11 @@ API(int, cudaPointerGetAttributes)(struct pointer *attributes, void *address) {
   return CUDA_OK;
 }
 
-API(int, cudaMemcpy)(void *to, const void *from, size_t size, int kind) { (void)kind; vgpu_host_waits(vgpu_timeline(NULL)); vgpu_copy(to, from, size); return CUDA_OK; }
+enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST = 2 }; // cudaMemcpyKind
+API(int, cudaMemcpy)(void *to, const void *from, size_t size, int kind) { (void)kind; vgpu_host_waits(vgpu_timeline(NULL)); vgpu_log_host_waits('h', NULL, 0); vgpu_copy(to, from, size); return CUDA_OK; }
 API(int, cudaMemcpyAsync)(void *to, const void *from, size_t size, int kind, stream_t stream) {
-  (void)kind;
   vgpu_stream_work(stream);
+  if (kind == HOST_TO_DEVICE || kind == DEVICE_TO_HOST) vgpu_log_copy(stream, size);
   vgpu_copy(to, from, size);
   return CUDA_OK;
 }
@@ -357,8 +358,8 @@ API(int, cudaLaunchHostFunc)(stream_t stream, void (*call)(void *), void *data) 
 API(int, cudaEventCreateWithFlags)(event_t *event, unsigned flags) { (void)flags; return result(vgpu_event_create(event)); }
 API(int, cudaEventCreate)(event_t *event) { return result(vgpu_event_create(event)); }
 API(int, cudaEventDestroy)(event_t event) { return result(vgpu_event_destroy(event)); }
-API(int, cudaEventRecordWithFlags)(event_t event, stream_t stream, unsigned flags) { return result(vgpu_event_record(event, stream, flags)); }
-API(int, cudaEventRecord)(event_t event, stream_t stream) { return result(vgpu_event_record(event, stream, 0)); }
+API(int, cudaEventRecordWithFlags)(event_t event, stream_t stream, unsigned flags) { return result(vgpu_event_record(event, stream, flags, __builtin_return_address(0))); }
+API(int, cudaEventRecord)(event_t event, stream_t stream) { return result(vgpu_event_record(event, stream, 0, __builtin_return_address(0))); }
 API(int, cudaEventQuery)(event_t event) { return result(vgpu_event_query(event)); }
 API(int, cudaEventSynchronize)(event_t event) { return result(vgpu_event_synchronize(event)); }
 API(int, cudaEventElapsedTime)(float *milliseconds, event_t from, event_t to) { return result(vgpu_event_elapsed(milliseconds, from, to)); }

@@ -90,6 +90,10 @@ int vgpu_pool_set(struct pool *pool, int attribute, const void *value);
 // What a synchronization does: memory above the release thresholds goes back.
 void vgpu_pools_synchronize(void);
 
+struct stream;
+struct event;
+struct graph;
+
 // ---- completion.c: when work on streams is complete ----
 struct timeline;
 struct moment { struct timeline *on; uint64_t at; long second; };
@@ -105,6 +109,17 @@ void vgpu_host_waits(struct timeline *timeline);
 // This thread puts work on streams.
 void vgpu_thread_works(void);
 
+// ---- activity.c: the log of what streams are told ----
+void vgpu_log_work(const struct stream *stream);
+// Between host and device.
+void vgpu_log_copy(const struct stream *stream, size_t size);
+void vgpu_log_collective(char kind, const struct stream *stream, const void *address, size_t size, int ranks);
+// Returns the number of the moment that the event records; 0 where nothing is logged.
+uint64_t vgpu_log_record(const struct stream *stream, const void *caller);
+void vgpu_log_wait(const struct stream *stream, uint64_t moment);
+// `h`: for a stream, `e`: for a moment, `d`: for the device.
+void vgpu_log_host_waits(char kind, const struct stream *stream, uint64_t moment);
+
 // ---- capture.c: streams, events, and the capture of graphs ----
 enum {
   CUDA_OK = 0, CUDA_INVALID_VALUE = 1, CUDA_OUT_OF_MEMORY = 2, CUDA_NOT_INITIALIZED = 3,
@@ -115,9 +130,6 @@ enum {
   CUDA_CAPTURE_UNSUPPORTED = 900, CUDA_CAPTURE_INVALIDATED = 901, CUDA_CAPTURE_UNMATCHED = 903,
   CUDA_CAPTURE_ISOLATION = 905, CUDA_CAPTURED_EVENT = 907, CUDA_CAPTURE_WRONG_THREAD = 908,
 };
-struct stream;
-struct event;
-struct graph;
 int vgpu_stream_create(struct stream **stream, int device, unsigned flags, int priority);
 int vgpu_stream_destroy(struct stream *stream);
 int vgpu_stream_priority(const struct stream *stream);
@@ -128,7 +140,7 @@ int vgpu_stream_synchronize(struct stream *stream);
 int vgpu_stream_wait(struct stream *stream, struct event *event, unsigned flags);
 int vgpu_event_create(struct event **event);
 int vgpu_event_destroy(struct event *event);
-int vgpu_event_record(struct event *event, struct stream *stream, unsigned flags);
+int vgpu_event_record(struct event *event, struct stream *stream, unsigned flags, const void *caller);
 int vgpu_event_query(struct event *event);
 int vgpu_event_synchronize(struct event *event);
 int vgpu_event_elapsed(float *milliseconds, const struct event *from, const struct event *to);

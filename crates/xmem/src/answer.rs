@@ -13,7 +13,7 @@ use std::ops::Range;
 use xmem_analyzer::integrity::{Condition, Integrity};
 use xmem_analyzer::recording::Rank;
 use xmem_convolutions::ConvolutionAnswers;
-use xmem_orchestrator::{RuleEffect, Target};
+use xmem_orchestrator::{RuleEffect, StreamCompletion, Target};
 use xmem_predict::{
     AllocatorCounts, AllocatorSetup, Confidence, Curve, Finding, Fragmentation, IterationPeak,
     LiveBlock, Locator, OutOfMemory, Peak, PeakRange, PredictedMemory, Prediction, RoleShare,
@@ -84,13 +84,15 @@ pub(crate) struct Decided {
     pub(crate) convolutions: ConvolutionAnswers,
     pub(crate) rank: Option<Rank>,
     pub(crate) nccl: Option<NcclMemory>,
+    /// Peak allocated and reserved where the host runs ahead of the GPU.
+    pub(crate) run_ahead: Option<(Bytes, Bytes)>,
 }
 
 impl Answer {
     /// Puts together what each stage found.
     pub(crate) fn new(
         job: &Job,
-        Decided { target, convolutions, rank, nccl }: Decided,
+        Decided { target, convolutions, rank, nccl, run_ahead }: Decided,
         iterations: Range<IterationId>,
         policy: IntegrityPolicy,
         prediction: &Prediction<'_>,
@@ -100,7 +102,8 @@ impl Answer {
         let mut notes = job.diagnostics().clone();
         notes.extend(prediction.diagnostics().clone());
         notes.extend(std::mem::take(&mut memory.diagnostics));
-        let is_as_recorded = target.resharding.is_none();
+        let is_as_recorded =
+            target.resharding.is_none() && target.completion == StreamCompletion::AtOnce;
         if let Some(gpu) = job.profile().gpu.as_ref().filter(|_| is_as_recorded) {
             let all =
                 iterations == (IterationId(0)..IterationId::new(job.profile().iterations.len()));
@@ -115,7 +118,8 @@ impl Answer {
         let virtual_gpu = job.profile().virtual_gpu();
         let is_assumed = virtual_gpu.is_some_and(xmem_analyzer::recording::VirtualGpu::is_assumed);
         if is_as_recorded {
-            recorded_twice::widen(job.profile(), &mut memory, &target.device, &mut notes);
+            let device = &target.device;
+            recorded_twice::widen(job.profile(), run_ahead, &mut memory, device, &mut notes);
         }
         if let Some(recording) = job.profile().recording() {
             let names = &recording.compiled_eagerly;

@@ -2,7 +2,7 @@
 
 use crate::input::InputError;
 use thiserror::Error;
-use xmem_orchestrator::ReshardingError;
+use xmem_orchestrator::{CompletionError, ReshardingError};
 use xmem_predict::{AllocatorError, LengthsError, NoSegments};
 
 /// An estimate that cannot be made. A job that does not fit is an answer, not an error.
@@ -24,6 +24,9 @@ pub enum EstimateError {
     /// The job cannot be replayed with the requested number of ranks.
     #[error(transparent)]
     Resharding(#[from] ReshardingError),
+    /// The recording does not show when work is complete.
+    #[error(transparent)]
+    Completion(#[from] CompletionError),
     /// The requested iterations are not in the trace.
     #[error(
         "iterations {from}..{to} were requested, but the trace has {found}, counted from 0: choose \

@@ -18,8 +18,8 @@ use xmem_analyzer::recording::Rank;
 use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource};
 use xmem_cudnn::AutomaticSource;
 use xmem_orchestrator::{
-    CudnnBenchmark, OptimizerImpl, Resharding, Schedule, Target, ZeroGradPlace,
-    parse_cublas_workspace_config,
+    CompletionModel, CudnnBenchmark, OptimizerImpl, Resharding, Schedule, StreamCompletion, Target,
+    ZeroGradPlace, check_completion, depends_on_completion, parse_cublas_workspace_config,
 };
 use xmem_predict::{
     AllocatorError, AllocatorSettings, AllocatorSetup, CapacitySearch, Detail, LengthSettings,
@@ -143,12 +143,13 @@ impl Estimate {
         let mut timings = job.timings().clone();
         observer(Stage::Lower);
         let (convolutions, lowered) = timings.time(Stage::Lower, || plan.lower(job));
+        let run_ahead = plan.run_ahead(job, &convolutions, &iterations);
         let Plan { mut target, setup, rank, .. } = plan;
         let nccl = take_nccl(job, rank.as_ref(), &mut target.device);
         let prediction = Prediction::new(job.profile(), lowered, setup, &target.device);
         observer(Stage::Replay);
         let memory = timings.time(Stage::Replay, || prediction.memory(&iterations, &self.detail));
-        let decided = Decided { target, convolutions, rank, nccl };
+        let decided = Decided { target, convolutions, rank, nccl, run_ahead };
         Ok(Answer::new(job, decided, iterations, self.integrity, &prediction, memory, timings))
     }
 
@@ -246,6 +247,7 @@ impl Estimate {
             Some(ranks) => Some(Resharding::of(job.profile(), ranks)?),
             None => None,
         };
+        check_completion(job.profile(), &self.target.completion)?;
         let rank = resharding.as_ref().map(|other| other.rank().clone());
         let target = Target {
             resharding,
@@ -315,6 +317,30 @@ impl Plan {
         let lowered = xmem_orchestrator::schedule(profile, &self.target, &answers);
         (answers, lowered)
     }
+
+    /// Peak allocated and reserved where work on the streams is complete when the host waits for it; none if the
+    /// recording does not show it, or if nothing depends on it.
+    fn run_ahead(
+        &self,
+        job: &Job,
+        convolutions: &ConvolutionAnswers,
+        iterations: &Range<IterationId>,
+    ) -> Option<(Bytes, Bytes)> {
+        let profile = job.profile();
+        let is_recorded = self.target.completion == StreamCompletion::AtOnce
+            && self.target.resharding.is_none()
+            && depends_on_completion(profile);
+        is_recorded.then(|| {
+            let completion = StreamCompletion::HostWaits;
+            let mut target = Target { completion, ..self.target.clone() };
+            take_nccl(job, self.rank.as_ref(), &mut target.device);
+            let lowered = xmem_orchestrator::schedule(profile, &target, convolutions);
+            let setup = self.setup.clone();
+            let prediction = Prediction::new(profile, lowered, setup, &target.device);
+            let peak = prediction.memory(iterations, &Detail::default()).peak;
+            (peak.allocated, peak.reserved)
+        })
+    }
 }
 
 impl EstimateBuilder {
@@ -331,6 +357,20 @@ impl EstimateBuilder {
     pub fn optimizer(mut self, optimizer: OptimizerImpl) -> Self {
         self.0.target.optimizer = Some(optimizer);
         self
+    }
+
+    /// Sets when work on the streams of a recorded GPU is complete, on which depends when memory that several streams
+    /// used can be used again. Without it, at once. Recordings of `xmem profile --virtual-gpu` alone show what the
+    /// others need.
+    pub fn stream_completion(mut self, completion: StreamCompletion) -> Self {
+        self.0.target.completion = completion;
+        self
+    }
+
+    /// The model of durations for this device, to be changed and given to [`Self::stream_completion`].
+    #[must_use]
+    pub fn completion_model(&self) -> CompletionModel {
+        CompletionModel::of(&self.0.target.device)
     }
 
     /// The source of convolution plans. Without it, it is that of the command line

@@ -95,8 +95,9 @@ pub use xmem_cudnn::{
     SourceError, SourceSettings, WorkerCommand,
 };
 pub use xmem_orchestrator::{
-    AttentionKernels, CudnnBenchmark, OptimizerImpl, Resharding, ReshardingError, Rule, RuleEffect,
-    Target, ZeroGradPlace, parse_cublas_workspace_config, rules,
+    AttentionKernels, CompletionError, CompletionModel, CudnnBenchmark, OptimizerImpl, Resharding,
+    ReshardingError, Rule, RuleEffect, StreamCompletion, Target, ZeroGradPlace,
+    parse_cublas_workspace_config, rules,
 };
 pub use xmem_planner::{
     CsvBlocks, CsvError, FreePieces, HintsError, Limits, Moment, ParsePlannerError, Plan, Planned,
@@ -113,7 +114,7 @@ pub use xmem_predict::{
     UncertaintyEffect, UnmodeledShare, VaryingDimension,
 };
 pub use xmem_profiles::{
-    ComputeCapability, Device, DeviceFileError, ParseComputeCapabilityError, Sources,
+    Bandwidth, ComputeCapability, Device, DeviceFileError, ParseComputeCapabilityError, Sources,
     UnknownDevice, devices, find,
 };
 pub use xmem_simulator::{
@@ -123,6 +124,7 @@ pub use xmem_simulator::{
     newest_release, oldest_release,
 };
 pub use xmem_snapshot::{Snapshot, write as write_snapshot};
+pub use xmem_timing::TimeModel;
 pub use xmem_trace::{EventParser, ReadError, ReadOptions, Trace, open_input};
 pub use xmem_types::{
     Addr, BlockId, Bytes, Diagnostic, Diagnostics, ExceededLimit, InputLimits, IterationId,

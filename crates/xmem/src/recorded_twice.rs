@@ -1,4 +1,4 @@
-//! The range of an answer about a command that was recorded twice.
+//! The range of an answer about a command that was recorded twice, or whose recording shows what another would.
 
 use xmem_analyzer::Profile;
 use xmem_predict::{Bounds, Confidence, PredictedMemory, UncertaintyEffect};
@@ -11,9 +11,11 @@ const ASSUMED_VALUES: &str = "assumed_values";
 /// The uncertainty about the time at which work on the GPU is complete.
 const GPU_TIMING: &str = "gpu_timing";
 
-/// Extends the range to the peaks of the other recording, if there is one.
+/// Extends the range to the peaks of the other recording, if there is one; else to those of a replay with a host that
+/// runs ahead of the GPU.
 pub(crate) fn widen(
     profile: &Profile,
+    run_ahead: Option<(Bytes, Bytes)>,
     memory: &mut PredictedMemory,
     device: &Device,
     notes: &mut Diagnostics,
@@ -22,7 +24,7 @@ pub(crate) fn widen(
     if let Some(lowest) = gpu.lowest_peaks() {
         extend(memory, ASSUMED_VALUES, lowest, device);
     }
-    if let Some(peaks) = gpu.run_ahead_peaks() {
+    if let Some(peaks) = gpu.run_ahead_peaks().or(run_ahead) {
         extend(memory, GPU_TIMING, peaks, device);
     } else if profile.rank().is_some() {
         notes.report("gpu-timing", Severity::Note, None, || {

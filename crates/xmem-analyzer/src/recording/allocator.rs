@@ -1,6 +1,7 @@
 //! The history of CUDA's caching allocator as the recorder writes it: one entry for each of its actions, in
 //! columns.
 
+use super::activity::{ActivityDto, StreamActivity};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use xmem_types::{Addr, Bytes, StreamId};
@@ -17,6 +18,8 @@ pub struct AllocatorHistory {
     pub settings: Option<String>,
     /// One history for each device that was used.
     pub devices: Vec<DeviceHistory>,
+    /// What the streams were told; none of recordings before it was logged.
+    pub activity: Option<StreamActivity>,
 }
 
 /// The history of a device's allocator.
@@ -28,6 +31,8 @@ pub struct DeviceHistory {
     pub entries: Vec<HistoryEntry>,
     /// Segments of private pools, as they were seen.
     pub pools: Vec<PoolSighting>,
+    /// The moments that frees wait for, by the positions of their entries.
+    pub awaited: BTreeMap<usize, Vec<u64>>,
 }
 
 /// An action of the allocator.
@@ -83,6 +88,7 @@ pub(super) struct HistoryDto {
     settings: Option<String>,
     #[serde(default)]
     devices: Vec<DeviceDto>,
+    activity: Option<ActivityDto>,
 }
 
 #[derive(Deserialize)]
@@ -94,6 +100,8 @@ struct DeviceDto {
     streams: Vec<(String, u64)>,
     #[serde(default)]
     pools: Vec<(usize, i64, u64, (u64, u64))>,
+    #[serde(default)]
+    awaited: Vec<Vec<u64>>,
 }
 
 impl HistoryDto {
@@ -104,6 +112,10 @@ impl HistoryDto {
             complete: self.complete,
             settings: self.settings.filter(|text| !text.is_empty()),
             devices: devices.collect::<Option<_>>()?,
+            activity: match self.activity {
+                Some(activity) => Some(activity.read()?),
+                None => None,
+            },
         })
     }
 }
@@ -156,7 +168,16 @@ impl DeviceDto {
                 pool,
             })
         });
-        Some(DeviceHistory { index: self.index, pools: pools.collect::<Option<_>>()?, entries })
+        let awaited = self.awaited.iter().map(|row| {
+            let (position, moments) = row.split_first()?;
+            Some((usize::try_from(*position).ok()?, moments.to_vec()))
+        });
+        Some(DeviceHistory {
+            index: self.index,
+            pools: pools.collect::<Option<_>>()?,
+            awaited: awaited.collect::<Option<_>>()?,
+            entries,
+        })
     }
 }
 

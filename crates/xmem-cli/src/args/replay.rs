@@ -95,6 +95,14 @@ pub(crate) struct WhatIfArgs {
     /// the sizes that they have with so many
     #[arg(long, value_name = "KEY=VALUE", value_parser = other_job)]
     pub(crate) what_if: Option<OtherJob>,
+    /// When collectives, and other work on the streams of a virtual GPU, are complete. at-once is what was recorded; the
+    /// range of the answer goes up to run-ahead
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Collectives::AtOnce)]
+    pub(crate) collectives: Collectives,
+    /// Parameters of --collectives bandwidth: nvlink, pcie and network in GB/s and one direction, host as the share
+    /// of the recorded time that it takes without the recorder (network=50,host=0.3)
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = rate)]
+    pub(crate) rates: Vec<(Rate, f64)>,
     /// Disable a rule of the CPU-to-GPU lowering (--explain lists them); repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) no_rule: Vec<String>,
@@ -206,6 +214,43 @@ fn other_job(text: &str) -> Result<OtherJob, String> {
         ("world-size", Ok(ranks)) if ranks > 0 => Ok(OtherJob::WorldSize(ranks)),
         ("world-size", _) => Err(format!("`{value}` is not a number of ranks")),
         _ => Err(format!("`{key}` is not known; what can be other is world-size")),
+    }
+}
+
+/// When work on streams is complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Collectives {
+    /// At once, as recorded
+    #[default]
+    AtOnce,
+    /// After durations that follow from the rates of the device and its links
+    Bandwidth,
+    /// When the host waits for it
+    RunAhead,
+}
+
+/// A parameter of `--rates`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rate {
+    Nvlink,
+    Pcie,
+    Network,
+    Host,
+}
+
+/// Reads one of `--rates`.
+fn rate(text: &str) -> Result<(Rate, f64), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE, for example network=50")?;
+    let rate = match key {
+        "nvlink" => Rate::Nvlink,
+        "pcie" => Rate::Pcie,
+        "network" => Rate::Network,
+        "host" => Rate::Host,
+        _ => return Err(format!("`{key}` is not known; there are nvlink, pcie, network and host")),
+    };
+    match value.parse::<f64>() {
+        Ok(number) if number > 0.0 && number <= 1e6 => Ok((rate, number)),
+        _ => Err(format!("`{value}` is not a number above 0 and up to 1000000")),
     }
 }
 

@@ -2,7 +2,8 @@
 //! that select it.
 
 use crate::args::{
-    AllocatorArgs, AllocatorRest, AnswerArgs, DeviceArgs, OtherJob, ReplayArgs, WhatIfArgs,
+    AllocatorArgs, AllocatorRest, AnswerArgs, Collectives, DeviceArgs, OtherJob, ReplayArgs,
+    WhatIfArgs,
 };
 use crate::error::CliError;
 use crate::{allocator, cudnn, device, input, what_if};
@@ -154,6 +155,8 @@ impl OptionLine {
             optimizer_impl,
             cublas_workspace_config,
             what_if,
+            collectives,
+            rates,
             no_rule,
         } = args;
         self.choice("--zero-grad", *zero_grad);
@@ -163,6 +166,12 @@ impl OptionLine {
         self.option("--cublas-workspace-config", kib.map(|kib| format!(":{kib}:1")));
         let ranks = what_if.map(|OtherJob::WorldSize(ranks)| format!("world-size={ranks}"));
         self.option("--what-if", ranks);
+        let changed = (*collectives != Collectives::AtOnce).then_some(*collectives);
+        self.choice("--collectives", changed);
+        for (rate, value) in rates {
+            let name = format!("{rate:?}").to_lowercase();
+            self.option("--rates", Some(format!("{name}={value}")));
+        }
         for rule in no_rule.iter().collect::<BTreeSet<_>>() {
             self.option("--no-rule", Some(rule));
         }

@@ -4,6 +4,7 @@
 mod allocator;
 mod bounds;
 mod check;
+mod collectives;
 #[cfg(unix)]
 mod cudnn;
 #[cfg(unix)]

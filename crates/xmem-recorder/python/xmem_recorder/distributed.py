@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-from . import devices, engine, placement, session
+from . import activity, devices, engine, placement, session
 from .patching import answer, called_by_torch, replace, replace_everywhere
 
 # PyTorch looks every 100 ms for collectives that are complete, and lets go of the tensors that they hold
@@ -19,7 +19,7 @@ def wait_for_collectives():
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return
     if "nccl" in distributed.get_backend():
-        time.sleep(WATCHDOG)
+        activity.pause(WATCHDOG)
 
 
 def facts(torch):

@@ -133,6 +133,23 @@ def size_of_split(ranks):
         _libraries[0].vgpu_size_of_split(ranks)
 
 
+def log_activity(on):
+    """Switches the log of what streams are told."""
+    if _libraries and hasattr(_libraries[0], "vgpu_log_activity"):
+        _libraries[0].vgpu_log_activity(on)
+
+
+def activity(entry):
+    """The entries of that log as an array of `entry`, a ctypes structure; None if some are missing."""
+    if not _libraries or not hasattr(_libraries[0], "vgpu_activity"):
+        return None
+    read = _libraries[0].vgpu_activity
+    read.restype = ctypes.c_long
+    entries = ctypes.POINTER(entry)()
+    count = read(ctypes.byref(entries))
+    return None if count < 0 else entries[:count]
+
+
 def end_iteration():
     """Tells the virtual GPU that an iteration has ended."""
     if _libraries and hasattr(_libraries[0], "vgpu_iteration"):

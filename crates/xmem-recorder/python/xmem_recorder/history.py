@@ -243,8 +243,11 @@ def _without_frames(entry):
 # ---------------------------------------------------------------------------------------------
 
 
-def facts():
-    """The history, for the metadata; None if there is none. Writes the snapshot that the user asked for."""
+def facts(records=()):
+    """The history, for the metadata; None if there is none. Writes the snapshot that the user asked for.
+
+    `records` are the events that the allocator recorded: pairs of a time in ns and a moment, in order.
+    """
     if not _state.on:
         return None
     _state.on = False
@@ -252,7 +255,7 @@ def facts():
     return {
         "complete": _state.complete,
         "settings": _state.settings,
-        "devices": [_device(index, trace) for index, trace in sorted(_state.earlier.items()) if trace],
+        "devices": [_device(index, trace, records) for index, trace in sorted(_state.earlier.items()) if trace],
     }
 
 
@@ -275,17 +278,22 @@ def _take_over_at_the_end():
         os.replace(part, path)
 
 
-def _device(index, trace):
+def _device(index, trace, records):
     """The entries of a device, as columns."""
+    moments = _moments(trace, records)
+    awaited = []
     letters, addresses, sizes, streams, positions = [], [], [], [], []
     last = 0
-    for entry in trace:
+    for row, entry in enumerate(trace):
         positions.append(len(letters))
         letter = ACTIONS.get(entry["action"])
         if letter is None:
             continue
         address = last if letter == "o" else entry["addr"] // ALIGNMENT
-        if letter == "c" and letters and letters[-1] == "f" and address == last:
+        if row in moments:
+            awaited.append([len(letters), *moments[row]])
+        is_awaited = awaited and awaited[-1][0] == len(letters) - 1
+        if letter == "c" and letters and letters[-1] == "f" and address == last and not is_awaited:
             letters[-1] = FREED_AT_ONCE
             continue
         letters.append(letter)
@@ -312,4 +320,32 @@ def _device(index, trace):
         "sizes": sizes,
         "streams": [[hex(stream), count] for stream, count in streams],
         "pools": pools,
+        "awaited": awaited,
     }
+
+
+def _moments(trace, records):
+    """The moments that frees wait for, by their rows in the trace.
+
+    The allocator records an event on each stream that used a block as the block is freed, under a lock
+    (c10/cuda/CUDACachingAllocator.cpp, `insert_events`), so that nothing is between the two in the history.
+    """
+    found, at = {}, 0
+    for row, entry in enumerate(trace):
+        following = trace[row + 1] if row + 1 < len(trace) else {}
+        # Whole microseconds: an event of the same one as the next entry belongs to a free that has none yet, unless
+        # its end is the next entry.
+        later = following.get("time_us")
+        is_free = entry["action"] == "free_requested"
+        ends = following.get("action") == "free_completed" and following["addr"] == entry["addr"]
+        moments = []
+        while at < len(records):
+            time = records[at][0] // 1000
+            takes_one = is_free and not ends and not moments
+            if later is not None and (time > later or time == later and not takes_one):
+                break
+            moments.append(records[at][1])
+            at += 1
+        if moments and is_free:
+            found[row] = moments
+    return found

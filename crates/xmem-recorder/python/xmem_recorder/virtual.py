@@ -8,6 +8,7 @@ import atexit
 import contextlib
 
 from . import (
+    activity,
     autocast,
     cuda,
     distributed,
@@ -90,6 +91,7 @@ def _begin_with_the_device(torch):
             result = original()
             if recorder.is_recording():
                 history.start()
+                activity.start()
             return result
 
         return initialize
@@ -161,7 +163,9 @@ def _note_limits(log):
 def allocator_history():
     """The history of the allocator, for the metadata; None if there is none."""
     try:
-        return history.facts()
+        records = activity.of_the_allocator()
+        found = history.facts(records)
+        return None if found is None else {**found, "activity": activity.facts()}
     except Exception as error:
         session.note(f"the trace lacks the history of the allocator: {error!r}")
         return None

@@ -4,7 +4,10 @@ use super::FindingDto;
 use super::recorded::RecordedDto;
 use super::setup::SetupDto;
 use serde::Serialize;
-use xmem::{Answer, Bounds, Integrity, OptimizerImpl, Place, ZeroGradPlace};
+use xmem::{
+    Answer, Bandwidth, Bounds, CompletionModel, Integrity, OptimizerImpl, Place, StreamCompletion,
+    ZeroGradPlace,
+};
 
 /// The schema of [`ReplayDocument`].
 pub(crate) const REPLAY: &str = "xmem.replay/2";
@@ -98,9 +101,51 @@ struct TargetDto<'a> {
     zero_grad: Option<&'static str>,
     set_to_none: bool,
     world_size: Option<u32>,
+    collectives: CollectivesDto,
     disabled_rules: Vec<&'a str>,
     convolutions: &'a str,
     allocator: SetupDto<'a>,
+}
+
+/// When work on streams is complete.
+#[derive(Serialize)]
+struct CollectivesDto {
+    complete: &'static str,
+    model: Option<ModelDto>,
+}
+
+#[derive(Serialize)]
+struct ModelDto {
+    nvlink_bytes_per_second: Option<u64>,
+    pcie_bytes_per_second: u64,
+    network_bytes_per_second: u64,
+    memory_bytes_per_second: u64,
+    float32_per_second: u64,
+    bfloat16_per_second: u64,
+    compute_efficiency: f64,
+    memory_efficiency: f64,
+    host_share: f64,
+}
+
+impl CollectivesDto {
+    fn new(completion: &StreamCompletion) -> Self {
+        let model = match completion {
+            StreamCompletion::Modeled(model) => Some(&**model),
+            StreamCompletion::AtOnce | StreamCompletion::HostWaits => None,
+        };
+        let model = model.map(|CompletionModel { device, host }| ModelDto {
+            nvlink_bytes_per_second: device.nvlink.map(Bandwidth::get),
+            pcie_bytes_per_second: device.pcie.get(),
+            network_bytes_per_second: device.network.get(),
+            memory_bytes_per_second: device.memory.get(),
+            float32_per_second: device.peaks.f32.0,
+            bfloat16_per_second: device.peaks.bf16.0,
+            compute_efficiency: device.compute_efficiency,
+            memory_efficiency: device.memory_efficiency,
+            host_share: *host,
+        });
+        Self { complete: completion.name(), model }
+    }
 }
 
 #[derive(Serialize)]
@@ -419,6 +464,7 @@ fn target(answer: &Answer) -> TargetDto<'_> {
         }),
         set_to_none: target.set_to_none,
         world_size: target.resharding.as_ref().map(|resharding| resharding.rank().world_size),
+        collectives: CollectivesDto::new(&target.completion),
         disabled_rules: target.disabled.iter().map(String::as_str).collect(),
         convolutions: answer.convolutions.source(),
         allocator: SetupDto::from(&answer.setup),
