@@ -93,6 +93,9 @@ fn memory_that_a_collective_uses_is_free_when_it_is_complete() {
     assert_eq!(model["network_bytes_per_second"], 12_500_000_000_u64);
     let notes = answer["diagnostics"].to_string();
     assert!(notes.contains("network 12.5 GB/s"), "{notes}");
+    let text = replay(&folder, &options[1..]).stdout;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    assert!(words.join(" ").contains("network 12.5 GB/s"), "{text}");
 }
 
 #[test]

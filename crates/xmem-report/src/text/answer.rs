@@ -9,7 +9,7 @@ use super::style::{Ink, Style, keep_end, wrap};
 use std::cmp::Reverse;
 use xmem::{
     AllocatorKind, Answer, Bytes, Condition, Confidence, GpuSource, Place, Severity,
-    UncertaintyEffect, Verdict, WithheldReason, printable,
+    StreamCompletion, UncertaintyEffect, Verdict, WithheldReason, printable,
 };
 
 /// The complete answer: verdict, the three numbers, place and composition of the peak, timeline,
@@ -122,7 +122,8 @@ fn headline(trace: &str, answer: &Answer, style: &Style) -> String {
         allocator(answer, style)
             + &convolutions(answer, style)
             + &recorded_on(answer, style)
-            + &world_size(answer, style),
+            + &world_size(answer, style)
+            + &collectives(answer, style),
     )
 }
 
@@ -134,6 +135,22 @@ fn world_size(answer: &Answer, style: &Style) -> String {
         "what if: rank {} of {}; recorded as one of {recorded}, and shards have other sizes",
         rank.rank, rank.world_size
     );
+    let lines = wrap(&text, style.columns().saturating_sub(2));
+    lines.iter().map(|line| format!("  {line}\n")).collect()
+}
+
+/// When work on streams is complete, if that is not as recorded.
+fn collectives(answer: &Answer, style: &Style) -> String {
+    let text = match &answer.target.completion {
+        StreamCompletion::AtOnce => return String::new(),
+        StreamCompletion::HostWaits => {
+            "what if: collectives complete when the host waits".to_owned()
+        }
+        StreamCompletion::Modeled(model) => {
+            let parameters = model.to_string().replace('\n', "; ");
+            format!("what if: collectives complete after modeled durations ({parameters})")
+        }
+    };
     let lines = wrap(&text, style.columns().saturating_sub(2));
     lines.iter().map(|line| format!("  {line}\n")).collect()
 }
