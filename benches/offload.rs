@@ -4,9 +4,7 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
-use xmem::offloading::{
-    Duplex, Link, Memory, Placement, Policy, place, simulate, smallest_capacity,
-};
+use xmem::offload::{Duplex, Link, Memory, Placement, Policy, place, simulate, smallest_capacity};
 use xmem::timing::TimeModel;
 use xmem::{Bytes, Estimate, FittedModel, Job, Limits, ReadOptions, find};
 

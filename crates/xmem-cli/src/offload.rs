@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::replay::read_options;
 use crate::{cudnn, device, input, output, pool, style};
 use std::num::NonZeroUsize;
-use xmem::offloading::{Duplex, Placement, SuperNeurons};
+use xmem::offload::{Duplex, Placement, SuperNeurons};
 use xmem::{
     Condition, Estimate, Job, LayerOrder, Limits, OffloadAnswer, OffloadError, OffloadSettings,
     Planner, PolicyChoice, SmallestCapacity,

@@ -40,11 +40,6 @@ impl Item {
     pub(crate) const fn conflicts(&self, other: &Self) -> bool {
         self.start < other.end && other.start < self.end
     }
-
-    /// The number of sections in which it is live.
-    pub(crate) const fn lifetime(&self) -> u32 {
-        self.end - self.start
-    }
 }
 
 impl Instance {

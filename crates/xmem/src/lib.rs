@@ -50,7 +50,7 @@ mod iterations;
 mod job;
 mod lengths;
 mod nccl;
-mod offload;
+mod offloading;
 mod planning;
 mod ranks;
 mod recorded;
@@ -68,7 +68,7 @@ pub use iterations::{Iterations, ParseIterationsError};
 pub use job::Job;
 pub use lengths::LengthsAnswer;
 pub use nccl::NcclMemory;
-pub use offload::{
+pub use offloading::{
     LayerCounts, LayerOrder, Matches, OffloadAnswer, OffloadError, OffloadRow, OffloadSettings,
     ParsePolicyChoiceError, PolicyChoice, SmallestCapacity, TrainingStep,
 };
@@ -136,7 +136,7 @@ pub use xmem_types::{
 pub use xmem_analyzer as analyzer;
 pub use xmem_convolutions as convolutions;
 pub use xmem_cudnn as cudnn;
-pub use xmem_offload as offloading;
+pub use xmem_offload as offload;
 pub use xmem_orchestrator as orchestrator;
 pub use xmem_planner as planner;
 pub use xmem_predict as predict;

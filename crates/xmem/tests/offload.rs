@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use xmem::offloading::{
+use xmem::offload::{
     BlockRole, Direction, EventKind, LayerKind, Link, Memory, Placement, Policy, Run, StepId, Work,
     depth_first, place, simulate, smallest_capacity,
 };
@@ -40,7 +40,7 @@ fn link() -> Link {
     Link {
         bandwidth: Bytes(model.pcie.get()),
         latency: model.transfer_latency,
-        duplex: xmem::offloading::Duplex::Half,
+        duplex: xmem::offload::Duplex::Half,
     }
 }
 

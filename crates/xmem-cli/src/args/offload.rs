@@ -4,7 +4,7 @@ use super::{CudnnArgs, PlanDeviceArgs, ReadingArgs};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
-use xmem::offloading::Placement;
+use xmem::offload::Placement;
 use xmem::{Bytes, PolicyChoice};
 
 #[derive(Debug, Args)]

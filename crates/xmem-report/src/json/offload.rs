@@ -2,7 +2,7 @@
 
 use super::FindingDto;
 use serde::Serialize;
-use xmem::offloading::{Duplex, Workspaces};
+use xmem::offload::{Duplex, Workspaces};
 use xmem::{Bytes, Finding, LayerOrder, Nanos, OffloadAnswer, OffloadRow};
 
 /// Offloading policies side by side as a document of schema `xmem.offload/1`.

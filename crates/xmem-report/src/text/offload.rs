@@ -3,7 +3,7 @@
 use super::findings::findings;
 use super::style::{Ink, Style, keep_end, wrap};
 use super::table::{Align, Table};
-use xmem::offloading::{Duplex, Workspaces};
+use xmem::offload::{Duplex, Workspaces};
 use xmem::{Bytes, Finding, LayerOrder, Nanos, OffloadAnswer, OffloadRow, PolicyChoice, Severity};
 
 /// The complete answer: what offloading buys, the table, the graph and the model.
@@ -88,7 +88,7 @@ fn times(row: &OffloadRow, none: &OffloadRow) -> String {
 }
 
 fn is_none(row: &OffloadRow) -> bool {
-    row.policy == PolicyChoice::Fixed(xmem::offloading::Policy::None)
+    row.policy == PolicyChoice::Fixed(xmem::offload::Policy::None)
 }
 
 fn headline(input: &str, answer: &OffloadAnswer, style: &Style) -> String {
