@@ -46,6 +46,14 @@ impl Budget {
         true
     }
 
+    /// This share of the time and of the steps that are left.
+    pub(crate) fn part(&self, share: f64) -> Self {
+        let nodes =
+            if self.left == u64::MAX { u64::MAX } else { (self.left as f64 * share) as u64 };
+        let deadline = Instant::now() + self.time_left().mul_f64(share);
+        Self { deadline, nodes, left: nodes }
+    }
+
     /// Takes these steps at once, which are at most [`left`](Self::left).
     pub(crate) const fn take(&mut self, steps: u64) {
         self.left -= steps;

@@ -85,6 +85,12 @@ impl Instance {
         self.loads.iter().copied().max().unwrap_or(0)
     }
 
+    /// The end of the highest block.
+    pub(crate) fn peak(&self, offsets: &[u64]) -> u64 {
+        let ends = self.blocks.iter().zip(offsets).map(|(item, offset)| offset + item.size);
+        ends.max().unwrap_or(0)
+    }
+
     /// Offsets of the blocks as offsets of the list.
     pub(crate) fn listed(&self, offsets: &[u64]) -> Vec<u64> {
         let mut listed = vec![0; self.listed];

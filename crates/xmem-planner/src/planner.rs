@@ -30,6 +30,10 @@ pub enum Planner {
     SkylineMulti,
     /// Local search for the best order on the skyline.
     SkylineIls,
+    /// Complete searches within capacities.
+    Exact,
+    /// One planner after the other, until a plan is known to be optimal or the time is over.
+    Auto,
 }
 
 /// A name that no planner has.
@@ -38,7 +42,7 @@ pub enum Planner {
 pub struct ParsePlannerError(String);
 
 /// All planners by name. The name of a variant of `greedy-by-size` leaves out what is its default.
-const NAMES: [(&str, Planner); 19] = [
+const NAMES: [(&str, Planner); 21] = [
     ("bump", Planner::Bump),
     ("greedy-by-size", greedy(Fit::Best, GreedyOrder::Size)),
     ("greedy-by-size:size-birth", greedy(Fit::Best, GreedyOrder::SizeBirth)),
@@ -58,6 +62,8 @@ const NAMES: [(&str, Planner); 19] = [
     ("bestfit", Planner::BestFit),
     ("skyline-multi", Planner::SkylineMulti),
     ("skyline-ils", Planner::SkylineIls),
+    ("exact", Planner::Exact),
+    ("auto", Planner::Auto),
 ];
 
 const fn greedy(fit: Fit, order: GreedyOrder) -> Planner {
@@ -77,6 +83,8 @@ impl Planner {
         Self::BestFit,
         Self::SkylineMulti,
         Self::SkylineIls,
+        Self::Exact,
+        Self::Auto,
     ];
 
     /// The name of the planner on the command line: variants of `greedy-by-size` say their fit and their order

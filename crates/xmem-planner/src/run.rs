@@ -6,7 +6,9 @@ use crate::instance::Instance;
 use crate::list::BlockList;
 use crate::plan::{Plan, Planned, Proof};
 use crate::planner::Planner;
-use crate::planners::{Placed, bestfit, breadth, bump, flow, gergov, greedy, ils, multi};
+use crate::planners::{
+    Placed, auto, bestfit, breadth, bump, exact, flow, gergov, greedy, ils, multi,
+};
 use crate::refused::Refused;
 use std::time::Instant;
 use xmem_types::Bytes;
@@ -36,6 +38,11 @@ pub fn plan(list: &BlockList, planner: Planner, limits: &Limits) -> Result<Plann
         Planner::BestFit => bestfit::place(instance),
         Planner::SkylineMulti => multi::place(instance, limits.seed, &mut budget),
         Planner::SkylineIls => ils::place(instance, limits.seed, &mut budget),
+        Planner::Exact => {
+            short(planner, instance, exact::MOST_BLOCKS)?;
+            exact::place(instance, limits.seed, &mut budget)
+        }
+        Planner::Auto => auto::place(instance, limits.seed, &mut budget),
     };
     let offsets = instance.listed(&offsets).into_iter().map(Bytes).collect();
     let plan = Plan::new(list, offsets);

@@ -136,8 +136,5 @@ fn planner(name: &str) -> Result<PlannerChoice, String> {
     }
     let known = || Planner::names().collect::<Vec<_>>().join(", ");
     let parsed = name.parse().map(PlannerChoice::One);
-    if parsed.is_err() && name == "auto" {
-        return Ok(PlannerChoice::All);
-    }
     parsed.map_err(|error: ParsePlannerError| format!("{error}; there are all, {}", known()))
 }

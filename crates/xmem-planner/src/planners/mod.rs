@@ -1,9 +1,11 @@
 //! The planners, one file each: an [`Instance`](crate::instance::Instance) goes in, offsets come out.
 
+pub(crate) mod auto;
 pub(crate) mod bestfit;
 pub(crate) mod breadth;
 pub(crate) mod bump;
 mod conflicts;
+pub(crate) mod exact;
 pub(crate) mod flow;
 pub(crate) mod gergov;
 pub(crate) mod greedy;
