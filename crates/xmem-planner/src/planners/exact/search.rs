@@ -34,6 +34,9 @@ pub(super) enum Found {
 /// The most states that failed and are kept.
 const MAX_FAILED: usize = 1 << 18;
 
+/// The most rounds of conclusions from one step: two blocks may raise each other byte by byte.
+const MAX_CONCLUSIONS: usize = 16;
+
 /// The steps between two looks at the clock.
 const STEPS_PER_LOOK: u64 = 32;
 
@@ -289,7 +292,10 @@ impl<'a> Search<'a> {
 
     /// Draws the conclusions from lowest places that were raised in these sections; false if there is no plan.
     fn follow(&mut self, part: &Part, mut raised: Sections) -> bool {
-        while !raised.is_empty() {
+        for _ in 0..MAX_CONCLUSIONS {
+            if raised.is_empty() {
+                break;
+            }
             if !self.fits(part, raised) {
                 return false;
             }
@@ -319,11 +325,15 @@ impl<'a> Search<'a> {
             }
             raised = next;
         }
-        true
+        // Places that were raised last may be too high.
+        self.fits(part, raised)
     }
 
     /// Adds the blocks up from the highest one: what lies at some height or above it must fit there.
     fn fits(&mut self, part: &Part, sections: Sections) -> bool {
+        if sections.is_empty() {
+            return true;
+        }
         let common = |block: u32| Sections::of(&self.blocks[block as usize]).common(sections);
         let concerned = |block: &u32| !self.placed[*block as usize] && !common(*block).is_empty();
         let mut order: Vec<(u64, u32)> = part
