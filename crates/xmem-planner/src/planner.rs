@@ -30,6 +30,9 @@ pub enum Planner {
     SkylineMulti,
     /// Local search for the best order on the skyline.
     SkylineIls,
+    /// A mixed integer program.
+    #[cfg(feature = "mip")]
+    Mip,
     /// Complete searches within capacities.
     Exact,
     /// One planner after the other, until a plan is known to be optimal or the time is over.
@@ -42,7 +45,7 @@ pub enum Planner {
 pub struct ParsePlannerError(String);
 
 /// All planners by name. The name of a variant of `greedy-by-size` leaves out what is its default.
-const NAMES: [(&str, Planner); 21] = [
+const NAMES: &[(&str, Planner)] = &[
     ("bump", Planner::Bump),
     ("greedy-by-size", greedy(Fit::Best, GreedyOrder::Size)),
     ("greedy-by-size:size-birth", greedy(Fit::Best, GreedyOrder::SizeBirth)),
@@ -62,6 +65,8 @@ const NAMES: [(&str, Planner); 21] = [
     ("bestfit", Planner::BestFit),
     ("skyline-multi", Planner::SkylineMulti),
     ("skyline-ils", Planner::SkylineIls),
+    #[cfg(feature = "mip")]
+    ("mip", Planner::Mip),
     ("exact", Planner::Exact),
     ("auto", Planner::Auto),
 ];
@@ -83,6 +88,8 @@ impl Planner {
         Self::BestFit,
         Self::SkylineMulti,
         Self::SkylineIls,
+        #[cfg(feature = "mip")]
+        Self::Mip,
         Self::Exact,
         Self::Auto,
     ];
@@ -131,7 +138,7 @@ mod tests {
 
     #[test]
     fn names_and_planners_are_the_same() {
-        for (name, planner) in NAMES {
+        for &(name, planner) in NAMES {
             assert_eq!((planner.to_string(), name.parse()), (name.to_owned(), Ok(planner)));
         }
         for planner in Planner::ALL {

@@ -6,6 +6,8 @@ use crate::instance::Instance;
 use crate::list::BlockList;
 use crate::plan::{Plan, Planned, Proof};
 use crate::planner::Planner;
+#[cfg(feature = "mip")]
+use crate::planners::mip;
 use crate::planners::{
     Placed, auto, bestfit, breadth, bump, exact, flow, gergov, greedy, ils, multi,
 };
@@ -38,6 +40,11 @@ pub fn plan(list: &BlockList, planner: Planner, limits: &Limits) -> Result<Plann
         Planner::BestFit => bestfit::place(instance),
         Planner::SkylineMulti => multi::place(instance, limits.seed, &mut budget),
         Planner::SkylineIls => ils::place(instance, limits.seed, &mut budget),
+        #[cfg(feature = "mip")]
+        Planner::Mip => {
+            short(planner, instance, mip::MOST_BLOCKS)?;
+            mip::place(instance, limits.seed, &mut budget)
+        }
         Planner::Exact => {
             short(planner, instance, exact::MOST_BLOCKS)?;
             exact::place(instance, limits.seed, &mut budget)

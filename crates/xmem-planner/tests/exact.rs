@@ -110,6 +110,23 @@ fn exact_plans_of_10_000_small_lists_have_the_lowest_peak() {
     assert!(above > 20, "{above} without a plan at the lower bound");
 }
 
+/// Two ways that have nothing in common but the heuristic plan that they begin with.
+#[test]
+fn a_mixed_integer_program_has_the_peak_of_the_exact_plan() {
+    let prefix = |(_, text): (&str, &[u8]), count: usize| {
+        BlockList::new(minimalloc(text).blocks()[..count].to_vec()).expect("a list")
+    };
+    let mut lists: Vec<BlockList> = ABOVE_THE_BOUND.into_iter().map(list).collect();
+    lists.extend(MINIMALLOC.map(|instance| prefix(instance, 12)));
+    for list in lists {
+        let peaks = [Planner::Mip, Planner::Exact].map(|planner| {
+            let planned = plan(&list, planner, &NO_LIMIT).expect("a plan");
+            (planned.plan.peak(), planned.is_optimal())
+        });
+        assert!(peaks[0] == peaks[1] && peaks[0].1, "{peaks:?} of {:?}", list.blocks());
+    }
+}
+
 #[test]
 fn a_lowest_peak_above_the_lower_bound_is_proven() {
     for blocks in ABOVE_THE_BOUND {

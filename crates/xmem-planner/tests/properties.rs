@@ -26,8 +26,10 @@ fn planned(blocks: &[Block], planner: Planner) -> Planned {
     plan(&list, planner, &LIMITS).unwrap_or_else(|refused| panic!("{planner}: {refused}"))
 }
 
+/// All but the solver of integer programs, which knows no limit on steps and takes no list of this length.
 fn planners() -> impl Iterator<Item = Planner> {
-    Planner::names().map(|name| name.parse().expect(name))
+    let names = Planner::names().filter(|&name| name != "mip");
+    names.map(|name| name.parse().expect(name))
 }
 
 proptest! {

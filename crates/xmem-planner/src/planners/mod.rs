@@ -10,6 +10,8 @@ pub(crate) mod flow;
 pub(crate) mod gergov;
 pub(crate) mod greedy;
 pub(crate) mod ils;
+#[cfg(feature = "mip")]
+pub(crate) mod mip;
 pub(crate) mod multi;
 mod peaks;
 pub(crate) mod shelf;
