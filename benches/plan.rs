@@ -16,6 +16,7 @@ fn growth(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("plan");
     group.sample_size(10);
     for (name, most) in [
+        ("auto", 1_000_000),
         ("bestfit", 1_000_000),
         ("skyline-multi", 100_000),
         ("greedy-by-size", 100_000),
