@@ -43,7 +43,7 @@ pub fn plan(list: &BlockList, planner: Planner, limits: &Limits) -> Result<Plann
         #[cfg(feature = "mip")]
         Planner::Mip => {
             short(planner, instance, mip::MOST_BLOCKS)?;
-            mip::place(instance, limits.seed, &mut budget)
+            mip::place(instance, limits.seed, &budget)
         }
         Planner::Exact => {
             short(planner, instance, exact::MOST_BLOCKS)?;

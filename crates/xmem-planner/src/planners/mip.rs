@@ -4,7 +4,7 @@
 //! below. The largest offset that appears in a constraint is the peak of the best heuristic plan, in units of the greatest
 //! common divisor of the sizes. It proves nothing that [`exact`](super::exact) does not prove faster, and checks it.
 
-use super::{Placed, bestfit, multi};
+use super::{Placed, multi};
 use crate::budget::Budget;
 use crate::instance::Instance;
 use good_lp::solvers::microlp::microlp;
@@ -19,13 +19,11 @@ pub(crate) const MOST_BLOCKS: usize = 40;
 /// The largest peak, in units of the divisor, up to which the solver's tolerance (1e-6) does not matter.
 const MAX_PROVEN_PEAK: u64 = 1 << 20;
 
-pub(crate) fn place(instance: &Instance, seed: u64, budget: &mut Budget) -> Placed {
+pub(crate) fn place(instance: &Instance, seed: u64, budget: &Budget) -> Placed {
     let mut passes = *budget;
-    let plans = [bestfit::place(instance), multi::place(instance, seed, &mut passes)];
+    let heuristic = multi::best(instance, seed, &mut passes).offsets;
     let (reduced, unit) = instance.reduced();
-    let plans =
-        plans.map(|plan| plan.offsets.iter().map(|offset| offset / unit).collect::<Vec<_>>());
-    let heuristic = plans.into_iter().min_by_key(|plan| reduced.peak(plan)).expect("two plans");
+    let heuristic: Vec<u64> = heuristic.into_iter().map(|offset| offset / unit).collect();
     let (best, bound) = (reduced.peak(&heuristic), reduced.lower_bound());
     let solved = (best > bound).then(|| solve(&reduced, &heuristic, best, budget)).flatten();
     let (offsets, searched) = match solved {

@@ -8,9 +8,10 @@
 mod ranks;
 mod search;
 
-use super::{Placed, bestfit, multi};
+use super::{Placed, multi};
 use crate::budget::Budget;
 use crate::instance::Instance;
+use ranks::Orders;
 use search::{Found, Search};
 use xmem_parallel::both;
 
@@ -34,11 +35,9 @@ const STACK_PER_BLOCK: usize = 2048;
 
 pub(crate) fn place(instance: &Instance, seed: u64, budget: &mut Budget) -> Placed {
     let mut heuristic = budget.part(0.1);
-    let best = [bestfit::place(instance), multi::place(instance, seed, &mut heuristic)];
+    let best = multi::best(instance, seed, &mut heuristic);
     budget.take(heuristic.taken());
-    let [one, other] = best.map(|placed| placed.offsets);
-    let peak = |offsets: &[u64]| instance.peak(offsets);
-    improve(instance, if peak(&one) <= peak(&other) { one } else { other }, seed, budget)
+    improve(instance, best.offsets, seed, budget)
 }
 
 /// The best plan that can be found, from this one on.
@@ -51,26 +50,21 @@ pub(super) fn improve(
     let (reduced, unit) = instance.reduced();
     let mut offsets: Vec<u64> = offsets.into_iter().map(|offset| offset / unit).collect();
     let mut best = reduced.peak(&offsets);
+    let orders = Orders::new(&reduced, seed);
     // No plan is lower than this.
     let mut least = reduced.lower_bound();
     let mut round = 0;
-    while least < best && budget.left() >= SEARCHES && budget.time_left().as_nanos() > 0 {
+    while least < best && budget.left() >= SEARCHES && !budget.time_left().is_zero() {
         let below = best - 1;
         let higher = if round % 2 == 0 { below } else { least + (below - least) / 4 };
         let capacities = [least, least, least, higher];
         let steps = STEPS_PER_BLOCK * (reduced.blocks.len() as f64 + 1.0);
         let steps = steps * (luby(round + 1) as f64).max(GROWTH.powf(round as f64));
         let most = (steps as u64).min(budget.left() / SEARCHES);
-        let stop = || budget.time_left().as_nanos() == 0;
+        let stop = || budget.time_left().is_zero();
         let search = |which: u64| {
-            one_search(
-                &reduced,
-                capacities[which as usize],
-                round * SEARCHES + which,
-                seed,
-                most,
-                &stop,
-            )
+            let ranks = orders.ranks(round * SEARCHES + which);
+            one_search(&reduced, &ranks, capacities[which as usize], most, &stop)
         };
         let ((one, two), (three, four)) =
             both(|| both(|| search(0), || search(1)), || both(|| search(2), || search(3)));
@@ -107,15 +101,13 @@ const fn luby(nth: u64) -> u64 {
 /// One search on a stack that is large enough for it, and its steps.
 fn one_search(
     instance: &Instance,
+    ranks: &[u32],
     capacity: u64,
-    nth: u64,
-    seed: u64,
     most: u64,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> (Found, u64) {
     let run = || {
-        let ranks = ranks::ranks(instance, nth, seed);
-        let mut search = Search::new(instance, &ranks, capacity, stop);
+        let mut search = Search::new(instance, ranks, capacity, stop);
         (search.run(most), search.nodes())
     };
     if instance.blocks.len() <= MOST_ON_THIS_STACK {
