@@ -2,38 +2,13 @@
 
 use std::fmt;
 use thiserror::Error;
-use xmem_types::{BlockId, Bytes, Nanos};
+use xmem_types::{BlockId, Bytes, Nanos, typed_id};
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub u32);
-
-        impl $name {
-            /// The id of row `index`.
-            ///
-            /// # Panics
-            /// If there are more than `u32::MAX` rows.
-            #[must_use]
-            pub fn new(index: usize) -> Self {
-                Self(u32::try_from(index).expect("more than u32::MAX rows"))
-            }
-
-            /// The row.
-            #[must_use]
-            pub const fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    };
-}
-
-id!(
+typed_id!(
     /// A layer of a [`Graph`], in the order in which the forward pass executes them.
     LayerId
 );
-id!(
+typed_id!(
     /// A step of the device's work in a [`Graph`].
     StepId
 );

@@ -12,7 +12,9 @@ impl Addr {
     }
 }
 
-macro_rules! id {
+/// Defines a typed id: the row of one table, with `new` and `index`.
+#[macro_export]
+macro_rules! typed_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,31 +39,31 @@ macro_rules! id {
     };
 }
 
-id!(
+typed_id!(
     /// A memory block: one allocation from its request to its free.
     BlockId
 );
-id!(
+typed_id!(
     /// A row of the trace's operator table (operators and annotations).
     OpId
 );
-id!(
+typed_id!(
     /// A row of the trace's Python call table.
     PythonId
 );
-id!(
+typed_id!(
     /// A thread of the trace.
     ThreadIdx
 );
-id!(
+typed_id!(
     /// A training iteration, counted from 0 within the trace.
     IterationId
 );
-id!(
+typed_id!(
     /// A CUDA stream; 0 is the default stream.
     StreamId
 );
-id!(
+typed_id!(
     /// A private pool (`MempoolId_t`): of a `torch.cuda.MemPool` or a CUDA graph.
     PrivatePoolId
 );
