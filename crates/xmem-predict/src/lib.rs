@@ -4,7 +4,7 @@
 //!
 //! [`AllocatorSettings`] decide which allocator is simulated, with which options. A [`Prediction`]
 //! holds a schedule with that allocator and the device below it; [`Prediction::memory`] replays it,
-//! [`Prediction::snapshot`] writes the run down as PyTorch would, and [`Prediction::length_model`] extends
+//! [`Prediction::snapshot`] writes the run down as PyTorch would, [`Prediction::timeline`] event by event for pictures, and [`Prediction::length_model`] extends
 //! it by iterations of other lengths. A plain [`OperationList`] goes
 //! through the same allocators without a schedule.
 //!
@@ -22,6 +22,7 @@ mod range;
 mod sections;
 mod simulation;
 mod snapshot;
+mod timeline;
 
 pub use allocator::{
     AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, JobEnvironment, Origin,
@@ -43,3 +44,7 @@ pub use simulation::{
     SimulationSettings, SimulationSummary, Step, StepError, StepOutcome,
 };
 pub use snapshot::{NoSegments, SnapshotEnd};
+pub use timeline::{
+    BlockKey, MomentSpan, PathId, Stacked, StackedGroup, TextId, Timeline, TimelineBlock,
+    TimelineMoment, TimelineSegment, TreeNode,
+};

@@ -23,7 +23,7 @@ use xmem_orchestrator::{
 };
 use xmem_predict::{
     AllocatorError, AllocatorSettings, AllocatorSetup, CapacitySearch, Detail, LengthSettings,
-    Prediction, SnapshotEnd,
+    Prediction, SnapshotEnd, Timeline,
 };
 use xmem_profiles::Device;
 use xmem_snapshot::Snapshot;
@@ -189,6 +189,15 @@ impl Estimate {
         Ok(prediction.snapshot(&self.chosen(job)?, end)?)
     }
 
+    /// The predicted run of `job`, up to the end of the iterations that the estimate is about, event by event
+    /// ([`Prediction::timeline`]).
+    ///
+    /// # Errors
+    /// As [`job`](Estimate::job).
+    pub fn timeline(&self, job: &Job, end: SnapshotEnd) -> Result<Timeline, EstimateError> {
+        Ok(self.predict(job)?.timeline(&self.chosen(job)?, end))
+    }
+
     /// The convolutions of a job whose plans matter.
     ///
     /// # Errors
@@ -223,7 +232,6 @@ impl Estimate {
         LengthsAnswer::new(job, target, &prediction, (settings, &setups), self.integrity)
     }
 
-    /// Decides target and allocator for a job.
     /// The schedule of a job, and the device with the memory that is left to its allocator.
     pub(crate) fn lowered(&self, job: &Job) -> Result<(Schedule, Device), EstimateError> {
         let plan = self.plan(job)?;
@@ -233,6 +241,7 @@ impl Estimate {
         Ok((schedule, device))
     }
 
+    /// Decides target and allocator for a job.
     fn plan(&self, job: &Job) -> Result<Plan, EstimateError> {
         let device = &self.target.device;
         let mut setup = self.allocator.resolve_leniently(job.environment(), device)?;

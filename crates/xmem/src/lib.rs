@@ -104,14 +104,15 @@ pub use xmem_planner::{
     Planner, Proof, Refused, read_csv,
 };
 pub use xmem_predict::{
-    AllocatorCounts, AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, Bounds,
-    CapacitySearch, Confidence, Curve, DEFAULT_TOTAL, Detail, Dimension, ExtentsError,
+    AllocatorCounts, AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, BlockKey,
+    Bounds, CapacitySearch, Confidence, Curve, DEFAULT_TOTAL, Detail, Dimension, ExtentsError,
     FailedAllocation, Finding, FitSummary, Fragmentation, GrowthPoint, IterationPeak,
     JobEnvironment, LengthModel, LengthRun, LengthSettings, LengthsError, LiveBlock, MemoryStats,
-    NoSegments, Offset, OperationList, OrderPeaks, Origin, OutOfMemory, Peak, PeakRange, Place,
-    PredictedBlock, PredictedMemory, Prediction, Quantiles, RoleShare, Simulation,
-    SimulationSettings, SimulationSummary, SnapshotEnd, Step, StepError, StepOutcome,
-    UncertaintyEffect, UnmodeledShare, VaryingDimension,
+    MomentSpan, NoSegments, Offset, OperationList, OrderPeaks, Origin, OutOfMemory, PathId, Peak,
+    PeakRange, Place, PredictedBlock, PredictedMemory, Prediction, Quantiles, RoleShare,
+    Simulation, SimulationSettings, SimulationSummary, SnapshotEnd, Stacked, StackedGroup, Step,
+    StepError, StepOutcome, TextId, Timeline, TimelineBlock, TimelineMoment, TimelineSegment,
+    TreeNode, UncertaintyEffect, UnmodeledShare, VaryingDimension,
 };
 pub use xmem_profiles::{
     Bandwidth, ComputeCapability, Device, DeviceFileError, ParseComputeCapabilityError, Sources,

@@ -1,0 +1,169 @@
+//! The timeline of a predicted run says the same as its answer, and agrees with itself at every moment.
+#![allow(clippy::disallowed_methods, reason = "a test reads the recorded traces")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use xmem::{
+    AllocatorKind, AllocatorSettings, BlockKey, Bytes, Device, Estimate, EstimateBuilder,
+    FittedModel, Job, ReadOptions, SnapshotEnd, Timeline, find,
+};
+
+fn trace(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces").join(name).join("trace.json.zst")
+}
+
+fn job(name: &str) -> Job {
+    Job::from_path(trace(name), &ReadOptions::default()).expect("a trace")
+}
+
+fn on(device: &str) -> EstimateBuilder {
+    Estimate::builder(find(device).expect("a known device").clone())
+        .convolutions(Arc::new(FittedModel))
+}
+
+fn settings(conf: &str) -> AllocatorSettings {
+    AllocatorSettings { conf: Some(conf.to_owned()), ..AllocatorSettings::default() }
+}
+
+/// What holds in every timeline, at moments all over it.
+fn check(timeline: &Timeline) {
+    let count = timeline.moments.len();
+    assert!(count > 0);
+    for moment in (0..count).step_by(1 + count / 50).chain([timeline.peak as usize]) {
+        let at = moment as u32;
+        let sum = |value: fn(&xmem::TimelineBlock) -> Bytes| -> Bytes {
+            timeline.allocated_at(at).map(|row| value(&timeline.blocks[row])).sum()
+        };
+        let figures = timeline.moments[moment];
+        assert_eq!(sum(|block| block.size), figures.allocated, "allocated at {at}");
+        assert_eq!(sum(|block| block.requested), figures.requested, "requested at {at}");
+        let is_active = |block: &&xmem::TimelineBlock| {
+            block.start <= at && block.end.is_none_or(|end| at < end)
+        };
+        let active: Bytes = timeline.blocks.iter().filter(is_active).map(|block| block.size).sum();
+        assert_eq!(active, figures.active, "active at {at}");
+        let is_held = |segment: &&xmem::TimelineSegment| {
+            segment.start <= at && segment.end.is_none_or(|end| at < end)
+        };
+        let held: Bytes =
+            timeline.segments.iter().filter(is_held).map(|segment| segment.size).sum();
+        assert_eq!(held, figures.reserved, "reserved at {at}");
+        for key in BlockKey::ALL {
+            assert_eq!(timeline.tree(at, key).bytes, figures.allocated, "{}", key.name());
+        }
+    }
+    let mut covered = 0;
+    for span in &timeline.phases {
+        assert_eq!(span.moments.start, covered);
+        covered = span.moments.end;
+    }
+    assert_eq!(covered as usize, count);
+    for key in BlockKey::ALL {
+        let stacked = timeline.stacked(key, 100, 8);
+        assert!(stacked.groups.len() <= 8 && stacked.moments.contains(&timeline.peak));
+        for (point, &moment) in stacked.moments.iter().enumerate() {
+            let sum: Bytes = stacked.groups.iter().map(|group| group.bytes[point]).sum();
+            assert_eq!(sum, timeline.moments[moment as usize].allocated, "{}", key.name());
+        }
+    }
+}
+
+#[test]
+fn a_timeline_has_the_figures_of_the_answer() {
+    for (name, conf) in [
+        ("gpt2_adamw", ""),
+        ("gpt2_adamw", "expandable_segments:True"),
+        ("resnet18_sgdm", "expandable_segments:True"),
+        ("bert_fp16_scaler_adamw", "max_split_size_mb:64"),
+    ] {
+        let (job, estimate) = (job(name), on("a100-40g").allocator(settings(conf)).build());
+        let answer = estimate.job(&job).expect("an answer");
+        let timeline = estimate.timeline(&job, SnapshotEnd::Job).expect("a timeline");
+        check(&timeline);
+        let peak = timeline.moments[timeline.peak as usize];
+        assert_eq!(
+            (peak.allocated, peak.requested),
+            (answer.peak.allocated, answer.peak.requested)
+        );
+        assert_eq!(
+            timeline.moments[timeline.reserved_peak as usize].reserved,
+            answer.peak.reserved
+        );
+        let roles = timeline.tree(timeline.peak, BlockKey::Role);
+        for share in answer.by_role.iter().filter(|share| share.blocks > 0) {
+            let found = roles.children.iter().find(|node| node.name == share.role.name());
+            assert_eq!(
+                found.map(|node| (node.bytes, node.blocks)),
+                Some((share.bytes, share.blocks))
+            );
+        }
+        let inside = timeline.blocks.iter().filter(|block| {
+            let Some(segment) = block.segment.map(|row| timeline.segments[row as usize]) else {
+                return false;
+            };
+            segment.addr <= block.addr && block.addr.0 < segment.addr.0 + segment.size.get()
+        });
+        assert_eq!(
+            inside.count(),
+            timeline.blocks.len(),
+            "{name} {conf}: blocks in their segments"
+        );
+        let named = |row: usize| !timeline.text(timeline.blocks[row].module).is_empty();
+        // The third was recorded without Python stacks.
+        let has_modules = name != "bert_fp16_scaler_adamw";
+        assert_eq!(timeline.allocated_at(timeline.peak).any(named), has_modules, "{name}");
+    }
+}
+
+#[test]
+fn allocators_without_segments_of_their_own_have_timelines() {
+    let job = job("mlp_adam");
+    for kind in [AllocatorKind::Uncached, AllocatorKind::MallocAsync, AllocatorKind::BfcGrowth] {
+        let allocator = AllocatorSettings { kind: Some(kind), ..AllocatorSettings::default() };
+        let estimate = on("a100-40g").allocator(allocator).build();
+        let timeline = estimate.timeline(&job, SnapshotEnd::Job).expect("a timeline");
+        let answer = estimate.job(&job).expect("an answer");
+        assert_eq!(timeline.moments[timeline.peak as usize].allocated, answer.peak.allocated);
+        assert_eq!(
+            timeline.moments[timeline.reserved_peak as usize].reserved,
+            answer.peak.reserved
+        );
+    }
+}
+
+#[test]
+fn where_memory_runs_out_the_timeline_ends_or_goes_on() {
+    let job = job("gpt2_adamw");
+    let small = Estimate::builder(Device::custom(Bytes::mib(600)))
+        .convolutions(Arc::new(FittedModel))
+        .build();
+    let answer = small.job(&job).expect("an answer");
+    let oom = answer.out_of_memory.expect("it does not fit");
+    let stopped = small.timeline(&job, SnapshotEnd::OutOfMemory).expect("a timeline");
+    let whole = small.timeline(&job, SnapshotEnd::Job).expect("a timeline");
+    check(&stopped);
+    check(&whole);
+    assert_eq!(stopped.out_of_memory, whole.out_of_memory);
+    assert_eq!(stopped.moments.len() as u64, oom.request);
+    assert_eq!(stopped.moments.last().map(|last| last.allocated), Some(oom.allocated));
+    assert_eq!(whole.moments[whole.peak as usize].allocated, answer.peak.allocated);
+}
+
+/// Recorded with PyTorch's CUDA build, kernels stubbed.
+#[test]
+fn a_block_that_another_stream_uses_is_active_after_its_free() {
+    for (name, waits) in [
+        ("two_streams.json", true),
+        ("expandable_segments.pickle", false),
+        ("memory_pool.json", false),
+    ] {
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/gpu/history/{name}.zst"));
+        let job = Job::from_path(path, &ReadOptions::default()).expect("a recording");
+        let timeline = on("a100-40g").build().timeline(&job, SnapshotEnd::Job).expect("a timeline");
+        check(&timeline);
+        let is_waiting =
+            |block: &xmem::TimelineBlock| block.freed.is_some() && block.end != block.freed;
+        assert_eq!(timeline.blocks.iter().any(is_waiting), waits, "{name}");
+    }
+}
