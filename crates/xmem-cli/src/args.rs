@@ -7,6 +7,7 @@ mod other;
 mod plan;
 mod profile;
 mod replay;
+mod report;
 mod serve;
 mod shared;
 mod simulate;
@@ -27,6 +28,7 @@ pub(crate) use replay::{
     AnswerArgs, Collectives, DeviceArgs, OptimizerKind, OtherJob, Rate, ReplayArgs, ReplayFormat,
     VaryArgs, WhatIfArgs, ZeroGrad,
 };
+pub(crate) use report::{KeyName, ReportArgs, ReportFormat};
 pub(crate) use serve::ServeArgs;
 pub(crate) use shared::{CudnnArgs, Format, PlainFormat, ReadingArgs, count, fraction};
 pub(crate) use simulate::{SegmentsWhen, SimulateArgs};
@@ -111,6 +113,8 @@ pub(crate) enum Command {
     Plan(Box<PlanArgs>),
     /// Simulate what moving saved tensors to the host would save in memory, and cost in time
     Offload(Box<OffloadArgs>),
+    /// Write a run as a file to look at: flame graphs of the memory at the peak
+    Report(Box<ReportArgs>),
     /// Run a list of allocations and frees through the simulated allocator
     Simulate(Box<SimulateArgs>),
     /// Show the contents of a trace, and what is missing from it

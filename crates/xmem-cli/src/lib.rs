@@ -31,6 +31,7 @@ mod predicted_snapshot;
 mod profile;
 mod progress;
 mod replay;
+mod report;
 mod serve;
 mod simulate;
 mod snapshot;
@@ -98,6 +99,7 @@ fn command_of(cli: &Cli) -> Outcome {
         Command::Config(args) => config::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Plan(args) => plan::run(args, &cli.global),
+        Command::Report(args) => report::run(args, &cli.global),
         Command::Offload(args) => offload::run(args, &cli.global),
         Command::Simulate(args) => simulate::run(args, &cli.global),
         Command::Inspect(args) => inspect::run(args, &cli.global),

@@ -38,6 +38,7 @@ mod recorded;
 mod recorded_sequences;
 mod recording;
 mod replay;
+mod report;
 #[path = "../../../xmem-report/tests/report/schema_check.rs"]
 mod schema_check;
 mod shell;

@@ -1,0 +1,73 @@
+//! `xmem report`.
+
+use super::{AllocatorArgs, CudnnArgs, DeviceArgs, ReadingArgs, WhatIfArgs};
+use clap::{Args, ValueEnum, ValueHint};
+use std::path::PathBuf;
+use xmem::Iterations;
+
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+        xmem report trace.json.gz --format folded | flamegraph.pl --countname bytes > peak.svg\n  \
+        xmem report trace.json.gz --format folded --by module -o peak.folded\n\n\
+        Exit code: 0 written, 2 usage error, 3 unreadable or not a trace, 4 the recording is damaged."
+)]
+pub(crate) struct ReportArgs {
+    /// Trace, or memory snapshot of a GPU, plain or compressed with gzip or zstd; `-` for standard input
+    #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    pub(crate) trace: PathBuf,
+    #[command(flatten)]
+    pub(crate) picture: PictureArgs,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+    #[command(flatten)]
+    pub(crate) what_if: WhatIfArgs,
+    #[command(flatten)]
+    pub(crate) cudnn: CudnnArgs,
+    #[command(flatten)]
+    pub(crate) allocator: AllocatorArgs,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Report")]
+pub(crate) struct PictureArgs {
+    /// Output format
+    #[arg(short, long, value_enum)]
+    pub(crate) format: ReportFormat,
+    /// What blocks are told apart by
+    #[arg(long, value_name = "KEY", value_enum, default_value_t = KeyName::Stack)]
+    pub(crate) by: KeyName,
+    /// Write to a file, atomically
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// Only these iterations: N for the first N, or A..B (counted from 0, B excluded)
+    #[arg(long, value_name = "RANGE")]
+    pub(crate) iterations: Option<Iterations>,
+}
+
+/// The output format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// Folded stacks of the memory at the peak, for flame graphs
+    Folded,
+}
+
+/// What blocks are told apart by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeyName {
+    /// Parameter, activation, gradient, ...
+    Role,
+    /// Module path
+    Module,
+    /// Python line of the allocation
+    Line,
+    /// Innermost operator
+    Op,
+    /// All operators around the allocation, and its line
+    Stack,
+    /// Size, by powers of two
+    Size,
+}

@@ -1,0 +1,25 @@
+//! A predicted run for people who look rather than read: files for viewers of memory, stacks and timelines.
+//!
+//! One module per format; each is a function from a [`Run`] to text or bytes. Left to others: where a run comes from
+//! (the façade `xmem`), and where a file goes to (`xmem-cli`).
+#![forbid(unsafe_code)]
+
+mod folded;
+
+pub use folded::folded;
+
+use xmem::{Answer, Job, Timeline};
+
+/// A run that is looked at: the job, the answer about it, and what happens event by event. The timeline is that of the
+/// whole job ([`SnapshotEnd::Job`](xmem::SnapshotEnd::Job)), so that its peaks are those of the answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// The name of the input.
+    pub name: &'a str,
+    /// What was recorded.
+    pub job: &'a Job,
+    /// The answer.
+    pub answer: &'a Answer,
+    /// What happens.
+    pub timeline: &'a Timeline,
+}
