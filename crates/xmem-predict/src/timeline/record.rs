@@ -65,7 +65,7 @@ impl Prediction<'_> {
             recorder.completed(row as u32, &events);
             match served {
                 Served::Allocated(handle) => {
-                    recorder.allocated(row as u32, request.block, driver.allocator(), handle)
+                    recorder.allocated(row as u32, request.block, driver.allocator(), handle);
                 }
                 Served::Freed => recorder.freed(row as u32, request.block, &events),
                 Served::Nothing => {}
