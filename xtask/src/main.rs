@@ -185,6 +185,9 @@ enum Task {
         /// Only scripts and models whose name contains this; may be given several times
         #[arg(long, value_name = "NAME")]
         only: Vec<String>,
+        /// Not scripts and models whose name contains this; may be given several times
+        #[arg(long, value_name = "NAME")]
+        except: Vec<String>,
         /// What stands for the GPU: on a virtual GPU, the replay must give the peaks that PyTorch counted
         #[arg(long, value_name = "ENGINE", value_enum, default_value_t = torch::Engine::Cpu)]
         engine: torch::Engine,
@@ -315,9 +318,9 @@ fn main() -> ExitCode {
             attack::run(&attack::Options { extent, seed, traces, kinds, program, report, keep })
         }
         Task::MeasureRun { usage, command } => attack::measure(&usage, &command),
-        Task::TestTorch { torch, only, engine, keep, program } => {
+        Task::TestTorch { torch, only, except, engine, keep, program } => {
             let keep = if keep { torch::Keep::All } else { torch::Keep::Failed };
-            torch::run(&torch::Options { torch, only, engine, keep, program })
+            torch::run(&torch::Options { torch, only, except, engine, keep, program })
         }
         Task::RecordTruth { cases, check: _, write, python, program } => {
             let mode = if write { truth::Mode::Write } else { truth::Mode::Check };

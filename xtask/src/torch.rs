@@ -53,6 +53,8 @@ pub(crate) struct Options {
     pub(crate) torch: Option<String>,
     /// Only what has one of these in its name; none for everything.
     pub(crate) only: Vec<String>,
+    /// Not what has one of these in its name.
+    pub(crate) except: Vec<String>,
     /// What stands for the GPU.
     pub(crate) engine: Engine,
     pub(crate) keep: Keep,
@@ -111,9 +113,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
 
 /// Records everything with one release; gives how many failed.
 fn all(bench: &Bench, options: &Options) -> Result<usize, Error> {
-    let only = &options.only;
-    let wanted =
-        |name: &str| only.is_empty() || only.iter().any(|part| name.contains(part.as_str()));
+    let Options { only, except, .. } = options;
+    let has = |name: &str, parts: &[String]| parts.iter().any(|part| name.contains(part.as_str()));
+    let wanted = |name: &str| (only.is_empty() || has(name, only)) && !has(name, except);
     let scripts = script::all()?;
     let models = model::all()?;
     let mut tasks: Vec<(&str, Task<'_>)> = Vec::new();
