@@ -275,6 +275,14 @@ pub(crate) enum CliError {
     #[error("{input} has no blocks to plan")]
     #[diagnostic(help("--scope all plans every block of a recording"))]
     NothingToPlan { input: String },
+    #[error("--interrupt {part} names no request of {input}")]
+    #[diagnostic(help(
+        "`xmem plan INPUT --format csv` lists ticks and operators; the phases of a recording are init, data, forward, backward, zero_grad and optimizer_step"
+    ))]
+    InterruptionOfNothing { part: String, input: String },
+    #[error("--interrupt leaves out all blocks of {input}")]
+    #[diagnostic(help("leave at least one block to be planned"))]
+    AllInterrupted { input: String },
     #[error("{input} is not a plan to be followed")]
     #[diagnostic(help("`xmem plan INPUT --export-hints FILE` writes one"))]
     Hints { input: String, source: xmem_report::json::HintsDocumentError },
@@ -423,6 +431,8 @@ impl CliError {
             | Self::NothingRecorded
             | Self::SegmentsAsText
             | Self::OffsetsForm
+            | Self::InterruptionOfNothing { .. }
+            | Self::AllInterrupted { .. }
             | Self::NoPlan
             | Self::PlanAsLines
             | Self::Allocator(_)

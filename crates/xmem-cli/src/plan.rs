@@ -12,7 +12,8 @@ use crate::exit::Exit;
 use crate::overwrite::{self, Output};
 use crate::{input, output, pool, style};
 use blocks::{Loaded, Source};
-use xmem::{Limits, PlanSettings, Planner};
+use std::path::Path;
+use xmem::{Interruption, Limits, PlanBlocks, PlanSettings, Planner};
 use xmem_report::json::{self, PlanDetail, PlanDocument};
 use xmem_report::{plan_table, text};
 
@@ -45,7 +46,11 @@ pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
     if blocks.list.is_empty() {
         return Err(CliError::NothingToPlan { input: input::display_name(&args.input) });
     }
+    check_interruptions(&args.planning.interrupt, &blocks, &args.input)?;
     let planned = pool::run(args.reading.threads, |_| settings(args).compare(blocks));
+    if planned.blocks.list.is_empty() {
+        return Err(CliError::AllInterrupted { input: input::display_name(&args.input) });
+    }
     let name = input::name(&args.input);
     let style = style::of_output(answer.output.as_deref());
     let page = match (answer.format, global.verbosity()) {
@@ -73,6 +78,21 @@ pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
     Ok(if is_damaged { Exit::Withheld } else { Exit::Fits })
 }
 
+/// Refuses an interruption that names nothing: it is a mistake in writing.
+fn check_interruptions(
+    interruptions: &[Interruption],
+    blocks: &PlanBlocks,
+    input: &Path,
+) -> Result<(), CliError> {
+    match interruptions.iter().find(|interruption| !interruption.names_some(blocks)) {
+        None => Ok(()),
+        Some(part) => Err(CliError::InterruptionOfNothing {
+            part: part.to_string(),
+            input: input::display_name(input),
+        }),
+    }
+}
+
 /// The planners that the arguments name, each once.
 fn settings(args: &PlanArgs) -> PlanSettings {
     let mut planners: Vec<Planner> = Vec::new();
@@ -86,5 +106,5 @@ fn settings(args: &PlanArgs) -> PlanSettings {
     planners.retain(|planner| seen.insert(*planner));
     let planning = &args.planning;
     let limits = Limits { time: planning.time, nodes: planning.nodes, seed: planning.seed };
-    PlanSettings { planners, limits }
+    PlanSettings { planners, limits, interruptions: planning.interrupt.clone() }
 }

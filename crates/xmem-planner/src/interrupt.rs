@@ -22,8 +22,19 @@ pub struct Interrupted {
 /// not matter.
 #[must_use]
 pub fn interrupt(list: &BlockList, ranges: &[Range<u32>]) -> Interrupted {
-    let left_out =
-        |id: &usize| ranges.iter().any(|range| range.contains(&list.blocks()[*id].start));
+    let mut sorted: Vec<&Range<u32>> = ranges.iter().filter(|range| !range.is_empty()).collect();
+    sorted.sort_unstable_by_key(|range| range.start);
+    // Up to each range, the farthest end.
+    let ends = sorted.iter().scan(0, |farthest, range| {
+        *farthest = range.end.max(*farthest);
+        Some(*farthest)
+    });
+    let ends: Vec<u32> = ends.collect();
+    let left_out = |id: &usize| {
+        let start = list.blocks()[*id].start;
+        let before = sorted.partition_point(|range| range.start <= start);
+        before > 0 && start < ends[before - 1]
+    };
     let (unplanned_ids, planned_ids): (Vec<usize>, Vec<usize>) =
         (0..list.len()).partition(left_out);
     let part = |ids: &[usize]| {
@@ -54,6 +65,7 @@ mod tests {
             (&[(1, 4)], &[1, 2]),
             (&[(4, 9), (8, 20), (0, 1)], &[0, 3, 4]),
             (&[(5, 8)], &[]),
+            (&[(0, 5), (1, 2)], &[0, 1, 2, 3]),
         ] {
             let ranges: Vec<Range<u32>> = ranges.iter().map(|&(from, to)| from..to).collect();
             let parts = interrupt(&list, &ranges);

@@ -74,9 +74,10 @@ pub use offloading::{
 };
 pub use planning::{
     AllocatorRun, BlockFacts, Breakdown, BreakdownShare, DnnMemCategory, FragmentationSeries,
-    HintedAnswer, HintedFigures, HintedIteration, JobPeaks, KeptPlan, KeptRequest, OutsideBlocks,
-    PeakRequest, Placement, PlanAnswer, PlanBlocks, PlanListError, PlanScope, PlanSettings,
-    PlanSource, PlannerOutcome, PlanningError, SegmentSpan,
+    HintedAnswer, HintedFigures, HintedIteration, InterruptedRun, Interruption, JobPeaks, KeptPlan,
+    KeptRequest, OutsideBlocks, ParseInterruptionError, PeakRequest, Placement, PlanAnswer,
+    PlanBlocks, PlanListError, PlanScope, PlanSettings, PlanSource, PlannerOutcome, PlanningError,
+    SegmentSpan,
 };
 pub use ranks::{JobRanks, RankAnswer, RankFigures, SeveralJobs};
 pub use timings::{Stage, Timings};

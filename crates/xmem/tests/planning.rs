@@ -50,7 +50,11 @@ fn named(name: &str) -> Planner {
 
 /// What a plan saves of what the pool of the allocator reserves, from 0 to 1.
 fn saving(name: &str) -> f64 {
-    let settings = PlanSettings { planners: vec![Planner::BestFit], limits: Limits::default() };
+    let settings = PlanSettings {
+        planners: vec![Planner::BestFit],
+        limits: Limits::default(),
+        interruptions: Vec::new(),
+    };
     let answer = settings.compare(blocks(name, PlanScope::Iteration));
     let planned = answer.best().expect("a plan").plan.peak();
     1.0 - planned.get() as f64 / answer.pytorch.reserved.get() as f64
@@ -62,6 +66,7 @@ fn without_reuse_more_than_the_pool_and_the_pool_more_than_a_plan() {
         let settings = PlanSettings {
             planners: vec![Planner::Bump, Planner::BestFit],
             limits: Limits::default(),
+            interruptions: Vec::new(),
         };
         let answer = settings.compare(blocks(name, PlanScope::Iteration));
         let peak = |at: usize| answer.planners[at].result.as_ref().expect(name).plan.peak();

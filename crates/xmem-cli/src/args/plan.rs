@@ -4,7 +4,7 @@ use super::{AllocatorArgs, CudnnArgs, ReadingArgs, WhatIfArgs};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
-use xmem::{ParsePlannerError, Planner};
+use xmem::{Interruption, ParsePlannerError, Planner};
 
 #[derive(Debug, Args)]
 #[command(
@@ -16,6 +16,7 @@ use xmem::{ParsePlannerError, Planner};
         xmem plan ops.json --planner bestfit,exact --time 30s\n  \
         xmem plan A.1048576.csv --format json --offsets -o plan.json\n  \
         xmem plan trace.json.gz --against other.json.gz       does another run follow the plan?\n  \
+        xmem plan trace.json.gz --interrupt 'aten::*dropout*'  without the memory of some operators\n  \
         xmem plan trace.json.gz --svg heap.svg --series fragmentation.csv\n\n\
         Exit code: 0 planned, 2 usage error, 3 unreadable or nothing to plan, 4 the recording is damaged."
 )]
@@ -50,6 +51,11 @@ pub(crate) struct PlanningArgs {
     /// Blocks of a recording that are planned
     #[arg(long, value_name = "SCOPE", value_enum, default_value_t = Scope::Iteration)]
     pub(crate) scope: Scope,
+    /// Leave requests out of the plan that change from run to run, and let the allocator serve them: START..END
+    /// (ticks), a phase (data, forward, backward, zero_grad, optimizer_step), or the name of an operator, in which `*`
+    /// stands for any characters
+    #[arg(long, value_name = "PART,...", value_delimiter = ',')]
+    pub(crate) interrupt: Vec<Interruption>,
     /// Time that each planner may search, for example 5s or 2m
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = super::profile::time)]
     pub(crate) time: Duration,

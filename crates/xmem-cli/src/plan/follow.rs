@@ -15,7 +15,8 @@ use xmem_report::text;
 /// The best plan, to be kept.
 fn kept(planned: &PlanAnswer) -> Result<KeptPlan, CliError> {
     let best = planned.best().ok_or(CliError::NoPlan)?;
-    Ok(KeptPlan::new(&planned.blocks.list, &best.plan, best.planner))
+    let by = planned.interrupted.as_ref().map_or(&[][..], |run| &run.by);
+    Ok(KeptPlan::new(&planned.blocks.list, &best.plan, best.planner, by))
 }
 
 fn scope(scope: Scope) -> HintsScope {

@@ -322,6 +322,71 @@ fn a_larger_request_is_served_by_the_allocator_and_planned_again() {
 }
 
 #[test]
+fn an_interrupted_plan_leaves_requests_to_the_allocator() {
+    // Ticks 3 and 4 make and free the 8 MiB.
+    let args = ["plan", "-", "--planner", "bestfit", "--interrupt", "3..5"];
+    let ran = xmem_with_input(args, &operations());
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let page = without_times(&ran.stdout);
+    let (top, rest) = page.split_once("Memory of these blocks").expect("a heading");
+    expect![[r#"
+        PyTorch reserves 20.00 MiB; with the plan it is 27.00 MiB, 7.00 MiB planned and 20.00 MiB reserved
+        for 1 block left out
+          -: 3 of 4 blocks
+          allocator: PyTorch 2.11, ascending addresses
+
+    "#]]
+    .assert_eq(top);
+    let (_, section) = rest.split_once("Interrupted").expect("a heading");
+    let (section, _) = section.split_once("\n\n").expect("another part");
+    expect![[r#"
+        Interrupted
+          left out by         3..5
+          left out            1 block, 8.00 MiB live at once; PyTorch reserves 20.00 MiB
+          with the plan       27.00 MiB
+          all blocks          4 blocks, 10.00 MiB live at once; PyTorch reserves 20.00 MiB
+    "#]]
+    .assert_eq(&format!("Interrupted{section}\n"));
+    let args = args.into_iter().chain(["--format", "json", "--offsets"]);
+    let document = valid(&xmem_with_input(args, &operations()));
+    let names: Vec<&Value> =
+        document["block_list"].as_array().expect("blocks").iter().map(|b| &b["name"]).collect();
+    assert_eq!(names, ["1", "2", "4"]);
+    let interrupted = &document["interrupted"];
+    assert_eq!((&interrupted["blocks"], &interrupted["all_blocks"]), (&json!(1), &json!(4)));
+    assert_eq!(interrupted["together_bytes"], 27 * MIB);
+}
+
+#[test]
+fn a_job_that_changes_where_the_plan_is_interrupted_is_hot() {
+    // Sequences of 128 and of 64 tokens take turns: only the optimizer makes the same requests in each iteration.
+    let trace = format!("{ROOT}/traces/lengths/cpu.json.zst");
+    let folder = Folder::new();
+    let hints = folder.path("hints.json");
+    let args = ["plan", &trace, "--planner", "bestfit", "--interrupt", "data,forward,backward"];
+    let against = args.into_iter().chain(["--against", &trace, "--export-hints", &hints]);
+    let document = run_document(&xmem(against.chain(["--format", "json"])));
+    let runs = document["runs"].as_array().expect("runs");
+    assert!(runs.len() > 2);
+    let left_out: std::collections::BTreeSet<u64> =
+        runs.iter().map(|run| run["left_out"].as_u64().expect("a number")).collect();
+    assert!(left_out.len() > 1, "{left_out:?}");
+    for run in runs {
+        assert_eq!(run["requests"], document["requests"], "{run}");
+        let followed = &run["followed"];
+        assert_eq!(followed["planned"], document["requests"], "{run}");
+        // Without the plan's blocks, the allocator needs no more than with them.
+        assert!(followed["allocator_bytes"].as_u64() <= run["allocator_reserved_bytes"].as_u64());
+    }
+    let written: Value =
+        serde_json::from_slice(&std::fs::read(&hints).expect("written")).expect("JSON");
+    check(&serde_json::from_str(HINTS).expect("schema"), &written).expect("valid");
+    assert_eq!(written["interrupted_by"], json!(["data", "forward", "backward"]));
+    let text = xmem(["simulate", &trace, "--plan", &hints]).stdout;
+    assert!(text.contains("left out"), "{text}");
+}
+
+#[test]
 fn iterations_with_other_requests_do_not_follow_a_plan() {
     let trace = format!("{ROOT}/traces/lengths/cpu.json.zst");
     let args = ["plan", &trace, "--planner", "bestfit", "--against", &trace, "--format", "json"];
@@ -355,6 +420,21 @@ fn what_is_no_plan_is_not_followed() {
     let ran = xmem(["simulate", &ops, "--plan", &hints]);
     assert_eq!(ran.code, 3);
     assert!(ran.stderr.contains("the plan is damaged"), "{}", ran.stderr);
+    // A peak, and a scope, that are not those of the plan.
+    for (member, value, message) in [
+        ("peak_bytes", json!(3), "its peak is 3 B, but its requests need 8 B"),
+        ("scope", json!("some"), "its scope is `some`"),
+        ("interrupted_by", json!(["9..9"]), "`9..9` has no tick"),
+    ] {
+        let mut wrong = overlap.clone();
+        wrong["requests"][1]["offset_bytes"] = json!(4);
+        wrong["peak_bytes"] = json!(8);
+        wrong[member] = value;
+        folder.put("hints.json", wrong.to_string().as_bytes());
+        let ran = xmem(["simulate", &ops, "--plan", &hints]);
+        assert_eq!(ran.code, 3);
+        assert!(ran.stderr.contains(message), "{}", ran.stderr);
+    }
     // An address at the end of all addresses.
     let mut beyond = overlap;
     beyond["requests"][1]["offset_bytes"] = json!(u64::MAX);
@@ -377,6 +457,19 @@ fn what_cannot_be_planned_is_said() {
         ),
         ("id,lower,upper,size\na,0,1,4\n", &["--offsets"], 2, "--offsets needs --format json"),
         ("id,lower,upper,size\na,0,1,4\n", &["--planner", "best"], 2, "`best` is not a planner"),
+        ("id,lower,upper,size\na,0,1,4\n", &["--interrupt", "3..3"], 2, "`3..3` has no tick"),
+        (
+            "id,lower,upper,size\na,0,1,4\n",
+            &["--interrupt", "forwrd"],
+            2,
+            "--interrupt forwrd names no request of standard input",
+        ),
+        (
+            "id,lower,upper,size\na,0,1,4\n",
+            &["--interrupt", "0..9"],
+            2,
+            "--interrupt leaves out all blocks of standard input",
+        ),
     ] {
         let args = ["plan", "-"].iter().chain(args);
         let ran = xmem_with_input(args, input.as_bytes());

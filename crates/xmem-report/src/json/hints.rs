@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use xmem::{Bytes, HintedAnswer, HintedIteration, KeptPlan, KeptRequest, ParsePlannerError};
+use xmem::{
+    Bytes, HintedAnswer, HintedIteration, Interruption, KeptPlan, KeptRequest,
+    ParseInterruptionError, ParsePlannerError,
+};
 
 const HINTS: &str = "xmem.plan-hints/1";
 
@@ -15,6 +18,8 @@ pub struct HintsDocument {
     scope: String,
     planner: String,
     peak_bytes: u64,
+    #[serde(default)]
+    interrupted_by: Vec<String>,
     requests: Vec<RequestDto>,
 }
 
@@ -48,6 +53,20 @@ pub enum HintsDocumentError {
     /// The planner is not known.
     #[error(transparent)]
     Planner(#[from] ParsePlannerError),
+    /// An interruption is none.
+    #[error(transparent)]
+    Interruption(#[from] ParseInterruptionError),
+    /// The scope is not known.
+    #[error("its scope is `{0}`, not iteration or all")]
+    Scope(String),
+    /// Its peak is not that of its requests.
+    #[error("its peak is {stated}, but its requests need {needed}")]
+    Peak {
+        /// The peak in the document.
+        stated: Bytes,
+        /// The end of the highest request.
+        needed: Bytes,
+    },
     /// The requests are not in order.
     #[error("request {0} is not the one with this ordinal")]
     Order(usize),
@@ -76,6 +95,7 @@ impl HintsDocument {
             },
             planner: plan.planner.name().to_owned(),
             peak_bytes: plan.peak().get(),
+            interrupted_by: plan.interruptions.iter().map(ToString::to_string).collect(),
             requests: plan.requests.iter().enumerate().map(request).collect(),
         }
     }
@@ -109,10 +129,20 @@ pub fn read_hints(text: &[u8]) -> Result<(KeptPlan, HintsScope), HintsDocumentEr
     };
     let scope = match read.scope.as_str() {
         "iteration" => HintsScope::Iteration,
-        _ => HintsScope::All,
+        "all" => HintsScope::All,
+        _ => return Err(HintsDocumentError::Scope(read.scope)),
     };
-    let requests = read.requests.iter().map(request).collect();
-    Ok((KeptPlan { planner: read.planner.parse()?, requests }, scope))
+    let interruptions = read.interrupted_by.iter().map(|part| part.parse());
+    let plan = KeptPlan {
+        planner: read.planner.parse()?,
+        interruptions: interruptions.collect::<Result<Vec<Interruption>, _>>()?,
+        requests: read.requests.iter().map(request).collect(),
+    };
+    let (stated, needed) = (Bytes(read.peak_bytes), plan.peak());
+    if stated != needed {
+        return Err(HintsDocumentError::Peak { stated, needed });
+    }
+    Ok((plan, scope))
 }
 
 /// Runs that follow a plan as a document of schema `xmem.plan-run/1`.
@@ -133,6 +163,7 @@ pub struct PlanRunDocument<'a> {
 struct RunDto {
     iteration: Option<u32>,
     requests: usize,
+    left_out: usize,
     allocator_reserved_bytes: u64,
     followed: Option<FollowedDto>,
     refused: Option<String>,
@@ -181,6 +212,7 @@ impl From<&HintedIteration> for RunDto {
         Self {
             iteration: run.iteration.map(|iteration| iteration.0),
             requests: run.requests,
+            left_out: run.left_out,
             allocator_reserved_bytes: run.allocator_reserved.get(),
             followed,
             refused: run.followed.as_ref().err().map(ToString::to_string),

@@ -22,6 +22,7 @@ pub struct PlanDocument<'a> {
     plans: Vec<PlanDto<'a>>,
     allocators: Vec<AllocatorDto>,
     job: Option<JobDto>,
+    interrupted: Option<InterruptedDto>,
     outside: Option<OutsideDto>,
     breakdown: Option<BreakdownDto>,
     fragmentation: Vec<FragmentationDto>,
@@ -87,6 +88,18 @@ struct AllocatorDto {
 struct JobDto {
     allocated_bytes: u64,
     reserved_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct InterruptedDto {
+    by: Vec<String>,
+    blocks: usize,
+    live_bytes: u64,
+    reserved_bytes: u64,
+    together_bytes: Option<u64>,
+    all_blocks: usize,
+    all_live_bytes: u64,
+    all_reserved_bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -190,6 +203,16 @@ impl<'a> PlanDocument<'a> {
             job: blocks.job.map(|job| JobDto {
                 allocated_bytes: job.allocated.get(),
                 reserved_bytes: job.reserved.get(),
+            }),
+            interrupted: answer.interrupted.as_ref().map(|run| InterruptedDto {
+                by: run.by.iter().map(ToString::to_string).collect(),
+                blocks: run.blocks,
+                live_bytes: run.live.get(),
+                reserved_bytes: run.reserved.get(),
+                together_bytes: answer.with_interrupted().map(xmem::Bytes::get),
+                all_blocks: run.all_blocks,
+                all_live_bytes: run.all_live.get(),
+                all_reserved_bytes: run.all_reserved.get(),
             }),
             outside,
             breakdown: blocks.breakdown.as_ref().map(|breakdown| BreakdownDto {

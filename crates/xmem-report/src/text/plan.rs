@@ -19,6 +19,7 @@ pub fn plan(input: &str, answer: &PlanAnswer, notes: &[Finding], style: &Style) 
         headline(input, answer, style),
         memory(answer, style),
         planners(answer, style),
+        interrupted(answer, style),
         outside(answer, style),
         breakdown(answer, style),
         fragmentation(answer, style),
@@ -44,6 +45,9 @@ fn gain(answer: &PlanAnswer) -> String {
     let Some(best) = answer.best() else {
         return format!("{name} reserves {reserved} for blocks of which {bound} are live at once");
     };
+    if let Some(gain) = gain_of_a_part(answer, best) {
+        return gain;
+    }
     let (fits, how) = match (best.proof, best.plan.peak() == bound) {
         (Some(_), true) => (bound, "planned, proven optimal".to_owned()),
         (Some(_), false) => {
@@ -66,18 +70,34 @@ fn gain(answer: &PlanAnswer) -> String {
     }
 }
 
+/// The same where the plan is interrupted: a part of the blocks is the allocator's.
+fn gain_of_a_part(answer: &PlanAnswer, best: &Planned) -> Option<String> {
+    let run = answer.interrupted.as_ref()?;
+    let name = allocator_name(&answer.pytorch);
+    let (all, peak, left_out) = (run.all_reserved, best.plan.peak(), run.reserved);
+    let together = answer.with_interrupted()?;
+    Some(format!(
+        "{name} reserves {all}; with the plan it is {together}, {peak} planned and {left_out} reserved for {} left out",
+        counted(run.blocks, "block")
+    ))
+}
+
 fn headline(input: &str, answer: &PlanAnswer, style: &Style) -> String {
     let blocks = &answer.blocks;
+    let count = match &answer.interrupted {
+        None => counted(blocks.list.len(), "block"),
+        Some(run) => format!("{} of {}", blocks.list.len(), counted(run.all_blocks, "block")),
+    };
     let about = match blocks.source {
         PlanSource::Iteration { iteration, of } => {
             let iteration = iteration.0 + 1;
-            format!(", iteration {iteration} of {of}: {}", counted(blocks.list.len(), "block"))
+            format!(", iteration {iteration} of {of}: {count}")
         }
         PlanSource::Recording => {
-            format!(", all of the recording: {}", counted(blocks.list.len(), "block"))
+            format!(", all of the recording: {count}")
         }
         PlanSource::Operations | PlanSource::Table => {
-            format!(": {}", counted(blocks.list.len(), "block"))
+            format!(": {count}")
         }
     };
     let width = style.columns().saturating_sub(2 + about.chars().count());
@@ -206,6 +226,26 @@ fn time(time: Duration) -> String {
         0.001.. => format!("{:.1} ms", 1e3 * seconds),
         _ => format!("{:.0} us", 1e6 * seconds),
     }
+}
+
+fn interrupted(answer: &PlanAnswer, style: &Style) -> String {
+    let Some(run) = &answer.interrupted else { return String::new() };
+    let by: Vec<String> = run.by.iter().map(ToString::to_string).collect();
+    let name = allocator_name(&answer.pytorch);
+    let (blocks, live) = (counted(run.blocks, "block"), run.live);
+    let mut lines: Fields = vec![
+        ("left out by", xmem::printable(&by.join(", ")).into_owned()),
+        ("left out", format!("{blocks}, {live} live at once; {name} reserves {}", run.reserved)),
+    ];
+    if let Some(together) = answer.with_interrupted() {
+        lines.push(("with the plan", together.to_string()));
+    }
+    let (all, reserved) = (counted(run.all_blocks, "block"), run.all_reserved);
+    lines.push((
+        "all blocks",
+        format!("{all}, {} live at once; {name} reserves {reserved}", run.all_live),
+    ));
+    format!("{}\n{}", style.paint(Ink::Heading, "Interrupted"), fields(lines, style))
 }
 
 fn outside(answer: &PlanAnswer, style: &Style) -> String {

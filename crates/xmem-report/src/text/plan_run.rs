@@ -46,7 +46,8 @@ pub fn plan_run_brief(input: &str, answer: &HintedAnswer) -> String {
 
 fn runs(answer: &HintedAnswer, style: &Style) -> String {
     use Align::{Left, Right};
-    let mut table = Table::new(&[
+    let is_interrupted = answer.runs.iter().any(|run| run.left_out > 0);
+    let mut headings = vec![
         ("run", Left),
         ("requests", Right),
         ("at their address", Right),
@@ -56,13 +57,18 @@ fn runs(answer: &HintedAnswer, style: &Style) -> String {
         ("+ allocator", Right),
         ("allocator alone", Right),
         ("replans", Right),
-    ]);
+    ];
+    if is_interrupted {
+        headings.insert(2, ("left out", Right));
+    }
+    let mut table = Table::new(&headings);
     for (at, run) in answer.runs.iter().enumerate() {
         let name = match run.iteration {
             Some(iteration) => format!("iteration {}", iteration.0 + 1),
             None => (at + 1).to_string(),
         };
         let mut row = vec![name, run.requests.to_string()];
+        row.extend(is_interrupted.then(|| run.left_out.to_string()));
         row.extend(match &run.followed {
             Ok(figures) => [
                 figures.planned.to_string(),

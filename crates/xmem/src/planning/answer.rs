@@ -3,6 +3,7 @@
 use super::allocators::AllocatorRun;
 use super::blocks::PlanBlocks;
 use super::fragmentation::FragmentationSeries;
+use super::interruption::{InterruptedRun, Interruption};
 use xmem_planner::{Limits, Planned, Planner, Refused};
 use xmem_types::Bytes;
 
@@ -13,14 +14,18 @@ pub struct PlanSettings {
     pub planners: Vec<Planner>,
     /// The limits of each.
     pub limits: Limits,
+    /// The requests that are left out of the plans.
+    pub interruptions: Vec<Interruption>,
 }
 
 /// Plans of the blocks, and what allocators do with them.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PlanAnswer {
-    /// The blocks.
+    /// The blocks that are planned.
     pub blocks: PlanBlocks,
+    /// The blocks that are left out, if the plans are interrupted.
+    pub interrupted: Option<InterruptedRun>,
     /// The planners' results, in the order of the settings.
     pub planners: Vec<PlannerOutcome>,
     /// The allocator of the job, on the same blocks alone.
@@ -44,6 +49,13 @@ impl PlanSettings {
     /// Plans the blocks.
     #[must_use]
     pub fn compare(&self, blocks: PlanBlocks) -> PlanAnswer {
+        let (blocks, interrupted) = match &self.interruptions[..] {
+            [] => (blocks, None),
+            by => {
+                let (planned, interrupted) = InterruptedRun::new(&blocks, by);
+                (planned, Some(interrupted))
+            }
+        };
         let outcome = |&planner: &Planner| {
             tracing::debug!(%planner, blocks = blocks.list.len(), "planning");
             PlannerOutcome {
@@ -56,7 +68,7 @@ impl PlanSettings {
             (AllocatorRun::of_job(&blocks), AllocatorRun::of_tensorflow(&blocks));
         let fragmentation =
             best(&planners).map(|best| FragmentationSeries::of_plan(&blocks, &best.plan));
-        PlanAnswer { blocks, planners, pytorch, tensorflow, fragmentation }
+        PlanAnswer { blocks, interrupted, planners, pytorch, tensorflow, fragmentation }
     }
 }
 
@@ -65,6 +77,13 @@ impl PlanAnswer {
     #[must_use]
     pub fn best(&self) -> Option<&Planned> {
         best(&self.planners)
+    }
+
+    /// The peak of the best plan, with what the allocator reserves for the blocks that are left out of it.
+    #[must_use]
+    pub fn with_interrupted(&self) -> Option<Bytes> {
+        let left_out = self.interrupted.as_ref().map_or(Bytes::ZERO, |run| run.reserved);
+        self.best().map(|best| best.plan.peak() + left_out)
     }
 
     /// The most bytes that are live at once.

@@ -4,7 +4,7 @@ use super::PlanningError;
 use super::breakdown::{Breakdown, JobPeaks};
 use super::iteration::{self, Life};
 use std::ops::Range;
-use xmem_analyzer::Role;
+use xmem_analyzer::{Phase, Role};
 use xmem_planner::{Block, BlockList};
 use xmem_predict::{AllocatorSetup, Prediction, RoleShare};
 use xmem_simulator::{AllocatorChoice, DeviceConfig, RequestIndex};
@@ -66,6 +66,8 @@ pub struct BlockFacts {
     pub requested: Bytes,
     /// The role; none if the input has no roles.
     pub role: Option<Role>,
+    /// The phase of the iteration in which it is made; none where unknown.
+    pub phase: Option<Phase>,
     /// The innermost operator that made it; empty where unknown.
     pub op: String,
 }
@@ -225,10 +227,12 @@ fn list(lives: &[&Life], prediction: &Prediction<'_>) -> Result<BlockList, Plann
 }
 
 fn facts(life: &Life, prediction: &Prediction<'_>) -> BlockFacts {
+    let block = prediction.block(life.block);
     BlockFacts {
         name: life.block.0.to_string(),
         requested: life.requested,
-        role: Some(prediction.block(life.block).role),
+        role: Some(block.role),
+        phase: Some(block.phase),
         op: prediction.operator_name(life.block).to_owned(),
     }
 }

@@ -4,6 +4,7 @@
 use super::PlanningError;
 use super::allocators::AllocatorRun;
 use super::blocks::{PlanBlocks, PlanSource};
+use super::interruption::{Interruption, Parts};
 use xmem_planner::{Block, BlockList, HintsError, HotJob, Limits, Plan, Planner, Served};
 use xmem_types::{Bytes, IterationId};
 
@@ -12,6 +13,8 @@ use xmem_types::{Bytes, IterationId};
 pub struct KeptPlan {
     /// The planner, which plans again where needed.
     pub planner: Planner,
+    /// The requests that are left out of the plan, and not counted.
+    pub interruptions: Vec<Interruption>,
     /// The requests, in the order of their ordinals.
     pub requests: Vec<KeptRequest>,
 }
@@ -47,8 +50,10 @@ pub struct HintedAnswer {
 pub struct HintedIteration {
     /// The iteration; none of a list.
     pub iteration: Option<IterationId>,
-    /// Its requests.
+    /// Its requests that the plan is about.
     pub requests: usize,
+    /// Its requests that are left out of the plan.
+    pub left_out: usize,
     /// What the allocator of the job reserves for all of its blocks.
     pub allocator_reserved: Bytes,
     /// What the plan does; an error if it does not apply.
@@ -66,7 +71,7 @@ pub struct HintedFigures {
     pub occupied: usize,
     /// The memory of the plan.
     pub plan_bytes: Bytes,
-    /// What the allocator reserves for the requests that it serves.
+    /// What the allocator reserves for the requests that it serves, with those that are left out of the plan.
     pub allocator_bytes: Bytes,
     /// New plans that the run makes (Sekiyama's λ): one for each request that is larger or lives longer than in all
     /// runs before.
@@ -102,7 +107,12 @@ impl HintedAnswer {
 impl KeptPlan {
     /// A plan of these blocks, to be kept.
     #[must_use]
-    pub fn new(list: &BlockList, plan: &Plan, planner: Planner) -> Self {
+    pub fn new(
+        list: &BlockList,
+        plan: &Plan,
+        planner: Planner,
+        interruptions: &[Interruption],
+    ) -> Self {
         let request = |(block, &offset): (&Block, &Bytes)| KeptRequest {
             size: block.size,
             offset,
@@ -111,7 +121,7 @@ impl KeptPlan {
         };
         let mut requests: Vec<_> = list.blocks().iter().zip(plan.offsets()).map(request).collect();
         requests.sort_by_key(|request| request.start);
-        Self { planner, requests }
+        Self { planner, interruptions: interruptions.to_vec(), requests }
     }
 
     /// The memory that the plan needs.
@@ -140,16 +150,22 @@ impl KeptPlan {
         xmem_planner::check(&list, &plan)?;
         let mut job = HotJob::new(&list, &plan, self.planner, limits);
         let planned = job.hints().peak;
-        let runs = runs.iter().map(|blocks| run(&mut job, blocks)).collect();
+        let runs = runs.iter().map(|blocks| run(&mut job, blocks, &self.interruptions)).collect();
         Ok(HintedAnswer { planned, planned_at_end: job.hints().peak, requests: list.len(), runs })
     }
 }
 
-fn run(job: &mut HotJob, blocks: &PlanBlocks) -> HintedIteration {
-    let followed = job.run(&blocks.list).map(|run| {
+fn run(job: &mut HotJob, blocks: &PlanBlocks, by: &[Interruption]) -> HintedIteration {
+    let Parts { planned, left_out } = Parts::new(blocks, by);
+    let followed = job.run(&planned.list).map(|run| {
         let count = |of: fn(&Served) -> bool| run.served.iter().filter(|served| of(served)).count();
-        let is_elsewhere = |id: usize| !matches!(run.served[id], Served::Planned { .. });
-        let elsewhere = blocks.only(is_elsewhere);
+        // The ids of the run are those among the planned blocks.
+        let mut served = run.served.iter();
+        let mut is_elsewhere = |&is_left_out: &bool| {
+            is_left_out || !matches!(served.next(), Some(Served::Planned { .. }))
+        };
+        let is_elsewhere: Vec<bool> = left_out.iter().map(&mut is_elsewhere).collect();
+        let elsewhere = blocks.only(|id| is_elsewhere[id]);
         HintedFigures {
             planned: count(|served| matches!(served, Served::Planned { .. })),
             larger: count(|served| *served == Served::Larger),
@@ -164,7 +180,8 @@ fn run(job: &mut HotJob, blocks: &PlanBlocks) -> HintedIteration {
             PlanSource::Iteration { iteration, .. } => Some(iteration),
             _ => None,
         },
-        requests: blocks.list.len(),
+        requests: planned.list.len(),
+        left_out: blocks.list.len() - planned.list.len(),
         allocator_reserved: AllocatorRun::of_job(blocks).reserved,
         followed,
     }

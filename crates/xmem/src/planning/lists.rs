@@ -65,6 +65,7 @@ impl PlanBlocks {
             name,
             requested: block.size,
             role: None,
+            phase: None,
             op: String::new(),
         };
         Self {
@@ -91,7 +92,7 @@ fn blocks_of(operations: &[Operation]) -> (Vec<Block>, Vec<BlockFacts>) {
                 let size = (size, rounded(size));
                 blocks.push(Block { size: size.1, start: tick, end: u32::MAX, operator: None });
                 let (name, op) = (block.0.to_string(), String::new());
-                facts.push(BlockFacts { name, requested: size.0, role: None, op });
+                facts.push(BlockFacts { name, requested: size.0, role: None, phase: None, op });
                 tick += 1;
             }
             Operation::Free(block) => {

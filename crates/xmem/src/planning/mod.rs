@@ -10,6 +10,7 @@ mod blocks;
 mod breakdown;
 mod fragmentation;
 mod hints;
+mod interruption;
 mod iteration;
 mod lists;
 
@@ -19,6 +20,7 @@ pub use blocks::{BlockFacts, OutsideBlocks, PlanBlocks, PlanScope, PlanSource};
 pub use breakdown::{Breakdown, BreakdownShare, DnnMemCategory, JobPeaks};
 pub use fragmentation::{FragmentationSeries, PeakRequest};
 pub use hints::{HintedAnswer, HintedFigures, HintedIteration, KeptPlan, KeptRequest};
+pub use interruption::{InterruptedRun, Interruption, ParseInterruptionError};
 pub use lists::PlanListError;
 
 use thiserror::Error;
