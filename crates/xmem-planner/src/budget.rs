@@ -69,6 +69,11 @@ impl Budget {
         self.nodes - self.left
     }
 
+    /// The time at which nothing is left.
+    pub(crate) const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     /// The time that is left.
     pub(crate) fn time_left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())

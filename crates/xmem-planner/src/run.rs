@@ -25,9 +25,14 @@ pub fn plan(list: &BlockList, planner: Planner, limits: &Limits) -> Result<Plann
     let mut budget = Budget::new(limits);
     let Placed { offsets, searched } = match planner {
         Planner::Bump => bump::place(instance),
-        Planner::GreedyBySize { fit, order } => greedy::place(instance, fit, order),
+        Planner::GreedyBySize { fit, order } => {
+            greedy::place(instance, fit, order, &budget).ok_or(Refused::NotFound { planner })?
+        }
         Planner::GreedyByBreadth => {
-            breadth::place(instance).ok_or(Refused::NoOperators { planner })?
+            if !breadth::applies(instance) {
+                return Err(Refused::NoOperators { planner });
+            }
+            breadth::place(instance, &budget).ok_or(Refused::NotFound { planner })?
         }
         Planner::MincostFlow => {
             short(planner, instance, flow::MOST_BLOCKS)?;
@@ -35,7 +40,7 @@ pub fn plan(list: &BlockList, planner: Planner, limits: &Limits) -> Result<Plann
         }
         Planner::Gergov => {
             short(planner, instance, gergov::MOST_BLOCKS)?;
-            gergov::place(instance)
+            gergov::place(instance, &budget).ok_or(Refused::NotFound { planner })?
         }
         Planner::BestFit => bestfit::place(instance),
         Planner::SkylineMulti => multi::place(instance, limits.seed, &mut budget),

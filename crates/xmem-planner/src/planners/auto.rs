@@ -22,13 +22,15 @@ pub(crate) fn place(instance: &Instance, seed: u64, budget: &mut Budget) -> Plac
         return best;
     }
     if instance.blocks.len() <= MOST_FOR_GREEDY {
+        let part = budget.part(0.3);
         for (fit, order) in [
             (Fit::Best, GreedyOrder::SizeBirth),
             (Fit::First, GreedyOrder::SizeBirth),
             (Fit::Best, GreedyOrder::Size),
             (Fit::First, GreedyOrder::Size),
         ] {
-            best = better(best, greedy::place(instance, fit, order));
+            let Some(placed) = greedy::place(instance, fit, order, &part) else { break };
+            best = better(best, placed);
             if done(&best) {
                 return best;
             }

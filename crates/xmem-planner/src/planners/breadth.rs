@@ -4,15 +4,21 @@
 use super::Placed;
 use super::peaks::peaks;
 use super::shelf::{Fit, Shelf};
+use crate::budget::Budget;
 use crate::instance::Instance;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Offsets; `None` if no block has an operator.
+/// True if some block has an operator.
+pub(crate) fn applies(instance: &Instance) -> bool {
+    instance.blocks.is_empty() || instance.blocks.iter().any(|item| item.operator.is_some())
+}
+
+/// Offsets; `None` if the time is over before all blocks are placed.
 ///
 /// An operator is the section with the largest load of those in which it makes a block; its blocks are all that
 /// are live then. Blocks that are live at no operator come last.
-pub(crate) fn place(instance: &Instance) -> Option<Placed> {
+pub(crate) fn place(instance: &Instance, budget: &Budget) -> Option<Placed> {
     let mut sections: BTreeMap<u32, u32> = BTreeMap::new();
     for item in &instance.blocks {
         let Some(operator) = item.operator else { continue };
@@ -21,9 +27,6 @@ pub(crate) fn place(instance: &Instance) -> Option<Placed> {
         if rank(item.start) > rank(*section) {
             *section = item.start;
         }
-    }
-    if sections.is_empty() && !instance.blocks.is_empty() {
-        return None;
     }
     let mut operators: Vec<(u32, u32)> = sections.into_iter().collect();
     operators.sort_by_key(|&(operator, section)| {
@@ -42,5 +45,6 @@ pub(crate) fn place(instance: &Instance) -> Option<Placed> {
     let urgency = peaks(instance, urgency);
     // A stable sort: blocks of one operator stay in the order of their sizes.
     blocks.sort_by_key(|&block| Reverse(urgency[block as usize]));
-    Some(Placed::heuristic(Shelf::new(instance, Fit::Best).place(&blocks)))
+    let offsets = Shelf::new(instance, Fit::Best).place(&blocks, budget)?;
+    Some(Placed::heuristic(offsets))
 }

@@ -6,11 +6,15 @@
 //! coloring of those that overlap lifts all blocks of a color by the height of the whole.
 
 use super::Placed;
+use crate::budget::Budget;
 use crate::instance::Instance;
 use std::collections::BTreeSet;
 
 /// The blocks of the longest list: time grows with their square at least.
 pub(crate) const MOST_BLOCKS: usize = 20_000;
+
+/// The blocks between two looks at the clock.
+const TURN: usize = 64;
 
 /// The memory from `height` on, free in the sections `start..end`. The lowest comes first, and of these the oldest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,17 +26,18 @@ struct Area {
     end: u32,
 }
 
-pub(crate) fn place(instance: &Instance) -> Placed {
-    let (mut offsets, placed) = overlapping(instance);
+/// Offsets; `None` if the time is over before.
+pub(crate) fn place(instance: &Instance, budget: &Budget) -> Option<Placed> {
+    let (mut offsets, placed) = overlapping(instance, budget)?;
     let top = placed.iter().map(|&block| offsets[block] + instance.blocks[block].size).max();
-    for (block, color) in colors(instance, &offsets, &placed) {
+    for (block, color) in colors(instance, &offsets, &placed, budget)? {
         offsets[block] += color * top.unwrap_or(0);
     }
-    Placed::heuristic(offsets)
+    Some(Placed::heuristic(offsets))
 }
 
 /// Offsets at which blocks may overlap, and the blocks in the order in which they were placed.
-fn overlapping(instance: &Instance) -> (Vec<u64>, Vec<usize>) {
+fn overlapping(instance: &Instance, budget: &Budget) -> Option<(Vec<u64>, Vec<usize>)> {
     let blocks = &instance.blocks;
     let mut left: Vec<usize> = (0..blocks.len()).collect();
     left.sort_by_key(|&block| blocks[block].start);
@@ -41,6 +46,9 @@ fn overlapping(instance: &Instance) -> (Vec<u64>, Vec<usize>) {
     // By section: the areas there.
     let mut covered = vec![0u32; instance.loads.len()];
     while !left.is_empty() {
+        if (placed.len() + 1).is_multiple_of(TURN) && budget.time_left().is_zero() {
+            return None;
+        }
         let Some(area) = areas.pop_first() else {
             let all = Area { height: 0, age, start: 0, end: instance.sections() };
             age += 1;
@@ -75,13 +83,21 @@ fn overlapping(instance: &Instance) -> (Vec<u64>, Vec<usize>) {
             }
         }
     }
-    (offsets, placed)
+    Some((offsets, placed))
 }
 
 /// The blocks with the least color that no block before them has with which they overlap.
-fn colors(instance: &Instance, offsets: &[u64], placed: &[usize]) -> Vec<(usize, u64)> {
+fn colors(
+    instance: &Instance,
+    offsets: &[u64],
+    placed: &[usize],
+    budget: &Budget,
+) -> Option<Vec<(usize, u64)>> {
     let mut colors: Vec<(usize, u64)> = Vec::with_capacity(placed.len());
     for &block in placed {
+        if (colors.len() + 1).is_multiple_of(TURN) && budget.time_left().is_zero() {
+            return None;
+        }
         let (item, offset) = (&instance.blocks[block], offsets[block]);
         let overlaps = |&&(other, _): &&(usize, u64)| {
             let (before, height) = (&instance.blocks[other], offsets[other]);
@@ -93,5 +109,5 @@ fn colors(instance: &Instance, offsets: &[u64], placed: &[usize]) -> Vec<(usize,
         let free = taken.iter().zip(0..).position(|(&color, count)| color != count);
         colors.push((block, free.unwrap_or(taken.len()) as u64));
     }
-    colors
+    Some(colors)
 }

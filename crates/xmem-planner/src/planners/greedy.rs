@@ -5,6 +5,7 @@
 use super::Placed;
 use super::peaks::peaks;
 use super::shelf::{Fit, Shelf};
+use crate::budget::Budget;
 use crate::instance::{Instance, Item};
 use std::cmp::Reverse;
 
@@ -25,8 +26,15 @@ pub enum GreedyOrder {
     Contention,
 }
 
-pub(crate) fn place(instance: &Instance, fit: Fit, by: GreedyOrder) -> Placed {
-    Placed::heuristic(Shelf::new(instance, fit).place(&order(instance, by)))
+/// Offsets; `None` if the time is over before all blocks are placed.
+pub(crate) fn place(
+    instance: &Instance,
+    fit: Fit,
+    by: GreedyOrder,
+    budget: &Budget,
+) -> Option<Placed> {
+    let offsets = Shelf::new(instance, fit).place(&order(instance, by), budget)?;
+    Some(Placed::heuristic(offsets))
 }
 
 /// The blocks by preference. Ties are broken by size, lifetime, start and id, in this order.

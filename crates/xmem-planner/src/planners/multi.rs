@@ -102,11 +102,14 @@ impl Passes<'_> {
         }
         let (mut skyline, mut best) = (Skyline::new(self.instance), None);
         for pass in passes {
-            if pass > self.last.load(Relaxed) || self.budget.time_left().is_zero() {
+            let is_over = pass > 0 && self.budget.time_left().is_zero();
+            if pass > self.last.load(Relaxed) || is_over {
                 break;
             }
             let order = order(self.instance, pass, self.seed);
-            let bound = Bound::peak(self.peak.load(Relaxed));
+            // The first pass is completed, so that there is a plan.
+            let deadline = (pass > 0).then(|| self.budget.deadline());
+            let bound = Bound { deadline, ..Bound::peak(self.peak.load(Relaxed)) };
             let Some(outcome) = skyline.place(&order, &bound) else { continue };
             self.peak.fetch_min(outcome.peak, Relaxed);
             if outcome.peak == self.instance.lower_bound() {

@@ -1,12 +1,15 @@
 //! Blocks that are placed: finds room for the next one between those that it conflicts with.
 
 use super::conflicts::Conflicts;
+use crate::budget::Budget;
 use crate::instance::{Instance, Item};
 
 /// The most blocks of a chunk: the bits of the mask of those that conflict.
 const CHUNK: usize = 64;
 /// A conflict that is looked up costs as much as this number of placed blocks that are looked at.
 const LOOKUP: usize = 16;
+/// The blocks that are placed between two looks at the clock.
+const TURN: usize = 64;
 
 /// Which of the gaps that are large enough a block takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,9 +67,12 @@ impl<'a> Shelf<'a> {
     }
 
     /// Places blocks in this order, each at the bottom of a gap or at the end of the highest block that it
-    /// conflicts with, and returns the offsets of all.
-    pub(super) fn place(mut self, order: &[u32]) -> Vec<u64> {
+    /// conflicts with, and returns the offsets of all; `None` if the time is over before.
+    pub(super) fn place(mut self, order: &[u32], budget: &Budget) -> Option<Vec<u64>> {
         for &block in order {
+            if (self.placed + 1).is_multiple_of(TURN) && budget.time_left().is_zero() {
+                return None;
+            }
             let item = &self.instance.blocks[block as usize];
             let offset = if self.conflicts.most(item) * LOOKUP < self.placed {
                 self.look_up(item)
@@ -78,7 +84,7 @@ impl<'a> Shelf<'a> {
             self.conflicts.insert(block);
             self.insert(item, offset);
         }
-        self.offsets
+        Some(self.offsets)
     }
 
     fn look_up(&mut self, item: &Item) -> u64 {
@@ -177,6 +183,7 @@ impl Chunk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Limits;
     use crate::list::{Block, BlockList};
     use proptest::prelude::*;
     use xmem_types::Bytes;
@@ -220,8 +227,9 @@ mod tests {
             let list = BlockList::new(blocks.into_iter().map(block).collect()).expect("a list");
             let order: Vec<u32> = (0..list.len() as u32).collect();
             for fit in [Fit::Best, Fit::First] {
-                let offsets = Shelf::new(list.instance(), fit).place(&order);
-                prop_assert_eq!(offsets, slowly(list.instance(), fit));
+                let budget = Budget::new(&Limits::default());
+                let offsets = Shelf::new(list.instance(), fit).place(&order, &budget);
+                prop_assert_eq!(offsets, Some(slowly(list.instance(), fit)));
             }
         }
     }

@@ -14,12 +14,15 @@ mod candidates;
 
 use crate::instance::Instance;
 use candidates::Candidates;
+use std::time::Instant;
 
 /// The height of the walls at both ends of time.
 const WALL: u64 = u64::MAX;
 /// The sections that [`Skyline::place`] visits, for each block and section, to know their heights at the end. It stops
 /// then, and compares only the ends of blocks: lists of which this is true are long.
 const VISITS_LIMIT: usize = 64;
+/// The segments that are visited between two looks at the clock.
+const TURN: u32 = 4096;
 
 /// The plans that are of interest. The heights that sections will have at the end are known before, at least in part: what
 /// is live there, and what is lost below. Hence a plan that is of no interest is left early.
@@ -31,6 +34,8 @@ pub(crate) struct Bound {
     pub(crate) target: u64,
     /// The largest sum of what sections exceed the target by.
     pub(crate) excess: u128,
+    /// The time at which the plan is given up.
+    pub(crate) deadline: Option<Instant>,
 }
 
 /// The result of placing all blocks in some order.
@@ -80,7 +85,7 @@ impl<'a> Skyline<'a> {
     }
 
     /// Places all blocks, which are preferred in this order; `None` if the plan is not within `bound`, as soon as
-    /// this is known.
+    /// this is known, or if it is not complete at the deadline.
     pub(crate) fn place(&mut self, order: &[u32], bound: &Bound) -> Option<Outcome> {
         let mut outcome = Outcome { peak: 0, excess: 0 };
         if order.is_empty() {
@@ -91,7 +96,14 @@ impl<'a> Skyline<'a> {
         (self.height[0], self.end[0], self.previous[0]) = (0, self.instance.sections(), 0);
         let mut visits = VISITS_LIMIT.saturating_mul(self.height.len() + order.len());
         let (mut segment, mut left) = (0, order.len());
+        let mut turns = 0u32;
         while left > 0 {
+            turns = turns.wrapping_add(1);
+            if turns.is_multiple_of(TURN)
+                && bound.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+            {
+                return None;
+            }
             let (height, before, after) = self.neighborhood(segment);
             if before < height {
                 segment = self.previous[segment as usize];
@@ -218,7 +230,8 @@ impl<'a> Skyline<'a> {
 
 impl Bound {
     /// All plans are of interest.
-    pub(crate) const NONE: Self = Self { peak: WALL, target: WALL, excess: u128::MAX };
+    pub(crate) const NONE: Self =
+        Self { peak: WALL, target: WALL, excess: u128::MAX, deadline: None };
 
     /// Plans up to this peak.
     pub(crate) const fn peak(peak: u64) -> Self {

@@ -58,6 +58,17 @@ fn slowly(blocks: &[Block], order: &[u32]) -> Vec<u64> {
     offsets
 }
 
+#[test]
+fn a_plan_is_given_up_at_the_deadline() {
+    let block = |at: u32| Block { size: Bytes(1), start: at, end: at + 3, operator: None };
+    let list = BlockList::new((0..10_000).map(block).collect()).expect("a list");
+    let order: Vec<u32> = (0..10_000).collect();
+    let mut skyline = Skyline::new(list.instance());
+    let late = Bound { deadline: Some(Instant::now()), ..Bound::NONE };
+    assert_eq!(skyline.place(&order, &late), None);
+    assert!(skyline.place(&order, &Bound::NONE).is_some());
+}
+
 proptest! {
     #[test]
     fn the_fast_skyline_gives_the_offsets_of_the_slow_one(list in lists(), shift in any::<prop::sample::Index>()) {
@@ -96,7 +107,7 @@ proptest! {
         }
         let target = list.instance().lower_bound() + above;
         let excess = tops.iter().map(|top| u128::from(top.saturating_sub(target))).sum();
-        let bound = Bound { peak, target, excess };
+        let bound = Bound { peak, target, excess, deadline: None };
         prop_assert_eq!(skyline.place(&order, &bound), Some(Outcome { peak, excess }));
         prop_assert_eq!(skyline.tops(), &tops);
         prop_assert_eq!(skyline.offsets(), &offsets);
