@@ -7,6 +7,7 @@ mod cudnn;
 mod rank;
 mod read;
 mod sharding;
+mod strategy;
 mod virtual_gpu;
 
 pub use activity::{ActivityEntry, ActivityKind, CollectiveKind, StreamActivity};
@@ -17,6 +18,7 @@ pub use rank::Rank;
 pub use read::KEY;
 pub(crate) use read::read;
 pub use sharding::{DividedExtent, ParameterGroup, Sharding, SharingKind};
+pub use strategy::Strategy;
 pub use virtual_gpu::VirtualGpu;
 
 use xmem_types::{Addr, Bytes};
@@ -84,6 +86,8 @@ pub struct Recording {
     pub rank: Option<Rank>,
     /// How parameters are divided among the ranks.
     pub sharding: Option<Sharding>,
+    /// The strategies by which the job is distributed; empty where there are none, or the recorder did not note them.
+    pub strategies: Vec<Strategy>,
     /// Messages of the recorder to the user.
     pub notes: Vec<String>,
 }

@@ -49,6 +49,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/sharding.py",
     "xmem_recorder/standins.py",
     "xmem_recorder/stores.py",
+    "xmem_recorder/strategies.py",
     "xmem_recorder/streams.py",
     "xmem_recorder/sizes.py",
     "xmem_recorder/swapping.py",

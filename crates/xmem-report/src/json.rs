@@ -20,6 +20,7 @@ mod simulate;
 mod snapshot_info;
 mod snapshot_replay;
 mod validation;
+mod variants;
 
 pub use convolutions::ConvolutionsDocument;
 pub use devices::DevicesDocument;
@@ -37,6 +38,7 @@ pub use simulate::{SegmentDetail, SimulateForm, SimulateWriter};
 pub use snapshot_info::SnapshotInfoDocument;
 pub use snapshot_replay::SnapshotReplayDocument;
 pub use validation::ValidateDocument;
+pub use variants::VariantsDocument;
 
 use serde::Serialize;
 use std::borrow::Cow;
@@ -45,6 +47,7 @@ use xmem::printable_lines;
 pub(crate) use error::ERROR;
 pub(crate) use ranks::RANKS;
 pub(crate) use replay::REPLAY;
+pub(crate) use variants::VARIANTS;
 
 /// A document as indented JSON with a final newline.
 #[must_use]

@@ -23,6 +23,7 @@ mod snapshot_replay;
 mod style;
 mod table;
 mod validation;
+mod variants;
 
 pub use answer::{answer, brief};
 pub use answers::{Row, table};
@@ -40,3 +41,4 @@ pub use snapshot_replay::{snapshot_replay, snapshot_replay_brief};
 pub use style::{Color, Style};
 pub(crate) use style::{paint_decision, shortened};
 pub use validation::{validation, validation_brief};
+pub use variants::variants;

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use xmem_analyzer::recording::{
-    self, EndReason, Implementation, IterationCount, Rank, Recording, TensorKind,
+    self, EndReason, Implementation, IterationCount, Rank, Recording, Strategy, TensorKind,
 };
 use xmem_analyzer::{GpuRecording, GpuSource, Profile};
 use xmem_snapshot::{Action, Snapshot};
@@ -134,6 +134,8 @@ pub struct RecordingFacts {
     pub batch_size: Option<u64>,
     /// Types that were requested from autocast.
     pub autocast: Vec<String>,
+    /// The strategies by which the job is distributed, where the recorder noted them.
+    pub strategies: Vec<Strategy>,
     /// The notes that the recorder showed to the user.
     pub notes: Vec<String>,
 }
@@ -187,6 +189,7 @@ impl RecordingFacts {
                 .collect(),
             batch_size: recording.batch_size,
             autocast: recording.autocast.clone(),
+            strategies: recording.strategies.clone(),
             notes: recording.notes.clone(),
         }
     }

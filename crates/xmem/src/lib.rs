@@ -57,6 +57,7 @@ mod recorded;
 mod recorded_twice;
 mod script_settings;
 mod timings;
+mod variants;
 mod verdict;
 
 pub use answer::Answer;
@@ -81,10 +82,11 @@ pub use planning::{
 };
 pub use ranks::{JobRanks, RankAnswer, RankFigures, SeveralJobs};
 pub use timings::{Stage, Timings};
+pub use variants::{FigureDifference, JobVariant, JobVariants};
 pub use verdict::{IntegrityPolicy, Verdict};
 
 pub use xmem_analyzer::integrity::{Condition, Integrity};
-pub use xmem_analyzer::recording::{EndReason, Implementation, Rank};
+pub use xmem_analyzer::recording::{EndReason, Implementation, Rank, Strategy};
 pub use xmem_analyzer::{GpuRecording, GpuSource, Phase, Profile, Role};
 pub use xmem_convolutions::{
     Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource,

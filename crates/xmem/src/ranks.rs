@@ -5,7 +5,7 @@ use crate::verdict::Verdict;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
-use xmem_analyzer::recording::Rank;
+use xmem_analyzer::recording::{Rank, Strategy};
 use xmem_predict::Confidence;
 use xmem_types::Bytes;
 
@@ -18,6 +18,8 @@ pub struct RankAnswer {
     pub rank: Option<Rank>,
     /// The release of PyTorch that it was recorded with, as far as the recording says so.
     pub torch: Option<String>,
+    /// The strategies by which its job is distributed, as far as the recording says so.
+    pub strategies: Vec<Strategy>,
     /// The memory that this rank needs.
     pub figures: RankFigures,
 }
@@ -48,7 +50,7 @@ pub struct RankFigures {
 pub struct JobRanks {
     /// The number of ranks of the job.
     pub world_size: u32,
-    /// The recorded ones, in order of rank; at least two.
+    /// The recorded ones, in order of rank; at least one.
     pub ranks: Vec<RankAnswer>,
     /// The ranks of the job that were not recorded: the first and the last of each run.
     pub missing: Vec<(u32, u32)>,
@@ -99,6 +101,12 @@ impl RankAnswer {
             trace: trace.to_owned(),
             rank: answer.rank.clone(),
             torch: answer.trace.recording.as_ref().and_then(|recording| recording.torch.clone()),
+            strategies: answer
+                .trace
+                .recording
+                .as_ref()
+                .map(|recording| recording.strategies.clone())
+                .unwrap_or_default(),
             figures: RankFigures {
                 verdict: answer.verdict,
                 confidence: answer.range.confidence,
@@ -127,7 +135,7 @@ impl JobRanks {
     pub fn of(answers: &[RankAnswer]) -> Result<Option<Self>, SeveralJobs> {
         let ranked = || answers.iter().filter_map(|answer| Some((answer, answer.rank.as_ref()?)));
         let mut all = ranked();
-        let (Some((first, rank)), Some(_)) = (all.next(), all.next()) else { return Ok(None) };
+        let (Some((first, _)), Some(_)) = (all.next(), all.next()) else { return Ok(None) };
         if let Some(without) = answers.iter().find(|answer| answer.rank.is_none()) {
             let (with, without) = (first.trace.clone(), without.trace.clone());
             return Err(SeveralJobs::NoRank { with, without });
@@ -138,6 +146,9 @@ impl JobRanks {
             })?;
             agree("the backend", first, other, |answer| answer.rank.as_ref()?.backend.clone())?;
             agree("PyTorch", first, other, |answer| answer.torch.clone())?;
+            agree("the strategy", first, other, |answer| {
+                (!answer.strategies.is_empty()).then(|| named(&answer.strategies))
+            })?;
         }
         let mut ranks: BTreeMap<u32, &RankAnswer> = BTreeMap::new();
         for (answer, rank) in ranked() {
@@ -149,13 +160,18 @@ impl JobRanks {
                 });
             }
         }
-        let world_size = rank.world_size;
+        Ok(Self::of_ranks(ranks))
+    }
+
+    /// The job of which these are ranks; none without any.
+    pub(crate) fn of_ranks(ranks: BTreeMap<u32, &RankAnswer>) -> Option<Self> {
+        let world_size = ranks.values().next()?.rank.as_ref()?.world_size;
         let missing = gaps(ranks.keys().copied(), world_size);
         let ranks: Vec<RankAnswer> = ranks.into_values().cloned().collect();
         // Of equal ones the first.
         let order = |at: &usize| (severity(&ranks[*at].figures), Reverse(*at));
         let worst = (0..ranks.len()).max_by_key(order).unwrap_or(0);
-        Ok(Some(Self { world_size, ranks, missing, worst }))
+        Some(Self { world_size, ranks, missing, worst })
     }
 
     /// The rank that decides: the one with the worst verdict, of these the one that needs most.
@@ -191,6 +207,11 @@ impl JobRanks {
         let ends = figures.first().copied().zip(figures.last().copied());
         ends.unwrap_or_default()
     }
+}
+
+/// Strategies in one line.
+fn named(strategies: &[Strategy]) -> String {
+    strategies.iter().map(Strategy::to_string).collect::<Vec<_>>().join(" + ")
 }
 
 /// The runs of numbers below `end` that are not among `present`, which is in order.
@@ -249,6 +270,7 @@ mod tests {
             trace: rank.map_or_else(|| "plain".to_owned(), |(rank, of)| format!("{rank}of{of}")),
             rank: rank.map(|(rank, world_size)| Rank::of(rank, world_size)),
             torch: None,
+            strategies: Vec::new(),
             figures: RankFigures {
                 verdict,
                 confidence: Confidence::Certain,

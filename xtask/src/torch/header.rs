@@ -79,6 +79,9 @@ pub(super) struct VirtualGpu {
     pub(super) stdout: Vec<String>,
     #[serde(default)]
     pub(super) stdout_without: Vec<String>,
+    /// What the hook wrote into the trace.
+    #[serde(default)]
+    pub(super) recording: BTreeMap<String, Expectation>,
     /// What stands in the answer of `xmem replay`.
     #[serde(default)]
     pub(super) replay: BTreeMap<String, Expectation>,

@@ -152,6 +152,7 @@ impl Script {
         if facts["engine"] != "virtual-gpu" {
             outcome.complaints.push(format!("recorded with the engine {}", facts["engine"]));
         }
+        outcome.check(&self.header.virtual_gpu.recording, &facts, "xmem_recording");
         let found = facts["iterations"]["count"].as_u64().map(|count| count as usize);
         if self.header.iterations.is_some_and(|wanted| Some(wanted) != found) {
             outcome.complaints.push(format!("{found:?} iterations were recorded"));

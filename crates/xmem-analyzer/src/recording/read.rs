@@ -3,6 +3,7 @@
 
 use super::allocator::HistoryDto;
 use super::sharding::ShardingDto;
+use super::strategy::StrategyDto;
 use super::{
     AllocatorHistory, EndReason, Ended, Implementation, IterationCount, Model, NamedTensor,
     Optimizer, Rank, Recording, Sharding, StateTensor, Storage, TensorKind,
@@ -126,6 +127,7 @@ impl<'a> Reader<'a, '_> {
             virtual_gpu: self.field("virtual_gpu"),
             rank: self.field("distributed").and_then(Rank::read),
             sharding: self.sharding(),
+            strategies: self.list("strategies", StrategyDto::read),
             notes: self.list("notes", |note: String| note),
         }
     }

@@ -18,6 +18,7 @@ mod hostile;
 mod hostile_scripts;
 mod integrity;
 mod job;
+mod job_variants;
 mod kubernetes;
 #[cfg(unix)]
 mod left_behind;

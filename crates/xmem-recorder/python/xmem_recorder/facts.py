@@ -16,6 +16,7 @@ from . import (
     placement,
     session,
     sharding,
+    strategies,
     values,
 )
 
@@ -100,6 +101,7 @@ def collect(state, reason, detail):
         ],
         "distributed": place,
         "sharding": None if place is None else sharding.facts(models, known),
+        "strategies": None if place is None else strategies.facts(models, known),
         "notes": session.notes,
     }
     if on_virtual_gpu is not None:

@@ -6,6 +6,9 @@
 # skip-on-cpu = "all processes see tensors on cuda:0, and FSDP1 wants those of the second one on cuda:1; --ranks records one"
 # [virtual-gpu]
 # stdout = ["rank 0 of 2", "rank 1 ends with a backward pass"]
+# [virtual-gpu.recording]
+# "/strategies/0/name" = "FSDP1"
+# "/strategies/0/options" = { sharding_strategy = "SHARD_GRAD_OP" }
 # ///
 import os
 

@@ -7,6 +7,9 @@
 # skip-on-cpu = "the stages send tensors with NCCL"
 # [virtual-gpu]
 # stdout = ["rank 1 has a batch of 32"]
+# [virtual-gpu.recording]
+# "/strategies/0/name" = "pipeline"
+# "/strategies/0/options" = { schedule = "1F1B", stages = "2", microbatches = "4" }
 # ///
 import os
 

@@ -1,10 +1,10 @@
 //! An entry in a list of several answers.
 
-use super::{ErrorDocument, RanksDocument, ReplayDocument, Rules};
+use super::{ErrorDocument, RanksDocument, ReplayDocument, Rules, VariantsDocument};
 use serde::{Serialize, Serializer};
 use xmem::Answer;
 
-/// The answer for a trace, its error, or the answer for a job of several traces. The `schema` field distinguishes them.
+/// The answer for a trace, its error, or the answer about several traces. The `schema` field distinguishes them.
 pub enum Document<'a> {
     /// `xmem.replay/2`.
     Replay(Box<ReplayDocument<'a>>),
@@ -12,6 +12,8 @@ pub enum Document<'a> {
     Error(ErrorDocument<'a>),
     /// `xmem.ranks/1`: about several traces of the list.
     Ranks(Box<RanksDocument<'a>>),
+    /// `xmem.variants/1`: about several traces of the list.
+    Variants(VariantsDocument<'a>),
 }
 
 impl<'a> Document<'a> {
@@ -34,6 +36,7 @@ impl Serialize for Document<'_> {
             Self::Replay(document) => document.serialize(serializer),
             Self::Error(document) => document.serialize(serializer),
             Self::Ranks(document) => document.serialize(serializer),
+            Self::Variants(document) => document.serialize(serializer),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::FindingDto;
 use super::recorded::RecordedDto;
+use super::variants::StrategyDto;
 use serde::Serialize;
 use xmem::{Finding, Rank, RecordingFacts, TraceFacts};
 
@@ -74,6 +75,7 @@ struct RecordingDto<'a> {
     optimizers: Vec<OptimizerDto<'a>>,
     batch_size: Option<u64>,
     autocast: &'a [String],
+    strategies: Vec<StrategyDto<'a>>,
     notes: &'a [String],
 }
 
@@ -167,6 +169,7 @@ impl<'a> From<&'a RecordingFacts> for RecordingDto<'a> {
                 .collect(),
             batch_size: facts.batch_size,
             autocast: &facts.autocast,
+            strategies: facts.strategies.iter().map(StrategyDto::from).collect(),
             notes: &facts.notes,
         }
     }

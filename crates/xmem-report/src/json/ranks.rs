@@ -22,8 +22,9 @@ pub struct RanksDocument<'a> {
     ranks: Vec<RankDto<'a>>,
 }
 
+/// The device of each rank.
 #[derive(Serialize)]
-struct DeviceDto<'a> {
+pub(super) struct DeviceDto<'a> {
     name: &'a str,
     memory_bytes: u64,
 }
@@ -37,7 +38,7 @@ struct RunDto {
 
 /// A recorded rank.
 #[derive(Serialize)]
-struct RankDto<'a> {
+pub(super) struct RankDto<'a> {
     rank: u32,
     trace: &'a str,
     verdict: &'static str,
@@ -80,7 +81,7 @@ impl<'a> RanksDocument<'a> {
         Self {
             schema: RANKS,
             settings,
-            device: DeviceDto { name: &device.name, memory_bytes: device.memory.get() },
+            device: DeviceDto::from(device),
             verdict: job.verdict().name(),
             world_size: job.world_size,
             missing_ranks: job
@@ -88,31 +89,39 @@ impl<'a> RanksDocument<'a> {
                 .iter()
                 .map(|&(first, last)| RunDto { first, last })
                 .collect(),
-            worst: rank(job.worst()),
+            worst: RankDto::from(job.worst()),
             spread: SpreadDto {
                 allocated_bytes: spread(|figures: &RankFigures| figures.allocated),
                 reserved_bytes: spread(|figures| figures.reserved),
                 device_bytes: spread(|figures| figures.device),
             },
             groups: job.groups().into_iter().map(group).collect(),
-            ranks: job.ranks.iter().map(rank).collect(),
+            ranks: job.ranks.iter().map(RankDto::from).collect(),
         }
     }
 }
 
-fn rank(answer: &RankAnswer) -> RankDto<'_> {
-    let figures = &answer.figures;
-    let (low, high) = figures.device_bounds;
-    RankDto {
-        rank: answer.number(),
-        trace: &answer.trace,
-        verdict: figures.verdict.name(),
-        confidence: figures.confidence.name(),
-        allocated_bytes: figures.allocated.get(),
-        reserved_bytes: figures.reserved.get(),
-        device_bytes: figures.device.get(),
-        device_range: BoundsDto { low: low.get(), high: high.get() },
-        headroom_bytes: figures.headroom.map(Bytes::get),
-        shortfall_bytes: figures.shortfall.map(Bytes::get),
+impl<'a> From<&'a Device> for DeviceDto<'a> {
+    fn from(device: &'a Device) -> Self {
+        Self { name: &device.name, memory_bytes: device.memory.get() }
+    }
+}
+
+impl<'a> From<&'a RankAnswer> for RankDto<'a> {
+    fn from(answer: &'a RankAnswer) -> Self {
+        let figures = &answer.figures;
+        let (low, high) = figures.device_bounds;
+        Self {
+            rank: answer.number(),
+            trace: &answer.trace,
+            verdict: figures.verdict.name(),
+            confidence: figures.confidence.name(),
+            allocated_bytes: figures.allocated.get(),
+            reserved_bytes: figures.reserved.get(),
+            device_bytes: figures.device.get(),
+            device_range: BoundsDto { low: low.get(), high: high.get() },
+            headroom_bytes: figures.headroom.map(Bytes::get),
+            shortfall_bytes: figures.shortfall.map(Bytes::get),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Reading the lines of an earlier run.
 
 use super::{LineFormat, csv};
-use crate::json::{ERROR, RANKS, REPLAY};
+use crate::json::{ERROR, RANKS, REPLAY, VARIANTS};
 use serde::Deserialize;
 use std::io::{self, BufRead};
 use thiserror::Error;
@@ -115,7 +115,7 @@ fn parse_json(line: &[u8]) -> Option<Line> {
     let Document { schema, trace, settings, verdict } = serde_json::from_slice(line).ok()?;
     match schema.as_str() {
         // The answer for a job is no longer that of all its ranks when others come.
-        ERROR | RANKS => Some(Line::Failure),
+        ERROR | RANKS | VARIANTS => Some(Line::Failure),
         REPLAY => Some(Line::Answer(WrittenAnswer {
             trace: trace?,
             settings,

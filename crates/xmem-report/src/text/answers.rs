@@ -198,7 +198,7 @@ fn allocators(rows: &[Row], style: &Style) -> String {
 }
 
 /// Paths without the folders and the file name that all of them share.
-fn short_names(paths: &[&str]) -> Vec<String> {
+pub(super) fn short_names(paths: &[&str]) -> Vec<String> {
     let parts: Vec<Vec<&str>> = paths.iter().map(|p| p.split('/').collect()).collect();
     let shortest = parts.iter().map(Vec::len).min().unwrap_or(0);
     let shared = |at: &dyn Fn(&[&str]) -> Option<String>| {

@@ -137,6 +137,7 @@ fn recording(facts: &RecordingFacts) -> Fields {
         ("optimizer settings", join(facts.optimizers.iter().map(optimizer).collect())),
         ("batch size", facts.batch_size.map(|n| n.to_string()).unwrap_or_default()),
         ("autocast", join(facts.autocast.clone())),
+        ("strategies", join(facts.strategies.iter().map(ToString::to_string).collect())),
         ("recorder notes", join(facts.notes.clone())),
     ]
 }

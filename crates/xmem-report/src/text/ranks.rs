@@ -52,7 +52,9 @@ pub fn ranks(device: &Device, job: &JobRanks, style: &Style) -> String {
 #[must_use]
 pub fn several_jobs(reason: &SeveralJobs) -> String {
     let advice = match reason {
-        SeveralJobs::Twice { .. } => "give one recording of each rank",
+        SeveralJobs::Twice { .. } => {
+            "give one recording of each rank, or the same ranks of each variant"
+        }
         _ => "give the recordings of one job",
     };
     format!("note: no answer for a whole job: {}; {advice}", printable(&reason.to_string()))
@@ -78,7 +80,7 @@ fn of_group(group: &[&RankAnswer]) -> String {
 }
 
 /// The names of ranks in order.
-fn numbers(ranks: &[u32]) -> String {
+pub(super) fn numbers(ranks: &[u32]) -> String {
     let runs = ranks.chunk_by(|one, next| one + 1 == *next);
     let ends = |run: &[u32]| Some((*run.first()?, *run.last()?));
     named(&runs.filter_map(ends).collect::<Vec<_>>())

@@ -119,7 +119,7 @@ fn judged_row(name: String, judged: Judged) -> [String; 5] {
 }
 
 /// `+1.50 MiB`, `0`.
-fn signed(bytes: i64) -> String {
+pub(super) fn signed(bytes: i64) -> String {
     let size = Bytes(bytes.unsigned_abs());
     match bytes {
         0 => "0".to_owned(),
