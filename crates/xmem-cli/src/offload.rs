@@ -13,13 +13,16 @@ use crate::progress::Progress;
 use crate::replay::read_options;
 use crate::{cudnn, device, input, output, pool, style};
 use std::num::NonZeroUsize;
-use xmem::offload::{Duplex, Placement, SuperNeurons};
+use xmem::offload::{Duplex, Jitter, Placement, SuperNeurons};
 use xmem::{
     Condition, Estimate, Job, LayerOrder, Limits, OffloadAnswer, OffloadError, OffloadSettings,
     Planner, PolicyChoice, SmallestCapacity,
 };
 use xmem_report::json::{self, OffloadDocument};
 use xmem_report::{offload_table, text};
+
+/// The steps that `--jitter` runs.
+const JITTER_RUNS: usize = 100;
 
 /// The device if none is named.
 const DEVICE: &str = "a100-40g";
@@ -135,6 +138,8 @@ fn settings(args: &OffloadArgs) -> Result<OffloadSettings, CliError> {
             false => SmallestCapacity::Skip,
         },
         superneurons: SuperNeurons { tensor_cache: given.tensor_cache, recompute: given.recompute },
+        workspaces: given.workspace,
+        jitter: given.jitter.map(|share| Jitter { share, runs: JITTER_RUNS, seed: 1 }),
         limits: Limits { time: given.time, ..Limits::default() },
     })
 }

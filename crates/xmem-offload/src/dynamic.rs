@@ -1,43 +1,57 @@
-//! vDNN's choice among its policies for a capacity (`vDNN_dyn`).
+//! vDNN's choice among its policies for a capacity (`vDNN_dyn`; Rhu et al., MICRO 2016, section III.C).
 
-use crate::graph::Graph;
+use crate::graph::{Graph, StepId};
 use crate::placement::Placement;
 use crate::policy::Policy;
-use crate::simulation::{Memory, simulate};
 use crate::transfer::Link;
+use crate::workspaces::runs;
+use std::collections::BTreeSet;
 use xmem_types::Bytes;
 
-/// The policy that vDNN takes for a capacity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What vDNN takes for a capacity.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dynamic {
     /// The policy.
     pub policy: Policy,
-    /// The algorithms of convolutions.
-    pub workspaces: Workspaces,
+    /// The passes of convolutions that run without their workspaces. They are slower, which is not in the durations.
+    pub without: BTreeSet<StepId>,
 }
 
-/// The algorithms of convolutions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workspaces {
-    /// As recorded.
-    Kept,
-    /// Those that need no memory while they run. They are slower, which is not in the durations.
-    Without,
+impl Dynamic {
+    /// The step with the workspaces that are kept.
+    #[must_use]
+    pub fn graph(&self, graph: &Graph) -> Graph {
+        graph.with_workspaces(
+            |step, size| {
+                if self.without.contains(&step) { Bytes::ZERO } else { size }
+            },
+        )
+    }
 }
 
-/// The first of none, conv and all that fits `capacity`, with workspaces and then without; the last one if none does.
-/// vDNN keeps the workspaces of as many layers as fit; here it is all or none.
+/// The first of none, conv and all that fits `capacity`, with all workspaces. If none does, the first one that fits without
+/// them, and then the workspaces of one pass of a convolution after the other, in the order of the step, as far as they
+/// fit. All without workspaces if nothing fits.
 #[must_use]
 pub fn vdnn_dynamic(graph: &Graph, link: &Link, placement: Placement, capacity: Bytes) -> Dynamic {
-    let without = graph.without_workspaces();
-    for (workspaces, graph) in [(Workspaces::Kept, graph), (Workspaces::Without, &without)] {
-        for policy in [Policy::None, Policy::VdnnConv, Policy::VdnnAll] {
-            let mut space = placement.space(Some(capacity));
-            let run = simulate(graph, policy, link, Memory::Limited(space.as_mut()));
-            if run.out_of_memory.is_none() {
-                return Dynamic { policy, workspaces };
-            }
+    let policies = [Policy::None, Policy::VdnnConv, Policy::VdnnAll];
+    let first = |graph: &Graph| {
+        policies.into_iter().find(|&policy| runs(graph, policy, link, placement, capacity))
+    };
+    if let Some(policy) = first(graph) {
+        return Dynamic { policy, without: BTreeSet::new() };
+    }
+    let steps = graph.workspace_steps();
+    let without: BTreeSet<StepId> = steps.iter().copied().collect();
+    let Some(policy) = first(&graph.without_workspaces()) else {
+        return Dynamic { policy: Policy::VdnnAll, without };
+    };
+    let mut chosen = Dynamic { policy, without };
+    for step in steps {
+        chosen.without.remove(&step);
+        if !runs(&chosen.graph(graph), policy, link, placement, capacity) {
+            chosen.without.insert(step);
         }
     }
-    Dynamic { policy: Policy::VdnnAll, workspaces: Workspaces::Without }
+    chosen
 }

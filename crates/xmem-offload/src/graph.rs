@@ -221,11 +221,7 @@ impl Graph {
         steps: Vec<Step>,
         blocks: Vec<Block>,
     ) -> Result<Self, GraphError> {
-        // Each may be there twice, before and after it is on the host.
-        let total: u128 = blocks.iter().map(|block| 2 * u128::from(block.size.get())).sum();
-        if total > 1 << 60 {
-            return Err(GraphError::TooLarge);
-        }
+        check_size(&blocks)?;
         let lifetimes = lifetimes(&steps, blocks.len())?;
         for (row, step) in steps.iter().enumerate() {
             if step.duration < Nanos::ZERO {
@@ -289,19 +285,18 @@ impl Graph {
         self.steps.iter().map(|step| step.duration).sum()
     }
 
-    /// The same step without the memory that convolutions use while they run.
-    ///
-    /// # Panics
-    /// Never: without these blocks it is a graph, too.
-    #[must_use]
-    pub fn without_workspaces(&self) -> Self {
+    /// The same step with blocks of other sizes.
+    pub(crate) fn resized(&self, size: impl Fn(BlockId, &Block) -> Bytes) -> Self {
         let mut graph = self.clone();
-        for block in &mut graph.blocks {
-            if block.role == BlockRole::Workspace {
-                block.size = Bytes::ZERO;
-            }
+        for (id, block) in self.ids().zip(&mut graph.blocks) {
+            block.size = size(id, self.block(id));
         }
         graph
+    }
+
+    /// Refuses blocks that are larger than any memory.
+    pub(crate) fn check_size(&self) -> Result<(), GraphError> {
+        check_size(&self.blocks)
     }
 
     /// The same step with other durations.
@@ -336,6 +331,12 @@ impl Step {
         let last = self.actions.iter().rposition(|action| matches!(action, Action::Alloc(_)));
         self.actions.split_at(last.map_or(0, |last| last + 1))
     }
+}
+
+fn check_size(blocks: &[Block]) -> Result<(), GraphError> {
+    // Each may be there twice, before and after it is on the host.
+    let total: u128 = blocks.iter().map(|block| 2 * u128::from(block.size.get())).sum();
+    if total > 1 << 60 { Err(GraphError::TooLarge) } else { Ok(()) }
 }
 
 fn lifetimes(steps: &[Step], blocks: usize) -> Result<Vec<Lifetime>, GraphError> {

@@ -14,6 +14,7 @@ mod dynamic;
 mod events;
 mod graph;
 mod groups;
+mod jitter;
 mod order;
 mod overlap;
 mod placement;
@@ -24,14 +25,16 @@ mod run;
 mod selection;
 mod simulation;
 mod transfer;
+mod workspaces;
 
 pub use capacity::smallest_capacity;
-pub use dynamic::{Dynamic, Workspaces, vdnn_dynamic};
+pub use dynamic::{Dynamic, vdnn_dynamic};
 pub use events::{EventKind, MemoryEvent, Piece, PieceId};
 pub use graph::{
     Action, Block, BlockRole, Graph, GraphError, Layer, LayerId, LayerKind, Step, StepId, Work,
 };
 pub use groups::Group;
+pub use jitter::{Jitter, Jittered, jitter};
 pub use order::depth_first;
 pub use placement::{ParsePlacementError, PlaceError, Placed, Placement, Sample, Space, place};
 pub use policy::{ParsePolicyError, Policy, SuperNeurons};
@@ -39,3 +42,4 @@ pub use run::{OutOfMemory, Run};
 pub use selection::{Offload, Selection};
 pub use simulation::{Memory, simulate};
 pub use transfer::{Direction, Duplex, Link, Transfer};
+pub use workspaces::{ParseWorkspaceRuleError, WorkspaceCounts, WorkspaceRule, grown};

@@ -8,7 +8,8 @@ pub fn rows(answer: &OffloadAnswer) -> String {
     let header = "policy,placement,step_us,compute_us,copying_us,overlapped_us,exposed_us,blocked_us,\
                   recomputed_us,to_host_bytes,to_device_bytes,pinned_bytes,lower_bound_bytes,peak_bytes,\
                   smallest_capacity_bytes,\
-                  unusable_at_peak,out_of_memory\n";
+                  unusable_at_peak,out_of_memory,workspaces_whole,workspaces_smaller,workspaces_without,\
+                  jitter_most_bytes,jitter_failures\n";
     let mut page = header.to_owned();
     for row in &answer.rows {
         let times = [
@@ -27,8 +28,15 @@ pub fn rows(answer: &OffloadAnswer) -> String {
         let (policy, placement) = (row.policy, row.placement);
         let unusable = row.unusable_at_peak;
         let smallest = row.smallest.map_or_else(String::new, |bytes| bytes.get().to_string());
-        page +=
-            &format!("{policy},{placement},{times},{sizes},{smallest},{unusable:.6},{failed}\n");
+        let spaces = [row.workspaces.whole, row.workspaces.smaller, row.workspaces.without];
+        let spaces = spaces.map(|count| count.to_string()).join(",");
+        let jittered = row.jittered.as_ref().map_or_else(
+            || ",".to_owned(),
+            |jittered| format!("{},{}", jittered.most().get(), jittered.failures(row.peak)),
+        );
+        page += &format!(
+            "{policy},{placement},{times},{sizes},{smallest},{unusable:.6},{failed},{spaces},{jittered}\n"
+        );
     }
     page
 }

@@ -18,9 +18,9 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 use xmem_offload::{
-    Direction, Duplex, Dynamic, GraphError, LayerKind, Link, Memory, OutOfMemory, Placed,
-    Placement, Policy, Run, Sample, StepId, SuperNeurons, Workspaces, depth_first, place, simulate,
-    smallest_capacity, vdnn_dynamic,
+    Direction, Duplex, Dynamic, Graph, GraphError, Jitter, Jittered, LayerKind, Link, Memory,
+    OutOfMemory, Placed, Placement, Policy, Run, Sample, StepId, SuperNeurons, WorkspaceCounts,
+    WorkspaceRule, depth_first, grown, jitter, place, simulate, smallest_capacity, vdnn_dynamic,
 };
 use xmem_planner::{Limits, Refused};
 use xmem_profiles::Device;
@@ -48,6 +48,10 @@ pub struct OffloadSettings {
     pub smallest: SmallestCapacity,
     /// The options of SuperNeurons.
     pub superneurons: SuperNeurons,
+    /// The workspaces of convolutions.
+    pub workspaces: WorkspaceRule,
+    /// The variation of sizes that is tried, if any.
+    pub jitter: Option<Jitter>,
     /// The limits of planners that search.
     pub limits: Limits,
 }
@@ -64,6 +68,8 @@ impl Default for OffloadSettings {
             durations: None,
             smallest: SmallestCapacity::Skip,
             superneurons: SuperNeurons::default(),
+            workspaces: WorkspaceRule::Recorded,
+            jitter: None,
             limits: Limits::default(),
         }
     }
@@ -180,6 +186,10 @@ pub struct OffloadAnswer {
     pub order: LayerOrder,
     /// Device memory for the step, if it was limited.
     pub capacity: Option<Bytes>,
+    /// The workspaces of convolutions.
+    pub workspaces: WorkspaceRule,
+    /// The variation of sizes that was tried, if any.
+    pub jitter: Option<Jitter>,
     /// One for each policy and placement; those of `none` come first.
     pub rows: Vec<OffloadRow>,
 }
@@ -203,6 +213,8 @@ pub struct OffloadRow {
     pub policy: PolicyChoice,
     /// The choice of vDNN, if it had one.
     pub chosen: Option<Dynamic>,
+    /// The workspaces of convolutions.
+    pub workspaces: WorkspaceCounts,
     /// The placement.
     pub placement: Placement,
     /// The time of the step.
@@ -231,6 +243,8 @@ pub struct OffloadRow {
     pub unusable_at_peak: f64,
     /// The smallest memory in which the policy runs with the placement, if it was looked for; none for static plans.
     pub smallest: Option<Bytes>,
+    /// What steps with other sizes need, if they were tried; none for static plans.
+    pub jittered: Option<Jittered>,
     /// The memory over time.
     pub series: Vec<Sample>,
     /// The allocation that failed, if the memory was limited.
@@ -238,6 +252,10 @@ pub struct OffloadRow {
 }
 
 impl OffloadRow {
+    /// The margins of a pool that are of interest where sizes vary: those of Dymem's table 2, and none.
+    pub const MARGINS: [Bytes; 4] =
+        [Bytes::ZERO, Bytes::mib(100), Bytes::mib(300), Bytes::mib(500)];
+
     /// The time in which something is copied while nothing is computed.
     #[must_use]
     pub fn exposed(&self) -> Nanos {
@@ -307,8 +325,18 @@ impl Estimate {
             sweep.policy(policy, &mut rows)?;
         }
         let layers = LayerCounts::of(&step);
-        let (order, capacity) = (settings.order, settings.capacity);
-        Ok(OffloadAnswer { device, model, link, layers, step, order, capacity, rows })
+        Ok(OffloadAnswer {
+            device,
+            model,
+            link,
+            layers,
+            step,
+            order: settings.order,
+            capacity: settings.capacity,
+            workspaces: settings.workspaces,
+            jitter: settings.jitter,
+            rows,
+        })
     }
 }
 
@@ -319,48 +347,81 @@ struct Sweep<'a> {
     device: &'a Device,
 }
 
+/// A step as a policy runs it.
+struct Setup {
+    policy: Policy,
+    chosen: Option<Dynamic>,
+    /// With the workspaces that convolutions have.
+    graph: Graph,
+    /// The same, as far as it may be changed to run in less memory.
+    least: Graph,
+}
+
 impl Sweep<'_> {
     fn policy(&self, choice: PolicyChoice, rows: &mut Vec<OffloadRow>) -> Result<(), OffloadError> {
-        let mut free: Option<Run> = None;
+        let mut free: Option<(Graph, Run)> = None;
         for &placement in &self.settings.placements {
-            let (policy, chosen) = self.resolve(choice, placement);
-            let without = chosen.is_some_and(|chosen| chosen.workspaces == Workspaces::Without);
-            let smaller = without.then(|| self.step.graph.without_workspaces());
-            let graph = smaller.as_ref().unwrap_or(&self.step.graph);
-            let space = self.settings.capacity.map(|capacity| placement.space(Some(capacity)));
-            let run = match (space, chosen) {
-                (Some(mut space), _) => {
-                    simulate(graph, policy, &self.link, Memory::Limited(space.as_mut()))
+            let Setup { policy, chosen, graph, least } = self.setup(choice, placement);
+            let run = match self.settings.capacity {
+                Some(capacity) => {
+                    let mut space = placement.space(Some(capacity));
+                    simulate(&graph, policy, &self.link, Memory::Limited(space.as_mut()))
                 }
-                // Without a limit, the placement has no influence on the run.
-                (None, None) => free
-                    .get_or_insert_with(|| simulate(graph, policy, &self.link, Memory::Unlimited))
-                    .clone(),
-                (None, Some(_)) => simulate(graph, policy, &self.link, Memory::Unlimited),
+                // Without a limit, the placement has no influence on the run of the same step.
+                None => match free.take().filter(|_| chosen.is_none()) {
+                    Some((same, run)) if same == graph => run,
+                    _ => simulate(&graph, policy, &self.link, Memory::Unlimited),
+                },
             };
             let placed = place(&run, placement, &self.settings.limits)?;
             let smallest = match self.settings.smallest {
                 SmallestCapacity::Skip => None,
-                SmallestCapacity::Find => smallest_capacity(graph, policy, &self.link, placement),
+                SmallestCapacity::Find => smallest_capacity(&least, policy, &self.link, placement),
             };
-            rows.push(OffloadRow { smallest, ..row(choice, chosen, &run, placed) });
+            let jittered = match &self.settings.jitter {
+                Some(sizes) => {
+                    let capacity = self.settings.capacity;
+                    jitter(&graph, policy, &self.link, placement, capacity, sizes)?
+                }
+                None => None,
+            };
+            let workspaces = WorkspaceCounts::of(&self.step.graph, &graph);
+            let row = row(choice, chosen, &run, placed);
+            rows.push(OffloadRow { smallest, jittered, workspaces, ..row });
+            free = Some((graph, run));
         }
         Ok(())
     }
 
-    fn resolve(&self, choice: PolicyChoice, placement: Placement) -> (Policy, Option<Dynamic>) {
-        match choice {
+    fn setup(&self, choice: PolicyChoice, placement: Placement) -> Setup {
+        let recorded = &self.step.graph;
+        let rule = self.settings.workspaces;
+        let graph = match rule {
+            WorkspaceRule::Recorded | WorkspaceRule::Grow => recorded.clone(),
+            WorkspaceRule::Without => recorded.without_workspaces(),
+            WorkspaceRule::AtMost(most) => recorded.with_workspaces(|_, size| size.min(most)),
+        };
+        let device = self.device.memory.saturating_sub(self.device.context);
+        let capacity = self.settings.capacity.unwrap_or(device);
+        let policy = match choice {
             PolicyChoice::Fixed(Policy::SuperNeurons(_)) => {
-                (Policy::SuperNeurons(self.settings.superneurons), None)
+                Policy::SuperNeurons(self.settings.superneurons)
             }
-            PolicyChoice::Fixed(policy) => (policy, None),
+            PolicyChoice::Fixed(policy) => policy,
             PolicyChoice::VdnnDynamic => {
-                let device = self.device.memory.saturating_sub(self.device.context);
-                let capacity = self.settings.capacity.unwrap_or(device);
-                let chosen = vdnn_dynamic(&self.step.graph, &self.link, placement, capacity);
-                (chosen.policy, Some(chosen))
+                let chosen = vdnn_dynamic(&graph, &self.link, placement, capacity);
+                let graph = chosen.graph(&graph);
+                let least = graph.clone();
+                return Setup { policy: chosen.policy, chosen: Some(chosen), graph, least };
             }
-        }
+        };
+        let (graph, least) = match rule {
+            WorkspaceRule::Grow => {
+                (grown(&graph, policy, &self.link, placement, capacity), graph.without_workspaces())
+            }
+            _ => (graph.clone(), graph),
+        };
+        Setup { policy, chosen: None, graph, least }
     }
 }
 
@@ -383,6 +444,8 @@ fn row(policy: PolicyChoice, chosen: Option<Dynamic>, run: &Run, placed: Placed)
         peak: placed.peak,
         unusable_at_peak,
         smallest: None,
+        jittered: None,
+        workspaces: WorkspaceCounts::default(),
         series: placed.series,
         out_of_memory: run.out_of_memory,
     }

@@ -228,6 +228,52 @@ fn dymem_pooling_waits_for_its_copy_and_convolution_hides_it() {
     assert!(hidden >= 10, "{hidden} of 13");
 }
 
+/// Dymem, section 2: a tensor that several layers read is copied once, with its last reader. In a residual block that is
+/// the join, which computes too briefly to hide the copy: there, vDNN waits.
+#[test]
+fn dymem_vdnn_waits_at_the_joins_of_residual_blocks() {
+    for network in ["resnet32", "resnet50", "resnet101"] {
+        let graph = step(network).graph;
+        let run = simulate(&graph, Policy::VdnnAll, &link(), Memory::Unlimited);
+        let mut joined = 0;
+        for id in graph.ids().filter(|&id| graph.block(id).readers.len() > 1) {
+            let block = graph.block(id);
+            let copies = |direction| {
+                run.transfers.iter().filter(move |c| c.block == id && c.direction == direction)
+            };
+            if block.backward.is_empty() || copies(Direction::ToHost).count() == 0 {
+                continue;
+            }
+            assert_eq!(copies(Direction::ToHost).count(), 1, "{network} {id:?}");
+            assert_eq!(copies(Direction::ToDevice).count(), 1, "{network} {id:?}");
+            let copy = copies(Direction::ToHost).next().expect("a copy");
+            let last = *block.readers.last().expect("readers");
+            let (start, end) = run.computing[last.index()];
+            assert!(copy.issued == start, "{network} {id:?}");
+            if graph.kind(last) == Some(LayerKind::Join) {
+                joined += 1;
+                // The next layer begins when the copy is done, and not when the join is.
+                assert!(copy.end > end && run.computing[last.index() + 1].0 >= copy.end);
+            }
+        }
+        assert!(joined >= 12, "{network}: {joined} shortcuts");
+        // The average wait in the forward pass after a layer of a kind.
+        let wait = |run: &Run, of: LayerKind| {
+            let of_kind = |row: &usize| {
+                let is_forward = matches!(graph.steps()[*row].work, Work::Forward(_));
+                is_forward && graph.kind(StepId::new(*row)) == Some(of)
+            };
+            let rows: Vec<usize> = (0..graph.steps().len()).filter(of_kind).collect();
+            let wait = |&row: &usize| (run.computing[row + 1].0 - run.computing[row].1).get();
+            rows.iter().map(wait).sum::<i64>() as f64 / rows.len() as f64
+        };
+        let (join, convolution) = (wait(&run, LayerKind::Join), wait(&run, LayerKind::Conv));
+        assert!(join > 1.9 * convolution, "{network}: {join} {convolution}");
+        let dymem = simulate(&graph, Policy::Dymem, &link(), Memory::Unlimited);
+        assert!(wait(&dymem, LayerKind::Join) == 0.0, "{network}: Dymem waits for no copy");
+    }
+}
+
 /// Dymem, table 4: twice the layers, less than twice the memory.
 #[test]
 fn dymem_memory_grows_less_than_the_depth_of_resnet() {

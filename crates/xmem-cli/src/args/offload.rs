@@ -4,7 +4,7 @@ use super::{CudnnArgs, PlanDeviceArgs, ReadingArgs};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
-use xmem::offload::Placement;
+use xmem::offload::{Placement, WorkspaceRule};
 use xmem::{Bytes, PolicyChoice};
 
 #[derive(Debug, Args)]
@@ -14,6 +14,8 @@ use xmem::{Bytes, PolicyChoice};
         xmem offload trace.json.gz --device a100-40g\n  \
         xmem offload trace.json.gz --device t4-16g --policy vdnn-all,dymem --placement all\n  \
         xmem offload trace.json.gz --device t4-16g --policy vdnn-dyn --capacity 6GiB\n  \
+        xmem offload trace.json.gz --device t4-16g --capacity 6GiB --workspace grow\n  \
+        xmem offload trace.json.gz --policy dymem --placement gtbm --jitter 5\n  \
         xmem offload trace.json.gz --device a100-40g --pcie-gbps 12 --duplex --format json\n\n\
         Durations are those of a roofline model, whose parameters the answer has; no figure is a measurement.\n\
         Exit code: 0 simulated, 2 usage error, 3 unreadable or nothing to simulate, 4 the recording is damaged."
@@ -66,6 +68,14 @@ pub(crate) struct OffloadingArgs {
     /// Measured durations, which replace those of the model: a table `op,duration_us`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) durations: Option<PathBuf>,
+    /// Workspaces of convolutions: recorded, none, at most a size (fixed:16MiB), or grow: as large as they can be in
+    /// --capacity, or the device. Durations stay as they are
+    #[arg(long, value_name = "RULE", default_value = "recorded")]
+    pub(crate) workspace: WorkspaceRule,
+    /// Also run 100 steps whose tensors are larger or smaller by up to PERCENT, each by chance, and show how many need more
+    /// memory
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = share)]
+    pub(crate) jitter: Option<f64>,
     /// SuperNeurons moves blocks only where memory is short, least recently used first
     #[arg(long, requires = "capacity")]
     pub(crate) tensor_cache: bool,
@@ -147,6 +157,15 @@ fn placement(name: &str) -> Result<PlacementSelection, String> {
     parsed.map(PlacementSelection::One).map_err(|error| {
         format!("{error}; there are all, {} and the planners of `xmem plan`", known())
     })
+}
+
+/// A part of one, from percent.
+fn share(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.trim_end_matches('%').trim_end().parse().ok();
+    let number = number.filter(|number| *number > 0.0 && *number <= 100.0);
+    number
+        .map(|number| number / 100.0)
+        .ok_or_else(|| "expected a number above 0 and up to 100, for example 5".to_owned())
 }
 
 fn gigabytes(text: &str) -> Result<Bytes, String> {

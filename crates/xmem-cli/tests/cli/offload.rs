@@ -190,3 +190,79 @@ fn unknown_names_and_tables_are_refused() {
         assert!(ran.stderr.contains(expected), "{expected} in\n{}", ran.stderr);
     }
 }
+
+/// The best fit in the pool of a ResNet-32 needs 195 MiB, of which up to 9 MiB are workspaces.
+#[test]
+fn workspaces_are_recorded_or_less() {
+    let run = |rule: &str, more: &[&str]| {
+        let given = ["offload", RESNET, "--device", "p100-16g", "--placement", "pool-best-fit"];
+        let rest = ["--policy", "vdnn-all,vdnn-dyn", "--workspace", rule, "--format", "json"];
+        valid(&xmem(given.into_iter().chain(rest).chain(more.iter().copied())))
+    };
+    let recorded = run("recorded", &[]);
+    assert_eq!(recorded["workspaces"], "recorded");
+    let all = &row(&recorded, "none", "pool-best-fit")["workspaces"];
+    assert!(all["whole"].as_u64() > Some(30), "{all}");
+    assert_eq!((&all["smaller"], &all["without"]), (&Value::from(0), &Value::from(0)));
+    let none = run("none", &[]);
+    assert_eq!(row(&none, "vdnn-all", "pool-best-fit")["workspaces"]["without"], all["whole"]);
+    let peak = |document: &Value| row(document, "none", "pool-best-fit")["peak_bytes"].as_u64();
+    assert!(peak(&none) <= peak(&recorded));
+    let fixed = run("fixed:1KiB", &[]);
+    assert_eq!(fixed["workspaces"], "fixed:1024");
+    assert!(
+        row(&fixed, "none", "pool-best-fit")["workspaces"]["largest_bytes"].as_u64() <= Some(4096)
+    );
+}
+
+#[test]
+fn steps_whose_sizes_differ_are_tried() {
+    let given = ["offload", RESNET, "--device", "p100-16g", "--policy", "dymem", "--jitter", "5%"];
+    let rest = ["--placement", "gtbm,bestfit"];
+    let ran = xmem(given.into_iter().chain(rest).chain(["--format", "json"]));
+    let document = valid(&ran);
+    assert_eq!(document["jitter"], serde_json::json!({"share": 0.05, "runs": 100, "seed": 1}));
+    let jittered = &row(&document, "dymem", "gtbm")["jittered"];
+    let failures = jittered["failures"].as_array().expect("margins");
+    let runs: Vec<u64> = failures.iter().map(|f| f["runs"].as_u64().expect("runs")).collect();
+    assert!(runs.len() == 4 && runs[0] > 0 && runs[3] == 0, "{runs:?}");
+    assert!(runs.is_sorted_by(|more, fewer| more >= fewer));
+    assert!(row(&document, "dymem", "bestfit")["jittered"].is_null());
+    let page = xmem(given.into_iter().chain(rest)).stdout;
+    assert!(page.contains("Steps whose sizes differ by up to 5 %, 100 of them"), "{page}");
+    let refused = xmem(["offload", RESNET, "--jitter", "0"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("expected a number above 0 and up to 100"));
+}
+
+#[test]
+fn vdnn_dyn_keeps_the_workspaces_that_fit() {
+    let alexnet = RESNET.replace("resnet32", "alexnet");
+    let given = ["offload", &alexnet, "--device", "p100-16g", "--placement", "pool-best-fit"];
+    let rest = ["--policy", "vdnn-dyn", "--capacity", "1000MiB"];
+    let given = given.into_iter().chain(rest);
+    let document = valid(&xmem(given.clone().chain(["--format", "json"])));
+    let dynamic = row(&document, "vdnn-dyn", "pool-best-fit");
+    assert_eq!(dynamic["chosen"]["policy"], "vdnn-all");
+    assert_eq!(dynamic["chosen"]["workspaces"], false);
+    let counts = &dynamic["workspaces"];
+    let count = |of: &str| counts[of].as_u64().expect("a number");
+    assert!(count("without") > 0 && count("whole") > count("without"), "{counts}");
+    assert_eq!(count("smaller"), 0);
+    let page = xmem(given).stdout;
+    let remark = page.lines().skip_while(|line| !line.starts_with("  vdnn-dyn (pool-best-fit) is"));
+    let remark: Vec<&str> = remark.take(2).collect();
+    let expected = [
+        "  vdnn-dyn (pool-best-fit) is vdnn-all without the workspaces of 1 of 10 passes of convolutions,",
+        "    which is slower than shown",
+    ];
+    assert_eq!(remark, expected);
+}
+
+#[test]
+fn policies_without_anything_to_move_say_so() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/gpt2_adamw/trace.json.zst");
+    let page = xmem(["offload", trace, "--policy", "vdnn-conv,vdnn-all,dymem"]).stdout;
+    assert!(page.contains("  vdnn-conv, vdnn-all move nothing here: only inputs of"), "{page}");
+    assert!(page.contains("iteration 3 of 3 on a100-40g"), "{page}");
+}

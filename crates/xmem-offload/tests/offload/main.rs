@@ -5,3 +5,4 @@ mod networks;
 mod properties;
 mod residual_block;
 mod windows;
+mod workspaces;

@@ -2,7 +2,7 @@
 
 use super::FindingDto;
 use serde::Serialize;
-use xmem::offload::{Duplex, Workspaces};
+use xmem::offload::{Duplex, Jittered};
 use xmem::{Bytes, Finding, LayerOrder, Nanos, OffloadAnswer, OffloadRow};
 
 /// Offloading policies side by side as a document of schema `xmem.offload/1`.
@@ -16,6 +16,8 @@ pub struct OffloadDocument<'a> {
     graph: GraphDto,
     order: &'static str,
     capacity_bytes: Option<u64>,
+    workspaces: String,
+    jitter: Option<JitterDto>,
     rows: Vec<RowDto<'a>>,
     diagnostics: Vec<FindingDto<'a>>,
 }
@@ -52,6 +54,7 @@ struct LayerDto {
 struct RowDto<'a> {
     policy: &'static str,
     chosen: Option<ChosenDto>,
+    workspaces: WorkspacesDto,
     placement: &'static str,
     step_us: f64,
     compute_us: f64,
@@ -67,7 +70,37 @@ struct RowDto<'a> {
     peak_bytes: u64,
     smallest_capacity_bytes: Option<u64>,
     unusable_at_peak: f64,
+    jittered: Option<JitteredDto>,
     out_of_memory: Option<OutOfMemoryDto<'a>>,
+}
+
+#[derive(Serialize)]
+struct JitterDto {
+    share: f64,
+    runs: usize,
+    seed: u64,
+}
+
+#[derive(Serialize)]
+struct WorkspacesDto {
+    whole: usize,
+    smaller: usize,
+    without: usize,
+    largest_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct JitteredDto {
+    median_bytes: u64,
+    most_bytes: u64,
+    failures: Vec<FailuresDto>,
+    out_of_memory: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct FailuresDto {
+    margin_bytes: u64,
+    runs: usize,
 }
 
 #[derive(Serialize)]
@@ -121,6 +154,12 @@ impl<'a> OffloadDocument<'a> {
                 LayerOrder::DepthFirst => "dfs",
             },
             capacity_bytes: answer.capacity.map(Bytes::get),
+            workspaces: answer.workspaces.to_string(),
+            jitter: answer.jitter.map(|jitter| JitterDto {
+                share: jitter.share,
+                runs: jitter.runs,
+                seed: jitter.seed,
+            }),
             rows: answer.rows.iter().map(|row| RowDto::new(answer, row)).collect(),
             diagnostics: notes.iter().map(FindingDto::from).collect(),
         }
@@ -131,10 +170,16 @@ impl<'a> RowDto<'a> {
     fn new(answer: &'a OffloadAnswer, row: &'a OffloadRow) -> Self {
         Self {
             policy: row.policy.name(),
-            chosen: row.chosen.map(|chosen| ChosenDto {
+            chosen: row.chosen.as_ref().map(|chosen| ChosenDto {
                 policy: chosen.policy.name(),
-                workspaces: chosen.workspaces == Workspaces::Kept,
+                workspaces: chosen.without.is_empty(),
             }),
+            workspaces: WorkspacesDto {
+                whole: row.workspaces.whole,
+                smaller: row.workspaces.smaller,
+                without: row.workspaces.without,
+                largest_bytes: row.workspaces.largest.get(),
+            },
             placement: row.placement.name(),
             step_us: micros(row.step_time),
             compute_us: micros(row.compute),
@@ -150,6 +195,7 @@ impl<'a> RowDto<'a> {
             peak_bytes: row.peak.get(),
             smallest_capacity_bytes: row.smallest.map(Bytes::get),
             unusable_at_peak: row.unusable_at_peak,
+            jittered: row.jittered.as_ref().map(|jittered| jittered_dto(answer, row, jittered)),
             out_of_memory: row.out_of_memory.map(|failed| OutOfMemoryDto {
                 step: failed.step.0,
                 layer: answer.layer_at(failed.step),
@@ -157,6 +203,19 @@ impl<'a> RowDto<'a> {
                 live_bytes: failed.live.get(),
             }),
         }
+    }
+}
+
+fn jittered_dto(answer: &OffloadAnswer, row: &OffloadRow, jittered: &Jittered) -> JitteredDto {
+    let failures = OffloadRow::MARGINS.map(|margin| FailuresDto {
+        margin_bytes: margin.get(),
+        runs: jittered.failures(row.peak + margin),
+    });
+    JitteredDto {
+        median_bytes: jittered.median().get(),
+        most_bytes: jittered.most().get(),
+        failures: failures.into(),
+        out_of_memory: answer.capacity.map(|_| jittered.out_of_memory),
     }
 }
 

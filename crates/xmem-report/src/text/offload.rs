@@ -3,19 +3,21 @@
 use super::findings::findings;
 use super::style::{Ink, Style, keep_end, wrap};
 use super::table::{Align, Table};
-use xmem::offload::{Duplex, Workspaces};
+use xmem::offload::{Duplex, WorkspaceRule};
 use xmem::{Bytes, Finding, LayerOrder, Nanos, OffloadAnswer, OffloadRow, PolicyChoice, Severity};
 
 /// The complete answer: what offloading buys, the table, the graph and the model.
 #[must_use]
 pub fn offload(input: &str, answer: &OffloadAnswer, notes: &[Finding], style: &Style) -> String {
     let mut parts =
-        vec![headline(input, answer, style), table(answer, style), graph(answer, style)];
+        vec![headline(input, answer, style), table(answer, style), jitter(answer, style)];
+    parts.push(graph(answer, style));
     parts.push(model(answer, style));
     let text = findings(notes, Severity::Warning, style);
     if !text.is_empty() {
         parts.push(format!("{}\n{text}", style.paint(Ink::Heading, "Notes")));
     }
+    parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
 
@@ -99,8 +101,10 @@ fn headline(input: &str, answer: &OffloadAnswer, style: &Style) -> String {
         }
     }
     let about = format!(
-        ", iteration {} on {}: a model, not a measurement",
-        answer.step.iteration.0, answer.device.name
+        ", iteration {} of {} on {}: a model, not a measurement",
+        answer.step.iteration.0 + 1,
+        answer.step.iterations,
+        answer.device.name
     );
     let width = style.columns().saturating_sub(2 + about.chars().count());
     page + &format!("  {}{about}\n", style.paint(Ink::Faint, &keep_end(input, width)))
@@ -143,6 +147,7 @@ fn table(answer: &OffloadAnswer, style: &Style) -> String {
         ]);
         remarks += &remark(answer, row, style);
     }
+    remarks += &idle(answer, style);
     let explanation = "times: step time in units of `none`; overlap: share of copying under computation; waits: copying \
                        that nothing hides; live: the most bytes at once, which no placement can beat; memory: what the \
                        placement needs";
@@ -154,6 +159,12 @@ fn table(answer: &OffloadAnswer, style: &Style) -> String {
         Some(capacity) => format!("Policies in {capacity}"),
         None => "Policies".to_owned(),
     };
+    let heading = match answer.workspaces {
+        WorkspaceRule::Recorded => heading,
+        WorkspaceRule::Without => format!("{heading}, convolutions without workspaces"),
+        WorkspaceRule::AtMost(size) => format!("{heading}, workspaces of at most {size}"),
+        WorkspaceRule::Grow => format!("{heading}, workspaces as far as they fit"),
+    };
     format!(
         "{}\n{}{remarks}{explanation}",
         style.paint(Ink::Heading, &heading),
@@ -164,14 +175,13 @@ fn table(answer: &OffloadAnswer, style: &Style) -> String {
 /// What a row does not say in its cells.
 fn remark(answer: &OffloadAnswer, row: &OffloadRow, style: &Style) -> String {
     let mut remarks: Vec<String> = Vec::new();
-    if let Some(chosen) = row.chosen {
-        let without = match chosen.workspaces {
-            Workspaces::Kept => "",
-            Workspaces::Without => {
-                " without workspaces of convolutions, which is slower than shown"
-            }
-        };
-        remarks.push(format!("is {}{without}", chosen.policy));
+    if let Some(chosen) = &row.chosen {
+        remarks.push(format!("is {}{}", chosen.policy, workspaces(row)));
+    } else if answer.workspaces == WorkspaceRule::Grow
+        && row.out_of_memory.is_none()
+        && !workspaces(row).is_empty()
+    {
+        remarks.push(format!("runs{}", workspaces(row)));
     }
     if row.recomputed > Nanos::ZERO {
         remarks.push(format!("computes again for {}", milliseconds(row.recomputed)));
@@ -199,6 +209,109 @@ fn remark(answer: &OffloadAnswer, row: &OffloadRow, style: &Style) -> String {
     })
     .map(|(at, line)| format!("{}{line}\n", if at == 0 { "  " } else { "    " }))
     .collect()
+}
+
+/// The policies that find nothing to move, with what they look for.
+fn idle(answer: &OffloadAnswer, style: &Style) -> String {
+    let moves_nothing = |row: &&OffloadRow| {
+        row.to_host == Bytes::ZERO && row.chosen.is_none() && row.out_of_memory.is_none()
+    };
+    let is_for_convolutions = |row: &&OffloadRow| {
+        use xmem::offload::Policy::{SuperNeurons, VdnnAll, VdnnConv};
+        matches!(row.policy, PolicyChoice::Fixed(VdnnAll | VdnnConv | SuperNeurons(_)))
+    };
+    let mut names: Vec<&str> = answer
+        .rows
+        .iter()
+        .filter(is_for_convolutions)
+        .filter(moves_nothing)
+        .map(|row| row.policy.name())
+        .collect();
+    names.dedup();
+    if names.is_empty() || answer.capacity.is_some() {
+        return String::new();
+    }
+    let verb = if names.len() == 1 { "moves" } else { "move" };
+    let text = format!(
+        "{} {verb} nothing here: only inputs of convolutions and pooling layers would be moved",
+        names.join(", ")
+    );
+    let lines = wrap(&text, style.columns().saturating_sub(4));
+    lines
+        .iter()
+        .enumerate()
+        .map(|(at, line)| format!("{}{line}\n", if at == 0 { "  " } else { "    " }))
+        .collect()
+}
+
+/// What became of the workspaces, if they are not as recorded.
+fn workspaces(row: &OffloadRow) -> String {
+    let counts = row.workspaces;
+    let all = counts.whole + counts.smaller + counts.without;
+    let passes = counted(all, "pass", "passes");
+    match (counts.smaller, counts.without) {
+        (0, 0) => String::new(),
+        (0, without) if without == all => {
+            " without workspaces of convolutions, which is slower than shown".to_owned()
+        }
+        (0, without) => format!(
+            " without the workspaces of {without} of {passes} of convolutions, which is slower than shown"
+        ),
+        (smaller, _) => format!(
+            " with workspaces of at most {}, less than {smaller} of {passes} of convolutions have, which is slower than shown",
+            counts.largest
+        ),
+    }
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// Steps with other sizes.
+fn jitter(answer: &OffloadAnswer, style: &Style) -> String {
+    use Align::{Left, Right};
+    let Some(jitter) = answer.jitter else { return String::new() };
+    let mut headings = vec![
+        ("policy", Left),
+        ("placement", Left),
+        ("memory", Right),
+        ("median", Right),
+        ("most", Right),
+        ("no margin", Right),
+        ("100 MiB", Right),
+        ("300 MiB", Right),
+        ("500 MiB", Right),
+    ];
+    headings.extend(answer.capacity.map(|_| ("out of memory", Right)));
+    let mut table = Table::new(&headings);
+    let share = |runs: usize| format!("{:.0} %", 100.0 * runs as f64 / jitter.runs.max(1) as f64);
+    for row in &answer.rows {
+        let Some(jittered) = &row.jittered else { continue };
+        let mut cells = vec![
+            row.policy.to_string(),
+            row.placement.to_string(),
+            row.peak.to_string(),
+            jittered.median().to_string(),
+            jittered.most().to_string(),
+        ];
+        let margins = OffloadRow::MARGINS;
+        cells.extend(margins.map(|margin| share(jittered.failures(row.peak + margin))));
+        cells.extend(answer.capacity.map(|_| share(jittered.out_of_memory)));
+        table.row(cells);
+    }
+    let heading = format!(
+        "Steps whose sizes differ by up to {} %, {} of them",
+        100.0 * jitter.share,
+        jitter.runs
+    );
+    let explanation = "the share of them that needs more than the memory above with this margin";
+    format!(
+        "{}\n{}  {}\n",
+        style.paint(Ink::Heading, &heading),
+        table.render(style),
+        style.paint(Ink::Faint, explanation)
+    )
 }
 
 fn overlap(row: &OffloadRow) -> String {

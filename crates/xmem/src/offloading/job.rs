@@ -20,6 +20,8 @@ pub struct TrainingStep {
     pub graph: Graph,
     /// The recorded iteration that it is.
     pub iteration: IterationId,
+    /// The number of recorded iterations; it is the last one.
+    pub iterations: usize,
     /// How its tensors were found.
     pub matches: Matches,
 }
@@ -57,7 +59,8 @@ pub(super) fn training_step(
     draft.forward(&operators, &durations);
     draft.backward(&operators);
     let (graph, matches) = draft.finish()?;
-    Ok(Some(TrainingStep { graph, iteration: IterationId::new(last), matches }))
+    let (iteration, iterations) = (IterationId::new(last), profile.iterations.len());
+    Ok(Some(TrainingStep { graph, iteration, iterations, matches }))
 }
 
 struct Draft<'a> {
