@@ -52,6 +52,7 @@ pub use optree::OpTree;
 pub use preexisting::Preexisting;
 pub use private_pools::{Position, PrivatePools};
 pub use profile::Profile;
+pub use python::ModuleCall;
 pub use returns::CallKind;
 pub use roles::{RoleRule, role_rules};
 pub use spans::{Iteration, Phase, PhaseSpan};

@@ -10,6 +10,7 @@ use crate::names::Names;
 use crate::optree::OpTree;
 use crate::preexisting::Preexisting;
 use crate::program::Program;
+use crate::python::{self, ModuleCall};
 use crate::recording::{NamedTensor, Rank, Recording, TensorKind, VirtualGpu};
 use crate::returns::{CallKind, Returns};
 use crate::spans::{Iteration, PhaseSpan, span_at};
@@ -238,6 +239,12 @@ impl Profile {
     #[must_use]
     pub fn forward_op(&self, op: OpId) -> Option<OpId> {
         self.backward_node(op).and_then(|node| self.autograd.forward_of(node))
+    }
+
+    /// The calls of modules, by thread and start, outer ones first; none where Python stacks were not recorded.
+    #[must_use]
+    pub fn module_calls(&self) -> Vec<ModuleCall> {
+        python::module_calls(&self.trace.python, &self.trace.strings)
     }
 
     /// The return of the innermost Python call of a kind that an operator runs in and that has been

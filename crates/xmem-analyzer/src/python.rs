@@ -33,13 +33,34 @@ pub(crate) enum Registered {
     Buffer,
 }
 
-/// A call of a module that no other module encloses.
+/// A call of a module (`nn.Module.__call__`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ModuleCall {
-    pub(crate) start: Nanos,
-    pub(crate) end: Nanos,
-    pub(crate) name: Sym,
-    pub(crate) thread: ThreadIdx,
+#[non_exhaustive]
+pub struct ModuleCall {
+    /// The start.
+    pub start: Nanos,
+    /// The end.
+    pub end: Nanos,
+    /// The class with its number (`Linear_3`).
+    pub name: Sym,
+    /// The thread.
+    pub thread: ThreadIdx,
+}
+
+/// Every call of a module, by thread and start, outer ones first.
+pub(crate) fn module_calls(python: &PythonTable, strings: &Interner) -> Vec<ModuleCall> {
+    let mut short: FxHashMap<Sym, Option<Sym>> = FxHashMap::default();
+    let mut calls: Vec<(usize, ModuleCall)> = Vec::new();
+    for row in 0..python.len() {
+        let name = *short.entry(python.name[row]).or_insert_with_key(|name| {
+            strings.resolve(*name).strip_prefix(MODULE).and_then(|short| strings.get(short))
+        });
+        let Some(name) = name else { continue };
+        let (start, thread) = (python.start[row], python.thread[row]);
+        calls.push((row, ModuleCall { start, end: start + python.duration[row], name, thread }));
+    }
+    calls.sort_unstable_by_key(|(row, call)| (call.thread, call.start, Reverse(call.end), *row));
+    calls.into_iter().map(|(_, call)| call).collect()
 }
 
 /// The meaning of a Python call's name.

@@ -1,7 +1,7 @@
 //! `xmem report`.
 
 use crate::Outcome;
-use crate::args::{DeviceArgs, Global, KeyName, ReportArgs, ReportFormat};
+use crate::args::{DeviceArgs, Global, KeyName, PictureArgs, ReportArgs, ReportFormat, ViewName};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::overwrite::{self, Output};
@@ -10,7 +10,7 @@ use crate::replay::read_options;
 use crate::{allocator, cudnn, device, input, output, pool, what_if};
 use std::num::NonZeroUsize;
 use xmem::{Answer, BlockKey, Condition, Device, Estimate, Job, SnapshotEnd, Timeline};
-use xmem_view::Run;
+use xmem_view::{Run, SvgView};
 
 /// The device if none is named.
 const DEVICE: &str = "a100-40g";
@@ -29,13 +29,24 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Outcome {
     let run = Run { name: &name, job, answer, timeline };
     match picture.format {
         ReportFormat::Folded => {
-            let text = xmem_view::folded(&run, key(picture.by));
+            let text = xmem_view::folded(&run, picture.by.map_or(BlockKey::Stack, key));
+            output::write(text.as_bytes(), picture.output.as_deref())?;
+        }
+        ReportFormat::Perfetto => file(&xmem_view::perfetto(&run), picture)?,
+        ReportFormat::Speedscope => file(&xmem_view::speedscope(&run), picture)?,
+        ReportFormat::Svg => {
+            let text = xmem_view::svg(&run, view(picture.view), picture.by.map(key));
             output::write(text.as_bytes(), picture.output.as_deref())?;
         }
     }
     let is_damaged = job.profile().integrity.condition() >= Condition::Damaged
         || !job.diagnostics().withheld_reasons().is_empty();
     Ok(if is_damaged { Exit::Withheld } else { Exit::Fits })
+}
+
+/// Writes the file of another program.
+fn file(content: &[u8], picture: &PictureArgs) -> Result<(), CliError> {
+    output::bytes(picture.output.as_deref(), |out| Ok(out.write_all(content)?))
 }
 
 /// A recording with all that is known about it.
@@ -79,6 +90,14 @@ fn chosen(args: &DeviceArgs) -> Result<Device, CliError> {
     match device::choose(args) {
         Err(CliError::NoDevice) => Ok(xmem::find(DEVICE)?.clone()),
         chosen => chosen,
+    }
+}
+
+fn view(name: ViewName) -> SvgView {
+    match name {
+        ViewName::Timeline => SvgView::Timeline,
+        ViewName::Treemap => SvgView::Treemap,
+        ViewName::Both => SvgView::Both,
     }
 }
 

@@ -4,9 +4,16 @@
 //! (the façade `xmem`), and where a file goes to (`xmem-cli`).
 #![forbid(unsafe_code)]
 
+mod clock;
 mod folded;
+mod perfetto;
+mod speedscope;
+mod svg;
 
 pub use folded::folded;
+pub use perfetto::perfetto;
+pub use speedscope::speedscope;
+pub use svg::{SvgView, svg};
 
 use xmem::{Answer, Job, Timeline};
 

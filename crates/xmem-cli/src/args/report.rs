@@ -10,7 +10,9 @@ use xmem::Iterations;
     arg_required_else_help = true,
     after_help = "Examples:\n  \
         xmem report trace.json.gz --format folded | flamegraph.pl --countname bytes > peak.svg\n  \
-        xmem report trace.json.gz --format folded --by module -o peak.folded\n\n\
+        xmem report trace.json.gz --format folded --by module -o peak.folded\n  \
+        xmem report trace.json.gz --format perfetto -o run.pftrace\n  \
+        xmem report trace.json.gz --format svg --view both -o run.svg\n\n\
         Exit code: 0 written, 2 usage error, 3 unreadable or not a trace, 4 the recording is damaged."
 )]
 pub(crate) struct ReportArgs {
@@ -37,9 +39,13 @@ pub(crate) struct PictureArgs {
     /// Output format
     #[arg(short, long, value_enum)]
     pub(crate) format: ReportFormat,
-    /// What blocks are told apart by
-    #[arg(long, value_name = "KEY", value_enum, default_value_t = KeyName::Stack)]
-    pub(crate) by: KeyName,
+    /// What blocks are told apart by, in folded and svg [default: stack in folded stacks, role over time, module in a
+    /// treemap]
+    #[arg(long, value_name = "KEY", value_enum)]
+    pub(crate) by: Option<KeyName>,
+    /// The picture of --format svg
+    #[arg(long, value_name = "VIEW", value_enum, default_value_t = ViewName::Timeline)]
+    pub(crate) view: ViewName,
     /// Write to a file, atomically
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
@@ -53,6 +59,23 @@ pub(crate) struct PictureArgs {
 pub(crate) enum ReportFormat {
     /// Folded stacks of the memory at the peak, for flame graphs
     Folded,
+    /// Memory over time with operators and modules, for Perfetto (https://ui.perfetto.dev)
+    Perfetto,
+    /// Memory at the peak and all allocations as stacks, for speedscope (https://www.speedscope.app)
+    Speedscope,
+    /// Picture for a README or a pull request, light or dark as the reader's system is
+    Svg,
+}
+
+/// The pictures in an SVG file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ViewName {
+    /// Memory over time
+    Timeline,
+    /// The memory at the peak, as rectangles
+    Treemap,
+    /// One above the other
+    Both,
 }
 
 /// What blocks are told apart by.

@@ -41,3 +41,24 @@ fn frames_are_nested_modules() {
         ran.stdout
     );
 }
+
+#[test]
+fn formats_of_viewers_are_written_to_files_and_to_standard_output() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (format, begin) in [
+        ("perfetto", &b"\x0a"[..]),
+        ("speedscope", b"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\""),
+        ("svg", b"<svg xmlns=\"http://www.w3.org/2000/svg\""),
+    ] {
+        let file = folder.path().join(format);
+        let file = file.to_str().expect("UTF-8");
+        let ran = xmem(["report", TRACE, "--format", format, "--cudnn", "model", "-o", file]);
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "", ""), "{format}");
+        let written = std::fs::read(file).expect("a file");
+        assert!(written.starts_with(begin), "{format}");
+        if format == "svg" {
+            let ran = xmem(["report", TRACE, "--format", format, "--cudnn", "model"]);
+            assert_eq!(ran.stdout.as_bytes(), written);
+        }
+    }
+}

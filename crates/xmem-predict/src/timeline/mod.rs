@@ -229,8 +229,9 @@ impl Timeline {
         }
     }
 
-    /// The names that a block has by `key`, from the outermost in, at most [`DEEPEST`]; none where it is not known.
-    fn names_by(&self, block: &TimelineBlock, key: BlockKey) -> Vec<String> {
+    /// The names that a block has by `key`, from the outermost in, at most 256; none where it is not known.
+    #[must_use]
+    pub fn names(&self, block: &TimelineBlock, key: BlockKey) -> Vec<String> {
         let text = |id: TextId| self.text(id);
         let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         match key {

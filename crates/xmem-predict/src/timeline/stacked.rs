@@ -24,8 +24,10 @@ pub struct StackedGroup {
     pub bytes: Vec<Bytes>,
 }
 
-/// The name of the small groups together.
-const OTHER: &str = "other";
+impl StackedGroup {
+    /// The name of the small groups together.
+    pub const OTHER: &'static str = "other";
+}
 
 impl Timeline {
     /// Allocated memory within [`Timeline::within`] in at most `points` points, by `key`, in at most `groups` groups.
@@ -39,7 +41,7 @@ impl Timeline {
         let mut changes: Vec<(u32, usize, i128)> = Vec::with_capacity(2 * self.blocks.len());
         for block in &self.blocks {
             let group = *group_of.entry(Self::group_by(block, key)).or_insert_with(|| {
-                names.push(self.names_by(block, key).join(" > "));
+                names.push(self.names(block, key).join(" > "));
                 names.len() - 1
             });
             let size = i128::from(block.size.get());
@@ -96,7 +98,7 @@ fn merged(mut all: Vec<StackedGroup>, most: usize) -> Vec<StackedGroup> {
     order.sort_by_key(|&row| Reverse(all[row].bytes.iter().max().copied()));
     let mut rest: Vec<usize> = order.split_off(most - 1);
     rest.sort_unstable();
-    let mut other = StackedGroup { name: OTHER.to_owned(), bytes: Vec::new() };
+    let mut other = StackedGroup { name: StackedGroup::OTHER.to_owned(), bytes: Vec::new() };
     for &row in rest.iter().rev() {
         let group = all.remove(row);
         other.bytes.resize(group.bytes.len(), Bytes::ZERO);

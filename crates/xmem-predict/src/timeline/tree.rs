@@ -30,7 +30,7 @@ impl Timeline {
             let block = &self.blocks[row];
             let path = known
                 .entry(Self::group_by(block, key))
-                .or_insert_with(|| tree.path(self.names_by(block, key)));
+                .or_insert_with(|| tree.path(self.names(block, key)));
             for &node in path.iter() {
                 tree.nodes[node].bytes += block.size;
                 tree.nodes[node].blocks += 1;
