@@ -106,6 +106,9 @@ pub(crate) enum Error {
     /// There are no kept figures to compare with.
     #[error("nothing is kept in {} yet: cargo xtask bench --save", .folder.display())]
     NothingKept { folder: PathBuf },
+    /// The built files of the page are not those of its sources.
+    #[error("web/dist/{file} is not what the sources in web/src give: run cargo xtask web")]
+    Stale { file: &'static str },
     /// The book did not build.
     #[cfg(feature = "book")]
     #[error("the book does not build: {message}")]

@@ -28,6 +28,7 @@ mod test;
 mod tidy;
 mod torch;
 mod truth;
+mod web;
 mod wild;
 
 use clap::{Parser, Subcommand};
@@ -274,6 +275,40 @@ enum Task {
         #[arg(long, value_name = "FOLDER")]
         folder: Option<PathBuf>,
     },
+    /// Build the program of the HTML page (web/dist) from web/src
+    ///
+    /// Needs node and npm, which fetches the packages that web/package-lock.json names.
+    Web {
+        /// Write nothing: fail if web/dist is not what the sources give
+        #[arg(long)]
+        check: bool,
+    },
+    /// Open pages of recorded traces in Chromium, and check what they show
+    ///
+    /// Needs node, npm and Chromium: the environment variable CHROMIUM names it [default: /usr/bin/chromium].
+    TestWeb {
+        /// Drive this xmem [default: build it]
+        #[arg(long, value_name = "PROGRAM")]
+        xmem: Option<PathBuf>,
+        /// Replace the kept pictures
+        #[arg(long)]
+        update: bool,
+    },
+    /// Take the pictures of the page that the documentation shows
+    Screenshots {
+        /// Drive this xmem [default: build it]
+        #[arg(long, value_name = "PROGRAM")]
+        xmem: Option<PathBuf>,
+    },
+    /// Time a page of a million blocks in Chromium: first picture, frames, memory
+    TimeWeb {
+        /// Drive this xmem [default: build it for release]
+        #[arg(long, value_name = "PROGRAM")]
+        xmem: Option<PathBuf>,
+        /// The blocks
+        #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+        blocks: usize,
+    },
     /// Render the book alone (this is what `docs` starts with the `book` feature on)
     #[command(hide = true)]
     Book,
@@ -341,6 +376,13 @@ fn main() -> ExitCode {
         Task::TestKubernetes { xmem: program, only, folder } => {
             kubernetes::run(&kubernetes::Options { program, only, folder })
         }
+        Task::Web { check } => web::build(if check { web::Mode::Check } else { web::Mode::Write }),
+        Task::TestWeb { xmem: program, update } => {
+            let pictures = if update { web::Mode::Write } else { web::Mode::Check };
+            web::test(program, pictures)
+        }
+        Task::Screenshots { xmem: program } => web::screenshots(program),
+        Task::TimeWeb { xmem: program, blocks } => web::time(program, blocks),
         Task::Book => docs::book(),
         Task::Man { out } => dist::man(out),
         Task::Completions { out } => dist::completions(out),

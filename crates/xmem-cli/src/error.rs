@@ -84,6 +84,12 @@ pub(crate) enum CliError {
     #[error("--snapshot writes a single run, but {count} {of} were given")]
     #[diagnostic(help("run the command once for each, with a different --snapshot file"))]
     SnapshotOfSeveral { count: usize, of: &'static str },
+    #[error("this format shows a single run, but {count} were given")]
+    #[diagnostic(help("--format html shows several, and compares them"))]
+    ReportOfSeveral { count: usize },
+    #[error("the page is not for a terminal")]
+    #[diagnostic(help("name a file: -o report.html, with --open to see it at once"))]
+    PageToTerminal,
     #[error("no traces found in folder `{}`", shown(folder))]
     #[diagnostic(help(
         "a folder is searched recursively for *.json, *.json.gz and *.json.zst; for other names use \
@@ -438,6 +444,8 @@ impl CliError {
             | Self::Allocator(_)
             | Self::StdinTwice { .. }
             | Self::SnapshotOfSeveral { .. }
+            | Self::ReportOfSeveral { .. }
+            | Self::PageToTerminal
             | Self::Pattern { .. }
             | Self::OutputIsInput { .. }
             | Self::OutputTwice { .. }

@@ -1,47 +1,71 @@
 //! `xmem report`.
 
+mod html;
+mod settings;
+
 use crate::Outcome;
-use crate::args::{DeviceArgs, Global, KeyName, PictureArgs, ReportArgs, ReportFormat, ViewName};
+use crate::args::{Global, KeyName, PictureArgs, ReportArgs, ReportFormat, ViewName};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::overwrite::{self, Output};
 use crate::progress::Progress;
 use crate::replay::read_options;
-use crate::{allocator, cudnn, device, input, output, pool, what_if};
+use crate::{input, output, pool};
+use settings::Setting;
 use std::num::NonZeroUsize;
-use xmem::{Answer, BlockKey, Condition, Device, Estimate, Job, SnapshotEnd, Timeline};
+use std::path::{Path, PathBuf};
+use xmem::{Answer, BlockKey, Condition, Job, SnapshotEnd, Timeline};
 use xmem_view::{Run, SvgView};
-
-/// The device if none is named.
-const DEVICE: &str = "a100-40g";
 
 /// Runs the command.
 pub(crate) fn run(args: &ReportArgs, global: &Global) -> Outcome {
     let picture = &args.picture;
     let outputs = Output::given([("--output", picture.output.as_deref())]);
-    let inputs = [Some(args.trace.as_path()), args.device.device_file.as_deref()];
-    overwrite::refuse(&outputs, inputs.into_iter().flatten())?;
-    let estimate = estimate(args)?;
-    let looked_at =
-        pool::run(args.reading.threads, |threads| look(args, &estimate, threads, global))?;
-    let Loaded { job, answer, timeline } = &looked_at;
-    let name = input::name(&args.trace);
-    let run = Run { name: &name, job, answer, timeline };
-    match picture.format {
-        ReportFormat::Folded => {
-            let text = xmem_view::folded(&run, picture.by.map_or(BlockKey::Stack, key));
-            output::write(text.as_bytes(), picture.output.as_deref())?;
-        }
-        ReportFormat::Perfetto => file(&xmem_view::perfetto(&run), picture)?,
-        ReportFormat::Speedscope => file(&xmem_view::speedscope(&run), picture)?,
-        ReportFormat::Svg => {
-            let text = xmem_view::svg(&run, view(picture.view), picture.by.map(key));
-            output::write(text.as_bytes(), picture.output.as_deref())?;
+    let traces = args.traces.iter().map(PathBuf::as_path);
+    overwrite::refuse(&outputs, traces.chain(args.device.device_file.as_deref()))?;
+    let settings = settings::all(args)?;
+    let count = args.traces.len() * settings.len();
+    if picture.format != ReportFormat::Html && count > 1 {
+        return Err(CliError::ReportOfSeveral { count });
+    }
+    if picture.format == ReportFormat::Html {
+        html::check(picture.output.as_deref())?;
+    }
+    let looked_at = pool::run(args.reading.threads, |threads| {
+        let one = |trace: &PathBuf| look(trace, &settings, args, threads, global);
+        args.traces.iter().map(one).collect::<Result<Vec<_>, _>>()
+    })?;
+    match (picture.format, &looked_at[..]) {
+        (ReportFormat::Html, all) => html::write(all, &settings, picture, global.verbosity())?,
+        (format, all) => {
+            let [loaded] = all else { unreachable!("several recordings are refused above") };
+            let Pictured { answer, timeline } = &loaded.pictured[0];
+            let run = Run { name: &loaded.name, job: &loaded.job, answer, timeline };
+            one_run(format, &run, picture)?;
         }
     }
-    let is_damaged = job.profile().integrity.condition() >= Condition::Damaged
-        || !job.diagnostics().withheld_reasons().is_empty();
-    Ok(if is_damaged { Exit::Withheld } else { Exit::Fits })
+    let is_damaged = |Loaded { job, .. }: &Loaded| {
+        job.profile().integrity.condition() >= Condition::Damaged
+            || !job.diagnostics().withheld_reasons().is_empty()
+    };
+    Ok(if looked_at.iter().any(is_damaged) { Exit::Withheld } else { Exit::Fits })
+}
+
+/// Writes a format that shows one run.
+fn one_run(format: ReportFormat, run: &Run<'_>, picture: &PictureArgs) -> Result<(), CliError> {
+    match format {
+        ReportFormat::Html => unreachable!("written by the caller"),
+        ReportFormat::Folded => {
+            let text = xmem_view::folded(run, picture.by.map_or(BlockKey::Stack, key));
+            output::write(text.as_bytes(), picture.output.as_deref())
+        }
+        ReportFormat::Perfetto => file(&xmem_view::perfetto(run), picture),
+        ReportFormat::Speedscope => file(&xmem_view::speedscope(run), picture),
+        ReportFormat::Svg => {
+            let text = xmem_view::svg(run, view(picture.view), picture.by.map(key));
+            output::write(text.as_bytes(), picture.output.as_deref())
+        }
+    }
 }
 
 /// Writes the file of another program.
@@ -51,46 +75,38 @@ fn file(content: &[u8], picture: &PictureArgs) -> Result<(), CliError> {
 
 /// A recording with all that is known about it.
 struct Loaded {
+    name: String,
     job: Job,
+    /// Under each of the settings.
+    pictured: Vec<Pictured>,
+}
+
+/// A run under some settings.
+struct Pictured {
     answer: Answer,
     timeline: Timeline,
 }
 
 fn look(
+    trace: &Path,
+    settings: &[Setting],
     args: &ReportArgs,
-    estimate: &Estimate,
     threads: NonZeroUsize,
     global: &Global,
 ) -> Result<Loaded, CliError> {
-    let name = input::name(&args.trace);
-    let progress = Progress::over([args.trace.as_path()], global.verbosity());
+    let name = input::name(trace);
+    let progress = Progress::over([trace], global.verbosity());
     let options = read_options(&args.reading, threads);
     let observer = |stage| progress.stage(&name, stage);
-    let job = Job::observed(&args.trace, &options, &observer)?;
+    let job = Job::observed(trace, &options, &observer)?;
     let failed = |error| CliError::estimate(&name, error);
-    let answer = estimate.job_observed(&job, &observer).map_err(failed)?;
-    let timeline = estimate.timeline(&job, SnapshotEnd::Job).map_err(failed)?;
-    Ok(Loaded { job, answer, timeline })
-}
-
-fn estimate(args: &ReportArgs) -> Result<Estimate, CliError> {
-    let builder = Estimate::builder(chosen(&args.device)?)
-        .allocator(allocator::settings(&args.allocator)?)
-        .convolutions(cudnn::source(&args.cudnn)?);
-    let mut builder = what_if::apply(builder, &args.what_if)?;
-    if let Some(iterations) = args.picture.iterations {
-        builder = builder.iterations(iterations);
-    }
-    let estimate = builder.build();
-    estimate.check()?;
-    Ok(estimate)
-}
-
-fn chosen(args: &DeviceArgs) -> Result<Device, CliError> {
-    match device::choose(args) {
-        Err(CliError::NoDevice) => Ok(xmem::find(DEVICE)?.clone()),
-        chosen => chosen,
-    }
+    let one = |Setting { estimate, .. }: &Setting| {
+        let answer = estimate.job_observed(&job, &observer).map_err(failed)?;
+        let timeline = estimate.timeline(&job, SnapshotEnd::Job).map_err(failed)?;
+        Ok(Pictured { answer, timeline })
+    };
+    let pictured = settings.iter().map(one).collect::<Result<_, CliError>>()?;
+    Ok(Loaded { name, job, pictured })
 }
 
 fn view(name: ViewName) -> SvgView {

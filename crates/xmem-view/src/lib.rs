@@ -6,11 +6,13 @@
 
 mod clock;
 mod folded;
+mod html;
 mod perfetto;
 mod speedscope;
 mod svg;
 
 pub use folded::folded;
+pub use html::{PageRun, page};
 pub use perfetto::perfetto;
 pub use speedscope::speedscope;
 pub use svg::{SvgView, svg};

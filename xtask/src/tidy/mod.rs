@@ -37,6 +37,9 @@ pub(crate) fn run() -> Result<(), Error> {
         let name = path.to_string_lossy();
         match path.extension().and_then(|e| e.to_str()) {
             Some("rs") => rust.push((name.to_string(), repo::text(path)?)),
+            Some("ts" | "mjs") => {
+                sources::check_page(&name, &repo::text(path)?, &mut findings);
+            }
             Some("md") => documents.push((name.to_string(), repo::text(path)?)),
             Some("toml") if name.starts_with(PROFILES) => {
                 provenance::check_data(&name, &repo::text(path)?, &mut findings);

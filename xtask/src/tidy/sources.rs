@@ -62,6 +62,33 @@ pub(crate) fn check(name: &str, text: &str, findings: &mut Findings) {
     }
 }
 
+/// Checks a source of the HTML page: as Rust files, it says what it is for, and is not too long.
+pub(crate) fn check_page(name: &str, text: &str, findings: &mut Findings) {
+    let is_source = name.starts_with("web/src/") && name.ends_with(".ts")
+        || name.starts_with("web/") && name.ends_with(".mjs");
+    if !is_source {
+        return;
+    }
+    if !text.starts_with("// ") {
+        findings.add(name, "does not begin with `// `: say what the module is for");
+    }
+    let lines = text.lines().count();
+    if lines > MAX_LINES {
+        findings.add(name, format!("{lines} lines, more than {MAX_LINES}: split it"));
+    }
+    // Text of recordings becomes text nodes: what makes markup of texts has no place here.
+    for (number, line) in text.lines().enumerate().filter(|_| name.starts_with("web/src/")) {
+        for way in MARKUP.iter().filter(|way| line.contains(**way)) {
+            findings
+                .add(&format!("{name}:{}", number + 1), format!("`{way}`: texts are no markup"));
+        }
+    }
+}
+
+/// Ways from text to markup or script.
+const MARKUP: [&str; 6] =
+    ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +105,23 @@ mod tests {
         assert_eq!(found("fuzz/a.rs", "#![no_main]\n//! Breaks a.\n"), [""; 0]);
         assert_eq!(found("crates/a/src/lib.rs", "//! A.\n#![forbid(unsafe_code)]\n"), [""; 0]);
         assert_eq!(found("crates/xmem-trace/src/lib.rs", "//! Reads.\n"), [""; 0]);
+    }
+
+    #[test]
+    fn sources_of_the_page_have_a_purpose_and_no_markup() {
+        let found = |name: &str, text: &str| {
+            let mut findings = Findings::default();
+            check_page(name, text, &mut findings);
+            findings.lines().into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(found("web/src/a.ts", "// Does a.\n"), [""; 0]);
+        assert_eq!(found("web/dist/a.js", "innerHTML"), [""; 0]);
+        assert_eq!(found("web/src/a.ts", "const a = 1;\n").len(), 1);
+        assert_eq!(
+            found("web/src/a.ts", "// A.\nx.innerHTML = y;\n"),
+            ["web/src/a.ts:2: `innerHTML`: texts are no markup"]
+        );
+        assert_eq!(found("web/build.mjs", &format!("// A.\n{}", "x\n".repeat(MAX_LINES))).len(), 1);
     }
 
     #[test]

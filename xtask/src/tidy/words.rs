@@ -15,7 +15,8 @@ const FORBIDDEN: [(&str, &str); 8] = [
 ];
 
 /// Extensions of files that people write.
-const TEXT: [&str; 10] = ["rs", "md", "toml", "py", "sh", "yml", "yaml", "json", "txt", "html"];
+const TEXT: [&str; 13] =
+    ["rs", "md", "toml", "py", "sh", "yml", "yaml", "json", "txt", "html", "ts", "mjs", "css"];
 
 /// Whether a file is text that people write.
 pub(crate) fn is_searched(name: &str) -> bool {

@@ -9,6 +9,8 @@ use xmem::Iterations;
 #[command(
     arg_required_else_help = true,
     after_help = "Examples:\n  \
+        xmem report trace.json.gz --device a100-40g -o report.html --open\n  \
+        xmem report before.json.gz after.json.gz -o compared.html\n  \
         xmem report trace.json.gz --format folded | flamegraph.pl --countname bytes > peak.svg\n  \
         xmem report trace.json.gz --format folded --by module -o peak.folded\n  \
         xmem report trace.json.gz --format perfetto -o run.pftrace\n  \
@@ -16,9 +18,10 @@ use xmem::Iterations;
         Exit code: 0 written, 2 usage error, 3 unreadable or not a trace, 4 the recording is damaged."
 )]
 pub(crate) struct ReportArgs {
-    /// Trace, or memory snapshot of a GPU, plain or compressed with gzip or zstd; `-` for standard input
-    #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
-    pub(crate) trace: PathBuf,
+    /// Traces, or memory snapshots of a GPU, plain or compressed with gzip or zstd; `-` for standard input. Several
+    /// are compared on one page
+    #[arg(value_name = "TRACE", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) traces: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) picture: PictureArgs,
     #[command(flatten)]
@@ -37,7 +40,7 @@ pub(crate) struct ReportArgs {
 #[command(next_help_heading = "Report")]
 pub(crate) struct PictureArgs {
     /// Output format
-    #[arg(short, long, value_enum)]
+    #[arg(short, long, value_enum, default_value_t = ReportFormat::Html)]
     pub(crate) format: ReportFormat,
     /// What blocks are told apart by, in folded and svg [default: stack in folded stacks, role over time, module in a
     /// treemap]
@@ -49,6 +52,15 @@ pub(crate) struct PictureArgs {
     /// Write to a file, atomically
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
+    /// Open the file that was written in a browser
+    #[arg(long, requires = "output")]
+    pub(crate) open: bool,
+    /// Show the same recordings on this device as well; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) against_device: Vec<String>,
+    /// Show the same recordings with these allocator options as well (as --alloc-conf); may be given several times
+    #[arg(long, value_name = "OPTIONS")]
+    pub(crate) against_alloc_conf: Vec<String>,
     /// Only these iterations: N for the first N, or A..B (counted from 0, B excluded)
     #[arg(long, value_name = "RANGE")]
     pub(crate) iterations: Option<Iterations>,
@@ -57,6 +69,8 @@ pub(crate) struct PictureArgs {
 /// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
+    /// One HTML page that needs nothing else: overview, timeline, allocator, peak, rules, comparison
+    Html,
     /// Folded stacks of the memory at the peak, for flame graphs
     Folded,
     /// Memory over time with operators and modules, for Perfetto (https://ui.perfetto.dev)

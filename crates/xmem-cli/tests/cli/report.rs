@@ -62,3 +62,25 @@ fn formats_of_viewers_are_written_to_files_and_to_standard_output() {
         }
     }
 }
+
+#[test]
+fn pages_are_the_same_each_time_and_name_no_other_place() {
+    let page = || xmem(["report", TRACE, "--device", "a100-40g", "--cudnn", "model"]);
+    let (one, other) = (page(), page());
+    assert_eq!((one.code, one.stderr.as_str()), (0, ""));
+    assert!(one.stdout == other.stdout, "equal inputs give equal pages");
+    assert!(one.stdout.starts_with("<!DOCTYPE html>") && one.stdout.ends_with("</html>\n"));
+    for way in ["http://", "https://", " src=", "@import", "url("] {
+        assert!(!one.stdout.contains(way), "{way}");
+    }
+}
+
+#[test]
+fn only_a_page_shows_several_runs() {
+    let ran = xmem(["report", TRACE, TRACE, "--format", "folded", "--cudnn", "model"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("--format html shows several"), "{}", ran.stderr);
+    let ran = xmem(["report", TRACE, "--open"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("--output"), "{}", ran.stderr);
+}

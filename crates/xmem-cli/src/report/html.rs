@@ -1,0 +1,86 @@
+//! `xmem report --format html`: the page, with the answers that `xmem replay` gives.
+
+use super::settings::Setting;
+use super::{Loaded, Pictured};
+use crate::args::{PictureArgs, Verbosity};
+use crate::error::CliError;
+use crate::output;
+use crate::terminal::{say, shown};
+use std::io::{IsTerminal, stdout};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use xmem::{Answer, printable};
+use xmem_report::json::{self, ReplayDocument, Rules};
+use xmem_view::{PageRun, page};
+
+/// Programs that open a file in the browser that the desktop prefers.
+const OPENERS: [&str; 4] = ["xdg-open", "open", "wslview", "sensible-browser"];
+
+/// Refuses a terminal as output.
+pub(super) fn check(file: Option<&Path>) -> Result<(), CliError> {
+    if file.is_none() && stdout().is_terminal() {
+        return Err(CliError::PageToTerminal);
+    }
+    Ok(())
+}
+
+/// Writes the page of all recordings under all settings.
+pub(super) fn write(
+    all: &[Loaded],
+    settings: &[Setting],
+    picture: &PictureArgs,
+    verbosity: Verbosity,
+) -> Result<(), CliError> {
+    let pairs = || {
+        all.iter().flat_map(|loaded| {
+            settings.iter().zip(&loaded.pictured).map(move |pair| (loaded, pair))
+        })
+    };
+    let answers: Vec<String> = pairs()
+        .map(|(loaded, (setting, of))| answer(&loaded.name, &setting.options, &of.answer))
+        .collect();
+    let names: Vec<String> = pairs()
+        .map(|(loaded, (setting, _))| {
+            let name = printable(&loaded.name);
+            if settings.len() > 1 {
+                format!("{name} {}", setting.options)
+            } else {
+                name.into_owned()
+            }
+        })
+        .collect();
+    let runs: Vec<PageRun<'_>> = pairs()
+        .zip(names.iter().zip(&answers))
+        .map(|((_, (_, Pictured { timeline, .. })), (name, answer))| PageRun {
+            name,
+            timeline,
+            answer,
+        })
+        .collect();
+    let file = picture.output.as_deref();
+    output::bytes(file, |out| Ok(page(out, &names[0], &runs)?))?;
+    if let Some(file) = file.filter(|_| picture.open) {
+        open(file, verbosity);
+    }
+    Ok(())
+}
+
+fn answer(name: &str, options: &str, answer: &Answer) -> String {
+    json::line(&ReplayDocument::new(name, options, answer, Rules::Explain))
+}
+
+/// Opens the file with the first program that there is. The file is there either way.
+fn open(file: &Path, verbosity: Verbosity) {
+    let start = |program: &&str| {
+        let mut command = Command::new(program);
+        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        quiet.arg(file).spawn().is_ok()
+    };
+    if !OPENERS.iter().any(|program| start(&program)) && verbosity != Verbosity::Quiet {
+        let name = shown(file);
+        say(&format!(
+            "note: no program here opens a browser ({}); open {name} yourself",
+            OPENERS.join(", ")
+        ));
+    }
+}

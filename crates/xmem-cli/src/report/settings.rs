@@ -1,0 +1,64 @@
+//! The settings that recordings are shown under: those of the options, and each other device and other options of the
+//! allocator beside them.
+
+use crate::args::{AllocatorArgs, DeviceArgs, ReportArgs};
+use crate::error::CliError;
+use crate::{allocator, cudnn, device, what_if};
+use std::sync::Arc;
+use xmem::{ConvolutionSource, Device, Estimate};
+
+/// The device if none is named.
+const DEVICE: &str = "a100-40g";
+
+/// A setting.
+pub(super) struct Setting {
+    pub(super) estimate: Estimate,
+    /// The options in which it differs from other settings.
+    pub(super) options: String,
+}
+
+/// All of them, those of the options first.
+pub(super) fn all(args: &ReportArgs) -> Result<Vec<Setting>, CliError> {
+    let convolutions = cudnn::source(&args.cudnn)?;
+    let picture = &args.picture;
+    let usual = chosen(&args.device)?;
+    let mut all = vec![setting(args, &usual, &args.allocator, &convolutions)?];
+    for name in &picture.against_device {
+        let other = xmem::find(name.trim())?;
+        all.push(setting(args, other, &args.allocator, &convolutions)?);
+    }
+    for options in &picture.against_alloc_conf {
+        let other = AllocatorArgs { alloc_conf: Some(options.clone()), ..args.allocator.clone() };
+        all.push(setting(args, &usual, &other, &convolutions)?);
+    }
+    Ok(all)
+}
+
+fn setting(
+    args: &ReportArgs,
+    device: &Device,
+    choice: &AllocatorArgs,
+    convolutions: &Arc<dyn ConvolutionSource>,
+) -> Result<Setting, CliError> {
+    let builder = Estimate::builder(device.clone())
+        .allocator(allocator::settings(choice)?)
+        .convolutions(Arc::clone(convolutions));
+    let mut builder = what_if::apply(builder, &args.what_if)?;
+    if let Some(iterations) = args.picture.iterations {
+        builder = builder.iterations(iterations);
+    }
+    let estimate = builder.build();
+    estimate.check()?;
+    let mut options = format!("--device {}", device.name);
+    if let Some(conf) = &choice.alloc_conf {
+        options += &format!(" --alloc-conf {conf}");
+    }
+    Ok(Setting { estimate, options })
+}
+
+fn chosen(args: &DeviceArgs) -> Result<Device, CliError> {
+    match device::choose(args) {
+        Err(CliError::NoDevice) => Ok(xmem::find(DEVICE)?.clone()),
+        chosen => chosen,
+    }
+}

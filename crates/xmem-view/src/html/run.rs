@@ -1,0 +1,141 @@
+//! A run as the head of its data and its columns. `web/src/data/run.ts` reads them.
+
+use super::PageRun;
+use super::columns::{ColumnHead, Columns, Encoding};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use xmem::{PoolKind, Role, Timeline, TimelineBlock, TimelineSegment};
+
+#[derive(Serialize)]
+pub(super) struct RunHead<'a> {
+    name: &'a str,
+    answer: &'a RawValue,
+    timeline: TimelineHead<'a>,
+}
+
+#[derive(Serialize)]
+struct TimelineHead<'a> {
+    texts: &'a [String],
+    roles: Vec<&'static str>,
+    phases: Vec<&'static str>,
+    evidences: Vec<&'static str>,
+    rules: Vec<&'static str>,
+    /// Phase, iteration or -1, first moment, end.
+    spans: Vec<(usize, i64, u32, u32)>,
+    within: (u32, u32),
+    peak: u32,
+    reserved_peak: u32,
+    out_of_memory: Option<u32>,
+    columns: Vec<ColumnHead>,
+}
+
+/// Names in the order in which they are met.
+#[derive(Default)]
+struct Met(Vec<&'static str>);
+
+impl Met {
+    fn row(&mut self, name: &'static str) -> usize {
+        self.0.iter().position(|known| *known == name).unwrap_or_else(|| {
+            self.0.push(name);
+            self.0.len() - 1
+        })
+    }
+}
+
+/// The head of a run, and its columns.
+pub(super) fn encode<'a>(run: &PageRun<'a>) -> serde_json::Result<(RunHead<'a>, Vec<u8>)> {
+    let timeline = run.timeline;
+    let mut columns = Columns::default();
+    let (mut phases, mut evidences, mut rules) = (Met::default(), Met::default(), Met::default());
+    let spans = timeline.phases.iter().map(|span| {
+        let iteration = span.iteration.map_or(-1, |id| i64::from(id.0));
+        (phases.row(span.phase.name()), iteration, span.moments.start, span.moments.end)
+    });
+    let spans = spans.collect();
+    moments(timeline, &mut columns);
+    blocks(timeline, &mut columns);
+    let row = |met: &mut Met, name: &'static str| met.row(name) as u64;
+    let all = &timeline.blocks;
+    columns.add("phase", Encoding::Plain, all.iter().map(|b| row(&mut phases, b.phase.name())));
+    columns.add("evidence", Encoding::Plain, all.iter().map(|b| row(&mut evidences, b.evidence)));
+    let rule = |block: &TimelineBlock| block.rule.map_or(0, |name| row(&mut rules, name) + 1);
+    columns.add("rule", Encoding::Plain, all.iter().map(rule));
+    segments(&timeline.segments, &mut columns);
+    let head = TimelineHead {
+        texts: timeline.texts(),
+        roles: Role::ALL.iter().map(|role| role.name()).collect(),
+        phases: phases.0,
+        evidences: evidences.0,
+        rules: rules.0,
+        spans,
+        within: (timeline.within.start, timeline.within.end),
+        peak: timeline.peak,
+        reserved_peak: timeline.reserved_peak,
+        out_of_memory: timeline.out_of_memory,
+        columns: columns.heads,
+    };
+    let answer = serde_json::from_str(run.answer)?;
+    Ok((RunHead { name: run.name, answer, timeline: head }, columns.bytes))
+}
+
+fn moments(timeline: &Timeline, columns: &mut Columns) {
+    let all = &timeline.moments;
+    columns.add("time", Encoding::Delta, all.iter().map(|moment| moment.time.get() as u64));
+    columns.add("allocated", Encoding::Delta, all.iter().map(|m| m.allocated.get()));
+    let waiting = all.iter().map(|m| m.active.get().saturating_sub(m.allocated.get()));
+    columns.add("waiting", Encoding::Plain, waiting);
+    let rounding = all.iter().map(|m| m.allocated.get().saturating_sub(m.requested.get()));
+    columns.add("rounding", Encoding::Delta, rounding);
+    columns.add("reserved", Encoding::Delta, all.iter().map(|m| m.reserved.get()));
+}
+
+fn blocks(timeline: &Timeline, columns: &mut Columns) {
+    let all = &timeline.blocks;
+    let after = |start: u32, later: Option<u32>| later.map_or(0, |later| u64::from(later - start));
+    let role = |block: &TimelineBlock| {
+        Role::ALL.iter().position(|role| *role == block.role).unwrap_or(Role::ALL.len() - 1) as u64
+    };
+    let mut add = |name, encoding, value: &dyn Fn(&TimelineBlock) -> u64| {
+        columns.add(name, encoding, all.iter().map(value));
+    };
+    add("asked", Encoding::Plain, &|b| b.requested.get());
+    add("rounded", Encoding::Plain, &|b| b.size.get().saturating_sub(b.requested.get()));
+    add("recorded", Encoding::Plain, &|b| b.recorded.map_or(0, |bytes| bytes.get() + 1));
+    add("addr", Encoding::Delta, &|b| b.addr.0);
+    add("segment", Encoding::Plain, &|b| b.segment.map_or(0, |row| u64::from(row) + 1));
+    add("stream", Encoding::Plain, &|b| u64::from(b.stream.0));
+    add("start", Encoding::Delta, &|b| u64::from(b.start));
+    add("freed", Encoding::Plain, &|b| after(b.start, b.freed));
+    add("end", Encoding::Plain, &|b| after(b.start, b.end));
+    add("role", Encoding::Plain, &role);
+    add("iteration", Encoding::Plain, &|b| b.iteration.map_or(0, |id| u64::from(id.0) + 1));
+    add("path", Encoding::Plain, &|b| u64::from(b.path.0));
+    add("op", Encoding::Plain, &|b| u64::from(b.op.0));
+    add("module", Encoding::Plain, &|b| u64::from(b.module.0));
+    add("line", Encoding::Plain, &|b| u64::from(b.line.0));
+    let paths = timeline.paths();
+    let ends = paths.iter().scan(0, |end, path| {
+        *end += path.len() as u64;
+        Some(*end)
+    });
+    columns.add("path_ends", Encoding::Delta, ends);
+    let texts = paths.iter().flatten().map(|text| u64::from(text.0));
+    columns.add("path_texts", Encoding::Plain, texts);
+}
+
+fn segments(all: &[TimelineSegment], columns: &mut Columns) {
+    let kind = |segment: &TimelineSegment| {
+        u64::from(segment.pool == PoolKind::Large)
+            | u64::from(segment.expandable) << 1
+            | u64::from(segment.private_pool.is_some()) << 2
+    };
+    let end = |segment: &TimelineSegment| {
+        segment.end.map_or(0, |end| u64::from(end.saturating_sub(segment.start)))
+    };
+    columns.add("segment_addr", Encoding::Delta, all.iter().map(|s| s.addr.0));
+    columns.add("segment_size", Encoding::Plain, all.iter().map(|s| s.size.get()));
+    columns.add("segment_stream", Encoding::Plain, all.iter().map(|s| u64::from(s.stream.0)));
+    columns.add("segment_kind", Encoding::Plain, all.iter().map(kind));
+    columns.add("segment_start", Encoding::Delta, all.iter().map(|s| u64::from(s.start)));
+    columns.add("segment_end", Encoding::Plain, all.iter().map(end));
+}

@@ -1,0 +1,103 @@
+// The head of the page: its schema, and what it says about each run.
+
+import type { ColumnHead } from "./columns";
+
+export const SCHEMA = "xmem.page/1";
+
+export interface Head {
+  schema: string;
+  title: string;
+  program: string;
+  runs: RunHead[];
+}
+
+export interface RunHead {
+  name: string;
+  answer: Answer;
+  timeline: TimelineHead;
+}
+
+export interface TimelineHead {
+  texts: string[];
+  roles: string[];
+  phases: string[];
+  evidences: string[];
+  rules: string[];
+  /** Phase, iteration or -1, first moment, end. */
+  spans: [number, number, number, number][];
+  within: [number, number];
+  peak: number;
+  reserved_peak: number;
+  out_of_memory: number | null;
+  columns: ColumnHead[];
+}
+
+export interface Bounds {
+  low: number;
+  high: number;
+}
+
+export interface Place {
+  iteration: number | null;
+  phase: string;
+  op: string | null;
+  op_path: string[];
+  module: string | null;
+  line: string | null;
+}
+
+/** The part of the JSON answer (`xmem replay --format json --explain`) that the page reads. */
+export interface Answer {
+  schema: string;
+  trace: string;
+  verdict: string;
+  withheld: string[];
+  warnings: number;
+  settings: string;
+  device: { name: string; title: string; memory_bytes: number; context_bytes: number; available_bytes: number };
+  target: { torch: string; convolutions: string; allocator: { name: string; conf: string } };
+  iterations: { from: number; to: number; of: number };
+  peak: {
+    allocated_bytes: number;
+    requested_bytes: number;
+    reserved_bytes: number;
+    device_bytes: number;
+    at: Place | null;
+    reserved_at: Place | null;
+  };
+  range: {
+    allocated_bytes: Bounds;
+    reserved_bytes: Bounds;
+    device_bytes: Bounds;
+    confidence: string;
+    uncertainties: { name: string; blocks: number | null; allocated_bytes: Bounds; reserved_bytes: Bounds }[];
+  };
+  headroom_bytes: number | null;
+  shortfall_bytes: number | null;
+  min_capacity_bytes: number | null;
+  out_of_memory: {
+    at: Place | null;
+    requested_bytes: number;
+    tried_bytes: number;
+    free_bytes: number;
+    allocated_bytes: number;
+    reserved_bytes: number;
+    needed_bytes: number;
+  } | null;
+  by_role: Record<string, number>;
+  per_iteration: { iteration: number | null; allocated_bytes: number; reserved_bytes: number }[];
+  fragmentation: { unused_bytes: number; releasable_bytes: number; pieces: number; largest_piece_bytes: number };
+  allocator: { requests: number; allocations: number; segments_peak: number; device_allocs: number; retries: number };
+  rules: Rule[] | null;
+  diagnostics: { code: string; severity: string; message: string; count: number }[];
+}
+
+export interface Rule {
+  rule: string;
+  summary: string;
+  source: string;
+  dropped: { blocks: number; bytes: number };
+  added: { blocks: number; bytes: number };
+  resized: { blocks: number; bytes_before: number; bytes_after: number };
+  retimed: { blocks: number; bytes: number };
+}

@@ -1,0 +1,76 @@
+// Canvases in the size of their place on the page.
+
+import { h } from "../ui/dom";
+
+/** A canvas whose pixels are those of the screen, and what draws on it. */
+export class Surface {
+  readonly canvas: HTMLCanvasElement;
+  readonly context: CanvasRenderingContext2D;
+  width = 0;
+  height = 0;
+  ratio = 1;
+
+  constructor(label: string | null) {
+    this.canvas = h("canvas", label ? { role: "img", aria: { label } } : { aria: { hidden: "true" } });
+    const context = this.canvas.getContext("2d");
+    if (!context) throw new Error("this browser has no canvas");
+    this.context = context;
+  }
+
+  /** Takes the size of the element around it; returns whether there is anything to draw on. */
+  fit(): boolean {
+    const box = this.canvas.getBoundingClientRect();
+    this.ratio = Math.min(2, window.devicePixelRatio || 1);
+    this.width = Math.round(box.width);
+    this.height = Math.round(box.height);
+    const [width, height] = [Math.round(this.width * this.ratio), Math.round(this.height * this.ratio)];
+    if (this.canvas.width !== width || this.canvas.height !== height) {
+      this.canvas.width = width;
+      this.canvas.height = height;
+    }
+    return width > 0 && height > 0;
+  }
+
+  /** Clears it, and counts in pixels of the page from now on. */
+  clear(): CanvasRenderingContext2D {
+    this.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    this.context.clearRect(0, 0, this.width, this.height);
+    return this.context;
+  }
+}
+
+/** Draws once a frame, however often it is asked to. */
+export function onFrame(draw: () => void): () => void {
+  let waiting = false;
+  return () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      draw();
+    });
+  };
+}
+
+/** A polyline of steps: a value for each column of a plot. */
+export function steps(
+  context: CanvasRenderingContext2D,
+  width: number,
+  height: number,
+  most: number,
+  value: (x: number) => number,
+): void {
+  context.beginPath();
+  let last = NaN;
+  for (let x = 0; x < width; x++) {
+    const y = height - (value(x) / most) * height;
+    if (x === 0) context.moveTo(0, y);
+    else if (y !== last) {
+      context.lineTo(x, last);
+      context.lineTo(x, y);
+    }
+    last = y;
+  }
+  context.lineTo(width, last);
+  context.stroke();
+}

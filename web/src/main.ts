@@ -1,0 +1,126 @@
+// The page: reads its data, and shows one view at a time.
+
+import { App, type View, type ViewName } from "./app";
+import { unpack } from "./data/columns";
+import { SCHEMA, type Head } from "./data/page";
+import { Run } from "./data/run";
+import { h, replace } from "./ui/dom";
+import { help } from "./ui/help";
+import { choose, theme } from "./ui/palette";
+import { allocator } from "./views/allocator";
+import { compare } from "./views/compare";
+import { overview } from "./views/overview";
+import { peak } from "./views/peak";
+import { rules } from "./views/rules";
+import { timeline } from "./views/timeline";
+
+const VIEWS: readonly { name: ViewName; title: string; make: (app: App) => View }[] = [
+  { name: "overview", title: "Overview", make: overview },
+  { name: "timeline", title: "Active memory timeline", make: timeline },
+  { name: "allocator", title: "Allocator state", make: allocator },
+  { name: "peak", title: "Peak", make: peak },
+  { name: "rules", title: "Rules and uncertainty", make: rules },
+  { name: "compare", title: "Compare", make: compare },
+];
+
+async function start(): Promise<void> {
+  choose(null);
+  const page = document.getElementById("page");
+  if (!page) return;
+  replace(page, h("p", { class: "view muted" }, "Reading the data …"));
+  try {
+    const head = JSON.parse(new TextDecoder().decode(await unpack("data-head"))) as Head;
+    if (head.schema !== SCHEMA) throw new Error(`the data has schema ${head.schema}, not ${SCHEMA}`);
+    const runs: Run[] = [];
+    for (const [row, run] of head.runs.entries()) runs.push(new Run(run, await unpack(`data-run-${row}`)));
+    if (runs.length === 0) throw new Error("the page has no run");
+    document.title = `${head.title} – xmem`;
+    show(page, new App(head, runs));
+  } catch (error) {
+    replace(page, h("p", { class: "view", role: "alert" }, `This page cannot be shown: ${error instanceof Error ? error.message : String(error)}`));
+    throw error;
+  }
+}
+
+function show(page: HTMLElement, app: App): void {
+  const made = new Map<ViewName, View>();
+  const views = VIEWS.filter((view) => view.name !== "compare" || app.runs.length > 1);
+  const links = views.map(({ name, title }) => h("a", { href: `#${name}`, id: `open-${name}` }, title));
+  const place = h("section", { class: "view", id: "view", tabindex: -1 });
+  const dialog = help(views.map((view) => view.title));
+  let open: ViewName | null = null;
+
+  const draw = (): void => {
+    if (open) made.get(open)?.draw();
+  };
+  const openNamed = (name: ViewName): void => {
+    const view = views.find((view) => view.name === name) ?? views[0];
+    links.forEach((link, at) => {
+      if (views[at] === view) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    });
+    if (!made.has(view.name)) made.set(view.name, view.make(app));
+    open = view.name;
+    place.setAttribute("aria-label", view.title);
+    place.dataset.view = view.name;
+    replace(place, made.get(view.name)?.root);
+    draw();
+    if (location.hash !== `#${view.name}`) history.replaceState(null, "", `#${view.name}`);
+  };
+  app.open = openNamed;
+  app.redraw = draw;
+
+  replace(
+    page,
+    h("a", { class: "skip", href: "#view", on: { click: (event) => { event.preventDefault(); place.focus(); } } }, "Skip to the view"),
+    h(
+      "header",
+      { class: "top" },
+      h("h1", {}, "xmem"),
+      chooser(app, draw),
+      h(
+        "div",
+        { class: "tools" },
+        h("button", { id: "theme", on: { click: () => { choose(theme() === "dark" ? "light" : "dark"); draw(); } } }, "Light or dark"),
+        h("button", { id: "help", on: { click: () => dialog.showModal() } }, "Keys"),
+      ),
+      h("nav", { aria: { label: "Views" } }, ...links),
+    ),
+    place,
+    dialog,
+  );
+  const named = (): ViewName => (views.find((view) => `#${view.name}` === location.hash) ?? views[0]).name;
+  addEventListener("hashchange", () => openNamed(named()));
+  addEventListener("resize", draw);
+  addEventListener("beforeprint", draw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { choose(null); draw(); });
+  document.addEventListener("keydown", (event) => {
+    const target = event.target as HTMLElement;
+    if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
+    if (target.matches("input:not([type=radio]), select, textarea")) return;
+    if (event.key === "?") dialog.showModal();
+    else if (/^[1-9]$/.test(event.key) && Number(event.key) <= views.length) openNamed(views[Number(event.key) - 1].name);
+    else if (event.key === "/" && open !== "timeline") {
+      openNamed("timeline");
+      made.get("timeline")?.key?.(event);
+    } else {
+      if (target.matches("input, button, a") && /^(Arrow|Enter| |Home|End)/.test(event.key)) return;
+      if (!(open && made.get(open)?.key?.(event))) return;
+    }
+    event.preventDefault();
+  });
+  openNamed(named());
+}
+
+/** The name of the run, or the choice among several. */
+function chooser(app: App, draw: () => void): HTMLElement {
+  if (app.runs.length === 1) return h("p", { class: "run", title: app.run.name }, app.run.name);
+  const select = h("select", { id: "run", aria: { label: "Run" } }, ...app.runs.map((run, at) => h("option", { value: at.toString() }, run.name)));
+  select.addEventListener("change", () => {
+    app.choose(app.runs[Number(select.value)]);
+    draw();
+  });
+  return select;
+}
+
+void start();

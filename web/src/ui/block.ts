@@ -1,0 +1,122 @@
+// A block in words.
+
+import type { App } from "../app";
+import { NEVER, type Run } from "../data/run";
+import { h } from "./dom";
+import { bytes, count, duration, plural, words } from "./format";
+import { roleColor } from "./palette";
+
+/** `iteration 1, backward` */
+export function when(run: Run, moment: number): string {
+  const span = run.spanAt(moment);
+  if (!span) return "";
+  const phase = words(span.phase);
+  return span.iteration === null ? phase : `iteration ${span.iteration}, ${phase}`;
+}
+
+export function title(run: Run, row: number): string {
+  return `${bytes(run.size[row])} ${words(run.roleName(row))}`;
+}
+
+/** What is known about a block, as pairs of a term and its description. */
+export function facts(run: Run, row: number): [string, string][] {
+  const list: [string, string][] = [];
+  const add = (term: string, text: string | null): void => void (text && list.push([term, text]));
+  add("Operator", run.texts[run.op[row]]);
+  add("Module", run.texts[run.module[row]]);
+  add("Line", run.texts[run.line[row]]);
+  add("Allocated", `${when(run, run.start[row])} (request ${count(run.start[row])})`);
+  add("Lifetime", lifetime(run, row));
+  if (run.asked[row] !== run.size[row]) add("Requested", `${bytes(run.asked[row])} of ${bytes(run.size[row])}`);
+  const rule = run.ruleName(row);
+  if (rule) add("Rule", rule);
+  if (run.recorded[row] > 0 && run.recorded[row] - 1 !== run.asked[row]) {
+    add("Recorded as", bytes(run.recorded[row] - 1));
+  }
+  add("Evidence", run.evidences[run.evidence[row]]);
+  return list;
+}
+
+function lifetime(run: Run, row: number): string {
+  const [start, freed, end] = [run.start[row], run.freed[row], run.end[row]];
+  if (freed === NEVER) return "never freed";
+  const text = `${plural(freed - start, "request")}, ${duration(run.time[freed] - run.time[start])}`;
+  const wait = end === NEVER ? ", then waits for another stream" : end > freed ? `, then ${plural(end - freed, "request")} until another stream is done` : "";
+  return text + wait;
+}
+
+/** All of a block: for the panel beside a picture. */
+export function panel(app: App, row: number, close: () => void): HTMLElement {
+  const { run } = app;
+  const list = h("dl", { class: "facts" });
+  const path = run.pathOf(row);
+  const all = facts(run, row);
+  all.push(["Stream", run.stream[row].toString()], ["Address", `0x${run.addr[row].toString(16)}`]);
+  for (const [term, text] of all) list.append(h("dt", {}, term), h("dd", {}, text));
+  if (path.length > 0) {
+    list.append(h("dt", {}, "Operators"), h("dd", {}, h("ol", { class: "path" }, ...path.map((name) => h("li", {}, name)))));
+  }
+  const show = (view: "allocator" | "peak", moment: number): void => {
+    app.moment = moment;
+    app.open(view);
+  };
+  return h(
+    "section",
+    { class: "panel", aria: { label: "Chosen block" } },
+    h(
+      "header",
+      {},
+      h("h3", {}, title(run, row)),
+      h("button", { class: "plain", aria: { label: "Close" }, on: { click: close } }, "×"),
+    ),
+    list,
+    h(
+      "p",
+      { class: "actions" },
+      h("button", { on: { click: () => show("allocator", run.start[row]) } }, "Show in allocator"),
+      h("button", { on: { click: () => show("peak", run.start[row]) } }, "All blocks at its allocation"),
+    ),
+  );
+}
+
+/** The colors of roles. */
+export function roleLegend(run: Run): HTMLElement {
+  const used = new Set(run.role);
+  const legend = h("p", { class: "legend plain" });
+  run.roles.forEach((role, at) => {
+    if (!used.has(at)) return;
+    const mark = h("i", { class: "swatch", aria: { hidden: "true" } });
+    mark.style.backgroundColor = roleColor(role);
+    legend.append(h("span", { class: "entry" }, mark, words(role)));
+  });
+  return legend;
+}
+
+/** A table of blocks, the chosen ones of which can be opened. */
+export function blockTable(app: App, caption: string, rows: number[], choose: (row: number) => void): HTMLElement {
+  const { run } = app;
+  const body = h("tbody");
+  for (const row of rows) {
+    const open = h("button", { class: "link", on: { click: () => choose(row) } }, bytes(run.size[row]));
+    body.append(
+      h(
+        "tr",
+        {},
+        h("td", { class: "number" }, open),
+        h("td", {}, words(run.roleName(row))),
+        h("td", {}, run.texts[run.op[row]] || "–"),
+        h("td", {}, run.texts[run.module[row]] || "–"),
+        h("td", {}, run.texts[run.line[row]] || "–"),
+        h("td", {}, when(run, run.start[row])),
+        h("td", {}, run.ruleName(row) ?? ""),
+      ),
+    );
+  }
+  const titles = ["Size", "Role", "Operator", "Module", "Line", "Allocated in", "Rule"];
+  const head = titles.map((text, at) => h("th", { scope: "col", class: at === 0 ? "number" : undefined }, text));
+  return h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", aria: { label: caption } },
+    h("table", { class: "blocks" }, h("caption", {}, caption), h("thead", {}, h("tr", {}, ...head)), body),
+  );
+}

@@ -1,0 +1,72 @@
+// Figures as text.
+
+const KIB = 1024;
+const MIB = KIB * 1024;
+const GIB = MIB * 1024;
+
+/** Bytes as in xmem's text answers: `1.23 GiB`. */
+export function bytes(value: number): string {
+  const size = Math.abs(value);
+  if (size >= GIB) return `${(value / GIB).toFixed(2)} GiB`;
+  if (size >= MIB) return `${(value / MIB).toFixed(2)} MiB`;
+  if (size >= KIB) return `${(value / KIB).toFixed(2)} KiB`;
+  return `${value} B`;
+}
+
+/** A difference with its sign. */
+export function signed(value: number): string {
+  if (value === 0) return "±0";
+  return value > 0 ? `+${bytes(value)}` : `−${bytes(-value)}`;
+}
+
+export function count(value: number): string {
+  return value.toString().replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+export function plural(value: number, one: string, many = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : many}`;
+}
+
+export function percent(part: number, whole: number): string {
+  if (whole <= 0) return "–";
+  const share = (100 * part) / whole;
+  if (share > 0 && share < 1) return "<1 %";
+  return `${Math.round(share)} %`;
+}
+
+/** Nanoseconds as a duration. */
+export function duration(nanos: number): string {
+  if (nanos >= 1e9) return `${(nanos / 1e9).toFixed(3)} s`;
+  if (nanos >= 1e6) return `${(nanos / 1e6).toFixed(3)} ms`;
+  return `${(nanos / 1e3).toFixed(3)} µs`;
+}
+
+/** A name from the data (`optimizer_state`) as words. */
+export function words(name: string): string {
+  return name.replace(/[_-]/g, " ");
+}
+
+/** Steps of an axis from 0 to `most` bytes: at most `steps`, each a round number of a binary unit. */
+export function ticks(most: number, steps: number): number[] {
+  const rough = most / steps;
+  const unit = rough >= GIB ? GIB : rough >= MIB ? MIB : rough >= KIB ? KIB : 1;
+  let step = unit;
+  while (step < rough) {
+    if (step * 2 >= rough) step *= 2;
+    else if (step * 5 >= rough) step *= 5;
+    else step *= 10;
+  }
+  // Ten hundreds of a unit are not a round number of the next one.
+  const larger = [KIB, MIB, GIB].find((next) => step > next / 2 && step < next);
+  if (larger) step = larger;
+  const marks = [];
+  for (let mark = 0; mark <= most; mark += step) marks.push(mark);
+  return marks;
+}
+
+/** A mark of an axis: `12 GiB`. */
+export function tick(value: number): string {
+  if (value === 0) return "0";
+  const [unit, name] = value >= GIB ? [GIB, "GiB"] : value >= MIB ? [MIB, "MiB"] : value >= KIB ? [KIB, "KiB"] : [1, "B"];
+  return `${Number((value / unit).toFixed(1))} ${name}`;
+}

@@ -1,0 +1,109 @@
+// The choice of a moment: a slider over the run with the curve of memory above it, and the moments that matter.
+
+import type { App } from "../app";
+import { steps, Surface } from "../draw/canvas";
+import { when } from "./block";
+import { h, replace } from "./dom";
+import { bytes, count, duration, tick } from "./format";
+import { variable } from "./palette";
+
+export class MomentChooser {
+  readonly root: HTMLElement;
+  private readonly slider = h("input", { type: "range", id: "moment", min: 0, step: 1, aria: { label: "Moment: the state after this request" } });
+  private readonly curve = new Surface(null);
+  private readonly text = h("p", { class: "status", aria: { live: "polite" } });
+  private readonly marks = h("div", { class: "buttons" });
+
+  constructor(
+    private readonly app: App,
+    private readonly changed: () => void,
+  ) {
+    this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
+    const { canvas } = this.curve;
+    canvas.className = "curve";
+    const at = (event: PointerEvent): void => {
+      const box = canvas.getBoundingClientRect();
+      this.go(Math.round(((event.clientX - box.left) / box.width) * app.run.moments - 0.5));
+    };
+    canvas.addEventListener("pointerdown", (event) => {
+      canvas.setPointerCapture(event.pointerId);
+      at(event);
+    });
+    canvas.addEventListener("pointermove", (event) => event.buttons > 0 && at(event));
+    this.root = h("div", { class: "moment" }, h("div", { class: "controls" }, this.marks), canvas, this.slider, this.text);
+  }
+
+  key(event: KeyboardEvent): boolean {
+    const steps: Record<string, () => number> = {
+      ",": () => this.app.moment - 1,
+      ".": () => this.app.moment + 1,
+      ArrowLeft: () => this.app.moment - Math.max(1, Math.round(this.app.run.moments / 100)),
+      ArrowRight: () => this.app.moment + Math.max(1, Math.round(this.app.run.moments / 100)),
+      p: () => this.app.run.peak,
+    };
+    const step = steps[event.key];
+    if (!step) return false;
+    this.go(step());
+    return true;
+  }
+
+  draw(): void {
+    const { run, moment } = this.app;
+    this.slider.max = Math.max(0, run.moments - 1).toString();
+    this.slider.value = moment.toString();
+    const place = when(run, moment);
+    this.slider.setAttribute("aria-valuetext", `request ${moment}, ${place}`);
+    const event = run.event[moment] ?? 0;
+    const row = Math.abs(event) - 1;
+    const what = event === 0 ? "" : ` ${event > 0 ? "allocates" : "frees"} ${bytes(run.size[row])} (${run.texts[run.op[row]] || "unknown operator"});`;
+    this.text.textContent = `After request ${count(moment)} of ${count(run.moments)}, ${place}, ${duration(run.time[moment] ?? 0)}:${what} ${bytes(run.allocated[moment] ?? 0)} allocated, ${bytes(run.reserved[moment] ?? 0)} reserved`;
+    const mark = (name: string, at: number | null): HTMLElement | null => {
+      if (at === null) return null;
+      return h("button", { aria: { pressed: at === moment ? "true" : "false" }, on: { click: () => this.go(at) } }, name);
+    };
+    const isFocused = this.marks.contains(document.activeElement) ? [...this.marks.children].indexOf(document.activeElement as Element) : -1;
+    replace(this.marks, mark("Peak allocated", run.peak), mark("Peak reserved", run.reservedPeak), mark("Out of memory", run.outOfMemory), mark("End", run.moments - 1));
+    (this.marks.children[isFocused] as HTMLElement | undefined)?.focus();
+    this.drawCurve();
+  }
+
+  private go(moment: number): void {
+    this.app.moment = Math.max(0, Math.min(this.app.run.moments - 1, moment));
+    this.draw();
+    this.changed();
+  }
+
+  /** Reserved and allocated memory, and between them what no tensor holds. */
+  private drawCurve(): void {
+    const { curve, app } = this;
+    const { run } = app;
+    if (!curve.fit() || run.moments === 0) return;
+    const context = curve.clear();
+    const maxima = app.maxima("allocated");
+    const most = Math.max(1, run.reserved[run.reservedPeak], run.allocated[run.peak]) * 1.04;
+    const scale = run.moments / curve.width;
+    const at = (x: number): number => {
+      const from = Math.min(run.moments - 1, Math.floor(x * scale));
+      return maxima.at(from, Math.max(from + 1, Math.min(run.moments, Math.floor((x + 1) * scale))));
+    };
+    const column = (x: number, bytes: number, color: string): void => {
+      context.fillStyle = color;
+      const height = (bytes / most) * curve.height;
+      context.fillRect(x, curve.height - height, 1, height);
+    };
+    for (let x = 0; x < curve.width; x++) {
+      const moment = at(x);
+      column(x, run.reserved[moment], variable("--outside"));
+      column(x, run.allocated[moment], variable("--curve"));
+    }
+    context.strokeStyle = variable("--reserved");
+    context.lineWidth = 1;
+    steps(context, curve.width, curve.height, most, (x) => run.reserved[at(x)]);
+    context.fillStyle = variable("--muted");
+    context.font = `11px ${variable("--sans")}`;
+    context.fillText(tick(Math.max(run.reserved[run.reservedPeak], 1)), 4, 12);
+    const x = ((app.moment + 0.5) / run.moments) * curve.width;
+    context.fillStyle = variable("--accent");
+    context.fillRect(Math.round(x) - 1, 0, 2, curve.height);
+  }
+}

@@ -1,0 +1,129 @@
+// Compare: two runs or two settings side by side.
+
+import type { App, View } from "../app";
+import { atPeak, divergence } from "../data/divergence";
+import type { Run } from "../data/run";
+import { Maxima } from "../data/stack";
+import { onFrame, steps, Surface } from "../draw/canvas";
+import { facts, title } from "../ui/block";
+import { h, replace, table } from "../ui/dom";
+import { bytes, count, signed, tick, ticks, words } from "../ui/format";
+import { variable } from "../ui/palette";
+
+/** The rows of the table of modules. */
+const MAX_ROWS = 20;
+
+export function compare(app: App): View {
+  let other = app.runs.find((run) => run !== app.run) ?? app.run;
+  const select = h("select", { id: "other" });
+  const plot = new Surface("Allocated memory of both runs, each over its own requests");
+  plot.canvas.className = "both";
+  const root = h("div", { class: "compare" });
+  select.addEventListener("change", () => {
+    other = app.runs[Number(select.value)];
+    draw();
+  });
+  const paint = onFrame(() => drawBoth(plot, app.run, other));
+  const draw = (): void => {
+    if (other === app.run) other = app.runs.find((run) => run !== app.run) ?? app.run;
+    replace(select, ...app.runs.map((run, at) => (run === app.run ? null : h("option", { value: at.toString() }, run.name))));
+    select.value = app.runs.indexOf(other).toString();
+    replace(
+      root,
+      h("div", { class: "controls" }, h("p", { class: "pair" }, h("i", { class: "mark one" }), app.run.name), h("label", { class: "field" }, h("span", {}, "against"), select)),
+      figures(app.run, other),
+      h("section", { class: "card", aria: { label: "Allocated memory" } }, h("h2", {}, "Allocated memory"), plot.canvas, h("p", { class: "legend plain" }, h("i", { class: "mark one" }), app.run.name, h("i", { class: "mark two" }), other.name)),
+      parts("By role at the peak", "Role", app.run, other, (run) => (row) => words(run.roleName(row))),
+      parting(app.run, other),
+      parts("By module at the peak", "Module", app.run, other, (run) => (row) => run.texts[run.module[row]] || "(no module)"),
+    );
+    paint();
+  };
+  return { root, draw };
+}
+
+function figures(one: Run, other: Run): HTMLElement {
+  const [a, b] = [one.answer, other.answer];
+  const row = (name: string, left: number, right: number): (HTMLElement | string)[] => [name, bytes(left), bytes(right), delta(right - left)];
+  const rows = [
+    ["Verdict", words(a.verdict), words(b.verdict), ""],
+    ["Device", a.device.name, b.device.name, ""],
+    row("Peak allocated", a.peak.allocated_bytes, b.peak.allocated_bytes),
+    row("Peak reserved", a.peak.reserved_bytes, b.peak.reserved_bytes),
+    row("In nvidia-smi", a.peak.device_bytes, b.peak.device_bytes),
+    row("Reserved, holds no tensor", a.fragmentation.unused_bytes, b.fragmentation.unused_bytes),
+    ["Allocations", count(one.blocks), count(other.blocks), other.blocks === one.blocks ? "" : count(other.blocks - one.blocks)],
+  ];
+  const columns = [{ title: "" }, { title: one.name, numeric: true }, { title: other.name, numeric: true }, { title: "Difference", numeric: true }];
+  return h("section", { class: "card", id: "compared", aria: { label: "Figures" } }, h("h2", {}, "Figures"), table("Figures of both runs", columns, rows));
+}
+
+function delta(value: number): HTMLElement {
+  return h("span", { class: value > 0 ? "more" : value < 0 ? "less" : "muted", data: { bytes: value.toString() } }, signed(value));
+}
+
+function parts(heading: string, column: string, one: Run, other: Run, name: (run: Run) => (row: number) => string): HTMLElement {
+  const [left, right] = [atPeak(one, name(one)), atPeak(other, name(other))];
+  const names = [...new Set([...left.keys(), ...right.keys()])];
+  const change = (key: string): number => (right.get(key) ?? 0) - (left.get(key) ?? 0);
+  names.sort((a, b) => Math.abs(change(b)) - Math.abs(change(a)) || (left.get(b) ?? 0) - (left.get(a) ?? 0));
+  const most = Math.max(1, ...names.map((key) => Math.abs(change(key))));
+  const rows = names.slice(0, MAX_ROWS).map((key) => {
+    const value = change(key);
+    const bar = h("div", { class: "change", aria: { hidden: "true" } }, h("i", { class: value > 0 ? "more" : "less" }));
+    const { style } = bar.firstElementChild as HTMLElement;
+    const width = (50 * Math.abs(value)) / most;
+    style.width = `${width}%`;
+    style.left = `${value > 0 ? 50 : 50 - width}%`;
+    return [key, bytes(left.get(key) ?? 0), bytes(right.get(key) ?? 0), delta(value), bar];
+  });
+  const columns = [{ title: column }, { title: "First", numeric: true }, { title: "Second", numeric: true }, { title: "Difference", numeric: true }, { title: "less | more" }];
+  const more = names.length > MAX_ROWS ? h("p", { class: "muted" }, `${names.length - MAX_ROWS} more with smaller differences`) : null;
+  return h("section", { class: "card", aria: { label: heading } }, h("h2", {}, heading), table(heading, columns, rows), more);
+}
+
+function parting(one: Run, other: Run): HTMLElement {
+  const found = divergence(one, other);
+  const section = h("section", { class: "card", id: "divergence", aria: { label: "First divergence" } }, h("h2", {}, "First divergence"));
+  if (!found) {
+    section.append(h("p", {}, `Both runs ask for the same memory: all ${count(one.blocks)} allocations have the same size and, where both are known, the same operator and role.`));
+    return section;
+  }
+  section.append(h("p", {}, `The first ${count(found.same)} allocations have the same size and, where both are known, the same operator and role. Then:`));
+  const side = (run: Run, row: number | null): HTMLElement => {
+    if (row === null) return h("div", {}, h("h3", {}, run.name), h("p", {}, "has no further allocation"));
+    const list = h("dl", { class: "facts" });
+    for (const [term, text] of facts(run, row)) list.append(h("dt", {}, term), h("dd", {}, text));
+    return h("div", {}, h("h3", {}, `${run.name}: ${title(run, row)}`), list);
+  };
+  section.append(h("div", { class: "sides" }, side(one, found.rows[0]), side(other, found.rows[1])));
+  return section;
+}
+
+function drawBoth(plot: Surface, one: Run, other: Run): void {
+  if (!plot.fit()) return;
+  const context = plot.clear();
+  const most = Math.max(1, one.allocated[one.peak] ?? 0, other.allocated[other.peak] ?? 0) * 1.05;
+  context.font = `11px ${variable("--sans")}`;
+  for (const mark of ticks(most, 4)) {
+    const y = Math.round(plot.height - (mark / most) * plot.height) + 0.5;
+    context.strokeStyle = variable("--line");
+    context.beginPath();
+    context.moveTo(0, y);
+    context.lineTo(plot.width, y);
+    context.stroke();
+    context.fillStyle = variable("--muted");
+    if (mark > 0) context.fillText(tick(mark), 2, y - 3);
+  }
+  for (const [run, color] of [[one, "--accent"], [other, "--second"]] as const) {
+    if (run.moments === 0) continue;
+    const maxima = new Maxima(run.allocated);
+    const scale = run.moments / plot.width;
+    context.strokeStyle = variable(color);
+    context.lineWidth = 1.5;
+    steps(context, plot.width, plot.height, most, (x) => {
+      const from = Math.min(run.moments - 1, Math.floor(x * scale));
+      return run.allocated[maxima.at(from, Math.max(from + 1, Math.min(run.moments, Math.floor((x + 1) * scale))))];
+    });
+  }
+}

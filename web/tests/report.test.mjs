@@ -1,0 +1,368 @@
+// The page in a real browser. Started by `cargo xtask test-web`.
+
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { bytesOf, close, folder, launch, open, report, settled, show, VIEWS, xmem } from "./browser.mjs";
+import { differing } from "./pictures.mjs";
+
+const RECORDINGS = [
+  "resnet18_sgdm/trace.json.zst",
+  "gpt2_adamw/trace.json.zst",
+  "llama_sgd_pos0/trace.json.zst",
+  "big_gpt2s_adam_b6/trace.json.zst",
+  "dcgan_adam/trace.json.zst",
+  "bert_fp16_scaler_adamw/snapshot.pickle.zst",
+];
+const DEVICE = ["--device", "rtx3060-12g"];
+const [RESNET, GPT2] = RECORDINGS;
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const screens = path.join(path.dirname(fileURLToPath(import.meta.url)), "screens");
+
+let browser;
+before(async () => {
+  browser = await launch();
+});
+after(() => close(browser));
+
+const pageOf = (recording) => report(path.basename(path.dirname(recording)), recording, ...DEVICE);
+const compared = () => report("compared", RESNET, GPT2, ...DEVICE);
+const answer = (recording) => JSON.parse(xmem("replay", recording, ...DEVICE, "--cudnn", "model", "--format", "json", "--explain", "--exit-zero"));
+
+/** `1.23 MiB`, as the page writes it. */
+function words(value) {
+  for (const [unit, name] of [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]]) {
+    if (value >= unit) return `${(value / unit).toFixed(2)} ${name}`;
+  }
+  return `${value} B`;
+}
+
+describe("recordings", () => {
+  for (const recording of RECORDINGS) {
+    test(`every view of ${recording} opens, and nothing goes wrong`, async () => {
+      const page = await open(browser, pageOf(recording));
+      for (const view of VIEWS) {
+        await show(page, view);
+        assert.ok((await page.locator("#view").innerText()).length > 80, view);
+      }
+      assert.deepEqual(page.problems, []);
+      await page.close();
+    });
+
+    test(`the figures of ${recording} are those of the JSON answer`, async () => {
+      const page = await open(browser, pageOf(recording));
+      const { peak, by_role: byRole, range } = answer(recording);
+      for (const figure of ["allocated", "reserved", "device"]) {
+        const bytes = peak[`${figure}_bytes`];
+        assert.equal(await bytesOf(page, `#figure-${figure}`), bytes, figure);
+        assert.equal(await page.locator(`#figure-${figure} .value`).first().innerText(), words(bytes));
+        const { low, high } = range[`${figure}_bytes`];
+        const text = await page.locator(`#figure-${figure}`).innerText();
+        assert.ok(low === high || text.includes(`${words(low)} to ${words(high)}`), text);
+      }
+      // From the columns, not from the answer.
+      assert.equal(await bytesOf(page, "#at-peak"), peak.allocated_bytes);
+      const rows = (await page.locator(".overview table").first().innerText()).split("\n");
+      for (const [role, bytes] of Object.entries(byRole)) {
+        const row = rows.find((line) => line.trim().startsWith(role.replaceAll("_", " ")));
+        if (bytes > 0) assert.ok(row?.includes(words(bytes)), `${role}: ${row}`);
+        else assert.equal(row, undefined, role);
+      }
+      await show(page, "allocator");
+      await page.getByRole("button", { name: "Peak reserved" }).click();
+      await settled(page);
+      assert.equal(await bytesOf(page, "[data-figure=reserved]"), peak.reserved_bytes);
+      assert.deepEqual(page.problems, []);
+      await page.close();
+    });
+  }
+});
+
+describe("timeline", () => {
+  const text = (page) => page.locator("#timeline-status").innerText();
+  const rows = (page) => page.locator(".blocks tbody tr").allInnerTexts();
+  const number = (digits) => Number(digits.replaceAll(",", ""));
+  const span = async (page) => {
+    const [, from, to] = (await text(page)).match(/^Requests ([\d,]+) to ([\d,]+):/);
+    return number(to) - number(from);
+  };
+
+  test("search and filters leave the blocks that match", async () => {
+    const page = await open(browser, pageOf(RESNET), "timeline");
+    await page.keyboard.press("/");
+    await page.keyboard.type("Linear_0");
+    await settled(page);
+    assert.match(await text(page), /\d+ blocks? of [\d,]+ match/);
+    const found = await rows(page);
+    assert.ok(found.length > 0 && found.every((row) => row.includes("Linear_0")), found.join("\n"));
+    await page.fill("#search", "no such name anywhere");
+    await settled(page);
+    assert.match(await text(page), /; 0 blocks of/);
+    assert.deepEqual(await rows(page), []);
+    await page.fill("#search", "");
+    await page.fill("#least-size", "9");
+    await settled(page);
+    const large = await rows(page);
+    assert.ok(large.length > 0 && large.every((row) => /^9\.\d\d MiB/.test(row.trim())), large.join("\n"));
+    await page.fill("#freed-within", "4");
+    await settled(page);
+    const brief = await rows(page);
+    assert.ok(brief.length > 0 && brief.length < large.length, brief.join("\n"));
+    assert.deepEqual(page.problems, []);
+    await page.close();
+  });
+
+  test("wheel, buttons and brush change the window", async () => {
+    const page = await open(browser, pageOf(GPT2), "timeline");
+    const all = await span(page);
+    const plot = await page.locator(".plot").boundingBox();
+    await page.mouse.move(plot.x + plot.width / 2, plot.y + plot.height / 2);
+    await page.mouse.wheel(0, -400);
+    await settled(page);
+    const zoomed = await span(page);
+    assert.ok(zoomed < all, `${zoomed} < ${all}`);
+    await page.getByRole("button", { name: "All", exact: true }).click();
+    await settled(page);
+    assert.equal(await span(page), all);
+    const brush = await page.locator(".brush").boundingBox();
+    await page.mouse.move(brush.x + 100, brush.y + 10);
+    await page.mouse.down();
+    await page.mouse.move(brush.x + 200, brush.y + 10, { steps: 4 });
+    await page.mouse.up();
+    await settled(page);
+    const share = (await span(page)) / all;
+    assert.ok(Math.abs(share - 100 / brush.width) < 0.02, share.toString());
+    await page.close();
+  });
+
+  test("a block is described where the pointer is, and chosen by a click", async () => {
+    const page = await open(browser, pageOf(RESNET), "timeline");
+    await page.getByRole("button", { name: "Peak", exact: true }).click();
+    await settled(page);
+    const plot = await page.locator(".plot").boundingBox();
+    const place = [plot.x + plot.width / 2, plot.y + plot.height * 0.7];
+    await page.mouse.move(...place);
+    const tooltip = await page.locator(".tooltip").innerText();
+    for (const term of ["Operator", "Lifetime", "Allocated", "Request"]) assert.ok(tooltip.includes(term), tooltip);
+    await page.mouse.click(...place);
+    await settled(page);
+    const panel = await page.locator(".panel").innerText();
+    assert.ok(panel.includes("Address") && panel.includes(tooltip.split("\n")[0]), panel);
+    await page.close();
+  });
+
+  test("keys alone reach the single event and its block", async () => {
+    const page = await open(browser, pageOf(RESNET));
+    await page.keyboard.press("2");
+    await page.waitForSelector('#view[data-view="timeline"]');
+    await page.keyboard.press("p");
+    for (let press = 0; press < 12; press++) await page.keyboard.press("+");
+    await settled(page);
+    assert.ok((await span(page)) <= 8, await text(page));
+    await page.keyboard.press(".");
+    await settled(page);
+    assert.match(await text(page), /request [\d,]+ (allocates|frees)/);
+    await page.keyboard.press("Enter");
+    await settled(page);
+    assert.equal(await page.locator(".panel h3").count(), 1);
+    await page.keyboard.press("Escape");
+    await settled(page);
+    assert.equal(await page.locator(".panel").count(), 0);
+    await page.keyboard.press("0");
+    await settled(page);
+    assert.equal(await span(page), answer(RESNET).allocator.requests - 1);
+    await page.keyboard.press("?");
+    assert.ok(await page.locator("dialog").isVisible());
+    await page.keyboard.press("Escape");
+    assert.ok(!(await page.locator("dialog").isVisible()));
+    for (const [at, view] of VIEWS.entries()) {
+      await page.keyboard.press((at + 1).toString());
+      await page.waitForSelector(`#view[data-view="${view}"]`);
+    }
+    assert.deepEqual(page.problems, []);
+    await page.close();
+  });
+
+  test("groups can be left out, and blocks can be grouped by everything", async () => {
+    const page = await open(browser, pageOf(RESNET), "timeline");
+    for (const key of ["Module", "Size", "Operator", "Line", "Phase", "Role"]) {
+      await page.locator(".choice label", { hasText: key }).click();
+      await settled(page);
+      assert.ok((await page.locator(".legend .entry").count()) > 1, key);
+    }
+    const before = await rows(page);
+    await page.locator(".legend .entry", { hasText: "workspace" }).click();
+    await settled(page);
+    const left = await rows(page);
+    assert.ok(before.some((row) => row.includes("workspace")) && !left.some((row) => row.includes("workspace")));
+    await page.close();
+  });
+});
+
+describe("allocator", () => {
+  test("the slider shows the state after any request", async () => {
+    const page = await open(browser, pageOf(RESNET), "allocator");
+    const used = () => bytesOf(page, "[data-figure='in blocks']");
+    const { peak } = answer(RESNET);
+    assert.equal(await used(), peak.allocated_bytes);
+    await page.locator("#moment").focus();
+    await page.keyboard.press("Home");
+    await settled(page);
+    const first = await used();
+    assert.ok(first > 0 && first < peak.allocated_bytes, first.toString());
+    await page.keyboard.press("ArrowRight");
+    await settled(page);
+    assert.notEqual(await used(), first);
+    await page.close();
+  });
+
+  test("an out-of-memory shows what the request met", async () => {
+    const page = await open(browser, report("oom", GPT2, "--capacity", "600MiB"));
+    assert.equal(await page.locator("#verdict").innerText(), "Does not fit");
+    await show(page, "allocator");
+    await page.getByRole("button", { name: "Out of memory" }).click();
+    await settled(page);
+    assert.match(await page.locator(".panel.bad").innerText(), /Out of memory: .* requested/);
+    assert.deepEqual(page.problems, []);
+    await page.close();
+  });
+});
+
+describe("peak", () => {
+  test("frames zoom, by keys and with every kind of frame", async () => {
+    const page = await open(browser, pageOf(RESNET), "peak");
+    for (const key of ["Stack", "Line", "Operator", "Role", "Module"]) {
+      await page.locator(".choice label", { hasText: key }).click();
+      assert.ok((await page.locator(".frame-node").count()) > 2, key);
+    }
+    await page.locator(".frame-node").first().focus();
+    await page.keyboard.press("ArrowDown");
+    assert.match(await page.evaluate(() => document.activeElement.textContent), /^ResNet_0/);
+    await page.keyboard.press("Enter");
+    assert.match(await page.locator("#frames-shown").innerText(), /^ResNet_0: /);
+    await page.close();
+  });
+
+  test("the downloaded table adds up to the peak", async () => {
+    const page = await open(browser, pageOf(RESNET), "peak");
+    const [download] = await Promise.all([page.waitForEvent("download"), page.click("#download")]);
+    const lines = readFileSync(await download.path(), "utf8").trim().split("\r\n").slice(1);
+    const sum = lines.reduce((sum, line) => sum + Number(line.split(",")[0]), 0);
+    assert.equal(sum, answer(RESNET).peak.allocated_bytes);
+    await page.close();
+  });
+});
+
+describe("compare", () => {
+  test("differences are those of the JSON answers", async () => {
+    const page = await open(browser, compared(), "compare");
+    const [one, other] = [answer(RESNET).peak, answer(GPT2).peak];
+    const shown = () => page.locator("#compared [data-bytes]").evaluateAll((all) => all.slice(0, 3).map((element) => Number(element.dataset.bytes)));
+    const figures = ["allocated_bytes", "reserved_bytes", "device_bytes"];
+    assert.deepEqual(await shown(), figures.map((figure) => other[figure] - one[figure]));
+    assert.match(await page.locator("#divergence").innerText(), /The first \d+ allocations/);
+    await page.selectOption("#run", "1");
+    await settled(page);
+    assert.deepEqual(await shown(), figures.map((figure) => one[figure] - other[figure]));
+    assert.deepEqual(page.problems, []);
+    await page.close();
+  });
+
+  test("one recording with other options of the allocator asks for the same memory", async () => {
+    const file = report("options", RESNET, ...DEVICE, "--against-alloc-conf", "expandable_segments:True");
+    const page = await open(browser, file, "compare");
+    assert.match(await page.locator("#divergence").innerText(), /Both runs ask for the same memory/);
+    assert.equal(await page.locator("#other option").count(), 1);
+    await page.close();
+  });
+});
+
+describe("hostile names", () => {
+  const MARKUP = ["</script><script>window.hacked = 1</script>", "<img src=x onerror='window.hacked = 2'>", "javascript:window.hacked=3", '"><svg onload=window.hacked=4>', '=HYPERLINK("x")'];
+
+  test("nothing from a trace runs, and the policy lets no other script run", async () => {
+    const events = MARKUP.flatMap((name, at) => [
+      { ph: "X", cat: "cpu_op", name, pid: 1, tid: 1, ts: 10 * at + 1, dur: 8 },
+      { ph: "i", cat: "cpu_instant_event", name: "[memory]", pid: 1, tid: 1, ts: 10 * at + 3, args: { Bytes: 83886080 + 512 * at, Addr: 64 * (at + 1), "Device Type": 0, "Device Id": -1 } },
+    ]);
+    const trace = path.join(folder, "<script>window.hacked=5<_script>.json");
+    writeFileSync(trace, JSON.stringify({ traceEvents: events }));
+    const file = report("hostile", trace, ...DEVICE);
+    const text = readFileSync(file, "utf8");
+    assert.ok(MARKUP.every((name) => !text.includes(name)));
+    const page = await open(browser, file);
+    let found = "";
+    for (const view of VIEWS) {
+      await show(page, view);
+      found += await page.locator("#view").innerText();
+    }
+    assert.ok(MARKUP.slice(0, 4).every((name) => found.includes(name)), found);
+    assert.equal(await page.evaluate(() => window.hacked), undefined);
+    assert.deepEqual(page.problems, []);
+    await page.evaluate(() => {
+      const script = document.createElement("script");
+      script.textContent = "window.hacked = 6";
+      const image = document.createElement("img");
+      image.setAttribute("onerror", "window.hacked = 7");
+      image.src = "x:";
+      document.body.append(script, image);
+    });
+    await settled(page);
+    assert.equal(await page.evaluate(() => window.hacked), undefined);
+    assert.ok(page.problems.some((problem) => /Content Security Policy/.test(problem)), page.problems.join("\n"));
+    await page.close();
+  });
+});
+
+describe("accessibility", () => {
+  for (const scheme of ["light", "dark"]) {
+    test(`axe finds nothing serious in any view, ${scheme}`, async () => {
+      const page = await open(browser, compared(), "overview", scheme);
+      await page.evaluate(axe);
+      for (const view of [...VIEWS, "compare"]) {
+        await show(page, view);
+        const { violations } = await page.evaluate(() => window.axe.run(document));
+        const serious = violations.filter((violation) => ["serious", "critical"].includes(violation.impact));
+        const told = serious.map(({ id, nodes }) => `${view}: ${id}: ${nodes.slice(0, 3).map((node) => `${node.html} ${node.failureSummary}`).join(" ")}`);
+        assert.deepEqual(told, []);
+      }
+      await page.close();
+    });
+  }
+
+  test("the page can be printed", async () => {
+    const page = await open(browser, pageOf(RESNET));
+    const pdf = await page.pdf();
+    assert.equal(pdf.subarray(0, 5).toString(), "%PDF-");
+    await page.close();
+  });
+});
+
+test("the page without its data is at most 1.5 MB", () => {
+  const text = readFileSync(pageOf(RESNET), "utf8");
+  const data = [...text.matchAll(/<script type="application\/octet-stream"[^>]*>([^<]*)<\/script>/g)];
+  const without = text.length - data.reduce((sum, [, base64]) => sum + base64.length, 0);
+  assert.ok(data.length === 2 && without <= 1_500_000, without.toString());
+});
+
+describe("pictures", () => {
+  for (const [view, scheme] of [["overview", "light"], ["timeline", "dark"], ["allocator", "light"], ["peak", "light"]]) {
+    test(`${view} looks as it did, ${scheme}`, async () => {
+      const page = await open(browser, pageOf(RESNET), view, scheme);
+      const picture = await page.screenshot();
+      await page.close();
+      const file = path.join(screens, `${view}.png`);
+      if (process.env.UPDATE_SCREENS) {
+        writeFileSync(file, picture);
+        return;
+      }
+      assert.ok(existsSync(file), `no ${file}: cargo xtask test-web --update`);
+      const share = await differing(browser, picture, readFileSync(file));
+      // Fonts differ between machines; a lost plot, another color or another layout changes more.
+      assert.ok(share < 0.06, `${(100 * share).toFixed(1)} % of the picture differs`);
+    });
+  }
+});

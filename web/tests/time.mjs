@@ -1,0 +1,64 @@
+// Times a page: first picture, pan and zoom, memory of the tab. Started by `cargo xtask time-web`.
+
+import { statSync } from "node:fs";
+import os from "node:os";
+import { pathToFileURL } from "node:url";
+import { close, launch, report, settled, xmem } from "./browser.mjs";
+
+const MIB = 2 ** 20;
+const file = report("large", process.env.TRACE, "--device", "h100-80g");
+const { requests, allocations } = JSON.parse(xmem("replay", process.env.TRACE, "--device", "h100-80g", "--cudnn", "model", "--format", "json", "--exit-zero")).allocator;
+const say = (name, value) => console.log(`${name.padEnd(34)} ${value}`);
+say("machine", `${os.cpus().length} × ${os.cpus()[0].model}`);
+say("blocks, requests", `${allocations}, ${requests}`);
+say("size of the page", `${(statSync(file).size / MIB).toFixed(1)} MiB`);
+
+const browser = await launch({ width: 1280, height: 800 });
+try {
+  for (const view of ["overview", "timeline"]) {
+    const page = await browser.newPage();
+    const begin = performance.now();
+    await page.goto(`${pathToFileURL(file)}#${view}`, { waitUntil: "commit" });
+    await page.waitForSelector(`#view[data-view="${view}"]`);
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    say(`first picture, ${view}`, `${Math.round(performance.now() - begin)} ms`);
+    if (view === "timeline") await timeline(page);
+    await page.close();
+  }
+} finally {
+  await close(browser);
+}
+
+async function timeline(page) {
+  const plot = await page.locator(".plot").boundingBox();
+  await page.mouse.move(plot.x + plot.width / 2, plot.y + plot.height / 2);
+  for (const [name, act] of [
+    ["zoom in", () => page.mouse.wheel(0, -60)],
+    ["pan", () => page.mouse.wheel(40, 0)],
+    ["zoom out", () => page.mouse.wheel(0, 60)],
+  ]) {
+    await page.evaluate(() => {
+      window.frames_ = [];
+      let last = performance.now();
+      const next = (now) => {
+        window.frames_.push(now - last);
+        last = now;
+        window.counting = requestAnimationFrame(next);
+      };
+      window.counting = requestAnimationFrame(next);
+    });
+    for (let step = 0; step < 60; step++) await act();
+    const times = await page.evaluate(() => {
+      cancelAnimationFrame(window.counting);
+      return window.frames_.slice(1);
+    });
+    times.sort((a, b) => a - b);
+    const mean = times.reduce((sum, time) => sum + time, 0) / times.length;
+    say(`frames a second, ${name}`, `${(1000 / mean).toFixed(0)}, slowest of 20: ${times[Math.floor(times.length * 0.95)].toFixed(0)} ms`);
+  }
+  await settled(page);
+  const session = await page.context().newCDPSession(page);
+  await session.send("HeapProfiler.collectGarbage");
+  const { usedSize, embedderHeapUsedSize = 0, backingStorageSize = 0 } = await session.send("Runtime.getHeapUsage");
+  say("JavaScript heap, other, buffers", [usedSize, embedderHeapUsedSize, backingStorageSize].map((bytes) => `${(bytes / MIB).toFixed(0)} MiB`).join(", "));
+}

@@ -1,0 +1,122 @@
+//! `cargo xtask web`, `test-web`, `screenshots` and `time-web`: the HTML page's sources in `web/`.
+//!
+//! The built files are kept in the repository, so that building xmem needs no node.
+
+use crate::error::Error;
+use crate::{program, repo};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use xmem_benches::synthetic::Training;
+
+/// The folder of the sources.
+const FOLDER: &str = "web";
+
+/// The files that are built.
+const BUILT: [&str; 2] = ["report.js", "report.css"];
+
+/// The blocks of a layer in an iteration of a synthetic trace.
+const BLOCKS_PER_LAYER: usize = 4;
+
+/// What to do with files that are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Compare with them.
+    Check,
+    /// Replace them.
+    Write,
+}
+
+/// Builds the page's program and style.
+pub(crate) fn build(mode: Mode) -> Result<(), Error> {
+    install()?;
+    run("npx", &["--no-install", "tsc", "-p", "."], &[])?;
+    if mode == Mode::Write {
+        return run("node", &["build.mjs"], &[]);
+    }
+    let folder = repo::target()?.join("web");
+    let to = folder.to_string_lossy();
+    run("node", &["build.mjs", "--to", &to], &[])?;
+    for file in BUILT {
+        let path = folder.join(file);
+        let built = std::fs::read(&path).map_err(Error::file(&path))?;
+        let kept = repo::root().join(FOLDER).join("dist").join(file);
+        if std::fs::read(&kept).map_err(Error::file(&kept))? != built {
+            return Err(Error::Stale { file });
+        }
+    }
+    Ok(())
+}
+
+/// Runs the tests in a browser.
+pub(crate) fn test(xmem: Option<PathBuf>, pictures: Mode) -> Result<(), Error> {
+    install()?;
+    browser()?;
+    let xmem = absolute(xmem.map_or_else(program::dev, Ok)?)?;
+    let mut environment = vec![("XMEM", xmem.as_str())];
+    if pictures == Mode::Write {
+        environment.push(("UPDATE_SCREENS", "1"));
+    }
+    run("node", &["--test", "tests/report.test.mjs"], &environment)
+}
+
+/// Takes the pictures of the documentation.
+pub(crate) fn screenshots(xmem: Option<PathBuf>) -> Result<(), Error> {
+    install()?;
+    browser()?;
+    let xmem = absolute(xmem.map_or_else(program::dev, Ok)?)?;
+    run("node", &["tests/screenshots.mjs"], &[("XMEM", &xmem)])
+}
+
+/// Times a page with so many blocks.
+pub(crate) fn time(xmem: Option<PathBuf>, blocks: usize) -> Result<(), Error> {
+    install()?;
+    browser()?;
+    let xmem = absolute(xmem.map_or_else(program::released, Ok)?)?;
+    let layers = 250;
+    let iterations = blocks.div_ceil(layers * BLOCKS_PER_LAYER).max(1);
+    let trace = repo::target()?.join("web-blocks.json");
+    let job = Training { iterations, layers, ..Training::default() };
+    std::fs::write(&trace, job.trace()).map_err(Error::file(&trace))?;
+    let trace = trace.to_string_lossy().into_owned();
+    run("node", &["tests/time.mjs"], &[("XMEM", &xmem), ("TRACE", &trace)])
+}
+
+/// The packages of the lock file.
+fn install() -> Result<(), Error> {
+    let found = Command::new("npm").arg("--version").stdout(Stdio::null()).status();
+    if !found.is_ok_and(|status| status.success()) {
+        return Err(Error::Skipped { reason: "node and npm are not installed" });
+    }
+    let folder = repo::root().join(FOLDER);
+    let written = |path: &str| folder.join(path).metadata().and_then(|data| data.modified()).ok();
+    let installed = written("node_modules/.package-lock.json");
+    if installed.is_some() && installed >= written("package-lock.json") {
+        return Ok(());
+    }
+    run("npm", &["ci", "--ignore-scripts"], &[])
+}
+
+fn browser() -> Result<(), Error> {
+    let named = std::env::var_os("CHROMIUM").unwrap_or_else(|| "/usr/bin/chromium".into());
+    if Path::new(&named).exists() {
+        return Ok(());
+    }
+    Err(Error::Skipped { reason: "no Chromium: apt-get install chromium, or name one in CHROMIUM" })
+}
+
+fn absolute(path: PathBuf) -> Result<String, Error> {
+    let path = std::path::absolute(&path).map_err(Error::file(&path))?;
+    Ok(path.to_string_lossy().into_owned())
+}
+
+/// Runs a program in the folder of the sources.
+fn run(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), Error> {
+    let spelled = format!("{program} {}", arguments.join(" "));
+    let status = Command::new(program)
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(repo::root().join(FOLDER))
+        .status()
+        .map_err(|source| Error::Start { command: spelled.clone(), source })?;
+    if status.success() { Ok(()) } else { Err(Error::Failed { command: spelled }) }
+}
