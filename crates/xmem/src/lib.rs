@@ -40,6 +40,7 @@
 mod answer;
 mod compiled;
 mod cudnn_release;
+pub mod difference;
 mod distributed;
 mod error;
 mod estimate;
