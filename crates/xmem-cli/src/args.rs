@@ -2,6 +2,7 @@
 
 mod allocator;
 mod check;
+mod diff;
 mod offload;
 mod other;
 mod plan;
@@ -18,6 +19,7 @@ pub(crate) use allocator::{AllocatorArgs, AllocatorName, AllocatorRest, Allocato
 pub(crate) use check::{
     CheckArgs, CheckFormat, ConfigArgs, ConfigFormat, SettingsArgs, SubmitArgs,
 };
+pub(crate) use diff::{DiffArgs, DiffFormat, DiffKey, FigureName};
 pub(crate) use offload::{
     OffloadArgs, OffloadFormat, OrderName, PlacementSelection, PolicySelection,
 };
@@ -52,6 +54,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
         xmem profile -- python train.py                  record a trace of this script\n  \
         xmem replay trace.json.gz --device rtx3060-12g   will the job fit on this GPU?\n  \
         xmem inspect trace.json.gz                       show the contents of a trace\n  \
+        xmem diff main.json.gz branch.json.gz -d t4-16g  what grew?\n  \
         xmem plan trace.json.gz                          how little memory could it be?\n  \
         xmem offload trace.json.gz --device t4-16g       what would offloading to the host buy?\n  \
         xmem simulate ops.json                           run allocations and frees by hand\n  \
@@ -109,6 +112,8 @@ pub(crate) enum Command {
     Submit(SubmitArgs),
     /// Decide about the pods of a Kubernetes cluster: an admission webhook
     Serve(ServeArgs),
+    /// Compare the memory of two runs, by name: what grew
+    Diff(Box<DiffArgs>),
     /// Compare what an allocator takes with what a static plan of the same blocks needs
     Plan(Box<PlanArgs>),
     /// Simulate what moving saved tensors to the host would save in memory, and cost in time

@@ -169,6 +169,17 @@ pub(crate) enum CliError {
     NotAList { list: String, line: usize },
     #[error("{input} is empty")]
     EmptyInput { input: String },
+    #[error("cannot read {input} as an answer")]
+    #[diagnostic(help(
+        "give a trace, a memory snapshot, or one answer that `xmem replay --format json` of this version wrote"
+    ))]
+    Answer { input: String, source: Box<xmem_report::json::AnswerError> },
+    #[error("{input} is an answer, which has no bytes by {key}")]
+    #[diagnostic(help(
+        "an answer in JSON has the bytes of roles only: use --by role, or give the traces (or snapshots) \
+         themselves, with --device"
+    ))]
+    DiffOfAnswer { input: String, key: &'static str },
     #[error("{input} is not a list of operations")]
     #[diagnostic(help("`xmem simulate --help` shows the format of a list"))]
     Operations { input: String, source: OperationsError },
@@ -449,6 +460,7 @@ impl CliError {
             | Self::Pattern { .. }
             | Self::OutputIsInput { .. }
             | Self::OutputTwice { .. }
+            | Self::DiffOfAnswer { .. }
             | Self::SkipDoneForm
             | Self::SkipDoneStdin
             | Self::Vary { .. }
@@ -464,6 +476,7 @@ impl CliError {
                 _ => Exit::Unreadable,
             },
             Self::Read(_)
+            | Self::Answer { .. }
             | Self::Temporary { .. }
             | Self::Baseline { .. }
             | Self::CudnnWorker { .. }

@@ -14,6 +14,8 @@ pub enum Exit {
     CutShort,
     /// 1: the simulation or the estimate differs from the recording.
     Differs,
+    /// 1: a job needs more than before, by more than is accepted.
+    Grew,
     /// 1: the job does not fit.
     DoesNotFit,
     /// 2: the command line is wrong.
@@ -32,7 +34,7 @@ impl Exit {
     pub const fn code(self) -> u8 {
         match self {
             Self::Fits => 0,
-            Self::Differs | Self::DoesNotFit => 1,
+            Self::Differs | Self::Grew | Self::DoesNotFit => 1,
             Self::Usage => 2,
             Self::Unreadable => 3,
             Self::Withheld | Self::CutShort => 4,
@@ -45,7 +47,7 @@ impl Exit {
     #[must_use]
     pub const fn zero_for_verdicts(self) -> Self {
         match self {
-            Self::Differs | Self::DoesNotFit | Self::Withheld => Self::Fits,
+            Self::Differs | Self::Grew | Self::DoesNotFit | Self::Withheld => Self::Fits,
             other => other,
         }
     }

@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     Blocks,
     /// Durations of operators: a table.
     Durations,
+    /// An answer: JSON.
+    Answer,
 }
 
 /// The reason why an input was not read.
@@ -52,7 +54,7 @@ impl Kind {
             Self::Device | Self::Durations => Bytes::mib(1),
             Self::Script => Bytes::mib(4),
             Self::List => Bytes::mib(16),
-            Self::Baseline => Bytes::mib(256),
+            Self::Baseline | Self::Answer => Bytes::mib(256),
             Self::Blocks => Bytes::gib(8),
         };
         let ratio = max.is_none().then_some(InputLimits::RATIO);
@@ -67,7 +69,12 @@ impl Kind {
                 is_compressed(head) || first.is_none_or(|first| b"[{\xef".contains(first))
             }
             Self::Snapshot => is_compressed(head) || head.starts_with(b"\x80"),
-            Self::Device | Self::List | Self::Script | Self::Blocks | Self::Durations => true,
+            Self::Device
+            | Self::List
+            | Self::Script
+            | Self::Blocks
+            | Self::Durations
+            | Self::Answer => true,
             Self::Baseline => head.starts_with(b"{"),
         }
     }
@@ -75,7 +82,7 @@ impl Kind {
     /// The advice for an input that is too large.
     fn advice(self) -> &'static str {
         match self {
-            Self::Operations | Self::Snapshot | Self::Blocks => {
+            Self::Operations | Self::Snapshot | Self::Blocks | Self::Answer => {
                 "if the file is genuine, allow more with --max-input, for example --max-input 100GiB"
             }
             Self::Device => "a device file describes one GPU in a few lines: check the path",
@@ -176,6 +183,29 @@ pub(crate) fn display_name(path: &Path) -> String {
     if path == Path::new("-") { "standard input".to_owned() } else { format!("`{}`", shown(path)) }
 }
 
+/// The bytes of an input, inflated, that [`head`] returns.
+const INFLATED_HEAD: u64 = 64 << 10;
+
+/// The first bytes of an input, inflated as far as they go: they decide what it is.
+pub(crate) fn head(mut from: impl Read) -> io::Result<Vec<u8>> {
+    let mut raw = Vec::new();
+    from.by_ref().take(INFLATED_HEAD).read_to_end(&mut raw)?;
+    let mut text = Vec::new();
+    // The end of what was read is inside of a compressed block: what is before it is enough.
+    let _ = match raw[..] {
+        [0x1f, 0x8b, ..] => {
+            let decoder = flate2::bufread::MultiGzDecoder::new(&raw[..]);
+            decoder.take(INFLATED_HEAD).read_to_end(&mut text)
+        }
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => match zstd::Decoder::with_buffer(&raw[..]) {
+            Ok(decoder) => decoder.take(INFLATED_HEAD).read_to_end(&mut text),
+            Err(_) => Ok(0),
+        },
+        _ => return Ok(raw),
+    };
+    Ok(text)
+}
+
 fn inflate(from: impl Read, compressed: usize, limits: &InputLimits) -> Result<Vec<u8>, Failed> {
     let compressed = Bytes(compressed as u64);
     let most = limits.inflated(compressed);
@@ -191,4 +221,17 @@ fn inflate(from: impl Read, compressed: usize, limits: &InputLimits) -> Result<V
 /// printable where it is written.
 pub(crate) fn name(path: &Path) -> String {
     path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_of_a_compressed_input_is_inflated() {
+        let text = "id,lower,upper,size\n".repeat(100_000);
+        let packed = zstd::encode_all(text.as_bytes(), 1).expect("compresses");
+        assert!(head(&packed[..]).expect("reads").starts_with(b"id,lower"));
+        assert_eq!(head(&b"plain"[..]).expect("reads"), b"plain");
+    }
 }

@@ -15,6 +15,7 @@ mod config;
 mod cudnn;
 mod device;
 mod devices;
+mod diff;
 mod error;
 mod exit;
 mod file_size_limit;
@@ -98,6 +99,7 @@ fn command_of(cli: &Cli) -> Outcome {
         Command::Submit(args) => submit::run(args, &cli.global),
         Command::Config(args) => config::run(args),
         Command::Serve(args) => serve::run(args),
+        Command::Diff(args) => diff::run(args, &cli.global),
         Command::Plan(args) => plan::run(args, &cli.global),
         Command::Report(args) => report::run(args, &cli.global),
         Command::Offload(args) => offload::run(args, &cli.global),

@@ -42,6 +42,8 @@ pub(crate) fn limit(command: &mut Command) -> Vec<String> {
             vec![("--threads", &mut args.reading.threads), ("--jobs", &mut args.many.jobs)]
         }
         Command::Check(args) => vec![("--threads", &mut args.reading.threads)],
+        Command::Diff(args) => vec![("--threads", &mut args.reading.threads)],
+        Command::Report(args) => vec![("--threads", &mut args.reading.threads)],
         Command::Plan(args) => vec![("--threads", &mut args.reading.threads)],
         Command::Offload(args) => vec![("--threads", &mut args.reading.threads)],
         Command::Inspect(args) => vec![("--threads", &mut args.reading.threads)],

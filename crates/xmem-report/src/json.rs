@@ -2,8 +2,10 @@
 //! Keys have the order of the structs here and never depend on the content: absent values are
 //! `null`. The JSON Schemas are part of the documentation.
 
+mod answer;
 mod convolutions;
 mod devices;
+mod difference;
 mod document;
 mod error;
 mod hints;
@@ -22,8 +24,10 @@ mod snapshot_replay;
 mod validation;
 mod variants;
 
+pub use answer::{AnswerError, read_answer};
 pub use convolutions::ConvolutionsDocument;
 pub use devices::DevicesDocument;
+pub use difference::DifferenceDocument;
 pub use document::Document;
 pub use error::ErrorDocument;
 pub use hints::{HintsDocument, HintsDocumentError, HintsScope, PlanRunDocument, read_hints};

@@ -6,10 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod comparison;
+pub mod difference;
 pub mod gate;
 mod heap_map;
 pub mod json;
 pub mod lines;
+mod markdown;
 pub mod offload_table;
 pub mod plan_table;
 pub mod text;

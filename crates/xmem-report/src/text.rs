@@ -39,6 +39,7 @@ pub use simulate::{operation, simulation, simulation_brief, step, step_heading};
 pub use snapshot_info::snapshot_info;
 pub use snapshot_replay::{snapshot_replay, snapshot_replay_brief};
 pub use style::{Color, Style};
-pub(crate) use style::{paint_decision, shortened};
+pub(crate) use style::{Ink, keep_end, paint_decision, shortened, wrap};
+pub(crate) use table::{Align, Table};
 pub use validation::{validation, validation_brief};
 pub use variants::variants;

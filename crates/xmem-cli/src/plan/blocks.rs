@@ -8,7 +8,6 @@ use crate::input::{self, Failed, Kind};
 use crate::progress::Progress;
 use crate::replay::read_options;
 use crate::{allocator, cudnn, device, what_if};
-use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use xmem::{
@@ -19,9 +18,6 @@ use xmem_report::json::read_operations;
 
 /// The device for which a trace is lowered if none is named.
 const DEVICE: &str = "a100-40g";
-
-/// The bytes of an input, inflated, that decide what it is.
-const HEAD: u64 = 64 << 10;
 
 /// The blocks of an input.
 pub(super) struct Loaded {
@@ -84,8 +80,8 @@ fn beginning(source: &Source<'_>) -> Result<(Option<Vec<u8>>, Vec<u8>), CliError
     let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
     let bytes = if is_file { None } else { Some(input::read_raw(path, Kind::Blocks, max)?) };
     let head = match &bytes {
-        Some(bytes) => head(&bytes[..]),
-        None => xmem::open_input(path).and_then(head),
+        Some(bytes) => input::head(&bytes[..]),
+        None => xmem::open_input(path).and_then(input::head),
     };
     let head = head.map_err(|error| input::error(path, Kind::Blocks, Failed::Io(error)))?;
     Ok((bytes, head))
@@ -102,25 +98,6 @@ fn text(source: &Source<'_>, bytes: Option<Vec<u8>>) -> Result<Vec<u8>, CliError
 
 fn cannot_plan(source: &Source<'_>, error: PlanningError) -> CliError {
     CliError::Plan { input: input::display_name(source.path), source: error }
-}
-
-/// The first bytes of an input, inflated as far as they go.
-fn head(mut from: impl Read) -> std::io::Result<Vec<u8>> {
-    let mut raw = Vec::new();
-    from.by_ref().take(HEAD).read_to_end(&mut raw)?;
-    let mut text = Vec::new();
-    // The end of what was read is inside of a compressed block: what is before it is enough.
-    let _ = match raw[..] {
-        [0x1f, 0x8b, ..] => {
-            flate2::bufread::MultiGzDecoder::new(&raw[..]).take(HEAD).read_to_end(&mut text)
-        }
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => match zstd::Decoder::with_buffer(&raw[..]) {
-            Ok(decoder) => decoder.take(HEAD).read_to_end(&mut text),
-            Err(_) => Ok(0),
-        },
-        _ => return Ok(raw),
-    };
-    Ok(text)
 }
 
 /// The kinds of inputs.
@@ -249,13 +226,5 @@ mod tests {
         ] {
             assert_eq!(Content::of(head.as_bytes()), content, "{head}");
         }
-    }
-
-    #[test]
-    fn the_head_of_a_compressed_input_is_inflated() {
-        let text = "id,lower,upper,size\n".repeat(100_000);
-        let packed = zstd::encode_all(text.as_bytes(), 1).expect("compresses");
-        assert!(head(&packed[..]).expect("reads").starts_with(b"id,lower"));
-        assert_eq!(head(&b"plain"[..]).expect("reads"), b"plain");
     }
 }

@@ -10,6 +10,7 @@ const MANY_TRACES: &str = include_str!("../../../../docs/guide/many-traces.md");
 const PREDICTION: &str = include_str!("../../../../docs/guide/view-the-prediction.md");
 const FOR_OTHERS: &str = include_str!("../../../../docs/guide/for-others.md");
 const GATE: &str = include_str!("../../../../docs/guide/gate.md");
+const DIFF: &str = include_str!("../../../../docs/guide/diff.md");
 const GPU_RUN: &str = include_str!("../../../../docs/guide/compare-with-a-gpu-run.md");
 
 /// The contents of code fences of a language.
@@ -99,10 +100,11 @@ fn the_pages_show_what_the_commands_print() {
 
 #[cfg(unix)]
 #[test]
-fn the_page_on_gpu_runs_shows_what_validate_prints() {
+fn the_pages_on_two_runs_show_what_is_printed() {
     let folder = recorded();
-    let blocks = fenced(GPU_RUN, "console");
-    assert_eq!(blocks.len(), 2);
+    let blocks: Vec<&str> =
+        [GPU_RUN, DIFF].into_iter().flat_map(|page| fenced(page, "console")).collect();
+    assert_eq!(blocks.len(), 3);
     for block in blocks {
         let (typed, shown) = block.split_once('\n').expect("a command and its output");
         let args = typed.strip_prefix("$ xmem ").expect("a command").split(' ');

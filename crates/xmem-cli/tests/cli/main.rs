@@ -9,6 +9,7 @@ mod collectives;
 mod cudnn;
 #[cfg(unix)]
 mod cudnn_trust;
+mod diff;
 mod doubts;
 mod errors;
 mod gpu;

@@ -2,7 +2,8 @@
 
 use super::document::CheckDocument;
 use super::words;
-use xmem::{Bytes, printable};
+use crate::markdown::cell;
+use xmem::Bytes;
 
 /// A table of all jobs, and below it the details of those about which there is more to say.
 #[must_use]
@@ -30,16 +31,4 @@ pub fn markdown(documents: &[CheckDocument]) -> String {
         }
     }
     page
-}
-
-/// Text without the characters that mean something in a cell.
-fn cell(text: &str) -> String {
-    let mut cell = String::new();
-    for c in printable(text).chars() {
-        if "\\`*_{}[]<>|#!@".contains(c) {
-            cell.push('\\');
-        }
-        cell.push(c);
-    }
-    cell
 }

@@ -24,7 +24,7 @@ pub struct Style {
 
 /// The meaning of a piece of text, which decides its color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ink {
+pub(crate) enum Ink {
     Good,
     Bad,
     Warning,
@@ -35,12 +35,12 @@ pub(super) enum Ink {
 
 impl Style {
     /// The width, limited to what the layouts support.
-    pub(super) fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         self.width.clamp(80, 160)
     }
 
     /// `text` in its color.
-    pub(super) fn paint<'t>(&self, ink: Ink, text: &'t str) -> Cow<'t, str> {
+    pub(crate) fn paint<'t>(&self, ink: Ink, text: &'t str) -> Cow<'t, str> {
         let text = printable(text);
         let begin = match ink {
             _ if self.color == Color::Plain || text.is_empty() => return text,
@@ -94,7 +94,7 @@ impl Color {
 
 /// `text` in at most `width` columns, with the beginning replaced by `…` if it is longer: the end
 /// of a path is more specific.
-pub(super) fn keep_end(text: &str, width: usize) -> Cow<'_, str> {
+pub(crate) fn keep_end(text: &str, width: usize) -> Cow<'_, str> {
     let text = printable(text);
     let count = text.chars().count();
     if count <= width {
@@ -120,7 +120,7 @@ pub(crate) fn paint_decision(words: &str, decision: Decision, style: &Style) -> 
 }
 
 /// Words of `text` in lines of at most `width` columns.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace().map(printable) {
         let length = word.chars().count();

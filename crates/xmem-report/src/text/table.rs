@@ -5,7 +5,7 @@ use xmem::printable;
 
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Align {
+pub(crate) enum Align {
     Left,
     Right,
     /// Left, and shortened at the beginning if the line is too long; the last such column first.
@@ -13,23 +13,23 @@ pub(super) enum Align {
 }
 
 /// Rows under headings.
-pub(super) struct Table {
+pub(crate) struct Table {
     columns: Vec<(&'static str, Align)>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(super) fn new(columns: &[(&'static str, Align)]) -> Self {
+    pub(crate) fn new(columns: &[(&'static str, Align)]) -> Self {
         Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
-    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let printable = |cell: String| printable(&cell).into_owned();
         self.rows.push(cells.into_iter().map(printable).collect());
     }
 
     /// The table, indented by two; columns that are empty in every row are left out.
-    pub(super) fn render(&self, style: &Style) -> String {
+    pub(crate) fn render(&self, style: &Style) -> String {
         let shown: Vec<usize> = (0..self.columns.len())
             .filter(|&c| self.rows.iter().any(|r| !r[c].is_empty()))
             .collect();
