@@ -1,7 +1,7 @@
 //! `cargo xtask attack`: damaged traces and hostile inputs, each run of xmem judged.
 //!
 //! A trace is damaged in many ways, and replayed on a device with one byte less than the intact trace
-//! needs: it must not be said to fit. Traces that are intact must get a verdict. Whatever the input, xmem must
+//! needs: it must not be said to fit. Inputs of plans are damaged, too: what is planned must be right. Traces that are intact must get a verdict. Whatever the input, xmem must
 //! end in time, in bounded memory, and without a panic.
 
 mod damaged;
@@ -13,6 +13,7 @@ mod hostile;
 mod intact;
 mod judge;
 mod kinds;
+mod plans;
 mod process;
 mod recording;
 mod report;
@@ -66,6 +67,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let mut report = report::Report::default();
     let needs = intact::run(&program, options, &mut report)?;
     damaged::run(&program, options, &needs, &mut report)?;
+    plans::run(&program, options, &mut report)?;
     hostile::run(&program, options, &mut report)?;
     print!("{report}");
     if let Some(path) = &options.report {

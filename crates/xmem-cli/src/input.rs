@@ -69,12 +69,9 @@ impl Kind {
                 is_compressed(head) || first.is_none_or(|first| b"[{\xef".contains(first))
             }
             Self::Snapshot => is_compressed(head) || head.starts_with(b"\x80"),
-            Self::Device
-            | Self::List
-            | Self::Script
-            | Self::Blocks
-            | Self::Durations
-            | Self::Answer => true,
+            // No text has a zero byte.
+            Self::Blocks => is_compressed(head) || head.starts_with(b"\x80") || !head.contains(&0),
+            Self::Device | Self::List | Self::Script | Self::Durations | Self::Answer => true,
             Self::Baseline => head.starts_with(b"{"),
         }
     }

@@ -2,6 +2,7 @@
 //! order, half-open lifetimes.
 
 use crate::list::{Block, BlockList, ListError};
+use std::collections::BTreeSet;
 use thiserror::Error;
 use xmem_types::Bytes;
 
@@ -34,6 +35,14 @@ pub enum CsvError {
         /// The text of the field.
         text: String,
     },
+    /// Two rows have the same name.
+    #[error("line {line}: there is a block `{name}` before")]
+    SameName {
+        /// The line of the second one, counted from 1.
+        line: u64,
+        /// The name.
+        name: String,
+    },
     /// A block makes no sense.
     #[error("not a list of blocks")]
     List(#[from] ListError),
@@ -42,7 +51,7 @@ pub enum CsvError {
 /// Reads a list.
 ///
 /// # Errors
-/// If the text is not CSV with the four columns, or its blocks make no [`BlockList`].
+/// If the text is not CSV with the four columns, two rows have the same name, or its blocks make no [`BlockList`].
 pub fn read_csv(text: &[u8]) -> Result<CsvBlocks, CsvError> {
     let mut reader = ::csv::ReaderBuilder::new().trim(::csv::Trim::All).from_reader(text);
     let header = reader.headers()?.clone();
@@ -52,6 +61,7 @@ pub fn read_csv(text: &[u8]) -> Result<CsvBlocks, CsvError> {
     let [id, lower, upper, size] =
         [column("id")?, column("lower")?, column("upper")?, column("size")?];
     let (mut blocks, mut names) = (Vec::new(), Vec::new());
+    let mut known = BTreeSet::new();
     for record in reader.records() {
         let record = record?;
         let line = record.position().map_or(0, ::csv::Position::line);
@@ -60,7 +70,11 @@ pub fn read_csv(text: &[u8]) -> Result<CsvBlocks, CsvError> {
             let number = text.parse().ok().filter(|&number| number <= most);
             number.ok_or_else(|| CsvError::NoNumber { line, column, text: text.to_owned() })
         };
-        names.push(record[id].to_owned());
+        let name = record[id].to_owned();
+        if !known.insert(name.clone()) {
+            return Err(CsvError::SameName { line, name });
+        }
+        names.push(name);
         blocks.push(Block {
             size: Bytes(number(size, "size", u64::MAX)?),
             start: number(lower, "lower", u64::from(u32::MAX))? as u32,
@@ -96,6 +110,10 @@ mod tests {
             (
                 "id,lower,upper,size\na,0,1,x\n",
                 "line 2: `x` in column `size` is not a whole number",
+            ),
+            (
+                "id,lower,upper,size\na,0,1,4\nb,0,1,4\na,2,3,4\n",
+                "line 4: there is a block `a` before",
             ),
             (
                 "id,lower,upper,size\na,1,1,4\n",

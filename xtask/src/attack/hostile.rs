@@ -6,7 +6,7 @@ mod texts;
 use super::judge::{self, Answer, Finding, Outcome};
 use super::process::{Ended, Runner};
 use super::report::{Report, Row};
-use super::{Extent, Options, in_parallel, recording};
+use super::{Extent, Options, in_parallel, plans, recording};
 use crate::error::Error;
 use contents::{Content, Input};
 use std::ffi::OsString;
@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug)]
 struct Reader {
     name: &'static str,
-    /// The arguments; `{}` is the hostile file, `{trace}` and `{snapshot}` are intact ones.
+    /// The arguments; `{}` is the hostile file, `{trace}`, `{snapshot}` and `{operations}` are intact ones.
     arguments: &'static [&'static str],
 }
 
-const READERS: [Reader; 16] = [
+const READERS: [Reader; 20] = [
     Reader { name: "replay", arguments: &["replay", "{}", "--capacity", "24GiB", "--cudnn=model"] },
     Reader {
         name: "replay of a list",
@@ -41,6 +41,23 @@ const READERS: [Reader; 16] = [
     },
     Reader { name: "simulate", arguments: &["simulate", "{}"] },
     Reader { name: "simulate, JSON", arguments: &["simulate", "{}", "--format=json"] },
+    Reader { name: "simulate, plan", arguments: &["simulate", "{operations}", "--plan", "{}"] },
+    Reader {
+        name: "plan",
+        arguments: &["plan", "{}", "--planner=bestfit", "--scope=all", "--cudnn=model"],
+    },
+    Reader {
+        name: "plan, other run",
+        arguments: &[
+            "plan",
+            "{operations}",
+            "--planner=bestfit",
+            "--against",
+            "{}",
+            "--cudnn=model",
+        ],
+    },
+    Reader { name: "offload", arguments: &["offload", "{}", "--policy=dymem", "--cudnn=model"] },
     Reader { name: "snapshot info", arguments: &["snapshot", "info", "{}"] },
     Reader { name: "snapshot replay", arguments: &["snapshot", "replay", "{}"] },
     Reader {
@@ -152,6 +169,8 @@ pub(super) fn run(program: &Path, options: &Options, report: &mut Report) -> Res
 fn cases(folder: &Path, extent: Extent) -> Result<Vec<Case>, Error> {
     let trace = recording::path(INTACT);
     let snapshot = trace.with_file_name("snapshot.pickle.zst");
+    let operations = folder.join("intact_operations.json");
+    std::fs::write(&operations, plans::operations()).map_err(Error::file(&operations))?;
     let intact = 4 << 20;
     let mut cases = Vec::new();
     for (number, Content { name, input }) in contents::all().into_iter().enumerate() {
@@ -179,6 +198,7 @@ fn cases(folder: &Path, extent: Extent) -> Result<Vec<Case>, Error> {
                 let [path, trace, snapshot] =
                     [&path, &trace, &snapshot].map(|path| path.display().to_string());
                 let filled = argument.replace("{trace}", &trace).replace("{snapshot}", &snapshot);
+                let filled = filled.replace("{operations}", &operations.display().to_string());
                 OsString::from(filled.replace("{}", &path))
             };
             cases.push(Case {
@@ -205,6 +225,7 @@ fn cases(folder: &Path, extent: Extent) -> Result<Vec<Case>, Error> {
                                 "{}" => "-".to_owned(),
                                 "{trace}" => trace.display().to_string(),
                                 "{snapshot}" => snapshot.display().to_string(),
+                                "{operations}" => operations.display().to_string(),
                                 other => other.to_owned(),
                             })
                         })

@@ -63,10 +63,12 @@ pub(crate) enum Finding {
     Controls,
     /// A form of the answer does not say how many warnings there are, or that the trace is damaged.
     Silent,
+    /// A plan, or a run that follows one, is not right for its damaged input.
+    WrongPlan,
 }
 
 impl Finding {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::FalseFit,
         Self::IntactWithheld,
         Self::Contradiction,
@@ -76,6 +78,7 @@ impl Finding {
         Self::Accepted,
         Self::Controls,
         Self::Silent,
+        Self::WrongPlan,
     ];
 
     pub(crate) fn word(self) -> &'static str {
@@ -89,6 +92,7 @@ impl Finding {
             Self::Accepted => "accepted",
             Self::Controls => "control characters",
             Self::Silent => "silent form",
+            Self::WrongPlan => "wrong plan",
         }
     }
 }

@@ -6,6 +6,7 @@
 mod bytes;
 mod identifiers;
 mod memory;
+mod numbers;
 mod operators;
 mod shapes;
 mod structure;
@@ -72,6 +73,21 @@ impl Kind {
         Self { leaves: Leaves::AnotherJob(reason), ..self }
     }
 
+    /// The bytes of one variant of another text; the same bytes if the kind damages events.
+    pub(crate) fn apply_to(
+        &self,
+        text: &[u8],
+        name: &str,
+        seed: u64,
+        strength: Strength,
+    ) -> Vec<u8> {
+        let mut bytes = text.to_vec();
+        if let Damage::Bytes(damage) = self.damage {
+            damage(&mut bytes, &mut Dice::new(seed, self.name, name, strength));
+        }
+        bytes
+    }
+
     /// The bytes of one variant of the recording.
     pub(crate) fn apply(
         &self,
@@ -95,7 +111,12 @@ impl Kind {
     }
 }
 
-/// All kinds, in the order of reports.
+/// The kinds that damage any text.
+pub(crate) fn of_texts() -> Vec<&'static Kind> {
+    [bytes::KINDS, numbers::KINDS].into_iter().flatten().collect()
+}
+
+/// All kinds of damage to traces, in the order of reports.
 pub(crate) fn all() -> Vec<&'static Kind> {
     [
         times::KINDS,

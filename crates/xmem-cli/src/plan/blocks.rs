@@ -27,6 +27,14 @@ pub(super) struct Loaded {
     pub(super) is_damaged: bool,
 }
 
+/// The runs that an input has.
+pub(super) struct Runs {
+    /// The blocks of each.
+    pub(super) blocks: Vec<PlanBlocks>,
+    /// True if the events of a recording contradict each other.
+    pub(super) is_damaged: bool,
+}
+
 /// An input, with the options that say how it is read.
 pub(super) struct Source<'a> {
     pub(super) path: &'a Path,
@@ -58,18 +66,26 @@ pub(super) fn load_each_iteration(
     source: &Source<'_>,
     threads: NonZeroUsize,
     global: &Global,
-) -> Result<Vec<PlanBlocks>, CliError> {
+) -> Result<Runs, CliError> {
     let (bytes, head) = beginning(source)?;
     match Content::of(&head) {
-        Content::Operations => Ok(vec![operations(source, &text(source, bytes)?)?.blocks]),
-        Content::Table => Ok(vec![table(source, &text(source, bytes)?)?.blocks]),
+        Content::Operations => Ok(operations(source, &text(source, bytes)?)?.into()),
+        Content::Table => Ok(table(source, &text(source, bytes)?)?.into()),
         Content::Recording => {
             let job = job(source, bytes.as_deref(), threads, global)?;
             let name = input::name(source.path);
             let prediction = estimate(source)?.predict(&job);
             let prediction = prediction.map_err(|error| CliError::estimate(&name, error))?;
-            PlanBlocks::of_each_iteration(&prediction).map_err(|error| cannot_plan(source, error))
+            let blocks = PlanBlocks::of_each_iteration(&prediction);
+            let blocks = blocks.map_err(|error| cannot_plan(source, error))?;
+            Ok(Runs { blocks, is_damaged: is_damaged(&job) })
         }
+    }
+}
+
+impl From<Loaded> for Runs {
+    fn from(one: Loaded) -> Self {
+        Self { blocks: vec![one.blocks], is_damaged: one.is_damaged }
     }
 }
 
@@ -168,10 +184,13 @@ fn recording(
     let blocks = blocks.map_err(|error| cannot_plan(source, error))?;
     let lowering = prediction.diagnostics().iter().map(Finding::anywhere);
     let notes = job.findings().into_iter().chain(lowering).collect();
-    let condition = job.profile().integrity.condition();
-    let is_damaged =
-        condition >= Condition::Damaged || !job.diagnostics().withheld_reasons().is_empty();
-    Ok(Loaded { blocks, notes, is_damaged })
+    Ok(Loaded { blocks, notes, is_damaged: is_damaged(&job) })
+}
+
+/// True if a recording contradicts itself, or is withheld for another reason.
+fn is_damaged(job: &Job) -> bool {
+    job.profile().integrity.condition() >= Condition::Damaged
+        || !job.diagnostics().withheld_reasons().is_empty()
 }
 
 fn job(

@@ -1,6 +1,6 @@
 //! Plans that are kept and followed by another run: `xmem plan --against` and `xmem simulate --plan`.
 
-use super::blocks::{self, Source};
+use super::blocks::{self, Runs, Source};
 use crate::args::{CudnnArgs, Format, ReadingArgs, Scope};
 use crate::args::{Global, PlanArgs, PlanFormat, SimulateArgs, Verbosity};
 use crate::error::CliError;
@@ -103,12 +103,16 @@ fn follow(
     limits: Limits,
     answer: &Answer<'_>,
 ) -> Outcome {
-    let runs = pool::run(source.reading.threads, |threads| match scope {
-        HintsScope::Iteration => blocks::load_each_iteration(source, threads, answer.global),
-        HintsScope::All => {
-            blocks::load(source, Scope::All, threads, answer.global).map(|one| vec![one.blocks])
-        }
-    })?;
+    let Runs { blocks: runs, is_damaged } =
+        pool::run(source.reading.threads, |threads| match scope {
+            HintsScope::Iteration => blocks::load_each_iteration(source, threads, answer.global),
+            HintsScope::All => {
+                blocks::load(source, Scope::All, threads, answer.global).map(Runs::from)
+            }
+        })?;
+    if runs.iter().all(|run| run.list.is_empty()) {
+        return Err(CliError::NothingToPlan { input: input::display_name(source.path) });
+    }
     let input = input::name(source.path);
     let followed = plan
         .follow(&runs, limits)
@@ -120,5 +124,5 @@ fn follow(
         (Form::Text, _) => text::plan_run(name, &input, &followed, &style),
     };
     output::write(page.as_bytes(), answer.output)?;
-    Ok(Exit::Fits)
+    Ok(if is_damaged { Exit::Withheld } else { Exit::Fits })
 }

@@ -59,6 +59,18 @@ fn the_plan_of_a_damaged_trace_says_so() {
     assert!(notes.contains("serious"), "{notes}");
 }
 
+#[test]
+fn a_damaged_trace_that_follows_a_plan_is_called_damaged() {
+    let mut trace = Damaged::new();
+    trace.remove(MEMORY, |at, _| at % 7 == 3);
+    let folder = Folder::empty();
+    folder.put("trace.json", trace.0.to_string().as_bytes());
+    folder.put("list.json", br#"[{"op": "alloc", "id": 1, "size": 512}]"#);
+    let [trace, list] = ["trace.json", "list.json"].map(|name| folder.path(name));
+    let ran = xmem(["plan", &list, "--planner", "bestfit", "--against", &trace]);
+    assert_eq!(ran.code, 4, "{}", ran.stderr);
+}
+
 const MEMORY: &str = "[memory]";
 const OPERATOR: &str = "cpu_op";
 

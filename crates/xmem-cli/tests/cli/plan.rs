@@ -402,6 +402,24 @@ fn iterations_with_other_requests_do_not_follow_a_plan() {
 }
 
 #[test]
+fn an_input_without_blocks_follows_no_plan() {
+    let folder = Folder::new();
+    folder.put("ops.json", &operations());
+    folder.put("empty.csv", b"id,lower,upper,size\n");
+    let [ops, empty] = ["ops.json", "empty.csv"].map(|name| folder.path(name));
+    let ran = xmem(["plan", &ops, "--planner", "bestfit", "--against", &empty]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.stderr.contains("has no blocks to plan"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_endless_file_of_zeros_is_no_input() {
+    let ran = xmem(["plan", "/dev/zero"]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.stderr.contains("is not a profiler trace"), "{}", ran.stderr);
+}
+
+#[test]
 fn what_is_no_plan_is_not_followed() {
     let folder = Folder::new();
     folder.put("ops.json", &operations());

@@ -112,6 +112,31 @@ pub(super) fn all() -> Vec<Content> {
             "a million operations in a text",
             [&b"["[..], &b"\"alloc\",".repeat(500_000), b"1]"].concat(),
         ),
+        text(
+            "a table with huge numbers",
+            "id,lower,upper,size\na,0,1,18446744073709551615\nb,0,1,18446744073709551615\n",
+        ),
+        text(
+            "a table of blocks that end before they begin",
+            "id,lower,upper,size\na,4294967295,0,1\n",
+        ),
+        text("a table whose rows have the same name", "id,lower,upper,size\na,0,1,1\na,0,1,1\n"),
+        bytes(
+            "a table of a million columns",
+            [&b"id,lower,upper,size"[..], &b",x".repeat(1_000_000)].concat(),
+        ),
+        bytes(
+            "a table of a million open quotes",
+            [&b"id,lower,upper,size\n"[..], &b"\"".repeat(999_999)].concat(),
+        ),
+        text("a plan with addresses beyond any memory", &hints(u64::MAX, 1)),
+        text("a plan with a size beyond any memory", &hints(0, u64::MAX)),
+        text("a plan whose peak is another", &hints(1, 1)),
+        bytes(
+            "a plan of a million lists",
+            [&b"{\"schema\":\"xmem.plan-hints/1\",\"requests\":"[..], &b"[".repeat(1_000_000)]
+                .concat(),
+        ),
         bytes("a pickle that refers to itself", b"\x80\x04]\x94h\x00a.".to_vec()),
         bytes(
             "a pickle of a million lists",
@@ -177,6 +202,13 @@ pub(super) fn read_size(path: &Path) -> u64 {
 fn trace(times: &str, name: &str) -> String {
     format!(
         r#"{{"schemaVersion":1,"traceEvents":[{{"ph":"X","cat":"cpu_op","name":"{name}","pid":1,"tid":1,{times},"args":{{"Ev Idx":0}}}}]}}"#
+    )
+}
+
+/// A plan of one request, whose peak is a byte.
+fn hints(offset: u64, size: u64) -> String {
+    format!(
+        r#"{{"schema":"xmem.plan-hints/1","input":"x","scope":"all","planner":"bestfit","peak_bytes":1,"requests":[{{"ordinal":0,"size_bytes":{size},"offset_bytes":{offset},"start":0,"end":1}}]}}"#
     )
 }
 
