@@ -5,11 +5,36 @@ distinct; `routing`, the share of rows whose largest elements (`topk`, `argmax`)
 experts that all tokens go to. The other rows are spread evenly.
 """
 
+import functools
+import threading
+
 from . import session
+from .patching import replace
 
 DEFAULTS = {"nonzero": 1.0, "routing": 0.0, "unique": 1.0}
 
 _used = {}
+_text = threading.local()
+
+
+def install(torch):
+    """Leaves out the sizes that only a text of a tensor depends on: `print` of a tensor of more than one element counts
+    those that are not zero (torch/_tensor_str.py, `_Formatter`), of at most 1000, and lets go of them."""
+    replace(torch._tensor_str, "_str", _text_of_tensor)
+
+
+def _text_of_tensor(original):
+    @functools.wraps(original)
+    def text(*args, **kwargs):
+        outermost = not getattr(_text, "is_made", False)
+        _text.is_made = True
+        try:
+            return original(*args, **kwargs)
+        finally:
+            if outermost:
+                _text.is_made = False
+
+    return text
 
 
 def share(name):
@@ -19,6 +44,8 @@ def share(name):
 
 def use(operator, name):
     """Notes that the size of an operator's output follows from an assumption; None if there is none for it."""
+    if getattr(_text, "is_made", False):
+        return
     _used[operator, name] = _used.get((operator, name), 0) + 1
 
 

@@ -88,6 +88,7 @@ def install(torch):
     atexit.register(_finite.clear)
     instead = hostmemory.install(torch)
     known.install(torch)
+    assumptions.install(torch)
     sizes.install(torch)
     instead.update(sizes.instead(torch))
     _mode = _make_mode(torch, instead)
