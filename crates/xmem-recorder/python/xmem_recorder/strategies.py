@@ -194,8 +194,9 @@ def _deepspeed(engine, found):
     config = engine._config.zero_config
 
     def device(offload):
-        name = str(getattr(getattr(offload, "device", None), "value", None))
-        return None if name in ("none", "None") else name
+        name = getattr(offload, "device", None)
+        name = getattr(name, "value", name)
+        return None if name == "none" else name
 
     types = [name for name in ("bfloat16", "fp16") if getattr(engine, f"{name}_enabled")()]
     found.add(
