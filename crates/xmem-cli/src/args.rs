@@ -30,7 +30,7 @@ pub(crate) use replay::{
     AnswerArgs, Collectives, DeviceArgs, OptimizerKind, OtherJob, Rate, ReplayArgs, ReplayFormat,
     VaryArgs, WhatIfArgs, ZeroGrad,
 };
-pub(crate) use report::{KeyName, PictureArgs, ReportArgs, ReportFormat, ViewName};
+pub(crate) use report::{KeyName, PictureArgs, ReportArgs, ReportFormat, TableName, ViewName};
 pub(crate) use serve::ServeArgs;
 pub(crate) use shared::{CudnnArgs, Format, PlainFormat, ReadingArgs, count, fraction};
 pub(crate) use simulate::{SegmentsWhen, SimulateArgs};

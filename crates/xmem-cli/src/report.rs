@@ -4,7 +4,7 @@ mod html;
 mod settings;
 
 use crate::Outcome;
-use crate::args::{Global, KeyName, PictureArgs, ReportArgs, ReportFormat, ViewName};
+use crate::args::{Global, KeyName, PictureArgs, ReportArgs, ReportFormat, TableName, ViewName};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::overwrite::{self, Output};
@@ -15,7 +15,7 @@ use settings::Setting;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use xmem::{Answer, BlockKey, Condition, Job, SnapshotEnd, Timeline};
-use xmem_view::{Run, SvgView};
+use xmem_view::{ParquetTable, Run, SvgView};
 
 /// Runs the command.
 pub(crate) fn run(args: &ReportArgs, global: &Global) -> Outcome {
@@ -61,6 +61,7 @@ fn one_run(format: ReportFormat, run: &Run<'_>, picture: &PictureArgs) -> Result
         }
         ReportFormat::Perfetto => file(&xmem_view::perfetto(run), picture),
         ReportFormat::Speedscope => file(&xmem_view::speedscope(run), picture),
+        ReportFormat::Parquet => file(&xmem_view::parquet(run, table(picture.table)), picture),
         ReportFormat::Svg => {
             let text = xmem_view::svg(run, view(picture.view), picture.by.map(key));
             output::write(text.as_bytes(), picture.output.as_deref())
@@ -114,6 +115,14 @@ fn view(name: ViewName) -> SvgView {
         ViewName::Timeline => SvgView::Timeline,
         ViewName::Treemap => SvgView::Treemap,
         ViewName::Both => SvgView::Both,
+    }
+}
+
+fn table(name: TableName) -> ParquetTable {
+    match name {
+        TableName::Blocks => ParquetTable::Blocks,
+        TableName::Moments => ParquetTable::Moments,
+        TableName::Segments => ParquetTable::Segments,
     }
 }
 

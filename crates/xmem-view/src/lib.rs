@@ -7,12 +7,14 @@
 mod clock;
 mod folded;
 mod html;
+mod parquet;
 mod perfetto;
 mod speedscope;
 mod svg;
 
 pub use folded::folded;
 pub use html::{PageRun, page};
+pub use parquet::{ParquetTable, parquet};
 pub use perfetto::perfetto;
 pub use speedscope::speedscope;
 pub use svg::{SvgView, svg};

@@ -20,7 +20,7 @@ pub fn perfetto(run: &Run<'_>) -> Vec<u8> {
     let mut packets = Packets::default();
     let device = &run.answer.device().title;
     let title = format!("{} on {device} (predicted)", run.name);
-    let root = packets.group(None, &title, "Predicted by xmem; times as recorded");
+    let root = packets.group(None, &title, "Predicted by xmem: PyTorch's allocator after each allocation and free, at the times of the recording");
     let clock = Clock::new(run);
     counters(run, &clock, root, &mut packets);
     marks(run, &clock, root, &mut packets);
@@ -32,12 +32,10 @@ pub fn perfetto(run: &Run<'_>) -> Vec<u8> {
 
 /// The figures after each request, and the allocated bytes of each role.
 fn counters(run: &Run<'_>, clock: &Clock, root: Track, packets: &mut Packets) {
-    let description = "PyTorch's allocator after each allocation and free";
-    let memory = packets.group(Some(root), "Memory", description);
     let moments = || run.timeline.moments.iter().zip(0..);
     let mut figure = |name: &str, value: &dyn Fn(&xmem::TimelineMoment) -> Bytes| {
         let values = moments().map(|(moment, at)| (clock.at(at), value(moment)));
-        counter(packets, memory, name, values);
+        counter(packets, root, name, values);
     };
     figure("reserved", &|moment| moment.reserved);
     figure("active", &|moment| moment.active);

@@ -14,7 +14,8 @@ use xmem::Iterations;
         xmem report trace.json.gz --format folded | flamegraph.pl --countname bytes > peak.svg\n  \
         xmem report trace.json.gz --format folded --by module -o peak.folded\n  \
         xmem report trace.json.gz --format perfetto -o run.pftrace\n  \
-        xmem report trace.json.gz --format svg --view both -o run.svg\n\n\
+        xmem report trace.json.gz --format svg --view both -o run.svg\n  \
+        xmem report trace.json.gz --format parquet --table blocks -o blocks.parquet\n\n\
         Exit code: 0 written, 2 usage error, 3 unreadable or not a trace, 4 the recording is damaged."
 )]
 pub(crate) struct ReportArgs {
@@ -49,6 +50,9 @@ pub(crate) struct PictureArgs {
     /// The picture of --format svg
     #[arg(long, value_name = "VIEW", value_enum, default_value_t = ViewName::Timeline)]
     pub(crate) view: ViewName,
+    /// The table of --format parquet
+    #[arg(long, value_name = "TABLE", value_enum, default_value_t = TableName::Blocks)]
+    pub(crate) table: TableName,
     /// Write to a file, atomically
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
@@ -79,6 +83,19 @@ pub(crate) enum ReportFormat {
     Speedscope,
     /// Picture for a README or a pull request, light or dark as the reader's system is
     Svg,
+    /// Table for data frames (pandas, polars, DuckDB)
+    Parquet,
+}
+
+/// The table in a Parquet file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TableName {
+    /// One row for each block
+    Blocks,
+    /// One row for each allocation and each free: the figures after it
+    Moments,
+    /// One row for each segment of the allocator
+    Segments,
 }
 
 /// The pictures in an SVG file.
