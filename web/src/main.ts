@@ -3,6 +3,7 @@
 import { App, type View, type ViewName } from "./app";
 import { unpack } from "./data/columns";
 import { SCHEMA, type Head } from "./data/page";
+import { Plan } from "./data/plan";
 import { Run } from "./data/run";
 import { h, replace } from "./ui/dom";
 import { help } from "./ui/help";
@@ -10,6 +11,7 @@ import { choose, theme } from "./ui/palette";
 import { allocator } from "./views/allocator";
 import { compare } from "./views/compare";
 import { overview } from "./views/overview";
+import { planned } from "./views/plan";
 import { peak } from "./views/peak";
 import { rules } from "./views/rules";
 import { timeline } from "./views/timeline";
@@ -20,6 +22,7 @@ const VIEWS: readonly { name: ViewName; title: string; make: (app: App) => View 
   { name: "allocator", title: "Allocator state", make: allocator },
   { name: "peak", title: "Peak", make: peak },
   { name: "rules", title: "Rules and uncertainty", make: rules },
+  { name: "plan", title: "Plan", make: planned },
   { name: "compare", title: "Compare", make: compare },
 ];
 
@@ -32,7 +35,11 @@ async function start(): Promise<void> {
     const head = JSON.parse(new TextDecoder().decode(await unpack("data-head"))) as Head;
     if (head.schema !== SCHEMA) throw new Error(`the data has schema ${head.schema}, not ${SCHEMA}`);
     const runs: Run[] = [];
-    for (const [row, run] of head.runs.entries()) runs.push(new Run(run, await unpack(`data-run-${row}`)));
+    for (const [row, of] of head.runs.entries()) {
+      const run = new Run(of, await unpack(`data-run-${row}`));
+      if (of.plan) run.plan = new Plan(of.plan, await unpack(`data-plan-${row}`));
+      runs.push(run);
+    }
     if (runs.length === 0) throw new Error("the page has no run");
     document.title = `${head.title} – xmem`;
     show(page, new App(head, runs));
@@ -44,7 +51,8 @@ async function start(): Promise<void> {
 
 function show(page: HTMLElement, app: App): void {
   const made = new Map<ViewName, View>();
-  const views = VIEWS.filter((view) => view.name !== "compare" || app.runs.length > 1);
+  const has: Partial<Record<ViewName, boolean>> = { compare: app.runs.length > 1, plan: app.runs.some((run) => run.plan) };
+  const views = VIEWS.filter((view) => has[view.name] ?? true);
   const links = views.map(({ name, title }) => h("a", { href: `#${name}`, id: `open-${name}` }, title));
   const place = h("section", { class: "view", id: "view", tabindex: -1 });
   const dialog = help(views.map((view) => view.title));

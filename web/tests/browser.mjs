@@ -1,7 +1,7 @@
 // A browser, and pages of the program under test: XMEM names it. CHROMIUM names the browser.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -16,9 +16,14 @@ const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", 
 
 export const VIEWS = ["overview", "timeline", "allocator", "peak", "rules"];
 
+/** The status of a command about a recording that is not intact. */
+const WITHHELD = 4;
+
 /** What xmem prints. Recordings are named from the folder of the traces. */
 export function xmem(...args) {
-  return execFileSync(process.env.XMEM, args, { cwd: traces, encoding: "utf8", maxBuffer: 1 << 28 });
+  const ran = spawnSync(process.env.XMEM, args, { cwd: traces, encoding: "utf8", maxBuffer: 1 << 28 });
+  assert.ok([0, WITHHELD].includes(ran.status), `xmem ${args.join(" ")}: ${ran.stderr}`);
+  return ran.stdout;
 }
 
 /** Writes a page. */

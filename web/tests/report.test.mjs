@@ -280,6 +280,33 @@ describe("compare", () => {
   });
 });
 
+describe("settings and plans", () => {
+  test("what other settings change is what their answers say", async () => {
+    const page = await open(browser, report("oom", GPT2, "--capacity", "600MiB"));
+    const ask = (...options) => JSON.parse(xmem("replay", GPT2, "--capacity", "600MiB", "--cudnn", "model", ...options, "--format", "json", "--exit-zero"));
+    const usual = ask("--min-capacity");
+    for (const options of ["--alloc-conf expandable_segments:True", "--zero-grad pos0", "--optimizer-impl fused"]) {
+      const shown = page.locator(`#fitting [data-options="${options}"]`);
+      const change = ask(...options.split(" ")).peak.device_bytes - usual.peak.device_bytes;
+      assert.equal((await shown.count()) > 0 ? Number(await shown.getAttribute("data-bytes")) : 0, change, options);
+    }
+    assert.ok((await page.locator("#fitting").innerText()).includes(`${words(usual.min_capacity_bytes)} of memory`));
+    await page.close();
+  });
+
+  test("a plan is shown beside the allocator", async () => {
+    const page = await open(browser, report("plan", RESNET, ...DEVICE, "--plan"), "plan");
+    const { best, allocators } = JSON.parse(xmem("plan", RESNET, ...DEVICE, "--cudnn", "model", "--format", "json"));
+    assert.equal(await bytesOf(page, "[data-figure=planned]"), best.peak_bytes);
+    assert.equal(await bytesOf(page, "[data-figure='reserved by the allocator']"), allocators[0].reserved_bytes);
+    const map = await page.locator(".heap").first().boundingBox();
+    await page.mouse.move(map.x + map.width / 2, map.y + map.height - 4);
+    assert.match(await page.locator(".tooltip:visible").innerText(), /Offset/);
+    assert.deepEqual(page.problems, []);
+    await page.close();
+  });
+});
+
 describe("hostile names", () => {
   const MARKUP = ["</script><script>window.hacked = 1</script>", "<img src=x onerror='window.hacked = 2'>", "javascript:window.hacked=3", '"><svg onload=window.hacked=4>', '=HYPERLINK("x")'];
 

@@ -8,30 +8,26 @@ const images = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..
 const TRACE = "big_gpt2s_adam_b6/trace.json.zst";
 
 const SHOTS = [
-  { name: "report-overview", view: "overview", scheme: "light" },
-  { name: "report-timeline", view: "timeline", scheme: "light", act: hoverBackward },
-  { name: "report-timeline-dark", view: "timeline", scheme: "dark" },
-  { name: "report-allocator", view: "allocator", scheme: "light" },
-  { name: "report-peak", view: "peak", scheme: "light" },
-  { name: "report-rules", view: "rules", scheme: "light" },
-  { name: "report-compare", view: "compare", scheme: "light" },
+  { name: "report-overview", view: "overview" },
+  { name: "report-timeline", view: "timeline", act: hoverBackward },
+  { name: "report-compare", view: "compare" },
 ];
 
-/** Zooms into the second backward pass, with the pointer on a block. */
+/** The peak and what is around it, with the pointer on a block. */
 async function hoverBackward(page) {
   await page.keyboard.press("p");
-  for (let press = 0; press < 2; press++) await page.keyboard.press("-");
+  for (let press = 0; press < 1; press++) await page.keyboard.press("-");
   await settled(page);
   const plot = await page.locator(".plot").boundingBox();
-  await page.mouse.move(plot.x + plot.width * 0.55, plot.y + plot.height * 0.35);
+  await page.mouse.move(plot.x + plot.width * 0.55, plot.y + plot.height * 0.8);
 }
 
 const browser = await launch({ width: 1280, height: 760 });
 try {
   const one = report("one", TRACE, "--device", "rtx3060-12g");
   const two = report("two", TRACE, path.join(path.dirname(TRACE), "snapshot.pickle.zst"), "--device", "rtx3060-12g");
-  for (const { name, view, scheme, act } of SHOTS) {
-    const page = await open(browser, view === "compare" ? two : one, view, scheme);
+  for (const { name, view, act } of SHOTS) {
+    const page = await open(browser, view === "compare" ? two : one, view);
     await act?.(page);
     await settled(page);
     await page.screenshot({ path: path.join(images, `${name}.png`) });

@@ -1,6 +1,6 @@
 // Times a page: first picture, pan and zoom, memory of the tab. Started by `cargo xtask time-web`.
 
-import { statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import os from "node:os";
 import { pathToFileURL } from "node:url";
 import { close, launch, report, settled, xmem } from "./browser.mjs";
@@ -60,5 +60,19 @@ async function timeline(page) {
   const session = await page.context().newCDPSession(page);
   await session.send("HeapProfiler.collectGarbage");
   const { usedSize, embedderHeapUsedSize = 0, backingStorageSize = 0 } = await session.send("Runtime.getHeapUsage");
+  for (const line of await largestRenderer(page)) say("process of the tab", line);
   say("JavaScript heap, other, buffers", [usedSize, embedderHeapUsedSize, backingStorageSize].map((bytes) => `${(bytes / MIB).toFixed(0)} MiB`).join(", "));
+}
+
+/** The memory that the kernel counts for the largest process that shows pages: now, and at most. */
+async function largestRenderer(page) {
+  const session = await page.context().browser().newBrowserCDPSession();
+  const { processInfo } = await session.send("SystemInfo.getProcessInfo");
+  const files = processInfo.filter(({ type }) => type === "renderer").map(({ id }) => `/proc/${id}/status`);
+  const memory = files.filter((file) => existsSync(file)).map((file) => {
+    const kib = (name) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(readFileSync(file, "utf8"))[1]);
+    return { now: kib("RssAnon"), most: kib("VmHWM") };
+  });
+  memory.sort((a, b) => b.now - a.now);
+  return memory.slice(0, 1).map(({ now, most }) => `${Math.round(now / 1024)} MiB of its own, ${Math.round(most / 1024)} MiB resident at most`);
 }

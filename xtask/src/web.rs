@@ -15,7 +15,7 @@ const FOLDER: &str = "web";
 const BUILT: [&str; 2] = ["report.js", "report.css"];
 
 /// The blocks of a layer in an iteration of a synthetic trace.
-const BLOCKS_PER_LAYER: usize = 4;
+const BLOCKS_PER_LAYER: usize = 8;
 
 /// What to do with files that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

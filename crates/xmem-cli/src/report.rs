@@ -2,6 +2,7 @@
 
 mod html;
 mod settings;
+mod what_ifs;
 
 use crate::Outcome;
 use crate::args::{Global, KeyName, PictureArgs, ReportArgs, ReportFormat, TableName, ViewName};
@@ -14,8 +15,16 @@ use crate::{input, output, pool};
 use settings::Setting;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use xmem::{Answer, BlockKey, Condition, Job, SnapshotEnd, Timeline};
+use std::time::Duration;
+use what_ifs::WhatIfs;
+use xmem::{
+    Answer, BlockKey, Condition, Estimate, Job, Limits, PlanAnswer, PlanBlocks, PlanScope,
+    PlanSettings, Planner, SnapshotEnd, Timeline,
+};
 use xmem_view::{ParquetTable, Run, SvgView};
+
+/// The time that a plan may take.
+const PLANNING_TIME: Duration = Duration::from_secs(2);
 
 /// Runs the command.
 pub(crate) fn run(args: &ReportArgs, global: &Global) -> Outcome {
@@ -80,6 +89,9 @@ struct Loaded {
     job: Job,
     /// Under each of the settings.
     pictured: Vec<Pictured>,
+    /// Other settings that a page names, and its plan.
+    what_ifs: WhatIfs,
+    plan: Option<PlanAnswer>,
 }
 
 /// A run under some settings.
@@ -106,8 +118,30 @@ fn look(
         let timeline = estimate.timeline(&job, SnapshotEnd::Job).map_err(failed)?;
         Ok(Pictured { answer, timeline })
     };
-    let pictured = settings.iter().map(one).collect::<Result<_, CliError>>()?;
-    Ok(Loaded { name, job, pictured })
+    let pictured: Vec<Pictured> = settings.iter().map(one).collect::<Result<_, CliError>>()?;
+    let mut loaded = Loaded { name, job, pictured, what_ifs: WhatIfs::default(), plan: None };
+    if args.picture.format == ReportFormat::Html {
+        loaded.what_ifs = what_ifs::of(&loaded.job, &loaded.pictured[0].answer, args)?;
+        if args.picture.plan {
+            loaded.plan = Some(plan(&settings[0].estimate, &loaded)?);
+        }
+    }
+    Ok(loaded)
+}
+
+/// The plan of an iteration, by the planner that `xmem plan` takes.
+fn plan(estimate: &Estimate, loaded: &Loaded) -> Result<PlanAnswer, CliError> {
+    let failed = |error| CliError::estimate(&loaded.name, error);
+    let prediction = estimate.predict(&loaded.job).map_err(failed)?;
+    let blocks = PlanBlocks::of_prediction(&prediction, PlanScope::default());
+    let blocks = blocks.map_err(|_| CliError::NothingToPlan { input: loaded.name.clone() })?;
+    if blocks.list.is_empty() {
+        return Err(CliError::NothingToPlan { input: loaded.name.clone() });
+    }
+    let limits = Limits { time: PLANNING_TIME, ..Limits::default() };
+    let settings =
+        PlanSettings { planners: vec![Planner::Auto], limits, interruptions: Vec::new() };
+    Ok(settings.compare(blocks))
 }
 
 fn view(name: ViewName) -> SvgView {

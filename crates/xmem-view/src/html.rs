@@ -8,6 +8,7 @@
 //! Left to others: the answer's JSON, which the caller brings.
 
 mod columns;
+mod plan;
 mod run;
 
 use base64::Engine;
@@ -18,7 +19,7 @@ use flate2::write::ZlibEncoder;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
-use xmem::Timeline;
+use xmem::{Answer, Bytes, PlanAnswer, Timeline};
 
 /// The schema of the page's data. The program of the page refuses any other.
 const SCHEMA: &str = "xmem.page/1";
@@ -35,6 +36,21 @@ pub struct PageRun<'a> {
     pub timeline: &'a Timeline,
     /// Its JSON answer, with rules: `xmem replay --format json --explain`.
     pub answer: &'a str,
+    /// The same recording under other settings.
+    pub what_ifs: &'a [PageWhatIf],
+    /// The smallest device memory in which the job runs, if it was looked for.
+    pub smallest: Option<Bytes>,
+    /// A static plan of an iteration, if there is one.
+    pub plan: Option<&'a PlanAnswer>,
+}
+
+/// A setting, and the answer under it.
+#[derive(Clone, Debug)]
+pub struct PageWhatIf {
+    /// The options of the command line.
+    pub options: String,
+    /// The answer.
+    pub answer: Answer,
 }
 
 #[derive(Serialize)]
@@ -66,16 +82,19 @@ pub fn page(out: &mut dyn Write, title: &str, runs: &[PageRun<'_>]) -> io::Resul
          <main id=\"page\"></main>\n"
     )?;
     let (mut heads, mut columns) = (Vec::new(), Vec::new());
-    for run in runs {
-        let (head, bytes) = run::encode(run)?;
+    for (row, run) in runs.iter().enumerate() {
+        let plan = run.plan.map(plan::encode);
+        let (plan, plan_columns) = plan.unzip();
+        let (head, bytes) = run::encode(run, plan)?;
         heads.push(head);
-        columns.push(bytes);
+        columns.push((format!("data-run-{row}"), bytes));
+        columns.extend(plan_columns.map(|bytes| (format!("data-plan-{row}"), bytes)));
     }
     let program = concat!("xmem ", env!("CARGO_PKG_VERSION"));
     let head = serde_json::to_vec(&Head { schema: SCHEMA, title, program, runs: heads })?;
     element(out, "data-head", &head)?;
-    for (row, bytes) in columns.iter().enumerate() {
-        element(out, &format!("data-run-{row}"), bytes)?;
+    for (id, bytes) in &columns {
+        element(out, id, bytes)?;
     }
     write!(out, "<script>{SCRIPT}</script>\n</body>\n</html>\n")
 }

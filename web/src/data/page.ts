@@ -15,6 +15,29 @@ export interface RunHead {
   name: string;
   answer: Answer;
   timeline: TimelineHead;
+  what_ifs: WhatIf[];
+  smallest_device_bytes: number | null;
+  plan: PlanHead | null;
+}
+
+/** The figures under another setting. */
+export interface WhatIf {
+  options: string;
+  verdict: string;
+  allocated_bytes: number;
+  reserved_bytes: number;
+  device_bytes: number;
+}
+
+/** A static plan of an iteration, beside what the allocator does with the same blocks. */
+export interface PlanHead {
+  planner: string | null;
+  planned_bytes: number | null;
+  lower_bound_bytes: number;
+  proven: boolean;
+  reserved_bytes: number;
+  ops: string[];
+  columns: ColumnHead[];
 }
 
 export interface TimelineHead {

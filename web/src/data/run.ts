@@ -1,7 +1,8 @@
 // A run with its blocks, moments and segments as columns.
 
 import { Columns } from "./columns";
-import type { Answer, RunHead } from "./page";
+import type { Answer, RunHead, WhatIf } from "./page";
+import type { Plan } from "./plan";
 
 /** A moment after the last one. */
 export const NEVER = 0xffffffff;
@@ -16,6 +17,9 @@ export interface Span {
 export class Run {
   readonly name: string;
   readonly answer: Answer;
+  readonly whatIfs: WhatIf[];
+  readonly smallestDevice: number | null;
+  plan: Plan | null = null;
   readonly texts: string[];
   readonly roles: string[];
   readonly phases: string[];
@@ -82,6 +86,8 @@ export class Run {
     const columns = new Columns(bytes, timeline.columns);
     this.name = head.name;
     this.answer = head.answer;
+    this.whatIfs = head.what_ifs;
+    this.smallestDevice = head.smallest_device_bytes;
     this.texts = timeline.texts;
     this.roles = timeline.roles;
     this.phases = timeline.phases;

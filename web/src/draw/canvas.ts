@@ -52,7 +52,7 @@ export function onFrame(draw: () => void): () => void {
   };
 }
 
-/** A polyline of steps: a value for each column of a plot. */
+/** A polyline of steps: a value for each column of a plot; NaN leaves a gap. */
 export function steps(
   context: CanvasRenderingContext2D,
   width: number,
@@ -64,13 +64,14 @@ export function steps(
   let last = NaN;
   for (let x = 0; x < width; x++) {
     const y = height - (value(x) / most) * height;
-    if (x === 0) context.moveTo(0, y);
+    if (Number.isNaN(last)) context.moveTo(x, y);
+    else if (Number.isNaN(y)) context.lineTo(x, last);
     else if (y !== last) {
       context.lineTo(x, last);
       context.lineTo(x, y);
     }
     last = y;
   }
-  context.lineTo(width, last);
+  if (!Number.isNaN(last)) context.lineTo(width, last);
   context.stroke();
 }

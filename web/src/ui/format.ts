@@ -46,19 +46,9 @@ export function words(name: string): string {
   return name.replace(/[_-]/g, " ");
 }
 
-/** Steps of an axis from 0 to `most` bytes: at most `steps`, each a round number of a binary unit. */
-export function ticks(most: number, steps: number): number[] {
-  const rough = most / steps;
-  const unit = rough >= GIB ? GIB : rough >= MIB ? MIB : rough >= KIB ? KIB : 1;
-  let step = unit;
-  while (step < rough) {
-    if (step * 2 >= rough) step *= 2;
-    else if (step * 5 >= rough) step *= 5;
-    else step *= 10;
-  }
-  // Ten hundreds of a unit are not a round number of the next one.
-  const larger = [KIB, MIB, GIB].find((next) => step > next / 2 && step < next);
-  if (larger) step = larger;
+/** Marks of an axis from 0 to `most` bytes: a power of two apart, `count` at most and the 0. */
+export function ticks(most: number, count: number): number[] {
+  const step = 2 ** Math.max(0, Math.ceil(Math.log2(most / count)));
   const marks = [];
   for (let mark = 0; mark <= most; mark += step) marks.push(mark);
   return marks;

@@ -134,11 +134,12 @@ export function allocator(app: App): View {
     if (!oom || of.run.outOfMemory === null || of.moment < of.run.outOfMemory - 1 || of.moment > of.run.outOfMemory) return null;
     const rows = memory.segments.flatMap((segment) => segment.pieces).filter((piece) => piece.row >= 0).map((piece) => piece.row);
     rows.sort((a, b) => of.run.size[b] - of.run.size[a]);
+    const released = oom.reserved_bytes < memory.reserved ? `released ${bytes(memory.reserved - oom.reserved_bytes)} of cached memory, and then` : "";
     return h(
       "section",
       { class: "panel bad", aria: { label: "Out of memory" } },
       h("h3", {}, `Out of memory: ${bytes(oom.requested_bytes)} requested`),
-      h("p", {}, `The allocator tried to obtain ${bytes(oom.tried_bytes)}; ${bytes(oom.free_bytes)} were free on the device. ${bytes(oom.reserved_bytes)} were reserved, ${bytes(oom.allocated_bytes)} of it allocated, and the largest free piece had ${bytes(memory.largestFree)}. The run needs ${bytes(oom.needed_bytes)} of device memory; from here on the map is that of a device with space for all.`),
+      h("p", {}, `Request ${count(of.run.outOfMemory)} cannot be served. The largest free piece has ${bytes(memory.largestFree)}. The allocator ${released} tried to obtain ${bytes(oom.tried_bytes)}, but ${bytes(oom.free_bytes)} were free on the device. ${bytes(oom.reserved_bytes)} were reserved then, ${bytes(oom.allocated_bytes)} of it allocated. The run needs ${bytes(oom.needed_bytes)} of device memory; after this request the map is that of a device with space for all.`),
       blockTable(of, "Largest blocks then", rows.slice(0, 8), (row) => choose(row)),
     );
   }

@@ -1,6 +1,7 @@
 // Compare: two runs or two settings side by side.
 
 import type { App, View } from "../app";
+import { aligned } from "../data/align";
 import { atPeak, divergence } from "../data/divergence";
 import type { Run } from "../data/run";
 import { Maxima } from "../data/stack";
@@ -16,7 +17,7 @@ const MAX_ROWS = 20;
 export function compare(app: App): View {
   let other = app.runs.find((run) => run !== app.run) ?? app.run;
   const select = h("select", { id: "other" });
-  const plot = new Surface("Allocated memory of both runs, each over its own requests");
+  const plot = new Surface("Allocated memory of both runs, phase by phase");
   plot.canvas.className = "both";
   const root = h("div", { class: "compare" });
   select.addEventListener("change", () => {
@@ -115,15 +116,20 @@ function drawBoth(plot: Surface, one: Run, other: Run): void {
     context.fillStyle = variable("--muted");
     if (mark > 0) context.fillText(tick(mark), 2, y - 3);
   }
-  for (const [run, color] of [[one, "--accent"], [other, "--second"]] as const) {
-    if (run.moments === 0) continue;
-    const maxima = new Maxima(run.allocated);
-    const scale = run.moments / plot.width;
-    context.strokeStyle = variable(color);
-    context.lineWidth = 1.5;
-    steps(context, plot.width, plot.height, most, (x) => {
-      const from = Math.min(run.moments - 1, Math.floor(x * scale));
-      return run.allocated[maxima.at(from, Math.max(from + 1, Math.min(run.moments, Math.floor((x + 1) * scale))))];
-    });
-  }
+  const maxima = new Maxima(one.allocated);
+  const scale = one.moments / plot.width;
+  const moment = (x: number): number => {
+    const from = Math.min(one.moments - 1, Math.floor(x * scale));
+    return maxima.at(from, Math.max(from + 1, Math.min(one.moments, Math.floor((x + 1) * scale))));
+  };
+  if (one.moments === 0 || other.moments === 0) return;
+  const at = aligned(one, other);
+  context.lineWidth = 1.5;
+  context.strokeStyle = variable("--accent");
+  steps(context, plot.width, plot.height, most, (x) => one.allocated[moment(x)]);
+  context.strokeStyle = variable("--second");
+  steps(context, plot.width, plot.height, most, (x) => {
+    const there = at(moment(x));
+    return there === null ? NaN : other.allocated[there];
+  });
 }

@@ -2,10 +2,11 @@
 
 import type { App, View } from "../app";
 import type { Answer, Bounds } from "../data/page";
+import type { Run } from "../data/run";
 import { TREES, tree, type Node, type TreeKey } from "../data/tree";
 import { squarified } from "../draw/treemap";
 import { choice, h, replace, table } from "../ui/dom";
-import { bytes, count, percent, plural, words } from "../ui/format";
+import { bytes, count, percent, plural, signed, words } from "../ui/format";
 import { ink, roleColor } from "../ui/palette";
 import { when } from "../ui/block";
 
@@ -37,7 +38,7 @@ export function overview(app: App): View {
         map,
         list,
       ),
-      fitting(answer),
+      fitting(app.run),
       iterations(answer),
       notes(answer),
     );
@@ -65,7 +66,7 @@ function verdict(answer: Answer): HTMLElement {
     h(
       "div",
       {},
-      h("p", {}, `on ${answer.device.title || answer.device.name}, ${bytes(answer.device.memory_bytes)}`),
+      h("p", {}, `on ${device(answer)}`),
       h("p", { class: "muted" }, headroom(answer)),
     ),
     place &&
@@ -76,6 +77,11 @@ function verdict(answer: Answer): HTMLElement {
         h("p", { class: "muted" }, parts.join(" · ")),
       ),
   );
+}
+
+function device({ device: { name, title, memory_bytes: memory } }: Answer): string {
+  const text = title || name;
+  return text.includes(bytes(memory)) ? text : `${text}, ${bytes(memory)}`;
 }
 
 function headroom(answer: Answer): string {
@@ -93,7 +99,7 @@ function figures(answer: Answer): HTMLElement {
       { class: "card figure", id: `figure-${id}`, data: { bytes: value.toString() }, aria: { label: name } },
       h("h2", {}, name),
       h("p", { class: "value" }, bytes(value)),
-      rangeBar(value, bounds, most),
+      rangeBar(value, bounds, most, answer.device.memory_bytes),
       h("p", { class: "muted" }, bounds.low === bounds.high ? "no uncertainty" : `${bytes(bounds.low)} to ${bytes(bounds.high)}`),
       h("p", { class: "muted source" }, source),
     );
@@ -106,8 +112,8 @@ function figures(answer: Answer): HTMLElement {
   );
 }
 
-/** Value and range on a bar as long as the device's memory. */
-function rangeBar(value: number, bounds: Bounds, most: number): HTMLElement {
+/** Value and range on a bar as long as the device's memory, or as what does not fit into it. */
+function rangeBar(value: number, bounds: Bounds, most: number, limit: number): HTMLElement {
   const bar = h("div", { class: "range", aria: { hidden: "true" } });
   const part = (name: string, from: number, to: number): void => {
     const element = h("i", { class: name });
@@ -117,6 +123,7 @@ function rangeBar(value: number, bounds: Bounds, most: number): HTMLElement {
   };
   part("value", 0, value);
   part("spread", bounds.low, bounds.high);
+  if (limit < most) part("limit", limit, limit);
   return bar;
 }
 
@@ -185,35 +192,59 @@ function swatch(role: string, text: string): HTMLElement {
   return h("span", {}, mark, text);
 }
 
-function fitting(answer: Answer): HTMLElement {
+/** What the run met, what would help, each as an answer of its own, and what is large. */
+function fitting(run: Run): HTMLElement {
+  const { answer } = run;
   const rows: [string, string][] = [];
   const oom = answer.out_of_memory;
   if (oom) {
     const at = oom.at ? ` in ${oom.at.iteration === null ? "" : `iteration ${oom.at.iteration}, `}${words(oom.at.phase)}` : "";
-    rows.push(["Out of memory", `${bytes(oom.requested_bytes)} were requested${at}, ${bytes(oom.free_bytes)} were free on the device`]);
-    rows.push(["Then", `${bytes(oom.allocated_bytes)} allocated, ${bytes(oom.reserved_bytes)} reserved`]);
+    rows.push(["Out of memory", `${bytes(oom.requested_bytes)} were requested${at}, ${bytes(oom.free_bytes)} were free on the device, ${bytes(oom.reserved_bytes)} reserved`]);
     rows.push(["Needed", `${bytes(oom.needed_bytes)} of device memory`]);
   }
-  if (answer.min_capacity_bytes !== null) rows.push(["Smallest device", bytes(answer.min_capacity_bytes)]);
-  const roles = Object.entries(answer.by_role).sort((a, b) => b[1] - a[1]);
-  const share = (role: string): number => answer.by_role[role] ?? 0;
-  const advice = (role: string, text: string): void => {
-    if (share(role) > 0.1 * answer.peak.allocated_bytes) rows.push([words(role), `${bytes(share(role))}: ${text}`]);
-  };
-  if (roles.length > 0) {
-    advice("activation", "a smaller batch, activation checkpointing, or autocast make it smaller");
-    advice("optimizer_state", "an optimizer with less state, or sharding over ranks (ZeRO, FSDP)");
-    advice("gradient", "gradients that are freed earlier (zero_grad before the forward), or sharding over ranks");
-    advice("parameter", "a smaller data type, or sharding over ranks (FSDP)");
-    advice("workspace", "a smaller CUBLAS_WORKSPACE_CONFIG, or other convolution plans");
-  }
+  if (run.smallestDevice !== null) rows.push(["Smallest device", `${bytes(run.smallestDevice)} of memory, found by replays`]);
   const unused = answer.fragmentation.unused_bytes;
-  if (unused > 0.1 * answer.peak.reserved_bytes) {
-    rows.push(["Fragmentation", `${bytes(unused)} of reserved memory hold no tensor: try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`]);
-  }
+  rows.push(["Fragmentation", `${bytes(unused)} (${percent(unused, answer.peak.reserved_bytes)}) of peak reserved hold no tensor`]);
   const list = h("dl", { class: "facts" });
   for (const [term, text] of rows) list.append(h("dt", {}, term), h("dd", {}, text));
-  return h("section", { class: "card", aria: { label: "What would make it fit" } }, h("h2", {}, answer.verdict === "fits" ? "What acts on it" : "What would make it fit"), list);
+  const section = h("section", { class: "card", id: "fitting", aria: { label: "What would make it fit" } }, h("h2", {}, answer.verdict === "fits" ? "What would make it smaller" : "What would make it fit"), list);
+  const moved = run.whatIfs.filter((other) => other.device_bytes !== answer.peak.device_bytes || other.allocated_bytes !== answer.peak.allocated_bytes || other.verdict !== answer.verdict);
+  if (run.whatIfs.length > 0) {
+    moved.sort((a, b) => a.device_bytes - b.device_bytes);
+    const cells = moved.map((other) => [
+      h("code", {}, other.options),
+      change(other.allocated_bytes - answer.peak.allocated_bytes),
+      change(other.device_bytes - answer.peak.device_bytes, other.options),
+      VERDICTS[other.verdict] ?? words(other.verdict),
+    ]);
+    const columns = [{ title: "Setting" }, { title: "Peak allocated", numeric: true }, { title: "In nvidia-smi", numeric: true }, { title: "Verdict" }];
+    const same = run.whatIfs.length - moved.length;
+    if (cells.length > 0) section.append(table("Other settings, each alone", columns, cells));
+    section.append(h("p", { class: "muted" }, same > 0 ? `Tried without effect: ${run.whatIfs.filter((other) => !moved.includes(other)).map((other) => other.options).join(", ")}` : ""));
+  }
+  const large = Object.entries(answer.by_role).filter(([role, share]) => role in HELPS && share > 0.15 * answer.peak.allocated_bytes);
+  large.sort((a, b) => b[1] - a[1]);
+  if (large.length > 0) {
+    const advice = h("dl", { class: "facts" });
+    for (const [role, share] of large) advice.append(h("dt", {}, words(role)), h("dd", {}, `${bytes(share)}: ${HELPS[role]}`));
+    section.append(h("h3", {}, "What the large parts depend on"), advice);
+  }
+  return section;
+}
+
+/** What changes the memory of a role. */
+const HELPS: Record<string, string> = {
+  activation: "batch size and sequence length, activation checkpointing, autocast",
+  optimizer_state: "the optimizer, the data type of the parameters, sharding over ranks (ZeRO, FSDP)",
+  gradient: "where gradients are cleared, the data type of the parameters, sharding over ranks",
+  parameter: "the data type, sharding over ranks (FSDP)",
+  workspace: "CUBLAS_WORKSPACE_CONFIG, the plans of convolutions",
+  temporary: "the size of single operators: smaller pieces of work, fused kernels",
+};
+
+function change(value: number, of?: string): HTMLElement {
+  const data = of === undefined ? undefined : { options: of, bytes: value.toString() };
+  return h("span", { class: value > 0 ? "more" : value < 0 ? "less" : "muted", data }, signed(value));
 }
 
 function iterations(answer: Answer): HTMLElement {

@@ -2,6 +2,7 @@
 // single event.
 
 import type { App, View } from "../app";
+import { aligned } from "../data/align";
 import { groups, KEYS, type Groups, type Key } from "../data/groups";
 import type { Run } from "../data/run";
 import { Stack } from "../data/stack";
@@ -34,6 +35,8 @@ class Timeline implements View {
   private window: Window = { from: 0, to: 1 };
   private cursor: number | null = null;
   private hovered: number | null = null;
+  /** Another run that is drawn over this one, and where its moments are. */
+  private other: { run: Run; at: (moment: number) => number | null } | null = null;
   private picture = new Picture(1, 1);
   private shades = new Shades(["#000000"], "#ffffff", "#000000");
   private readonly plot = new Surface("Allocated memory over the requests of the run. The table below has its blocks.");
@@ -95,6 +98,7 @@ class Timeline implements View {
       this.below,
     );
     this.listen();
+    this.chooseOther();
     this.reset();
   }
 
@@ -104,6 +108,7 @@ class Timeline implements View {
       this.filter = new Filter(this.run);
       this.applyFilter();
       this.stackBy(this.stackKey);
+      this.chooseOther();
       this.reset();
     }
     this.colors();
@@ -133,6 +138,11 @@ class Timeline implements View {
     if (!action) return false;
     action();
     return true;
+  }
+
+  private chooseOther(): void {
+    const run = this.app.runs.find((run) => run !== this.run);
+    this.other = run && run.moments > 0 ? { run, at: aligned(this.run, run) } : null;
   }
 
   private button(text: string, act: () => void, label?: string): HTMLElement {
@@ -187,6 +197,7 @@ class Timeline implements View {
       const pressed = this.hidden.has(group) ? "false" : "true";
       this.legend.append(h("button", { class: "entry", data: { group: group.toString() }, aria: { pressed }, on: { click: press } }, mark, name));
     });
+    if (this.other) this.legend.append(h("span", { class: "line other" }, `allocated in ${this.other.run.name}`));
     this.legend.append(...(["reserved", "requested"] as const).map((line) => h("span", { class: `line ${line}` }, line)));
   }
 
@@ -422,6 +433,7 @@ class Timeline implements View {
     context.setLineDash([3, 3]);
     steps(context, lines.width, lines.height, most, (x) => run.requested[moment(x)]);
     context.setLineDash([]);
+    this.drawOther(context, most, moment);
     this.mark(context, run.peak, "peak", variable("--ink"));
     if (run.outOfMemory !== null) this.mark(context, run.outOfMemory, "out of memory", variable("--bad"));
     const at = this.hovered ?? this.cursorWithin();
@@ -434,6 +446,20 @@ class Timeline implements View {
       context.lineTo(x, lines.height);
       context.stroke();
     }
+  }
+
+  /** The other run of the page, as a line: what was recorded, for example, over what is predicted. */
+  private drawOther(context: CanvasRenderingContext2D, most: number, moment: (x: number) => number): void {
+    const { other, lines } = this;
+    if (!other) return;
+    context.strokeStyle = variable("--other");
+    context.lineWidth = 2;
+    context.setLineDash([6, 3]);
+    steps(context, lines.width, lines.height, most, (x) => {
+      const at = other.at(moment(x));
+      return at === null ? NaN : other.run.allocated[at];
+    });
+    context.setLineDash([]);
   }
 
   private mark(context: CanvasRenderingContext2D, moment: number, text: string, color: string): void {

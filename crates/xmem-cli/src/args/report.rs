@@ -59,6 +59,9 @@ pub(crate) struct PictureArgs {
     /// Open the file that was written in a browser
     #[arg(long, requires = "output")]
     pub(crate) open: bool,
+    /// Plan an iteration statically, and show the plan beside what the allocator does with the same blocks
+    #[arg(long)]
+    pub(crate) plan: bool,
     /// Show the same recordings on this device as well; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) against_device: Vec<String>,

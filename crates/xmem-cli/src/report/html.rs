@@ -1,7 +1,8 @@
 //! `xmem report --format html`: the page, with the answers that `xmem replay` gives.
 
+use super::Loaded;
 use super::settings::Setting;
-use super::{Loaded, Pictured};
+use super::what_ifs::WhatIfs;
 use crate::args::{PictureArgs, Verbosity};
 use crate::error::CliError;
 use crate::output;
@@ -49,12 +50,21 @@ pub(super) fn write(
             }
         })
         .collect();
+    let usual = WhatIfs::default();
     let runs: Vec<PageRun<'_>> = pairs()
         .zip(names.iter().zip(&answers))
-        .map(|((_, (_, Pictured { timeline, .. })), (name, answer))| PageRun {
-            name,
-            timeline,
-            answer,
+        .map(|((loaded, (_, pictured)), (name, answer))| {
+            // What is said beyond the run is about the first setting.
+            let is_first = std::ptr::eq(pictured, &loaded.pictured[0]);
+            let WhatIfs { tried, smallest } = if is_first { &loaded.what_ifs } else { &usual };
+            PageRun {
+                name,
+                timeline: &pictured.timeline,
+                answer,
+                what_ifs: tried,
+                smallest: *smallest,
+                plan: loaded.plan.as_ref().filter(|_| is_first),
+            }
         })
         .collect();
     let file = picture.output.as_deref();

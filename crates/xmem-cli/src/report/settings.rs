@@ -5,7 +5,7 @@ use crate::args::{AllocatorArgs, DeviceArgs, ReportArgs};
 use crate::error::CliError;
 use crate::{allocator, cudnn, device, what_if};
 use std::sync::Arc;
-use xmem::{ConvolutionSource, Device, Estimate};
+use xmem::{ConvolutionSource, Device, Estimate, EstimateBuilder};
 
 /// The device if none is named.
 const DEVICE: &str = "a100-40g";
@@ -34,12 +34,13 @@ pub(super) fn all(args: &ReportArgs) -> Result<Vec<Setting>, CliError> {
     Ok(all)
 }
 
-fn setting(
+/// The estimate of the options, on a device with an allocator.
+pub(super) fn builder(
     args: &ReportArgs,
     device: &Device,
     choice: &AllocatorArgs,
     convolutions: &Arc<dyn ConvolutionSource>,
-) -> Result<Setting, CliError> {
+) -> Result<EstimateBuilder, CliError> {
     let builder = Estimate::builder(device.clone())
         .allocator(allocator::settings(choice)?)
         .convolutions(Arc::clone(convolutions));
@@ -47,7 +48,16 @@ fn setting(
     if let Some(iterations) = args.picture.iterations {
         builder = builder.iterations(iterations);
     }
-    let estimate = builder.build();
+    Ok(builder)
+}
+
+fn setting(
+    args: &ReportArgs,
+    device: &Device,
+    choice: &AllocatorArgs,
+    convolutions: &Arc<dyn ConvolutionSource>,
+) -> Result<Setting, CliError> {
+    let estimate = builder(args, device, choice, convolutions)?.build();
     estimate.check()?;
     let mut options = format!("--device {}", device.name);
     if let Some(conf) = &choice.alloc_conf {
@@ -56,7 +66,7 @@ fn setting(
     Ok(Setting { estimate, options })
 }
 
-fn chosen(args: &DeviceArgs) -> Result<Device, CliError> {
+pub(super) fn chosen(args: &DeviceArgs) -> Result<Device, CliError> {
     match device::choose(args) {
         Err(CliError::NoDevice) => Ok(xmem::find(DEVICE)?.clone()),
         chosen => chosen,

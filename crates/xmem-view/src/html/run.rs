@@ -1,7 +1,8 @@
 //! A run as the head of its data and its columns. `web/src/data/run.ts` reads them.
 
-use super::PageRun;
 use super::columns::{ColumnHead, Columns, Encoding};
+use super::plan::PlanHead;
+use super::{PageRun, PageWhatIf};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use xmem::{PoolKind, Role, Timeline, TimelineBlock, TimelineSegment};
@@ -11,6 +12,32 @@ pub(super) struct RunHead<'a> {
     name: &'a str,
     answer: &'a RawValue,
     timeline: TimelineHead<'a>,
+    what_ifs: Vec<WhatIfDto<'a>>,
+    smallest_device_bytes: Option<u64>,
+    plan: Option<PlanHead<'a>>,
+}
+
+/// The figures under another setting.
+#[derive(Serialize)]
+struct WhatIfDto<'a> {
+    options: &'a str,
+    verdict: &'static str,
+    allocated_bytes: u64,
+    reserved_bytes: u64,
+    device_bytes: u64,
+}
+
+impl<'a> From<&'a PageWhatIf> for WhatIfDto<'a> {
+    fn from(PageWhatIf { options, answer }: &'a PageWhatIf) -> Self {
+        let peak = &answer.peak;
+        Self {
+            options,
+            verdict: answer.verdict.name(),
+            allocated_bytes: peak.allocated.get(),
+            reserved_bytes: peak.reserved.get(),
+            device_bytes: peak.device.get(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -43,7 +70,10 @@ impl Met {
 }
 
 /// The head of a run, and its columns.
-pub(super) fn encode<'a>(run: &PageRun<'a>) -> serde_json::Result<(RunHead<'a>, Vec<u8>)> {
+pub(super) fn encode<'a>(
+    run: &PageRun<'a>,
+    plan: Option<PlanHead<'a>>,
+) -> serde_json::Result<(RunHead<'a>, Vec<u8>)> {
     let timeline = run.timeline;
     let mut columns = Columns::default();
     let (mut phases, mut evidences, mut rules) = (Met::default(), Met::default(), Met::default());
@@ -74,8 +104,15 @@ pub(super) fn encode<'a>(run: &PageRun<'a>) -> serde_json::Result<(RunHead<'a>, 
         out_of_memory: timeline.out_of_memory,
         columns: columns.heads,
     };
-    let answer = serde_json::from_str(run.answer)?;
-    Ok((RunHead { name: run.name, answer, timeline: head }, columns.bytes))
+    let head = RunHead {
+        name: run.name,
+        answer: serde_json::from_str(run.answer)?,
+        timeline: head,
+        what_ifs: run.what_ifs.iter().map(WhatIfDto::from).collect(),
+        smallest_device_bytes: run.smallest.map(xmem::Bytes::get),
+        plan,
+    };
+    Ok((head, columns.bytes))
 }
 
 fn moments(timeline: &Timeline, columns: &mut Columns) {
