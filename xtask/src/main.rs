@@ -28,6 +28,7 @@ mod test;
 mod tidy;
 mod torch;
 mod truth;
+mod views;
 mod web;
 mod wild;
 
@@ -309,6 +310,14 @@ enum Task {
         #[arg(long, value_name = "N", default_value_t = 1_000_000)]
         blocks: usize,
     },
+    /// Open files of `xmem report` in the programs that they are for: Perfetto, speedscope, pandas and Chromium
+    ///
+    /// Their packages come from PyPI and npm; what cannot be had is skipped.
+    TestViews {
+        /// Drive this xmem [default: build it]
+        #[arg(long, value_name = "PROGRAM")]
+        xmem: Option<PathBuf>,
+    },
     /// Render the book alone (this is what `docs` starts with the `book` feature on)
     #[command(hide = true)]
     Book,
@@ -383,6 +392,7 @@ fn main() -> ExitCode {
         }
         Task::Screenshots { xmem: program } => web::screenshots(program),
         Task::TimeWeb { xmem: program, blocks } => web::time(program, blocks),
+        Task::TestViews { xmem: program } => views::run(program),
         Task::Book => docs::book(),
         Task::Man { out } => dist::man(out),
         Task::Completions { out } => dist::completions(out),
