@@ -167,3 +167,31 @@ fn a_block_that_another_stream_uses_is_active_after_its_free() {
         assert_eq!(timeline.blocks.iter().any(is_waiting), waits, "{name}");
     }
 }
+
+/// 20,000 operators in each other took 1.8 GB.
+#[test]
+fn operators_nested_without_end_have_paths_of_bounded_length() {
+    let count = 3000;
+    let events: Vec<String> = (0..count)
+        .map(|level| {
+            let (start, duration) = (2 * level, 4 * (count - level));
+            let (bytes, address) = (1 << 20, (level + 1) << 21);
+            format!(
+                r#"{{"ph": "X", "cat": "cpu_op", "name": "op{level}", "pid": 1, "tid": 1, "ts": {start}, "dur": {duration}}},
+                {{"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": {},
+                  "args": {{"Bytes": {bytes}, "Addr": {address}, "Device Type": 0, "Device Id": -1}}}}"#,
+                start + 1
+            )
+        })
+        .collect();
+    let trace = format!(r#"{{"traceEvents": [{}]}}"#, events.join(","));
+    let job = Job::from_bytes(trace.as_bytes(), &ReadOptions::default()).expect("a trace");
+    let timeline = on("a100-40g").build().timeline(&job, SnapshotEnd::Job).expect("a timeline");
+    assert_eq!(timeline.blocks.len(), count);
+    let levels: usize = timeline.paths().iter().map(Vec::len).sum();
+    assert!(levels <= 256 * 257 / 2, "{levels} levels in all paths");
+    let names = |row: usize| timeline.path(timeline.blocks[row].path);
+    assert_eq!(timeline.text(names(2)[2]), "op2");
+    assert_eq!(names(2999), names(255));
+    assert_eq!(timeline.text(timeline.blocks[2999].op), "op2999");
+}

@@ -1,7 +1,7 @@
 //! A run of the prediction, with all that happens taken down.
 
-use super::names::{PathId, TextId};
-use super::{MomentSpan, Timeline, TimelineBlock, TimelineMoment, TimelineSegment};
+use super::names::PathId;
+use super::{DEEPEST, MomentSpan, Timeline, TimelineBlock, TimelineMoment, TimelineSegment};
 use crate::prediction::Prediction;
 use crate::snapshot::SnapshotEnd;
 use rustc_hash::FxHashMap;
@@ -159,17 +159,26 @@ impl<'p> Recorder<'p> {
         });
     }
 
+    /// The operators around and with `op`, the outermost [`DEEPEST`] of them.
     fn path(&mut self, op: OpId) -> PathId {
-        if let Some(&known) = self.paths.get(&op) {
-            return known;
-        }
         let profile = self.prediction.locator.profile;
         let names = &mut self.timeline.names;
-        let mut path: Vec<TextId> =
-            profile.tree.path(op).map(|op| names.text_id(profile.op_name(op))).collect();
-        path.reverse();
+        // From `op` outwards. What lies deeper than the limit has the path of what lies at it.
+        let mut around: Vec<OpId> = Vec::new();
+        for outer in profile.tree.path(op) {
+            if let Some(&known) = self.paths.get(&outer)
+                && (outer == op || names.path(known).len() == DEEPEST)
+            {
+                self.paths.extend(around.into_iter().map(|inner| (inner, known)));
+                return known;
+            }
+            around.push(outer);
+        }
+        let beyond = around.len().saturating_sub(DEEPEST);
+        let kept = around[beyond..].iter().rev();
+        let path = kept.map(|&op| names.text_id(profile.op_name(op))).collect();
         let id = names.path_id(path);
-        self.paths.insert(op, id);
+        self.paths.extend(around[..=beyond].iter().map(|&inner| (inner, id)));
         id
     }
 
