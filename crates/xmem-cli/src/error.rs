@@ -90,6 +90,9 @@ pub(crate) enum CliError {
     #[error("the page is not for a terminal")]
     #[diagnostic(help("name a file: -o report.html, with --open to see it at once"))]
     PageToTerminal,
+    #[error("the {format} file is not for a terminal")]
+    #[diagnostic(help("name a file: -o {file}"))]
+    FileToTerminal { format: &'static str, file: &'static str },
     #[error("no traces found in folder `{}`", shown(folder))]
     #[diagnostic(help(
         "a folder is searched recursively for *.json, *.json.gz and *.json.zst; for other names use \
@@ -457,6 +460,7 @@ impl CliError {
             | Self::SnapshotOfSeveral { .. }
             | Self::ReportOfSeveral { .. }
             | Self::PageToTerminal
+            | Self::FileToTerminal { .. }
             | Self::Pattern { .. }
             | Self::OutputIsInput { .. }
             | Self::OutputTwice { .. }

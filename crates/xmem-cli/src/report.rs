@@ -13,6 +13,7 @@ use crate::progress::Progress;
 use crate::replay::read_options;
 use crate::{input, output, pool};
 use settings::Setting;
+use std::io::{IsTerminal, stdout};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,9 +38,7 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Outcome {
     if picture.format != ReportFormat::Html && count > 1 {
         return Err(CliError::ReportOfSeveral { count });
     }
-    if picture.format == ReportFormat::Html {
-        html::check(picture.output.as_deref())?;
-    }
+    check_output(picture)?;
     let looked_at = pool::run(args.reading.threads, |threads| {
         let one = |trace: &PathBuf| look(trace, &settings, args, threads, global);
         args.traces.iter().map(one).collect::<Result<Vec<_>, _>>()
@@ -58,6 +57,23 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Outcome {
             || !job.diagnostics().withheld_reasons().is_empty()
     };
     Ok(if looked_at.iter().any(is_damaged) { Exit::Withheld } else { Exit::Fits })
+}
+
+/// Refuses a terminal as output of what is not text, before anything is read.
+fn check_output(picture: &PictureArgs) -> Result<(), CliError> {
+    if picture.output.is_some() || !stdout().is_terminal() {
+        return Ok(());
+    }
+    match picture.format {
+        ReportFormat::Html => Err(CliError::PageToTerminal),
+        ReportFormat::Perfetto => {
+            Err(CliError::FileToTerminal { format: "Perfetto", file: "run.pftrace" })
+        }
+        ReportFormat::Parquet => {
+            Err(CliError::FileToTerminal { format: "Parquet", file: "blocks.parquet" })
+        }
+        ReportFormat::Folded | ReportFormat::Speedscope | ReportFormat::Svg => Ok(()),
+    }
 }
 
 /// Writes a format that shows one run.

@@ -136,16 +136,20 @@ fn spans(run: &Run<'_>, clock: &Clock, root: Track, packets: &mut Packets) {
         name,
         category: "iteration",
     });
-    let track = packets.slices_of(root, "Iterations");
-    packets.slices(track, iterations);
+    if !profile.iterations.is_empty() {
+        let track = packets.slices_of(root, "Iterations");
+        packets.slices(track, iterations);
+    }
     let phases = profile.phases.iter().map(|span| Slice {
         start: clock.since_begin(span.start),
         end: clock.since_begin(span.end),
         name: span.phase.name(),
         category: "phase",
     });
-    let track = packets.slices_of(root, "Phases");
-    packets.slices(track, phases);
+    if !profile.phases.is_empty() {
+        let track = packets.slices_of(root, "Phases");
+        packets.slices(track, phases);
+    }
 }
 
 /// The calls of modules, thread by thread.

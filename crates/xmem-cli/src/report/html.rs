@@ -7,7 +7,6 @@ use crate::args::{PictureArgs, Verbosity};
 use crate::error::CliError;
 use crate::output;
 use crate::terminal::{say, shown};
-use std::io::{IsTerminal, stdout};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use xmem::{Answer, printable};
@@ -16,14 +15,6 @@ use xmem_view::{PageRun, page};
 
 /// Programs that open a file in the browser that the desktop prefers.
 const OPENERS: [&str; 4] = ["xdg-open", "open", "wslview", "sensible-browser"];
-
-/// Refuses a terminal as output.
-pub(super) fn check(file: Option<&Path>) -> Result<(), CliError> {
-    if file.is_none() && stdout().is_terminal() {
-        return Err(CliError::PageToTerminal);
-    }
-    Ok(())
-}
 
 /// Writes the page of all recordings under all settings.
 pub(super) fn write(

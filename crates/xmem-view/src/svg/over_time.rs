@@ -60,7 +60,7 @@ pub(super) fn draw(run: &Run<'_>, by: BlockKey, top: f64, canvas: &mut Canvas) -
     let axes = Axes {
         top,
         moments: timeline.within.clone(),
-        highest: Bytes(highest.get() + highest.get() / 14),
+        highest: highest + Bytes(highest.get() / 14),
     };
     grid(&axes, canvas);
     let colors = colors(by, &stacked);
@@ -211,7 +211,7 @@ fn phases(run: &Run<'_>, axes: &Axes, canvas: &mut Canvas) {
 
 const fn phase_name(phase: Phase) -> &'static str {
     match phase {
-        Phase::Init => "setup",
+        Phase::Init => "init",
         Phase::Data => "data",
         Phase::Forward => "forward",
         Phase::Backward => "backward",
@@ -283,8 +283,15 @@ fn legend(
     canvas.text((x + 18.0, y), Anchor::Start, "dim", "allocated");
     y += 20.0;
     canvas.line((x - 2.0, y - 4.0), (x + 12.0, y - 4.0), "reserved");
-    canvas.text((x + 18.0, y), Anchor::Start, "dim", "reserved");
-    canvas.text((x + width, y), Anchor::End, "dim", &format!("up to {}", run.answer.peak.reserved));
+    let reserved = match run.answer.out_of_memory {
+        Some(_) => "reserved, with room for all",
+        None => "reserved",
+    };
+    canvas.text((x + 18.0, y), Anchor::Start, "dim", reserved);
+    if run.answer.out_of_memory.is_none() {
+        let most = format!("up to {}", run.answer.peak.reserved);
+        canvas.text((x + width, y), Anchor::End, "dim", &most);
+    }
 }
 
 /// The name of a group for readers.

@@ -5,6 +5,7 @@ use super::palette::Palette;
 use super::squares::{self, Rect};
 use super::{EDGE, WIDTH, legend_entry};
 use crate::Run;
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use xmem::{BlockKey, Bytes, Role, Timeline, TreeNode};
 
@@ -65,7 +66,7 @@ fn place(run: &Run<'_>) -> Option<String> {
     let phase = span.phase.name();
     Some(match span.iteration {
         Some(iteration) => format!("iteration {}, {phase}", iteration.index()),
-        None => format!("before the first iteration, {phase}"),
+        None => phase.to_owned(),
     })
 }
 
@@ -131,22 +132,22 @@ fn within(part: &Part, at: Rect, depth: usize, canvas: &mut Canvas) {
 }
 
 /// The parts, those too small for a rectangle as one part for each role.
-fn merged(parts: &[Part], per_byte: f64) -> Vec<Part> {
+fn merged(parts: &[Part], per_byte: f64) -> Vec<Cow<'_, Part>> {
     let is_small = |part: &&Part| (part.bytes.get() as f64) * per_byte < SMALLEST;
     if parts.iter().filter(is_small).count() < 2 {
-        return parts.to_vec();
+        return parts.iter().map(Cow::Borrowed).collect();
     }
-    let mut kept: Vec<Part> = parts.iter().filter(|part| !is_small(part)).cloned().collect();
+    let mut kept: Vec<Cow<'_, Part>> =
+        parts.iter().filter(|part| !is_small(part)).map(Cow::Borrowed).collect();
     let mut sums = vec![Bytes::ZERO; Role::ALL.len()];
     for part in parts.iter().filter(is_small) {
         add_roles(part, &mut sums);
     }
     let count = parts.len() - kept.len();
     let sums = Role::ALL.into_iter().zip(sums).filter(|(_, bytes)| *bytes > Bytes::ZERO);
-    kept.extend(sums.map(|(role, bytes)| Part {
-        name: format!("{count} small parts"),
-        bytes,
-        inside: Inside::Blocks(role),
+    kept.extend(sums.map(|(role, bytes)| {
+        let name = format!("{count} small parts");
+        Cow::Owned(Part { name, bytes, inside: Inside::Blocks(role) })
     }));
     kept.sort_by_key(|part| Reverse(part.bytes));
     kept
