@@ -3,6 +3,7 @@
 mod allocator;
 mod check;
 mod diff;
+mod look;
 mod offload;
 mod other;
 mod plan;
@@ -20,6 +21,7 @@ pub(crate) use check::{
     CheckArgs, CheckFormat, ConfigArgs, ConfigFormat, SettingsArgs, SubmitArgs,
 };
 pub(crate) use diff::{DiffArgs, DiffFormat, DiffKey, FigureName};
+pub(crate) use look::LookArgs;
 pub(crate) use offload::{
     OffloadArgs, OffloadFormat, OrderName, PlacementSelection, PolicySelection,
 };
@@ -54,6 +56,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
         xmem profile -- python train.py                  record a trace of this script\n  \
         xmem replay trace.json.gz --device rtx3060-12g   will the job fit on this GPU?\n  \
         xmem inspect trace.json.gz                       show the contents of a trace\n  \
+        xmem look trace.json.gz -d t4-16g                browse its memory in the terminal\n  \
         xmem diff main.json.gz branch.json.gz -d t4-16g  what grew?\n  \
         xmem plan trace.json.gz                          how little memory could it be?\n  \
         xmem offload trace.json.gz --device t4-16g       what would offloading to the host buy?\n  \
@@ -112,6 +115,8 @@ pub(crate) enum Command {
     Submit(SubmitArgs),
     /// Decide about the pods of a Kubernetes cluster: an admission webhook
     Serve(ServeArgs),
+    /// Look at a predicted run in the terminal: over time, by name, block by block
+    Look(Box<LookArgs>),
     /// Compare the memory of two runs, by name: what grew
     Diff(Box<DiffArgs>),
     /// Compare what an allocator takes with what a static plan of the same blocks needs

@@ -6,13 +6,11 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::input::{self, Failed, Kind};
 use crate::overwrite::{self, Output};
-use crate::progress::Progress;
-use crate::replay::read_options;
-use crate::{allocator, cudnn, device, output, pool, style, what_if};
+use crate::predicted_run::{self, PredictedRun};
+use crate::{device, output, pool, style};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use xmem::difference::{ComparisonRun, Difference, DifferenceKey, PeakFigure};
-use xmem::{Estimate, Job, SnapshotEnd};
 use xmem_report::difference::{self, DifferencePage};
 use xmem_report::json::{self, DifferenceDocument};
 
@@ -81,7 +79,13 @@ fn load(
     };
     let head = head.map_err(|error| input::error(path, Kind::Blocks, Failed::Io(error)))?;
     if !is_answer(&head) {
-        return recording(path, bytes.as_deref(), args, threads, global);
+        let options = (&args.what_if, &args.cudnn, &args.allocator);
+        let device = device::choose(&args.device)?;
+        let estimate = predicted_run::estimate(device, options, args.answer.iterations)?;
+        let reading = (&args.reading, threads);
+        let PredictedRun { answer, timeline } =
+            predicted_run::predict(path, bytes.as_deref(), &estimate, reading, global)?;
+        return Ok(ComparisonRun::new(&answer, timeline));
     }
     let text = match bytes {
         Some(bytes) => input::inflated(bytes, path, Kind::Answer, max)?,
@@ -98,41 +102,6 @@ fn is_answer(head: &[u8]) -> bool {
     let text: Vec<u8> = head.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let text = text.strip_prefix(b"[").unwrap_or(&text);
     text.starts_with(b"{\"schema\":\"xmem.")
-}
-
-fn recording(
-    path: &Path,
-    bytes: Option<&[u8]>,
-    args: &DiffArgs,
-    threads: NonZeroUsize,
-    global: &Global,
-) -> Result<ComparisonRun, CliError> {
-    let estimate = estimate(args)?;
-    let name = input::name(path);
-    let progress = Progress::over([path], global.verbosity());
-    let observer = |stage| progress.stage(&name, stage);
-    let options = read_options(&args.reading, threads);
-    let job = match bytes {
-        Some(bytes) => Job::from_bytes(bytes, &options)?,
-        None => Job::observed(path, &options, &observer)?,
-    };
-    let failed = |error| CliError::estimate(&name, error);
-    let answer = estimate.job_observed(&job, &observer).map_err(failed)?;
-    let timeline = estimate.timeline(&job, SnapshotEnd::Job).map_err(failed)?;
-    Ok(ComparisonRun::new(&answer, timeline))
-}
-
-fn estimate(args: &DiffArgs) -> Result<Estimate, CliError> {
-    let builder = Estimate::builder(device::choose(&args.device)?)
-        .allocator(allocator::settings(&args.allocator)?)
-        .convolutions(cudnn::source(&args.cudnn)?);
-    let mut builder = what_if::apply(builder, &args.what_if)?;
-    if let Some(iterations) = args.answer.iterations {
-        builder = builder.iterations(iterations);
-    }
-    let estimate = builder.build();
-    estimate.check()?;
-    Ok(estimate)
 }
 
 fn key(key: DiffKey) -> DifferenceKey {

@@ -172,6 +172,12 @@ pub(crate) enum CliError {
     NotAList { list: String, line: usize },
     #[error("{input} is empty")]
     EmptyInput { input: String },
+    #[error("cannot show {trace}: standard output is not a terminal that text can be moved on")]
+    #[diagnostic(help(
+        "`xmem look` needs a terminal; `xmem replay` prints the answer as text, `xmem report` writes pages and \
+         pictures"
+    ))]
+    NoTerminal { trace: String },
     #[error("cannot read {input} as an answer")]
     #[diagnostic(help(
         "give a trace, a memory snapshot, or one answer that `xmem replay --format json` of this version wrote"
@@ -465,6 +471,7 @@ impl CliError {
             | Self::OutputIsInput { .. }
             | Self::OutputTwice { .. }
             | Self::DiffOfAnswer { .. }
+            | Self::NoTerminal { .. }
             | Self::SkipDoneForm
             | Self::SkipDoneStdin
             | Self::Vary { .. }

@@ -23,11 +23,13 @@ mod guard;
 mod input;
 mod inspect;
 mod logging;
+mod look;
 mod offload;
 mod output;
 mod overwrite;
 mod plan;
 mod pool;
+mod predicted_run;
 mod predicted_snapshot;
 mod profile;
 mod progress;
@@ -99,6 +101,7 @@ fn command_of(cli: &Cli) -> Outcome {
         Command::Submit(args) => submit::run(args, &cli.global),
         Command::Config(args) => config::run(args),
         Command::Serve(args) => serve::run(args),
+        Command::Look(args) => look::run(args, &cli.global),
         Command::Diff(args) => diff::run(args, &cli.global),
         Command::Plan(args) => plan::run(args, &cli.global),
         Command::Report(args) => report::run(args, &cli.global),

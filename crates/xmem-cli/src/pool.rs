@@ -42,6 +42,7 @@ pub(crate) fn limit(command: &mut Command) -> Vec<String> {
             vec![("--threads", &mut args.reading.threads), ("--jobs", &mut args.many.jobs)]
         }
         Command::Check(args) => vec![("--threads", &mut args.reading.threads)],
+        Command::Look(args) => vec![("--threads", &mut args.reading.threads)],
         Command::Diff(args) => vec![("--threads", &mut args.reading.threads)],
         Command::Report(args) => vec![("--threads", &mut args.reading.threads)],
         Command::Plan(args) => vec![("--threads", &mut args.reading.threads)],

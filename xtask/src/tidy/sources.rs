@@ -10,27 +10,34 @@ const MAX_LINES: usize = 800;
 const UNSAFE: [&str; 2] = ["crates/xmem-cudnn/", "crates/xmem-trace/"];
 
 /// The crates whose messages reach a terminal.
-const SHOWN: [&str; 6] = [
+const SHOWN: [&str; 7] = [
     "crates/xmem/src/",
     "crates/xmem-cli/src/",
     "crates/xmem-eval/src/",
+    "crates/xmem-look/src/",
     "crates/xmem-recorder/src/",
     "crates/xmem-report/src/",
     "crates/xmem-trace/src/",
 ];
 
+/// The files through which text goes to a terminal.
+const WAYS: [&str; 2] = ["crates/xmem-cli/src/terminal.rs", "crates/xmem-look/src/view/text.rs"];
+
 /// Ways to a terminal for text that nothing has made printable, and the way that is right.
-const RAW_TEXT: [(&str, &str); 5] = [
+const RAW_TEXT: [(&str, &str); 8] = [
     (concat!(".dis", "play()"), "name a path in a message with `printable_path`"),
     (concat!("writeln!(std::io::std", "err"), "print with `terminal::say`"),
     (concat!("writeln!(io::std", "err"), "print with `terminal::say`"),
     (concat!("with_writer(std::io::std", "err"), "log with `terminal::LogLine`"),
+    (concat!(".set_str", "ing("), "put text into cells with `view::text::put`"),
+    (concat!(".set_str", "ingn("), "put text into cells with `view::text::put`"),
+    (concat!(".set_sym", "bol("), "put text into cells with `view::text::put`"),
     (concat!("BufWriter::new(io::std", "out"), "write with `output::stream` or `terminal::stdout`"),
 ];
 
 /// Checks that text of inputs takes the way that makes it printable.
 pub(crate) fn check_text(name: &str, text: &str, findings: &mut Findings) {
-    let is_the_way = name == "crates/xmem-cli/src/terminal.rs";
+    let is_the_way = WAYS.contains(&name);
     if is_the_way || !SHOWN.iter().any(|shown| name.starts_with(shown)) {
         return;
     }

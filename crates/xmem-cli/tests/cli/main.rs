@@ -27,6 +27,8 @@ mod lengths;
 mod lines;
 #[cfg(unix)]
 mod lone_ranks;
+#[cfg(unix)]
+mod look;
 mod offload;
 mod other;
 mod output;

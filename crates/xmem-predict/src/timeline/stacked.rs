@@ -3,6 +3,7 @@
 use super::{BlockKey, Timeline};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
+use std::ops::Range;
 use xmem_types::Bytes;
 
 /// Allocated memory over time, by group. Each point is the moment of the highest allocated bytes in its part of the
@@ -34,7 +35,22 @@ impl Timeline {
     /// Names of several levels (modules, stacks) are joined by ` > `.
     #[must_use]
     pub fn stacked(&self, key: BlockKey, points: usize, groups: usize) -> Stacked {
-        let moments = self.highest_moments(points);
+        self.stacked_between(&self.within, key, points, groups)
+    }
+
+    /// The same for other moments.
+    ///
+    /// # Panics
+    /// If the timeline has fewer moments.
+    #[must_use]
+    pub fn stacked_between(
+        &self,
+        within: &Range<u32>,
+        key: BlockKey,
+        points: usize,
+        groups: usize,
+    ) -> Stacked {
+        let moments = self.highest_moments(within, points);
         let mut group_of: FxHashMap<u64, usize> = FxHashMap::default();
         let mut names = Vec::new();
         // What changes at each moment: the group, and the bytes that come or go.
@@ -74,12 +90,12 @@ impl Timeline {
         Stacked { moments, groups: merged(all, groups.max(1)) }
     }
 
-    /// The moment of the highest allocated bytes in each of at most `points` parts of the run.
-    fn highest_moments(&self, points: usize) -> Vec<u32> {
-        let (from, count) = (self.within.start as usize, self.within.len());
+    /// The moment of the highest allocated bytes in each of at most `points` parts of some moments.
+    fn highest_moments(&self, within: &Range<u32>, points: usize) -> Vec<u32> {
+        let (from, count) = (within.start as usize, within.len());
         let points = points.clamp(1, count.max(1));
         let edge = |point: usize| from + point * count / points;
-        let highest = |part: std::ops::Range<usize>| {
+        let highest = |part: Range<usize>| {
             part.reduce(|best, at| {
                 if self.moments[at].allocated > self.moments[best].allocated { at } else { best }
             })

@@ -1,0 +1,56 @@
+//! A recording with the answer about it and its run, event by event.
+
+use crate::args::{AllocatorArgs, CudnnArgs, Global, ReadingArgs, WhatIfArgs};
+use crate::error::CliError;
+use crate::progress::Progress;
+use crate::replay::read_options;
+use crate::{allocator, cudnn, input, what_if};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use xmem::{Answer, Device, Estimate, Iterations, Job, SnapshotEnd, Timeline};
+
+/// The answer, and the run on a device with space for all.
+pub(crate) struct PredictedRun {
+    pub(crate) answer: Answer,
+    pub(crate) timeline: Timeline,
+}
+
+/// The estimate on a device with the options of the command line.
+pub(crate) fn estimate(
+    device: Device,
+    (what_if, cudnn, allocator): (&WhatIfArgs, &CudnnArgs, &AllocatorArgs),
+    iterations: Option<Iterations>,
+) -> Result<Estimate, CliError> {
+    let builder = Estimate::builder(device)
+        .allocator(allocator::settings(allocator)?)
+        .convolutions(cudnn::source(cudnn)?);
+    let mut builder = what_if::apply(builder, what_if)?;
+    if let Some(iterations) = iterations {
+        builder = builder.iterations(iterations);
+    }
+    let estimate = builder.build();
+    estimate.check()?;
+    Ok(estimate)
+}
+
+/// Reads a recording, unless its bytes were read already, and predicts its run.
+pub(crate) fn predict(
+    path: &Path,
+    bytes: Option<&[u8]>,
+    estimate: &Estimate,
+    (reading, threads): (&ReadingArgs, NonZeroUsize),
+    global: &Global,
+) -> Result<PredictedRun, CliError> {
+    let name = input::name(path);
+    let progress = Progress::over([path], global.verbosity());
+    let observer = |stage| progress.stage(&name, stage);
+    let options = read_options(reading, threads);
+    let job = match bytes {
+        Some(bytes) => Job::from_bytes(bytes, &options)?,
+        None => Job::observed(path, &options, &observer)?,
+    };
+    let failed = |error| CliError::estimate(&name, error);
+    let answer = estimate.job_observed(&job, &observer).map_err(failed)?;
+    let timeline = estimate.timeline(&job, SnapshotEnd::Job).map_err(failed)?;
+    Ok(PredictedRun { answer, timeline })
+}

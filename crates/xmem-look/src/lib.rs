@@ -1,0 +1,16 @@
+//! A predicted run in a terminal: memory over time, what is allocated at a moment by name, and the blocks.
+//!
+//! [`Browser`] is the state, which keys change; [`draw`] shows it; [`browse`] does both in a terminal. Left to others:
+//! where a run comes from (the façade `xmem`), and the arguments (`xmem-cli`).
+#![forbid(unsafe_code)]
+
+mod browser;
+mod key;
+mod layout;
+mod session;
+mod view;
+
+pub use browser::{Browser, Subject};
+pub use key::{Key, Step};
+pub use session::{Ended, browse};
+pub use view::{Palette, draw};
