@@ -25,6 +25,8 @@ export class App {
   open: (view: ViewName) => void = () => undefined;
   /** Draws the view that is open. */
   redraw: () => void = () => undefined;
+  /** Shows another run. */
+  show: (run: Run) => void = (run) => this.choose(run);
   private readonly maximaOf = new Map<string, Maxima>();
 
   constructor(

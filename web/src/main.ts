@@ -5,9 +5,10 @@ import { unpack } from "./data/columns";
 import { SCHEMA, type Head } from "./data/page";
 import { Plan } from "./data/plan";
 import { Run } from "./data/run";
+import { drawNow } from "./draw/canvas";
 import { h, replace } from "./ui/dom";
 import { help } from "./ui/help";
-import { choose, theme } from "./ui/palette";
+import { choose, theme, type Theme } from "./ui/palette";
 import { allocator } from "./views/allocator";
 import { compare } from "./views/compare";
 import { overview } from "./views/overview";
@@ -100,7 +101,18 @@ function show(page: HTMLElement, app: App): void {
   const named = (): ViewName => (views.find((view) => `#${view.name}` === location.hash) ?? views[0]).name;
   addEventListener("hashchange", () => openNamed(named()));
   addEventListener("resize", draw);
-  addEventListener("beforeprint", draw);
+  // Paper is light.
+  let shownIn: Theme | null = null;
+  addEventListener("beforeprint", () => {
+    shownIn = theme();
+    choose("light");
+    draw();
+    drawNow();
+  });
+  addEventListener("afterprint", () => {
+    choose(shownIn);
+    draw();
+  });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { choose(null); draw(); });
   document.addEventListener("keydown", (event) => {
     const target = event.target as HTMLElement;
@@ -122,11 +134,15 @@ function show(page: HTMLElement, app: App): void {
 
 /** The name of the run, or the choice among several. */
 function chooser(app: App, draw: () => void): HTMLElement {
-  if (app.runs.length === 1) return h("p", { class: "run", title: app.run.name }, app.run.name);
+  if (app.runs.length === 1) return h("p", { class: "run", title: app.run.name }, `${app.run.name} on ${app.run.answer.device.name}`);
+  app.show = (run) => {
+    select.value = app.runs.indexOf(run).toString();
+    app.choose(run);
+    draw();
+  };
   const select = h("select", { id: "run", aria: { label: "Run" } }, ...app.runs.map((run, at) => h("option", { value: at.toString() }, run.name)));
   select.addEventListener("change", () => {
-    app.choose(app.runs[Number(select.value)]);
-    draw();
+    app.show(app.runs[Number(select.value)]);
   });
   return select;
 }

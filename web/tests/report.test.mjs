@@ -138,6 +138,22 @@ describe("timeline", () => {
     await page.close();
   });
 
+  test("the list and the strip of phases zoom to one", async () => {
+    const page = await open(browser, pageOf(RESNET), "timeline");
+    await page.selectOption("#phase", { label: "iteration 1, backward" });
+    await settled(page);
+    const shown = await text(page);
+    assert.match(shown, /in iteration 1, backward/);
+    await page.getByRole("button", { name: "All", exact: true }).click();
+    await settled(page);
+    const strip = await page.locator(".strip").boundingBox();
+    await page.mouse.click(strip.x + 64 + (strip.width - 64) * 0.6, strip.y + 6);
+    await settled(page);
+    assert.equal(await text(page), shown);
+    assert.equal(await page.locator("#phase option:checked").innerText(), "iteration 1, backward");
+    await page.close();
+  });
+
   test("a block is described where the pointer is, and chosen by a click", async () => {
     const page = await open(browser, pageOf(RESNET), "timeline");
     await page.getByRole("button", { name: "Peak", exact: true }).click();
@@ -267,6 +283,10 @@ describe("compare", () => {
     await page.selectOption("#run", "1");
     await settled(page);
     assert.deepEqual(await shown(), figures.map((figure) => one[figure] - other[figure]));
+    await show(page, "overview");
+    assert.equal(await bytesOf(page, "#figure-allocated"), other.allocated_bytes);
+    await page.locator("#runs button").click();
+    assert.equal(await bytesOf(page, "#figure-allocated"), one.allocated_bytes);
     assert.deepEqual(page.problems, []);
     await page.close();
   });
@@ -344,12 +364,40 @@ describe("hostile names", () => {
   });
 });
 
+describe("odd recordings", () => {
+  const ODD = {
+    "no memory": [],
+    "one block": [[512, "aten::empty"]],
+    "a huge block and an endless name": [[2 ** 60, "aten::empty"], [4096, "x".repeat(100_000)]],
+  };
+
+  for (const [name, blocks] of Object.entries(ODD)) {
+    test(`every view of a recording with ${name} opens`, async () => {
+      const events = blocks.flatMap(([bytes, op], at) => [
+        { ph: "X", cat: "cpu_op", name: op, pid: 1, tid: 1, ts: 10 * at + 1, dur: 8 },
+        { ph: "i", cat: "cpu_instant_event", name: "[memory]", pid: 1, tid: 1, ts: 10 * at + 3, args: { Bytes: bytes, Addr: 64 * (at + 1), "Device Type": 0, "Device Id": -1 } },
+      ]);
+      const trace = path.join(folder, `${name}.json`);
+      writeFileSync(trace, JSON.stringify({ traceEvents: [{ ph: "X", cat: "cpu_op", name: "aten::mul", pid: 1, tid: 1, ts: 0.5, dur: 0.1 }, ...events] }));
+      const page = await open(browser, report(name, trace, ...DEVICE));
+      for (const view of VIEWS) {
+        await show(page, view);
+        const { height } = await page.locator("#view").boundingBox();
+        assert.ok(height < 20_000, `${view}: ${height}`);
+        assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 1200, view);
+      }
+      assert.deepEqual(page.problems, []);
+      await page.close();
+    });
+  }
+});
+
 describe("accessibility", () => {
   for (const scheme of ["light", "dark"]) {
     test(`axe finds nothing serious in any view, ${scheme}`, async () => {
-      const page = await open(browser, compared(), "overview", scheme);
+      const page = await open(browser, report("all views", RESNET, GPT2, ...DEVICE, "--plan"), "overview", scheme);
       await page.evaluate(axe);
-      for (const view of [...VIEWS, "compare"]) {
+      for (const view of [...VIEWS, "plan", "compare"]) {
         await show(page, view);
         const { violations } = await page.evaluate(() => window.axe.run(document));
         const serious = violations.filter((violation) => ["serious", "critical"].includes(violation.impact));
@@ -364,6 +412,25 @@ describe("accessibility", () => {
     const page = await open(browser, pageOf(RESNET));
     const pdf = await page.pdf();
     assert.equal(pdf.subarray(0, 5).toString(), "%PDF-");
+    await page.close();
+  });
+
+  test("paper is light, whatever the theme", async () => {
+    const page = await open(browser, pageOf(RESNET), "allocator", "dark");
+    // The gray of a free piece, which differs between the themes.
+    const light = () => page.evaluate(() => {
+      const canvas = document.querySelector(".map");
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      let count = 0;
+      for (let at = 0; at < data.length; at += 4) if (data[at] > 230 && data[at + 1] > 230 && data[at + 2] > 220 && data[at + 3] === 255) count++;
+      return [document.documentElement.dataset.theme, count > 500];
+    });
+    assert.deepEqual(await light(), ["dark", false]);
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    assert.deepEqual(await light(), ["light", true]);
+    await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+    await settled(page);
+    assert.deepEqual(await light(), ["dark", false]);
     await page.close();
   });
 });

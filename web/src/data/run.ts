@@ -1,5 +1,6 @@
 // A run with its blocks, moments and segments as columns.
 
+import { clipped } from "../ui/dom";
 import { Columns } from "./columns";
 import type { Answer, RunHead, WhatIf } from "./page";
 import type { Plan } from "./plan";
@@ -88,7 +89,7 @@ export class Run {
     this.answer = head.answer;
     this.whatIfs = head.what_ifs;
     this.smallestDevice = head.smallest_device_bytes;
-    this.texts = timeline.texts;
+    this.texts = timeline.texts.map(clipped);
     this.roles = timeline.roles;
     this.phases = timeline.phases;
     this.evidences = timeline.evidences;

@@ -41,15 +41,19 @@ export class Surface {
 
 /** Draws once a frame, however often it is asked to. */
 export function onFrame(draw: () => void): () => void {
-  let waiting = false;
   return () => {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => {
-      waiting = false;
-      draw();
-    });
+    if (waiting.size === 0) requestAnimationFrame(drawNow);
+    waiting.add(draw);
   };
+}
+
+const waiting = new Set<() => void>();
+
+/** Draws at once what waits for the next frame: paper does not wait. */
+export function drawNow(): void {
+  const all = [...waiting];
+  waiting.clear();
+  for (const draw of all) draw();
 }
 
 /** A polyline of steps: a value for each column of a plot; NaN leaves a gap. */

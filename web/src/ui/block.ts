@@ -92,8 +92,15 @@ export function roleLegend(run: Run): HTMLElement {
   return legend;
 }
 
-/** A table of blocks, the chosen ones of which can be opened. */
-export function blockTable(app: App, caption: string, rows: number[], choose: (row: number) => void): HTMLElement {
+/** What a block was in the recording. */
+function asRecorded(run: Run, row: number): string {
+  if (run.recorded[row] === 0) return "not there";
+  return run.recorded[row] - 1 === run.asked[row] ? "same size" : bytes(run.recorded[row] - 1);
+}
+
+/** A table of blocks, the chosen ones of which can be opened; with what they were in the recording, or by which rule
+ * they differ. */
+export function blockTable(app: App, caption: string, rows: number[], choose: (row: number) => void, last: "rule" | "recorded" = "rule"): HTMLElement {
   const { run } = app;
   const body = h("tbody");
   for (const row of rows) {
@@ -108,11 +115,11 @@ export function blockTable(app: App, caption: string, rows: number[], choose: (r
         h("td", {}, run.texts[run.module[row]] || "–"),
         h("td", {}, run.texts[run.line[row]] || "–"),
         h("td", {}, when(run, run.start[row])),
-        h("td", {}, run.ruleName(row) ?? ""),
+        h("td", {}, last === "rule" ? (run.ruleName(row) ?? "") : asRecorded(run, row)),
       ),
     );
   }
-  const titles = ["Size", "Role", "Operator", "Module", "Line", "Allocated in", "Rule"];
+  const titles = ["Size", "Role", "Operator", "Module", "Line", "Allocated in", last === "rule" ? "Rule" : "In the recording"];
   const head = titles.map((text, at) => h("th", { scope: "col", class: at === 0 ? "number" : undefined }, text));
   return h(
     "div",

@@ -36,9 +36,9 @@ export function h<K extends keyof HTMLElementTagNameMap>(
     if (name === "on") {
       for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener as EventListener);
     } else if (name === "aria" || name === "data") {
-      for (const [key, text] of Object.entries(value)) element.setAttribute(`${name}-${key}`, text as string);
+      for (const [key, text] of Object.entries(value)) element.setAttribute(`${name}-${key}`, clipped(text as string));
     } else {
-      element.setAttribute(name, value === true ? "" : String(value));
+      element.setAttribute(name, value === true ? "" : clipped(String(value)));
     }
   }
   append(element, children);
@@ -46,7 +46,14 @@ export function h<K extends keyof HTMLElementTagNameMap>(
 }
 
 export function append(parent: Element, children: Child[]): void {
-  for (const child of children) if (child) parent.append(child);
+  for (const child of children) if (child) parent.append(typeof child === "string" ? clipped(child) : child);
+}
+
+/** The longest text that is shown: a name in a recording may have any length. */
+const MAX_TEXT = 2000;
+
+export function clipped(text: string): string {
+  return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}…`;
 }
 
 export function replace(parent: Element, ...children: Child[]): void {

@@ -30,7 +30,7 @@ export class MomentChooser {
       at(event);
     });
     canvas.addEventListener("pointermove", (event) => event.buttons > 0 && at(event));
-    this.root = h("div", { class: "moment" }, h("div", { class: "controls" }, this.marks), canvas, this.slider, this.text);
+    this.root = h("div", { class: "moment" }, h("div", { class: "controls" }, this.marks, h("p", { class: "legend plain" }, h("span", { class: "area allocated" }, "allocated"), h("span", { class: "area unused" }, "reserved, not allocated"))), canvas, this.slider, this.text);
   }
 
   key(event: KeyboardEvent): boolean {

@@ -31,6 +31,7 @@ export function overview(app: App): View {
       root,
       verdict(answer),
       figures(answer),
+      everyRun(app),
       h(
         "section",
         { class: "card wide", aria: { label: "Memory at the peak" } },
@@ -110,6 +111,27 @@ function figures(answer: Answer): HTMLElement {
     figure("reserved", "Peak reserved", "torch.cuda.max_memory_reserved()", peak.reserved_bytes, range.reserved_bytes),
     figure("device", "In nvidia-smi", `reserved + context of ${bytes(answer.device.context_bytes)}`, peak.device_bytes, range.device_bytes),
   );
+}
+
+/** The figures of all runs of the page. */
+function everyRun(app: App): HTMLElement | null {
+  if (app.runs.length < 2) return null;
+  const figure = (value: number, { low, high }: Bounds): HTMLElement =>
+    h("span", {}, bytes(value), low === high ? null : h("span", { class: "muted small" }, ` ${bytes(low)} to ${bytes(high)}`));
+  const rows = app.runs.map((run) => {
+    const { peak, range, device, verdict } = run.answer;
+    const open = h("button", { class: "link", on: { click: () => app.show(run) } }, run.name);
+    return [
+      run === app.run ? h("b", {}, run.name) : open,
+      device.name,
+      VERDICTS[verdict] ?? words(verdict),
+      figure(peak.allocated_bytes, range.allocated_bytes),
+      figure(peak.reserved_bytes, range.reserved_bytes),
+      figure(peak.device_bytes, range.device_bytes),
+    ];
+  });
+  const columns = [{ title: "Run" }, { title: "Device" }, { title: "Verdict" }, { title: "Peak allocated", numeric: true }, { title: "Peak reserved", numeric: true }, { title: "In nvidia-smi", numeric: true }];
+  return h("section", { class: "card wide", id: "runs", aria: { label: "Runs of this page" } }, h("h2", {}, "Runs of this page"), h("div", { class: "scroll", tabindex: 0, role: "region", aria: { label: "Figures of every run" } }, table("Figures of every run", columns, rows)));
 }
 
 /** Value and range on a bar as long as the device's memory, or as what does not fit into it. */

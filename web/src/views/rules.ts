@@ -36,7 +36,7 @@ export function rules(app: App): View {
       place,
       app.block === null ? null : panel(app, app.block, () => choose(null)),
       changes(run, rows),
-      blockTable(app, `Largest of ${plural(rows.length, "block")} that ${open} added, resized or moved in time`, rows.slice(0, MAX_ROWS), choose),
+      blockTable(app, `Largest of ${plural(rows.length, "block")} that ${open} added, resized or moved in time`, rows.slice(0, MAX_ROWS), choose, "recorded"),
     );
   };
   return { root, draw };

@@ -16,6 +16,8 @@ import { rest, variable } from "../ui/palette";
 
 /** The rows of the table of blocks. */
 const MAX_ROWS = 25;
+/** The phases of the list. */
+const MAX_PHASES = 400;
 /** The fewest moments that a window shows. */
 const FEWEST = 8;
 
@@ -52,6 +54,7 @@ class Timeline implements View {
   private readonly search = h("input", { type: "search", id: "search", placeholder: "Operator, module, line, rule   /" });
   private readonly within = h("input", { type: "number", id: "freed-within", min: 1, step: 1, placeholder: "any" });
   private readonly least = h("input", { type: "number", id: "least-size", min: 0, step: "any", placeholder: "0" });
+  private readonly phase = h("select", { id: "phase" });
   private readonly hidden = new Set<number>();
   private readonly ask = onFrame(() => this.paint());
   /** Milliseconds that the last picture took. */
@@ -78,6 +81,7 @@ class Timeline implements View {
         "div",
         { class: "controls" },
         keys,
+        h("label", { class: "field" }, h("span", {}, "Zoom to"), this.phase),
         h("label", { class: "field grow" }, h("span", {}, "Search"), this.search),
         h("label", { class: "field" }, h("span", {}, "Freed within requests"), this.within),
         h("label", { class: "field" }, h("span", {}, "At least MiB"), this.least),
@@ -99,6 +103,7 @@ class Timeline implements View {
     );
     this.listen();
     this.chooseOther();
+    this.listPhases();
     this.reset();
   }
 
@@ -109,6 +114,7 @@ class Timeline implements View {
       this.applyFilter();
       this.stackBy(this.stackKey);
       this.chooseOther();
+      this.listPhases();
       this.reset();
     }
     this.colors();
@@ -138,6 +144,21 @@ class Timeline implements View {
     if (!action) return false;
     action();
     return true;
+  }
+
+  /** The phases that can be zoomed to. */
+  private listPhases(): void {
+    const spans = this.run.spans.map((span, at) => [span, at] as const).filter(([span]) => span.end - span.start >= FEWEST);
+    const names = spans.slice(0, MAX_PHASES).map(([span, at]) => h("option", { value: at.toString() }, when(this.run, span.start)));
+    replace(this.phase, h("option", { value: "" }, "all of the run"), ...names);
+  }
+
+  private zoomToPhase(at: number): void {
+    const span = this.run.spans[at];
+    if (!span) return;
+    this.phase.value = at.toString();
+    this.window = { from: span.start, to: Math.max(span.end, span.start + FEWEST) };
+    this.moved();
   }
 
   private chooseOther(): void {
@@ -308,6 +329,11 @@ class Timeline implements View {
     place.addEventListener("pointerleave", () => {
       this.tooltip.hidden = true;
       this.hovered = null;
+    });
+    this.phase.addEventListener("change", () => (this.phase.value === "" ? this.reset() : this.zoomToPhase(Number(this.phase.value))));
+    this.strip.canvas.addEventListener("click", (event) => {
+      const moment = momentAt(event);
+      this.zoomToPhase(this.run.spans.findIndex((span) => span.start <= moment && moment < span.end));
     });
     this.search.addEventListener("input", () => this.applyFilter());
     this.within.addEventListener("input", () => this.applyFilter());

@@ -176,3 +176,76 @@ fn segments(all: &[TimelineSegment], columns: &mut Columns) {
     columns.add("segment_start", Encoding::Delta, all.iter().map(|s| u64::from(s.start)));
     columns.add("segment_end", Encoding::Plain, all.iter().map(end));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xmem::{Bytes, Device, Estimate, Job, ReadOptions, SnapshotEnd};
+
+    /// The values of a column, read as the page does.
+    fn column(name: &str, heads: &serde_json::Value, mut bytes: &[u8]) -> Vec<u64> {
+        let heads = heads.as_array().expect("columns");
+        let length = |head: &serde_json::Value| head["bytes"].as_u64().expect("a length") as usize;
+        let at = heads.iter().position(|head| head["name"] == name).expect("a column");
+        bytes = &bytes[heads[..at].iter().map(length).sum()..];
+        bytes = &bytes[..length(&heads[at])];
+        let (mut values, mut value, mut shift, mut last) = (Vec::new(), 0_u64, 0, 0_u64);
+        for byte in bytes {
+            value |= u64::from(byte & 127) << shift;
+            shift += 7;
+            if byte & 128 == 0 {
+                if heads[at]["encoding"] == "delta" {
+                    last = last.wrapping_add((value >> 1) ^ (value & 1).wrapping_neg());
+                    value = last;
+                }
+                values.push(std::mem::take(&mut value));
+                shift = 0;
+            }
+        }
+        assert_eq!(values.len() as u64, heads[at]["count"].as_u64().expect("a count"));
+        values
+    }
+
+    #[test]
+    fn columns_have_the_figures_of_the_answer() {
+        let memory = |bytes: i64, addr, ts| {
+            format!(
+                r#"{{"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": {ts},
+                "args": {{"Bytes": {bytes}, "Addr": {addr}, "Device Type": 0, "Device Id": -1}}}}"#
+            )
+        };
+        let events = [
+            r#"{"ph": "X", "cat": "cpu_op", "name": "aten::mul", "pid": 1, "tid": 1, "ts": 1, "dur": 9}"#
+                .to_owned(),
+            memory(83_886_080, 64, 2),
+            memory(5_000_000, 128, 3),
+            r#"{"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 20, "dur": 9}"#
+                .to_owned(),
+            memory(-5_000_000, 128, 21),
+            memory(1_000, 128, 22),
+        ];
+        let trace = format!(r#"{{"traceEvents": [{}]}}"#, events.join(","));
+        let job = Job::from_bytes(trace.as_bytes(), &ReadOptions::default()).expect("a trace");
+        let estimate = Estimate::builder(Device::custom(Bytes::gib(2))).build();
+        let answer = estimate.job(&job).expect("an answer");
+        let timeline = estimate.timeline(&job, SnapshotEnd::Job).expect("a timeline");
+        let run = PageRun {
+            name: "run",
+            timeline: &timeline,
+            answer: "{}",
+            what_ifs: &[],
+            smallest: None,
+            plan: None,
+        };
+        let (head, bytes) = encode(&run, None).expect("JSON");
+        let head = serde_json::to_value(head).expect("JSON");
+        let columns = |name| column(name, &head["timeline"]["columns"], &bytes);
+        let highest = |name| columns(name).into_iter().max().expect("moments");
+        assert_eq!(highest("allocated"), answer.peak.allocated.get());
+        assert_eq!(highest("reserved"), answer.peak.reserved.get());
+        let sizes = timeline.blocks.iter().map(|block| block.requested.get());
+        assert_eq!(columns("asked"), sizes.collect::<Vec<_>>());
+        let moments = timeline.moments.iter().map(|moment| moment.allocated.get());
+        assert_eq!(columns("allocated"), moments.collect::<Vec<_>>());
+    }
+}
