@@ -53,8 +53,14 @@ function changes(run: Run, rows: number[]): HTMLElement {
       after += run.asked[row];
     }
   }
-  const of = (bytesBefore: number, bytesAfter: number): string => (bytesBefore === bytesAfter ? `keep their ${bytes(bytesAfter)}` : `${bytes(bytesBefore)} become ${bytes(bytesAfter)}`);
-  return h("p", { class: "status plain" }, `${plural(rows.length - recorded, "block")} with ${bytes(added)} are not in the recording; ${plural(recorded, "block")} that are: ${of(before, after)}.`);
+  const parts: string[] = [];
+  const made = rows.length - recorded;
+  if (made > 0) parts.push(`${plural(made, "block")} with ${bytes(added)} ${made === 1 ? "is" : "are"} not in the recording.`);
+  if (recorded > 0) {
+    const change = before === after ? `of ${bytes(after)} in all keep their size` : `of ${bytes(before)} in all become ${bytes(after)}`;
+    parts.push(`${plural(recorded, "recorded block")} ${change}.`);
+  }
+  return h("p", { class: "status plain" }, parts.join(" "));
 }
 
 function uncertainty(answer: Answer): HTMLElement {
