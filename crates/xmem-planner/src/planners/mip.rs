@@ -1,4 +1,5 @@
-//! `mip`: a mixed integer program (MemoMalloc, equation 2.1; Sekiyama et al., equations 1 to 6), solved by microlp.
+//! `mip`: a mixed integer program (MemoMalloc, equation 2.1; Sekiyama et al., equations 1 to 6), solved by microlp, or
+//! by HiGHS where xmem is built with it.
 //!
 //! An offset for each block, the peak, and for each pair of blocks that conflict a binary variable that says which one is
 //! below. The largest offset that appears in a constraint is the peak of the best heuristic plan, in units of the greatest
@@ -7,14 +8,15 @@
 use super::{Placed, multi};
 use crate::budget::Budget;
 use crate::instance::Instance;
-use good_lp::solvers::microlp::microlp;
+#[cfg(not(feature = "highs"))]
+use good_lp::microlp as solver;
 use good_lp::{
     ProblemVariables, Solution, SolutionStatus, SolverModel, Variable, WithInitialSolution,
     WithTimeLimit, constraint, variable,
 };
 
 /// The most blocks: beyond, solvers find no plan at all in reasonable time.
-pub(crate) const MOST_BLOCKS: usize = 40;
+pub(crate) const MOST_BLOCKS: usize = if cfg!(feature = "highs") { 120 } else { 40 };
 
 /// The largest peak, in units of the divisor, up to which the solver's tolerance (1e-6) does not matter.
 const MAX_PROVEN_PEAK: u64 = 1 << 20;
@@ -32,6 +34,12 @@ pub(crate) fn place(instance: &Instance, seed: u64, budget: &Budget) -> Placed {
     };
     let offsets = offsets.into_iter().map(|offset| offset * unit).collect();
     Placed { offsets, searched: searched && best <= MAX_PROVEN_PEAK }
+}
+
+/// HiGHS, which else is content with a gap of 1e-4.
+#[cfg(feature = "highs")]
+fn solver(problem: good_lp::variable::UnsolvedProblem) -> good_lp::solvers::highs::HighsProblem {
+    good_lp::highs(problem).set_mip_rel_gap(0.0).expect("zero is not negative")
 }
 
 /// The solver's plan, and whether it is optimal.
@@ -60,7 +68,7 @@ fn solve(
     }
     let mut model = variables
         .minimise(peak)
-        .using(microlp)
+        .using(solver)
         .with_time_limit(budget.time_left().as_secs_f64())
         .with_initial_solution(initial);
     for (item, &offset) in blocks.iter().zip(&offsets) {
