@@ -1,14 +1,32 @@
-//! Offloading policies on a recorded network, and their memory events in placements.
+//! Offloading policies on a recorded network, and their memory events in placements. The floors are what no implementation
+//! can do without: the lowering of the trace for a graph, a walk through the requests of the step for a simulation, and the
+//! sum of live bytes after each event for a placement.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
-use xmem::offload::{Duplex, Link, Memory, Placement, Policy, place, simulate, smallest_capacity};
+use xmem::offload::{
+    Action, Duplex, Graph, Link, Memory, Placement, Policy, place, simulate, smallest_capacity,
+    vdnn_dynamic,
+};
 use xmem::timing::TimeModel;
 use xmem::{Bytes, Estimate, FittedModel, Job, Limits, ReadOptions, find};
 
 const NETWORK: &str = "traces/networks/inception_v4.json.zst";
+
+/// The most bytes of a step that are live, by its requests alone.
+fn walk(graph: &Graph) -> Bytes {
+    let (mut live, mut most) = (Bytes::ZERO, Bytes::ZERO);
+    for action in graph.steps().iter().flat_map(|step| &step.actions) {
+        match *action {
+            Action::Alloc(block) => live += graph.block(block).size,
+            Action::Free(block) => live -= graph.block(block).size,
+        }
+        most = most.max(live);
+    }
+    most
+}
 
 fn offload(c: &mut Criterion) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(NETWORK);
@@ -23,6 +41,10 @@ fn offload(c: &mut Criterion) {
         duplex: Duplex::Half,
     };
     let mut group = c.benchmark_group("offload");
+    group.bench_function("floor/graph", |b| {
+        b.iter(|| estimate.predict(black_box(&job)).expect("a prediction").requests().len());
+    });
+    group.bench_function("floor/simulate", |b| b.iter(|| walk(black_box(&graph))));
     group.bench_function("graph", |b| {
         b.iter(|| estimate.training_step(black_box(&job), &model).expect("a step"));
     });
@@ -32,6 +54,7 @@ fn offload(c: &mut Criterion) {
         });
     }
     let run = simulate(&graph, Policy::Dymem, &link, Memory::Unlimited);
+    group.bench_function("floor/place", |b| b.iter(|| black_box(&run).peak_live()));
     for placement in Placement::ONLINE {
         group.bench_function(BenchmarkId::new("place", placement), |b| {
             b.iter(|| place(black_box(&run), placement, &Limits::default()).expect("placed"));
@@ -40,6 +63,11 @@ fn offload(c: &mut Criterion) {
     group.sample_size(10);
     group.bench_function("smallest_capacity", |b| {
         b.iter(|| smallest_capacity(black_box(&graph), Policy::Dymem, &link, Placement::Gtbm));
+    });
+    group.bench_function("vdnn_dynamic", |b| {
+        // In so little memory, workspaces are chosen pass by pass.
+        let capacity = Bytes::mib(3150);
+        b.iter(|| vdnn_dynamic(black_box(&graph), &link, Placement::BestFit, capacity));
     });
     group.finish();
 }

@@ -61,4 +61,4 @@ pub use error::ReadError;
 pub use evidence::{Evidence, IndexRun};
 pub use open::open_input;
 pub use options::{EventParser, ReadOptions};
-pub use read::{InputFile, read_bytes, read_path};
+pub use read::{InputFile, read_bytes, read_named_bytes, read_path};

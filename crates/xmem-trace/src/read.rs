@@ -107,7 +107,19 @@ pub(crate) fn open(path: &Path) -> Result<Bytes<'static>, ReadError> {
 /// # Errors
 /// See [`ReadError`]. Odd content is not an error but a diagnostic.
 pub fn read_bytes(bytes: &[u8], options: &ReadOptions) -> Result<(Trace, Diagnostics), ReadError> {
-    read_stream(Box::new(bytes), "<bytes>", options)
+    read_named_bytes(bytes, "<bytes>", options)
+}
+
+/// Reads a trace from memory that messages call `name`.
+///
+/// # Errors
+/// As [`read_bytes`].
+pub fn read_named_bytes(
+    bytes: &[u8],
+    name: &str,
+    options: &ReadOptions,
+) -> Result<(Trace, Diagnostics), ReadError> {
+    read_stream(Box::new(bytes), name, options)
 }
 
 fn read_stream(

@@ -40,11 +40,15 @@ impl Input {
         Self::of_pickle(&bytes, &name, &limits)
     }
 
-    /// Reads bytes in memory.
-    pub(crate) fn of_bytes(bytes: &[u8], options: &ReadOptions) -> Result<Self, InputError> {
+    /// Reads bytes in memory, which messages call `name`.
+    pub(crate) fn of_bytes(
+        bytes: &[u8],
+        name: &str,
+        options: &ReadOptions,
+    ) -> Result<Self, InputError> {
         match xmem_snapshot::is_pickle(bytes) {
-            true => Self::of_pickle(bytes, "<bytes>", &limits(options)),
-            false => Self::of_trace(xmem_trace::read_bytes(bytes, options)?),
+            true => Self::of_pickle(bytes, name, &limits(options)),
+            false => Self::of_trace(xmem_trace::read_named_bytes(bytes, name, options)?),
         }
     }
 

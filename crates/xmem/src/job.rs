@@ -54,8 +54,20 @@ impl Job {
     /// # Errors
     /// As [`from_path`](Job::from_path).
     pub fn from_bytes(bytes: &[u8], options: &ReadOptions) -> Result<Self, InputError> {
+        Self::from_named_bytes(bytes, "<bytes>", options)
+    }
+
+    /// The same with the name by which messages call the input.
+    ///
+    /// # Errors
+    /// As [`from_path`](Job::from_path).
+    pub fn from_named_bytes(
+        bytes: &[u8],
+        name: &str,
+        options: &ReadOptions,
+    ) -> Result<Self, InputError> {
         let mut timings = Timings::default();
-        let input = timings.time(Stage::Read, || Input::of_bytes(bytes, options))?;
+        let input = timings.time(Stage::Read, || Input::of_bytes(bytes, name, options))?;
         Ok(Self::of_input(input, timings))
     }
 

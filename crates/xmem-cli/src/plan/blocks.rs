@@ -203,7 +203,7 @@ fn job(
     let progress = Progress::over([source.path], global.verbosity());
     let name = input::name(source.path);
     Ok(match bytes {
-        Some(bytes) => Job::from_bytes(bytes, &options)?,
+        Some(bytes) => Job::from_named_bytes(bytes, &name, &options)?,
         None => Job::observed(source.path, &options, &|stage| progress.stage(&name, stage))?,
     })
 }

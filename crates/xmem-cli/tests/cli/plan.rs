@@ -39,7 +39,7 @@ fn without_times(page: &str) -> String {
         if let Some(heading) = line.strip_suffix("time") {
             return format!("{}\n", heading.trim_end());
         }
-        let is_row = [" us", " ms", " s"].iter().any(|unit| line.ends_with(unit));
+        let is_row = [" µs", " ms", " s"].iter().any(|unit| line.ends_with(unit));
         let kept = if is_row { line.rsplitn(3, ' ').last().unwrap_or("") } else { line };
         format!("{}\n", kept.trim_end())
     };
@@ -416,7 +416,7 @@ fn an_input_without_blocks_follows_no_plan() {
 fn an_endless_file_of_zeros_is_no_input() {
     let ran = xmem(["plan", "/dev/zero"]);
     assert_eq!(ran.code, 3);
-    assert!(ran.stderr.contains("is not a profiler trace"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`/dev/zero` is not a profiler trace"), "{}", ran.stderr);
 }
 
 #[test]

@@ -224,7 +224,7 @@ fn time(time: Duration) -> String {
     match seconds {
         1.0.. => format!("{seconds:.2} s"),
         0.001.. => format!("{:.1} ms", 1e3 * seconds),
-        _ => format!("{:.0} us", 1e6 * seconds),
+        _ => format!("{:.0} µs", 1e6 * seconds),
     }
 }
 

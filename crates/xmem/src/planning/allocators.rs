@@ -71,18 +71,26 @@ impl AllocatorRun {
         let requests: Vec<Request> = events.iter().map(request).collect();
         let order = blocks.setup.as_ref().map(|setup| setup.address_order).unwrap_or_default();
         let device = DeviceConfig { address_order: order, ..DeviceConfig::default() };
-        let mut allocator = choice.over(Device::new(&device), ());
-        allocator.lift_limit();
-        let mut driver = ReplayDriver::new(allocator, Workload::from(&requests));
+        let allocator = || {
+            let mut allocator = choice.over(Device::new(&device), ());
+            allocator.lift_limit();
+            allocator
+        };
+        let last_raise = last_raise(allocator(), &requests);
+        let mut driver = ReplayDriver::new(allocator(), Workload::from(&requests));
         let mut run = Recorder::new(blocks.list.len());
         let sampled = sampled(&events);
         for (at, (&(tick, id, _), request)) in events.iter().zip(&requests).enumerate() {
-            let before = (driver.allocator().reserved(), request.kind);
+            let before = driver.allocator().reserved();
             let served = driver.serve_lifting_limits(RequestIndex(at), request);
             if let Served::Allocated(handle) = served {
                 run.placed(id, driver.allocator(), handle);
             }
-            run.raised(before, tick, driver.allocator(), id);
+            run.allocated = run.allocated.max(driver.allocator().allocated());
+            run.reserved = run.reserved.max(driver.allocator().reserved());
+            if last_raise == Some(at) {
+                run.raised((before, request.kind), tick, driver.allocator(), id);
+            }
             if sampled.contains(&at) {
                 run.series.moments.push(moment(tick, driver.allocator()));
             }
@@ -93,6 +101,20 @@ impl AllocatorRun {
         let refused = (0..blocks.list.len()).filter(is_refused).count();
         run.finish((kind, refused), driver.allocator(), &ticks)
     }
+}
+
+/// The last request that raises the most memory reserved so far.
+fn last_raise(allocator: impl FrameworkAllocator, requests: &[Request]) -> Option<usize> {
+    let mut driver = ReplayDriver::new(allocator, Workload::from(requests));
+    let (mut most, mut last) = (Bytes::ZERO, None);
+    for (at, request) in requests.iter().enumerate() {
+        driver.serve_lifting_limits(RequestIndex(at), request);
+        let reserved = driver.allocator().reserved();
+        if reserved > most {
+            (most, last) = (reserved, Some(at));
+        }
+    }
+    last
 }
 
 struct Recorder {
@@ -115,7 +137,7 @@ impl Recorder {
         self.placements[id] = Some((block.segment.index(), block.addr.0, block.size));
     }
 
-    /// Takes note of the figures after a request; `before` it there was so much reserved.
+    /// Takes note of a request that raises the peak; `before` it there was so much reserved.
     fn raised(
         &mut self,
         (before, kind): (Bytes, RequestKind),
@@ -123,11 +145,6 @@ impl Recorder {
         allocator: &impl FrameworkAllocator,
         id: usize,
     ) {
-        self.allocated = self.allocated.max(allocator.allocated());
-        if allocator.reserved() <= self.reserved {
-            return;
-        }
-        self.reserved = allocator.reserved();
         let RequestKind::Alloc { size, .. } = kind else { return };
         // What was free before: the segment that was obtained for the request is left out.
         let obtained = allocator.reserved().saturating_sub(before);
