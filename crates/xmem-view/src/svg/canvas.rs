@@ -119,7 +119,7 @@ impl Canvas {
     }
 }
 
-/// The data of a path that goes from left to right, and up or down in between.
+/// The data of a path of horizontal and vertical lines.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path(String);
 
@@ -128,11 +128,11 @@ impl Path {
         Self(format!("M{} {}", Short(x), Short(y)))
     }
 
-    pub(super) fn to_x(&mut self, x: f64) {
+    pub(super) fn horizontal(&mut self, x: f64) {
         let _ = write!(self.0, "H{}", Short(x));
     }
 
-    pub(super) fn to_y(&mut self, y: f64) {
+    pub(super) fn vertical(&mut self, y: f64) {
         let _ = write!(self.0, "V{}", Short(y));
     }
 

@@ -127,12 +127,12 @@ fn areas(by: BlockKey, axes: &Axes, stacked: &Stacked, colors: &[Palette], canva
             below.iter().zip(&group.bytes).map(|(below, bytes)| *below + *bytes).collect();
         let mut path = Path::start((edges[0], axes.y(above[0])));
         for (point, bytes) in above.iter().enumerate() {
-            path.to_y(axes.y(*bytes));
-            path.to_x(edges[point + 1]);
+            path.vertical(axes.y(*bytes));
+            path.horizontal(edges[point + 1]);
         }
         for (point, bytes) in below.iter().enumerate().rev() {
-            path.to_y(axes.y(*bytes));
-            path.to_x(edges[point]);
+            path.vertical(axes.y(*bytes));
+            path.horizontal(edges[point]);
         }
         path.close();
         let most = group.bytes.iter().max().copied().unwrap_or_default();
@@ -158,8 +158,8 @@ fn lines(axes: &Axes, stacked: &Stacked, reserved: &[Bytes], canvas: &mut Canvas
     let mut steps = |class: &str, bytes: &dyn Fn(usize) -> Bytes| {
         let mut path = Path::start((LEFT, axes.y(bytes(0))));
         for point in 0..stacked.moments.len() {
-            path.to_y(axes.y(bytes(point)));
-            path.to_x(edges[point + 1]);
+            path.vertical(axes.y(bytes(point)));
+            path.horizontal(edges[point + 1]);
         }
         canvas.path(&path, class, None);
     };

@@ -111,7 +111,7 @@ fn within(part: &Part, at: Rect, depth: usize, canvas: &mut Canvas) {
     let is_root = depth == 0 && part.name.is_empty();
     let is_named = !is_root && !part.name.is_empty() && width > 48.0 && height > 2.0 * NAME;
     if !is_root {
-        let class = if depth % 2 == 0 { "mid edge" } else { "panel edge" };
+        let class = if depth.is_multiple_of(2) { "mid edge" } else { "panel edge" };
         canvas.rect(at, class, Some(&hint(part)));
     }
     if is_named {
