@@ -95,7 +95,8 @@ impl Browser {
         match key {
             Key::Char(letter) => text.push(letter),
             Key::Backspace => {
-                if text.pop().is_none() {
+                let was_empty = text.pop().is_none();
+                if was_empty {
                     self.prompt = None;
                 }
             }

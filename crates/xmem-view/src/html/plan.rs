@@ -3,7 +3,7 @@
 
 use super::columns::{ColumnHead, Columns, Encoding};
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use xmem::{PlanAnswer, Role};
 
 #[derive(Serialize)]
@@ -34,7 +34,7 @@ pub(super) fn encode(answer: &PlanAnswer) -> (PlanHead<'_>, Vec<u8>) {
         row.unwrap_or(Role::ALL.len() - 1) as u64
     };
     columns.add("role", Encoding::Plain, facts.iter().map(|of| role(of.role)));
-    let (mut ops, mut rows) = (Vec::new(), HashMap::new());
+    let (mut ops, mut rows) = (Vec::new(), BTreeMap::new());
     let op_rows: Vec<u64> = facts.iter().map(|of| row(&of.op, &mut ops, &mut rows)).collect();
     columns.add("op", Encoding::Plain, op_rows.into_iter());
     if let Some(best) = best {
@@ -62,7 +62,7 @@ pub(super) fn encode(answer: &PlanAnswer) -> (PlanHead<'_>, Vec<u8>) {
 }
 
 /// The row of a name among those that were met.
-fn row<'a>(name: &'a str, names: &mut Vec<&'a str>, rows: &mut HashMap<&'a str, u64>) -> u64 {
+fn row<'a>(name: &'a str, names: &mut Vec<&'a str>, rows: &mut BTreeMap<&'a str, u64>) -> u64 {
     *rows.entry(name).or_insert_with(|| {
         names.push(name);
         names.len() as u64 - 1
