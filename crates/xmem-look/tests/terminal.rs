@@ -43,6 +43,7 @@ fn panics_in_the_middle_of_a_screen() {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn the_terminal_is_as_before_after_a_panic() {
     let own = std::env::current_exe().expect("the test");
     let inner = ["panics_in_the_middle_of_a_screen", "--exact", "--ignored", "--nocapture"];

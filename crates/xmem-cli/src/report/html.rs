@@ -77,7 +77,7 @@ fn open(file: &Path, verbosity: Verbosity) {
         let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         quiet.arg(file).spawn().is_ok()
     };
-    if !OPENERS.iter().any(|program| start(&program)) && verbosity != Verbosity::Quiet {
+    if !OPENERS.iter().any(start) && verbosity != Verbosity::Quiet {
         let name = shown(file);
         say(&format!(
             "note: no program here opens a browser ({}); open {name} yourself",

@@ -36,7 +36,11 @@ pub(super) fn rows(a: &Timeline, b: &Timeline) -> Vec<DifferenceRow> {
                 in_b.remove(&other);
             }
             None => {
-                rows.push(row((&function.title(), function.figures), ("", None), NameMatch::Single));
+                rows.push(row(
+                    (&function.title(), function.figures),
+                    ("", None),
+                    NameMatch::Single,
+                ));
             }
         }
     }
