@@ -301,6 +301,59 @@ API(int, ncclAlltoAll)(const void *from, void *to, size_t count, int type, struc
   vgpu_log_collective('A', stream, from, size, of->ranks);
   return receive(to, from, size, stream);
 }
+// Sends and receives between ncclGroupStart and ncclGroupEnd, or one without them: they run at once, and are one entry of
+// the log. Nothing arrives: the receiver keeps what it has.
+#define MOST_PEERS 1024
+static __thread struct {
+  int depth, sends, receives;
+  struct communicator *of;
+  struct stream *stream;
+  const void *largest;
+  size_t size, sent, received, own;
+  unsigned char peers[MOST_PEERS];
+} group;
+
+// Between a rank and all others it is an all-to-all, as PyTorch makes it (torch/csrc/cuda/nccl.cpp, `all2all`).
+static void end_of_group(void) {
+  if (!group.of) return;
+  int ranks = group.of->ranks, peers = 0;
+  for (int peer = 0; peer < ranks && peer < MOST_PEERS; peer++) peers += group.peers[peer];
+  size_t larger = group.sent > group.received ? group.sent : group.received;
+  if (ranks > 2 && peers == ranks - 1 && group.sends && group.receives)
+    vgpu_log_collective('A', group.stream, group.largest, larger + group.own, ranks);
+  else if (peers)
+    vgpu_log_collective('P', group.stream, group.largest, larger, ranks);
+  int depth = group.depth;
+  memset(&group, 0, sizeof group);
+  group.depth = depth;
+}
+
+static int point_to_point(int sends, const void *buffer, size_t size, int peer, struct communicator *of, struct stream *stream) {
+  vgpu_stream_work(stream);
+  if (group.of && (group.of != of || group.stream != stream)) end_of_group();
+  group.of = of, group.stream = stream;
+  if (size >= group.size) group.largest = buffer, group.size = size;
+  if (peer == of->rank) {
+    if (sends) group.own += size;
+  } else {
+    if (sends) group.sends = 1, group.sent += size;
+    else group.receives = 1, group.received += size;
+    if (peer >= 0 && peer < MOST_PEERS) group.peers[peer] = 1;
+  }
+  if (!group.depth) end_of_group();
+  return 0;
+}
+API(int, ncclGroupStart)(void) { group.depth++; return 0; }
+API(int, ncclGroupEnd)(void) {
+  if (group.depth > 0 && !--group.depth) end_of_group();
+  return 0;
+}
+API(int, ncclSend)(const void *from, size_t count, int type, int peer, struct communicator *of, struct stream *stream) {
+  return point_to_point(1, from, bytes(count, type), peer, of, stream);
+}
+API(int, ncclRecv)(void *to, size_t count, int type, int peer, struct communicator *of, struct stream *stream) {
+  return point_to_point(0, to, bytes(count, type), peer, of, stream);
+}
 API(int, ncclRedOpCreatePreMulSum)(int *operation) { *operation = 5; return 0; }
 
 // ---- CUPTI: subscribed to, without events ----

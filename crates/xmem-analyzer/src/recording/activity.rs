@@ -69,8 +69,10 @@ pub enum CollectiveKind {
     ReduceScatter,
     /// `ncclBroadcast`, `ncclReduce`
     BroadcastOrReduce,
-    /// `ncclAlltoAll`
+    /// `ncclAlltoAll`, and sends and receives between a rank and all others.
     AllToAll,
+    /// `ncclSend` and `ncclRecv`, those of a group together. Bytes that are sent or received, whichever are more.
+    PointToPoint,
 }
 
 /// The form in the file.
@@ -123,6 +125,7 @@ impl ActivityDto {
                 b'S' => collective(CollectiveKind::ReduceScatter)?,
                 b'B' => collective(CollectiveKind::BroadcastOrReduce)?,
                 b'A' => collective(CollectiveKind::AllToAll)?,
+                b'P' => collective(CollectiveKind::PointToPoint)?,
                 _ => return None,
             };
             let (thread, stream) = (self.threads[row], self.streams[row]);
@@ -162,6 +165,13 @@ mod tests {
             ]
         );
         assert_eq!(activity.pauses, [Nanos(10)..Nanos(20)]);
+        let text_of_send = text.replacen("wGr", "wPr", 1);
+        let ActivityKind::Collective { operation, bytes, .. } =
+            read(&text_of_send).expect("valid").entries[1].kind
+        else {
+            panic!("a send")
+        };
+        assert_eq!((operation, bytes), (CollectiveKind::PointToPoint, Bytes(4096)));
         for (from, to) in [("wGr", "wG"), ("wGr", "wGx"), ("[[1,8", "[[0,8"), ("0x200", "none")] {
             assert_eq!(read(&text.replacen(from, to, 1)), None, "{from} -> {to}");
         }

@@ -172,6 +172,7 @@ const fn operation_of(kind: CollectiveKind) -> Collective {
         CollectiveKind::ReduceScatter => Collective::ReduceScatter,
         CollectiveKind::BroadcastOrReduce => Collective::BroadcastOrReduce,
         CollectiveKind::AllToAll => Collective::AllToAll,
+        CollectiveKind::PointToPoint => Collective::PointToPoint,
     }
 }
 
