@@ -96,9 +96,9 @@ fn a_run_at_its_peak() {
                          ▂▄▇████████████▇███████████████████████████████████████████████████
                    0 B ▄▅███████████████████████████████████████████████████████████████████
                        ||     |backward  |step   ||    |backward   |   ||    ▲backward   |
-                       ||iteration 1             |iteration 2          |iteration 3
+                       ||iteration 0             |iteration 1          |iteration 2
                        █ param  █ grad  █ optim  █ activ  █ input  █ temp  █ work
-            186.89 MiB allocated, 210.00 MiB reserved  request 1767, backward of iteration 3
+            186.89 MiB allocated, 210.00 MiB reserved  request 1767, backward of iteration 2
                   bytes      %  blocks  by role, at the peak
               69.98 MiB   37.4      88    activation
               41.11 MiB   22.0     104    optimizer_state
@@ -127,9 +127,9 @@ fn a_run_at_its_peak() {
                          WWTAAAAAAAATTTTWOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO
                    0 B PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP
                        ||     |backward  |step   ||    |backward   |   ||    ▲backward   |
-                       ||iteration 1             |iteration 2          |iteration 3
+                       ||iteration 0             |iteration 1          |iteration 2
                        P param  G grad  O optim  A activ  I input  T temp  W work
-            186.89 MiB allocated, 210.00 MiB reserved  request 1767, backward of iteration 3
+            186.89 MiB allocated, 210.00 MiB reserved  request 1767, backward of iteration 2
                   bytes      %  blocks  by role, at the peak
               69.98 MiB   37.4      88    activation
               41.11 MiB   22.0     104    optimizer_state
@@ -170,9 +170,9 @@ fn modules_that_are_opened() {
                          WWTAAAAAAAATTTTWOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO
                    0 B PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP
                        ||     |backward  |step   ||    |backward   |   ||    ▲backward   |
-                       ||iteration 1             |iteration 2          |iteration 3
+                       ||iteration 0             |iteration 1          |iteration 2
                        P param  G grad  O optim  A activ  I input  T temp  W work
-            186.89 MiB allocated, 210.00 MiB reserved  request 1767, backward of iteration 3
+            186.89 MiB allocated, 210.00 MiB reserved  request 1767, backward of iteration 2
                   bytes      %  blocks  by module, at the peak
              125.23 MiB   67.0      97  - GPT2LMHeadModel_0
               69.10 MiB   37.0      92    - GPT2Model_0
@@ -205,9 +205,9 @@ fn a_block_with_its_details() {
                          WWTAAAAAAAATTTTWOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO
                    0 B PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP
                        ||     |backward  |step   ||    |backward   |   ||    ▲backward   |
-                       ||iteration 1             |iteration 2          |iteration 3
+                       ||iteration 0             |iteration 1          |iteration 2
                        P param  G grad  O optim  A activ  I input  T temp  W work
-            186.89 MiB allocated, 210.00 MiB reserved  request 1767, backward of iteration 3
+            186.89 MiB allocated, 210.00 MiB reserved  request 1767, backward of iteration 2
                   bytes  role            block, 255 in all
               16.00 MiB  activation      aten::_log_softmax  GPT2LMHeadModel_0
               16.00 MiB  temporary       aten::nll_loss_backward  GPT2LMHeadModel_0
@@ -217,7 +217,7 @@ fn a_block_with_its_details() {
                8.00 MiB  parameter       aten::empty  …/gpt2/modeling_gpt2.py(485): __init__
                8.00 MiB  optimizer_state aten::empty_strided  train.py(86): job
             temporary (made and freed within backward): 16.00 MiB for 16.00 MiB requested, a
-            allocated by request 1767 (backward of iteration 3), freed by request 1772 (back
+            allocated by request 1767 (backward of iteration 2), freed by request 1772 (back
             at …LogSoftmaxBackward0 > LogSoftmaxBackward0 > aten::_log_softmax_backward_data
             in GPT2LMHeadModel_0, transformers/loss/loss_utils.py(34): fixed_cross_entropy
             q quit  ? help  arrows move  +/- zoom  p peak  1-5 by  tab list  / search
@@ -240,9 +240,9 @@ fn a_part_of_the_run() {
                        OOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO
                    0 B PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP
                        |backward  |step         ▲zero |forward               |backward
-                       |iteration 2             |iteration 3
+                       |iteration 1             |iteration 2
                        P param  G grad  O optim  A activ  I input  T temp  W work
-            90.21 MiB allocated, 210.00 MiB reserved  request 1528, zero of iteration 3
+            90.21 MiB allocated, 210.00 MiB reserved  request 1528, zero of iteration 2
                   bytes      %  blocks  by role
               41.11 MiB   45.6     104    optimizer_state
               20.55 MiB   22.8      52    parameter
@@ -279,9 +279,9 @@ fn a_wide_screen_has_both_lists() {
                        ───▁▅████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████
                    0 B ▅▆███████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████
                        |  |forward   |backward            |step       || |forward   |backward            |step || |forward   ▲backward            |step
-                       |  |iteration 1                                |iteration 2                             |iteration 3
+                       |  |iteration 0                                |iteration 1                             |iteration 2
                        █ param  █ grad  █ optim  █ activ  █ input  █ temp  █ work  ─ reserved
-            186.89 MiB allocated, 210.00 MiB reserved  request 1767, backward of iteration 3
+            186.89 MiB allocated, 210.00 MiB reserved  request 1767, backward of iteration 2
                   bytes      %  blocks  by op, at the peak                               bytes  role            block, 255 in all
               42.23 MiB   22.6     114    aten::empty_strided                        16.00 MiB  activation      aten::_log_softmax  GPT2LMHeadModel_0
               25.09 MiB   13.4      80    aten::empty                                16.00 MiB  temporary       aten::nll_loss_backward  …2LMHeadModel_0
@@ -297,7 +297,7 @@ fn a_wide_screen_has_both_lists() {
               64.00 KiB    0.0       4    aten::scaled_dot_product_attention          2.38 MiB  activation      aten::addmm  …k_1 > GPT2MLP_1 > Conv1D_6
                6.00 KiB    0.0      12    ## forward ##                               2.00 MiB  activation      aten::mul  …2MLP_0 > NewGELUActivation_0
             activation (made in forward and freed in backward): 16.00 MiB for 16.00 MiB requested, at 0x3ffffa000000, in 20.00 MiB of device memory
-            allocated by request 1757 (forward of iteration 3), freed by request 1769 (backward of iteration 3)
+            allocated by request 1757 (forward of iteration 2), freed by request 1769 (backward of iteration 2)
             at ## iter 2 ## > ## forward ## > aten::cross_entropy_loss > aten::log_softmax > aten::_log_softmax
             in GPT2LMHeadModel_0, transformers/loss/loss_utils.py(34): fixed_cross_entropy
             q quit  ? help  arrows move  +/- zoom  p peak  1-5 by  tab list  / search
@@ -317,7 +317,7 @@ fn a_small_screen() {
             140.00 MiB    WWTWWWWWW WWWWWWWWTAAATTTWWWWWWWWWAAAATTTWWWWW
                    0 B PWAAAAAAAAAATGGGGGOOOOOOOOOOOOOGGGOOOOOOOOOOOOGGG
                        ||   |       |step||   |       |  ||  ▲backward|
-                       ||iteration 1     |iteration 2    |iteration 3
+                       ||iteration 0     |iteration 1    |iteration 2
                        P param  G grad  O optim  A activ  I input  T tem
             186.89 MiB allocated, 210.00 MiB reserved  request 1767, bac
                   bytes      %  blocks  by role, at the peak
@@ -394,9 +394,9 @@ fn a_search_opens_what_it_finds() {
                          WWTAAAAAAAATTTTWOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOOO
                    0 B PPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP
                        ||     |backward  |step   ||    |backward   |   ||    ▲backward   |
-                       ||iteration 1             |iteration 2          |iteration 3
+                       ||iteration 0             |iteration 1          |iteration 2
                        P param  G grad  O optim  A activ  I input  T temp  W work
-            186.89 MiB allocated, 210.00 MiB reserved  request 1767, backward of iteration 3
+            186.89 MiB allocated, 210.00 MiB reserved  request 1767, backward of iteration 2
                   bytes      %  blocks  by module, at the peak
              128.00 KiB    0.1       1            Dropout_2
              516.00 KiB    0.3       3          LayerNorm_0

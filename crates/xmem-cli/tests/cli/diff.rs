@@ -83,7 +83,7 @@ fn two_recordings_of_a_model_as_text() {
           allocated  186.89 MiB  180.90 MiB   -6.00 MiB  -3.21 %
           reserved   210.00 MiB  192.00 MiB  -18.00 MiB  -8.57 %
           device     660.00 MiB  642.00 MiB  -18.00 MiB  -2.73 %
-          allocated peaks in backward of iteration 3 (A), backward of iteration 2 (B)
+          allocated peaks in backward of iteration 2 (A), backward of iteration 1 (B)
 
         Allocated at the peak, by operator
           difference           A  blocks           B  blocks  op
@@ -96,10 +96,10 @@ fn two_recordings_of_a_model_as_text() {
         The runs part at request 82 (2231 requests in A, 2861 in B)
           A  allocates 1.50 MiB at aten::addmm, GPT2LMHeadModel_0 > GPT2Model_0 > GPT2Block_0 >
              GPT2Attention_0 > Conv1D_0, transformers/pytorch_utils.py(117): forward (forward of iteration
-             1; then 23.75 MiB allocated)
+             0; then 23.75 MiB allocated)
           B  allocates 384.00 KiB at aten::empty_strided, GPT2LMHeadModel_0 > GPT2Model_0 > GPT2Block_0 >
              GPT2Attention_0 > Conv1D_0, transformers/pytorch_utils.py(117): forward (forward of iteration
-             1; then 22.62 MiB allocated)
+             0; then 22.62 MiB allocated)
     "#]].assert_eq(&ran.stdout);
 }
 
@@ -356,8 +356,8 @@ fn a_comment_for_a_pull_request() {
 
         The runs part at request 2 (9 requests in A, 9 in B)
 
-        - A allocates 64.00 MiB at aten::relu, Net\_0, train.py(7): forward (forward of iteration 1; then 72.00 MiB allocated)
-        - B allocates 96.00 MiB at aten::relu, Net\_0, train.py(19): forward (forward of iteration 1; then 104.00 MiB allocated)
+        - A allocates 64.00 MiB at aten::relu, Net\_0, train.py(7): forward (forward of iteration 0; then 72.00 MiB allocated)
+        - B allocates 96.00 MiB at aten::relu, Net\_0, train.py(19): forward (forward of iteration 0; then 104.00 MiB allocated)
     "#]].assert_eq(&ran.stdout);
 }
 

@@ -64,10 +64,10 @@ impl Chart {
     }
 }
 
-/// The phase of a moment, and its iteration from 1.
+/// The phase of a moment, and its iteration.
 pub(crate) fn phase(timeline: &Timeline, moment: u32) -> (Phase, Option<u32>) {
     let row = timeline.phases.partition_point(|span| span.moments.end <= moment);
     let span = timeline.phases.get(row);
-    let iteration = span.and_then(|span| span.iteration).map(|id| id.0 + 1);
+    let iteration = span.and_then(|span| span.iteration).map(|id| id.0);
     (span.map_or(Phase::Init, |span| span.phase), iteration)
 }

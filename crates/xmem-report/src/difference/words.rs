@@ -117,7 +117,7 @@ pub(super) fn peak_at(run: &ComparisonRun) -> String {
 
 fn place(phase: &str, iteration: Option<IterationId>) -> String {
     match iteration {
-        Some(iteration) => format!("{phase} of iteration {}", iteration.0 + 1),
+        Some(iteration) => format!("{phase} of iteration {}", iteration.0),
         None => phase.to_owned(),
     }
 }

@@ -101,10 +101,8 @@ fn headline(input: &str, answer: &OffloadAnswer, style: &Style) -> String {
         }
     }
     let about = format!(
-        ", iteration {} of {} on {}: a model, not a measurement",
-        answer.step.iteration.0 + 1,
-        answer.step.iterations,
-        answer.device.name
+        ", iteration {} on {}: a model, not a measurement",
+        answer.step.iteration.0, answer.device.name
     );
     let width = style.columns().saturating_sub(2 + about.chars().count());
     page + &format!("  {}{about}\n", style.paint(Ink::Faint, &keep_end(input, width)))

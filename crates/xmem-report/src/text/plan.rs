@@ -90,8 +90,8 @@ fn headline(input: &str, answer: &PlanAnswer, style: &Style) -> String {
     };
     let about = match blocks.source {
         PlanSource::Iteration { iteration, of } => {
-            let iteration = iteration.0 + 1;
-            format!(", iteration {iteration} of {of}: {count}")
+            let iteration = iteration.0;
+            format!(", iteration {iteration} ({of} recorded): {count}")
         }
         PlanSource::Recording => {
             format!(", all of the recording: {count}")

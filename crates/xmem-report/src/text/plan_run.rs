@@ -64,7 +64,7 @@ fn runs(answer: &HintedAnswer, style: &Style) -> String {
     let mut table = Table::new(&headings);
     for (at, run) in answer.runs.iter().enumerate() {
         let name = match run.iteration {
-            Some(iteration) => format!("iteration {}", iteration.0 + 1),
+            Some(iteration) => format!("iteration {}", iteration.0),
             None => (at + 1).to_string(),
         };
         let mut row = vec![name, run.requests.to_string()];
