@@ -123,7 +123,7 @@ pub(crate) enum Command {
     Plan(Box<PlanArgs>),
     /// Simulate what moving saved tensors to the host would save in memory, and cost in time
     Offload(Box<OffloadArgs>),
-    /// Write a run as a file to look at: flame graphs of the memory at the peak
+    /// Write a run as a file to look at: an HTML page, a picture, flame graphs, tables
     Report(Box<ReportArgs>),
     /// Run a list of allocations and frees through the simulated allocator
     Simulate(Box<SimulateArgs>),

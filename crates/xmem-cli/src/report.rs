@@ -1,6 +1,7 @@
 //! `xmem report`.
 
 mod html;
+mod names;
 mod settings;
 mod what_ifs;
 

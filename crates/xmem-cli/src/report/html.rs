@@ -1,15 +1,15 @@
 //! `xmem report --format html`: the page, with the answers that `xmem replay` gives.
 
-use super::Loaded;
 use super::settings::Setting;
 use super::what_ifs::WhatIfs;
+use super::{Loaded, names};
 use crate::args::{PictureArgs, Verbosity};
 use crate::error::CliError;
 use crate::output;
 use crate::terminal::{say, shown};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use xmem::{Answer, printable};
+use xmem::Answer;
 use xmem_report::json::{self, ReplayDocument, Rules};
 use xmem_view::{PageRun, page};
 
@@ -31,16 +31,7 @@ pub(super) fn write(
     let answers: Vec<String> = pairs()
         .map(|(loaded, (setting, of))| answer(&loaded.name, &setting.options, &of.answer))
         .collect();
-    let names: Vec<String> = pairs()
-        .map(|(loaded, (setting, _))| {
-            let name = printable(&loaded.name);
-            if settings.len() > 1 {
-                format!("{name} {}", setting.options)
-            } else {
-                name.into_owned()
-            }
-        })
-        .collect();
+    let names = names::all(all, settings);
     let usual = WhatIfs::default();
     let runs: Vec<PageRun<'_>> = pairs()
         .zip(names.iter().zip(&answers))

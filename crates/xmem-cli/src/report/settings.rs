@@ -13,8 +13,10 @@ const DEVICE: &str = "a100-40g";
 /// A setting.
 pub(super) struct Setting {
     pub(super) estimate: Estimate,
-    /// The options in which it differs from other settings.
+    /// The device and the options of the allocator, as on the command line.
     pub(super) options: String,
+    /// The same as a name beside other settings; empty if there is no other.
+    pub(super) differs_by: String,
 }
 
 /// All of them, those of the options first.
@@ -30,6 +32,9 @@ pub(super) fn all(args: &ReportArgs) -> Result<Vec<Setting>, CliError> {
     for options in &picture.against_alloc_conf {
         let other = AllocatorArgs { alloc_conf: Some(options.clone()), ..args.allocator.clone() };
         all.push(setting(args, &usual, &other, &convolutions)?);
+    }
+    if let [only] = &mut all[..] {
+        only.differs_by.clear();
     }
     Ok(all)
 }
@@ -60,10 +65,12 @@ fn setting(
     let estimate = builder(args, device, choice, convolutions)?.build();
     estimate.check()?;
     let mut options = format!("--device {}", device.name);
+    let mut differs_by = device.name.to_string();
     if let Some(conf) = &choice.alloc_conf {
         options += &format!(" --alloc-conf {conf}");
+        differs_by += &format!(", {conf}");
     }
-    Ok(Setting { estimate, options })
+    Ok(Setting { estimate, options, differs_by })
 }
 
 pub(super) fn chosen(args: &DeviceArgs) -> Result<Device, CliError> {
