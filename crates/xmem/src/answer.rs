@@ -84,15 +84,15 @@ pub(crate) struct Decided {
     pub(crate) convolutions: ConvolutionAnswers,
     pub(crate) rank: Option<Rank>,
     pub(crate) nccl: Option<NcclMemory>,
-    /// Peak allocated and reserved where the host runs ahead of the GPU.
-    pub(crate) run_ahead: Option<(Bytes, Bytes)>,
+    /// Peaks of allocated and of reserved memory where work on the GPU is complete later than recorded.
+    pub(crate) later: Vec<(Bytes, Bytes)>,
 }
 
 impl Answer {
     /// Puts together what each stage found.
     pub(crate) fn new(
         job: &Job,
-        Decided { target, convolutions, rank, nccl, run_ahead }: Decided,
+        Decided { target, convolutions, rank, nccl, later }: Decided,
         iterations: Range<IterationId>,
         policy: IntegrityPolicy,
         prediction: &Prediction<'_>,
@@ -119,7 +119,7 @@ impl Answer {
         let is_assumed = virtual_gpu.is_some_and(xmem_analyzer::recording::VirtualGpu::is_assumed);
         if is_as_recorded {
             let device = &target.device;
-            recorded_twice::widen(job.profile(), run_ahead, &mut memory, device, &mut notes);
+            recorded_twice::widen(job.profile(), later, &mut memory, device, &mut notes);
         }
         if let Some(recording) = job.profile().recording() {
             let names = &recording.compiled_eagerly;

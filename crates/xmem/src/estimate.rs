@@ -143,13 +143,13 @@ impl Estimate {
         let mut timings = job.timings().clone();
         observer(Stage::Lower);
         let (convolutions, lowered) = timings.time(Stage::Lower, || plan.lower(job));
-        let run_ahead = plan.run_ahead(job, &convolutions, &iterations);
+        let later = plan.later(job, &convolutions, &iterations);
         let Plan { mut target, setup, rank, .. } = plan;
         let nccl = take_nccl(job, rank.as_ref(), &mut target.device);
         let prediction = Prediction::new(job.profile(), lowered, setup, &target.device);
         observer(Stage::Replay);
         let memory = timings.time(Stage::Replay, || prediction.memory(&iterations, &self.detail));
-        let decided = Decided { target, convolutions, rank, nccl, run_ahead };
+        let decided = Decided { target, convolutions, rank, nccl, later };
         Ok(Answer::new(job, decided, iterations, self.integrity, &prediction, memory, timings))
     }
 
@@ -327,28 +327,39 @@ impl Plan {
         (answers, lowered)
     }
 
-    /// Peak allocated and reserved where work on the streams is complete when the host waits for it; none if the
-    /// recording does not show it, or if nothing depends on it.
-    fn run_ahead(
+    /// Peaks of allocated and of reserved memory where work on the streams is complete later than recorded: the ends of
+    /// the ranges with the model's durations, and when the host waits for it. None if the recording does not show it, or
+    /// if nothing depends on it.
+    fn later(
         &self,
         job: &Job,
         convolutions: &ConvolutionAnswers,
         iterations: &Range<IterationId>,
-    ) -> Option<(Bytes, Bytes)> {
+    ) -> Vec<(Bytes, Bytes)> {
         let profile = job.profile();
         let is_recorded = self.target.completion == StreamCompletion::AtOnce
             && self.target.resharding.is_none()
             && depends_on_completion(profile);
-        is_recorded.then(|| {
-            let completion = StreamCompletion::HostWaits;
+        if !is_recorded {
+            return Vec::new();
+        }
+        let range = |completion: StreamCompletion| {
             let mut target = Target { completion, ..self.target.clone() };
             take_nccl(job, self.rank.as_ref(), &mut target.device);
             let lowered = xmem_orchestrator::schedule(profile, &target, convolutions);
             let setup = self.setup.clone();
             let prediction = Prediction::new(profile, lowered, setup, &target.device);
-            let peak = prediction.memory(iterations, &Detail::default()).peak;
-            (peak.allocated, peak.reserved)
-        })
+            prediction.memory(iterations, &Detail::default()).range
+        };
+        let model = CompletionModel::of(&self.target.device);
+        [StreamCompletion::Modeled(Box::new(model)), StreamCompletion::HostWaits]
+            .map(range)
+            .iter()
+            .flat_map(|range| {
+                let (allocated, reserved) = (range.allocated, range.reserved);
+                [(allocated.low, reserved.low), (allocated.high, reserved.high)]
+            })
+            .collect()
     }
 }
 

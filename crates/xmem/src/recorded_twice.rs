@@ -11,21 +11,22 @@ const ASSUMED_VALUES: &str = "assumed_values";
 /// The uncertainty about the time at which work on the GPU is complete.
 const GPU_TIMING: &str = "gpu_timing";
 
-/// Extends the range to the peaks of the other recording, if there is one; else to those of a replay with a host that
-/// runs ahead of the GPU.
+/// Extends the range to the peaks of the other recording, and to those of replays whose work on the GPU is complete
+/// `later`, of which there may be none.
 pub(crate) fn widen(
     profile: &Profile,
-    run_ahead: Option<(Bytes, Bytes)>,
+    mut later: Vec<(Bytes, Bytes)>,
     memory: &mut PredictedMemory,
     device: &Device,
     notes: &mut Diagnostics,
 ) {
     let Some(gpu) = profile.virtual_gpu() else { return };
     if let Some(lowest) = gpu.lowest_peaks() {
-        extend(memory, ASSUMED_VALUES, lowest, device);
+        extend(memory, ASSUMED_VALUES, &[lowest], device);
     }
-    if let Some(peaks) = gpu.run_ahead_peaks().or(run_ahead) {
-        extend(memory, GPU_TIMING, peaks, device);
+    later.extend(gpu.run_ahead_peaks());
+    if !later.is_empty() {
+        extend(memory, GPU_TIMING, &later, device);
     } else if profile.rank().is_some() {
         notes.report("gpu-timing", Severity::Note, None, || {
             "collectives were complete at once; where the host runs ahead of the GPU, what they hold is released later, \
@@ -36,18 +37,22 @@ pub(crate) fn widen(
 }
 
 /// Extends the range to these peaks of allocated and of reserved memory: at the lowest assumed shares, where the answer
-/// itself is about the highest, or with a host that runs ahead of the GPU. They are those of the recorded allocator and
+/// itself is about the highest, or where work on the GPU is complete later. They are those of the recorded allocator and
 /// capacity.
 fn extend(
     memory: &mut PredictedMemory,
     name: &'static str,
-    other: (Bytes, Bytes),
+    others: &[(Bytes, Bytes)],
     device: &Device,
 ) {
-    let between =
-        |peak: Bytes, other: Bytes| Bounds { low: peak.min(other), high: peak.max(other) };
-    let allocated = between(memory.peak.allocated, other.0);
-    let reserved = between(memory.peak.reserved, other.1);
+    let around = |peak: Bytes, others: &mut dyn Iterator<Item = Bytes>| {
+        others.fold(Bounds { low: peak, high: peak }, |whole, other| Bounds {
+            low: whole.low.min(other),
+            high: whole.high.max(other),
+        })
+    };
+    let allocated = around(memory.peak.allocated, &mut others.iter().map(|peaks| peaks.0));
+    let reserved = around(memory.peak.reserved, &mut others.iter().map(|peaks| peaks.1));
     let effect = UncertaintyEffect { name, blocks: None, allocated, reserved };
     let other_verdict = memory.extend(effect, device.available_bounds());
     if let (Confidence::Certain, Some(confidence)) = (memory.range.confidence, other_verdict) {
