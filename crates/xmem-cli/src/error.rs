@@ -299,7 +299,9 @@ pub(crate) enum CliError {
     ))]
     BlockTable { input: String, source: xmem::CsvError },
     #[error("{input} has no blocks to plan")]
-    #[diagnostic(help("--scope all plans every block of a recording"))]
+    #[diagnostic(help(
+        "a table needs a row for each block; of a recording, --scope all plans every block"
+    ))]
     NothingToPlan { input: String },
     #[error("--interrupt {part} names no request of {input}")]
     #[diagnostic(help(

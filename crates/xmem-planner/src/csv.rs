@@ -1,10 +1,13 @@
 //! Lists as CSV, in the format of minimalloc's instances: columns `id`, `lower`, `upper` and `size` in any
-//! order, half-open lifetimes.
+//! order, half-open lifetimes. Other columns are ignored, but `alignment` only if every plan keeps it.
 
 use crate::list::{Block, BlockList, ListError};
 use std::collections::BTreeSet;
 use thiserror::Error;
 use xmem_types::Bytes;
+
+/// What some editors write before text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A list that was read, with the names that its file gives the blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +46,30 @@ pub enum CsvError {
         /// The name.
         name: String,
     },
+    /// A block ends before it begins, or when it begins.
+    #[error(
+        "line {line}: block `{name}` is live from tick {start} until before tick {end}, which is no time"
+    )]
+    NoLifetime {
+        /// The line, counted from 1.
+        line: u64,
+        /// The block.
+        name: String,
+        /// Its first tick.
+        start: u32,
+        /// The tick before which it is said to end.
+        end: u32,
+    },
+    /// A block asks for an alignment that plans do not have: their offsets are sums of sizes.
+    #[error(
+        "line {line}: `{alignment}` in column `alignment` needs sizes that are multiples of it: round all sizes up"
+    )]
+    Alignment {
+        /// The line, counted from 1.
+        line: u64,
+        /// The text of the field.
+        alignment: String,
+    },
     /// A block makes no sense.
     #[error("not a list of blocks")]
     List(#[from] ListError),
@@ -51,8 +78,10 @@ pub enum CsvError {
 /// Reads a list.
 ///
 /// # Errors
-/// If the text is not CSV with the four columns, two rows have the same name, or its blocks make no [`BlockList`].
+/// If the text is not CSV with the four columns, two rows have the same name, a row asks for an alignment that is not that
+/// of all sizes, or the blocks make no [`BlockList`].
 pub fn read_csv(text: &[u8]) -> Result<CsvBlocks, CsvError> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let mut reader = ::csv::ReaderBuilder::new().trim(::csv::Trim::All).from_reader(text);
     let header = reader.headers()?.clone();
     let column = |name: &'static str| {
@@ -60,6 +89,8 @@ pub fn read_csv(text: &[u8]) -> Result<CsvBlocks, CsvError> {
     };
     let [id, lower, upper, size] =
         [column("id")?, column("lower")?, column("upper")?, column("size")?];
+    let alignment = header.iter().position(|field| field == "alignment");
+    let mut alignments = Vec::new();
     let (mut blocks, mut names) = (Vec::new(), Vec::new());
     let mut known = BTreeSet::new();
     for record in reader.records() {
@@ -74,15 +105,38 @@ pub fn read_csv(text: &[u8]) -> Result<CsvBlocks, CsvError> {
         if !known.insert(name.clone()) {
             return Err(CsvError::SameName { line, name });
         }
+        let start = number(lower, "lower", u64::from(u32::MAX))? as u32;
+        let end = number(upper, "upper", u64::from(u32::MAX))? as u32;
+        if start >= end {
+            return Err(CsvError::NoLifetime { line, name, start, end });
+        }
+        if let Some(alignment) = alignment {
+            alignments.push((line, record[alignment].to_owned()));
+        }
         names.push(name);
-        blocks.push(Block {
-            size: Bytes(number(size, "size", u64::MAX)?),
-            start: number(lower, "lower", u64::from(u32::MAX))? as u32,
-            end: number(upper, "upper", u64::from(u32::MAX))? as u32,
-            operator: None,
-        });
+        let size = Bytes(number(size, "size", u64::MAX)?);
+        blocks.push(Block { size, start, end, operator: None });
     }
+    check_alignments(alignments, &blocks)?;
     Ok(CsvBlocks { list: BlockList::new(blocks)?, names })
+}
+
+/// Refuses alignments that offsets may not have. All planners put a block on other blocks, so that an offset is a
+/// multiple of what divides all sizes.
+fn check_alignments(alignments: Vec<(u64, String)>, blocks: &[Block]) -> Result<(), CsvError> {
+    let unit = blocks.iter().fold(0, |unit, block| gcd(unit, block.size.get()));
+    let is_kept = |text: &str| match text.parse::<u64>() {
+        Ok(alignment) => alignment > 0 && unit % alignment == 0,
+        Err(_) => text.is_empty(),
+    };
+    match alignments.into_iter().find(|(_, alignment)| !is_kept(alignment)) {
+        None => Ok(()),
+        Some((line, alignment)) => Err(CsvError::Alignment { line, alignment }),
+    }
+}
+
+const fn gcd(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { gcd(other, one % other) }
 }
 
 #[cfg(test)]
@@ -96,6 +150,20 @@ mod tests {
         assert_eq!(read.names, ["b1", "b2"]);
         let block = |size, start, end| Block { size: Bytes(size), start, end, operator: None };
         assert_eq!(read.list.blocks(), [block(8, 0, 3), block(4, 5, 9)]);
+    }
+
+    #[test]
+    fn tables_of_other_programs_are_read() {
+        let plain = read_csv(b"id,lower,upper,size\na,0,3,64\nb,1,2,32\n").expect("a list");
+        for text in [
+            "\u{feff}id,lower,upper,size\na,0,3,64\nb,1,2,32\n",
+            "id,lower,upper,size\r\na,0,3,64\r\nb,1,2,32\r\n",
+            "id,lower,upper,size\n\na,0,3,64\n\nb,1,2,32",
+            "\"id\",\"lower\",\"upper\",\"size\"\n\"a\",0,3,64\n\"b\",1,2,32\n",
+            "id,lower,upper,size,alignment,gaps,offset\na,0,3,64,32,,0\nb,1,2,32,,,64\n",
+        ] {
+            assert_eq!(read_csv(text.as_bytes()).expect(text), plain, "{text}");
+        }
     }
 
     #[test]
@@ -117,7 +185,15 @@ mod tests {
             ),
             (
                 "id,lower,upper,size\na,1,1,4\n",
-                "not a list of blocks: block 0 is live from tick 1 to tick 1, which is no time",
+                "line 2: block `a` is live from tick 1 until before tick 1, which is no time",
+            ),
+            (
+                "id,lower,upper,size,alignment\na,0,1,64,32\nb,0,1,96,64\n",
+                "line 3: `64` in column `alignment` needs sizes that are multiples of it: round all sizes up",
+            ),
+            (
+                "id,lower,upper,size\na,0,1,9223372036854775808\n",
+                "not a list of blocks: the blocks have more than 2^63 bytes together",
             ),
         ] {
             let error = read_csv(text.as_bytes()).expect_err(text);

@@ -10,7 +10,8 @@ use thiserror::Error;
 pub enum Refused {
     /// The list is too long for the planner.
     #[error(
-        "{planner} takes at most {most} blocks, and the list has {blocks}: use another planner, as auto"
+        "{planner} takes at most {most} blocks, and the list has {blocks}: use another planner, as auto{}",
+        or_highs(*.planner, *.blocks)
     )]
     TooManyBlocks {
         /// The planner.
@@ -43,4 +44,20 @@ pub enum Refused {
         #[source]
         violation: Violation,
     },
+}
+
+/// How a list that is too long for microlp can be planned by `mip` all the same.
+#[cfg(all(feature = "mip", not(feature = "highs")))]
+fn or_highs(planner: Planner, blocks: usize) -> &'static str {
+    use crate::planners::mip::MOST_BLOCKS_OF_HIGHS;
+    if planner == Planner::Mip && blocks <= MOST_BLOCKS_OF_HIGHS {
+        ", or xmem built with the feature highs (docs/planning.md)"
+    } else {
+        ""
+    }
+}
+
+#[cfg(not(all(feature = "mip", not(feature = "highs"))))]
+const fn or_highs(_: Planner, _: usize) -> &'static str {
+    ""
 }

@@ -50,6 +50,10 @@ fn lists_are_refused_that_the_solver_does_not_manage() {
     let refused = plan(&list, Planner::Mip, &LIMITS).expect_err("too long");
     let blocks = list.len();
     assert_eq!(refused, Refused::TooManyBlocks { planner: Planner::Mip, most: MOST, blocks });
+    // What HiGHS would take is said where it is not there.
+    assert_eq!(refused.to_string().contains("feature highs"), MOST == 40, "{refused}");
+    let longer = plan(&hard(14, 9, 0), Planner::Mip, &LIMITS).expect_err("too long");
+    assert!(!longer.to_string().contains("feature"), "{longer}");
 }
 
 /// microlp takes at most 40 blocks.

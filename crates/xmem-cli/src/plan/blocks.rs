@@ -130,6 +130,8 @@ enum Content {
 impl Content {
     /// By the first bytes. What is none of these is taken for a trace, whose reader says what is wrong with it.
     fn of(head: &[u8]) -> Self {
+        // A byte order mark does not say what follows it.
+        let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
         let has = |key: &str| head.windows(key.len()).any(|window| window == key.as_bytes());
         let first = head.iter().find(|byte| !byte.is_ascii_whitespace());
         match first {

@@ -462,11 +462,36 @@ fn what_is_no_plan_is_not_followed() {
     assert!(ran.stderr.contains("request 1 ends beyond 2^63 bytes"), "{}", ran.stderr);
 }
 
+/// Editors and spreadsheets write a byte order mark before text in UTF-8.
+#[test]
+fn a_byte_order_mark_does_not_hide_what_a_text_is() {
+    for text in [
+        "id,lower,upper,size\r\na,0,3,512\r\nb,1,2,512\r\n",
+        r#"[{"op":"alloc","id":1,"size":512},{"op":"alloc","id":2,"size":512}]"#,
+    ] {
+        let marked = format!("\u{feff}{text}");
+        let [plain, marked] = [text, &marked].map(|text| {
+            let ran = xmem_with_input(["plan", "-", "--quiet"], text.as_bytes());
+            assert_eq!(ran.code, 0, "{}", ran.stderr);
+            ran.stdout
+        });
+        assert!(plain.contains("what fits in 1.00 KiB (planned, proven optimal)"), "{plain}");
+        assert_eq!(plain, marked);
+    }
+}
+
 #[test]
 fn what_cannot_be_planned_is_said() {
     for (input, args, code, message) in [
         ("id,lower,upper\n", &[][..], 3, "standard input is not a table of blocks"),
         ("id,lower,upper,size\n", &[], 3, "standard input has no blocks to plan"),
+        (
+            "id,lower,upper,size\na,0,3,4\nb,7,5,4\n",
+            &[],
+            3,
+            "line 3: block `b` is live from tick 7",
+        ),
+        ("\u{feff}id,lower,upper,size\n", &[], 3, "standard input has no blocks to plan"),
         (
             "[{\"op\":\"free\",\"id\":1}]",
             &[],

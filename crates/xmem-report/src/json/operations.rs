@@ -48,6 +48,7 @@ impl std::error::Error for OperationsError {}
 /// If the text is not JSON or has unexpected content. The error gives the position, the operation
 /// (counted from 0), and the expected content.
 pub fn read_operations(text: &[u8]) -> Result<OperationList, OperationsError> {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let list = deserializer.deserialize_any(ListVisitor)?;
     deserializer.end()?;
