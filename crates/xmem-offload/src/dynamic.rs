@@ -13,7 +13,7 @@ use xmem_types::Bytes;
 pub struct Dynamic {
     /// The policy.
     pub policy: Policy,
-    /// The passes of convolutions that run without their workspaces. They are slower, which is not in the durations.
+    /// The passes of convolutions that run without their workspaces. They are slower.
     pub without: BTreeSet<StepId>,
 }
 

@@ -1,5 +1,6 @@
 //! One training step: layers, the work of the device in order, and blocks with their uses.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use thiserror::Error;
 use xmem_types::{BlockId, Bytes, Nanos, typed_id};
@@ -159,6 +160,8 @@ pub struct Graph {
     steps: Vec<Step>,
     blocks: Vec<Block>,
     lifetimes: Vec<Lifetime>,
+    /// The steps that are slower than those of the device's work were: each is slowed down once.
+    slowed: BTreeSet<StepId>,
 }
 
 /// The steps that allocate and free a block.
@@ -240,7 +243,7 @@ impl Graph {
                 }
             }
         }
-        Ok(Self { layers, steps, blocks, lifetimes })
+        Ok(Self { layers, steps, blocks, lifetimes, slowed: BTreeSet::new() })
     }
 
     /// The layers, in the order of the forward pass.
@@ -292,6 +295,14 @@ impl Graph {
             block.size = size(id, self.block(id));
         }
         graph
+    }
+
+    /// A step takes so many times as long, if it was not slowed down before.
+    pub(crate) fn slow_down(&mut self, step: StepId, times: f64) {
+        if self.slowed.insert(step) {
+            let duration = &mut self.steps[step.index()].duration;
+            *duration = Nanos((duration.get() as f64 * times) as i64);
+        }
     }
 
     /// Refuses blocks that are larger than any memory.

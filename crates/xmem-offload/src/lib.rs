@@ -42,4 +42,4 @@ pub use run::{OutOfMemory, Run};
 pub use selection::{Offload, Selection};
 pub use simulation::{Memory, simulate};
 pub use transfer::{Direction, Duplex, Link, Transfer};
-pub use workspaces::{ParseWorkspaceRuleError, WorkspaceCounts, WorkspaceRule, grown};
+pub use workspaces::{ParseWorkspaceRuleError, SLOWDOWN, WorkspaceCounts, WorkspaceRule, grown};

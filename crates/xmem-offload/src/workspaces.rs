@@ -1,7 +1,8 @@
 //! The memory that convolutions use while they run: as recorded, or less.
 //!
 //! A convolution has several algorithms, and those that need no workspace are slower (vDNN, section III.C). A recording has
-//! the workspace of one of them; what the others need, and how much slower they are, it does not say.
+//! the workspace of one of them; what the others need, and how much slower they are, it does not say. A pass whose
+//! workspace is cut takes [`SLOWDOWN`] as long.
 
 use crate::graph::{BlockRole, Graph, StepId};
 use crate::placement::Placement;
@@ -15,6 +16,10 @@ use thiserror::Error;
 use xmem_types::Bytes;
 
 const MIB: u64 = 1 << 20;
+
+/// The time of a convolution with less workspace than recorded, in units of its time with it: convolutions without
+/// workspaces took 60 % longer on average in the measurements of Dymem (HPDC 2020).
+pub const SLOWDOWN: f64 = 1.6;
 
 /// The workspaces of the convolutions of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,13 +103,19 @@ impl WorkspaceCounts {
 
 impl Graph {
     /// The same step with other workspaces: `size` gives the bytes of a block from the step that allocates it and its
-    /// recorded bytes.
+    /// recorded bytes. A pass that gets less than it had takes [`SLOWDOWN`] as long.
     #[must_use]
     pub fn with_workspaces(&self, size: impl Fn(StepId, Bytes) -> Bytes) -> Self {
-        self.resized(|id, block| match block.role {
+        let mut graph = self.resized(|id, block| match block.role {
             BlockRole::Workspace => size(self.lifetime(id).alloc, block.size).min(block.size),
             _ => block.size,
-        })
+        });
+        for step in self.workspace_steps() {
+            if graph.workspace(step) < self.workspace(step) {
+                graph.slow_down(step, SLOWDOWN);
+            }
+        }
+        graph
     }
 
     /// The same step without the memory that convolutions use while they run.

@@ -19,8 +19,9 @@ use std::str::FromStr;
 use thiserror::Error;
 use xmem_offload::{
     Direction, Duplex, Dynamic, Graph, GraphError, Jitter, Jittered, LayerKind, Link, Memory,
-    OutOfMemory, Placed, Placement, Policy, Run, Sample, StepId, SuperNeurons, WorkspaceCounts,
-    WorkspaceRule, depth_first, grown, jitter, place, simulate, smallest_capacity, vdnn_dynamic,
+    OutOfMemory, Placed, Placement, Policy, Run, SLOWDOWN, Sample, StepId, SuperNeurons,
+    WorkspaceCounts, WorkspaceRule, depth_first, grown, jitter, place, simulate, smallest_capacity,
+    vdnn_dynamic,
 };
 use xmem_planner::{Limits, Refused};
 use xmem_profiles::Device;
@@ -192,6 +193,22 @@ pub struct OffloadAnswer {
     pub jitter: Option<Jitter>,
     /// One for each policy and placement; those of `none` come first.
     pub rows: Vec<OffloadRow>,
+}
+
+impl OffloadAnswer {
+    /// The parameters of the durations, one a line: those of the model, and of convolutions with less workspace than
+    /// recorded, if there are any.
+    #[must_use]
+    pub fn parameters(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.model.to_string().lines().map(str::to_owned).collect();
+        let is_cut = |row: &OffloadRow| row.workspaces.smaller + row.workspaces.without > 0;
+        if self.rows.iter().any(is_cut) {
+            lines.push(format!(
+                "convolutions with less workspace than recorded take {SLOWDOWN:.1} times as long"
+            ));
+        }
+        lines
+    }
 }
 
 /// The layers of a step.

@@ -87,6 +87,19 @@ fn a_limit_of_workspaces_grows_as_long_as_the_step_runs() {
     }
 }
 
+/// Dymem, section 2: convolutions without workspaces take 60 % longer on average.
+#[test]
+fn convolutions_with_less_workspace_are_slower_once() {
+    let graph = convolutions(&[7, 9, 2, 5]);
+    let times = |graph: &Graph| -> Vec<i64> {
+        graph.steps().iter().map(|step| step.duration.get()).collect()
+    };
+    let cut = graph.with_workspaces(|_, size| size.min(Bytes::mib(5)));
+    assert_eq!(times(&cut), [16, 16, 10, 10]);
+    assert_eq!(times(&cut.without_workspaces()), [16; 4]);
+    assert_eq!(times(&graph.with_workspaces(|_, size| size)), [10; 4]);
+}
+
 #[test]
 fn rules_for_workspaces_have_names() {
     for (text, rule) in [

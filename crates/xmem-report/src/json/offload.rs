@@ -129,7 +129,7 @@ impl<'a> OffloadDocument<'a> {
             iteration: answer.step.iteration.0,
             model: ModelDto {
                 kind: "roofline",
-                parameters: answer.model.to_string().lines().map(str::to_owned).collect(),
+                parameters: answer.parameters(),
                 link_bytes_per_second: answer.link.bandwidth.get(),
                 link_latency_us: micros(answer.link.latency),
                 duplex: answer.link.duplex == Duplex::Full,

@@ -249,14 +249,10 @@ fn workspaces(row: &OffloadRow) -> String {
     let passes = counted(all, "pass", "passes");
     match (counts.smaller, counts.without) {
         (0, 0) => String::new(),
-        (0, without) if without == all => {
-            " without workspaces of convolutions, which is slower than shown".to_owned()
-        }
-        (0, without) => format!(
-            " without the workspaces of {without} of {passes} of convolutions, which is slower than shown"
-        ),
+        (0, without) if without == all => " without workspaces of convolutions".to_owned(),
+        (0, without) => format!(" without the workspaces of {without} of {passes} of convolutions"),
         (smaller, _) => format!(
-            " with workspaces of at most {}, less than {smaller} of {passes} of convolutions have, which is slower than shown",
+            " with workspaces of at most {}, less than {smaller} of {passes} of convolutions have",
             counts.largest
         ),
     }
@@ -352,7 +348,7 @@ fn graph(answer: &OffloadAnswer, style: &Style) -> String {
 }
 
 fn model(answer: &OffloadAnswer, style: &Style) -> String {
-    let mut lines: Vec<String> = answer.model.to_string().lines().map(str::to_owned).collect();
+    let mut lines = answer.parameters();
     lines.retain(|line| !line.starts_with("host to device") && !line.contains("network"));
     let streams = match answer.link.duplex {
         Duplex::Half => "one stream for both directions",
