@@ -154,8 +154,8 @@ describe("timeline", () => {
     await page.close();
   });
 
-  test("a block is described where the pointer is, and chosen by a click", async () => {
-    const page = await open(browser, pageOf(RESNET), "timeline");
+  test("a block is described where the pointer is, and chosen by a click, however small", async () => {
+    const page = await open(browser, pageOf(GPT2), "timeline");
     await page.getByRole("button", { name: "Peak", exact: true }).click();
     await settled(page);
     const plot = await page.locator(".plot").boundingBox();

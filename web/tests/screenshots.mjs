@@ -16,7 +16,7 @@ const SHOTS = [
 /** The peak and what is around it, with the pointer on a block. */
 async function hoverBackward(page) {
   await page.keyboard.press("p");
-  for (let press = 0; press < 1; press++) await page.keyboard.press("-");
+  for (let press = 0; press < 2; press++) await page.keyboard.press("-");
   await settled(page);
   const plot = await page.locator(".plot").boundingBox();
   await page.mouse.move(plot.x + plot.width * 0.55, plot.y + plot.height * 0.8);

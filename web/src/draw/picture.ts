@@ -24,6 +24,10 @@ export class Picture {
   private pixels: Uint32Array;
   /** Row of the block + 1, or -(group + 1), or 0. */
   private shown: Int32Array;
+  /** The top of the picture, in bytes. */
+  private most = 1;
+  /** Smaller blocks are drawn as one. */
+  private smallest = 0;
   /** The moment of each column. */
   readonly columns: Uint32Array;
 
@@ -37,9 +41,25 @@ export class Picture {
     this.columns = new Uint32Array(width);
   }
 
-  at(x: number, y: number): number {
-    if (x < 0 || y < 0 || x >= this.width || y >= this.height) return 0;
-    return this.shown[y * this.width + x];
+  /** The row of the block at a pixel, also where it is too small to be drawn alone; none above the stack. */
+  blockAt(x: number, y: number, run: Run, stack: Stack, groups: Groups): number | null {
+    if (x < 0 || y < 0 || x >= this.width || y >= this.height) return null;
+    const shown = this.shown[y * this.width + x];
+    if (shown >= 0) return shown === 0 ? null : shown - 1;
+    const group = -shown - 1;
+    const moment = this.columns[x];
+    // Small blocks lie at the bottom of their group, in the order of allocation.
+    const now = stack.at(moment);
+    let offset = ((this.height - y - 0.5) / this.height) * this.most;
+    for (let below = 0; below < group; below++) offset -= now[below];
+    let last: number | null = null;
+    for (let row = 0; row < run.blocks && run.start[row] <= moment; row++) {
+      if (run.freed[row] <= moment || groups.of[row] !== group || run.size[row] >= this.smallest) continue;
+      last = row;
+      offset -= run.size[row];
+      if (offset < 0) break;
+    }
+    return last;
   }
 
   draw(
@@ -53,10 +73,12 @@ export class Picture {
     shades: Shades,
     selected: number,
   ): void {
+    this.most = most;
+    this.smallest = (most / this.height) * SMALLEST;
     this.choose(run, maxima, window);
     this.pixels.fill(0);
     this.shown.fill(0);
-    const large = new Large(run, groups, stack.groups, (most / this.height) * SMALLEST, window);
+    const large = new Large(run, groups, stack.groups, this.smallest, window);
     const scale = this.height / most;
     const { width, height, pixels, shown, columns } = this;
     const fill = (x: number, from: number, to: number, id: number, shade: number, edge: number): void => {

@@ -323,8 +323,7 @@ class Timeline implements View {
       if (!isClick) return;
       this.cursor = Math.floor(momentAt(event));
       this.app.moment = Math.min(this.run.moments - 1, Math.max(0, this.cursor));
-      const shown = this.pick(event);
-      this.select(shown > 0 ? shown - 1 : null);
+      this.select(this.pick(event));
     });
     place.addEventListener("pointerleave", () => {
       this.tooltip.hidden = true;
@@ -372,10 +371,11 @@ class Timeline implements View {
     });
   }
 
-  private pick(event: MouseEvent): number {
+  private pick(event: MouseEvent): number | null {
     const box = this.place.getBoundingClientRect();
     const ratio = this.plot.ratio;
-    return this.picture.at(Math.floor((event.clientX - box.left) * ratio), Math.floor((event.clientY - box.top) * ratio));
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top].map((at) => Math.floor(at * ratio));
+    return this.picture.blockAt(x, y, this.run, this.stack, this.groups);
   }
 
   private hover(event: MouseEvent): void {
@@ -389,15 +389,14 @@ class Timeline implements View {
     this.hovered = moment;
     const list = h("dl", { class: "facts" });
     const line = (term: string, text: string): void => list.append(h("dt", {}, term), h("dd", {}, text));
-    if (shown > 0) {
-      for (const [term, text] of facts(run, shown - 1)) if (term !== "Evidence") line(term, text);
-    } else if (shown < 0) {
-      line("Group", `${bytes(this.stack.at(moment)[-shown - 1])} at this moment`);
+    if (shown !== null) {
+      for (const [term, text] of facts(run, shown)) if (term !== "Evidence") line(term, text);
+      const group = this.groups.of[shown];
+      line("Group", `${this.groups.names[group] ?? "what is left out"}: ${bytes(this.stack.at(moment)[group])}`);
     }
     line("Then", `${bytes(run.allocated[moment])} allocated, ${bytes(run.reserved[moment])} reserved`);
     line("Request", `${count(moment)}, ${when(run, moment)}, ${duration(run.time[moment])}`);
-    const heading = shown > 0 ? title(run, shown - 1) : shown < 0 ? `${this.groups.names[-shown - 1] ?? "not in the filter"}: small blocks` : "";
-    replace(tooltip, heading ? h("b", {}, heading) : null, list);
+    replace(tooltip, shown === null ? null : h("b", {}, title(run, shown)), list);
     tooltip.hidden = false;
     const width = tooltip.offsetWidth;
     const left = x + 16 + width > box.width ? Math.max(0, x - width - 16) : x + 16;
