@@ -4,7 +4,7 @@ import type { Head } from "./data/page";
 import type { Run } from "./data/run";
 import { Maxima } from "./data/stack";
 
-export type ViewName = "overview" | "timeline" | "allocator" | "peak" | "rules" | "plan" | "compare";
+export type ViewName = "overview" | "timeline" | "allocator" | "peak" | "rules" | "plan" | "offload" | "compare";
 
 /** A view of the page. It is made when it is first opened. */
 export interface View {
@@ -43,11 +43,11 @@ export class App {
     this.block = null;
   }
 
-  /** The highest values of a figure of the run. */
-  maxima(figure: "allocated" | "reserved"): Maxima {
-    const name = `${this.runs.indexOf(this.run)} ${figure}`;
+  /** The highest values of a figure of a run. */
+  maxima(figure: "allocated" | "reserved", run = this.run): Maxima {
+    const name = `${this.runs.indexOf(run)} ${figure}`;
     let known = this.maximaOf.get(name);
-    if (!known) this.maximaOf.set(name, (known = new Maxima(this.run[figure])));
+    if (!known) this.maximaOf.set(name, (known = new Maxima(run[figure])));
     return known;
   }
 }

@@ -3,6 +3,7 @@
 import { App, type View, type ViewName } from "./app";
 import { unpack } from "./data/columns";
 import { SCHEMA, type Head } from "./data/page";
+import { Offload, OffloadRow } from "./data/offload";
 import { Plan } from "./data/plan";
 import { Run } from "./data/run";
 import { drawNow } from "./draw/canvas";
@@ -12,6 +13,7 @@ import { choose, theme, type Theme } from "./ui/palette";
 import { allocator } from "./views/allocator";
 import { compare } from "./views/compare";
 import { overview } from "./views/overview";
+import { offloaded } from "./views/offload";
 import { planned } from "./views/plan";
 import { peak } from "./views/peak";
 import { rules } from "./views/rules";
@@ -24,6 +26,7 @@ const VIEWS: readonly { name: ViewName; title: string; make: (app: App) => View 
   { name: "peak", title: "Peak", make: peak },
   { name: "rules", title: "Rules and uncertainty", make: rules },
   { name: "plan", title: "Plan", make: planned },
+  { name: "offload", title: "Offload", make: offloaded },
   { name: "compare", title: "Compare", make: compare },
 ];
 
@@ -39,6 +42,11 @@ async function start(): Promise<void> {
     for (const [row, of] of head.runs.entries()) {
       const run = new Run(of, await unpack(`data-run-${row}`));
       if (of.plan) run.plan = new Plan(of.plan, await unpack(`data-plan-${row}`));
+      if (of.offload) {
+        const rows: OffloadRow[] = [];
+        for (const [policy, head] of of.offload.rows.entries()) rows.push(new OffloadRow(head, await unpack(`data-offload-${row}-${policy}`)));
+        run.offload = new Offload(of.offload, rows);
+      }
       runs.push(run);
     }
     if (runs.length === 0) throw new Error("the page has no run");
@@ -52,7 +60,7 @@ async function start(): Promise<void> {
 
 function show(page: HTMLElement, app: App): void {
   const made = new Map<ViewName, View>();
-  const has: Partial<Record<ViewName, boolean>> = { compare: app.runs.length > 1, plan: app.runs.some((run) => run.plan) };
+  const has: Partial<Record<ViewName, boolean>> = { compare: app.runs.length > 1, plan: app.runs.some((run) => run.plan), offload: app.runs.some((run) => run.offload) };
   const views = VIEWS.filter((view) => has[view.name] ?? true);
   const links = views.map(({ name, title }) => h("a", { href: `#${name}`, id: `open-${name}` }, title));
   const place = h("section", { class: "view", id: "view", tabindex: -1 });
@@ -124,7 +132,7 @@ function show(page: HTMLElement, app: App): void {
       openNamed("timeline");
       made.get("timeline")?.key?.(event);
     } else {
-      if (target.matches("input, button, a") && /^(Arrow|Enter| |Home|End)/.test(event.key)) return;
+      if (target.matches("input, button, a, summary") && /^(Arrow|Enter| |Home|End)/.test(event.key)) return;
       if (!(open && made.get(open)?.key?.(event))) return;
     }
     event.preventDefault();

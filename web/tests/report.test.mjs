@@ -291,6 +291,32 @@ describe("compare", () => {
     await page.close();
   });
 
+  test("what the other run has allocated stays within the plot", async () => {
+    const page = await open(browser, compared(), "timeline");
+    const [one, other] = [answer(RESNET).peak.allocated_bytes, answer(GPT2).peak.allocated_bytes];
+    await page.selectOption("#run", one > other ? "1" : "0");
+    await settled(page);
+    const largest = await page.locator(".plot").getAttribute("data-top");
+    assert.ok(Number(largest) > Math.max(one, other), `${largest}: ${one}, ${other}`);
+    await page.close();
+  });
+
+  test("every device has its figures and their range in the overview", async () => {
+    const names = ["rtx3060-12g", "t4-16g", "l4-24g"];
+    const page = await open(browser, report("devices", RESNET, ...names.flatMap((name) => ["--device", name])));
+    const rows = await page.locator("#runs tbody tr").allInnerTexts();
+    assert.equal(rows.length, names.length);
+    for (const [at, name] of names.entries()) {
+      const { peak, range } = JSON.parse(xmem("replay", RESNET, "--device", name, "--cudnn", "model", "--format", "json", "--exit-zero"));
+      for (const figure of ["allocated_bytes", "reserved_bytes", "device_bytes"]) {
+        assert.ok(rows[at].includes(words(peak[figure])), `${name} ${figure}: ${rows[at]}`);
+        const { low, high } = range[figure];
+        assert.ok(low === high || rows[at].includes(`${words(low)} to ${words(high)}`), `${name} ${figure}: ${rows[at]}`);
+      }
+    }
+    await page.close();
+  });
+
   test("one recording with other options of the allocator asks for the same memory", async () => {
     const file = report("options", RESNET, ...DEVICE, "--against-alloc-conf", "expandable_segments:True");
     const page = await open(browser, file, "compare");
@@ -322,6 +348,59 @@ describe("settings and plans", () => {
     const map = await page.locator(".heap").first().boundingBox();
     await page.mouse.move(map.x + map.width / 2, map.y + map.height - 4);
     assert.match(await page.locator(".tooltip:visible").innerText(), /Offset/);
+    assert.deepEqual(page.problems, []);
+    await page.close();
+  });
+});
+
+describe("offloading", () => {
+  const STEP = "networks/resnet32.json.zst";
+  const offload = () => report("offload", STEP, ...DEVICE, "--offload", "dymem,vdnn-all");
+
+  test("policies have the figures of xmem offload, and their memory is a heap map", async () => {
+    const page = await open(browser, offload(), "offload");
+    const options = ["--policy", "dymem,vdnn-all", "--placement", "caching,bestfit", "--cudnn", "model", "--format", "json"];
+    const { rows } = JSON.parse(xmem("offload", STEP, ...DEVICE, ...options));
+    const shown = await page.locator("#policies [data-figure=peak]").evaluateAll((all) => all.map((element) => Number(element.dataset.bytes)));
+    assert.deepEqual(shown, rows.map((row) => row.peak_bytes));
+    assert.equal(shown.length, 6);
+    const before = await page.locator("#offload-shown").innerText();
+    await page.locator("#policies [data-policy='0']").press("Enter");
+    await settled(page);
+    assert.match(await page.locator("#offload-shown").innerText(), /none, caching/);
+    assert.notEqual(await page.locator("#offload-shown").innerText(), before);
+    await page.locator(".heap").first().scrollIntoViewIfNeeded();
+    const map = await page.locator(".heap").first().boundingBox();
+    // The parameters lie at the bottom for the whole step.
+    await page.mouse.move(map.x + map.width / 2, map.y + map.height - 1);
+    assert.match(await page.locator(".tooltip:visible").innerText(), /On the device/);
+    assert.deepEqual(page.problems, []);
+    await page.close();
+  });
+
+  test("every policy can be chosen", async () => {
+    const page = await open(browser, report("all policies", STEP, ...DEVICE, "--offload", "all"), "offload");
+    const policies = await page.locator("#policies tbody tr").count();
+    for (let policy = 0; policy < policies; policy++) {
+      await page.locator(`#policies [data-policy="${policy}"]`).click();
+      await settled(page);
+      const [name, placement] = await page.locator(`#policies tbody tr:nth-child(${policy + 1}) td`).allInnerTexts();
+      assert.equal(await page.locator("#offload-shown").innerText(), `Shown: ${name}, ${placement}`);
+      assert.ok((await page.locator(".scroll table").last().locator("tbody tr").count()) > 0);
+    }
+    assert.deepEqual(page.problems, []);
+    await page.close();
+  });
+
+  test("a recording without iterations is beside one with a plan and policies", async () => {
+    const folder = "bert_fp16_scaler_adamw";
+    const file = report("with snapshot", `${folder}/trace.json.zst`, `${folder}/snapshot.pickle.zst`, ...DEVICE, "--plan", "--offload", "none,dymem");
+    const page = await open(browser, file, "offload");
+    await page.selectOption("#run", "1");
+    await settled(page);
+    assert.match(await page.locator("#view").innerText(), /no policies of this run/);
+    await show(page, "plan");
+    assert.match(await page.locator("#view").innerText(), /no plan of this run/);
     assert.deepEqual(page.problems, []);
     await page.close();
   });
@@ -392,12 +471,78 @@ describe("odd recordings", () => {
   }
 });
 
+const EVERY_VIEW = [...VIEWS, "plan", "offload", "compare"];
+const allViews = () => report("all views", RESNET, GPT2, ...DEVICE, "--plan", "--offload", "none,dymem");
+
 describe("accessibility", () => {
+  test("every picture has a name or is hidden, and its figures are in a table", async () => {
+    const page = await open(browser, allViews());
+    for (const view of EVERY_VIEW) {
+      await show(page, view);
+      const pictures = page.locator("#view canvas, #view .treemap, #view .icicle");
+      const unnamed = await pictures.evaluateAll((all) => all.filter((one) => !one.getAttribute("aria-label") && one.getAttribute("aria-hidden") !== "true").map((one) => one.className));
+      assert.deepEqual(unnamed, [], view);
+      assert.ok((await page.locator("#view table").count()) > 0, view);
+      const nameless = await page.locator("#view table").evaluateAll((all) => all.filter((one) => !one.caption?.textContent).length);
+      assert.equal(nameless, 0, view);
+    }
+    await show(page, "timeline");
+    await page.locator("summary", { hasText: "The picture as a table" }).press("Enter");
+    const { peak } = answer(RESNET);
+    const table = await page.locator(".figures-of table").innerText();
+    assert.ok(table.includes(words(peak.allocated_bytes)) && table.includes("optimizer state"), table);
+    await show(page, "compare");
+    await page.locator("summary", { hasText: "The curves as a table" }).press("Enter");
+    const curves = await page.locator("details table").first().innerText();
+    assert.ok(curves.includes(words(peak.allocated_bytes)), curves);
+    await page.close();
+  });
+
+  test("the pieces of a segment are reached by keys", async () => {
+    const page = await open(browser, pageOf(RESNET), "allocator");
+    await page.locator(".columns button").first().press("Enter");
+    await settled(page);
+    const pieces = await page.locator("#pieces tbody tr").allInnerTexts();
+    assert.ok(pieces.length > 1 && pieces.some((row) => row.includes("free")), pieces.join("\n"));
+    await page.locator("#pieces button").first().press("Enter");
+    await settled(page);
+    assert.equal(await page.locator(".panel h3").count(), 1);
+    assert.equal((await page.locator("#pieces tbody tr").allInnerTexts()).length, pieces.length);
+    await page.close();
+  });
+
+  test("views fit a narrow window", async () => {
+    const page = await open(browser, allViews());
+    await page.setViewportSize({ width: 390, height: 800 });
+    for (const view of EVERY_VIEW) {
+      await show(page, view);
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390, view);
+    }
+    await page.close();
+  });
+
+  test("a browser without a canvas has the tables", async () => {
+    const page = await browser.newPage();
+    const problems = [];
+    page.on("pageerror", (error) => problems.push(String(error)));
+    await page.addInitScript(() => {
+      HTMLCanvasElement.prototype.getContext = () => null;
+    });
+    await page.goto(`file://${allViews()}`);
+    await page.waitForSelector("#view[data-view]");
+    for (const view of EVERY_VIEW) {
+      await show(page, view);
+      assert.ok((await page.locator("#view tbody tr").count()) > 0, view);
+    }
+    assert.deepEqual(problems, []);
+    await page.close();
+  });
+
   for (const scheme of ["light", "dark"]) {
     test(`axe finds nothing serious in any view, ${scheme}`, async () => {
-      const page = await open(browser, report("all views", RESNET, GPT2, ...DEVICE, "--plan"), "overview", scheme);
+      const page = await open(browser, allViews(), "overview", scheme);
       await page.evaluate(axe);
-      for (const view of [...VIEWS, "plan", "compare"]) {
+      for (const view of EVERY_VIEW) {
         await show(page, view);
         const { violations } = await page.evaluate(() => window.axe.run(document));
         const serious = violations.filter((violation) => ["serious", "critical"].includes(violation.impact));
@@ -408,10 +553,18 @@ describe("accessibility", () => {
     });
   }
 
-  test("the page can be printed", async () => {
-    const page = await open(browser, pageOf(RESNET));
-    const pdf = await page.pdf();
-    assert.equal(pdf.subarray(0, 5).toString(), "%PDF-");
+  test("every view can be printed", async () => {
+    const page = await open(browser, allViews());
+    for (const view of EVERY_VIEW) {
+      await show(page, view);
+      const pdf = await page.pdf();
+      assert.equal(pdf.subarray(0, 5).toString(), "%PDF-");
+      // Nothing is beside the paper.
+      await page.emulateMedia({ media: "print" });
+      await page.setViewportSize({ width: 720, height: 1000 });
+      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 720, view);
+      await page.emulateMedia({ media: "screen" });
+    }
     await page.close();
   });
 

@@ -309,6 +309,9 @@ enum Task {
         /// The blocks
         #[arg(long, value_name = "N", default_value_t = 1_000_000)]
         blocks: usize,
+        /// Random sizes, lifetimes and operators, whose columns do not compress, instead of iterations
+        #[arg(long)]
+        random: bool,
     },
     /// Open files of `xmem report` in the programs that they are for: Perfetto, speedscope, pandas and Chromium
     ///
@@ -391,7 +394,10 @@ fn main() -> ExitCode {
             web::test(program, pictures)
         }
         Task::Screenshots { xmem: program } => web::screenshots(program),
-        Task::TimeWeb { xmem: program, blocks } => web::time(program, blocks),
+        Task::TimeWeb { xmem: program, blocks, random } => {
+            let kind = if random { web::Blocks::Random } else { web::Blocks::Repeated };
+            web::time(program, blocks, kind)
+        }
         Task::TestViews { xmem: program } => views::run(program),
         Task::Book => docs::book(),
         Task::Man { out } => dist::man(out),

@@ -2,6 +2,8 @@
 //!
 //! The built files are kept in the repository, so that building xmem needs no node.
 
+mod random;
+
 use crate::error::Error;
 use crate::{program, repo};
 use std::path::{Path, PathBuf};
@@ -67,16 +69,30 @@ pub(crate) fn screenshots(xmem: Option<PathBuf>) -> Result<(), Error> {
     run("node", &["tests/screenshots.mjs"], &[("XMEM", &xmem)])
 }
 
+/// The blocks of a synthetic trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blocks {
+    /// Those of a training job, the same in each iteration: their columns compress well.
+    Repeated,
+    /// Random sizes, lifetimes and operators: their columns do not.
+    Random,
+}
+
 /// Times a page with so many blocks.
-pub(crate) fn time(xmem: Option<PathBuf>, blocks: usize) -> Result<(), Error> {
+pub(crate) fn time(xmem: Option<PathBuf>, blocks: usize, kind: Blocks) -> Result<(), Error> {
     install()?;
     browser()?;
     let xmem = absolute(xmem.map_or_else(program::released, Ok)?)?;
-    let layers = 250;
-    let iterations = blocks.div_ceil(layers * BLOCKS_PER_LAYER).max(1);
     let trace = repo::target()?.join("web-blocks.json");
-    let job = Training { iterations, layers, ..Training::default() };
-    std::fs::write(&trace, job.trace()).map_err(Error::file(&trace))?;
+    let text = match kind {
+        Blocks::Repeated => {
+            let layers = 250;
+            let iterations = blocks.div_ceil(layers * BLOCKS_PER_LAYER).max(1);
+            Training { iterations, layers, ..Training::default() }.trace()
+        }
+        Blocks::Random => random::trace(blocks),
+    };
+    std::fs::write(&trace, text).map_err(Error::file(&trace))?;
     let trace = trace.to_string_lossy().into_owned();
     run("node", &["tests/time.mjs"], &[("XMEM", &xmem), ("TRACE", &trace)])
 }

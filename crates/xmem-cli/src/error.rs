@@ -300,7 +300,7 @@ pub(crate) enum CliError {
     BlockTable { input: String, source: xmem::CsvError },
     #[error("{input} has no blocks to plan")]
     #[diagnostic(help(
-        "a table needs a row for each block; of a recording, --scope all plans every block"
+        "a table needs a row for each block; of a recording, `xmem plan --scope all` plans every block"
     ))]
     NothingToPlan { input: String },
     #[error("--interrupt {part} names no request of {input}")]

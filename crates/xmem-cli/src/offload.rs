@@ -13,6 +13,7 @@ use crate::progress::Progress;
 use crate::replay::read_options;
 use crate::{cudnn, device, input, output, pool, style};
 use std::num::NonZeroUsize;
+use std::path::Path;
 use xmem::offload::{Duplex, Jitter, Placement, SuperNeurons};
 use xmem::{
     Condition, Estimate, Job, LayerOrder, Limits, OffloadAnswer, OffloadError, OffloadSettings,
@@ -77,25 +78,39 @@ fn simulate(
     let progress = Progress::over([args.trace.as_path()], global.verbosity());
     let options = read_options(&args.reading, threads);
     let job = Job::observed(&args.trace, &options, &|stage| progress.stage(&name, stage))?;
-    let answer = estimate.offload(&job, settings).map_err(|error| match error {
-        OffloadError::Estimate(error) => CliError::estimate(&name, error),
-        source => {
-            let input = input::display_name(&args.trace);
-            CliError::Offload { input, source: Box::new(source) }
-        }
-    })?;
+    let answer =
+        estimate.offload(&job, settings).map_err(|source| error(&name, &args.trace, source))?;
     Ok((job, answer))
+}
+
+/// A simulation that cannot be made.
+pub(crate) fn error(name: &str, trace: &Path, error: OffloadError) -> CliError {
+    match error {
+        OffloadError::Estimate(error) => CliError::estimate(name, error),
+        source => CliError::Offload { input: input::display_name(trace), source: Box::new(source) },
+    }
+}
+
+/// The policies that are selected, each once.
+pub(crate) fn policies(selected: &[PolicySelection]) -> Vec<PolicyChoice> {
+    let mut policies: Vec<PolicyChoice> = Vec::new();
+    for choice in selected {
+        let named = match choice {
+            PolicySelection::All => &PolicyChoice::ALL[..],
+            PolicySelection::One(policy) => std::slice::from_ref(policy),
+        };
+        for policy in named {
+            if !policies.contains(policy) {
+                policies.push(*policy);
+            }
+        }
+    }
+    policies
 }
 
 fn settings(args: &OffloadArgs) -> Result<OffloadSettings, CliError> {
     let given = &args.offloading;
-    let mut policies: Vec<PolicyChoice> = Vec::new();
-    for choice in &given.policy {
-        match choice {
-            PolicySelection::All => policies.extend(PolicyChoice::ALL),
-            PolicySelection::One(policy) => policies.push(*policy),
-        }
-    }
+    let policies = policies(&given.policy);
     let mut placements: Vec<Placement> = Vec::new();
     for choice in &given.placement {
         match choice {
@@ -106,13 +121,6 @@ fn settings(args: &OffloadArgs) -> Result<OffloadSettings, CliError> {
             PlacementSelection::One(placement) => placements.push(*placement),
         }
     }
-    let mut seen = Vec::new();
-    policies.retain(|policy| {
-        !seen.contains(policy) && {
-            seen.push(*policy);
-            true
-        }
-    });
     let mut seen = std::collections::BTreeSet::new();
     placements.retain(|placement| seen.insert(*placement));
     let durations = match &given.durations {

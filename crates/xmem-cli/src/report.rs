@@ -12,16 +12,17 @@ use crate::exit::Exit;
 use crate::overwrite::{self, Output};
 use crate::progress::Progress;
 use crate::replay::read_options;
-use crate::{input, output, pool};
+use crate::{input, offload, output, pool};
 use settings::Setting;
 use std::io::{IsTerminal, stdout};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use what_ifs::WhatIfs;
+use xmem::offload::Placement;
 use xmem::{
-    Answer, BlockKey, Condition, Estimate, Job, Limits, PlanAnswer, PlanBlocks, PlanScope,
-    PlanSettings, Planner, SnapshotEnd, Timeline,
+    Answer, BlockKey, Condition, Estimate, Job, Limits, OffloadAnswer, OffloadSettings, PlanAnswer,
+    PlanBlocks, PlanScope, PlanSettings, Planner, PolicyChoice, SnapshotEnd, Timeline,
 };
 use xmem_view::{ParquetTable, Run, SvgView};
 
@@ -40,10 +41,15 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Outcome {
         return Err(CliError::ReportOfSeveral { count });
     }
     check_output(picture)?;
-    let looked_at = pool::run(args.reading.threads, |threads| {
+    let mut looked_at = pool::run(args.reading.threads, |threads| {
         let one = |trace: &PathBuf| look(trace, &settings, args, threads, global);
         args.traces.iter().map(one).collect::<Result<Vec<_>, _>>()
     })?;
+    let refused = refusal(&mut looked_at, |loaded| &mut loaded.plan)
+        .or_else(|| refusal(&mut looked_at, |loaded| &mut loaded.offload));
+    if let Some(refused) = refused {
+        return Err(refused);
+    }
     match (picture.format, &looked_at[..]) {
         (ReportFormat::Html, all) => html::write(all, &settings, picture, global.verbosity())?,
         (format, all) => {
@@ -106,9 +112,10 @@ struct Loaded {
     job: Job,
     /// Under each of the settings.
     pictured: Vec<Pictured>,
-    /// Other settings that a page names, and its plan.
+    /// Other settings that a page names, its plan, and its offloading policies.
     what_ifs: WhatIfs,
-    plan: Option<PlanAnswer>,
+    plan: Option<Result<PlanAnswer, CliError>>,
+    offload: Option<Result<OffloadAnswer, CliError>>,
 }
 
 /// A run under some settings.
@@ -136,14 +143,31 @@ fn look(
         Ok(Pictured { answer, timeline })
     };
     let pictured: Vec<Pictured> = settings.iter().map(one).collect::<Result<_, CliError>>()?;
-    let mut loaded = Loaded { name, job, pictured, what_ifs: WhatIfs::default(), plan: None };
+    let what_ifs = WhatIfs::default();
+    let mut loaded = Loaded { name, job, pictured, what_ifs, plan: None, offload: None };
     if args.picture.format == ReportFormat::Html {
         loaded.what_ifs = what_ifs::of(&loaded.job, &loaded.pictured[0].answer, args)?;
         if args.picture.plan {
-            loaded.plan = Some(plan(&settings[0].estimate, &loaded)?);
+            loaded.plan = Some(plan(&settings[0].estimate, &loaded));
+        }
+        if !args.picture.offload.is_empty() {
+            let policies = offload::policies(&args.picture.offload);
+            loaded.offload = Some(offloaded(&settings[0].estimate, &loaded, trace, policies));
         }
     }
     Ok(loaded)
+}
+
+/// The reason why no recording has what was asked for, if it was; recordings of a GPU, for example, may have no
+/// iterations.
+fn refusal<T>(
+    all: &mut [Loaded],
+    wanted: fn(&mut Loaded) -> &mut Option<Result<T, CliError>>,
+) -> Option<CliError> {
+    if all.iter_mut().any(|loaded| matches!(wanted(loaded), Some(Ok(_)))) {
+        return None;
+    }
+    all.iter_mut().find_map(|loaded| wanted(loaded).take_if(|result| result.is_err())?.err())
 }
 
 /// The plan of an iteration, by the planner that `xmem plan` takes.
@@ -151,14 +175,26 @@ fn plan(estimate: &Estimate, loaded: &Loaded) -> Result<PlanAnswer, CliError> {
     let failed = |error| CliError::estimate(&loaded.name, error);
     let prediction = estimate.predict(&loaded.job).map_err(failed)?;
     let blocks = PlanBlocks::of_prediction(&prediction, PlanScope::default());
-    let blocks = blocks.map_err(|_| CliError::NothingToPlan { input: loaded.name.clone() })?;
-    if blocks.list.is_empty() {
-        return Err(CliError::NothingToPlan { input: loaded.name.clone() });
-    }
+    let nothing = || CliError::NothingToPlan { input: loaded.name.clone() };
+    let blocks = blocks.ok().filter(|blocks| !blocks.list.is_empty()).ok_or_else(nothing)?;
     let limits = Limits { time: PLANNING_TIME, ..Limits::default() };
     let settings =
         PlanSettings { planners: vec![Planner::Auto], limits, interruptions: Vec::new() };
     Ok(settings.compare(blocks))
+}
+
+/// The policies on the last iteration, with the allocator that `xmem offload` takes, and as a static plan.
+fn offloaded(
+    estimate: &Estimate,
+    loaded: &Loaded,
+    trace: &Path,
+    policies: Vec<PolicyChoice>,
+) -> Result<OffloadAnswer, CliError> {
+    let placements = vec![Placement::Caching, Placement::Planned(Planner::BestFit)];
+    let settings = OffloadSettings { policies, placements, ..OffloadSettings::default() };
+    estimate
+        .offload(&loaded.job, &settings)
+        .map_err(|error| offload::error(&loaded.name, trace, error))
 }
 
 fn view(name: ViewName) -> SvgView {

@@ -106,6 +106,10 @@ pub trait Space: fmt::Debug {
 
     /// The sizes of the holes in the memory in use.
     fn holes(&self) -> Vec<Bytes>;
+
+    /// The address of a piece that is placed, from the start of the memory. None if it has no bytes, or if the placement
+    /// has several spaces, which have no common start.
+    fn address(&self, piece: PieceId) -> Option<Bytes>;
 }
 
 /// The reason why a piece has no place.
@@ -128,6 +132,8 @@ pub struct Placed {
     pub lower_bound: Bytes,
     /// After each event.
     pub series: Vec<Sample>,
+    /// The address of each piece of the run, as [`Space::address`].
+    pub addresses: Vec<Option<Bytes>>,
 }
 
 /// The memory after an event.
@@ -178,12 +184,16 @@ pub fn place(run: &Run, placement: Placement, limits: &Limits) -> Result<Placed,
     };
     let (mut peak, mut lower_bound, mut unusable) = (Bytes::ZERO, Bytes::ZERO, 0.0);
     let mut series = Vec::with_capacity(run.events.len());
+    let mut addresses = vec![None; run.pieces.len()];
     for (event, live) in run.live() {
         let piece = run.pieces[event.piece.index()];
         match event.kind {
-            EventKind::Alloc => space
-                .allocate(event.piece, piece.size, piece.group)
-                .expect("a space without a limit has room"),
+            EventKind::Alloc => {
+                space
+                    .allocate(event.piece, piece.size, piece.group)
+                    .expect("a space without a limit has room");
+                addresses[event.piece.index()] = space.address(event.piece);
+            }
             EventKind::Free => space.free(event.piece),
         }
         let used = space.used();
@@ -194,7 +204,7 @@ pub fn place(run: &Run, placement: Placement, limits: &Limits) -> Result<Placed,
         }
         series.push(Sample { time: event.time, live, used, unusable });
     }
-    Ok(Placed { placement, peak, lower_bound, series })
+    Ok(Placed { placement, peak, lower_bound, series, addresses })
 }
 
 /// The pieces of a run as a list for planners: a tick is an event. Pieces without bytes are in it, so that ids are those

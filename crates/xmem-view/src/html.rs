@@ -8,6 +8,7 @@
 //! Left to others: the answer's JSON, which the caller brings.
 
 mod columns;
+mod offload;
 mod plan;
 mod run;
 
@@ -19,7 +20,7 @@ use flate2::write::ZlibEncoder;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
-use xmem::{Answer, Bytes, PlanAnswer, Timeline};
+use xmem::{Answer, Bytes, OffloadAnswer, PlanAnswer, Timeline};
 
 /// The schema of the page's data. The program of the page refuses any other.
 const SCHEMA: &str = "xmem.page/1";
@@ -42,6 +43,8 @@ pub struct PageRun<'a> {
     pub smallest: Option<Bytes>,
     /// A static plan of an iteration, if there is one.
     pub plan: Option<&'a PlanAnswer>,
+    /// Offloading policies on the last iteration, if they were simulated.
+    pub offload: Option<&'a OffloadAnswer>,
 }
 
 /// A setting, and the answer under it.
@@ -85,10 +88,14 @@ pub fn page(out: &mut dyn Write, title: &str, runs: &[PageRun<'_>]) -> io::Resul
     for (row, run) in runs.iter().enumerate() {
         let plan = run.plan.map(plan::encode);
         let (plan, plan_columns) = plan.unzip();
-        let (head, bytes) = run::encode(run, plan)?;
+        let (offload, offload_columns) = run.offload.map(offload::encode).unzip();
+        let (head, bytes) = run::encode(run, plan, offload)?;
         heads.push(head);
         columns.push((format!("data-run-{row}"), bytes));
         columns.extend(plan_columns.map(|bytes| (format!("data-plan-{row}"), bytes)));
+        for (policy, bytes) in offload_columns.into_iter().flatten().enumerate() {
+            columns.push((format!("data-offload-{row}-{policy}"), bytes));
+        }
     }
     let program = concat!("xmem ", env!("CARGO_PKG_VERSION"));
     let head = serde_json::to_vec(&Head { schema: SCHEMA, title, program, runs: heads })?;

@@ -71,8 +71,8 @@ pub use job::Job;
 pub use lengths::LengthsAnswer;
 pub use nccl::NcclMemory;
 pub use offloading::{
-    LayerCounts, LayerOrder, Matches, OffloadAnswer, OffloadError, OffloadRow, OffloadSettings,
-    ParsePolicyChoiceError, PolicyChoice, SmallestCapacity, TrainingStep,
+    LayerCounts, LayerOrder, Matches, OffloadAnswer, OffloadError, OffloadPiece, OffloadRow,
+    OffloadSettings, ParsePolicyChoiceError, PolicyChoice, SmallestCapacity, TrainingStep,
 };
 pub use planning::{
     AllocatorRun, BlockFacts, Breakdown, BreakdownShare, DnnMemCategory, FragmentationSeries,

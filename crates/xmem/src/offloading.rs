@@ -18,15 +18,15 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 use xmem_offload::{
-    Direction, Duplex, Dynamic, Graph, GraphError, Jitter, Jittered, LayerKind, Link, Memory,
-    OutOfMemory, Placed, Placement, Policy, Run, SLOWDOWN, Sample, StepId, SuperNeurons,
-    WorkspaceCounts, WorkspaceRule, depth_first, grown, jitter, place, simulate, smallest_capacity,
-    vdnn_dynamic,
+    Direction, Duplex, Dynamic, EventKind, Graph, GraphError, Jitter, Jittered, LayerKind, Link,
+    Memory, OutOfMemory, Piece, Placed, Placement, Policy, Run, SLOWDOWN, Sample, StepId,
+    SuperNeurons, Transfer, WorkspaceCounts, WorkspaceRule, depth_first, grown, jitter, place,
+    simulate, smallest_capacity, vdnn_dynamic,
 };
 use xmem_planner::{Limits, Refused};
 use xmem_profiles::Device;
 use xmem_timing::{MeasuredTableError, TimeModel};
-use xmem_types::{Bytes, Nanos};
+use xmem_types::{BlockId, Bytes, Nanos};
 
 /// The settings of a simulation of offloading.
 #[derive(Clone, Debug)]
@@ -264,8 +264,55 @@ pub struct OffloadRow {
     pub jittered: Option<Jittered>,
     /// The memory over time.
     pub series: Vec<Sample>,
+    /// The pieces of device memory that the step uses, in the order of allocation.
+    pub pieces: Vec<OffloadPiece>,
+    /// The copies, in the order in which they were queued.
+    pub transfers: Vec<Transfer>,
+    /// The spans in which the device computes, by step.
+    pub computing: Vec<(Nanos, Nanos)>,
     /// The allocation that failed, if the memory was limited.
     pub out_of_memory: Option<OutOfMemory>,
+}
+
+/// A block on the device, or a part of its life there if it was on the host in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OffloadPiece {
+    /// The block, in the graph of the step.
+    pub block: BlockId,
+    /// Its bytes.
+    pub size: Bytes,
+    /// The step of the graph during which it is allocated.
+    pub step: StepId,
+    /// The time at which it is allocated.
+    pub start: Nanos,
+    /// The time at which it is freed: the end of the step if it is not.
+    pub end: Nanos,
+    /// Its address, if the placement has one space.
+    pub address: Option<Bytes>,
+}
+
+impl OffloadPiece {
+    fn all(run: &Run, addresses: &[Option<Bytes>]) -> Vec<Self> {
+        let mut pieces: Vec<Self> = Vec::with_capacity(run.pieces.len());
+        for event in &run.events {
+            let row = event.piece.index();
+            match event.kind {
+                EventKind::Alloc => {
+                    debug_assert_eq!(
+                        row,
+                        pieces.len(),
+                        "pieces are numbered as they are allocated"
+                    );
+                    let Piece { block, size, .. } = run.pieces[row];
+                    let (step, start, end) = (event.step, event.time, run.step_time);
+                    let address = addresses[row];
+                    pieces.push(Self { block, size, step, start, end, address });
+                }
+                EventKind::Free => pieces[row].end = event.time,
+            }
+        }
+        pieces
+    }
 }
 
 impl OffloadRow {
@@ -463,6 +510,9 @@ fn row(policy: PolicyChoice, chosen: Option<Dynamic>, run: &Run, placed: Placed)
         smallest: None,
         jittered: None,
         workspaces: WorkspaceCounts::default(),
+        pieces: OffloadPiece::all(run, &placed.addresses),
+        transfers: run.transfers.clone(),
+        computing: run.computing.clone(),
         series: placed.series,
         out_of_memory: run.out_of_memory,
     }

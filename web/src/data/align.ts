@@ -1,6 +1,7 @@
 // Moments of one run in another: by phase and iteration where both have them, else by the share of the run.
 
 import type { Run, Span } from "./run";
+import type { Maxima } from "./stack";
 
 /** For a moment of `one`, the moment of `other` at the same place; null where `other` has no such phase. */
 export function aligned(one: Run, other: Run): (moment: number) => number | null {
@@ -21,8 +22,18 @@ export function aligned(one: Run, other: Run): (moment: number) => number | null
   };
 }
 
+/** For moments `from..to` of a run, the most that another run has allocated at the same place; NaN where it has no such
+ * phase. */
+export function mostAligned(at: (moment: number) => number | null, other: Run, maxima: Maxima, from: number, to: number): number {
+  const [first, last] = [at(from), at(Math.max(from, to - 1))];
+  if (first === null && last === null) return NaN;
+  const begin = first ?? last ?? 0;
+  const end = Math.max(begin, last ?? begin);
+  return other.allocated[maxima.at(begin, end + 1)];
+}
+
 /** The spans with names that occur once: phase, iteration, and the number among those of the same phase and iteration. */
-function numbered(run: Run): [string, Span][] {
+export function numbered(run: Run): [string, Span][] {
   const seen = new Map<string, number>();
   return run.spans.map((span) => {
     const name = `${span.iteration} ${span.phase}`;

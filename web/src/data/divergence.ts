@@ -9,17 +9,15 @@ export interface Divergence {
   rows: [number | null, number | null];
 }
 
-/** The first allocation in which sizes differ, or operators or roles that are known of both; null if there is none. */
+/** The first allocation in which sizes differ, or operators that are known of both; null if there is none. Roles do not
+ * count: those of a recording of a GPU are conclusions. */
 export function divergence(one: Run, other: Run): Divergence | null {
   const texts = new Map(other.texts.map((text, at) => [text, at]));
   const translated = one.texts.map((text) => texts.get(text) ?? -1);
-  const roles = one.roles.map((role) => other.roles.indexOf(role));
-  const [unknown, otherUnknown] = [one.roles.indexOf("unknown"), other.roles.indexOf("unknown")];
   const count = Math.min(one.blocks, other.blocks);
   for (let row = 0; row < count; row++) {
     const sameOp = one.op[row] === 0 || other.op[row] === 0 || translated[one.op[row]] === other.op[row];
-    const sameRole = one.role[row] === unknown || other.role[row] === otherUnknown || roles[one.role[row]] === other.role[row];
-    if (one.asked[row] !== other.asked[row] || !sameOp || !sameRole) return { same: row, rows: [row, row] };
+    if (one.asked[row] !== other.asked[row] || !sameOp) return { same: row, rows: [row, row] };
   }
   if (one.blocks === other.blocks) return null;
   return { same: count, rows: [one.blocks > count ? count : null, other.blocks > count ? count : null] };

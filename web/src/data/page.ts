@@ -18,6 +18,7 @@ export interface RunHead {
   what_ifs: WhatIf[];
   smallest_device_bytes: number | null;
   plan: PlanHead | null;
+  offload: OffloadHead | null;
 }
 
 /** The figures under another setting. */
@@ -37,6 +38,34 @@ export interface PlanHead {
   proven: boolean;
   reserved_bytes: number;
   ops: string[];
+  columns: ColumnHead[];
+}
+
+/** Offloading policies on the last iteration. Times are in nanoseconds. */
+export interface OffloadHead {
+  device: string;
+  iteration: number;
+  link_bytes_per_second: number;
+  /** The parameters of the model of durations. */
+  model: string[];
+  layers: string[];
+  rows: OffloadRowHead[];
+}
+
+/** A policy with a placement. */
+export interface OffloadRowHead {
+  policy: string;
+  placement: string;
+  step_ns: number;
+  compute_ns: number;
+  copying_ns: number;
+  exposed_ns: number;
+  recomputed_ns: number;
+  to_host_bytes: number;
+  to_device_bytes: number;
+  pinned_bytes: number;
+  live_bytes: number;
+  peak_bytes: number;
   columns: ColumnHead[];
 }
 

@@ -3,6 +3,7 @@
 import { clipped } from "../ui/dom";
 import { Columns } from "./columns";
 import type { Answer, RunHead, WhatIf } from "./page";
+import type { Offload } from "./offload";
 import type { Plan } from "./plan";
 
 /** A moment after the last one. */
@@ -21,6 +22,7 @@ export class Run {
   readonly whatIfs: WhatIf[];
   readonly smallestDevice: number | null;
   plan: Plan | null = null;
+  offload: Offload | null = null;
   readonly texts: string[];
   readonly roles: string[];
   readonly phases: string[];

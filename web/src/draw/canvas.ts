@@ -2,19 +2,24 @@
 
 import { h } from "../ui/dom";
 
-/** A canvas whose pixels are those of the screen, and what draws on it. */
+/** A canvas whose pixels are those of the screen, and what draws on it. Where a browser has none, nothing is drawn, and
+ * the tables have the figures. */
 export class Surface {
   readonly canvas: HTMLCanvasElement;
-  readonly context: CanvasRenderingContext2D;
+  private readonly known: CanvasRenderingContext2D | null;
   width = 0;
   height = 0;
   ratio = 1;
 
   constructor(label: string | null) {
     this.canvas = h("canvas", label ? { role: "img", aria: { label } } : { aria: { hidden: "true" } });
-    const context = this.canvas.getContext("2d");
-    if (!context) throw new Error("this browser has no canvas");
-    this.context = context;
+    this.known = this.canvas.getContext("2d");
+  }
+
+  /** For those whom `fit` has told that there is something to draw on. */
+  get context(): CanvasRenderingContext2D {
+    if (!this.known) throw new Error("this browser has no canvas");
+    return this.known;
   }
 
   /** Takes the size of the element around it; returns whether there is anything to draw on. */
@@ -28,7 +33,7 @@ export class Surface {
       this.canvas.width = width;
       this.canvas.height = height;
     }
-    return width > 0 && height > 0;
+    return this.known !== null && width > 0 && height > 0;
   }
 
   /** Clears it, and counts in pixels of the page from now on. */

@@ -2,7 +2,7 @@
 
 import type { App } from "../app";
 import { NEVER, type Run } from "../data/run";
-import { h } from "./dom";
+import { h, scrolled } from "./dom";
 import { bytes, count, duration, plural, words } from "./format";
 import { roleColor } from "./palette";
 
@@ -81,7 +81,12 @@ export function panel(app: App, row: number, close: () => void): HTMLElement {
 
 /** The colors of roles. */
 export function roleLegend(run: Run): HTMLElement {
-  const used = new Set(run.role);
+  return rolesLegend(run, run.role);
+}
+
+/** The colors of the roles of some blocks. */
+export function rolesLegend(run: Run, of: Iterable<number>): HTMLElement {
+  const used = new Set(of);
   const legend = h("p", { class: "legend plain" });
   run.roles.forEach((role, at) => {
     if (!used.has(at)) return;
@@ -121,9 +126,5 @@ export function blockTable(app: App, caption: string, rows: number[], choose: (r
   }
   const titles = ["Size", "Role", "Operator", "Module", "Line", "Allocated in", last === "rule" ? "Rule" : "In the recording"];
   const head = titles.map((text, at) => h("th", { scope: "col", class: at === 0 ? "number" : undefined }, text));
-  return h(
-    "div",
-    { class: "scroll", tabindex: 0, role: "region", aria: { label: caption } },
-    h("table", { class: "blocks" }, h("caption", {}, caption), h("thead", {}, h("tr", {}, ...head)), body),
-  );
+  return scrolled(caption, h("table", { class: "blocks" }, h("caption", {}, caption), h("thead", {}, h("tr", {}, ...head)), body));
 }

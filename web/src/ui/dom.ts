@@ -87,17 +87,23 @@ export function unique(prefix: string): string {
   return `${prefix}-${++numbered}`;
 }
 
-/** A table whose numeric columns stand right. Cells are texts or elements. */
+/** A table whose numeric columns stand right, in a region that scrolls where the page is narrow. Cells are texts or
+ * elements. */
 export function table(
   caption: string,
   columns: readonly { title: string; numeric?: boolean }[],
   rows: readonly (readonly Child[])[],
-): HTMLTableElement {
+): HTMLElement {
   const kind = (at: number): string | undefined => (columns[at].numeric ? "number" : undefined);
   const head = h("tr", {}, ...columns.map((column, at) => h("th", { scope: "col", class: kind(at) }, column.title)));
   const body = h("tbody");
   for (const row of rows) body.append(h("tr", {}, ...row.map((cell, at) => h("td", { class: kind(at) }, cell))));
-  return h("table", {}, h("caption", {}, caption), h("thead", {}, head), body);
+  return scrolled(caption, h("table", {}, h("caption", {}, caption), h("thead", {}, head), body));
+}
+
+/** A region around a table. */
+export function scrolled(label: string, table: HTMLTableElement): HTMLElement {
+  return h("div", { class: "scroll", tabindex: 0, role: "region", aria: { label } }, table);
 }
 
 /** A file from text, offered for download. */

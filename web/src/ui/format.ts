@@ -41,6 +41,12 @@ export function duration(nanos: number): string {
   return `${(nanos / 1e3).toFixed(3)} µs`;
 }
 
+/** A duration with its sign. */
+export function signedDuration(nanos: number): string {
+  if (nanos === 0) return "±0";
+  return nanos > 0 ? `+${duration(nanos)}` : `−${duration(-nanos)}`;
+}
+
 /** A name from the data (`optimizer_state`) as words. */
 export function words(name: string): string {
   return name.replace(/[_-]/g, " ");

@@ -52,7 +52,7 @@ export class MomentChooser {
     this.slider.max = Math.max(0, run.moments - 1).toString();
     this.slider.value = moment.toString();
     const place = when(run, moment);
-    this.slider.setAttribute("aria-valuetext", `request ${moment}, ${place}`);
+    this.slider.setAttribute("aria-valuetext", `request ${count(moment)}, ${place}: ${bytes(run.allocated[moment] ?? 0)} allocated, ${bytes(run.reserved[moment] ?? 0)} reserved`);
     const event = run.event[moment] ?? 0;
     const row = Math.abs(event) - 1;
     const what = event === 0 ? "" : ` ${event > 0 ? "allocates" : "frees"} ${bytes(run.size[row])} (${run.texts[run.op[row]] || "unknown operator"});`;

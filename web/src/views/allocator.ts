@@ -13,6 +13,8 @@ const ROW = 22;
 const GAP = 4;
 /** The segments of the table. */
 const MAX_ROWS = 60;
+/** The pieces of a segment in the table. */
+const MAX_PIECES = 200;
 
 interface Box {
   x: number;
@@ -31,6 +33,9 @@ export function allocator(app: App): View {
   const legend = h("div");
   const chosen = h("div");
   const tables = h("div", { class: "columns" });
+  const inside = h("div", { id: "pieces" });
+  /** The row of the segment whose pieces are listed. */
+  let listed: number | null = null;
   const place = h("div", { class: "mapped" }, surface.canvas, tooltip);
   let memory: Memory = memoryAt(app.run, app.moment);
   let boxes: Box[] = [];
@@ -41,7 +46,7 @@ export function allocator(app: App): View {
     describe();
   });
   const moment = new MomentChooser(app, () => paint());
-  const root = h("div", { class: "allocator" }, moment.root, figures, met, legend, place, chosen, tables);
+  const root = h("div", { class: "allocator" }, moment.root, figures, met, legend, place, chosen, tables, inside);
 
   const describe = (): void => {
     const { run } = app;
@@ -58,6 +63,7 @@ export function allocator(app: App): View {
       figure("Free pieces", count(memory.freePieces)),
       figure("Largest free piece", bytes(memory.largestFree)),
       figure("Segments", count(memory.segments.length)),
+      figure("Split segments", count(memory.segments.filter((segment) => segment.pieces.length > 1).length)),
     );
     replace(legend, roleLegend(run));
     replace(met, outOfMemory(app, memory));
@@ -65,8 +71,13 @@ export function allocator(app: App): View {
     const rows = [...memory.segments].sort((a, b) => b.size - b.used - (a.size - a.used) || b.size - a.size).slice(0, MAX_ROWS);
     const segments = rows.map((segment) => {
       const free = segment.pieces.filter((piece) => piece.row < 0);
+      const list = (): void => {
+        listed = segment.row;
+        listPieces();
+        inside.querySelector<HTMLElement>(".scroll")?.focus();
+      };
       return [
-        bytes(segment.size),
+        h("button", { class: "link", on: { click: list } }, bytes(segment.size)),
         bytes(segment.size - segment.used),
         count(segment.pieces.length - free.length),
         bytes(Math.max(0, ...free.map((piece) => piece.size))),
@@ -85,11 +96,32 @@ export function allocator(app: App): View {
       { title: "Obtained in" },
     ];
     const more = memory.segments.length > MAX_ROWS ? `, the first ${MAX_ROWS} of ${memory.segments.length}` : "";
-    replace(tables, h("div", { class: "scroll", tabindex: 0, role: "region", aria: { label: "Segments" } }, table(`Segments, those with the most free memory first${more}`, columns, segments)));
+    replace(tables, table(`Segments, those with the most free memory first${more}`, columns, segments));
+    listPieces();
   };
   const choose = (row: number | null): void => {
     app.block = row;
     paint();
+  };
+  /** The pieces that the segment was split into. */
+  const listPieces = (): void => {
+    const segment = memory.segments.find((segment) => segment.row === listed);
+    if (!segment) {
+      replace(inside);
+      return;
+    }
+    const { run } = app;
+    const rows = segment.pieces.slice(0, MAX_PIECES).map(({ row, offset, size, waits }) => [
+      bytes(offset),
+      row < 0 ? bytes(size) : h("button", { class: "link", on: { click: () => choose(row) } }, bytes(size)),
+      row < 0 ? "free" : waits ? "freed, waits for another stream" : words(run.roleName(row)),
+      row < 0 ? "" : run.texts[run.op[row]] || "–",
+      row < 0 ? "" : run.texts[run.line[row]] || "–",
+      row < 0 ? "" : when(run, run.start[row]),
+    ]);
+    const columns = [{ title: "Offset", numeric: true }, { title: "Size", numeric: true }, { title: "Holds" }, { title: "Operator" }, { title: "Line" }, { title: "Allocated in" }];
+    const caption = `${plural(segment.pieces.length, "piece")} of a segment of ${bytes(segment.size)}${segment.pieces.length > MAX_PIECES ? `, the first ${MAX_PIECES}` : ""}`;
+    replace(inside, table(caption, columns, rows));
   };
   const under = (event: MouseEvent): Box | undefined => {
     const area = surface.canvas.getBoundingClientRect();

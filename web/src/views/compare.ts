@@ -1,10 +1,9 @@
 // Compare: two runs or two settings side by side.
 
 import type { App, View } from "../app";
-import { aligned } from "../data/align";
+import { aligned, mostAligned, numbered } from "../data/align";
 import { atPeak, divergence } from "../data/divergence";
 import type { Run } from "../data/run";
-import { Maxima } from "../data/stack";
 import { onFrame, steps, Surface } from "../draw/canvas";
 import { facts, title } from "../ui/block";
 import { h, replace, table } from "../ui/dom";
@@ -13,6 +12,8 @@ import { variable } from "../ui/palette";
 
 /** The rows of the table of modules. */
 const MAX_ROWS = 20;
+/** The phases of the table of the curves. */
+const MAX_PHASES = 60;
 
 export function compare(app: App): View {
   let other = app.runs.find((run) => run !== app.run) ?? app.run;
@@ -24,7 +25,7 @@ export function compare(app: App): View {
     other = app.runs[Number(select.value)];
     draw();
   });
-  const paint = onFrame(() => drawBoth(plot, app.run, other));
+  const paint = onFrame(() => drawBoth(plot, app, other));
   const draw = (): void => {
     if (other === app.run) other = app.runs.find((run) => run !== app.run) ?? app.run;
     replace(select, ...app.runs.map((run, at) => (run === app.run ? null : h("option", { value: at.toString() }, run.name))));
@@ -33,7 +34,7 @@ export function compare(app: App): View {
       root,
       h("div", { class: "controls" }, h("p", { class: "pair" }, h("i", { class: "mark one" }), app.run.name), h("label", { class: "field" }, h("span", {}, "against"), select)),
       figures(app.run, other),
-      h("section", { class: "card", aria: { label: "Allocated memory" } }, h("h2", {}, "Allocated memory"), plot.canvas, h("p", { class: "legend plain" }, h("i", { class: "mark one" }), app.run.name, h("i", { class: "mark two" }), other.name)),
+      h("section", { class: "card", aria: { label: "Allocated memory" } }, h("h2", {}, "Allocated memory"), plot.canvas, h("p", { class: "legend plain" }, h("i", { class: "mark one" }), app.run.name, h("i", { class: "mark two" }), other.name), byPhase(app, other)),
       parts("By role at the peak", "Role", app.run, other, (run) => (row) => words(run.roleName(row))),
       parting(app.run, other),
       parts("By module at the peak", "Module", app.run, other, (run) => (row) => run.texts[run.module[row]] || "(no module)"),
@@ -87,10 +88,10 @@ function parting(one: Run, other: Run): HTMLElement {
   const found = divergence(one, other);
   const section = h("section", { class: "card", id: "divergence", aria: { label: "First divergence" } }, h("h2", {}, "First divergence"));
   if (!found) {
-    section.append(h("p", {}, `Both runs ask for the same memory: all ${count(one.blocks)} allocations have the same size and, where both are known, the same operator and role.`));
+    section.append(h("p", {}, `Both runs ask for the same memory: all ${count(one.blocks)} allocations have the same size and, where both are known, the same operator.`));
     return section;
   }
-  section.append(h("p", {}, `The first ${count(found.same)} allocations have the same size and, where both are known, the same operator and role. Then:`));
+  section.append(h("p", {}, `The first ${count(found.same)} allocations have the same size and, where both are known, the same operator. Then:`));
   const side = (run: Run, row: number | null): HTMLElement => {
     if (row === null) return h("div", {}, h("h3", {}, run.name), h("p", {}, "has no further allocation"));
     const list = h("dl", { class: "facts" });
@@ -101,7 +102,25 @@ function parting(one: Run, other: Run): HTMLElement {
   return section;
 }
 
-function drawBoth(plot: Surface, one: Run, other: Run): void {
+/** The curves as a table: the most that is allocated in each phase of an iteration. */
+function byPhase(app: App, other: Run): HTMLElement | null {
+  const one = app.run;
+  const places = new Map(numbered(other));
+  const rows = numbered(one).flatMap(([name, span]) => {
+    const there = places.get(name);
+    if (!there || span.end <= span.start || there.end <= there.start) return [];
+    const left = one.allocated[app.maxima("allocated").at(span.start, span.end)];
+    const right = other.allocated[app.maxima("allocated", other).at(there.start, there.end)];
+    return [[`${span.iteration === null ? "" : `iteration ${span.iteration}, `}${words(span.phase)}`, bytes(left), bytes(right), delta(right - left)]];
+  });
+  if (rows.length === 0) return null;
+  const columns = [{ title: "Phase" }, { title: one.name, numeric: true }, { title: other.name, numeric: true }, { title: "Difference", numeric: true }];
+  const caption = `Highest allocated memory by phase${rows.length > MAX_PHASES ? `, the first ${MAX_PHASES} of ${rows.length}` : ""}`;
+  return h("details", {}, h("summary", {}, "The curves as a table"), table(caption, columns, rows.slice(0, MAX_PHASES)));
+}
+
+function drawBoth(plot: Surface, app: App, other: Run): void {
+  const one = app.run;
   if (!plot.fit()) return;
   const context = plot.clear();
   const most = Math.max(1, one.allocated[one.peak] ?? 0, other.allocated[other.peak] ?? 0) * 1.05;
@@ -116,20 +135,20 @@ function drawBoth(plot: Surface, one: Run, other: Run): void {
     context.fillStyle = variable("--muted");
     if (mark > 0) context.fillText(tick(mark), 2, y - 3);
   }
-  const maxima = new Maxima(one.allocated);
+  const maxima = app.maxima("allocated");
   const scale = one.moments / plot.width;
-  const moment = (x: number): number => {
+  const column = (x: number): [number, number] => {
     const from = Math.min(one.moments - 1, Math.floor(x * scale));
-    return maxima.at(from, Math.max(from + 1, Math.min(one.moments, Math.floor((x + 1) * scale))));
+    return [from, Math.max(from + 1, Math.min(one.moments, Math.floor((x + 1) * scale)))];
   };
   if (one.moments === 0 || other.moments === 0) return;
   const at = aligned(one, other);
   context.lineWidth = 1.5;
   context.strokeStyle = variable("--accent");
-  steps(context, plot.width, plot.height, most, (x) => one.allocated[moment(x)]);
+  steps(context, plot.width, plot.height, most, (x) => one.allocated[maxima.at(...column(x))]);
   context.strokeStyle = variable("--second");
-  steps(context, plot.width, plot.height, most, (x) => {
-    const there = at(moment(x));
-    return there === null ? NaN : other.allocated[there];
-  });
+  context.setLineDash([6, 4]);
+  const others = app.maxima("allocated", other);
+  steps(context, plot.width, plot.height, most, (x) => mostAligned(at, other, others, ...column(x)));
+  context.setLineDash([]);
 }

@@ -18,7 +18,7 @@ const MAX_BOXES = 160;
 export function overview(app: App): View {
   const root = h("div", { class: "overview" });
   let key: TreeKey = "role";
-  const map = h("div", { class: "treemap" });
+  const map = h("div", { class: "treemap", role: "img", aria: { label: "Treemap of the memory at the peak. The table below has its parts; the view Peak has all of them." } });
   const list = h("div");
   const redraw = (): void => drawTree(app, key, map, list);
   const draw = (): void => {
@@ -117,7 +117,7 @@ function figures(answer: Answer): HTMLElement {
 function everyRun(app: App): HTMLElement | null {
   if (app.runs.length < 2) return null;
   const figure = (value: number, { low, high }: Bounds): HTMLElement =>
-    h("span", {}, bytes(value), low === high ? null : h("span", { class: "muted small" }, ` ${bytes(low)} to ${bytes(high)}`));
+    h("span", {}, bytes(value), low === high ? null : h("span", { class: "muted small line" }, `${bytes(low)} to ${bytes(high)}`));
   const rows = app.runs.map((run) => {
     const { peak, range, device, verdict } = run.answer;
     const open = h("button", { class: "link", on: { click: () => app.show(run) } }, run.name);
@@ -131,7 +131,7 @@ function everyRun(app: App): HTMLElement | null {
     ];
   });
   const columns = [{ title: "Run" }, { title: "Device" }, { title: "Verdict" }, { title: "Peak allocated", numeric: true }, { title: "Peak reserved", numeric: true }, { title: "In nvidia-smi", numeric: true }];
-  return h("section", { class: "card wide", id: "runs", aria: { label: "Runs of this page" } }, h("h2", {}, "Runs of this page"), h("div", { class: "scroll", tabindex: 0, role: "region", aria: { label: "Figures of every run" } }, table("Figures of every run", columns, rows)));
+  return h("section", { class: "card wide", id: "runs", aria: { label: "Runs of this page" } }, h("h2", {}, "Runs of this page"), table("Figures of every run", columns, rows));
 }
 
 /** Value and range on a bar as long as the device's memory, or as what does not fit into it. */

@@ -1,13 +1,16 @@
-// Plan: heap maps of an iteration, as planned and as the allocator places the same blocks. Time from left to right,
-// addresses from the bottom up.
+// Plan: heap maps of an iteration, as planned and as the allocator places the same blocks.
 
 import type { App, View } from "../app";
 import type { Plan } from "../data/plan";
 import type { Run } from "../data/run";
-import { onFrame, Surface } from "../draw/canvas";
-import { h, replace } from "../ui/dom";
-import { bytes, percent, plural, tick, ticks, words } from "../ui/format";
-import { roleColor, variable } from "../ui/palette";
+import { onFrame } from "../draw/canvas";
+import { HeapMap, type HeapBlocks } from "../draw/heap";
+import { rolesLegend } from "../ui/block";
+import { h, replace, table } from "../ui/dom";
+import { bytes, count, percent, plural, words } from "../ui/format";
+
+/** The blocks of the table. */
+const MAX_ROWS = 40;
 
 export function planned(app: App): View {
   const root = h("div", { class: "plans" });
@@ -16,8 +19,8 @@ export function planned(app: App): View {
     const { plan } = app.run;
     if (!plan) return;
     const most = Math.max(plan.top, plan.head.planned_bytes ?? 0, 1);
-    maps[0].draw(app.run, plan, plan.offset, most);
-    maps[1].draw(app.run, plan, plan.actual, most);
+    maps[0].draw(placed(app.run, plan, plan.offset), most);
+    maps[1].draw(placed(app.run, plan, plan.actual), most);
   });
   const draw = (): void => {
     const { run } = app;
@@ -31,7 +34,7 @@ export function planned(app: App): View {
     replace(
       root,
       h("dl", { class: "row" }, ...figures(plan)),
-      legend(run, plan),
+      rolesLegend(run, plan.role),
       h(
         "div",
         { class: "sides" },
@@ -39,6 +42,7 @@ export function planned(app: App): View {
         h("section", { class: "card", aria: { label: "Allocator" } }, h("h2", {}, `PyTorch's allocator: ${bytes(head.reserved_bytes)}`), maps[1].root),
       ),
     );
+    root.append(largest(run, plan));
     paint();
   };
   return { root, draw };
@@ -60,90 +64,48 @@ function figures(plan: Plan): HTMLElement[] {
   return list;
 }
 
-function legend(run: Run, plan: Plan): HTMLElement {
-  const used = new Set(plan.role);
-  const list = h("p", { class: "legend plain" });
-  run.roles.forEach((role, at) => {
-    if (!used.has(at)) return;
-    const mark = h("i", { class: "swatch", aria: { hidden: "true" } });
-    mark.style.backgroundColor = roleColor(role);
-    list.append(h("span", { class: "entry" }, mark, words(role)));
-  });
-  return list;
+/** The blocks of the plan at their places; the segments of the allocator with them. */
+function placed(run: Run, plan: Plan, place: Float64Array | null): HeapBlocks {
+  const at = place ?? new Float64Array(plan.blocks).fill(-1);
+  const describe = (row: number): [string, string][] => [
+    ["Operator", plan.head.ops[plan.op[row]]],
+    ["Lifetime", plural(plan.end[row] - plan.start[row], "request")],
+  ];
+  const segments = { base: plan.segmentBase, size: plan.segmentSize, start: plan.segmentStart, end: plan.segmentEnd };
+  return {
+    from: plan.firstTick,
+    to: plan.lastTick,
+    roles: run.roles,
+    start: plan.start,
+    end: plan.end,
+    size: plan.size,
+    role: plan.role,
+    offset: at,
+    segments: place === plan.actual ? segments : null,
+    describe,
+  };
 }
 
-class HeapMap {
-  readonly root: HTMLElement;
-  private readonly surface: Surface;
-  private readonly tooltip = h("div", { class: "tooltip", hidden: true, role: "presentation" });
-  private under: (x: number, y: number) => number = () => -1;
-  private describe: (row: number) => HTMLElement = () => h("dl");
-
-  constructor(label: string) {
-    this.surface = new Surface(label);
-    this.surface.canvas.className = "heap";
-    this.root = h("div", { class: "mapped" }, this.surface.canvas, this.tooltip);
-    this.surface.canvas.addEventListener("pointermove", (event) => {
-      const box = this.surface.canvas.getBoundingClientRect();
-      const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-      const row = this.under(x, y);
-      this.tooltip.hidden = row < 0;
-      if (row < 0) return;
-      replace(this.tooltip, this.describe(row));
-      this.tooltip.style.left = `${x + 16 + this.tooltip.offsetWidth > box.width ? Math.max(0, x - this.tooltip.offsetWidth - 16) : x + 16}px`;
-      this.tooltip.style.top = `${y + 14}px`;
-    });
-    this.surface.canvas.addEventListener("pointerleave", () => (this.tooltip.hidden = true));
-  }
-
-  draw(run: Run, plan: Plan, place: Float64Array | null, most: number): void {
-    const { surface } = this;
-    if (!surface.fit()) return;
-    const context = surface.clear();
-    const span = Math.max(1, plan.lastTick - plan.firstTick);
-    const x = (tick: number): number => ((tick - plan.firstTick) / span) * surface.width;
-    const y = (address: number): number => surface.height - (address / most) * surface.height;
-    context.font = `11px ${variable("--sans")}`;
-    if (place === plan.actual) {
-      context.fillStyle = variable("--free");
-      for (let row = 0; row < plan.segmentSize.length; row++) {
-        const top = y(plan.segmentBase[row] + plan.segmentSize[row]);
-        const left = x(plan.segmentStart[row]);
-        context.fillRect(left, top, x(plan.segmentEnd[row]) - left, y(plan.segmentBase[row]) - top);
-      }
-    }
-    const colors = run.roles.map(roleColor);
-    const edge = variable("--surface");
-    for (let row = 0; place && row < plan.blocks; row++) {
-      if (place[row] < 0) continue;
-      const [left, top] = [x(plan.start[row]), y(place[row] + plan.size[row])];
-      const [width, height] = [x(plan.end[row]) - left, y(place[row]) - top];
-      context.fillStyle = colors[plan.role[row]];
-      context.fillRect(left, top, Math.max(0.5, width), Math.max(0.5, height));
-      if (width > 4 && height > 4) {
-        context.strokeStyle = edge;
-        context.lineWidth = 0.5;
-        context.strokeRect(left, top, width, height);
-      }
-    }
-    context.fillStyle = variable("--muted");
-    for (const mark of ticks(most, 5)) if (mark > 0) context.fillText(tick(mark), 3, y(mark) + 11);
-    this.under = (pointX, pointY) => {
-      const at = plan.firstTick + (pointX / surface.width) * span;
-      const address = ((surface.height - pointY) / surface.height) * most;
-      for (let row = 0; place && row < plan.blocks; row++) {
-        if (place[row] >= 0 && plan.start[row] <= at && at < plan.end[row] && place[row] <= address && address < place[row] + plan.size[row]) return row;
-      }
-      return -1;
-    };
-    this.describe = (row) => {
-      const list = h("dl", { class: "facts" });
-      const line = (term: string, text: string): void => list.append(h("dt", {}, term), h("dd", {}, text));
-      line("Block", `${bytes(plan.size[row])} ${words(run.roles[plan.role[row]])}`);
-      if (plan.head.ops[plan.op[row]]) line("Operator", plan.head.ops[plan.op[row]]);
-      line("Lifetime", plural(plan.end[row] - plan.start[row], "request"));
-      line("Offset", bytes(place ? place[row] : 0));
-      return list;
-    };
-  }
+/** The largest blocks with their places in both maps. */
+function largest(run: Run, plan: Plan): HTMLElement {
+  const rows = [...plan.size.keys()].sort((a, b) => plan.size[b] - plan.size[a] || a - b);
+  const offset = (place: Float64Array | null, row: number): string => (place && place[row] >= 0 ? bytes(place[row]) : "–");
+  const cells = rows.slice(0, MAX_ROWS).map((row) => [
+    bytes(plan.size[row]),
+    words(run.roles[plan.role[row]]),
+    plan.head.ops[plan.op[row]] || "–",
+    `${count(plan.start[row])} to ${count(plan.end[row])}`,
+    offset(plan.offset, row),
+    offset(plan.actual, row),
+  ]);
+  const columns = [
+    { title: "Size", numeric: true },
+    { title: "Role" },
+    { title: "Operator" },
+    { title: "Requests", numeric: true },
+    { title: "Offset in the plan", numeric: true },
+    { title: "In the allocator", numeric: true },
+  ];
+  const caption = `Largest of ${plural(plan.blocks, "block")}`;
+  return table(caption, columns, cells);
 }

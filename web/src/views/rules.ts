@@ -106,7 +106,7 @@ function uncertainty(answer: Answer): HTMLElement {
     { title: "Peak reserved", numeric: true },
     { title: `${bytes(least)} to ${bytes(most)}` },
   ];
-  return h("section", { class: "card doubts", aria: { label: "Uncertainty" } }, heading, h("div", { class: "scroll", tabindex: 0, role: "region", aria: { label: "Doubts and their effect" } }, table("Doubts and their effect", columns, rows)));
+  return h("section", { class: "card doubts", aria: { label: "Uncertainty" } }, heading, table("Doubts and their effect", columns, rows));
 }
 
 function effects(run: Run, choose: (rule: string) => void): HTMLElement {
@@ -143,5 +143,5 @@ function effects(run: Run, choose: (rule: string) => void): HTMLElement {
     { title: "Resized", numeric: true },
     { title: "Moved in time", numeric: true },
   ];
-  return h("section", { class: "card", aria: { label: "Rules" } }, heading, h("div", { class: "scroll", tabindex: 0, role: "region", aria: { label: "Effect of each rule" } }, table("Effect of each rule", columns, rows)));
+  return h("section", { class: "card", aria: { label: "Rules" } }, heading, table("Effect of each rule", columns, rows));
 }

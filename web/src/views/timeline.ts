@@ -2,7 +2,7 @@
 // single event.
 
 import type { App, View } from "../app";
-import { aligned } from "../data/align";
+import { aligned, mostAligned } from "../data/align";
 import { groups, KEYS, type Groups, type Key } from "../data/groups";
 import type { Run } from "../data/run";
 import { Stack } from "../data/stack";
@@ -10,7 +10,7 @@ import { Filter } from "../data/filter";
 import { onFrame, steps, Surface } from "../draw/canvas";
 import { Picture, Shades, type Window } from "../draw/picture";
 import { blockTable, facts, panel, title, when } from "../ui/block";
-import { choice, h, replace } from "../ui/dom";
+import { choice, h, replace, table } from "../ui/dom";
 import { bytes, count, duration, percent, plural, tick, ticks, words } from "../ui/format";
 import { rest, variable } from "../ui/palette";
 
@@ -40,6 +40,8 @@ class Timeline implements View {
   /** Another run that is drawn over this one, and where its moments are. */
   private other: { run: Run; at: (moment: number) => number | null } | null = null;
   private picture = new Picture(1, 1);
+  /** The top of the plot, in bytes. */
+  private top = 1;
   private shades = new Shades(["#000000"], "#ffffff", "#000000");
   private readonly plot = new Surface("Allocated memory over the requests of the run. The table below has its blocks.");
   private readonly lines = new Surface(null);
@@ -50,6 +52,7 @@ class Timeline implements View {
   private readonly tooltip = h("div", { class: "tooltip", hidden: true, role: "presentation" });
   private readonly legend = h("div", { class: "legend", role: "group", aria: { label: "Groups: press one to leave it out" } });
   private readonly status = h("p", { class: "status", id: "timeline-status", aria: { live: "polite" } });
+  private readonly parts = h("div");
   private readonly below = h("div");
   private readonly search = h("input", { type: "search", id: "search", placeholder: "Operator, module, line, rule   /" });
   private readonly within = h("input", { type: "number", id: "freed-within", min: 1, step: 1, placeholder: "any" });
@@ -99,6 +102,7 @@ class Timeline implements View {
       this.strip.canvas,
       this.brush.canvas,
       this.status,
+      h("details", { class: "figures-of" }, h("summary", {}, "The picture as a table"), this.parts),
       this.below,
     );
     this.listen();
@@ -219,7 +223,7 @@ class Timeline implements View {
       this.legend.append(h("button", { class: "entry", data: { group: group.toString() }, aria: { pressed }, on: { click: press } }, mark, name));
     });
     if (this.other) this.legend.append(h("span", { class: "line other" }, `allocated in ${this.other.run.name}`));
-    this.legend.append(...(["reserved", "requested"] as const).map((line) => h("span", { class: `line ${line}` }, line)));
+    this.legend.append(...(["allocated", "reserved", "requested"] as const).map((line) => h("span", { class: `line ${line}` }, line)));
   }
 
   private reset(): void {
@@ -405,13 +409,27 @@ class Timeline implements View {
     this.overlay();
   }
 
-  /** The top of the plot, in bytes. */
+  /** The highest value of the window, of all lines. */
   private most(): number {
-    const { run, window } = this;
+    const { run, window, app, plot } = this;
     const from = Math.max(0, Math.floor(window.from));
     const to = Math.min(run.moments, Math.ceil(window.to));
     if (from >= to) return 1;
-    return Math.max(1, run.reserved[this.app.maxima("reserved").at(from, to)], run.allocated[this.app.maxima("allocated").at(from, to)]) * 1.06;
+    let most = Math.max(1, run.reserved[app.maxima("reserved").at(from, to)], run.allocated[app.maxima("allocated").at(from, to)]);
+    for (let x = 0; this.other && x < plot.width; x++) {
+      const value = this.otherAt(x);
+      if (value > most) most = value;
+    }
+    return most * 1.06;
+  }
+
+  /** The most that the other run has allocated in a column of the plot; NaN where it has no such phase. */
+  private otherAt(x: number): number {
+    const { other, window, run, plot } = this;
+    if (!other) return NaN;
+    const scale = (window.to - window.from) / Math.max(1, plot.width);
+    const from = Math.min(run.moments - 1, Math.floor(window.from + x * scale));
+    return mostAligned(other.at, other.run, this.app.maxima("allocated", other.run), from, Math.min(run.moments, Math.floor(window.from + (x + 1) * scale)));
   }
 
   private paint(): void {
@@ -422,7 +440,9 @@ class Timeline implements View {
       this.picture = new Picture(plot.canvas.width, plot.canvas.height);
     }
     const selected = this.app.block ?? -1;
-    this.picture.draw(plot.context, run, this.stack, this.groups, this.app.maxima("allocated"), this.window, this.most(), this.shades, selected);
+    this.top = this.most();
+    this.place.dataset.top = this.top.toString();
+    this.picture.draw(plot.context, run, this.stack, this.groups, this.app.maxima("allocated"), this.window, this.top, this.shades, selected);
     this.overlay();
     this.drawAxis();
     this.drawStrip();
@@ -438,7 +458,7 @@ class Timeline implements View {
     const { lines, run, plot } = this;
     if (!lines.fit()) return;
     const context = lines.clear();
-    const most = this.most();
+    const most = this.top;
     const moment = (x: number): number => this.picture.columns[Math.min(this.picture.width - 1, Math.floor(x * plot.ratio))];
     context.strokeStyle = variable("--grid");
     context.lineWidth = 1;
@@ -451,6 +471,9 @@ class Timeline implements View {
       context.stroke();
     }
     context.globalAlpha = 1;
+    context.lineWidth = 1;
+    context.strokeStyle = variable("--allocated");
+    steps(context, lines.width, lines.height, most, (x) => run.allocated[moment(x)]);
     context.lineWidth = 1.5;
     context.strokeStyle = variable("--reserved");
     steps(context, lines.width, lines.height, most, (x) => run.reserved[moment(x)]);
@@ -458,7 +481,7 @@ class Timeline implements View {
     context.setLineDash([3, 3]);
     steps(context, lines.width, lines.height, most, (x) => run.requested[moment(x)]);
     context.setLineDash([]);
-    this.drawOther(context, most, moment);
+    this.drawOther(context, most);
     this.mark(context, run.peak, "peak", variable("--ink"));
     if (run.outOfMemory !== null) this.mark(context, run.outOfMemory, "out of memory", variable("--bad"));
     const at = this.hovered ?? this.cursorWithin();
@@ -474,16 +497,13 @@ class Timeline implements View {
   }
 
   /** The other run of the page, as a line: what was recorded, for example, over what is predicted. */
-  private drawOther(context: CanvasRenderingContext2D, most: number, moment: (x: number) => number): void {
+  private drawOther(context: CanvasRenderingContext2D, most: number): void {
     const { other, lines } = this;
     if (!other) return;
     context.strokeStyle = variable("--other");
     context.lineWidth = 2;
     context.setLineDash([6, 3]);
-    steps(context, lines.width, lines.height, most, (x) => {
-      const at = other.at(moment(x));
-      return at === null ? NaN : other.run.allocated[at];
-    });
+    steps(context, lines.width, lines.height, most, (x) => this.otherAt(x));
     context.setLineDash([]);
   }
 
@@ -505,10 +525,9 @@ class Timeline implements View {
   }
 
   private drawAxis(): void {
-    const { axis } = this;
+    const { axis, top: most } = this;
     if (!axis.fit()) return;
     const context = axis.clear();
-    const most = this.most();
     context.fillStyle = variable("--muted");
     context.font = `11px ${variable("--sans")}`;
     context.textAlign = "right";
@@ -601,6 +620,7 @@ class Timeline implements View {
     const cursor = this.cursorWithin();
     const event = cursor === null ? "" : `; request ${count(cursor)} ${this.eventText(cursor)}`;
     this.status.textContent = `Requests ${count(from)} to ${count(to - 1)}: at most ${bytes(run.allocated[top])} allocated, in ${when(run, top)}${found}${event}`;
+    replace(this.parts, this.asTable(from, top, to));
     const choose = (row: number): void => this.select(row);
     const rows = this.filter.largestWithin(from, to, MAX_ROWS, (row) => !this.hidden.has(this.all.of[row]));
     replace(
@@ -608,6 +628,22 @@ class Timeline implements View {
       app.block !== null ? panel(app, app.block, () => this.select(null)) : null,
       blockTable(app, `Largest blocks in the window${this.filter.isActive ? " that match" : ""}`, rows, choose),
     );
+  }
+
+  /** The groups of the picture at its first, highest and last moment. */
+  private asTable(from: number, top: number, to: number): HTMLElement {
+    const { run, stack, groups, app } = this;
+    const reserved = app.maxima("reserved").at(from, to);
+    const moments = [from, top, to - 1];
+    const parts = moments.map((moment) => [...stack.at(moment)]);
+    const rows = [...groups.names.keys(), groups.names.length]
+      .filter((group) => parts.some((of) => of[group] > 0))
+      .map((group) => [groups.names[group] ?? "left out", ...parts.map((of) => bytes(of[group]))]);
+    const line = (name: string, values: Float64Array): string[] => [name, ...moments.map((moment) => bytes(values[moment]))];
+    rows.push(line("allocated", run.allocated), line("requested", run.requested), line("reserved", run.reserved));
+    const titles = ["First request of the window", "Request with the most allocated memory", "Last request"];
+    const columns = titles.map((name, at) => ({ title: `${name}: ${count(moments[at])}, ${when(run, moments[at])}`, numeric: true }));
+    return table(`Allocated memory by ${KEYS.find(([key]) => key === this.stackKey)?.[1].toLowerCase()}; at most ${bytes(run.reserved[reserved])} reserved`, [{ title: "Group" }, ...columns], rows);
   }
 
   private eventText(moment: number): string {

@@ -139,7 +139,8 @@ pub(crate) enum PlacementSelection {
     One(Placement),
 }
 
-fn policy(name: &str) -> Result<PolicySelection, String> {
+/// The policies of a name.
+pub(super) fn policy(name: &str) -> Result<PolicySelection, String> {
     if name == "all" {
         return Ok(PolicySelection::All);
     }

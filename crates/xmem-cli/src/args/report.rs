@@ -1,9 +1,9 @@
 //! `xmem report`.
 
-use super::{AllocatorArgs, CudnnArgs, DeviceArgs, ReadingArgs, WhatIfArgs};
+use super::{AllocatorArgs, CudnnArgs, DeviceArgs, PolicySelection, ReadingArgs, WhatIfArgs};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
-use xmem::Iterations;
+use xmem::{Bytes, Iterations};
 
 #[derive(Debug, Args)]
 #[command(
@@ -11,6 +11,8 @@ use xmem::Iterations;
     after_help = "Examples:\n  \
         xmem report trace.json.gz --device a100-40g -o report.html --open\n  \
         xmem report before.json.gz after.json.gz -o compared.html\n  \
+        xmem report trace.json.gz --device t4-16g --device l4-24g -o devices.html\n  \
+        xmem report trace.json.gz --device t4-16g --plan --offload all -o plans.html\n  \
         xmem report trace.json.gz --format folded | flamegraph.pl --countname bytes > peak.svg\n  \
         xmem report trace.json.gz --format folded --by module -o peak.folded\n  \
         xmem report trace.json.gz --format perfetto -o run.pftrace\n  \
@@ -26,7 +28,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) picture: PictureArgs,
     #[command(flatten)]
-    pub(crate) device: DeviceArgs,
+    pub(crate) device: ReportDeviceArgs,
     #[command(flatten)]
     pub(crate) what_if: WhatIfArgs,
     #[command(flatten)]
@@ -35,6 +37,39 @@ pub(crate) struct ReportArgs {
     pub(crate) allocator: AllocatorArgs,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
+}
+
+/// The devices of a report.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Device")]
+pub(crate) struct ReportDeviceArgs {
+    /// A known GPU, for example a100-40g or rtx3060-12g; `xmem devices` lists them. A page shows several: --device NAME
+    /// for each [default: a100-40g]
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) device: Vec<String>,
+    /// A file that describes a GPU
+    #[arg(long, value_name = "FILE", conflicts_with = "device", value_hint = ValueHint::FilePath)]
+    pub(crate) device_file: Option<PathBuf>,
+    /// Total device memory, for example 24GiB; replaces the capacity of --device or --device-file
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, visible_alias = "budget")]
+    pub(crate) capacity: Option<Bytes>,
+}
+
+impl ReportDeviceArgs {
+    /// The choice of the device that is named first, or of none.
+    pub(crate) fn first(&self) -> DeviceArgs {
+        self.with(self.device.first())
+    }
+
+    /// The choice of each further device.
+    pub(crate) fn others(&self) -> impl Iterator<Item = DeviceArgs> + '_ {
+        self.device.iter().skip(1).map(|name| self.with(Some(name)))
+    }
+
+    fn with(&self, device: Option<&String>) -> DeviceArgs {
+        let device_file = self.device_file.clone();
+        DeviceArgs { device: device.cloned(), device_file, capacity: self.capacity }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -62,6 +97,10 @@ pub(crate) struct PictureArgs {
     /// Plan an iteration statically, and show the plan beside what the allocator does with the same blocks
     #[arg(long)]
     pub(crate) plan: bool,
+    /// Simulate offloading policies on the last iteration, and show the memory of each over time: all, or names of none,
+    /// serial, vdnn-conv, vdnn-all, vdnn-dyn, superneurons, dymem, save-on-cpu
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = super::offload::policy)]
+    pub(crate) offload: Vec<PolicySelection>,
     /// Show the same recordings on this device as well; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) against_device: Vec<String>,

@@ -45,7 +45,8 @@ pub(super) fn write(
                 answer,
                 what_ifs: tried,
                 smallest: *smallest,
-                plan: loaded.plan.as_ref().filter(|_| is_first),
+                plan: loaded.plan.as_ref().and_then(known).filter(|_| is_first),
+                offload: loaded.offload.as_ref().and_then(known).filter(|_| is_first),
             }
         })
         .collect();
@@ -55,6 +56,11 @@ pub(super) fn write(
         open(file, verbosity);
     }
     Ok(())
+}
+
+/// A part of the page that this recording may not have.
+fn known<T>(part: &Result<T, CliError>) -> Option<&T> {
+    part.as_ref().ok()
 }
 
 fn answer(name: &str, options: &str, answer: &Answer) -> String {

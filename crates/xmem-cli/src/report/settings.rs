@@ -1,7 +1,7 @@
 //! The settings that recordings are shown under: those of the options, and each other device and other options of the
 //! allocator beside them.
 
-use crate::args::{AllocatorArgs, DeviceArgs, ReportArgs};
+use crate::args::{AllocatorArgs, ReportArgs};
 use crate::error::CliError;
 use crate::{allocator, cudnn, device, what_if};
 use std::sync::Arc;
@@ -23,8 +23,11 @@ pub(super) struct Setting {
 pub(super) fn all(args: &ReportArgs) -> Result<Vec<Setting>, CliError> {
     let convolutions = cudnn::source(&args.cudnn)?;
     let picture = &args.picture;
-    let usual = chosen(&args.device)?;
+    let usual = chosen(args)?;
     let mut all = vec![setting(args, &usual, &args.allocator, &convolutions)?];
+    for other in args.device.others() {
+        all.push(setting(args, &device::choose(&other)?, &args.allocator, &convolutions)?);
+    }
     for name in &picture.against_device {
         let other = xmem::find(name.trim())?;
         all.push(setting(args, other, &args.allocator, &convolutions)?);
@@ -73,8 +76,9 @@ fn setting(
     Ok(Setting { estimate, options, differs_by })
 }
 
-pub(super) fn chosen(args: &DeviceArgs) -> Result<Device, CliError> {
-    match device::choose(args) {
+/// The device that is named first.
+pub(super) fn chosen(args: &ReportArgs) -> Result<Device, CliError> {
+    match device::choose(&args.device.first()) {
         Err(CliError::NoDevice) => Ok(xmem::find(DEVICE)?.clone()),
         chosen => chosen,
     }

@@ -38,7 +38,7 @@ pub(super) fn of(job: &Job, usual: &Answer, args: &ReportArgs) -> Result<WhatIfs
         return Ok(WhatIfs::default());
     }
     let convolutions = cudnn::source(&args.cudnn)?;
-    let device = settings::chosen(&args.device)?;
+    let device = settings::chosen(args)?;
     let conf = Some(EXPANDABLE.to_owned());
     let expandable = AllocatorArgs { alloc_conf: conf, ..args.allocator.clone() };
     let builder = |allocator| settings::builder(args, &device, allocator, &convolutions);

@@ -76,4 +76,13 @@ impl Space for CachingSpace {
         let blocks = segments.iter().flat_map(|segment| &segment.blocks);
         blocks.filter(|block| block.used == BlockUse::Free).map(|block| block.size).collect()
     }
+
+    /// Segments are one above the other, as they were obtained.
+    fn address(&self, piece: PieceId) -> Option<Bytes> {
+        let block = self.allocator.block(*self.held.get(&piece)?);
+        let segments = self.allocator.segments();
+        let number = block.segment.index();
+        let below: Bytes = segments[..number].iter().map(|segment| segment.size).sum();
+        Some(below + Bytes(block.addr.0 - segments[number].addr.0))
+    }
 }

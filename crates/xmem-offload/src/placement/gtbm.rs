@@ -84,6 +84,10 @@ impl Space for GtbmSpace {
         holes.extend(self.high.holes());
         holes
     }
+
+    fn address(&self, _piece: PieceId) -> Option<Bytes> {
+        None
+    }
 }
 
 #[cfg(test)]

@@ -61,4 +61,9 @@ impl Space for PlannedSpace {
         }
         holes
     }
+
+    fn address(&self, piece: PieceId) -> Option<Bytes> {
+        let offset = self.plan.offsets()[piece.index()];
+        self.live.get(&offset).is_some_and(|&(live, _)| live == piece).then_some(offset)
+    }
 }

@@ -47,11 +47,6 @@ impl PoolSpace {
     pub(crate) fn fits_below_top(&self, size: Bytes) -> bool {
         size == Bytes::ZERO || self.hole(size.get()).is_some()
     }
-
-    #[cfg(test)]
-    pub(crate) fn address(&self, piece: PieceId) -> u64 {
-        self.placed[&piece].0
-    }
 }
 
 impl Space for PoolSpace {
@@ -108,6 +103,10 @@ impl Space for PoolSpace {
     fn holes(&self) -> Vec<Bytes> {
         self.holes.values().copied().map(Bytes).collect()
     }
+
+    fn address(&self, piece: PieceId) -> Option<Bytes> {
+        self.placed.get(&piece).map(|&(at, _)| Bytes(at))
+    }
 }
 
 #[cfg(test)]
@@ -122,7 +121,7 @@ mod tests {
         }
         freed.iter().for_each(|&piece| pool.free(PieceId(piece)));
         pool.allocate(PieceId(99), Bytes(size), Group::Movable).expect("no limit");
-        pool.address(PieceId(99))
+        pool.address(PieceId(99)).expect("it is placed").get()
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use crate::networks::{Node, graph};
 use proptest::prelude::*;
 use xmem_offload::{
-    Direction, Duplex, EventKind, Graph, LayerKind, Link, Memory, Placement, Policy, Run,
-    Selection, SuperNeurons, depth_first, place, simulate,
+    Direction, Duplex, EventKind, Graph, LayerKind, Link, Memory, PieceId, Placed, Placement,
+    Policy, Run, Selection, SuperNeurons, depth_first, place, simulate,
 };
 use xmem_planner::Limits;
 use xmem_types::{Bytes, Nanos};
@@ -116,6 +116,29 @@ fn check_uses(graph: &Graph, run: &Run) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// No live piece lies on another, and none ends above the peak.
+fn check_addresses(run: &Run, placed: &Placed) -> Result<(), TestCaseError> {
+    let mut live: Vec<(PieceId, Bytes, Bytes)> = Vec::new();
+    for event in &run.events {
+        let size = run.pieces[event.piece.index()].size;
+        match (event.kind, placed.addresses[event.piece.index()]) {
+            (EventKind::Alloc, Some(start)) => {
+                let end = start + size;
+                prop_assert!(end <= placed.peak, "{} {end} {}", placed.placement, placed.peak);
+                let is_apart = |&(_, from, to): &(_, Bytes, Bytes)| end <= from || to <= start;
+                prop_assert!(live.iter().all(is_apart), "{}: {live:?}", placed.placement);
+                live.push((event.piece, start, end));
+            }
+            (EventKind::Alloc, None) => {
+                let has_none = placed.placement == Placement::Gtbm;
+                prop_assert!(has_none || size == Bytes::ZERO, "{}", placed.placement);
+            }
+            (EventKind::Free, _) => live.retain(|&(piece, ..)| piece != event.piece),
+        }
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
@@ -178,6 +201,7 @@ proptest! {
                 prop_assert!(placed.peak >= placed.lower_bound);
                 prop_assert_eq!(placed.lower_bound, run.peak_live());
                 prop_assert!(placed.series.iter().all(|sample| sample.used >= sample.live));
+                check_addresses(&run, &placed)?;
             }
         }
     }

@@ -1,6 +1,7 @@
 //! A run as the head of its data and its columns. `web/src/data/run.ts` reads them.
 
 use super::columns::{ColumnHead, Columns, Encoding};
+use super::offload::OffloadHead;
 use super::plan::PlanHead;
 use super::{PageRun, PageWhatIf};
 use serde::Serialize;
@@ -15,6 +16,7 @@ pub(super) struct RunHead<'a> {
     what_ifs: Vec<WhatIfDto<'a>>,
     smallest_device_bytes: Option<u64>,
     plan: Option<PlanHead<'a>>,
+    offload: Option<OffloadHead<'a>>,
 }
 
 /// The figures under another setting.
@@ -73,6 +75,7 @@ impl Met {
 pub(super) fn encode<'a>(
     run: &PageRun<'a>,
     plan: Option<PlanHead<'a>>,
+    offload: Option<OffloadHead<'a>>,
 ) -> serde_json::Result<(RunHead<'a>, Vec<u8>)> {
     let timeline = run.timeline;
     let mut columns = Columns::default();
@@ -111,6 +114,7 @@ pub(super) fn encode<'a>(
         what_ifs: run.what_ifs.iter().map(WhatIfDto::from).collect(),
         smallest_device_bytes: run.smallest.map(xmem::Bytes::get),
         plan,
+        offload,
     };
     Ok((head, columns.bytes))
 }
@@ -236,8 +240,9 @@ mod tests {
             what_ifs: &[],
             smallest: None,
             plan: None,
+            offload: None,
         };
-        let (head, bytes) = encode(&run, None).expect("JSON");
+        let (head, bytes) = encode(&run, None, None).expect("JSON");
         let head = serde_json::to_value(head).expect("JSON");
         let columns = |name| column(name, &head["timeline"]["columns"], &bytes);
         let highest = |name| columns(name).into_iter().max().expect("moments");

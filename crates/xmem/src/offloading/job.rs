@@ -18,6 +18,8 @@ use xmem_types::{BlockId, Bytes, IterationId, Nanos, OpId, RequestKind};
 pub struct TrainingStep {
     /// The step.
     pub graph: Graph,
+    /// The role of each of its blocks.
+    pub roles: Vec<Role>,
     /// The recorded iteration that it is.
     pub iteration: IterationId,
     /// The number of recorded iterations; it is the last one.
@@ -58,9 +60,10 @@ pub(super) fn training_step(
     let durations = Durations { profile, model };
     draft.forward(&operators, &durations);
     draft.backward(&operators);
+    let roles = draft.blocks.iter().map(|block| schedule.block(block.scheduled).role).collect();
     let (graph, matches) = draft.finish()?;
     let (iteration, iterations) = (IterationId::new(last), profile.iterations.len());
-    Ok(Some(TrainingStep { graph, iteration, iterations, matches }))
+    Ok(Some(TrainingStep { graph, roles, iteration, iterations, matches }))
 }
 
 struct Draft<'a> {
