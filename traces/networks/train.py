@@ -37,6 +37,36 @@ def resnet32():
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
 
 
+class Bottleneck(nn.Module):
+    """A residual block of convolutions of 1 x 1, 3 x 3 and 1 x 1, without batch normalization."""
+
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        outputs = 4 * width
+        self.conv1 = nn.Conv2d(inputs, width, 1)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, 1)
+        self.conv3 = nn.Conv2d(width, outputs, 1)
+        self.relu = nn.ReLU()
+        same = inputs == outputs and stride == 1
+        self.shortcut = nn.Identity() if same else nn.Conv2d(inputs, outputs, 1, stride)
+
+    def forward(self, x):
+        y = self.relu(self.conv2(self.relu(self.conv1(x))))
+        return self.relu(self.conv3(y) + self.shortcut(x))
+
+
+def resnet32_bottleneck():
+    """32 layers of bottlenecks (He et al., table 1, with 3, 4 and 3 of them) for images of 32 x 32, without batch
+    normalization: the blocks that Dymem shows have convolutions of 1 x 1 and 3 x 3."""
+    layers, inputs = [nn.Conv2d(3, 64, 3, 1, 1), nn.ReLU()], 64
+    for width, blocks in (64, 3), (128, 4), (256, 3):
+        for block in range(blocks):
+            stride = 2 if width > 64 and block == 0 else 1
+            layers.append(Bottleneck(inputs, width, stride))
+            inputs = 4 * width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 10))
+
+
 def inception_v4():
     import timm
 
@@ -61,6 +91,7 @@ NETWORKS = {
     ),
     "inception_v4": (inception_v4, 32, 299, 1000),
     "resnet32": (resnet32, 100, 32, 10),
+    "resnet32_bottleneck": (resnet32_bottleneck, 100, 32, 10),
     "resnet50": (torchvision.models.resnet50, 32, 224, 1000),
     "resnet101": (torchvision.models.resnet101, 32, 224, 1000),
 }

@@ -2,6 +2,8 @@
 //! for deep neural networks"; Gergov, "Algorithms for compile-time memory optimization"; Gao et al., "Estimating GPU
 //! memory consumption of deep learning models" (DNNMem).
 
+mod chainer;
+
 use std::sync::Arc;
 use xmem::planner::{Block, BlockList, plan};
 use xmem::{
