@@ -3,7 +3,9 @@
 //!
 //! Left to others: reading runs (`Estimate`, and xmem-report for answers in JSON), and showing the difference.
 
+mod align;
 mod divergence;
+mod fnv;
 mod groups;
 mod limit;
 mod lines;

@@ -73,7 +73,7 @@ pub(crate) enum DiffKey {
     Role,
     /// Module path; counters of classes that shifted, and renamed classes, are matched
     Module,
-    /// File and function of the Python line of the allocation
+    /// Python line of the allocation; numbers that shifted, and files that were renamed, are matched
     Line,
     /// Innermost operator
     Op,

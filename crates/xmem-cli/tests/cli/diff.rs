@@ -344,7 +344,7 @@ fn a_comment_for_a_pull_request() {
         | reserved | 84.00 MiB | 116.00 MiB | **+32.00 MiB** | +38.10 % |
         | device | 534.00 MiB | 566.00 MiB | **+32.00 MiB** | +5.99 % |
 
-        <details><summary>Allocated at the peak, by function</summary>
+        <details><summary>Allocated at the peak, by line</summary>
 
         | line | A | blocks | B | blocks | difference |
         |---|--:|--:|--:|--:|--:|

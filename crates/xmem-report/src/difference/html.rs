@@ -103,8 +103,9 @@ fn write_groups(page: &DifferencePage<'_>, out: &mut String) -> std::fmt::Result
         let (name, old) = (words::name(row, key), words::old_name(row, key));
         write_row(out, "", (row.a, row.b), largest, (&name, &old))?;
     }
-    let rest = words::rest_name(page);
-    write_row(out, "", difference.rest(page.top), 0, (&rest, ""))?;
+    if let Some((rest, name)) = words::rest(page) {
+        write_row(out, "", rest, 0, (&name, ""))?;
+    }
     write_row(out, " class=\"all\"", difference.total, 0, ("all", ""))?;
     writeln!(out, "</table></div>")
 }

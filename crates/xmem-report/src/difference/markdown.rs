@@ -44,7 +44,9 @@ fn write_page(page: &DifferencePage<'_>, out: &mut String) -> std::fmt::Result {
         let was = if old.is_empty() { old } else { format!(" (in A: {})", cell(&old)) };
         write_row(out, &(cell(&words::name(row, key)) + &was), (row.a, row.b))?;
     }
-    write_row(out, &words::rest_name(page), difference.rest(page.top))?;
+    if let Some((rest, name)) = words::rest(page) {
+        write_row(out, &name, rest)?;
+    }
     write_row(out, "**all**", difference.total)?;
     writeln!(out, "\n</details>")?;
     if let Some((heading, sides)) = words::divergence(page) {

@@ -104,7 +104,9 @@ fn groups(page: &DifferencePage<'_>, style: &Style) -> String {
     for row in difference.rows.iter().take(page.top) {
         table.row(cells((row.a, row.b), words::name(row, key), words::old_name(row, key)));
     }
-    table.row(cells(difference.rest(page.top), words::rest_name(page), String::new()));
+    if let Some((rest, name)) = words::rest(page) {
+        table.row(cells(rest, name, String::new()));
+    }
     table.row(cells(difference.total, "all".to_owned(), String::new()));
     let heading = words::table_heading(key);
     format!("{}\n{}", style.paint(Ink::Heading, &heading), table.render(style))

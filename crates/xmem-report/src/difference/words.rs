@@ -2,10 +2,10 @@
 
 use super::DifferencePage;
 use xmem::difference::{
-    ByteChange, ComparisonRun, DifferenceKey, DifferenceRow, NameMatch, PeakFigure, RequestAction,
-    RunRequest,
+    ByteChange, ComparisonRun, DifferenceKey, DifferenceRow, GroupFigures, NameMatch, PeakFigure,
+    RequestAction, RunRequest,
 };
-use xmem::{IterationId, Verdict};
+use xmem::{Bytes, IterationId, Verdict};
 
 /// The figures and what they are called.
 pub(super) fn peaks(page: &DifferencePage<'_>) -> [(&'static str, ByteChange); 3] {
@@ -76,19 +76,28 @@ pub(super) fn table_heading(key: DifferenceKey) -> String {
     let by = match key {
         DifferenceKey::Role => "role",
         DifferenceKey::Module => "module",
-        DifferenceKey::Line => "function",
+        DifferenceKey::Line => "line",
         DifferenceKey::Op => "operator",
     };
     format!("Allocated at the peak, by {by}")
 }
 
-/// The name of the row of what is not shown.
-pub(super) fn rest_name(page: &DifferencePage<'_>) -> String {
-    match page.difference.rows.len().saturating_sub(page.top) {
-        0 => "unchanged".to_owned(),
-        1 => "1 other, and what is unchanged".to_owned(),
-        more => format!("{more} others, and what is unchanged"),
-    }
+/// The row of what is not shown, with its name; none if everything is shown.
+pub(super) fn rest(page: &DifferencePage<'_>) -> Option<((GroupFigures, GroupFigures), String)> {
+    let difference = page.difference;
+    let has_unchanged = difference.unchanged.bytes > Bytes::ZERO;
+    let hidden = difference.rows.len().saturating_sub(page.top);
+    let others = match hidden {
+        1 => "1 other".to_owned(),
+        more => format!("{more} others"),
+    };
+    let name = match (hidden, has_unchanged) {
+        (0, false) => return None,
+        (0, true) => "unchanged".to_owned(),
+        (_, false) => others,
+        (_, true) => format!("{others}, and what is unchanged"),
+    };
+    Some((difference.rest(page.top), name))
 }
 
 /// What is to be said about a run beside its figures.

@@ -2,6 +2,7 @@
 
 use super::row::GroupFigures;
 use std::collections::BTreeMap;
+use xmem_analyzer::Role;
 use xmem_predict::{BlockKey, Timeline, TimelineBlock};
 
 /// What memory is compared by.
@@ -12,7 +13,7 @@ pub enum DifferenceKey {
     Role,
     /// Modules, by their path.
     Module,
-    /// Functions of the script: file and function of the line.
+    /// Lines of the script, each with its function.
     Line,
     /// Operators.
     Op,
@@ -60,14 +61,25 @@ pub(super) fn at_peak(timeline: &Timeline, key: DifferenceKey) -> BTreeMap<&str,
     groups
 }
 
-/// Every module of a run that has blocks, in the order of the first.
-pub(super) fn modules(timeline: &Timeline) -> Vec<&str> {
-    let mut seen = vec![false; timeline.texts().len()];
-    let mut names = Vec::new();
+/// Every module of a run that has blocks, in the order of the first, with all that it requests in the run.
+pub(super) fn modules(timeline: &Timeline) -> Vec<(&str, GroupFigures)> {
+    let mut place = vec![None; timeline.texts().len()];
+    let mut modules: Vec<(&str, GroupFigures)> = Vec::new();
     for block in &timeline.blocks {
-        if !std::mem::replace(&mut seen[block.module.0 as usize], true) {
-            names.push(timeline.text(block.module));
-        }
+        let at = *place[block.module.0 as usize].get_or_insert_with(|| {
+            modules.push((timeline.text(block.module), GroupFigures::NONE));
+            modules.len() - 1
+        });
+        modules[at].1 = modules[at].1 + own_request(block);
     }
-    names
+    modules
+}
+
+/// What the program requests for a block: the allocator may give it more. Workspaces count nothing: they belong to what
+/// happens to be the first to need one.
+pub(super) fn own_request(block: &TimelineBlock) -> GroupFigures {
+    match block.role {
+        Role::Workspace => GroupFigures::NONE,
+        _ => GroupFigures { bytes: block.requested, blocks: Some(1) },
+    }
 }

@@ -1,17 +1,18 @@
 //! Modules of both runs, matched along their trees.
 //!
 //! Kineto numbers modules by class, in the order in which they are first called (`Block_3`), so that one more module
-//! of a class shifts the numbers of those after it. Below a pair of modules, those of one class are paired in order:
-//! with equal structure and equal bytes first, then with equal structure, then whatever stands between the same pairs.
-//! What is left is a class with another name if it has equal structure, or equal bytes, and no other class has.
+//! of a class shifts the numbers of those after it. Below a pair of modules, those of one class are paired one by one
+//! if they are as many, with equal structure; else in order, first with equal structure and equal bytes, then, between
+//! these pairs, with equal structure and bytes that differ least. Bytes are those that a module requests in the run:
+//! what it holds at the peak depends on where the peak is. What is left is a class with another name if it has equal
+//! structure, or equal bytes, and no other class has.
 
-mod align;
 mod tree;
 
+use super::align::pairs;
 use super::groups::{self, DifferenceKey};
 use super::row::{DifferenceRow, GroupFigures, NameMatch, row};
-use align::pairs;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tree::{Node, Tree};
 use xmem_predict::Timeline;
 
@@ -22,11 +23,11 @@ pub(super) fn rows(a: &Timeline, b: &Timeline) -> Vec<DifferenceRow> {
     matched((&groups::modules(a), &in_a), (&groups::modules(b), &in_b))
 }
 
-/// The modules of a run in order, and what those hold that have blocks at the peak.
-type Modules<'t, 'r> = (&'r [&'t str], &'r BTreeMap<&'t str, GroupFigures>);
+/// The modules of a run in order, with all that they allocate, and what those hold that have blocks at the peak.
+type Modules<'t, 'r> = (&'r [(&'t str, GroupFigures)], &'r BTreeMap<&'t str, GroupFigures>);
 
 fn matched(a: Modules<'_, '_>, b: Modules<'_, '_>) -> Vec<DifferenceRow> {
-    let (tree_a, tree_b) = (Tree::new(a.0, a.1), Tree::new(b.0, b.1));
+    let (tree_a, tree_b) = (Tree::new(a.0), Tree::new(b.0));
     let mut pairing = Pairing::default();
     pairing.descend((&tree_a, 0), (&tree_b, 0), NameMatch::Same);
     let mut rows = Vec::new();
@@ -76,10 +77,10 @@ impl Pairing {
                 };
                 self.descend((a, node_a), (b, node_b), below);
             }
-            let is_left = |row: usize, paired: &[usize]| !paired.contains(&row);
-            let (paired_a, paired_b): (Vec<usize>, Vec<usize>) = found.into_iter().unzip();
-            let rest = |all: &[usize], paired: &[usize]| -> Vec<usize> {
-                let rows = (0..all.len()).filter(|&row| is_left(row, paired));
+            let (paired_a, paired_b): (BTreeSet<usize>, BTreeSet<usize>) =
+                found.into_iter().unzip();
+            let rest = |all: &[usize], paired: &BTreeSet<usize>| -> Vec<usize> {
+                let rows = (0..all.len()).filter(|row| !paired.contains(row));
                 rows.map(|row| all[row]).collect()
             };
             let (rest_a, rest_b) = (rest(&of_a, &paired_a), rest(&of_b, &paired_b));
@@ -143,14 +144,15 @@ mod tests {
     use expect_test::{Expect, expect};
     use xmem_types::Bytes;
 
-    /// Modules with their bytes at the peak, `0` for those without.
-    fn run(
-        lines: &'static [(&'static str, u64)],
-    ) -> (Vec<&'static str>, BTreeMap<&'static str, GroupFigures>) {
-        let names = lines.iter().map(|line| line.0).collect();
+    /// The modules and what they hold at the peak: all that they allocate.
+    type Run = (Vec<(&'static str, GroupFigures)>, BTreeMap<&'static str, GroupFigures>);
+
+    /// Modules with their bytes, `0` for those that have none at the peak.
+    fn run(lines: Lines) -> Run {
         let figures = |bytes| GroupFigures { bytes: Bytes(bytes), blocks: Some(1) };
-        let at_peak = lines.iter().filter(|line| line.1 > 0);
-        (names, at_peak.map(|&(name, bytes)| (name, figures(bytes))).collect())
+        let all: Vec<_> = lines.iter().map(|&(name, bytes)| (name, figures(bytes))).collect();
+        let at_peak = all.iter().filter(|line| line.1.bytes > Bytes::ZERO).copied().collect();
+        (all, at_peak)
     }
 
     type Lines = &'static [(&'static str, u64)];
@@ -217,6 +219,31 @@ mod tests {
                 Net_0 > Block_1 > GELU_0 | Net_0 > Block_2 > GELU_0 | shifted | 5 10
                 Net_0 > Block_1 > Linear_1 | Net_0 > Block_2 > Linear_1 | shifted | 10 20
                 - | Net_0 > Block_0 > Conv2d_0 | single | 0 7
+            "#]],
+        );
+    }
+
+    #[test]
+    fn one_more_layer_in_front_is_not_taken_for_the_last_one() {
+        check(
+            &[("Net_0 > Linear_0", 100)],
+            &[("Net_0 > Linear_0", 10), ("Net_0 > Linear_1", 110)],
+            &expect![[r#"
+                Net_0 > Linear_0 | Net_0 > Linear_1 | shifted | 100 110
+                - | Net_0 > Linear_0 | single | 0 10
+            "#]],
+        );
+    }
+
+    #[test]
+    fn layers_that_all_doubled_are_not_taken_for_their_neighbors() {
+        check(
+            &[("Net_0 > ReLU_0", 10), ("Net_0 > ReLU_1", 20), ("Net_0 > ReLU_2", 40)],
+            &[("Net_0 > ReLU_0", 20), ("Net_0 > ReLU_1", 40), ("Net_0 > ReLU_2", 80)],
+            &expect![[r#"
+                Net_0 > ReLU_0 | Net_0 > ReLU_0 | same | 10 20
+                Net_0 > ReLU_1 | Net_0 > ReLU_1 | same | 20 40
+                Net_0 > ReLU_2 | Net_0 > ReLU_2 | same | 40 80
             "#]],
         );
     }

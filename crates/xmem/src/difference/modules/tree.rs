@@ -1,5 +1,7 @@
 //! The modules of a run as a tree, each with fingerprints of its structure and its bytes.
 
+use super::super::align::Fingerprint;
+use super::super::fnv::Fnv;
 use super::super::row::GroupFigures;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -19,24 +21,18 @@ pub(super) struct Node {
     children: Vec<usize>,
     figures: GroupFigures,
     /// Of what is in it.
-    inner: Fingerprint,
+    inner: Numbers,
     /// With its own class.
-    pub(super) outer: Fingerprint,
+    outer: Numbers,
 }
 
-/// Numbers that are equal for equal modules: of the tree, of the tree with its classes, and of these with bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Fingerprint {
+/// Numbers that are equal for equal modules.
+#[derive(Clone, Copy, Debug, Default)]
+struct Numbers {
+    /// Of the tree, whatever the classes.
     shape: u64,
-    pub(super) structure: u64,
-    pub(super) bytes: u64,
-}
-
-#[cfg(test)]
-impl Fingerprint {
-    pub(super) fn of(structure: u64, bytes: u64) -> Self {
-        Self { shape: 0, structure, bytes }
-    }
+    /// Of the tree with its classes, and of these with bytes.
+    print: Fingerprint,
 }
 
 impl Node {
@@ -53,8 +49,8 @@ impl Node {
             path,
             children: Vec::new(),
             figures: GroupFigures::NONE,
-            inner: Fingerprint::default(),
-            outer: Fingerprint::default(),
+            inner: Numbers::default(),
+            outer: Numbers::default(),
         }
     }
 
@@ -64,13 +60,13 @@ impl Node {
 
     /// The fingerprint of structure and bytes without the class; none if there is nothing to know it by.
     pub(super) fn content(&self) -> Option<u64> {
-        let has_bytes = self.figures.bytes.get() > 0;
-        (has_bytes || !self.children.is_empty()).then_some(self.inner.bytes)
+        let has_bytes = self.inner.print.size > 0;
+        (has_bytes || !self.children.is_empty()).then_some(self.inner.print.exact)
     }
 
     /// The fingerprint of the structure without the class; none if there is nothing in it.
     pub(super) fn structure(&self) -> Option<u64> {
-        (!self.children.is_empty()).then_some(self.inner.structure)
+        (!self.children.is_empty()).then_some(self.inner.print.structure)
     }
 
     /// The fingerprint of the tree below it, whatever the classes; none if there is nothing in it.
@@ -87,10 +83,10 @@ pub(super) struct Tree {
 
 impl Tree {
     /// The tree of modules that are given by their paths.
-    pub(super) fn new(modules: &[&str], at_peak: &BTreeMap<&str, GroupFigures>) -> Self {
+    pub(super) fn new(modules: &[(&str, GroupFigures)]) -> Self {
         let mut nodes = vec![Node::new("", String::new())];
         let mut by_path: FxHashMap<String, usize> = FxHashMap::default();
-        for &module in modules {
+        for &(module, figures) in modules {
             let mut at = 0;
             let mut end = 0;
             for part in module.splitn(DEEPEST, " > ") {
@@ -108,9 +104,7 @@ impl Tree {
                     }
                 };
             }
-            if let Some(&figures) = at_peak.get(module) {
-                nodes[at].figures = figures;
-            }
+            nodes[at].figures = figures;
         }
         let mut tree = Self { nodes, by_path };
         tree.take_fingerprints();
@@ -130,8 +124,8 @@ impl Tree {
             bytes.number(figures.bytes.get());
             bytes.number(figures.blocks.unwrap_or_default());
             for &child in &children {
-                structure.number(self.nodes[child].outer.structure);
-                bytes.number(self.nodes[child].outer.bytes);
+                structure.number(self.nodes[child].outer.print.structure);
+                bytes.number(self.nodes[child].outer.print.exact);
             }
             let mut shapes: Vec<u64> =
                 children.iter().map(|&child| self.nodes[child].outer.shape).collect();
@@ -139,10 +133,14 @@ impl Tree {
             let mut tree = Fnv::default();
             shapes.into_iter().for_each(|shape| tree.number(shape));
             let shape = tree.0;
-            let inner = Fingerprint { shape, structure: structure.0, bytes: bytes.0 };
+            let size = children.iter().map(|&child| self.nodes[child].outer.print.size);
+            let size = size.fold(figures.bytes.get(), u64::saturating_add);
+            let print = Fingerprint { structure: structure.0, exact: bytes.0, size };
+            let inner = Numbers { shape, print };
             structure.text(self.nodes[at].class());
             bytes.text(self.nodes[at].class());
-            let outer = Fingerprint { shape, structure: structure.0, bytes: bytes.0 };
+            let print = Fingerprint { structure: structure.0, exact: bytes.0, size };
+            let outer = Numbers { shape, print };
             let node = &mut self.nodes[at];
             (node.children, node.inner, node.outer) = (children, inner, outer);
         }
@@ -169,29 +167,6 @@ impl Tree {
 
     /// The fingerprints of modules.
     pub(super) fn nodes_of(&self, nodes: &[usize]) -> Vec<Fingerprint> {
-        nodes.iter().map(|&node| self.nodes[node].outer).collect()
-    }
-}
-
-/// FNV-1a in 64 bits (Fowler, Noll, Vo), which is the same with every compiler.
-struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fnv {
-    fn text(&mut self, text: &str) {
-        for byte in text.bytes().chain([0xff]) {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
-
-    fn number(&mut self, number: u64) {
-        for byte in number.to_le_bytes() {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
+        nodes.iter().map(|&node| self.nodes[node].outer.print).collect()
     }
 }
