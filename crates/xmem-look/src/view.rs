@@ -21,7 +21,7 @@ pub fn draw(browser: &Browser, palette: Palette, screen: &mut Buffer) {
     screen.reset();
     if layout.is_too_small() {
         let smallest = Layout::smallest();
-        let words = format!("too small: {smallest} at least");
+        let words = format!("too small: {smallest} at least; q quits");
         put(screen, Line { x: 0, y: 0, width: layout.width }, &words, palette.style(Ink::Plain));
         return;
     }
@@ -68,7 +68,9 @@ fn lists(browser: &Browser, layout: &Layout, palette: Palette, screen: &mut Buff
 
 fn keys(browser: &Browser, layout: &Layout, palette: Palette, screen: &mut Buffer) {
     let line = row(layout, screen.area.height.saturating_sub(1));
-    if let Some(text) = &browser.prompt {
+    if browser.shows_help {
+        put(screen, line, "any key goes back, ctrl-c quits", palette.style(Ink::Faint));
+    } else if let Some(text) = &browser.prompt {
         put(screen, line, &format!("/{text}_"), palette.style(Ink::Plain));
     } else if !browser.remark.is_empty() {
         put(screen, line, &browser.remark, palette.style(Ink::Warning));

@@ -335,7 +335,7 @@ fn a_small_screen() {
         Palette::Letters,
         (40, 5),
         &expect![[r#"
-            too small: 50x14 at least
+            too small: 50x14 at least; q quits
 
 
 
@@ -371,10 +371,10 @@ fn the_help() {
 
               The chart shows the moment of the highest allocated bytes in each column,
               by role. The line above is the memory that the allocator reserves.
-              Any key goes back.
 
 
-            q quit  ? help  arrows move  +/- zoom  p peak  1-5 by  tab list  / search
+
+            any key goes back, ctrl-c quits
         "#]],
     );
 }

@@ -4,7 +4,7 @@ use super::palette::{Ink, Palette};
 use super::text::{Line, put};
 use ratatui_core::buffer::Buffer;
 
-const KEYS: [(&str, &str); 19] = [
+const KEYS: [(&str, &str); 18] = [
     ("left right, h l", "move the cursor by a column; H L by ten"),
     (", .", "move the cursor by a request"),
     ("[ ]", "to the iteration before, to the next one"),
@@ -23,7 +23,6 @@ const KEYS: [(&str, &str); 19] = [
     ("", ""),
     ("", "The chart shows the moment of the highest allocated bytes in each column,"),
     ("", "by role. The line above is the memory that the allocator reserves."),
-    ("", "Any key goes back."),
 ];
 
 pub(super) fn draw(palette: Palette, screen: &mut Buffer) {
