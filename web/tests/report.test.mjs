@@ -247,6 +247,35 @@ describe("allocator", () => {
   });
 });
 
+describe("out of memory", () => {
+  const short = ["--capacity", "600MiB", "--cudnn", "model"];
+  const ask = () => JSON.parse(xmem("replay", GPT2, ...short, "--format", "json", "--exit-zero")).out_of_memory;
+
+  test("the state of a predicted one is shown", async () => {
+    const page = await open(browser, report("short", GPT2, "--capacity", "600MiB"), "allocator");
+    await page.getByRole("button", { name: "Out of memory" }).click();
+    await settled(page);
+    const panel = await page.getByRole("region", { name: "Out of memory", exact: true }).innerText();
+    const { requested_bytes: requested, free_bytes: free, needed_bytes: needed } = ask();
+    for (const bytes of [requested, free, needed]) assert.ok(panel.includes(words(bytes)), panel);
+    await page.close();
+  });
+
+  test("the state of a recorded one is shown", async () => {
+    const snapshot = path.join(folder, "short.pickle");
+    xmem("replay", GPT2, ...short, "--snapshot", snapshot, "--exit-zero");
+    const page = await open(browser, report("recorded short", snapshot, ...DEVICE), "allocator");
+    await page.getByRole("button", { name: "Recorded out of memory" }).click();
+    await settled(page);
+    const panel = await page.getByRole("region", { name: "Recorded out of memory" }).innerText();
+    const { requested_bytes: requested, free_bytes: free } = ask();
+    assert.ok(panel.includes(`${words(requested)} requested`) && panel.includes(`${words(free)} were free`), panel);
+    await show(page, "timeline");
+    assert.deepEqual(page.problems, []);
+    await page.close();
+  });
+});
+
 describe("peak", () => {
   test("frames zoom, by keys and with every kind of frame", async () => {
     const page = await open(browser, pageOf(RESNET), "peak");
@@ -268,6 +297,24 @@ describe("peak", () => {
     const lines = readFileSync(await download.path(), "utf8").trim().split("\r\n").slice(1);
     const sum = lines.reduce((sum, line) => sum + Number(line.split(",")[0]), 0);
     assert.equal(sum, answer(RESNET).peak.allocated_bytes);
+    await page.close();
+  });
+});
+
+describe("rules", () => {
+  test("blocks that a rule drops are listed one by one", async () => {
+    const page = await open(browser, pageOf(GPT2), "rules");
+    const dropping = answer(GPT2).rules.filter(({ dropped }) => dropped.blocks > 0);
+    assert.ok(dropping.length > 3);
+    for (const { rule, dropped } of dropping) {
+      await page.getByRole("button", { name: rule, exact: true }).click();
+      await settled(page);
+      const table = page.locator("#rule-blocks table").last();
+      const caption = await table.locator("caption").textContent();
+      assert.ok(caption.includes(`${dropped.blocks.toLocaleString("en")} recorded block`) && caption.includes(rule), caption);
+      assert.equal(await table.locator("tbody tr").count(), Math.min(60, dropped.blocks), rule);
+    }
+    assert.deepEqual(page.problems, []);
     await page.close();
   });
 });

@@ -69,8 +69,19 @@ pub struct GpuRecording {
     pub has_history: bool,
     /// The moments of the streams' log ([`StreamActivity`](crate::recording::StreamActivity)) that frees wait for.
     pub awaited: BTreeMap<BlockId, Vec<u64>>,
-    /// Allocations that failed.
-    pub out_of_memory: u64,
+    /// Allocations that failed, in order.
+    pub out_of_memory: Vec<RecordedFailure>,
+}
+
+/// An allocation that failed in the recorded job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedFailure {
+    /// Its time; nanoseconds since the first event of the recording.
+    pub time: Nanos,
+    /// The bytes that were requested, as far as the file says.
+    pub size: Bytes,
+    /// The bytes that were free on the device, where the file says so.
+    pub device_free: Option<Bytes>,
 }
 
 impl GpuRecording {
@@ -93,7 +104,7 @@ impl GpuRecording {
             pool_releases: Vec::new(),
             has_history: source == GpuSource::Snapshot,
             awaited: BTreeMap::new(),
-            out_of_memory: 0,
+            out_of_memory: Vec::new(),
         }
     }
 
@@ -168,7 +179,12 @@ pub(crate) fn prepare(trace: &mut Trace, notes: &mut Diagnostics) -> GpuMemory {
         peak_reserved: highest(&rows, &memory.total_reserved),
         out_of_memory: (0..memory.len())
             .filter(|&row| memory.out_of_memory[row] && selection.is_of(memory, row))
-            .count() as u64,
+            .map(|row| RecordedFailure {
+                time: memory.time[row],
+                size: Bytes(u64::try_from(memory.bytes[row]).unwrap_or(0)),
+                device_free: None,
+            })
+            .collect(),
         ..GpuRecording::new(GpuSource::Trace)
     };
     let first = rows.first().map(|&row| row as usize);
@@ -298,7 +314,7 @@ fn report(recording: &GpuRecording, notes: &mut Diagnostics) {
         "recorded-out-of-memory",
         Severity::Warning,
         None,
-        recording.out_of_memory,
+        recording.out_of_memory.len() as u64,
         || {
             "the recorded job ran out of memory: what it would have done with more is not recorded"
                 .into()

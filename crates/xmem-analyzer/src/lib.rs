@@ -44,7 +44,7 @@ pub use args::{Argument, Arguments, DType, TensorArg};
 pub use autograd::Autograd;
 pub use block::{Block, Evidence, Residency, Role};
 pub use distributed::{Collectives, Distributed};
-pub use gpu::{GpuRecording, GpuSource};
+pub use gpu::{GpuRecording, GpuSource, RecordedFailure};
 pub use history::{History, HistoryBlock, HistoryPart, HistorySite, analyze_history};
 pub use lifetime::Tick;
 pub use marks::TransferKind;

@@ -25,6 +25,17 @@ pub struct Schedule {
     pub uncertain: Vec<UncertainBlock>,
     /// The effect of each rule, in the order of [`rules`](crate::rules()).
     pub effects: Vec<RuleEffect>,
+    /// The recorded blocks that rules left out, in the order of the profile.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A recorded block that is not in the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The block of the profile.
+    pub block: BlockId,
+    /// The row of the rule in [`Schedule::effects`].
+    pub effect: u32,
 }
 
 /// One block of the schedule.

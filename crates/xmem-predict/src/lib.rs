@@ -45,6 +45,6 @@ pub use simulation::{
 };
 pub use snapshot::{NoSegments, SnapshotEnd};
 pub use timeline::{
-    BlockKey, MomentSpan, PathId, Stacked, StackedGroup, TextId, Timeline, TimelineBlock,
-    TimelineMoment, TimelineSegment, TreeNode,
+    BlockKey, MAX_LEFT_OUT, MomentSpan, PathId, Stacked, StackedGroup, TextId, Timeline,
+    TimelineBlock, TimelineFailure, TimelineLeftOut, TimelineMoment, TimelineSegment, TreeNode,
 };

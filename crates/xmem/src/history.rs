@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use xmem_analyzer::{
     GpuRecording, GpuSource, History, HistoryBlock, HistoryPart, HistorySite, Phase, PrivatePools,
-    Tick,
+    RecordedFailure, Tick,
 };
 use xmem_predict::JobEnvironment;
 use xmem_snapshot::{
@@ -51,7 +51,7 @@ pub(crate) fn of_snapshot(snapshot: &Snapshot, notes: &mut Diagnostics) -> Histo
         released_pools: BTreeSet::new(),
         waited: 0,
         lost_frees: 0,
-        failed: 0,
+        failed: Vec::new(),
     };
     for (tick, step) in snapshot.steps(trace, choice(snapshot)).iter().enumerate() {
         reader.step(Tick(tick as u32), step);
@@ -199,7 +199,7 @@ struct Reader<'s> {
     waited: u64,
     /// Frees that were not recorded.
     lost_frees: u64,
-    failed: u64,
+    failed: Vec<RecordedFailure>,
 }
 
 struct Earlier {
@@ -272,7 +272,14 @@ impl Reader<'_> {
             }
             StepKind::Complete { .. } => {}
             StepKind::EmptyCache => self.release(tick, step.entries.clone()),
-            StepKind::Failed { .. } => self.failed += 1,
+            StepKind::Failed { rounded, .. } => {
+                let free = |entry: &TraceEntry| match entry.action {
+                    Action::OutOfMemory { device_free } => Some(device_free),
+                    _ => None,
+                };
+                let device_free = self.trace[step.entries.clone()].iter().find_map(free);
+                self.failed.push(RecordedFailure { time: self.now, size: rounded, device_free });
+            }
         }
     }
 
@@ -342,7 +349,8 @@ impl Reader<'_> {
         notes.report_many("unrecorded-frees", Severity::Warning, None, self.lost_frees, || {
             "memory is allocated at an address that is in use: frees are missing from the history".into()
         });
-        notes.report_many("recorded-out-of-memory", Severity::Warning, None, self.failed, || {
+        let failed = self.failed.len() as u64;
+        notes.report_many("recorded-out-of-memory", Severity::Warning, None, failed, || {
             "allocations failed in the recorded job, and are left out of the replay: what it would have \
              done with more memory is not recorded"
                 .into()

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xmem::{
-    AllocatorKind, AllocatorSettings, BlockKey, Bytes, Device, Estimate, EstimateBuilder,
-    FittedModel, Job, ReadOptions, SnapshotEnd, Timeline, find,
+    AllocatorKind, AllocatorSettings, BlockKey, Bytes, Device, Diagnostics, Estimate,
+    EstimateBuilder, FittedModel, Job, MAX_LEFT_OUT, ReadOptions, SnapshotEnd, Timeline, find,
 };
 
 fn trace(name: &str) -> PathBuf {
@@ -147,6 +147,43 @@ fn where_memory_runs_out_the_timeline_ends_or_goes_on() {
     assert_eq!(stopped.moments.len() as u64, oom.request);
     assert_eq!(stopped.moments.last().map(|last| last.allocated), Some(oom.allocated));
     assert_eq!(whole.moments[whole.peak as usize].allocated, answer.peak.allocated);
+}
+
+#[test]
+fn an_allocation_that_failed_in_a_snapshot_is_behind_the_same_request() {
+    let job = job("gpt2_adamw");
+    let small = Estimate::builder(Device::custom(Bytes::mib(600)))
+        .convolutions(Arc::new(FittedModel))
+        .build();
+    let oom = small.job(&job).expect("an answer").out_of_memory.expect("it does not fit");
+    let snapshot = small.snapshot(&job, SnapshotEnd::OutOfMemory).expect("a snapshot");
+    let recorded = Job::from_snapshot(&snapshot, Diagnostics::default());
+    let timeline = on("a100-40g").build().timeline(&recorded, SnapshotEnd::Job).expect("one");
+    let [failure] = &timeline.failures[..] else { panic!("{:?}", timeline.failures) };
+    assert_eq!(failure.device_free, Some(oom.free));
+    assert!(failure.size >= oom.requested && failure.size < oom.requested + Bytes(512));
+    assert_eq!(timeline.moments[failure.after as usize].allocated, oom.allocated);
+}
+
+#[test]
+fn blocks_that_rules_leave_out_are_those_that_the_answer_counts() {
+    let estimate = on("a100-40g").build();
+    for name in ["gpt2_adamw", "resnet18_sgdm"] {
+        let job = job(name);
+        let answer = estimate.job(&job).expect("an answer");
+        let timeline = estimate.timeline(&job, SnapshotEnd::Job).expect("a timeline");
+        let mut listed = 0;
+        for effect in &answer.rules {
+            let of_rule = || timeline.left_out.iter().filter(|of| of.rule == effect.rule.name);
+            let (count, bytes) = effect.dropped;
+            assert_eq!(of_rule().count() as u64, count.min(MAX_LEFT_OUT as u64), "{name}");
+            let sum: Bytes = of_rule().map(|of| of.size).sum();
+            assert!(if count <= MAX_LEFT_OUT as u64 { sum == bytes } else { sum <= bytes });
+            assert!(of_rule().is_sorted_by(|one, other| one.size >= other.size), "{name}");
+            listed += count.min(MAX_LEFT_OUT as u64);
+        }
+        assert!(listed > 0 && listed == timeline.left_out.len() as u64, "{name}");
+    }
 }
 
 /// Recorded with PyTorch's CUDA build, kernels stubbed.

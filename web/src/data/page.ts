@@ -81,6 +81,10 @@ export interface TimelineHead {
   peak: number;
   reserved_peak: number;
   out_of_memory: number | null;
+  /** Recorded blocks that rules left out: rows of the lists, and bytes. */
+  left_out: { rule: number; bytes: number; role: number; phase: number; iteration: number | null; op: number; module: number; line: number }[];
+  /** Allocations that failed in the recorded job, with the last moment before each. */
+  failures: { after: number; bytes: number; device_free_bytes: number | null }[];
   columns: ColumnHead[];
 }
 

@@ -16,6 +16,26 @@ export interface Span {
   end: number;
 }
 
+/** A recorded block that a rule left out. */
+export interface LeftOut {
+  rule: string;
+  bytes: number;
+  role: string;
+  phase: string;
+  iteration: number | null;
+  op: string;
+  module: string;
+  line: string;
+}
+
+/** An allocation that failed in the recorded job. */
+export interface Failure {
+  /** The last moment before it. */
+  after: number;
+  bytes: number;
+  deviceFree: number | null;
+}
+
 export class Run {
   readonly name: string;
   readonly answer: Answer;
@@ -33,6 +53,9 @@ export class Run {
   readonly peak: number;
   readonly reservedPeak: number;
   readonly outOfMemory: number | null;
+  /** The largest of each rule. */
+  readonly leftOut: LeftOut[];
+  readonly failures: Failure[];
 
   // Moments.
   readonly moments: number;
@@ -103,6 +126,17 @@ export class Run {
     this.peak = timeline.peak;
     this.reservedPeak = timeline.reserved_peak;
     this.outOfMemory = timeline.out_of_memory;
+    this.leftOut = timeline.left_out.map(({ rule, bytes, role, phase, iteration, op, module, line }) => ({
+      rule: this.rules[rule],
+      bytes,
+      role: this.roles[role],
+      phase: this.phases[phase],
+      iteration,
+      op: this.texts[op],
+      module: this.texts[module],
+      line: this.texts[line],
+    }));
+    this.failures = timeline.failures.map(({ after, bytes, device_free_bytes: deviceFree }) => ({ after, bytes, deviceFree }));
 
     this.time = sinceFirst(columns.f64("time"));
     this.moments = this.time.length;

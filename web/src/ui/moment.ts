@@ -62,7 +62,7 @@ export class MomentChooser {
       return h("button", { aria: { pressed: at === moment ? "true" : "false" }, on: { click: () => this.go(at) } }, name);
     };
     const isFocused = this.marks.contains(document.activeElement) ? [...this.marks.children].indexOf(document.activeElement as Element) : -1;
-    replace(this.marks, mark("Peak allocated", run.peak), mark("Peak reserved", run.reservedPeak), mark("Out of memory", run.outOfMemory === null ? null : Math.max(0, run.outOfMemory - 1)), mark("End", run.moments - 1));
+    replace(this.marks, mark("Peak allocated", run.peak), mark("Peak reserved", run.reservedPeak), mark("Out of memory", run.outOfMemory === null ? null : Math.max(0, run.outOfMemory - 1)), mark("Recorded out of memory", run.failures[0]?.after ?? null), mark("End", run.moments - 1));
     (this.marks.children[isFocused] as HTMLElement | undefined)?.focus();
     this.drawCurve();
   }

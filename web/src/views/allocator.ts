@@ -15,6 +15,8 @@ const GAP = 4;
 const MAX_ROWS = 60;
 /** The pieces of a segment in the table. */
 const MAX_PIECES = 200;
+/** The recorded failures at one moment. */
+const MAX_FAILURES = 8;
 
 interface Box {
   x: number;
@@ -66,7 +68,7 @@ export function allocator(app: App): View {
       figure("Split segments", count(memory.segments.filter((segment) => segment.pieces.length > 1).length)),
     );
     replace(legend, roleLegend(run));
-    replace(met, outOfMemory(app, memory));
+    replace(met, outOfMemory(app, memory), ...recordedFailures(app, memory));
     replace(chosen, app.block === null ? null : panel(app, app.block, () => choose(null)));
     const rows = [...memory.segments].sort((a, b) => b.size - b.used - (a.size - a.used) || b.size - a.size).slice(0, MAX_ROWS);
     const segments = rows.map((segment) => {
@@ -159,6 +161,21 @@ export function allocator(app: App): View {
     },
     key: (event) => moment.key(event),
   };
+
+  /** What allocations that failed in the recorded job met. */
+  function recordedFailures(of: App, memory: Memory): HTMLElement[] {
+    const failed = of.run.failures.filter(({ after }) => after === of.moment).slice(0, MAX_FAILURES);
+    return failed.map(({ bytes: requested, deviceFree }) => {
+      const free = deviceFree === null ? "" : ` ${bytes(deviceFree)} were free on the device then.`;
+      const fits = memory.largestFree >= requested ? "would hold it, as this map is that of the replay" : "does not hold it";
+      return h(
+        "section",
+        { class: "panel bad", aria: { label: "Recorded out of memory" } },
+        h("h3", {}, `Recorded out of memory: ${bytes(requested)} requested`),
+        h("p", {}, `The recorded job asked for ${bytes(requested)} after this request, and did not get it.${free} The largest free piece of the map has ${bytes(memory.largestFree)}: it ${fits}. ${bytes(memory.reserved)} are reserved here, ${bytes(memory.used)} of it in blocks.`),
+      );
+    });
+  }
 
   /** What a request that could not be served met. */
   function outOfMemory(of: App, memory: Memory): HTMLElement | null {

@@ -21,12 +21,12 @@ export function rules(app: App): View {
   const drawBlocks = (place: HTMLElement): void => {
     const { run } = app;
     const number = open === null ? -1 : run.rules.indexOf(open) + 1;
-    if (open === null || number <= 0) {
+    if (open === null) {
       replace(place);
       return;
     }
     const rows: number[] = [];
-    for (let row = 0; row < run.blocks; row++) if (run.rule[row] === number) rows.push(row);
+    for (let row = 0; number > 0 && row < run.blocks; row++) if (run.rule[row] === number) rows.push(row);
     rows.sort((a, b) => run.size[b] - run.size[a] || a - b);
     const choose = (row: number | null): void => {
       app.block = row;
@@ -36,10 +36,28 @@ export function rules(app: App): View {
       place,
       app.block === null ? null : panel(app, app.block, () => choose(null)),
       changes(run, rows),
-      blockTable(app, `Largest of ${plural(rows.length, "block")} that ${open} added, resized or moved in time`, rows.slice(0, MAX_ROWS), choose, "recorded"),
+      rows.length > 0 && blockTable(app, `Largest of ${plural(rows.length, "block")} that ${open} added, resized or moved in time`, rows.slice(0, MAX_ROWS), choose, "recorded"),
+      leftOut(run, open),
     );
   };
   return { root, draw };
+}
+
+/** The recorded blocks that a rule left out. */
+function leftOut(run: Run, rule: string): HTMLElement | null {
+  const blocks = run.leftOut.filter((block) => block.rule === rule);
+  if (blocks.length === 0) return null;
+  const all = run.answer.rules?.find((one) => one.rule === rule)?.dropped.blocks ?? blocks.length;
+  const rows = blocks.slice(0, MAX_ROWS).map((block) => [
+    bytes(block.bytes),
+    words(block.role),
+    block.op || "–",
+    block.module || "–",
+    block.line || "–",
+    `${block.iteration === null ? "" : `iteration ${block.iteration}, `}${words(block.phase)}`,
+  ]);
+  const columns = [{ title: "Size", numeric: true }, { title: "Role" }, { title: "Operator" }, { title: "Module" }, { title: "Line" }, { title: "Allocated in" }];
+  return table(`Largest of ${plural(all, "recorded block")} that ${rule} drops`, columns, rows);
 }
 
 /** What blocks were on the CPU and are on the GPU. */
@@ -125,8 +143,10 @@ function effects(run: Run, choose: (rule: string) => void): HTMLElement {
   const resized = ({ resized }: Rule): string => (resized.blocks === 0 ? "" : `${signed(resized.bytes_after - resized.bytes_before)} in ${count(resized.blocks)}`);
   const weight = (rule: Rule): number => (atPeak.get(rule.rule) ?? 0) * 4 + rule.dropped.bytes / 1e6;
   acted.sort((a, b) => weight(b) - weight(a));
+  const changed = new Set(run.leftOut.map((block) => block.rule));
+  for (const rule of new Set(run.rule)) if (rule > 0) changed.add(run.rules[rule - 1]);
   const rows = acted.map((rule) => [
-    run.rules.includes(rule.rule) ? h("button", { class: "link", on: { click: () => choose(rule.rule) } }, rule.rule) : rule.rule,
+    changed.has(rule.rule) ? h("button", { class: "link", on: { click: () => choose(rule.rule) } }, rule.rule) : rule.rule,
     h("span", {}, rule.summary, h("span", { class: "muted small" }, ` ${rule.source}`)),
     atPeak.has(rule.rule) ? bytes(atPeak.get(rule.rule) ?? 0) : "",
     part(rule.dropped),

@@ -16,6 +16,8 @@ import { rest, variable } from "../ui/palette";
 
 /** The rows of the table of blocks. */
 const MAX_ROWS = 25;
+/** The recorded failures that are marked. */
+const MAX_FAILURES = 50;
 /** The phases of the list. */
 const MAX_PHASES = 400;
 /** The fewest moments that a window shows. */
@@ -484,6 +486,7 @@ class Timeline implements View {
     this.drawOther(context, most);
     this.mark(context, run.peak, "peak", variable("--ink"));
     if (run.outOfMemory !== null) this.mark(context, run.outOfMemory, "out of memory", variable("--bad"));
+    for (const { after } of run.failures.slice(0, MAX_FAILURES)) this.mark(context, after, "recorded out of memory", variable("--bad"));
     const at = this.hovered ?? this.cursorWithin();
     if (at !== null) {
       const x = this.xOf(at + 0.5);

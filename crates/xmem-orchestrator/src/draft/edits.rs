@@ -80,11 +80,12 @@ impl<'d, 'p> Edits<'d, 'p> {
 
     /// Leaves a block out.
     pub(crate) fn drop_block(&mut self, id: impl Into<ItemId>) {
+        let rule = self.rule;
         let item = self.edit(id.into());
         if item.dropped {
             return;
         }
-        item.dropped = true;
+        (item.dropped, item.rule) = (true, Some(rule));
         let size = item.size;
         let effect = self.effect();
         effect.dropped.0 += 1;

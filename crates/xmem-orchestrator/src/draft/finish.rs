@@ -1,7 +1,7 @@
 //! Items turned into requests.
 
 use super::{Draft, Place};
-use crate::schedule::{Schedule, ScheduledBlock};
+use crate::schedule::{LeftOut, Schedule, ScheduledBlock};
 use crate::uncertainty::{UncertainBlock, UncertainPlace};
 use xmem_analyzer::Profile;
 use xmem_types::{BlockId, Bytes, Request, RequestKind};
@@ -31,7 +31,13 @@ impl Draft<'_> {
         let live = self.items.iter().filter(|i| i.is_live()).count();
         let mut events: Vec<Event> = Vec::with_capacity(2 * live);
         schedule.blocks.reserve_exact(live);
-        for item in self.items.into_iter().filter(|i| !i.dropped) {
+        for item in self.items {
+            if item.dropped {
+                if let (Some(block), Some(rule)) = (item.origin.recorded(), item.rule) {
+                    schedule.left_out.push(LeftOut { block, effect: rule.index() as u32 });
+                }
+                continue;
+            }
             let mut lives = |subject| {
                 events.push((item.alloc, Change::Alloc, subject));
                 if !item.free.is_never() {

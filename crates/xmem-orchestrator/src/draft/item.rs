@@ -39,7 +39,7 @@ pub(crate) struct Item {
     /// Left out of the schedule.
     pub(super) dropped: bool,
     pub(super) origin: Origin,
-    /// The last rule that resized, moved or added it.
+    /// The last rule that resized, moved or added it, or the one that left it out.
     pub(super) rule: Option<RuleId>,
     /// The bounds of its size, if it is uncertain. Seldom there, hence the box.
     pub(super) range: Option<Box<SizeRange>>,

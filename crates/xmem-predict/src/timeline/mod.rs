@@ -5,10 +5,12 @@
 
 mod names;
 mod record;
+mod recorded;
 mod stacked;
 mod tree;
 
 pub use names::{PathId, TextId};
+pub use recorded::{MAX_LEFT_OUT, TimelineFailure, TimelineLeftOut};
 pub use stacked::{Stacked, StackedGroup};
 pub use tree::TreeNode;
 
@@ -43,6 +45,10 @@ pub struct Timeline {
     /// The request that the device cannot serve, if there is one. Unless the timeline ends there, the rest is that of a
     /// device with space for all.
     pub out_of_memory: Option<u32>,
+    /// The largest recorded blocks that each rule left out, [`MAX_LEFT_OUT`] at most, by rule and then by size.
+    pub left_out: Vec<TimelineLeftOut>,
+    /// The allocations that failed in the recorded job, in order: the run does not have them.
+    pub failures: Vec<TimelineFailure>,
     names: Names,
 }
 

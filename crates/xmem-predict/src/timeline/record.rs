@@ -31,6 +31,8 @@ impl Prediction<'_> {
         run.within = within.start.min(until) as u32..until as u32;
         run.out_of_memory = failed.map(|at| at as u32);
         run.phases = self.moment_spans(until);
+        run.left_out = self.left_out(&mut run);
+        run.failures = self.failures(&run);
         let highest = |value: fn(&TimelineMoment) -> Bytes| {
             let rows = run.within.clone();
             let better = |best: u32, at: u32| {

@@ -6,7 +6,7 @@ use super::plan::PlanHead;
 use super::{PageRun, PageWhatIf};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use xmem::{PoolKind, Role, Timeline, TimelineBlock, TimelineSegment};
+use xmem::{Bytes, PoolKind, Role, Timeline, TimelineBlock, TimelineFailure, TimelineSegment};
 
 #[derive(Serialize)]
 pub(super) struct RunHead<'a> {
@@ -55,7 +55,31 @@ struct TimelineHead<'a> {
     peak: u32,
     reserved_peak: u32,
     out_of_memory: Option<u32>,
+    left_out: Vec<LeftOutDto>,
+    failures: Vec<FailureDto>,
     columns: Vec<ColumnHead>,
+}
+
+/// A recorded block that a rule left out: rows of the head's lists, and bytes.
+#[derive(Serialize)]
+struct LeftOutDto {
+    rule: usize,
+    bytes: u64,
+    role: u64,
+    phase: usize,
+    iteration: Option<u32>,
+    op: u32,
+    module: u32,
+    line: u32,
+}
+
+/// An allocation that failed in the recorded job.
+#[derive(Serialize)]
+struct FailureDto {
+    /// The last moment before it.
+    after: u32,
+    bytes: u64,
+    device_free_bytes: Option<u64>,
 }
 
 /// Names in the order in which they are met.
@@ -94,6 +118,23 @@ pub(super) fn encode<'a>(
     let rule = |block: &TimelineBlock| block.rule.map_or(0, |name| row(&mut rules, name) + 1);
     columns.add("rule", Encoding::Plain, all.iter().map(rule));
     segments(&timeline.segments, &mut columns);
+    let left_out = timeline.left_out.iter().map(|of| LeftOutDto {
+        rule: rules.row(of.rule),
+        bytes: of.size.get(),
+        role: role_row(of.role),
+        phase: phases.row(of.phase.name()),
+        iteration: of.iteration.map(|id| id.0),
+        op: of.op.0,
+        module: of.module.0,
+        line: of.line.0,
+    });
+    let left_out = left_out.collect();
+    let failure = |of: &TimelineFailure| FailureDto {
+        after: of.after,
+        bytes: of.size.get(),
+        device_free_bytes: of.device_free.map(Bytes::get),
+    };
+    let failures = timeline.failures.iter().map(failure).collect();
     let head = TimelineHead {
         texts: timeline.texts(),
         roles: Role::ALL.iter().map(|role| role.name()).collect(),
@@ -105,6 +146,8 @@ pub(super) fn encode<'a>(
         peak: timeline.peak,
         reserved_peak: timeline.reserved_peak,
         out_of_memory: timeline.out_of_memory,
+        left_out,
+        failures,
         columns: columns.heads,
     };
     let head = RunHead {
@@ -112,7 +155,7 @@ pub(super) fn encode<'a>(
         answer: serde_json::from_str(run.answer)?,
         timeline: head,
         what_ifs: run.what_ifs.iter().map(WhatIfDto::from).collect(),
-        smallest_device_bytes: run.smallest.map(xmem::Bytes::get),
+        smallest_device_bytes: run.smallest.map(Bytes::get),
         plan,
         offload,
     };
@@ -133,9 +176,7 @@ fn moments(timeline: &Timeline, columns: &mut Columns) {
 fn blocks(timeline: &Timeline, columns: &mut Columns) {
     let all = &timeline.blocks;
     let after = |start: u32, later: Option<u32>| later.map_or(0, |later| u64::from(later - start));
-    let role = |block: &TimelineBlock| {
-        Role::ALL.iter().position(|role| *role == block.role).unwrap_or(Role::ALL.len() - 1) as u64
-    };
+    let role = |block: &TimelineBlock| role_row(block.role);
     let mut add = |name, encoding, value: &dyn Fn(&TimelineBlock) -> u64| {
         columns.add(name, encoding, all.iter().map(value));
     };
@@ -164,6 +205,11 @@ fn blocks(timeline: &Timeline, columns: &mut Columns) {
     columns.add("path_texts", Encoding::Plain, texts);
 }
 
+/// The row of a role in the head.
+fn role_row(of: Role) -> u64 {
+    Role::ALL.iter().position(|role| *role == of).unwrap_or(Role::ALL.len() - 1) as u64
+}
+
 fn segments(all: &[TimelineSegment], columns: &mut Columns) {
     let kind = |segment: &TimelineSegment| {
         u64::from(segment.pool == PoolKind::Large)
@@ -184,7 +230,7 @@ fn segments(all: &[TimelineSegment], columns: &mut Columns) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xmem::{Bytes, Device, Estimate, Job, ReadOptions, SnapshotEnd};
+    use xmem::{Device, Estimate, Job, ReadOptions, SnapshotEnd};
 
     /// The values of a column, read as the page does.
     fn column(name: &str, heads: &serde_json::Value, mut bytes: &[u8]) -> Vec<u64> {
