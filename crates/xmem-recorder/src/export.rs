@@ -7,6 +7,7 @@ use crate::outline::{NotATrace, Outline};
 use crate::output::{Output, PartWriter};
 use crate::part::Part;
 use crate::session::pipe_of;
+use crate::trace_name::TraceName;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -85,7 +86,7 @@ pub(crate) fn from_pipe(
     stream: &Stream,
 ) -> Result<Option<Part>, ExportError> {
     match open(&pipe_of(path), |metadata| metadata.file_type().is_fifo()) {
-        Ok(pipe) => read_pipe(pipe, output, stream),
+        Ok(pipe) => read_pipe(pipe, Copy::new(path, output), stream),
         Err(ExportError::Input(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
@@ -97,7 +98,7 @@ pub(crate) fn from_file(
     output: &Output,
     _stream: &Stream,
 ) -> Result<Option<Part>, ExportError> {
-    read_file(open(path, Metadata::is_file)?, output)
+    read_file(open(path, Metadata::is_file)?, Copy::new(path, output))
 }
 
 /// Opens what a process has exported, without waiting for the other end of a pipe.
@@ -144,10 +145,9 @@ fn check(metadata: &Metadata, is_expected: fn(&Metadata) -> bool) -> Result<(), 
 
 fn read_pipe(
     mut pipe: File,
-    output: &Output,
+    mut copy: Copy<'_>,
     stream: &Stream,
 ) -> Result<Option<Part>, ExportError> {
-    let mut copy = Copy::new(output);
     let mut chunk = vec![0; CHUNK];
     let mut has_writer = false;
     let mut waited = Duration::ZERO;
@@ -186,8 +186,7 @@ fn read_pipe(
     }
 }
 
-fn read_file(mut file: File, output: &Output) -> Result<Option<Part>, ExportError> {
-    let mut copy = Copy::new(output);
+fn read_file(mut file: File, mut copy: Copy<'_>) -> Result<Option<Part>, ExportError> {
     let mut chunk = vec![0; CHUNK];
     loop {
         match file.read(&mut chunk) {
@@ -209,13 +208,15 @@ fn wait_for_content(pipe: &File) {
 struct Copy<'a> {
     output: &'a Output,
     outline: Outline,
+    name: TraceName,
     to: Option<PartWriter>,
     text: Bytes,
 }
 
 impl<'a> Copy<'a> {
-    fn new(output: &'a Output) -> Self {
-        Self { output, outline: Outline::default(), to: None, text: Bytes::ZERO }
+    fn new(path: &Path, output: &'a Output) -> Self {
+        let (outline, name) = (Outline::default(), TraceName::new(path));
+        Self { output, outline, name, to: None, text: Bytes::ZERO }
     }
 
     fn push(&mut self, bytes: &[u8]) -> Result<(), ExportError> {
@@ -224,12 +225,16 @@ impl<'a> Copy<'a> {
             Some(to) => to,
             None => self.to.insert(self.output.part().map_err(ExportError::Output)?),
         };
-        self.text += Bytes(bytes.len() as u64);
-        to.write_all(bytes).map_err(ExportError::Output)
+        let text = self.name.push(bytes);
+        self.text += Bytes(text.len() as u64);
+        to.write_all(&text).map_err(ExportError::Output)
     }
 
     fn finish(self) -> Result<Option<Part>, ExportError> {
-        let Some(to) = self.to else { return Ok(None) };
+        let Some(mut to) = self.to else { return Ok(None) };
+        let rest = self.name.finish();
+        to.write_all(&rest).map_err(ExportError::Output)?;
+        let text = self.text + Bytes(rest.len() as u64);
         if !self.outline.has_events() {
             return Err(ExportError::NoEvents);
         }
@@ -239,6 +244,6 @@ impl<'a> Copy<'a> {
         let size = Bytes(file.as_file().metadata().map_err(ExportError::Output)?.len());
         let has_end = self.outline.has_end();
         let facts = self.outline.facts();
-        Ok(Some(Part { file, text: self.text, size, has_end, facts }))
+        Ok(Some(Part { file, text, size, has_end, facts }))
     }
 }

@@ -67,6 +67,7 @@ mod settings;
 #[cfg(unix)]
 mod signals;
 #[cfg(unix)]
+mod trace_name;
 mod tree;
 #[cfg(unix)]
 mod watch;
