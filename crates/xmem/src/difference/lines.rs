@@ -150,13 +150,21 @@ fn print(requested: GroupFigures, operators: &BTreeSet<&str>) -> Fingerprint {
     Fingerprint { structure, exact: numbers.0, size: requested.bytes.get() }
 }
 
-/// `train.py(12): forward` as file, number and function; what is written otherwise is a function of no file.
+/// File, number and function of a line as traces (`train.py(12): forward`) and snapshots (`train.py:12 forward`) have
+/// it; what is written otherwise is a function of no file.
 fn parts(line: &str) -> (&str, u64, &str) {
-    let parsed = line.split_once("): ").and_then(|(place, name)| {
+    let of_trace = || {
+        let (place, name) = line.split_once("): ")?;
         let (file, number) = place.rsplit_once('(')?;
         Some((file, number.parse().ok()?, name))
-    });
-    parsed.unwrap_or(("", 0, line))
+    };
+    let of_snapshot = || {
+        line.match_indices(':').find_map(|(at, colon)| {
+            let (number, name) = line[at + colon.len()..].split_once(' ')?;
+            Some((&line[..at], number.parse().ok()?, name))
+        })
+    };
+    of_trace().or_else(of_snapshot).unwrap_or(("", 0, line))
 }
 
 #[cfg(test)]
@@ -223,6 +231,19 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_snapshots_that_shifted_are_paired() {
+        check(
+            &[("t.py:113 job", "", 10), ("t.py:118 job", "", 4)],
+            &[("t.py:110 job", "", 1), ("t.py:115 job", "", 10), ("t.py:120 job", "", 4)],
+            &expect![[r#"
+                - | t.py:110 job | single | 0 1
+                t.py:113 job | t.py:115 job | shifted | 10 10
+                t.py:118 job | t.py:120 job | shifted | 4 4
+            "#]],
+        );
+    }
+
+    #[test]
     fn numbers_that_are_the_same_are_paired_whatever_they_allocate() {
         check(
             &[("m.py(8): forward", "mm", 10), ("m.py(20): forward", "gelu", 20)],
@@ -280,6 +301,9 @@ mod tests {
             ("", ("", 0, "")),
             ("built-in", ("", 0, "built-in")),
             ("train.py(x): f", ("", 0, "train.py(x): f")),
+            ("src/train.py:12 forward", ("src/train.py", 12, "forward")),
+            ("C:\\train.py:7 <lambda>", ("C:\\train.py", 7, "<lambda>")),
+            ("torch::autograd::run", ("", 0, "torch::autograd::run")),
         ] {
             assert_eq!(parts(line), expected, "{line}");
         }
