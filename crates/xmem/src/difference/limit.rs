@@ -65,6 +65,11 @@ impl FromStr for GrowthLimit {
 
     fn from_str(text: &str) -> Result<Self, ParseGrowthLimitError> {
         let error = || ParseGrowthLimitError(text.to_owned());
+        // `5` may be meant as a share, or in megabytes.
+        let is_bare = text.trim().bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        if is_bare && text.bytes().any(|byte| (b'1'..=b'9').contains(&byte)) {
+            return Err(error());
+        }
         let Some(share) = text.trim().strip_suffix('%') else {
             return text.parse().map(Self::Size).map_err(|_| error());
         };
@@ -102,11 +107,15 @@ mod tests {
             ("250%", GrowthLimit::Share(250_000), "250%"),
             ("0%", GrowthLimit::Share(0), "0%"),
             ("100MiB", GrowthLimit::Size(Bytes::mib(100)), "100.00 MiB"),
+            ("0", GrowthLimit::Size(Bytes(0)), "0 B"),
+            ("512B", GrowthLimit::Size(Bytes(512)), "512 B"),
         ] {
             let parsed: GrowthLimit = text.parse().expect(text);
             assert_eq!((parsed, parsed.to_string().as_str()), (limit, shown), "{text}");
         }
-        for text in ["", "%", "-1%", "1.2345%", "1.%", ".5%", "nan%", "1e3%", "1234567%", "x"] {
+        for text in
+            ["", "5", "0.5", "%", "-1%", "1.2345%", "1.%", ".5%", "nan%", "1e3%", "1234567%", "x"]
+        {
             assert!(text.parse::<GrowthLimit>().is_err(), "{text}");
         }
     }
