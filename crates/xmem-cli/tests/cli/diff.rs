@@ -376,7 +376,12 @@ fn a_page_is_one_file_whose_names_are_text() {
     for absent in ["<script", "http:", "https:", "<link", "<img", "<b>relu", "\u{1b}"] {
         assert!(!page.contains(absent), "{absent}");
     }
-    for present in ["prefers-color-scheme:dark", "aten::&lt;b&gt;relu\\u001b[2J", "+32.00 MiB"] {
+    for present in [
+        "content=\"default-src 'none'; style-src",
+        "prefers-color-scheme:dark",
+        "aten::&lt;b&gt;relu\\u001b[2J",
+        "+32.00 MiB",
+    ] {
         assert!(page.contains(present), "{present}: {page}");
     }
 }

@@ -5,6 +5,10 @@ use std::fmt::Write;
 use xmem::difference::{ByteChange, GroupFigures};
 use xmem::printable;
 
+/// What a browser may load: the page's own style. Bars have their widths as style.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
 const STYLE: &str = "\
 :root{color-scheme:light dark;--text:#1f2328;--faint:#59636e;--page:#fff;--line:#d1d9e0;--more:#cf222e;--less:#1a7f37}
 @media(prefers-color-scheme:dark){:root{--text:#e6edf3;--faint:#9198a1;--page:#0d1117;--line:#3d444d;--more:#ff7b72;--less:#3fb950}}
@@ -35,6 +39,7 @@ pub fn html(page: &DifferencePage<'_>) -> String {
 fn write_page(page: &DifferencePage<'_>, out: &mut String) -> std::fmt::Result {
     let headline = escaped(&words::headline(page));
     writeln!(out, "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">")?;
+    writeln!(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">")?;
     writeln!(out, "<meta name=\"viewport\" content=\"width=device-width\">")?;
     writeln!(out, "<title>xmem diff: {headline}</title>\n<style>\n{STYLE}</style>")?;
     writeln!(out, "<h1>{headline}</h1>")?;
