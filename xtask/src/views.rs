@@ -41,6 +41,7 @@ pub(crate) fn run(xmem: Option<PathBuf>) -> Result<(), Error> {
     let mut tally = Tally::new("test-views");
     tally.check("the files are written", || write(&xmem, &folder))?;
     let Some(python) = python(&folder)? else {
+        tally.finish()?;
         return Err(Error::Skipped { reason: "Python's packages cannot be installed" });
     };
     tally.check("pandas reads the tables", || {
@@ -48,7 +49,11 @@ pub(crate) fn run(xmem: Option<PathBuf>) -> Result<(), Error> {
     })?;
     let name = "Perfetto, speedscope and Chromium open their files";
     match browser(&folder)? {
-        Err(why) => tally.skip(name, why),
+        Err(why) => {
+            tally.skip(name, why);
+            tally.finish()?;
+            return Err(Error::Skipped { reason: why });
+        }
         Ok(chromium) => {
             let perfetto = output(Command::new(&python).args(["-c", PERFETTO]))?;
             tally.check(name, || {
