@@ -9,6 +9,7 @@ mod key;
 mod layout;
 mod session;
 mod view;
+mod wait;
 
 pub use browser::{Browser, Subject};
 pub use key::{Key, Step};

@@ -3,6 +3,7 @@
 use crate::browser::Browser;
 use crate::key::{Key, Step};
 use crate::view::{Palette, draw};
+use crate::wait::{Arrival, wait};
 use crossterm::event::{self, Event};
 use crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
@@ -62,8 +63,10 @@ fn turns<W: Write>(
             if let Some(signal) = signals.received() {
                 return Ok(Ended::BySignal(signal));
             }
-            if event::poll(WAIT)? {
-                break;
+            match wait(WAIT)? {
+                Arrival::Event => break,
+                Arrival::Nothing => {}
+                Arrival::HangUp => return Ok(Ended::BySignal(SIGHUP)),
             }
         }
         let key = match event::read()? {

@@ -1,7 +1,7 @@
 """Runs a command in a pseudo-terminal of 80 columns and 24 rows.
 
 python3 in_a_terminal.py STEPS COMMAND...: STEPS is JSON, a list of [TEXT, KEYS]: once the output has TEXT, KEYS are
-typed; the keys "SIGTERM" stand for that signal. Prints JSON: the exit code (negative for a signal), the output in hexadecimal,
+typed; the keys "SIGTERM" stand for that signal, "HANGUP" for the end of the terminal. Prints JSON: the exit code (negative for a signal), the output in hexadecimal,
 and whether the settings of the terminal are as before.
 """
 import fcntl
@@ -56,6 +56,15 @@ for text, keys in steps:
     wait(lambda: text.encode() in output or process.poll() is not None)
     if process.poll() is not None:
         break
+    if keys == "HANGUP":
+        os.close(ours)
+        os.close(theirs)
+        try:
+            print(json.dumps({"code": process.wait(timeout=LONGEST)}))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            sys.exit("runs on without its terminal")
+        sys.exit(0)
     if keys == "SIGTERM":
         process.send_signal(signal.SIGTERM)
     else:

@@ -103,7 +103,7 @@ pub(crate) struct WhatIfArgs {
     /// of the recorded time that it takes without the recorder (network=50,host=0.3)
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = rate)]
     pub(crate) rates: Vec<(Rate, f64)>,
-    /// Disable a rule of the CPU-to-GPU lowering (--explain lists them); repeatable
+    /// Disable a rule of the CPU-to-GPU lowering (`xmem replay --explain` lists them); repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) no_rule: Vec<String>,
 }

@@ -11,9 +11,9 @@ const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/gpt2_adam
 /// What is typed after which text.
 type Steps = &'static [(&'static str, &'static str)];
 
-/// The exit code and the output in a pseudo-terminal, whose settings are as before; none without Python.
+/// What is found in a pseudo-terminal; none without Python.
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-fn look(trace: &str, steps: Steps, variables: &[(&str, &str)]) -> Option<(i64, String)> {
+fn ran(trace: &str, steps: Steps, variables: &[(&str, &str)]) -> Option<Value> {
     let steps = json!(steps.iter().map(|(text, keys)| [text, keys]).collect::<Vec<_>>());
     let mut command = prepared(Command::new("python3"));
     command.args([PTY, &steps.to_string(), env!("CARGO_BIN_EXE_xmem"), "look", trace]);
@@ -23,7 +23,12 @@ fn look(trace: &str, steps: Steps, variables: &[(&str, &str)]) -> Option<(i64, S
         return None;
     };
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    let found: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    Some(serde_json::from_slice(&ran.stdout).expect("JSON"))
+}
+
+/// The exit code and the output in a pseudo-terminal, whose settings are as before; none without Python.
+fn look(trace: &str, steps: Steps, variables: &[(&str, &str)]) -> Option<(i64, String)> {
+    let found = ran(trace, steps, variables)?;
     assert_eq!(found["settings_are_as_before"], true);
     let hex = found["output"].as_str().expect("text");
     let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("a number");
@@ -55,6 +60,12 @@ fn keys_and_signals_end_it_and_the_terminal_is_as_before() {
         let has_colors = colors.iter().any(|color| output.contains(color));
         assert_eq!(has_colors, variables.is_empty(), "{output:?}");
     }
+}
+
+#[test]
+fn a_terminal_that_is_gone_ends_it() {
+    let Some(found) = ran(TRACE, &[("activation", "HANGUP")], &[]) else { return };
+    assert_eq!(found["code"], 143, "{found}");
 }
 
 #[test]
