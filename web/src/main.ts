@@ -50,7 +50,6 @@ async function start(): Promise<void> {
       runs.push(run);
     }
     if (runs.length === 0) throw new Error("the page has no run");
-    document.title = `${head.title} – xmem`;
     show(page, new App(head, runs));
   } catch (error) {
     replace(page, h("p", { class: "view", role: "alert" }, `This page cannot be shown: ${error instanceof Error ? error.message : String(error)}`));
@@ -64,6 +63,7 @@ function show(page: HTMLElement, app: App): void {
   const views = VIEWS.filter((view) => has[view.name] ?? true);
   const links = views.map(({ name, title }) => h("a", { href: `#${name}`, id: `open-${name}` }, title));
   const place = h("section", { class: "view", id: "view", tabindex: -1 });
+  const said = h("p", { class: "said", role: "status" });
   const dialog = help(views.map((view) => view.title));
   let open: ViewName | null = null;
 
@@ -80,6 +80,8 @@ function show(page: HTMLElement, app: App): void {
     open = view.name;
     place.setAttribute("aria-label", view.title);
     place.dataset.view = view.name;
+    document.title = `${view.title} – ${app.head.title} – xmem`;
+    said.textContent = view.title;
     replace(place, made.get(view.name)?.root);
     draw();
     if (location.hash !== `#${view.name}`) history.replaceState(null, "", `#${view.name}`);
@@ -104,20 +106,25 @@ function show(page: HTMLElement, app: App): void {
       h("nav", { aria: { label: "Views" } }, ...links),
     ),
     place,
+    said,
     dialog,
   );
   const named = (): ViewName => (views.find((view) => `#${view.name}` === location.hash) ?? views[0]).name;
   addEventListener("hashchange", () => openNamed(named()));
   addEventListener("resize", draw);
-  // Paper is light.
+  // Paper is light, and opens nothing.
   let shownIn: Theme | null = null;
+  let opened: HTMLDetailsElement[] = [];
   addEventListener("beforeprint", () => {
     shownIn = theme();
     choose("light");
     draw();
     drawNow();
+    opened = [...place.querySelectorAll<HTMLDetailsElement>("details:not([open])")];
+    for (const details of opened) details.open = true;
   });
   addEventListener("afterprint", () => {
+    for (const details of opened) details.open = false;
     choose(shownIn);
     draw();
   });

@@ -197,6 +197,7 @@ describe("timeline", () => {
     for (const [at, view] of VIEWS.entries()) {
       await page.keyboard.press((at + 1).toString());
       await page.waitForSelector(`#view[data-view="${view}"]`);
+      assert.equal(await page.locator("[role=status]").innerText(), await page.locator("nav [aria-current]").innerText());
     }
     assert.deepEqual(page.problems, []);
     await page.close();
@@ -609,7 +610,10 @@ describe("accessibility", () => {
       // Nothing is beside the paper.
       await page.emulateMedia({ media: "print" });
       await page.setViewportSize({ width: 720, height: 1000 });
+      await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
       assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 720, view);
+      assert.equal(await page.locator("#view details:not([open])").count(), 0, view);
+      await page.evaluate(() => dispatchEvent(new Event("afterprint")));
       await page.emulateMedia({ media: "screen" });
     }
     await page.close();

@@ -1,11 +1,15 @@
 // Times a page: first picture, pan and zoom, memory of the tab. Started by `cargo xtask time-web`.
 
+import assert from "node:assert/strict";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import os from "node:os";
 import { pathToFileURL } from "node:url";
 import { close, launch, report, settled, xmem } from "./browser.mjs";
 
 const MIB = 2 ** 20;
+const mib = (bytes) => `${Math.round(bytes / MIB)} MiB`;
+/** The memory that a tab may take with a million blocks. */
+const MAX_TAB = 500e6;
 const file = report("large", process.env.TRACE, "--device", "h100-80g");
 const { requests, allocations } = JSON.parse(xmem("replay", process.env.TRACE, "--device", "h100-80g", "--cudnn", "model", "--format", "json", "--exit-zero")).allocator;
 const say = (name, value) => console.log(`${name.padEnd(34)} ${value}`);
@@ -17,6 +21,8 @@ const browser = await launch({ width: 1280, height: 800 });
 try {
   for (const view of ["overview", "timeline"]) {
     const page = await browser.newPage();
+    page.on("console", (message) => message.type() === "error" && assert.fail(message.text()));
+    page.on("pageerror", (error) => assert.fail(error));
     const begin = performance.now();
     await page.goto(`${pathToFileURL(file)}#${view}`, { waitUntil: "commit" });
     await page.waitForSelector(`#view[data-view="${view}"]`);
@@ -60,8 +66,10 @@ async function timeline(page) {
   const session = await page.context().newCDPSession(page);
   await session.send("HeapProfiler.collectGarbage");
   const { usedSize, embedderHeapUsedSize = 0, backingStorageSize = 0 } = await session.send("Runtime.getHeapUsage");
-  for (const line of await largestRenderer(page)) say("process of the tab", line);
-  say("JavaScript heap, other, buffers", [usedSize, embedderHeapUsedSize, backingStorageSize].map((bytes) => `${(bytes / MIB).toFixed(0)} MiB`).join(", "));
+  const { now, most } = await largestRenderer(page);
+  say("process of the tab", `${mib(now)} of its own, ${mib(most)} resident at most`);
+  if (allocations <= 1.1e6) assert.ok(most <= MAX_TAB, `the tab has taken more than ${mib(MAX_TAB)}`);
+  say("JavaScript heap, other, buffers", [usedSize, embedderHeapUsedSize, backingStorageSize].map(mib).join(", "));
 }
 
 /** The memory that the kernel counts for the largest process that shows pages: now, and at most. */
@@ -71,8 +79,7 @@ async function largestRenderer(page) {
   const files = processInfo.filter(({ type }) => type === "renderer").map(({ id }) => `/proc/${id}/status`);
   const memory = files.filter((file) => existsSync(file)).map((file) => {
     const kib = (name) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(readFileSync(file, "utf8"))[1]);
-    return { now: kib("RssAnon"), most: kib("VmHWM") };
+    return { now: 1024 * kib("RssAnon"), most: 1024 * kib("VmHWM") };
   });
-  memory.sort((a, b) => b.now - a.now);
-  return memory.slice(0, 1).map(({ now, most }) => `${Math.round(now / 1024)} MiB of its own, ${Math.round(most / 1024)} MiB resident at most`);
+  return memory.sort((a, b) => b.now - a.now)[0];
 }
