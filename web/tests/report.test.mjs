@@ -167,6 +167,15 @@ describe("timeline", () => {
     await settled(page);
     const panel = await page.locator(".panel").innerText();
     assert.ok(panel.includes("Address") && panel.includes(tooltip.split("\n")[0]), panel);
+    // What the largest block that a rule made is described by.
+    await page.fill("#search", "dropout-mask");
+    await settled(page);
+    const rule = await page.locator(".blocks tbody tr").first().innerText();
+    await page.locator(".blocks tbody button").first().press("Enter");
+    await settled(page);
+    const described = await page.locator(".panel").innerText();
+    for (const term of ["Operator", "Module", "Line", "Lifetime", "Rule"]) assert.ok(described.includes(term), described);
+    assert.ok(rule.includes("dropout-mask") && described.includes("dropout-mask"), rule);
     await page.close();
   });
 

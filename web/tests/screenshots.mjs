@@ -11,6 +11,7 @@ const SHOTS = [
   { name: "report-overview", view: "overview" },
   { name: "report-timeline", view: "timeline", act: hoverBackward },
   { name: "report-compare", view: "compare" },
+  { name: "report-offload", view: "offload", act: (page) => page.setViewportSize({ width: 1280, height: 1050 }) },
 ];
 
 /** The peak and what is around it, with the pointer on a block. */
@@ -26,8 +27,10 @@ const browser = await launch({ width: 1280, height: 760 });
 try {
   const one = report("one", TRACE, "--device", "rtx3060-12g");
   const two = report("two", TRACE, path.join(path.dirname(TRACE), "snapshot.pickle.zst"), "--device", "rtx3060-12g");
+  const offload = report("offload", "networks/resnet32.json.zst", "--device", "p100-16g", "--offload", "serial,vdnn-all");
+  const pages = { compare: two, offload };
   for (const { name, view, act } of SHOTS) {
-    const page = await open(browser, view === "compare" ? two : one, view);
+    const page = await open(browser, pages[view] ?? one, view);
     await act?.(page);
     await settled(page);
     await page.screenshot({ path: path.join(images, `${name}.png`) });
