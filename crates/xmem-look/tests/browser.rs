@@ -345,6 +345,16 @@ fn a_small_screen() {
 }
 
 #[test]
+fn lines_that_are_cut_off_keep_their_ends() {
+    let mut browser = browser(&GPT2);
+    press(&mut browser, "3");
+    let shown = lines(&screen(&mut browser, Palette::Letters, (50, 24)));
+    for end in [".py(645): forward", ".py(262): forward"] {
+        assert!(shown.contains(end), "{end}:\n{shown}");
+    }
+}
+
+#[test]
 fn the_help() {
     check(
         "?",

@@ -38,9 +38,10 @@ pub(super) fn tree(
         let figures = format!("{:>11} {share:>6.1} {:>7}  ", row.bytes.to_string(), row.blocks);
         let x = put(screen, line, &figures, style);
         let rest = Line { x, width: (line.x + line.width).saturating_sub(x), ..line };
-        let name =
-            format!("{}{} {}", "  ".repeat(row.depth().min(20)), sign(row), name(row, browser));
-        let end = put(screen, rest, &name, style);
+        let indent = format!("{}{} ", "  ".repeat(row.depth().min(20)), sign(row));
+        let x = put(screen, rest, &indent, style);
+        let rest = Line { x, width: (line.x + line.width).saturating_sub(x), ..line };
+        let end = put_end(screen, rest, &name(row, browser), style);
         let blank = usize::from((line.x + line.width).saturating_sub(end));
         put(screen, Line { x: end, width: blank as u16, ..line }, &" ".repeat(blank), style);
     }
