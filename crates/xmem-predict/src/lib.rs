@@ -45,6 +45,7 @@ pub use simulation::{
 };
 pub use snapshot::{NoSegments, SnapshotEnd};
 pub use timeline::{
-    BlockKey, MAX_LEFT_OUT, MomentSpan, PathId, Stacked, StackedGroup, TextId, Timeline,
-    TimelineBlock, TimelineFailure, TimelineLeftOut, TimelineMoment, TimelineSegment, TreeNode,
+    BlockKey, HeldBlock, MAX_LEFT_OUT, MemoryAtFailure, MomentSpan, PathId, Stacked, StackedGroup,
+    TextId, Timeline, TimelineBlock, TimelineFailure, TimelineLeftOut, TimelineMoment,
+    TimelineSegment, TreeNode,
 };

@@ -110,14 +110,14 @@ pub use xmem_planner::{
 pub use xmem_predict::{
     AllocatorCounts, AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, BlockKey,
     Bounds, CapacitySearch, Confidence, Curve, DEFAULT_TOTAL, Detail, Dimension, ExtentsError,
-    FailedAllocation, Finding, FitSummary, Fragmentation, GrowthPoint, IterationPeak,
+    FailedAllocation, Finding, FitSummary, Fragmentation, GrowthPoint, HeldBlock, IterationPeak,
     JobEnvironment, LengthModel, LengthRun, LengthSettings, LengthsError, LiveBlock, MAX_LEFT_OUT,
-    MemoryStats, MomentSpan, NoSegments, Offset, OperationList, OrderPeaks, Origin, OutOfMemory,
-    PathId, Peak, PeakRange, Place, PredictedBlock, PredictedMemory, Prediction, Quantiles,
-    RoleShare, Simulation, SimulationSettings, SimulationSummary, SnapshotEnd, Stacked,
-    StackedGroup, Step, StepError, StepOutcome, TextId, Timeline, TimelineBlock, TimelineFailure,
-    TimelineLeftOut, TimelineMoment, TimelineSegment, TreeNode, UncertaintyEffect, UnmodeledShare,
-    VaryingDimension,
+    MemoryAtFailure, MemoryStats, MomentSpan, NoSegments, Offset, OperationList, OrderPeaks,
+    Origin, OutOfMemory, PathId, Peak, PeakRange, Place, PredictedBlock, PredictedMemory,
+    Prediction, Quantiles, RoleShare, Simulation, SimulationSettings, SimulationSummary,
+    SnapshotEnd, Stacked, StackedGroup, Step, StepError, StepOutcome, TextId, Timeline,
+    TimelineBlock, TimelineFailure, TimelineLeftOut, TimelineMoment, TimelineSegment, TreeNode,
+    UncertaintyEffect, UnmodeledShare, VaryingDimension,
 };
 pub use xmem_profiles::{
     Bandwidth, ComputeCapability, Device, DeviceFileError, ParseComputeCapabilityError, Sources,

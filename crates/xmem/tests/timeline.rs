@@ -147,6 +147,42 @@ fn where_memory_runs_out_the_timeline_ends_or_goes_on() {
     assert_eq!(stopped.moments.len() as u64, oom.request);
     assert_eq!(stopped.moments.last().map(|last| last.allocated), Some(oom.allocated));
     assert_eq!(whole.moments[whole.peak as usize].allocated, answer.peak.allocated);
+    assert_eq!(stopped.at_failure, whole.at_failure);
+}
+
+/// The map of the device with space for all had a free piece of 106 MiB where a request for 9 MiB failed.
+#[test]
+fn what_an_out_of_memory_met_is_the_memory_of_the_device_that_is_too_small() {
+    let job = job("big_gpt2s_adam_b6");
+    let mut device = find("rtx3060-12g").expect("a known device").clone();
+    device.memory = Bytes::gib(2);
+    let small = Estimate::builder(device).convolutions(Arc::new(FittedModel)).build();
+    let oom = small.job(&job).expect("an answer").out_of_memory.expect("it does not fit");
+    let timeline = small.timeline(&job, SnapshotEnd::Job).expect("a timeline");
+    let met = timeline.at_failure.as_ref().expect("it does not fit");
+    let reserved: Bytes = met.segments.iter().map(|segment| segment.size).sum();
+    let allocated: Bytes = met.blocks.iter().map(|block| block.size).sum();
+    assert_eq!((reserved, allocated), (oom.reserved, oom.allocated));
+    let before = timeline.moments[oom.request as usize - 1];
+    assert!(before.reserved > oom.reserved, "the two devices differ");
+    // No free piece holds the request.
+    for segment in &met.segments {
+        let end = segment.addr.0 + segment.size.get();
+        let mut taken: Vec<(u64, u64)> = met
+            .blocks
+            .iter()
+            .filter(|block| (segment.addr.0..end).contains(&block.addr.0))
+            .map(|block| (block.addr.0, block.addr.0 + block.size.get()))
+            .chain([(end, end)])
+            .collect();
+        taken.sort_unstable();
+        let mut at = segment.addr.0;
+        for (from, to) in taken {
+            assert!(at <= from && to <= end, "blocks do not overlap");
+            assert!(from - at < oom.requested.get());
+            at = to;
+        }
+    }
 }
 
 #[test]

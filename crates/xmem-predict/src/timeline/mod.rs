@@ -45,6 +45,8 @@ pub struct Timeline {
     /// The request that the device cannot serve, if there is one. Unless the timeline ends there, the rest is that of a
     /// device with space for all.
     pub out_of_memory: Option<u32>,
+    /// What that request meets on the device.
+    pub at_failure: Option<MemoryAtFailure>,
     /// The largest recorded blocks that each rule left out, [`MAX_LEFT_OUT`] at most, by rule and then by size.
     pub left_out: Vec<TimelineLeftOut>,
     /// The allocations that failed in the recorded job, in order: the run does not have them.
@@ -129,6 +131,28 @@ pub struct TimelineSegment {
     pub start: u32,
     /// The moment of the request during which it was released; none if it was not.
     pub end: Option<u32>,
+}
+
+/// The memory of a device that cannot serve a request, after the allocator has released what it could. On a device with
+/// space for all, the same blocks may have other places
+/// and sizes, and more segments are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryAtFailure {
+    /// The blocks that are held or wait for another stream.
+    pub blocks: Vec<HeldBlock>,
+    /// The segments.
+    pub segments: Vec<TimelineSegment>,
+}
+
+/// A block where it is on a device that cannot serve a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldBlock {
+    /// Its row in [`Timeline::blocks`].
+    pub row: u32,
+    /// Its address.
+    pub addr: Addr,
+    /// Its size, which depends on the free piece that it was made of.
+    pub size: Bytes,
 }
 
 /// Moments of one phase.

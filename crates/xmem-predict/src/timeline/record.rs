@@ -1,7 +1,10 @@
 //! A run of the prediction, with all that happens taken down.
 
 use super::names::PathId;
-use super::{DEEPEST, MomentSpan, Timeline, TimelineBlock, TimelineMoment, TimelineSegment};
+use super::{
+    DEEPEST, HeldBlock, MemoryAtFailure, MomentSpan, Timeline, TimelineBlock, TimelineMoment,
+    TimelineSegment,
+};
 use crate::prediction::Prediction;
 use crate::snapshot::SnapshotEnd;
 use rustc_hash::FxHashMap;
@@ -23,6 +26,7 @@ impl Prediction<'_> {
     pub fn timeline(&self, iterations: &Range<IterationId>, end: SnapshotEnd) -> Timeline {
         let within = self.requests_of(iterations);
         let (mut run, failed) = self.run(&self.device, within.end);
+        let at_failure = failed.map(|_| held(&run));
         if let (Some(_), SnapshotEnd::Job) = (failed, end) {
             let ample = DeviceConfig { capacity: None, ..self.device };
             run = self.run(&ample, within.end).0;
@@ -30,6 +34,7 @@ impl Prediction<'_> {
         let until = run.moments.len();
         run.within = within.start.min(until) as u32..until as u32;
         run.out_of_memory = failed.map(|at| at as u32);
+        run.at_failure = at_failure;
         run.phases = self.moment_spans(until);
         run.left_out = self.left_out(&mut run);
         run.failures = self.failures(&run);
@@ -93,6 +98,18 @@ impl Prediction<'_> {
             }
         }
         spans
+    }
+}
+
+/// The memory at the end of a run.
+fn held(run: &Timeline) -> MemoryAtFailure {
+    let blocks = run.blocks.iter().zip(0..).filter(|(block, _)| block.end.is_none());
+    let segments = run.segments.iter().filter(|segment| segment.end.is_none());
+    MemoryAtFailure {
+        blocks: blocks
+            .map(|(block, row)| HeldBlock { row, addr: block.addr, size: block.size })
+            .collect(),
+        segments: segments.copied().collect(),
     }
 }
 

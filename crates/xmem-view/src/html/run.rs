@@ -118,6 +118,7 @@ pub(super) fn encode<'a>(
     let rule = |block: &TimelineBlock| block.rule.map_or(0, |name| row(&mut rules, name) + 1);
     columns.add("rule", Encoding::Plain, all.iter().map(rule));
     segments(&timeline.segments, &mut columns);
+    at_failure(timeline, &mut columns);
     let left_out = timeline.left_out.iter().map(|of| LeftOutDto {
         rule: rules.row(of.rule),
         bytes: of.size.get(),
@@ -210,12 +211,28 @@ fn role_row(of: Role) -> u64 {
     Role::ALL.iter().position(|role| *role == of).unwrap_or(Role::ALL.len() - 1) as u64
 }
 
+fn kind(segment: &TimelineSegment) -> u64 {
+    u64::from(segment.pool == PoolKind::Large)
+        | u64::from(segment.expandable) << 1
+        | u64::from(segment.private_pool.is_some()) << 2
+}
+
+/// What the request that the device cannot serve meets; columns of no rows if all are served.
+fn at_failure(timeline: &Timeline, columns: &mut Columns) {
+    let memory = timeline.at_failure.as_ref();
+    let (blocks, all) = memory.map_or((&[][..], &[][..]), |of| (&of.blocks, &of.segments));
+    let start = |s: &TimelineSegment| u64::from(s.start);
+    columns.add("failed_row", Encoding::Delta, blocks.iter().map(|held| u64::from(held.row)));
+    columns.add("failed_addr", Encoding::Delta, blocks.iter().map(|held| held.addr.0));
+    columns.add("failed_size", Encoding::Plain, blocks.iter().map(|held| held.size.get()));
+    columns.add("failed_segment_addr", Encoding::Delta, all.iter().map(|s| s.addr.0));
+    columns.add("failed_segment_size", Encoding::Plain, all.iter().map(|s| s.size.get()));
+    columns.add("failed_segment_stream", Encoding::Plain, all.iter().map(|s| s.stream.0.into()));
+    columns.add("failed_segment_kind", Encoding::Plain, all.iter().map(kind));
+    columns.add("failed_segment_start", Encoding::Delta, all.iter().map(start));
+}
+
 fn segments(all: &[TimelineSegment], columns: &mut Columns) {
-    let kind = |segment: &TimelineSegment| {
-        u64::from(segment.pool == PoolKind::Large)
-            | u64::from(segment.expandable) << 1
-            | u64::from(segment.private_pool.is_some()) << 2
-    };
     let end = |segment: &TimelineSegment| {
         segment.end.map_or(0, |end| u64::from(end.saturating_sub(segment.start)))
     };
