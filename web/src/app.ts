@@ -19,6 +19,8 @@ export class App {
   run: Run;
   /** The moment that Peak and Allocator show. */
   moment: number;
+  /** They show the request after it, which the device cannot serve. */
+  atFailure = false;
   /** The row of the chosen block. */
   block: number | null = null;
   /** Opens a view. */
@@ -39,8 +41,13 @@ export class App {
 
   choose(run: Run): void {
     this.run = run;
-    this.moment = run.peak;
+    this.goTo(run.peak);
     this.block = null;
+  }
+
+  goTo(moment: number, atFailure = false): void {
+    this.moment = Math.max(0, Math.min(this.run.moments - 1, moment));
+    this.atFailure = atFailure;
   }
 
   /** The highest values of a figure of a run. */

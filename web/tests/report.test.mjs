@@ -18,7 +18,7 @@ const RECORDINGS = [
   "bert_fp16_scaler_adamw/snapshot.pickle.zst",
 ];
 const DEVICE = ["--device", "rtx3060-12g"];
-const [RESNET, GPT2] = RECORDINGS;
+const [RESNET, GPT2, , BIG, , SNAPSHOT] = RECORDINGS;
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const screens = path.join(path.dirname(fileURLToPath(import.meta.url)), "screens");
 
@@ -38,6 +38,12 @@ function words(value) {
     if (value >= unit) return `${(value / unit).toFixed(2)} ${name}`;
   }
   return `${value} B`;
+}
+
+/** Bounds as the page writes them: as differences where they would look the same. */
+function between(value, low, high) {
+  const signed = (by) => (by === 0 ? "±0" : by > 0 ? `+${words(by)}` : `−${words(-by)}`);
+  return words(low) === words(high) ? `${signed(low - value)} to ${signed(high - value)}` : `${words(low)} to ${words(high)}`;
 }
 
 describe("recordings", () => {
@@ -61,7 +67,7 @@ describe("recordings", () => {
         assert.equal(await page.locator(`#figure-${figure} .value`).first().innerText(), words(bytes));
         const { low, high } = range[`${figure}_bytes`];
         const text = await page.locator(`#figure-${figure}`).innerText();
-        assert.ok(low === high || text.includes(`${words(low)} to ${words(high)}`), text);
+        assert.ok(low === high || text.includes(between(bytes, low, high)), text);
       }
       // From the columns, not from the answer.
       assert.equal(await bytesOf(page, "#at-peak"), peak.allocated_bytes);
@@ -228,7 +234,52 @@ describe("timeline", () => {
   });
 });
 
+describe("treemap", () => {
+  test("modules nest as far as there is room, and no tile shows a part of a number", async () => {
+    const page = await open(browser, pageOf(BIG));
+    await page.locator(".overview .choice label", { hasText: "Module" }).click();
+    const names = await page.locator(".tile").evaluateAll((all) => all.map((tile) => tile.title));
+    for (const name of ["GPT2LMHeadModel_0", "GPT2Model_0", "GPT2Block_3", "GPT2MLP_3"]) assert.ok(names.some((title) => title.startsWith(name)), `${name}: ${names.join("; ")}`);
+    for (const key of ["Role", "Operator", "Line", "Module"]) {
+      await page.locator(".overview .choice label", { hasText: key }).click();
+      const cut = await page.locator(".tile span").evaluateAll((all) => all.filter((span) => {
+        const [text, label] = [span.getBoundingClientRect(), span.parentElement.getBoundingClientRect()];
+        // Below its label it is not seen at all.
+        return text.top < label.bottom - 1 && (text.right > label.right + 1 || text.bottom > label.bottom + 1);
+      }).map((span) => span.parentElement.innerText));
+      assert.deepEqual(cut, [], key);
+    }
+    await page.close();
+  });
+});
+
 describe("allocator", () => {
+  test("the largest free piece over time is that of the map", async () => {
+    const page = await open(browser, pageOf(RESNET), "allocator");
+    const { width, height } = await page.locator(".curve").boundingBox();
+    for (const share of [0.2, 0.5, 0.8]) {
+      await page.locator(".curve").click({ position: { x: Math.floor(width * share), y: height / 2 } });
+      await settled(page);
+      const figure = (name) => bytesOf(page, `[data-figure='${name}']`);
+      const [reserved, used, largest] = [await figure("reserved"), await figure("in blocks"), await figure("largest free piece")];
+      const drawn = await page.evaluate((share) => {
+        const canvas = document.querySelector(".curve");
+        // Beside the mark of the moment.
+        const x = Math.floor((Math.floor(canvas.clientWidth * share) + 3) * devicePixelRatio);
+        const { data } = canvas.getContext("2d").getImageData(x, 0, 1, canvas.height);
+        const tone = getComputedStyle(document.documentElement).getPropertyValue("--largest").trim();
+        const wanted = [1, 3, 5].map((at) => parseInt(tone.slice(at, at + 2), 16));
+        let rows = 0;
+        for (let y = 0; y < canvas.height; y++) if (wanted.every((value, at) => Math.abs(data[4 * y + at] - value) < 3)) rows++;
+        return rows / canvas.height;
+      }, share);
+      const { peak } = answer(RESNET);
+      const expected = Math.min(largest, reserved - used) / (peak.reserved_bytes * 1.04);
+      assert.ok(Math.abs(drawn - expected) < 0.06, `${share}: ${drawn} for ${expected}`);
+    }
+    await page.close();
+  });
+
   test("the slider shows the state after any request", async () => {
     const page = await open(browser, pageOf(RESNET), "allocator");
     const used = () => bytesOf(page, "[data-figure='in blocks']");
@@ -271,6 +322,29 @@ describe("out of memory", () => {
     await page.close();
   });
 
+  test("the map is that of the device that is too small, which has no piece for the request", async () => {
+    const options = ["--device", "rtx3060-12g", "--capacity", "2GiB", "--cudnn", "model"];
+    const { out_of_memory: oom } = JSON.parse(xmem("replay", BIG, ...options, "--format", "json", "--exit-zero"));
+    const page = await open(browser, report("too small", BIG, ...options.slice(0, 4)), "allocator");
+    const figure = (name) => bytesOf(page, `[data-figure='${name}']`);
+    assert.match(await page.locator("#view").innerText(), /device with space for all/);
+    await page.getByRole("button", { name: "Out of memory" }).click();
+    await settled(page);
+    assert.equal(await figure("reserved"), oom.reserved_bytes);
+    assert.equal(await figure("in blocks"), oom.allocated_bytes);
+    const largest = await figure("largest free piece");
+    assert.ok(largest < oom.requested_bytes, `${largest} of ${oom.requested_bytes}`);
+    assert.match(await page.locator(".moment .status").innerText(), /^At request .* cannot be allocated/);
+    // Peak shows the same moment; moving on shows the run again.
+    await show(page, "peak");
+    assert.match(await page.locator("#frames-shown").innerText(), /, at request/);
+    await page.keyboard.press(",");
+    await settled(page);
+    assert.match(await page.locator("#frames-shown").innerText(), /, after request/);
+    assert.deepEqual(page.problems, []);
+    await page.close();
+  });
+
   test("the state of a recorded one is shown", async () => {
     const snapshot = path.join(folder, "short.pickle");
     xmem("replay", GPT2, ...short, "--snapshot", snapshot, "--exit-zero");
@@ -282,6 +356,22 @@ describe("out of memory", () => {
     assert.ok(panel.includes(`${words(requested)} requested`) && panel.includes(`${words(free)} were free`), panel);
     await show(page, "timeline");
     assert.deepEqual(page.problems, []);
+    await page.close();
+  });
+});
+
+describe("tables of blocks", () => {
+  test("blocks that differ in nothing are one row, and its button chooses each of them", async () => {
+    const page = await open(browser, pageOf(BIG), "peak");
+    const row = page.locator(".blocks tbody tr", { hasText: "optimizer state" }).filter({ hasText: /^9\.00 MiB/ });
+    assert.match(await row.innerText(), /^9\.00 MiB\s+48\s+432\.00 MiB\s+optimizer state/);
+    const addresses = new Set();
+    for (let press = 0; press < 3; press++) {
+      await row.locator("button").click();
+      await settled(page);
+      addresses.add((await page.locator(".panel").innerText()).match(/0x[0-9a-f]+/)[0]);
+    }
+    assert.equal(addresses.size, 3);
     await page.close();
   });
 });
@@ -336,7 +426,7 @@ describe("compare", () => {
     const shown = () => page.locator("#compared [data-bytes]").evaluateAll((all) => all.slice(0, 3).map((element) => Number(element.dataset.bytes)));
     const figures = ["allocated_bytes", "reserved_bytes", "device_bytes"];
     assert.deepEqual(await shown(), figures.map((figure) => other[figure] - one[figure]));
-    assert.match(await page.locator("#divergence").innerText(), /The first \d+ allocations/);
+    assert.match(await page.locator("#divergence").innerText(), /The runs differ from the first allocation on/);
     await page.selectOption("#run", "1");
     await settled(page);
     assert.deepEqual(await shown(), figures.map((figure) => one[figure] - other[figure]));
@@ -368,7 +458,7 @@ describe("compare", () => {
       for (const figure of ["allocated_bytes", "reserved_bytes", "device_bytes"]) {
         assert.ok(rows[at].includes(words(peak[figure])), `${name} ${figure}: ${rows[at]}`);
         const { low, high } = range[figure];
-        assert.ok(low === high || rows[at].includes(`${words(low)} to ${words(high)}`), `${name} ${figure}: ${rows[at]}`);
+        assert.ok(low === high || rows[at].includes(between(peak[figure], low, high)), `${name} ${figure}: ${rows[at]}`);
       }
     }
     await page.close();
@@ -646,6 +736,16 @@ describe("accessibility", () => {
     assert.deepEqual(await light(), ["dark", false]);
     await page.close();
   });
+});
+
+test("a recording of a GPU without phases claims none", async () => {
+  const page = await open(browser, pageOf(SNAPSHOT), "timeline");
+  assert.ok(!(await page.locator("#phase").isVisible()));
+  for (const view of ["overview", "timeline", "peak"]) {
+    await show(page, view);
+    assert.ok(!/\binit\b/.test(await page.locator("#view").innerText()), view);
+  }
+  await page.close();
 });
 
 test("the page without its data is at most 1.5 MB", () => {

@@ -22,14 +22,14 @@ export function aligned(one: Run, other: Run): (moment: number) => number | null
   };
 }
 
-/** For moments `from..to` of a run, the most that another run has allocated at the same place; NaN where it has no such
+/** For moments `from..to` of a run, the highest of the values of another run at the same place; NaN where it has no such
  * phase. */
-export function mostAligned(at: (moment: number) => number | null, other: Run, maxima: Maxima, from: number, to: number): number {
+export function mostAligned(at: (moment: number) => number | null, values: Float64Array, maxima: Maxima, from: number, to: number): number {
   const [first, last] = [at(from), at(Math.max(from, to - 1))];
   if (first === null && last === null) return NaN;
   const begin = first ?? last ?? 0;
   const end = Math.max(begin, last ?? begin);
-  return other.allocated[maxima.at(begin, end + 1)];
+  return values[maxima.at(begin, end + 1)];
 }
 
 /** The spans with names that occur once: phase, iteration, and the number among those of the same phase and iteration. */

@@ -1,6 +1,6 @@
 // The allocator's memory at a moment: segments, the blocks in them, and the pieces between.
 
-import { NEVER, type Run } from "./run";
+import { NEVER, type AtFailure, type Run } from "./run";
 
 export interface Piece {
   /** Row of the block; -1 for a free piece. */
@@ -12,11 +12,13 @@ export interface Piece {
 }
 
 export interface Segment {
-  row: number;
   addr: number;
   size: number;
   stream: number;
   kind: string;
+  isExpandable: boolean;
+  /** The moment at which it was obtained. */
+  start: number;
   used: number;
   pieces: Piece[];
 }
@@ -37,28 +39,54 @@ export function kind(code: number): string {
   return words.join(", ");
 }
 
-/** Segments that adjoin and are of one kind are shown as one: those of an expandable segment. */
+/** The memory after a request, as far as the run is that of a device with space for all. */
 export function memoryAt(run: Run, moment: number): Memory {
-  const alive: number[] = [];
-  for (let row = 0; row < run.segments; row++) {
-    if (run.segmentStart[row] <= moment && moment < run.segmentEnd[row]) alive.push(row);
-  }
-  alive.sort((a, b) => run.segmentAddr[a] - run.segmentAddr[b]);
   const segments: Segment[] = [];
-  for (const row of alive) {
-    const last = segments[segments.length - 1];
-    const code = run.segmentKind[row];
-    const adjoins = last && (code & 2) !== 0 && last.addr + last.size === run.segmentAddr[row] && last.kind === kind(code) && last.stream === run.segmentStream[row];
-    if (adjoins) {
-      last.size += run.segmentSize[row];
-    } else {
-      segments.push({ row, addr: run.segmentAddr[row], size: run.segmentSize[row], stream: run.segmentStream[row], kind: kind(code), used: 0, pieces: [] });
+  for (let row = 0; row < run.segments; row++) {
+    if (run.segmentStart[row] <= moment && moment < run.segmentEnd[row]) {
+      segments.push(segment(run.segmentAddr[row], run.segmentSize[row], run.segmentStream[row], run.segmentKind[row], run.segmentStart[row]));
     }
   }
+  const blocks: Placed[] = [];
   for (let row = 0; row < run.blocks && run.start[row] <= moment; row++) {
-    if (run.end[row] !== NEVER && run.end[row] <= moment) continue;
-    const segment = around(segments, run.addr[row]);
-    segment?.pieces.push({ row, offset: run.addr[row] - segment.addr, size: run.size[row], waits: run.freed[row] <= moment });
+    if (run.end[row] === NEVER || run.end[row] > moment) blocks.push({ row, addr: run.addr[row], size: run.size[row], waits: run.freed[row] <= moment });
+  }
+  return arranged(segments, blocks);
+}
+
+/** The memory that the request met which the device cannot serve. */
+export function memoryAtFailure(run: Run, { row, addr, size, segmentAddr, segmentSize, segmentStream, segmentKind, segmentStart }: AtFailure): Memory {
+  const segments = Array.from(segmentAddr, (at, of) => segment(at, segmentSize[of], segmentStream[of], segmentKind[of], segmentStart[of]));
+  const last = (run.outOfMemory ?? 0) - 1;
+  const blocks = Array.from(row, (row, at) => ({ row, addr: addr[at], size: size[at], waits: run.freed[row] <= last }));
+  return arranged(segments, blocks);
+}
+
+interface Placed {
+  row: number;
+  addr: number;
+  size: number;
+  waits: boolean;
+}
+
+function segment(addr: number, size: number, stream: number, code: number, start: number): Segment {
+  return { addr, size, stream, kind: kind(code), isExpandable: (code & 2) !== 0, start, used: 0, pieces: [] };
+}
+
+/** Blocks in their segments. Segments that adjoin and are of one kind are shown as one: those of an expandable
+ * segment. */
+function arranged(all: Segment[], blocks: Placed[]): Memory {
+  all.sort((a, b) => a.addr - b.addr);
+  const segments: Segment[] = [];
+  for (const one of all) {
+    const last = segments[segments.length - 1];
+    const adjoins = last && one.isExpandable && last.addr + last.size === one.addr && last.kind === one.kind && last.stream === one.stream;
+    if (adjoins) last.size += one.size;
+    else segments.push(one);
+  }
+  for (const { row, addr, size, waits } of blocks) {
+    const segment = around(segments, addr);
+    segment?.pieces.push({ row, offset: addr - segment.addr, size, waits });
   }
   const memory: Memory = { segments, reserved: 0, used: 0, freePieces: 0, largestFree: 0 };
   for (const segment of segments) {

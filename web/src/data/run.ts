@@ -36,6 +36,18 @@ export interface Failure {
   deviceFree: number | null;
 }
 
+/** What the request that the device cannot serve meets, on the device itself. */
+export interface AtFailure {
+  row: Uint32Array;
+  addr: Float64Array;
+  size: Float64Array;
+  segmentAddr: Float64Array;
+  segmentSize: Float64Array;
+  segmentStream: Uint32Array;
+  segmentKind: Uint8Array;
+  segmentStart: Uint32Array;
+}
+
 export class Run {
   readonly name: string;
   readonly answer: Answer;
@@ -56,6 +68,9 @@ export class Run {
   /** The largest of each rule. */
   readonly leftOut: LeftOut[];
   readonly failures: Failure[];
+  readonly atFailure: AtFailure | null;
+  /** The phases of the run are known. */
+  readonly hasPhases: boolean;
 
   // Moments.
   readonly moments: number;
@@ -174,6 +189,18 @@ export class Run {
     this.segmentKind = columns.u8("segment_kind");
     this.segmentStart = columns.u32("segment_start");
     this.segmentEnd = after(this.segmentStart, columns.u32("segment_end"));
+
+    this.atFailure = timeline.out_of_memory === null ? null : {
+      row: columns.u32("failed_row"),
+      addr: columns.f64("failed_addr"),
+      size: columns.f64("failed_size"),
+      segmentAddr: columns.f64("failed_segment_addr"),
+      segmentSize: columns.f64("failed_segment_size"),
+      segmentStream: columns.u32("failed_segment_stream"),
+      segmentKind: columns.u8("failed_segment_kind"),
+      segmentStart: columns.u32("failed_segment_start"),
+    };
+    this.hasPhases = this.spans.some((span) => span.phase !== "init");
 
     this.event = new Int32Array(this.moments);
     for (let row = 0; row < this.blocks; row++) {

@@ -2,12 +2,17 @@
 
 import type { App } from "../app";
 import { NEVER, type Run } from "../data/run";
-import { h, scrolled } from "./dom";
-import { bytes, count, duration, plural, words } from "./format";
+import { breakable, h, scrolled } from "./dom";
+import { bytes, count, duration, plural, request, words } from "./format";
 import { roleColor } from "./palette";
 
-/** `iteration 1, backward` */
+/** `iteration 1, backward`. Of a recording without phases, that of the block that is allocated then; empty if not known. */
 export function when(run: Run, moment: number): string {
+  if (!run.hasPhases) {
+    const row = run.event[moment] - 1;
+    const phase = row >= 0 ? run.phases[run.phase[row]] : "init";
+    return phase === "init" ? "" : words(phase);
+  }
   const span = run.spanAt(moment);
   if (!span) return "";
   const phase = words(span.phase);
@@ -25,7 +30,7 @@ export function facts(run: Run, row: number): [string, string][] {
   add("Operator", run.texts[run.op[row]]);
   add("Module", run.texts[run.module[row]]);
   add("Line", run.texts[run.line[row]]);
-  add("Allocated", `${when(run, run.start[row])} (request ${count(run.start[row])})`);
+  add("Allocated", `${when(run, run.start[row])} (request ${request(run.start[row])})`.trim());
   add("Lifetime", lifetime(run, row));
   if (run.asked[row] !== run.size[row]) add("Requested", `${bytes(run.asked[row])} of ${bytes(run.size[row])}`);
   const rule = run.ruleName(row);
@@ -57,7 +62,7 @@ export function panel(app: App, row: number, close: () => void): HTMLElement {
     list.append(h("dt", {}, "Operators"), h("dd", {}, h("ol", { class: "path" }, ...path.map((name) => h("li", {}, name)))));
   }
   const show = (view: "allocator" | "peak", moment: number): void => {
-    app.moment = moment;
+    app.goTo(moment);
     app.open(view);
   };
   return h(
@@ -103,28 +108,68 @@ function asRecorded(run: Run, row: number): string {
   return run.recorded[row] - 1 === run.asked[row] ? "same size" : bytes(run.recorded[row] - 1);
 }
 
-/** A table of blocks, the chosen ones of which can be opened; with what they were in the recording, or by which rule
- * they differ. */
-export function blockTable(app: App, caption: string, rows: number[], choose: (row: number) => void, last: "rule" | "recorded" = "rule"): HTMLElement {
+/** Blocks that a table shows as one row. */
+interface Alike {
+  rows: number[];
+  cells: string[];
+}
+
+interface BlockTableSettings {
+  /** The rows of the table, at most. */
+  most: number;
+  /** The last column: the rule by which a block differs from the recording, or what it was there. */
+  last?: "rule" | "recorded";
+  /** There are more blocks of the size of the last one. */
+  isCut?: boolean;
+}
+
+/** A table of blocks, which are given with the largest first. Blocks that differ in nothing that it shows are one row;
+ * pressing it chooses one of them after the other. */
+export function blockTable(app: App, caption: string, rows: number[], choose: (row: number) => void, { most, last = "rule", isCut = false }: BlockTableSettings): HTMLElement {
   const { run } = app;
   const body = h("tbody");
-  for (const row of rows) {
-    const open = h("button", { class: "link", on: { click: () => choose(row) } }, bytes(run.size[row]));
+  const smallest = isCut ? run.size[rows[rows.length - 1]] : -1;
+  for (const { rows: alike, cells } of groupedAlike(run, rows, most, last)) {
+    const next = (): number => alike[(alike.indexOf(app.block ?? -1) + 1) % alike.length];
+    const size = run.size[alike[0]];
+    const open = h("button", { class: "link", on: { click: () => choose(next()) } }, bytes(size));
+    const number = `${size === smallest ? "≥ " : ""}${count(alike.length)}`;
     body.append(
       h(
         "tr",
         {},
         h("td", { class: "number" }, open),
-        h("td", {}, words(run.roleName(row))),
-        h("td", {}, run.texts[run.op[row]] || "–"),
-        h("td", {}, run.texts[run.module[row]] || "–"),
-        h("td", {}, run.texts[run.line[row]] || "–"),
-        h("td", {}, when(run, run.start[row])),
-        h("td", {}, last === "rule" ? (run.ruleName(row) ?? "") : asRecorded(run, row)),
+        h("td", { class: "number" }, number),
+        h("td", { class: "number" }, alike.length > 1 ? bytes(size * alike.length) : ""),
+        ...cells.map((text) => h("td", {}, ...breakable(text))),
       ),
     );
   }
-  const titles = ["Size", "Role", "Operator", "Module", "Line", "Allocated in", last === "rule" ? "Rule" : "In the recording"];
-  const head = titles.map((text, at) => h("th", { scope: "col", class: at === 0 ? "number" : undefined }, text));
+  const titles = ["Size", "Blocks", "Together", "Role", "Operator", "Module", "Line", "Allocated in", last === "rule" ? "Rule" : "In the recording"];
+  const head = titles.map((text, at) => h("th", { scope: "col", class: at < 3 ? "number" : undefined }, text));
   return scrolled(caption, h("table", { class: "blocks" }, h("caption", {}, caption), h("thead", {}, h("tr", {}, ...head)), body));
+}
+
+function groupedAlike(run: Run, rows: number[], most: number, last: "rule" | "recorded"): Alike[] {
+  const found = new Map<string, Alike>();
+  let smallest = 0;
+  for (const row of rows) {
+    if (found.size >= most && run.size[row] < smallest) break;
+    const cells = [
+      words(run.roleName(row)),
+      run.texts[run.op[row]] || "–",
+      run.texts[run.module[row]] || "–",
+      run.texts[run.line[row]] || "–",
+      when(run, run.start[row]),
+      last === "rule" ? (run.ruleName(row) ?? "") : asRecorded(run, row),
+    ];
+    const key = [run.size[row].toString(), ...cells].join("\n");
+    const known = found.get(key);
+    if (known) known.rows.push(row);
+    else if (found.size < most) {
+      found.set(key, { rows: [row], cells });
+      smallest = run.size[row];
+    }
+  }
+  return [...found.values()];
 }

@@ -56,6 +56,16 @@ export function clipped(text: string): string {
   return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}…`;
 }
 
+/** A text in which what stands between backticks is code. */
+export function code(text: string): Child[] {
+  return text.split("`").map((part, at) => (at % 2 === 1 ? h("code", {}, part) : part));
+}
+
+/** A path that may break after its slashes and before its parentheses. */
+export function breakable(text: string): Child[] {
+  return text.split(/(?<=\/)|(?=\()/).flatMap((part, at) => (at === 0 ? [part] : [h("wbr"), part]));
+}
+
 export function replace(parent: Element, ...children: Child[]): void {
   parent.replaceChildren();
   append(parent, children);

@@ -19,8 +19,35 @@ export function signed(value: number): string {
   return value > 0 ? `+${bytes(value)}` : `−${bytes(-value)}`;
 }
 
+/** The bounds of a figure; what they differ by where both are written alike. */
+export function bounds(value: number, low: number, high: number): string {
+  const [least, most] = [bytes(low), bytes(high)];
+  return least === most ? `${signed(low - value)} to ${signed(high - value)}` : `${least} to ${most}`;
+}
+
 export function count(value: number): string {
   return value.toString().replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+/** A difference of counts with its sign. */
+export function signedCount(value: number): string {
+  if (value === 0) return "±0";
+  return value > 0 ? `+${count(value)}` : `−${count(-value)}`;
+}
+
+/** The number of a request. The first is 1. */
+export function request(moment: number): string {
+  return count(moment + 1);
+}
+
+/** A text that another one follows. */
+export function commaAfter(text: string): string {
+  return text === "" ? "" : `${text}, `;
+}
+
+/** A text that follows another one. */
+export function commaBefore(text: string): string {
+  return text === "" ? "" : `, ${text}`;
 }
 
 export function plural(value: number, one: string, many = `${one}s`): string {
@@ -36,6 +63,7 @@ export function percent(part: number, whole: number): string {
 
 /** Nanoseconds as a duration. */
 export function duration(nanos: number): string {
+  if (nanos === 0) return "0";
   if (nanos >= 1e9) return `${(nanos / 1e9).toFixed(3)} s`;
   if (nanos >= 1e6) return `${(nanos / 1e6).toFixed(3)} ms`;
   return `${(nanos / 1e3).toFixed(3)} µs`;
@@ -45,6 +73,11 @@ export function duration(nanos: number): string {
 export function signedDuration(nanos: number): string {
   if (nanos === 0) return "±0";
   return nanos > 0 ? `+${duration(nanos)}` : `−${duration(-nanos)}`;
+}
+
+/** A Python line without its folders, others as they are: where there is little room. */
+export function shortLine(name: string): string {
+  return /\.py[(:]\d/.test(name) ? name.slice(name.lastIndexOf("/") + 1) : name;
 }
 
 /** A name from the data (`optimizer_state`) as words. */

@@ -1,11 +1,11 @@
 // Allocator state: segments and the blocks in them at any moment, as a map of memory.
 
 import type { App, View } from "../app";
-import { memoryAt, type Memory, type Piece, type Segment } from "../data/memory";
+import { memoryAt, memoryAtFailure, type Memory, type Piece, type Segment } from "../data/memory";
 import { onFrame, Surface } from "../draw/canvas";
 import { blockTable, facts, panel, roleLegend, title, when } from "../ui/block";
 import { h, replace, table } from "../ui/dom";
-import { bytes, count, percent, plural, words } from "../ui/format";
+import { bytes, count, percent, plural, request, words } from "../ui/format";
 import { roleColor, variable } from "../ui/palette";
 import { MomentChooser } from "../ui/moment";
 
@@ -36,18 +36,19 @@ export function allocator(app: App): View {
   const chosen = h("div");
   const tables = h("div", { class: "columns" });
   const inside = h("div", { id: "pieces" });
-  /** The row of the segment whose pieces are listed. */
+  /** The address of the segment whose pieces are listed. */
   let listed: number | null = null;
   const place = h("div", { class: "mapped" }, surface.canvas, tooltip);
-  let memory: Memory = memoryAt(app.run, app.moment);
+  const now = (): Memory => (app.atFailure && app.run.atFailure ? memoryAtFailure(app.run, app.run.atFailure) : memoryAt(app.run, app.moment));
+  let memory: Memory = now();
   let boxes: Box[] = [];
 
   const paint = onFrame(() => {
-    memory = memoryAt(app.run, app.moment);
+    memory = now();
     boxes = drawMap(surface, app, memory);
     describe();
   });
-  const moment = new MomentChooser(app, () => paint());
+  const moment = new MomentChooser(app, () => paint(), true);
   const root = h("div", { class: "allocator" }, moment.root, figures, met, legend, place, chosen, tables, inside);
 
   const describe = (): void => {
@@ -63,7 +64,7 @@ export function allocator(app: App): View {
       figure("In blocks", bytes(memory.used), memory.used),
       figure("Free", `${bytes(unused)} (${percent(unused, memory.reserved)})`),
       figure("Free pieces", count(memory.freePieces)),
-      figure("Largest free piece", bytes(memory.largestFree)),
+      figure("Largest free piece", bytes(memory.largestFree), memory.largestFree),
       figure("Segments", count(memory.segments.length)),
       figure("Split segments", count(memory.segments.filter((segment) => segment.pieces.length > 1).length)),
     );
@@ -74,7 +75,7 @@ export function allocator(app: App): View {
     const segments = rows.map((segment) => {
       const free = segment.pieces.filter((piece) => piece.row < 0);
       const list = (): void => {
-        listed = segment.row;
+        listed = segment.addr;
         listPieces();
         inside.querySelector<HTMLElement>(".scroll")?.focus();
       };
@@ -85,7 +86,7 @@ export function allocator(app: App): View {
         bytes(Math.max(0, ...free.map((piece) => piece.size))),
         segment.kind,
         segment.stream.toString(),
-        when(run, run.segmentStart[segment.row]),
+        when(run, segment.start),
       ];
     });
     const columns = [
@@ -107,7 +108,7 @@ export function allocator(app: App): View {
   };
   /** The pieces that the segment was split into. */
   const listPieces = (): void => {
-    const segment = memory.segments.find((segment) => segment.row === listed);
+    const segment = memory.segments.find((segment) => segment.addr === listed);
     if (!segment) {
       replace(inside);
       return;
@@ -177,19 +178,19 @@ export function allocator(app: App): View {
     });
   }
 
-  /** What a request that could not be served met. */
+  /** What the request met that the device cannot serve. */
   function outOfMemory(of: App, memory: Memory): HTMLElement | null {
     const oom = of.run.answer.out_of_memory;
-    if (!oom || of.run.outOfMemory === null || of.moment < of.run.outOfMemory - 1 || of.moment > of.run.outOfMemory) return null;
+    if (!oom || of.run.outOfMemory === null) return null;
+    if (!of.atFailure) return h("p", { class: "muted" }, "The map is that of a device with space for all. Out of memory shows that of this device, at the request that it cannot serve.");
     const rows = memory.segments.flatMap((segment) => segment.pieces).filter((piece) => piece.row >= 0).map((piece) => piece.row);
-    rows.sort((a, b) => of.run.size[b] - of.run.size[a]);
-    const released = oom.reserved_bytes < memory.reserved ? `released ${bytes(memory.reserved - oom.reserved_bytes)} of cached memory, and then` : "";
+    rows.sort((a, b) => of.run.size[b] - of.run.size[a] || a - b);
     return h(
       "section",
       { class: "panel bad", aria: { label: "Out of memory" } },
       h("h3", {}, `Out of memory: ${bytes(oom.requested_bytes)} requested`),
-      h("p", {}, `Request ${count(of.run.outOfMemory)} cannot be served. The largest free piece has ${bytes(memory.largestFree)}. The allocator ${released} tried to obtain ${bytes(oom.tried_bytes)}, but ${bytes(oom.free_bytes)} were free on the device. ${bytes(oom.reserved_bytes)} were reserved then, ${bytes(oom.allocated_bytes)} of it allocated. The run needs ${bytes(oom.needed_bytes)} of device memory; after this request the map is that of a device with space for all.`),
-      blockTable(of, "Largest blocks then", rows.slice(0, 8), (row) => choose(row)),
+      h("p", {}, `Request ${request(of.run.outOfMemory)} cannot be served: the largest of ${plural(memory.freePieces, "free piece")} has ${bytes(memory.largestFree)}. The allocator released what it could and tried to obtain ${bytes(oom.tried_bytes)}, but ${bytes(oom.free_bytes)} were free on the device. ${bytes(oom.reserved_bytes)} were reserved then, ${bytes(oom.allocated_bytes)} of it allocated. The run needs ${bytes(oom.needed_bytes)} of device memory.`),
+      blockTable(of, "Largest blocks then", rows, (row) => choose(row), { most: 8 }),
     );
   }
 }

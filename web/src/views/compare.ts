@@ -7,7 +7,7 @@ import type { Run } from "../data/run";
 import { onFrame, steps, Surface } from "../draw/canvas";
 import { facts, title } from "../ui/block";
 import { h, replace, table } from "../ui/dom";
-import { bytes, count, signed, tick, ticks, words } from "../ui/format";
+import { bytes, count, plural, signed, signedCount, tick, ticks, words } from "../ui/format";
 import { variable } from "../ui/palette";
 
 /** The rows of the table of modules. */
@@ -18,7 +18,7 @@ const MAX_PHASES = 60;
 export function compare(app: App): View {
   let other = app.runs.find((run) => run !== app.run) ?? app.run;
   const select = h("select", { id: "other" });
-  const plot = new Surface("Allocated memory of both runs, phase by phase");
+  const plot = new Surface("Allocated and reserved memory of both runs, phase by phase");
   plot.canvas.className = "both";
   const root = h("div", { class: "compare" });
   select.addEventListener("change", () => {
@@ -34,7 +34,7 @@ export function compare(app: App): View {
       root,
       h("div", { class: "controls" }, h("p", { class: "pair" }, h("i", { class: "mark one" }), app.run.name), h("label", { class: "field" }, h("span", {}, "against"), select)),
       figures(app.run, other),
-      h("section", { class: "card", aria: { label: "Allocated memory" } }, h("h2", {}, "Allocated memory"), plot.canvas, h("p", { class: "legend plain" }, h("i", { class: "mark one" }), app.run.name, h("i", { class: "mark two" }), other.name), byPhase(app, other)),
+      h("section", { class: "card", aria: { label: "Memory over time" } }, h("h2", {}, "Memory over time"), plot.canvas, h("p", { class: "legend plain" }, h("i", { class: "mark one" }), app.run.name, h("i", { class: "mark two" }), other.name, h("span", { class: "muted aside" }, "thick: allocated, thin: reserved")), byPhase(app, other)),
       parts("By role at the peak", "Role", app.run, other, (run) => (row) => words(run.roleName(row))),
       parting(app.run, other),
       parts("By module at the peak", "Module", app.run, other, (run) => (row) => run.texts[run.module[row]] || "(no module)"),
@@ -54,7 +54,7 @@ function figures(one: Run, other: Run): HTMLElement {
     row("Peak reserved", a.peak.reserved_bytes, b.peak.reserved_bytes),
     row("In nvidia-smi", a.peak.device_bytes, b.peak.device_bytes),
     row("Reserved, holds no tensor", a.fragmentation.unused_bytes, b.fragmentation.unused_bytes),
-    ["Allocations", count(one.blocks), count(other.blocks), other.blocks === one.blocks ? "" : count(other.blocks - one.blocks)],
+    ["Allocations", count(one.blocks), count(other.blocks), signedCount(other.blocks - one.blocks)],
   ];
   const columns = [{ title: "" }, { title: one.name, numeric: true }, { title: other.name, numeric: true }, { title: "Difference", numeric: true }];
   return h("section", { class: "card", id: "compared", aria: { label: "Figures" } }, h("h2", {}, "Figures"), table("Figures of both runs", columns, rows));
@@ -79,7 +79,7 @@ function parts(heading: string, column: string, one: Run, other: Run, name: (run
     style.left = `${value > 0 ? 50 : 50 - width}%`;
     return [key, bytes(left.get(key) ?? 0), bytes(right.get(key) ?? 0), delta(value), bar];
   });
-  const columns = [{ title: column }, { title: "First", numeric: true }, { title: "Second", numeric: true }, { title: "Difference", numeric: true }, { title: "less | more" }];
+  const columns = [{ title: column }, { title: one.name, numeric: true }, { title: other.name, numeric: true }, { title: "Difference", numeric: true }, { title: "less | more" }];
   const more = names.length > MAX_ROWS ? h("p", { class: "muted" }, `${names.length - MAX_ROWS} more with smaller differences`) : null;
   return h("section", { class: "card", aria: { label: heading } }, h("h2", {}, heading), table(heading, columns, rows), more);
 }
@@ -91,7 +91,7 @@ function parting(one: Run, other: Run): HTMLElement {
     section.append(h("p", {}, `Both runs ask for the same memory: all ${count(one.blocks)} allocations have the same size and, where both are known, the same operator.`));
     return section;
   }
-  section.append(h("p", {}, `The first ${count(found.same)} allocations have the same size and, where both are known, the same operator. Then:`));
+  section.append(h("p", {}, found.same === 0 ? "The runs differ from the first allocation on:" : `The first ${plural(found.same, "allocation")} have the same size and, where both are known, the same operator. Then:`));
   const side = (run: Run, row: number | null): HTMLElement => {
     if (row === null) return h("div", {}, h("h3", {}, run.name), h("p", {}, "has no further allocation"));
     const list = h("dl", { class: "facts" });
@@ -123,7 +123,7 @@ function drawBoth(plot: Surface, app: App, other: Run): void {
   const one = app.run;
   if (!plot.fit()) return;
   const context = plot.clear();
-  const most = Math.max(1, one.allocated[one.peak] ?? 0, other.allocated[other.peak] ?? 0) * 1.05;
+  const most = Math.max(1, ...[one, other].flatMap((run) => [run.allocated[run.peak] ?? 0, run.reserved[run.reservedPeak] ?? 0])) * 1.05;
   context.font = `11px ${variable("--sans")}`;
   for (const mark of ticks(most, 4)) {
     const y = Math.round(plot.height - (mark / most) * plot.height) + 0.5;
@@ -133,9 +133,8 @@ function drawBoth(plot: Surface, app: App, other: Run): void {
     context.lineTo(plot.width, y);
     context.stroke();
     context.fillStyle = variable("--muted");
-    if (mark > 0) context.fillText(tick(mark), 2, y - 3);
+    if (mark > 0) context.fillText(tick(mark), 2, y > 16 ? y - 3 : y + 11);
   }
-  const maxima = app.maxima("allocated");
   const scale = one.moments / plot.width;
   const column = (x: number): [number, number] => {
     const from = Math.min(one.moments - 1, Math.floor(x * scale));
@@ -143,12 +142,14 @@ function drawBoth(plot: Surface, app: App, other: Run): void {
   };
   if (one.moments === 0 || other.moments === 0) return;
   const at = aligned(one, other);
-  context.lineWidth = 1.5;
-  context.strokeStyle = variable("--accent");
-  steps(context, plot.width, plot.height, most, (x) => one.allocated[maxima.at(...column(x))]);
-  context.strokeStyle = variable("--second");
-  context.setLineDash([6, 4]);
-  const others = app.maxima("allocated", other);
-  steps(context, plot.width, plot.height, most, (x) => mostAligned(at, other, others, ...column(x)));
-  context.setLineDash([]);
+  for (const figure of ["reserved", "allocated"] as const) {
+    const [maxima, others] = [app.maxima(figure), app.maxima(figure, other)];
+    context.lineWidth = figure === "allocated" ? 1.75 : 0.75;
+    context.strokeStyle = variable("--accent");
+    steps(context, plot.width, plot.height, most, (x) => one[figure][maxima.at(...column(x))]);
+    context.strokeStyle = variable("--second");
+    context.setLineDash([6, 4]);
+    steps(context, plot.width, plot.height, most, (x) => mostAligned(at, other[figure], others, ...column(x)));
+    context.setLineDash([]);
+  }
 }

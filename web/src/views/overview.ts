@@ -1,19 +1,25 @@
 // Overview: the verdict, the three figures with their range, what is alive at the peak, and what would make it fit.
 
 import type { App, View } from "../app";
-import type { Answer, Bounds } from "../data/page";
+import type { Answer, Bounds, Place } from "../data/page";
 import type { Run } from "../data/run";
 import { TREES, tree, type Node, type TreeKey } from "../data/tree";
-import { squarified } from "../draw/treemap";
-import { choice, h, replace, table } from "../ui/dom";
-import { bytes, count, percent, plural, signed, words } from "../ui/format";
+import { squarified, type Box } from "../draw/treemap";
+import { choice, code, h, replace, table } from "../ui/dom";
+import { bounds as boundsText, bytes, count, percent, plural, shortLine, signed, words } from "../ui/format";
 import { ink, roleColor } from "../ui/palette";
 import { when } from "../ui/block";
 
 const KEYS = [...TREES].reverse().filter(([name]) => name !== "stack");
 
+/** The height of a line in a tile. */
+const LINE = 16;
+
+/** The width of a digit in a tile. */
+const DIGIT = 7;
+
 /** Boxes of the treemap, at most. */
-const MAX_BOXES = 160;
+const MAX_BOXES = 500;
 
 export function overview(app: App): View {
   const root = h("div", { class: "overview" });
@@ -23,19 +29,20 @@ export function overview(app: App): View {
   const redraw = (): void => drawTree(app, key, map, list);
   const draw = (): void => {
     const { answer } = app.run;
+    const place = when(app.run, app.run.peak);
     const keys = choice("Group by", KEYS, key, (chosen) => {
       key = chosen;
       redraw();
     });
     replace(
       root,
-      verdict(answer),
+      verdict(app.run),
       figures(answer),
       everyRun(app),
       h(
         "section",
         { class: "card wide", aria: { label: "Memory at the peak" } },
-        h("header", {}, h("h2", {}, "Memory at the peak"), h("p", { class: "muted", id: "at-peak", data: { bytes: (app.run.allocated[app.run.peak] ?? 0).toString() } }, `${bytes(app.run.allocated[app.run.peak] ?? 0)} in ${when(app.run, app.run.peak)}`), keys),
+        h("header", {}, h("h2", {}, "Memory at the peak"), h("p", { class: "muted", id: "at-peak", data: { bytes: (app.run.allocated[app.run.peak] ?? 0).toString() } }, `${bytes(app.run.allocated[app.run.peak] ?? 0)}${place === "" ? "" : ` in ${place}`}`), keys),
         map,
         list,
       ),
@@ -56,7 +63,14 @@ const VERDICTS: Record<string, string> = {
   withheld: "No verdict",
 };
 
-function verdict(answer: Answer): HTMLElement {
+/** `iteration 1, backward` */
+function phaseOf(run: Run, place: Place): string {
+  if (!run.hasPhases && place.phase === "init") return "";
+  return place.iteration === null ? words(place.phase) : `iteration ${place.iteration}, ${words(place.phase)}`;
+}
+
+function verdict(run: Run): HTMLElement {
+  const { answer } = run;
   const name = VERDICTS[answer.verdict] ?? words(answer.verdict);
   const place = answer.peak.at;
   const parts = [place?.module, place?.op, place?.line].filter((part): part is string => !!part);
@@ -74,7 +88,7 @@ function verdict(answer: Answer): HTMLElement {
       h(
         "div",
         { class: "place" },
-        h("p", {}, `Peak in ${place.iteration === null ? "" : `iteration ${place.iteration}, `}${words(place.phase)}`),
+        h("p", {}, phaseOf(run, place) === "" ? "Peak" : `Peak in ${phaseOf(run, place)}`),
         h("p", { class: "muted" }, parts.join(" · ")),
       ),
   );
@@ -94,14 +108,14 @@ function headroom(answer: Answer): string {
 function figures(answer: Answer): HTMLElement {
   const { peak, range } = answer;
   const most = Math.max(range.device_bytes.high, peak.device_bytes, answer.device.memory_bytes);
-  const figure = (id: string, name: string, source: string, value: number, bounds: Bounds): HTMLElement =>
+  const figure = (id: string, name: string, source: string, value: number, { low, high }: Bounds): HTMLElement =>
     h(
       "section",
       { class: "card figure", id: `figure-${id}`, data: { bytes: value.toString() }, aria: { label: name } },
       h("h2", {}, name),
       h("p", { class: "value" }, bytes(value)),
-      rangeBar(value, bounds, most, answer.device.memory_bytes),
-      h("p", { class: "muted" }, bounds.low === bounds.high ? "no uncertainty" : `${bytes(bounds.low)} to ${bytes(bounds.high)}`),
+      rangeBar(value, { low, high }, most, answer.device.memory_bytes),
+      h("p", { class: "muted" }, low === high ? "no uncertainty" : boundsText(value, low, high)),
       h("p", { class: "muted source" }, source),
     );
   return h(
@@ -117,7 +131,7 @@ function figures(answer: Answer): HTMLElement {
 function everyRun(app: App): HTMLElement | null {
   if (app.runs.length < 2) return null;
   const figure = (value: number, { low, high }: Bounds): HTMLElement =>
-    h("span", {}, bytes(value), low === high ? null : h("span", { class: "muted small line" }, `${bytes(low)} to ${bytes(high)}`));
+    h("span", {}, bytes(value), low === high ? null : h("span", { class: "muted small line" }, boundsText(value, low, high)));
   const rows = app.runs.map((run) => {
     const { peak, range, device, verdict } = run.answer;
     const open = h("button", { class: "link", on: { click: () => app.show(run) } }, run.name);
@@ -143,8 +157,9 @@ function rangeBar(value: number, bounds: Bounds, most: number, limit: number): H
     element.style.width = `${(100 * (to - from)) / most}%`;
     bar.append(element);
   };
-  part("value", 0, value);
-  part("spread", bounds.low, bounds.high);
+  part("value", 0, Math.min(value, bounds.low));
+  part("spread", Math.min(value, bounds.low), Math.max(value, bounds.high));
+  if (bounds.low !== bounds.high) part("now", value, value);
   if (limit < most) part("limit", limit, limit);
   return bar;
 }
@@ -159,20 +174,23 @@ function drawTree(app: App, key: TreeKey, map: HTMLElement, list: HTMLElement): 
   }
   const box = map.getBoundingClientRect();
   const [width, height] = [box.width || 900, box.height || 360];
-  const top = limited(root.children);
-  const outer = squarified(top.map((node) => node.bytes), { x: 0, y: 0, width, height });
-  top.forEach((node, at) => {
-    const place = outer[at];
-    const inner = limited(node.children);
-    const hasRoom = place.width > 60 && place.height > 40 && inner.length > 1;
-    map.append(tile(node, place, root.bytes, width, hasRoom ? "group" : "leaf"));
-    if (!hasRoom) return;
-    const within = { x: place.x + 2, y: place.y + 20, width: place.width - 4, height: place.height - 22 };
-    const boxes = squarified(inner.map((child) => child.bytes), within);
-    inner.forEach((child, number) => {
-      if (boxes[number].width >= 3 && boxes[number].height >= 3) map.append(tile(child, boxes[number], root.bytes, width, "inner"));
-    });
-  });
+  // Breadth first, so that what is left out is small.
+  const waiting: [Node[], Box, string][] = [[root.children, { x: 0, y: 0, width, height }, "outer"]];
+  let left = MAX_BOXES;
+  for (let next = waiting.shift(); next; next = waiting.shift()) {
+    const [nodes, within, kind] = next;
+    const shown = nodes.filter((node) => node.bytes > 0);
+    const boxes = squarified(shown.map((node) => node.bytes), within);
+    const visible = [...shown.keys()].filter((at) => boxes[at].width >= 3 && boxes[at].height >= 3).slice(0, left);
+    left -= visible.length;
+    for (const at of visible) {
+      const node = key === "module" ? joined(shown[at]) : shown[at];
+      const { x, y, width: wide, height: high } = boxes[at];
+      const hasRoom = wide > 60 && high > 40 && node.children.length > 1;
+      map.append(tile(node, boxes[at], root.bytes, width, hasRoom ? `${kind} group` : kind));
+      if (hasRoom) waiting.push([withRest(node), { x: x + 2, y: y + 20, width: wide - 4, height: high - 22 }, "inner"]);
+    }
+  }
   const rows = root.children.slice(0, 12).map((node) => [
     swatch(node.role, node.name),
     bytes(node.bytes),
@@ -187,11 +205,21 @@ function drawTree(app: App, key: TreeKey, map: HTMLElement, list: HTMLElement): 
   replace(list, table(`Memory at the peak by ${key === "op" ? "operator" : key}`, columns, rows));
 }
 
-function limited(nodes: Node[]): Node[] {
-  return nodes.filter((node) => node.bytes > 0).slice(0, MAX_BOXES);
+/** A node of which all is in one other, as one with it. */
+function joined(node: Node): Node {
+  const [only] = node.children;
+  return node.children.length === 1 && only.bytes === node.bytes ? joined({ ...only, name: `${node.name} > ${only.name}` }) : node;
 }
 
-function tile(node: Node, box: { x: number; y: number; width: number; height: number }, whole: number, width: number, kind: string): HTMLElement {
+/** The children of a node, and what is in none of them. */
+function withRest(node: Node): Node[] {
+  const { children } = node;
+  const bytes = children.reduce((rest, child) => rest - child.bytes, node.bytes);
+  const blocks = children.reduce((rest, child) => rest - child.blocks, node.blocks);
+  return bytes > 0 ? [...children, { name: `${node.name} itself`, bytes, blocks, role: node.role, children: [] }].sort((a, b) => b.bytes - a.bytes) : children;
+}
+
+function tile(node: Node, box: Box, whole: number, width: number, kind: string): HTMLElement {
   const label = `${node.name}: ${bytes(node.bytes)}, ${percent(node.bytes, whole)}, ${plural(node.blocks, "block")}`;
   const element = h("div", { class: `tile ${kind}`, title: label });
   const { style } = element;
@@ -203,7 +231,11 @@ function tile(node: Node, box: { x: number; y: number; width: number; height: nu
   style.backgroundColor = hue;
   style.color = ink(hue);
   if (box.width > 56 && box.height > 18) {
-    element.append(h("b", {}, node.name), h("span", {}, bytes(node.bytes)));
+    const size = bytes(node.bytes);
+    const text = h("div", {}, h("b", {}, shortLine(node.name)), size.length * DIGIT < box.width - 12 && h("span", {}, size));
+    // Whole lines.
+    text.style.maxHeight = `${LINE * (kind.endsWith("group") ? 1 : Math.max(1, Math.floor((box.height - 4) / LINE)))}px`;
+    element.append(text);
   }
   return element;
 }
@@ -220,7 +252,8 @@ function fitting(run: Run): HTMLElement {
   const rows: [string, string][] = [];
   const oom = answer.out_of_memory;
   if (oom) {
-    const at = oom.at ? ` in ${oom.at.iteration === null ? "" : `iteration ${oom.at.iteration}, `}${words(oom.at.phase)}` : "";
+    const phase = oom.at ? phaseOf(run, oom.at) : "";
+    const at = phase === "" ? "" : ` in ${phase}`;
     rows.push(["Out of memory", `${bytes(oom.requested_bytes)} were requested${at}, ${bytes(oom.free_bytes)} were free on the device, ${bytes(oom.reserved_bytes)} reserved`]);
     rows.push(["Needed", `${bytes(oom.needed_bytes)} of device memory`]);
   }
@@ -284,7 +317,7 @@ function notes(answer: Answer): HTMLElement | null {
   if (answer.diagnostics.length === 0) return null;
   const list = h("ul", { class: "notes" });
   for (const note of answer.diagnostics) {
-    list.append(h("li", { data: { severity: note.severity } }, h("b", {}, note.severity), ` ${note.message}`, note.count > 1 ? h("span", { class: "muted" }, ` (${count(note.count)} times)`) : null));
+    list.append(h("li", { data: { severity: note.severity } }, h("b", {}, note.severity), " ", ...code(note.message), note.count > 1 ? h("span", { class: "muted" }, ` (${count(note.count)} times)`) : null));
   }
   return h("section", { class: "card wide", aria: { label: "Notes" } }, h("h2", {}, "Notes"), list);
 }

@@ -4,7 +4,7 @@ import type { App, View } from "../app";
 import { TREES, tree, type Node, type TreeKey } from "../data/tree";
 import { blockTable, panel, roleLegend, when } from "../ui/block";
 import { choice, download, h, replace } from "../ui/dom";
-import { bytes, percent, plural } from "../ui/format";
+import { bytes, commaBefore, percent, plural, request, shortLine } from "../ui/format";
 import { MomentChooser } from "../ui/moment";
 import { ink, roleColor } from "../ui/palette";
 
@@ -28,7 +28,7 @@ export function peak(app: App): View {
     replace(
       below,
       app.block === null ? null : panel(app, app.block, () => choose(null)),
-      blockTable(app, `Largest of ${plural(rows.length, "block")}`, rows.slice(0, MAX_ROWS), choose),
+      blockTable(app, `Largest of ${plural(rows.length, "block")}`, rows, choose, { most: MAX_ROWS }),
     );
   };
   const choose = (row: number | null): void => {
@@ -89,11 +89,11 @@ export function peak(app: App): View {
     });
     graph.style.height = `${(deepest + 1) * ROW}px`;
     const last = way[way.length - 1];
-    trail.textContent = `${last === whole ? "All" : zoomed.join(" › ")}: ${bytes(last.bytes)} in ${plural(last.blocks, "block")}, after request ${app.moment}, ${when(app.run, app.moment)}`;
+    trail.textContent = `${last === whole ? "All" : zoomed.join(" › ")}: ${bytes(last.bytes)} in ${plural(last.blocks, "block")}, ${app.atFailure ? "at" : "after"} request ${request(app.atFailure ? app.moment + 1 : app.moment)}${commaBefore(when(app.run, app.moment))}`;
   };
   const frame = (node: Node, path: string[], depth: number, left: number, span: number, whole: number): HTMLElement => {
     const label = `${node.name}: ${bytes(node.bytes)}, ${percent(node.bytes, whole)}, ${plural(node.blocks, "block")}`;
-    const element = h("button", { class: "frame-node", title: label, aria: { label } }, `${node.name}  ${bytes(node.bytes)}`);
+    const element = h("button", { class: "frame-node", title: label, aria: { label } }, `${shortLine(node.name)}  ${bytes(node.bytes)}`);
     const hue = depth === 0 ? roleColor("unknown") : roleColor(node.role);
     element.style.left = `${100 * left}%`;
     element.style.width = `calc(${100 * span}% - 1px)`;

@@ -30,7 +30,7 @@ export function planned(app: App): View {
       return;
     }
     const { head } = plan;
-    const planner = head.planned_bytes === null ? "no plan" : `planned by ${head.planner}: ${bytes(head.planned_bytes)}`;
+    const planner = head.planned_bytes === null ? "No plan" : `Planned by ${head.planner}: ${bytes(head.planned_bytes)}`;
     replace(
       root,
       h("dl", { class: "row" }, ...figures(plan)),

@@ -4,8 +4,8 @@ import type { App, View } from "../app";
 import type { Answer, Bounds, Rule } from "../data/page";
 import type { Run } from "../data/run";
 import { blockTable, panel } from "../ui/block";
-import { h, replace, table } from "../ui/dom";
-import { bytes, count, plural, signed, words } from "../ui/format";
+import { code, h, replace, table } from "../ui/dom";
+import { bounds as boundsText, bytes, count, plural, signed, words } from "../ui/format";
 
 const MAX_ROWS = 60;
 
@@ -36,7 +36,7 @@ export function rules(app: App): View {
       place,
       app.block === null ? null : panel(app, app.block, () => choose(null)),
       changes(run, rows),
-      rows.length > 0 && blockTable(app, `Largest of ${plural(rows.length, "block")} that ${open} added, resized or moved in time`, rows.slice(0, MAX_ROWS), choose, "recorded"),
+      rows.length > 0 && blockTable(app, `Largest of ${plural(rows.length, "block")} that ${open} added, resized or moved in time`, rows, choose, { most: MAX_ROWS, last: "recorded" }),
       leftOut(run, open),
     );
   };
@@ -88,30 +88,19 @@ function uncertainty(answer: Answer): HTMLElement {
   if (all.length === 0) {
     return h("section", { class: "card", aria: { label: "Uncertainty" } }, heading, h("p", {}, "Nothing about this run is uncertain."));
   }
-  const least = Math.min(range.reserved_bytes.low, range.allocated_bytes.low, peak.allocated_bytes, ...all.map((one) => Math.min(one.reserved_bytes.low, one.allocated_bytes.low)));
-  const most = Math.max(range.reserved_bytes.high, range.allocated_bytes.high, peak.reserved_bytes, ...all.map((one) => Math.max(one.reserved_bytes.high, one.allocated_bytes.high)));
-  const span = Math.max(1, most - least);
-  const bar = (bounds: Bounds, value: number): HTMLElement => {
-    const place = h("div", { class: "doubt", aria: { hidden: "true" } });
-    const part = (name: string, from: number, to: number): void => {
-      const element = h("i", { class: name });
-      element.style.left = `${(100 * (from - least)) / span}%`;
-      element.style.width = `${(100 * (to - from)) / span}%`;
-      place.append(element);
-    };
-    part("low", bounds.low, Math.max(bounds.low, Math.min(value, bounds.high)));
-    part("high", Math.min(bounds.high, Math.max(value, bounds.low)), bounds.high);
-    part("now", value, value);
-    return place;
+  const figure = (of: "allocated_bytes" | "reserved_bytes"): Scale => {
+    const bounds = [range[of], ...all.map((one) => one[of])];
+    return { value: peak[of], least: Math.min(peak[of], ...bounds.map(({ low }) => low)), most: Math.max(peak[of], ...bounds.map(({ high }) => high)) };
   };
+  const scales = [figure("allocated_bytes"), figure("reserved_bytes")];
   const text = (bounds: Bounds, value: number): string => (bounds.low === bounds.high ? "no change" : `${signed(bounds.low - value)} … ${signed(bounds.high - value)}`);
   const row = (name: string, blocks: number | null, allocated: Bounds, reserved: Bounds): (HTMLElement | string)[] => [
     name,
     blocks === null ? "–" : count(blocks),
     text(allocated, peak.allocated_bytes),
-    bar(allocated, peak.allocated_bytes),
+    doubt(allocated, scales[0]),
     text(reserved, peak.reserved_bytes),
-    bar(reserved, peak.reserved_bytes),
+    doubt(reserved, scales[1]),
   ];
   const sorted = [...all].sort((a, b) => b.reserved_bytes.high - b.reserved_bytes.low - (a.reserved_bytes.high - a.reserved_bytes.low));
   const rows = sorted.map((one) => row(words(one.name), one.blocks, one.allocated_bytes, one.reserved_bytes));
@@ -120,11 +109,37 @@ function uncertainty(answer: Answer): HTMLElement {
     { title: "Doubt" },
     { title: "Blocks", numeric: true },
     { title: "Peak allocated", numeric: true },
-    { title: `${bytes(least)} to ${bytes(most)}` },
+    { title: scaleText(scales[0]) },
     { title: "Peak reserved", numeric: true },
-    { title: `${bytes(least)} to ${bytes(most)}` },
+    { title: scaleText(scales[1]) },
   ];
   return h("section", { class: "card doubts", aria: { label: "Uncertainty" } }, heading, table("Doubts and their effect", columns, rows));
+}
+
+/** What a bar is as long as. */
+interface Scale {
+  value: number;
+  least: number;
+  most: number;
+}
+
+function scaleText({ value, least, most }: Scale): string {
+  return least === most ? bytes(value) : boundsText(value, least, most);
+}
+
+function doubt(bounds: Bounds, { value, least, most }: Scale): HTMLElement {
+  const place = h("div", { class: "doubt", aria: { hidden: "true" } });
+  const share = (bytes: number): number => (least === most ? 50 : (100 * (bytes - least)) / (most - least));
+  const part = (name: string, from: number, to: number): void => {
+    const element = h("i", { class: name });
+    element.style.left = `${share(from)}%`;
+    element.style.width = `${share(to) - share(from)}%`;
+    place.append(element);
+  };
+  part("low", bounds.low, Math.max(bounds.low, Math.min(value, bounds.high)));
+  part("high", Math.min(bounds.high, Math.max(value, bounds.low)), bounds.high);
+  part("now", value, value);
+  return place;
 }
 
 function effects(run: Run, choose: (rule: string) => void): HTMLElement {
@@ -147,7 +162,7 @@ function effects(run: Run, choose: (rule: string) => void): HTMLElement {
   for (const rule of new Set(run.rule)) if (rule > 0) changed.add(run.rules[rule - 1]);
   const rows = acted.map((rule) => [
     changed.has(rule.rule) ? h("button", { class: "link", on: { click: () => choose(rule.rule) } }, rule.rule) : rule.rule,
-    h("span", {}, rule.summary, h("span", { class: "muted small" }, ` ${rule.source}`)),
+    h("span", {}, ...code(rule.summary), h("span", { class: "muted small" }, " ", ...code(rule.source))),
     atPeak.has(rule.rule) ? bytes(atPeak.get(rule.rule) ?? 0) : "",
     part(rule.dropped),
     part(rule.added),

@@ -11,11 +11,13 @@ import { onFrame, steps, Surface } from "../draw/canvas";
 import { Picture, Shades, type Window } from "../draw/picture";
 import { blockTable, facts, panel, title, when } from "../ui/block";
 import { choice, h, replace, table } from "../ui/dom";
-import { bytes, count, duration, percent, plural, tick, ticks, words } from "../ui/format";
+import { bytes, commaAfter, commaBefore, count, duration, percent, plural, request, tick, ticks, words } from "../ui/format";
 import { rest, variable } from "../ui/palette";
 
 /** The rows of the table of blocks. */
 const MAX_ROWS = 25;
+/** The blocks that are put together for the table. */
+const MOST_BLOCKS = 1000;
 /** The recorded failures that are marked. */
 const MAX_FAILURES = 50;
 /** The phases of the list. */
@@ -154,6 +156,7 @@ class Timeline implements View {
 
   /** The phases that can be zoomed to. */
   private listPhases(): void {
+    (this.phase.parentElement as HTMLElement).hidden = !this.run.hasPhases;
     const spans = this.run.spans.map((span, at) => [span, at] as const).filter(([span]) => span.end - span.start >= FEWEST);
     const names = spans.slice(0, MAX_PHASES).map(([span, at]) => h("option", { value: at.toString() }, when(this.run, span.start)));
     replace(this.phase, h("option", { value: "" }, "all of the run"), ...names);
@@ -224,7 +227,7 @@ class Timeline implements View {
       const pressed = this.hidden.has(group) ? "false" : "true";
       this.legend.append(h("button", { class: "entry", data: { group: group.toString() }, aria: { pressed }, on: { click: press } }, mark, name));
     });
-    if (this.other) this.legend.append(h("span", { class: "line other" }, `allocated in ${this.other.run.name}`));
+    if (this.other) this.legend.append(h("span", { class: "line other" }, `allocated in ${this.other.run.name}`), h("span", { class: "line other-reserved" }, "reserved there"));
     this.legend.append(...(["allocated", "reserved", "requested"] as const).map((line) => h("span", { class: `line ${line}` }, line)));
   }
 
@@ -328,7 +331,7 @@ class Timeline implements View {
       dragged = null;
       if (!isClick) return;
       this.cursor = Math.floor(momentAt(event));
-      this.app.moment = Math.min(this.run.moments - 1, Math.max(0, this.cursor));
+      this.app.goTo(this.cursor);
       this.select(this.pick(event));
     });
     place.addEventListener("pointerleave", () => {
@@ -401,7 +404,7 @@ class Timeline implements View {
       line("Group", `${this.groups.names[group] ?? "what is left out"}: ${bytes(this.stack.at(moment)[group])}`);
     }
     line("Then", `${bytes(run.allocated[moment])} allocated, ${bytes(run.reserved[moment])} reserved`);
-    line("Request", `${count(moment)}, ${when(run, moment)}, ${duration(run.time[moment])}`);
+    line("Request", `${request(moment)}, ${commaAfter(when(run, moment))}${duration(run.time[moment])}`);
     replace(tooltip, shown === null ? null : h("b", {}, title(run, shown)), list);
     tooltip.hidden = false;
     const width = tooltip.offsetWidth;
@@ -419,19 +422,19 @@ class Timeline implements View {
     if (from >= to) return 1;
     let most = Math.max(1, run.reserved[app.maxima("reserved").at(from, to)], run.allocated[app.maxima("allocated").at(from, to)]);
     for (let x = 0; this.other && x < plot.width; x++) {
-      const value = this.otherAt(x);
+      const value = this.otherAt(x, "reserved");
       if (value > most) most = value;
     }
     return most * 1.06;
   }
 
-  /** The most that the other run has allocated in a column of the plot; NaN where it has no such phase. */
-  private otherAt(x: number): number {
+  /** The most of a figure of the other run in a column of the plot; NaN where it has no such phase. */
+  private otherAt(x: number, figure: "allocated" | "reserved"): number {
     const { other, window, run, plot } = this;
     if (!other) return NaN;
     const scale = (window.to - window.from) / Math.max(1, plot.width);
     const from = Math.min(run.moments - 1, Math.floor(window.from + x * scale));
-    return mostAligned(other.at, other.run, this.app.maxima("allocated", other.run), from, Math.min(run.moments, Math.floor(window.from + (x + 1) * scale)));
+    return mostAligned(other.at, other.run[figure], this.app.maxima(figure, other.run), from, Math.min(run.moments, Math.floor(window.from + (x + 1) * scale)));
   }
 
   private paint(): void {
@@ -506,7 +509,10 @@ class Timeline implements View {
     context.strokeStyle = variable("--other");
     context.lineWidth = 2;
     context.setLineDash([6, 3]);
-    steps(context, lines.width, lines.height, most, (x) => this.otherAt(x));
+    steps(context, lines.width, lines.height, most, (x) => this.otherAt(x, "allocated"));
+    context.lineWidth = 1;
+    context.setLineDash([2, 2]);
+    steps(context, lines.width, lines.height, most, (x) => this.otherAt(x, "reserved"));
     context.setLineDash([]);
   }
 
@@ -549,6 +555,7 @@ class Timeline implements View {
     const offset = strip.width - this.plot.width;
     context.font = `11px ${variable("--sans")}`;
     context.textBaseline = "middle";
+    if (!run.hasPhases) return;
     let lastEnd = -1;
     let iteration: number | null = null;
     for (const span of run.spans) {
@@ -621,15 +628,16 @@ class Timeline implements View {
       ? `; ${plural(this.filter.count, "block")} of ${count(run.blocks)} match, ${bytes(this.filter.bytesAt(run.peak))} (${percent(this.filter.bytesAt(run.peak), run.allocated[run.peak])}) at the peak`
       : "";
     const cursor = this.cursorWithin();
-    const event = cursor === null ? "" : `; request ${count(cursor)} ${this.eventText(cursor)}`;
-    this.status.textContent = `Requests ${count(from)} to ${count(to - 1)}: at most ${bytes(run.allocated[top])} allocated, in ${when(run, top)}${found}${event}`;
+    const place = when(run, top);
+    const event = cursor === null ? "" : `; request ${request(cursor)} ${this.eventText(cursor)}`;
+    this.status.textContent = `Requests ${request(from)} to ${request(to - 1)}: at most ${bytes(run.allocated[top])} allocated${place === "" ? "" : `, in ${place}`}${found}${event}`;
     replace(this.parts, this.asTable(from, top, to));
     const choose = (row: number): void => this.select(row);
-    const rows = this.filter.largestWithin(from, to, MAX_ROWS, (row) => !this.hidden.has(this.all.of[row]));
+    const rows = this.filter.largestWithin(from, to, MOST_BLOCKS, (row) => !this.hidden.has(this.all.of[row]));
     replace(
       this.below,
       app.block !== null ? panel(app, app.block, () => this.select(null)) : null,
-      blockTable(app, `Largest blocks in the window${this.filter.isActive ? " that match" : ""}`, rows, choose),
+      blockTable(app, `Largest blocks in the window${this.filter.isActive ? " that match" : ""}`, rows, choose, { most: MAX_ROWS, isCut: rows.length === MOST_BLOCKS }),
     );
   }
 
@@ -645,7 +653,7 @@ class Timeline implements View {
     const line = (name: string, values: Float64Array): string[] => [name, ...moments.map((moment) => bytes(values[moment]))];
     rows.push(line("allocated", run.allocated), line("requested", run.requested), line("reserved", run.reserved));
     const titles = ["First request of the window", "Request with the most allocated memory", "Last request"];
-    const columns = titles.map((name, at) => ({ title: `${name}: ${count(moments[at])}, ${when(run, moments[at])}`, numeric: true }));
+    const columns = titles.map((name, at) => ({ title: `${name}: ${request(moments[at])}${commaBefore(when(run, moments[at]))}`, numeric: true }));
     return table(`Allocated memory by ${KEYS.find(([key]) => key === this.stackKey)?.[1].toLowerCase()}; at most ${bytes(run.reserved[reserved])} reserved`, [{ title: "Group" }, ...columns], rows);
   }
 
