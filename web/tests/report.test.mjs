@@ -718,6 +718,26 @@ describe("accessibility", () => {
     await page.close();
   });
 
+  // A canvas above another one is opaque on paper: the areas of the timeline were not printed.
+  test("the timeline on paper is one canvas, with areas and lines", async () => {
+    const page = await open(browser, pageOf(RESNET), "timeline");
+    await page.emulateMedia({ media: "print" });
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    await settled(page);
+    const shown = await page.locator(".plot canvas").evaluateAll((all) => all.filter((canvas) => canvas.checkVisibility()).map((canvas) => canvas.className));
+    assert.deepEqual(shown, ["base"]);
+    const colors = await page.evaluate(() => {
+      const canvas = document.querySelector(".plot .base");
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const counts = {};
+      for (let at = 0; at < data.length; at += 4) counts[data.slice(at, at + 4).join(" ")] = (counts[data.slice(at, at + 4).join(" ")] ?? 0) + 1;
+      return counts;
+    });
+    // The color of parameters, and that of the line of reserved memory.
+    assert.ok(colors["75 63 158 255"] > 1000 && colors["28 30 33 255"] > 100, JSON.stringify(colors).slice(0, 2000));
+    await page.close();
+  });
+
   test("paper is light, whatever the theme", async () => {
     const page = await open(browser, pageOf(RESNET), "allocator", "dark");
     // The gray of a free piece, which differs between the themes.

@@ -448,6 +448,7 @@ class Timeline implements View {
     this.top = this.most();
     this.place.dataset.top = this.top.toString();
     this.picture.draw(plot.context, run, this.stack, this.groups, this.app.maxima("allocated"), this.window, this.top, this.shades, selected);
+    this.drawLines();
     this.overlay();
     this.drawAxis();
     this.drawStrip();
@@ -459,37 +460,45 @@ class Timeline implements View {
     return ((moment - this.window.from) / (this.window.to - this.window.from)) * this.plot.width;
   }
 
-  private overlay(): void {
-    const { lines, run, plot } = this;
-    if (!lines.fit()) return;
-    const context = lines.clear();
+  /** Lines and marks, above the areas. */
+  private drawLines(): void {
+    const { run, plot } = this;
+    const { context } = plot;
+    context.setTransform(plot.ratio, 0, 0, plot.ratio, 0, 0);
     const most = this.top;
     const moment = (x: number): number => this.picture.columns[Math.min(this.picture.width - 1, Math.floor(x * plot.ratio))];
     context.strokeStyle = variable("--grid");
     context.lineWidth = 1;
     for (const mark of ticks(most, 6)) {
-      const y = Math.round(lines.height - (mark / most) * lines.height) + 0.5;
+      const y = Math.round(plot.height - (mark / most) * plot.height) + 0.5;
       context.globalAlpha = 0.5;
       context.beginPath();
       context.moveTo(0, y);
-      context.lineTo(lines.width, y);
+      context.lineTo(plot.width, y);
       context.stroke();
     }
     context.globalAlpha = 1;
     context.lineWidth = 1;
     context.strokeStyle = variable("--allocated");
-    steps(context, lines.width, lines.height, most, (x) => run.allocated[moment(x)]);
+    steps(context, plot.width, plot.height, most, (x) => run.allocated[moment(x)]);
     context.lineWidth = 1.5;
     context.strokeStyle = variable("--reserved");
-    steps(context, lines.width, lines.height, most, (x) => run.reserved[moment(x)]);
+    steps(context, plot.width, plot.height, most, (x) => run.reserved[moment(x)]);
     context.strokeStyle = variable("--requested");
     context.setLineDash([3, 3]);
-    steps(context, lines.width, lines.height, most, (x) => run.requested[moment(x)]);
+    steps(context, plot.width, plot.height, most, (x) => run.requested[moment(x)]);
     context.setLineDash([]);
     this.drawOther(context, most);
     this.mark(context, run.peak, "peak", variable("--ink"));
     if (run.outOfMemory !== null) this.mark(context, run.outOfMemory, "out of memory", variable("--bad"));
     for (const { after } of run.failures.slice(0, MAX_FAILURES)) this.mark(context, after, "recorded out of memory", variable("--bad"));
+  }
+
+  /** What follows the pointer and the cursor, on a canvas of its own. */
+  private overlay(): void {
+    const { lines } = this;
+    if (!lines.fit()) return;
+    const context = lines.clear();
     const at = this.hovered ?? this.cursorWithin();
     if (at !== null) {
       const x = this.xOf(at + 0.5);
@@ -504,33 +513,33 @@ class Timeline implements View {
 
   /** The other run of the page, as a line: what was recorded, for example, over what is predicted. */
   private drawOther(context: CanvasRenderingContext2D, most: number): void {
-    const { other, lines } = this;
+    const { other, plot } = this;
     if (!other) return;
     context.strokeStyle = variable("--other");
     context.lineWidth = 2;
     context.setLineDash([6, 3]);
-    steps(context, lines.width, lines.height, most, (x) => this.otherAt(x, "allocated"));
+    steps(context, plot.width, plot.height, most, (x) => this.otherAt(x, "allocated"));
     context.lineWidth = 1;
     context.setLineDash([2, 2]);
-    steps(context, lines.width, lines.height, most, (x) => this.otherAt(x, "reserved"));
+    steps(context, plot.width, plot.height, most, (x) => this.otherAt(x, "reserved"));
     context.setLineDash([]);
   }
 
   private mark(context: CanvasRenderingContext2D, moment: number, text: string, color: string): void {
     const x = this.xOf(moment + 0.5);
-    if (x < 0 || x > this.lines.width) return;
+    if (x < 0 || x > this.plot.width) return;
     context.strokeStyle = color;
     context.fillStyle = color;
     context.lineWidth = 1;
     context.setLineDash([2, 3]);
     context.beginPath();
     context.moveTo(x, 16);
-    context.lineTo(x, this.lines.height);
+    context.lineTo(x, this.plot.height);
     context.stroke();
     context.setLineDash([]);
     context.font = `11px ${variable("--sans")}`;
     const width = context.measureText(text).width;
-    context.fillText(text, Math.min(Math.max(0, x - width / 2), this.lines.width - width), 11);
+    context.fillText(text, Math.min(Math.max(0, x - width / 2), this.plot.width - width), 11);
   }
 
   private drawAxis(): void {
