@@ -54,6 +54,12 @@ impl Budget {
         Self { deadline, nodes, left: nodes }
     }
 
+    /// Half of the steps that are left, and all of the time.
+    pub(crate) const fn half_of_steps(&self) -> Self {
+        let nodes = if self.left == u64::MAX { u64::MAX } else { self.left / 2 };
+        Self { deadline: self.deadline, nodes, left: nodes }
+    }
+
     /// Takes these steps at once, which are at most [`left`](Self::left).
     pub(crate) const fn take(&mut self, steps: u64) {
         self.left -= steps;

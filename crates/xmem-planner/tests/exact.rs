@@ -60,10 +60,10 @@ fn list(blocks: &[(u64, u32, u32)]) -> BlockList {
     BlockList::new(blocks.iter().enumerate().map(block).collect()).expect("a list")
 }
 
-/// Checks one list: the proof, if there is no plan at the lower bound.
-fn compare(blocks: &[(u64, u32, u32)]) -> bool {
+/// Checks one list: true if there is no plan at the lower bound, so that the proof is a search.
+fn compare(planner: Planner, blocks: &[(u64, u32, u32)]) -> bool {
     let list = list(blocks);
-    let planned = plan(&list, Planner::Exact, &NO_LIMIT).expect("a plan");
+    let planned = plan(&list, planner, &NO_LIMIT).expect("a plan");
     let lowest = lowest_peak(list.blocks(), list.lower_bound().get());
     assert_eq!(planned.plan.peak(), Bytes(lowest), "{blocks:?}");
     assert!(planned.is_optimal(), "{blocks:?}");
@@ -86,8 +86,8 @@ const ABOVE_THE_BOUND: [&[(u64, u32, u32)]; 2] = [
     ],
 ];
 
-#[test]
-fn exact_plans_of_10_000_small_lists_have_the_lowest_peak() {
+/// Compares the plans of 10,000 lists.
+fn compare_small_lists(planner: Planner) {
     let mut random = fastrand::Rng::with_seed(11);
     let mut block = |ticks: u32, most: u64| {
         let start = random.u32(0..ticks);
@@ -96,7 +96,7 @@ fn exact_plans_of_10_000_small_lists_have_the_lowest_peak() {
     for round in 0..9_000 {
         let (count, ticks, most) = (1 + round % 7, 2 + round as u32 % 8, [3, 9, 40][round % 3]);
         let blocks: Vec<_> = (0..count).map(|_| block(ticks, most)).collect();
-        compare(&blocks);
+        compare(planner, &blocks);
     }
     // Near a list without a plan at the lower bound, others are.
     let mut above = 0;
@@ -105,9 +105,19 @@ fn exact_plans_of_10_000_small_lists_have_the_lowest_peak() {
         let scale = 1 + round as u64 % 5;
         blocks.iter_mut().for_each(|block| block.0 *= scale);
         blocks[round % 8] = block(6, 3 * scale);
-        above += usize::from(compare(&blocks));
+        above += usize::from(compare(planner, &blocks));
     }
     assert!(above > 20, "{above} without a plan at the lower bound");
+}
+
+#[test]
+fn exact_plans_of_10_000_small_lists_have_the_lowest_peak() {
+    compare_small_lists(Planner::Exact);
+}
+
+#[test]
+fn programs_of_10_000_small_lists_have_the_lowest_peak() {
+    compare_small_lists(Planner::Mip);
 }
 
 /// Two ways that have nothing in common but the heuristic plan that they begin with.
@@ -130,7 +140,7 @@ fn a_mixed_integer_program_has_the_peak_of_the_exact_plan() {
 #[test]
 fn a_lowest_peak_above_the_lower_bound_is_proven() {
     for blocks in ABOVE_THE_BOUND {
-        assert!(compare(blocks), "{blocks:?}");
+        assert!(compare(Planner::Exact, blocks), "{blocks:?}");
         let planned = plan(&list(blocks), Planner::Auto, &NO_LIMIT).expect("a plan");
         assert_eq!(planned.proof, Some(Proof::Search), "auto proves it, too");
     }
@@ -148,19 +158,22 @@ fn exact_finds_plans_of_minimalloc_instances_at_the_lower_bound() {
     }
 }
 
-/// The searches of a round run at the same time.
+/// The searches of a round run at the same time, and so do the local searches of `auto`.
 #[test]
-fn the_number_of_threads_does_not_change_an_exact_plan() {
+fn the_number_of_threads_does_not_change_a_plan() {
     let limits = Limits { nodes: Some(5_000), ..NO_LIMIT };
-    let plans = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
-        let plan = |(_, text)| {
-            let planned = plan(&minimalloc(text), Planner::Exact, &limits).expect("a plan");
-            (planned.plan, planned.nodes)
+    for planner in [Planner::Exact, Planner::Auto] {
+        let plans = |threads: usize| {
+            let pool =
+                rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+            let plan = |(_, text)| {
+                let planned = plan(&minimalloc(text), planner, &limits).expect("a plan");
+                (planned.plan, planned.nodes)
+            };
+            pool.install(|| MINIMALLOC.map(plan))
         };
-        pool.install(|| MINIMALLOC.map(plan))
-    };
-    assert!(plans(1) == plans(4), "four threads give what one gives");
+        assert!(plans(1) == plans(4), "{planner}: four threads give what one gives");
+    }
 }
 
 #[test]

@@ -50,7 +50,9 @@ pub(crate) fn place(instance: &Instance, seed: u64, budget: &mut Budget) -> Plac
             return best;
         }
     }
-    let (mut first, mut second) = (budget.part(0.5), budget.part(0.5));
+    // Each has all the time that is left: they run at the same time, and where there is one thread, the second finds none
+    // left.
+    let (mut first, mut second) = (budget.half_of_steps(), budget.half_of_steps());
     let (one, other) = both(
         || ils::place(instance, seed, &mut first),
         || ils::place(instance, seed.wrapping_add(1), &mut second),

@@ -4,6 +4,9 @@
 //!
 //! First, blocks are placed in free areas, each an interval of time above some height, so that some may overlap. Then a
 //! coloring of those that overlap lifts all blocks of a color by the height of the whole.
+//!
+//! In the paper, the areas beside a placed block reach over its time, too. What meets this part of them meets the area on
+//! top of the block, which is taken later, so that nothing is placed there: the plans are the same.
 
 use super::Placed;
 use crate::budget::Budget;
@@ -26,9 +29,25 @@ struct Area {
     end: u32,
 }
 
+/// Where the areas before and after a placed block end and begin: at the block, or as in the paper.
+#[derive(Clone, Copy)]
+enum Beside {
+    Block,
+    #[cfg(test)]
+    Paper,
+}
+
 /// Offsets; `None` if the time is over before.
 pub(crate) fn place(instance: &Instance, budget: &Budget) -> Option<Placed> {
-    let (mut offsets, placed) = overlapping(instance, budget)?;
+    lifted(instance, overlapping(instance, Beside::Block, budget)?, budget)
+}
+
+/// The blocks of a color lifted above those of the colors before.
+fn lifted(
+    instance: &Instance,
+    (mut offsets, placed): (Vec<u64>, Vec<usize>),
+    budget: &Budget,
+) -> Option<Placed> {
     let top = placed.iter().map(|&block| offsets[block] + instance.blocks[block].size).max();
     for (block, color) in colors(instance, &offsets, &placed, budget)? {
         offsets[block] += color * top.unwrap_or(0);
@@ -37,7 +56,11 @@ pub(crate) fn place(instance: &Instance, budget: &Budget) -> Option<Placed> {
 }
 
 /// Offsets at which blocks may overlap, and the blocks in the order in which they were placed.
-fn overlapping(instance: &Instance, budget: &Budget) -> Option<(Vec<u64>, Vec<usize>)> {
+fn overlapping(
+    instance: &Instance,
+    beside: Beside,
+    budget: &Budget,
+) -> Option<(Vec<u64>, Vec<usize>)> {
     let blocks = &instance.blocks;
     let mut left: Vec<usize> = (0..blocks.len()).collect();
     left.sort_by_key(|&block| blocks[block].start);
@@ -71,11 +94,18 @@ fn overlapping(instance: &Instance, budget: &Budget) -> Option<(Vec<u64>, Vec<us
         offsets[block] = area.height;
         placed.push(block);
         let (start, end) = (item.start.max(area.start), item.end.min(area.end));
-        for rest in [
-            Area { height: area.height + item.size, start, end, ..area },
-            Area { end: start, ..area },
-            Area { start: end, ..area },
-        ] {
+        let none = Area { end: area.start, ..area };
+        let before = if area.start < item.start { area } else { none };
+        let after = if item.end < area.end { area } else { none };
+        let (before, after) = match beside {
+            Beside::Block => (Area { end: start, ..before }, Area { start: end, ..after }),
+            #[cfg(test)]
+            Beside::Paper => (
+                Area { end: end.min(before.end), ..before },
+                Area { start: start.max(after.start), ..after },
+            ),
+        };
+        for rest in [Area { height: area.height + item.size, start, end, ..area }, before, after] {
             if rest.start < rest.end {
                 areas.insert(Area { age, ..rest });
                 age += 1;
@@ -110,4 +140,41 @@ fn colors(
         colors.push((block, free.unwrap_or(taken.len()) as u64));
     }
     Some(colors)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Limits;
+    use crate::list::{Block, BlockList};
+    use proptest::prelude::*;
+    use xmem_types::Bytes;
+
+    fn blocks() -> impl Strategy<Value = Vec<(u64, u32, u32)>> {
+        prop_oneof![
+            prop::collection::vec((1u64..4, 0u32..10, 1u32..10), 1..20),
+            prop::collection::vec((1u64..100, 0u32..60, 1u32..40), 1..120),
+        ]
+    }
+
+    proptest! {
+        /// No more than three colors, none higher than the bound: what the paper proves.
+        #[test]
+        fn the_plans_are_those_of_the_paper_and_within_three_times_the_bound(blocks in blocks()) {
+            let block = |(size, start, length)| {
+                Block { size: Bytes(size), start, end: start + length, operator: None }
+            };
+            let list = BlockList::new(blocks.into_iter().map(block).collect()).expect("a list");
+            let (instance, budget) = (list.instance(), Budget::new(&Limits::default()));
+            let [here, paper] = [Beside::Block, Beside::Paper].map(|beside| {
+                let below = overlapping(instance, beside, &budget).expect("time");
+                let tops = instance.blocks.iter().zip(&below.0);
+                let top = tops.map(|(block, offset)| offset + block.size).max();
+                assert!(top <= Some(instance.lower_bound()));
+                lifted(instance, below, &budget).expect("time").offsets
+            });
+            prop_assert!(instance.peak(&here) <= 3 * instance.lower_bound());
+            prop_assert_eq!(here, paper);
+        }
+    }
 }
