@@ -3,7 +3,7 @@
 //! A [`Graph`] is one step: its layers, what the device computes in order, and its blocks of memory with
 //! their uses. [`simulate`] runs it with a [`Policy`] on two streams, one that computes and one that copies, and
 //! gives the times and the list of memory events ([`Run`]). [`place`] replays that list in a [`Placement`]: an
-//! allocator, a pool, or a static plan.
+//! allocator, a pool, or a static plan. [`simulate_within`] does both where memory is limited.
 //!
 //! Durations are values of the graph: a model or a measurement gives them. The crate knows no trace, no operator
 //! and no file.
@@ -25,6 +25,7 @@ mod run;
 mod selection;
 mod simulation;
 mod transfer;
+mod within;
 mod workspaces;
 
 pub use capacity::smallest_capacity;
@@ -42,4 +43,5 @@ pub use run::{OutOfMemory, Run};
 pub use selection::{Offload, Selection};
 pub use simulation::{Memory, simulate};
 pub use transfer::{Direction, Duplex, Link, Transfer};
+pub use within::simulate_within;
 pub use workspaces::{ParseWorkspaceRuleError, SLOWDOWN, WorkspaceCounts, WorkspaceRule, grown};

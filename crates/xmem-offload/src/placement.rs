@@ -3,12 +3,14 @@
 mod caching;
 mod counting;
 mod gtbm;
+mod noted;
 mod planned;
 mod pool;
 
 pub(crate) use caching::CachingSpace;
 pub(crate) use counting::CountingSpace;
 pub(crate) use gtbm::GtbmSpace;
+pub(crate) use noted::NotedSpace;
 pub(crate) use pool::{Fit, PoolSpace};
 
 use crate::events::{EventKind, PieceId};
@@ -167,44 +169,29 @@ impl Placed {
     }
 }
 
-/// Requests for less than this do not say how fragmented memory is.
-const SMALL: Bytes = Bytes::mib(1);
-
-/// Places the events of a run.
+/// Places the events of a run, in as much memory as they need.
 ///
 /// # Errors
 /// If a planner gives no plan.
 pub fn place(run: &Run, placement: Placement, limits: &Limits) -> Result<Placed, Refused> {
-    let mut space: Box<dyn Space> = match placement {
+    let space: Box<dyn Space> = match placement {
         Placement::Planned(planner) => {
             let list = block_list(run);
             Box::new(planned::PlannedSpace::new(&list, planner, limits)?)
         }
         online => online.space(None),
     };
-    let (mut peak, mut lower_bound, mut unusable) = (Bytes::ZERO, Bytes::ZERO, 0.0);
-    let mut series = Vec::with_capacity(run.events.len());
-    let mut addresses = vec![None; run.pieces.len()];
-    for (event, live) in run.live() {
+    let mut space = NotedSpace::new(space);
+    for event in &run.events {
         let piece = run.pieces[event.piece.index()];
         match event.kind {
-            EventKind::Alloc => {
-                space
-                    .allocate(event.piece, piece.size, piece.group)
-                    .expect("a space without a limit has room");
-                addresses[event.piece.index()] = space.address(event.piece);
-            }
+            EventKind::Alloc => space
+                .allocate(event.piece, piece.size, piece.group)
+                .expect("a space without a limit has room"),
             EventKind::Free => space.free(event.piece),
         }
-        let used = space.used();
-        peak = peak.max(used);
-        lower_bound = lower_bound.max(live);
-        if piece.size >= SMALL {
-            unusable = unusable_share(&space.holes(), piece.size);
-        }
-        series.push(Sample { time: event.time, live, used, unusable });
     }
-    Ok(Placed { placement, peak, lower_bound, series, addresses })
+    Ok(space.placed(run.live(), placement))
 }
 
 /// The pieces of a run as a list for planners: a tick is an event. Pieces without bytes are in it, so that ids are those
@@ -227,13 +214,4 @@ fn block_list(run: &Run) -> BlockList {
         }
     }
     BlockList::new(blocks).expect("a piece is freed after it was allocated")
-}
-
-fn unusable_share(holes: &[Bytes], size: Bytes) -> f64 {
-    let free: Bytes = holes.iter().copied().sum();
-    let usable: Bytes = holes.iter().copied().filter(|&hole| hole >= size).sum();
-    match free {
-        Bytes::ZERO => 0.0,
-        free => 1.0 - usable.get() as f64 / free.get() as f64,
-    }
 }

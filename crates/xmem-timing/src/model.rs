@@ -179,6 +179,7 @@ impl fmt::Display for TimeModel {
         write!(f, "network {:.1} GB/s for each GPU", giga(self.network))?;
         match self.measured.len() {
             0 => Ok(()),
+            1 => write!(f, "\n1 measured operator"),
             n => write!(f, "\n{n} measured operators"),
         }
     }
@@ -271,7 +272,7 @@ arithmetic float64 33.5, float32 66.9, TF32 494.7, float16 989.4, bfloat16 989.4
 memory 3350 GB/s at 75 %, launch 5.000 µs
 host to device 47.9 GB/s, latency 10.000 µs
 NVLink 360 GB/s, network 25.0 GB/s for each GPU
-1 measured operators";
+1 measured operator";
         assert_eq!(model.to_string(), expected);
         let without = TimeModel::of(find("a10-24g").expect("built in")).to_string();
         assert!(without.ends_with("no NVLink, network 25.0 GB/s for each GPU"), "{without}");

@@ -21,7 +21,7 @@ use xmem_offload::{
     Direction, Duplex, Dynamic, EventKind, Graph, GraphError, Jitter, Jittered, LayerKind, Link,
     Memory, OutOfMemory, Piece, Placed, Placement, Policy, Run, SLOWDOWN, Sample, StepId,
     SuperNeurons, Transfer, WorkspaceCounts, WorkspaceRule, depth_first, grown, jitter, place,
-    simulate, smallest_capacity, vdnn_dynamic,
+    simulate, simulate_within, smallest_capacity, vdnn_dynamic,
 };
 use xmem_planner::{Limits, Refused};
 use xmem_profiles::Device;
@@ -164,10 +164,18 @@ pub enum OffloadError {
     /// The table of durations is not one.
     #[error("the table of durations cannot be read")]
     Durations(#[from] MeasuredTableError),
+    /// The table of durations is of other operators.
+    #[error(
+        "no operator of the table of durations is in the iteration: names are those of the trace, as `aten::conv2d`"
+    )]
+    OtherOperators,
     /// A planner gives no plan.
     #[error(transparent)]
     Planner(#[from] Refused),
 }
+
+/// The measured operators that are named as not being in the iteration, at most.
+const NAMED: usize = 5;
 
 /// The policies side by side.
 #[derive(Clone, Debug)]
@@ -201,6 +209,15 @@ impl OffloadAnswer {
     #[must_use]
     pub fn parameters(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.model.to_string().lines().map(str::to_owned).collect();
+        let is_met = |name: &&String| self.step.measured.contains(*name);
+        let others: Vec<&str> =
+            self.model.measured.keys().filter(|name| !is_met(name)).map(String::as_str).collect();
+        if !others.is_empty() {
+            let more = others.len().saturating_sub(NAMED);
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            let named = others[..others.len().min(NAMED)].join(", ");
+            lines.push(format!("not in the iteration, of the measured ones: {named}{more}"));
+        }
         let is_cut = |row: &OffloadRow| row.workspaces.smaller + row.workspaces.without > 0;
         if self.rows.iter().any(is_cut) {
             lines.push(format!(
@@ -375,6 +392,9 @@ impl Estimate {
             model.measure(table)?;
         }
         let mut step = self.training_step(job, &model)?;
+        if !model.measured.is_empty() && step.measured.is_empty() {
+            return Err(OffloadError::OtherOperators);
+        }
         if settings.order == LayerOrder::DepthFirst {
             step.graph = depth_first(&step.graph)?;
         }
@@ -426,18 +446,21 @@ impl Sweep<'_> {
         let mut free: Option<(Graph, Run)> = None;
         for &placement in &self.settings.placements {
             let Setup { policy, chosen, graph, least } = self.setup(choice, placement);
-            let run = match self.settings.capacity {
+            let limits = &self.settings.limits;
+            let (run, placed) = match self.settings.capacity {
                 Some(capacity) => {
-                    let mut space = placement.space(Some(capacity));
-                    simulate(&graph, policy, &self.link, Memory::Limited(space.as_mut()))
+                    simulate_within(&graph, policy, &self.link, placement, capacity, limits)?
                 }
                 // Without a limit, the placement has no influence on the run of the same step.
-                None => match free.take().filter(|_| chosen.is_none()) {
-                    Some((same, run)) if same == graph => run,
-                    _ => simulate(&graph, policy, &self.link, Memory::Unlimited),
-                },
+                None => {
+                    let run = match free.take().filter(|_| chosen.is_none()) {
+                        Some((same, run)) if same == graph => run,
+                        _ => simulate(&graph, policy, &self.link, Memory::Unlimited),
+                    };
+                    let placed = place(&run, placement, limits)?;
+                    (run, placed)
+                }
             };
-            let placed = place(&run, placement, &self.settings.limits)?;
             let smallest = match self.settings.smallest {
                 SmallestCapacity::Skip => None,
                 SmallestCapacity::Find => smallest_capacity(&least, policy, &self.link, placement),

@@ -144,6 +144,56 @@ fn options_of_the_model_change_the_times() {
     assert!(step(&["--durations", &folder.path("measured.csv")]) > usual);
 }
 
+/// Profiles of a GPU have the time of a convolution at the innermost operator, for which the model has no formula.
+#[test]
+fn measured_durations_count_at_inner_operators_and_others_are_named() {
+    let folder = Folder::empty();
+    let ran = |table: &str, format: &str| {
+        folder.put("measured.csv", table.as_bytes());
+        let table = folder.path("measured.csv");
+        let arguments = ["offload", RESNET, "--device", "p100-16g", "--policy", "dymem"];
+        xmem(arguments.into_iter().chain(["--format", format, "--durations", &table]))
+    };
+    let document =
+        valid(&ran("op,duration_us\naten::cudnn_convolution,1000\naten::foo,1\n", "json"));
+    // 33 convolutions, of which the model says 3 ms.
+    let computed = row(&document, "none", "caching")["compute_us"].as_f64().expect("a time");
+    assert!((33_000.0..45_000.0).contains(&computed), "{computed}");
+    let parameters = document["model"]["parameters"].as_array().expect("parameters");
+    for expected in
+        ["2 measured operators", "not in the iteration, of the measured ones: aten::foo"]
+    {
+        assert!(parameters.iter().any(|line| line == expected), "{expected} in {parameters:?}");
+    }
+    let unused = ran("op,duration_us\naten::foo,1\n", "text");
+    assert_eq!(unused.code, 3);
+    assert!(unused.stderr.contains("no operator of the table of durations"), "{}", unused.stderr);
+}
+
+/// PyTorch's allocator gives cached segments back where memory is short: without a limit, Dymem has 176 MiB in them.
+#[test]
+fn what_runs_in_a_capacity_needs_no_more() {
+    let ran = xmem([
+        "offload",
+        RESNET,
+        "--device",
+        "p100-16g",
+        "--placement",
+        "all",
+        "--capacity",
+        "120MiB",
+        "--format",
+        "json",
+    ]);
+    let document = valid(&ran);
+    for row in document["rows"].as_array().expect("rows") {
+        let peak = row["peak_bytes"].as_u64().expect("bytes");
+        let is_static = row["placement"] == "bestfit";
+        assert!(is_static || peak <= 120 << 20, "{peak} bytes: {row}");
+    }
+    assert_eq!(row(&document, "dymem", "caching")["out_of_memory"], Value::Null);
+}
+
 #[test]
 fn recomputation_is_counted() {
     let ran = xmem([

@@ -4,7 +4,7 @@ use crate::networks::{Node, graph};
 use proptest::prelude::*;
 use xmem_offload::{
     Direction, Duplex, EventKind, Graph, LayerKind, Link, Memory, PieceId, Placed, Placement,
-    Policy, Run, Selection, SuperNeurons, depth_first, place, simulate,
+    Policy, Run, Selection, SuperNeurons, depth_first, place, simulate, simulate_within,
 };
 use xmem_planner::Limits;
 use xmem_types::{Bytes, Nanos};
@@ -176,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn vdnn_needs_no_more_if_it_moves_more(graph in chain(), link in any_link()) {
+    fn vdnn_needs_no_more_if_it_moves_more(graph in any_graph(), link in any_link()) {
         let peak = |policy| run(&graph, policy, &link).peak_live();
         prop_assert!(peak(Policy::VdnnAll) <= peak(Policy::VdnnConv));
         prop_assert!(peak(Policy::VdnnConv) <= peak(Policy::None));
@@ -220,6 +220,25 @@ proptest! {
             if limited.out_of_memory.is_none() {
                 prop_assert_eq!(limited.moved(Direction::ToHost), limited.moved(Direction::ToDevice));
                 check_uses(&graph, &limited)?;
+            }
+        }
+    }
+
+    #[test]
+    fn what_runs_in_a_capacity_is_placed_in_it(
+        graph in any_graph(), link in any_link(), share in 100u64..=250
+    ) {
+        for policy in policies() {
+            let live = run(&graph, policy, &link).peak_live();
+            let capacity = Bytes(live.get() * share / 100);
+            for placement in Placement::ONLINE {
+                let limits = Limits::default();
+                let (limited, placed) =
+                    simulate_within(&graph, policy, &link, placement, capacity, &limits).expect("placed");
+                prop_assert!(placed.peak <= capacity, "{} {}", policy.name(), placement);
+                prop_assert_eq!(placed.series.len(), limited.events.len());
+                prop_assert!(placed.series.iter().all(|sample| sample.used >= sample.live));
+                check_addresses(&limited, &placed)?;
             }
         }
     }

@@ -68,7 +68,7 @@ fn limited(answer: &OffloadAnswer, capacity: Bytes) -> String {
             milliseconds(row.step_time)
         ),
         None => format!(
-            "Without offloading, {capacity} are too little, and with no policy they are enough"
+            "Without offloading, {capacity} are too little, and no policy runs in them: --min-capacity shows what each needs"
         ),
     }
 }

@@ -4,6 +4,7 @@ use super::kinds::{self, Saves, data_arguments, is_in_place, saves};
 use super::operators::{Durations, Outermost, Part, accumulated, outermost};
 use super::values::{Counts, Expected, Value, Values, Wanted, rounded};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use xmem_analyzer::{Argument, Profile, Role};
 use xmem_offload::{
@@ -26,6 +27,8 @@ pub struct TrainingStep {
     pub iterations: usize,
     /// How its tensors were found.
     pub matches: Matches,
+    /// The operators of it whose duration was measured.
+    pub measured: BTreeSet<String>,
 }
 
 /// How the tensors that layers read were found: a trace has no tensor ids.
@@ -57,13 +60,14 @@ pub(super) fn training_step(
     let requests = schedule.times.partition_point(|&at| at < span.start)
         ..schedule.times.partition_point(|&at| at < span.end);
     let mut draft = Draft::new(profile, schedule, &operators, requests);
-    let durations = Durations { profile, model };
+    let durations = Durations::new(profile, model);
     draft.forward(&operators, &durations);
     draft.backward(&operators);
     let roles = draft.blocks.iter().map(|block| schedule.block(block.scheduled).role).collect();
     let (graph, matches) = draft.finish()?;
     let (iteration, iterations) = (IterationId::new(last), profile.iterations.len());
-    Ok(Some(TrainingStep { graph, roles, iteration, iterations, matches }))
+    let measured = durations.measured();
+    Ok(Some(TrainingStep { graph, roles, iteration, iterations, matches, measured }))
 }
 
 struct Draft<'a> {

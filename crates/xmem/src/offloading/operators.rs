@@ -1,5 +1,7 @@
 //! The operators of one iteration: the outermost ones in order, their part of the training step, and their durations.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use xmem_analyzer::{Argument, DType, Phase, Profile};
 use xmem_timing::{Precision, Tensor, TimeModel, Work, has_formula, starts_no_kernel};
@@ -84,15 +86,26 @@ pub(super) fn accumulated(profile: &Profile, node: OpId) -> Vec<Vec<u64>> {
 
 /// Durations by a model.
 pub(super) struct Durations<'a> {
-    pub(super) profile: &'a Profile,
-    pub(super) model: &'a TimeModel,
+    profile: &'a Profile,
+    model: &'a TimeModel,
+    /// The measured operators that were met.
+    measured: RefCell<BTreeSet<&'a str>>,
 }
 
-impl Durations<'_> {
-    /// The duration of an operator with everything inside.
+impl<'a> Durations<'a> {
+    pub(super) fn new(profile: &'a Profile, model: &'a TimeModel) -> Self {
+        Self { profile, model, measured: RefCell::default() }
+    }
+
+    /// The duration of an operator with everything inside. A measured one inside counts, too: profiles of a GPU have the
+    /// time of a convolution at `aten::cudnn_convolution`, and traces have `aten::conv2d` around it.
     pub(super) fn of(&self, op: OpId) -> Nanos {
         let name = self.profile.op_name(op);
-        if self.model.measured.contains_key(name) || has_formula(name) {
+        if let Some((name, &duration)) = self.model.measured.get_key_value(name) {
+            self.measured.borrow_mut().insert(name);
+            return duration;
+        }
+        if has_formula(name) && !self.has_measured_inside(op) {
             return self.single(op, name);
         }
         let mut inside = self.profile.tree.children(op).peekable();
@@ -103,6 +116,19 @@ impl Durations<'_> {
             return Nanos::ZERO;
         }
         self.single(op, name)
+    }
+
+    fn has_measured_inside(&self, op: OpId) -> bool {
+        !self.model.measured.is_empty()
+            && self.profile.tree.children(op).any(|child| {
+                self.model.measured.contains_key(self.profile.op_name(child))
+                    || self.has_measured_inside(child)
+            })
+    }
+
+    /// The measured operators that were met.
+    pub(super) fn measured(self) -> BTreeSet<String> {
+        self.measured.into_inner().into_iter().map(str::to_owned).collect()
     }
 
     fn single(&self, op: OpId, name: &str) -> Nanos {
