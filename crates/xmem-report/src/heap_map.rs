@@ -1,8 +1,8 @@
 //! Heap maps as SVG: the best plan and the allocator side by side, time from left to right, addresses from the bottom
-//! up.
+//! up, and below them the part of the free memory that requests cannot use.
 
 use std::fmt::Write;
-use xmem::{AllocatorKind, Bytes, PlanAnswer, Role, printable};
+use xmem::{AllocatorKind, Bytes, FragmentationSeries, PlanAnswer, Role, printable};
 
 /// The rectangles of a panel, at most: the largest on the screen. An image of a long job stays a file that a browser
 /// shows at once.
@@ -16,6 +16,14 @@ const PANEL_HEIGHT: f64 = 380.0;
 const MARGIN: f64 = 16.0;
 const TOP: f64 = 44.0;
 const LEGEND: f64 = 58.0;
+
+/// The strip below a panel: a row for each class of requests, and a column for each span of time.
+const STRIP_GAP: f64 = 24.0;
+const STRIP_HEIGHT: f64 = 80.0;
+const STRIP_SPANS: usize = 128;
+
+/// The shades of a cell of the strip.
+const SHADES: f64 = 8.0;
 
 /// Classes of the style, with their colors on a light and on a dark background: those of the roles in the order of
 /// [`Role::ALL`], and that of blocks without a role.
@@ -50,8 +58,9 @@ struct Frame {
     size: Bytes,
 }
 
-struct Panel {
+struct Panel<'a> {
     title: String,
+    series: Option<&'a FragmentationSeries>,
     rectangles: Vec<Rectangle>,
     frames: Vec<Frame>,
     /// The blocks that are not drawn.
@@ -75,7 +84,7 @@ pub fn heap_map(answer: &PlanAnswer) -> String {
     let highest = highest.max().unwrap_or(Bytes(1)).max(Bytes(1));
     let scale = Scale { first, ticks: f64::from(last - first), bytes: highest.get() as f64 };
     let width = MARGIN + panels.len() as f64 * (PANEL_WIDTH + MARGIN);
-    let height = TOP + PANEL_HEIGHT + LEGEND;
+    let height = TOP + PANEL_HEIGHT + STRIP_GAP + STRIP_HEIGHT + LEGEND;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
          height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n<style>\n{}</style>\n\
@@ -113,7 +122,7 @@ impl Scale {
     }
 }
 
-fn planned(answer: &PlanAnswer) -> Option<Panel> {
+fn planned(answer: &PlanAnswer) -> Option<Panel<'_>> {
     let best = answer.best()?;
     let blocks = answer.blocks.list.blocks().iter().zip(best.plan.offsets()).enumerate();
     let rectangles = blocks.map(|(block, (of, &offset))| Rectangle {
@@ -125,6 +134,7 @@ fn planned(answer: &PlanAnswer) -> Option<Panel> {
     });
     Some(Panel {
         title: format!("planned by {}: {}", best.planner, best.plan.peak()),
+        series: answer.fragmentation.as_ref(),
         rectangles: rectangles.collect(),
         frames: Vec::new(),
         left_out: 0,
@@ -132,7 +142,7 @@ fn planned(answer: &PlanAnswer) -> Option<Panel> {
 }
 
 /// The segments of the allocator, one above the other in the order in which they were obtained.
-fn actual(answer: &PlanAnswer, last: u32) -> Panel {
+fn actual(answer: &PlanAnswer, last: u32) -> Panel<'_> {
     let run = &answer.pytorch;
     let (mut base, mut bases) = (Bytes::ZERO, Vec::new());
     let mut frames = Vec::new();
@@ -154,13 +164,14 @@ fn actual(answer: &PlanAnswer, last: u32) -> Panel {
     };
     Panel {
         title: format!("{name}: {} reserved", run.reserved),
+        series: Some(&run.fragmentation),
         rectangles: rectangles.collect(),
         frames,
         left_out: 0,
     }
 }
 
-impl Panel {
+impl Panel<'_> {
     fn keep_largest(&mut self, scale: &Scale) {
         let all = self.rectangles.len();
         self.rectangles
@@ -205,7 +216,49 @@ impl Panel {
             svg,
             "<line class=\"bound\" x1=\"0\" x2=\"{PANEL_WIDTH}\" y1=\"{y:.2}\" y2=\"{y:.2}\"/>"
         );
+        self.strip(svg, scale, answer);
         svg.push_str("</g>\n");
+    }
+
+    /// The unusable free memory by class of requests, the smallest at the bottom: the darker, the larger its part.
+    fn strip(&self, svg: &mut String, scale: &Scale, answer: &PlanAnswer) {
+        let Some(series) = self.series else { return };
+        let top = PANEL_HEIGHT + STRIP_GAP;
+        let classes = FragmentationSeries::classes(&answer.blocks);
+        let of_class = |class: u32| Bytes(1 << class);
+        let (least, most) = (of_class(*classes.start()), of_class(*classes.end()));
+        let words =
+            format!("free memory that requests of {least} (bottom) to {most} (top) cannot use");
+        text(svg, (0.0, top - 6.0), "note", &words);
+        let _ = writeln!(
+            svg,
+            "<rect class=\"panel\" y=\"{top}\" width=\"{PANEL_WIDTH}\" height=\"{STRIP_HEIGHT}\"/>"
+        );
+        let starts: Vec<f64> = series
+            .spans(STRIP_SPANS)
+            .map(|span| scale.x(span[0].tick))
+            .chain([PANEL_WIDTH])
+            .collect();
+        let height = STRIP_HEIGHT / classes.clone().count() as f64;
+        for (row, class) in classes.rev().enumerate() {
+            let values = series.over_time(STRIP_SPANS, |free| free.unusable(of_class(class)));
+            let shades: Vec<f64> =
+                values.iter().map(|value| (value * SHADES).round() / SHADES).collect();
+            let mut at = 0;
+            for same in shades.chunk_by(|a, b| a == b) {
+                let (from, to) = (starts[at], starts[at + same.len()]);
+                at += same.len();
+                if same[0] > 0.0 {
+                    let (y, width) = (top + row as f64 * height, to - from);
+                    let _ = writeln!(
+                        svg,
+                        "<rect class=\"u\" x=\"{from:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" \
+                         height=\"{height:.2}\" opacity=\"{}\"/>",
+                        same[0]
+                    );
+                }
+            }
+        }
     }
 }
 
@@ -225,7 +278,7 @@ fn tooltip(answer: &PlanAnswer, block: &Rectangle) -> String {
 
 fn legend(svg: &mut String, answer: &PlanAnswer) {
     let facts = &answer.blocks.facts;
-    let y = TOP + PANEL_HEIGHT + 22.0;
+    let y = TOP + PANEL_HEIGHT + STRIP_GAP + STRIP_HEIGHT + 22.0;
     let mut x = MARGIN;
     let roles = Role::ALL.into_iter().map(Some).chain([None]);
     for role in roles.filter(|role| facts.iter().any(|block| block.role == *role)) {
@@ -240,7 +293,8 @@ fn legend(svg: &mut String, answer: &PlanAnswer) {
         x += 30.0 + 7.0 * name.len() as f64;
     }
     let bound = format!(
-        "dashed: {} live at once. Time in requests from left to right, addresses from the bottom up; borders: segments",
+        "dashed: {} live at once. Time in requests from left to right, addresses from the bottom up; borders: segments. \
+         Below: the darker, the larger the part",
         answer.lower_bound()
     );
     text(svg, (MARGIN, y + 20.0), "note", &bound);
@@ -274,7 +328,7 @@ fn theme(
     let mut style = format!(
         ".page {{ fill: {page} }} .panel {{ fill: {panel} }} .title {{ fill: {title}; font-weight: bold }} \
          .note {{ fill: {note} }}\n\
-         .b {{ stroke: {panel}; stroke-width: 0.3 }} .segment {{ fill: none; stroke: {line}; stroke-width: 0.8 }}\n\
+         .b {{ stroke: {panel}; stroke-width: 0.3 }} .u {{ fill: {note} }} .segment {{ fill: none; stroke: {line}; stroke-width: 0.8 }}\n\
          .bound {{ stroke: {line}; stroke-width: 1; stroke-dasharray: 5 4 }}\n"
     );
     for (class, colors) in COLORS.iter().enumerate() {

@@ -5,7 +5,7 @@
 mod chainer;
 
 use std::sync::Arc;
-use xmem::planner::{Block, BlockList, plan};
+use xmem::planner::{Block, BlockList, HintsError, HotJob, plan};
 use xmem::{
     Bytes, DnnMemCategory, Estimate, FittedModel, Job, Limits, PlanBlocks, PlanScope, PlanSettings,
     Planner, ReadOptions, find,
@@ -140,6 +140,39 @@ fn plans_scale_with_the_batch() {
             assert_eq!(peak(&larger, planner), peak(&list, planner) * times, "{planner}");
         }
     }
+}
+
+/// Sekiyama et al., reoptimization: lengths of sequences change sizes. Shorter ones follow the plan, longer ones make it
+/// again once, and when the longest was seen, it stays.
+#[test]
+fn sekiyama_a_sequence_model_is_planned_again_until_its_longest_sequences_were_seen() {
+    let list = blocks("gru_seq2seq_nadam/trace.json.zst", PlanScope::Iteration).list;
+    let of_length = |percent: u64| {
+        let sized =
+            |block: &Block| Block { size: Bytes(block.size.get() * percent / 100), ..*block };
+        BlockList::new(list.blocks().iter().map(sized).collect()).expect("a list")
+    };
+    let first = of_length(100);
+    let planned = plan(&first, Planner::BestFit, &Limits::default()).expect("a plan");
+    let mut job = HotJob::new(&first, &planned.plan, Planner::BestFit, Limits::default());
+    for (length, is_longer) in [
+        (80, false),
+        (100, false),
+        (125, true),
+        (110, false),
+        (125, false),
+        (150, true),
+        (60, false),
+    ] {
+        let run = job.run(&of_length(length)).expect("hot");
+        assert_eq!(run.replans > 0, is_longer, "{length} %");
+        assert_eq!(run.unplanned > Bytes::ZERO, is_longer, "{length} %");
+    }
+    let longest = of_length(150);
+    assert_eq!(job.hints().peak, peak(&longest, Planner::BestFit), "the plan of the longest alone");
+    // Another number of requests has no plan.
+    let fewer = BlockList::new(longest.blocks()[1..].to_vec()).expect("a list");
+    assert!(matches!(job.run(&fewer), Err(HintsError::NotHot { .. })));
 }
 
 #[test]

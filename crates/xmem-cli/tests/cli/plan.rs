@@ -237,7 +237,8 @@ fn heap_maps_are_drawn_side_by_side() {
     let text = std::fs::read_to_string(&svg).expect("written");
     let count = |part: &str| text.matches(part).count();
     assert_eq!((count("<svg"), count("</svg>")), (1, 1));
-    assert_eq!(count("class=\"panel\""), 2);
+    assert_eq!(count("class=\"panel\""), 4, "two heap maps, each with a strip below");
+    assert_eq!(count("(top) cannot use"), 2);
     assert_eq!(count("class=\"b c"), 8, "four blocks, planned and actual");
     assert_eq!(count("class=\"segment\""), 1, "20 MiB");
     assert!(count("planned by bestfit: 10.00 MiB") == 1 && count("20.00 MiB reserved") == 1);

@@ -136,6 +136,7 @@ struct FragmentationDto {
     external: f64,
     largest_waste_bytes: u64,
     at_peak: Option<AtPeakDto>,
+    span_starts: Vec<u32>,
     classes: Vec<ClassDto>,
 }
 
@@ -155,7 +156,13 @@ struct AtPeakDto {
 struct ClassDto {
     request_bytes: u64,
     average_unusable: f64,
+    average_unusable_exact: f64,
+    unusable_over_time: Vec<f64>,
+    unusable_exact_over_time: Vec<f64>,
 }
+
+/// The spans of time for which the document has the index.
+const SPANS: usize = 16;
 
 #[derive(Serialize)]
 struct BlockDto<'a> {
@@ -306,11 +313,9 @@ fn fragmentation(answer: &PlanAnswer) -> Vec<FragmentationDto> {
             unusable: peak.free.unusable(peak.size),
             unusable_in_class: peak.free.unusable_in_class(peak.size.get().max(1).ilog2()),
         }),
+        span_starts: series.spans(SPANS).map(|span| span[0].tick).collect(),
         classes: FragmentationSeries::classes(&answer.blocks)
-            .map(|class| ClassDto {
-                request_bytes: 1 << class,
-                average_unusable: series.average_in_class(class),
-            })
+            .map(|class| class_dto(series, class))
             .collect(),
     };
     let planned = answer.best().zip(answer.fragmentation.as_ref());
@@ -318,6 +323,20 @@ fn fragmentation(answer: &PlanAnswer) -> Vec<FragmentationDto> {
     let runs = [&answer.pytorch, &answer.tensorflow];
     let runs = runs.map(|run| dto(run.kind.name(), run.reserved, &run.fragmentation));
     planned.into_iter().chain(runs).collect()
+}
+
+fn class_dto(series: &FragmentationSeries, class: u32) -> ClassDto {
+    let request = xmem::Bytes(1 << class);
+    let rounded = |values: Vec<f64>| -> Vec<f64> {
+        values.into_iter().map(|value| (value * 1e4).round() / 1e4).collect()
+    };
+    ClassDto {
+        request_bytes: request.get(),
+        average_unusable: series.average_in_class(class),
+        average_unusable_exact: series.average_for(request),
+        unusable_over_time: rounded(series.over_time(SPANS, |free| free.unusable_in_class(class))),
+        unusable_exact_over_time: rounded(series.over_time(SPANS, |free| free.unusable(request))),
+    }
 }
 
 fn block_list(blocks: &PlanBlocks) -> Vec<BlockDto<'_>> {

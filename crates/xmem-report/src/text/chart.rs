@@ -23,6 +23,12 @@ pub(super) fn bar(part: Bytes, whole: Bytes, width: usize) -> String {
     text
 }
 
+/// Values from 0 to 1 as a line of block characters.
+pub(super) fn line(values: &[f64]) -> String {
+    let level = |value: f64| (value.clamp(0.0, 1.0) * 7.0).round() as usize;
+    values.iter().map(|&value| EIGHTHS[1 + level(value)]).collect()
+}
+
 /// Values as columns of block characters, the highest row first; `top` fills a column.
 pub(super) fn columns(values: &[Bytes], top: Bytes) -> Vec<String> {
     let level = |value: Bytes| {

@@ -1,6 +1,7 @@
 //! Plans beside allocators: what is gained, and by which planner.
 
 use super::answer::counted;
+use super::chart::line;
 use super::fields::{Fields, fields};
 use super::findings::findings;
 use super::setup;
@@ -304,7 +305,57 @@ fn fragmentation(answer: &PlanAnswer, style: &Style) -> String {
         let series = &run.fragmentation;
         table.row(fragmentation_row(allocator_name(run), run.reserved, bound, series));
     }
-    format!("{}\n{}", style.paint(Ink::Heading, "Fragmentation"), table.render(style))
+    format!(
+        "{}\n{}{}",
+        style.paint(Ink::Heading, "Fragmentation"),
+        table.render(style),
+        unusable_over_time(answer, style)
+    )
+}
+
+/// The columns of a line over time.
+const SPANS: usize = 16;
+
+/// The classes of requests from one row to the next: each 16 times as large.
+const CLASSES: usize = 4;
+
+/// The share of unusable memory that is shown as 0 %.
+const LEAST: f64 = 0.005;
+
+/// The unusable free memory by size of request and over time, without requests that can always use all of it.
+fn unusable_over_time(answer: &PlanAnswer, style: &Style) -> String {
+    let mut placements: Vec<(&'static str, &FragmentationSeries)> = Vec::new();
+    placements.extend(answer.fragmentation.as_ref().map(|series| ("planned", series)));
+    for run in [&answer.pytorch, &answer.tensorflow] {
+        placements.push((allocator_name(run), &run.fragmentation));
+    }
+    let names = placements.iter().map(|&(name, _)| (name, Align::Left));
+    let columns: Vec<(&'static str, Align)> =
+        [("request", Align::Right)].into_iter().chain(names).collect();
+    let (mut table, mut is_empty) = (Table::new(&columns), true);
+    for class in FragmentationSeries::classes(&answer.blocks).step_by(CLASSES) {
+        let request = Bytes(1 << class);
+        let averages: Vec<f64> =
+            placements.iter().map(|(_, series)| series.average_for(request)).collect();
+        if averages.iter().all(|&average| average < LEAST) {
+            continue;
+        }
+        is_empty = false;
+        let cells = placements.iter().zip(averages).map(|((_, series), average)| {
+            let line = line(&series.over_time(SPANS, |free| free.unusable(request)));
+            format!("{:3.0} % {line}", 100.0 * average)
+        });
+        table.row([request.to_string()].into_iter().chain(cells));
+    }
+    if is_empty {
+        return String::new();
+    }
+    let heading = "unusable free memory by size of request: on average, and from the first to the last request";
+    let lines: String = wrap(heading, style.columns().saturating_sub(2))
+        .iter()
+        .map(|line| format!("  {}\n", style.paint(Ink::Faint, line)))
+        .collect();
+    format!("\n{lines}{}", table.render(style))
 }
 
 fn fragmentation_row(

@@ -65,6 +65,29 @@ impl FragmentationSeries {
         sum / self.moments.len().max(1) as f64
     }
 
+    /// The same in the exact form of the index.
+    #[must_use]
+    pub fn average_for(&self, request: Bytes) -> f64 {
+        let sum: f64 = self.moments.iter().map(|at| at.free.unusable(request)).sum();
+        sum / self.moments.len().max(1) as f64
+    }
+
+    /// The moments in `count` spans of as equally many as can be; fewer spans if there are fewer moments.
+    pub fn spans(&self, count: usize) -> impl Iterator<Item = &[Moment]> {
+        let (moments, count) = (&self.moments, count.max(1));
+        let edge = move |span: usize| span * moments.len() / count;
+        let spans = (0..count).map(move |span| &moments[edge(span)..edge(span + 1)]);
+        spans.filter(|span| !span.is_empty())
+    }
+
+    /// The averages over [`spans`](Self::spans) of a figure of the free memory.
+    pub fn over_time(&self, count: usize, figure: impl Fn(&FreePieces) -> f64) -> Vec<f64> {
+        let average = |span: &[Moment]| {
+            span.iter().map(|at| figure(&at.free)).sum::<f64>() / span.len() as f64
+        };
+        self.spans(count).map(average).collect()
+    }
+
     /// The most bytes below the top that are not live.
     #[must_use]
     pub fn largest_waste(&self) -> Bytes {
@@ -78,4 +101,28 @@ pub(super) fn sampled(events: &[(u32, usize, RequestKind)]) -> BTreeSet<usize> {
     let allocations: Vec<usize> = (0..events.len()).filter(is_alloc).collect();
     let step = allocations.len().div_ceil(MAX_MOMENTS).max(1);
     allocations.into_iter().step_by(step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_have_all_moments_and_averages_of_theirs() {
+        let moment = |tick: u32| Moment {
+            tick,
+            free: FreePieces::new(vec![Bytes(4); tick as usize]),
+            ..Moment::default()
+        };
+        let series = FragmentationSeries { moments: (0..7).map(moment).collect(), at_peak: None };
+        let starts = |count| series.spans(count).map(|span| span[0].tick).collect::<Vec<_>>();
+        assert_eq!(starts(3), [0, 2, 4]);
+        assert_eq!(starts(9).len(), 7);
+        assert_eq!(starts(0), [0]);
+        let pieces = series.over_time(3, |free| free.count() as f64);
+        assert_eq!(pieces, [0.5, 2.5, 5.0]);
+        assert!(FragmentationSeries::default().over_time(3, |_| 1.0).is_empty());
+        // Nothing is free at the first moment; later, no piece is large enough.
+        assert_eq!((series.average_for(Bytes(4)), series.average_for(Bytes(5))), (0.0, 6.0 / 7.0));
+    }
 }
