@@ -99,13 +99,21 @@ fn record(path: &Path) -> Result<Record, Error> {
     parse(&repo::text(path)?).ok_or_else(|| Error::Figures { path: path.to_owned() })
 }
 
-/// The record with the latest date.
+/// The figures that were kept last of each bench: a record may have those of some only.
 fn newest() -> Result<Record, Error> {
     let folder = PathBuf::from(RESULTS);
     let of_results = |path: &PathBuf| path.parent() == Some(&folder);
     let paths: Vec<PathBuf> = repo::files()?.into_iter().filter(of_results).collect();
     let records = paths.iter().map(|path| record(path)).collect::<Result<Vec<_>, _>>()?;
-    records.into_iter().max_by(|a, b| a.of.cmp(&b.of)).ok_or(Error::NothingKept { folder })
+    together(records).ok_or(Error::NothingKept { folder })
+}
+
+fn together(mut records: Vec<Record>) -> Option<Record> {
+    records.sort_by(|a, b| a.of.cmp(&b.of));
+    records.into_iter().reduce(|mut before, after| {
+        before.figures.extend(after.figures);
+        Record { figures: before.figures, of: format!("{}; {}", before.of, after.of) }
+    })
 }
 
 fn kept(name: &str) -> PathBuf {
@@ -250,6 +258,23 @@ mod tests {
         let record = parse(&text).expect("what was written");
         assert_eq!(record.figures, sample());
         assert_eq!(record.of, "2026-01-01T00:00Z, commit not said, abacus, load 0.1");
+    }
+
+    #[test]
+    fn of_several_records_the_newest_figure_of_each_bench_counts() {
+        let named = |figures: &[(&str, f64)], of: &str| Record {
+            figures: figures
+                .iter()
+                .map(|&(name, median_ns)| (name.to_owned(), Figure { median_ns, work: None }))
+                .collect(),
+            of: of.to_owned(),
+        };
+        let newer = named(&[("b", 3.0)], "2026-01-02, of b alone");
+        let older = named(&[("a", 1.0), ("b", 2.0)], "2026-01-01");
+        let both = together(vec![newer, older]).expect("two records");
+        assert_eq!(both.figures, named(&[("a", 1.0), ("b", 3.0)], "").figures);
+        assert_eq!(both.of, "2026-01-01; 2026-01-02, of b alone");
+        assert!(together(Vec::new()).is_none());
     }
 
     #[test]
