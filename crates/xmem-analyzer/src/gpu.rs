@@ -130,6 +130,11 @@ impl Selection {
         Self { kind, index: None }
     }
 
+    /// A device.
+    pub(crate) const fn device(kind: DeviceKind, index: i16) -> Self {
+        Self { kind, index: Some(index) }
+    }
+
     /// Returns whether a row is an allocation or a free of the selected devices.
     pub(crate) fn has(self, memory: &MemoryTable, row: usize) -> bool {
         self.is_of(memory, row) && !memory.out_of_memory[row]
@@ -163,7 +168,7 @@ pub(crate) struct GpuMemory {
 /// began behind the other rows, with a time before all of them.
 pub(crate) fn prepare(trace: &mut Trace, notes: &mut Diagnostics) -> GpuMemory {
     let (index, devices) = fullest(&trace.memory, notes);
-    let selection = Selection { kind: DeviceKind::Cuda, index: Some(index) };
+    let selection = Selection::device(DeviceKind::Cuda, index);
     let rows = selection.rows(&trace.memory);
     let memory = &trace.memory;
     let properties = trace.header.device_properties.iter();

@@ -38,6 +38,7 @@ mod spans;
 mod steps;
 mod timeline;
 mod transfers;
+mod unseen_frees;
 mod zero_grad;
 
 pub use args::{Argument, Arguments, DType, TensorArg};
@@ -103,6 +104,9 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         facts.report(&mut notes);
     }
     let marks = marks::take_out(&mut trace);
+    if let Some(recording) = recording.as_ref().filter(|_| device == DeviceKind::Cuda) {
+        unseen_frees::add(recording, &mut trace.memory, &mut notes);
+    }
     let gpu = (device == DeviceKind::Cuda).then(|| gpu::prepare(&mut trace, &mut notes));
     let selection = gpu.as_ref().map_or(Selection::kind(device), |gpu| gpu.selection);
     let names = Names::build(&trace.strings);

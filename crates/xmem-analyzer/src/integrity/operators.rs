@@ -7,7 +7,7 @@ use crate::distributed;
 use crate::names::NameKind;
 use crate::optree::ROUNDING;
 use crate::program::Program;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use xmem_types::{Location, Nanos, OpId, Sym, ThreadIdx};
 
@@ -96,19 +96,25 @@ fn nesting(subject: &Subject<'_>, integrity: &mut Integrity) {
 }
 
 /// Every backward node was made by a forward operator, whose sequence number it has. Those in which a hook of FSDP runs
-/// have none (torch/distributed/fsdp/_fully_shard/_fsdp_state.py, `_pre_backward`).
+/// have none (torch/distributed/fsdp/_fully_shard/_fsdp_state.py, `_pre_backward`). A node runs again where the graph is
+/// kept, as in schedules that split the backward pass (torch/distributed/pipelining/_backward.py, `stage_backward_weight`).
 fn backward(subject: &Subject<'_>, integrity: &mut Integrity) {
     let program = subject.program;
     let nodes = program.tree.preorder().iter().copied();
     let nodes = nodes.filter(|&op| program.kind(op) == NameKind::Node);
-    let mut used = FxHashSet::default();
+    let mut used: FxHashMap<OpId, (Sym, Nanos)> = FxHashMap::default();
+    let mut runs_again = |forward, node| {
+        let this = (program.op_symbol(node), program.op_end(node));
+        let first = *used.entry(forward).or_insert(this);
+        first == this || first.0 == this.0 && first.1 <= program.op_start(node)
+    };
     let has_hook = |node| {
         let mut inside = program.tree.children(node);
         inside.any(|op| program.op_name(op).starts_with(distributed::FSDP))
     };
     let mut orphans = nodes.clone().filter(|&node| match program.autograd.forward_of(node) {
         None => !has_hook(node),
-        Some(forward) => !used.insert(forward),
+        Some(forward) => !runs_again(forward, node),
     });
     let first = orphans.next();
     let count = first.iter().count() + orphans.count();

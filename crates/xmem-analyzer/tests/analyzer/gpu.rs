@@ -191,3 +191,38 @@ fn a_history_that_does_not_fit_the_events_is_not_used() {
         assert_eq!(profile.blocks[0].size, Bytes(512), "{from} {to}");
     }
 }
+
+/// The free of the second block is that of a thread without a profiler.
+#[test]
+fn a_free_that_only_the_history_has_ends_its_block() {
+    let mut events = EVENTS.to_vec();
+    events.remove(3);
+    let (profile, notes) = with_history(&events, HISTORY);
+    for code in ["allocator-history-unused", "running-total-differs"] {
+        assert!(notes.get(code).is_none(), "{code}: {notes:?}");
+    }
+    assert!(notes.get("unseen-frees").is_some(), "{notes:?}");
+    let (whole, _) = with_history(&EVENTS, HISTORY);
+    let lifetimes = |profile: &Profile| -> Vec<_> {
+        profile.blocks.iter().map(|b| (b.address, b.size, b.alloc, b.free, b.completed)).collect()
+    };
+    assert_eq!(lifetimes(&profile), lifetimes(&whole));
+    assert!(profile.gpu.as_ref().expect("of a GPU").has_history);
+}
+
+/// Events at the same time keep their order, also around one that is added.
+#[test]
+fn a_free_that_only_the_history_has_comes_before_what_reuses_its_address() {
+    let events = [(0x1000, 512, 512, 2048), (0x1000, 512, 512, 2048), (0x1000, -512, 0, 2048)];
+    let history = r#"{"complete":true,"devices":[{"index":0,"actions":"safaf","addresses":[8,0,0,0,0],
+        "sizes":[2048,300,500],"streams":[["0x0",2]],"pools":[]}]}"#;
+    let mut trace = trace(&events);
+    let notes = format!(r#"{{"schema":"xmem.recording.1","allocator_history":{history}}}"#);
+    trace.header.extra.push(("xmem_recording".to_owned(), notes));
+    let first = trace.memory.time[0];
+    trace.memory.time.fill(first);
+    let (profile, notes) = analyze(trace);
+    assert!(notes.get("allocator-history-unused").is_none(), "{notes:?}");
+    let blocks: Vec<_> = profile.blocks.iter().map(|b| (b.size.get(), b.alloc, b.free)).collect();
+    assert_eq!(blocks, [(300, Tick(0), Some(Tick(1))), (500, Tick(2), Some(Tick(3)))]);
+}
