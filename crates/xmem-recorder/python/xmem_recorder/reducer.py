@@ -16,7 +16,9 @@ def install(torch):
     global _torch
     _torch = torch
     kind = torch.nn.parallel.DistributedDataParallel
-    original = kind.forward
+    # `replicate` calls the first part of the forward pass alone (torch/distributed/_composable/replicate.py).
+    name = "_pre_forward" if hasattr(kind, "_pre_forward") else "forward"
+    original = getattr(kind, name)
 
     @functools.wraps(original)
     def forward(self, *args, **kwargs):
@@ -25,7 +27,7 @@ def install(torch):
             self._comm_hooks.append((_mean, self.process_group))
         return original(self, *args, **kwargs)
 
-    kind.forward = forward
+    setattr(kind, name, forward)
 
 
 def _is_alone(group, device):

@@ -24,15 +24,33 @@ def facts(models, optimizers):
 
 def _of_module(module):
     """Pairs of what holds a group, and its facts."""
-    distributed = sys.modules.get("torch.nn.parallel.distributed")
-    if distributed is not None and isinstance(module, distributed.DistributedDataParallel):
-        return [(module, {"kind": "replicated", "ranks": 1, "replicas": module.process_group.size()})]
+    copied = data_parallel(module)
+    if copied is not None:
+        return [(copied, {"kind": "replicated", "ranks": 1, "replicas": copied.process_group.size()})]
     handle = module.__dict__.get("_handle") or next(iter(module.__dict__.get("_handles") or ()), None)
     if hasattr(handle, "flat_param"):
         return [(handle, _flat(handle, module))]
     state = _fully_shard_state(module)
     groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
     return [(group, _fully_shard(group)) for group in groups if getattr(group, "fsdp_params", None)]
+
+
+def data_parallel(module):
+    """The `DistributedDataParallel` that a module is, or that `replicate` made for it, which is not among its modules
+    (torch/distributed/_composable/replicate.py, `_ReplicateState.init`); None if there is none."""
+    distributed = sys.modules.get("torch.nn.parallel.distributed")
+    if distributed is None:
+        return None
+    known = (module, *(getattr(state, "_ddp", None) for state in _composed(module)))
+    return next((one for one in known if isinstance(one, distributed.DistributedDataParallel)), None)
+
+
+def _composed(module):
+    """The states of the functions that were applied to a module (torch/distributed/_composable/contract.py,
+    `contract`)."""
+    contracts = sys.modules.get("torch.distributed._composable.contract")
+    states = module.__dict__.get(getattr(contracts, "STATE_KEY", None))
+    return states.values() if isinstance(states, dict) else ()
 
 
 def _fully_shard_state(module):

@@ -4,7 +4,7 @@ default: DDP, FSDP, `fully_shard`, tensor parallelism, pipelines, and optimizers
 import gc
 import sys
 
-from . import session
+from . import session, sharding
 
 # What FSDP1 has by default (torch/distributed/fsdp/fully_sharded_data_parallel.py, `FullyShardedDataParallel.__init__`).
 _FSDP1_DEFAULTS = {
@@ -79,9 +79,9 @@ def _names(thing):
 
 
 def _of_module(module, found):
-    distributed = sys.modules.get("torch.nn.parallel.distributed")
-    if distributed is not None and isinstance(module, distributed.DistributedDataParallel):
-        _data_parallel(module, found)
+    copied = sharding.data_parallel(module)
+    if copied is not None:
+        _data_parallel(copied, found)
     elif "FullyShardedDataParallel" in _names(module) and getattr(module, "_handle", None) is not None:
         _fsdp1(module, found)
     elif "DeepSpeedEngine" in _names(module):
