@@ -7,12 +7,13 @@ mod ranks;
 mod then;
 
 use crate::Outcome;
-use crate::args::{Global, ProfileArgs, Verbosity};
+use crate::args::{Global, ProfileArgs, RankChoice, Verbosity};
 use crate::error::{self, CliError};
 use crate::exit::Exit;
 use crate::terminal::{say, shown};
 use progress::RecordingProgress;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use then::Then;
 use xmem::{Bytes, printable};
@@ -22,19 +23,17 @@ use xmem_recorder::{
 
 /// Runs the command.
 pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
-    let runs: Vec<Run> = {
-        let ranks = ranks::chosen(args)?;
-        let is_single = ranks.len() == 1;
-        ranks.into_iter().map(|rank| Run::new(args, rank, is_single)).collect()
-    };
-    let outputs: Vec<&Path> = runs.iter().map(|run| run.output.as_path()).collect();
-    let then = args.then.as_deref().map(|line| Then::parse(line, &outputs)).transpose()?;
+    let ranks = ranks::chosen(args)?;
+    let is_single = ranks.len() == 1;
+    let mut runs: Vec<Run> =
+        ranks.into_iter().map(|rank| Run::new(args, rank, is_single)).collect();
+    let then = then(args, &runs)?;
     let name = args.device(then.as_ref().and_then(Then::device));
     let is_quiet = global.verbosity() == Verbosity::Quiet;
-    let mut peaks = Vec::new();
-    let mut files = Vec::new();
-    for run in &runs {
-        if let Some(rank) = run.rank.filter(|_| !is_quiet && runs.len() > 1) {
+    let mut peaks = BTreeMap::new();
+    let mut next = 0;
+    while let Some(run) = runs.get(next) {
+        if let Some(rank) = run.rank.filter(|_| !is_quiet && !is_single) {
             say(&format!("xmem: rank {} of {}", rank.rank(), rank.world_size()));
         }
         let recorded = record(run, args, global, name)?;
@@ -48,21 +47,42 @@ pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
         if let Some(snapshot) = run.snapshot.as_ref().filter(|_| !is_quiet) {
             say(&format!("  memory snapshot: {} (for pytorch.org/memory_viz)", shown(snapshot)));
         }
-        peaks.extend(run.rank.zip(recorded.peaks));
-        files.push(quoted(recorded.destination.path()));
+        if let Some(rank) = run.rank {
+            peaks.insert(rank.rank(), recorded.peaks);
+        }
+        next += 1;
+        if next == runs.len() && args.rank == RankChoice::Auto {
+            let rank = ranks::between(&peaks);
+            let rank =
+                rank.zip(args.ranks).and_then(|(rank, of)| LoneRank::new(rank, of, args.nodes));
+            runs.extend(rank.map(|rank| Run::new(args, Some(rank), is_single)));
+        }
     }
-    if runs.len() > 1 && !is_quiet {
+    if args.rank == RankChoice::Auto {
+        runs.sort_by_key(|run| run.rank.map(LoneRank::rank));
+    }
+    if !is_single && !is_quiet {
         ranks::comparison(&peaks).iter().for_each(|line| say(line));
+        if args.rank == RankChoice::Auto {
+            ranks::left_out(&peaks).iter().for_each(|line| say(line));
+        }
     }
-    match then {
+    match self::then(args, &runs)? {
         Some(then) => then.run(),
         None => {
             if !is_quiet {
+                let files: Vec<_> = runs.iter().map(|run| quoted(&run.output)).collect();
                 say(&format!("next: xmem replay {} --device {name}", files.join(" ")));
             }
             Ok(Exit::Fits)
         }
     }
+}
+
+/// The command of `--then`, with the files of the recordings.
+fn then(args: &ProfileArgs, runs: &[Run]) -> Result<Option<Then>, CliError> {
+    let outputs: Vec<&Path> = runs.iter().map(|run| run.output.as_path()).collect();
+    args.then.as_deref().map(|line| Then::parse(line, &outputs)).transpose()
 }
 
 /// A recording to make.

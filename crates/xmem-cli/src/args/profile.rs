@@ -74,8 +74,8 @@ pub(crate) struct ProfileArgs {
     /// PyTorch's CUDA build is at hand
     #[arg(long, value_name = "N", conflicts_with = "gpus", value_parser = super::count::<NonZeroU32>, help_heading = "Ranks")]
     pub(crate) ranks: Option<NonZeroU32>,
-    /// Ranks to record with --ranks: a list such as 0,7, or all. Of several, each gets a file of its own
-    /// (trace.rank7.json.zst)
+    /// Ranks to record with --ranks: a list such as 0,7, all, or auto, which leaves out ranks between two that have
+    /// the same peaks (virtual GPU). Of several, each gets a file of its own (trace.rank7.json.zst)
     #[arg(long, value_name = "LIST", requires = "ranks", default_value = "0", value_parser = rank_choice, help_heading = "Ranks")]
     pub(crate) rank: RankChoice,
     /// Machines over which --ranks are spread; each has N/M GPUs
@@ -116,6 +116,8 @@ pub(crate) struct ProfileArgs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RankChoice {
     All,
+    /// All but those between two ranks that are equal.
+    Auto,
     These(Vec<u32>),
 }
 
@@ -186,8 +188,12 @@ fn rank_choice(text: &str) -> Result<RankChoice, String> {
     if text == "all" {
         return Ok(RankChoice::All);
     }
+    if text == "auto" {
+        return Ok(RankChoice::Auto);
+    }
     let numbers: Result<Vec<u32>, _> = text.split(',').map(|rank| rank.trim().parse()).collect();
-    let mut ranks = numbers.map_err(|_| "expected `all` or ranks such as 0 or 0,7".to_owned())?;
+    let mut ranks =
+        numbers.map_err(|_| "expected `all`, `auto` or ranks such as 0 or 0,7".to_owned())?;
     let mut seen = std::collections::BTreeSet::new();
     ranks.retain(|rank| seen.insert(*rank));
     Ok(RankChoice::These(ranks))

@@ -2,6 +2,7 @@
 
 use crate::args::{ProfileArgs, RankChoice};
 use crate::error::CliError;
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use xmem::Bytes;
@@ -10,7 +11,8 @@ use xmem_recorder::{DevicePeaks, LoneRank};
 /// The most GPUs of a node that a virtual GPU has.
 const MAX_GPUS: u32 = 64;
 
-/// The recordings to make: the chosen ranks, or none for a command whose processes all run.
+/// The recordings to make: the chosen ranks, or none for a command whose processes all run. Others may follow
+/// ([`between`]).
 pub(super) fn chosen(args: &ProfileArgs) -> Result<Vec<Option<LoneRank>>, CliError> {
     let Some(world_size) = args.ranks else { return Ok(vec![None]) };
     let wrong = |problem: String, advice| Err(CliError::Ranks { problem, advice });
@@ -32,16 +34,17 @@ pub(super) fn chosen(args: &ProfileArgs) -> Result<Vec<Option<LoneRank>>, CliErr
     }
     let ranks: Vec<u32> = match &args.rank {
         RankChoice::All => (0..n).collect(),
+        RankChoice::Auto if n == 1 => vec![0],
+        RankChoice::Auto => vec![0, n - 1],
         RankChoice::These(ranks) => ranks.clone(),
     };
-    let alone = |rank: &u32| LoneRank::new(*rank, world_size, nodes);
-    match ranks.iter().find(|rank| alone(rank).is_none()) {
-        Some(rank) => wrong(
-            format!("there is no rank {rank} among {n}"),
-            "ranks are counted from 0; `--rank all` records all of them",
-        ),
-        None => Ok(ranks.iter().map(alone).collect()),
-    }
+    let alone = |rank| {
+        LoneRank::new(rank, world_size, nodes).map(Some).ok_or_else(|| CliError::Ranks {
+            problem: format!("there is no rank {rank} among {n}"),
+            advice: "ranks are counted from 0; `--rank all` records all of them",
+        })
+    };
+    ranks.into_iter().map(alone).collect()
 }
 
 /// The file of a rank, if there are several: `trace.rank3.json.zst` for `trace.json.zst`.
@@ -53,20 +56,45 @@ pub(super) fn file_of(path: &Path, rank: LoneRank) -> PathBuf {
     path.with_file_name(format!("{stem}.rank{}{end}", rank.rank()))
 }
 
+/// A rank in the middle of two that differ, of which none between is recorded; peaks that are not known differ. None if
+/// there is no such rank.
+pub(super) fn between(recorded: &BTreeMap<u32, Option<DevicePeaks>>) -> Option<u32> {
+    let pairs = recorded.iter().zip(recorded.iter().skip(1));
+    pairs
+        .filter(|((rank, peaks), (next, others))| {
+            **next - **rank > 1 && (peaks.is_none() || peaks != others)
+        })
+        .map(|((rank, _), (next, _))| rank + (next - rank) / 2)
+        .next()
+}
+
+/// A line about the ranks that are left out.
+pub(super) fn left_out(recorded: &BTreeMap<u32, Option<DevicePeaks>>) -> Option<String> {
+    let last = *recorded.last_key_value()?.0;
+    let rest: Vec<u32> = (0..last).filter(|rank| !recorded.contains_key(rank)).collect();
+    (!rest.is_empty()).then(|| {
+        format!(
+            "not recorded, as the ranks around are equal: {} {}",
+            plural(rest.len() as u32, "rank", "ranks"),
+            listed(&rest)
+        )
+    })
+}
+
 /// A line about each group of ranks with the same peaks, the highest reserved memory first.
-pub(super) fn comparison(peaks: &[(LoneRank, DevicePeaks)]) -> Vec<String> {
+pub(super) fn comparison(peaks: &BTreeMap<u32, Option<DevicePeaks>>) -> Vec<String> {
     let mut groups: Vec<(DevicePeaks, Vec<u32>)> = Vec::new();
-    for (rank, peaks) in peaks {
-        match groups.iter_mut().find(|(of, _)| of == peaks) {
-            Some((_, ranks)) => ranks.push(rank.rank()),
-            None => groups.push((*peaks, vec![rank.rank()])),
+    for (&rank, &peaks) in peaks {
+        let Some(peaks) = peaks else { continue };
+        match groups.iter_mut().find(|(of, _)| *of == peaks) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => groups.push((peaks, vec![rank])),
         }
     }
     groups.sort_by_key(|(peaks, ranks)| {
         (std::cmp::Reverse((peaks.reserved, peaks.allocated)), ranks[0])
     });
-    let line = |(peaks, mut ranks): (DevicePeaks, Vec<u32>)| {
-        ranks.sort_unstable();
+    let line = |(peaks, ranks): (DevicePeaks, Vec<u32>)| {
         format!(
             "{} {}{}: peak allocated {}, reserved {}",
             plural(ranks.len() as u32, "rank", "ranks"),
@@ -124,11 +152,44 @@ mod tests {
     }
 
     #[test]
+    fn ranks_between_equal_ones_are_left_out() {
+        // The group of each rank, the ranks that are recorded.
+        let rows: [(&[u32], &[u32]); 7] = [
+            (&[1, 1, 1, 1, 1, 1, 1, 1], &[0, 7]),
+            (&[2, 1, 1, 1, 1, 1, 1, 1], &[0, 1, 3, 7]),
+            (&[1, 1, 1, 1, 1, 1, 1, 2], &[0, 3, 5, 6, 7]),
+            // Stages of a pipeline, one after another and by turns.
+            (&[1, 1, 2, 2, 2, 2, 3, 3], &[0, 1, 2, 3, 5, 6, 7]),
+            (&[1, 2, 3, 4, 1, 2, 3, 4], &[0, 1, 2, 3, 7]),
+            (&[1, 2], &[0, 1]),
+            (&[1], &[0]),
+        ];
+        for (groups, expected) in rows {
+            let peaks = |rank: u32| {
+                let group = u64::from(groups[rank as usize]);
+                (rank, Some(DevicePeaks { allocated: group, reserved: group }))
+            };
+            let last = groups.len() as u32 - 1;
+            let mut recorded = BTreeMap::from([peaks(0), peaks(last)]);
+            while let Some(rank) = between(&recorded) {
+                assert_eq!(recorded.insert(rank, peaks(rank).1), None, "{groups:?}: {rank} twice");
+            }
+            assert_eq!(recorded.keys().copied().collect::<Vec<_>>(), expected, "{groups:?}");
+        }
+        let unknown = BTreeMap::from([(0, None), (2, None)]);
+        assert_eq!(between(&unknown), Some(1));
+        assert_eq!(
+            left_out(&unknown).as_deref(),
+            Some("not recorded, as the ranks around are equal: rank 1")
+        );
+    }
+
+    #[test]
     fn ranks_with_the_same_peaks_share_a_line() {
         let small = DevicePeaks { allocated: 1 << 20, reserved: 2 << 20 };
         let large = DevicePeaks { allocated: 2 << 20, reserved: 4 << 20 };
-        let peaks: Vec<_> =
-            (0..8).map(|r| (rank(r), if r == 0 || r == 6 { large } else { small })).collect();
+        let peaks = (0..8).map(|r| (r, Some(if r == 0 || r == 6 { large } else { small })));
+        let mut peaks: BTreeMap<_, _> = peaks.collect();
         assert_eq!(
             comparison(&peaks),
             [
@@ -136,6 +197,7 @@ mod tests {
                 "ranks 1–5, 7 equal: peak allocated 1.00 MiB, reserved 2.00 MiB",
             ]
         );
-        assert_eq!(comparison(&peaks[..1]), ["rank 0: peak allocated 2.00 MiB, reserved 4.00 MiB"]);
+        peaks.split_off(&1);
+        assert_eq!(comparison(&peaks), ["rank 0: peak allocated 2.00 MiB, reserved 4.00 MiB"]);
     }
 }

@@ -90,6 +90,38 @@ fn all_ranks_are_recorded_one_after_another_until_one_is_incomplete() {
 }
 
 #[test]
+fn ranks_between_equal_ones_are_left_out_and_then_gets_the_others() {
+    let folder = folder(SCRIPT);
+    let options = ["--virtual-gpu", "a100-40g", "--ranks", "8", "--nodes", "2", "--rank", "auto"];
+    let ran = profile(&folder, &[&options[..], &["-o", "t.json"]].concat());
+    let text = flat(&ran);
+    assert_eq!(ran.code, 0, "{text}");
+    let files = ["t.rank0.json", "t.rank1.json", "t.rank3.json", "t.rank7.json"];
+    assert_eq!(new_files(&folder), files);
+    let expected = "rank 0: peak allocated 3.00 MiB, reserved 4.00 MiB \
+         ranks 1, 3, 7 equal: peak allocated 1.00 MiB, reserved 2.00 MiB \
+         not recorded, as the ranks around are equal: ranks 2, 4–6 \
+         next: xmem replay t.rank0.json t.rank1.json t.rank3.json t.rank7.json --device a100-40g";
+    assert!(text.contains(expected), "{text}");
+
+    let folder = self::folder(SCRIPT);
+    let then = ["-o", "t.json", "--then", "replay --device a100-40g -f json"];
+    let ran = profile(&folder, &[&options[..], &then].concat());
+    for file in files {
+        assert!(ran.stdout.contains(file) || ran.stderr.contains(file), "{file}: {}", flat(&ran));
+    }
+}
+
+#[test]
+fn on_the_cpu_auto_records_all_ranks_as_their_peaks_are_not_known() {
+    let folder = folder(&SCRIPT.replace(r#", "virtual_gpu": {"peaks": peaks}"#, ""));
+    let ran = profile(&folder, &["--ranks", "4", "--rank", "auto", "-o", "t.json"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let files = ["t.rank0.json", "t.rank1.json", "t.rank2.json", "t.rank3.json"];
+    assert_eq!(new_files(&folder), files);
+}
+
+#[test]
 fn ranks_that_cannot_be_recorded_are_refused_before_the_command_runs() {
     let virtual_gpu = ["--virtual-gpu", "a100-40g"];
     let rows: [(&[&str], &str); 6] = [
@@ -97,7 +129,7 @@ fn ranks_that_cannot_be_recorded_are_refused_before_the_command_runs() {
         (&["--ranks", "8", "--rank", "8", virtual_gpu[0], virtual_gpu[1]], "no rank 8 among 8"),
         (
             &["--ranks", "8", "--rank", "x", virtual_gpu[0], virtual_gpu[1]],
-            "`all` or ranks such as",
+            "`all`, `auto` or ranks such as",
         ),
         (&["--ranks", "8", "--nodes", "3"], "evenly over 3 nodes"),
         (&["--ranks", "128"], "more than 64 GPUs per node"),
