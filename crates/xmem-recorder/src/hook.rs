@@ -36,6 +36,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/loading.py",
     "xmem_recorder/objects.py",
     "xmem_recorder/optimizers.py",
+    "xmem_recorder/outside.py",
     "xmem_recorder/patching.py",
     "xmem_recorder/placement.py",
     "xmem_recorder/profilers.py",

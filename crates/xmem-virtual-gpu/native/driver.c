@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 typedef struct stream *stream_t;
 typedef uintptr_t address_t;
@@ -140,7 +142,7 @@ API(int, cuMemGetAddressRange_v2)(address_t *base, size_t *size, address_t addre
 }
 API(int, cuPointerGetAttribute)(void *value, int attribute, address_t address) {
   enum { CONTEXT = 1, MEMORY_TYPE = 2, DEVICE_POINTER = 3, HOST_POINTER = 4, IS_MANAGED = 8, DEVICE_ORDINAL = 9, RANGE_START = 11, RANGE_SIZE = 12 };
-  int device = vgpu_device_of((void *)address);
+  int device = vgpu_device_at((void *)address);
   if (device < 0 && !vgpu_is_pinned((void *)address)) return CUDA_INVALID_VALUE;
   switch (attribute) {
     case CONTEXT: *(void **)value = &contexts[device < 0 ? 0 : device]; return CUDA_OK;
@@ -207,6 +209,15 @@ static size_t find_mapping(address_t address) {
     else high = middle;
   }
   return low;
+}
+
+int vgpu_device_at(const void *address) {
+  pthread_mutex_lock(&mutex);
+  size_t at = find_mapping((address_t)address);
+  int is_mapped = at < mapping_count && mappings[at].address <= (address_t)address;
+  int device = is_mapped ? mappings[at].memory->device : vgpu_device_of(address);
+  pthread_mutex_unlock(&mutex);
+  return device;
 }
 
 API(int, cuMemGetAllocationGranularity)(size_t *granularity, const void *properties, int option) {
@@ -305,9 +316,38 @@ API(int, cuMemGetAllocationPropertiesFromHandle)(int *properties, struct memory 
   properties[3] = is_handle(handle) ? handle->device : 0;
   return CUDA_OK;
 }
-// Memory of other processes cannot be reached.
-API(int, cuMemExportToShareableHandle)(void) { return vgpu_unimplemented("cuMemExportToShareableHandle", CUDA_NOT_SUPPORTED); }
-API(int, cuMemImportFromShareableHandle)(void) { return vgpu_unimplemented("cuMemImportFromShareableHandle", CUDA_NOT_SUPPORTED); }
+// A handle is shared as a file that says whose it is. Memory of other processes cannot be reached: a process that runs
+// without the others of its job shares with itself (symmetric memory).
+enum { POSIX_FILE = 1 }; // CUmemAllocationHandleType
+struct shared { pid_t process; struct memory *handle; };
+API(int, cuMemExportToShareableHandle)(int *file, struct memory *handle, int type, unsigned long long flags) {
+  (void)flags;
+  if (type != POSIX_FILE) return vgpu_unimplemented("cuMemExportToShareableHandle", CUDA_NOT_SUPPORTED);
+  struct shared shared = {getpid(), handle};
+  pthread_mutex_lock(&mutex);
+  int is_known = is_handle(handle);
+  pthread_mutex_unlock(&mutex);
+  if (!is_known) return CUDA_INVALID_VALUE;
+  *file = memfd_create("xmem-vgpu-handle", MFD_CLOEXEC);
+  if (*file < 0) return CUDA_OUT_OF_MEMORY;
+  if (pwrite(*file, &shared, sizeof shared, 0) == sizeof shared) return CUDA_OK;
+  close(*file);
+  return CUDA_OUT_OF_MEMORY;
+}
+API(int, cuMemImportFromShareableHandle)(struct memory **handle, void *file, int type) {
+  struct shared shared = {0, NULL};
+  if (type != POSIX_FILE) return vgpu_unimplemented("cuMemImportFromShareableHandle", CUDA_NOT_SUPPORTED);
+  if (pread((int)(intptr_t)file, &shared, sizeof shared, 0) != sizeof shared) return CUDA_INVALID_VALUE;
+  if (shared.process != getpid()) return vgpu_unimplemented("cuMemImportFromShareableHandle", CUDA_NOT_SUPPORTED);
+  pthread_mutex_lock(&mutex);
+  int is_known = is_handle(shared.handle);
+  if (is_known) {
+    shared.handle->references++;
+    *handle = shared.handle;
+  }
+  pthread_mutex_unlock(&mutex);
+  return is_known ? CUDA_OK : CUDA_INVALID_VALUE;
+}
 
 // ---- streams and events ----
 API(int, cuStreamCreate)(stream_t *stream, unsigned flags) { return vgpu_stream_create(stream, machine_device(), flags, 0); }

@@ -85,6 +85,13 @@ API(int, nvmlDeviceGetUtilizationRates)(void *device, struct utilization *rates)
   *rates = (struct utilization){0, 0};
   return NVML_OK;
 }
+// nvmlGpuFabricInfoV_t: its size is in the lower bits of the version; a state of zero means that there is no fabric.
+API(int, nvmlDeviceGetGpuFabricInfoV)(void *device, unsigned *info) {
+  unsigned size = *info & 0xffffff;
+  if (!is_device(device) || size < sizeof *info || size > 256) return NVML_INVALID_ARGUMENT;
+  memset(info + 1, 0, size - sizeof *info);
+  return NVML_OK;
+}
 // Nothing runs: sensors read zero. Clocks are those of the board, in MHz.
 API(int, nvmlDeviceGetTemperature)(void *device, int sensor, unsigned *degrees) {
   (void)sensor;
@@ -117,7 +124,6 @@ API(int, nvmlDeviceGetComputeRunningProcesses_v2)(void *device, unsigned *count)
 API(int, nvmlDeviceGetComputeRunningProcesses_v3)(void *device, unsigned *count) { return vgpu_nvmlDeviceGetComputeRunningProcesses(device, count); }
 API(int, nvmlDeviceGetGraphicsRunningProcesses_v3)(void *device, unsigned *count) { return vgpu_nvmlDeviceGetComputeRunningProcesses(device, count); }
 // No links between devices, and no fabric. Programs ask in order to choose, and go on.
-API(int, nvmlDeviceGetGpuFabricInfoV)(void) { return NVML_NOT_SUPPORTED; }
 API(int, nvmlDeviceGetNvLinkState)(void) { return NVML_NOT_SUPPORTED; }
 API(int, nvmlDeviceGetNvLinkRemoteDeviceType)(void) { return NVML_NOT_SUPPORTED; }
 API(int, nvmlDeviceGetNvLinkRemotePciInfo_v2)(void) { return NVML_NOT_SUPPORTED; }

@@ -176,7 +176,7 @@ API(int, cudaHostGetFlags)(unsigned *flags, void *address) { (void)address; *fla
 enum { MEMORY_UNREGISTERED = 0, MEMORY_HOST = 1, MEMORY_DEVICE = 2 };
 struct pointer { int type, device; void *device_address, *host_address; };
 API(int, cudaPointerGetAttributes)(struct pointer *attributes, void *address) {
-  int device = vgpu_device_of(address);
+  int device = vgpu_device_at(address);
   // CUDA 13 appends eight reserved words.
   if (major() >= 13) memset(attributes + 1, 0, 8 * sizeof(long));
   if (device >= 0) *attributes = (struct pointer){MEMORY_DEVICE, visible(device), address, NULL};

@@ -60,6 +60,8 @@ void vgpu_give_memory(int device, size_t size);
 size_t vgpu_allocation_size(const void *address);
 // The device of an address, else -1.
 int vgpu_device_of(const void *address);
+// The same, of memory that was mapped to an address: that of the memory, wherever the address was reserved.
+int vgpu_device_at(const void *address);
 // True if device memory can be had at all; else a line in the log says why.
 int vgpu_memory_usable(int device);
 void vgpu_copy(void *to, const void *from, size_t size);

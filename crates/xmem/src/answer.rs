@@ -38,6 +38,9 @@ pub struct Answer {
     pub rank: Option<Rank>,
     /// The memory of NCCL, which the context of the target's device includes; none if the job does not use it.
     pub nccl: Option<NcclMemory>,
+    /// Memory that the program took from the device outside PyTorch's allocator, which the context of the target's device
+    /// includes: symmetric memory, and what libraries allocate themselves.
+    pub outside: Bytes,
     /// The plans of the job's convolutions, with their source.
     pub convolutions: ConvolutionAnswers,
     /// The allocator that was simulated, with its options.
@@ -84,6 +87,7 @@ pub(crate) struct Decided {
     pub(crate) convolutions: ConvolutionAnswers,
     pub(crate) rank: Option<Rank>,
     pub(crate) nccl: Option<NcclMemory>,
+    pub(crate) outside: Bytes,
     /// Peaks of allocated and of reserved memory where work on the GPU is complete later than recorded.
     pub(crate) later: Vec<(Bytes, Bytes)>,
 }
@@ -92,7 +96,7 @@ impl Answer {
     /// Puts together what each stage found.
     pub(crate) fn new(
         job: &Job,
-        Decided { target, convolutions, rank, nccl, later }: Decided,
+        Decided { target, convolutions, rank, nccl, outside, later }: Decided,
         iterations: Range<IterationId>,
         policy: IntegrityPolicy,
         prediction: &Prediction<'_>,
@@ -153,6 +157,7 @@ impl Answer {
             target,
             rank,
             nccl,
+            outside,
             convolutions,
             setup: prediction.setup().clone(),
             iterations,

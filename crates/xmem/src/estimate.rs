@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use xmem_analyzer::recording::Rank;
+use xmem_analyzer::recording::{Rank, VirtualGpu};
 use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource};
 use xmem_cudnn::AutomaticSource;
 use xmem_orchestrator::{
@@ -145,11 +145,11 @@ impl Estimate {
         let (convolutions, lowered) = timings.time(Stage::Lower, || plan.lower(job));
         let later = plan.later(job, &convolutions, &iterations);
         let Plan { mut target, setup, rank, .. } = plan;
-        let nccl = take_nccl(job, rank.as_ref(), &mut target.device);
+        let (nccl, outside) = take_others(job, rank.as_ref(), &mut target.device);
         let prediction = Prediction::new(job.profile(), lowered, setup, &target.device);
         observer(Stage::Replay);
         let memory = timings.time(Stage::Replay, || prediction.memory(&iterations, &self.detail));
-        let decided = Decided { target, convolutions, rank, nccl, later };
+        let decided = Decided { target, convolutions, rank, nccl, outside, later };
         Ok(Answer::new(job, decided, iterations, self.integrity, &prediction, memory, timings))
     }
 
@@ -163,7 +163,7 @@ impl Estimate {
         let plan = self.plan(job)?;
         let (_, lowered) = plan.lower(job);
         let mut device = plan.target.device;
-        take_nccl(job, plan.rank.as_ref(), &mut device);
+        take_others(job, plan.rank.as_ref(), &mut device);
         Ok(Prediction::new(job.profile(), lowered, plan.setup, &device))
     }
 
@@ -222,7 +222,7 @@ impl Estimate {
         settings: &LengthSettings,
     ) -> Result<LengthsAnswer, EstimateError> {
         let Plan { mut target, setup, rank, .. } = self.plan(job)?;
-        take_nccl(job, rank.as_ref(), &mut target.device);
+        take_others(job, rank.as_ref(), &mut target.device);
         let prediction = self.predict(job)?;
         let other = lengths::other_expandable(&setup).and_then(|conf| {
             let allocator = AllocatorSettings { conf: Some(conf), ..self.allocator.clone() };
@@ -237,7 +237,7 @@ impl Estimate {
         let plan = self.plan(job)?;
         let (_, (schedule, _)) = plan.lower(job);
         let mut device = plan.target.device;
-        take_nccl(job, plan.rank.as_ref(), &mut device);
+        take_others(job, plan.rank.as_ref(), &mut device);
         Ok((schedule, device))
     }
 
@@ -290,13 +290,19 @@ impl Estimate {
     }
 }
 
-/// Takes the memory of NCCL from what the device leaves to the allocator, if the job uses it.
-fn take_nccl(job: &Job, rank: Option<&Rank>, device: &mut Device) -> Option<NcclMemory> {
+/// Takes from what the device leaves to the allocator the memory that others have: NCCL, if the job uses it, and what the
+/// program took from the device itself.
+fn take_others(job: &Job, rank: Option<&Rank>, device: &mut Device) -> (Option<NcclMemory>, Bytes) {
     let profile = job.profile();
+    let outside = profile.virtual_gpu().map_or(Bytes::ZERO, VirtualGpu::outside);
+    device.context += outside;
     let variables = profile.recording().map_or(&[][..], |recording| &recording.environment);
-    let memory = NcclMemory::of(rank?, profile.collectives(), variables, device)?;
-    memory.take_from(device);
-    Some(memory)
+    let memory =
+        rank.and_then(|rank| NcclMemory::of(rank, profile.collectives(), variables, device));
+    if let Some(memory) = memory {
+        memory.take_from(device);
+    }
+    (memory, outside)
 }
 
 /// The decisions for one job.
@@ -345,7 +351,7 @@ impl Plan {
         }
         let range = |completion: StreamCompletion| {
             let mut target = Target { completion, ..self.target.clone() };
-            take_nccl(job, self.rank.as_ref(), &mut target.device);
+            take_others(job, self.rank.as_ref(), &mut target.device);
             let lowered = xmem_orchestrator::schedule(profile, &target, convolutions);
             let setup = self.setup.clone();
             let prediction = Prediction::new(profile, lowered, setup, &target.device);

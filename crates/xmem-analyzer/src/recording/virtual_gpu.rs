@@ -6,6 +6,9 @@ use xmem_types::{Bytes, Diagnostics, Severity, WithheldReason};
 /// Places in the script that a diagnostic names.
 const NAMED: usize = 3;
 
+/// A bound for what a recording may say, so that no sum overflows.
+const MAX_OUTSIDE: u64 = 1 << 50;
+
 /// The facts of a virtual GPU, on which kernels have no effect.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -20,6 +23,8 @@ pub struct VirtualGpu {
     other_peaks: Option<Peaks>,
     /// The peaks of the same command with a host that runs ahead of the GPU.
     run_ahead_peaks: Option<Peaks>,
+    /// Bytes that the program took from the device outside PyTorch's allocator.
+    outside: u64,
     /// What the libraries of the virtual GPU could not do.
     log: Vec<Logged>,
 }
@@ -64,6 +69,13 @@ struct Logged {
 }
 
 impl VirtualGpu {
+    /// The memory that the program took from the device outside PyTorch's allocator: symmetric memory, and what libraries
+    /// allocate themselves.
+    #[must_use]
+    pub fn outside(&self) -> Bytes {
+        Bytes(self.outside.min(MAX_OUTSIDE))
+    }
+
     /// Returns whether memory depends on what was assumed and has no range: sizes, or workspaces that are
     /// missing.
     #[must_use]

@@ -173,6 +173,36 @@ fn memory_of_nccl_is_beside_the_context() {
 }
 
 #[test]
+fn memory_outside_the_allocator_is_beside_the_context() {
+    let folder = Folder::empty();
+    let info = json!({"backend": "nccl", "rank": 0, "world_size": 8});
+    let mut trace: Value = serde_json::from_slice(&trace_with(&info, 100)).expect("JSON");
+    let answers = [0, 66 << 20, u64::MAX].map(|outside| {
+        let facts = json!({"schema": "xmem.recording.1", "virtual_gpu": {"outside": outside}});
+        trace["xmem_recording"] = facts;
+        folder.put("trace.json", &serde_json::to_vec(&trace).expect("JSON"));
+        let of =
+            |format| xmem(["replay", &folder.path("trace.json"), "-d", "a100-80g", "-f", format]);
+        let json = of("json").json();
+        check(&serde_json::from_str(REPLAY).expect("schema"), &json).expect("valid");
+        (json, of("text").stdout)
+    });
+    let [(none, without), (some, with), (most, _)] = &answers;
+    assert!(none.get("outside_bytes").is_none());
+    assert_eq!(some["outside_bytes"], 66 << 20);
+    assert_eq!(some["device"]["context_bytes"], none["device"]["context_bytes"]);
+    for pointer in ["/peak/device_bytes", "/range/device_bytes/low", "/range/device_bytes/high"] {
+        let bytes =
+            |answer: &Value| answer.pointer(pointer).and_then(Value::as_u64).expect("bytes");
+        assert_eq!(bytes(some) - bytes(none), 66 << 20, "{pointer}");
+    }
+    assert_eq!(most["verdict"], "does_not_fit");
+    let line = "    other memory            66.00 MiB   not from PyTorch's allocator: symmetric memory, cudaMalloc";
+    assert!(with.contains(line) && with.contains("450.00 MiB context"), "{with}");
+    assert!(!without.contains("other memory"), "{without}");
+}
+
+#[test]
 fn a_verdict_that_depends_on_nccl_says_so() {
     let folder = Folder::empty();
     let info = json!({"backend": "nccl", "rank": 0, "world_size": 8});

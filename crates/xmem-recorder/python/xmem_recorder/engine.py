@@ -150,6 +150,11 @@ def activity(entry):
     return None if count < 0 else entries[:count]
 
 
+def function(name):
+    """A function of the stand-ins for CUDA's libraries; None if there is none."""
+    return getattr(_libraries[0], f"vgpu_{name}", None) if _libraries else None
+
+
 def end_iteration():
     """Tells the virtual GPU that an iteration has ended."""
     if _libraries and hasattr(_libraries[0], "vgpu_iteration"):

@@ -17,6 +17,10 @@ from .patching import replace_everywhere
 # interpreter while the interpreter waits for its end (ProcessGroupNCCL.cpp, `HeartbeatMonitor::runLoop`).
 _WITHOUT_MONITOR = {"TORCH_NCCL_ENABLE_MONITORING": "0", "TORCH_NCCL_DUMP_ON_TIMEOUT": "0"}
 
+# Symmetric memory of all ranks is that of this one, on one device (torch/csrc/distributed/c10d/symm_mem/
+# CUDASymmetricMemory.cu, `validate_rendezvous_requests`).
+_WITH_ONE_DEVICE = {"TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES": "1"}
+
 
 def wanted():
     """The place of the recorded process: `rank`, `world_size`, `local_rank`, `local_world_size`, `node`, `nodes`.
@@ -34,7 +38,7 @@ def install(torch):
     """Prepares a process with torch."""
     if wanted() is None or not torch.distributed.is_available():
         return
-    os.environ.update(_WITHOUT_MONITOR)
+    os.environ.update(_WITHOUT_MONITOR | _WITH_ONE_DEVICE)
     stores.install(torch, wanted()["world_size"])
     collectives.install(torch, wanted()["rank"])
     launchers.install(torch, wanted())

@@ -17,7 +17,21 @@ import threading
 import time
 import weakref
 
-from . import cudnn, distributed, engine, evaluation, facts, lengths, profilers, ranks, saving, session, swapping, values
+from . import (
+    cudnn,
+    distributed,
+    engine,
+    evaluation,
+    facts,
+    lengths,
+    outside,
+    profilers,
+    ranks,
+    saving,
+    session,
+    swapping,
+    values,
+)
 from .imports import inside_import
 from .patching import replace
 
@@ -485,6 +499,7 @@ def _iteration(number, by):
     session.send("iteration", number=number, seconds=seconds, of=by)
     if engine.chosen() == engine.VIRTUAL_GPU:
         engine.end_iteration()
+        outside.measure(_state.torch)
         distributed.wait_for_collectives()
 
 

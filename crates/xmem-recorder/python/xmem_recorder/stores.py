@@ -11,6 +11,9 @@ from .patching import calling_module, replace_in_torch
 
 # Bytes of a key that no one has set, in place of what another rank would say: those of NCCL's `ncclUniqueId`.
 UNSET = b"\1" * 128
+# Keys under which ranks exchange their parts of symmetric memory (torch/csrc/distributed/c10d/symm_mem/
+# CUDASymmetricMemoryUtils.hpp, `StoreExchange`).
+SYMMETRIC = "CUDASymmetricMemory/"
 # The first port of stores that choose one themselves.
 FIRST_PORT = 29400
 
@@ -68,12 +71,19 @@ def _make(distributed, world_size):
 
         def get(self, key):
             value = self._content.get(key)
+            if value is None and SYMMETRIC in key:
+                value = self._own(key)
             if value is None:
                 # A group of NCCL asks for the identifier of its communicator.
                 if not calling_module().startswith("torch") and "//cuda//" not in key:
                     session.note(f"the script reads the key '{key}' of a store, which another rank would set")
                 return UNSET
             return value
+
+        def _own(self, key):
+            """What this rank has said where others say it under a key that ends with their rank."""
+            place = key.rpartition("/")[0] + "/"
+            return next((self._content[known] for known in self._content if known.startswith(place)), None)
 
         def add(self, key, amount):
             value = int(self._content.get(key, b"0")) + amount

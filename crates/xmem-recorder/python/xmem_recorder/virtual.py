@@ -16,6 +16,7 @@ from . import (
     history,
     hostmemory,
     objects,
+    outside,
     profilers,
     ranks,
     recorder,
@@ -44,6 +45,7 @@ def install(torch):
     for name in ("torch.cuda.amp", "torch.optim", "torch.profiler", "torch.amp"):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    outside.install()
     profilers.install(torch)
     autocast.watch(torch)
     values.install(torch)
@@ -175,11 +177,13 @@ def facts(torch):
     """What the metadata says about the device and its memory, in bytes."""
     with contextlib.suppress(Exception):
         _read_peaks(torch)
+    outside.measure(torch)
     log = engine.log()
     _note_limits(log)
     return {
         "device": session.settings()["device"]["key"],
         "peaks": _peaks_of_fullest(),
+        "outside": outside.fact(),
         "compiles": values.compiles(),
         "reads": values.facts(),
         "assumed": values.assumed(),

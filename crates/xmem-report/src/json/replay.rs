@@ -26,6 +26,9 @@ pub struct ReplayDocument<'a> {
     /// Of distributed jobs that use NCCL only.
     #[serde(skip_serializing_if = "Option::is_none")]
     nccl: Option<NcclDto>,
+    /// Of jobs that took memory of a virtual GPU outside PyTorch's allocator only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outside_bytes: Option<u64>,
     target: TargetDto<'a>,
     iterations: IterationRangeDto,
     /// Of jobs that were recorded on a GPU only.
@@ -330,7 +333,7 @@ impl<'a> ReplayDocument<'a> {
         let device = answer.device();
         let peak = &answer.peak;
         let unlimited = peak.ample_reserved + device.context;
-        let taken = answer.nccl.map_or(xmem::Bytes::ZERO, |nccl| nccl.expected);
+        let taken = answer.outside + answer.nccl.map_or(xmem::Bytes::ZERO, |nccl| nccl.expected);
         Self {
             schema: REPLAY,
             trace,
@@ -354,6 +357,7 @@ impl<'a> ReplayDocument<'a> {
                 expected_bytes: nccl.expected.get(),
                 range_bytes: BoundsDto { low: nccl.low.get(), high: nccl.high.get() },
             }),
+            outside_bytes: Some(answer.outside.get()).filter(|bytes| *bytes > 0),
             target: target(answer),
             iterations: IterationRangeDto {
                 from: answer.iterations.start.0,

@@ -228,12 +228,13 @@ fn numbers(answer: &Answer, style: &Style) -> String {
         }
         if label == ON_DEVICE {
             page += &nccl(answer, style);
+            page += &outside(answer, style);
         }
     }
     page
 }
 
-/// The context with its bounds, without NCCL's memory.
+/// The context with its bounds, without the memory of NCCL and of others.
 fn context_in_words(answer: &Answer) -> String {
     let device = answer.device();
     let whole = (device.context_bounds().0, device.context, device.context_bounds().1);
@@ -241,11 +242,18 @@ fn context_in_words(answer: &Answer) -> String {
         None => whole,
         Some(nccl) => (whole.0 - nccl.low, whole.1 - nccl.expected, whole.2 - nccl.high),
     };
-    let text = match low == high {
+    let [low, context, high] = [low, context, high].map(|size| size - answer.outside);
+    let mut text = match low == high {
         true => format!("reserved + {context} context"),
         false => format!("reserved + {context} context ({})", in_mib(low, high)),
     };
-    if answer.nccl.is_some() { format!("{text} + NCCL") } else { text }
+    if answer.nccl.is_some() {
+        text += " + NCCL";
+    }
+    if answer.outside > Bytes::ZERO {
+        text += " + other memory";
+    }
+    text
 }
 
 /// The memory of NCCL with its bounds.
@@ -256,6 +264,16 @@ fn nccl(answer: &Answer, style: &Style) -> String {
     let text = format!("{}, {up_to}{count}", in_mib(nccl.low, nccl.high));
     let size = format!("{:>11}", nccl.expected.to_string());
     format!("    {:<20}  {size}   {}\n", "NCCL", style.paint(Ink::Faint, &text))
+}
+
+/// The memory that the program took from the device itself.
+fn outside(answer: &Answer, style: &Style) -> String {
+    if answer.outside == Bytes::ZERO {
+        return String::new();
+    }
+    let size = format!("{:>11}", answer.outside.to_string());
+    let text = "not from PyTorch's allocator: symmetric memory, cudaMalloc";
+    format!("    {:<20}  {size}   {}\n", "other memory", style.paint(Ink::Faint, text))
 }
 
 fn in_mib(low: Bytes, high: Bytes) -> String {

@@ -1,5 +1,6 @@
 /* Virtual memory management, as PyTorch's expandable segments use it. Argument: capacity in bytes. */
 #include "cuda.h"
+#include <unistd.h>
 typedef uintptr_t address_t;
 struct property { int type, handle, place, device; void *data; unsigned char flags[8]; };
 int cuInit(unsigned);
@@ -8,6 +9,8 @@ int cuMemAddressReserve(address_t *, size_t, size_t, address_t, unsigned long lo
 int cuMemAddressFree(address_t, size_t);
 int cuMemCreate(void **, size_t, const struct property *, unsigned long long);
 int cuMemRelease(void *);
+int cuMemExportToShareableHandle(int *, void *, int, unsigned long long);
+int cuMemImportFromShareableHandle(void **, void *, int);
 int cuMemMap(address_t, size_t, size_t, void *, unsigned long long);
 int cuMemUnmap(address_t, size_t);
 int cuMemRetainAllocationHandle(void **, void *);
@@ -59,6 +62,20 @@ int main(int count, char **arguments) {
   CHECK(cuMemRelease(handles[1]));
   CHECK(cuMemRelease(handles[2]));
   assert(free_memory() == available);
+  /* A file says whose handle it is; a copy of the file says the same, and keeps the memory. */
+  int file, copy;
+  CHECK(cuMemCreate(&handles[0], 20 * MIB, &property, 0));
+  CHECK(cuMemExportToShareableHandle(&file, handles[0], 1, 0));
+  copy = dup(file);
+  CHECK(cuMemImportFromShareableHandle(&again, (void *)(intptr_t)copy, 1));
+  assert(again == handles[0]);
+  close(file), close(copy);
+  CHECK(cuMemRelease(handles[0]));
+  assert(free_memory() == available - 20 * MIB);
+  CHECK(cuMemRelease(again));
+  assert(free_memory() == available);
+  FAILS(cuMemExportToShareableHandle(&file, again, 1, 0), 1);
+  FAILS(cuMemExportToShareableHandle(&file, again, 8, 0), 801);
   CHECK(cuMemAddressFree(segment, reserved));
   FAILS(cuMemAddressFree(segment, reserved), 1);
   int value;
