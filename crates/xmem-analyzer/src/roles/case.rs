@@ -6,6 +6,7 @@ use super::gradients::{self, Accumulated};
 use super::initial::{self, Claim, ModelRows};
 use super::running;
 use crate::block::{Block, Residency, Role};
+use crate::distributed;
 use crate::names::NameKind;
 use crate::python::{Context, Registered};
 use crate::recorder_facts::{Arrival, State};
@@ -355,6 +356,18 @@ impl<'a> Case<'a> {
     pub(super) fn is_in_loader(&self) -> bool {
         let program = self.facts.program;
         program.op_path(self.block()).any(|op| program.kind(op) == NameKind::Data)
+    }
+
+    /// Returns whether FSDP2 made the block.
+    pub(super) fn is_of_fsdp(&self) -> bool {
+        let program = self.facts.program;
+        program.op_path(self.block()).any(|op| program.op_name(op).starts_with(distributed::FSDP))
+    }
+
+    /// Returns whether the block is a parameter that FSDP2 gathered.
+    pub(super) fn is_gathered(&self) -> bool {
+        let program = self.facts.program;
+        program.op_path(self.block()).any(|op| program.op_name(op) == distributed::FSDP_GATHERED)
     }
 
     /// Returns whether a batch is moved after the block was made and before the loop turns.

@@ -103,6 +103,9 @@ pub(super) static STAGES: [Stage; 7] = [
 ];
 
 const BACKWARD: &[Row] = rows! {
+    "gathered-in-backward": |c| c.is_gathered()
+        => Is(Parameter, Device, "gathered by FSDP from the shards of all ranks"),
+        "torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather_copy_out";
     "accumulated-and-freed": |c| c.accumulated() == Some(Accumulated::Passing)
         => Is(Gradient, Device, "accumulated by AccumulateGrad and freed within backward"),
         "torch/csrc/autograd/functions/accumulate_grad.h, accumulateGrad";
@@ -153,6 +156,13 @@ const OPTIMIZER_STEP: &[Row] = rows! {
 };
 
 const DATA: &[Row] = rows! {
+    // FSDP gathers the parameters of its root before forward is called.
+    "gathered-before-forward": |c| c.is_gathered()
+        => Is(Parameter, Device, "gathered by FSDP from the shards of all ranks"),
+        "torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather_copy_out";
+    "made-by-fsdp": |c| c.is_of_fsdp()
+        => Is(Temporary, Device, "made by FSDP before forward"),
+        "torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather";
     "clearing-temporary": |c| c.block().phase == Phase::ZeroGrad
         => Is(Temporary, Device, "made while gradients are cleared"),
         "torch/optim/optimizer.py, Optimizer.zero_grad";
@@ -302,6 +312,9 @@ const INIT: &[Row] = rows! {
 };
 
 const FORWARD: &[Row] = rows! {
+    "gathered-in-forward": |c| c.is_gathered()
+        => Is(Parameter, Device, "gathered by FSDP from the shards of all ranks"),
+        "torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather_copy_out";
     "wrapped-number-in-forward": |c| c.is_freed_in_forward() && c.is_wrapped_number()
         => Is(Temporary, HostOnly, "a Python number wrapped for an operator"),
         "torch/csrc/autograd/utils/wrap_outputs.h; aten/src/ATen/ScalarOps.h";
@@ -409,6 +422,9 @@ const RECORDED: &[Row] = rows! {
         "xmem.recording.1, mark to_device";
 
     // Memory that the loop made before forward.
+    "loaded-by-fsdp": |c| c.is_loaded() && c.is_of_fsdp()
+        => Unchanged,
+        "torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, FSDPParamGroup.unshard";
     "loaded-on-device": |c| c.is_loaded() && c.is_made_on_device()
         => Data(Device, "made on the GPU while data is loaded"),
         "xmem.recording.1, mark on_device";

@@ -131,6 +131,41 @@ fn a_closure_runs_forward_and_backward_within_the_step() {
     );
 }
 
+/// FSDP2 gathers the parameters of its root before forward, those of other modules within it, and again in backward.
+#[test]
+fn parameters_that_fsdp_gathers_are_no_batch() {
+    let gather = |r: &mut Recorder, elements: u64| {
+        let buffer = r.annotation("FSDP::all_gather", |r| r.alloc(elements));
+        let whole = r.annotation("FSDP::all_gather_copy_out", |r| r.alloc(elements));
+        r.free(buffer);
+        whole
+    };
+    let mut r = Recorder::new(Detail::Everything);
+    let net = layers(&mut r, &[100, 200]);
+    for iteration in 0..3 {
+        r.annotation(&format!("ProfilerStep#{iteration}"), |r| {
+            let x = batch(r);
+            let root = gather(r, 800);
+            let saved = forward(r, &net, x);
+            let mut gradients = backward(r, &net, saved, &[]);
+            r.free(root);
+            step(r, "Adam", &net, iteration == 0);
+            free_all(r, &mut gradients);
+            r.free(x);
+        });
+    }
+    let (p, _) = done(r);
+    let before_forward: Vec<_> =
+        roles(&p).lines().filter(|line| line.starts_with("data")).map(str::to_owned).collect();
+    check(
+        &before_forward.join("\n"),
+        expect![[r#"
+        data           parameter       device      3   9600  gathered by FSDP from the shards of all ranks
+        data           input           batch       3    600  made while data is loaded, alive when forward begins
+        data           temporary       device      3   9600  made by FSDP before forward"#]],
+    );
+}
+
 #[test]
 fn gradients_accumulate_over_two_backward_passes() {
     let mut r = Recorder::new(Detail::Everything);
