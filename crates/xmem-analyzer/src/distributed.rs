@@ -9,10 +9,6 @@ use xmem_types::{Interner, Sym};
 /// The first part of the annotations of FSDP2 (torch/distributed/fsdp/_fully_shard).
 pub(crate) const FSDP: &str = "FSDP::";
 
-/// The annotation in which FSDP2 makes the parameters that it gathered, out of the buffer of the collective
-/// (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, `FSDPParamGroup.wait_for_unshard`).
-pub(crate) const FSDP_GATHERED: &str = "FSDP::all_gather_copy_out";
-
 /// The first parts of the names of collectives (torch/csrc/distributed/c10d/Ops.cpp, Functional.cpp).
 const COLLECTIVES: [&str; 2] = ["c10d::", "_c10d_functional::"];
 

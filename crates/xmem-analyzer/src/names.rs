@@ -1,5 +1,6 @@
 //! The meaning of operator and annotation names, looked up once per distinct name.
 
+use crate::distributed::FSDP;
 use xmem_types::{Interner, Sym};
 
 /// The prefix of the engine's annotation around each backward node
@@ -41,15 +42,28 @@ pub(crate) enum NameKind {
     HostRead,
     /// Any operator that writes one of its inputs.
     InPlace,
+    /// The span in which FSDP2 makes the parameters that it gathered, out of the buffer of the collective
+    /// (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, `FSDPParamGroup.wait_for_unshard`).
+    FsdpGathered,
+    /// Another span of FSDP2.
+    Fsdp,
     /// A span that a user or a library names; no operator is called like this. Formats before
     /// PyTorch 1.12 give such spans the category of operators.
     Frame,
+}
+
+impl NameKind {
+    /// Returns whether it is a span of FSDP2.
+    pub(crate) const fn is_of_fsdp(self) -> bool {
+        matches!(self, Self::FsdpGathered | Self::Fsdp)
+    }
 }
 
 /// The kind of every symbol that the trace had when it was read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     kinds: Vec<NameKind>,
+    has_fsdp: bool,
 }
 
 impl Names {
@@ -66,11 +80,17 @@ impl Names {
                 }
             }
         }
-        Self { kinds }
+        let has_fsdp = kinds.iter().any(|kind| kind.is_of_fsdp());
+        Self { kinds, has_fsdp }
     }
 
     pub(crate) fn kind(&self, name: Sym) -> NameKind {
         self.kinds.get(name.index()).copied().unwrap_or(NameKind::Plain)
+    }
+
+    /// Returns whether FSDP2 names any span.
+    pub(crate) fn has_fsdp(&self) -> bool {
+        self.has_fsdp
     }
 
     /// Returns whether the name is that of a span rather than of an operator.
@@ -81,6 +101,8 @@ impl Names {
                 | NameKind::ZeroGrad
                 | NameKind::Data
                 | NameKind::ProfilerStep
+                | NameKind::FsdpGathered
+                | NameKind::Fsdp
                 | NameKind::Frame
         )
     }
@@ -113,6 +135,8 @@ fn kind(text: &str) -> NameKind {
             NameKind::Data
         }
         _ if text.starts_with("ProfilerStep#") => NameKind::ProfilerStep,
+        _ if text.starts_with("FSDP::all_gather_copy_out") => NameKind::FsdpGathered,
+        _ if text.starts_with(FSDP) => NameKind::Fsdp,
         _ if text.starts_with("aten::")
             && text.ends_with('_')
             && !matches!(text, "aten::detach_" | "aten::requires_grad_") =>

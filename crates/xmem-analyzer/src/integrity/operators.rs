@@ -110,7 +110,7 @@ fn backward(subject: &Subject<'_>, integrity: &mut Integrity) {
     };
     let has_hook = |node| {
         let mut inside = program.tree.children(node);
-        inside.any(|op| program.op_name(op).starts_with(distributed::FSDP))
+        inside.any(|op| program.kind(op).is_of_fsdp())
     };
     let mut orphans = nodes.clone().filter(|&node| match program.autograd.forward_of(node) {
         None => !has_hook(node),

@@ -6,7 +6,6 @@ use super::gradients::{self, Accumulated};
 use super::initial::{self, Claim, ModelRows};
 use super::running;
 use crate::block::{Block, Residency, Role};
-use crate::distributed;
 use crate::names::NameKind;
 use crate::python::{Context, Registered};
 use crate::recorder_facts::{Arrival, State};
@@ -360,14 +359,18 @@ impl<'a> Case<'a> {
 
     /// Returns whether FSDP2 made the block.
     pub(super) fn is_of_fsdp(&self) -> bool {
-        let program = self.facts.program;
-        program.op_path(self.block()).any(|op| program.op_name(op).starts_with(distributed::FSDP))
+        self.is_within(NameKind::is_of_fsdp)
     }
 
     /// Returns whether the block is a parameter that FSDP2 gathered.
     pub(super) fn is_gathered(&self) -> bool {
+        self.is_within(|kind| kind == NameKind::FsdpGathered)
+    }
+
+    /// Returns whether the block was made within a span of FSDP2 of these kinds.
+    fn is_within(&self, of: impl Fn(NameKind) -> bool) -> bool {
         let program = self.facts.program;
-        program.op_path(self.block()).any(|op| program.op_name(op) == distributed::FSDP_GATHERED)
+        program.names.has_fsdp() && program.op_path(self.block()).any(|op| of(program.kind(op)))
     }
 
     /// Returns whether a batch is moved after the block was made and before the loop turns.

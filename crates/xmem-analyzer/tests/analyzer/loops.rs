@@ -134,9 +134,9 @@ fn a_closure_runs_forward_and_backward_within_the_step() {
 /// FSDP2 gathers the parameters of its root before forward, those of other modules within it, and again in backward.
 #[test]
 fn parameters_that_fsdp_gathers_are_no_batch() {
-    let gather = |r: &mut Recorder, elements: u64| {
-        let buffer = r.annotation("FSDP::all_gather", |r| r.alloc(elements));
-        let whole = r.annotation("FSDP::all_gather_copy_out", |r| r.alloc(elements));
+    let gather = |r: &mut Recorder, elements: u64, of: &str| {
+        let buffer = r.annotation(&format!("FSDP::all_gather{of}"), |r| r.alloc(elements));
+        let whole = r.annotation(&format!("FSDP::all_gather_copy_out{of}"), |r| r.alloc(elements));
         r.free(buffer);
         whole
     };
@@ -145,9 +145,11 @@ fn parameters_that_fsdp_gathers_are_no_batch() {
     for iteration in 0..3 {
         r.annotation(&format!("ProfilerStep#{iteration}"), |r| {
             let x = batch(r);
-            let root = gather(r, 800);
+            let root = gather(r, 800, "");
             let saved = forward(r, &net, x);
             let mut gradients = backward(r, &net, saved, &[]);
+            let again = r.node("ViewBackward0", 1000, |r| gather(r, 500, " (blocks.0)"));
+            r.free(again);
             r.free(root);
             step(r, "Adam", &net, iteration == 0);
             free_all(r, &mut gradients);
@@ -155,14 +157,15 @@ fn parameters_that_fsdp_gathers_are_no_batch() {
         });
     }
     let (p, _) = done(r);
-    let before_forward: Vec<_> =
-        roles(&p).lines().filter(|line| line.starts_with("data")).map(str::to_owned).collect();
+    let of_interest = |line: &&str| line.starts_with("data") || line.contains("FSDP");
+    let found: Vec<_> = roles(&p).lines().filter(of_interest).map(str::to_owned).collect();
     check(
-        &before_forward.join("\n"),
+        &found.join("\n"),
         expect![[r#"
-        data           parameter       device      3   9600  gathered by FSDP from the shards of all ranks
-        data           input           batch       3    600  made while data is loaded, alive when forward begins
-        data           temporary       device      3   9600  made by FSDP before forward"#]],
+            data           parameter       device      3   9600  gathered by FSDP from the shards of all ranks
+            data           input           batch       3    600  made while data is loaded, alive when forward begins
+            data           temporary       device      3   9600  made by FSDP before forward
+            backward       parameter       device      3   6000  gathered by FSDP from the shards of all ranks"#]],
     );
 }
 
