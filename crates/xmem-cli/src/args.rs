@@ -25,7 +25,7 @@ pub(crate) use look::LookArgs;
 pub(crate) use offload::{
     OffloadArgs, OffloadFormat, OrderName, PlacementSelection, PolicySelection,
 };
-pub(crate) use other::{CompletionsArgs, CudnnWorkerArgs, DevicesArgs, InspectArgs};
+pub(crate) use other::{CompletionsArgs, CudnnWorkerArgs, DevicesArgs, EnterOverlayArgs, InspectArgs};
 pub(crate) use plan::{PlanArgs, PlanDeviceArgs, PlanFormat, PlannerChoice, Scope};
 pub(crate) use profile::{ProfileArgs, RankChoice};
 pub(crate) use replay::{
@@ -142,6 +142,9 @@ pub(crate) enum Command {
     /// Serve queries to cuDNN on standard input
     #[command(name = xmem_cudnn::WORKER, hide = true)]
     CudnnWorker(CudnnWorkerArgs),
+    /// Run a command whose writes are kept out of the files of the user
+    #[command(name = xmem_overlay::ENTER, hide = true)]
+    EnterOverlay(EnterOverlayArgs),
     /// Print the manual page
     #[command(hide = true)]
     Man,

@@ -205,6 +205,11 @@ pub(crate) enum CliError {
          was run"
     ))]
     Then { line: String, reason: String },
+    #[error("cannot let the script write to `{}`: there is no such file or folder", shown(path))]
+    #[diagnostic(help(
+        "make it first, or name the folder that it will be in; `--let-write all` lets the script write everywhere"
+    ))]
+    LetWrite { path: PathBuf },
     #[error("{problem}")]
     #[diagnostic(help("{advice}"))]
     Ranks { problem: String, advice: &'static str },
@@ -478,6 +483,7 @@ impl CliError {
             | Self::SkipDoneStdin
             | Self::Vary { .. }
             | Self::Then { .. }
+            | Self::LetWrite { .. }
             | Self::Ranks { .. }
             | Self::Estimate { .. } => Exit::Usage,
             Self::RecordingFailed(failed) => match failed.fault {

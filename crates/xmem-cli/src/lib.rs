@@ -113,6 +113,7 @@ fn command_of(cli: &Cli) -> Outcome {
         Command::Devices(args) => devices::run(args),
         Command::Completions(args) => output::completions(args.shell, command()),
         Command::CudnnWorker(args) => cudnn::serve(args),
+        Command::EnterOverlay(args) => Ok(profile::enter_overlay(args)),
         Command::Man => output::man(command()),
     }
 }

@@ -7,7 +7,7 @@ mod ranks;
 mod then;
 
 use crate::Outcome;
-use crate::args::{Global, ProfileArgs, RankChoice, Verbosity};
+use crate::args::{EnterOverlayArgs, Global, ProfileArgs, RankChoice, Verbosity};
 use crate::error::{self, CliError};
 use crate::exit::Exit;
 use crate::terminal::{say, shown};
@@ -19,6 +19,7 @@ use then::Then;
 use xmem::{Bytes, printable};
 use xmem_recorder::{
     Destination, Engine, Float16, LoneRank, Recorded, Request, Stacks, Timeouts, Timing, Weights,
+    Writable,
 };
 
 /// Runs the command.
@@ -159,10 +160,33 @@ fn request(run: &Run, args: &ProfileArgs, device: &str) -> Result<Request, CliEr
         other_peaks: None,
         timing: Timing::AtOnce(None),
         vary: args.varying_batches(),
+        writable: writable(args)?,
+        helper: std::env::current_exe().ok(),
         timeout: args.timeout,
         memory: args.max_memory,
         timeouts: Timeouts::default(),
     })
+}
+
+/// The files that the command may write to.
+fn writable(args: &ProfileArgs) -> Result<Writable, CliError> {
+    if args.let_write.iter().any(|path| path == Path::new("all")) {
+        return Ok(Writable::Everything);
+    }
+    match args.let_write.iter().find(|path| !path.exists()) {
+        Some(path) => Err(CliError::LetWrite { path: path.clone() }),
+        None => Ok(Writable::Paths(args.let_write.clone())),
+    }
+}
+
+/// Becomes the command of a recording, in a mount namespace; returns only if that fails.
+pub(crate) fn enter_overlay(args: &EnterOverlayArgs) -> Exit {
+    let error = xmem_overlay::enter(&args.plan, &args.command);
+    if error.is_empty() {
+        return Exit::Fits;
+    }
+    say(&error);
+    Exit::Unreadable
 }
 
 fn summary(recorded: &Recorded, device: &str) -> String {

@@ -37,6 +37,12 @@ pub enum RecordError {
         /// The cause.
         source: io::Error,
     },
+    /// There is no place for what the command writes.
+    #[error("cannot keep what the command writes out of your files")]
+    Overlay {
+        /// The cause.
+        source: xmem_overlay::OverlayError,
+    },
     /// The command cannot be run.
     #[error("cannot run `{program}`")]
     Spawn {

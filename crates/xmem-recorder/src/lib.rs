@@ -67,6 +67,8 @@ mod settings;
 #[cfg(unix)]
 mod signals;
 #[cfg(unix)]
+mod snapshot;
+#[cfg(unix)]
 mod trace_name;
 mod tree;
 #[cfg(unix)]
@@ -82,6 +84,7 @@ pub use recorded::{CutShort, Destination, Recorded, RedirectedCalls};
 pub use request::{
     Engine, Float16, Request, Shortage, Stacks, Timeouts, Timing, VaryingBatches, Weights,
 };
+pub use xmem_overlay::{Kept, Writable};
 
 /// Runs the command, records it, and writes the trace. `observer` is called with the progress.
 ///

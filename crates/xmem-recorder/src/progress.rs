@@ -2,6 +2,7 @@
 
 use crate::request::Engine;
 use std::path::Path;
+use xmem_overlay::Kept;
 use std::time::Duration;
 use xmem_types::Bytes;
 
@@ -84,6 +85,13 @@ pub enum Progress<'a> {
     MemoryLow,
     /// Ctrl-C was pressed: the recording so far is saved.
     Interrupted,
+    /// The command has ended, and what it wrote is kept out of the files of the user.
+    Kept(&'a Kept),
+    /// The command's writes cannot be redirected here, for a reason: they are refused, as far as Python makes them.
+    WritesRefused {
+        /// The reason.
+        reason: &'a str,
+    },
     /// The command is ended: it continued after its recording was saved.
     EndingCommand,
 }

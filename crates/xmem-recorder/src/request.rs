@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
+use xmem_overlay::Writable;
 use xmem_profiles::Device;
 use xmem_types::Bytes;
 
@@ -42,6 +43,10 @@ pub struct Request {
     pub timing: Timing,
     /// Batches of several lengths instead of the script's own.
     pub vary: Option<VaryingBatches>,
+    /// The files that the command writes to; what it writes elsewhere is kept out of them.
+    pub writable: Writable,
+    /// A program that runs the command in a mount namespace (`xmem_overlay::ENTER`); none to do without.
+    pub helper: Option<PathBuf>,
     /// The time limit of the command.
     pub timeout: Option<Duration>,
     /// The limit to the resident memory of the command's processes; without one, that of the host.

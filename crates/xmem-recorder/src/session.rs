@@ -12,6 +12,7 @@ use serde::Serialize;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use xmem_overlay::Overlay;
 use xmem_tempfiles::{PrivateFolder, create_private_folder, write_private};
 
 /// The variable that names the folder in the environment of the command.
@@ -40,7 +41,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// Makes the folder, with all files that the hook needs, and its control pipe.
-    pub(crate) fn open(request: &Request) -> io::Result<(Self, Control)> {
+    pub(crate) fn open(request: &Request, overlay: &Overlay) -> io::Result<(Self, Control)> {
         let folder = PrivateFolder::new()?;
         let root = folder.path();
         for name in FOLDERS {
@@ -49,7 +50,7 @@ impl Session {
         for (name, content) in HOOK {
             write_private(&root.join("path").join(name), content.as_bytes())?;
         }
-        let settings = serde_json::to_vec(&Settings::of(request))?;
+        let settings = serde_json::to_vec(&Settings::of(request, overlay))?;
         write_private(&root.join("settings.json"), &settings)?;
         let control = Control::make(&root.join("control"))?;
         Ok((Self { folder }, control))

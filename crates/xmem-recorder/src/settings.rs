@@ -3,8 +3,10 @@
 use crate::assumptions::DevicePeaks;
 use crate::rank::LoneRank;
 use crate::request::{Float16, Request, Stacks, Timing, VaryingBatches, Weights};
+use crate::snapshot;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use xmem_overlay::{Method, Overlay};
 use xmem_profiles::Device;
 use xmem_types::Bytes;
 
@@ -22,6 +24,10 @@ pub(crate) struct Settings<'a> {
     rank: Option<RankSettings>,
     float16: &'static str,
     snapshot: Option<String>,
+    /// Nothing else keeps writes out of the files of the user.
+    refuse_writes: bool,
+    /// What goes to other machines is refused.
+    offline: bool,
     weights: &'static str,
     assume: BTreeMap<&'static str, f64>,
     bounded: Vec<&'static str>,
@@ -71,7 +77,7 @@ const WARP_SIZE: u32 = 32;
 
 impl<'a> Settings<'a> {
     /// The settings of a request.
-    pub(crate) fn of(request: &'a Request) -> Self {
+    pub(crate) fn of(request: &'a Request, overlay: &Overlay) -> Self {
         Self {
             format: 1,
             recorder: env!("CARGO_PKG_VERSION"),
@@ -85,11 +91,10 @@ impl<'a> Settings<'a> {
                 Float16::AsBfloat16 => "bfloat16",
                 Float16::Kept => "kept",
             },
-            snapshot: request.snapshot.as_ref().map(|path| {
-                // The script may change its folder.
-                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-                path.to_string_lossy().into_owned()
-            }),
+            snapshot: snapshot::written_to(request, overlay)
+                .map(|path| path.to_string_lossy().into_owned()),
+            refuse_writes: matches!(overlay.method(), Method::Unavailable(_)),
+            offline: *overlay.method() != Method::Off,
             weights: match request.weights {
                 Weights::Present => "present",
                 Weights::Absent => "absent",

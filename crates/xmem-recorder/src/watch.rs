@@ -15,12 +15,14 @@ use crate::recorded::Recorded;
 use crate::request::{Engine, Request};
 use crate::session::{self, Session};
 use crate::signals::{self, Arrived};
+use crate::snapshot;
 use crate::tree::{self, Tree};
 use nix::sys::signal::Signal;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ExitStatus};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use xmem_overlay::{Method, Overlay};
 
 /// The longest time between two checks of the command.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -69,20 +71,34 @@ pub(crate) fn run(
         return Err(RecordError::HookDisabled { option });
     }
     let output = Output::check(&request.output)?;
+    let overlay = Overlay::prepare(
+        (program, arguments),
+        &request.writable,
+        request.helper.as_deref(),
+        &[],
+    )
+    .map_err(|source| RecordError::Overlay { source })?;
+    if let Method::Unavailable(reason) = overlay.method() {
+        observer(Progress::WritesRefused { reason });
+    }
     let (session, control) =
-        Session::open(request).map_err(|source| RecordError::Session { source })?;
+        Session::open(request, &overlay).map_err(|source| RecordError::Session { source })?;
     let (sender, events) = mpsc::channel();
     let arrived =
         signals::forward(sender.clone()).map_err(|source| RecordError::Session { source })?;
     let started = Instant::now();
-    let child = Command::new(program)
-        .args(arguments)
-        .envs(session.environment(request, |name| std::env::var_os(name)))
-        .spawn()
-        .map_err(|source| RecordError::Spawn {
-            program: program.to_string_lossy().into_owned(),
-            source,
-        })?;
+    let not_started = |source| RecordError::Spawn {
+        program: program.to_string_lossy().into_owned(),
+        source,
+    };
+    let present = |name: &str| std::env::var_os(name);
+    let child = overlay
+        .command(program, arguments)
+        .and_then(|mut command| {
+            command.envs(session.environment(request, present));
+            command.envs(overlay.environment(present)).spawn()
+        })
+        .map_err(not_started)?;
     let mut watch = Watch {
         request,
         session: &session,
@@ -105,6 +121,9 @@ pub(crate) fn run(
     };
     let status = watch.follow(&events).map_err(|source| RecordError::Session { source })?;
     let took = started.elapsed();
+    if let Some(source) = overlay.not_started() {
+        return Err(not_started(source));
+    }
     let evidence = Evidence {
         status,
         halt: watch.halt,
@@ -119,10 +138,15 @@ pub(crate) fn run(
     let ignored: Vec<(ProcessId, &str)> =
         evidence.exports.iter().filter_map(|e| Some((e.pid, e.other_content()?))).collect();
     let result = conclusion::conclude(evidence, &output);
+    let kept = overlay.kept();
+    if !kept.is_nothing() {
+        observer(Progress::Kept(&kept));
+    }
     if result.is_ok() {
         for (process, found) in ignored {
             observer(Progress::ExportIgnored { process, found });
         }
+        snapshot::deliver(request, &overlay)?;
     }
     result
 }

@@ -2,6 +2,7 @@
 
 use super::{PlainFormat, ReadingArgs};
 use clap::{Args, ValueHint};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -39,6 +40,17 @@ pub(crate) struct DevicesArgs {
 pub(crate) struct CompletionsArgs {
     /// Shell to complete for
     pub(crate) shell: clap_complete::Shell,
+}
+
+/// Arguments of the process that becomes a recorded command ([`xmem_overlay::enter`]).
+#[derive(Debug, Args)]
+pub(crate) struct EnterOverlayArgs {
+    /// File that says what is covered
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    /// Command with its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Arguments of the process that [`xmem_cudnn::Cudnn`] starts.

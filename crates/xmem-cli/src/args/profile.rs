@@ -52,6 +52,10 @@ pub(crate) struct ProfileArgs {
     /// Do not record Python stacks (faster, smaller trace)
     #[arg(long, action = ArgAction::SetTrue, overrides_with = "stacks")]
     pub(crate) no_stacks: bool,
+    /// Let the script write to this file or folder, or to `all`. By default, what it writes or removes while it is
+    /// recorded is kept in a private folder, and your files stay as they are; temporary folders are left as they are
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) let_write: Vec<PathBuf>,
     /// Stop after this time, for example 90s, 30m or 2h, and save the iterations recorded so far
     /// (default: no limit)
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Limits")]

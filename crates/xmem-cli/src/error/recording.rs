@@ -68,6 +68,12 @@ impl From<RecordError> for CliError {
                 let help = "set TMPDIR to a folder that only you can write to, with some free space";
                 (Fault::Run, help.to_owned())
             }
+            RecordError::Overlay { .. } => (
+                Fault::Run,
+                "set TMPDIR to a folder that only you can write to, with some free space; `--let-write all` lets \
+                 the script write to your files"
+                    .to_owned(),
+            ),
             RecordError::HookNotLoaded { .. } => (
                 Fault::Run,
                 "the command after `--` must start Python on this machine (with docker, ssh or sbatch, \

@@ -13,7 +13,7 @@ use std::io::IsTerminal;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 use xmem::printable;
-use xmem_recorder::{Engine, Progress};
+use xmem_recorder::{Engine, Kept, Progress};
 
 /// Prints the progress of a recording.
 pub(super) struct RecordingProgress {
@@ -100,6 +100,11 @@ impl RecordingProgress {
                 self.note(&format!("process {process} exported {found} instead of a trace: ignored"));
             }
             Progress::StillRunning { processes, count } => self.note(&still_running(processes, count)),
+            Progress::Kept(kept) => self.note(&kept_out(kept)),
+            Progress::WritesRefused { reason } => self.note(&format!(
+                "what the script writes cannot be redirected here ({reason}): writes of Python are refused; \
+                 --let-write PATH or --let-write all let them pass"
+            )),
             Progress::TimeLimitReached => self.note("time limit reached: saving the recorded iterations"),
             Progress::MemoryLow => self.note("memory is running out: saving the recorded iterations"),
             Progress::Interrupted => {
@@ -149,6 +154,28 @@ impl RecordingProgress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// The note about what the script wrote.
+fn kept_out(kept: &Kept) -> String {
+    let files = |count: u64| if count == 1 { "file" } else { "files" };
+    let mut done = Vec::new();
+    if kept.written > 0 {
+        let checkpoints = match kept.checkpoints {
+            0 => String::new(),
+            1 => "; 1 checkpoint".to_owned(),
+            many => format!("; {many} checkpoints"),
+        };
+        let (written, size) = (kept.written, kept.size);
+        done.push(format!("{written} {} that it wrote ({size}{checkpoints})", files(written)));
+    }
+    if kept.removed > 0 {
+        done.push(format!("{} that it removed or renamed", kept.removed));
+    }
+    format!(
+        "your files are as they were before the script: {} are discarded; --let-write PATH lets it write",
+        done.join(", ")
+    )
 }
 
 /// The note about processes that are left running.

@@ -1,0 +1,271 @@
+//! An overlay: the private folder, and how a command is started so that its writes go there.
+
+use crate::coverage::{Coverage, Writable};
+use crate::kept::Kept;
+use crate::preload;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use xmem_tempfiles::{FolderError, PrivateFolder, create_private_folder, write_private};
+
+/// The variables of the preloaded library.
+const FOLDER: &str = "XMEM_OVERLAY";
+const UNCOVERED: &str = "XMEM_OVERLAY_PASS";
+const COVERED: &str = "XMEM_OVERLAY_KEEP";
+
+/// The file of the preloaded library.
+const LIBRARY: &str = "libxmem-overlay.so";
+
+/// How writes are kept out of the user's files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// They are not: the user wants them to pass.
+    Off,
+    /// By a mount namespace, which this program enters.
+    Namespace(PathBuf),
+    /// By a preloaded library.
+    Preload,
+    /// Neither can be had here, for these reasons.
+    Unavailable(String),
+}
+
+/// The reason why an overlay cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OverlayError {
+    /// No private folder can be made.
+    #[error("no folder for what the command writes")]
+    Folder(#[source] FolderError),
+    /// A file in the private folder cannot be written.
+    #[error("cannot write to the folder for what the command writes")]
+    File(#[source] io::Error),
+}
+
+/// The overlay of one command. What was kept is removed when this is dropped.
+#[derive(Debug)]
+pub struct Overlay {
+    folder: PrivateFolder,
+    method: Method,
+    coverage: Coverage,
+}
+
+impl Overlay {
+    /// Prepares an overlay for a command in the present working folder, by the surest method that works here.
+    ///
+    /// `helper` is a program that calls [`enter`](crate::enter) if its first argument is [`ENTER`](crate::ENTER),
+    /// followed by the path of a plan and the command; without one, there is no namespace. `own` are folders of the
+    /// caller that the command writes to.
+    ///
+    /// # Errors
+    /// If no private folder can be made.
+    pub fn prepare(
+        command: (&OsStr, &[OsString]),
+        writable: &Writable,
+        helper: Option<&Path>,
+        own: &[PathBuf],
+    ) -> Result<Self, OverlayError> {
+        let Writable::Paths(writable) = writable else {
+            let folder = PrivateFolder::for_programs().map_err(OverlayError::Folder)?;
+            return Ok(Self { folder, method: Method::Off, coverage: Coverage::default() });
+        };
+        let temporary = real(&std::env::temp_dir());
+        let writable: Vec<PathBuf> = writable.iter().map(|path| real(path)).collect();
+        let mut folder = PrivateFolder::for_programs().map_err(OverlayError::Folder)?;
+        let coverage = |folder: &PrivateFolder| {
+            let own: Vec<PathBuf> =
+                own.iter().map(|path| real(path)).chain([real(folder.path())]).collect();
+            Coverage::new(&job(command), &temporary, &own, &writable)
+        };
+        let mut reasons = Vec::new();
+        if let Some(helper) = helper.filter(|_| cfg!(target_os = "linux")) {
+            // The folder for temporary files may be of a kind that overlayfs cannot write to; memory is not.
+            for in_memory in [false, true] {
+                if in_memory {
+                    match PrivateFolder::new() {
+                        Ok(memory) => folder = memory,
+                        Err(_) => continue,
+                    }
+                }
+                match try_namespace(helper, &folder, &coverage(&folder)) {
+                    Ok(()) => {
+                        let (method, coverage) =
+                            (Method::Namespace(helper.to_owned()), coverage(&folder));
+                        return Ok(Self { folder, method, coverage });
+                    }
+                    Err(reason) => reasons.push(reason),
+                }
+            }
+            reasons.dedup();
+            folder = PrivateFolder::for_programs().map_err(OverlayError::Folder)?;
+        }
+        let method = match preload::LIBRARY {
+            Some(library) => {
+                write_private(&folder.path().join(LIBRARY), library).map_err(OverlayError::File)?;
+                Method::Preload
+            }
+            None => Method::Unavailable(reasons.join("; ")),
+        };
+        let coverage = coverage(&folder);
+        Ok(Self { folder, method, coverage })
+    }
+
+    /// How writes are kept.
+    #[must_use]
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// A folder that the command can write to, and the caller reads.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// True if what is written to this path is kept out of the user's files.
+    #[must_use]
+    pub fn covers(&self, path: &Path) -> bool {
+        !matches!(self.method, Method::Off) && self.coverage.covers(path)
+    }
+
+    /// The command, ready to be started. Where a namespace is entered first, a program that cannot be started is
+    /// found by [`not_started`](Self::not_started) after its end.
+    ///
+    /// # Errors
+    /// If there is no such program.
+    pub fn command(&self, program: &OsStr, arguments: &[OsString]) -> io::Result<Command> {
+        let Method::Namespace(helper) = &self.method else {
+            let mut command = Command::new(program);
+            command.args(arguments);
+            return Ok(command);
+        };
+        find(program)?;
+        let mut command = Command::new(helper);
+        command.arg(crate::ENTER).arg(self.plan()).arg("--").arg(program).args(arguments);
+        Ok(command)
+    }
+
+    /// The system's reason for not starting the program, once the process of [`command`](Self::command) has ended.
+    #[must_use]
+    pub fn not_started(&self) -> Option<io::Error> {
+        let number = std::fs::read_to_string(self.folder().join(NOT_RUN)).ok()?;
+        number.trim().parse().ok().map(io::Error::from_raw_os_error)
+    }
+
+    /// Variables of the command; `present` looks one up in the environment of this process.
+    #[must_use]
+    pub fn environment(
+        &self,
+        present: impl Fn(&str) -> Option<OsString>,
+    ) -> Vec<(&'static str, OsString)> {
+        if self.method != Method::Preload {
+            return Vec::new();
+        }
+        let mut preload = self.folder().join(LIBRARY).into_os_string();
+        if let Some(others) = present("LD_PRELOAD").filter(|others| !others.is_empty()) {
+            preload.push(":");
+            preload.push(others);
+        }
+        let list = |paths: &std::collections::BTreeSet<PathBuf>| {
+            let escaped: Vec<String> = paths.iter().map(|path| escaped(path)).collect();
+            OsString::from(escaped.join(":"))
+        };
+        vec![
+            ("LD_PRELOAD", preload),
+            (FOLDER, self.folder().into()),
+            (UNCOVERED, list(&self.coverage.uncovered)),
+            (COVERED, list(&self.coverage.covered)),
+        ]
+    }
+
+    /// What the command wrote so far.
+    #[must_use]
+    pub fn kept(&self) -> Kept {
+        let mut kept = Kept::default();
+        match &self.method {
+            Method::Namespace(_) => {
+                let layers = std::fs::read_dir(self.folder().join(LAYERS));
+                for layer in layers.into_iter().flatten().flatten() {
+                    // The one that only shows whether overlays work here.
+                    if layer.file_name() != "check" {
+                        kept.add(&layer.path().join("upper"));
+                    }
+                }
+            }
+            Method::Preload => {
+                kept.add(&self.folder().join("upper"));
+                kept.add_removed(&self.folder().join("gone"));
+            }
+            Method::Off | Method::Unavailable(_) => {}
+        }
+        kept
+    }
+
+    fn plan(&self) -> PathBuf {
+        self.folder().join(PLAN)
+    }
+}
+
+#[cfg(target_os = "linux")]
+use crate::namespace::{LAYERS, NOT_RUN, PLAN};
+#[cfg(not(target_os = "linux"))]
+const LAYERS: &str = "layers";
+#[cfg(not(target_os = "linux"))]
+const NOT_RUN: &str = "not-run";
+#[cfg(not(target_os = "linux"))]
+const PLAN: &str = "plan";
+
+/// Tries whether the namespace can be made, by a process that does nothing else.
+#[cfg(target_os = "linux")]
+fn try_namespace(helper: &Path, folder: &PrivateFolder, coverage: &Coverage) -> Result<(), String> {
+    let plan = folder.path().join(PLAN);
+    let text = |error: io::Error| error.to_string();
+    write_private(&plan, &crate::namespace::plan_of(coverage)).map_err(text)?;
+    create_private_folder(&folder.path().join(LAYERS)).map_err(text)?;
+    let mut command = Command::new(helper);
+    command.arg(crate::ENTER).arg(&plan).stdin(std::process::Stdio::null());
+    let output = command.output().map_err(text)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().last().unwrap_or("it gave no reason");
+    Err(xmem_types::printable(last).into_owned())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn try_namespace(_: &Path, _: &PrivateFolder, _: &Coverage) -> Result<(), String> {
+    let _ = create_private_folder;
+    Err("mount namespaces need Linux".to_owned())
+}
+
+/// The paths that a job surely uses: its working folder, and what its words name.
+fn job((program, arguments): (&OsStr, &[OsString])) -> Vec<PathBuf> {
+    let words = std::iter::once(program).chain(arguments.iter().map(OsString::as_os_str));
+    let named = words.filter(|word| Path::new(word).exists()).map(Path::new);
+    let mut paths: Vec<PathBuf> = named.map(real).collect();
+    paths.extend(std::env::current_dir().map(|folder| real(&folder)));
+    paths
+}
+
+/// A path without symbolic links, absolute.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Finds the program as a shell would.
+fn find(program: &OsStr) -> io::Result<PathBuf> {
+    let path = Path::new(program);
+    if path.components().count() > 1 {
+        return path.metadata().map(|_| path.to_owned());
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    let found = std::env::split_paths(&folders).map(|folder| folder.join(path));
+    let mut found = found.filter(|path| path.is_file());
+    found.next().ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// A path in a list that is separated by colons.
+fn escaped(path: &Path) -> String {
+    path.to_string_lossy().replace('%', "%25").replace(':', "%3A")
+}
