@@ -57,6 +57,30 @@ impl Coverage {
         Self { uncovered, covered }
     }
 
+    /// The coverage where only files of one user can be changed: each writable path of the job gets a cover of its own,
+    /// at the highest folder from which on everything belongs to the user.
+    ///
+    /// In a namespace in which only this user is known, overlayfs cannot copy a file or folder of others, nor a folder
+    /// that lies in one (`ovl_copy_up_one` in fs/overlayfs/copy_up.c: EOVERFLOW).
+    ///
+    /// # Errors
+    /// The first path to which the user can write and which belongs to others.
+    pub(crate) fn of_one_user(
+        self,
+        written: &[PathBuf],
+        is_own: impl Fn(&Path) -> bool,
+    ) -> Result<Self, PathBuf> {
+        let mut found = self.clone();
+        for path in written.iter().filter(|path| self.covers(path)) {
+            let own = path.ancestors().take_while(|path| path.parent().is_some() && is_own(path));
+            match own.last() {
+                Some(highest) => found.covered.insert(highest.to_owned()),
+                None => return Err(path.clone()),
+            };
+        }
+        Ok(found)
+    }
+
     /// True if a path is covered: the longest of the listed paths that contains it decides.
     pub(crate) fn covers(&self, path: &Path) -> bool {
         let longest = |paths: &BTreeSet<PathBuf>| {
@@ -106,6 +130,20 @@ mod tests {
             let coverage = Coverage::new(job, Path::new(temporary), &own, &writable);
             assert_eq!(coverage.covers(Path::new(path)), is_covered, "{path}: {coverage:?}");
         }
+    }
+
+    #[test]
+    fn a_folder_in_one_of_others_gets_a_cover_of_its_own() {
+        let job = ["/scratch/group/ada/run".into(), "/home/ada".into()];
+        let own = |path: &Path| path.starts_with("/scratch/group/ada") || path == Path::new("/home/ada");
+        let coverage = || Coverage::new(&job, Path::new("/tmp"), &[], &[]);
+        let found = coverage().of_one_user(&job, own).expect("all are the user's");
+        let covered: Vec<_> = found.covered.iter().map(|path| path.to_str().expect("text")).collect();
+        assert_eq!(covered, ["/home/ada", "/scratch/group/ada"]);
+        let others = ["/scratch/group/cache".into()];
+        assert_eq!(coverage().of_one_user(&others, own), Err("/scratch/group/cache".into()));
+        let temporary = ["/tmp/x".into()];
+        assert_eq!(coverage().of_one_user(&temporary, own), Ok(coverage()));
     }
 
     #[test]

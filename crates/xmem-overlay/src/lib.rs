@@ -17,13 +17,20 @@
     )
 )]
 
+mod attempt;
 mod coverage;
 mod kept;
+#[cfg(target_os = "linux")]
+mod enter;
+#[cfg(target_os = "linux")]
+mod guard;
 #[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
 mod namespace;
 mod overlay;
+#[cfg(target_os = "linux")]
+mod plan;
 mod preload;
 
 pub use coverage::Writable;
@@ -33,12 +40,12 @@ pub use overlay::{Method, Overlay, OverlayError};
 /// The first argument of the program that enters the namespace and becomes the command ([`enter`]).
 pub const ENTER: &str = "enter-overlay";
 
-/// In a process that was started for this: enters the namespace that a file describes, and becomes the command.
-/// Returns only if that fails, with the reason.
+/// In a process that was started for this: does what a file describes, and becomes the command; without a command, it
+/// returns an empty text. Else it returns only if that fails, with the reason.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn enter(plan: &std::path::Path, command: &[std::ffi::OsString]) -> String {
-    namespace::enter(plan, command)
+    enter::enter(plan, command)
 }
 
 /// Fails: there are no mount namespaces on this system.

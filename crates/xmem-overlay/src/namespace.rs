@@ -6,6 +6,7 @@
 
 use crate::coverage::Coverage;
 use crate::mounts::{self, Action};
+use crate::overlay::LAYERS;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -15,61 +16,11 @@ use nix::unistd::{getegid, geteuid};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-/// In the folder of an overlay: one folder for each layer.
-pub(crate) const LAYERS: &str = "layers";
 /// In the folder of a layer: what the command wrote.
-pub(crate) const UPPER: &str = "upper";
-/// In the folder of an overlay: what is mounted.
-pub(crate) const PLAN: &str = "plan";
-/// In the folder of an overlay: the error number of a command that cannot be run.
-pub(crate) const NOT_RUN: &str = "not-run";
-
-/// Enters the namespace that `plan` describes, and becomes the command; with none, returns an empty text. The text is
-/// the reason of a failure.
-pub(crate) fn enter(plan: &Path, command: &[OsString]) -> String {
-    let Some(folder) = plan.parent() else { return "the plan is not in a folder".to_owned() };
-    if let Err(error) = cover(folder, plan) {
-        return error;
-    }
-    let Some((program, arguments)) = command.split_first() else { return String::new() };
-    let error = Command::new(program).args(arguments).exec();
-    // The caller says what is wrong, as if it had started the command itself.
-    let number = error.raw_os_error().unwrap_or(0).to_string();
-    let _ = fs::write(folder.join(NOT_RUN), number);
-    format!("cannot run `{}`: {error}", Path::new(program).display())
-}
-
-/// The text of a plan: fields that end with a zero byte, in pairs of a kind and a path.
-pub(crate) fn plan_of(coverage: &Coverage) -> Vec<u8> {
-    let mut text = Vec::new();
-    for (kind, paths) in [(b'u', &coverage.uncovered), (b'c', &coverage.covered)] {
-        for path in paths {
-            text.extend([kind, 0]);
-            text.extend(path.as_os_str().as_bytes());
-            text.push(0);
-        }
-    }
-    text
-}
-
-fn coverage_of(plan: &[u8]) -> Coverage {
-    let mut coverage = Coverage::default();
-    let mut fields = plan.split(|&byte| byte == 0);
-    while let (Some(kind), Some(path)) = (fields.next(), fields.next()) {
-        let path = PathBuf::from(OsString::from_vec(path.to_vec()));
-        match kind {
-            b"u" => coverage.uncovered.insert(path),
-            _ => coverage.covered.insert(path),
-        };
-    }
-    coverage
-}
+const UPPER: &str = "upper";
 
 /// A path with what is there before anything is mounted over it.
 struct Place {
@@ -93,11 +44,15 @@ impl Place {
     }
 }
 
-fn cover(folder: &Path, plan: &Path) -> Result<(), String> {
-    let plan = fs::read(plan).map_err(|error| format!("cannot read the plan: {error}"))?;
-    let coverage = coverage_of(&plan);
+/// Enters a namespace, one of users only if that is allowed, and covers the files of users in it. Layers are made in
+/// `folder`. The text is the reason of a failure.
+pub(crate) fn enter(
+    folder: &Path,
+    coverage: &Coverage,
+    may_have_users: bool,
+) -> Result<(), String> {
     let working = std::env::current_dir().map_err(|error| format!("no working folder: {error}"))?;
-    let has_users = separate()?;
+    let has_users = separate(may_have_users)?;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     mount::<str, _, str, str>(None, "/", None, private, None).map_err(failed("cannot make mounts private"))?;
     let layers = folder.join(LAYERS);
@@ -105,7 +60,7 @@ fn cover(folder: &Path, plan: &Path) -> Result<(), String> {
     let mounted = fs::read("/proc/self/mountinfo").map_err(|e| format!("cannot read the mounts: {e}"))?;
     let top = mounts::top_folders().map_err(|error| format!("cannot list `/`: {error}"))?;
     let mounted = mounts::mount_points(&mounted);
-    let mut actions = mounts::actions(&coverage, &mounted, &top);
+    let mut actions = mounts::actions(coverage, &mounted, &top);
     if has_users {
         actions = mounts::split(actions, &mounted).map_err(|path| {
             format!("cannot cover `{}`: file systems are mounted below it", path.display())
@@ -127,9 +82,11 @@ fn cover(folder: &Path, plan: &Path) -> Result<(), String> {
 }
 
 /// Makes the namespace; returns true if it is one of users, too.
-fn separate() -> Result<bool, String> {
-    if unshare(CloneFlags::CLONE_NEWNS).is_ok() {
-        return Ok(false);
+fn separate(may_have_users: bool) -> Result<bool, String> {
+    match unshare(CloneFlags::CLONE_NEWNS) {
+        Ok(()) => return Ok(false),
+        Err(_) if may_have_users => {}
+        Err(error) => return Err(failed("mount namespaces are not allowed")(error)),
     }
     let (user, group) = (geteuid(), getegid());
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS).map_err(failed("namespaces are not allowed"))?;
@@ -223,17 +180,4 @@ fn make(folder: &Path) -> std::io::Result<()> {
 
 fn errno(error: std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_plan_is_read_as_it_was_written() {
-        let odd = PathBuf::from(OsString::from_vec(b"/home/\xff\n a".to_vec()));
-        let coverage = Coverage::new(&["/tmp/a/b".into()], Path::new("/tmp"), &[odd], &[]);
-        let read = coverage_of(&plan_of(&coverage));
-        assert_eq!(read, coverage);
-    }
 }

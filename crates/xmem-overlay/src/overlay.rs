@@ -2,12 +2,12 @@
 
 use crate::coverage::{Coverage, Writable};
 use crate::kept::Kept;
-use crate::preload;
+use crate::{attempt, preload};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use xmem_tempfiles::{FolderError, PrivateFolder, create_private_folder, write_private};
+use xmem_tempfiles::{FolderError, PrivateFolder, write_private};
 
 /// The variables of the preloaded library.
 const FOLDER: &str = "XMEM_OVERLAY";
@@ -17,6 +17,13 @@ const COVERED: &str = "XMEM_OVERLAY_KEEP";
 /// The file of the preloaded library.
 const LIBRARY: &str = "libxmem-overlay.so";
 
+/// In the folder of an overlay: what the process does that becomes the command.
+pub(crate) const PLAN: &str = "plan";
+/// In the folder of an overlay: one folder for each layer.
+pub(crate) const LAYERS: &str = "layers";
+/// In the folder of an overlay: the error number of a command that cannot be run.
+pub(crate) const NOT_RUN: &str = "not-run";
+
 /// How writes are kept out of the user's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -24,8 +31,8 @@ pub enum Method {
     Off,
     /// By a mount namespace, which this program enters.
     Namespace(PathBuf),
-    /// By a preloaded library.
-    Preload,
+    /// By a preloaded library, and this program has the kernel refuse what the library does not see.
+    Preload(Option<PathBuf>),
     /// Neither can be had here, for these reasons.
     Unavailable(String),
 }
@@ -71,42 +78,30 @@ impl Overlay {
         };
         let temporary = real(&std::env::temp_dir());
         let writable: Vec<PathBuf> = writable.iter().map(|path| real(path)).collect();
-        let mut folder = PrivateFolder::for_programs().map_err(OverlayError::Folder)?;
+        let job = job(command);
         let coverage = |folder: &PrivateFolder| {
             let own: Vec<PathBuf> =
                 own.iter().map(|path| real(path)).chain([real(folder.path())]).collect();
-            Coverage::new(&job(command), &temporary, &own, &writable)
+            Coverage::new(&job, &temporary, &own, &writable)
         };
-        let mut reasons = Vec::new();
-        if let Some(helper) = helper.filter(|_| cfg!(target_os = "linux")) {
-            // The folder for temporary files may be of a kind that overlayfs cannot write to; memory is not.
-            for in_memory in [false, true] {
-                if in_memory {
-                    match PrivateFolder::new() {
-                        Ok(memory) => folder = memory,
-                        Err(_) => continue,
-                    }
-                }
-                match try_namespace(helper, &folder, &coverage(&folder)) {
-                    Ok(()) => {
-                        let (method, coverage) =
-                            (Method::Namespace(helper.to_owned()), coverage(&folder));
-                        return Ok(Self { folder, method, coverage });
-                    }
-                    Err(reason) => reasons.push(reason),
-                }
+        let folder = || PrivateFolder::for_programs().map_err(OverlayError::Folder);
+        let reason = match helper.map(|helper| attempt::namespace(helper, &job, &coverage)) {
+            Some(Ok((helper, folder, coverage))) => {
+                return Ok(Self { folder, method: Method::Namespace(helper), coverage });
             }
-            reasons.dedup();
-            folder = PrivateFolder::for_programs().map_err(OverlayError::Folder)?;
-        }
+            Some(Err(reason)) => reason,
+            None => "no program to enter a mount namespace".to_owned(),
+        };
+        let folder = folder()?;
+        let coverage = coverage(&folder);
         let method = match preload::LIBRARY {
             Some(library) => {
                 write_private(&folder.path().join(LIBRARY), library).map_err(OverlayError::File)?;
-                Method::Preload
+                Method::Preload(helper.and_then(|helper| attempt::guard(helper, &folder, &coverage)))
             }
-            None => Method::Unavailable(reasons.join("; ")),
+            None => Method::Unavailable(reason),
         };
-        let coverage = coverage(&folder);
+        tracing::debug!(target: "xmem::overlay", ?method, "writes are kept out of the user's files");
         Ok(Self { folder, method, coverage })
     }
 
@@ -134,14 +129,14 @@ impl Overlay {
     /// # Errors
     /// If there is no such program.
     pub fn command(&self, program: &OsStr, arguments: &[OsString]) -> io::Result<Command> {
-        let Method::Namespace(helper) = &self.method else {
+        let (Method::Namespace(helper) | Method::Preload(Some(helper))) = &self.method else {
             let mut command = Command::new(program);
             command.args(arguments);
             return Ok(command);
         };
         find(program)?;
         let mut command = Command::new(helper);
-        command.arg(crate::ENTER).arg(self.plan()).arg("--").arg(program).args(arguments);
+        command.arg(crate::ENTER).arg(self.folder().join(PLAN)).arg("--").arg(program).args(arguments);
         Ok(command)
     }
 
@@ -158,7 +153,7 @@ impl Overlay {
         &self,
         present: impl Fn(&str) -> Option<OsString>,
     ) -> Vec<(&'static str, OsString)> {
-        if self.method != Method::Preload {
+        if !matches!(self.method, Method::Preload(_)) {
             return Vec::new();
         }
         let mut preload = self.folder().join(LIBRARY).into_os_string();
@@ -192,7 +187,7 @@ impl Overlay {
                     }
                 }
             }
-            Method::Preload => {
+            Method::Preload(_) => {
                 kept.add(&self.folder().join("upper"));
                 kept.add_removed(&self.folder().join("gone"));
             }
@@ -200,56 +195,24 @@ impl Overlay {
         }
         kept
     }
-
-    fn plan(&self) -> PathBuf {
-        self.folder().join(PLAN)
-    }
-}
-
-#[cfg(target_os = "linux")]
-use crate::namespace::{LAYERS, NOT_RUN, PLAN};
-#[cfg(not(target_os = "linux"))]
-const LAYERS: &str = "layers";
-#[cfg(not(target_os = "linux"))]
-const NOT_RUN: &str = "not-run";
-#[cfg(not(target_os = "linux"))]
-const PLAN: &str = "plan";
-
-/// Tries whether the namespace can be made, by a process that does nothing else.
-#[cfg(target_os = "linux")]
-fn try_namespace(helper: &Path, folder: &PrivateFolder, coverage: &Coverage) -> Result<(), String> {
-    let plan = folder.path().join(PLAN);
-    let text = |error: io::Error| error.to_string();
-    write_private(&plan, &crate::namespace::plan_of(coverage)).map_err(text)?;
-    create_private_folder(&folder.path().join(LAYERS)).map_err(text)?;
-    let mut command = Command::new(helper);
-    command.arg(crate::ENTER).arg(&plan).stdin(std::process::Stdio::null());
-    let output = command.output().map_err(text)?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.lines().last().unwrap_or("it gave no reason");
-    Err(xmem_types::printable(last).into_owned())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn try_namespace(_: &Path, _: &PrivateFolder, _: &Coverage) -> Result<(), String> {
-    let _ = create_private_folder;
-    Err("mount namespaces need Linux".to_owned())
 }
 
 /// The paths that a job surely uses: its working folder, and what its words name.
 fn job((program, arguments): (&OsStr, &[OsString])) -> Vec<PathBuf> {
     let words = std::iter::once(program).chain(arguments.iter().map(OsString::as_os_str));
-    let named = words.filter(|word| Path::new(word).exists()).map(Path::new);
-    let mut paths: Vec<PathBuf> = named.map(real).collect();
+    // Also `--output=runs`.
+    let named = words.flat_map(|word| {
+        let text = word.to_str().and_then(|text| text.split_once('='));
+        [Some(Path::new(word)), text.map(|(_, value)| Path::new(value))]
+    });
+    let mut paths: Vec<PathBuf> =
+        named.flatten().filter(|path| path.exists()).map(real).collect();
     paths.extend(std::env::current_dir().map(|folder| real(&folder)));
     paths
 }
 
 /// A path without symbolic links, absolute.
-fn real(path: &Path) -> PathBuf {
+pub(crate) fn real(path: &Path) -> PathBuf {
     path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 

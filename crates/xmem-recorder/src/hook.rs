@@ -15,6 +15,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/attention.py",
     "xmem_recorder/autocast.py",
     "xmem_recorder/autocast_lists.py",
+    "xmem_recorder/checkpoints.py",
     "xmem_recorder/choices.py",
     "xmem_recorder/collectives.py",
     "xmem_recorder/compilation.py",
@@ -34,6 +35,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/launchers.py",
     "xmem_recorder/lengths.py",
     "xmem_recorder/loading.py",
+    "xmem_recorder/network.py",
     "xmem_recorder/objects.py",
     "xmem_recorder/optimizers.py",
     "xmem_recorder/outside.py",
@@ -59,6 +61,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/values.py",
     "xmem_recorder/virtual.py",
     "xmem_recorder/weights.py",
+    "xmem_recorder/writes.py",
 ];
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::request::{Float16, Request, Stacks, Timing, VaryingBatches, Weights};
 use crate::snapshot;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use xmem_overlay::{Method, Overlay};
+use xmem_overlay::{Method, Overlay, Writable};
 use xmem_profiles::Device;
 use xmem_types::Bytes;
 
@@ -26,6 +26,8 @@ pub(crate) struct Settings<'a> {
     snapshot: Option<String>,
     /// Nothing else keeps writes out of the files of the user.
     refuse_writes: bool,
+    /// Paths that are written to all the same.
+    writable: Vec<String>,
     /// What goes to other machines is refused.
     offline: bool,
     weights: &'static str,
@@ -93,6 +95,12 @@ impl<'a> Settings<'a> {
             },
             snapshot: snapshot::written_to(request, overlay)
                 .map(|path| path.to_string_lossy().into_owned()),
+            writable: match &request.writable {
+                Writable::Paths(paths) => {
+                    paths.iter().map(|path| path.to_string_lossy().into_owned()).collect()
+                }
+                Writable::Everything => Vec::new(),
+            },
             refuse_writes: matches!(overlay.method(), Method::Unavailable(_)),
             offline: *overlay.method() != Method::Off,
             weights: match request.weights {

@@ -107,6 +107,8 @@ impl Drop for PrivateFolder {
     fn drop(&mut self) {
         if identity(self.path()) != self.identity {
             self.folder.disable_cleanup(true);
+        } else {
+            leftovers::open_folders(self.path());
         }
     }
 }
@@ -171,6 +173,18 @@ mod tests {
         let mode = std::fs::metadata(&path).expect("there").permissions().mode();
         assert_eq!(mode & 0o7777, 0o700);
         crate::write_private(&path.join("file"), b"text").expect("written");
+        drop(folder);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_folder_is_removed_with_closed_folders_in_it() {
+        let folder = PrivateFolder::new().expect("made");
+        let path = folder.path().to_owned();
+        std::fs::create_dir_all(path.join("work/work/inner")).expect("made");
+        for (name, mode) in [("work/work/inner", 0o500), ("work/work", 0o000)] {
+            std::fs::set_permissions(path.join(name), Permissions::from_mode(mode)).expect("set");
+        }
         drop(folder);
         assert!(!path.exists());
     }

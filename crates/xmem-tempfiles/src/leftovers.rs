@@ -29,11 +29,34 @@ pub(crate) fn remove(place: &Path, kind: Kind) {
             // Another process may have removed it, and one that stays does no harm.
             let _ = match kind {
                 Kind::Files => std::fs::remove_file(path),
-                Kind::Folders => std::fs::remove_dir_all(path),
+                Kind::Folders => {
+                    open_folders(&path);
+                    std::fs::remove_dir_all(path)
+                }
             };
         }
     }
 }
+
+/// Gives the owner all rights to the folders in a folder, so that they can be removed: overlayfs makes one without any,
+/// and programs make some that cannot be written to. What cannot be changed stays.
+#[cfg(unix)]
+pub(crate) fn open_folders(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(metadata) = std::fs::symlink_metadata(&folder) else { continue };
+        if metadata.permissions().mode() & 0o700 != 0o700 {
+            let _ = std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o700));
+        }
+        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let inner = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        folders.extend(inner.map(|entry| entry.path()));
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn open_folders(_folder: &Path) {}
 
 fn is_left_over(entry: &DirEntry, kind: Kind) -> bool {
     let Some(maker) = Maker::of(&entry.file_name()) else { return false };

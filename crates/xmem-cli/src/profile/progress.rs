@@ -163,17 +163,17 @@ fn kept_out(kept: &Kept) -> String {
     if kept.written > 0 {
         let checkpoints = match kept.checkpoints {
             0 => String::new(),
-            1 => "; 1 checkpoint".to_owned(),
-            many => format!("; {many} checkpoints"),
+            1 => ", 1 checkpoint".to_owned(),
+            many => format!(", {many} checkpoints"),
         };
         let (written, size) = (kept.written, kept.size);
-        done.push(format!("{written} {} that it wrote ({size}{checkpoints})", files(written)));
+        done.push(format!("{written} {} that the script wrote ({size}{checkpoints})", files(written)));
     }
     if kept.removed > 0 {
-        done.push(format!("{} that it removed or renamed", kept.removed));
+        done.push(format!("{} that the script removed or renamed", kept.removed));
     }
     format!(
-        "your files are as they were before the script: {} are discarded; --let-write PATH lets it write",
+        "kept out of your files: {}; --let-write PATH lets it write there",
         done.join(", ")
     )
 }

@@ -10,6 +10,7 @@ import contextlib
 from . import (
     activity,
     autocast,
+    checkpoints,
     cuda,
     distributed,
     engine,
@@ -51,6 +52,7 @@ def install(torch):
     values.install(torch)
     history.install(torch)
     weights.install(torch)
+    checkpoints.install(torch)
     distributed.ignore_differences(torch)
     ranks.install(torch)
     if ranks.wanted() is None:
