@@ -35,8 +35,10 @@ impl Kept {
         self.written + self.removed == 0
     }
 
-    /// Adds what lies in a layer: files, and for what was removed devices with the number 0 (overlayfs' whiteouts).
+    /// Adds what lies in a layer: files, and for what was removed devices with the number 0 (overlayfs' whiteouts). The
+    /// preloaded library puts links where files are that were not changed.
     pub(crate) fn add(&mut self, folder: &Path) {
+        let top = folder;
         let mut folders = vec![folder.to_owned()];
         let mut seen = 0;
         while let Some(folder) = folders.pop() {
@@ -49,6 +51,9 @@ impl Kept {
                 let Ok(kind) = entry.file_type() else { continue };
                 let path = entry.path();
                 let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
+                if kind.is_symlink() && is_unchanged(top, &path) {
+                    continue;
+                }
                 if kind.is_dir() {
                     folders.push(path);
                 } else if is_device(kind) {
@@ -63,12 +68,12 @@ impl Kept {
         }
     }
 
-    /// Adds the names of what was removed, one file for each.
-    pub(crate) fn add_removed(&mut self, folder: &Path) {
-        let mut names = Self::default();
-        names.add(folder);
-        self.removed += names.written;
-    }
+}
+
+/// True for a link to the path at which it stands in the layer.
+fn is_unchanged(layer: &Path, path: &Path) -> bool {
+    let (Ok(target), Ok(within)) = (fs::read_link(path), path.strip_prefix(layer)) else { return false };
+    target == Path::new("/").join(within)
 }
 
 #[cfg(unix)]
@@ -92,11 +97,12 @@ mod tests {
         for (name, size) in [("run/model.pt", 100), ("a.csv", 10), ("run/__pycache__/a.pyc", 50)] {
             fs::write(folder.path().join(name), vec![0; size]).expect("written");
         }
+        // What the preloaded library puts where a file was not changed.
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("/b.txt", folder.path().join("b.txt")).expect("made");
         let mut kept = Kept::default();
         kept.add(folder.path());
         let expected = Kept { written: 2, removed: 0, checkpoints: 1, size: Bytes(110) };
         assert_eq!(kept, expected);
-        kept.add_removed(folder.path());
-        assert_eq!(kept.removed, 2);
     }
 }

@@ -189,7 +189,9 @@ impl Overlay {
             }
             Method::Preload(_) => {
                 kept.add(&self.folder().join("upper"));
-                kept.add_removed(&self.folder().join("gone"));
+                // A byte for each.
+                let removed = std::fs::metadata(self.folder().join("removed"));
+                kept.removed += removed.map_or(0, |file| file.len());
             }
             Method::Off | Method::Unavailable(_) => {}
         }
@@ -225,7 +227,8 @@ fn find(program: &OsStr) -> io::Result<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
     let found = std::env::split_paths(&folders).map(|folder| folder.join(path));
     let mut found = found.filter(|path| path.is_file());
-    found.next().ok_or_else(|| io::ErrorKind::NotFound.into())
+    // As the system has it (ENOENT).
+    found.next().ok_or_else(|| io::Error::from_raw_os_error(2))
 }
 
 /// A path in a list that is separated by colons.

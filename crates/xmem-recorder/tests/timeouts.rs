@@ -8,7 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use xmem_recorder::{
     Assumptions, CommandEnd, CutShort, Engine, Float16, Progress, RecordError, Recorded, Request,
-    Shortage, Stacks, Timeouts, Timing, Weights,
+    Shortage, Stacks, Timeouts, Timing, Weights, Writable,
 };
 use xmem_types::Bytes;
 
@@ -75,6 +75,8 @@ fn run_command(
         other_peaks: None,
         timing: Timing::AtOnce(None),
         vary: None,
+        writable: Writable::Everything,
+        helper: None,
         timeout,
         memory: Some(LIMIT),
         timeouts,

@@ -7,12 +7,14 @@ use super::{Bench, DEVICE, Engine, Outcome, TESTS};
 use crate::error::Error;
 use crate::repo;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// In the folder of a recording; not compressed, so that it can be looked into here.
 const TRACE: &str = "trace.json";
+/// PyTorch's own, where a header asks for it.
+const SNAPSHOT: &str = "snapshot.pickle";
 /// How the line of a trace begins that holds what the hook wrote: Kineto gives each key of the
 /// metadata a line (libkineto, `output_json.cpp`).
 const RECORDING: &str = "\"xmem_recording\": ";
@@ -70,8 +72,15 @@ impl Script {
             let remark = format!("not recorded: {reason}");
             return Ok(Outcome { remark, ..Outcome::default() });
         }
+        let before = names(&folder)?;
         let done = process::run(self.command(bench, bench.engine, &folder), &folder, "profile")?;
         let mut outcome = Outcome::default();
+        for name in names(&folder)?.difference(&before) {
+            // What the script writes is kept out of the folder where it runs.
+            if !name.starts_with("profile.") && !name.starts_with(TRACE) && name != SNAPSHOT {
+                outcome.complaints.push(format!("the recording left `{name}` behind"));
+            }
+        }
         match bench.engine {
             Engine::Cpu => self.check_outputs(&done, self.header.exit, &mut outcome),
             Engine::VirtualGpu => {
@@ -314,6 +323,13 @@ pub(super) fn folder(bench: &Bench, name: &str) -> Result<PathBuf, Error> {
     let folder = bench.scratch.join(name);
     std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
     Ok(folder)
+}
+
+/// The names of what lies in a folder.
+fn names(folder: &Path) -> Result<BTreeSet<String>, Error> {
+    let entries = std::fs::read_dir(folder).map_err(Error::file(folder))?;
+    let name = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    Ok(entries.flatten().map(name).collect())
 }
 
 /// What the hook wrote into the trace.

@@ -238,7 +238,7 @@ fn a_process_that_lives_on_is_named_and_left_alone() {
              start(3)\nexport()"
         );
         let folder = folder(&script);
-        let ran = profile(&folder, &[]);
+        let ran = profile(&folder, &["--let-write", "all"]);
         let text = flat(&ran);
         assert_eq!(ran.code, 0, "{text}");
         let survivor = folder.read("survivor");
@@ -265,7 +265,7 @@ fn a_script_that_takes_the_session_away_gets_an_error_and_deletes_nothing_else()
              + b'\\n')\nopen('session', 'w').write(SESSION)"
         );
         let folder = folder(&script);
-        let ran = profile(&folder, &[]);
+        let ran = profile(&folder, &["--let-write", "all"]);
         assert_eq!(ran.code, 3, "{attack}: {}", ran.stderr);
         assert!(flat(&ran).contains(message), "{attack}: {}", ran.stderr);
         let session = folder.read("session");

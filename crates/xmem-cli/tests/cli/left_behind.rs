@@ -104,7 +104,7 @@ fn the_session_and_the_trace_of_a_killed_recording_are_removed_by_the_next_one()
         open('ready.part', 'w').write(SESSION)\nos.rename('ready.part', 'ready')\n\
         while os.getppid() == PARENT:\n    time.sleep(0.1)";
     let folder = profile::folder(script);
-    let line = ["profile", "-q", "--", "python3", "train.py"];
+    let line = ["profile", "-q", "--let-write", "all", "--", "python3", "train.py"];
     let mut child = command(line).current_dir(folder.path(".")).spawn().expect("runs");
     let ready = folder.path("ready");
     while !Path::new(&ready).exists() {
@@ -125,7 +125,7 @@ fn the_session_and_the_trace_of_a_killed_recording_are_removed_by_the_next_one()
 #[test]
 fn python_keeps_no_bytecode_of_the_recorder() {
     let folder = profile::folder("start(3)\nexport()");
-    let line = ["profile", "--", "python3", "train.py"];
+    let line = ["profile", "--let-write", "all", "--", "python3", "train.py"];
     let ran = after(
         "unset PYTHONDONTWRITEBYTECODE; export PYTHONPYCACHEPREFIX=\"$PWD/cache\"",
         &folder,

@@ -31,6 +31,8 @@ mod lone_ranks;
 mod look;
 mod offload;
 mod other;
+#[cfg(target_os = "linux")]
+mod overlay;
 mod output;
 mod overwrite;
 mod pickle;
