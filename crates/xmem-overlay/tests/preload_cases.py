@@ -357,13 +357,15 @@ def programs():
     os.chmod("tool", 0o755)
     print(subprocess.run(["./tool", "one"], capture_output=True).stdout)
     print(subprocess.run([os.path.abspath("tool"), "two"], capture_output=True, env=quiet, cwd="inner").stdout)
-    print(os.system("echo s > by_system; test -e by_tool"), os.popen("ls inner").read())
+    print(os.system("echo s > by_system; test -e by_tool"), subprocess.getoutput("ls inner"))
     actions = [(os.POSIX_SPAWN_OPEN, 1, "spawned", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)]
     os.waitpid(os.posix_spawn("/bin/echo", ["echo", "hi"], os.environ, file_actions=actions), 0)
     print(read("spawned"))
-    if os.fork() == 0:
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
         os.execl("./tool", "tool", "three")
-    os.wait()
+    os.waitpid(child, 0)
     os.makedirs("bin")
     shutil.copy("tool", "bin/found")
     print(subprocess.run(["found", "four"], capture_output=True, env={"PATH": os.path.abspath("bin") + ":/bin:/usr/bin"}).stdout)
