@@ -232,6 +232,7 @@ void count_removed(void)
     int before = errno;
     int to = (int)syscall(SYS_openat, AT_FDCWD, file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (to >= 0) {
+        syscall(SYS_fchmod, to, 0600);
         ssize_t written = syscall(SYS_write, to, ".", 1);
         (void)written;
         syscall(SYS_close, to);

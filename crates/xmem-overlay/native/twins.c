@@ -19,6 +19,8 @@ struct lock take_lock(void)
     lock.file = in_tree("lock", "", file)
                     ? (int)syscall(SYS_openat, AT_FDCWD, file, O_RDWR | O_CREAT | O_CLOEXEC, 0600)
                     : -1;
+    if (lock.file >= 0)
+        syscall(SYS_fchmod, lock.file, 0600);
     while (lock.file >= 0 && syscall(SYS_flock, lock.file, LOCK_EX) != 0 && errno == EINTR)
         ;
     return lock;
@@ -36,17 +38,23 @@ void return_lock(struct lock lock)
     errno = before;
 }
 
+/* The mask for the modes of new files is the process's, and may be any. */
+static bool make_own_folder(const char *physical)
+{
+    return syscall(SYS_mkdirat, AT_FDCWD, physical, 0700) == 0 && syscall(SYS_fchmodat, AT_FDCWD, physical, 0700) == 0;
+}
+
 /* Makes all folders of an absolute path below the private folder. */
 static bool make_folders(char *physical)
 {
     for (char *at = physical + strlen(overlay_folder()) + 1; *at; at++) {
         if (*at == '/') {
             *at = 0;
-            syscall(SYS_mkdirat, AT_FDCWD, physical, 0700);
+            make_own_folder(physical);
             *at = '/';
         }
     }
-    return syscall(SYS_mkdirat, AT_FDCWD, physical, 0700) == 0 || errno == EEXIST;
+    return make_own_folder(physical) || errno == EEXIST;
 }
 
 static bool mark_root(const char *path)
@@ -66,7 +74,7 @@ bool scratch(path_t out)
     path_t folder;
     if (!in_tree("build", "", folder))
         return false;
-    syscall(SYS_mkdirat, AT_FDCWD, folder, 0700);
+    make_own_folder(folder);
     return in_tree("build", name, out);
 }
 
@@ -142,7 +150,7 @@ static bool fill(const char *made, const char *path)
 static bool build(const char *path, path_t made)
 {
     struct stat found;
-    if (raw_stat(path, 0, &found) != 0 || !scratch(made) || syscall(SYS_mkdirat, AT_FDCWD, made, 0700) != 0 ||
+    if (raw_stat(path, 0, &found) != 0 || !scratch(made) || !make_own_folder(made) ||
         !fill(made, path))
         return false;
     set_attributes(made, &found);

@@ -249,6 +249,7 @@ def databases():
         shelf["a"] = [1]
     with shelve.open("shelf") as shelf:
         print(shelf["a"])
+    [os.unlink(name) for name in glob.glob("shelf*")]
 
 
 @case
@@ -319,6 +320,25 @@ def the_c_library():
     print(os.path.relpath(libc.realpath(b"inner/../data/z", None).decode()))
     entries = ctypes.c_void_p()
     print("scandir", libc.scandir(b"data", ctypes.byref(entries), None, None))
+
+
+@case
+def masks():
+    os.umask(0o777)
+    os.makedirs("none", exist_ok=True)
+    write("inner/deep/new", "x")
+    write("data/a", "x")
+    os.unlink("best.pt")
+    os.umask(0o022)
+    print([oct(os.stat(name).st_mode) for name in ("none", "inner/deep", "inner/deep/new", "data/a")])
+    os.chmod("none", 0o700)
+    os.chmod("inner/deep/new", 0o600)
+    os.chmod("data", 0o555)
+    write("data/b", "more", "a")
+    if os.getuid():
+        attempt(write, "data/new", "x")
+    os.chmod("data/b", 0o600)
+    os.chmod("data", 0o755)
 
 
 @case
