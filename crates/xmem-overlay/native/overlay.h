@@ -4,8 +4,8 @@
  * gets a twin below `upper`, which is filled with symbolic links to the entries of the folder. From then on, paths into
  * the folder lead to the twin. A link is replaced by a copy before its file is written to, and by a twin before
  * something is written into its folder. A link is told from those of the user's by its target, which is the path at
- * which it stands. A twin that does not stand in another twin (a root) has a marker below `twins`, which is made when
- * the twin is complete; all folders in a twin are twins. Twins and copies are made in `build`, and get to their places
+ * which it stands. A twin that does not stand in another twin (a root) has a folder below `twins`, with the sticky bit
+ * once the twin is complete; all folders in a twin are twins. Twins and copies are made in `build`, and get to their places
  * under a lock on the file `lock`. `removed` has one byte for each entry of the user's that was removed or renamed.
  *
  * Nothing here takes memory, as `open` may be called in a signal handler, or between vfork and exec. The lock is held

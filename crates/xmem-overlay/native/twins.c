@@ -60,10 +60,8 @@ static bool make_folders(char *physical)
 static bool mark_root(const char *path)
 {
     path_t marker;
-    if (!in_tree("twins", path, marker) || strlen(marker) + 7 > sizeof marker)
-        return false;
-    strcat(marker, strlen(path) > 1 ? "/.twin" : ".twin");
-    return make_folders(marker);
+    return in_tree("twins", strcmp(path, "/") ? path : "", marker) && make_folders(marker) &&
+           syscall(SYS_fchmodat, AT_FDCWD, marker, 01700) == 0;
 }
 
 bool scratch(path_t out)
@@ -211,6 +209,11 @@ static bool fill_in_place(const char *physical, const char *path)
     return true;
 }
 
+static bool unmark_root(const char *marker, const char *path)
+{
+    return syscall(SYS_fchmodat, AT_FDCWD, marker, 0700) == 0 && for_each(marker, path, unmark_root);
+}
+
 /* Makes a twin that stands in none. */
 static bool make_root(const char *path)
 {
@@ -220,8 +223,12 @@ static bool make_root(const char *path)
     if (!in_tree("upper", is_top ? "" : path, upper) || !in_tree("upper", is_top ? "" : parent, above) ||
         !make_folders(above))
         return false;
-    if (exists(upper))
-        return fill_in_place(upper, path) && mark_root(path);
+    if (exists(upper)) {
+        /* Those below it are no roots any more. */
+        path_t markers;
+        return fill_in_place(upper, path) && mark_root(path) && in_tree("twins", is_top ? "" : path, markers) &&
+               for_each(markers, path, unmark_root);
+    }
     return build(path, made) && syscall(SYS_renameat2, AT_FDCWD, made, AT_FDCWD, upper, 0) == 0 && mark_root(path);
 }
 

@@ -3,14 +3,58 @@
 
 #define MAX_LINKS 40
 
-bool is_root(const char *path)
+/* Whether there are twins at a path or below, by what is at the path below `twins`. */
+static enum state state_at(const char *path)
 {
     path_t marker;
-    size_t length = strlen(path);
-    if (!in_tree("twins", path, marker) || strlen(marker) + 7 > sizeof marker)
-        return false;
-    strcat(marker, length > 1 ? "/.twin" : ".twin");
-    return exists(marker);
+    struct stat found;
+    int before = errno;
+    bool is_there = in_tree("twins", path, marker) && raw_stat(marker, 0, &found) == 0;
+    errno = before;
+    return !is_there ? REAL : found.st_mode & S_ISVTX ? TWIN : ABOVE_TWINS;
+}
+
+bool is_root(const char *path)
+{
+    return state_at(path) == TWIN;
+}
+
+enum state state_of_top(void)
+{
+    return has_twins() ? state_at("/") : REAL;
+}
+
+/* Roots that were met, so that a walk can begin there. */
+#define MAX_ROOTS 8
+static path_t roots[MAX_ROOTS];
+static int roots_count;
+
+static void remember_root(const char *path)
+{
+    static int is_busy;
+    if (__atomic_exchange_n(&is_busy, 1, __ATOMIC_ACQUIRE))
+        return;
+    int count = roots_count;
+    for (int at = 0; at < count; at++)
+        if (strcmp(roots[at], path) == 0)
+            count = MAX_ROOTS;
+    if (count < MAX_ROOTS) {
+        strcpy(roots[count], path);
+        __atomic_store_n(&roots_count, count + 1, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&is_busy, 0, __ATOMIC_RELEASE);
+}
+
+/* The length of the root with which a path begins; 0 if none is known. */
+static size_t known_root(const char *path)
+{
+    for (int at = __atomic_load_n(&roots_count, __ATOMIC_ACQUIRE) - 1; at >= 0; at--) {
+        size_t length = strlen(roots[at]);
+        /* It may have come into a greater twin. */
+        if (strncmp(path, roots[at], length) == 0 && (path[length] == '/' || !path[length]) && is_root(roots[at]))
+            return length;
+    }
+    return 0;
 }
 
 /* The target of a link; 0 if there is none, or it is no link. */
@@ -31,11 +75,6 @@ bool is_link_of_twin(const char *physical, const char *path)
     return target_of(physical, target) && strcmp(target, path) == 0;
 }
 
-enum state state_of_top(void)
-{
-    return !has_twins() ? REAL : is_root("/") ? TWIN : ABOVE_TWINS;
-}
-
 /* As step, and gives the target if there is a link of the user's, for which it looks in their folders if asked for. */
 static size_t step_to(const char *path, enum state *state, bool is_looking, path_t target)
 {
@@ -46,12 +85,12 @@ static size_t step_to(const char *path, enum state *state, bool is_looking, path
             return length;
         *state = REAL;
     } else if (*state == ABOVE_TWINS) {
-        if (!in_tree("twins", path, physical) || !exists(physical)) {
-            *state = REAL;
-        } else if (is_root(path)) {
-            *state = TWIN;
+        *state = state_at(path);
+        if (*state == TWIN)
+            remember_root(path);
+        /* No links lead to a twin: it was resolved when it was made. */
+        if (*state != REAL)
             return 0;
-        }
     }
     return is_looking ? target_of(path, target) : 0;
 }
@@ -65,8 +104,9 @@ void step(const char *path, enum state *state)
 void locate(const char *path, path_t physical)
 {
     path_t at;
-    enum state state = state_of_top();
-    for (size_t end = 1; state != REAL && path[end - 1]; end++) {
+    size_t root = known_root(path);
+    enum state state = root ? TWIN : state_of_top();
+    for (size_t end = root + 1; state != REAL && path[end - 1]; end++) {
         if (end > 1 && (path[end] == '/' || path[end] == 0)) {
             memcpy(at, path, end);
             at[end] = 0;
@@ -128,10 +168,11 @@ static bool resolve_by(int folder, const char *path, enum follow follow, path_t 
     if (known < 0)
         return false;
 again:;
-    enum state state = state_of_top();
-    size_t used = 0;
-    out[0] = 0;
-    for (const char *next = todo;;) {
+    size_t used = known_root(todo);
+    enum state state = used ? TWIN : state_of_top();
+    memcpy(out, todo, used);
+    out[used] = 0;
+    for (const char *next = todo + used;;) {
         while (*next == '/')
             next++;
         if (!*next)
