@@ -86,3 +86,15 @@ fn programs_see_what_they_write_and_the_files_stay_as_they_were() {
     let kept = overlay.kept();
     assert!(kept.written > 100 && kept.removed > 2, "{kept:?}");
 }
+
+/// `preload.py` runs each program with and without the library, in equal folders.
+#[cfg(preload)]
+#[test]
+fn each_way_to_write_is_seen_and_leaves_the_files_as_they_were() {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/preload.py");
+    let library = concat!(env!("OUT_DIR"), "/libxmem-overlay.so");
+    let output = Command::new("python3").arg(program).arg(library).output().expect("runs");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let failed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}{failed}");
+}
