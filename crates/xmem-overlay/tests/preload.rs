@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
-use xmem_overlay::{Method, Overlay, Writable};
+use xmem_overlay::{Choice, Method, Overlay, Writable};
 
 const FILES: [(&str, &str); 5] = [
     ("best.pt", "trained"),
@@ -45,7 +45,8 @@ fn manifest(folder: &Path) -> BTreeMap<String, (u32, i64, u64, Vec<u8>)> {
             let path = entry.expect("listed").path();
             let metadata = path.symlink_metadata().expect("there");
             let name = path.strip_prefix(folder).expect("inside").to_string_lossy().into_owned();
-            let content = if metadata.is_file() { std::fs::read(&path).expect("read") } else { vec![] };
+            let content =
+                if metadata.is_file() { std::fs::read(&path).expect("read") } else { vec![] };
             found.insert(name, (metadata.mode(), metadata.mtime(), metadata.ino(), content));
             if metadata.is_dir() {
                 folders.push(path);
@@ -55,7 +56,12 @@ fn manifest(folder: &Path) -> BTreeMap<String, (u32, i64, u64, Vec<u8>)> {
     found
 }
 
-fn run(folder: &Path, program: &OsStr, arguments: &[OsString], overlay: Option<&Overlay>) -> String {
+fn run(
+    folder: &Path,
+    program: &OsStr,
+    arguments: &[OsString],
+    overlay: Option<&Overlay>,
+) -> String {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).env("HOME", folder);
     if let Some(overlay) = overlay {
@@ -76,7 +82,8 @@ fn programs_see_what_they_write_and_the_files_stay_as_they_were() {
     let before = manifest(covered.path());
     // Folders for temporary files are left as they are, but for those that an argument names.
     let named = [covered.path().as_os_str().to_owned()];
-    let overlay = Overlay::prepare((program, &named), &Writable::Paths(vec![]), None, &[]);
+    let overlay =
+        Overlay::prepare((program, &named), &Writable::Paths(vec![]), Choice::Auto, None, &[]);
     let overlay = overlay.expect("prepared");
     assert_eq!(overlay.method(), &Method::Preload(None));
     let seen = run(covered.path(), program, &arguments, Some(&overlay));

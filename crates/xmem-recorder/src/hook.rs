@@ -43,6 +43,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/placement.py",
     "xmem_recorder/profilers.py",
     "xmem_recorder/ranks.py",
+    "xmem_recorder/rawcalls.py",
     "xmem_recorder/recorder.py",
     "xmem_recorder/redirect.py",
     "xmem_recorder/reducer.py",

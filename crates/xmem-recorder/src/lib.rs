@@ -84,7 +84,7 @@ pub use recorded::{CutShort, Destination, Recorded, RedirectedCalls};
 pub use request::{
     Engine, Float16, Request, Shortage, Stacks, Timeouts, Timing, VaryingBatches, Weights,
 };
-pub use xmem_overlay::{Kept, Writable};
+pub use xmem_overlay::{Choice as OverlayChoice, Kept, Writable};
 
 /// Runs the command, records it, and writes the trace. `observer` is called with the progress.
 ///

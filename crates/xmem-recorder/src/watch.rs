@@ -74,6 +74,7 @@ pub(crate) fn run(
     let overlay = Overlay::prepare(
         (program, arguments),
         &request.writable,
+        request.overlay,
         request.helper.as_deref(),
         &[],
     )
@@ -87,10 +88,8 @@ pub(crate) fn run(
     let arrived =
         signals::forward(sender.clone()).map_err(|source| RecordError::Session { source })?;
     let started = Instant::now();
-    let not_started = |source| RecordError::Spawn {
-        program: program.to_string_lossy().into_owned(),
-        source,
-    };
+    let not_started =
+        |source| RecordError::Spawn { program: program.to_string_lossy().into_owned(), source };
     let present = |name: &str| std::env::var_os(name);
     let child = overlay
         .command(program, arguments)

@@ -31,9 +31,9 @@ mod lone_ranks;
 mod look;
 mod offload;
 mod other;
+mod output;
 #[cfg(target_os = "linux")]
 mod overlay;
-mod output;
 mod overwrite;
 mod pickle;
 mod plan;

@@ -12,7 +12,7 @@ The parts:
 - `history`: the history of the allocator on the virtual GPU;
 - `weights`, `standins`: files of weights, and what stands for those that are not there;
 - `checkpoints`: files of weights that the script saves on the virtual GPU;
-- `network`, `writes`: what the script would send to other machines, and write where no overlay can be had;
+- `network`, `rawcalls`, `writes`: what the script would send to other machines, and write where no overlay can be had;
 - `lengths`: batches of other lengths, on request;
 - `ranks` and the modules that it installs: one process of a distributed job, without the others;
 - `placement`: the tensors that would be on the GPU, and their marks in the trace;
@@ -33,9 +33,10 @@ def start(folder):
     session.open_session(folder)
     # Keeps Kineto from reporting on standard error that it found no GPU.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-    from . import imports, network, ranks, shadows, weights, writes
+    from . import imports, network, ranks, rawcalls, shadows, weights, writes
 
     writes.start()
+    rawcalls.start()
     network.start()
     ranks.start()
     weights.watch()
