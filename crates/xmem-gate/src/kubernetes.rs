@@ -8,6 +8,7 @@ mod annotations;
 mod nodes;
 mod placement;
 mod policy;
+mod quantity;
 mod template;
 mod verdict;
 mod workload;

@@ -129,6 +129,9 @@ pub enum Unresolved {
     /// The resource is not known.
     #[error("the resource `{0}` is not known: add it to `resources` of a [[gpu]] in the site file")]
     Resource(String),
+    /// The quantity of a resource is no number of Kubernetes, or negative.
+    #[error("the quantity of `{0}` cannot be read")]
+    Quantity(String),
     /// The node selector excludes all GPUs that are known.
     #[error("no GPU of the site is on the nodes that the job selects")]
     Nodes,
