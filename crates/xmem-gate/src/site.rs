@@ -25,6 +25,9 @@ pub struct Site {
     pub namespaces: BTreeMap<String, Rules>,
     /// Kinds of Kubernetes' objects that make pods, beside the built-in ones.
     pub workloads: Vec<Workload>,
+    /// Users of Kubernetes, service accounts as a rule, who are controllers: what they make for an owner of a known
+    /// kind was decided about with the owner.
+    pub controllers: Vec<String>,
     /// The longest time that a gate waits for an answer.
     pub timeout: Duration,
     /// A line for users whose job is rejected.
@@ -147,6 +150,7 @@ impl Default for Site {
             default_partition: None,
             namespaces: BTreeMap::new(),
             workloads: Vec::new(),
+            controllers: Vec::new(),
             timeout: Duration::from_secs(2),
             help: None,
             program: None,
@@ -339,6 +343,8 @@ struct SiteDto {
     program: Option<String>,
     default_partition: Option<String>,
     #[serde(default)]
+    controllers: Vec<String>,
+    #[serde(default)]
     gpu: Vec<GpuDto>,
     #[serde(default)]
     partition: BTreeMap<String, RulesDto>,
@@ -421,6 +427,7 @@ impl SiteDto {
             default_partition,
             namespaces,
             workloads,
+            controllers: self.controllers,
             timeout,
             help,
             program,

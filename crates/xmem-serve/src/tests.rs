@@ -1,6 +1,7 @@
 //! The server through its listener: HTTPS, as the API server speaks it.
 #![expect(clippy::disallowed_methods, reason = "tests write the files that the server reads")]
 
+mod bypasses;
 #[path = "../tests/support/client.rs"]
 mod client;
 mod limits;
