@@ -171,15 +171,15 @@ impl Site {
         dto.into_site()
     }
 
-    /// The rules of a job in one of these partitions: where they differ, those that let more through, as
-    /// the job may start in any of them.
+    /// The rules of a job that names these partitions: where they differ, those that let less through, as
+    /// the job may start in any of them, and its user can name one more.
     #[must_use]
     pub fn rules_of_partitions(&self, partitions: &[String]) -> Rules {
         let of = |name: &String| self.overlaid(self.partitions.get(name));
         self.named_or_default(partitions)
             .iter()
             .map(of)
-            .reduce(Rules::laxer)
+            .reduce(Rules::stricter)
             .unwrap_or_else(|| self.overlaid(None))
     }
 
@@ -311,21 +311,22 @@ fn has_features(features: &[String], constraint: &[Vec<String>]) -> bool {
 }
 
 impl Rules {
-    fn laxer(self, other: Self) -> Self {
+    /// Jobs of which nothing is known are rejected where one of both rejects them.
+    fn stricter(self, other: Self) -> Self {
         let policy = |rules: &Self| rules.policy.unwrap_or_default();
+        let closed =
+            |rules: &Self| policy(rules) == Policy::Reject && rules.fail_closed == Some(true);
         Self {
-            policy: Some(policy(&self).min(policy(&other))),
+            policy: Some(policy(&self).max(policy(&other))),
             margin: match (self.margin, other.margin) {
                 (Some(Margin::PerMille(a)), Some(Margin::PerMille(b))) => {
-                    Some(Margin::PerMille(a.min(b)))
+                    Some(Margin::PerMille(a.max(b)))
                 }
-                (Some(Margin::Size(a)), Some(Margin::Size(b))) => Some(Margin::Size(a.min(b))),
-                (a, b) if a == b => a,
-                _ => None,
+                (Some(Margin::Size(a)), Some(Margin::Size(b))) => Some(Margin::Size(a.max(b))),
+                // Which of a share and a size is larger depends on the device. That of the partition named first.
+                (a, b) => a.or(b),
             },
-            fail_closed: Some(
-                self.fail_closed.unwrap_or(false) && other.fail_closed.unwrap_or(false),
-            ),
+            fail_closed: Some(closed(&self) || closed(&other)),
             gpu: if self.gpu == other.gpu { self.gpu } else { None },
         }
     }
@@ -645,8 +646,11 @@ policy = "warn"
             JobRequest { gpus: JobRequest::gpus("1").expect("one"), ..JobRequest::default() };
         assert_eq!(site.candidates(&request).expect("its own").devices[0].name, "v100-16g");
         assert_eq!(of(&["strict"]), (Some(Policy::Reject), Some(Margin::PerMille(100)), true));
-        // The job may start in either.
-        assert_eq!(of(&["strict", "debug"]), (Some(Policy::Off), five, false));
+        // The job may start in either: a partition with laxer rules is no way round.
+        let strict = (Some(Policy::Reject), Some(Margin::PerMille(100)), true);
+        assert_eq!(of(&["strict", "debug"]), strict);
+        assert_eq!(of(&["debug", "strict"]), strict);
+        assert_eq!(of(&["debug", "other"]), (Some(Policy::Reject), five, false));
         assert_eq!(site.rules_of_namespace("research").policy, Some(Policy::Warn));
         assert_eq!(site.rules_of_namespace("other").policy, Some(Policy::Reject));
     }
