@@ -1,5 +1,7 @@
 //! The table of a cluster: its GPUs under the names that jobs use for them, and the rules of the gate.
 
+mod ineffective;
+
 use crate::decision::Policy;
 use crate::margin::Margin;
 use crate::request::{GpuRequest, JobRequest};

@@ -57,7 +57,11 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// The site of a file's content.
 pub(crate) fn site(bytes: &[u8]) -> Result<Site, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
-    Site::from_toml(text).map_err(|error| error.to_string())
+    let site = Site::from_toml(text).map_err(|error| error.to_string())?;
+    for sentence in site.ineffective() {
+        tracing::warn!("the site file: {sentence}");
+    }
+    Ok(site)
 }
 
 /// The certificate and key of two files' contents.
