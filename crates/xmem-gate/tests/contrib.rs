@@ -10,8 +10,9 @@ const WEBHOOKS: [&str; 2] = [
     include_str!("../../../contrib/kubernetes/validating-webhook.yaml"),
     include_str!("../../../contrib/kubernetes/mutating-webhook.yaml"),
 ];
-const OTHERS: [&str; 2] = [
+const OTHERS: [&str; 3] = [
     include_str!("../../../contrib/kubernetes/namespace.yaml"),
+    include_str!("../../../contrib/kubernetes/network-policy.yaml"),
     include_str!("../../../contrib/kubernetes/certificate.yaml"),
 ];
 
