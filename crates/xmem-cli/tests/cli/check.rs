@@ -310,6 +310,31 @@ fn slurm_gets_lines_whatever_happens() {
         ),
         (with(r#""ntasks": "4""#, ""), "not_checked", "admit", ""),
         (with(r#""gres": "gpu:voodoo:1""#, env), "not_checked", "warn", "`voodoo` is not known"),
+        // The rules of the site counted here, and not those of the partition.
+        (
+            with(r#""gres": "gpu:voodoo:1", "partition": "closed""#, env),
+            "not_checked",
+            "reject",
+            "`voodoo` is not known",
+        ),
+        (
+            with(r#""gres": "gpu:t4:1", "partition": "soft,closed""#, ""),
+            "not_checked",
+            "reject",
+            "names no trace",
+        ),
+        (
+            with(r#""gres": "gpu:v100:1", "partition": "soft,closed""#, env),
+            "does_not_fit",
+            "reject",
+            "DOES NOT FIT  needs",
+        ),
+        (
+            with(r#""gres": "gpu:t4:1", "partition": "closed""#, r#", "script": "wrong.sh""#),
+            "not_checked",
+            "reject",
+            "line 2: `--trce`",
+        ),
         (
             with(r#""gres": "gpu:t4:1""#, r#", "environment": {"XMEM_TRACE": "none.json"}"#),
             "not_checked",
