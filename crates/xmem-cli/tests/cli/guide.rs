@@ -188,10 +188,16 @@ fn the_action_annotates_the_run_and_writes_its_summary() {
             .env("XMEM_ACTION_DEVICE", device);
         command.env("GITHUB_STEP_SUMMARY", folder.path(&summary));
         command.env("XMEM_SITE", "none.toml").env("XDG_CACHE_HOME", folder.path("cache"));
+        folder.put("runner/note", b"");
+        command.env("RUNNER_TEMP", folder.path("runner"));
         if device.is_empty() {
             command.env("XMEM_BUDGET", "2GiB");
         }
         let ran: Ran = command.output().expect("runs").into();
+        // A forged answer in the cache of the runner's user was believed: it is neither read nor written.
+        assert!(!std::path::Path::new(&folder.path("cache")).exists());
+        let left = std::fs::read_dir(folder.path("runner")).expect("a folder").count();
+        assert_eq!(left, 1, "the step's own cache is removed");
         assert_eq!(ran.code, code, "{device}: {}", ran.stderr);
         assert!(ran.stdout.starts_with(annotation), "{device}: {}", ran.stdout);
         assert!(folder.read(&summary).contains(row), "{device}: {}", folder.read(&summary));
