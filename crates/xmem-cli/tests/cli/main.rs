@@ -29,6 +29,8 @@ mod lines;
 mod lone_ranks;
 #[cfg(unix)]
 mod look;
+#[cfg(unix)]
+mod messages;
 mod offload;
 mod other;
 mod output;
