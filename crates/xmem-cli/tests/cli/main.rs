@@ -47,6 +47,8 @@ mod replay;
 mod report;
 #[path = "../../../xmem-report/tests/report/schema_check.rs"]
 mod schema_check;
+#[cfg(unix)]
+mod secrets;
 mod shell;
 mod simulate;
 mod snapshot;
