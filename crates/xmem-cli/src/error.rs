@@ -1,5 +1,6 @@
 //! Errors as the user sees them: the problem, its place, and what to do next.
 
+mod address_space;
 mod alloc_conf;
 mod recording;
 mod shown;

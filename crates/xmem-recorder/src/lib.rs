@@ -31,6 +31,8 @@ mod request;
 #[cfg(unix)]
 mod added;
 #[cfg(unix)]
+mod base_names;
+#[cfg(unix)]
 mod conclusion;
 #[cfg(unix)]
 mod control;

@@ -4,6 +4,7 @@ The parts:
 
 - `session`: the settings from `xmem profile`, and the messages to it;
 - `imports`: callbacks for the import of torch;
+- `users`: a script that becomes another user;
 - `shadows`: files of the user's that hide torch or a module that it imports;
 - `redirect` and the modules that it installs: CUDA's interface, implemented by the CPU;
 - `engine`: the choice of the CPU or a virtual GPU;
@@ -33,8 +34,9 @@ def start(folder):
     session.open_session(folder)
     # Keeps Kineto from reporting on standard error that it found no GPU.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-    from . import imports, network, ranks, rawcalls, shadows, weights, writes
+    from . import imports, network, ranks, rawcalls, shadows, users, weights, writes
 
+    users.watch()
     writes.start()
     rawcalls.start()
     network.start()
@@ -64,8 +66,7 @@ def _torch_imported(torch):
     from . import engine
 
     if engine.error() is not None:
-        text = f"torch {version} cannot run on a virtual GPU: {engine.error()}"
-        session.send("unsupported", text=text)
+        session.send("no_virtual_gpu", text=engine.error())
         return
     try:
         _install(torch)
