@@ -52,7 +52,10 @@ impl Connections {
         let shared = Shared {
             tls,
             permits: Arc::new(Semaphore::new(state.limits.connections)),
-            unverified: Arc::new(Unverified::new(state.limits.unverified)),
+            unverified: Arc::new(Unverified::new(
+                state.limits.unverified,
+                state.limits.unverified_time,
+            )),
             service: TowerToHyperService::new(routes::router(Arc::clone(&state))),
             state,
         };
@@ -61,6 +64,7 @@ impl Connections {
 
     /// Accepts a connection.
     pub(crate) async fn next(&self, listener: &TcpListener) {
+        self.shared.unverified.place().await;
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {

@@ -77,6 +77,8 @@ pub struct Limits {
     /// Connections at the same time whose client is not verified: in the handshake, or without the certificate for
     /// which it is asked. A new one ends the oldest.
     pub unverified: usize,
+    /// The time that each of these has at least. Meanwhile, others wait to be accepted.
+    pub unverified_time: Duration,
     /// The time between two looks at the files.
     pub reload: Duration,
     /// The time after a signal in which connections are still accepted and served, each for one more request.
@@ -96,7 +98,9 @@ impl Default for Limits {
             request: None,
             bodies: 32 << 20,
             connections: 512,
-            unverified: 128,
+            // The backlog of the listener, 1,024 connections, takes 0.6 seconds of this pace at most.
+            unverified: 448,
+            unverified_time: Duration::from_millis(250),
             reload: Duration::from_secs(5),
             drain: Duration::from_secs(2),
             grace: Duration::from_secs(20),

@@ -59,6 +59,7 @@ fn patient() -> Limits {
         reload: Duration::from_millis(20),
         drain: Duration::ZERO,
         grace: Duration::from_secs(60),
+        unverified_time: Duration::from_millis(1),
         ..Limits::default()
     }
 }
