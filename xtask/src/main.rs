@@ -60,6 +60,13 @@ enum Task {
     },
     /// Build the API reference and the book, with warnings denied
     Docs,
+    /// Build the program as it is distributed, with man pages, completions, licenses, the list of its parts
+    /// (CycloneDX) and checksums; fail if the program names folders of this machine
+    Dist {
+        /// Folder to write to [default: dist in the target folder]
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
     /// Write the man pages
     Man {
         /// Folder to write to [default: man in the target folder]
@@ -400,6 +407,7 @@ fn main() -> ExitCode {
         }
         Task::TestViews { xmem: program } => views::run(program),
         Task::Book => docs::book(),
+        Task::Dist { out } => dist::run(out),
         Task::Man { out } => dist::man(out),
         Task::Completions { out } => dist::completions(out),
     };
