@@ -99,7 +99,7 @@ impl Overlay {
         };
         let folder = || PrivateFolder::for_programs().map_err(OverlayError::Folder);
         let for_namespace = helper.filter(|_| choice != Choice::Preload);
-        let reason = match for_namespace.map(|helper| attempt::namespace(helper, &job, &coverage)) {
+        let reason = match for_namespace.map(|helper| attempt::namespace(helper, &job, coverage)) {
             Some(Ok((helper, folder, coverage))) => {
                 return Ok(Self { folder, method: Method::Namespace(helper), coverage });
             }
