@@ -48,14 +48,14 @@ impl Snapshot {
         let blocks = segments.iter().flat_map(|segment| &segment.blocks);
         let odd_blocks = blocks.clone().filter(|block| {
             let used = block.state != BlockState::Inactive;
-            block.size.get() % BLOCK_UNIT != 0
+            !block.size.get().is_multiple_of(BLOCK_UNIT)
                 || used && block.requested.is_some_and(|requested| requested > block.size)
         });
         let mut structure = Structure {
             contradicting: (0, trace.len() as u64),
             sums: count(sums_differ),
             blocks: (odd_blocks.count() as u64, blocks.count() as u64),
-            segments: count(|segment| segment.total.get() % SEGMENT_UNIT != 0),
+            segments: count(|segment| !segment.total.get().is_multiple_of(SEGMENT_UNIT)),
             unexplained: self.unexplained(trace),
         };
         let mut layout = Layout::of(&segments);

@@ -39,7 +39,7 @@ pub(crate) const fn most_reserved(block: u64) -> u64 {
 fn sizes(subject: &Subject<'_>, integrity: &mut Integrity) {
     let memory = &subject.program.trace.memory;
     let rows = subject.recorded_rows();
-    let odd = |row: &&u32| memory.bytes[**row as usize].unsigned_abs() % BLOCK_UNIT != 0;
+    let odd = |row: &&u32| !memory.bytes[**row as usize].unsigned_abs().is_multiple_of(BLOCK_UNIT);
     let mut found = rows.iter().filter(odd);
     let count = found.clone().count() as u64;
     let first = found.next().map(|&row| Location::MemoryEvent(row));
@@ -55,7 +55,7 @@ fn reserved(subject: &Subject<'_>, integrity: &mut Integrity) {
     let is_odd = |row: &&u32| {
         total(**row).is_none_or(|reserved| {
             let allocated = memory.total_allocated[**row as usize];
-            reserved % SEGMENT_UNIT != 0 || i128::from(reserved) < i128::from(allocated)
+            !reserved.is_multiple_of(SEGMENT_UNIT) || i128::from(reserved) < i128::from(allocated)
         })
     };
     let mut odd = rows.iter().filter(is_odd);
