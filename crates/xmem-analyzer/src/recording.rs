@@ -93,6 +93,15 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Returns whether an option of the allocator makes segments larger than PyTorch's default ones.
+    #[must_use]
+    pub(crate) fn has_larger_segments(&self) -> bool {
+        let settings =
+            self.allocator_history.as_ref().and_then(|history| history.settings.as_deref());
+        let variables = self.environment.iter().map(|(_, value)| value.as_str());
+        variables.chain(settings).any(|text| text.contains("large_segment_size_mb"))
+    }
+
     /// Returns whether all requested iterations were recorded, as far as the recording says.
     #[must_use]
     pub fn is_complete(&self) -> bool {
