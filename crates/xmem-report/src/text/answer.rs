@@ -292,10 +292,6 @@ const DAMAGED: &str =
 /// What to do about a doubtful recording with `--strict`.
 const STRICT: &str = "\nThe trace is doubtful, which --strict does not accept: record it again.\n";
 
-/// What a snapshot means that does not show the whole job.
-const AT_LEAST: &str =
-    "\nThe job needs at least this: record the history from the beginning of the job.\n";
-
 /// What a doubtful recording means for the verdict.
 const DOUBTFUL: &str = "Doubtful: the trace contradicts itself, see the notes";
 
