@@ -7,7 +7,7 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 6] = ["opens", "paths", "programs", "reads", "twins", "writes"];
+const SOURCES: [&str; 10] = ["changes", "copies", "listings", "names", "opens", "paths", "programs", "reads", "twins", "walk"];
 
 fn main() {
     println!("cargo::rerun-if-changed=native");

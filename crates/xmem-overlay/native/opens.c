@@ -7,12 +7,11 @@
 
 #define WRITING (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND)
 
-/* The path to open; null with errno if it cannot be. */
-static const char *opened(int folder, const char *path, int flags, path_t buffer)
+const char *path_to_open(int folder, const char *path, int flags, path_t buffer)
 {
     if (!is_active() || !path || (flags & O_PATH))
         return for_reading(folder, path, flags & O_NOFOLLOW ? KEEP_LINK : FOLLOW_LINK, buffer);
-    if ((flags & O_TMPFILE) == O_TMPFILE || !(flags & WRITING))
+    if (!(flags & WRITING) && (flags & O_TMPFILE) != O_TMPFILE)
         return for_reading(folder, path, flags & O_NOFOLLOW ? KEEP_LINK : FOLLOW_LINK, buffer);
     return for_writing(folder, path, flags, buffer) ? buffer : NULL;
 }
@@ -20,7 +19,7 @@ static const char *opened(int folder, const char *path, int flags, path_t buffer
 static int open_at(int folder, const char *path, int flags, mode_t mode)
 {
     path_t buffer;
-    const char *used = opened(folder, path, flags, buffer);
+    const char *used = path_to_open(folder, path, flags, buffer);
     if (path && !used)
         return -1;
     return (int)syscall(SYS_openat, folder, used, flags | O_LARGEFILE, mode);
@@ -69,6 +68,19 @@ PUBLIC int creat64(const char *path, mode_t mode)
     return creat(path, mode);
 }
 
+/* Other names of the same. */
+PUBLIC int __open(const char *path, int flags, ...)
+{
+    MODE();
+    return open_at(AT_FDCWD, path, flags, mode);
+}
+
+PUBLIC int __open64(const char *path, int flags, ...)
+{
+    MODE();
+    return open_at(AT_FDCWD, path, flags, mode);
+}
+
 /* With _FORTIFY_SOURCE. */
 PUBLIC int __open_2(const char *path, int flags)
 {
@@ -108,7 +120,7 @@ static int flags_of(const char *mode)
     {                                                                           \
         NEXT(name);                                                             \
         path_t buffer;                                                          \
-        const char *used = opened(AT_FDCWD, path, flags_of(mode), buffer);      \
+        const char *used = path_to_open(AT_FDCWD, path, flags_of(mode), buffer);      \
         if (path && !used)                                                      \
             return NULL;                                                        \
         return next_##name arguments;                                           \

@@ -1,15 +1,9 @@
 /* Functions of the C library that look at files: they see what was written. */
 #include "overlay.h"
 
-#include <dirent.h>
-#include <stdlib.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
-
-static enum follow follows(int flags)
-{
-    return flags & AT_SYMLINK_NOFOLLOW ? KEEP_LINK : FOLLOW_LINK;
-}
 
 /* Path only, links followed. */
 #define READS(result, name, parameters, arguments)                              \
@@ -37,7 +31,7 @@ static enum follow follows(int flags)
     {                                                                           \
         NEXT(name);                                                             \
         path_t buffer;                                                          \
-        const char *used = for_reading(folder, path, follows(flags), buffer);   \
+        const char *used = for_reading(folder, path, LINK_OF(flags), buffer);   \
         return next_##name arguments;                                           \
     }
 
@@ -58,15 +52,43 @@ READS(ssize_t, getxattr, (const char *path, const char *name, void *value, size_
 READS_LINK(ssize_t, lgetxattr, (const char *path, const char *name, void *value, size_t size), (used, name, value, size))
 READS(ssize_t, listxattr, (const char *path, char *list, size_t size), (used, list, size))
 READS_LINK(ssize_t, llistxattr, (const char *path, char *list, size_t size), (used, list, size))
-READS_LINK(ssize_t, readlink, (const char *path, char *target, size_t size), (used, target, size))
-READS(DIR *, opendir, (const char *path), (used))
+READS(int, statfs, (const char *path, struct statfs *found), (used, found))
+READS(int, statfs64, (const char *path, struct statfs64 *found), (used, found))
+READS(int, statvfs64, (const char *path, struct statvfs64 *found), (used, found))
+READS(long, pathconf, (const char *path, int name), (used, name))
 READS(int, chdir, (const char *path), (used))
 
 PUBLIC ssize_t readlinkat(int folder, const char *path, char *target, size_t size)
 {
-    NEXT(readlinkat);
-    path_t buffer;
-    return next_readlinkat(folder, for_reading(folder, path, KEEP_LINK, buffer), target, size);
+    path_t buffer, whole;
+    const char *used = for_reading(folder, path, KEEP_LINK, buffer);
+    ssize_t length = syscall(SYS_readlinkat, folder, used, target, size);
+    if (length <= 0 || !used || strncmp(used, "/proc/", 6) != 0 || !has_twins())
+        return length;
+    /* Links of the kernel's, as /proc/self/exe, tell where a file is found. */
+    ssize_t full = syscall(SYS_readlinkat, folder, used, whole, sizeof whole - 1);
+    whole[full < 0 ? 0 : full] = 0;
+    if (full <= 0 || !to_virtual(whole))
+        return length;
+    size_t now = strlen(whole);
+    memcpy(target, whole, now < size ? now : size);
+    return (ssize_t)(now < size ? now : size);
+}
+
+PUBLIC ssize_t readlink(const char *path, char *target, size_t size)
+{
+    return readlinkat(AT_FDCWD, path, target, size);
+}
+
+/* With _FORTIFY_SOURCE. */
+PUBLIC ssize_t __readlink_chk(const char *path, char *target, size_t size, size_t room)
+{
+    return readlinkat(AT_FDCWD, path, target, size < room ? size : room);
+}
+
+PUBLIC ssize_t __readlinkat_chk(int folder, const char *path, char *target, size_t size, size_t room)
+{
+    return readlinkat(folder, path, target, size < room ? size : room);
 }
 
 /* Up to glibc 2.32, programs call these. */
@@ -91,97 +113,7 @@ OLD(__lxstat64, stat64, KEEP_LINK)
         if (!next)                                                              \
             next = (int (*)(int, int, const char *, struct type *, int))dlsym(RTLD_NEXT, #name); \
         path_t buffer;                                                          \
-        return next(version, folder, for_reading(folder, path, follows(flags), buffer), found, flags); \
+        return next(version, folder, for_reading(folder, path, LINK_OF(flags), buffer), found, flags); \
     }
 OLD_AT(__fxstatat, stat)
 OLD_AT(__fxstatat64, stat64)
-
-/* In a twin, links stand for the entries of the folder: their kind is found by looking at them. */
-static void hide_links(DIR *listing, unsigned char *kind)
-{
-    if (*kind == DT_LNK && is_active() && has_twins())
-        *kind = DT_UNKNOWN;
-    (void)listing;
-}
-
-PUBLIC struct dirent *readdir(DIR *listing)
-{
-    NEXT(readdir);
-    struct dirent *entry = next_readdir(listing);
-    if (entry)
-        hide_links(listing, &entry->d_type);
-    return entry;
-}
-
-PUBLIC struct dirent64 *readdir64(DIR *listing)
-{
-    NEXT(readdir64);
-    struct dirent64 *entry = next_readdir64(listing);
-    if (entry)
-        hide_links(listing, &entry->d_type);
-    return entry;
-}
-
-PUBLIC char *getcwd(char *buffer, size_t size)
-{
-    NEXT(getcwd);
-    if (!is_active() || !has_twins())
-        return next_getcwd(buffer, size);
-    path_t folder;
-    if (syscall(SYS_getcwd, folder, sizeof folder) < 0)
-        return NULL;
-    to_virtual(folder);
-    size_t length = strlen(folder) + 1;
-    if (!buffer) {
-        buffer = malloc(size > length ? size : length);
-        if (!buffer)
-            return NULL;
-    } else if (size < length) {
-        errno = size == 0 ? EINVAL : ERANGE;
-        return NULL;
-    }
-    return memcpy(buffer, folder, length);
-}
-
-PUBLIC char *get_current_dir_name(void)
-{
-    return getcwd(NULL, 0);
-}
-
-PUBLIC char *realpath(const char *path, char *result)
-{
-    NEXT(realpath);
-    if (!is_active() || !has_twins() || !path || !*path)
-        return next_realpath(path, result);
-    path_t resolved, where;
-    struct stat found;
-    if (!resolve(AT_FDCWD, path, FOLLOW_LINK, resolved))
-        return NULL;
-    locate(resolved, where);
-    if (syscall(SYS_newfstatat, AT_FDCWD, where, &found, 0) != 0)
-        return NULL;
-    if (!result)
-        return strdup(resolved);
-    return strcpy(result, resolved);
-}
-
-PUBLIC char *__realpath_chk(const char *path, char *result, size_t size)
-{
-    (void)size;
-    return realpath(path, result);
-}
-
-PUBLIC char *canonicalize_file_name(const char *path)
-{
-    return realpath(path, NULL);
-}
-
-PUBLIC void *dlopen(const char *path, int flags)
-{
-    NEXT(dlopen);
-    path_t buffer;
-    /* Others are searched for in the folders of the caller. */
-    if (!path || !strchr(path, '/'))
-        return next_dlopen(path, flags);
-    return next_dlopen(for_reading(AT_FDCWD, path, FOLLOW_LINK, buffer), flags);
-}
