@@ -11,19 +11,20 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 use xmem_overlay::{Choice, Method, Overlay, Writable};
 
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
     ("best.pt", "trained"),
     ("checkpoints/1.pt", "1"),
     ("data/a", "a"),
     ("data/b", "b"),
     ("long.txt", "long"),
+    ("inner/deep/leaf", "leaf"),
 ];
 
 /// A folder of a user, with old files.
 fn user() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    for name in ["checkpoints", "data", "empty"] {
-        std::fs::create_dir(folder.path().join(name)).expect("made");
+    for name in ["checkpoints", "data", "empty", "inner/deep"] {
+        std::fs::create_dir_all(folder.path().join(name)).expect("made");
     }
     for (name, text) in FILES {
         std::fs::write(folder.path().join(name), text).expect("written");
@@ -92,4 +93,21 @@ fn programs_see_what_they_write_and_the_files_stay_as_they_were() {
     assert!(manifest(covered.path()) == before, "the folder has changed");
     let kept = overlay.kept();
     assert!(kept.written > 100 && kept.removed > 2, "{kept:?}");
+}
+
+#[test]
+fn each_kind_of_writer_does_what_it_does_without_the_library() {
+    let overlay = Overlay::prepare(
+        (OsStr::new("sh"), &[]),
+        &Writable::Paths(vec![]),
+        Choice::Preload,
+        None,
+        &[],
+    );
+    let overlay = overlay.expect("prepared");
+    let judge = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/preload.py");
+    let library = overlay.folder().join("libxmem-overlay.so");
+    let output = Command::new("python3").arg(judge).arg(library).output().expect("runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
 }
