@@ -210,6 +210,9 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         if let Some(found) = found {
             integrity.add_history(found, &mut notes);
         }
+        if recording.has_lost_history() {
+            integrity.add_lost_history(&mut notes);
+        }
     }
     let preexisting = match &gpu {
         None => preexisting::find(&blocks, &facts, &learned, &mut notes),

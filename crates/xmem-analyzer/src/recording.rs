@@ -102,6 +102,18 @@ impl Recording {
         variables.chain(settings).any(|text| text.contains("large_segment_size_mb"))
     }
 
+    /// Returns whether the history of the allocator is missing without a word: the recorder notes why it has none on a
+    /// virtual GPU. PyTorch has histories since 2.1 (torch/csrc/cuda/Module.cpp, `_cuda_record_memory_history`).
+    #[must_use]
+    pub(crate) fn has_lost_history(&self) -> bool {
+        let explains = |note: &String| note.contains("the history of the allocator");
+        let is_old = self.torch.as_deref().is_some_and(|version| version.starts_with("2.0."));
+        self.virtual_gpu.is_some()
+            && self.allocator_history.is_none()
+            && !is_old
+            && !self.notes.iter().any(explains)
+    }
+
     /// Returns whether all requested iterations were recorded, as far as the recording says.
     #[must_use]
     pub fn is_complete(&self) -> bool {

@@ -171,6 +171,8 @@ checks! {
     HISTORY: "allocator-history-differs", Bounds::None,
         "zero in every recording of `xmem profile --virtual-gpu`",
         "the history of the allocator in the recording does not agree with the memory events";
+    LOST_HISTORY: "lost-history", Bounds::None, "zero in every recording of `xmem profile --virtual-gpu`",
+        "the history of the allocator is missing, and the recorder does not say why";
     UNREACHED: "reserved-not-reached", Bounds::None,
         "zero in recordings whose streams, pools and options are known; counted only where the verdict depends on it",
         "more was reserved in the recording than in its replay, and the device holds only the replay: allocations or \

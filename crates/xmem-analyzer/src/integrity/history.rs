@@ -3,7 +3,8 @@
 
 use super::Integrity;
 use super::checks::{
-    BLOCK_SIZES, CONTRADICTING, HISTORY, IMPOSSIBLE_SNAPSHOT, LIVE_ADDRESS, RESERVED, SEGMENT_SUMS,
+    BLOCK_SIZES, CONTRADICTING, HISTORY, IMPOSSIBLE_SNAPSHOT, LIVE_ADDRESS, LOST_HISTORY, RESERVED,
+    SEGMENT_SUMS,
     SEGMENTS, UNREACHED,
 };
 use xmem_types::Diagnostics;
@@ -52,6 +53,13 @@ impl Integrity {
     pub fn add_unreached_peak(&mut self, notes: &mut Diagnostics) {
         let before = self.findings.len();
         self.add(&UNREACHED, (1, 1), None);
+        Self::report_all(&self.findings[before..], notes);
+    }
+
+    /// Adds that a recording lacks the allocator's history, and reports it.
+    pub(crate) fn add_lost_history(&mut self, notes: &mut Diagnostics) {
+        let before = self.findings.len();
+        self.add(&LOST_HISTORY, (1, 1), None);
         Self::report_all(&self.findings[before..], notes);
     }
 

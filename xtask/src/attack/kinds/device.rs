@@ -180,8 +180,7 @@ pub(super) static KINDS: &[Kind] = &[
             count_peaks_anew(v);
             remove_history(v);
         },
-    )
-    .leaves_another_job("blocks that no operator's shapes require are lost from all that speaks of them"),
+    ),
     Kind::events(
         "large-blocks-lost-everywhere",
         "blocks of a MiB or more removed from events and history; totals, reserved memory and peaks computed anew",
