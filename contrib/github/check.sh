@@ -3,6 +3,8 @@
 #
 # Reads XMEM_ACTION_* as set by action.yml. Each line of XMEM_ACTION_TRACES is a file, folder or pattern.
 # Without xmem on the PATH, it is built from the sources beside this script.
+# Answers are kept in a folder of this step alone: on a runner that keeps its home folder, every job is the same user,
+# and could have written what is there.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -11,6 +13,10 @@ if ! command -v xmem >/dev/null; then
     cargo install --quiet --locked --path "$here/crates/xmem-cli" --root "$root"
     PATH=$root/bin:$PATH
 fi
+
+cache=$(mktemp -d "${RUNNER_TEMP:-${TMPDIR:-/tmp}}/xmem-cache.XXXXXXXX")
+trap 'rm -rf -- "$cache"' EXIT
+export XDG_CACHE_HOME=$cache
 
 arguments=()
 while IFS= read -r line; do

@@ -244,25 +244,24 @@ function xmem_cli.stamped(comment, stamp)
     return rest and stamp and rest .. " " .. stamp or rest or stamp
 end
 
--- Returns the rules of the partitions that a job names: the laxest, since it may start in any of them.
--- Nothing is rejected where the policy is to warn, also by `fail_closed`.
+-- Returns the rules of the partitions that a job names: the strictest, as in job_submit.lua. Nothing is rejected
+-- where the policy is to warn, also by `fail_closed`.
 function xmem_cli.rules(site, partitions)
     local all = type(site.partitions) == "table" and site.partitions or {}
-    local off, fail_closed, named = true, true, false
+    local names = {}
     for name in (partitions or ""):gmatch("[^,%s]+") do
+        names[#names + 1] = name
+    end
+    local off, fail_closed = true, false
+    for _, name in ipairs(#names > 0 and names or { "" }) do
         local own = type(all[name]) == "table" and all[name] or {}
         local closed = own.fail_closed
         if closed == nil then
             closed = site.fail_closed
         end
         local policy = own.policy or site.policy or "reject"
-        named = true
         off = off and policy == "off"
-        fail_closed = fail_closed and closed == true and policy == "reject"
-    end
-    if not named then
-        local policy = site.policy or "reject"
-        off, fail_closed = policy == "off", site.fail_closed == true and policy == "reject"
+        fail_closed = fail_closed or (closed == true and policy == "reject")
     end
     return { off = off, fail_closed = fail_closed }
 end

@@ -162,11 +162,12 @@ function xmem_submit.candidates(site, kind, features, partitions)
     return #found > 0 and found or site.gpus
 end
 
--- Returns the rules of partitions: the laxest, since the job may start in any of them.
+-- Returns the rules of partitions: the strictest, since the job may start in any of them, and a user can name one
+-- more. Of a partition that does not reject, `fail_closed` says nothing.
 function xmem_submit.rules(site, partitions)
     local ranks = { off = 0, warn = 1, reject = 2 }
     local policies = { [0] = "off", "warn", "reject" }
-    local policy, fail_closed
+    local policy, fail_closed = ranks.off, false
     for _, name in ipairs(#partitions > 0 and partitions or { "" }) do
         local own = type(site.partitions) == "table" and site.partitions[name]
         own = type(own) == "table" and own or {}
@@ -175,8 +176,8 @@ function xmem_submit.rules(site, partitions)
         if closed == nil then
             closed = site.fail_closed
         end
-        policy = math.min(policy or rank, rank)
-        fail_closed = fail_closed ~= false and closed == true
+        policy = math.max(policy, rank)
+        fail_closed = fail_closed or (closed == true and rank == ranks.reject)
     end
     return { policy = policies[policy], fail_closed = fail_closed }
 end

@@ -20,7 +20,7 @@ return {
         { device = "a100-40g", memory_mib = 40436, gres = { "a100" }, features = { "a100" } },
         { device = "v100-16g", memory_mib = 16151, gres = { "v100" }, features = { "v100" } },
     },
-    -- Partitions with rules of their own. Of several that a job names, the laxest rules count.
+    -- Partitions with rules of their own. Of several that a job names, the strictest rules count.
     partitions = {
         debug = { policy = "off" },
         strict = { fail_closed = true, gpu = "v100-16g" },

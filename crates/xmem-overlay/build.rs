@@ -7,7 +7,10 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 10] = ["changes", "copies", "listings", "names", "opens", "paths", "programs", "reads", "twins", "walk"];
+const SOURCES: [&str; 10] = [
+    "changes", "copies", "listings", "names", "opens", "paths", "programs", "reads", "twins",
+    "walk",
+];
 
 fn main() {
     println!("cargo::rerun-if-changed=native");

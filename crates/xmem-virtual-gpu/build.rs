@@ -7,13 +7,15 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 14] = [
+const SOURCES: [&str; 16] = [
     "activity",
+    "bounds",
     "capture",
     "completion",
     "config",
     "cudnn",
     "driver",
+    "handles",
     "host",
     "libraries",
     "memory",
@@ -22,6 +24,17 @@ const SOURCES: [&str; 14] = [
     "properties",
     "python",
     "runtime",
+];
+
+/// Flags against what an error in the library could be used for: it runs in the user's process. Those that the compiler
+/// lacks are left out.
+const HARDENING: [&str; 6] = [
+    "-fstack-protector-strong",
+    "-fstack-clash-protection",
+    "-fcf-protection",
+    "-Wformat",
+    "-Werror=format-security",
+    "-ftrivial-auto-var-init=zero",
 ];
 
 fn main() {
@@ -35,13 +48,21 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     let mut build = cc::Build::new();
     build.opt_level(2).debug(false).pic(true).std("gnu11").warnings(true).extra_warnings(true);
+    for flag in HARDENING {
+        build.flag_if_supported(flag);
+    }
     let mut command = build.get_compiler().to_command();
+    // Some distributions define it already, with another value.
+    command.args(["-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]);
     command
         .args([
             "-shared",
             "-fvisibility=hidden",
             "-Wl,-soname,libxmem-vgpu.so",
             "-Wl,-z,defs",
+            // Addresses of functions are looked up at once, and cannot be changed afterwards.
+            "-Wl,-z,relro,-z,now",
+            "-Wl,-z,noexecstack",
             "-o",
         ])
         .arg(out.join("libxmem-vgpu.so"))

@@ -13,12 +13,15 @@ mod hostile;
 mod intact;
 mod judge;
 mod kinds;
+mod notes;
 mod plans;
 mod process;
 mod recording;
 mod report;
+mod snapshots;
 
 pub(crate) use process::measure;
+pub(crate) use recording::Input;
 
 use crate::error::Error;
 use crate::{program, repo};
@@ -36,11 +39,40 @@ pub(crate) struct Options {
     pub(crate) traces: Vec<String>,
     /// Only these kinds of damage.
     pub(crate) kinds: Vec<String>,
+    /// Only these sorts of recordings, and nothing else.
+    pub(crate) inputs: Vec<recording::Input>,
     /// The program to attack; none builds it.
     pub(crate) program: Option<PathBuf>,
     /// Where to write a line for each run.
     pub(crate) report: Option<PathBuf>,
     pub(crate) keep: Keep,
+}
+
+impl Options {
+    /// Returns whether recordings of this sort are wanted.
+    fn wants(&self, input: recording::Input) -> bool {
+        self.inputs.is_empty() || self.inputs.contains(&input)
+    }
+
+    /// The recordings of a sort that are damaged, of all and of those in the sample.
+    fn of_input<'n>(
+        &'n self,
+        input: recording::Input,
+        all: &[&'n str],
+        sampled: &[&'n str],
+    ) -> Vec<&'n str> {
+        if !self.wants(input) {
+            return Vec::new();
+        }
+        match (self.traces.is_empty(), self.extent) {
+            (false, _) => {
+                let names = self.traces.iter().map(String::as_str);
+                names.filter(|name| recording::Input::of(name) == input).collect()
+            }
+            (true, Extent::Full) => all.to_vec(),
+            (true, Extent::Sample) => sampled.to_vec(),
+        }
+    }
 }
 
 /// How much to run.
@@ -67,8 +99,11 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let mut report = report::Report::default();
     let needs = intact::run(&program, options, &mut report)?;
     damaged::run(&program, options, &needs, &mut report)?;
-    plans::run(&program, options, &mut report)?;
-    hostile::run(&program, options, &mut report)?;
+    snapshots::run(&program, options, &needs, &mut report)?;
+    if options.inputs.is_empty() {
+        plans::run(&program, options, &mut report)?;
+        hostile::run(&program, options, &mut report)?;
+    }
     print!("{report}");
     if let Some(path) = &options.report {
         std::fs::write(path, report.lines()).map_err(Error::file(path))?;

@@ -1,7 +1,13 @@
-//! `cargo xtask man` and `cargo xtask completions`: what a package of xmem ships beside the binary.
+//! `cargo xtask dist`, `man` and `completions`: the program as it is distributed, and what belongs to it.
+
+mod package;
+mod paths;
+mod sbom;
 
 use crate::error::Error;
 use std::path::PathBuf;
+
+pub(crate) use package::run;
 
 #[cfg(feature = "dist")]
 mod built {

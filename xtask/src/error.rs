@@ -109,6 +109,9 @@ pub(crate) enum Error {
     /// The built files of the page are not those of its sources.
     #[error("web/dist/{file} is not what the sources in web/src give: run cargo xtask web")]
     Stale { file: &'static str },
+    /// A program to be distributed names folders of this machine.
+    #[error("the program names folders of this machine: {found}")]
+    BuildPaths { found: String },
     /// The book did not build.
     #[cfg(feature = "book")]
     #[error("the book does not build: {message}")]

@@ -60,6 +60,13 @@ enum Task {
     },
     /// Build the API reference and the book, with warnings denied
     Docs,
+    /// Build the program as it is distributed, with man pages, completions, licenses, the list of its parts
+    /// (CycloneDX) and checksums; fail if the program names folders of this machine
+    Dist {
+        /// Folder to write to [default: dist in the target folder]
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
     /// Write the man pages
     Man {
         /// Folder to write to [default: man in the target folder]
@@ -162,6 +169,9 @@ enum Task {
         /// Only this kind of damage; repeatable
         #[arg(long = "kind", value_name = "NAME")]
         kinds: Vec<String>,
+        /// Only recordings of this sort, and neither plans nor hostile files; repeatable
+        #[arg(long = "input", value_name = "SORT", value_enum)]
+        inputs: Vec<attack::Input>,
         /// Attack this xmem [default: build it for release]
         #[arg(long, value_name = "PROGRAM")]
         xmem: Option<PathBuf>,
@@ -359,10 +369,19 @@ fn main() -> ExitCode {
         Task::Plans { inputs, planner, time, scope, binary } => {
             plans::run(&plans::Options { inputs, planner, time, scope, binary })
         }
-        Task::Attack { sample, seed, traces, kinds, xmem: program, report, update } => {
+        Task::Attack { sample, seed, traces, kinds, inputs, xmem: program, report, update } => {
             let extent = if sample { attack::Extent::Sample } else { attack::Extent::Full };
             let keep = if update { attack::Keep::Counts } else { attack::Keep::Nothing };
-            attack::run(&attack::Options { extent, seed, traces, kinds, program, report, keep })
+            attack::run(&attack::Options {
+                extent,
+                seed,
+                traces,
+                kinds,
+                inputs,
+                program,
+                report,
+                keep,
+            })
         }
         Task::MeasureRun { usage, command } => attack::measure(&usage, &command),
         Task::TestTorch { torch, only, except, engine, keep, program } => {
@@ -400,6 +419,7 @@ fn main() -> ExitCode {
         }
         Task::TestViews { xmem: program } => views::run(program),
         Task::Book => docs::book(),
+        Task::Dist { out } => dist::run(out),
         Task::Man { out } => dist::man(out),
         Task::Completions { out } => dist::completions(out),
     };

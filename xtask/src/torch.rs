@@ -12,6 +12,7 @@ mod model;
 pub(crate) mod process;
 mod script;
 pub(crate) mod venv;
+mod without;
 
 use crate::error::Error;
 use crate::{repo, run};

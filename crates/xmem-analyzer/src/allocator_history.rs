@@ -18,7 +18,8 @@ use xmem_types::{Addr, BlockId, Bytes, Diagnostics, Severity};
 /// A position behind all others.
 const NEVER: Tick = Tick(u32::MAX);
 
-/// Adds what the history of a recording says to the blocks of a trace. `rows` are its memory events by tick.
+/// Adds what the history of a recording says to the blocks of a trace. `rows` are its memory events by tick. Returns the
+/// number of entries that disagree with the events, and of those that were compared; none if there is nothing to compare.
 pub(crate) fn apply(
     recording: &Recording,
     memory: &MemoryTable,
@@ -26,15 +27,17 @@ pub(crate) fn apply(
     blocks: &mut [Block],
     gpu: &mut GpuRecording,
     notes: &mut Diagnostics,
-) {
-    let Some(history) = &recording.allocator_history else { return };
+) -> Option<(u64, u64)> {
+    let history = recording.allocator_history.as_ref()?;
     let device = history.devices.iter().find(|device| device.index == gpu.index);
-    let result = match device {
-        _ if !history.complete => Err("some of its entries are missing".to_owned()),
-        None => Err(format!("it has no entry of device {}", gpu.index)),
+    let compared = device.map_or(1, |device| device.entries.len().max(1) as u64);
+    // A history that is not whole cannot be compared.
+    let (result, differs) = match device {
+        _ if !history.complete => (Err("some of its entries are missing".to_owned()), None),
+        None => (Err(format!("it has no entry of device {}", gpu.index)), Some((1, 1))),
         Some(device) => match Matching::new(device, memory, rows, blocks, gpu) {
-            Some(matching) => matching.run(),
-            None => Err("it has too many segments of private pools".to_owned()),
+            Some(matching) => (matching.run(), Some((1, compared))),
+            None => (Err("it has too many segments of private pools".to_owned()), None),
         },
     };
     let found = match result {
@@ -46,7 +49,7 @@ pub(crate) fn apply(
                      private pool are assumed, so that reserved memory may differ"
                 )
             });
-            return;
+            return differs;
         }
     };
     notes.report_many("unseen-allocations", Severity::Warning, None, found.unseen, || {
@@ -68,6 +71,7 @@ pub(crate) fn apply(
     gpu.cache_releases = found.cache_releases;
     gpu.pool_releases = found.pool_releases;
     gpu.has_history = true;
+    Some((found.unseen + found.other_reserved, compared))
 }
 
 /// What a history says about a block.
@@ -91,6 +95,8 @@ struct Found {
     awaited: BTreeMap<BlockId, Vec<u64>>,
     /// Allocations that no event shows.
     unseen: u64,
+    /// Events whose reserved memory does not follow from the segments.
+    other_reserved: u64,
 }
 
 struct Matching<'a> {
@@ -108,6 +114,8 @@ struct Matching<'a> {
     /// Blocks that are freed and wait.
     pending: FxHashMap<Addr, Option<usize>>,
     deleted: BTreeSet<xmem_types::PrivatePoolId>,
+    /// Reserved memory by the segments, from the first event on that has a total.
+    reserved: Option<i64>,
     found: Found,
 }
 
@@ -139,6 +147,7 @@ impl<'a> Matching<'a> {
             live: FxHashMap::default(),
             pending: FxHashMap::default(),
             deleted: BTreeSet::new(),
+            reserved: None,
             found: Found::default(),
         })
     }
@@ -160,6 +169,16 @@ impl<'a> Matching<'a> {
 
     fn entry(&mut self, position: usize, entry: &HistoryEntry) -> Result<(), String> {
         let tick = Tick(self.next as u32);
+        let size = i64::try_from(entry.size.get()).unwrap_or(i64::MAX);
+        match entry.action {
+            HistoryAction::SegmentAlloc => {
+                self.reserved = self.reserved.map(|reserved| reserved.saturating_add(size));
+            }
+            HistoryAction::SegmentFree => {
+                self.reserved = self.reserved.map(|reserved| reserved.saturating_sub(size));
+            }
+            _ => {}
+        }
         match entry.action {
             HistoryAction::Alloc => {
                 if self.live.contains_key(&entry.address) {
@@ -239,6 +258,12 @@ impl<'a> Matching<'a> {
         }
         let tick = Tick(self.next as u32);
         self.next += 1;
+        let recorded = self.memory.total_reserved[row];
+        if recorded >= 0 {
+            let differs = self.reserved.is_some_and(|reserved| reserved != recorded);
+            self.found.other_reserved += u64::from(differs);
+            self.reserved = Some(recorded);
+        }
         Some((tick, Bytes(bytes.unsigned_abs())))
     }
 

@@ -71,6 +71,9 @@ pub struct GpuRecording {
     pub awaited: BTreeMap<BlockId, Vec<u64>>,
     /// Allocations that failed, in order.
     pub out_of_memory: Vec<RecordedFailure>,
+    /// False if more may have been allocated before the recording began than it shows: the job needs at least what
+    /// was recorded.
+    pub from_the_start: bool,
 }
 
 /// An allocation that failed in the recorded job.
@@ -105,6 +108,7 @@ impl GpuRecording {
             has_history: source == GpuSource::Snapshot,
             awaited: BTreeMap::new(),
             out_of_memory: Vec::new(),
+            from_the_start: true,
         }
     }
 

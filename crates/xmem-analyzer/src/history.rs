@@ -7,7 +7,7 @@ use crate::args::ArgumentTable;
 use crate::autograd::Autograd;
 use crate::block::{Block, Evidence, Residency, Role};
 use crate::gpu::GpuRecording;
-use crate::integrity::Integrity;
+use crate::integrity::SnapshotEvidence;
 use crate::lifetime::Tick;
 use crate::names::Names;
 use crate::optree::OpTree;
@@ -16,7 +16,7 @@ use crate::returns::Returns;
 use crate::spans::Phase;
 use std::collections::BTreeMap;
 use xmem_trace::{DeviceKind, OpKind, Signature, SignatureId, Thread, Trace};
-use xmem_types::{Addr, Bytes, Nanos, OpId, PrivatePoolId, StreamId, Sym, ThreadIdx};
+use xmem_types::{Addr, Bytes, Diagnostics, Nanos, OpId, PrivatePoolId, StreamId, Sym, ThreadIdx};
 
 /// A block of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,12 +73,17 @@ pub struct History {
     pub base_time: Option<Nanos>,
     /// What else the file says.
     pub gpu: GpuRecording,
+    /// What the file shows that no allocator leaves behind.
+    pub evidence: SnapshotEvidence,
 }
 
-/// The profile of a history.
+/// The profile of a history, and what is odd about it.
 #[must_use]
-pub fn analyze_history(history: History) -> Profile {
-    let History { blocks, sites, base_time, gpu } = history;
+pub fn analyze_history(history: History) -> (Profile, Diagnostics) {
+    let History { blocks, sites, base_time, gpu, evidence } = history;
+    let integrity = evidence.integrity();
+    let mut notes = Diagnostics::default();
+    integrity.report(&mut notes);
     let mut trace = Trace::default();
     trace.header.base_time = base_time;
     trace.signatures = vec![Signature::default()];
@@ -126,13 +131,13 @@ pub fn analyze_history(history: History) -> Profile {
     let blocks: Vec<Block> = blocks.into_iter().enumerate().map(described).collect();
     let names = Names::build(&trace.strings);
     let tree = OpTree::build(&trace.ops);
-    Profile {
+    let profile = Profile {
         blocks,
         autograd: Autograd::build(&trace.ops, &trace.flows, &tree, &names),
         tree,
         phases: Vec::new(),
         iterations: Vec::new(),
-        integrity: Integrity::default(),
+        integrity,
         preexisting: Vec::new(),
         transfers: Vec::new(),
         device: DeviceKind::Cuda,
@@ -144,7 +149,8 @@ pub fn analyze_history(history: History) -> Profile {
         returns: Returns::default(),
         streams: Vec::new(),
         trace,
-    }
+    };
+    (profile, notes)
 }
 
 /// Operators by name: each has one row, as a history has no times of operators.

@@ -32,6 +32,7 @@ mod python;
 mod recomputation;
 mod recorder_facts;
 pub mod recording;
+mod redaction;
 mod returns;
 mod roles;
 mod spans;
@@ -54,6 +55,7 @@ pub use preexisting::Preexisting;
 pub use private_pools::{Position, PrivatePools};
 pub use profile::Profile;
 pub use python::ModuleCall;
+pub use redaction::Redaction;
 pub use returns::CallKind;
 pub use roles::{RoleRule, role_rules};
 pub use spans::{Iteration, Phase, PhaseSpan};
@@ -160,7 +162,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         ends: &marks.ends,
     };
     let (job, iterations) = iterations::find(&signs, &mut notes);
-    let integrity = integrity::check(&integrity::Subject {
+    let mut integrity = integrity::check(&integrity::Subject {
         program,
         rows: &rows,
         pairing,
@@ -176,6 +178,10 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         },
         complete: recording.as_ref().is_none_or(recording::Recording::is_complete),
         coarse: integrity::is_coarse(&trace.ops),
+        records_shapes: recording.is_some()
+            || trace.header.options.iter().any(|option| option == "record_shapes"),
+        counted_peaks: virtual_gpu.and_then(recording::VirtualGpu::counted_peaks),
+        larger_segments: recording.as_ref().is_some_and(recording::Recording::has_larger_segments),
     });
     integrity.report(&mut notes);
     let phases = phases::find(&trace, &timeline, &forwards, job, &iterations);
@@ -198,7 +204,15 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         roles::on_gpu(&mut blocks, gpu, &facts);
     }
     if let (Some(gpu), Some(recording)) = (&mut gpu, &recording) {
-        allocator_history::apply(recording, &trace.memory, &rows, &mut blocks, gpu, &mut notes);
+        let memory = &trace.memory;
+        let found =
+            allocator_history::apply(recording, memory, &rows, &mut blocks, gpu, &mut notes);
+        if let Some(found) = found {
+            integrity.add_history(found, &mut notes);
+        }
+        if recording.has_lost_history() {
+            integrity.add_lost_history(&mut notes);
+        }
     }
     let preexisting = match &gpu {
         None => preexisting::find(&blocks, &facts, &learned, &mut notes),

@@ -93,6 +93,27 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Returns whether an option of the allocator makes segments larger than PyTorch's default ones.
+    #[must_use]
+    pub(crate) fn has_larger_segments(&self) -> bool {
+        let settings =
+            self.allocator_history.as_ref().and_then(|history| history.settings.as_deref());
+        let variables = self.environment.iter().map(|(_, value)| value.as_str());
+        variables.chain(settings).any(|text| text.contains("large_segment_size_mb"))
+    }
+
+    /// Returns whether the history of the allocator is missing without a word: the recorder notes why it has none on a
+    /// virtual GPU. PyTorch has histories since 2.1 (torch/csrc/cuda/Module.cpp, `_cuda_record_memory_history`).
+    #[must_use]
+    pub(crate) fn has_lost_history(&self) -> bool {
+        let explains = |note: &String| note.contains("the history of the allocator");
+        let is_old = self.torch.as_deref().is_some_and(|version| version.starts_with("2.0."));
+        self.virtual_gpu.is_some()
+            && self.allocator_history.is_none()
+            && !is_old
+            && !self.notes.iter().any(explains)
+    }
+
     /// Returns whether all requested iterations were recorded, as far as the recording says.
     #[must_use]
     pub fn is_complete(&self) -> bool {

@@ -25,7 +25,9 @@ pub(crate) use look::LookArgs;
 pub(crate) use offload::{
     OffloadArgs, OffloadFormat, OrderName, PlacementSelection, PolicySelection,
 };
-pub(crate) use other::{CompletionsArgs, CudnnWorkerArgs, DevicesArgs, EnterOverlayArgs, InspectArgs};
+pub(crate) use other::{
+    CompletionsArgs, CudnnWorkerArgs, DevicesArgs, EnterOverlayArgs, InspectArgs,
+};
 pub(crate) use plan::{PlanArgs, PlanDeviceArgs, PlanFormat, PlannerChoice, Scope};
 pub(crate) use profile::{ProfileArgs, RankChoice};
 pub(crate) use replay::{

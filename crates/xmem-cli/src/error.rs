@@ -1,5 +1,6 @@
 //! Errors as the user sees them: the problem, its place, and what to do next.
 
+mod address_space;
 mod alloc_conf;
 mod recording;
 mod shown;
@@ -387,6 +388,13 @@ impl From<AllocatorError> for CliError {
 }
 
 impl CliError {
+    /// The message, and those of its causes, in one line.
+    pub(crate) fn with_causes(&self) -> String {
+        let error: &dyn std::error::Error = self;
+        let causes = std::iter::successors(Some(error), |error| error.source());
+        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    }
+
     /// The error of a bug that was met while `of` was processed.
     pub(crate) fn internal(of: Option<&str>, Panicked { message }: Panicked) -> Self {
         Self::Panic { of: of.map(str::to_owned), message }

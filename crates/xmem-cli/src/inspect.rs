@@ -5,14 +5,18 @@ use crate::args::{Global, InspectArgs, PlainFormat};
 use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::replay::read_options;
-use crate::{input, output, pool, style};
+use crate::{input, output, pool, redact, style};
 use xmem::Job;
 use xmem_report::json::{self, InspectDocument};
 use xmem_report::text;
 
 /// Runs the command.
 pub(crate) fn run(args: &InspectArgs, global: &Global) -> Outcome {
-    let path = &args.trace;
+    if let Some(copy) = &args.redact {
+        let threads = pool::cores();
+        redact::write(&args.trace, copy, &read_options(&args.reading, threads))?;
+    }
+    let path = args.redact.as_ref().unwrap_or(&args.trace);
     let progress = Progress::over([path.as_path()], global.verbosity());
     let job = pool::run(args.reading.threads, |threads| {
         Job::observed(path, &read_options(&args.reading, threads), &|stage| {

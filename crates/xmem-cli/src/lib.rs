@@ -33,6 +33,7 @@ mod predicted_run;
 mod predicted_snapshot;
 mod profile;
 mod progress;
+mod redact;
 mod replay;
 mod report;
 mod serve;

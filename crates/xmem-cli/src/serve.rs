@@ -13,6 +13,7 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome {
         listen: args.listen,
         certificate: args.tls_cert.clone(),
         key: args.tls_key.clone(),
+        client_ca: args.client_ca.clone(),
         site: site_file(args.site.clone(), true),
         mutation: if args.mutate { Mutation::Annotate } else { Mutation::Off },
         limits: Limits::default(),

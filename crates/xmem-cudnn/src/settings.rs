@@ -206,6 +206,7 @@ impl SourceSettings {
     /// The library that a recording names, if a job of this user was recorded with it on this machine, it is
     /// still there, and only root and the caller can change it. Root loads none.
     pub(crate) fn recorded_library(&self, path: &Path) -> Option<Cudnn> {
+        let path = &at_home(path, env::home_dir());
         if self.found == FoundLibrary::Refuse || !used::is_listed(self.cache.as_deref()?, path) {
             return None;
         }
@@ -220,6 +221,8 @@ impl SourceSettings {
     #[must_use]
     pub fn library_of_recording(&self, recorded: Option<&Path>) -> Option<Cudnn> {
         let caller = Caller::current();
+        let recorded = recorded.map(|path| at_home(path, env::home_dir()));
+        let recorded = recorded.as_deref();
         let path = match (&self.choice, recorded) {
             (SourceChoice::Model | SourceChoice::NoWorkspaces, _) => return None,
             (SourceChoice::At(path), _) => {
@@ -342,6 +345,14 @@ fn text(variable: &str) -> String {
     env::var(variable).unwrap_or_default()
 }
 
+/// The path of a library in a recording, which has the user's home as `~`.
+fn at_home(path: &Path, home: Option<PathBuf>) -> PathBuf {
+    match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path.to_path_buf(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -388,5 +399,17 @@ mod tests {
         assert_eq!(program("/usr/bin/xmem", &path), Some(PathBuf::from("/usr/bin/xmem")));
         assert_eq!(program("/usr/bin/python3", &path), Some(path[2].join("xmem")));
         assert_eq!(program("/usr/bin/python3", &path[..2]), None);
+    }
+
+    #[test]
+    fn a_library_below_the_home_is_named_without_the_user() {
+        for (recorded, expected) in [
+            ("~/venv/libcudnn.so.9", "/home/me/venv/libcudnn.so.9"),
+            ("/opt/libcudnn.so.9", "/opt/libcudnn.so.9"),
+            ("/opt/~/libcudnn.so.9", "/opt/~/libcudnn.so.9"),
+        ] {
+            let path = at_home(Path::new(recorded), Some("/home/me".into()));
+            assert_eq!(path, Path::new(expected), "{recorded}");
+        }
     }
 }

@@ -5,17 +5,20 @@
 //! the protocol of admission to xmem-serve.
 
 mod annotations;
+mod controllers;
 mod nodes;
 mod placement;
 mod policy;
+mod quantity;
 mod template;
 mod verdict;
 mod workload;
 
 pub use annotations::{Annotations, ParseAnnotationError};
+pub use controllers::is_from_decided_owner;
 pub use nodes::NodeTerm;
 pub use placement::{Placement, placement};
 pub use policy::admission_policy;
 pub use template::{GpuMemory, PodTemplate};
 pub use verdict::{TemplateCheck, Unchecked, check_object, check_template};
-pub use workload::find_templates;
+pub use workload::{find_templates, workload_kinds};

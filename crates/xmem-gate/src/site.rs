@@ -1,5 +1,7 @@
 //! The table of a cluster: its GPUs under the names that jobs use for them, and the rules of the gate.
 
+mod ineffective;
+
 use crate::decision::Policy;
 use crate::margin::Margin;
 use crate::request::{GpuRequest, JobRequest};
@@ -25,6 +27,9 @@ pub struct Site {
     pub namespaces: BTreeMap<String, Rules>,
     /// Kinds of Kubernetes' objects that make pods, beside the built-in ones.
     pub workloads: Vec<Workload>,
+    /// Users of Kubernetes, service accounts as a rule, who are controllers: what they make for an owner of a known
+    /// kind was decided about with the owner.
+    pub controllers: Vec<String>,
     /// The longest time that a gate waits for an answer.
     pub timeout: Duration,
     /// A line for users whose job is rejected.
@@ -129,6 +134,9 @@ pub enum Unresolved {
     /// The resource is not known.
     #[error("the resource `{0}` is not known: add it to `resources` of a [[gpu]] in the site file")]
     Resource(String),
+    /// The quantity of a resource is no number of Kubernetes, or negative.
+    #[error("the quantity of `{0}` cannot be read")]
+    Quantity(String),
     /// The node selector excludes all GPUs that are known.
     #[error("no GPU of the site is on the nodes that the job selects")]
     Nodes,
@@ -144,6 +152,7 @@ impl Default for Site {
             default_partition: None,
             namespaces: BTreeMap::new(),
             workloads: Vec::new(),
+            controllers: Vec::new(),
             timeout: Duration::from_secs(2),
             help: None,
             program: None,
@@ -164,15 +173,15 @@ impl Site {
         dto.into_site()
     }
 
-    /// The rules of a job in one of these partitions: where they differ, those that let more through, as
-    /// the job may start in any of them.
+    /// The rules of a job that names these partitions: where they differ, those that let less through, as
+    /// the job may start in any of them, and its user can name one more.
     #[must_use]
     pub fn rules_of_partitions(&self, partitions: &[String]) -> Rules {
         let of = |name: &String| self.overlaid(self.partitions.get(name));
         self.named_or_default(partitions)
             .iter()
             .map(of)
-            .reduce(Rules::laxer)
+            .reduce(Rules::stricter)
             .unwrap_or_else(|| self.overlaid(None))
     }
 
@@ -304,21 +313,22 @@ fn has_features(features: &[String], constraint: &[Vec<String>]) -> bool {
 }
 
 impl Rules {
-    fn laxer(self, other: Self) -> Self {
+    /// Jobs of which nothing is known are rejected where one of both rejects them.
+    fn stricter(self, other: Self) -> Self {
         let policy = |rules: &Self| rules.policy.unwrap_or_default();
+        let closed =
+            |rules: &Self| policy(rules) == Policy::Reject && rules.fail_closed == Some(true);
         Self {
-            policy: Some(policy(&self).min(policy(&other))),
+            policy: Some(policy(&self).max(policy(&other))),
             margin: match (self.margin, other.margin) {
                 (Some(Margin::PerMille(a)), Some(Margin::PerMille(b))) => {
-                    Some(Margin::PerMille(a.min(b)))
+                    Some(Margin::PerMille(a.max(b)))
                 }
-                (Some(Margin::Size(a)), Some(Margin::Size(b))) => Some(Margin::Size(a.min(b))),
-                (a, b) if a == b => a,
-                _ => None,
+                (Some(Margin::Size(a)), Some(Margin::Size(b))) => Some(Margin::Size(a.max(b))),
+                // Which of a share and a size is larger depends on the device. That of the partition named first.
+                (a, b) => a.or(b),
             },
-            fail_closed: Some(
-                self.fail_closed.unwrap_or(false) && other.fail_closed.unwrap_or(false),
-            ),
+            fail_closed: Some(closed(&self) || closed(&other)),
             gpu: if self.gpu == other.gpu { self.gpu } else { None },
         }
     }
@@ -335,6 +345,8 @@ struct SiteDto {
     help: Option<String>,
     program: Option<String>,
     default_partition: Option<String>,
+    #[serde(default)]
+    controllers: Vec<String>,
     #[serde(default)]
     gpu: Vec<GpuDto>,
     #[serde(default)]
@@ -418,6 +430,7 @@ impl SiteDto {
             default_partition,
             namespaces,
             workloads,
+            controllers: self.controllers,
             timeout,
             help,
             program,
@@ -635,8 +648,11 @@ policy = "warn"
             JobRequest { gpus: JobRequest::gpus("1").expect("one"), ..JobRequest::default() };
         assert_eq!(site.candidates(&request).expect("its own").devices[0].name, "v100-16g");
         assert_eq!(of(&["strict"]), (Some(Policy::Reject), Some(Margin::PerMille(100)), true));
-        // The job may start in either.
-        assert_eq!(of(&["strict", "debug"]), (Some(Policy::Off), five, false));
+        // The job may start in either: a partition with laxer rules is no way round.
+        let strict = (Some(Policy::Reject), Some(Margin::PerMille(100)), true);
+        assert_eq!(of(&["strict", "debug"]), strict);
+        assert_eq!(of(&["debug", "strict"]), strict);
+        assert_eq!(of(&["debug", "other"]), (Some(Policy::Reject), five, false));
         assert_eq!(site.rules_of_namespace("research").policy, Some(Policy::Warn));
         assert_eq!(site.rules_of_namespace("other").policy, Some(Policy::Reject));
     }

@@ -74,8 +74,12 @@ impl Policy {
         bindings.map(|(_, binding)| binding).filter(selected).collect()
     }
 
-    /// Variables and validations in their order (Kubernetes, ValidatingAdmissionPolicySpec).
     fn answer(&self, object: &Value, namespace: &str) -> Answer {
+        self.answer_to("alice", object, namespace)
+    }
+
+    /// Conditions, variables and validations in their order (Kubernetes, ValidatingAdmissionPolicySpec).
+    fn answer_to(&self, user: &str, object: &Value, namespace: &str) -> Answer {
         let bindings = self.bindings(namespace);
         let [binding] = bindings.as_slice() else {
             assert!(bindings.is_empty(), "{namespace}");
@@ -86,6 +90,13 @@ impl Policy {
         let mut context = Context::default();
         context.add_variable("object", object).expect("an object");
         context.add_variable("params", self.get("ConfigMap", table)).expect("a table");
+        let request = json!({"userInfo": {"username": user}});
+        context.add_variable("request", &request).expect("a request");
+        for condition in policy["spec"]["matchConditions"].as_array().expect("conditions") {
+            if evaluated(&condition["expression"], &context) == cel::Value::from(false) {
+                return Answer::Admitted;
+            }
+        }
         let mut variables: HashMap<String, cel::Value> = HashMap::new();
         for variable in policy["spec"]["variables"].as_array().expect("variables") {
             context.add_variable_from_value("variables", variables.clone());
@@ -142,7 +153,7 @@ fn the_policy_decides_as_the_webhook() {
     let site = Site::from_toml(SITE).expect("a site");
     let policy = Policy::of(&admission_policy(&site));
     let mut denied = 0;
-    for kind in ["Pod", "Job", "CronJob", "Deployment", "StatefulSet", "DaemonSet"] {
+    for kind in ["Pod", "Job", "CronJob", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"] {
         for namespace in ["default", "closed", "teaching", "off", "soft"] {
             for limits in [
                 json!({"cpu": "4"}),
@@ -181,6 +192,51 @@ fn the_policy_decides_as_the_webhook() {
         }
     }
     assert!(denied > 300, "{denied}");
+}
+
+#[test]
+fn gpus_of_init_and_sidecar_containers_were_not_seen() {
+    let site = Site::from_toml(SITE).expect("a site");
+    let policy = Policy::of(&admission_policy(&site));
+    let annotations = json!({"xmem.dev/peak-bytes": "60000000000"});
+    for kind in ["Pod", "Job", "CronJob"] {
+        for limits in [json!({"nvidia.com/gpu": 1}), json!({"nvidia.com/mig-1g.5gb": "1"})] {
+            let mut object = object(kind, &annotations, &json!({"cpu": "1"}), "");
+            let spec = match kind {
+                "Pod" => "/spec",
+                "Job" => "/spec/template/spec",
+                _ => "/spec/jobTemplate/spec/template/spec",
+            };
+            let spec = object.pointer_mut(spec).expect("a spec");
+            if limits.get("nvidia.com/gpu").is_some() {
+                spec["nodeSelector"] = json!({"nvidia.com/gpu.product": "Tesla-T4"});
+            }
+            spec["initContainers"] = json!([
+                {"name": "prepare"},
+                {"name": "side", "restartPolicy": "Always", "resources": {"limits": limits}},
+            ]);
+            let checks = check_object(&object, "default", &site);
+            assert!(checks.iter().any(|check| check.action == Action::Reject), "{object}");
+            let answer = policy.answer(&object, "default");
+            assert!(matches!(answer, Answer::Denied(_)), "{answer:?} {object}");
+        }
+    }
+}
+
+#[test]
+fn pods_of_controllers_are_admitted_and_forged_owners_are_not() {
+    let policy = Policy::of(&admission_policy(&Site::from_toml(SITE).expect("a site")));
+    // The annotation was on the Job itself, whose pods have none.
+    let mut pod = object("Pod", &json!({}), &json!({"nvidia.com/gpu": 1}), "Tesla-T4");
+    pod["metadata"]["ownerReferences"] = json!([
+        {"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": "1", "controller": true},
+    ]);
+    let account = "system:serviceaccount:kube-system:job-controller";
+    assert_eq!(policy.answer_to(account, &pod, "closed"), Answer::Admitted);
+    for user in ["alice", "system:serviceaccount:closed:job-controller"] {
+        let answer = policy.answer_to(user, &pod, "closed");
+        assert!(matches!(answer, Answer::Denied(_)), "{user}: {answer:?}");
+    }
 }
 
 #[test]

@@ -201,8 +201,13 @@ again:;
         memcpy(out + used + 1, next, length);
         out[used + 1 + length] = 0;
         bool is_kept = follow == KEEP_LINK && !*end;
-        bool is_looking = end - todo > known && !is_kept && strncmp(out, "/proc/", 6) != 0;
-        if (step_to(out, &state, is_looking, target) && !is_kept) {
+        /* Of the links of the kernel, only those to open files of the user's lead anywhere. */
+        bool is_kernel = strncmp(out, "/proc/", 6) == 0;
+        bool is_looking = end - todo > known && !is_kept && (!is_kernel || strstr(out, "/fd/"));
+        size_t link = step_to(out, &state, is_looking, target);
+        if (is_kernel && link && !(target[0] == '/' && is_covered(target) && exists(target)))
+            link = 0;
+        if (link && !is_kept) {
             *by_twin |= state == TWIN;
             if (++links > MAX_LINKS) {
                 errno = ELOOP;

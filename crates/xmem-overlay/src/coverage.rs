@@ -135,10 +135,12 @@ mod tests {
     #[test]
     fn a_folder_in_one_of_others_gets_a_cover_of_its_own() {
         let job = ["/scratch/group/ada/run".into(), "/home/ada".into()];
-        let own = |path: &Path| path.starts_with("/scratch/group/ada") || path == Path::new("/home/ada");
+        let own =
+            |path: &Path| path.starts_with("/scratch/group/ada") || path == Path::new("/home/ada");
         let coverage = || Coverage::new(&job, Path::new("/tmp"), &[], &[]);
         let found = coverage().of_one_user(&job, own).expect("all are the user's");
-        let covered: Vec<_> = found.covered.iter().map(|path| path.to_str().expect("text")).collect();
+        let covered: Vec<_> =
+            found.covered.iter().map(|path| path.to_str().expect("text")).collect();
         assert_eq!(covered, ["/home/ada", "/scratch/group/ada"]);
         let others = ["/scratch/group/cache".into()];
         assert_eq!(coverage().of_one_user(&others, own), Err("/scratch/group/cache".into()));

@@ -67,12 +67,13 @@ impl Kept {
             }
         }
     }
-
 }
 
 /// True for a link to the path at which it stands in the layer.
 fn is_unchanged(layer: &Path, path: &Path) -> bool {
-    let (Ok(target), Ok(within)) = (fs::read_link(path), path.strip_prefix(layer)) else { return false };
+    let (Ok(target), Ok(within)) = (fs::read_link(path), path.strip_prefix(layer)) else {
+        return false;
+    };
     target == Path::new("/").join(within)
 }
 

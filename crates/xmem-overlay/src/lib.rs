@@ -19,11 +19,11 @@
 
 mod attempt;
 mod coverage;
-mod kept;
 #[cfg(target_os = "linux")]
 mod enter;
 #[cfg(target_os = "linux")]
 mod guard;
+mod kept;
 #[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
@@ -35,7 +35,7 @@ mod preload;
 
 pub use coverage::Writable;
 pub use kept::Kept;
-pub use overlay::{Method, Overlay, OverlayError};
+pub use overlay::{Choice, Method, Overlay, OverlayError};
 
 /// The first argument of the program that enters the namespace and becomes the command ([`enter`]).
 pub const ENTER: &str = "enter-overlay";

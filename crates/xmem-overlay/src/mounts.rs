@@ -7,8 +7,22 @@ use std::path::{Path, PathBuf};
 
 /// File systems of the kernel, which hold no files of users.
 const KERNEL: [&str; 16] = [
-    "autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs",
-    "fusectl", "hugetlbfs", "mqueue", "proc", "pstore", "sysfs", "tracefs",
+    "autofs",
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "fusectl",
+    "hugetlbfs",
+    "mqueue",
+    "proc",
+    "pstore",
+    "sysfs",
+    "tracefs",
 ];
 
 /// A mount point, of a line of `/proc/self/mountinfo`.
@@ -98,7 +112,8 @@ pub(crate) fn actions(
     }
     found.sort_by(|(one, _), (other, _)| one.cmp(other));
     // What lies below no overlay is seen as it is.
-    let covers: Vec<PathBuf> = found.iter().filter(|(_, a)| *a == Action::Cover).map(|(p, _)| p.clone()).collect();
+    let covers: Vec<PathBuf> =
+        found.iter().filter(|(_, a)| *a == Action::Cover).map(|(p, _)| p.clone()).collect();
     found.retain(|(path, action)| {
         *action == Action::Cover || covers.iter().any(|cover| path.starts_with(cover))
     });
@@ -132,7 +147,10 @@ pub(crate) fn split(
             let is_known = done.iter().chain(&rest).any(|(other, _)| *other == inner);
             if is_folder && !is_known {
                 rest.push((inner, Action::Cover));
-            } else if !is_folder && is_writable(&inner) && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            } else if !is_folder
+                && is_writable(&inner)
+                && entry.file_type().is_ok_and(|kind| kind.is_file())
+            {
                 return Err(path);
             }
         }
@@ -181,7 +199,8 @@ half a line";
         let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect::<Vec<_>>();
         let job = paths(&["/home/ada/job"]);
         let coverage = Coverage::new(&job, Path::new("/tmp"), &[], &paths(&["/home/ada/out"]));
-        let top = paths(&["/data", "/dev", "/etc", "/home", "/mnt", "/proc", "/tmp", "/usr", "/var"]);
+        let top =
+            paths(&["/data", "/dev", "/etc", "/home", "/mnt", "/proc", "/tmp", "/usr", "/var"]);
         let found = actions(&coverage, &mounts, &top);
         let shown: Vec<String> =
             found.iter().map(|(path, action)| format!("{action:?} {}", path.display())).collect();

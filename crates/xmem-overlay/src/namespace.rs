@@ -54,10 +54,12 @@ pub(crate) fn enter(
     let working = std::env::current_dir().map_err(|error| format!("no working folder: {error}"))?;
     let has_users = separate(may_have_users)?;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-    mount::<str, _, str, str>(None, "/", None, private, None).map_err(failed("cannot make mounts private"))?;
+    mount::<str, _, str, str>(None, "/", None, private, None)
+        .map_err(failed("cannot make mounts private"))?;
     let layers = folder.join(LAYERS);
     check(&layers.join("check"), has_users)?;
-    let mounted = fs::read("/proc/self/mountinfo").map_err(|e| format!("cannot read the mounts: {e}"))?;
+    let mounted =
+        fs::read("/proc/self/mountinfo").map_err(|e| format!("cannot read the mounts: {e}"))?;
     let top = mounts::top_folders().map_err(|error| format!("cannot list `/`: {error}"))?;
     let mounted = mounts::mount_points(&mounted);
     let mut actions = mounts::actions(coverage, &mounted, &top);
@@ -78,7 +80,8 @@ pub(crate) fn enter(
         result.map_err(|error| format!("cannot cover `{}`: {error}", place.path.display()))?;
     }
     // The working folder as it is seen from here on.
-    std::env::set_current_dir(&working).map_err(|error| format!("cannot enter the working folder: {error}"))
+    std::env::set_current_dir(&working)
+        .map_err(|error| format!("cannot enter the working folder: {error}"))
 }
 
 /// Makes the namespace; returns true if it is one of users, too.
@@ -89,7 +92,8 @@ fn separate(may_have_users: bool) -> Result<bool, String> {
         Err(error) => return Err(failed("mount namespaces are not allowed")(error)),
     }
     let (user, group) = (geteuid(), getegid());
-    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS).map_err(failed("namespaces are not allowed"))?;
+    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)
+        .map_err(failed("namespaces are not allowed"))?;
     let maps = [
         ("setgroups", "deny".to_owned()),
         ("uid_map", format!("{user} {user} 1")),
@@ -145,7 +149,11 @@ fn overlay(lower: &Path, layer: &Path, at: &Path, has_users: bool) -> Result<(),
 fn cover_file(place: &Place, layer: &Path) -> Result<(), Errno> {
     let copy = layer.join(UPPER).join("file");
     let is_file = place.metadata.is_file();
-    if !is_file || fs::create_dir_all(layer.join(UPPER)).and_then(|()| fs::copy(place.before(), &copy)).is_err() {
+    if !is_file
+        || fs::create_dir_all(layer.join(UPPER))
+            .and_then(|()| fs::copy(place.before(), &copy))
+            .is_err()
+    {
         // One that cannot be read, or a device: as it was.
         return bind(&place.before(), &place.path);
     }
@@ -161,7 +169,8 @@ fn check(folder: &Path, has_users: bool) -> Result<(), String> {
         }
         fs::write(lower.join("a/b"), "")?;
         overlay(&lower, folder, &seen, has_users)?;
-        let again = fs::remove_dir_all(seen.join("a")).and_then(|()| fs::create_dir(seen.join("a")));
+        let again =
+            fs::remove_dir_all(seen.join("a")).and_then(|()| fs::create_dir(seen.join("a")));
         let is_empty = again.and_then(|()| Ok(fs::read_dir(seen.join("a"))?.next().is_none()));
         umount2(&seen, MntFlags::MNT_DETACH)?;
         is_empty

@@ -37,6 +37,18 @@ pub enum Method {
     Unavailable(String),
 }
 
+/// The wish for a method.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// The surest that works here.
+    #[default]
+    Auto,
+    /// A mount namespace or none.
+    Namespace,
+    /// The preloaded library or none.
+    Preload,
+}
+
 /// The reason why an overlay cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -69,6 +81,7 @@ impl Overlay {
     pub fn prepare(
         command: (&OsStr, &[OsString]),
         writable: &Writable,
+        choice: Choice,
         helper: Option<&Path>,
         own: &[PathBuf],
     ) -> Result<Self, OverlayError> {
@@ -85,7 +98,8 @@ impl Overlay {
             Coverage::new(&job, &temporary, &own, &writable)
         };
         let folder = || PrivateFolder::for_programs().map_err(OverlayError::Folder);
-        let reason = match helper.map(|helper| attempt::namespace(helper, &job, &coverage)) {
+        let for_namespace = helper.filter(|_| choice != Choice::Preload);
+        let reason = match for_namespace.map(|helper| attempt::namespace(helper, &job, coverage)) {
             Some(Ok((helper, folder, coverage))) => {
                 return Ok(Self { folder, method: Method::Namespace(helper), coverage });
             }
@@ -94,10 +108,13 @@ impl Overlay {
         };
         let folder = folder()?;
         let coverage = coverage(&folder);
-        let method = match preload::LIBRARY {
+        let library = preload::LIBRARY.filter(|_| choice != Choice::Namespace);
+        let method = match library {
             Some(library) => {
                 write_private(&folder.path().join(LIBRARY), library).map_err(OverlayError::File)?;
-                Method::Preload(helper.and_then(|helper| attempt::guard(helper, &folder, &coverage)))
+                Method::Preload(
+                    helper.and_then(|helper| attempt::guard(helper, &folder, &coverage)),
+                )
             }
             None => Method::Unavailable(reason),
         };
@@ -136,7 +153,12 @@ impl Overlay {
         };
         find(program)?;
         let mut command = Command::new(helper);
-        command.arg(crate::ENTER).arg(self.folder().join(PLAN)).arg("--").arg(program).args(arguments);
+        command
+            .arg(crate::ENTER)
+            .arg(self.folder().join(PLAN))
+            .arg("--")
+            .arg(program)
+            .args(arguments);
         Ok(command)
     }
 
@@ -207,8 +229,7 @@ fn job((program, arguments): (&OsStr, &[OsString])) -> Vec<PathBuf> {
         let text = word.to_str().and_then(|text| text.split_once('='));
         [Some(Path::new(word)), text.map(|(_, value)| Path::new(value))]
     });
-    let mut paths: Vec<PathBuf> =
-        named.flatten().filter(|path| path.exists()).map(real).collect();
+    let mut paths: Vec<PathBuf> = named.flatten().filter(|path| path.exists()).map(real).collect();
     paths.extend(std::env::current_dir().map(|folder| real(&folder)));
     paths
 }

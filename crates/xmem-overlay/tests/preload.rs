@@ -9,21 +9,22 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
-use xmem_overlay::{Method, Overlay, Writable};
+use xmem_overlay::{Choice, Method, Overlay, Writable};
 
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
     ("best.pt", "trained"),
     ("checkpoints/1.pt", "1"),
     ("data/a", "a"),
     ("data/b", "b"),
     ("long.txt", "long"),
+    ("inner/deep/leaf", "leaf"),
 ];
 
 /// A folder of a user, with old files.
 fn user() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    for name in ["checkpoints", "data", "empty"] {
-        std::fs::create_dir(folder.path().join(name)).expect("made");
+    for name in ["checkpoints", "data", "empty", "inner/deep"] {
+        std::fs::create_dir_all(folder.path().join(name)).expect("made");
     }
     for (name, text) in FILES {
         std::fs::write(folder.path().join(name), text).expect("written");
@@ -45,7 +46,8 @@ fn manifest(folder: &Path) -> BTreeMap<String, (u32, i64, u64, Vec<u8>)> {
             let path = entry.expect("listed").path();
             let metadata = path.symlink_metadata().expect("there");
             let name = path.strip_prefix(folder).expect("inside").to_string_lossy().into_owned();
-            let content = if metadata.is_file() { std::fs::read(&path).expect("read") } else { vec![] };
+            let content =
+                if metadata.is_file() { std::fs::read(&path).expect("read") } else { vec![] };
             found.insert(name, (metadata.mode(), metadata.mtime(), metadata.ino(), content));
             if metadata.is_dir() {
                 folders.push(path);
@@ -55,7 +57,12 @@ fn manifest(folder: &Path) -> BTreeMap<String, (u32, i64, u64, Vec<u8>)> {
     found
 }
 
-fn run(folder: &Path, program: &OsStr, arguments: &[OsString], overlay: Option<&Overlay>) -> String {
+fn run(
+    folder: &Path,
+    program: &OsStr,
+    arguments: &[OsString],
+    overlay: Option<&Overlay>,
+) -> String {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).env("HOME", folder);
     if let Some(overlay) = overlay {
@@ -76,7 +83,8 @@ fn programs_see_what_they_write_and_the_files_stay_as_they_were() {
     let before = manifest(covered.path());
     // Folders for temporary files are left as they are, but for those that an argument names.
     let named = [covered.path().as_os_str().to_owned()];
-    let overlay = Overlay::prepare((program, &named), &Writable::Paths(vec![]), None, &[]);
+    let overlay =
+        Overlay::prepare((program, &named), &Writable::Paths(vec![]), Choice::Auto, None, &[]);
     let overlay = overlay.expect("prepared");
     assert_eq!(overlay.method(), &Method::Preload(None));
     let seen = run(covered.path(), program, &arguments, Some(&overlay));
@@ -87,14 +95,19 @@ fn programs_see_what_they_write_and_the_files_stay_as_they_were() {
     assert!(kept.written > 100 && kept.removed > 2, "{kept:?}");
 }
 
-/// `preload.py` runs each program with and without the library, in equal folders.
-#[cfg(preload)]
 #[test]
-fn each_way_to_write_is_seen_and_leaves_the_files_as_they_were() {
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/preload.py");
-    let library = concat!(env!("OUT_DIR"), "/libxmem-overlay.so");
-    let output = Command::new("python3").arg(program).arg(library).output().expect("runs");
-    let printed = String::from_utf8_lossy(&output.stdout);
-    let failed = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{printed}{failed}");
+fn each_kind_of_writer_does_what_it_does_without_the_library() {
+    let overlay = Overlay::prepare(
+        (OsStr::new("sh"), &[]),
+        &Writable::Paths(vec![]),
+        Choice::Preload,
+        None,
+        &[],
+    );
+    let overlay = overlay.expect("prepared");
+    let judge = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/preload.py");
+    let library = overlay.folder().join("libxmem-overlay.so");
+    let output = Command::new("python3").arg(judge).arg(library).output().expect("runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -1,5 +1,8 @@
 # What shells, git, tar and Python do with files; prints what they see. Run in a folder that the test fills.
 exec 2>&1
+# Files two folders below one in which something was written, and an open file by its link.
+echo 1 > top; echo 2 > inner/deep/leaf; echo 3 > inner/deep/new; cat inner/deep/leaf inner/deep/new
+python3 -c "f = open('best.pt'); open(f'/proc/self/fd/{f.fileno()}', 'w').write('zeros'); print(open('best.pt').read())"
 echo hi > f; mv f g; cat g; rm g; ls
 cp -r data copy; ls copy; sed -i s/a/b/ data/a; cat data/a; ls -la | awk '{print $1,$5,$9}' | grep -v '^total' | grep -v ' \.\.$' 
 git init -q . && git -c user.email=a@b -c user.name=n add data && git -c user.email=a@b -c user.name=n commit -qm x && git status --short | head -20; git log --format=%s

@@ -401,7 +401,7 @@ git log --all --format=%H; git gc -q; git fsck; rm -rf .git"""
 CASES["sh_tar"] = "tar cf t.tar inner data; mkdir x; tar xf t.tar -C x; tar xf t.tar; rm t.tar; rm -r inner; find . | sort; du -a x | wc -l"
 CASES["sh_find"] = "find . -name '*.pt' -delete; find . -type d -empty -delete; find . -type f -exec chmod 600 {} +; find . | sort; rm -rf data; ls"
 CASES["sh_cd"] = "cd inner; echo x > ../up; pwd -P | sed 's,.*/,,'; mkdir n; cd n; echo y > z; pwd -P | sed 's,.*/,,'; cd ..; ls; rm -r n; ls ..; realpath a | sed 's,.*/tree,,'"
-CASES["sh_install"] = "install -D -m 755 best.pt bin/x/best; dd if=/dev/zero of=zeros bs=1k count=4 2>/dev/null; truncate -s 10M sparse; stat -c '%s %a' bin/x/best zeros sparse; cp sparse sparse2; split -b 2 long.txt part.; ls"
+CASES["sh_install"] = "install -D -m 755 best.pt bin/x/best; dd if=/dev/zero of=zeros bs=1k count=4 2>/dev/null; truncate -s 10M sparse; stat -c '%s %a' bin/x/best zeros sparse; cp sparse sparse2; rsync --version >/dev/null 2>&1; split -b 2 long.txt part.; ls"
 CASES["sh_sqlite"] = "command -v sqlite3 >/dev/null || exit 0; sqlite3 s.db 'create table t(a); insert into t values(1)'; sqlite3 s.db 'update t set a=2; select * from t'"
 CASES["perl"] = "command -v perl >/dev/null || exit 0; perl -i -pe 's/step/STEP/' log.csv; perl -e 'rename \"best.pt\",\"b\"; mkdir \"pl\"; open F,\">pl/f\"; print F 1; unlink \"long.txt\"; rmdir \"empty\"; print join(\" \",sort glob(\"*\"))'; cat log.csv"
 

@@ -167,6 +167,9 @@ fn cut_short(best: &Candidate, evidence: &Evidence) -> Option<CutShort> {
 fn failure(evidence: &Evidence) -> RecordError {
     let end = evidence.halt.unwrap_or(CommandEnd::Ended(evidence.status));
     let processes = &evidence.processes;
+    if let Some((from, to, place)) = processes.iter().find_map(|p| p.other_user.clone()) {
+        return RecordError::OtherUser { from, to, place };
+    }
     if let Some(text) = processes.iter().find_map(|p| p.failed.clone()) {
         return RecordError::Failed { text };
     }
@@ -179,6 +182,9 @@ fn failure(evidence: &Evidence) -> RecordError {
         let iterations = processes.iter().map(|p| p.iterations).max().unwrap_or(0);
         let (peak, total) = (evidence.peak, evidence.total);
         return RecordError::Died { end, iterations, peak, total };
+    }
+    if let Some(text) = processes.iter().find_map(|p| p.no_virtual_gpu.clone()) {
+        return RecordError::NoVirtualGpu { text };
     }
     if let Some(text) = processes.iter().find_map(|p| p.unsupported.clone()) {
         return RecordError::Unsupported { text };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 use thiserror::Error;
-use xmem_types::{Bytes, printable_path};
+use xmem_types::{Bytes, printable, printable_path};
 
 /// The reason why no recording was saved.
 #[derive(Debug, Error)]
@@ -100,6 +100,25 @@ pub enum RecordError {
     Unsupported {
         /// The reason, from the hook.
         text: String,
+    },
+    /// The virtual GPU that was asked for cannot be had.
+    #[error("no virtual GPU: {text}")]
+    NoVirtualGpu {
+        /// The reason, from the hook.
+        text: String,
+    },
+    /// The script changed its user, and its recording cannot be saved.
+    #[error(
+        "the script changed its user from {from} to {to} at {}, who cannot save the recording",
+        printable(place)
+    )]
+    OtherUser {
+        /// The number of the user at the start.
+        from: u32,
+        /// The number of the user afterwards.
+        to: u32,
+        /// The file and the line of the change.
+        place: String,
     },
     /// PyTorch was imported, but no model ran.
     #[error("the command {end}, and no model ran that can be recorded")]

@@ -3,6 +3,7 @@
 //! The command can put anything in the place of the pipe, and hold it open for ever. Links are not followed,
 //! only a pipe or a plain file of this user is read, and a wait for its content has an end.
 
+use crate::base_names::BaseNames;
 use crate::outline::{NotATrace, Outline};
 use crate::output::{Output, PartWriter};
 use crate::part::Part;
@@ -209,6 +210,7 @@ struct Copy<'a> {
     output: &'a Output,
     outline: Outline,
     name: TraceName,
+    files: BaseNames,
     to: Option<PartWriter>,
     text: Bytes,
 }
@@ -216,7 +218,7 @@ struct Copy<'a> {
 impl<'a> Copy<'a> {
     fn new(path: &Path, output: &'a Output) -> Self {
         let (outline, name) = (Outline::default(), TraceName::new(path));
-        Self { output, outline, name, to: None, text: Bytes::ZERO }
+        Self { output, outline, name, files: BaseNames::default(), to: None, text: Bytes::ZERO }
     }
 
     fn push(&mut self, bytes: &[u8]) -> Result<(), ExportError> {
@@ -225,14 +227,15 @@ impl<'a> Copy<'a> {
             Some(to) => to,
             None => self.to.insert(self.output.part().map_err(ExportError::Output)?),
         };
-        let text = self.name.push(bytes);
+        let text = self.files.push(&self.name.push(bytes));
         self.text += Bytes(text.len() as u64);
         to.write_all(&text).map_err(ExportError::Output)
     }
 
-    fn finish(self) -> Result<Option<Part>, ExportError> {
+    fn finish(mut self) -> Result<Option<Part>, ExportError> {
         let Some(mut to) = self.to else { return Ok(None) };
-        let rest = self.name.finish();
+        let mut rest = self.files.push(&self.name.finish());
+        rest.extend(self.files.finish());
         to.write_all(&rest).map_err(ExportError::Output)?;
         let text = self.text + Bytes(rest.len() as u64);
         if !self.outline.has_events() {

@@ -31,6 +31,8 @@ mod request;
 #[cfg(unix)]
 mod added;
 #[cfg(unix)]
+mod base_names;
+#[cfg(unix)]
 mod conclusion;
 #[cfg(unix)]
 mod control;
@@ -84,7 +86,7 @@ pub use recorded::{CutShort, Destination, Recorded, RedirectedCalls};
 pub use request::{
     Engine, Float16, Request, Shortage, Stacks, Timeouts, Timing, VaryingBatches, Weights,
 };
-pub use xmem_overlay::{Kept, Writable};
+pub use xmem_overlay::{Choice as OverlayChoice, Kept, Writable};
 
 /// Runs the command, records it, and writes the trace. `observer` is called with the progress.
 ///

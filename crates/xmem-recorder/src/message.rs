@@ -34,6 +34,10 @@ pub(crate) enum Message {
     },
     /// This process cannot be recorded.
     Unsupported { text: String },
+    /// This process cannot run on the virtual GPU.
+    NoVirtualGpu { text: String },
+    /// The process has another user than at its start, who cannot reach the folder.
+    OtherUser { from: u32, to: u32, place: String },
     /// A file or folder hides PyTorch or a module that it imports.
     Shadowed { module: String, path: PathBuf },
     /// The import of PyTorch failed.
@@ -173,6 +177,14 @@ mod tests {
             (
                 r#"{"event":"unsupported","pid":1,"text":"old"}"#,
                 Message::Unsupported { text: "old".into() },
+            ),
+            (
+                r#"{"event":"no_virtual_gpu","pid":1,"text":"no space"}"#,
+                Message::NoVirtualGpu { text: "no space".into() },
+            ),
+            (
+                r#"{"event":"other_user","pid":1,"from":0,"to":33,"place":"a.py:3"}"#,
+                Message::OtherUser { from: 0, to: 33, place: "a.py:3".into() },
             ),
             (
                 r#"{"event":"shadowed","pid":1,"module":"torch","path":"/home/torch.py"}"#,

@@ -23,6 +23,10 @@ pub(crate) struct Process {
     pub(crate) engine: Option<Engine>,
     /// The reason why it cannot be recorded.
     pub(crate) unsupported: Option<String>,
+    /// The reason why it cannot run on the virtual GPU.
+    pub(crate) no_virtual_gpu: Option<String>,
+    /// The change of its user: the user before, the one after, and the line.
+    pub(crate) other_user: Option<(u32, u32, String)>,
     /// The reason why its recording could not be saved.
     pub(crate) failed: Option<String>,
     /// The exception that ended it before its first iteration was complete.
@@ -50,6 +54,8 @@ impl Processes {
                 process.engine = Some(Engine::of_process(engine.as_deref()));
             }
             Message::Unsupported { text } => process.unsupported = Some(text),
+            Message::NoVirtualGpu { text } => process.no_virtual_gpu = Some(text),
+            Message::OtherUser { from, to, place } => process.other_user = Some((from, to, place)),
             Message::Shadowed { module, path } if module == "torch" => {
                 process.shadowed = Some(path);
             }

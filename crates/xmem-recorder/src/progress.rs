@@ -2,8 +2,8 @@
 
 use crate::request::Engine;
 use std::path::Path;
-use xmem_overlay::Kept;
 use std::time::Duration;
+use xmem_overlay::Kept;
 use xmem_types::Bytes;
 
 /// Processes that are named in [`Progress::StillRunning`].

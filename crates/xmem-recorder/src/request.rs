@@ -45,6 +45,8 @@ pub struct Request {
     pub vary: Option<VaryingBatches>,
     /// The files that the command writes to; what it writes elsewhere is kept out of them.
     pub writable: Writable,
+    /// How writes are kept out.
+    pub overlay: xmem_overlay::Choice,
     /// A program that runs the command in a mount namespace (`xmem_overlay::ENTER`); none to do without.
     pub helper: Option<PathBuf>,
     /// The time limit of the command.

@@ -14,7 +14,7 @@ use crate::progress::{MAX_SURVIVORS, Progress};
 use crate::recorded::Recorded;
 use crate::request::{Engine, Request};
 use crate::session::{self, Session};
-use crate::signals::{self, Arrived};
+use crate::signals::{self, Arrived, Received, Sender};
 use crate::snapshot;
 use crate::tree::{self, Tree};
 use nix::sys::signal::Signal;
@@ -33,6 +33,10 @@ const KILL_LIMIT: Duration = Duration::from_secs(5);
 /// The longest wait for a signal on its way between threads.
 const SIGNAL_LIMIT: Duration = Duration::from_secs(5);
 
+/// The time in which the processes of the command may react to Ctrl-C themselves, before it is passed on to them: it was
+/// sent to this process, and perhaps not to them.
+const INTERRUPT_GRACE: Duration = Duration::from_secs(1);
+
 /// Notes that are passed on: a script can invent them.
 const MAX_NOTES: u32 = 100;
 
@@ -45,7 +49,7 @@ enum Event {
     /// A trace has been read to its end.
     ExportRead(ReadExport),
     /// A signal to this process.
-    Signal(Signal),
+    Signal(Received),
 }
 
 impl From<ReadExport> for Event {
@@ -54,8 +58,8 @@ impl From<ReadExport> for Event {
     }
 }
 
-impl From<Signal> for Event {
-    fn from(signal: Signal) -> Self {
+impl From<Received> for Event {
+    fn from(signal: Received) -> Self {
         Self::Signal(signal)
     }
 }
@@ -74,6 +78,7 @@ pub(crate) fn run(
     let overlay = Overlay::prepare(
         (program, arguments),
         &request.writable,
+        request.overlay,
         request.helper.as_deref(),
         &[],
     )
@@ -87,10 +92,8 @@ pub(crate) fn run(
     let arrived =
         signals::forward(sender.clone()).map_err(|source| RecordError::Session { source })?;
     let started = Instant::now();
-    let not_started = |source| RecordError::Spawn {
-        program: program.to_string_lossy().into_owned(),
-        source,
-    };
+    let not_started =
+        |source| RecordError::Spawn { program: program.to_string_lossy().into_owned(), source };
     let present = |name: &str| std::env::var_os(name);
     let child = overlay
         .command(program, arguments)
@@ -181,6 +184,8 @@ struct Watch<'a> {
 enum Phase {
     /// The command runs.
     Running,
+    /// This process got a Ctrl-C that the command may not have got.
+    Interrupted { at: Instant },
     /// The hook was asked to save the recording and to end the script.
     Requested { at: Instant },
     /// The processes got SIGTERM.
@@ -243,7 +248,7 @@ impl Watch<'_> {
         let since = match self.phase {
             Phase::Terminated { .. } => return false,
             Phase::Killed { at } => Some(at),
-            Phase::Running | Phase::Requested { .. } => self.ended,
+            Phase::Running | Phase::Interrupted { .. } | Phase::Requested { .. } => self.ended,
         };
         if since.is_some_and(|since| since.elapsed() < self.request.timeouts.linger) {
             return false;
@@ -317,6 +322,8 @@ impl Watch<'_> {
             Message::Exported { streamed } => self.exports.exported(pid, *streamed),
             Message::Failed { .. } => self.exports.failed(pid),
             Message::Unsupported { .. }
+            | Message::NoVirtualGpu { .. }
+            | Message::OtherUser { .. }
             | Message::Shadowed { .. }
             | Message::ImportFailed { .. }
             | Message::Raised { .. }
@@ -346,23 +353,32 @@ impl Watch<'_> {
 
     /// The first signal requests an end with the recording so far, the second one without, the third
     /// one kills.
-    fn interrupted(&mut self, signal: Signal) {
+    fn interrupted(&mut self, Received { signal, sender }: Received) {
         if self.halt == Some(CommandEnd::Interrupted) {
             match self.phase {
                 Phase::Terminated { .. } => self.kill(),
                 Phase::Killed { .. } => {}
-                Phase::Running | Phase::Requested { .. } => self.terminate(RunningExports::Abort),
+                Phase::Running | Phase::Interrupted { .. } | Phase::Requested { .. } => {
+                    self.terminate(RunningExports::Abort);
+                }
             }
             return;
         }
         (self.observer)(Progress::Interrupted);
         self.halt = Some(CommandEnd::Interrupted);
-        // The terminal sends Ctrl-C to the command, too.
-        if signal != Signal::SIGINT {
-            self.tree.refresh();
-            self.tree.signal(signal);
-            self.phase = Phase::Requested { at: Instant::now() };
+        let at = Instant::now();
+        match (signal, sender) {
+            // It has sent Ctrl-C to the command, too.
+            (Signal::SIGINT, Sender::Terminal) => {}
+            (Signal::SIGINT, Sender::Process) => self.phase = Phase::Interrupted { at },
+            _ => self.pass_signal_on(signal),
         }
+    }
+
+    fn pass_signal_on(&mut self, signal: Signal) {
+        self.tree.refresh();
+        self.tree.signal(signal);
+        self.phase = Phase::Requested { at: Instant::now() };
     }
 
     fn tick(&mut self) -> std::io::Result<()> {
@@ -463,7 +479,14 @@ impl Watch<'_> {
             }
             // Processes that were started since the last refresh.
             Phase::Killed { .. } => self.signal(Signal::SIGKILL),
-            Phase::Requested { .. } | Phase::Running if exporting => {}
+            Phase::Requested { .. } | Phase::Interrupted { .. } | Phase::Running if exporting => {}
+            Phase::Interrupted { at } if now - at >= INTERRUPT_GRACE => {
+                match self.exports.last_end_since(at) {
+                    None if self.status.is_none() => self.pass_signal_on(Signal::SIGINT),
+                    _ => self.phase = Phase::Requested { at },
+                }
+            }
+            Phase::Interrupted { .. } => {}
             Phase::Requested { at } => match self.exports.last_end_since(at) {
                 None if now - at >= timeouts.export => self.terminate(RunningExports::Finish),
                 Some(end) if now - end >= timeouts.exit => self.end_lingering_command(),

@@ -7,8 +7,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use tempfile::TempDir;
 use xmem_recorder::{
-    Assumptions, CommandEnd, CutShort, Engine, Float16, Progress, RecordError, Recorded, Request,
-    Shortage, Stacks, Timeouts, Timing, Weights, Writable,
+    Assumptions, CommandEnd, CutShort, Engine, Float16, OverlayChoice, Progress, RecordError,
+    Recorded, Request, Shortage, Stacks, Timeouts, Timing, Weights, Writable,
 };
 use xmem_types::Bytes;
 
@@ -76,6 +76,7 @@ fn run_command(
         timing: Timing::AtOnce(None),
         vary: None,
         writable: Writable::Everything,
+        overlay: OverlayChoice::Auto,
         helper: None,
         timeout,
         memory: Some(LIMIT),

@@ -6,6 +6,7 @@ mod baseline;
 mod document;
 mod github;
 mod junit;
+mod kept;
 mod kubernetes;
 mod markdown;
 mod slurm;

@@ -25,6 +25,7 @@ mod table;
 mod validation;
 mod variants;
 
+pub(crate) use answer::counted;
 pub use answer::{answer, brief};
 pub use answers::{Row, table};
 pub use devices::devices;

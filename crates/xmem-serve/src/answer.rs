@@ -3,7 +3,7 @@
 use crate::review::{Response, Review};
 use crate::words;
 use serde_json::{Value, json};
-use xmem_gate::kubernetes::{TemplateCheck, check_object, find_templates};
+use xmem_gate::kubernetes::{TemplateCheck, check_object, find_templates, is_from_decided_owner};
 use xmem_gate::{Action, Policy, Site};
 
 /// The annotation that `/mutate` adds: the name of the worst decision about the object's templates.
@@ -13,11 +13,14 @@ const DECISION: &str = "xmem.dev/decision";
 const MAX_WARNINGS: usize = 10;
 
 /// The decisions about the pods of an object. Empty if there is nothing to decide: the object makes no
-/// pods with GPUs, is going away, or asks for what it asked for before.
+/// pods with GPUs, is going away, asks for what it asked for before, or is from an owner about which was decided.
 pub(crate) fn decide(review: &Review, site: &Site) -> Vec<TemplateCheck> {
     let of_pods = review.sub_resource.as_deref().unwrap_or_default().is_empty();
     let wanted = matches!(review.operation.as_str(), "CREATE" | "UPDATE");
     if !of_pods || !wanted || is_deleted(&review.object) || is_unchanged(review, site) {
+        return Vec::new();
+    }
+    if is_from_decided_owner(&review.object, &review.user_info.username, site) {
         return Vec::new();
     }
     check_object(&review.object, &review.namespace, site)

@@ -1,43 +1,24 @@
-//! Files that are read again when they change: the site file, and the certificate with its key.
+//! Files that are read again when they change: the site file, the certificate with its key, and the authority of
+//! clients.
 //!
 //! Files are compared by content, as Kubernetes replaces mounted files by a link to a new folder. What
 //! cannot be used leaves the last good state in place.
 
 use crate::state::State;
+use crate::tls::{Certificates, Tls};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 use xmem_gate::Site;
 
 /// The longest file.
 const MAX_FILE: u64 = 1 << 20;
-
-/// The certificate that new connections get.
-#[derive(Debug)]
-pub(crate) struct Certificates(RwLock<Arc<CertifiedKey>>);
-
-impl Certificates {
-    pub(crate) fn new(key: CertifiedKey) -> Self {
-        Self(RwLock::new(Arc::new(key)))
-    }
-
-    fn replace(&self, key: CertifiedKey) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(key);
-    }
-}
-
-impl ResolvesServerCert for Certificates {
-    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
-    }
-}
 
 /// A file's content, or the reason why there is none.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
@@ -57,7 +38,11 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// The site of a file's content.
 pub(crate) fn site(bytes: &[u8]) -> Result<Site, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
-    Site::from_toml(text).map_err(|error| error.to_string())
+    let site = Site::from_toml(text).map_err(|error| error.to_string())?;
+    for sentence in site.ineffective() {
+        tracing::warn!("the site file: {sentence}");
+    }
+    Ok(site)
 }
 
 /// The certificate and key of two files' contents.
@@ -84,6 +69,7 @@ pub(crate) async fn watch(
     state: Arc<State>,
     certificates: Arc<Certificates>,
     provider: Arc<CryptoProvider>,
+    tls: Arc<Tls>,
     files: Files,
     every: Duration,
 ) {
@@ -110,6 +96,9 @@ pub(crate) async fn watch(
                 .map(|key| certificates.replace(key));
             state.note_certificate(read);
         }
+        if let Some(content) = changes.client_ca {
+            state.note_client_ca(content.and_then(|bytes| tls.replace_client_ca(&bytes)));
+        }
     }
 }
 
@@ -121,6 +110,7 @@ type Content<T> = Result<T, String>;
 pub(crate) struct Files {
     pub(crate) site: Option<Watched<1>>,
     pub(crate) certificate: Watched<2>,
+    pub(crate) client_ca: Option<Watched<1>>,
 }
 
 /// Files that belong together, with their last contents.
@@ -168,15 +158,19 @@ fn contents<const N: usize>(paths: &[PathBuf; N]) -> [Content<Vec<u8>>; N] {
 struct Changes {
     site: Option<Content<Vec<u8>>>,
     certificate: Option<Content<(Vec<u8>, Vec<u8>)>>,
+    client_ca: Option<Content<Vec<u8>>>,
 }
 
 impl Files {
     fn look(&mut self) -> Changes {
-        let site = self.site.as_mut().and_then(Watched::look).map(|[site]| site.clone());
+        let look = |file: &mut Option<Watched<1>>| {
+            file.as_mut().and_then(Watched::look).map(|[content]| content.clone())
+        };
+        let (site, client_ca) = (look(&mut self.site), look(&mut self.client_ca));
         let certificate = self.certificate.look().map(|[chain, key]| match (chain, key) {
             (Ok(chain), Ok(key)) => Ok((chain.clone(), key.clone())),
             (Err(error), _) | (_, Err(error)) => Err(error.clone()),
         });
-        Changes { site, certificate }
+        Changes { site, certificate, client_ca }
     }
 }

@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod body;
+mod connections;
 mod files;
 mod metrics;
 mod review;
@@ -14,6 +16,8 @@ mod server;
 mod state;
 #[cfg(test)]
 mod tests;
+mod tls;
+mod unverified;
 mod words;
 
 pub use server::{ServeError, Server};
@@ -31,6 +35,9 @@ pub struct Settings {
     pub certificate: PathBuf,
     /// The private key (PEM).
     pub key: PathBuf,
+    /// The authority (PEM) that signs the certificates of clients who may ask for reviews: the API server. It is read
+    /// again when it changes. Without one, everybody may.
+    pub client_ca: Option<PathBuf>,
     /// The site file. It is read again when it changes.
     pub site: Option<PathBuf>,
     /// What `/mutate` does.
@@ -59,13 +66,19 @@ pub struct Limits {
     /// The longest time from a connection, or the end of a request on it, to the end of the next
     /// request's head.
     pub head: Duration,
-    /// The longest time of a request after its head: for its turn, its body and the decision. None for the
-    /// `timeout` of the site file.
+    /// The longest time of a request after its head: for its body and the decision. None for three quarters of the
+    /// `timeout` of the site file, or of that which the API server announces if it is shorter.
     pub request: Option<Duration>,
-    /// Reviews at the same time; others wait for their turn. A long body counts as several.
-    pub reviews: usize,
-    /// Connections at the same time; others wait to be accepted.
+    /// The memory of all bodies at the same time beyond the first 64 KiB of each, in bytes, as they arrive. A body that
+    /// finds none left waits.
+    pub bodies: usize,
+    /// Connections at the same time; others wait for their turn after the handshake.
     pub connections: usize,
+    /// Connections at the same time whose client is not verified: in the handshake, or without the certificate for
+    /// which it is asked. A new one ends the oldest.
+    pub unverified: usize,
+    /// The time that each of these has at least. Meanwhile, others wait to be accepted.
+    pub unverified_time: Duration,
     /// The time between two looks at the files.
     pub reload: Duration,
     /// The time after a signal in which connections are still accepted and served, each for one more request.
@@ -83,8 +96,11 @@ impl Default for Limits {
             handshake: Duration::from_secs(5),
             head: Duration::from_secs(10),
             request: None,
-            reviews: 64,
+            bodies: 32 << 20,
             connections: 512,
+            // The backlog of the listener, 1,024 connections, takes 0.6 seconds of this pace at most.
+            unverified: 448,
+            unverified_time: Duration::from_millis(250),
             reload: Duration::from_secs(5),
             drain: Duration::from_secs(2),
             grace: Duration::from_secs(20),

@@ -69,13 +69,21 @@ pub(crate) enum Refusal {
     TooLarge,
     /// Slower than the limit.
     Timeout,
-    /// No turn within the limit.
+    /// No memory for the body within the limit.
     Busy,
+    /// From a client without the certificate that it must have.
+    Unverified,
 }
 
 impl Refusal {
-    const ALL: [Self; 5] =
-        [Self::Malformed, Self::ContentType, Self::TooLarge, Self::Timeout, Self::Busy];
+    const ALL: [Self; 6] = [
+        Self::Malformed,
+        Self::ContentType,
+        Self::TooLarge,
+        Self::Timeout,
+        Self::Busy,
+        Self::Unverified,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
@@ -84,6 +92,7 @@ impl Refusal {
             Self::TooLarge => "too_large",
             Self::Timeout => "timeout",
             Self::Busy => "busy",
+            Self::Unverified => "unverified",
         }
     }
 }
@@ -96,15 +105,17 @@ const BOUNDS: [u64; 10] = [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 100_000, 
 pub(crate) struct Metrics {
     pub(crate) connections: Number,
     pub(crate) handshake_failures: Number,
+    pub(crate) ended_unverified: Number,
     pub(crate) in_flight: Number,
     pub(crate) internal_errors: Number,
     actions: [Number; 3],
     decisions: [Number; 5],
-    refusals: [Number; 5],
+    refusals: [Number; 6],
     buckets: [Number; 11],
     micros: AtomicU64,
     pub(crate) site: File,
     pub(crate) certificate: File,
+    pub(crate) client_ca: File,
 }
 
 const ACTIONS: [Action; 3] = [Action::Admit, Action::Warn, Action::Reject];
@@ -142,6 +153,12 @@ impl Metrics {
         page.single("xmem_connections", "gauge", "Open connections.", self.connections.get());
         let failures = self.handshake_failures.get();
         page.single("xmem_tls_handshake_failures_total", "counter", "Failed handshakes.", failures);
+        page.single(
+            "xmem_unverified_connections_ended_total",
+            "counter",
+            "Connections without a verified client that gave way to newer ones.",
+            self.ended_unverified.get(),
+        );
         page.single("xmem_reviews_in_flight", "gauge", "Reviews in work.", self.in_flight.get());
         page.head("xmem_reviews_total", "counter", "Reviews by what followed.");
         for (action, number) in ACTIONS.iter().zip(&self.actions) {
@@ -166,7 +183,11 @@ impl Metrics {
             errors,
         );
         self.durations(&mut page);
-        for (name, file) in [("site", &self.site), ("certificate", &self.certificate)] {
+        for (name, file) in [
+            ("site", &self.site),
+            ("certificate", &self.certificate),
+            ("client_ca", &self.client_ca),
+        ] {
             let total = |what: &str| format!("xmem_{name}_{what}_total");
             page.single(
                 &total("reloads"),

@@ -37,6 +37,8 @@ pub(crate) struct Review {
     pub(crate) namespace: String,
     #[serde(default)]
     pub(crate) operation: String,
+    #[serde(default)]
+    pub(crate) user_info: UserInfo,
     /// The object; `null` if it is deleted.
     #[serde(default)]
     pub(crate) object: Value,
@@ -54,6 +56,13 @@ pub(crate) struct ObjectKind {
     pub(crate) group: String,
     #[serde(default)]
     pub(crate) kind: String,
+}
+
+/// Who a request is from, as the API server has authenticated.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct UserInfo {
+    #[serde(default)]
+    pub(crate) username: String,
 }
 
 impl Review {

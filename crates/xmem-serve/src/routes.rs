@@ -2,11 +2,12 @@
 
 use crate::Mutation;
 use crate::answer;
+use crate::body::BodyError;
 use crate::metrics::Refusal;
 use crate::review::{Response as Answer, Review};
 use crate::state::State;
+use crate::tls::Peer;
 use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State as Shared};
 use axum::http::{StatusCode, header};
 use axum::middleware::map_response_with_state;
@@ -77,17 +78,18 @@ async fn review(
     request: Request,
 ) -> Response {
     let start = Instant::now();
-    let has_turn = AtomicBool::new(false);
-    let answered = answered(&state, endpoint, request, &has_turn);
-    let refused = match tokio::time::timeout(state.request_limit(), answered).await {
+    let is_waiting = AtomicBool::new(false);
+    let limit = state.request_limit(request.uri().query());
+    let answered = answered(&state, endpoint, request, &is_waiting);
+    let refused = match tokio::time::timeout(limit, answered).await {
         Ok(Ok(body)) => {
             state.metrics.took(start.elapsed());
             return ([(header::CONTENT_TYPE, "application/json")], body).into_response();
         }
         Ok(Err(refused)) => refused,
-        // A turn that never came is told from a body that never ended.
-        Err(_) if !has_turn.load(Ordering::Relaxed) => {
-            Refused::new(Refusal::Busy, "too many reviews")
+        // Memory that was never free is told from a body that never ended.
+        Err(_) if is_waiting.load(Ordering::Relaxed) => {
+            Refused::new(Refusal::Busy, "too many long reviews")
         }
         Err(_) => Refused::new(Refusal::Timeout, "the request took too long"),
     };
@@ -116,6 +118,7 @@ impl Refused {
             Refusal::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Refusal::Timeout => StatusCode::REQUEST_TIMEOUT,
             Refusal::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Refusal::Unverified => StatusCode::UNAUTHORIZED,
         }
     }
 }
@@ -124,23 +127,26 @@ async fn answered(
     state: &State,
     endpoint: Endpoint,
     request: Request,
-    has_turn: &AtomicBool,
+    is_waiting: &AtomicBool,
 ) -> Result<Vec<u8>, Refused> {
-    let length = accepted_length(state, &request)?;
-    let _turn = state
-        .permits
-        .acquire_many(state.permits_for(length))
-        .await
-        .map_err(|_| Refused::new(Refusal::Busy, "the server is stopping"))?;
-    has_turn.store(true, Ordering::Relaxed);
+    if request.extensions().get() == Some(&Peer::Unverified) {
+        let text = "the client has no certificate of the authority that `--client-ca` names";
+        return Err(Refused::new(Refusal::Unverified, text));
+    }
+    accept_head(state, &request)?;
     let _counted = state.metrics.in_flight.during();
-    let body = body(state, request.into_body()).await?;
-    let review = Review::parse(&body).map_err(|text| Refused::new(Refusal::Malformed, &text))?;
+    let read = state.bodies.read(request.into_body(), state.limits.body, is_waiting).await;
+    let body = read.map_err(|error| match error {
+        BodyError::TooLong => too_large(),
+        BodyError::Broken(text) => Refused::new(Refusal::Malformed, &text),
+    })?;
+    let review = Review::parse(&body.bytes);
+    let review = review.map_err(|text| Refused::new(Refusal::Malformed, &text))?;
     Ok(decided(state, endpoint, &review))
 }
 
-/// The most bytes that the body of a request has by its head, or why the request is refused.
-fn accepted_length(state: &State, request: &Request) -> Result<usize, Refused> {
+/// Refuses a request by its head: nothing of a body that is too long is read.
+fn accept_head(state: &State, request: &Request) -> Result<(), Refused> {
     let field = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
     let kind = field(header::CONTENT_TYPE).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -148,25 +154,13 @@ fn accepted_length(state: &State, request: &Request) -> Result<usize, Refused> {
         return Err(Refused::new(Refusal::ContentType, "the content type is not application/json"));
     }
     let length = field(header::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
-    // A body that is sent in chunks may have any length.
-    let length = length.map_or(Ok(state.limits.body), usize::try_from);
-    length.ok().filter(|length| *length <= state.limits.body).ok_or_else(too_large)
+    let is_long =
+        |length| usize::try_from(length).map_or(true, |length| length > state.limits.body);
+    if length.is_some_and(is_long) { Err(too_large()) } else { Ok(()) }
 }
 
 fn too_large() -> Refused {
     Refused::new(Refusal::TooLarge, "the body is too long")
-}
-
-async fn body(state: &State, body: Body) -> Result<Bytes, Refused> {
-    // A body without an announced length ends at the limit; one that breaks off is no review either.
-    to_bytes(body, state.limits.body).await.map_err(|error| {
-        let text = error.to_string();
-        if text.contains("length limit") {
-            too_large()
-        } else {
-            Refused::new(Refusal::Malformed, &text)
-        }
-    })
 }
 
 /// The body of the response. Nothing that happens on the way ends the connection.

@@ -1,13 +1,10 @@
-//! The listener: connections with TLS, their limits, and the end.
+//! The server from its files to its end.
 
-use crate::files::{Certificates, Files, Watched, certified_key, site, watch};
+use crate::connections::Connections;
+use crate::files::{Files, Watched, certified_key, site, watch};
 use crate::state::{Decide, State};
-use crate::{Settings, answer, routes};
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
-use rustls::ServerConfig;
+use crate::tls::{Certificates, Tls};
+use crate::{Settings, answer};
 use rustls::crypto::CryptoProvider;
 use std::future::Future;
 use std::io;
@@ -15,10 +12,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio_rustls::TlsAcceptor;
+use tokio::net::TcpListener;
 use xmem_gate::Site;
 
 /// The reason why a server does not start.
@@ -51,6 +45,12 @@ pub enum ServeError {
         /// What is wrong.
         reason: String,
     },
+    /// The authority of clients cannot be used.
+    #[error("cannot use the authority of clients: {reason}")]
+    ClientCa {
+        /// What is wrong.
+        reason: String,
+    },
     /// The site file cannot be used.
     #[error("cannot use the site file `{}`: {reason}", xmem::printable_path(.path))]
     Site {
@@ -64,15 +64,12 @@ pub enum ServeError {
 /// A server that is bound to its address.
 pub struct Server {
     listener: TcpListener,
-    tls: TlsAcceptor,
+    tls: Arc<Tls>,
     certificates: Arc<Certificates>,
     provider: Arc<CryptoProvider>,
     files: Files,
     state: Arc<State>,
 }
-
-/// The pause after a connection could not be accepted, as when there are no more file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 impl Server {
     /// Reads the files and binds the address.
@@ -101,18 +98,24 @@ impl Server {
             }
         };
         let certificates = Arc::new(Certificates::new(certified));
-        let tls = tls(Arc::clone(&provider), Arc::clone(&certificates))
-            .map_err(|error| ServeError::Certificate { reason: error.to_string() })?;
+        let client_ca = settings.client_ca.map(|path| Watched::new([path]));
+        let authority = match client_ca.as_ref().map(Watched::contents) {
+            None => None,
+            Some([Ok(pem)]) => Some(pem.as_slice()),
+            Some([Err(reason)]) => return Err(ServeError::ClientCa { reason: reason.clone() }),
+        };
+        let tls = Tls::new(Arc::clone(&provider), Arc::clone(&certificates), authority)
+            .map_err(|reason| ServeError::ClientCa { reason })?;
         let address = settings.listen;
         let listener = TcpListener::bind(address)
             .await
             .map_err(|source| ServeError::Listen { address, source })?;
         Ok(Self {
             listener,
-            tls,
+            tls: Arc::new(tls),
             certificates,
             provider,
-            files: Files { site: site_file, certificate },
+            files: Files { site: site_file, certificate, client_ca },
             state: Arc::new(State::new(site, settings.limits, settings.mutation, decide)),
         })
     }
@@ -139,15 +142,10 @@ impl Server {
             tracing::info!(%address, "serving");
         }
         let every = state.limits.reload;
-        let watching =
-            tokio::spawn(watch(Arc::clone(&state), certificates, provider, files, every));
-        let connections = Connections {
-            tls,
-            permits: Arc::new(Semaphore::new(state.limits.connections)),
-            open: GracefulShutdown::new(),
-            service: TowerToHyperService::new(routes::router(Arc::clone(&state))),
-            state: Arc::clone(&state),
-        };
+        let same_tls = Arc::clone(&tls);
+        let watching = watch(Arc::clone(&state), certificates, provider, same_tls, files, every);
+        let watching = tokio::spawn(watching);
+        let connections = Connections::new(tls, Arc::clone(&state));
         let mut stop = pin!(stop);
         loop {
             tokio::select! {
@@ -161,106 +159,9 @@ impl Server {
         connections.drain(&listener).await;
         drop(listener);
         let grace = state.limits.grace;
-        match tokio::time::timeout(grace, connections.open.shutdown()).await {
+        match tokio::time::timeout(grace, connections.end()).await {
             Ok(()) => tracing::info!("stopped"),
             Err(_) => tracing::warn!("stopped with requests that did not end"),
-        }
-    }
-}
-
-/// HTTP/1.1 only: the API server sends few requests, and one request a connection at a time is easier to
-/// bound.
-fn tls(
-    provider: Arc<CryptoProvider>,
-    certificates: Arc<Certificates>,
-) -> Result<TlsAcceptor, rustls::Error> {
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_cert_resolver(certificates);
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
-}
-
-struct Connections {
-    tls: TlsAcceptor,
-    permits: Arc<Semaphore>,
-    open: GracefulShutdown,
-    service: TowerToHyperService<axum::Router>,
-    state: Arc<State>,
-}
-
-impl Connections {
-    /// Goes on for a while after the signal, so that clients do not lose requests that are on their way, and
-    /// learn to connect elsewhere.
-    async fn drain(&self, listener: &TcpListener) {
-        if self.state.metrics.connections.get() == 0 {
-            return;
-        }
-        let serve = async {
-            loop {
-                self.next(listener).await;
-            }
-        };
-        // It has no other end.
-        let _: Result<(), _> = tokio::time::timeout(self.state.limits.drain, serve).await;
-    }
-
-    /// Accepts a connection, as soon as there may be one more.
-    async fn next(&self, listener: &TcpListener) {
-        // The semaphore is never closed.
-        let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                return;
-            }
-        };
-        let (tls, service) = (self.tls.clone(), self.service.clone());
-        let (state, watcher) = (Arc::clone(&self.state), self.open.watcher());
-        tokio::spawn(async move {
-            let _permit = permit;
-            let _counted = state.metrics.connections.during();
-            let Some(stream) = handshake(&tls, stream, state.limits.handshake).await else {
-                state.metrics.handshake_failures.add();
-                return;
-            };
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(state.limits.head)
-                .serve_connection(TokioIo::new(stream), service);
-            let served = if state.is_stopping() {
-                // It ends with its first answer, which is waited for.
-                let _open = watcher;
-                connection.await
-            } else {
-                watcher.watch(connection).await
-            };
-            if let Err(error) = served {
-                tracing::debug!(%error, "a connection ended early");
-            }
-        });
-    }
-}
-
-async fn handshake(
-    tls: &TlsAcceptor,
-    stream: TcpStream,
-    limit: Duration,
-) -> Option<tokio_rustls::server::TlsStream<TcpStream>> {
-    // Answers are small, and each is waited for.
-    let _ = stream.set_nodelay(true);
-    match tokio::time::timeout(limit, tls.accept(stream)).await {
-        Ok(Ok(stream)) => Some(stream),
-        Ok(Err(error)) => {
-            tracing::debug!(%error, "a handshake failed");
-            None
-        }
-        Err(_) => {
-            tracing::debug!("a handshake took too long");
-            None
         }
     }
 }

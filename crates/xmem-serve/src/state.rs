@@ -1,17 +1,14 @@
-//! What all requests share: the site, the metrics, and the permits for reviews.
+//! What all requests share: the site, the metrics, and the memory for bodies.
 
-use crate::metrics::Metrics;
+use crate::body::BodyMemory;
+use crate::metrics::{File, Metrics};
 use crate::review::Review;
 use crate::{Limits, Mutation};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use xmem_gate::Site;
 use xmem_gate::kubernetes::TemplateCheck;
-
-/// The part of a body that one permit stands for.
-const PART: usize = 512 << 10;
 
 /// The function that decides about a review.
 pub(crate) type Decide = fn(&Review, &Site) -> Vec<TemplateCheck>;
@@ -20,7 +17,7 @@ pub(crate) type Decide = fn(&Review, &Site) -> Vec<TemplateCheck>;
 pub(crate) struct State {
     site: RwLock<Arc<Site>>,
     pub(crate) metrics: Metrics,
-    pub(crate) permits: Semaphore,
+    pub(crate) bodies: BodyMemory,
     pub(crate) limits: Limits,
     pub(crate) mutation: Mutation,
     pub(crate) decide: Decide,
@@ -33,7 +30,7 @@ impl State {
         Self {
             site: RwLock::new(Arc::new(site)),
             metrics: Metrics::default(),
-            permits: Semaphore::new(limits.reviews),
+            bodies: BodyMemory::new(limits.bodies),
             limits,
             mutation,
             decide,
@@ -63,27 +60,21 @@ impl State {
 
     /// Notes that the certificate was read again, or that the last good one is kept.
     pub(crate) fn note_certificate(&self, read: Result<(), String>) {
-        match read {
-            Ok(()) => {
-                self.metrics.certificate.reloaded();
-                tracing::info!("the certificate was read again");
-            }
-            Err(error) => {
-                self.metrics.certificate.broke();
-                tracing::error!(%error, "the certificate is broken: the last good one stays in use");
-            }
-        }
+        note("the certificate", &self.metrics.certificate, read);
     }
 
-    /// The longest time of a request.
-    pub(crate) fn request_limit(&self) -> Duration {
-        self.limits.request.unwrap_or_else(|| self.site().timeout)
+    /// Notes that the authority of clients was read again, or that the last good one is kept.
+    pub(crate) fn note_client_ca(&self, read: Result<(), String>) {
+        note("the authority of clients", &self.metrics.client_ca, read);
     }
 
-    /// The permits of a review with a body of this length: together, bodies in memory are bounded.
-    pub(crate) fn permits_for(&self, length: usize) -> u32 {
-        let parts = length.div_ceil(PART).min(self.limits.reviews).max(1);
-        u32::try_from(parts).unwrap_or(u32::MAX)
+    /// The longest time of a request. The API server announces in the query how long it waits, and does what the
+    /// `failurePolicy` says when it has no answer then: what is left is for the way, and for an error that says why.
+    pub(crate) fn request_limit(&self, query: Option<&str>) -> Duration {
+        self.limits.request.unwrap_or_else(|| {
+            let own = self.site().timeout;
+            announced_timeout(query.unwrap_or_default()).unwrap_or(own).min(own) * 3 / 4
+        })
     }
 
     pub(crate) fn stop(&self) {
@@ -92,5 +83,54 @@ impl State {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
+    }
+}
+
+fn note(what: &str, file: &File, read: Result<(), String>) {
+    match read {
+        Ok(()) => {
+            file.reloaded();
+            tracing::info!("{what} was read again");
+        }
+        Err(error) => {
+            file.broke();
+            tracing::error!(%error, "{what} is broken: the last good one stays in use");
+        }
+    }
+}
+
+/// The `timeoutSeconds` of the webhook in a query (`timeout=2s`; Kubernetes,
+/// `staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go`).
+fn announced_timeout(query: &str) -> Option<Duration> {
+    let text = query.split('&').find_map(|pair| pair.strip_prefix("timeout="))?;
+    let seconds = text.strip_suffix('s')?.parse::<u8>().ok()?;
+    Some(Duration::from_secs(seconds.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer;
+
+    #[test]
+    fn the_server_answered_when_the_api_server_had_given_up() {
+        let limit = |site: &str, query: Option<&str>| {
+            let site = Site::from_toml(site).expect("a site");
+            let state = State::new(site, Limits::default(), Mutation::Off, answer::decide);
+            state.request_limit(query).as_millis()
+        };
+        for (site, query, expected) in [
+            ("", Some("timeout=2s"), 1500),
+            ("", Some("timeout=1s"), 750),
+            ("", Some("timeout=30s"), 1500),
+            ("timeout = 30.0", Some("timeout=2s"), 1500),
+            ("timeout = 30.0", Some("a=b&timeout=10s"), 7500),
+            ("timeout = 0.4", Some("timeout=2s"), 300),
+            ("", None, 1500),
+            ("", Some("timeout=soon"), 1500),
+            ("", Some("timeout=1000s"), 1500),
+        ] {
+            assert_eq!(limit(site, query), expected, "{site} {query:?}");
+        }
     }
 }

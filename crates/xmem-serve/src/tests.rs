@@ -1,11 +1,13 @@
 //! The server through its listener: HTTPS, as the API server speaks it.
 #![expect(clippy::disallowed_methods, reason = "tests write the files that the server reads")]
 
+mod bypasses;
 #[path = "../tests/support/client.rs"]
 mod client;
 mod limits;
 mod reload;
 mod reviews;
+mod verification;
 
 use crate::server::Server;
 use crate::state::{Decide, State};
@@ -57,6 +59,7 @@ fn patient() -> Limits {
         reload: Duration::from_millis(20),
         drain: Duration::ZERO,
         grace: Duration::from_secs(60),
+        unverified_time: Duration::from_millis(1),
         ..Limits::default()
     }
 }
@@ -67,6 +70,17 @@ impl Running {
     }
 
     async fn with(site: &str, limits: Limits, mutation: Mutation, decide: Decide) -> Self {
+        Self::asking(None, site, limits, mutation, decide).await
+    }
+
+    /// With an authority of clients, if one is given.
+    async fn asking(
+        client_ca: Option<&str>,
+        site: &str,
+        limits: Limits,
+        mutation: Mutation,
+        decide: Decide,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let identity = Identity::new();
         let file = |name: &str, text: &str| -> PathBuf {
@@ -78,6 +92,7 @@ impl Running {
             listen: "127.0.0.1:0".parse().expect("an address"),
             certificate: file("tls.crt", &identity.chain),
             key: file("tls.key", &identity.key),
+            client_ca: client_ca.map(|pem| file("client-ca.crt", pem)),
             site: Some(file("site.toml", site)),
             mutation,
             limits,

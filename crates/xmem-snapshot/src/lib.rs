@@ -30,6 +30,7 @@ mod schema;
 mod settings;
 mod site;
 mod steps;
+mod structure;
 mod writing;
 
 pub use budget::Limits;
@@ -44,6 +45,7 @@ pub use model::{
 pub use settings::{AllocatorSettings, Setting};
 pub use site::{CallPart, Site};
 pub use steps::{DeviceAnswer, ReleaseChoice, Reuse, Step, StepKind};
+pub use structure::Structure;
 
 use std::io;
 use xmem_types::Diagnostics;

@@ -58,16 +58,13 @@ impl PrivateFolder {
         Self::in_first(places(), place::check)
     }
 
-    /// Makes such a folder where programs and libraries can be run: in the folder for temporary files if
+    /// Makes such a folder where programs and libraries can be run, and with a path that `LD_PRELOAD` can hold: in the folder for temporary files if
     /// possible, else in memory, which is often mounted without this right.
     ///
     /// # Errors
     /// If there is no such place, or for the reasons of [`new`](Self::new).
     pub fn for_programs() -> Result<Self, FolderError> {
-        Self::in_first(places().into_iter().rev().collect(), |place| match place::check(place)? {
-            place if place::forbids_execution(&place) => Err(Unsuitable::NoExecution),
-            place => Ok(place),
-        })
+        Self::in_first(places().into_iter().rev().collect(), place::check_for_programs)
     }
 
     fn in_first(
@@ -152,6 +149,9 @@ impl fmt::Display for Unsuitable {
                 "other users can replace the files in `{}`, as its owner and mode show",
                 folder.display()
             ),
+            Self::Space => {
+                write!(f, "its path has a space, which LD_PRELOAD cannot hold")
+            }
             Self::NoExecution => {
                 write!(f, "programs cannot be run from it (it is mounted with noexec)")
             }

@@ -15,6 +15,8 @@ pub(crate) enum Unsuitable {
     Open(PathBuf),
     /// Its path has a colon, which separates the folders of search paths such as `PYTHONPATH`.
     Colon,
+    /// Its path has a space, which separates the libraries of `LD_PRELOAD`.
+    Space,
     /// It is mounted so that programs and libraries in it cannot be run (`noexec`).
     NoExecution,
 }
@@ -31,6 +33,15 @@ pub(crate) fn check(place: &Path) -> Result<PathBuf, Unsuitable> {
         }
     }
     Ok(place)
+}
+
+/// The same, if programs and libraries in the folder can be run and loaded.
+pub(crate) fn check_for_programs(place: &Path) -> Result<PathBuf, Unsuitable> {
+    match check(place)? {
+        place if forbids_execution(&place) => Err(Unsuitable::NoExecution),
+        place if place.as_os_str().as_encoded_bytes().contains(&b' ') => Err(Unsuitable::Space),
+        place => Ok(place),
+    }
 }
 
 /// True for a folder on a file system whose programs and libraries cannot be run (`noexec`).
@@ -125,5 +136,18 @@ mod tests {
         let place = root.path().join("a:b");
         std::fs::create_dir(&place).expect("made");
         assert!(matches!(check(&place), Err(Unsuitable::Colon)));
+    }
+
+    #[test]
+    fn a_folder_with_a_space_was_taken_for_libraries_that_are_preloaded() {
+        let root = tempfile::tempdir().expect("a folder");
+        let place = root.path().join("a b");
+        std::fs::create_dir(&place).expect("made");
+        assert!(check(&place).is_ok());
+        if forbids_execution(root.path()) {
+            return;
+        }
+        assert!(check_for_programs(root.path()).is_ok());
+        assert!(matches!(check_for_programs(&place), Err(Unsuitable::Space)));
     }
 }

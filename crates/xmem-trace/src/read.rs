@@ -84,8 +84,14 @@ impl InputFile {
     /// # Errors
     /// See [`ReadError`].
     pub fn read(self, options: &ReadOptions) -> Result<(Trace, Diagnostics), ReadError> {
+        let (name, bytes) = self.into_stream();
+        read_stream(bytes, &name, options)
+    }
+
+    /// The name, and all bytes.
+    pub(crate) fn into_stream(self) -> (String, Bytes<'static>) {
         let Self { name, head, rest } = self;
-        read_stream(Box::new(std::io::Cursor::new(head).chain(rest)), &name, options)
+        (name, Box::new(std::io::Cursor::new(head).chain(rest)))
     }
 }
 

@@ -27,6 +27,9 @@ pub enum WithheldReason {
     NothingOnGpu,
     /// Sizes follow from values that were assumed without bounds.
     AssumedSizes,
+    /// A memory snapshot has no history, or one that begins after the job did: the job needs at least what the snapshot
+    /// shows, which fits.
+    IncompleteHistory,
     /// A request is larger than the memory of any device, and was left out of the replay.
     RequestBeyondAnyDevice,
 }
@@ -45,6 +48,7 @@ impl WithheldReason {
             Self::NoIteration => "no-iteration",
             Self::NothingOnGpu => "nothing-on-gpu",
             Self::AssumedSizes => "assumed-sizes",
+            Self::IncompleteHistory => "incomplete-history",
             Self::RequestBeyondAnyDevice => "request-beyond-any-device",
         }
     }

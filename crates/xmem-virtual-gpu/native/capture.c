@@ -46,8 +46,10 @@ static struct capture *captures;
 static unsigned long long ids = 16, capture_ids;
 static __thread int thread_mode = GLOBAL;
 
+int vgpu_is_stream(const struct stream *stream) { return IS_IMPLICIT(stream) || vgpu_handle_exists(HANDLE_STREAM, stream); }
+
 int vgpu_stream_create(struct stream **stream, int device, unsigned flags, int priority) {
-  struct stream *s = calloc(1, sizeof *s);
+  struct stream *s = vgpu_handle_make(HANDLE_STREAM, sizeof *s);
   if (!s) return CUDA_OUT_OF_MEMORY;
   s->device = device;
   s->flags = flags;
@@ -62,7 +64,7 @@ int vgpu_stream_create(struct stream **stream, int device, unsigned flags, int p
 }
 
 int vgpu_stream_destroy(struct stream *stream) {
-  if (IS_IMPLICIT(stream)) return CUDA_INVALID_HANDLE;
+  if (!vgpu_handle_remove(HANDLE_STREAM, stream)) return CUDA_INVALID_HANDLE;
   pthread_mutex_lock(&mutex);
   for (struct stream **at = &streams; *at; at = &(*at)->next) {
     if (*at != stream) continue;
@@ -76,14 +78,19 @@ int vgpu_stream_destroy(struct stream *stream) {
   return CUDA_OK;
 }
 
-int vgpu_stream_priority(const struct stream *stream) { return IS_IMPLICIT(stream) ? 0 : stream->priority; }
-unsigned vgpu_stream_flags(const struct stream *stream) { return IS_IMPLICIT(stream) ? 0 : stream->flags; }
-int vgpu_stream_device(const struct stream *stream, int device) { return IS_IMPLICIT(stream) ? device : stream->device; }
-unsigned long long vgpu_stream_id(const struct stream *stream) { return IS_IMPLICIT(stream) ? (uintptr_t)stream : stream->id; }
+// A stream that was created; what is no handle counts as the legacy stream.
+static int is_created(const struct stream *stream) { return !IS_IMPLICIT(stream) && vgpu_handle_exists(HANDLE_STREAM, stream); }
 
-static struct timeline *timeline_of(struct stream *stream) { return vgpu_timeline(IS_IMPLICIT(stream) ? NULL : &stream->timeline); }
+int vgpu_stream_priority(const struct stream *stream) { return is_created(stream) ? stream->priority : 0; }
+unsigned vgpu_stream_flags(const struct stream *stream) { return is_created(stream) ? stream->flags : 0; }
+int vgpu_stream_device(const struct stream *stream, int device) { return is_created(stream) ? stream->device : device; }
+unsigned long long vgpu_stream_id(const struct stream *stream) { return is_created(stream) ? stream->id : (uintptr_t)stream; }
 
-static struct capture *capture_of(const struct stream *stream) { return IS_IMPLICIT(stream) ? NULL : stream->capture; }
+static struct timeline *timeline_of(struct stream *stream) { return vgpu_timeline(is_created(stream) ? &stream->timeline : NULL); }
+
+static struct capture *capture_of(const struct stream *stream) { return is_created(stream) ? stream->capture : NULL; }
+
+static int is_event(const struct event *event) { return vgpu_handle_exists(HANDLE_EVENT, event); }
 
 static struct capture *find_capture(unsigned long long id) {
   for (struct capture *c = captures; c; c = c->next) if (c->id == id) return c;
@@ -124,6 +131,7 @@ int vgpu_device_synchronize(void) {
 }
 
 int vgpu_stream_synchronize(struct stream *stream) {
+  if (!vgpu_is_stream(stream)) return CUDA_INVALID_HANDLE;
   pthread_mutex_lock(&mutex);
   struct capture *c = capture_of(stream);
   if (c) c->is_invalid = 1;
@@ -136,16 +144,13 @@ int vgpu_stream_synchronize(struct stream *stream) {
 }
 
 int vgpu_event_create(struct event **event) {
-  *event = calloc(1, sizeof **event);
+  *event = vgpu_handle_make(HANDLE_EVENT, sizeof **event);
   return *event ? CUDA_OK : CUDA_OUT_OF_MEMORY;
 }
-int vgpu_event_destroy(struct event *event) {
-  free(event);
-  return event ? CUDA_OK : CUDA_INVALID_HANDLE;
-}
+int vgpu_event_destroy(struct event *event) { return vgpu_handle_drop(HANDLE_EVENT, event) ? CUDA_OK : CUDA_INVALID_HANDLE; }
 
 int vgpu_event_record(struct event *event, struct stream *stream, unsigned flags, const void *caller) {
-  if (!event) return CUDA_INVALID_HANDLE;
+  if (!is_event(event) || !vgpu_is_stream(stream)) return CUDA_INVALID_HANDLE;
   clock_gettime(CLOCK_MONOTONIC, &event->time);
   pthread_mutex_lock(&mutex);
   struct capture *c = capture_of(stream);
@@ -158,7 +163,7 @@ int vgpu_event_record(struct event *event, struct stream *stream, unsigned flags
 }
 
 static int query(struct event *event) {
-  if (!event) return CUDA_INVALID_HANDLE;
+  if (!is_event(event)) return CUDA_INVALID_HANDLE;
   pthread_mutex_lock(&mutex);
   struct capture *c = event->capture ? find_capture(event->capture) : NULL;
   if (c) c->is_invalid = 1;
@@ -181,7 +186,7 @@ int vgpu_event_synchronize(struct event *event) {
 
 // At least a millisecond: benchmarks that repeat a kernel for a given time divide by this.
 int vgpu_event_elapsed(float *milliseconds, const struct event *from, const struct event *to) {
-  if (!from || !to || !from->is_recorded || !to->is_recorded) return CUDA_INVALID_HANDLE;
+  if (!is_event(from) || !is_event(to) || !from->is_recorded || !to->is_recorded) return CUDA_INVALID_HANDLE;
   double elapsed = (double)(to->time.tv_sec - from->time.tv_sec) * 1e3 + (double)(to->time.tv_nsec - from->time.tv_nsec) * 1e-6;
   *milliseconds = elapsed < 1 ? 1 : (float)elapsed;
   return CUDA_OK;
@@ -189,7 +194,7 @@ int vgpu_event_elapsed(float *milliseconds, const struct event *from, const stru
 
 // A stream that waits for an event of a captured one is captured, too.
 int vgpu_stream_wait(struct stream *stream, struct event *event, unsigned flags) {
-  if (!event) return CUDA_INVALID_HANDLE;
+  if (!is_event(event) || !vgpu_is_stream(stream)) return CUDA_INVALID_HANDLE;
   if (flags & EXTERNAL) return CUDA_OK;
   int status = CUDA_OK;
   pthread_mutex_lock(&mutex);
@@ -225,8 +230,10 @@ int vgpu_capture_begin(struct stream *stream, int mode) {
   if (mode < GLOBAL || mode > RELAXED) return CUDA_INVALID_VALUE;
   // The legacy stream cannot be captured. The stream of a thread could be, which nothing here does.
   if (IS_IMPLICIT(stream)) return CUDA_CAPTURE_UNSUPPORTED;
+  if (!vgpu_is_stream(stream)) return CUDA_INVALID_HANDLE;
   struct capture *c = calloc(1, sizeof *c);
-  struct graph *graph = vgpu_graph_create();
+  // It becomes a handle when the capture ends.
+  struct graph *graph = calloc(1, sizeof *graph);
   if (!c || !graph) {
     free(c);
     free(graph);
@@ -248,6 +255,7 @@ int vgpu_capture_begin(struct stream *stream, int mode) {
 
 int vgpu_capture_end(struct stream *stream, struct graph **graph) {
   if (graph) *graph = NULL;
+  if (!vgpu_is_stream(stream)) return CUDA_INVALID_HANDLE;
   pthread_mutex_lock(&mutex);
   struct capture *c = capture_of(stream);
   int status = CUDA_OK;
@@ -266,7 +274,10 @@ int vgpu_capture_end(struct stream *stream, struct graph **graph) {
     if (c->is_invalid) {
       free(c->graph);
       status = CUDA_CAPTURE_INVALIDATED;
-    } else if (graph) *graph = c->graph;
+    } else if (!graph || vgpu_handle_add(HANDLE_GRAPH, c->graph)) {
+      free(c->graph);
+      if (graph) status = CUDA_OUT_OF_MEMORY;
+    } else *graph = c->graph;
     free(c);
   }
   pthread_mutex_unlock(&mutex);
@@ -291,12 +302,23 @@ int vgpu_capture_exchange_mode(int *mode) {
   return CUDA_OK;
 }
 
-struct graph *vgpu_graph_create(void) { return calloc(1, sizeof(struct graph)); }
-void vgpu_graph_destroy(struct graph *graph) { free(graph); }
-struct graph *vgpu_graph_clone(const struct graph *graph) {
-  struct graph *copy = vgpu_graph_create();
-  if (copy && graph) *copy = *graph;
-  return copy;
+struct graph *vgpu_graph_create(void) { return vgpu_handle_make(HANDLE_GRAPH, sizeof(struct graph)); }
+int vgpu_graph_destroy(struct graph *graph) { return vgpu_handle_drop(HANDLE_GRAPH, graph) ? CUDA_OK : CUDA_INVALID_VALUE; }
+int vgpu_is_graph(const struct graph *graph) {
+  int is_captured = 0;
+  if (vgpu_handle_exists(HANDLE_GRAPH, graph)) return 1;
+  pthread_mutex_lock(&mutex);
+  for (struct capture *c = captures; c && graph; c = c->next) is_captured |= c->graph == graph;
+  pthread_mutex_unlock(&mutex);
+  return is_captured;
+}
+int vgpu_graph_clone(struct graph **copy, const struct graph *graph) {
+  *copy = NULL;
+  if (!vgpu_is_graph(graph)) return CUDA_INVALID_VALUE;
+  *copy = vgpu_graph_create();
+  if (!*copy) return CUDA_OUT_OF_MEMORY;
+  **copy = *graph;
+  return CUDA_OK;
 }
 // At least one: calls of libraries are not counted.
-size_t vgpu_graph_nodes(const struct graph *graph) { return graph && graph->nodes ? graph->nodes : 1; }
+size_t vgpu_graph_nodes(const struct graph *graph) { return graph->nodes ? graph->nodes : 1; }

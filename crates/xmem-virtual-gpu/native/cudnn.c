@@ -126,10 +126,13 @@ API(void, cudnnGetLastErrorString)(char *text, size_t size) {
   if (library.is_usable && library.last_error) library.last_error(text, size);
   else if (size) *text = 0;
 }
-API(int, cudnnCreate)(void ***handle) { *handle = calloc(1, 64); return *handle ? OK : 4003; }
-API(int, cudnnDestroy)(void **handle) { free(handle); return OK; }
-API(int, cudnnSetStream)(void **handle, void *stream) { *handle = stream; return OK; }
-API(int, cudnnGetStream)(void **handle, void **stream) { *stream = *handle; return OK; }
+static int make(void **at, size_t size) { *at = vgpu_handle_make(HANDLE_LIBRARY, size); return *at ? OK : 4003; }
+static int drop(void *handle) { return !handle || vgpu_handle_drop(HANDLE_LIBRARY, handle) ? OK : BAD_PARAMETER; }
+static int is_handle(const void *handle) { return vgpu_handle_exists(HANDLE_LIBRARY, handle); }
+API(int, cudnnCreate)(void ***handle) { return make((void **)handle, 64); }
+API(int, cudnnDestroy)(void **handle) { return drop(handle); }
+API(int, cudnnSetStream)(void **handle, void *stream) { if (!is_handle(handle)) return BAD_PARAMETER; *handle = stream; return OK; }
+API(int, cudnnGetStream)(void **handle, void **stream) { if (!is_handle(handle)) return BAD_PARAMETER; *stream = *handle; return OK; }
 
 // ---- descriptors ----
 static size_t size_of(int type) {
@@ -142,16 +145,18 @@ static size_t size_of(int type) {
 }
 
 API(int, cudnnBackendCreateDescriptor)(int type, struct descriptor **at) {
-  struct descriptor *d = calloc(1, sizeof *d);
+  struct descriptor *d = vgpu_handle_make(HANDLE_DESCRIPTOR, sizeof *d);
   if (!d) return 4003; // CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED
   d->type = type;
   int status = is_real() ? library.create(type, &d->real) : OK;
-  if (status) free(d);
+  if (status) vgpu_handle_drop(HANDLE_DESCRIPTOR, d);
   else *at = d;
   return status;
 }
+static int is_descriptor(const struct descriptor *d) { return vgpu_handle_exists(HANDLE_DESCRIPTOR, d); }
 API(int, cudnnBackendDestroyDescriptor)(struct descriptor *d) {
   if (!d) return OK;
+  if (!vgpu_handle_remove(HANDLE_DESCRIPTOR, d)) return BAD_PARAMETER;
   int status = d->real ? library.destroy(d->real) : OK;
   for (struct attribute *a = d->attributes, *next; a; a = next) {
     next = a->next;
@@ -162,14 +167,18 @@ API(int, cudnnBackendDestroyDescriptor)(struct descriptor *d) {
   return status;
 }
 API(int, cudnnBackendInitialize)(struct descriptor *d) { (void)d; return OK; }
-API(int, cudnnBackendFinalize)(struct descriptor *d) { return d->real ? library.finalize(d->real) : OK; }
+API(int, cudnnBackendFinalize)(struct descriptor *d) { return !is_descriptor(d) ? BAD_PARAMETER : d->real ? library.finalize(d->real) : OK; }
 
 static struct attribute *find(struct descriptor *d, int name) {
   for (struct attribute *a = d->attributes; a; a = a->next) if (a->name == name) return a;
   return NULL;
 }
 
+// Values of one attribute: more than any has.
+#define MAX_VALUES ((int64_t)1 << 20)
+
 static int keep(struct descriptor *d, int name, int type, int64_t count, const void *data) {
+  if (count > MAX_VALUES) return BAD_PARAMETER;
   struct attribute *a = find(d, name);
   if (!a) {
     a = calloc(1, sizeof *a);
@@ -191,10 +200,11 @@ static int keep(struct descriptor *d, int name, int type, int64_t count, const v
 
 // The real descriptors in an array of PyTorch's.
 static void unwrap(void **real, struct descriptor *const *descriptors, int64_t count) {
-  for (int64_t i = 0; i < count; i++) real[i] = descriptors[i] ? descriptors[i]->real : NULL;
+  for (int64_t i = 0; i < count; i++) real[i] = is_descriptor(descriptors[i]) ? descriptors[i]->real : NULL;
 }
 
 API(int, cudnnBackendSetAttribute)(struct descriptor *d, int name, int type, int64_t count, const void *data) {
+  if (!is_descriptor(d)) return BAD_PARAMETER;
   if (!d->real) return keep(d, name, type, count, data);
   if (type == TYPE_HANDLE) {
     if (name != PLAN_HANDLE) return OK;
@@ -218,11 +228,12 @@ static int get_real(struct descriptor *d, int name, int type, int64_t wanted, in
   unwrap(real, descriptors, wanted);
   int status = library.get(d->real, name, type, wanted, count, real);
   // The library fills the descriptors that it is given.
-  for (int64_t i = 0; i < wanted; i++) if (descriptors[i]) descriptors[i]->real = real[i];
+  for (int64_t i = 0; i < wanted; i++) if (is_descriptor(descriptors[i])) descriptors[i]->real = real[i];
   return status;
 }
 
 API(int, cudnnBackendGetAttribute)(struct descriptor *d, int name, int type, int64_t wanted, int64_t *count, void *data) {
+  if (!is_descriptor(d)) return BAD_PARAMETER;
   if (d->real) return get_real(d, name, type, wanted, count, data);
   int64_t found = 0;
   int is_wanted = data && wanted > 0;
@@ -249,6 +260,7 @@ API(int, cudnnBackendGetAttribute)(struct descriptor *d, int name, int type, int
         if (is_wanted) *(int64_t *)data = 0;
       } else if (a && a->count > 0) {
         found = a->count;
+        if (is_wanted && size_of(type) > size_of(a->type)) return BAD_PARAMETER;
         if (is_wanted) memcpy(data, a->data, size_of(type) * (size_t)(wanted < found ? wanted : found));
       }
     }
@@ -259,10 +271,8 @@ API(int, cudnnBackendGetAttribute)(struct descriptor *d, int name, int type, int
 API(int, cudnnBackendExecute)(void *handle, struct descriptor *plan, struct descriptor *pack) { (void)handle, (void)plan, (void)pack; return OK; }
 
 // ---- the older interface: descriptors, and sizes that are not known without a device ----
-static int make(void **at) { *at = calloc(1, 512); return *at ? OK : 4003; }
-static int drop(void *descriptor) { free(descriptor); return OK; }
 #define DESCRIPTOR(kind) \
-  API(int, cudnnCreate##kind##Descriptor)(void **at) { return make(at); } \
+  API(int, cudnnCreate##kind##Descriptor)(void **at) { return make(at, 512); } \
   API(int, cudnnDestroy##kind##Descriptor)(void *descriptor) { return drop(descriptor); }
 DESCRIPTOR(Tensor)
 DESCRIPTOR(Filter)
@@ -346,7 +356,7 @@ TRIALS(cudnnFindConvolutionBackwardFilterAlgorithmEx)
 
 // ---- recurrent networks: the size of the weights is their sum; the other sizes are estimates ----
 struct rnn { int directions, mode, biases, type, input, hidden, projection, layers; };
-API(int, cudnnCreateRNNDescriptor)(void **at) { return make(at); }
+API(int, cudnnCreateRNNDescriptor)(void **at) { return make(at, 512); }
 API(int, cudnnDestroyRNNDescriptor)(void *descriptor) { return drop(descriptor); }
 API(int, cudnnSetRNNDescriptor_v8)(struct rnn *rnn, int algorithm, int mode, int bias, int direction, int input_mode, int type, int precision, int math, int input, int hidden, int projection, int layers) {
   (void)algorithm, (void)input_mode, (void)precision, (void)math;

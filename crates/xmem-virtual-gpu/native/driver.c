@@ -37,6 +37,7 @@ API(int, cuDeviceGet)(int *device, int ordinal) { *device = ordinal; return is_d
 API(int, cuDeviceGetCount)(int *count) { *count = vgpu_visible_devices(); return CUDA_OK; }
 API(int, cuDeviceGetName)(char *name, int length, int device) {
   if (!is_device(device)) return CUDA_INVALID_DEVICE;
+  if (length <= 0) return CUDA_INVALID_VALUE;
   snprintf(name, (size_t)length, "%s", vgpu_config()->name);
   return CUDA_OK;
 }
@@ -49,6 +50,7 @@ API(int, cuDeviceGetUuid)(char *uuid, int device) { vgpu_uuid(uuid, vgpu_machine
 API(int, cuDeviceGetUuid_v2)(char *uuid, int device) { vgpu_uuid(uuid, vgpu_machine_device(device)); return CUDA_OK; }
 API(int, cuDeviceGetPCIBusId)(char *text, int length, int device) {
   if (!is_device(device)) return CUDA_INVALID_DEVICE;
+  if (length <= 0) return CUDA_INVALID_VALUE;
   snprintf(text, (size_t)length, "0000:%02X:00.0", vgpu_machine_device(device) + 1);
   return CUDA_OK;
 }
@@ -154,7 +156,11 @@ API(int, cuPointerGetAttribute)(void *value, int attribute, address_t address) {
     default: *(int *)value = 0; return CUDA_OK;
   }
 }
-API(int, cuMemcpy)(address_t to, address_t from, size_t size) { vgpu_copy((void *)to, (void *)from, size); return CUDA_OK; }
+API(int, cuMemcpy)(address_t to, address_t from, size_t size) {
+  if (vgpu_check((void *)to, size) || vgpu_check((void *)from, size)) return CUDA_INVALID_VALUE;
+  vgpu_copy((void *)to, (void *)from, size);
+  return CUDA_OK;
+}
 API(int, cuMemcpyAsync)(address_t to, address_t from, size_t size, stream_t stream) { vgpu_stream_work(stream); return vgpu_cuMemcpy(to, from, size); }
 API(int, cuMemcpyHtoD_v2)(address_t to, const void *from, size_t size) { return vgpu_cuMemcpy(to, (address_t)from, size); }
 API(int, cuMemcpyDtoH_v2)(void *to, address_t from, size_t size) { return vgpu_cuMemcpy((address_t)to, from, size); }
@@ -162,24 +168,29 @@ API(int, cuMemcpyDtoD_v2)(address_t to, address_t from, size_t size) { return vg
 API(int, cuMemcpyHtoDAsync_v2)(address_t to, const void *from, size_t size, stream_t stream) { return vgpu_cuMemcpyAsync(to, (address_t)from, size, stream); }
 API(int, cuMemcpyDtoHAsync_v2)(void *to, address_t from, size_t size, stream_t stream) { return vgpu_cuMemcpyAsync((address_t)to, from, size, stream); }
 API(int, cuMemcpyDtoDAsync_v2)(address_t to, address_t from, size_t size, stream_t stream) { return vgpu_cuMemcpyAsync(to, from, size, stream); }
-API(int, cuMemsetD8_v2)(address_t to, unsigned char value, size_t count) { vgpu_fill((void *)to, value, count); return CUDA_OK; }
+API(int, cuMemsetD8_v2)(address_t to, unsigned char value, size_t count) {
+  if (vgpu_check_fill((void *)to, count)) return CUDA_INVALID_VALUE;
+  vgpu_fill((void *)to, value, count);
+  return CUDA_OK;
+}
 API(int, cuMemsetD8Async)(address_t to, unsigned char value, size_t count, stream_t stream) { vgpu_stream_work(stream); return vgpu_cuMemsetD8_v2(to, value, count); }
-static void fill_words(address_t to, unsigned value, size_t count) {
+static int fill_words(address_t to, unsigned value, size_t count) {
+  if (count > SIZE_MAX / 4 || vgpu_check_fill((void *)to, count * 4)) return CUDA_INVALID_VALUE;
   if (count > vgpu_config()->copy_limit / 4) vgpu_fill((void *)to, 0, count * 4);
   else for (size_t i = 0; i < count; i++) memcpy((void *)(to + 4 * i), &value, 4);
+  return CUDA_OK;
 }
-API(int, cuMemsetD32_v2)(address_t to, unsigned value, size_t count) { fill_words(to, value, count); return CUDA_OK; }
+API(int, cuMemsetD32_v2)(address_t to, unsigned value, size_t count) { return fill_words(to, value, count); }
 API(int, cuMemsetD32Async)(address_t to, unsigned value, size_t count, stream_t stream) {
   vgpu_stream_work(stream);
-  fill_words(to, value, count);
-  return CUDA_OK;
+  return fill_words(to, value, count);
 }
 
 // ---- virtual memory management: PyTorch's expandable segments ----
 //
 // A handle has memory, counted once; a mapping gives it an address. The memory goes back when the handle
-// was released and its last mapping ended.
-struct memory { size_t size; int device, references; struct memory *next; };
+// was released as often as it was given out, and its last mapping ended.
+struct memory { size_t size; int device, references, mappings; struct memory *next; };
 struct mapping { address_t address; size_t size; struct memory *memory; };
 static struct memory *handles;
 static struct mapping *mappings;
@@ -187,11 +198,11 @@ static size_t mapping_count, mapping_room;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static int is_handle(const struct memory *memory) {
-  for (struct memory *m = handles; m; m = m->next) if (m == memory) return 1;
+  for (struct memory *m = handles; m; m = m->next) if (m == memory) return m->references > 0;
   return 0;
 }
-static void drop_reference(struct memory *memory) {
-  if (--memory->references) return;
+static void drop_unused(struct memory *memory) {
+  if (memory->references || memory->mappings) return;
   for (struct memory **at = &handles; *at; at = &(*at)->next) {
     if (*at != memory) continue;
     *at = memory->next;
@@ -220,6 +231,27 @@ int vgpu_device_at(const void *address) {
   return device;
 }
 
+size_t vgpu_usable_from(const void *address) {
+  size_t usable = 0;
+  pthread_mutex_lock(&mutex);
+  size_t at = find_mapping((address_t)address);
+  int is_mapped = at < mapping_count && mappings[at].address <= (address_t)address;
+  if (is_mapped) {
+    address_t end = mappings[at].address + mappings[at].size;
+    while (++at < mapping_count && mappings[at].address == end) end += mappings[at].size;
+    usable = end - (address_t)address;
+  }
+  pthread_mutex_unlock(&mutex);
+  if (is_mapped) return usable;
+  return vgpu_device_of(address) >= 0 ? vgpu_allocated_from(address) : vgpu_pinned_from(address);
+}
+
+// True if memory is mapped to an address of the range. The mutex is held.
+static int has_mapping(address_t address, size_t size) {
+  size_t at = find_mapping(address);
+  return at < mapping_count && mappings[at].address - address < size;
+}
+
 API(int, cuMemGetAllocationGranularity)(size_t *granularity, const void *properties, int option) {
   (void)properties, (void)option;
   *granularity = GRANULARITY;
@@ -228,11 +260,14 @@ API(int, cuMemGetAllocationGranularity)(size_t *granularity, const void *propert
 API(int, cuMemAddressReserve)(address_t *address, size_t size, size_t alignment, address_t wanted, unsigned long long flags) {
   (void)wanted, (void)flags;
   if (!size || size % GRANULARITY || (alignment & (alignment - 1))) return CUDA_INVALID_VALUE;
-  *address = (address_t)vgpu_reserve_addresses(machine_device(), size, alignment);
+  *address = (address_t)vgpu_reserve_addresses(machine_device(), size, alignment, 0);
   return *address ? CUDA_OK : CUDA_OUT_OF_MEMORY;
 }
 API(int, cuMemAddressFree)(address_t address, size_t size) {
-  return vgpu_release_addresses((void *)address, size) ? CUDA_INVALID_VALUE : CUDA_OK;
+  pthread_mutex_lock(&mutex);
+  int is_free = vgpu_is_reserved((void *)address, size) && !has_mapping(address, size) && !vgpu_release_addresses((void *)address, size);
+  pthread_mutex_unlock(&mutex);
+  return is_free ? CUDA_OK : CUDA_INVALID_VALUE;
 }
 // CUmemAllocationProp: type of the allocation, of the handle, then type and number of the place.
 API(int, cuMemCreate)(struct memory **handle, size_t size, const int *properties, unsigned long long flags) {
@@ -246,7 +281,7 @@ API(int, cuMemCreate)(struct memory **handle, size_t size, const int *properties
     return CUDA_OUT_OF_MEMORY;
   }
   pthread_mutex_lock(&mutex);
-  *memory = (struct memory){size, device, 1, handles};
+  *memory = (struct memory){size, device, 1, 0, handles};
   handles = memory;
   pthread_mutex_unlock(&mutex);
   *handle = memory;
@@ -255,7 +290,10 @@ API(int, cuMemCreate)(struct memory **handle, size_t size, const int *properties
 API(int, cuMemRelease)(struct memory *handle) {
   pthread_mutex_lock(&mutex);
   int status = is_handle(handle) ? CUDA_OK : CUDA_INVALID_VALUE;
-  if (!status) drop_reference(handle);
+  if (!status) {
+    handle->references--;
+    drop_unused(handle);
+  }
   pthread_mutex_unlock(&mutex);
   return status;
 }
@@ -264,7 +302,7 @@ API(int, cuMemMap)(address_t address, size_t size, size_t offset, struct memory 
   int status = CUDA_OK;
   pthread_mutex_lock(&mutex);
   size_t at = find_mapping(address);
-  if (vgpu_device_of((void *)address) < 0 || !is_handle(handle) || offset || size != handle->size) status = CUDA_INVALID_VALUE;
+  if (!is_handle(handle) || offset || size != handle->size || !vgpu_is_reserved((void *)address, size)) status = CUDA_INVALID_VALUE;
   else if (at < mapping_count && mappings[at].address < address + size) status = CUDA_INVALID_VALUE;
   else if (mapping_count == mapping_room) {
     size_t more = mapping_room ? 2 * mapping_room : 256;
@@ -276,19 +314,22 @@ API(int, cuMemMap)(address_t address, size_t size, size_t offset, struct memory 
     memmove(mappings + at + 1, mappings + at, (mapping_count - at) * sizeof *mappings);
     mappings[at] = (struct mapping){address, size, handle};
     mapping_count++;
-    handle->references++;
+    handle->mappings++;
   }
   pthread_mutex_unlock(&mutex);
   return status;
 }
 API(int, cuMemUnmap)(address_t address, size_t size) {
   pthread_mutex_lock(&mutex);
-  size_t first = find_mapping(address), end = first;
-  while (end < mapping_count && mappings[end].address + mappings[end].size <= address + size) end++;
-  // Mappings are given back whole.
-  int is_whole = end > first && mappings[first].address >= address && (end == mapping_count || mappings[end].address >= address + size);
+  size_t first = find_mapping(address), end = first, mapped = 0;
+  // Mappings are given back whole, and the range is theirs, without gaps.
+  while (mapped < size && end < mapping_count && mappings[end].address == address + mapped) mapped += mappings[end++].size;
+  int is_whole = size && mapped == size;
   if (is_whole) {
-    for (size_t i = first; i < end; i++) drop_reference(mappings[i].memory);
+    for (size_t i = first; i < end; i++) {
+      mappings[i].memory->mappings--;
+      drop_unused(mappings[i].memory);
+    }
     memmove(mappings + first, mappings + end, (mapping_count - end) * sizeof *mappings);
     mapping_count -= end - first;
     vgpu_fill((void *)address, 0, size);
@@ -296,7 +337,10 @@ API(int, cuMemUnmap)(address_t address, size_t size) {
   pthread_mutex_unlock(&mutex);
   return is_whole ? CUDA_OK : CUDA_INVALID_VALUE;
 }
-API(int, cuMemSetAccess)(address_t address, size_t size, const void *access, size_t count) { (void)address, (void)size, (void)access, (void)count; return CUDA_OK; }
+API(int, cuMemSetAccess)(address_t address, size_t size, const void *access, size_t count) {
+  (void)access, (void)count;
+  return vgpu_check((void *)address, size);
+}
 API(int, cuMemGetAccess)(unsigned long long *flags) { *flags = 3; return CUDA_OK; } // read and write
 API(int, cuMemRetainAllocationHandle)(struct memory **handle, void *address) {
   pthread_mutex_lock(&mutex);
@@ -310,10 +354,14 @@ API(int, cuMemRetainAllocationHandle)(struct memory **handle, void *address) {
   return is_mapped ? CUDA_OK : CUDA_INVALID_VALUE;
 }
 API(int, cuMemGetAllocationPropertiesFromHandle)(int *properties, struct memory *handle) {
+  pthread_mutex_lock(&mutex);
+  int is_known = is_handle(handle), device = is_known ? handle->device : 0;
+  pthread_mutex_unlock(&mutex);
+  if (!is_known) return CUDA_INVALID_VALUE;
   memset(properties, 0, 32); // CUmemAllocationProp
   properties[0] = 1; // pinned
   properties[2] = 1; // on a device
-  properties[3] = is_handle(handle) ? handle->device : 0;
+  properties[3] = device;
   return CUDA_OK;
 }
 // A handle is shared as a file that says whose it is. Memory of other processes cannot be reached: a process that runs
@@ -356,7 +404,7 @@ API(int, cuStreamDestroy_v2)(stream_t stream) { return vgpu_stream_destroy(strea
 API(int, cuStreamQuery)(stream_t stream) { return vgpu_stream_synchronize(stream); }
 API(int, cuStreamSynchronize)(stream_t stream) { return vgpu_stream_synchronize(stream); }
 API(int, cuStreamWaitEvent)(stream_t stream, struct event *event, unsigned flags) { return vgpu_stream_wait(stream, event, flags); }
-API(int, cuStreamIsCapturing)(stream_t stream, int *status) { *status = vgpu_capture_status(stream, NULL, NULL); return CUDA_OK; }
+API(int, cuStreamIsCapturing)(stream_t stream, int *status) { if (!vgpu_is_stream(stream)) return CUDA_INVALID_HANDLE; *status = vgpu_capture_status(stream, NULL, NULL); return CUDA_OK; }
 API(int, cuStreamGetCtx)(stream_t stream, void **context) { (void)stream; return vgpu_cuCtxGetCurrent(context); }
 API(int, cuEventCreate)(struct event **event, unsigned flags) { (void)flags; return vgpu_event_create(event); }
 API(int, cuEventDestroy_v2)(struct event *event) { return vgpu_event_destroy(event); }
@@ -374,9 +422,8 @@ API(int, cuModuleLoadFatBinary)(void **handle, const void *image) { (void)image;
 API(int, cuModuleUnload)(void *handle) { (void)handle; return CUDA_OK; }
 API(int, cuModuleGetFunction)(void **function, void *handle, const char *name) { (void)handle, (void)name; *function = &kernel; return CUDA_OK; }
 API(int, cuModuleGetGlobal_v2)(address_t *address, size_t *size, void *handle, const char *name) {
-  static char somewhere[MIB];
   (void)handle, (void)name;
-  if (address) *address = (address_t)somewhere;
+  if (address) *address = (address_t)vgpu_symbols;
   if (size) *size = 4;
   return CUDA_OK;
 }
@@ -419,6 +466,7 @@ API(int, cuTensorMapEncodeIm2col)(void *map) { memset(map, 0, 128); return CUDA_
 API(int, cuStreamWriteValue32_v2)(stream_t stream, address_t address, unsigned value, unsigned flags) {
   (void)flags;
   vgpu_stream_work(stream);
+  if (vgpu_check_fill((void *)address, 4)) return CUDA_INVALID_VALUE;
   memcpy((void *)address, &value, 4);
   return CUDA_OK;
 }

@@ -59,13 +59,24 @@ int vgpu_host_release(void *start) {
 }
 
 int vgpu_host_register(void *start, size_t size) {
-  if (!start || !size) return CUDA_INVALID_VALUE;
+  if (!start || !size || size > UINTPTR_MAX - (uintptr_t)start) return CUDA_INVALID_VALUE;
   return remember(start, size, 0);
 }
 
 int vgpu_host_unregister(void *start) {
   size_t size;
   return forget(start, 0, &size) ? CUDA_OK : CUDA_HOST_NOT_REGISTERED;
+}
+
+size_t vgpu_pinned_from(const void *address) {
+  size_t size = SIZE_MAX;
+  pthread_mutex_lock(&mutex);
+  for (size_t i = 0; i < count && size == SIZE_MAX; i++) {
+    size_t before = (size_t)((char *)address - blocks[i].start);
+    if (blocks[i].is_ours && (char *)address >= blocks[i].start && before < blocks[i].size) size = blocks[i].size - before;
+  }
+  pthread_mutex_unlock(&mutex);
+  return size;
 }
 
 int vgpu_is_pinned(const void *address) {

@@ -8,15 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A handle or descriptor: memory that nobody reads.
+// A handle or descriptor: memory that nobody reads. The libraries' "not initialized" and "allocation failed" are other
+// than zero.
 static int make(void **handle) {
-  *handle = calloc(1, 256);
-  return !*handle; // The libraries' "not initialized" or "allocation failed" are other than zero.
+  *handle = vgpu_handle_make(HANDLE_LIBRARY, 256);
+  return !*handle;
 }
-static int drop(void *handle) {
-  free(handle);
-  return 0;
-}
+static int drop(void *handle) { return handle && !vgpu_handle_drop(HANDLE_LIBRARY, handle); }
 #define MAKES(name) API(int, name)(void **handle) { return make(handle); }
 #define DROPS(name) API(int, name)(void *handle) { return drop(handle); }
 
@@ -183,7 +181,7 @@ struct communicator { int ranks, rank; struct communicator *next; };
 static struct communicator *communicators;
 static pthread_mutex_t communicators_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int communicator(struct communicator **at, int ranks, int rank) {
-  *at = malloc(sizeof **at);
+  *at = vgpu_handle_make(HANDLE_COMMUNICATOR, sizeof **at);
   if (!*at) return 2; // ncclSystemError
   pthread_mutex_lock(&communicators_mutex);
   **at = (struct communicator){ranks, rank, communicators};
@@ -191,7 +189,11 @@ static int communicator(struct communicator **at, int ranks, int rank) {
   pthread_mutex_unlock(&communicators_mutex);
   return 0;
 }
+enum { NCCL_INVALID_ARGUMENT = 4 };
+// Returns from a call whose communicator does not exist, or no longer.
+#define NEEDS_COMMUNICATOR(of) do { if (!vgpu_handle_exists(HANDLE_COMMUNICATOR, of)) return NCCL_INVALID_ARGUMENT; } while (0)
 static int drop_communicator(struct communicator *of) {
+  if (!vgpu_handle_remove(HANDLE_COMMUNICATOR, of)) return NCCL_INVALID_ARGUMENT;
   pthread_mutex_lock(&communicators_mutex);
   struct communicator **at = &communicators;
   while (*at && *at != of) at = &(*at)->next;
@@ -228,6 +230,7 @@ static int size_of_split;
 API(void, size_of_split)(int ranks) { size_of_split = ranks; }
 API(int, ncclCommSplit)(struct communicator *from, int color, int key, struct communicator **at, void *config) {
   (void)config;
+  NEEDS_COMMUNICATOR(from);
   if (color < 0) { *at = NULL; return 0; }
   // Ranks are ordered by their keys; PyTorch's are the new ranks (ProcessGroupNCCL.cpp, `NCCLComm::split`), and its
   // process groups ask for them (since 2.15).
@@ -236,14 +239,15 @@ API(int, ncclCommSplit)(struct communicator *from, int color, int key, struct co
 }
 API(int, ncclCommShrink)(struct communicator *from, int *ranks, int count, struct communicator **at) {
   (void)ranks;
+  NEEDS_COMMUNICATOR(from);
   return communicator(at, from->ranks - count, from->rank);
 }
 API(int, ncclCommDestroy)(struct communicator *of) { return drop_communicator(of); }
 API(int, ncclCommAbort)(struct communicator *of) { return drop_communicator(of); }
 API(int, ncclCommFinalize)(struct communicator *of) { (void)of; return 0; }
 API(int, ncclCommGetAsyncError)(struct communicator *of, int *status) { (void)of; *status = 0; return 0; }
-API(int, ncclCommCount)(const struct communicator *of, int *ranks) { *ranks = of->ranks; return 0; }
-API(int, ncclCommUserRank)(const struct communicator *of, int *rank) { *rank = of->rank; return 0; }
+API(int, ncclCommCount)(const struct communicator *of, int *ranks) { NEEDS_COMMUNICATOR(of); *ranks = of->ranks; return 0; }
+API(int, ncclCommUserRank)(const struct communicator *of, int *rank) { NEEDS_COMMUNICATOR(of); *rank = of->rank; return 0; }
 API(int, ncclCommCuDevice)(const struct communicator *of, int *device) { (void)of; *device = 0; return 0; }
 int vgpu_cudaGetDevice(int *device);
 API(int, ncclMemAlloc)(void **address, size_t size) {
@@ -262,24 +266,29 @@ static size_t bytes(size_t count, int type) {
 }
 static int receive(void *to, const void *from, size_t size, struct stream *stream) {
   vgpu_stream_work(stream);
+  if (vgpu_check(to, size) || vgpu_check(from, size)) return NCCL_INVALID_ARGUMENT;
   if (to != from) vgpu_copy(to, from, size);
   return 0;
 }
 API(int, ncclAllReduce)(const void *from, void *to, size_t count, int type, int operation, struct communicator *of, struct stream *stream) {
   (void)operation;
+  NEEDS_COMMUNICATOR(of);
   vgpu_log_collective('R', stream, to, bytes(count, type), of->ranks);
   return receive(to, from, bytes(count, type), stream);
 }
 API(int, ncclReduce)(const void *from, void *to, size_t count, int type, int operation, int root, struct communicator *of, struct stream *stream) {
   (void)operation;
+  NEEDS_COMMUNICATOR(of);
   vgpu_log_collective('B', stream, to, bytes(count, type), of->ranks);
   return of->rank == root ? receive(to, from, bytes(count, type), stream) : 0;
 }
 API(int, ncclBroadcast)(const void *from, void *to, size_t count, int type, int root, struct communicator *of, struct stream *stream) {
+  NEEDS_COMMUNICATOR(of);
   vgpu_log_collective('B', stream, to, bytes(count, type), of->ranks);
   return of->rank == root ? receive(to, from, bytes(count, type), stream) : 0;
 }
 API(int, ncclAllGather)(const void *from, void *to, size_t count, int type, struct communicator *of, struct stream *stream) {
+  NEEDS_COMMUNICATOR(of);
   size_t size = bytes(count, type);
   vgpu_log_collective('G', stream, to, size * (size_t)of->ranks, of->ranks);
   // Larger parts would not be copied either (vgpu_copy), and there may be many ranks.
@@ -287,16 +296,19 @@ API(int, ncclAllGather)(const void *from, void *to, size_t count, int type, stru
     vgpu_stream_work(stream);
     return 0;
   }
-  for (int rank = 0; rank < of->ranks; rank++) receive((char *)to + (size_t)rank * size, from, size, stream);
-  return 0;
+  int status = 0;
+  for (int rank = 0; rank < of->ranks && !status; rank++) status = receive((char *)to + (size_t)rank * size, from, size, stream);
+  return status;
 }
 API(int, ncclReduceScatter)(const void *from, void *to, size_t count, int type, int operation, struct communicator *of, struct stream *stream) {
   (void)operation;
+  NEEDS_COMMUNICATOR(of);
   size_t size = bytes(count, type);
   vgpu_log_collective('S', stream, from, size * (size_t)of->ranks, of->ranks);
   return receive(to, (const char *)from + (size_t)of->rank * size, size, stream);
 }
 API(int, ncclAlltoAll)(const void *from, void *to, size_t count, int type, struct communicator *of, struct stream *stream) {
+  NEEDS_COMMUNICATOR(of);
   size_t size = bytes(count, type) * (size_t)of->ranks;
   vgpu_log_collective('A', stream, from, size, of->ranks);
   return receive(to, from, size, stream);
@@ -315,6 +327,8 @@ static __thread struct {
 
 // Between a rank and all others it is an all-to-all, as PyTorch makes it (torch/csrc/cuda/nccl.cpp, `all2all`).
 static void end_of_group(void) {
+  // The communicator may have been destroyed since.
+  if (!vgpu_handle_exists(HANDLE_COMMUNICATOR, group.of)) group.of = NULL;
   if (!group.of) return;
   int ranks = group.of->ranks, peers = 0;
   for (int peer = 0; peer < ranks && peer < MOST_PEERS; peer++) peers += group.peers[peer];
@@ -329,6 +343,7 @@ static void end_of_group(void) {
 }
 
 static int point_to_point(int sends, const void *buffer, size_t size, int peer, struct communicator *of, struct stream *stream) {
+  NEEDS_COMMUNICATOR(of);
   vgpu_stream_work(stream);
   if (group.of && (group.of != of || group.stream != stream)) end_of_group();
   group.of = of, group.stream = stream;

@@ -26,9 +26,10 @@
 // Address space of a device. Expandable segments reserve 9/8 of the memory for each stream and pool.
 #define MIN_SPAN ((size_t)8 << 40)
 
-// Taken addresses: whole pages. A shared one is cut into pieces.
-struct range { char *start; size_t size; int is_shared; };
-struct piece { char *start; size_t size; };
+// Taken addresses: whole pages. A shared one is cut into pieces. `usable` bytes of a range were asked for.
+enum kind { ALLOCATED, SHARED, RESERVED };
+struct range { char *start; size_t size, usable; enum kind kind; };
+struct piece { char *start; size_t size, usable; };
 struct chunk { char *start, *end; };
 struct arena {
   char *base;
@@ -165,8 +166,8 @@ static void close_chunk(struct arena *a, char *address, size_t next) {
   a->chunk_count--;
 }
 
-static char *take_range(struct arena *a, size_t size, size_t alignment, int is_shared) {
-  if (size > a->span) return NULL;
+static char *take_range(struct arena *a, size_t size, size_t alignment, enum kind kind, size_t usable) {
+  if (size > a->span || alignment > a->span) return NULL;
   size = round_up(size, PAGE);
   alignment = round_up(alignment ? alignment : 1, PAGE);
   size_t at;
@@ -175,7 +176,7 @@ static char *take_range(struct arena *a, size_t size, size_t alignment, int is_s
   if (!start && open_chunk(a, size, alignment)) start = find_gap(a, size, alignment, &at);
   if (!start) return NULL;
   memmove(a->ranges + at + 1, a->ranges + at, (a->range_count - at) * sizeof *a->ranges);
-  a->ranges[at] = (struct range){start, size, is_shared};
+  a->ranges[at] = (struct range){start, size, usable, kind};
   a->range_count++;
   return start;
 }
@@ -217,7 +218,7 @@ static size_t find_piece(struct arena *a, const char *address) {
   return low;
 }
 
-static char *piece_in(struct arena *a, char *page, size_t size) {
+static char *piece_in(struct arena *a, char *page, size_t size, size_t usable) {
   char *start = page, *end = page + PAGE;
   for (size_t i = find_piece(a, page);; i++) {
     int is_inside = i < a->piece_count && a->pieces[i].start < end;
@@ -225,7 +226,7 @@ static char *piece_in(struct arena *a, char *page, size_t size) {
     if ((size_t)(limit - start) >= size) {
       if (!grow((void **)&a->pieces, a->piece_count, &a->piece_room, sizeof *a->pieces)) return NULL;
       memmove(a->pieces + i + 1, a->pieces + i, (a->piece_count - i) * sizeof *a->pieces);
-      a->pieces[i] = (struct piece){start, size};
+      a->pieces[i] = (struct piece){start, size, usable};
       a->piece_count++;
       return start;
     }
@@ -234,18 +235,18 @@ static char *piece_in(struct arena *a, char *page, size_t size) {
   }
 }
 
-static void *allocate_small(struct arena *a, size_t size) {
-  size = round_up(size, STEP);
+static void *allocate_small(struct arena *a, size_t usable) {
+  size_t size = round_up(usable, STEP);
   for (size_t i = 0; i < a->range_count; i++) {
-    if (!a->ranges[i].is_shared) continue;
-    char *piece = piece_in(a, a->ranges[i].start, size);
+    if (a->ranges[i].kind != SHARED) continue;
+    char *piece = piece_in(a, a->ranges[i].start, size, usable);
     if (piece) return piece;
   }
   if (capacity() - a->used < PAGE) return NULL;
-  char *page = take_range(a, PAGE, PAGE, 1);
+  char *page = take_range(a, PAGE, PAGE, SHARED, 0);
   if (!page) return NULL;
   a->used += PAGE;
-  return piece_in(a, page, size);
+  return piece_in(a, page, size, usable);
 }
 
 void *vgpu_allocate(int device, size_t size) {
@@ -254,9 +255,9 @@ void *vgpu_allocate(int device, size_t size) {
   struct arena *a = arena(device);
   void *address = NULL;
   if (a && size < SMALL) address = allocate_small(a, size);
-  else if (a && size <= capacity()) {
+  else if (a && size <= capacity() && size <= a->span) {
     size_t pages = round_up(size, PAGE);
-    if (pages <= capacity() - a->used && (address = take_range(a, pages, PAGE, 0))) a->used += pages;
+    if (pages <= capacity() - a->used && (address = take_range(a, pages, PAGE, ALLOCATED, size))) a->used += pages;
   }
   pthread_mutex_unlock(&mutex);
   return address;
@@ -281,8 +282,8 @@ int vgpu_release(void *address) {
   int status = -1;
   struct arena *a = arena_of(address);
   struct range *range = a ? find_range(a, address) : NULL;
-  if (range && range->is_shared) status = release_small(a, range, address);
-  else if (range && range->start == address) {
+  if (range && range->kind == SHARED) status = release_small(a, range, address);
+  else if (range && range->kind == ALLOCATED && range->start == address) {
     a->used -= range->size;
     drop_range(a, range);
     status = 0;
@@ -291,10 +292,10 @@ int vgpu_release(void *address) {
   return status;
 }
 
-void *vgpu_reserve_addresses(int device, size_t size, size_t alignment) {
+void *vgpu_reserve_addresses(int device, size_t size, size_t alignment, size_t usable) {
   pthread_mutex_lock(&mutex);
   struct arena *a = arena(device);
-  void *address = a && size ? take_range(a, size, alignment, 0) : NULL;
+  void *address = a && size ? take_range(a, size, alignment, RESERVED, usable) : NULL;
   pthread_mutex_unlock(&mutex);
   return address;
 }
@@ -303,7 +304,7 @@ int vgpu_release_addresses(void *address, size_t size) {
   pthread_mutex_lock(&mutex);
   struct arena *a = arena_of(address);
   struct range *range = a ? find_range(a, address) : NULL;
-  int is_one = range && range->start == address && range->size == round_up(size, PAGE);
+  int is_one = range && range->kind == RESERVED && range->start == address && size <= range->size && range->size == round_up(size, PAGE);
   if (is_one) drop_range(a, range);
   pthread_mutex_unlock(&mutex);
   return is_one ? 0 : -1;
@@ -338,12 +339,42 @@ size_t vgpu_allocation_size(const void *address) {
   pthread_mutex_lock(&mutex);
   struct arena *a = arena_of(address);
   struct range *range = a ? find_range(a, address) : NULL;
-  if (range && range->is_shared) {
+  if (range && range->kind == SHARED) {
     size_t i = find_piece(a, address);
     if (i < a->piece_count && a->pieces[i].start == address) size = a->pieces[i].size;
   } else if (range && range->start == address) size = range->size;
   pthread_mutex_unlock(&mutex);
   return size;
+}
+
+size_t vgpu_allocated_from(const void *address) {
+  size_t size = 0;
+  pthread_mutex_lock(&mutex);
+  struct arena *a = arena_of(address);
+  struct range *range = a ? find_range(a, address) : NULL;
+  char *start = range ? range->start : NULL;
+  size_t usable = range ? range->usable : 0;
+  if (range && range->kind == SHARED) {
+    // The last piece that begins at the address or before.
+    size_t i = find_piece(a, (const char *)address + 1);
+    int is_inside = i && a->pieces[i - 1].start >= range->start;
+    start = is_inside ? a->pieces[i - 1].start : NULL;
+    usable = is_inside ? a->pieces[i - 1].usable : 0;
+  }
+  size_t before = start ? (size_t)((const char *)address - start) : 0;
+  if (start && before < usable) size = usable - before;
+  pthread_mutex_unlock(&mutex);
+  return a ? size : SIZE_MAX;
+}
+
+int vgpu_is_reserved(const void *address, size_t size) {
+  pthread_mutex_lock(&mutex);
+  struct arena *a = arena_of(address);
+  struct range *range = a ? find_range(a, address) : NULL;
+  int is_reserved = range && range->kind == RESERVED && !range->usable
+    && size <= range->size - (size_t)((const char *)address - range->start);
+  pthread_mutex_unlock(&mutex);
+  return is_reserved;
 }
 
 int vgpu_device_of(const void *address) {

@@ -38,8 +38,17 @@ struct pool *vgpu_current_pool(int device) {
 void vgpu_set_current_pool(int device, struct pool *pool) {
   if (device >= 0 && device < MAX_DEVICES) current[device] = pool;
 }
+int vgpu_is_pool(const struct pool *pool) {
+  uintptr_t at = (uintptr_t)pool, first = (uintptr_t)defaults;
+  int is_default = at >= first && at < first + sizeof defaults && (at - first) % sizeof *defaults == 0;
+  return is_default || vgpu_handle_exists(HANDLE_POOL, pool);
+}
 struct pool *vgpu_create_pool(int device) {
   struct pool *pool = calloc(1, sizeof *pool);
+  if (pool && vgpu_handle_add(HANDLE_POOL, pool)) {
+    free(pool);
+    pool = NULL;
+  }
   if (!pool) return NULL;
   pool->device = device;
   pthread_mutex_lock(&mutex);
@@ -58,12 +67,14 @@ static void shrink(struct pool *pool, size_t keep) {
 }
 
 // The structure stays: what is allocated from it may be freed later.
-void vgpu_destroy_pool(struct pool *pool) {
+int vgpu_destroy_pool(struct pool *pool) {
+  if (!vgpu_handle_remove(HANDLE_POOL, pool)) return CUDA_INVALID_VALUE;
   pthread_mutex_lock(&mutex);
   pool->is_closed = 1;
   shrink(pool, 0);
   for (int i = 0; i < MAX_DEVICES; i++) if (current[i] == pool) current[i] = NULL;
   pthread_mutex_unlock(&mutex);
+  return CUDA_OK;
 }
 
 static int reserve(struct pool *pool, size_t needed) {
@@ -90,7 +101,7 @@ void *vgpu_pool_allocate(struct pool *pool, size_t size) {
   size_t taken = round_up(size, STEP);
   char *address = NULL;
   if (count < room && reserve(pool, pool->used + taken)) {
-    address = vgpu_reserve_addresses(pool->device, taken, 0);
+    address = vgpu_reserve_addresses(pool->device, taken, 0, size);
     if (address) {
       pool->used += taken;
       if (pool->used > pool->used_peak) pool->used_peak = pool->used;

@@ -67,6 +67,7 @@ API(int, cudaDeviceGetAttribute)(int *value, int attribute, int device) {
 }
 API(int, cudaDeviceGetPCIBusId)(char *text, int length, int device) {
   if (!is_device(device)) return result(CUDA_INVALID_DEVICE);
+  if (length <= 0) return result(CUDA_INVALID_VALUE);
   snprintf(text, (size_t)length, "0000:%02X:00.0", vgpu_machine_device(device) + 1);
   return CUDA_OK;
 }
@@ -132,6 +133,7 @@ API(int, cudaMemGetInfo)(size_t *free, size_t *total) {
   return CUDA_OK;
 }
 API(int, cudaMalloc)(void **address, size_t size) {
+  if (!address) return result(CUDA_INVALID_VALUE);
   *address = NULL;
   int status = vgpu_capture_unsafe_call();
   if (status || !size) return result(status);
@@ -149,17 +151,27 @@ API(int, cudaFree)(void *address) {
 API(int, cudaMallocManaged)(void **address, size_t size, unsigned flags) { (void)flags; return vgpu_cudaMalloc(address, size); }
 struct pitched { void *address; size_t pitch, width, height; };
 struct extent { size_t width, height, depth; };
-API(int, cudaMallocPitch)(void **address, size_t *pitch, size_t width, size_t height) {
+// A whole number of steps for each row; the size of all rows is an invalid value if no size_t holds it.
+static int pitched_size(size_t width, size_t height, size_t depth, size_t *pitch, size_t *size) {
+  if (width > SIZE_MAX - 511) return CUDA_INVALID_VALUE;
   *pitch = (width + 511) & ~(size_t)511;
-  return vgpu_cudaMalloc(address, *pitch * height);
+  return __builtin_mul_overflow(*pitch, height, size) || __builtin_mul_overflow(*size, depth, size) ? CUDA_INVALID_VALUE : CUDA_OK;
 }
-API(int, cudaMalloc3D)(struct pitched *result, struct extent extent) {
-  *result = (struct pitched){NULL, (extent.width + 511) & ~(size_t)511, extent.width, extent.height};
-  return vgpu_cudaMalloc(&result->address, result->pitch * extent.height * extent.depth);
+API(int, cudaMallocPitch)(void **address, size_t *pitch, size_t width, size_t height) {
+  size_t size;
+  if (!address || !pitch || pitched_size(width, height, 1, pitch, &size)) return result(CUDA_INVALID_VALUE);
+  return vgpu_cudaMalloc(address, size);
+}
+API(int, cudaMalloc3D)(struct pitched *at, struct extent extent) {
+  size_t size;
+  *at = (struct pitched){NULL, 0, extent.width, extent.height};
+  if (pitched_size(extent.width, extent.height, extent.depth, &at->pitch, &size)) return result(CUDA_INVALID_VALUE);
+  return vgpu_cudaMalloc(&at->address, size);
 }
 
 API(int, cudaHostAlloc)(void **address, size_t size, unsigned flags) {
   (void)flags;
+  if (!address) return result(CUDA_INVALID_VALUE);
   *address = NULL;
   int status = vgpu_capture_unsafe_call();
   if (status) return result(status);
@@ -186,17 +198,25 @@ API(int, cudaPointerGetAttributes)(struct pointer *attributes, void *address) {
 }
 
 enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST = 2 }; // cudaMemcpyKind
-API(int, cudaMemcpy)(void *to, const void *from, size_t size, int kind) { (void)kind; vgpu_host_waits(vgpu_timeline(NULL)); vgpu_log_host_waits('h', NULL, 0); vgpu_copy(to, from, size); return CUDA_OK; }
-API(int, cudaMemcpyAsync)(void *to, const void *from, size_t size, int kind, stream_t stream) {
-  vgpu_stream_work(stream);
-  if (kind == HOST_TO_DEVICE || kind == DEVICE_TO_HOST) vgpu_log_copy(stream, size);
+static int copy(void *to, const void *from, size_t size) {
+  if (vgpu_check(to, size) || vgpu_check(from, size)) return result(CUDA_INVALID_VALUE);
   vgpu_copy(to, from, size);
   return CUDA_OK;
 }
+static int fill(void *to, int value, size_t size) {
+  if (vgpu_check_fill(to, size)) return result(CUDA_INVALID_VALUE);
+  vgpu_fill(to, value, size);
+  return CUDA_OK;
+}
+API(int, cudaMemcpy)(void *to, const void *from, size_t size, int kind) { (void)kind; vgpu_host_waits(vgpu_timeline(NULL)); vgpu_log_host_waits('h', NULL, 0); return copy(to, from, size); }
+API(int, cudaMemcpyAsync)(void *to, const void *from, size_t size, int kind, stream_t stream) {
+  vgpu_stream_work(stream);
+  if (kind == HOST_TO_DEVICE || kind == DEVICE_TO_HOST) vgpu_log_copy(stream, size);
+  return copy(to, from, size);
+}
 API(int, cudaMemcpyPeer)(void *to, int to_device, const void *from, int from_device, size_t size) {
   (void)to_device, (void)from_device;
-  vgpu_copy(to, from, size);
-  return CUDA_OK;
+  return copy(to, from, size);
 }
 API(int, cudaMemcpyPeerAsync)(void *to, int to_device, const void *from, int from_device, size_t size, stream_t stream) {
   (void)to_device, (void)from_device;
@@ -205,33 +225,33 @@ API(int, cudaMemcpyPeerAsync)(void *to, int to_device, const void *from, int fro
 API(int, cudaMemcpy2DAsync)(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t rows, int kind, stream_t stream) {
   (void)kind;
   vgpu_stream_work(stream);
+  int status = vgpu_check_rows(to, to_pitch, width, rows);
+  if (!status) status = vgpu_check_rows(from, from_pitch, width, rows);
+  if (status) return result(status);
   vgpu_copy_rows(to, to_pitch, from, from_pitch, width, rows);
   return CUDA_OK;
 }
 API(int, cudaMemcpy2D)(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t rows, int kind) {
   return vgpu_cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, rows, kind, NULL);
 }
-API(int, cudaMemset)(void *to, int value, size_t size) { vgpu_fill(to, value, size); return CUDA_OK; }
+API(int, cudaMemset)(void *to, int value, size_t size) { return fill(to, value, size); }
 API(int, cudaMemsetAsync)(void *to, int value, size_t size, stream_t stream) {
   vgpu_stream_work(stream);
-  vgpu_fill(to, value, size);
-  return CUDA_OK;
+  return fill(to, value, size);
 }
 API(int, cudaMemset2D)(void *to, size_t pitch, int value, size_t width, size_t rows) {
-  (void)to, (void)pitch, (void)value, (void)width, (void)rows;
-  return CUDA_OK;
+  (void)value;
+  return result(vgpu_check_rows(to, pitch, width, rows));
 }
 API(int, cudaMemset2DAsync)(void *to, size_t pitch, int value, size_t width, size_t rows, stream_t stream) {
-  (void)to, (void)pitch, (void)value, (void)width, (void)rows;
   vgpu_stream_work(stream);
-  return CUDA_OK;
+  return vgpu_cudaMemset2D(to, pitch, value, width, rows);
 }
 
 // Variables of kernels have no values; their addresses are somewhere.
 API(int, cudaGetSymbolAddress)(void **address, const void *symbol) {
-  static char somewhere[MIB];
   (void)symbol;
-  *address = somewhere;
+  *address = vgpu_symbols;
   return CUDA_OK;
 }
 API(int, cudaGetSymbolSize)(size_t *size, const void *symbol) { (void)symbol; *size = 4; return CUDA_OK; }
@@ -246,6 +266,7 @@ API(int, cudaMemcpyToSymbolAsync)(const void *symbol, const void *from, size_t s
 }
 API(int, cudaMemcpyFromSymbol)(void *to, const void *symbol, size_t size, size_t offset, int kind) {
   (void)symbol, (void)offset, (void)kind;
+  if (vgpu_check(to, size)) return result(CUDA_INVALID_VALUE);
   vgpu_fill(to, 0, size);
   return CUDA_OK;
 }
@@ -280,7 +301,7 @@ API(int, cudaMallocAsync)(void **address, size_t size, stream_t stream) {
   return pool_allocate(address, size, vgpu_current_pool(device), stream);
 }
 API(int, cudaMallocFromPoolAsync)(void **address, size_t size, struct pool *pool, stream_t stream) {
-  return pool_allocate(address, size, pool, stream);
+  return vgpu_is_pool(pool) ? pool_allocate(address, size, pool, stream) : result(CUDA_INVALID_VALUE);
 }
 API(int, cudaFreeAsync)(void *address, stream_t stream) {
   if (!address) return CUDA_OK;
@@ -309,13 +330,17 @@ API(int, cudaMemPoolCreate)(struct pool **pool, const int *properties) {
   *pool = vgpu_create_pool(vgpu_machine_device(device));
   return *pool ? CUDA_OK : result(CUDA_OUT_OF_MEMORY);
 }
-API(int, cudaMemPoolDestroy)(struct pool *pool) { vgpu_destroy_pool(pool); return CUDA_OK; }
-API(int, cudaMemPoolTrimTo)(struct pool *pool, size_t keep) { vgpu_pool_trim(pool, keep); return CUDA_OK; }
+API(int, cudaMemPoolDestroy)(struct pool *pool) { return result(vgpu_destroy_pool(pool)); }
+API(int, cudaMemPoolTrimTo)(struct pool *pool, size_t keep) {
+  if (!vgpu_is_pool(pool)) return result(CUDA_INVALID_VALUE);
+  vgpu_pool_trim(pool, keep);
+  return CUDA_OK;
+}
 API(int, cudaMemPoolGetAttribute)(struct pool *pool, int attribute, void *value) {
-  return vgpu_pool_get(pool, attribute, value) ? result(CUDA_INVALID_VALUE) : CUDA_OK;
+  return !vgpu_is_pool(pool) || vgpu_pool_get(pool, attribute, value) ? result(CUDA_INVALID_VALUE) : CUDA_OK;
 }
 API(int, cudaMemPoolSetAttribute)(struct pool *pool, int attribute, void *value) {
-  return vgpu_pool_set(pool, attribute, value) ? result(CUDA_INVALID_VALUE) : CUDA_OK;
+  return !vgpu_is_pool(pool) || vgpu_pool_set(pool, attribute, value) ? result(CUDA_INVALID_VALUE) : CUDA_OK;
 }
 API(int, cudaMemPoolSetAccess)(void) { return CUDA_OK; }
 API(int, cudaMemPoolGetAccess)(int *flags) { *flags = 3; return CUDA_OK; } // read and write
@@ -328,10 +353,10 @@ API(int, cudaStreamCreateWithPriority)(stream_t *stream, unsigned flags, int pri
 API(int, cudaStreamCreateWithFlags)(stream_t *stream, unsigned flags) { return vgpu_cudaStreamCreateWithPriority(stream, flags, 0); }
 API(int, cudaStreamCreate)(stream_t *stream) { return vgpu_cudaStreamCreateWithPriority(stream, 0, 0); }
 API(int, cudaStreamDestroy)(stream_t stream) { return result(vgpu_stream_destroy(stream)); }
-API(int, cudaStreamGetPriority)(stream_t stream, int *priority) { *priority = vgpu_stream_priority(stream); return CUDA_OK; }
-API(int, cudaStreamGetFlags)(stream_t stream, unsigned *flags) { *flags = vgpu_stream_flags(stream); return CUDA_OK; }
-API(int, cudaStreamGetId)(stream_t stream, unsigned long long *id) { *id = vgpu_stream_id(stream); return CUDA_OK; }
-API(int, cudaStreamGetDevice)(stream_t stream, int *device) { *device = visible(vgpu_stream_device(stream, on_machine())); return CUDA_OK; }
+API(int, cudaStreamGetPriority)(stream_t stream, int *priority) { if (!vgpu_is_stream(stream)) return result(CUDA_INVALID_HANDLE); *priority = vgpu_stream_priority(stream); return CUDA_OK; }
+API(int, cudaStreamGetFlags)(stream_t stream, unsigned *flags) { if (!vgpu_is_stream(stream)) return result(CUDA_INVALID_HANDLE); *flags = vgpu_stream_flags(stream); return CUDA_OK; }
+API(int, cudaStreamGetId)(stream_t stream, unsigned long long *id) { if (!vgpu_is_stream(stream)) return result(CUDA_INVALID_HANDLE); *id = vgpu_stream_id(stream); return CUDA_OK; }
+API(int, cudaStreamGetDevice)(stream_t stream, int *device) { if (!vgpu_is_stream(stream)) return result(CUDA_INVALID_HANDLE); *device = visible(vgpu_stream_device(stream, on_machine())); return CUDA_OK; }
 API(int, cudaStreamQuery)(stream_t stream) { return result(vgpu_stream_synchronize(stream)); }
 API(int, cudaStreamSynchronize)(stream_t stream) { return result(vgpu_stream_synchronize(stream)); }
 API(int, cudaStreamWaitEvent)(stream_t stream, event_t event, unsigned flags) { return result(vgpu_stream_wait(stream, event, flags)); }
@@ -372,11 +397,12 @@ API(int, cudaStreamBeginCaptureToGraph)(stream_t stream, graph_t graph, const vo
   return result(vgpu_capture_begin(stream, mode));
 }
 API(int, cudaStreamEndCapture)(stream_t stream, graph_t *graph) { return result(vgpu_capture_end(stream, graph)); }
-API(int, cudaStreamIsCapturing)(stream_t stream, int *status) { *status = vgpu_capture_status(stream, NULL, NULL); return CUDA_OK; }
+API(int, cudaStreamIsCapturing)(stream_t stream, int *status) { if (!vgpu_is_stream(stream)) return result(CUDA_INVALID_HANDLE); *status = vgpu_capture_status(stream, NULL, NULL); return CUDA_OK; }
 API(int, cudaThreadExchangeStreamCaptureMode)(int *mode) { return result(vgpu_capture_exchange_mode(mode)); }
 
 // The nodes on which the next operation of a captured stream depends are not followed: there are none.
 static int capture_info(stream_t stream, int *status, unsigned long long *id, graph_t *graph, const void **nodes, const void **edges, size_t *count) {
+  if (!vgpu_is_stream(stream)) return result(CUDA_INVALID_HANDLE);
   *status = vgpu_capture_status(stream, id, graph);
   if (nodes) *nodes = NULL;
   if (edges) *edges = NULL;
@@ -402,14 +428,18 @@ API(int, cudaGraphCreate)(graph_t *graph, unsigned flags) {
   *graph = vgpu_graph_create();
   return *graph ? CUDA_OK : result(CUDA_OUT_OF_MEMORY);
 }
-API(int, cudaGraphDestroy)(graph_t graph) { vgpu_graph_destroy(graph); return CUDA_OK; }
-API(int, cudaGraphClone)(graph_t *copy, graph_t graph) { *copy = vgpu_graph_clone(graph); return *copy ? CUDA_OK : result(CUDA_OUT_OF_MEMORY); }
+API(int, cudaGraphDestroy)(graph_t graph) { return result(vgpu_graph_destroy(graph)); }
+API(int, cudaGraphClone)(graph_t *copy, graph_t graph) { return result(vgpu_graph_clone(copy, graph)); }
 // The further arguments differ by version; all versions begin like this.
 API(int, cudaGraphInstantiate)(graph_t *executable, graph_t graph) { return vgpu_cudaGraphClone(executable, graph); }
 API(int, cudaGraphInstantiateWithFlags)(graph_t *executable, graph_t graph, unsigned long long flags) { (void)flags; return vgpu_cudaGraphClone(executable, graph); }
 API(int, cudaGraphInstantiateWithParams)(graph_t *executable, graph_t graph, void *parameters) { (void)parameters; return vgpu_cudaGraphClone(executable, graph); }
-API(int, cudaGraphExecDestroy)(graph_t executable) { vgpu_graph_destroy(executable); return CUDA_OK; }
-API(int, cudaGraphLaunch)(graph_t executable, stream_t stream) { (void)executable; vgpu_stream_work(stream); return CUDA_OK; }
+API(int, cudaGraphExecDestroy)(graph_t executable) { return result(vgpu_graph_destroy(executable)); }
+API(int, cudaGraphLaunch)(graph_t executable, stream_t stream) {
+  if (!vgpu_is_graph(executable)) return result(CUDA_INVALID_VALUE);
+  vgpu_stream_work(stream);
+  return CUDA_OK;
+}
 API(int, cudaGraphUpload)(graph_t executable, stream_t stream) { (void)executable, (void)stream; return CUDA_OK; }
 API(int, cudaGraphExecUpdate)(graph_t executable, graph_t graph, void *first, int *status) {
   (void)executable, (void)graph;
@@ -420,6 +450,7 @@ API(int, cudaGraphExecUpdate)(graph_t executable, graph_t graph, void *first, in
 }
 API(int, cudaGraphDebugDotPrint)(graph_t graph, const char *path, unsigned flags) { (void)graph, (void)path, (void)flags; return CUDA_OK; }
 API(int, cudaGraphGetNodes)(graph_t graph, void **nodes, size_t *count) {
+  if (!vgpu_is_graph(graph)) return result(CUDA_INVALID_VALUE);
   size_t all = vgpu_graph_nodes(graph);
   for (size_t i = 0; nodes && i < *count; i++) nodes[i] = i < all ? (char *)graph + i : NULL;
   *count = all;
@@ -461,12 +492,12 @@ API(int, __cudaPopCallConfiguration)(struct dim *grid, struct dim *block, size_t
   return CUDA_OK;
 }
 API(void **, __cudaRegisterFatBinary)(void *binary) {
-  void **handle = malloc(sizeof *handle);
+  void **handle = vgpu_handle_make(HANDLE_BINARY, sizeof *handle);
   if (handle) *handle = binary;
   return handle;
 }
 API(void, __cudaRegisterFatBinaryEnd)(void **handle) { (void)handle; }
-API(void, __cudaUnregisterFatBinary)(void **handle) { free(handle); }
+API(void, __cudaUnregisterFatBinary)(void **handle) { vgpu_handle_drop(HANDLE_BINARY, handle); }
 API(char, __cudaInitModule)(void **handle) { (void)handle; return 1; }
 API(void, __cudaRegisterFunction)(void) {}
 API(void, __cudaRegisterVar)(void) {}

@@ -51,13 +51,21 @@ size_t vgpu_free_memory(int device);
 void *vgpu_allocate(int device, size_t size);
 // Zero, or -1 if `address` was not allocated.
 int vgpu_release(void *address);
-// Address space alone, and memory without an address (cuMemAddressReserve, cuMemCreate, memory pools).
-void *vgpu_reserve_addresses(int device, size_t size, size_t alignment);
+// Address space alone, and memory without an address (cuMemAddressReserve, cuMemCreate, memory pools). `usable` bytes
+// from the beginning may be used as they are; the rest once memory is mapped to them.
+void *vgpu_reserve_addresses(int device, size_t size, size_t alignment, size_t usable);
 int vgpu_release_addresses(void *address, size_t size);
 int vgpu_take_memory(int device, size_t size);
 void vgpu_give_memory(int device, size_t size);
 // The size of an allocation or reservation that begins here, else 0.
 size_t vgpu_allocation_size(const void *address);
+// Bytes from an address to the end of what was allocated there; 0 for device memory that was not, SIZE_MAX for
+// addresses that are not the device's.
+size_t vgpu_allocated_from(const void *address);
+// The same, with the memory that is mapped to addresses, of pinned memory of the host, too.
+size_t vgpu_usable_from(const void *address);
+// True if all of `size` bytes are within one reservation of address space.
+int vgpu_is_reserved(const void *address, size_t size);
 // The device of an address, else -1.
 int vgpu_device_of(const void *address);
 // The same, of memory that was mapped to an address: that of the memory, wherever the address was reserved.
@@ -68,12 +76,35 @@ void vgpu_copy(void *to, const void *from, size_t size);
 void vgpu_copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t rows);
 void vgpu_fill(void *to, int value, size_t size);
 
+// ---- bounds.c: whether memory may be read and written ----
+// CUDA_OK if so many bytes from an address can be read or written, else CUDA_INVALID_VALUE.
+int vgpu_check(const void *address, size_t size);
+int vgpu_check_rows(const void *address, size_t pitch, size_t width, size_t rows);
+// The same for memory that is filled: it must be the device's, or pinned.
+int vgpu_check_fill(const void *address, size_t size);
+// The variables of kernels and modules, which have no values.
+extern char vgpu_symbols[MIB];
+
 // ---- host.c: pinned host memory ----
 void *vgpu_host_allocate(size_t size);
 int vgpu_host_release(void *address);
 int vgpu_host_register(void *address, size_t size);
 int vgpu_host_unregister(void *address);
 int vgpu_is_pinned(const void *address);
+// Bytes from an address to the end of the pinned memory that was allocated here, SIZE_MAX for other addresses.
+size_t vgpu_pinned_from(const void *address);
+
+// ---- handles.c: the handles that exist ----
+enum { HANDLE_STREAM, HANDLE_EVENT, HANDLE_GRAPH, HANDLE_POOL, HANDLE_COMMUNICATOR, HANDLE_LIBRARY, HANDLE_DESCRIPTOR, HANDLE_BINARY };
+// Zero, or -1 if there is no memory.
+int vgpu_handle_add(int kind, const void *handle);
+int vgpu_handle_exists(int kind, const void *handle);
+// 1 if it existed.
+int vgpu_handle_remove(int kind, const void *handle);
+// A handle with so many bytes of zeros; NULL if there is no memory.
+void *vgpu_handle_make(int kind, size_t size);
+// 1 if it existed, and is freed.
+int vgpu_handle_drop(int kind, void *handle);
 
 // ---- pool.c: the stream-ordered allocator ----
 struct pool;
@@ -81,7 +112,9 @@ struct pool *vgpu_default_pool(int device);
 struct pool *vgpu_current_pool(int device);
 void vgpu_set_current_pool(int device, struct pool *pool);
 struct pool *vgpu_create_pool(int device);
-void vgpu_destroy_pool(struct pool *pool);
+// CUDA_INVALID_VALUE for what is no pool, or the default one, which cannot be destroyed.
+int vgpu_destroy_pool(struct pool *pool);
+int vgpu_is_pool(const struct pool *pool);
 void *vgpu_pool_allocate(struct pool *pool, size_t size);
 // 1 if the address is not a pool's.
 int vgpu_pool_release(void *address);
@@ -124,7 +157,7 @@ void vgpu_log_host_waits(char kind, const struct stream *stream, uint64_t moment
 
 // ---- capture.c: streams, events, and the capture of graphs ----
 enum {
-  CUDA_OK = 0, CUDA_INVALID_VALUE = 1, CUDA_OUT_OF_MEMORY = 2, CUDA_NOT_INITIALIZED = 3,
+  CUDA_OK = 0, CUDA_INVALID_VALUE = 1, CUDA_OUT_OF_MEMORY = 2, CUDA_NOT_INITIALIZED = 3, CUDA_INVALID_PITCH = 12,
   CUDA_NO_DEVICE = 100, CUDA_INVALID_DEVICE = 101, CUDA_INVALID_CONTEXT = 201,
   CUDA_INVALID_HANDLE = 400, CUDA_ILLEGAL_STATE = 401, CUDA_NOT_FOUND = 500, CUDA_NOT_READY = 600,
   CUDA_PEER_ALREADY_ENABLED = 704, CUDA_PEER_NOT_ENABLED = 705,
@@ -132,6 +165,8 @@ enum {
   CUDA_CAPTURE_UNSUPPORTED = 900, CUDA_CAPTURE_INVALIDATED = 901, CUDA_CAPTURE_UNMATCHED = 903,
   CUDA_CAPTURE_ISOLATION = 905, CUDA_CAPTURED_EVENT = 907, CUDA_CAPTURE_WRONG_THREAD = 908,
 };
+// True for a handle of a stream, which may be one that exists without being created.
+int vgpu_is_stream(const struct stream *stream);
 int vgpu_stream_create(struct stream **stream, int device, unsigned flags, int priority);
 int vgpu_stream_destroy(struct stream *stream);
 int vgpu_stream_priority(const struct stream *stream);
@@ -158,8 +193,10 @@ int vgpu_capture_exchange_mode(int *mode);
 int vgpu_capture_unsafe_call(void);
 int vgpu_device_synchronize(void);
 struct graph *vgpu_graph_create(void);
-void vgpu_graph_destroy(struct graph *graph);
-struct graph *vgpu_graph_clone(const struct graph *graph);
+// True for a graph that was made, and for one that a capture still makes.
+int vgpu_is_graph(const struct graph *graph);
+int vgpu_graph_destroy(struct graph *graph);
+int vgpu_graph_clone(struct graph **copy, const struct graph *graph);
 size_t vgpu_graph_nodes(const struct graph *graph);
 
 // ---- properties.c ----

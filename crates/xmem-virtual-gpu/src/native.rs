@@ -54,6 +54,33 @@ pub(crate) fn implementation(name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    /// Program headers (elf(5), `Elf64_Phdr`): type and flags of each.
+    fn segments(file: &[u8]) -> Vec<(u32, u32)> {
+        let number = |at: usize, size: usize| {
+            file[at..at + size].iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte))
+        };
+        let (first, size, count) = (number(32, 8), number(54, 2), number(56, 2));
+        let rows = (0..count).map(|row| first + row * size);
+        rows.map(|at| (number(at, 4) as u32, number(at + 4, 4) as u32)).collect()
+    }
+
+    #[test]
+    fn the_library_is_built_with_hardening() {
+        const PT_GNU_STACK: u32 = 0x6474_e551;
+        const PT_GNU_RELRO: u32 = 0x6474_e552;
+        const EXECUTABLE: u32 = 1;
+        const WRITABLE: u32 = 2;
+        let file = LIBRARY.expect("supported");
+        let segments = segments(file);
+        assert!(segments.iter().any(|(kind, _)| *kind == PT_GNU_RELRO), "{segments:?}");
+        let stack = segments.iter().find(|(kind, _)| *kind == PT_GNU_STACK).expect("a stack");
+        assert_eq!(stack.1 & EXECUTABLE, 0, "the stack is executable");
+        let both = EXECUTABLE | WRITABLE;
+        assert!(segments.iter().all(|(_, flags)| flags & both != both), "{segments:?}");
+        let has = |name: &[u8]| file.windows(name.len()).any(|text| text == name);
+        assert!(has(b"__stack_chk_fail"), "no stack protector");
+    }
+
     #[test]
     fn functions_are_found_by_their_names_in_cuda() {
         for (name, expected) in [

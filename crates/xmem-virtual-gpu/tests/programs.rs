@@ -6,6 +6,9 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 #![allow(clippy::disallowed_methods, reason = "tests write libraries and run programs")]
 
+#[path = "programs/sanitized.rs"]
+mod sanitized;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -215,6 +218,20 @@ fn memory_has_the_capacity_and_the_addresses_of_the_device() {
             assert!(log.contains(&unimplemented(function)), "{log:?}");
         }
     }
+}
+
+#[test]
+fn copies_and_fills_beyond_an_allocation_are_invalid_values() {
+    let machine = Machine::new(RUNTIME);
+    let preload = machine.prepare(&VirtualGpu::new(device("a100-40g")));
+    machine.run(&preload, program!("bounds"), &[], &[]);
+}
+
+#[test]
+fn handles_that_are_destroyed_twice_are_invalid_handles() {
+    let machine = Machine::new(RUNTIME);
+    let preload = machine.prepare(&VirtualGpu::new(device("a100-40g")));
+    machine.run(&preload, program!("handles"), &[], &[]);
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub struct Answer {
     pub verdict: Verdict,
     /// The reasons for which the verdict is withheld; empty where it is not.
     pub withheld: Vec<WithheldReason>,
+    /// True if more memory may have been needed before the recording began: the peaks are the least that the job needs.
+    pub is_lower_bound: bool,
     /// Whether the events of the recording agree with each other as those of an intact one do.
     pub integrity: Integrity,
     /// GPU, PyTorch version and what-ifs of the estimate.
@@ -108,17 +110,26 @@ impl Answer {
         notes.extend(std::mem::take(&mut memory.diagnostics));
         let is_as_recorded =
             target.resharding.is_none() && target.completion == StreamCompletion::AtOnce;
+        let mut integrity = job.profile().integrity.clone();
         if let Some(gpu) = job.profile().gpu.as_ref().filter(|_| is_as_recorded) {
             let all =
                 iterations == (IterationId(0)..IterationId::new(job.profile().iterations.len()));
-            recorded::compare(gpu, prediction.setup(), &memory.peak, all, &mut notes);
+            let unreached =
+                recorded::compare(gpu, prediction.setup(), &memory.peak, all, &mut notes);
+            // On a device that holds the recorded peak, too, the verdict does not depend on it.
+            if unreached.is_some_and(|peak| memory.fits && peak > target.device.available()) {
+                integrity.add_unreached_peak(&mut notes);
+            }
         }
         report_single_length(prediction, &mut notes);
         let locator = Locator::new(job.profile());
-        let integrity = job.profile().integrity.clone();
         let condition = integrity.condition();
         let mut withheld = notes.withheld_reasons().to_vec();
         withheld.extend(policy.withholds(condition));
+        let is_lower_bound = job.profile().gpu.as_ref().is_some_and(|gpu| !gpu.from_the_start);
+        if is_lower_bound && memory.fits {
+            withheld.push(WithheldReason::IncompleteHistory);
+        }
         let virtual_gpu = job.profile().virtual_gpu();
         let is_assumed = virtual_gpu.is_some_and(xmem_analyzer::recording::VirtualGpu::is_assumed);
         if is_as_recorded {
@@ -145,6 +156,11 @@ impl Answer {
         if (is_late || !is_as_recorded) && memory.range.confidence == Confidence::Certain {
             memory.range.confidence = Confidence::Likely;
         }
+        // Operators have other sizes on a GPU, which follow from their shapes.
+        let has_shapes = job.profile().gpu.is_some() || notes.get("no-shapes").is_none();
+        if !has_shapes && memory.range.confidence == Confidence::Certain {
+            memory.range.confidence = Confidence::Likely;
+        }
         let is_doubtful = condition > Condition::Intact || is_assumed;
         let confidence = memory.range.confidence;
         if is_doubtful && matches!(confidence, Confidence::Certain | Confidence::Likely) {
@@ -153,6 +169,7 @@ impl Answer {
         Self {
             verdict: Verdict::decide(memory.fits, condition, &withheld),
             withheld,
+            is_lower_bound,
             integrity,
             target,
             rank,

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use xmem_analyzer::integrity::SnapshotEvidence;
 use xmem_analyzer::{
     GpuRecording, GpuSource, History, HistoryBlock, HistoryPart, HistorySite, Phase, PrivatePools,
     RecordedFailure, Tick,
@@ -21,10 +22,19 @@ use xmem_types::{
 pub(crate) fn of_snapshot(snapshot: &Snapshot, notes: &mut Diagnostics) -> History {
     let (device, devices) = fullest(snapshot, notes);
     let trace = &snapshot.trace(device)[snapshot.first_complete_entry(device)..];
-    for doubt in snapshot.doubts(device, trace).iter() {
-        let message = doubt.message.clone();
-        notes.withhold(WithheldReason::DamagedTrace, doubt.count, || message);
-    }
+    let doubts = snapshot.doubts(device, trace);
+    let structure = snapshot.structure(device, trace);
+    let impossible = doubts.iter().map(|doubt| doubt.count).fold(0, u64::saturating_add);
+    let evidence = SnapshotEvidence {
+        contradicting: structure.contradicting,
+        impossible: (impossible, trace.len() as u64),
+        sums: structure.sums,
+        blocks: structure.blocks,
+        segments: structure.segments,
+        unexplained: structure.unexplained,
+        live_address: (0, 0),
+    };
+    notes.extend(doubts);
     let (usage, odd) = snapshot.usage(device);
     notes.extend(odd);
     let mut gpu = GpuRecording::new(GpuSource::Snapshot);
@@ -52,12 +62,14 @@ pub(crate) fn of_snapshot(snapshot: &Snapshot, notes: &mut Diagnostics) -> Histo
         waited: 0,
         lost_frees: 0,
         failed: Vec::new(),
+        evidence,
     };
     for (tick, step) in snapshot.steps(trace, choice(snapshot)).iter().enumerate() {
         reader.step(Tick(tick as u32), step);
     }
     reader.keep_what_is_left();
-    reader.report(notes);
+    reader.report(&gpu, notes);
+    gpu.from_the_start = reader.has_history() && reader.begins_at_zero(&gpu);
     about_pools(snapshot, device, notes);
     reader.finish(gpu, base_time, notes)
 }
@@ -200,6 +212,7 @@ struct Reader<'s> {
     /// Frees that were not recorded.
     lost_frees: u64,
     failed: Vec<RecordedFailure>,
+    evidence: SnapshotEvidence,
 }
 
 struct Earlier {
@@ -324,15 +337,35 @@ impl Reader<'_> {
         self.earlier.sort_by_key(|block| (block.address, block.free.map(|free| free.0)));
     }
 
-    fn report(&self, notes: &mut Diagnostics) {
+    fn has_history(&self) -> bool {
+        self.trace.iter().any(|entry| entry.action == Action::Alloc)
+    }
+
+    /// Returns whether nothing was there when the history began, and nothing of it is missing.
+    fn begins_at_zero(&self, gpu: &GpuRecording) -> bool {
+        self.trace.len() == self.snapshot.trace(self.device).len()
+            && gpu.reserved_before == Some(Bytes::ZERO)
+            && self.earlier.is_empty()
+    }
+
+    fn report(&self, gpu: &GpuRecording, notes: &mut Diagnostics) {
+        let has_history = self.has_history();
         let before: u64 = self.earlier.iter().map(|b| b.size.get()).fold(0, u64::saturating_add);
-        if self.trace.iter().all(|entry| entry.action != Action::Alloc) {
+        if !has_history {
             notes.report("no-history", Severity::Warning, None, || {
-                "the snapshot has no history: the answer is about the memory at its moment alone; record \
+                "the snapshot has no history: the job needs at least the memory at its moment; record \
                  with `torch.cuda.memory._record_memory_history()`"
                     .into()
             });
-        } else if !self.earlier.is_empty() {
+        } else if !self.begins_at_zero(gpu) {
+            notes.report("late-history", Severity::Warning, None, || {
+                "the history of the snapshot begins after memory was reserved, or lacks its beginning: the job \
+                 needs at least what it shows; call `torch.cuda.memory._record_memory_history()` before the \
+                 model is made, with enough `max_entries`"
+                    .into()
+            });
+        }
+        if has_history && !self.earlier.is_empty() {
             notes.report("allocated-before", Severity::Note, None, || {
                 let bytes = Bytes(before);
                 format!(
@@ -345,9 +378,6 @@ impl Reader<'_> {
             "blocks were freed while another stream used them: their memory was reused when that stream was \
              done, as recorded"
                 .into()
-        });
-        notes.report_many("unrecorded-frees", Severity::Warning, None, self.lost_frees, || {
-            "memory is allocated at an address that is in use: frees are missing from the history".into()
         });
         let failed = self.failed.len() as u64;
         notes.report_many("recorded-out-of-memory", Severity::Warning, None, failed, || {
@@ -400,7 +430,8 @@ impl Reader<'_> {
         let releases = self.pool_releases.iter();
         gpu.pool_releases = releases.map(|&(Tick(at), pool)| (Tick(at + offset), pool)).collect();
         gpu.out_of_memory = self.failed;
-        History { blocks, sites: self.sites.list, base_time, gpu }
+        self.evidence.live_address = (self.lost_frees, blocks.len() as u64);
+        History { blocks, sites: self.sites.list, base_time, gpu, evidence: self.evidence }
     }
 }
 

@@ -96,9 +96,10 @@ impl Job {
         mut timings: Timings,
     ) -> Self {
         let environment = history::environment(snapshot, &mut diagnostics);
-        let profile = timings.time(Stage::Analyze, || {
+        let (profile, notes) = timings.time(Stage::Analyze, || {
             xmem_analyzer::analyze_history(history::of_snapshot(snapshot, &mut diagnostics))
         });
+        diagnostics.extend(notes);
         let facts = TraceFacts::of_snapshot(snapshot).with_profile(&profile);
         Self { facts, environment, profile, diagnostics, timings }
     }

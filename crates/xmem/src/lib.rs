@@ -88,7 +88,7 @@ pub use verdict::{IntegrityPolicy, Verdict};
 
 pub use xmem_analyzer::integrity::{Condition, Integrity};
 pub use xmem_analyzer::recording::{EndReason, Implementation, Rank, Strategy};
-pub use xmem_analyzer::{GpuRecording, GpuSource, Phase, Profile, Role};
+pub use xmem_analyzer::{GpuRecording, GpuSource, Phase, Profile, Redaction, Role};
 pub use xmem_convolutions::{
     Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource,
     CudnnRelease, ElementType, FittedModel, Implausible, KeptAnswers, Layout, LibraryPlans,
@@ -131,7 +131,10 @@ pub use xmem_simulator::{
 };
 pub use xmem_snapshot::{Snapshot, write as write_snapshot};
 pub use xmem_timing::TimeModel;
-pub use xmem_trace::{EventParser, ReadError, ReadOptions, Trace, open_input};
+pub use xmem_trace::{
+    EventParser, ReadError, ReadOptions, RewriteError, RewriteSummary, Trace, open_input,
+    rewrite_path,
+};
 pub use xmem_types::{
     Addr, BlockId, Bytes, Diagnostic, Diagnostics, ExceededLimit, InputLimits, IterationId,
     Location, Nanos, Request, RequestKind, Severity, StreamId, TorchVersion, WithheldReason,

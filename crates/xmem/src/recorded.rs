@@ -5,20 +5,21 @@ use xmem_predict::{AllocatorKind, AllocatorSetup, Origin, Peak};
 use xmem_types::{Bytes, Diagnostics, Severity};
 
 /// Reports recorded peaks that the replay does not reach or exceeds. With options or another release that
-/// the caller gave, or where only some iterations are asked about, they may differ.
+/// the caller gave, or where only some iterations are asked about, they may differ. Returns the recorded peak of reserved
+/// memory if the replay does not reach it although the recording shows all that was reserved.
 pub(crate) fn compare(
     gpu: &GpuRecording,
     setup: &AllocatorSetup,
     peak: &Peak,
     all_iterations: bool,
     notes: &mut Diagnostics,
-) {
+) -> Option<Bytes> {
     let is_as_recorded = setup.conf_from != Origin::Given
         && setup.release_from != Origin::Given
         && setup.kind == AllocatorKind::Native
         && setup.memory_fraction.is_none();
     if !is_as_recorded || !all_iterations {
-        return;
+        return None;
     }
     let differs = |recorded: Option<Bytes>, replayed| recorded.filter(|&bytes| bytes != replayed);
     if let Some(recorded) = differs(gpu.peak_allocated, peak.allocated) {
@@ -52,4 +53,7 @@ pub(crate) fn compare(
             )
         });
     }
+    // What was cached before is reserved, and no allocation shows it.
+    let shows_all = gpu.from_the_start && gpu.allocated_before == Bytes::ZERO;
+    gpu.peak_reserved.filter(|&recorded| shows_all && recorded > peak.ample_reserved)
 }

@@ -5,7 +5,7 @@ use super::intact::{Needs, arguments};
 use super::judge::{self, Answer};
 use super::kinds::{self, Kind};
 use super::process::Runner;
-use super::recording::{self, Recording};
+use super::recording::{self, Input, Recording};
 use super::report::{Report, Row};
 use super::{Extent, Options, forms, in_parallel};
 use crate::error::Error;
@@ -37,16 +37,29 @@ pub(super) fn run(
     needs: &Needs,
     report: &mut Report,
 ) -> Result<(), Error> {
-    let names: Vec<&str> = match (options.traces.is_empty(), options.extent) {
-        (false, _) => options.traces.iter().map(String::as_str).collect(),
-        (true, Extent::Full) => recording::DAMAGED.to_vec(),
-        (true, Extent::Sample) => recording::SAMPLED.to_vec(),
+    for input in [Input::HostTrace, Input::GpuTrace] {
+        run_input(program, options, needs, report, input)?;
+    }
+    Ok(())
+}
+
+fn run_input(
+    program: &Path,
+    options: &Options,
+    needs: &Needs,
+    report: &mut Report,
+    input: Input,
+) -> Result<(), Error> {
+    let (all, sampled) = match input {
+        Input::GpuTrace => (&recording::OF_GPUS[..], &recording::SAMPLED_OF_GPUS[..]),
+        _ => (&recording::DAMAGED[..], &recording::SAMPLED[..]),
     };
+    let names = options.of_input(input, all, sampled);
     let recordings = names
         .iter()
         .map(|name| Recording::read(&recording::path(name), name))
         .collect::<Result<Vec<_>, Error>>()?;
-    let variants = variants(options, &recordings, needs);
+    let variants = variants(options, &recordings, needs, input);
     let rows =
         in_parallel(&variants, |runner, variant| one(program, runner, variant, options.seed))?;
     for row in rows {
@@ -58,7 +71,12 @@ pub(super) fn run(
     Ok(())
 }
 
-fn variants<'r>(options: &Options, recordings: &'r [Recording], needs: &Needs) -> Vec<Variant<'r>> {
+fn variants<'r>(
+    options: &Options,
+    recordings: &'r [Recording],
+    needs: &Needs,
+    input: Input,
+) -> Vec<Variant<'r>> {
     let wanted = |kind: &&Kind| {
         options.kinds.is_empty() || options.kinds.iter().any(|name| name == kind.name)
     };
@@ -66,7 +84,7 @@ fn variants<'r>(options: &Options, recordings: &'r [Recording], needs: &Needs) -
     for (place, recording) in recordings.iter().enumerate() {
         let other = &recordings[(place + 1) % recordings.len()];
         let capacity = needs.get(&recording.name).map_or(0, |need| need.saturating_sub(1));
-        for (number, kind) in kinds::all().into_iter().filter(wanted).enumerate() {
+        for (number, kind) in kinds::of(input).into_iter().filter(wanted).enumerate() {
             for strength in Strength::ALL {
                 // The sample: each kind with one trace and one strength.
                 let sampled = number % recordings.len() == place

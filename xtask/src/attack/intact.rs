@@ -2,8 +2,9 @@
 
 use super::judge::{self, Answer, Finding, Outcome};
 use super::process::{Ended, Runner};
+use super::recording::{self, Input, Recording};
 use super::report::{Report, Row};
-use super::{Extent, Options, in_parallel, recording};
+use super::{Extent, Options, in_parallel, kinds};
 use crate::error::Error;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -27,11 +28,16 @@ const PLENTY: u64 = 1 << 40;
 
 /// Replays the traces, and finds what each needs.
 pub(super) fn run(program: &Path, options: &Options, report: &mut Report) -> Result<Needs, Error> {
-    let names = match (options.traces.is_empty(), options.extent) {
+    let sampled = || {
+        let names = recording::SAMPLED.iter().chain(&recording::SAMPLED_OF_GPUS);
+        names.chain(&recording::SNAPSHOTS[..2]).map(|name| (*name).to_owned()).collect()
+    };
+    let mut names = match (options.traces.is_empty(), options.extent) {
         (false, _) => options.traces.clone(),
         (true, Extent::Full) => recording::all()?,
-        (true, Extent::Sample) => recording::SAMPLED.map(str::to_owned).to_vec(),
+        (true, Extent::Sample) => sampled(),
     };
+    names.retain(|name| options.wants(Input::of(name)));
     let results = in_parallel(&names, |runner, name| one(program, runner, name))?;
     let mut needs = Needs::new();
     for (name, (need, rows)) in names.into_iter().zip(results) {
@@ -45,8 +51,10 @@ pub(super) fn run(program: &Path, options: &Options, report: &mut Report) -> Res
 
 /// Three runs: with plenty of memory, with just enough, and with one byte less.
 fn one(program: &Path, runner: &Runner, name: &str) -> Result<(u64, Vec<Row>), Error> {
-    let path = recording::path(name);
-    let inflated = inflated_size(&path)?;
+    let path = runner.file("intact");
+    let bytes = intact(name)?;
+    std::fs::write(&path, &bytes).map_err(Error::file(&path))?;
+    let inflated = bytes.len() as u64;
     let mut rows = Vec::new();
     let mut run = |capacity: u64, more: &[&str], wanted: fn(Outcome) -> bool| {
         let mut arguments = arguments(&path, capacity);
@@ -71,8 +79,17 @@ fn one(program: &Path, runner: &Runner, name: &str) -> Result<(u64, Vec<Row>), E
     Ok((need, rows))
 }
 
-fn inflated_size(path: &Path) -> Result<u64, Error> {
+/// The bytes of an intact recording.
+pub(super) fn intact(name: &str) -> Result<Vec<u8>, Error> {
+    let path = recording::path(name);
+    Ok(match Input::of(name) {
+        Input::Snapshot => kinds::snapshots::rewritten(&inflated(&path)?),
+        Input::HostTrace | Input::GpuTrace => Recording::read(&path, name)?.variant().render(),
+    })
+}
+
+/// The bytes of a compressed file.
+pub(super) fn inflated(path: &Path) -> Result<Vec<u8>, Error> {
     let file = std::fs::File::open(path).map_err(Error::file(path))?;
-    let mut decoder = zstd::Decoder::new(file).map_err(Error::file(path))?;
-    std::io::copy(&mut decoder, &mut std::io::sink()).map_err(Error::file(path))
+    zstd::decode_all(file).map_err(Error::file(path))
 }

@@ -4,17 +4,19 @@
 //! the events concerned, chosen at random.
 
 mod bytes;
+mod device;
 mod identifiers;
 mod memory;
 mod numbers;
 mod operators;
 mod shapes;
+pub(crate) mod snapshots;
 mod structure;
 mod times;
 
 use super::dice::{Dice, Strength};
 use super::event::{Class, Event};
-use super::recording::{Recording, Variant};
+use super::recording::{Input, Recording, Variant};
 
 /// A kind of damage.
 #[derive(Debug)]
@@ -116,8 +118,34 @@ pub(crate) fn of_texts() -> Vec<&'static Kind> {
     [bytes::KINDS, numbers::KINDS].into_iter().flatten().collect()
 }
 
-/// All kinds of damage to traces, in the order of reports.
-pub(crate) fn all() -> Vec<&'static Kind> {
+/// The kinds that damage the bytes of any file.
+pub(crate) fn of_bytes() -> Vec<&'static Kind> {
+    bytes::KINDS.iter().collect()
+}
+
+/// Names of all kinds of damage to an input, with their lines, in the order of reports.
+pub(crate) fn lines_of(input: Input) -> Vec<(&'static str, &'static str)> {
+    let line = |kind: &Kind| (kind.name, kind.what);
+    match input {
+        Input::HostTrace | Input::GpuTrace => of(input).into_iter().map(line).collect(),
+        Input::Snapshot => {
+            let own = snapshots::KINDS.iter().map(|kind| (kind.name, kind.what));
+            own.chain(of_bytes().into_iter().map(line)).collect()
+        }
+    }
+}
+
+/// All kinds of damage to traces, in the order of reports: those of GPUs have more.
+pub(crate) fn of(input: Input) -> Vec<&'static Kind> {
+    let device = match input {
+        Input::GpuTrace => device::KINDS,
+        Input::HostTrace | Input::Snapshot => &[],
+    };
+    all().into_iter().chain(device).collect()
+}
+
+/// All kinds of damage to traces of the host, in the order of reports.
+fn all() -> Vec<&'static Kind> {
     [
         times::KINDS,
         memory::KINDS,
@@ -216,12 +244,12 @@ fn span(variant: &Variant<'_>) -> (i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attack::recording::SAMPLED;
+    use crate::attack::recording::{SAMPLED, SAMPLED_OF_GPUS};
     use std::collections::BTreeSet;
 
     #[test]
     fn kinds_have_different_names_and_a_line_each() {
-        let kinds = all();
+        let kinds = of(Input::GpuTrace);
         assert!(kinds.len() >= 40, "{}", kinds.len());
         let names: BTreeSet<&str> = kinds.iter().map(|kind| kind.name).collect();
         assert_eq!(names.len(), kinds.len());
@@ -235,9 +263,14 @@ mod tests {
         let read = |name: &str| {
             Recording::read(&crate::attack::recording::path(name), name).expect("a recorded trace")
         };
-        let [recording, other] = [SAMPLED[0], SAMPLED[1]].map(read);
+        every_kind_damages(all(), [SAMPLED[0], SAMPLED[1]].map(read));
+        let of_gpus = device::KINDS.iter().collect();
+        every_kind_damages(of_gpus, [SAMPLED_OF_GPUS[0], SAMPLED_OF_GPUS[1]].map(read));
+    }
+
+    fn every_kind_damages(kinds: Vec<&'static Kind>, [recording, other]: [Recording; 2]) {
         let intact = recording.variant().render();
-        for kind in all() {
+        for kind in kinds {
             let variant = || kind.apply(&recording, &other, 7, Strength::Heavy);
             let first = variant();
             assert!(first == variant(), "{}: not the same twice", kind.name);

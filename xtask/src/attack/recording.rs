@@ -1,6 +1,7 @@
 //! A recorded trace, cut into its events.
 
 use super::event::Event;
+use super::notes;
 use crate::error::Error;
 use crate::repo;
 use std::path::{Path, PathBuf};
@@ -26,7 +27,17 @@ impl Recording {
     pub(crate) fn read(path: &Path, name: &str) -> Result<Self, Error> {
         let file = std::fs::File::open(path).map_err(Error::file(path))?;
         let bytes = zstd::decode_all(file).map_err(Error::file(path))?;
-        Ok(Self::new(name, String::from_utf8_lossy(&bytes).into_owned()))
+        let recording = Self::new(name, String::from_utf8_lossy(&bytes).into_owned());
+        Ok(if name.ends_with(WITHOUT_NOTES) { recording.without_notes() } else { recording })
+    }
+
+    /// As PyTorch's profiler writes it: without the notes and the marks of `xmem profile`.
+    fn without_notes(&self) -> Self {
+        let mut variant = self.variant();
+        notes::remove(&mut variant.head);
+        variant.events.retain(|event| !event.name().starts_with("xmem::"));
+        variant.number_anew();
+        Self::new(&self.name, String::from_utf8_lossy(&variant.render()).into_owned())
     }
 
     pub(crate) fn new(name: &str, text: String) -> Self {
@@ -52,6 +63,17 @@ impl Recording {
 }
 
 impl Variant<'_> {
+    /// Numbers the events anew, as a profiler would have.
+    pub(crate) fn number_anew(&mut self) {
+        let number = |event: &Event<'_>| event.whole("Ev Idx");
+        let mut numbered: Vec<usize> =
+            (0..self.events.len()).filter(|&at| number(&self.events[at]).is_some()).collect();
+        numbered.sort_by_key(|&at| number(&self.events[at]));
+        for (new, at) in numbered.into_iter().enumerate() {
+            self.events[at].set("Ev Idx", &new.to_string());
+        }
+    }
+
     pub(crate) fn render(&self) -> Vec<u8> {
         let length: usize = self.events.iter().map(|event| event.text.len() + 2).sum();
         let mut bytes = Vec::with_capacity(self.head.len() + length + self.tail.len());
@@ -117,15 +139,103 @@ pub(crate) const SAMPLED: [&str; 3] = ["mlp_adam", "vgg11_adagrad", PROFILED[0]]
 /// Recordings of `xmem profile`, which lie beside this task.
 const PROFILED: [&str; 2] = ["profiled_convnet", "profiled_transformer"];
 
-/// The file of a recording.
-pub(crate) fn path(name: &str) -> PathBuf {
-    if PROFILED.contains(&name) {
-        return repo::root().join("xtask/data/attack").join(format!("{name}.json.zst"));
-    }
-    repo::root().join("traces").join(name).join("trace.json.zst")
+/// Recordings of a GPU that are damaged: of `xmem profile` on a virtual GPU, with the history of the allocator and the
+/// peaks that PyTorch counted, and behind them those of PyTorch's profiler, which have neither.
+pub(crate) const OF_GPUS: [&str; 13] = [
+    "networks/alexnet",
+    "networks/alexnet_inference",
+    "networks/resnet32",
+    "networks/vgg16",
+    "sharding/ranks8",
+    "history/two_streams",
+    "history/expandable_segments",
+    "gpu/mlp_adam",
+    "gpu/resnet18_sgdm",
+    "gpu/gpt2_adamw",
+    "networks/alexnet without notes",
+    "networks/resnet32_bottleneck without notes",
+    "networks/googlenet_inference without notes",
+];
+
+/// Small ones, for the sample.
+pub(crate) const SAMPLED_OF_GPUS: [&str; 3] =
+    ["networks/alexnet", "gpu/mlp_adam", "history/two_streams"];
+
+/// The end of the names of recordings from which the notes of `xmem profile` and its marks are taken out, so that they
+/// are as PyTorch's profiler writes them.
+const WITHOUT_NOTES: &str = " without notes";
+
+/// Memory snapshots that are damaged. Their histories begin at zero.
+pub(crate) const SNAPSHOTS: [&str; 8] = [
+    "mlp_adam.pickle",
+    "vgg11_adagrad.pickle",
+    "resnet18_sgdm.pickle",
+    "squeezenet_sgd.pickle",
+    "gpt2_tok4k_sgd.pickle",
+    "dcgan_adam.pickle",
+    "history/two_streams.pickle",
+    "history/expandable_segments.pickle",
+];
+
+/// What a recording is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Input {
+    /// A trace of the host.
+    #[value(name = "traces")]
+    HostTrace,
+    /// A trace with memory events of a GPU.
+    #[value(name = "gpu")]
+    GpuTrace,
+    /// A memory snapshot.
+    #[value(name = "snapshots")]
+    Snapshot,
 }
 
-/// The names of all recordings, sorted.
+impl Input {
+    pub(crate) const ALL: [Self; 3] = [Self::HostTrace, Self::GpuTrace, Self::Snapshot];
+
+    /// What a recording of this name is.
+    pub(crate) fn of(name: &str) -> Self {
+        match name {
+            name if name.ends_with(".pickle") => Self::Snapshot,
+            name if name.contains('/') => Self::GpuTrace,
+            _ => Self::HostTrace,
+        }
+    }
+
+    /// The name of its part of the documentation.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::HostTrace => "traces",
+            Self::GpuTrace => "recordings of GPUs",
+            Self::Snapshot => "snapshots",
+        }
+    }
+}
+
+/// The file of a recording.
+pub(crate) fn path(name: &str) -> PathBuf {
+    let root = repo::root();
+    let name = name.strip_suffix(WITHOUT_NOTES).unwrap_or(name);
+    let history = root.join("crates/xmem/tests/gpu/history");
+    if PROFILED.contains(&name) {
+        return root.join("xtask/data/attack").join(format!("{name}.json.zst"));
+    }
+    match (name.split_once('/'), name.strip_suffix(".pickle")) {
+        (Some(("history", file)), Some(_)) => history.join(format!("{file}.zst")),
+        (Some(("history", file)), None) => history.join(format!("{file}.json.zst")),
+        (Some(("gpu", file)), _) => {
+            root.join("crates/xmem/tests/gpu").join(format!("{file}.json.zst"))
+        }
+        (Some((folder, file)), _) => {
+            root.join("traces").join(folder).join(format!("{file}.json.zst"))
+        }
+        (None, Some(case)) => root.join("traces").join(case).join("snapshot.pickle.zst"),
+        (None, None) => root.join("traces").join(name).join("trace.json.zst"),
+    }
+}
+
+/// The names of all recordings that are not only damaged, sorted.
 pub(crate) fn all() -> Result<Vec<String>, Error> {
     let folder = repo::root().join("traces");
     let mut names = PROFILED.map(str::to_owned).to_vec();
@@ -137,6 +247,7 @@ pub(crate) fn all() -> Result<Vec<String>, Error> {
     }
     names.sort();
     names.dedup();
+    names.extend(OF_GPUS.iter().chain(&SNAPSHOTS).map(|name| (*name).to_owned()));
     Ok(names)
 }
 

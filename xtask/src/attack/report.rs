@@ -3,6 +3,7 @@
 use super::judge::{Answer, Finding, Outcome};
 use super::kinds;
 use super::process::Ended;
+use super::recording::Input;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -101,17 +102,18 @@ impl Report {
 
     /// How often each kind came to each outcome and finding: kinds of damage in their order, behind them what
     /// else was run.
-    fn counts(&self) -> Vec<(&str, Counts)> {
+    fn counts(&self, rows: impl Fn(&Row) -> bool) -> Vec<(&str, Counts)> {
         let mut counts: BTreeMap<&str, Counts> = BTreeMap::new();
-        for row in &self.rows {
+        for row in self.rows.iter().filter(|row| rows(row)) {
             let counts = counts.entry(&row.kind).or_default();
             *counts.outcomes.entry(row.outcome).or_default() += 1;
             for finding in &row.findings {
                 *counts.findings.entry(*finding).or_default() += 1;
             }
         }
-        let kinds = kinds::all();
-        let place = |name: &str| kinds.iter().position(|kind| kind.name == name);
+        let kinds: Vec<&str> =
+            Input::ALL.into_iter().flat_map(kinds::lines_of).map(|(name, _)| name).collect();
+        let place = |name: &str| kinds.iter().position(|kind| *kind == name);
         let mut counts: Vec<(&str, Counts)> = counts.into_iter().collect();
         counts.sort_by_key(|(name, _)| place(name).unwrap_or(usize::MAX));
         counts
@@ -119,16 +121,17 @@ impl Report {
 }
 
 impl Report {
-    /// The counts of the damaged traces as a table for the documentation.
-    pub(super) fn table(&self) -> String {
+    /// The counts of damaged recordings of one sort as a table for the documentation; none if none was damaged.
+    pub(super) fn table(&self, input: Input) -> Option<String> {
         let mut text = String::from(
             "| kind | damage | runs | does not fit | withheld | refused | fits |\n\
              |---|---|--:|--:|--:|--:|--:|\n",
         );
-        let counts = self.counts();
+        let counts = self.counts(|row| Input::of(&row.trace) == input);
+        let kinds = kinds::lines_of(input);
         let mut sums = [0; 4];
         for (name, counts) in counts {
-            let Some(kind) = kinds::all().into_iter().find(|kind| kind.name == name) else {
+            let Some((kind, what)) = kinds.iter().find(|(kind, _)| *kind == name) else {
                 continue;
             };
             let of = |outcome| counts.outcomes.get(&outcome).copied().unwrap_or(0);
@@ -140,8 +143,7 @@ impl Report {
             }
             let [does_not_fit, withheld, refused, fits] = columns;
             text.push_str(&format!(
-                "| `{}` | {} | {runs} | {does_not_fit} | {withheld} | {refused} | {fits} |\n",
-                kind.name, kind.what
+                "| `{kind}` | {what} | {runs} | {does_not_fit} | {withheld} | {refused} | {fits} |\n",
             ));
         }
         let [does_not_fit, withheld, refused, fits] = sums;
@@ -149,7 +151,7 @@ impl Report {
         text.push_str(&format!(
             "| all | | {runs} | {does_not_fit} | {withheld} | {refused} | {fits} |\n"
         ));
-        text
+        (runs > 0).then_some(text)
     }
 }
 
@@ -166,7 +168,7 @@ impl fmt::Display for Report {
             write!(f, "{:>14}", outcome.word())?;
         }
         writeln!(f, "  findings")?;
-        for (kind, counts) in self.counts() {
+        for (kind, counts) in self.counts(|_| true) {
             write!(f, "{kind:<34}")?;
             for outcome in Outcome::ALL {
                 write!(f, "{:>14}", counts.outcomes.get(&outcome).copied().unwrap_or(0))?;
@@ -212,7 +214,8 @@ mod tests {
         report.add(row("ts-equal", 4, Vec::new()));
         report.add(row("dur-missing", 0, vec![Finding::FalseFit]));
         report.add(row("dur-missing", 1, Vec::new()));
-        let table = report.table();
+        let table = report.table(Input::HostTrace).expect("rows");
+        assert_eq!(report.table(Input::Snapshot), None);
         let lines: Vec<&str> = table.lines().skip(2).collect();
         assert_eq!(
             lines,

@@ -44,7 +44,11 @@ fn without_server(bench: &mut Bench) -> Result<Vec<String>, Error> {
         ("cpu-job.yaml", "strict", SMALL, "created"),
         ("pod.yaml", "research", LARGE, "created"),
         ("pod.yaml", "research", SMALL, MESSAGE),
+        ("owned-pod.yaml", "research", SMALL, MESSAGE),
+        ("spelled-pod.yaml", "research", SMALL, MESSAGE),
         ("deployment.yaml", "research", SMALL, MESSAGE),
+        ("replicaset.yaml", "research", SMALL, MESSAGE),
+        ("daemonset.yaml", "research", SMALL, MESSAGE),
         ("statefulset.yaml", "research", SMALL, MESSAGE),
         ("cronjob.yaml", "research", SMALL, MESSAGE),
     ] {

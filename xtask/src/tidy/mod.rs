@@ -6,6 +6,7 @@
 mod cycles;
 mod findings;
 mod graph;
+mod licenses;
 mod links;
 mod provenance;
 mod sources;
@@ -29,6 +30,7 @@ pub(crate) fn run() -> Result<(), Error> {
 
     let metadata = repo::resolved_metadata()?;
     graph::check(&repo::text(Path::new(ARCHITECTURE))?, &metadata, &mut findings);
+    licenses::check(&repo::text(Path::new(licenses::POLICY))?, &metadata, &mut findings);
 
     let mut documents = Vec::new();
     let mut rust = Vec::new();

@@ -46,6 +46,9 @@ pub(super) struct Header {
     pub(super) stderr: Vec<String>,
     #[serde(default)]
     pub(super) stderr_without: Vec<String>,
+    /// Texts that are neither in the trace nor in an answer about it; `{host}` is the name of this machine.
+    #[serde(default)]
+    pub(super) trace_without: Vec<String>,
     /// What the hook wrote into the trace (`xmem.recording.1`), by JSON pointer.
     #[serde(default)]
     pub(super) recording: BTreeMap<String, Expectation>,

@@ -3,6 +3,7 @@
 use super::expect::{self, Expectation};
 use super::header::{Header, Trace};
 use super::process::{self, Done};
+use super::without;
 use super::{Bench, DEVICE, Engine, Outcome, TESTS};
 use crate::error::Error;
 use crate::repo;
@@ -102,6 +103,9 @@ impl Script {
             (Trace::None, true) => outcome.complaints.push("a trace was written".to_owned()),
             (Trace::None, false) => {}
         }
+        if !self.header.trace_without.is_empty() {
+            self.check_without(bench, &trace, &folder, &mut outcome)?;
+        }
         if !outcome.complaints.is_empty() {
             outcome.complaints.push(format!("stderr ends with\n{}", end_of(&done.stderr)));
         }
@@ -133,6 +137,33 @@ impl Script {
         command.arg("--").args(self.header.command.iter().map(filled));
         command.envs(self.header.environment.iter().map(|(name, value)| (name, filled(value))));
         command
+    }
+
+    /// Looks for texts that must not be in the trace, or in what xmem says about it.
+    fn check_without(
+        &self,
+        bench: &Bench,
+        trace: &Path,
+        folder: &Path,
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        let text = std::fs::read(trace).map_err(Error::file(trace))?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let mut texts = vec![("the trace", text)];
+        for (place, answer) in [
+            ("xmem inspect", inspect(bench, trace, folder)?),
+            ("xmem replay", replay(bench, trace, folder)?),
+        ] {
+            texts.push((place, answer.map_or_else(|text| text, |answer| answer.to_string())));
+        }
+        for (place, text) in texts {
+            outcome.complaints.extend(without::complaints(
+                &self.header.trace_without,
+                &text,
+                place,
+            ));
+        }
+        Ok(())
     }
 
     fn check_outputs(&self, done: &Done, exit: i32, outcome: &mut Outcome) {

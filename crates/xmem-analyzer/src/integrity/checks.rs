@@ -57,6 +57,11 @@ const fn per_mille(usual: u64, most: u64) -> Bounds {
 
 const EXACT: &str = "zero in every recording of PyTorch 2.0 to 2.15, by both ways of recording";
 
+const EXACT_GPU: &str = "zero in recordings of PyTorch 1.9 to 2.12 on GPUs and on virtual ones";
+
+const EXACT_SNAPSHOT: &str =
+    "zero in snapshots of PyTorch 2.0 to 2.12 that were taken while the history was recorded";
+
 macro_rules! checks {
     ($($id:ident: $name:literal, $bounds:expr, $evidence:expr, $meaning:literal;)*) => {
         $(pub(super) static $id: Check = Check {
@@ -153,6 +158,31 @@ checks! {
         "input shapes are negative or beyond the memory of any machine";
     EMPTY_SHAPES: "empty-shapes", per_mille(20, 50), "at most 16 of 1,000",
         "input tensors have no elements";
+    LOST_SHAPES: "lost-shapes", Bounds::None, EXACT,
+        "the trace says that input shapes were recorded, and operators on tensors have none";
+    BLOCK_SIZES: "impossible-block-sizes", Bounds::None, EXACT_GPU,
+        "blocks of the GPU do not have sizes that PyTorch's allocator makes (multiples of 512 bytes)";
+    RESERVED: "impossible-reserved-memory", Bounds::None, EXACT_GPU,
+        "reserved memory is missing, is less than what is allocated, or is not made of segments (multiples of 2 MiB)";
+    SEGMENTS: "unexplained-segments", Bounds::None, EXACT_GPU,
+        "memory is reserved that no allocation needs: allocations are missing or have other sizes";
+    PEAKS: "counted-peaks-differ", Bounds::None, "zero in every recording of `xmem profile --virtual-gpu`",
+        "the peaks that PyTorch counted are not those of the memory events: events are missing or changed";
+    HISTORY: "allocator-history-differs", Bounds::None,
+        "zero in every recording of `xmem profile --virtual-gpu`",
+        "the history of the allocator in the recording does not agree with the memory events";
+    LOST_HISTORY: "lost-history", Bounds::None, "zero in every recording of `xmem profile --virtual-gpu`",
+        "the history of the allocator is missing, and the recorder does not say why";
+    UNREACHED: "reserved-not-reached", Bounds::None,
+        "zero in recordings whose streams, pools and options are known; counted only where the verdict depends on it",
+        "more was reserved in the recording than in its replay, and the device holds only the replay: allocations or \
+         streams are missing";
+    CONTRADICTING: "contradicting-entries", Bounds::None, EXACT_SNAPSHOT,
+        "entries of the history contradict the segments of the snapshot";
+    IMPOSSIBLE_SNAPSHOT: "impossible-snapshot", Bounds::None, EXACT_SNAPSHOT,
+        "segments or entries of the snapshot are such as no allocator has";
+    SEGMENT_SUMS: "segment-sums-differ", Bounds::None, EXACT_SNAPSHOT,
+        "the sizes of segments are not the sums of their blocks";
     FOREIGN: "other-devices", Bounds::None, EXACT,
         "memory events are of a device that is neither the host nor a GPU of NVIDIA or AMD";
     BACKWARD: "backward-without-forward", per_mille(40, 80),

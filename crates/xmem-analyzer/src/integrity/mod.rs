@@ -5,7 +5,9 @@
 //! two disagree. Its bounds come from intact recordings: no intact one may be called damaged.
 
 mod checks;
+mod device;
 mod events;
+mod history;
 mod iterations;
 mod memory;
 mod operators;
@@ -13,6 +15,7 @@ mod shapes;
 mod signatures;
 
 pub use checks::{Bounds, CHECKS, Check};
+pub use history::SnapshotEvidence;
 
 use crate::gpu::GpuMemory;
 use crate::lifetime::{Lifetime, Origin};
@@ -21,7 +24,7 @@ use crate::pairing::PairingCounts;
 use crate::program::Program;
 use crate::spans::Iteration;
 use xmem_trace::{DeviceKind, OpTable};
-use xmem_types::{Diagnostics, Location, Severity};
+use xmem_types::{Bytes, Diagnostics, Location, Severity};
 
 /// What a check found.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +113,11 @@ impl Integrity {
 
     /// Adds a diagnostic for every check that found something.
     pub(crate) fn report(&self, notes: &mut Diagnostics) {
-        for finding in &self.findings {
+        Self::report_all(&self.findings, notes);
+    }
+
+    fn report_all(findings: &[Finding], notes: &mut Diagnostics) {
+        for finding in findings {
             let severity = match finding.condition() {
                 Condition::Intact => continue,
                 Condition::Doubtful => Severity::Warning,
@@ -134,6 +141,8 @@ pub(crate) fn check(subject: &Subject<'_>) -> Integrity {
     }
     events::check(subject, &mut integrity);
     memory::check(subject, &mut integrity);
+    device::check(subject, &mut integrity);
+    shapes::lost(subject, &mut integrity);
     iterations::steps(subject, &mut integrity);
     let before = integrity.findings.len();
     operators::check(subject, &mut integrity);
@@ -169,6 +178,12 @@ pub(crate) struct Subject<'a> {
     pub(crate) complete: bool,
     /// True if times are whole microseconds.
     pub(crate) coarse: bool,
+    /// True if the profiler recorded shapes, as the file says.
+    pub(crate) records_shapes: bool,
+    /// Peaks of allocated and of reserved memory that PyTorch counted on a virtual GPU.
+    pub(crate) counted_peaks: Option<(Bytes, Bytes)>,
+    /// True if an option makes the allocator's segments larger (`large_segment_size_mb`).
+    pub(crate) larger_segments: bool,
 }
 
 impl Subject<'_> {

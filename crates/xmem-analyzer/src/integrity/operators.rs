@@ -122,15 +122,31 @@ fn backward(subject: &Subject<'_>, integrity: &mut Integrity) {
     integrity.add(&BACKWARD, (count, nodes.count() as u64), first);
 }
 
-/// An operator that returns a new tensor allocates it, at the size that the shapes of its inputs give. What
-/// comes before the second iteration is left out: there, models are made on the meta device, and compilers
-/// trace programs without memory.
+/// An operator that returns a new tensor allocates it, at the size that the shapes of its inputs give.
 fn outputs(subject: &Subject<'_>, integrity: &mut Integrity) {
     let program = subject.program;
-    let mut missing: BTreeMap<OpId, u64> = BTreeMap::new();
+    let bytes = |op| output_bytes(program.op_name(op), program.arguments(op));
+    let mut missing = expected_outputs(subject, |_| false, bytes);
+    let checked = missing.len() as u64;
+    let slack = if subject.coarse { ROUNDING } else { Nanos::ZERO };
+    missing.retain(|&op, bytes| !allocates(subject, op, *bytes, slack));
+    let first = missing.keys().next().map(|&op| Location::Op(op));
+    integrity.add(&OUTPUTS, (missing.len() as u64, checked), first);
+}
+
+/// The operators that make an output of a size that is known, with the size. What comes before the second iteration is
+/// left out, unless it is `always` in memory: there, models are made on the meta device, and compilers trace programs
+/// without memory.
+pub(super) fn expected_outputs(
+    subject: &Subject<'_>,
+    always: impl Fn(OpId) -> bool,
+    bytes: impl Fn(OpId) -> Option<u64>,
+) -> BTreeMap<OpId, u64> {
+    let program = subject.program;
+    let mut expected: BTreeMap<OpId, u64> = BTreeMap::new();
     let from = subject.iterations.get(1).or(subject.iterations.first()).map(|i| i.start);
     for &op in program.tree.preorder() {
-        if from.is_some_and(|from| program.op_start(op) < from) {
+        if from.is_some_and(|from| program.op_start(op) < from) && !always(op) {
             continue;
         }
         // A checkpoint ends its recomputation with an exception, before the last operator runs
@@ -139,16 +155,11 @@ fn outputs(subject: &Subject<'_>, integrity: &mut Integrity) {
         if records && program.autograd.node_of(op).is_some() {
             continue;
         }
-        let bytes = output_bytes(program.op_name(op), program.arguments(op));
-        if let Some(bytes) = bytes.filter(|&bytes| bytes > 0 && computes(&program, op)) {
-            missing.insert(op, bytes);
+        if let Some(bytes) = bytes(op).filter(|&bytes| bytes > 0 && computes(&program, op)) {
+            expected.insert(op, bytes);
         }
     }
-    let checked = missing.len() as u64;
-    let slack = if subject.coarse { ROUNDING } else { Nanos::ZERO };
-    missing.retain(|&op, bytes| !allocates(subject, op, *bytes, slack));
-    let first = missing.keys().next().map(|&op| Location::Op(op));
-    integrity.add(&OUTPUTS, (missing.len() as u64, checked), first);
+    expected
 }
 
 /// An operator that is handed to a mode or a subclass of tensors written in Python (aten/src/ATen/core/

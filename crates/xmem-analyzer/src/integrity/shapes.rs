@@ -1,6 +1,8 @@
 //! Whether the recorded shapes are there and possible.
 
-use super::checks::{ARGUMENTS, EMPTY_SHAPES, IMPOSSIBLE_SHAPES, INCOMPATIBLE, SHAPES};
+use super::checks::{
+    ARGUMENTS, EMPTY_SHAPES, IMPOSSIBLE_SHAPES, INCOMPATIBLE, LOST_SHAPES, SHAPES,
+};
 use super::signatures::inputs_agree;
 use super::{Integrity, Subject};
 use rustc_hash::FxHashMap;
@@ -69,6 +71,46 @@ fn missing(subject: &Subject<'_>, integrity: &mut Integrity) {
     let checked = checked.map(|(with, without, _)| with + without).sum();
     let first = mixed.map(|(.., op)| *op).min().map(Location::Op);
     integrity.add(&SHAPES, (affected, checked), first);
+}
+
+/// Operators whose first argument is a tensor, of which every program has some.
+const ON_TENSORS: [&str; 15] = [
+    "add",
+    "addmm",
+    "bmm",
+    "copy_",
+    "detach",
+    "div",
+    "expand",
+    "mm",
+    "mul",
+    "mul_",
+    "sub",
+    "sum",
+    "t",
+    "transpose",
+    "view",
+];
+
+/// Operators on tensors without shapes, where the head of the trace says that the profiler recorded shapes
+/// (torch/profiler/profiler.py, `record_shapes`), as `xmem profile` always does.
+pub(super) fn lost(subject: &Subject<'_>, integrity: &mut Integrity) {
+    if !subject.records_shapes {
+        return;
+    }
+    let program = subject.program;
+    let ops = &program.trace.ops;
+    let takes_tensors = |name: &str| {
+        let name = name.strip_prefix("aten::");
+        name.is_some_and(|name| ON_TENSORS.contains(&name))
+    };
+    let is_one: Vec<bool> =
+        program.trace.strings.iter().map(|(_, text)| takes_tensors(text)).collect();
+    let rows = (0..ops.len()).filter(|&row| is_one[ops.name[row].index()]);
+    let mut without = rows.clone().filter(|&row| ops.signature[row] == SignatureId(0));
+    let count = without.clone().count() as u64;
+    let first = without.next().map(|row| Location::Op(OpId::new(row)));
+    integrity.add(&LOST_SHAPES, (count, rows.count() as u64), first);
 }
 
 /// Operators whose argument fields contradict each other, or lack a field that others have.

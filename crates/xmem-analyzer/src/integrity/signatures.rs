@@ -23,6 +23,40 @@ pub(super) fn output_bytes(name: &str, arguments: &Arguments) -> Option<u64> {
     }
 }
 
+/// The operator that moves tensors to a device, as those of a model (aten/src/ATen/native/TensorConversions.cpp).
+pub(super) const COPY: &str = "aten::_to_copy";
+
+/// The bytes of the tensor that an operator returns on a GPU. Beside those of [`output_bytes`], which the host may make
+/// otherwise. A tensor that is made of sizes alone may be on the meta device, unless a convolution or a normalization
+/// makes its output, or a copy. Pinned memory of the host has no events.
+pub(super) fn device_output_bytes(name: &str, inside: &str, arguments: &Arguments) -> Option<u64> {
+    match name.strip_prefix("aten::")? {
+        "empty" if arguments.value(4) == Some("True") => None,
+        "empty_strided" if arguments.value(5) == Some("True") => None,
+        "empty_strided" if inside == COPY => output_bytes(name, arguments),
+        "empty" | "empty_strided" if !inside.contains("conv") && !inside.contains("_norm") => None,
+        // Of another type, or pinned.
+        "empty_like" if matches!(arguments.list.get(1), Some(Argument::Value(_))) => None,
+        "empty_like" if arguments.value(4) == Some("True") => None,
+        "empty_like"
+        | "clone"
+        | "relu"
+        | "sigmoid"
+        | "neg"
+        | "rsqrt"
+        | "cudnn_batch_norm"
+        | "native_dropout"
+        | "native_dropout_backward"
+        | "threshold_backward"
+        | "gelu_backward"
+        | "silu_backward"
+        | "_softmax_backward_data"
+        | "_log_softmax_backward_data" => same(arguments.tensor(0)?),
+        "max_pool2d_with_indices_backward" => same(arguments.tensor(1)?),
+        _ => output_bytes(name, arguments),
+    }
+}
+
 fn same(input: &TensorArg) -> Option<u64> {
     (input.dtype != DType::Other).then(|| input.bytes())
 }

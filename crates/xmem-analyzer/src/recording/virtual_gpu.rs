@@ -19,6 +19,8 @@ pub struct VirtualGpu {
     reads: Vec<Read>,
     /// Sizes that were assumed.
     assumed: Vec<Assumed>,
+    /// The peaks that PyTorch counted.
+    peaks: Option<Peaks>,
     /// The peaks of the same command under the lowest assumed shares.
     other_peaks: Option<Peaks>,
     /// The peaks of the same command with a host that runs ahead of the GPU.
@@ -82,6 +84,13 @@ impl VirtualGpu {
     pub fn is_assumed(&self) -> bool {
         (!self.assumed.is_empty() && self.other_peaks.is_none())
             || self.log.iter().any(|entry| matches!(entry.kind.as_str(), "cudnn" | "estimate"))
+    }
+
+    /// Peaks of allocated and of reserved memory that PyTorch counted (`torch.cuda.memory_stats`).
+    #[must_use]
+    pub fn counted_peaks(&self) -> Option<(Bytes, Bytes)> {
+        let peaks = self.peaks.filter(|peaks| *peaks != Peaks::default())?;
+        Some((Bytes(peaks.allocated), Bytes(peaks.reserved)))
     }
 
     /// Peaks of allocated and of reserved memory of the same command with the lowest assumed shares, if sizes

@@ -37,18 +37,18 @@ fn memory_of_before_the_recording_counts_from_its_start() {
     // (events, blocks, blocks of before, whether one of them stands for a rest)
     type Case = (&'static [Event], &'static [(u64, u32, Option<u32>)], usize, Option<BlockId>);
     let cases: [Case; 4] = [
-        (&[(1, 512, 512, 2048), (1, -512, 0, 2048)], &[(512, 0, Some(1))], 0, None),
+        (&[(1, 512, 512, 2 << 20), (1, -512, 0, 2 << 20)], &[(512, 0, Some(1))], 0, None),
         // A free without an allocation is of a block that was there.
         (
-            &[(1, -512, 0, 2048), (2, 1024, 1024, 2048)],
+            &[(1, -512, 0, 2 << 20), (2, 1024, 1024, 2 << 20)],
             &[(512, 0, Some(1)), (1024, 2, None)],
             1,
             None,
         ),
         // The first total is 4096 before the first event.
-        (&[(1, 512, 4608, 8192)], &[(4096, 0, None), (512, 1, None)], 1, Some(BlockId(0))),
+        (&[(1, 512, 4608, 8 << 20)], &[(4096, 0, None), (512, 1, None)], 1, Some(BlockId(0))),
         (
-            &[(1, 512, 4608, 8192), (2, -1024, 3584, 8192)],
+            &[(1, 512, 4608, 8 << 20), (2, -1024, 3584, 8 << 20)],
             &[(3072, 0, None), (1024, 1, Some(3)), (512, 2, None)],
             2,
             Some(BlockId(0)),
@@ -69,26 +69,26 @@ fn memory_of_before_the_recording_counts_from_its_start() {
 #[test]
 fn peaks_and_releases_of_cached_memory_are_those_of_the_totals() {
     let events = [
-        (1, 512, 512, 2048),
-        (2, 1024, 1536, 4096),
-        (2, -1024, 512, 4096),
+        (1, 512, 512, 2 << 20),
+        (2, 1024, 1536, 4 << 20),
+        (2, -1024, 512, 4 << 20),
         // Cached memory was released before this one.
-        (3, 512, 1024, 2048),
+        (3, 512, 1024, 2 << 20),
     ];
     let gpu = analyzed(&events).0.gpu.expect("of a GPU");
     assert_eq!(gpu.peak_allocated, Some(Bytes(1536)));
-    assert_eq!(gpu.peak_reserved, Some(Bytes(4096)));
+    assert_eq!(gpu.peak_reserved, Some(Bytes(4 << 20)));
     assert_eq!(gpu.cache_releases, [Tick(3)]);
 }
 
 #[test]
 fn events_that_are_missing_or_changed_are_damage() {
     let intact = [
-        (1, 512, 512, 2048),
-        (2, 1024, 1536, 2048),
-        (3, 512, 2048, 2048),
-        (2, -1024, 1024, 2048),
-        (1, -512, 512, 2048),
+        (1, 512, 512, 2 << 20),
+        (2, 1024, 1536, 2 << 20),
+        (3, 512, 2048, 2 << 20),
+        (2, -1024, 1024, 2 << 20),
+        (1, -512, 512, 2 << 20),
     ];
     assert_eq!(analyzed(&intact).0.integrity.condition(), Condition::Intact);
     // The first and the last may be missing: then the recording is shorter.
@@ -109,7 +109,7 @@ fn events_that_are_missing_or_changed_are_damage() {
 
 #[test]
 fn the_memory_of_the_host_beside_a_gpu_is_left_out() {
-    let mut trace = trace(&[(1, 512, 512, 2048), (1, -512, 0, 2048)]);
+    let mut trace = trace(&[(1, 512, 512, 2 << 20), (1, -512, 0, 2 << 20)]);
     trace.memory.device[1] = DeviceKind::Cpu;
     let (profile, notes) = analyze(trace);
     assert_eq!(profile.device, DeviceKind::Cuda);
@@ -128,12 +128,12 @@ fn with_history(events: &[Event], history: &str) -> (Profile, Diagnostics) {
 /// Two streams, a private pool that is deleted, a free that waits for the other stream, `empty_cache`.
 /// Addresses count 512 bytes: 8, 16, 8 again, 32.
 const EVENTS: [Event; 6] = [
-    (0x1000, 512, 512, 2048),
-    (0x2000, 1024, 1536, 4096),
-    (0x1000, -512, 1024, 4096),
-    (0x2000, -1024, 0, 4096),
-    (0x1000, 512, 512, 2048),
-    (0x4000, 1024, 1536, 4096),
+    (0x1000, 512, 512, 2 << 20),
+    (0x2000, 1024, 1536, 4 << 20),
+    (0x1000, -512, 1024, 4 << 20),
+    (0x2000, -1024, 0, 4 << 20),
+    (0x1000, 512, 512, 2 << 20),
+    (0x4000, 1024, 1536, 4 << 20),
 ];
 const HISTORY: &str = r#"{"complete":true,"devices":[{"index":0,
     "actions":"sasafFrcasa","addresses":[8,0,8,0,-8,8,0,-8,0,24,0],
@@ -213,7 +213,8 @@ fn a_free_that_only_the_history_has_ends_its_block() {
 /// Events at the same time keep their order, also around one that is added.
 #[test]
 fn a_free_that_only_the_history_has_comes_before_what_reuses_its_address() {
-    let events = [(0x1000, 512, 512, 2048), (0x1000, 512, 512, 2048), (0x1000, -512, 0, 2048)];
+    let events =
+        [(0x1000, 512, 512, 2 << 20), (0x1000, 512, 512, 2 << 20), (0x1000, -512, 0, 2 << 20)];
     let history = r#"{"complete":true,"devices":[{"index":0,"actions":"safaf","addresses":[8,0,0,0,0],
         "sizes":[2048,300,500],"streams":[["0x0",2]],"pools":[]}]}"#;
     let mut trace = trace(&events);

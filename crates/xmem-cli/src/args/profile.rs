@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 use xmem::{Bytes, VaryingDimension};
-use xmem_recorder::{Assumptions, Engine, VaryingBatches};
+use xmem_recorder::{Assumptions, Engine, OverlayChoice, VaryingBatches};
 
 #[derive(Debug, Args)]
 #[command(
@@ -56,6 +56,10 @@ pub(crate) struct ProfileArgs {
     /// recorded is kept in a private folder, and your files stay as they are; temporary folders are left as they are
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) let_write: Vec<PathBuf>,
+    /// How writes are kept out of your files: by a mount namespace, or by a library that is preloaded; `auto` takes the
+    /// namespace where it works
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = OverlayName::Auto)]
+    overlay: OverlayName,
     /// Stop after this time, for example 90s, 30m or 2h, and save the iterations recorded so far
     /// (default: no limit)
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Limits")]
@@ -136,7 +140,24 @@ enum EngineName {
     Auto,
 }
 
+/// The ways to keep writes out, as they are named in the option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OverlayName {
+    Auto,
+    Namespace,
+    Preload,
+}
+
 impl ProfileArgs {
+    /// How writes are kept out of the files of the user.
+    pub(crate) fn overlay(&self) -> OverlayChoice {
+        match self.overlay {
+            OverlayName::Auto => OverlayChoice::Auto,
+            OverlayName::Namespace => OverlayChoice::Namespace,
+            OverlayName::Preload => OverlayChoice::Preload,
+        }
+    }
+
     /// The engine.
     pub(crate) fn engine(&self) -> Engine {
         match (&self.virtual_gpu, self.engine) {

@@ -1,7 +1,7 @@
 //! Answers that are kept, so that an unchanged trace is not replayed again.
 //!
 //! An answer is found by the hash of all bytes of the trace, of everything else it depends on, and of this
-//! program. It is believed only if nobody but the caller can have written it.
+//! program. It is believed only if nobody but the caller can have written it, and if its figures give its decision.
 
 use crate::config::base_folder;
 use std::fs::{self, File};

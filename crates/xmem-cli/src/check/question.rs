@@ -82,6 +82,7 @@ impl<'a> Questions<'a> {
         });
         if let Some((cache, key)) = &key
             && let Some(mut kept) = cache.find(key)
+            && kept.is_coherent(&self.subject.devices, self.margin)
         {
             kept.trace = name;
             return Ok(kept);

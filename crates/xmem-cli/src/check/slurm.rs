@@ -40,9 +40,7 @@ impl Decided {
     }
 
     fn fault(error: &CliError, rules: &Rules) -> Self {
-        let causes = std::iter::successors(Some(error as &dyn std::error::Error), |e| e.source());
-        let causes: Vec<String> = causes.map(ToString::to_string).collect();
-        Self::unchecked(format!("GPU memory was not checked: {}", causes.join(": ")), rules)
+        Self::unchecked(format!("GPU memory was not checked: {}", error.with_causes()), rules)
     }
 
     /// The answer in lines of `key=value`; `help` is a line of the site.

@@ -77,9 +77,17 @@ impl Subject {
         config: &Config,
     ) -> Result<Result<Self, Unchecked>, CliError> {
         let folder = options.directory.clone().unwrap_or_default();
-        let script = match &options.script {
-            Some(path) => script(&folder.join(path))?,
+        let script = match options.script.as_ref().map(|path| script(&folder.join(path))) {
             None => Directives::default(),
+            Some(Ok(script)) => script,
+            Some(Err(error)) => {
+                let request = options.request(&Directives::default());
+                let Some(request) = request.ok().filter(JobRequest::asks_for_gpus) else {
+                    return Err(error);
+                };
+                let rules = config.site.rules_of_partitions(&request.partitions);
+                return Ok(Err(Unchecked::by(&error, rules)));
+            }
         };
         let request = options.request(&script).map_err(CliError::Submission)?;
         let rules = config.site.rules_of_partitions(&request.partitions);
@@ -100,7 +108,9 @@ impl Subject {
                         `#XMEM --trace FILE` to the script, or set XMEM_TRACE";
             return Ok(Err(Unchecked { note: Some(note.to_owned()), rules }));
         }
-        Self::of_request(traces, Paths::Literal, &request, config).map(Ok)
+        // The rules of its partitions, also if its GPU is not known.
+        let subject = Self::of_request(traces, Paths::Literal, &request, config);
+        Ok(subject.map_err(|error| Unchecked::by(&error, rules)))
     }
 
     fn of_manifest(args: &CheckArgs, file: &Path, config: &Config) -> Result<Self, CliError> {
@@ -140,6 +150,13 @@ pub(super) struct Unchecked {
     /// Why, if the user can change it.
     pub(super) note: Option<String>,
     pub(super) rules: Rules,
+}
+
+impl Unchecked {
+    fn by(error: &CliError, rules: Rules) -> Self {
+        let note = format!("GPU memory was not checked: {}", error.with_causes());
+        Self { note: Some(note), rules }
+    }
 }
 
 /// The device of the options, else that of the settings.

@@ -6,7 +6,7 @@ use crate::args::{ConfigArgs, ConfigFormat};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
-use crate::terminal::shown;
+use crate::terminal::{self, shown};
 use std::fmt::Write as _;
 use xmem_gate::kubernetes::admission_policy;
 
@@ -26,6 +26,9 @@ pub(crate) fn run(args: &ConfigArgs) -> Outcome {
         (ConfigFormat::AdmissionPolicy, Some(_)) => admission_policy(&config.site),
         _ => table(&config),
     };
+    for (sentence, file) in config.site.ineffective().iter().zip(config.site_file.iter().cycle()) {
+        terminal::say(&format!("warning: `{}`: {sentence}", shown(file)));
+    }
     output::write(page.as_bytes(), None)?;
     Ok(Exit::Fits)
 }

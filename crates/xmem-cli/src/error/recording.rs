@@ -1,6 +1,6 @@
 //! Recordings that failed or are incomplete, with what to do about it.
 
-use super::{CliError, Shown};
+use super::{CliError, Shown, address_space};
 use crate::file_size_limit::explain;
 use crate::terminal;
 use miette::Diagnostic;
@@ -109,6 +109,20 @@ impl From<RecordError> for CliError {
                  described on the recording page of the guide"
                     .to_owned(),
             ),
+            RecordError::NoVirtualGpu { .. } => (
+                Fault::Run,
+                "the virtual GPU needs a folder (TMPDIR) without a space or colon in its path, on a file \
+                 system that is not mounted with noexec, and address space without a limit (`ulimit -v \
+                 unlimited`); --engine cpu records without a virtual GPU"
+                    .to_owned(),
+            ),
+            RecordError::OtherUser { to, .. } => (
+                Fault::Run,
+                format!(
+                    "start the whole command as that user, `sudo -u '#{to}' xmem profile …`, or leave the \
+                     change of the user out while the script is recorded"
+                ),
+            ),
             RecordError::NothingRan { .. } => (
                 Fault::Run,
                 "recording starts when a model runs: check that the script is given the arguments with \
@@ -135,6 +149,16 @@ impl From<RecordError> for CliError {
                     .to_owned(),
             ),
         };
+        let help = match error {
+            RecordError::NoTorch { .. }
+            | RecordError::NothingRan { .. }
+            | RecordError::Raised { .. }
+            | RecordError::Died { .. }
+            | RecordError::NoVirtualGpu { .. }
+            | RecordError::Failed { .. }
+            | RecordError::HookNotLoaded { .. } => with_advice(help),
+            _ => help,
+        };
         let cause = match error {
             RecordError::Output { source, .. }
             | RecordError::Session { source }
@@ -144,6 +168,11 @@ impl From<RecordError> for CliError {
         };
         Self::RecordingFailed(Box::new(RecordingFailed { what, cause, help, fault }))
     }
+}
+
+/// The advice, behind that about a limit with which the command ran.
+fn with_advice(help: String) -> String {
+    address_space::advice().map_or_else(|| help.clone(), |limit| format!("{limit}; else {help}"))
 }
 
 /// The advice for a file that hides a module.
@@ -230,6 +259,10 @@ struct Incomplete {
 /// Prints why a recording is incomplete.
 pub(crate) fn print_cut_short(recorded: &Recorded, reason: &CutShort) {
     let (why, help) = incomplete(reason);
+    let help = match reason {
+        CutShort::Exit(_) | CutShort::Raised(_) | CutShort::Truncated => with_advice(help),
+        _ => help,
+    };
     let (what, help) = match recorded.iterations {
         _ if *reason == CutShort::NothingOnGpu => (why, help),
         0 => (

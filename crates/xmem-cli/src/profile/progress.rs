@@ -167,15 +167,15 @@ fn kept_out(kept: &Kept) -> String {
             many => format!(", {many} checkpoints"),
         };
         let (written, size) = (kept.written, kept.size);
-        done.push(format!("{written} {} that the script wrote ({size}{checkpoints})", files(written)));
+        done.push(format!(
+            "{written} {} that the script wrote ({size}{checkpoints})",
+            files(written)
+        ));
     }
     if kept.removed > 0 {
         done.push(format!("{} that the script removed or renamed", kept.removed));
     }
-    format!(
-        "kept out of your files: {}; --let-write PATH lets it write there",
-        done.join(", ")
-    )
+    format!("kept out of your files: {}; --let-write PATH lets it write there", done.join(", "))
 }
 
 /// The note about processes that are left running.

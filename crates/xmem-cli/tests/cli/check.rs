@@ -241,7 +241,9 @@ fn a_damaged_trace_gets_no_verdict() {
     for (args, code) in [(&[][..], 4), (&["--policy", "warn"], 0), (&["--strict"], 4)] {
         let ran = place.run(&[&["check", "cut.json.zst", "--device", "a100-40g"], args].concat());
         assert_eq!(ran.code, code, "{}", ran.stderr);
-        assert!(ran.stdout.starts_with("NO VERDICT  the trace is damaged  cut.json.zst\n"));
+        let first = ran.stdout.lines().next().unwrap_or_default();
+        assert!(first.starts_with("NO VERDICT  the trace is damaged  cut.json.zst  ("), "{first}");
+        assert!(first.ends_with(" warnings)"), "{first}");
     }
 }
 
@@ -310,6 +312,31 @@ fn slurm_gets_lines_whatever_happens() {
         ),
         (with(r#""ntasks": "4""#, ""), "not_checked", "admit", ""),
         (with(r#""gres": "gpu:voodoo:1""#, env), "not_checked", "warn", "`voodoo` is not known"),
+        // The rules of the site counted here, and not those of the partition.
+        (
+            with(r#""gres": "gpu:voodoo:1", "partition": "closed""#, env),
+            "not_checked",
+            "reject",
+            "`voodoo` is not known",
+        ),
+        (
+            with(r#""gres": "gpu:t4:1", "partition": "soft,closed""#, ""),
+            "not_checked",
+            "reject",
+            "names no trace",
+        ),
+        (
+            with(r#""gres": "gpu:v100:1", "partition": "soft,closed""#, env),
+            "does_not_fit",
+            "reject",
+            "DOES NOT FIT  needs",
+        ),
+        (
+            with(r#""gres": "gpu:t4:1", "partition": "closed""#, r#", "script": "wrong.sh""#),
+            "not_checked",
+            "reject",
+            "line 2: `--trce`",
+        ),
         (
             with(r#""gres": "gpu:t4:1""#, r#", "environment": {"XMEM_TRACE": "none.json"}"#),
             "not_checked",
@@ -530,11 +557,27 @@ fn answers_are_kept_and_believed_only_if_nobody_else_can_write_them() {
     assert!(!std::path::Path::new(&place.0.path("cache")).exists());
     assert_eq!(decision(&[]), "does_not_fit");
     let [entry] = &kept()[..] else { panic!("one answer is kept: {:?}", kept()) };
-    // Whoever could write here could write anything: what is found is what was kept.
-    let poisoned = std::fs::read_to_string(entry).expect("text").replace("does_not_fit", "fits");
-    std::fs::write(entry, poisoned).expect("written");
-    assert_eq!(decision(&[]), "fits");
-    assert_eq!(decision(&["--no-cache"]), "does_not_fit");
+    // What is kept is checked again: a decision must follow from the figures.
+    let text = std::fs::read_to_string(entry).expect("text");
+    for (old, new) in [
+        ("\"does_not_fit\"", "\"fits\""),
+        ("\"does_not_fit\"", "\"tight\""),
+        ("\"does_not_fit\"", "\"no_verdict\""),
+        ("\"does_not_fit\"", "\"none\""),
+        ("\"memory_bytes\":524288000", "\"memory_bytes\":99524288000"),
+        ("\"margin_bytes\":0", "\"margin_bytes\":1"),
+    ] {
+        let poisoned = text.replacen(old, new, 1);
+        assert_ne!(poisoned, text, "{old}");
+        std::fs::write(entry, poisoned).expect("written");
+        assert_eq!(decision(&[]), "does_not_fit", "{new}");
+    }
+    // One whose figures go together is found again, as a figure that decides nothing shows.
+    let marked = text.replacen("\"gpus\":1", "\"gpus\":7", 1);
+    assert_ne!(marked, text);
+    std::fs::write(entry, marked).expect("written");
+    let args = ["check", "trace.json.zst", "--capacity", "500MiB", "-f", "json"];
+    assert_eq!(json(&place.run(&args))["gpus"], 7);
     assert_eq!(decision(&["--margin", "1%"]), "does_not_fit", "other settings");
     #[cfg(unix)]
     {

@@ -188,10 +188,16 @@ fn the_action_annotates_the_run_and_writes_its_summary() {
             .env("XMEM_ACTION_DEVICE", device);
         command.env("GITHUB_STEP_SUMMARY", folder.path(&summary));
         command.env("XMEM_SITE", "none.toml").env("XDG_CACHE_HOME", folder.path("cache"));
+        folder.put("runner/note", b"");
+        command.env("RUNNER_TEMP", folder.path("runner"));
         if device.is_empty() {
             command.env("XMEM_BUDGET", "2GiB");
         }
         let ran: Ran = command.output().expect("runs").into();
+        // A forged answer in the cache of the runner's user was believed: it is neither read nor written.
+        assert!(!std::path::Path::new(&folder.path("cache")).exists());
+        let left = std::fs::read_dir(folder.path("runner")).expect("a folder").count();
+        assert_eq!(left, 1, "the step's own cache is removed");
         assert_eq!(ran.code, code, "{device}: {}", ran.stderr);
         assert!(ran.stdout.starts_with(annotation), "{device}: {}", ran.stdout);
         assert!(folder.read(&summary).contains(row), "{device}: {}", folder.read(&summary));
@@ -205,7 +211,31 @@ fn the_pre_commit_hook_checks_the_files_that_it_is_given() {
     const HOOKS: &str = include_str!("../../../../.pre-commit-hooks.yaml");
     let of = |key: &str| HOOKS.lines().find_map(|line| line.trim().strip_prefix(key)).expect(key);
     let entry = of("entry: xmem ").split(' ');
-    assert_eq!(of("files: "), r"\.trace\.json(\.gz|\.zst)?$");
+    let matches = |name: &str| {
+        let mut bash = std::process::Command::new("bash");
+        // The pattern means the same to Python and as an extended regular expression.
+        bash.args(["-c", "[[ $1 =~ $2 ]]", "bash", name, of("files: ")]);
+        bash.status().expect("runs").success()
+    };
+    // It matched none of the names on the pages.
+    for name in [
+        "trace.json",
+        "trace.json.gz",
+        "runs/trace.json.zst",
+        "runs/train.json.zst",
+        "runs/2026-07/a/gpt2.json.gz",
+        "traces/vgg11_adagrad/trace.json.zst",
+        "trace.rank7.json.zst",
+        "gpu_trace.json",
+        "host_1234.1767.pt.trace.json.gz",
+    ] {
+        assert!(matches(name), "{name}");
+    }
+    for name in
+        [".xmem/baseline.json", "runs/config.json", "ops.json", "backtrace.json", "a.json.gz"]
+    {
+        assert!(!matches(name), "{name}");
+    }
     let folder = recorded();
     folder.put("none.toml", b"");
     let files = ["traces/mlp_adam/trace.json.zst", "traces/vgg11_adagrad/trace.json.zst"];

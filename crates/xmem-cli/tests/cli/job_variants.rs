@@ -124,7 +124,9 @@ fn jobs_of_which_other_ranks_were_recorded_are_not_compared() {
     let note: String = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(note.contains(reason), "{note}");
     let ran = replay(&folder, &["ddp.json", "ddp1.json"], &[]);
-    assert!(ran.stdout.starts_with("FITS  on custom each, a job of 8 ranks\n"), "{}", ran.stdout);
+    // The traces have no shapes.
+    let head = "FITS  (likely)  on custom each, a job of 8 ranks\n";
+    assert!(ran.stdout.starts_with(head), "{}", ran.stdout);
 }
 
 #[test]

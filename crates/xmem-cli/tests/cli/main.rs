@@ -29,11 +29,13 @@ mod lines;
 mod lone_ranks;
 #[cfg(unix)]
 mod look;
+#[cfg(unix)]
+mod messages;
 mod offload;
 mod other;
+mod output;
 #[cfg(target_os = "linux")]
 mod overlay;
-mod output;
 mod overwrite;
 mod pickle;
 mod plan;
@@ -47,6 +49,8 @@ mod replay;
 mod report;
 #[path = "../../../xmem-report/tests/report/schema_check.rs"]
 mod schema_check;
+#[cfg(unix)]
+mod secrets;
 mod shell;
 mod simulate;
 mod snapshot;

@@ -65,9 +65,13 @@ fn manifest(folder: &Path) -> BTreeMap<String, (u32, i64, i64, u64, Vec<u8>)> {
             if name.starts_with("trace.json") || name.starts_with(".xmem") {
                 continue;
             }
-            let content = if metadata.is_file() { std::fs::read(&path).expect("read") } else { vec![] };
+            let content =
+                if metadata.is_file() { std::fs::read(&path).expect("read") } else { vec![] };
             let mode = metadata.permissions().mode();
-            found.insert(name, (mode, metadata.mtime(), metadata.mtime_nsec(), metadata.ino(), content));
+            found.insert(
+                name,
+                (mode, metadata.mtime(), metadata.mtime_nsec(), metadata.ino(), content),
+            );
             if metadata.is_dir() {
                 folders.push(path);
             }
@@ -97,15 +101,20 @@ fn no_writer_changes_a_file_however_the_script_ends() {
         ("write_everything()\nexport()\nos.kill(os.getpid(), signal.SIGKILL)", 0),
         ("write_everything()\nos.kill(os.getpid(), signal.SIGKILL)", 3),
     ];
-    for (end, code) in ends {
+    let ways = ["auto", "preload"];
+    for ((end, code), way) in ends.into_iter().flat_map(|end| ways.map(|way| (end, way))) {
         let folder = user(end);
         let before = manifest(Path::new(&folder.path(".")));
-        let ran = record(&folder, &[]);
+        let ran = record(&folder, &["--overlay", way]);
         let seen = ran.stdout.trim();
-        assert_eq!((ran.code, seen), (code, "seen 32"), "{end}: {}", ran.stderr);
+        assert_eq!((ran.code, seen), (code, "seen 32"), "{way} {end}: {}", ran.stderr);
         let after = manifest(Path::new(&folder.path(".")));
-        assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>(), "{end}");
-        assert!(after == before, "{end}");
+        assert_eq!(
+            after.keys().collect::<Vec<_>>(),
+            before.keys().collect::<Vec<_>>(),
+            "{way} {end}"
+        );
+        assert!(after == before, "{way} {end}");
         let message = flat(&ran);
         assert!(message.contains("kept out of your files:"), "{message}");
     }
@@ -158,7 +167,8 @@ fn the_user_lets_the_script_write_to_a_folder_or_everywhere() {
 
 #[test]
 fn checkpoints_that_are_kept_out_are_counted() {
-    let script = "start(3)\nopen('model.pt', 'wb').truncate(3 << 30)\nos.remove('old.txt')\nexport()";
+    let script =
+        "start(3)\nopen('model.pt', 'wb').truncate(3 << 30)\nos.remove('old.txt')\nexport()";
     let folder = folder(script);
     folder.put("old.txt", b"old");
     let ran = profile(&folder, &[]);

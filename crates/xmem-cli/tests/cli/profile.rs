@@ -436,6 +436,18 @@ fn a_long_trace_comes_through_whole() {
     assert!(numbers.iter().copied().eq(0..900_000));
 }
 
+/// Runs `xmem profile` with the usual effect of Ctrl-C: the shell that runs the tests may ignore it, which xmem would
+/// inherit.
+pub(crate) fn profile_as_in_a_terminal(folder: &Folder) -> Ran {
+    const AS_IN_A_TERMINAL: &str = "import os, signal, sys\n\
+        signal.signal(signal.SIGINT, signal.SIG_DFL)\n\
+        os.execv(sys.argv[1], sys.argv[1:])";
+    let mut command = prepared(Command::new("python3"));
+    command.args(["-c", AS_IN_A_TERMINAL, env!("CARGO_BIN_EXE_xmem")]);
+    command.args(["profile", "--", "python3", "train.py"]).current_dir(folder.path("."));
+    command.stdin(Stdio::null()).output().expect("runs").into()
+}
+
 #[test]
 fn signals_end_the_recording_and_xmem_outlives_them() {
     let rows = [
@@ -461,16 +473,8 @@ fn signals_end_the_recording_and_xmem_outlives_them() {
             "was interrupted before its recording was saved",
         ),
     ];
-    // The shell that runs the tests may ignore Ctrl-C, which xmem would inherit.
-    const AS_IN_A_TERMINAL: &str = "import os, signal, sys\n\
-        signal.signal(signal.SIGINT, signal.SIG_DFL)\n\
-        os.execv(sys.argv[1], sys.argv[1:])";
     for (script, code, text) in rows {
-        let folder = folder(script);
-        let mut command = prepared(Command::new("python3"));
-        command.args(["-c", AS_IN_A_TERMINAL, env!("CARGO_BIN_EXE_xmem")]);
-        command.args(["profile", "--", "python3", "train.py"]).current_dir(folder.path("."));
-        let ran: Ran = command.stdin(Stdio::null()).output().expect("runs").into();
+        let ran = profile_as_in_a_terminal(&folder(script));
         let message = flat(&ran);
         assert_eq!(ran.code, code, "{script}: {message}");
         assert!(message.contains(text), "{script}: {message}");

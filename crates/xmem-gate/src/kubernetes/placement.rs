@@ -2,7 +2,7 @@
 
 use super::nodes::NodeTerm;
 use super::nodes::unshared;
-use super::template::{GpuMemory, PodTemplate};
+use super::template::{GpuMemory, MEMORY, PERCENT, PodTemplate};
 use crate::request::JobRequest;
 use crate::site::{Rules, Site, Unresolved};
 use xmem::{Bytes, Device};
@@ -29,7 +29,7 @@ const SLICE: &str = "nvidia.com/mig-";
 /// GPU.
 ///
 /// # Errors
-/// If it asks for a GPU of which the site says nothing.
+/// If it asks for a GPU of which the site says nothing, or how many or how much of it cannot be read.
 pub fn placement(
     template: &PodTemplate,
     site: &Site,
@@ -38,10 +38,12 @@ pub fn placement(
     let mut devices: Vec<Device> = Vec::new();
     let mut count: u64 = 0;
     let of_site = |name: &str| site.gpus.iter().any(|gpu| gpu.resources.iter().any(|r| r == name));
-    let gpus = template.resources.iter().filter(|(name, _)| {
-        matches!(name.as_str(), ANY | SHARED) || name.starts_with(SLICE) || of_site(name)
-    });
-    for (name, wanted) in gpus {
+    let is_gpu =
+        |name: &str| matches!(name, ANY | SHARED) || name.starts_with(SLICE) || of_site(name);
+    if let Some(name) = template.unreadable.iter().find(|name| is_gpu(name)) {
+        return Err(Unresolved::Quantity(name.clone()));
+    }
+    for (name, wanted) in template.resources.iter().filter(|(name, _)| is_gpu(name)) {
         count = count.saturating_add(*wanted);
         let mut found = Ok(Vec::new());
         for term in &template.nodes {
@@ -59,6 +61,10 @@ pub fn placement(
     }
     if count == 0 {
         return Ok(None);
+    }
+    let is_share = |name: &&String| [MEMORY, PERCENT].contains(&name.as_str());
+    if let Some(name) = template.unreadable.iter().find(is_share) {
+        return Err(Unresolved::Quantity(name.clone()));
     }
     if devices.is_empty() {
         return Err(Unresolved::Nodes);
@@ -236,7 +242,8 @@ gpu = "t4-16g"
             (json!({"cpu": "4", "example.com/fpga": 1}), none.clone(), "none"),
             (json!({"nvidia.com/gpu": 0}), none.clone(), "none"),
             // Without a GPU, a limit of its memory asks for nothing.
-            (json!({"nvidia.com/gpumem": 3000}), none, "none"),
+            (json!({"nvidia.com/gpumem": 3000}), none.clone(), "none"),
+            (json!({"nvidia.com/gpumem": "x", "cpu": "y"}), none, "none"),
         ] {
             assert_eq!(placed(SITE, &limits, &more).as_deref(), Ok(expected), "{limits} {more}");
         }
@@ -244,6 +251,21 @@ gpu = "t4-16g"
             (gpus(1), json!({}), "the request names no type of GPU"),
             (gpus(1), product("Radeon"), "the GPU type `Radeon` is not known"),
             (gpus(1), memory("Gt", "200000"), "no GPU of the site is on the nodes"),
+            (
+                json!({"nvidia.com/gpu": "one"}),
+                product("Tesla-T4"),
+                "the quantity of `nvidia.com/gpu` cannot be read",
+            ),
+            (
+                json!({"example.com/small": "-1"}),
+                json!({}),
+                "the quantity of `example.com/small` cannot be read",
+            ),
+            (
+                json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": "x"}),
+                product("Tesla-T4"),
+                "the quantity of `nvidia.com/gpumem` cannot be read",
+            ),
             (
                 json!({"nvidia.com/mig-9g.99gb": 1}),
                 json!({}),

@@ -2,6 +2,7 @@
 
 use super::annotations::{Annotations, ParseAnnotationError};
 use super::nodes::NodeTerm;
+use super::quantity::whole_units;
 use crate::template_path::Step;
 use serde_json::Value;
 use xmem::Bytes;
@@ -14,6 +15,8 @@ pub struct PodTemplate {
     /// The resources that its containers ask for, in the order of their first mention, with the sum of
     /// their counts. All resources are here, not only GPUs.
     pub resources: Vec<(String, u64)>,
+    /// The resources whose quantity cannot be read in one of its containers.
+    pub unreadable: Vec<String>,
     /// The part of a GPU's memory that a container may use, if it is limited: the least of all containers.
     pub gpu_memory: Option<GpuMemory>,
     /// The nodes on which it may run: alternatives, at least one.
@@ -35,10 +38,10 @@ pub enum GpuMemory {
 }
 
 /// The limit of memory in MiB.
-const MEMORY: &str = "nvidia.com/gpumem";
+pub(super) const MEMORY: &str = "nvidia.com/gpumem";
 
 /// The limit of memory in hundredths.
-const PERCENT: &str = "nvidia.com/gpumem-percentage";
+pub(super) const PERCENT: &str = "nvidia.com/gpumem-percentage";
 
 impl PodTemplate {
     /// The template at `path` of `object`.
@@ -50,6 +53,7 @@ impl PodTemplate {
         let mut found = Self {
             path,
             resources: Vec::new(),
+            unreadable: Vec::new(),
             gpu_memory: None,
             nodes: NodeTerm::of_pod(spec),
             claims_devices: false,
@@ -70,8 +74,14 @@ impl PodTemplate {
         // Of extended resources, requests equal limits (Kubernetes, "Schedule GPUs").
         let limits = resources.and_then(|resources| resources.get("limits"));
         for (name, value) in limits.and_then(Value::as_object).into_iter().flatten() {
-            let Some(count) = quantity(value).filter(|count| *count > 0) else { continue };
+            let Some(count) = whole_units(value) else {
+                if !self.unreadable.contains(name) {
+                    self.unreadable.push(name.clone());
+                }
+                continue;
+            };
             match name.as_str() {
+                _ if count == 0 => {}
                 MEMORY => self.limit(GpuMemory::Size(Bytes::mib(count.min(1 << 40)))),
                 PERCENT => self.limit(GpuMemory::Percent(count.min(100) as u8)),
                 _ => match self.resources.iter_mut().find(|(known, _)| known == name) {
@@ -105,24 +115,6 @@ impl PodTemplate {
         }
         text
     }
-}
-
-/// A whole number of units (Kubernetes, resource.Quantity): digits with a suffix, or a number.
-fn quantity(value: &Value) -> Option<u64> {
-    let Some(text) = value.as_str() else { return value.as_u64() };
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, suffix) = text.split_at(digits);
-    let unit = match suffix {
-        "" => 1,
-        "k" => 1_000,
-        "M" => 1_000_000,
-        "G" => 1_000_000_000,
-        "Ki" => 1 << 10,
-        "Mi" => 1 << 20,
-        "Gi" => 1 << 30,
-        _ => return None,
-    };
-    number.parse::<u64>().ok()?.checked_mul(unit)
 }
 
 #[cfg(test)]
@@ -172,13 +164,50 @@ mod tests {
                 vec![json!({"nvidia.com/gpumem-percentage": 50}), json!({"nvidia.com/gpumem": 9})],
                 mib(9),
             ),
+            (vec![json!({"nvidia.com/gpumem": "2.5k"})], mib(2500)),
             (vec![json!({"nvidia.com/gpumem": "0"})], None),
             (vec![json!({"nvidia.com/gpumem": "-1"})], None),
-            (vec![json!({"nvidia.com/gpumem": "99999999999G"})], None),
+            (vec![json!({"nvidia.com/gpumem": "99999999999G"})], mib(1 << 40)),
             (vec![json!({"nvidia.com/gpumem": "18446744073709551615"})], mib(1 << 40)),
         ] {
             assert_eq!(limits(&containers).gpu_memory, expected, "{containers:?}");
         }
+    }
+
+    #[test]
+    fn spellings_of_a_quantity_that_counted_as_none() {
+        for value in [
+            json!("1e0"),
+            json!("1E0"),
+            json!("1000m"),
+            json!("+1"),
+            json!("1.0"),
+            json!("0.001k"),
+            json!(1.0),
+        ] {
+            let found = limits(&[json!({"nvidia.com/gpu": value})]);
+            assert_eq!(found.resources, [("nvidia.com/gpu".to_owned(), 1)], "{value}");
+        }
+        let found = limits(&[json!({"nvidia.com/gpu": 2.0}), json!({"nvidia.com/gpu": "1"})]);
+        assert_eq!(found.resources, [("nvidia.com/gpu".to_owned(), 3)]);
+    }
+
+    #[test]
+    fn a_quantity_that_cannot_be_read_is_named() {
+        let limit = json!({"nvidia.com/gpu": "one", "cpu": "4"});
+        let found = limits(&[limit.clone(), json!({"nvidia.com/gpu": 1}), limit]);
+        assert_eq!(found.unreadable, ["nvidia.com/gpu"]);
+        assert_eq!(found.resources, [("cpu".to_owned(), 8), ("nvidia.com/gpu".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn init_and_sidecar_containers_are_read() {
+        let gpu = json!({"limits": {"nvidia.com/gpu": 1}});
+        let spec = json!({"spec": {
+            "initContainers": [{"restartPolicy": "Always", "resources": gpu}, {"resources": gpu}],
+            "containers": [{}],
+        }});
+        assert_eq!(template(spec).resources, [("nvidia.com/gpu".to_owned(), 2)]);
     }
 
     #[test]

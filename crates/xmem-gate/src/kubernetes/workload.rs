@@ -17,7 +17,7 @@ const fn kind(group: &'static str, kind: &'static str, paths: &'static [&'static
 
 /// Kinds with pods, from the API references of Kubernetes 1.34, JobSet v1alpha2, the Kubeflow training
 /// operator v1, MPI operator v2beta1, KubeRay v1, Volcano v1alpha1 and LeaderWorkerSet v1.
-const KINDS: [Kind; 19] = [
+const KINDS: [Kind; 20] = [
     kind("", "Pod", &[""]),
     kind("", "ReplicationController", &["spec.template"]),
     kind("batch", "Job", &["spec.template"]),
@@ -31,6 +31,7 @@ const KINDS: [Kind; 19] = [
     kind("kubeflow.org", "TFJob", &["spec.tfReplicaSpecs.*.template"]),
     kind("kubeflow.org", "XGBoostJob", &["spec.xgbReplicaSpecs.*.template"]),
     kind("kubeflow.org", "PaddleJob", &["spec.paddleReplicaSpecs.*.template"]),
+    kind("kubeflow.org", "JAXJob", &["spec.jaxReplicaSpecs.*.template"]),
     kind("kubeflow.org", "MPIJob", &["spec.mpiReplicaSpecs.*.template"]),
     kind(
         "ray.io",
@@ -103,10 +104,23 @@ fn of_item(
 }
 
 fn built_in(group: &str, kind: &str) -> Vec<TemplatePath> {
-    let known = KINDS.iter().find(|known| known.group == group && known.kind == kind);
-    known.map_or_else(Vec::new, |known| {
+    find(group, kind).map_or_else(Vec::new, |known| {
         known.paths.iter().map(|text| TemplatePath::known(text)).collect()
     })
+}
+
+fn find(group: &str, kind: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|known| known.group == group && known.kind == kind)
+}
+
+/// Returns whether the pod templates of a kind are built in.
+pub(super) fn is_workload(group: &str, kind: &str) -> bool {
+    find(group, kind).is_some()
+}
+
+/// The API groups and kinds whose pod templates are built in.
+pub fn workload_kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KINDS.iter().map(|known| (known.group, known.kind))
 }
 
 #[cfg(test)]

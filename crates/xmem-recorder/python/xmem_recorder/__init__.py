@@ -4,6 +4,7 @@ The parts:
 
 - `session`: the settings from `xmem profile`, and the messages to it;
 - `imports`: callbacks for the import of torch;
+- `users`: a script that becomes another user;
 - `shadows`: files of the user's that hide torch or a module that it imports;
 - `redirect` and the modules that it installs: CUDA's interface, implemented by the CPU;
 - `engine`: the choice of the CPU or a virtual GPU;
@@ -12,7 +13,7 @@ The parts:
 - `history`: the history of the allocator on the virtual GPU;
 - `weights`, `standins`: files of weights, and what stands for those that are not there;
 - `checkpoints`: files of weights that the script saves on the virtual GPU;
-- `network`, `writes`: what the script would send to other machines, and write where no overlay can be had;
+- `network`, `rawcalls`, `writes`: what the script would send to other machines, and write where no overlay can be had;
 - `lengths`: batches of other lengths, on request;
 - `ranks` and the modules that it installs: one process of a distributed job, without the others;
 - `placement`: the tensors that would be on the GPU, and their marks in the trace;
@@ -33,9 +34,11 @@ def start(folder):
     session.open_session(folder)
     # Keeps Kineto from reporting on standard error that it found no GPU.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-    from . import imports, network, ranks, shadows, weights, writes
+    from . import imports, network, ranks, rawcalls, shadows, users, weights, writes
 
+    users.watch()
     writes.start()
+    rawcalls.start()
     network.start()
     ranks.start()
     weights.watch()
@@ -63,8 +66,7 @@ def _torch_imported(torch):
     from . import engine
 
     if engine.error() is not None:
-        text = f"torch {version} cannot run on a virtual GPU: {engine.error()}"
-        session.send("unsupported", text=text)
+        session.send("no_virtual_gpu", text=engine.error())
         return
     try:
         _install(torch)

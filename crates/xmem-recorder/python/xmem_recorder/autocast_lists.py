@@ -12,7 +12,7 @@ layers of oneDNN, and `binary_cross_entropy`, which CUDA's autocast refuses.
 import functools
 import warnings
 
-from . import session
+from . import errors, session
 from .patching import replace
 
 # Operators that CUDA's autocast runs in its lower precision (AT_FORALL_LOWER_PRECISION_FP), without those of
@@ -96,7 +96,7 @@ def install(torch):
             _library = None
         session.note(
             "autocast casts what it casts on the CPU, which differs from CUDA for some operators:"
-            f" {type(error).__name__}: {error}"
+            f" {errors.describe(error)}"
         )
 
 

@@ -10,7 +10,7 @@ import functools
 import inspect
 import threading
 
-from . import engine, known, reducer, session
+from . import engine, errors, known, reducer, session
 from .patching import replace, replace_in_torch
 
 # Backends for tensors of the host, which would connect with the other processes.
@@ -148,7 +148,7 @@ def _with_result(write):
                 with _torch._C.DisableTorchFunction(), _torch.no_grad():
                     known.unrecorded(write, given.arguments)
             except Exception as error:
-                session.note(f"{original.__name__}: the result is not that of equal ranks: {error!r}")
+                session.note(f"{original.__name__}: the result is not that of equal ranks: {errors.describe(error)}")
             if type(work).__name__ == "FakeWork" and "tensor" in given.arguments:
                 return reducer.Work(work, given.arguments["tensor"])
             return work

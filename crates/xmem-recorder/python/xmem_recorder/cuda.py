@@ -322,7 +322,12 @@ memory_fraction = None
 
 
 def _set_memory_fraction(fraction, device=None):
+    """As PyTorch's (torch/cuda/memory.py, `set_per_process_memory_fraction`), which accepts no other values."""
     global memory_fraction
+    if not isinstance(fraction, float):
+        raise TypeError("Invalid type for fraction argument, must be `float`")
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
     memory_fraction = fraction
 
 

@@ -36,8 +36,14 @@ def library(torch):
         for number in (9, 8):
             path = os.path.join(folder, f"libcudnn.so.{number}")
             if os.path.isfile(path):
-                return {"library": os.path.realpath(path), "release": _release(folder, path)}
+                return {"library": _without_home(os.path.realpath(path)), "release": _release(folder, path)}
     return None
+
+
+def _without_home(path):
+    """A path below the user's home as `~/…`, so that the trace does not have the name of the user."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    return "~" + path[len(home) :] if home != "/" and path.startswith(home + os.sep) else path
 
 
 def _folders(torch):

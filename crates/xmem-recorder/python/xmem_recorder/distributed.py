@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-from . import activity, devices, engine, placement, session
+from . import activity, devices, engine, errors, placement, session
 from .patching import answer, called_by_torch, replace, replace_everywhere
 
 # PyTorch looks every 100 ms for collectives that are complete, and lets go of the tensors that they hold
@@ -40,7 +40,7 @@ def facts(torch):
             "communicators": engine.communicators(),
         }
     except Exception as error:
-        session.note(f"the trace does not name the process among those of its job: {error!r}")
+        session.note(f"the trace does not name the process among those of its job: {errors.describe(error)}")
         return None
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 
 from . import (
@@ -46,6 +47,10 @@ ENVIRONMENT = (
     "TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT",
 )
 
+# Numbers, names and lists of them, as `max_split_size_mb:128,expandable_segments:True` and `:4096:8`: no address, and
+# no UUID of a GPU.
+SETTING = re.compile(r"(?!GPU-|MIG-)[\w.,:;|\[\]<>+ -]{0,1000}")
+
 
 def collect(state, reason, detail):
     """Returns the metadata as JSON. Makes no tensor."""
@@ -70,9 +75,7 @@ def collect(state, reason, detail):
         "stacks": session.settings()["stacks"] and not values.compiles(),
         "engine": engine.chosen(),
         "told_device": session.settings()["device"]["key"],
-        "environment": {
-            name: os.environ[name] for name in ENVIRONMENT if name in os.environ
-        },
+        "environment": _environment(),
         "backends": _backends(torch),
         "cudnn_benchmark_limit": cudnn.benchmark_limit(torch),
         "cudnn": cudnn.library(torch),
@@ -113,6 +116,12 @@ def collect(state, reason, detail):
         # The rest is long lists of numbers.
         facts["allocator_history"] = {**allocator_history, "settings": settings}
     return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+
+
+def _environment():
+    """The variables that change what PyTorch and CUDA's libraries do, where their values have the form of a setting."""
+    found = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    return {name: value for name, value in found.items() if SETTING.fullmatch(value)}
 
 
 def _backends(torch):

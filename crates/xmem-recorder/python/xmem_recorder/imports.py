@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 
-from . import session
+from . import errors, session
 
 
 class _Watcher:
@@ -72,7 +72,7 @@ def watch(name, then):
         try:
             then(module)
         except Exception as error:
-            session.note(f"{name} is used as it is: {type(error).__name__}: {error}")
+            session.note(f"{name} is used as it is: {errors.describe(error)}")
 
     if name in sys.modules:
         imported(sys.modules[name])

@@ -21,6 +21,7 @@ from . import (
     cudnn,
     distributed,
     engine,
+    errors,
     evaluation,
     facts,
     lengths,
@@ -541,7 +542,7 @@ def _watch_the_end():
     hook = sys.excepthook
 
     def excepthook(kind, value, traceback):
-        _state.failure = (kind, value)
+        _state.failure = (kind, value, traceback)
         hook(kind, value, traceback)
 
     sys.excepthook = excepthook
@@ -549,7 +550,7 @@ def _watch_the_end():
 
     def thread_excepthook(failed):
         if failed.thread is not None and failed.thread.ident == _state.thread:
-            _state.failure = (failed.exc_type, failed.exc_value)
+            _state.failure = (failed.exc_type, failed.exc_value, failed.exc_traceback)
         thread_hook(failed)
 
     threading.excepthook = thread_excepthook
@@ -599,16 +600,26 @@ def _at_the_end():
 def _reason():
     """The reason why the script ended, and its detail."""
     if _state.failure is not None:
-        kind, value = _state.failure
+        kind, _, traceback = _state.failure
         if issubclass(kind, KeyboardInterrupt):
             return "signal", "SIGINT"
-        text = f"{kind.__name__}: {value}".strip()
-        if issubclass(kind, MemoryError) or "DefaultCPUAllocator" in text:
-            return "memory", text
-        return "exception", text
+        where = errors.describe_type(kind, traceback)
+        if issubclass(kind, MemoryError) or "DefaultCPUAllocator" in _failure_text():
+            return "memory", where
+        return "exception", where
     if _state.exit_code not in (None, 0):
-        return "exit", str(_state.exit_code)
+        # A text is printed by Python, which exits with 1.
+        code = _state.exit_code
+        return "exit", str(int(code)) if isinstance(code, int) else "1"
     return "end", None
+
+
+def _failure_text():
+    """The message of the exception that ended the script, which stays in this process."""
+    try:
+        return "" if _state.failure is None else str(_state.failure[1])
+    except Exception:
+        return ""
 
 
 def _install_signal_handlers():
@@ -671,16 +682,15 @@ def finish(reason, detail=None):
                 reason = {FORWARDS: "forwards", BACKWARDS: "backwards"}.get(_state.rounds_by, reason)
     _state.over = True
     saving.restore_memory(_state.limit)
-    needed = None
-    if detail:
-        match = re.search(r"tried to allocate (\d+) bytes", detail)
-        needed = int(match.group(1)) if match else None
+    match = re.search(r"tried to allocate (\d+) bytes", _failure_text())
+    needed = int(match.group(1)) if match else None
     evaluation.note()
     try:
         text = facts.collect(_state, reason, detail)
         _state.profiler.add_metadata_json("xmem_recording", text)
     except Exception as error:
-        session.send("note", text=f"the trace lacks the metadata of the recording: {error!r}")
+        text = f"the trace lacks the metadata of the recording: {errors.describe(error)}"
+        session.send("note", text=text)
     try:
         profilers.stop(_state.profiler)
         saving.export(_state.profiler, _state.rounds, reason, detail, needed)

@@ -3,7 +3,7 @@
 import math
 import sys
 
-from . import session
+from . import errors, session
 
 
 def facts(models, optimizers):
@@ -15,7 +15,7 @@ def facts(models, optimizers):
                 for holder, group in _of_module(module):
                     groups.setdefault(id(holder), group)
     except Exception as error:
-        session.note(f"the trace does not say how parameters are sharded: {error!r}")
+        session.note(f"the trace does not say how parameters are sharded: {errors.describe(error)}")
         return None
     if not groups:
         return None

@@ -13,7 +13,7 @@ import json
 import os
 import struct
 
-from . import session
+from . import errors, session
 
 MAX_HEADER = 100 << 20
 # Bytes of a file that is made of a model's tensors: Linux refuses to map files that are larger than its memory.
@@ -45,7 +45,7 @@ def file(path):
     if path not in _made:
         _made[path] = os.path.join(_new_folder(), os.path.basename(path))
         _write(_made[path], _header(path))
-        session.note(f"values of {path} are not there: zeros of the same size are loaded")
+        session.note(f"values of {errors.base_name(path)} are not there: zeros of the same size are loaded")
     return _made[path]
 
 
@@ -92,7 +92,7 @@ def _make(cls, config, folder, files, states):
     else:
         _write_shards(made, _tensors_of_model(cls, config, index))
         source = "its configuration"
-    session.note(f"weights of {folder} are not there: zeros of the sizes in {source} are loaded")
+    session.note(f"weights of {errors.base_name(name)} are not there: zeros of the sizes in {source} are loaded")
     return made
 
 

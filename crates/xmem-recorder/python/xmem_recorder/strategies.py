@@ -4,7 +4,7 @@ default: DDP, FSDP, `fully_shard`, tensor parallelism, pipelines, and optimizers
 import gc
 import sys
 
-from . import session, sharding
+from . import errors, session, sharding
 
 # What FSDP1 has by default (torch/distributed/fsdp/fully_sharded_data_parallel.py, `FullyShardedDataParallel.__init__`).
 _FSDP1_DEFAULTS = {
@@ -69,7 +69,7 @@ def facts(models, optimizers):
             _of_optimizer(optimizer, found)
         _pipelines(found)
     except Exception as error:
-        session.note(f"the trace does not name the strategy of the job: {error!r}")
+        session.note(f"the trace does not name the strategy of the job: {errors.describe(error)}")
         return None
     return found.facts() or None
 

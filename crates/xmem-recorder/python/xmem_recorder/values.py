@@ -13,7 +13,7 @@ import contextlib
 import functools
 import sys
 
-from . import assumptions, choices, hostmemory, known, session, sizes
+from . import assumptions, choices, errors, hostmemory, known, session, sizes
 from .imports import inside_import
 from .patching import replace
 
@@ -160,7 +160,7 @@ def _make_mode(torch, instead):
 def _not_kept(func, error):
     """Tells the user about an error of the recorder: it is not the script's."""
     name = getattr(func, "__name__", "a function")
-    session.note(f"values of torch's `{name}` are not kept: {type(error).__name__}: {error}")
+    session.note(f"values of torch's `{name}` are not kept: {errors.describe(error)}")
 
 
 def _choose(name, args, kwargs, result):
@@ -395,5 +395,5 @@ def _read(tensor, func, purpose):
     except Exception:
         return
     frame = sys._getframe(2)
-    place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    place = f"{errors.base_name(frame.f_code.co_filename)}:{frame.f_lineno}"
     _reads[purpose, place] = _reads.get((purpose, place), 0) + 1

@@ -14,6 +14,7 @@ from . import (
     cuda,
     distributed,
     engine,
+    errors,
     history,
     hostmemory,
     objects,
@@ -171,7 +172,7 @@ def allocator_history():
         found = history.facts(records)
         return None if found is None else {**found, "activity": activity.facts()}
     except Exception as error:
-        session.note(f"the trace lacks the history of the allocator: {error!r}")
+        session.note(f"the trace lacks the history of the allocator: {errors.describe(error)}")
         return None
 
 

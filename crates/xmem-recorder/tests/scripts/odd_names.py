@@ -5,7 +5,7 @@
 # stderr = ["RuntimeError: say"]
 # [recording]
 # "/ended/reason" = "exception"
-# "/ended/detail" = "RuntimeError: say 'this' and /that/, naïvely"
+# "/ended/detail" = "RuntimeError at odd_names.py:30"
 # "/tensors/0/name" = "layers.odd 'name'/.weight"
 # ///
 import torch

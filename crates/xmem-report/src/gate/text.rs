@@ -2,7 +2,7 @@
 
 use super::document::CheckDocument;
 use super::words;
-use crate::text::{Style, paint_decision};
+use crate::text::{Ink, Style, counted, paint_decision};
 
 /// The decision in one line, and below it where memory runs out and what helps.
 #[must_use]
@@ -16,11 +16,16 @@ pub fn text(document: &CheckDocument, style: &Style) -> String {
     page
 }
 
-/// The decision in one line.
+/// The decision and the number of warnings in one line.
 #[must_use]
 pub fn text_brief(document: &CheckDocument, style: &Style) -> String {
-    let line = words::headline(document);
+    let warnings = match document.warnings {
+        0 => String::new(),
+        count => format!("  ({})", counted(count, "warning")),
+    };
+    let line = words::headline_within(document, words::COLUMNS.saturating_sub(warnings.len()));
     let word = words::decision(document);
     let rest = line.strip_prefix(word).unwrap_or_default();
-    format!("{}{rest}\n", paint_decision(word, document.decision(), style))
+    let warnings = style.paint(Ink::Warning, &warnings);
+    format!("{}{rest}{warnings}\n", paint_decision(word, document.decision(), style))
 }

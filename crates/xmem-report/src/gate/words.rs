@@ -47,12 +47,17 @@ pub(super) fn need(document: &CheckDocument) -> String {
 
 /// The first line without color, of at most [`COLUMNS`] columns: the end of the trace's name gives way.
 pub(super) fn headline(document: &CheckDocument) -> String {
+    headline_within(document, COLUMNS)
+}
+
+/// The first line of at most so many columns.
+pub(super) fn headline_within(document: &CheckDocument, columns: usize) -> String {
     let start = format!("{}  {}", decision(document), need(document));
     let start = printable(&start);
-    let left = COLUMNS.saturating_sub(start.chars().count() + 2);
+    let left = columns.saturating_sub(start.chars().count() + 2);
     let trace = crate::text::shortened(&document.trace, left.max(12));
     let line = format!("{start}  {trace}");
-    line.chars().take(COLUMNS).collect()
+    line.chars().take(columns).collect()
 }
 
 /// The reasons for which there is no verdict.
@@ -63,6 +68,7 @@ fn withheld(document: &CheckDocument) -> &'static str {
         Some("gpu-trace") => "the trace was recorded on a GPU",
         Some("no-memory-events" | "no-events-of-device") => "the trace has no memory events",
         Some("no-operators") => "the trace has no operators",
+        Some("incomplete-history") => "the history of the snapshot is not complete",
         Some("request-beyond-any-device") => "a request is larger than any device",
         _ => "too much is missing from the trace",
     }
@@ -133,7 +139,13 @@ pub(super) fn details(document: &CheckDocument) -> Vec<String> {
         }
     }
     if document.decision() == Decision::NoVerdict {
-        lines.push("`xmem replay` shows what is wrong with the trace; record it again".to_owned());
+        lines.push(match document.withheld.as_slice() {
+            [reason] if reason == "incomplete-history" => format!(
+                "needs at least {}; record the history from the beginning of the job",
+                Bytes(document.range_bytes.low)
+            ),
+            _ => "`xmem replay` shows what is wrong with the trace; record it again".to_owned(),
+        });
     }
     for other in &document.elsewhere {
         let fits = if other.fits { "fits" } else { "does not certainly fit" };

@@ -39,7 +39,11 @@ pub fn answer(trace: &str, answer: &Answer, style: &Style) -> String {
 /// One line: the verdict, the figure of nvidia-smi and the source of the convolutions' workspaces.
 #[must_use]
 pub fn brief(trace: &str, answer: &Answer, style: &Style) -> String {
-    let about = if answer.setup.kind.is_approximate() { "about " } else { "" };
+    let about = match answer.setup.kind.is_approximate() {
+        _ if answer.is_lower_bound => "at least ",
+        true => "about ",
+        false => "",
+    };
     let convolutions = convolution_source(answer).map(|text| format!("  ({text})"));
     format!(
         "{}  {about}{} of {} on {}  {}{}{}\n",
@@ -203,13 +207,14 @@ fn about(answer: &Answer) -> String {
 fn numbers(answer: &Answer, style: &Style) -> String {
     let peak = &answer.peak;
     let memory = answer.device().memory;
-    let [allocated, reserved] = meanings(answer.setup.kind);
+    let bound = if answer.is_lower_bound { "at least; " } else { "" };
+    let [allocated, reserved] = meanings(answer.setup.kind).map(|text| format!("{bound}{text}"));
     let mut rows = vec![
-        ("peak allocated", peak.allocated, allocated.to_owned()),
-        (RESERVED, peak.reserved, reserved.to_owned()),
+        ("peak allocated", peak.allocated, allocated),
+        (RESERVED, peak.reserved, reserved),
         (ON_DEVICE, peak.device, context_in_words(answer)),
     ];
-    if let Some(free) = answer.headroom() {
+    if let Some(free) = answer.headroom().filter(|_| !answer.is_lower_bound) {
         let text = format!("{} of {memory} stay free", percent(free, memory));
         rows.push(("headroom", free, text));
     }
@@ -594,15 +599,20 @@ fn notes(answer: &Answer, style: &Style) -> String {
         n => format!("  {} in --format json\n", counted(n, "more note")),
     };
     let help = match answer.withheld.as_slice() {
-        [WithheldReason::DamagedTrace] => DAMAGED,
-        [WithheldReason::DoubtfulTrace] => STRICT,
-        _ => "",
+        [WithheldReason::DamagedTrace] => DAMAGED.to_owned(),
+        [WithheldReason::DoubtfulTrace] => STRICT.to_owned(),
+        [WithheldReason::IncompleteHistory] => format!(
+            "\nThe job needs at least {} of {}: record the history from the beginning of the job.\n",
+            answer.peak.device,
+            answer.device().memory,
+        ),
+        _ => String::new(),
     };
     format!("{}\n{text}{rest}{help}", style.paint(Ink::Heading, heading))
 }
 
 /// `3 blocks`, `1 block`.
-pub(super) fn counted(count: usize, thing: &str) -> String {
+pub(crate) fn counted(count: usize, thing: &str) -> String {
     match count {
         1 => format!("1 {thing}"),
         n => format!("{n} {thing}s"),

@@ -2,8 +2,9 @@
 
 use super::client::{Client, post, roots};
 use super::reviews::recorded;
-use super::{Running, connect, patient, until};
+use super::{Running, patient, until};
 use crate::Limits;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 fn head(more: &str) -> Vec<u8> {
@@ -105,30 +106,53 @@ async fn slow_heads_and_bodies_are_cut_off() {
 }
 
 #[tokio::test]
-async fn reviews_wait_for_their_turn() {
-    let limits = Limits { reviews: 1, request: Some(Duration::from_millis(300)), ..patient() };
-    let server = Running::start(limits).await;
-    let turn = server.state.permits.acquire().await.expect("open");
-    let (status, text) = server.review(recorded("job-create")).await;
-    assert_eq!((status, text.as_str()), (503, "too many reviews\n"));
-    drop(turn);
+async fn ninety_connections_that_announce_20_mb_and_send_a_byte_stalled_reviews() {
+    let server = Running::start(Limits { request: None, ..patient() }).await;
+    let head = head(&format!("content-type: application/json\r\ncontent-length: {}\r\n", 20 << 20));
+    let mut slow = Vec::new();
+    for _ in 0..90 {
+        let mut client = server.client().await;
+        client.send(&head).await.expect("sent");
+        client.send(b"{").await.expect("sent");
+        slow.push(client);
+    }
+    until(async || !server.counts("xmem_reviews_in_flight 0")).await;
+    let (status, body) = server.review(recorded("job-create")).await;
+    assert_eq!(status, 200, "{body}");
+    // The same without an announced length.
+    let mut client = server.client().await;
+    client
+        .send(&self::head("content-type: application/json\r\ntransfer-encoding: chunked\r\n"))
+        .await
+        .expect("sent");
+    client.send(b"1\r\n{\r\n").await.expect("sent");
     assert_eq!(server.review(recorded("job-create")).await.0, 200);
-    assert!(server.counts("xmem_refused_requests_total{reason=\"busy\"} 1"));
-    // Probes need no turn.
-    let _turn = server.state.permits.acquire().await.expect("open");
-    assert_eq!(server.get("/healthz").await, (200, "ok\n".to_owned()));
+    // They get their answer before the API server gives up.
+    for mut client in slow {
+        assert_eq!(client.answer().await.map(|(status, _)| status), Some(408));
+    }
 }
 
 #[tokio::test]
-async fn long_bodies_take_several_turns() {
-    let limits = Limits { reviews: 2, request: Some(Duration::from_secs(2)), ..patient() };
+async fn long_bodies_wait_for_memory_and_short_ones_do_not() {
+    let limits = Limits { bodies: 1 << 20, request: Some(Duration::from_millis(500)), ..patient() };
     let server = Running::start(limits).await;
-    let _turn = server.state.permits.acquire().await.expect("open");
     let review = recorded("job-create");
-    assert_eq!(server.review(review).await.0, 200);
-    let long = format!("{review}{}", " ".repeat(600 << 10));
-    assert_eq!(server.review(&long).await.0, 503);
+    let long = |length: usize| format!("{review}{}", " ".repeat(length - review.len()));
+    // One that fills the memory, and one that goes beyond it.
+    let fill = axum::body::Body::from(long((1 << 20) + (64 << 10)));
+    let waits = AtomicBool::new(false);
+    let held = server.state.bodies.read(fill, 20 << 20, &waits).await;
+    let beyond = axum::body::Body::from(long(20 << 20));
+    let last = server.state.bodies.read(beyond, 20 << 20, &waits).await;
+    assert!(held.is_ok() && last.is_ok());
+    let (status, text) = server.review(&long(70 << 10)).await;
+    assert_eq!((status, text.as_str()), (503, "too many long reviews\n"));
     assert!(server.counts("xmem_refused_requests_total{reason=\"busy\"} 1"));
+    assert_eq!(server.review(&long(60 << 10)).await.0, 200);
+    assert_eq!(server.get("/healthz").await, (200, "ok\n".to_owned()));
+    drop((held, last));
+    assert_eq!(server.review(&long(70 << 10)).await.0, 200);
 }
 
 #[tokio::test]
@@ -145,14 +169,25 @@ async fn an_update_of_the_largest_object_is_reviewed() {
 #[tokio::test]
 async fn connections_beyond_the_limit_wait() {
     let server = Running::start(Limits { connections: 1, ..patient() }).await;
-    let first = server.client().await;
-    let trusted = [&server.identity];
-    let second = connect(server.address, &trusted);
-    let mut second = Box::pin(second);
-    let early = tokio::time::timeout(Duration::from_millis(100), &mut second).await;
+    let mut first = server.client().await;
+    assert_eq!(first.ask(&post("/validate", recorded("job-create"))).await.0, 200);
+    let mut second = server.client().await;
+    second.send(&post("/validate", recorded("job-create"))).await.expect("sent");
+    let early = tokio::time::timeout(Duration::from_millis(100), second.answer()).await;
     assert!(early.is_err());
     drop(first);
-    assert_eq!(second.await.ask(&post("/validate", recorded("job-create"))).await.0, 200);
+    assert_eq!(second.ask(&[]).await.0, 200);
+}
+
+#[tokio::test]
+async fn connections_that_say_nothing_give_way_to_new_ones() {
+    let server = Running::start(Limits { unverified: 4, ..patient() }).await;
+    let mut silent = Vec::new();
+    for _ in 0..50 {
+        silent.push(tokio::net::TcpStream::connect(server.address).await.expect("connected"));
+    }
+    until(async || server.counts("xmem_unverified_connections_ended_total 46")).await;
+    assert_eq!(server.review(recorded("job-create")).await.0, 200);
 }
 
 #[tokio::test]

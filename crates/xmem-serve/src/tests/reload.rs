@@ -84,21 +84,25 @@ async fn a_server_does_not_start_with_files_it_cannot_use() {
     let (broken, good) = (path("broken", "policy = 1"), path("good", SITE));
     let missing = folder.path().join("missing");
     let long = path("long", &"#".repeat((1 << 20) + 1));
-    for (certificate, key, site, reason) in [
-        (&chain, &key, None, None),
-        (&chain, &key, Some(&good), None),
-        (&chain, &other, None, Some("certificate and key do not go together")),
-        (&key, &key, None, Some("the file has no certificate")),
-        (&chain, &chain, None, Some("the key is not PEM")),
-        (&missing, &key, None, Some("missing")),
-        (&chain, &key, Some(&broken), Some("expected a string (line 1)")),
-        (&chain, &key, Some(&missing), Some("missing")),
-        (&chain, &key, Some(&long), Some("longer than 1 MiB")),
+    for (certificate, key, client_ca, site, reason) in [
+        (&chain, &key, None, None, None),
+        (&chain, &key, None, Some(&good), None),
+        (&chain, &key, Some(&chain), None, None),
+        (&chain, &other, None, None, Some("certificate and key do not go together")),
+        (&key, &key, None, None, Some("the file has no certificate")),
+        (&chain, &chain, None, None, Some("the key is not PEM")),
+        (&missing, &key, None, None, Some("missing")),
+        (&chain, &key, Some(&missing), None, Some("authority of clients: `")),
+        (&chain, &key, Some(&good), None, Some("the file has no certificate")),
+        (&chain, &key, None, Some(&broken), Some("expected a string (line 1)")),
+        (&chain, &key, None, Some(&missing), Some("missing")),
+        (&chain, &key, None, Some(&long), Some("longer than 1 MiB")),
     ] {
         let settings = Settings {
             listen: "127.0.0.1:0".parse().expect("an address"),
             certificate: certificate.clone(),
             key: key.clone(),
+            client_ca: client_ca.cloned(),
             site: site.cloned(),
             mutation: Mutation::Off,
             limits: Limits::default(),

@@ -63,6 +63,14 @@ impl Client {
             .expect("versions")
             .with_root_certificates(roots)
             .with_no_client_auth();
+        Self::with_config(address, config).await
+    }
+
+    /// Connects as configured.
+    pub(crate) async fn with_config(
+        address: SocketAddr,
+        config: ClientConfig,
+    ) -> std::io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         let name = ServerName::try_from("localhost").expect("a name");
         let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;

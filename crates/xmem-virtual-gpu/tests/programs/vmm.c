@@ -13,6 +13,11 @@ int cuMemExportToShareableHandle(int *, void *, int, unsigned long long);
 int cuMemImportFromShareableHandle(void **, void *, int);
 int cuMemMap(address_t, size_t, size_t, void *, unsigned long long);
 int cuMemUnmap(address_t, size_t);
+int cuMemSetAccess(address_t, size_t, const void *, size_t);
+int cuMemsetD8_v2(address_t, unsigned char, size_t);
+int cuMemsetD32_v2(address_t, unsigned, size_t);
+int cuMemcpyDtoH_v2(void *, address_t, size_t);
+int cuMemFree_v2(address_t);
 int cuMemRetainAllocationHandle(void **, void *);
 int cuMemGetAllocationGranularity(size_t *, const struct property *, int);
 int cuDeviceGetAttribute(int *, int, int);
@@ -22,6 +27,56 @@ static size_t free_memory(void) {
   size_t free, total;
   CHECK(cuMemGetInfo_v2(&free, &total));
   return free;
+}
+
+/* What goes beyond a mapping is an invalid value: neighbors keep their memory. */
+static void beyond_a_mapping(const struct property *property) {
+  address_t at, other;
+  void *handles[3];
+  char text[64];
+  size_t available = free_memory();
+  CHECK(cuMemAddressReserve(&at, 40 * MIB, 0, 0, 0));
+  CHECK(cuMemAddressReserve(&other, 20 * MIB, 0, 0, 0));
+  for (int i = 0; i < 3; i++) CHECK(cuMemCreate(&handles[i], 10 * MIB, property, 0));
+  /* A gap of 10 MiB between the second and the third. */
+  const size_t places[] = {0, 10, 30};
+  FAILS(cuMemMap(at + 35 * MIB, 10 * MIB, 0, handles[0], 0), 1);
+  for (int i = 0; i < 3; i++) CHECK(cuMemMap(at + places[i] * MIB, 10 * MIB, 0, handles[i], 0));
+  CHECK(cuMemSetAccess(at, 20 * MIB, NULL, 0));
+  FAILS(cuMemSetAccess(at, 21 * MIB, NULL, 0), 1);
+  FAILS(cuMemSetAccess(other, 2 * MIB, NULL, 0), 1);
+  CHECK(cuMemsetD8_v2(at + 5 * MIB, 1, 15 * MIB));
+  CHECK(cuMemsetD8_v2(at + 30 * MIB, 7, 64));
+  FAILS(cuMemsetD8_v2(at + 5 * MIB, 1, 16 * MIB), 1);
+  FAILS(cuMemsetD8_v2(at + 20 * MIB, 1, 1), 1);
+  FAILS(cuMemsetD32_v2(at, 1, 5 * MIB + 1), 1);
+  FAILS(cuMemsetD32_v2(at, 1, ((size_t)1 << 62) + 1), 1);
+  FAILS(cuMemcpyDtoH_v2(text, at + 40 * MIB - 16, 17), 1);
+  FAILS(cuMemUnmap(at, 15 * MIB), 1);
+  FAILS(cuMemUnmap(at, 30 * MIB), 1);
+  FAILS(cuMemUnmap(at, 40 * MIB), 1);
+  FAILS(cuMemUnmap(at, 64 * MIB), 1);
+  FAILS(cuMemUnmap(at, (size_t)-1), 1);
+  FAILS(cuMemUnmap(at - 2 * MIB, 12 * MIB), 1);
+  FAILS(cuMemUnmap(at, 0), 1);
+  CHECK(cuMemcpyDtoH_v2(text, at + 30 * MIB, 64));
+  assert(text[0] == 7 && text[63] == 7);
+  /* Addresses are no memory of their own, and stay while memory is mapped to them. */
+  FAILS(cuMemFree_v2(other), 1);
+  FAILS(cuMemAddressFree(at, 40 * MIB), 1);
+  /* A handle that is released twice while it is mapped. */
+  CHECK(cuMemRelease(handles[0]));
+  FAILS(cuMemRelease(handles[0]), 1);
+  FAILS(cuMemMap(other, 10 * MIB, 0, handles[0], 0), 1);
+  CHECK(cuMemUnmap(at, 20 * MIB));
+  FAILS(cuMemUnmap(at, 20 * MIB), 1);
+  CHECK(cuMemUnmap(at + 30 * MIB, 10 * MIB));
+  CHECK(cuMemRelease(handles[1]));
+  CHECK(cuMemRelease(handles[2]));
+  FAILS(cuMemRelease(handles[2]), 1);
+  CHECK(cuMemAddressFree(at, 40 * MIB));
+  CHECK(cuMemAddressFree(other, 20 * MIB));
+  assert(free_memory() == available);
 }
 
 int main(int count, char **arguments) {
@@ -76,6 +131,7 @@ int main(int count, char **arguments) {
   assert(free_memory() == available);
   FAILS(cuMemExportToShareableHandle(&file, again, 1, 0), 1);
   FAILS(cuMemExportToShareableHandle(&file, again, 8, 0), 801);
+  beyond_a_mapping(&property);
   CHECK(cuMemAddressFree(segment, reserved));
   FAILS(cuMemAddressFree(segment, reserved), 1);
   int value;

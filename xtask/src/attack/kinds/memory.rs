@@ -6,11 +6,11 @@ use crate::attack::event::{Class, Event};
 use crate::attack::recording::Variant;
 use std::collections::BTreeMap;
 
-fn is_memory(event: &Event<'_>) -> bool {
+pub(super) fn is_memory(event: &Event<'_>) -> bool {
     event.class == Class::Memory
 }
 
-fn size(event: &Event<'_>) -> i64 {
+pub(super) fn size(event: &Event<'_>) -> i64 {
     event.whole("Bytes").unwrap_or(0)
 }
 
@@ -26,7 +26,7 @@ fn frees(event: &Event<'_>) -> bool {
 const LARGE: i64 = 1 << 20;
 
 /// Allocations with their frees, by address in the order of time.
-fn pairs(variant: &Variant<'_>) -> Vec<(usize, usize)> {
+pub(super) fn pairs(variant: &Variant<'_>) -> Vec<(usize, usize)> {
     let mut order = places(variant, is_memory);
     order.sort_by_key(|&place| variant.events[place].start());
     let mut open = BTreeMap::new();
@@ -43,22 +43,24 @@ fn pairs(variant: &Variant<'_>) -> Vec<(usize, usize)> {
     pairs
 }
 
+/// The device of a memory event.
+fn device(event: &Event<'_>) -> (Option<i64>, Option<i64>) {
+    (event.whole("Device Type"), event.whole("Device Id"))
+}
+
 /// Computes running totals anew and numbers the events anew, as a profiler would have.
-fn recount(variant: &mut Variant<'_>) {
+pub(super) fn recount(variant: &mut Variant<'_>) {
     let mut order = places(variant, is_memory);
     order.sort_by_key(|&place| variant.events[place].start());
-    let Some(&first) = order.first() else { return };
-    let start = &variant.events[first];
-    let mut total = start.whole("Total Allocated").unwrap_or(0) - size(start);
+    let mut totals = BTreeMap::new();
     for place in order {
-        total += size(&variant.events[place]);
-        variant.events[place].set("Total Allocated", &total.to_string());
+        let event = &mut variant.events[place];
+        let before = event.whole("Total Allocated").unwrap_or(0) - size(event);
+        let total = totals.entry(device(event)).or_insert(before);
+        *total += size(event);
+        event.set("Total Allocated", &total.to_string());
     }
-    let mut numbered = places(variant, |event| event.whole("Ev Idx").is_some());
-    numbered.sort_by_key(|&place| variant.events[place].whole("Ev Idx"));
-    for (number, place) in numbered.into_iter().enumerate() {
-        variant.events[place].set("Ev Idx", &number.to_string());
-    }
+    variant.number_anew();
 }
 
 /// Drops the strength's share of allocations with their frees.
@@ -71,7 +73,7 @@ fn drop_pairs(variant: &mut Variant<'_>, dice: &mut Dice) {
     drop_places(variant, &dropped);
 }
 
-fn scale(event: &mut Event<'_>, key: &str, divisor: i64) {
+pub(super) fn scale(event: &mut Event<'_>, key: &str, divisor: i64) {
     let value = event.whole(key).unwrap_or(0);
     event.set(key, &(value / divisor).to_string());
 }

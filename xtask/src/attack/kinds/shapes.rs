@@ -2,6 +2,7 @@
 
 use super::{Kind, each, each_value, each_without, exchange};
 use crate::attack::event::{Class, Event};
+use crate::attack::recording::Variant;
 
 const DIMS: &str = "Input Dims";
 const TYPES: &str = "Input type";
@@ -42,6 +43,15 @@ fn reversed(text: &str) -> String {
         })
         .collect();
     parts.concat()
+}
+
+/// Removes all that operators say of their inputs.
+pub(super) fn remove_all(variant: &mut Variant<'_>) {
+    for event in variant.events.iter_mut().filter(|event| event.class == Class::Operator) {
+        for key in [DIMS, TYPES, VALUES, "Input Strides"] {
+            event.remove(key);
+        }
+    }
 }
 
 pub(super) static KINDS: &[Kind] = &[
@@ -89,6 +99,11 @@ pub(super) static KINDS: &[Kind] = &[
     Kind::events("shapes-missing", "`Input Dims` removed", |v, d| {
         each_without(v, d, Some(Class::Operator), DIMS);
     }),
+    Kind::events(
+        "all-shapes-missing",
+        "everything about inputs removed from all operators, under a head that says `record_shapes: 1`",
+        |v, _| remove_all(v),
+    ),
     Kind::events("shapes-exchanged", "operators exchange their `Input Dims`", |v, d| {
         exchange(v, d, Class::Operator, DIMS);
     }),
