@@ -4,8 +4,7 @@
 use super::Integrity;
 use super::checks::{
     BLOCK_SIZES, CONTRADICTING, HISTORY, IMPOSSIBLE_SNAPSHOT, LIVE_ADDRESS, LOST_HISTORY, RESERVED,
-    SEGMENT_SUMS,
-    SEGMENTS, UNREACHED,
+    SEGMENT_SUMS, SEGMENTS, UNREACHED,
 };
 use xmem_types::Diagnostics;
 
