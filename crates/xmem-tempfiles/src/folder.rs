@@ -181,8 +181,8 @@ mod tests {
     fn a_folder_is_removed_with_closed_folders_in_it() {
         let folder = PrivateFolder::new().expect("made");
         let path = folder.path().to_owned();
-        std::fs::create_dir_all(path.join("work/work/inner")).expect("made");
-        for (name, mode) in [("work/work/inner", 0o500), ("work/work", 0o000)] {
+        std::fs::create_dir_all(path.join("layer/closed/inner")).expect("made");
+        for (name, mode) in [("layer/closed/inner", 0o500), ("work/work", 0o000)] {
             std::fs::set_permissions(path.join(name), Permissions::from_mode(mode)).expect("set");
         }
         drop(folder);
