@@ -182,7 +182,7 @@ mod tests {
         let folder = PrivateFolder::new().expect("made");
         let path = folder.path().to_owned();
         std::fs::create_dir_all(path.join("layer/closed/inner")).expect("made");
-        for (name, mode) in [("layer/closed/inner", 0o500), ("work/work", 0o000)] {
+        for (name, mode) in [("layer/closed/inner", 0o500), ("layer/closed", 0o000)] {
             std::fs::set_permissions(path.join(name), Permissions::from_mode(mode)).expect("set");
         }
         drop(folder);
