@@ -73,8 +73,7 @@ impl Overlay {
     /// Prepares an overlay for a command in the present working folder, by the surest method that works here.
     ///
     /// `helper` is a program that calls [`enter`](crate::enter) if its first argument is [`ENTER`](crate::ENTER),
-    /// followed by the path of a plan and the command; without one, there is no namespace. `own` are folders of the
-    /// caller that the command writes to.
+    /// followed by the path of a plan and the command; without one, there is no namespace.
     ///
     /// # Errors
     /// If no private folder can be made.
@@ -83,7 +82,6 @@ impl Overlay {
         writable: &Writable,
         choice: Choice,
         helper: Option<&Path>,
-        own: &[PathBuf],
     ) -> Result<Self, OverlayError> {
         let Writable::Paths(writable) = writable else {
             let folder = PrivateFolder::for_programs().map_err(OverlayError::Folder)?;
@@ -93,11 +91,8 @@ impl Overlay {
         let writable: Vec<PathBuf> = writable.iter().map(|path| real(path)).collect();
         let job = job(command);
         let coverage = |folder: &PrivateFolder| {
-            let own: Vec<PathBuf> =
-                own.iter().map(|path| real(path)).chain([real(folder.path())]).collect();
-            Coverage::new(&job, &temporary, &own, &writable)
+            Coverage::new(&job, &temporary, &[real(folder.path())], &writable)
         };
-        let folder = || PrivateFolder::for_programs().map_err(OverlayError::Folder);
         let for_namespace = helper.filter(|_| choice != Choice::Preload);
         let reason = match for_namespace.map(|helper| attempt::namespace(helper, &job, coverage)) {
             Some(Ok((helper, folder, coverage))) => {
@@ -106,7 +101,7 @@ impl Overlay {
             Some(Err(reason)) => reason,
             None => "no program to enter a mount namespace".to_owned(),
         };
-        let folder = folder()?;
+        let folder = PrivateFolder::for_programs().map_err(OverlayError::Folder)?;
         let coverage = coverage(&folder);
         let library = preload::LIBRARY.filter(|_| choice != Choice::Namespace);
         let method = match library {

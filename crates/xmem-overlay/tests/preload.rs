@@ -83,8 +83,7 @@ fn programs_see_what_they_write_and_the_files_stay_as_they_were() {
     let before = manifest(covered.path());
     // Folders for temporary files are left as they are, but for those that an argument names.
     let named = [covered.path().as_os_str().to_owned()];
-    let overlay =
-        Overlay::prepare((program, &named), &Writable::Paths(vec![]), Choice::Auto, None, &[]);
+    let overlay = Overlay::prepare((program, &named), &Writable::Paths(vec![]), Choice::Auto, None);
     let overlay = overlay.expect("prepared");
     assert_eq!(overlay.method(), &Method::Preload(None));
     let seen = run(covered.path(), program, &arguments, Some(&overlay));
@@ -97,13 +96,8 @@ fn programs_see_what_they_write_and_the_files_stay_as_they_were() {
 
 #[test]
 fn each_kind_of_writer_does_what_it_does_without_the_library() {
-    let overlay = Overlay::prepare(
-        (OsStr::new("sh"), &[]),
-        &Writable::Paths(vec![]),
-        Choice::Preload,
-        None,
-        &[],
-    );
+    let overlay =
+        Overlay::prepare((OsStr::new("sh"), &[]), &Writable::Paths(vec![]), Choice::Preload, None);
     let overlay = overlay.expect("prepared");
     let judge = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/preload.py");
     let library = overlay.folder().join("libxmem-overlay.so");

@@ -80,7 +80,6 @@ pub(crate) fn run(
         &request.writable,
         request.overlay,
         request.helper.as_deref(),
-        &[],
     )
     .map_err(|source| RecordError::Overlay { source })?;
     if let Method::Unavailable(reason) = overlay.method() {
