@@ -38,7 +38,6 @@ def cut(trace: dict, limit: int) -> dict:
     memory = sorted((e for e in events if e.get("name") == "[memory]"), key=lambda e: e["ts"])
     calls, end = [], {}
     for span in spans:
-        name = span["name"]
         is_frame = span["cat"] == "user_annotation"
         if not is_frame and span["ts"] < end.get(span["tid"], -1):
             calls[-1].append(span)

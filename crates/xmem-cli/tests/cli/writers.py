@@ -3,11 +3,14 @@ import ctypes
 import gzip
 import logging
 import mmap
+import os
 import pathlib
 import pickle
 import shelve
 import shutil
 import sqlite3
+import subprocess
+import sys
 import tarfile
 import tempfile
 import zipfile

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import sys
-import time
 
 from . import activity, devices, engine, errors, placement, session
 from .patching import answer, called_by_torch, replace, replace_everywhere

@@ -10,7 +10,6 @@ import collections.abc
 import contextlib
 import weakref
 
-from . import session
 
 _torch = None
 _recorder = None

@@ -64,14 +64,14 @@ def checkpoint(cls, name, kwargs):
         return name
     key = (folder, cls)
     if key not in _made:
-        _made[key] = _make(cls, config, folder, files, states)
+        _made[key] = _make(cls, config, str(name), folder, files, states)
     # The configuration and the tokenizer are linked; what named a part of the repository is done.
     for option in ("subfolder", "revision", "use_safetensors", "variant"):
         kwargs.pop(option, None)
     return _made[key]
 
 
-def _make(cls, config, folder, files, states):
+def _make(cls, config, name, folder, files, states):
     made = _new_folder()
     index = None
     for entry in os.listdir(folder):

@@ -3,7 +3,7 @@
 # exit = 3
 # trace = "none"
 # command = ["{python}", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "1", "{script}"]
-# stderr = ["…the script raised FileNotFoundError: no data before the first iteration"]
+# stderr = ["…the script raised FileNotFoundError at torchrun_raises.py:"]
 # stderr-without = ["…SIGKILL…"]
 # ///
 import torch
