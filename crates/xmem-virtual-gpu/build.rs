@@ -7,7 +7,7 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 16] = [
+const SOURCES: [&str; 17] = [
     "activity",
     "bounds",
     "capture",
@@ -17,6 +17,7 @@ const SOURCES: [&str; 16] = [
     "driver",
     "handles",
     "host",
+    "images",
     "libraries",
     "memory",
     "nvml",

@@ -491,15 +491,11 @@ API(int, __cudaPopCallConfiguration)(struct dim *grid, struct dim *block, size_t
   *stream = launch->stream;
   return CUDA_OK;
 }
-API(void **, __cudaRegisterFatBinary)(void *binary) {
-  void **handle = vgpu_handle_make(HANDLE_BINARY, sizeof *handle);
-  if (handle) *handle = binary;
-  return handle;
-}
+API(void **, __cudaRegisterFatBinary)(const void *binary) { return vgpu_binary_register(binary); }
 API(void, __cudaRegisterFatBinaryEnd)(void **handle) { (void)handle; }
-API(void, __cudaUnregisterFatBinary)(void **handle) { vgpu_handle_drop(HANDLE_BINARY, handle); }
+API(void, __cudaUnregisterFatBinary)(void **handle) { vgpu_binary_unregister(handle); }
 API(char, __cudaInitModule)(void **handle) { (void)handle; return 1; }
-API(void, __cudaRegisterFunction)(void) {}
+API(void, __cudaRegisterFunction)(void **handle, const void *function) { vgpu_kernel_register(handle, function); }
 API(void, __cudaRegisterVar)(void) {}
 API(void, __cudaRegisterManagedVar)(void) {}
 API(void, __cudaRegisterTexture)(void) {}
@@ -508,10 +504,15 @@ API(int, __cudaGetKernel)(const void **kernel, const void *function) { *kernel =
 API(int, cudaGetKernel)(const void **kernel, const void *function) { *kernel = function; return CUDA_OK; }
 API(int, cudaGetFuncBySymbol)(const void **function, const void *symbol) { *function = symbol; return CUDA_OK; }
 API(int, cudaFuncGetName)(const char **name, const void *function) { (void)function; *name = "kernel"; return CUDA_OK; }
-API(int, cudaLaunchKernel)(const void *function, struct dim grid, struct dim block, void **arguments, size_t shared, stream_t stream) {
-  (void)function, (void)grid, (void)block, (void)arguments, (void)shared;
+static int launch_kernel(const void *function, stream_t stream) {
+  int code, runs, status = vgpu_kernel_code(function, &code, &runs);
+  if (status) return result(status);
   vgpu_stream_work(stream);
   return CUDA_OK;
+}
+API(int, cudaLaunchKernel)(const void *function, struct dim grid, struct dim block, void **arguments, size_t shared, stream_t stream) {
+  (void)grid, (void)block, (void)arguments, (void)shared;
+  return launch_kernel(function, stream);
 }
 API(int, __cudaLaunchKernel)(const void *kernel, struct dim grid, struct dim block, void **arguments, size_t shared, stream_t stream) {
   return vgpu_cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
@@ -521,19 +522,17 @@ API(int, cudaLaunchCooperativeKernel)(const void *function, struct dim grid, str
 }
 struct launch_config { struct dim grid, block; size_t shared; stream_t stream; };
 API(int, cudaLaunchKernelExC)(const struct launch_config *config, const void *function, void **arguments) {
-  (void)function, (void)arguments;
-  vgpu_stream_work(config->stream);
-  return CUDA_OK;
+  (void)arguments;
+  return launch_kernel(function, config->stream);
 }
 struct function_attributes {
   size_t shared, constant, local;
   int max_threads, registers, ptx_version, binary_version, cache_mode, max_dynamic_shared, carveout;
 };
 API(int, cudaFuncGetAttributes)(struct function_attributes *attributes, const void *function) {
-  const struct config *g = vgpu_config();
-  (void)function;
-  int version = g->major * 10 + g->minor;
-  *attributes = (struct function_attributes){0, 0, 0, 1024, 32, version, version, 0, 49152, -1};
+  int code, runs, status = vgpu_kernel_code(function, &code, &runs);
+  if (status) return result(status);
+  *attributes = (struct function_attributes){0, 0, 0, 1024, 32, code, runs, 0, 49152, -1};
   return CUDA_OK;
 }
 API(int, cudaFuncSetAttribute)(const void *function, int attribute, int value) { (void)function, (void)attribute, (void)value; return CUDA_OK; }

@@ -106,6 +106,15 @@ void *vgpu_handle_make(int kind, size_t size);
 // 1 if it existed, and is freed.
 int vgpu_handle_drop(int kind, void *handle);
 
+// ---- images.c: kernels, and the architectures that they were compiled for ----
+// What __cudaRegisterFatBinary is told, and its handle.
+void **vgpu_binary_register(const void *wrapper);
+void vgpu_binary_unregister(void **handle);
+void vgpu_kernel_register(void **binary, const void *function);
+// The architecture that a kernel was compiled for (80 is 8.0), and that which the device executes; CUDA_NO_KERNEL_IMAGE
+// if there is none for it. A function that is no program's has code for every device.
+int vgpu_kernel_code(const void *function, int *code, int *runs);
+
 // ---- pool.c: the stream-ordered allocator ----
 struct pool;
 struct pool *vgpu_default_pool(int device);
@@ -158,7 +167,7 @@ void vgpu_log_host_waits(char kind, const struct stream *stream, uint64_t moment
 // ---- capture.c: streams, events, and the capture of graphs ----
 enum {
   CUDA_OK = 0, CUDA_INVALID_VALUE = 1, CUDA_OUT_OF_MEMORY = 2, CUDA_NOT_INITIALIZED = 3, CUDA_INVALID_PITCH = 12,
-  CUDA_NO_DEVICE = 100, CUDA_INVALID_DEVICE = 101, CUDA_INVALID_CONTEXT = 201,
+  CUDA_NO_DEVICE = 100, CUDA_INVALID_DEVICE = 101, CUDA_INVALID_CONTEXT = 201, CUDA_NO_KERNEL_IMAGE = 209,
   CUDA_INVALID_HANDLE = 400, CUDA_ILLEGAL_STATE = 401, CUDA_NOT_FOUND = 500, CUDA_NOT_READY = 600,
   CUDA_PEER_ALREADY_ENABLED = 704, CUDA_PEER_NOT_ENABLED = 705,
   CUDA_HOST_ALREADY_REGISTERED = 712, CUDA_HOST_NOT_REGISTERED = 713, CUDA_NOT_SUPPORTED = 801,

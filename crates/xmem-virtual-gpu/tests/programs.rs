@@ -79,6 +79,7 @@ impl Machine {
             _ => runtime,
         };
         let mut of_runtime = functions("cuda");
+        of_runtime.extend(functions("__cuda"));
         of_runtime.push("cudaSomethingNew".to_owned());
         library(&machine.nvidia(), runtime, &of_runtime, Some(node), "");
         let release = "size_t cudnnGetVersion(void) { return 90100; }";
@@ -232,6 +233,18 @@ fn handles_that_are_destroyed_twice_are_invalid_handles() {
     let machine = Machine::new(RUNTIME);
     let preload = machine.prepare(&VirtualGpu::new(device("a100-40g")));
     machine.run(&preload, program!("handles"), &[], &[]);
+}
+
+/// A device of capability 8.9 ran kernels of 8.6 as if they were compiled for 8.9, which CUB has no policy for.
+#[test]
+fn kernels_are_those_of_the_latest_architecture_that_the_device_runs() {
+    let machine = Machine::new(RUNTIME);
+    for (major, minor) in [(6, 1), (7, 0), (7, 5), (8, 0), (8, 6), (8, 7), (8, 9), (9, 0)] {
+        let mut device = device("a100-40g");
+        (device.compute_capability.major, device.compute_capability.minor) = (major, minor);
+        let preload = machine.prepare(&VirtualGpu::new(device));
+        machine.run(&preload, program!("images"), &[format!("{major}{minor}")], &[]);
+    }
 }
 
 #[test]

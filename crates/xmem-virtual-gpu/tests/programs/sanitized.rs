@@ -36,7 +36,7 @@ fn compile_with_library(folder: &Path, name: &str, source: &str, objects: &[Stri
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut stubs = String::new();
     let mut names = Vec::new();
-    for function in functions("cu").into_iter().chain(functions("cuda")).chain(functions("cudnn")) {
+    for function in functions("cu").into_iter().chain(functions("cuda")).chain(functions("__cuda")).chain(functions("cudnn")) {
         // As a stand-in does for what is not implemented: cudaErrorNotSupported.
         stubs += &format!("__attribute__((weak)) int vgpu_{function}(void) {{ return 801; }}\n");
         names.push(format!("-D{function}=vgpu_{function}"));
@@ -92,9 +92,10 @@ fn no_program_harms_memory_or_has_undefined_behavior() {
         return;
     };
     let available = MEMORY - CONTEXT;
-    let rows: [(&str, &str, &[u64], bool); 8] = [
+    let rows: [(&str, &str, &[u64], bool); 9] = [
         ("bounds", include_str!("bounds.c"), &[], false),
         ("handles", include_str!("handles.c"), &[], false),
+        ("images", include_str!("images.c"), &[80], false),
         ("memory", include_str!("memory.c"), &[MEMORY, available], false),
         ("vmm", include_str!("vmm.c"), &[available], false),
         ("pool", include_str!("pool.c"), &[available], false),
