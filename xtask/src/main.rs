@@ -206,6 +206,9 @@ enum Task {
         /// Keep outputs and traces of what succeeds, too
         #[arg(long)]
         keep: bool,
+        /// Check the areas of CUDA on every device, not on one of each compute capability
+        #[arg(long)]
+        every_device: bool,
         /// Drive this xmem [default: build it]
         #[arg(long, value_name = "PROGRAM")]
         program: Option<PathBuf>,
@@ -384,9 +387,9 @@ fn main() -> ExitCode {
             })
         }
         Task::MeasureRun { usage, command } => attack::measure(&usage, &command),
-        Task::TestTorch { torch, only, except, engine, keep, program } => {
+        Task::TestTorch { torch, only, except, engine, keep, every_device, program } => {
             let keep = if keep { torch::Keep::All } else { torch::Keep::Failed };
-            torch::run(&torch::Options { torch, only, except, engine, keep, program })
+            torch::run(&torch::Options { torch, only, except, engine, keep, every_device, program })
         }
         Task::RecordTruth { cases, check: _, write, python, program } => {
             let mode = if write { truth::Mode::Write } else { truth::Mode::Check };

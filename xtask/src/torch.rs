@@ -59,6 +59,8 @@ pub(crate) struct Options {
     /// What stands for the GPU.
     pub(crate) engine: Engine,
     pub(crate) keep: Keep,
+    /// The areas of CUDA on every device, not on one of each compute capability.
+    pub(crate) every_device: bool,
     /// The program to drive; none builds it.
     pub(crate) program: Option<PathBuf>,
 }
@@ -119,6 +121,7 @@ fn all(bench: &Bench, options: &Options) -> Result<usize, Error> {
     let wanted = |name: &str| (only.is_empty() || has(name, only)) && !has(name, except);
     let scripts = script::all()?;
     let models = model::all()?;
+    let areas = areas::all(options.every_device)?;
     let mut tasks: Vec<(&str, Task<'_>)> = Vec::new();
     for script in scripts.iter().filter(|script| wanted(&script.name)) {
         tasks.push((&script.name, Box::new(|| script.check(bench))));
@@ -127,8 +130,9 @@ fn all(bench: &Bench, options: &Options) -> Result<usize, Error> {
     for model in by_hand.filter(|model| wanted(&model.name)) {
         tasks.push((&model.name, Box::new(|| model.check(bench))));
     }
-    if options.engine == Engine::VirtualGpu && wanted(areas::NAME) {
-        tasks.push((areas::NAME, Box::new(|| areas::check(bench))));
+    let on_virtual_gpus = options.engine == Engine::VirtualGpu;
+    for areas in areas.iter().filter(|areas| on_virtual_gpus && wanted(&areas.name)) {
+        tasks.push((&areas.name, Box::new(|| areas.check(bench))));
     }
     let mut outcomes = in_parallel(&tasks)?;
     script::compare_peaks(&scripts, &mut outcomes);

@@ -15,5 +15,5 @@ mod read;
 mod tables;
 mod write;
 
-pub use read::{Export, ExportKind, Library, ReadError};
+pub use read::{Export, ExportKind, Library, ReadError, section};
 pub use write::{Definition, Machine, StandIn, Symbol, SymbolVersion, WriteError};

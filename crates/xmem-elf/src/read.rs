@@ -2,9 +2,10 @@
 
 use crate::write::SymbolVersion;
 use object::elf::{self, FileHeader64};
-use object::read::elf::{Dyn as _, FileHeader as _, Sym as _};
+use object::read::elf::{Dyn as _, FileHeader as _, SectionHeader as _, Sym as _};
 use object::{LittleEndian, ReadCache};
 use std::io::{Read, Seek};
+use std::ops::Range;
 
 /// The names by which a shared library is linked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -148,6 +149,23 @@ impl Library {
         }
         Ok(library)
     }
+}
+
+/// The place of a section in a library for x86-64, in bytes from the beginning of the file; `None` if it has none of
+/// this name.
+///
+/// # Errors
+/// If the file is no such library, or is damaged.
+pub fn section(file: impl Read + Seek, name: &str) -> Result<Option<Range<u64>>, ReadError> {
+    let cache = ReadCache::new(file);
+    let header = FileHeader64::<LittleEndian>::parse(&cache)?;
+    let endian = header.endian()?;
+    let sections = header.sections(endian, &cache)?;
+    let Some((_, found)) = sections.section_by_name(endian, name.as_bytes()) else {
+        return Ok(None);
+    };
+    let place = found.file_range(endian);
+    Ok(place.map(|(start, size)| start..start.saturating_add(size)))
 }
 
 fn text(bytes: &[u8]) -> Option<String> {

@@ -183,8 +183,8 @@ fn failure(evidence: &Evidence) -> RecordError {
         let (peak, total) = (evidence.peak, evidence.total);
         return RecordError::Died { end, iterations, peak, total };
     }
-    if let Some(text) = processes.iter().find_map(|p| p.no_virtual_gpu.clone()) {
-        return RecordError::NoVirtualGpu { text };
+    if let Some((text, no_kernels)) = processes.iter().find_map(|p| p.no_virtual_gpu.clone()) {
+        return RecordError::NoVirtualGpu { text, no_kernels };
     }
     if let Some(text) = processes.iter().find_map(|p| p.unsupported.clone()) {
         return RecordError::Unsupported { text };

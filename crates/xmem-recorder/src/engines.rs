@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use xmem_tempfiles::PrivateFolder;
-use xmem_virtual_gpu::{Capacity, Completion, Environment, VirtualGpu};
+use xmem_virtual_gpu::{Capacity, Completion, Environment, PrepareError, VirtualGpu};
 
 /// Folders of PyTorch for which libraries are made. A command has one, or a few; a script can name any number.
 const MAX_FOLDERS: usize = 16;
@@ -35,6 +35,8 @@ pub(crate) struct Answer {
     log: Option<PathBuf>,
     /// The reason why the requested engine cannot be had.
     error: Option<String>,
+    /// Whether the reason is that PyTorch has no kernels for the device.
+    no_kernels: bool,
 }
 
 impl Engines {
@@ -73,7 +75,11 @@ fn choose(request: &Request, found: &FoundTorch) -> (Option<PrivateFolder>, Answ
         Err(error) if request.engine == Engine::Auto => {
             (None, Answer::cpu(Some(format!("recorded on the CPU, not on a virtual GPU: {error}"))))
         }
-        Err(error) => (None, Answer::impossible(error.to_string())),
+        Err(error) => {
+            let no_kernels =
+                matches!(error.downcast_ref(), Some(PrepareError::NoKernels { .. }));
+            (None, Answer { no_kernels, ..Answer::impossible(error.to_string()) })
+        }
     }
 }
 
@@ -106,6 +112,7 @@ fn prepare(
         log: Some(prepared.log.path().to_owned()),
         notes: prepared.notes.iter().map(ToString::to_string).collect(),
         error: None,
+        no_kernels: false,
     };
     Ok((folder, answer))
 }
@@ -120,6 +127,7 @@ impl Answer {
             notes: note.into_iter().collect(),
             log: None,
             error: None,
+            no_kernels: false,
         }
     }
 

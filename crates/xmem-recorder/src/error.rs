@@ -106,6 +106,8 @@ pub enum RecordError {
     NoVirtualGpu {
         /// The reason, from the hook.
         text: String,
+        /// Whether the reason is that PyTorch has no kernels for the device.
+        no_kernels: bool,
     },
     /// The script changed its user, and its recording cannot be saved.
     #[error(

@@ -35,7 +35,12 @@ pub(crate) enum Message {
     /// This process cannot be recorded.
     Unsupported { text: String },
     /// This process cannot run on the virtual GPU.
-    NoVirtualGpu { text: String },
+    NoVirtualGpu {
+        text: String,
+        /// Whether the reason is that PyTorch has no kernels for the device.
+        #[serde(default)]
+        no_kernels: bool,
+    },
     /// The process has another user than at its start, who cannot reach the folder.
     OtherUser { from: u32, to: u32, place: String },
     /// A file or folder hides PyTorch or a module that it imports.
@@ -180,7 +185,7 @@ mod tests {
             ),
             (
                 r#"{"event":"no_virtual_gpu","pid":1,"text":"no space"}"#,
-                Message::NoVirtualGpu { text: "no space".into() },
+                Message::NoVirtualGpu { text: "no space".into(), no_kernels: false },
             ),
             (
                 r#"{"event":"other_user","pid":1,"from":0,"to":33,"place":"a.py:3"}"#,

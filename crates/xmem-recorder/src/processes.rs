@@ -23,8 +23,8 @@ pub(crate) struct Process {
     pub(crate) engine: Option<Engine>,
     /// The reason why it cannot be recorded.
     pub(crate) unsupported: Option<String>,
-    /// The reason why it cannot run on the virtual GPU.
-    pub(crate) no_virtual_gpu: Option<String>,
+    /// The reason why it cannot run on the virtual GPU, and whether that is that there are no kernels.
+    pub(crate) no_virtual_gpu: Option<(String, bool)>,
     /// The change of its user: the user before, the one after, and the line.
     pub(crate) other_user: Option<(u32, u32, String)>,
     /// The reason why its recording could not be saved.
@@ -54,7 +54,9 @@ impl Processes {
                 process.engine = Some(Engine::of_process(engine.as_deref()));
             }
             Message::Unsupported { text } => process.unsupported = Some(text),
-            Message::NoVirtualGpu { text } => process.no_virtual_gpu = Some(text),
+            Message::NoVirtualGpu { text, no_kernels } => {
+                process.no_virtual_gpu = Some((text, no_kernels));
+            }
             Message::OtherUser { from, to, place } => process.other_user = Some((from, to, place)),
             Message::Shadowed { module, path } if module == "torch" => {
                 process.shadowed = Some(path);

@@ -1,6 +1,7 @@
 //! The user's Python environment: where torch is, and where the libraries of CUDA are that it links.
 
 use crate::family::Family;
+use crate::kernels::Kernels;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -110,6 +111,19 @@ impl Environment {
     #[must_use]
     pub fn torch(&self) -> &Path {
         &self.torch
+    }
+
+    /// The package and its version, such as `PyTorch 2.11.0+cu130`.
+    pub(crate) fn torch_version(&self) -> String {
+        let text = fs::read_to_string(self.torch.join("version.py")).unwrap_or_default();
+        let value = text.lines().find_map(|line| line.strip_prefix("__version__ = "));
+        let version = value.unwrap_or_default().trim_matches(['\'', '"']);
+        format!("PyTorch {}", printable(version)).trim_end().to_owned()
+    }
+
+    /// What PyTorch's kernels were compiled for, where that is known.
+    pub(crate) fn kernels(&self) -> Option<Kernels> {
+        Kernels::of(&self.torch.join("lib/libtorch_cuda.so"))
     }
 
     /// All libraries that need a stand-in.

@@ -20,6 +20,7 @@
 mod config;
 mod environment;
 mod family;
+mod kernels;
 mod log;
 mod native;
 mod prepare;

@@ -100,6 +100,19 @@ pub enum PrepareError {
     /// The environment cannot be used.
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
+    /// PyTorch was compiled for other devices.
+    #[error(
+        "{torch} has no kernels for compute capability {} ({}), only for {kernels}",
+        device.compute_capability, device.title
+    )]
+    NoKernels {
+        /// The package and its version.
+        torch: String,
+        /// The device.
+        device: Box<Device>,
+        /// The compute capabilities that it has kernels for.
+        kernels: String,
+    },
     /// A path that `LD_PRELOAD` cannot hold.
     #[error(
         "`{}` has a space or a colon, which LD_PRELOAD cannot hold: set TMPDIR to another folder",
@@ -165,6 +178,15 @@ impl VirtualGpu {
             return Err(PrepareError::NoExecution(folder.to_path_buf()));
         }
         let requirements = environment.requirements()?;
+        if let Some(kernels) = environment.kernels()
+            && !kernels.run_on(self.device.compute_capability)
+        {
+            return Err(PrepareError::NoKernels {
+                torch: environment.torch_version(),
+                device: Box::new(self.device.clone()),
+                kernels: kernels.listed(),
+            });
+        }
         let (stand_ins, guessed) = stand_ins::all(&requirements)
             .map_err(|(library, source)| PrepareError::StandIn { library, source })?;
 

@@ -109,6 +109,13 @@ impl From<RecordError> for CliError {
                  described on the recording page of the guide"
                     .to_owned(),
             ),
+            RecordError::NoVirtualGpu { no_kernels: true, .. } => (
+                Fault::Run,
+                "install a build of PyTorch with kernels for this device (`torch.cuda.get_arch_list()` names \
+                 them; those for older releases of CUDA have them for older devices), or record with \
+                 --engine cpu"
+                    .to_owned(),
+            ),
             RecordError::NoVirtualGpu { .. } => (
                 Fault::Run,
                 "the virtual GPU needs a folder (TMPDIR) without a space or colon in its path, on a file \
@@ -154,7 +161,7 @@ impl From<RecordError> for CliError {
             | RecordError::NothingRan { .. }
             | RecordError::Raised { .. }
             | RecordError::Died { .. }
-            | RecordError::NoVirtualGpu { .. }
+            | RecordError::NoVirtualGpu { no_kernels: false, .. }
             | RecordError::Failed { .. }
             | RecordError::HookNotLoaded { .. } => with_advice(help),
             _ => help,

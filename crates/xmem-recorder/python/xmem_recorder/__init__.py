@@ -66,7 +66,7 @@ def _torch_imported(torch):
     from . import engine
 
     if engine.error() is not None:
-        session.send("no_virtual_gpu", text=engine.error())
+        session.send("no_virtual_gpu", text=engine.error(), no_kernels=engine.has_no_kernels())
         return
     try:
         _install(torch)

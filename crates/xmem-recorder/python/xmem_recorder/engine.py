@@ -24,6 +24,7 @@ ANSWER_TIMEOUT = 120
 
 _chosen = None
 _error = None
+_no_kernels = False
 _libraries = []
 _log = None
 
@@ -36,6 +37,11 @@ def chosen():
 def error():
     """The reason why the requested engine cannot be had; None if it can."""
     return _error
+
+
+def has_no_kernels():
+    """Whether that reason is that PyTorch has no kernels for the device."""
+    return _no_kernels
 
 
 def log():
@@ -56,7 +62,7 @@ def log():
 
 def choose(spec):
     """Chooses the engine when torch is found, before it is loaded; `spec` is its module spec."""
-    global _chosen, _error
+    global _chosen, _error, _no_kernels
     if _chosen is not None:
         return
     _chosen = session.settings().get("engine", CPU)
@@ -70,6 +76,7 @@ def choose(spec):
         session.note(text)
     _chosen = answer.get("engine", CPU)
     _error = answer.get("error")
+    _no_kernels = bool(answer.get("no_kernels"))
     if _error is None and _chosen == VIRTUAL_GPU:
         _load(answer)
 

@@ -52,11 +52,12 @@ def fraction():
     import torch
 
     torch.cuda.empty_cache()
-    torch.cuda.set_per_process_memory_fraction(0.01)
+    total = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.set_per_process_memory_fraction(0.1)
     try:
         with refuses(torch.cuda.OutOfMemoryError, "CUDA out of memory"):
-            torch.empty(GIB, dtype=torch.uint8, device="cuda")
-        torch.empty(GIB // 2, dtype=torch.uint8, device="cuda")
+            torch.empty(total // 8, dtype=torch.uint8, device="cuda")
+        torch.empty(total // 16, dtype=torch.uint8, device="cuda")
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
 
@@ -222,7 +223,7 @@ if __name__ == "__main__":
 
 
 @area("IPC of CUDA memory", REFUSED, "`cudaErrorNotSupported` where a CUDA tensor is sent to another process; shared "
-      "tensors of the host work")
+      "tensors of the host work", slow=True)
 def ipc():
     assert "operation not supported" in run_python(SENDER)
 
@@ -242,7 +243,7 @@ os.waitpid(pid, 0)
 
 
 @area("Processes", WORKS, "a forked process is refused with PyTorch's \"Cannot re-initialize CUDA\"; a spawned one has "
-      "the same devices, each with all of its memory")
+      "the same devices, each with all of its memory", slow=True)
 def processes():
     import torch
 

@@ -16,22 +16,24 @@ AREAS = []
 class Area:
     """An area with its outcome and what is said about it."""
 
-    def __init__(self, name, outcome, text, check, environment, needs):
+    def __init__(self, name, outcome, text, check, environment, needs, slow):
         self.name, self.outcome, self.text = name, outcome, text
         self.check, self.environment, self.needs = check, environment, needs
+        self.slow = slow or environment is not None
 
 
 class NotThere(Exception):
     """This release of PyTorch, or this machine, does not have what the area is about."""
 
 
-def area(name, outcome, text, environment=None, needs=None):
-    """Registers a check. With an `environment`, it has a process of its own with these variables.
+def area(name, outcome, text, environment=None, needs=None, slow=False):
+    """Registers a check. With an `environment`, it has a process of its own with these variables; such areas, and those
+    that start processes or compile (`slow`), are left out of a quick check.
 
     `needs` is a path such as "cuda.MemPool" below the module `torch`; releases without it are not checked."""
 
     def register(check):
-        AREAS.append(Area(name, outcome, text, check, environment, needs))
+        AREAS.append(Area(name, outcome, text, check, environment, needs, slow))
         return check
 
     return register

@@ -6,6 +6,8 @@ import time
 from area import MODELED, REFUSED, WORKS, NotThere, area, refuses, run_python
 
 MIB = 1 << 20
+# The device whose facts the areas know.
+H100 = "NVIDIA H100 80GB HBM3"
 
 
 def two_devices():
@@ -21,9 +23,10 @@ def properties():
     import torch
 
     p = torch.cuda.get_device_properties(0)
-    assert p.name == torch.cuda.get_device_name() == "NVIDIA H100 80GB HBM3", p
-    assert (p.major, p.minor) == torch.cuda.get_device_capability() == (9, 0), p
-    assert p.multi_processor_count == 132 and 79 << 30 < p.total_memory < 80 << 30, p
+    assert p.name == torch.cuda.get_device_name() and (p.major, p.minor) == torch.cuda.get_device_capability(), p
+    if p.name != H100:
+        return
+    assert (p.major, p.minor) == (9, 0) and p.multi_processor_count == 132 and 79 << 30 < p.total_memory < 80 << 30, p
     # The L2 cache is assumed; an H100 has 50 MiB.
     for name, value in {
         "max_threads_per_multi_processor": 2048, "regs_per_multiprocessor": 65536, "warp_size": 32,
@@ -36,7 +39,7 @@ def properties():
 
 
 @area("Device count and selection", WORKS, "there is one device; with several ([the example](#several-devices)), the "
-      "program's `CUDA_VISIBLE_DEVICES` selects among them. An invalid ordinal is refused")
+      "program's `CUDA_VISIBLE_DEVICES` selects among them. An invalid ordinal is refused", slow=True)
 def selection():
     import torch
 
@@ -187,7 +190,8 @@ def nvml():
     value = ctypes.c_uint(99)
     assert library.nvmlDeviceGetTemperature(handle, 0, ctypes.byref(value)) == 0 and value.value == 0
     assert library.nvmlDeviceGetPowerUsage(handle, ctypes.byref(value)) == 0 and value.value == 0
-    assert library.nvmlDeviceGetClockInfo(handle, 1, ctypes.byref(value)) == 0 and value.value == 1980
+    assert library.nvmlDeviceGetClockInfo(handle, 1, ctypes.byref(value)) == 0
+    assert value.value == 1980 if name.value.decode() == H100 else value.value > 100
     assert library.nvmlDeviceGetUtilizationRates(handle, memory) == 0 and memory[0] == 0
     # Without the package nvidia-ml-py, torch says so.
     try:

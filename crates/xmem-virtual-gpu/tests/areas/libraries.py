@@ -3,7 +3,7 @@
 import os
 import tempfile
 
-from area import MODELED, REFUSED, area, refuses
+from area import MODELED, REFUSED, NotThere, area, refuses
 
 MIB = 1 << 20
 
@@ -59,6 +59,8 @@ def blas_lt():
 def fp8():
     import torch
 
+    if torch.cuda.get_device_capability() < (8, 9):
+        raise NotThere("compute capability below 8.9")
     a = torch.zeros(32, 64, device="cuda").to(torch.float8_e4m3fn)
     b = torch.zeros(128, 64, device="cuda").to(torch.float8_e4m3fn).t()
     one = torch.ones((), device="cuda")
@@ -206,6 +208,8 @@ def attention():
     release = tuple(map(int, torch.__version__.split(".")[:2]))
     if release >= (2, 8):
         kernels.append("CUDNN_ATTENTION")
+    if torch.cuda.get_device_capability() < (8, 0):
+        kernels = [kernel for kernel in kernels if kernel in ("MATH", "EFFICIENT_ATTENTION")]
     for kernel in kernels:
         with sdpa_kernel(getattr(SDPBackend, kernel)):
             F.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
@@ -248,6 +252,12 @@ def cub():
     torch.unique(x[:1000])
     torch.nn.EmbeddingBag(100, 8).cuda()(torch.zeros(5000, dtype=torch.long).cuda().view(50, 100)).sum().backward()
     torch.histc(x, 10, 0, 1)
+    torch.randperm(100_000, device="cuda")
+    # Sorted by Thrust and CUB above 3072 indices (ATen/native/cuda/Embedding.cu).
+    indices = torch.zeros(4, 1024, dtype=torch.long, device="cuda")
+    torch.nn.Embedding(50_000, 64, device="cuda")(indices).sum().backward()
+    torch.zeros(1000, 8, device="cuda").index_put_((indices[0],), torch.ones(1024, 8, device="cuda"), accumulate=True)
+    assert x.nonzero().shape[1] == 1 and torch.multinomial(x[:100] + 1, 10).shape == (10,)
 
 
 @area("Optimizers and `GradScaler`", MODELED, "for-loop, foreach and fused; gradients are never infinite, so that no step is "

@@ -54,7 +54,7 @@ def nvrtc_path():
     return None
 
 
-@area("Jiterator", MODELED, "compiled by NVRTC, loaded, and launched without an effect")
+@area("Jiterator", MODELED, "compiled by NVRTC, loaded, and launched without an effect", slow=True)
 def jiterator():
     import torch
 
@@ -83,7 +83,7 @@ print(out.shape[0], triton.runtime.driver.active.get_current_target() if hasattr
 
 
 @area("Triton kernels", MODELED, "compiled for the device, with a C compiler for the launcher, loaded, and launched without "
-      "an effect; nothing is put into the caches of real runs")
+      "an effect; nothing is put into the caches of real runs", slow=True)
 def triton():
     needs_triton()
     with tempfile.TemporaryDirectory() as folder:
@@ -96,7 +96,7 @@ def triton():
 
 
 @area("`torch.compile`", MODELED, "Inductor compiles with Triton, forward and backward, with an empty cache; autotuning "
-      "measures nothing, so that its choice among kernels may be another than on a GPU")
+      "measures nothing, so that its choice among kernels may be another than on a GPU", slow=True)
 def compiled():
     import torch
 
