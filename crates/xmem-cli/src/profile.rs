@@ -151,6 +151,7 @@ fn request(run: &Run, args: &ProfileArgs, device: &str) -> Result<Request, CliEr
         stacks: if args.no_stacks { Stacks::Omitted } else { Stacks::Recorded },
         device: xmem::find(device)?.clone(),
         gpus: run.rank.map_or(args.gpus, LoneRank::local_world_size),
+        capacity: args.capacity(),
         rank: run.rank,
         engine: args.engine(),
         float16: if args.keep_float16 { Float16::Kept } else { Float16::AsBfloat16 },

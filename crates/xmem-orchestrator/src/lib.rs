@@ -93,7 +93,7 @@ pub fn schedule(
     convolutions: &ConvolutionAnswers,
 ) -> (Schedule, Diagnostics) {
     let (mut schedule, notes) = match &profile.gpu {
-        Some(gpu) => recorded::schedule(profile, gpu, target),
+        Some(gpu) => recorded::schedule(profile, gpu, target, convolutions),
         None => lowered(profile, target, convolutions),
     };
     if let Some(resharding) = &target.resharding {

@@ -6,10 +6,12 @@
 use crate::block_size::rounded;
 use crate::completion::{Completions, StreamCompletion, completions};
 use crate::rules::cublas_workspace::workspace_size;
+use crate::rules::cudnn_convolution::{self, recorded::RecordedPlans};
 use crate::schedule::{Origin, Schedule, ScheduledBlock};
 use crate::target::Target;
 use crate::uncertainty::{SizeRange, UncertainBlock, UncertainPlace, Uncertainty};
 use xmem_analyzer::{Block, GpuRecording, Preexisting, Profile, Role, Tick};
+use xmem_convolutions::ConvolutionAnswers;
 use xmem_profiles::ComputeCapability;
 use xmem_types::{
     AllocatorCall, BlockId, Bytes, Diagnostics, Nanos, PlacedCall, PrivatePoolId, Request,
@@ -21,6 +23,7 @@ pub(crate) fn schedule(
     profile: &Profile,
     gpu: &GpuRecording,
     target: &Target,
+    convolutions: &ConvolutionAnswers,
 ) -> (Schedule, Diagnostics) {
     let mut notes = Diagnostics::default();
     report_ignored(target, &mut notes);
@@ -48,9 +51,27 @@ pub(crate) fn schedule(
         }
     }
     let schedule = draft.finish(gpu);
-    let schedule =
-        Schedule { uncertain: workspaces(&schedule, gpu, target, &mut notes), ..schedule };
-    (schedule, notes)
+    let plans = cudnn_convolution::recorded::plans(profile, &schedule, target, convolutions);
+    report_plans(&plans, &mut notes);
+    let uncertain = workspaces(&schedule, gpu, target, &mut notes);
+    let of_other_gpu = is_of_other_gpu(gpu, target);
+    (Schedule { uncertain, of_other_gpu, fallbacks: plans.fallbacks, ..schedule }, notes)
+}
+
+/// From here on, a workspace that cannot be smaller is worth a note.
+const NOTEWORTHY: Bytes = Bytes::mib(64);
+
+fn report_plans(plans: &RecordedPlans, notes: &mut Diagnostics) {
+    if plans.largest_unknown < NOTEWORTHY {
+        return;
+    }
+    notes.report_many("recorded-plans-unknown", Severity::Note, None, plans.unknown, || {
+        format!(
+            "workspaces of up to {} of some convolutions are as recorded: where memory is short, PyTorch takes plans \
+             of cuDNN with smaller ones, which only the library that the job was recorded with can name (`--cudnn`)",
+            plans.largest_unknown
+        )
+    });
 }
 
 /// A position behind all others.
@@ -292,6 +313,14 @@ fn report_ignored(target: &Target, notes: &mut Diagnostics) {
     }
 }
 
+/// Whether the target has another compute capability than the recorded GPU. A capacity alone is that of the recorded
+/// GPU.
+fn is_of_other_gpu(gpu: &GpuRecording, target: &Target) -> bool {
+    let wanted = target.device.compute_capability;
+    let differs = |(major, minor)| ComputeCapability { major, minor } != wanted;
+    target.device.name != "custom" && gpu.properties.compute_capability.is_some_and(differs)
+}
+
 /// Compares the target with the recorded GPU. Blocks that are known to be workspaces of cuBLAS have the
 /// target's size as their other bound.
 fn workspaces(
@@ -314,7 +343,7 @@ fn workspaces(
         });
         return Vec::new();
     };
-    if (ComputeCapability { major, minor }) == wanted {
+    if !is_of_other_gpu(gpu, target) {
         return Vec::new();
     }
     notes.report("recorded-on-another-gpu", Severity::Warning, None, || {
@@ -322,7 +351,8 @@ fn workspaces(
         format!(
             "the job was recorded on {name} (compute capability {major}.{minor}), and the estimate is for \
              {wanted}: workspaces of cuBLAS and cuDNN, and the kernels of attention, are those of the \
-             recorded GPU and may differ",
+             recorded GPU and may differ; `xmem profile --virtual-gpu {} -- …` records it for this one",
+            target.device.name
         )
     });
     let other = target.cublas_workspace.unwrap_or_else(|| workspace_size(wanted, target.torch));

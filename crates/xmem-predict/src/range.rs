@@ -231,9 +231,10 @@ impl Variants<'_> {
 
     /// Returns whether the ends of the ranges bound the peaks. Each convolution that is benchmarked has its own
     /// fastest plan, and so has each whose release of cuDNN was not asked: the peak of a mixture may lie beyond
-    /// those of the ends.
+    /// those of the ends. What another GPU would request is not bounded at all.
     fn is_bounded(&self, present: &[Uncertainty]) -> bool {
-        !present.contains(&Uncertainty::ConvolutionBenchmark)
+        !self.schedule.of_other_gpu
+            && !present.contains(&Uncertainty::ConvolutionBenchmark)
             && self.schedule.uncertain.iter().all(|u| u.range.unasked.is_none())
     }
 

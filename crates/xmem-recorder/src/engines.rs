@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use xmem_tempfiles::PrivateFolder;
-use xmem_virtual_gpu::{Capacity, Completion, Environment, PrepareError, VirtualGpu};
+use xmem_virtual_gpu::{Completion, Environment, PrepareError, VirtualGpu};
 
 /// Folders of PyTorch for which libraries are made. A command has one, or a few; a script can name any number.
 const MAX_FOLDERS: usize = 16;
@@ -91,9 +91,8 @@ fn prepare(
     let folder = PrivateFolder::for_programs()?;
     let environment = Environment::new(found.path.clone(), found.packages.clone())
         .with_libraries(found.libraries.iter().cloned());
-    // A job that does not fit is recorded whole: what it needs is the answer.
     let gpu = VirtualGpu {
-        capacity: Capacity::Unlimited,
+        capacity: request.capacity,
         devices: request.gpus.get() as usize,
         completion: if request.timing == Timing::RunAhead {
             Completion::HostWaits

@@ -14,6 +14,9 @@ pub enum RecordError {
     /// The platform has no named pipes and signals.
     #[error("recording a command needs Linux or macOS")]
     NeedsUnix,
+    /// A limit of the GPU's memory is requested of the CPU.
+    #[error("only a virtual GPU can be full: --enforce and --capacity limit its memory")]
+    CapacityOfTheCpu,
     /// A memory snapshot is requested of the CPU, which has no allocator of CUDA's.
     #[error("only a recording on a virtual GPU has a memory snapshot")]
     SnapshotOfTheCpu,

@@ -87,6 +87,7 @@ pub use request::{
     Engine, Float16, Request, Shortage, Stacks, Timeouts, Timing, VaryingBatches, Weights,
 };
 pub use xmem_overlay::{Choice as OverlayChoice, Kept, Writable};
+pub use xmem_virtual_gpu::Capacity;
 
 /// Runs the command, records it, and writes the trace. `observer` is called with the progress.
 ///
@@ -100,6 +101,9 @@ pub fn record(
 ) -> Result<Recorded, RecordError> {
     if request.snapshot.is_some() && request.engine != Engine::VirtualGpu {
         return Err(RecordError::SnapshotOfTheCpu);
+    }
+    if request.capacity != Capacity::Unlimited && request.engine != Engine::VirtualGpu {
+        return Err(RecordError::CapacityOfTheCpu);
     }
     watch::run(request, observer)
 }

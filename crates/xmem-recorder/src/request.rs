@@ -9,6 +9,7 @@ use std::time::Duration;
 use xmem_overlay::Writable;
 use xmem_profiles::Device;
 use xmem_types::Bytes;
+use xmem_virtual_gpu::Capacity;
 
 /// A command to record.
 #[derive(Clone, Debug)]
@@ -25,6 +26,9 @@ pub struct Request {
     pub device: Device,
     /// The number of GPUs that the script sees, from 1 to 64.
     pub gpus: NonZeroU32,
+    /// The memory that a process can allocate on a virtual GPU; without a limit, a job that does not fit is recorded
+    /// whole.
+    pub capacity: Capacity,
     /// The process of a distributed job that is recorded alone; none if all run.
     pub rank: Option<LoneRank>,
     /// What stands for the GPU.

@@ -7,8 +7,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use tempfile::TempDir;
 use xmem_recorder::{
-    Assumptions, CommandEnd, CutShort, Engine, Float16, OverlayChoice, Progress, RecordError,
-    Recorded, Request, Shortage, Stacks, Timeouts, Timing, Weights, Writable,
+    Assumptions, Capacity, CommandEnd, CutShort, Engine, Float16, OverlayChoice, Progress,
+    RecordError, Recorded, Request, Shortage, Stacks, Timeouts, Timing, Weights, Writable,
 };
 use xmem_types::Bytes;
 
@@ -67,6 +67,7 @@ fn run_command(
         device: xmem_profiles::find("a100-40g").expect("known").clone(),
         rank: None,
         gpus: NonZeroU32::MIN,
+        capacity: Capacity::Unlimited,
         float16: Float16::Kept,
         engine: Engine::Cpu,
         snapshot: None,

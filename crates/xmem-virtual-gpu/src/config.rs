@@ -29,8 +29,10 @@ pub(crate) fn text(gpu: &VirtualGpu, requirements: &Requirements, log: &Path) ->
     add("name", &one_line(&device.title));
     add("memory", &device.memory.get());
     add("context", &device.context.get());
-    if gpu.capacity == Capacity::Unlimited {
-        add("capacity", &UNLIMITED);
+    match gpu.capacity {
+        Capacity::OfDevice => {}
+        Capacity::Of(size) => add("capacity", &size.get()),
+        Capacity::Unlimited => add("capacity", &UNLIMITED),
     }
     add("devices", &gpu.devices);
     add("major", &cc.major);

@@ -41,6 +41,8 @@ pub enum Completion {
 pub enum Capacity {
     /// That of the device: its memory less the context.
     OfDevice,
+    /// So much; the device reports its own size.
+    Of(Bytes),
     /// 4 TiB, so that a job that does not fit runs to its end. The device reports its own size.
     Unlimited,
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 use xmem::{Bytes, VaryingDimension};
-use xmem_recorder::{Assumptions, Engine, OverlayChoice, VaryingBatches};
+use xmem_recorder::{Assumptions, Capacity, Engine, OverlayChoice, VaryingBatches};
 
 #[derive(Debug, Args)]
 #[command(
@@ -101,6 +101,14 @@ pub(crate) struct ProfileArgs {
     /// Record on a virtual GPU of this name: --engine virtual-gpu --device-as NAME
     #[arg(long, value_name = "NAME", conflicts_with_all = ["engine", "device_as"], help_heading = "Engine")]
     virtual_gpu: Option<String>,
+    /// Let the virtual GPU be full as the device would be: allocations beyond its memory fail with
+    /// torch.OutOfMemoryError, so that scripts which handle it (auto_find_batch_size) do what they would do. Without,
+    /// a job that does not fit is recorded whole
+    #[arg(long, help_heading = "Engine")]
+    enforce: bool,
+    /// --enforce with this much memory instead of the device's, for example 20GiB
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, help_heading = "Engine")]
+    capacity: Option<Bytes>,
     /// Also write PyTorch's memory snapshot with call stacks, for pytorch.org/memory_viz, `xmem replay` and
     /// `xmem validate`: on a virtual GPU
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Engine")]
@@ -164,6 +172,15 @@ impl ProfileArgs {
             (Some(_), _) | (None, EngineName::VirtualGpu) => Engine::VirtualGpu,
             (None, EngineName::Auto) => Engine::Auto,
             (None, EngineName::Cpu) => Engine::Cpu,
+        }
+    }
+
+    /// The memory that the script can allocate on a virtual GPU.
+    pub(crate) fn capacity(&self) -> Capacity {
+        match (self.capacity, self.enforce) {
+            (Some(size), _) => Capacity::Of(size),
+            (None, true) => Capacity::OfDevice,
+            (None, false) => Capacity::Unlimited,
         }
     }
 

@@ -47,7 +47,7 @@ impl From<RecordError> for CliError {
                  of the guide; traces can be read on every platform"
                     .to_owned(),
             ),
-            RecordError::SnapshotOfTheCpu => (
+            RecordError::SnapshotOfTheCpu | RecordError::CapacityOfTheCpu => (
                 Fault::Usage,
                 "add --virtual-gpu and the name of a GPU, for example --virtual-gpu a100-40g; the job then \
                  runs on PyTorch's CUDA build"

@@ -12,6 +12,7 @@
 //! the answers.
 
 mod benchmarked;
+pub(crate) mod recorded;
 
 use super::reduction_buffer;
 use crate::call::Call;
