@@ -19,8 +19,8 @@ use std::sync::Arc;
 use textwrap::WordSplitter;
 use thiserror::Error;
 use xmem::{
-    AllocatorError, DeviceFileError, EstimateError, ExceededLimit, InputError, Misuse, Origin,
-    ReadError, StepError, UnknownDevice,
+    AllocatorError, DeviceFileError, DeviceNameError, EstimateError, ExceededLimit, InputError,
+    Misuse, Origin, ReadError, StepError,
 };
 use xmem_eval::{RerunError, SnapshotError, ValidateError};
 use xmem_report::json::OperationsError;
@@ -41,7 +41,7 @@ pub(crate) enum CliError {
     NoDevice,
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Device(Box<UnknownDeviceName>),
+    Device(Box<DeviceName>),
     #[error("cannot make a temporary folder")]
     #[diagnostic(help("check TMPDIR and the space of its file system"))]
     Temporary { source: xmem_tempfiles::FolderError },
@@ -206,6 +206,14 @@ pub(crate) enum CliError {
          was run"
     ))]
     Then { line: String, reason: String },
+    #[error("`{program}` is taken for the name of a GPU")]
+    #[diagnostic(help(
+        "write `--` before the command: xmem profile --virtual-gpu -- {program} {words}"
+    ))]
+    ProgramAsDevice { program: String, words: String },
+    #[error("`{}` is a script, not a command", shown(script))]
+    #[diagnostic(help("name the interpreter: xmem profile -- python {words}"))]
+    ScriptWithoutPython { script: PathBuf, words: String },
     #[error("cannot let the script write to `{}`: there is no such file or folder", shown(path))]
     #[diagnostic(help(
         "make it first, or name the folder that it will be in; `--let-write all` lets the script write everywhere"
@@ -342,22 +350,38 @@ pub(crate) fn set_layout() {
     }));
 }
 
-/// An unknown device name.
+/// A name that is not that of one device.
 #[derive(Debug, Error, Diagnostic)]
-#[error("unknown device `{name}`{}", nearest.as_ref().map_or_else(String::new, |n| format!(": did you mean `{n}`?")))]
-#[diagnostic(help(
-    "`xmem devices` lists the known GPUs; use --device-file for another GPU, or --capacity 24GiB for \
-     any GPU with that much memory"
-))]
-pub(crate) struct UnknownDeviceName {
-    name: String,
-    nearest: Option<&'static str>,
+pub(crate) enum DeviceName {
+    #[error("unknown device `{name}`{}", meant(suggestions))]
+    #[diagnostic(help(
+        "`xmem devices` lists the known GPUs; use --device-file for another GPU, or --capacity 24GiB for \
+         any GPU with that much memory"
+    ))]
+    Unknown { name: String, suggestions: Vec<&'static str> },
+    #[error("`{name}` is several devices: {list}")]
+    #[diagnostic(help("name one of them, for example {example}"))]
+    Several { name: String, list: String, example: &'static str },
 }
 
-impl From<UnknownDevice> for CliError {
-    fn from(unknown: UnknownDevice) -> Self {
-        let UnknownDevice { name, suggestion } = unknown;
-        Self::Device(Box::new(UnknownDeviceName { name, nearest: suggestion }))
+/// The question about a slip of the pen.
+fn meant(suggestions: &[&str]) -> String {
+    let names: Vec<String> = suggestions.iter().map(|name| format!("`{name}`")).collect();
+    if names.is_empty() { String::new() } else { format!(": did you mean {}?", names.join(" or ")) }
+}
+
+impl From<DeviceNameError> for CliError {
+    fn from(error: DeviceNameError) -> Self {
+        let list = error.list();
+        Self::Device(Box::new(match error {
+            DeviceNameError::Unknown { name, suggestions } => {
+                DeviceName::Unknown { name, suggestions }
+            }
+            DeviceNameError::Several { name, devices } => {
+                let example = devices.first().map_or("", |device| device.name.as_str());
+                DeviceName::Several { name, list, example }
+            }
+        }))
     }
 }
 
@@ -492,6 +516,8 @@ impl CliError {
             | Self::Vary { .. }
             | Self::Then { .. }
             | Self::LetWrite { .. }
+            | Self::ScriptWithoutPython { .. }
+            | Self::ProgramAsDevice { .. }
             | Self::Ranks { .. }
             | Self::Estimate { .. } => Exit::Usage,
             Self::RecordingFailed(failed) => match failed.fault {

@@ -1,6 +1,7 @@
 //! `xmem profile`.
 
 mod convolutions;
+mod hints;
 mod progress;
 mod range;
 mod ranks;
@@ -28,8 +29,9 @@ pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
     let is_single = ranks.len() == 1;
     let mut runs: Vec<Run> =
         ranks.into_iter().map(|rank| Run::new(args, rank, is_single)).collect();
-    let then = then(args, &runs)?;
+    let then = then(args, global, &runs)?;
     let name = args.device(then.as_ref().and_then(Then::device));
+    hints::before(name, &args.command)?;
     let is_quiet = global.verbosity() == Verbosity::Quiet;
     let mut peaks = BTreeMap::new();
     let mut next = 0;
@@ -40,8 +42,16 @@ pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
         let recorded = record(run, args, global, name)?;
         if let Some(reason) = &recorded.cut_short {
             error::print_cut_short(&recorded, reason);
-            if then.is_some() {
-                say("note: --then was not run because the recording is incomplete");
+            match (then, args.answered()) {
+                (Some(_), Some(device)) => {
+                    say(&format!(
+                        "note: no answer for {device}, because the recording is incomplete"
+                    ));
+                }
+                (Some(_), None) => {
+                    say("note: --then was not run because the recording is incomplete");
+                }
+                (None, _) => {}
             }
             return Ok(Exit::CutShort);
         }
@@ -68,7 +78,7 @@ pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
             ranks::left_out(&peaks).iter().for_each(|line| say(line));
         }
     }
-    match self::then(args, &runs)? {
+    match self::then(args, global, &runs)? {
         Some(then) => then.run(),
         None => {
             if !is_quiet {
@@ -80,10 +90,16 @@ pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
     }
 }
 
-/// The command of `--then`, with the files of the recordings.
-fn then(args: &ProfileArgs, runs: &[Run]) -> Result<Option<Then>, CliError> {
+/// The command of `--then`, or the answer for `--device`, with the files of the recordings.
+fn then(args: &ProfileArgs, global: &Global, runs: &[Run]) -> Result<Option<Then>, CliError> {
     let outputs: Vec<&Path> = runs.iter().map(|run| run.output.as_path()).collect();
-    args.then.as_deref().map(|line| Then::parse(line, &outputs)).transpose()
+    let Some(device) = args.answered() else {
+        return args.then.as_deref().map(|line| Then::parse(line, &outputs)).transpose();
+    };
+    let device = xmem::find(device)?;
+    let mut then = Then::parse(&format!("replay --device {}", device.name), &outputs)?;
+    then.set_global(global);
+    Ok(Some(then))
 }
 
 /// A recording to make.

@@ -116,8 +116,10 @@ fn larger(
     outcome: &Outcome,
 ) -> Result<Option<Advice>, EstimateError> {
     let known: Vec<&Device> = if question.site.is_empty() {
-        let mut whole: Vec<&Device> =
-            xmem::devices().iter().filter(|device| !device.name.contains("-mig-")).collect();
+        let mut whole: Vec<&Device> = xmem::devices()
+            .iter()
+            .filter(|device| !device.is_slice() && !device.shares_host_memory)
+            .collect();
         whole.sort_by_key(|device| device.memory);
         whole
     } else {

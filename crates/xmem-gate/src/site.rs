@@ -10,7 +10,7 @@ use crate::template_path::TemplatePath;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use xmem::{Bytes, Device, UnknownDevice};
+use xmem::{Bytes, Device, DeviceNameError};
 
 /// A site's GPUs and rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,9 +89,9 @@ pub enum SiteError {
         /// The line, from 1.
         line: Option<usize>,
     },
-    /// An unknown device.
+    /// A name that is not that of one device.
     #[error(transparent)]
-    Device(#[from] UnknownDevice),
+    Device(#[from] DeviceNameError),
     /// A value that is not one of its key.
     #[error("`{key}`: {reason}")]
     Value {
@@ -241,7 +241,7 @@ impl Site {
         if !named.is_empty() {
             return Ok(self.with_features(named, job));
         }
-        xmem::find(kind).map(|device| vec![device]).map_err(|_| Unresolved::Kind(kind.clone()))
+        known(kind).ok_or_else(|| Unresolved::Kind(kind.clone()))
     }
 
     /// The devices of a request without a type: those with the features or products that the job asks
@@ -253,8 +253,9 @@ impl Site {
             return Ok(by_product);
         }
         if !job.products.is_empty() {
-            let found = job.products.iter().map(|name| xmem::find(name));
-            return found.collect::<Result<_, _>>().map_err(|error| Unresolved::Kind(error.name));
+            let found = |name: &String| known(name).ok_or_else(|| Unresolved::Kind(name.clone()));
+            let found = job.products.iter().map(found).collect::<Result<Vec<_>, _>>()?;
+            return Ok(found.concat());
         }
         let by_feature = self.devices_where(|gpu| has_features(&gpu.features, &job.features));
         if !by_feature.is_empty() {
@@ -304,6 +305,11 @@ impl Site {
         devices.dedup();
         devices
     }
+}
+
+/// The built-in devices that a type or a product may be: an `a100` of a cluster whose GPUs are not known has 40 or 80 GB.
+fn known(name: &str) -> Option<Vec<&'static Device>> {
+    Some(xmem::find_all(name)).filter(|found| !found.is_empty())
 }
 
 /// Returns whether nodes with `features` are among those that a constraint names. Features that say
@@ -456,7 +462,7 @@ impl GpuDto {
     fn into_gpu(self) -> Result<SiteGpu, SiteError> {
         let mut device = xmem::find(&self.device)?.clone();
         if let Some(memory) = self.memory {
-            let memory: Bytes = memory.parse().map_err(|error| value("memory", error))?;
+            let memory = Bytes::of_device(&memory).map_err(|error| value("memory", error))?;
             if memory <= device.context {
                 return Err(value("memory", "less than the context of the device takes"));
             }
@@ -625,10 +631,13 @@ policy = "warn"
         let site = Site::default();
         let ask = |gres: &str| {
             let request: JobRequest = gres.parse().expect(gres);
-            site.candidates(&request).map(|found| found.devices[0].name.clone())
+            let found = site.candidates(&request);
+            found.map(|found| found.devices.iter().map(|d| d.name.as_str()).collect::<Vec<_>>())
         };
-        assert_eq!(ask("gpu:a100:1").as_deref(), Ok("a100-40g"));
+        assert_eq!(ask("gpu:t4:1"), Ok(vec!["t4-16g"]));
         assert_eq!(ask("gpu:1"), Err(Unresolved::NoSite));
+        // A model in several sizes may be any of them, and is not the first of the list.
+        assert_eq!(ask("gpu:a100:1"), Ok(vec!["a100-40g", "a100-80g", "a100-pcie-80g"]));
     }
 
     #[test]
@@ -670,8 +679,8 @@ policy = "warn"
             ("\n[partition.gpu]\nmargn = \"5%\"", "did you mean `margin`? (line 3)"),
             ("policy = \"deny\"", "`policy`: `deny` is not a policy: write off, warn or reject"),
             ("[partition.a]\nmargin = \"lots\"", "`partition.a.margin`: `lots` is not a margin"),
-            ("[[gpu]]\ndevice = \"a100-40gb\"", "did you mean `a100-40g`?"),
-            ("[[gpu]]\ndevice = \"a100\"\nmemory = \"1MiB\"", "less than the context"),
+            ("[[gpu]]\ndevice = \"a100-40gx\"", "did you mean `a100-40g`?"),
+            ("[[gpu]]\ndevice = \"a100-40g\"\nmemory = \"1MiB\"", "less than the context"),
             ("[partition.a]\ngpu = \"t4-16g\"", "no [[gpu]] has the device `t4-16g`"),
             ("timeout = 1000", "expected seconds from 0.1 to 60"),
             (

@@ -48,7 +48,7 @@ impl ComputeCapability {
     /// Scalar rates: twice those of the table "Throughput of Native Arithmetic Instructions" of NVIDIA's CUDA C++
     /// Programming Guide. Tensor cores: dense peaks of the architecture whitepapers, divided by multiprocessors and
     /// boost clock: Volta 125 TFLOPS (80 × 1530 MHz), Turing 65 (T4: 40 × 1590 MHz), Ampere 312 (A100:
-    /// 108 × 1410 MHz) and 125 (A10: 72 × 1695 MHz), Ada 121 (L4: 58 × 2040 MHz), Hopper 989 (132 × 1830 MHz),
+    /// 108 × 1410 MHz), 125 (A10: 72 × 1695 MHz) and 42.5 (Jetson AGX Orin: 16 × 1300 MHz), Ada 121 (L4: 58 × 2040 MHz), Hopper 989 (132 × 1830 MHz),
     /// Blackwell 2250 (B200: 148 × 1856 MHz) and, at half rate, 209.5 (RTX 5090: 170 × 2407 MHz).
     #[must_use]
     pub const fn throughput(self) -> Throughput {
@@ -58,6 +58,7 @@ impl ComputeCapability {
             (7, 5..) => (4, 128, 1024),
             (7, _) => (64, 128, 1024),
             (8, 0) => (64, 128, 2048),
+            (8, 7) => (4, 256, 2048),
             (8, _) | (12.., _) => (4, 256, 1024),
             (9, _) => (128, 256, 4096),
             (10..=11, _) => (128, 256, 8192),

@@ -34,6 +34,9 @@ pub struct Device {
     pub board: Board,
     /// Clocks and bandwidths that durations follow from.
     pub speed: Speed,
+    /// True where GPU and host have one memory (Jetson): what the operating system, other processes and the job
+    /// itself take on the host is taken from [`memory`](Self::memory), and counted in [`context`](Self::context).
+    pub shares_host_memory: bool,
     /// The source of each number.
     pub sources: Sources,
 }
@@ -92,6 +95,7 @@ impl Device {
             max_threads_per_sm: 2048,
             board: Board::assumed(ComputeCapability { major: 8, minor: 0 }),
             speed: Speed::assumed(8),
+            shares_host_memory: false,
             sources: Sources {
                 memory: "given by the user".to_owned(),
                 context: assumed("like a data center GPU"),
@@ -125,6 +129,20 @@ impl Device {
     #[must_use]
     pub fn available(&self) -> Bytes {
         self.memory.saturating_sub(self.context)
+    }
+
+    /// Returns whether this is a built-in MIG slice.
+    #[must_use]
+    pub fn is_slice(&self) -> bool {
+        self.name.contains("-mig-")
+    }
+
+    /// The memory that the short name says (`a100-40g`), if that is more than a process can see.
+    #[must_use]
+    pub fn nominal_memory(&self) -> Bytes {
+        let size = self.name.rsplit('-').next().and_then(|size| size.strip_suffix('g'));
+        let size = size.and_then(|size| size.parse().ok()).filter(|size| *size < 1 << 20);
+        size.map(Bytes::gib).unwrap_or_default().max(self.memory)
     }
 
     /// The least and the most that the context may take.

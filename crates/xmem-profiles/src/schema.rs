@@ -92,6 +92,8 @@ struct DeviceDto {
     title: String,
     #[serde(default)]
     aliases: Vec<String>,
+    #[serde(default)]
+    shares_host_memory: bool,
     memory: MebibytesDto,
     context: MebibytesDto,
     compute_capability: TextDto,
@@ -269,6 +271,7 @@ fn device(dto: DeviceDto) -> Result<Device, DeviceFileError> {
         max_threads_per_sm: threads,
         board: Board::assumed(compute_capability),
         speed,
+        shares_host_memory: dto.shares_host_memory,
         sources,
         name,
     })

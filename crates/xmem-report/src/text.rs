@@ -28,7 +28,7 @@ mod variants;
 pub(crate) use answer::counted;
 pub use answer::{answer, brief};
 pub use answers::{Row, table};
-pub use devices::devices;
+pub use devices::{devices, slices};
 pub use inspect::inspect;
 pub use lengths::{lengths, lengths_brief};
 pub use offload::{offload, offload_brief};

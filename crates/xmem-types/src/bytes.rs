@@ -139,6 +139,7 @@ enum Problem {
     NotASize,
     Negative,
     TooLarge,
+    NoUnit,
 }
 
 impl fmt::Display for ParseBytesError {
@@ -152,12 +153,40 @@ impl fmt::Display for ParseBytesError {
                 )
             }
             Problem::Negative => write!(f, "`{text}` is negative: a size is zero or more"),
+            Problem::NoUnit => {
+                let digits = text.trim();
+                let is_gib = digits.parse::<f64>().is_ok_and(|number| number < 1024.0);
+                let unit = if is_gib { "GiB" } else { "MiB" };
+                write!(
+                    f,
+                    "`{text}` has no unit, and no device has that few bytes: write {digits}{unit}"
+                )
+            }
             Problem::TooLarge => write!(f, "`{text}` is too large: sizes are below 8388608TiB"),
         }
     }
 }
 
 impl std::error::Error for ParseBytesError {}
+
+/// A device has no less; a smaller number without a unit was not meant as bytes.
+const LEAST_DEVICE: Bytes = Bytes::mib(64);
+
+impl Bytes {
+    /// Reads the size of a device, or of a part of it, as [`str::parse`] does; `24` is refused, as 24 bytes are hardly
+    /// meant.
+    ///
+    /// # Errors
+    /// If the text is no size, or a number without a unit that is below 64 MiB and not 0.
+    pub fn of_device(text: &str) -> Result<Self, ParseBytesError> {
+        let size: Self = text.parse()?;
+        let has_unit = text.trim().ends_with(|c: char| c.is_ascii_alphabetic());
+        if has_unit || size == Self::ZERO || size >= LEAST_DEVICE {
+            return Ok(size);
+        }
+        Err(ParseBytesError { text: text.to_owned(), problem: Problem::NoUnit })
+    }
+}
 
 /// Sizes are given below 2^63 bytes, so that differences have a sign.
 const MAX_SIZE: f64 = (1_u64 << 63) as f64;
@@ -200,6 +229,22 @@ impl FromStr for Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_size_of_a_device_needs_a_unit() {
+        for (text, advice) in
+            [("24", "24GiB"), (" 1.5 ", "1.5GiB"), ("24576", "24576MiB"), ("67108863", "MiB")]
+        {
+            let message = Bytes::of_device(text).expect_err(text).to_string();
+            assert!(message.contains("has no unit") && message.contains(advice), "{message}");
+        }
+        for (text, bytes) in
+            [("0", 0), ("24B", 24), ("67108864", 64 * MIB), ("24GiB", 24 * GIB), ("1k", 1024)]
+        {
+            assert_eq!(Bytes::of_device(text), Ok(Bytes(bytes)), "{text}");
+        }
+        assert!(Bytes::of_device("lots").expect_err("no size").to_string().contains("not a size"));
+    }
 
     #[test]
     fn sizes_are_read_with_every_usual_unit() {

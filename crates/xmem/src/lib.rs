@@ -120,8 +120,8 @@ pub use xmem_predict::{
     UncertaintyEffect, UnmodeledShare, VaryingDimension,
 };
 pub use xmem_profiles::{
-    Bandwidth, ComputeCapability, Device, DeviceFileError, ParseComputeCapabilityError, Sources,
-    UnknownDevice, devices, find,
+    Bandwidth, ComputeCapability, Device, DeviceFileError, DeviceNameError,
+    ParseComputeCapabilityError, Sources, devices, find, find_all,
 };
 pub use xmem_simulator::{
     AddressOrder, AllocatorChoice, AllocatorConfig, BlockUse, Completion, ConfError, DeviceConfig,

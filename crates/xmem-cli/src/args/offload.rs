@@ -50,7 +50,7 @@ pub(crate) struct OffloadingArgs {
     pub(crate) placement: Vec<PlacementSelection>,
     /// Device memory for the iteration, for example 6GiB; allocations wait for copies to the host
     /// (default: no limit)
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = Bytes::of_device)]
     pub(crate) capacity: Option<Bytes>,
     /// Find the smallest memory in which each policy runs with each placement
     #[arg(long)]

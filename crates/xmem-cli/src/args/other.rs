@@ -28,9 +28,12 @@ pub(crate) struct InspectArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  xmem devices\n  xmem devices --format json | jq '.devices[].name'"
+    after_help = "Examples:\n  xmem devices\n  xmem devices --mig\n  xmem devices --format json | jq '.devices[].name'"
 )]
 pub(crate) struct DevicesArgs {
+    /// List the MIG slices
+    #[arg(long)]
+    pub(crate) mig: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = PlainFormat::Text)]
     pub(crate) format: PlainFormat,

@@ -17,18 +17,19 @@ use xmem_recorder::{Assumptions, Capacity, Engine, OverlayChoice, VaryingBatches
         iterations are recorded with PyTorch's profiler (2.0 or newer), and the script is then stopped.\n\
         It runs in its own Python, with its own standard input and output, as it does without xmem.\n\n\
         Examples:\n  \
+        xmem profile -d a100-40g -- python train.py\n  \
         xmem profile --virtual-gpu h100-80g -- python train.py\n  \
         xmem profile -- python train.py --batch-size 32\n  \
         xmem profile --then 'replay --device rtx3060-12g' -- python train.py\n  \
         xmem profile --steps 5 -o runs/bert.json.zst -- torchrun --nproc-per-node 1 train.py\n  \
         xmem profile --virtual-gpu h100-80g --ranks 64 --nodes 8 -- torchrun --nproc-per-node 8 train.py\n  \
         xmem profile --timeout 30m --max-memory 24GiB -- bash train.sh\n\n\
-        Exit code: 0 recorded, 2 usage error, 3 nothing was saved, 4 saved but incomplete; with --then,\n\
-        the exit code of that command if the recording is complete."
+        Exit code: 0 recorded, 2 usage error, 3 nothing was saved, 4 saved but incomplete; with --then\n\
+        or --device, the exit code of the command that follows if the recording is complete."
 )]
 pub(crate) struct ProfileArgs {
-    /// Training command with its arguments
-    #[arg(required = true, last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    /// Training command with its arguments: what follows its first word is the command's
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
     /// Number of iterations to record; the script is stopped after them
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "3", value_parser = super::count::<NonZeroU32>)]
@@ -43,6 +44,10 @@ pub(crate) struct ProfileArgs {
     #[arg(short, long, value_name = "FILE", default_value = "trace.json.zst",
           value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
+    /// Record for this GPU, and answer for it as `xmem replay --device NAME` does; `xmem devices` lists the names.
+    /// Recorded on the CPU unless --virtual-gpu is given
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["device_as", "then"])]
+    device: Option<String>,
     /// Command to run on the trace: replay, inspect or validate, without its TRACE argument
     #[arg(long, value_name = "COMMAND")]
     pub(crate) then: Option<String>,
@@ -66,7 +71,7 @@ pub(crate) struct ProfileArgs {
     pub(crate) timeout: Option<Duration>,
     /// Stop when the command uses this much memory, and save the iterations recorded so far
     /// (default: when the host runs out of memory)
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, help_heading = "Limits")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = Bytes::of_device, help_heading = "Limits")]
     pub(crate) max_memory: Option<Bytes>,
     /// GPU that torch.cuda reports to the script; `xmem devices` lists the names (default: that of --then, else
     /// a100-40g)
@@ -98,16 +103,16 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "ENGINE", value_enum, default_value_t = EngineName::Cpu,
           help_heading = "Engine")]
     engine: EngineName,
-    /// Record on a virtual GPU of this name: --engine virtual-gpu --device-as NAME
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["engine", "device_as"], help_heading = "Engine")]
-    virtual_gpu: Option<String>,
+    /// Record on a virtual GPU of this name: --engine virtual-gpu --device-as NAME. Without a name, on that of --device
+    #[arg(long, value_name = "NAME", num_args = 0..=1, conflicts_with_all = ["engine", "device_as"], help_heading = "Engine")]
+    virtual_gpu: Option<Option<String>>,
     /// Let the virtual GPU be full as the device would be: allocations beyond its memory fail with
     /// torch.OutOfMemoryError, so that scripts which handle it (auto_find_batch_size) do what they would do. Without,
     /// a job that does not fit is recorded whole
     #[arg(long, help_heading = "Engine")]
     enforce: bool,
     /// --enforce with this much memory instead of the device's, for example 20GiB
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, help_heading = "Engine")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = Bytes::of_device, help_heading = "Engine")]
     capacity: Option<Bytes>,
     /// Also write PyTorch's memory snapshot with call stacks, for pytorch.org/memory_viz, `xmem replay` and
     /// `xmem validate`: on a virtual GPU
@@ -186,8 +191,14 @@ impl ProfileArgs {
 
     /// The name of the GPU that the script sees; `of_then` is that of the command that follows.
     pub(crate) fn device<'a>(&'a self, of_then: Option<&'a str>) -> &'a str {
-        let given = self.virtual_gpu.as_deref().or(self.device_as.as_deref());
+        let virtual_gpu = self.virtual_gpu.as_ref().and_then(Option::as_deref);
+        let given = virtual_gpu.or(self.device_as.as_deref()).or(self.device.as_deref());
         given.or(of_then).unwrap_or(DEFAULT_DEVICE)
+    }
+
+    /// The name of the GPU that is to be answered for.
+    pub(crate) fn answered(&self) -> Option<&str> {
+        self.device.as_deref()
     }
 
     /// The number of iterations to record. With `--vary`, all lengths are seen, and the last iterations are

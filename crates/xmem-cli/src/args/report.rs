@@ -51,7 +51,7 @@ pub(crate) struct ReportDeviceArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "device", value_hint = ValueHint::FilePath)]
     pub(crate) device_file: Option<PathBuf>,
     /// Total device memory, for example 24GiB; replaces the capacity of --device or --device-file
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, visible_alias = "budget")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = Bytes::of_device, visible_alias = "budget")]
     pub(crate) capacity: Option<Bytes>,
 }
 

@@ -29,11 +29,11 @@ pub(crate) struct SimulateArgs {
     pub(crate) plan: Option<PathBuf>,
     /// Device memory available to the allocator, for example 12GiB (default: as in the list, else
     /// the total)
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, help_heading = "Device")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = Bytes::of_device, help_heading = "Device")]
     pub(crate) capacity: Option<Bytes>,
     /// Total memory that the device reports (default: as in the list, else that of an A100 with 40
     /// GB)
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, help_heading = "Device")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = Bytes::of_device, help_heading = "Device")]
     pub(crate) total: Option<Bytes>,
     #[command(flatten)]
     pub(crate) allocator: AllocatorArgs,

@@ -83,7 +83,7 @@ pub(crate) struct SnapshotReplayArgs {
     pub(crate) address_order: Order,
     /// Device memory available to the allocator (default: requests fail where they failed in the
     /// recording)
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = Bytes::of_device)]
     pub(crate) capacity: Option<Bytes>,
     /// Value that the program passed to torch.cuda.set_per_process_memory_fraction, from 0 to 1
     #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, requires = "capacity", value_parser = super::fraction)]

@@ -120,7 +120,7 @@ mod tests {
         for (text, reason) in [
             ("margn = '5%'", "did you mean `margin`?"),
             ("margin = 'much'", "`much` is not a margin"),
-            ("device = 'a100-40'", "did you mean `a100-40g`?"),
+            ("device = 'a100-40x'", "did you mean `a100-40g`?"),
             ("device = ['a100']", "neither a text nor a number"),
             ("cache = 'perhaps'", "`cache`"),
             ("margin = ", "line 1"),

@@ -21,7 +21,7 @@ pub(super) struct Key {
 
 pub(super) const KEYS: &[Key] = &[
     Key { name: "device", variable: "XMEM_DEVICE", check: device, default: "" },
-    Key { name: "budget", variable: "XMEM_BUDGET", check: parsed::<Bytes>, default: "" },
+    Key { name: "budget", variable: "XMEM_BUDGET", check: memory, default: "" },
     Key { name: "margin", variable: "XMEM_MARGIN", check: parsed::<Margin>, default: "0%" },
     Key { name: "policy", variable: "XMEM_POLICY", check: parsed::<Policy>, default: "reject" },
     Key { name: "baseline", variable: "XMEM_BASELINE", check: any, default: "" },
@@ -38,6 +38,10 @@ fn any(_: &str) -> Result<(), String> {
 
 fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<(), String> {
     text.parse::<T>().map(drop).map_err(|error| error.to_string())
+}
+
+fn memory(text: &str) -> Result<(), String> {
+    Bytes::of_device(text).map(drop).map_err(|error| error.to_string())
 }
 
 fn device(text: &str) -> Result<(), String> {

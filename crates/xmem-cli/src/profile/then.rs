@@ -48,6 +48,11 @@ impl Then {
         Ok(Self { global: cli.global, task })
     }
 
+    /// Lets the command print as much as this one.
+    pub(super) fn set_global(&mut self, global: &Global) {
+        self.global = global.clone();
+    }
+
     /// The built-in GPU that the command names.
     pub(super) fn device(&self) -> Option<&str> {
         let Task::Replay(args) = &self.task else { return None };

@@ -17,7 +17,7 @@ fn errors_say_what_is_wrong_and_what_to_do() {
     let (bad, empty, toml) = (path("bad.json"), path("empty.json"), path("device.toml"));
     let cases: [(&[&str], i32, &[&str]); 23] = [
         (&["replay", job], 2, &["no device given", "--capacity 24GiB", "xmem devices"]),
-        (&["replay", job, "-d", "rtx3060-12"], 2, &["did you mean `rtx3060-12g`"]),
+        (&["replay", job, "-d", "rtx3060-12x"], 2, &["did you mean `rtx3060-12g`"]),
         (&["replay", job, "-d", "abacus"], 2, &["unknown device `abacus`", "--device-file"]),
         (&["replay", job, "--capacity", "huge"], 2, &["not a size", "24GiB"]),
         (&["replay", job, "--capacity", "1GiB", "--iterations", "0"], 2, &["1..3"]),

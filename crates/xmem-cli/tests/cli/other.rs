@@ -1,8 +1,9 @@
 //! The other commands.
 
 use crate::job::Folder;
+use crate::profile::flat;
 use crate::schema_check::check;
-use crate::shell::{Ran, xmem};
+use crate::shell::{Ran, command, xmem};
 use expect_test::expect;
 
 const INSPECT: &str = include_str!("../../../../docs/schema/xmem.inspect.2.schema.json");
@@ -55,15 +56,117 @@ fn inspect_as_json_follows_its_schema() {
 
 #[test]
 fn devices_are_listed() {
-    let text = xmem(["devices"]);
-    assert_eq!(text.code, 0);
-    for device in xmem::devices() {
-        assert!(text.stdout.contains(&device.name), "{}", device.name);
+    for (args, slices) in [(&[][..], false), (&["--mig"], true)] {
+        let names = xmem::devices().iter().filter(|device| device.is_slice() == slices);
+        let names: Vec<&str> = names.map(|device| device.name.as_str()).collect();
+        let text = xmem(["devices"].iter().chain(args));
+        assert_eq!(text.code, 0);
+        let rows = || text.stdout.lines().filter_map(|line| line.split_whitespace().next());
+        for name in &names {
+            assert!(rows().any(|row| row == *name), "{name}");
+        }
+        let json = xmem(["devices", "--format", "json"].iter().chain(args));
+        valid(DEVICES, &json);
+        let json = json.json();
+        let listed = json["devices"].as_array().expect("a list");
+        let listed: Vec<&str> = listed.iter().filter_map(|d| d["name"].as_str()).collect();
+        assert_eq!(listed, names);
     }
-    let json = xmem(["devices", "--format", "json"]);
-    valid(DEVICES, &json);
-    let listed = json.json()["devices"].as_array().map(Vec::len);
-    assert_eq!(listed, Some(xmem::devices().len()));
+}
+
+#[test]
+fn slices_no_longer_fill_the_list_of_devices() {
+    let whole = xmem(["devices"]);
+    assert!(!whole.stdout.contains("-mig-"), "{}", whole.stdout);
+    assert!(whole.stdout.contains("`xmem devices --mig` lists MIG slices"), "{}", whole.stdout);
+    assert!(whole.stdout.contains("Orin (shared memory)"), "{}", whole.stdout);
+}
+
+/// `4070` suggested `rtx4060-8g`, and `a100` was silently the one with 40 GB.
+#[test]
+fn a_model_is_found_or_asked_back_wherever_a_device_is_named() {
+    let folder = Folder::new();
+    let job = folder.path("job.json");
+    folder.put("site.toml", b"[[gpu]]\ndevice = \"a100\"\n");
+    folder.put("work/xmem.toml", b"device = \"a100\"\n");
+    let site = folder.path("site.toml");
+    let ran = xmem(["replay", &job, "-d", "RTX 4070", "-f", "json"]);
+    assert_eq!(ran.json()["device"]["name"], "rtx4070-12g");
+    let several =
+        "`a100` is several devices: a100-40g (40 GiB), a100-80g (80 GiB), a100-pcie-80g (80 GiB)";
+    for args in [
+        &["replay", &job, "-d", "a100"][..],
+        &["replay", &job, "--devices", "t4,a100"],
+        &["check", &job, "-d", "a100"],
+        &["report", &job, "-d", "a100", "-o", "-"],
+        &["plan", &job, "-d", "a100"],
+        &["offload", &job, "-d", "a100"],
+        &["diff", &job, &job, "-d", "a100"],
+        &["profile", "-d", "a100", "--", "python3", "train.py"],
+        &["profile", "--virtual-gpu", "a100", "--", "python3", "train.py"],
+        &["profile", "--device-as", "a100", "--", "python3", "train.py"],
+        &["profile", "--then", "replay -d a100", "--", "python3", "train.py"],
+        &["check", &job, "--site", &site, "--request", "gpu:t4:1"],
+    ] {
+        let ran = xmem(args);
+        let message = flat(&ran);
+        assert_eq!(ran.code, 2, "{args:?}: {message}");
+        assert!(message.contains(several), "{args:?}: {message}");
+    }
+    let mut check = command(["check", &job]);
+    let ran: Ran = check.current_dir(folder.path("work")).output().expect("runs").into();
+    let message = flat(&ran);
+    assert_eq!(ran.code, 2, "{message}");
+    assert!(message.contains(several), "{message}");
+    let mut check = command(["check", &job]);
+    let ran: Ran = check.env("XMEM_DEVICE", "4050").output().expect("runs").into();
+    let message = flat(&ran);
+    assert_eq!(ran.code, 2, "{message}");
+    assert!(message.contains("unknown device `4050`: `xmem devices` lists"), "{message}");
+    let message = flat(&xmem(["replay", &job, "-d", "4050"]));
+    assert!(message.contains("unknown device `4050`"), "{message}");
+    assert!(!message.contains("did you mean"), "{message}");
+    assert!(message.contains("`xmem devices` lists"), "{message}");
+    assert!(message.contains("--capacity 24GiB"), "{message}");
+}
+
+/// `--capacity 24` was 24 bytes, and every job did not fit.
+#[test]
+fn a_capacity_without_a_unit_is_asked_back() {
+    let folder = Folder::new();
+    let job = folder.path("job.json");
+    folder.put("site.toml", b"[[gpu]]\ndevice = \"t4\"\nmemory = \"15\"\n");
+    folder.put("work/xmem.toml", b"device = \"t4\"\nbudget = 24\n");
+    let site = folder.path("site.toml");
+    for (args, advice) in [
+        (&["replay", &job, "--capacity", "24"][..], "write 24GiB"),
+        (&["replay", &job, "--budget", "24"], "write 24GiB"),
+        (&["replay", &job, "--capacity", "24576"], "write 24576MiB"),
+        (&["check", &job, "-d", "t4", "--capacity", "16"], "write 16GiB"),
+        (&["report", &job, "--capacity", "1.5"], "write 1.5GiB"),
+        (&["offload", &job, "--capacity", "6"], "write 6GiB"),
+        (&["simulate", &job, "--capacity", "12"], "write 12GiB"),
+        (&["simulate", &job, "--total", "12"], "write 12GiB"),
+        (&["snapshot", "replay", &job, "--capacity", "20"], "write 20GiB"),
+        (&["profile", "--max-memory", "24", "--", "python3", "train.py"], "write 24GiB"),
+        (&["check", &job, "--site", &site, "--request", "gpu:t4:1"], "write 15GiB"),
+    ] {
+        let ran = xmem(args);
+        let message = flat(&ran);
+        assert_eq!(ran.code, 2, "{args:?}: {message}");
+        assert!(message.contains("has no unit"), "{args:?}: {message}");
+        assert!(message.contains(advice), "{args:?}: {message}");
+    }
+    let mut check = command(["check", &job]);
+    let ran: Ran = check.current_dir(folder.path("work")).output().expect("runs").into();
+    let message = flat(&ran);
+    assert_eq!(ran.code, 2, "{message}");
+    assert!(message.contains("`24` has no unit") && message.contains("24GiB"), "{message}");
+    // With a unit, or as a number of bytes that a device has, it is what was said.
+    for (size, bytes) in [("24B", 24), ("67108864", 1 << 26), ("24GiB", 24 << 30)] {
+        let ran = xmem(["replay", &job, "--capacity", size, "-f", "json"]);
+        assert_eq!(ran.json()["device"]["memory_bytes"], bytes, "{size}: {}", ran.stderr);
+    }
 }
 
 #[test]

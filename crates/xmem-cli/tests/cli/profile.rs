@@ -557,7 +557,7 @@ fn what_cannot_be_recorded_is_said_before_anything_runs() {
             2,
             &["only a recording on a virtual GPU"],
         ),
-        (&["--virtual-gpu", "h100-80", "--", "python3", &script], 2, &["did you mean `h100-80g`"]),
+        (&["--virtual-gpu", "h100-80x", "--", "python3", &script], 2, &["did you mean `h100-80g`"]),
         (
             &["--virtual-gpu", "h100-80g", "--engine", "cpu", "--", "python3", &script],
             2,
@@ -574,7 +574,7 @@ fn what_cannot_be_recorded_is_said_before_anything_runs() {
         (&["--", "no-such-program"], 2, &["cannot run `no-such-program`", "program first"]),
         (&["-o", &here, "--", "python3", &script], 2, &["not a plain file"]),
         (&["-o", "/no/such/folder/t.json", "--", "python3", &script], 3, &["cannot write"]),
-        (&["--device-as", "a100-40", "--", "python3", &script], 2, &["did you mean `a100-40g`"]),
+        (&["--device-as", "a100-40x", "--", "python3", &script], 2, &["did you mean `a100-40g`"]),
         (&["--steps", "0", "--", "python3", &script], 2, &["--steps"]),
         (&["--timeout", "soon", "--", "python3", &script], 2, &["90s, 30m or 2h"]),
         (&["--max-memory", "lots", "--", "python3", &script], 2, &["not a size"]),
@@ -622,6 +622,100 @@ fn a_command_without_python_says_so() {
         message.contains("ended with exit status 5, and no Python interpreter loaded"),
         "{message}"
     );
+}
+
+/// `-d` was not an option: `xmem profile -d a100-40g -- python train.py` said "unexpected argument".
+#[test]
+fn a_device_is_recorded_for_and_answered() {
+    let script = "start(2)\nprint(json.load(open(SESSION + '/settings.json'))['device']['key'], flush=True)\nexport(2, trace=open('job.json').read())";
+    let folder = folder(script);
+    let trace = folder.path("trace.json.zst");
+    for (device, name, options) in [
+        ("t4-16g", "t4-16g", &[][..]),
+        ("RTX 4090", "rtx4090-24g", &[]),
+        ("a100-40g-mig-1g.5gb", "a100-40g-mig-1g.5gb", &["-q"]),
+    ] {
+        let ran = profile(&folder, &[&["-d", device][..], options].concat());
+        let replay = xmem([&["replay", &trace, "-d", name][..], options].concat());
+        let answer = ran.stdout.strip_prefix(&format!("{name}\n"));
+        let answer = answer.unwrap_or_else(|| panic!("{device}: {} {}", ran.stdout, ran.stderr));
+        // The answer names the trace as it was given.
+        assert_eq!(answer, replay.stdout.replace(&trace, "trace.json.zst"), "{device}");
+        assert_eq!(ran.code, replay.code, "{device}");
+        assert!(!ran.stderr.contains("next:"), "{device}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_exit_code_of_a_device_is_that_of_the_answer() {
+    let script = |end: &str| folder(&format!("start(3)\n{end}"));
+    let ran = profile(&script("export(3, 'timeout')"), &["--device", "t4-16g", "--timeout", "9s"]);
+    let message = flat(&ran);
+    assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{message}");
+    assert!(message.contains("no answer for t4-16g"), "{message}");
+    let ran = profile(&script("export(3)"), &["-d", "t4-16g", "--then", "inspect"]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(flat(&ran).contains("cannot be used with '--then"), "{}", ran.stderr);
+}
+
+/// A virtual GPU without a name is that of `--device`; with one, another GPU is recorded on than answered for.
+#[test]
+fn a_virtual_gpu_without_a_name_is_that_of_the_device() {
+    let asks = ASKS.replace(
+        "print(answer",
+        "print(json.load(open(SESSION + '/settings.json'))['device']['key'], answer",
+    );
+    for (options, name) in [
+        (&["-d", "t4-16g", "--virtual-gpu"][..], "t4-16g"),
+        (&["-d", "t4-16g", "--virtual-gpu", "l4-24g"], "l4-24g"),
+        (&["--virtual-gpu"], "a100-40g"),
+    ] {
+        let ran = profile(&folder(&asks), options);
+        assert!(ran.stdout.starts_with(&format!("{name} cpu | ")), "{options:?}: {}", ran.stdout);
+        assert!(flat(&ran).contains("this PyTorch cannot be recorded"), "{}", ran.stderr);
+    }
+}
+
+/// `xmem profile python train.py` said "unexpected argument 'python' found".
+#[test]
+fn a_command_without_dashes_before_it_is_understood() {
+    let folder = folder("print(sys.argv[1:])\nstart(3)\nexport(3)");
+    for options in [&[][..], &["-q", "--steps", "3"], &["-d", "t4-16g"]] {
+        let line = [&["profile"][..], options, &["python3", "train.py", "--steps", "7", "-d", "x"]];
+        let mut command = command(line.concat());
+        let ran: Ran = command.current_dir(folder.path(".")).output().expect("runs").into();
+        let words = "['--steps', '7', '-d', 'x']\n";
+        assert!(ran.stdout.starts_with(words), "{options:?}: {} {}", ran.stdout, ran.stderr);
+        assert!([0, 4].contains(&ran.code), "{options:?}: {}", ran.stderr);
+    }
+    let misspelled = xmem(["profile", "--stpes", "5", "--", "python3", "train.py"]);
+    assert_eq!(misspelled.code, 2);
+    assert!(flat(&misspelled).contains("unexpected argument '--stpes'"), "{}", misspelled.stderr);
+}
+
+#[test]
+fn a_script_without_python_is_told_what_to_type() {
+    let folder = folder("start(3)\nexport(3)");
+    for line in [
+        &["profile", "train.py", "--epochs", "3"][..],
+        &["profile", "--", "train.py", "--epochs", "3"],
+        &["profile", "-d", "t4-16g", "train.py", "--epochs", "3"],
+    ] {
+        let mut command = command(line);
+        let ran: Ran = command.current_dir(folder.path(".")).output().expect("runs").into();
+        let message = flat(&ran);
+        assert_eq!(ran.code, 2, "{line:?}: {message}");
+        for text in ["`train.py` is a script", "xmem profile -- python train.py --epochs 3"] {
+            assert!(message.contains(text), "{line:?}: {message}");
+        }
+    }
+    let mut command = command(["profile", "--virtual-gpu", "python3", "train.py", "--epochs", "3"]);
+    let ran: Ran = command.current_dir(folder.path(".")).output().expect("runs").into();
+    let message = flat(&ran);
+    assert_eq!(ran.code, 2, "{message}");
+    let typed = "xmem profile --virtual-gpu -- python3 train.py --epochs 3";
+    assert!(message.contains(typed), "{message}");
+    assert_eq!(new_files(&folder), [""; 0]);
 }
 
 #[test]

@@ -87,10 +87,9 @@ impl NodeTerm {
     /// Returns whether nodes with a device may match, apart from [`Self::products`]. The label has the
     /// driver's figure, which lies between what a process can see and what the name of the device says.
     pub(super) fn allows(&self, device: &Device) -> bool {
-        let (low, high) = (device.memory, nominal(device));
-        let is_excluded = |name: &String| {
-            xmem::find(unshared(name)).is_ok_and(|excluded| excluded.name == device.name)
-        };
+        let (low, high) = (device.memory, device.nominal_memory());
+        let is_excluded =
+            |name: &String| xmem::find_all(unshared(name)).iter().any(|d| d.name == device.name);
         self.above.is_none_or(|limit| high > limit)
             && self.below.is_none_or(|limit| low < limit)
             && self
@@ -105,13 +104,6 @@ impl NodeTerm {
 /// GPUs").
 pub(super) fn unshared(product: &str) -> &str {
     product.strip_suffix("-SHARED").unwrap_or(product)
-}
-
-/// The memory that the short name of a device says (`a100-40g`), if that is more than a process can see.
-fn nominal(device: &Device) -> Bytes {
-    let size = device.name.rsplit('-').next().and_then(|size| size.strip_suffix('g'));
-    let size = size.and_then(|size| size.parse().ok()).filter(|size| *size < 1 << 20);
-    size.map(Bytes::gib).unwrap_or_default().max(device.memory)
 }
 
 fn mebibytes(text: &str) -> Option<Bytes> {

@@ -137,7 +137,7 @@ fn slices(name: &str, products: &[String]) -> Vec<&'static Device> {
     let slice = slice.strip_suffix(".me").unwrap_or(slice);
     let of_product = |whole: &str| {
         products.is_empty()
-            || products.iter().any(|name| xmem::find(name).is_ok_and(|found| found.name == whole))
+            || products.iter().any(|name| xmem::find_all(name).iter().any(|d| d.name == whole))
     };
     xmem::devices()
         .iter()

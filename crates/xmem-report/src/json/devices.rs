@@ -24,6 +24,7 @@ struct DeviceDto<'a> {
     compute_capability: String,
     sms: u32,
     max_threads_per_sm: u32,
+    shares_host_memory: bool,
     sources: SourcesDto<'a>,
 }
 
@@ -39,8 +40,8 @@ struct SourcesDto<'a> {
 impl<'a> DevicesDocument<'a> {
     /// The document of some devices, in their order.
     #[must_use]
-    pub fn new(devices: &'a [Device]) -> Self {
-        Self { schema: "xmem.devices/1", devices: devices.iter().map(device).collect() }
+    pub fn new(devices: impl IntoIterator<Item = &'a Device>) -> Self {
+        Self { schema: "xmem.devices/1", devices: devices.into_iter().map(device).collect() }
     }
 }
 
@@ -62,6 +63,7 @@ fn device(device: &Device) -> DeviceDto<'_> {
         compute_capability: device.compute_capability.to_string(),
         sms: device.sms,
         max_threads_per_sm: device.max_threads_per_sm,
+        shares_host_memory: device.shares_host_memory,
         sources: SourcesDto {
             memory: &sources.memory,
             context: &sources.context,

@@ -16,7 +16,27 @@ fn context(device: &Device) -> String {
 
 /// A row for each device, and the meaning of the columns.
 #[must_use]
-pub fn devices(devices: &[Device], style: &Style) -> String {
+pub fn devices<'a>(devices: impl IntoIterator<Item = &'a Device>, style: &Style) -> String {
+    let mut page = table(devices).render(style);
+    page += MEANING;
+    page += "  Shared memory is the host's too: the context counts what the host takes of it.\n";
+    page += "  `xmem devices --mig` lists MIG slices. For another GPU use --device-file or --capacity 24GiB.\n";
+    page
+}
+
+/// The same of MIG slices.
+#[must_use]
+pub fn slices<'a>(slices: impl IntoIterator<Item = &'a Device>, style: &Style) -> String {
+    let mut page = table(slices).render(style);
+    page += MEANING;
+    page += "  A slice is a GPU instance of MIG with its one compute instance.\n";
+    page
+}
+
+const MEANING: &str = "\n  memory: total of torch.cuda.mem_get_info(); context: what a process takes outside PyTorch,\n  \
+    with its range; for PyTorch: memory minus context. --format json gives the source of each number.\n";
+
+fn table<'a>(devices: impl IntoIterator<Item = &'a Device>) -> Table {
     let mut table = Table::new(&[
         ("name", Align::Left),
         ("memory", Align::Right),
@@ -34,11 +54,14 @@ pub fn devices(devices: &[Device], style: &Style) -> String {
             device.available().to_string(),
             device.compute_capability.to_string(),
             device.sms.to_string(),
-            device.title.clone(),
+            title(device),
         ]);
     }
-    let mut page = table.render(style);
-    page += "\n  memory: total of torch.cuda.mem_get_info(); context: what a process takes outside PyTorch,\n  \
-             with its range; for PyTorch: memory minus context. --format json gives the source of each number.\n  For another GPU use --device-file or --capacity 24GiB.\n";
-    page
+    table
+}
+
+/// The name that torch prints, and what is different about the device.
+fn title(device: &Device) -> String {
+    let mark = if device.shares_host_memory { " (shared memory)" } else { "" };
+    format!("{}{mark}", device.title)
 }
