@@ -2,8 +2,10 @@
 
 use crate::sample;
 use expect_test::{Expect, expect};
-use xmem::{AddressOrder, AllocatorKind, AllocatorSettings, JobEnvironment, TorchVersion};
-use xmem_report::text::{self, Color, Row, Style};
+use xmem::{
+    AddressOrder, AllocatorKind, AllocatorSettings, Bounds, Bytes, JobEnvironment, TorchVersion,
+};
+use xmem_report::text::{self, Color, Extent, Row, Style};
 
 const PLAIN: Style = Style { color: Color::Plain, width: 100 };
 
@@ -16,7 +18,7 @@ fn shows(actual: &str, expected: Expect) {
 #[test]
 fn an_answer_has_a_fixed_order() {
     shows(
-        &text::answer("runs/demo/trace.json", &sample::fits(), &PLAIN),
+        &text::answer("runs/demo/trace.json", &sample::fits(), &Extent::FULL, &PLAIN),
         expect![[r#"
             page:
             FITS  on demo-1g (NVIDIA Demo, 1.00 GiB)
@@ -69,7 +71,7 @@ fn an_answer_has_a_fixed_order() {
 
 #[test]
 fn what_does_not_fit_says_where_and_how_much_is_missing() {
-    let page = text::answer("trace.json", &sample::does_not_fit(), &PLAIN);
+    let page = text::answer("trace.json", &sample::does_not_fit(), &Extent::FULL, &PLAIN);
     let until = page.find("Memory at the peak").expect("roles");
     shows(
         &page[..until],
@@ -103,7 +105,7 @@ fn what_does_not_fit_says_where_and_how_much_is_missing() {
 
 #[test]
 fn what_fits_only_just_says_so() {
-    let page = text::answer("trace.json", &sample::only_just(), &PLAIN);
+    let page = text::answer("trace.json", &sample::only_just(), &Extent::FULL, &PLAIN);
     let until = page.find("Memory at the peak").expect("roles");
     shows(
         &page[..until],
@@ -163,7 +165,7 @@ fn an_unusual_allocator_is_named_below_the_verdict() {
     ] {
         let mut answer = sample::fits();
         answer.setup = sample::setup(&settings);
-        let page = text::answer("t", &answer, &PLAIN);
+        let page = text::answer("t", &answer, &Extent::FULL, &PLAIN);
         let line = page.lines().find_map(|line| line.strip_prefix("  allocator: "));
         assert_eq!(line, expected, "{settings:?}");
     }
@@ -204,7 +206,7 @@ fn settings_from_the_trace_are_marked() {
     let mut answer = sample::fits();
     let settings = AllocatorSettings::default();
     answer.setup = settings.resolve(&recorded, &sample::device()).expect("usable");
-    let page = text::answer("t", &answer, &PLAIN);
+    let page = text::answer("t", &answer, &Extent::FULL, &PLAIN);
     let said = "  allocator: PyTorch 2.6 (from the trace), max_split_size_mb:64 (from the trace)\n";
     assert!(page.contains(said), "{page}");
 }
@@ -212,7 +214,7 @@ fn settings_from_the_trace_are_marked() {
 #[test]
 fn a_withheld_verdict_gives_reasons_and_no_figures() {
     shows(
-        &text::answer("trace.json", &sample::withheld(), &PLAIN),
+        &text::answer("trace.json", &sample::withheld(), &Extent::FULL, &PLAIN),
         expect![[r#"
             page:
             NO VERDICT  on demo-1g (NVIDIA Demo, 1.00 GiB)
@@ -340,8 +342,13 @@ fn no_line_is_wider_than_the_screen() {
         let style = Style { color: Color::Plain, width };
         let (answer, tight) = (sample::fits(), sample::does_not_fit());
         let pages = [
-            text::answer("trace.json", &tight, &style),
-            text::answer("a/rather/long/path/to/a/trace/of/a/job/trace.json.zst", &answer, &style),
+            text::answer("trace.json", &tight, &Extent::FULL, &style),
+            text::answer(
+                "a/rather/long/path/to/a/trace/of/a/job/trace.json.zst",
+                &answer,
+                &Extent::FULL,
+                &style,
+            ),
             text::rules(&answer.rules, &style),
             text::inspect("trace.json", &answer.trace, &answer.findings, &style),
         ];
@@ -353,7 +360,12 @@ fn no_line_is_wider_than_the_screen() {
 
 #[test]
 fn color_changes_nothing_but_color() {
-    let ansi = text::answer("t", &sample::fits(), &Style { color: Color::Ansi, width: 100 });
+    let ansi = text::answer(
+        "t",
+        &sample::fits(),
+        &Extent::FULL,
+        &Style { color: Color::Ansi, width: 100 },
+    );
     let mut plain = String::new();
     let mut rest = ansi.as_str();
     while let Some(at) = rest.find('\u{1b}') {
@@ -363,5 +375,60 @@ fn color_changes_nothing_but_color() {
     plain += rest;
     let trimmed = |t: &str| t.lines().map(|l| l.trim_end().to_owned()).collect::<Vec<_>>();
     assert_ne!(ansi, plain);
-    assert_eq!(trimmed(&plain), trimmed(&text::answer("t", &sample::fits(), &PLAIN)));
+    assert_eq!(
+        trimmed(&plain),
+        trimmed(&text::answer("t", &sample::fits(), &Extent::FULL, &PLAIN))
+    );
+}
+
+#[test]
+fn a_range_was_told_as_between_two_figures_that_look_alike() {
+    let mut answer = sample::fits();
+    answer.range.reserved = Bounds { low: Bytes::mib(420), high: Bytes::mib(420) + Bytes(512) };
+    let page = text::answer("t", &answer, &Extent::FULL, &PLAIN);
+    assert!(!page.contains("between"), "{page}");
+    answer.range.reserved.high = Bytes::mib(421);
+    let page = text::answer("t", &answer, &Extent::FULL, &PLAIN);
+    assert!(page.contains("between                420.00 MiB   and 421.00 MiB"), "{page}");
+}
+
+#[test]
+fn ten_equal_layers_had_ten_rows() {
+    let mut answer = sample::fits();
+    let last = answer.largest.pop().expect("a block");
+    answer.largest.clear();
+    for layer in 0..12 {
+        let mut block = last.clone();
+        block.origin.module = Some(format!("Net_0 > Block_{layer} > Linear_{}", 2 * layer + 1));
+        answer.largest.push(block);
+    }
+    let mut other = last;
+    other.origin.module = Some("Net_0 > Head_0".to_owned());
+    answer.largest.push(other);
+    let page = text::answer("t", &answer, &Extent::FULL, &PLAIN);
+    let (_, rows) = page.split_once("Largest blocks alive at the peak\n").expect("the part");
+    let rows: Vec<&str> = rows.lines().take_while(|line| !line.is_empty()).collect();
+    assert_eq!(rows.len(), 4, "{rows:?}");
+    assert!(rows[0].trim_start().starts_with("12 ×   "), "{rows:?}");
+    assert!(rows[1].trim_start().starts_with("Net_0 > Block_* > Linear_*,"), "{rows:?}");
+    assert!(rows[3].trim_start().starts_with("Net_0 > Head_0,"), "{rows:?}");
+}
+
+#[test]
+fn an_answer_scrolled_by() {
+    for answer in [sample::fits(), sample::does_not_fit(), sample::only_just()] {
+        let next = vec![("xmem plan t".to_owned(), "how little the same tensors need".to_owned())];
+        let extent = Extent { full: false, notes: false, rows: 10, next };
+        let page = text::answer("t", &answer, &extent, &PLAIN);
+        let lines: Vec<&str> = page.lines().collect();
+        assert!(lines.len() <= 30, "{page}");
+        let word = answer.decision().0.words();
+        assert!(lines[0].starts_with(word), "{page}");
+        let last = lines[lines.len() - 1];
+        assert!(last.starts_with(word) || lines.len() <= 24, "{page}");
+        assert_eq!(page.contains("xmem plan t"), answer.out_of_memory.is_some(), "{page}");
+        let full = text::answer("t", &answer, &Extent::FULL, &PLAIN);
+        assert!(full.lines().count() > lines.len(), "{full}");
+        assert!(full.lines().last().is_some_and(|line| line.starts_with(word)), "{full}");
+    }
 }
