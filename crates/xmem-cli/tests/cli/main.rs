@@ -54,6 +54,7 @@ mod schema_check;
 #[cfg(unix)]
 mod secrets;
 mod shell;
+mod short_help;
 mod simulate;
 mod snapshot;
 #[cfg(unix)]
