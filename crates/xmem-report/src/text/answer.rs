@@ -655,13 +655,15 @@ fn fragmentation(answer: &Answer, style: &Style) -> String {
         ShortAt::PeakAllocated => "at the peak allocated",
         ShortAt::OutOfMemory => "at the out-of-memory",
     };
-    let mut page = format!(
-        "{}  {} ({}) of the {} reserved {moment} holds no tensor",
-        style.paint(Ink::Heading, "Fragmentation"),
+    let text = format!(
+        "{} ({}) of the {} reserved {moment} holds no tensor",
         f.unused,
         percent(f.unused, f.reserved),
         f.reserved,
     );
+    let lines = wrap(&text, style.columns().saturating_sub(15));
+    let mut page =
+        format!("{}  {}", style.paint(Ink::Heading, "Fragmentation"), lines.join("\n  "));
     if f.pieces > 0 {
         page += &format!(
             "\n  in {}, the largest {}; {} could be released",

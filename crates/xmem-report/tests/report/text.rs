@@ -59,12 +59,14 @@ fn an_answer_has_a_fixed_order() {
                      32.00 MiB  activation       iteration 1, backward        aten::mm [leaf-scratch]
                                 Net_0 > Linear_1, train.py(12): forward
 
-            Fragmentation  23.00 MiB (5 %) of peak reserved holds no tensor
+            Fragmentation  23.00 MiB (5 %) of the 420.00 MiB reserved at the peak allocated holds no tensor
               in 3 free pieces, the largest 20.00 MiB; 20.00 MiB could be released
 
             Notes
               warning  argument shapes were not recorded
-              1 more note in --format json
+              1 more note: --notes shows it
+
+            FITS  needs 720.00 MiB of 1.00 GiB on demo-1g
         "#]],
     );
 }
@@ -84,7 +86,7 @@ fn what_does_not_fit_says_where_and_how_much_is_missing() {
               peak reserved            420.00 MiB   torch.cuda.max_memory_reserved()
                 between                410.00 MiB   and 440.00 MiB: cuDNN plans, address order
               expected in nvidia-smi   720.00 MiB   reserved + 300.00 MiB context
-              shortfall                 70.00 MiB   beyond 640.00 MiB of device memory
+              shortfall                 62.00 MiB   beyond 640.00 MiB of device memory
               minimum capacity         702.00 MiB   smallest device memory for this job
 
             Out of memory in iteration 1, backward
@@ -92,7 +94,7 @@ fn what_does_not_fit_says_where_and_how_much_is_missing() {
               module  Net_0 > Linear_1
               op      MmBackward0 > aten::mm
               line    train.py(12): forward
-              710.00 MiB would be enough; the figures above assume unlimited memory
+              the figures above are those of a device with room for everything
 
             Peak: iteration 1, backward
               module  Net_0 > Linear_1
@@ -192,7 +194,7 @@ fn an_unusual_allocator_is_named_below_a_table_and_an_approximation_in_one_line(
     );
     assert_eq!(
         text::brief("t", &other, &PLAIN),
-        "FITS  about 720.00 MiB of 1.00 GiB on demo-1g  t  (1 warning)\n"
+        "FITS  needs about 720.00 MiB of 1.00 GiB on demo-1g  t  (1 warning)\n"
     );
 }
 
@@ -223,7 +225,7 @@ fn a_withheld_verdict_gives_reasons_and_no_figures() {
             Reasons and notes
               serious  the trace has no memory events: record it with profile_memory=True
               warning  argument shapes were not recorded
-              1 more note in --format json
+              1 more note: --notes shows it
         "#]],
     );
 }
@@ -262,7 +264,7 @@ fn several_answers_have_a_row_each() {
             page:
               trace  device       memory  verdict       warnings    reserved  nvidia-smi    headroom  min capacity
               a      demo-1g    1.00 GiB  FITS                 1  420.00 MiB  720.00 MiB  304.00 MiB
-              b      demo-1g  640.00 MiB  DOES NOT FIT         1  420.00 MiB  720.00 MiB  -70.00 MiB    702.00 MiB
+              b      demo-1g  640.00 MiB  DOES NOT FIT         1  420.00 MiB  720.00 MiB  -62.00 MiB    702.00 MiB
               c                           UNREADABLE
         "#]],
     );
@@ -274,7 +276,7 @@ fn a_brief_answer_is_one_line() {
         &text::brief("trace.json", &sample::does_not_fit(), &PLAIN),
         expect![[r#"
             page:
-            DOES NOT FIT  720.00 MiB of 640.00 MiB on demo-1g  trace.json  (1 warning)
+            DOES NOT FIT  needs at least 702.00 MiB of 640.00 MiB on demo-1g: 62.00 MiB too much  trace.json  (1 warning)
         "#]],
     );
 }
