@@ -58,7 +58,7 @@ pub(crate) fn test(xmem: Option<PathBuf>, pictures: Mode) -> Result<(), Error> {
     if pictures == Mode::Write {
         environment.push(("UPDATE_SCREENS", "1"));
     }
-    run("node", &["--test", "tests/report.test.mjs"], &environment)
+    run("node", &["--test", "tests/report.test.mjs", "tests/verdict.test.mjs"], &environment)
 }
 
 /// Takes the pictures of the documentation.

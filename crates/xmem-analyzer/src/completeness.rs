@@ -16,9 +16,12 @@ pub(crate) fn report(
     let is_gpu = device == DeviceKind::Cuda;
     let analyzed = on(device);
     if trace.memory.is_empty() {
+        // What else is missing costs nothing as long as there is no answer.
         notes.withhold(WithheldReason::NoMemoryEvents, 1, || {
             "the trace has no memory events: record with profile_memory=True".into()
         });
+        cut_short(recording, notes);
+        return;
     } else if analyzed == 0 {
         notes.withhold(WithheldReason::NoEventsOfDevice, 1, || {
             format!("the trace has no memory events of the analyzed device ({cpu} of the host, {cuda} of GPUs)")
@@ -90,7 +93,9 @@ fn cut_short(recording: Option<&Recording>, notes: &mut Diagnostics) {
         EndReason::Memory => "the memory limit was reached",
         EndReason::Other => "the recorder gives a reason that this version does not know",
     };
-    let detail = ended.detail.as_ref().map_or(String::new(), |text| format!(" ({text})"));
+    let in_one_line = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let detail = ended.detail.as_ref().map(in_one_line);
+    let detail = detail.map_or(String::new(), |text| format!(" ({text})"));
     let count = recording.and_then(|r| r.iterations.as_ref()).map(|iterations| iterations.count);
     if count == Some(0) {
         notes.withhold(WithheldReason::NoIteration, 1, || {

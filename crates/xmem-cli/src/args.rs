@@ -12,6 +12,7 @@ mod replay;
 mod report;
 mod serve;
 mod shared;
+mod short_help;
 mod simulate;
 mod snapshot;
 mod validate;
@@ -37,6 +38,7 @@ pub(crate) use replay::{
 pub(crate) use report::{KeyName, PictureArgs, ReportArgs, ReportFormat, TableName, ViewName};
 pub(crate) use serve::ServeArgs;
 pub(crate) use shared::{CudnnArgs, Format, PlainFormat, ReadingArgs, count, fraction};
+pub(crate) use short_help::on_one_screen;
 pub(crate) use simulate::{SegmentsWhen, SimulateArgs};
 pub(crate) use snapshot::{SnapshotArgs, SnapshotCommand, SnapshotInfoArgs, SnapshotReplayArgs};
 pub(crate) use validate::ValidateArgs;
@@ -78,7 +80,7 @@ pub(crate) struct Cli {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Global {
     /// Print the time of each stage on standard error; -vv prints all log messages
-    #[arg(short, long, action = ArgAction::Count, global = true, conflicts_with = "quiet")]
+    #[arg(short, long, action = ArgAction::Count, global = true, conflicts_with = "quiet", hide_short_help = true)]
     verbose: u8,
     /// Print no progress, and only the verdict of a text answer
     #[arg(short, long, global = true)]

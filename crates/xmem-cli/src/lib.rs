@@ -57,7 +57,7 @@ use std::process::ExitCode;
 /// The description of the command line, for man pages and completions.
 #[must_use]
 pub fn command() -> clap::Command {
-    Cli::command()
+    args::on_one_screen(Cli::command())
 }
 
 /// Runs the command with `args`, the program's name first.

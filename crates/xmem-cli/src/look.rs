@@ -7,9 +7,21 @@ use crate::exit::Exit;
 use crate::predicted_run::{self, PredictedRun};
 use crate::{device, input, pool, style, terminal};
 use std::io::{BufWriter, IsTerminal};
-use xmem::Verdict;
+use xmem::{Answer, Verdict};
 use xmem_look::{Browser, Ended, Palette, Subject};
 use xmem_report::text::Color;
+
+/// What is decided, in few words.
+fn said(answer: &Answer) -> String {
+    let decision = answer.decision();
+    match answer.verdict {
+        Verdict::Fits | Verdict::DoesNotFit => {
+            let because = answer.need.because(answer.device().memory, decision);
+            decision.0.words().to_lowercase() + &because
+        }
+        other => other.name().replace('_', " "),
+    }
+}
 
 /// Runs the command.
 pub(crate) fn run(args: &LookArgs, global: &Global) -> Outcome {
@@ -26,7 +38,7 @@ pub(crate) fn run(args: &LookArgs, global: &Global) -> Outcome {
     let mut browser = Browser::new(Subject {
         name: input::name(&args.trace),
         device: answer.device().name.clone(),
-        verdict: answer.verdict.name().replace('_', " "),
+        verdict: said(&answer),
         timeline,
     });
     let palette = match style::of_output(None).color {

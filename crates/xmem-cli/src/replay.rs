@@ -5,6 +5,7 @@ mod collect;
 mod failure;
 mod interrupt;
 mod lengths;
+mod next;
 mod ranks;
 mod resume;
 mod settings;
@@ -38,6 +39,7 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     let settings = checked(args)?;
     let traces = traces::resolve(&args.traces, Paths::of(args), args.answer.output.as_deref())?;
     refuse_overwriting(args, &traces)?;
+    traces.tell_skipped(global.verbosity());
     let Traces { all: traces, is_one, .. } = traces;
     if args.many.skip_done && traces.iter().any(TraceInput::is_stdin) {
         return Err(CliError::SkipDoneStdin);
@@ -136,12 +138,12 @@ fn one(
     drop(progress);
     let mut summary = Summary::default();
     let page = match &result {
-        Ok((answer, recording)) => {
+        Ok(Answered { answer, recording, next }) => {
             if let (Some(recording), Some(file)) = (recording, &args.answer.snapshot) {
                 predicted_snapshot::write(recording, file, global.verbosity())?;
             }
             summary.answered(answer);
-            page(&name, &settings.options, answer, args, global)
+            page(&name, (&settings.options, answer, next), args, global)
         }
         Err(error) => lines(args.answer.format).map_or_else(String::new, |form| {
             let is_about_settings =
@@ -159,24 +161,43 @@ fn one(
     Ok(summary)
 }
 
-/// The answer about one trace, with the predicted run if it is to be written.
+/// The answer about one trace.
+struct Answered {
+    answer: Answer,
+    /// The predicted run, if it is to be written.
+    recording: Option<Snapshot>,
+    /// Commands that go on from here, for text.
+    next: Vec<(String, String)>,
+}
+
 fn answer(
     trace: &Path,
-    Settings { estimate, .. }: &Settings,
+    settings: &Settings,
     args: &ReplayArgs,
     read: &ReadOptions,
     observer: &dyn Fn(Stage),
-) -> Result<(Answer, Option<Snapshot>), EstimateError> {
+) -> Result<Answered, EstimateError> {
     let job = Job::observed(trace, read, observer)?;
+    let Settings { estimate, .. } = settings;
     let answer = estimate.job_observed(&job, observer)?;
     let end =
         if args.answer.snapshot_past_oom { SnapshotEnd::Job } else { SnapshotEnd::OutOfMemory };
     let wanted = args.answer.snapshot.is_some();
     let recording = wanted.then(|| estimate.snapshot(&job, end)).transpose()?;
-    Ok((answer, recording))
+    let is_text = args.answer.format == ReplayFormat::Text;
+    let next = match is_text {
+        true => next::commands(trace, &job, (settings, &answer), args),
+        false => Vec::new(),
+    };
+    Ok(Answered { answer, recording, next })
 }
 
-fn page(trace: &str, options: &str, answer: &Answer, args: &ReplayArgs, global: &Global) -> String {
+fn page(
+    trace: &str,
+    (options, answer, next): (&str, &Answer, &[(String, String)]),
+    args: &ReplayArgs,
+    global: &Global,
+) -> String {
     let document = || Document::answer(trace, options, answer, rules(args));
     let style = style::of_output(args.answer.output.as_deref());
     match lines(args.answer.format) {
@@ -184,7 +205,13 @@ fn page(trace: &str, options: &str, answer: &Answer, args: &ReplayArgs, global: 
         None if args.answer.format == ReplayFormat::Json => json::pretty(&document()),
         None if global.verbosity() == Verbosity::Quiet => text::brief(trace, answer, &style),
         None => {
-            let mut page = text::answer(trace, answer, &style);
+            let extent = text::Extent {
+                full: args.answer.full || args.answer.explain,
+                notes: args.answer.notes,
+                rows: args.answer.top,
+                next: next.to_vec(),
+            };
+            let mut page = text::answer(trace, answer, &extent, &style);
             if args.answer.explain {
                 page += &text::rules(&answer.rules, &style);
             }

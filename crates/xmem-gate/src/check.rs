@@ -1,11 +1,10 @@
 //! From a job and the devices on which it may start to a decision.
 
 use crate::advice::{self, Advice};
-use crate::decision::{Decision, TightBy};
 use crate::margin::Margin;
 use xmem::{
-    AllocatorSettings, Answer, Bytes, CapacitySearch, Confidence, Device, EstimateBuilder,
-    EstimateError, Job, Verdict,
+    AllocatorSettings, Answer, Bytes, CapacitySearch, Decision, Device, EstimateBuilder,
+    EstimateError, Job, Need, TightBy,
 };
 
 /// What is asked about a job.
@@ -88,30 +87,20 @@ fn on_device(
     device: &Device,
 ) -> Result<Outcome, EstimateError> {
     let margin = question.margin.of(device.memory);
-    let mut answer =
-        question.answer(job, device, question.allocator.clone(), CapacitySearch::Skip)?;
-    let whole = (answer.verdict, answer.range.confidence);
-    let (decision, tight_by) = match whole {
-        (Verdict::Fits, Confidence::Certain | Confidence::Likely) => {
-            let leaves_margin =
-                answer.peak.device <= device.memory - margin || question.fits(job, device)?;
-            if leaves_margin { (Decision::Fits, None) } else { tight(TightBy::Margin) }
+    let search = CapacitySearch::WhereShort;
+    let mut answer = question.answer(job, device, question.allocator.clone(), search)?;
+    let (mut decision, mut tight_by) = answer.decision();
+    if decision == Decision::Fits && answer.peak.device > device.memory - margin {
+        // What the job needs may be less than what it takes.
+        let search = CapacitySearch::Run;
+        answer = question.answer(job, device, question.allocator.clone(), search)?;
+        let least = answer.min_capacity.unwrap_or(answer.peak.device);
+        answer.need = Need { least, ..answer.need };
+        if !question.fits(job, device)? {
+            (decision, tight_by) = (Decision::Tight, Some(TightBy::Margin));
         }
-        (Verdict::Fits, Confidence::Doubtful) => tight(TightBy::Recording),
-        (Verdict::Fits, _) => tight(TightBy::MayFail),
-        (Verdict::DoesNotFit, Confidence::MayFit) => tight(TightBy::MayFit),
-        (Verdict::DoesNotFit, _) => (Decision::DoesNotFit, None),
-        _ => (Decision::NoVerdict, None),
-    };
-    let need = match decision {
-        Decision::NoVerdict => Bytes::ZERO,
-        Decision::Fits if answer.peak.device <= device.memory - margin => answer.peak.device,
-        _ => {
-            let search = CapacitySearch::Run;
-            answer = question.answer(job, device, question.allocator.clone(), search)?;
-            answer.min_capacity.unwrap_or(answer.peak.device)
-        }
-    };
+    }
+    let need = if decision == Decision::NoVerdict { Bytes::ZERO } else { answer.need.least };
     let mut outcome = Outcome {
         decision,
         tight_by,
@@ -131,10 +120,6 @@ fn on_device(
         }
     }
     Ok(outcome)
-}
-
-fn tight(by: TightBy) -> (Decision, Option<TightBy>) {
-    (Decision::Tight, Some(by))
 }
 
 impl Question<'_> {
@@ -189,6 +174,5 @@ impl Question<'_> {
 
 /// Returns whether the job runs over the whole range of an answer.
 pub(crate) fn certainly_fits(answer: &Answer) -> bool {
-    let holds = matches!(answer.range.confidence, Confidence::Certain | Confidence::Likely);
-    answer.verdict == Verdict::Fits && holds
+    answer.decision().0 == Decision::Fits
 }

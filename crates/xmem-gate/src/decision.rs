@@ -2,74 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-
-/// What is decided about a job on a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Decision {
-    /// It runs, over the whole range of the estimate, and leaves the margin free.
-    Fits,
-    /// It fits, and a smaller device of the site holds it too.
-    OverRequested,
-    /// It may run and it may not, or it runs without leaving the margin free.
-    Tight,
-    /// Nothing can be said: too much is missing from the trace, or the trace is damaged.
-    NoVerdict,
-    /// It runs out of memory, over the whole range of the estimate.
-    DoesNotFit,
-}
-
-impl Decision {
-    /// All decisions, from the best to the worst.
-    pub const ALL: [Self; 5] =
-        [Self::Fits, Self::OverRequested, Self::Tight, Self::NoVerdict, Self::DoesNotFit];
-
-    /// The name in machine-readable output (`does_not_fit`).
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fits => "fits",
-            Self::OverRequested => "over_requested",
-            Self::Tight => "tight",
-            Self::NoVerdict => "no_verdict",
-            Self::DoesNotFit => "does_not_fit",
-        }
-    }
-
-    /// The decision of that name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|decision| decision.name() == name)
-    }
-}
-
-/// Why a job is tight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TightBy {
-    /// It is expected to run, and needs part of the margin.
-    Margin,
-    /// It is expected to run, and may not: the upper end of the range does not fit.
-    MayFail,
-    /// It is expected to run out of memory, and may run: the lower end of the range fits.
-    MayFit,
-    /// It is expected to run, but the recording is doubtful.
-    Recording,
-    /// It fits on some of the devices on which it may be started, and not on others.
-    Placement,
-}
-
-impl TightBy {
-    /// The name in machine-readable output (`may_fail`).
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Margin => "margin",
-            Self::MayFail => "may_fail",
-            Self::MayFit => "may_fit",
-            Self::Recording => "recording",
-            Self::Placement => "placement",
-        }
-    }
-}
+use xmem::Decision;
 
 /// What a gate does with jobs that do not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

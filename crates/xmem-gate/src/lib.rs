@@ -25,7 +25,7 @@ mod template_path;
 pub use advice::{Advice, Change};
 pub use baseline::{Baseline, BaselineEntry, BaselineError, Growth, ModuleGrowth, RoleGrowth};
 pub use check::{Outcome, Question, check};
-pub use decision::{Action, Decision, Policy, TightBy};
+pub use decision::{Action, Policy};
 pub use manifest::{Manifest, ManifestError};
 pub use margin::{Margin, ParseMarginError};
 pub use request::{GpuRequest, JobRequest, ParseRequestError};
@@ -33,3 +33,4 @@ pub use site::{Candidates, Rules, Site, SiteError, SiteGpu, Unresolved, Workload
 pub use slurm::{Directives, SlurmCommand, SlurmError, SlurmOptions};
 pub use suggestion::with_suggestion;
 pub use template_path::{Step, TemplatePath};
+pub use xmem::{Decision, TightBy};

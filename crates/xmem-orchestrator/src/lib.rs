@@ -59,7 +59,9 @@ pub use rule::{Rule, RuleEffect};
 pub use rules::cublas_workspace::parse_cublas_workspace_config;
 pub use rules::rules;
 pub use schedule::{BlockPlace, LeftOut, Origin, Schedule, ScheduledBlock};
-pub use target::{AttentionKernels, CudnnBenchmark, OptimizerImpl, Target, ZeroGradPlace};
+pub use target::{
+    AttentionKernels, CudnnBenchmark, OptimizerImpl, Target, ZeroGradPlace, requested_optimizer,
+};
 pub use uncertainty::{
     Bound, SizeRange, UnaskedConvolution, UncertainBlock, UncertainPlace, Uncertainty,
     WorkspaceFamily,

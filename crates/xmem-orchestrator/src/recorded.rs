@@ -8,7 +8,7 @@ use crate::completion::{Completions, StreamCompletion, completions};
 use crate::rules::cublas_workspace::workspace_size;
 use crate::rules::cudnn_convolution::{self, recorded::RecordedPlans};
 use crate::schedule::{Origin, Schedule, ScheduledBlock};
-use crate::target::Target;
+use crate::target::{Target, requested_optimizer};
 use crate::uncertainty::{SizeRange, UncertainBlock, UncertainPlace, Uncertainty};
 use xmem_analyzer::{Block, GpuRecording, Preexisting, Profile, Role, Tick};
 use xmem_convolutions::ConvolutionAnswers;
@@ -26,7 +26,7 @@ pub(crate) fn schedule(
     convolutions: &ConvolutionAnswers,
 ) -> (Schedule, Diagnostics) {
     let mut notes = Diagnostics::default();
-    report_ignored(target, &mut notes);
+    report_ignored(profile, target, &mut notes);
     let mut draft = Requests::default();
     if gpu.may_hide_blocks() && gpu.remainder.is_none() {
         draft.without_totals(profile, &mut notes);
@@ -292,11 +292,16 @@ fn report_completion(target: &Target, completions: &Completions, notes: &mut Dia
     });
 }
 
-/// What-ifs that change the lowering of a CPU's recording.
-fn report_ignored(target: &Target, notes: &mut Diagnostics) {
+/// What-ifs that change the lowering of a CPU's recording. The implementation of the optimizer that the script itself
+/// requested is none.
+fn report_ignored(profile: &Profile, target: &Target, notes: &mut Diagnostics) {
     let usual = Target::new(target.device.clone());
+    let requested = profile.recording().and_then(requested_optimizer);
     let ignored = [
-        ("the implementation of the optimizer", target.optimizer.is_some()),
+        (
+            "the implementation of the optimizer",
+            target.optimizer.is_some() && target.optimizer != requested,
+        ),
         ("the place of zero_grad", target.zero_grad.is_some()),
         ("set_to_none", target.set_to_none != usual.set_to_none),
         ("rules that are switched off", !target.disabled.is_empty()),

@@ -3,6 +3,7 @@
 use crate::completion::StreamCompletion;
 use crate::resharding::Resharding;
 use std::collections::BTreeSet;
+use xmem_analyzer::recording::{Implementation, Recording};
 use xmem_convolutions::PlanChoice;
 use xmem_profiles::Device;
 use xmem_types::{Bytes, TorchVersion};
@@ -118,4 +119,21 @@ pub enum ZeroGradPlace {
     BeforeBackward,
     /// At the start of the iteration.
     IterationStart,
+}
+
+/// The implementation that the script requested, if it requested the same of every optimizer.
+#[must_use]
+pub fn requested_optimizer(recording: &Recording) -> Option<OptimizerImpl> {
+    let (first, others) = recording.optimizers.split_first()?;
+    let alike = |o: &_| (first.implementation, first.differentiable) == *o;
+    if first.differentiable || !others.iter().all(|o| alike(&(o.implementation, o.differentiable)))
+    {
+        return None;
+    }
+    match first.implementation {
+        Implementation::Default => None,
+        Implementation::Foreach => Some(OptimizerImpl::Foreach),
+        Implementation::Fused => Some(OptimizerImpl::Fused),
+        Implementation::ForLoop => Some(OptimizerImpl::ForLoop),
+    }
 }

@@ -34,7 +34,7 @@ pub use lengths::{
 };
 pub use memory::{
     AllocatorCounts, CapacitySearch, Curve, Detail, Fragmentation, IterationPeak, LiveBlock,
-    OutOfMemory, Peak, PredictedMemory, RoleShare, UnmodeledShare,
+    OutOfMemory, Peak, PredictedMemory, RoleShare, ShortAt, UnmodeledShare,
 };
 pub use place::{Locator, Place};
 pub use prediction::{PredictedBlock, Prediction};

@@ -53,6 +53,12 @@ pub(crate) use ranks::RANKS;
 pub(crate) use replay::REPLAY;
 pub(crate) use variants::VARIANTS;
 
+/// Returns whether a text is one complete document.
+#[must_use]
+pub fn is_document(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
 /// A document as indented JSON with a final newline.
 #[must_use]
 pub fn pretty(document: &impl Serialize) -> String {

@@ -7,6 +7,7 @@ mod devices;
 mod fields;
 mod findings;
 mod inspect;
+mod largest;
 mod lengths;
 mod offload;
 mod places;
@@ -25,8 +26,8 @@ mod table;
 mod validation;
 mod variants;
 
-pub(crate) use answer::counted;
-pub use answer::{answer, brief};
+pub use answer::{Extent, answer, brief};
+pub(crate) use answer::{counted, said, withheld};
 pub use answers::{Row, table};
 pub use devices::{devices, slices};
 pub use inspect::inspect;

@@ -1,7 +1,7 @@
 //! Messages for users. Kubernetes cuts warnings of more than 120 characters (Kubernetes API reference,
 //! AdmissionResponse).
 
-use xmem::printable;
+use xmem::{Need, printable};
 use xmem_gate::kubernetes::TemplateCheck;
 use xmem_gate::{Decision, TightBy};
 
@@ -34,13 +34,13 @@ pub(crate) fn decision(check: &TemplateCheck) -> String {
         return format!("xmem: GPU memory not checked{why}{place}");
     };
     let memory = device.memory;
-    let name = match device.name.as_str() {
-        "custom" => String::new(),
-        name => format!(" on {name}"),
-    };
-    let needs = format!("needs {need} of {memory}{name}");
+    // An annotation has one figure.
+    let known = Need { least: need, ample: need };
+    let needs = known.against(memory, &device.name);
     let text = match (check.decision, check.tight_by) {
-        (Decision::DoesNotFit, _) => format!("does not fit: {needs}, {} too much", need - memory),
+        said @ (Decision::DoesNotFit, _) => {
+            format!("does not fit: {needs}{}", known.because(memory, said))
+        }
         (Decision::OverRequested, _) => {
             let smaller = check.smaller.as_ref().map_or("a smaller GPU", |d| d.name.as_str());
             format!("over-requested: {needs}; {smaller} is enough")

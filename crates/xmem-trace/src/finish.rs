@@ -55,14 +55,14 @@ pub(crate) fn finish(
     let memory = trace.memory.device.iter().filter(|kind| **kind != DeviceKind::Cpu).count();
     if activity > 0 || memory > 0 {
         diagnostics.report("gpu-trace", Severity::Note, None, || {
-            format!(
-                "the job was recorded on a GPU ({activity} device activities, {memory} device \
-                 memory events{})",
-                match trace.header.devices.first() {
-                    Some(name) => format!(", {name}"),
-                    None => String::new(),
-                }
-            )
+            let some = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
+            let seen = [
+                some(activity, "device activities"),
+                some(memory as u64, "device memory events"),
+                trace.header.devices.first().map(|name| name.to_string()),
+            ];
+            let seen: Vec<String> = seen.into_iter().flatten().collect();
+            format!("the job was recorded on a GPU ({})", seen.join(", "))
         });
     }
     trace

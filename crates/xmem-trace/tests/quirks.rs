@@ -96,7 +96,7 @@ fn current_format() {
             other "Trace" 1
             other "i" 1
             8 events
-            note: gpu-trace x1 None: the job was recorded on a GPU (0 device activities, 1 device memory events)
+            note: gpu-trace x1 None: the job was recorded on a GPU (1 device memory events)
         "#]],
     );
 }
@@ -118,7 +118,7 @@ fn torch_1_9_has_other_names_and_no_category_on_memory() {
             Memory 1623142623460122000 0x0 4 total=-1 Cpu:-1 @25738/25738 oom=false
             other "Kernel" 1
             3 events
-            note: gpu-trace x1 None: the job was recorded on a GPU (1 device activities, 0 device memory events, Tesla V100)
+            note: gpu-trace x1 None: the job was recorded on a GPU (1 device activities, Tesla V100)
         "#]],
     );
 }
@@ -174,7 +174,7 @@ fn integers_beyond_64_bits_do_not_spoil_an_event() {
             Memory 1000 0xffffffffffffffff 8 total=-1 Cpu:-1 @/ oom=false
             Memory 2000 0x7f00 8 total=-1 Cuda:3 @/ oom=false
             2 events
-            note: gpu-trace x1 None: the job was recorded on a GPU (0 device activities, 1 device memory events)
+            note: gpu-trace x1 None: the job was recorded on a GPU (1 device memory events)
         "#]],
     );
 }

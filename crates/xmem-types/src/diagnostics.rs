@@ -109,6 +109,11 @@ impl Diagnostics {
         self.report_many(reason.code(), Severity::Serious, None, count, message);
     }
 
+    /// Removes a note that does not concern the reader. A reason for withholding the verdict stays.
+    pub fn remove(&mut self, code: &str) {
+        self.list.retain(|d| d.code != code || d.severity > Severity::Note);
+    }
+
     /// The reasons for withholding the verdict, in order of first appearance.
     #[must_use]
     pub fn withheld_reasons(&self) -> &[WithheldReason] {

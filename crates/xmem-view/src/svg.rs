@@ -57,9 +57,9 @@ fn title(run: &Run<'_>) -> String {
 /// The figures in a sentence.
 fn figures(run: &Run<'_>) -> String {
     let (peak, device) = (&run.answer.peak, run.answer.device());
+    let said = run.answer.decision().0.words().to_lowercase();
     let verdict = match run.answer.verdict {
-        Verdict::Fits => "fits",
-        Verdict::DoesNotFit => "does not fit",
+        Verdict::Fits | Verdict::DoesNotFit => said.as_str(),
         Verdict::DamagedFits => "fits, by a damaged recording",
         Verdict::DamagedDoesNotFit => "does not fit, by a damaged recording",
         Verdict::Withheld => "verdict withheld",

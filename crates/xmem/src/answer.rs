@@ -3,21 +3,22 @@
 use crate::compiled;
 use crate::distributed;
 use crate::facts::TraceFacts;
+use crate::growth;
 use crate::job::Job;
 use crate::nccl::NcclMemory;
 use crate::recorded;
 use crate::recorded_twice;
 use crate::timings::Timings;
-use crate::verdict::{IntegrityPolicy, Verdict};
+use crate::verdict::{Decision, IntegrityPolicy, Need, TightBy, Verdict};
 use std::ops::Range;
 use xmem_analyzer::integrity::{Condition, Integrity};
 use xmem_analyzer::recording::Rank;
 use xmem_convolutions::ConvolutionAnswers;
 use xmem_orchestrator::{RuleEffect, StreamCompletion, Target};
 use xmem_predict::{
-    AllocatorCounts, AllocatorSetup, Confidence, Curve, Finding, Fragmentation, IterationPeak,
-    LiveBlock, Locator, OutOfMemory, Peak, PeakRange, PredictedMemory, Prediction, RoleShare,
-    UnmodeledShare,
+    AllocatorCounts, AllocatorSetup, CapacitySearch, Confidence, Curve, Finding, Fragmentation,
+    IterationPeak, LiveBlock, Locator, OutOfMemory, Peak, PeakRange, PredictedMemory, Prediction,
+    RoleShare, UnmodeledShare,
 };
 use xmem_profiles::Device;
 use xmem_types::{Bytes, Diagnostics, IterationId, Severity, WithheldReason};
@@ -71,6 +72,8 @@ pub struct Answer {
     pub allocator: AllocatorCounts,
     /// The request at which the job runs out of memory on the device, if it does.
     pub out_of_memory: Option<OutOfMemory>,
+    /// The device memory that the job needs, and what it takes where there is room.
+    pub need: Need,
     /// The smallest device memory in which the job runs, if it was requested.
     pub min_capacity: Option<Bytes>,
     /// The effect of each rule of the lowering, in the order of the rules.
@@ -92,13 +95,14 @@ pub(crate) struct Decided {
     pub(crate) outside: Bytes,
     /// Peaks of allocated and of reserved memory where work on the GPU is complete later than recorded.
     pub(crate) later: Vec<(Bytes, Bytes)>,
+    pub(crate) search: CapacitySearch,
 }
 
 impl Answer {
     /// Puts together what each stage found.
     pub(crate) fn new(
         job: &Job,
-        Decided { target, convolutions, rank, nccl, outside, later }: Decided,
+        Decided { target, convolutions, rank, nccl, outside, later, search }: Decided,
         iterations: Range<IterationId>,
         policy: IntegrityPolicy,
         prediction: &Prediction<'_>,
@@ -108,6 +112,10 @@ impl Answer {
         let mut notes = job.diagnostics().clone();
         notes.extend(prediction.diagnostics().clone());
         notes.extend(std::mem::take(&mut memory.diagnostics));
+        if job.profile().recording().is_some() {
+            // PyTorch writes such events whatever is recorded; they were read as they are meant.
+            notes.remove("repaired-event");
+        }
         let is_as_recorded =
             target.resharding.is_none() && target.completion == StreamCompletion::AtOnce;
         let mut integrity = job.profile().integrity.clone();
@@ -161,13 +169,18 @@ impl Answer {
         if !has_shapes && memory.range.confidence == Confidence::Certain {
             memory.range.confidence = Confidence::Likely;
         }
+        growth::doubt(&mut memory, &target.device, &mut notes);
         let is_doubtful = condition > Condition::Intact || is_assumed;
         let confidence = memory.range.confidence;
         if is_doubtful && matches!(confidence, Confidence::Certain | Confidence::Likely) {
             memory.range.confidence = Confidence::Doubtful;
         }
+        let verdict = Verdict::decide(memory.fits, condition, &withheld);
+        let need = need(verdict, &memory, (search, target.device.memory), || {
+            prediction.min_capacity(&iterations)
+        });
         Self {
-            verdict: Verdict::decide(memory.fits, condition, &withheld),
+            verdict,
             withheld,
             is_lower_bound,
             integrity,
@@ -188,6 +201,7 @@ impl Answer {
             fragmentation: memory.fragmentation,
             allocator: memory.allocator,
             out_of_memory: memory.out_of_memory,
+            need,
             min_capacity: memory.min_capacity,
             rules: prediction.rule_effects().to_vec(),
             findings: notes.iter().map(|note| locator.finding(note)).collect(),
@@ -215,11 +229,45 @@ impl Answer {
         (self.out_of_memory.is_none() && peak <= memory).then(|| memory - peak)
     }
 
-    /// The memory that the job needs beyond that of the device; none if it fits.
+    /// The memory that the job needs at least beyond that of the device; none if it fits.
     #[must_use]
     pub fn shortfall(&self) -> Option<Bytes> {
-        self.out_of_memory.as_ref().map(|oom| oom.needed.saturating_sub(self.device().memory))
+        self.out_of_memory.as_ref().map(|_| self.need.least - self.device().memory)
     }
+
+    /// What is said about the job on the device, and why it is tight, if it is.
+    #[must_use]
+    pub fn decision(&self) -> (Decision, Option<TightBy>) {
+        Decision::of(self.verdict, self.range.confidence)
+    }
+}
+
+/// The need of a job; `least` searches for the smallest device memory in which it runs.
+fn need(
+    verdict: Verdict,
+    memory: &PredictedMemory,
+    (search, capacity): (CapacitySearch, Bytes),
+    least: impl FnOnce() -> Bytes,
+) -> Need {
+    let peak = &memory.peak;
+    let (decision, _) = Decision::of(verdict, memory.range.confidence);
+    let ample = peak.device - peak.reserved + peak.ample_reserved;
+    let Some(oom) = &memory.out_of_memory else {
+        let is_open = decision == Decision::Tight && search != CapacitySearch::Skip;
+        return match is_open {
+            true => Need { least: memory.min_capacity.unwrap_or_else(least), ample },
+            false => Need { least: peak.device, ample: peak.device },
+        };
+    };
+    let ample = ample.max(oom.needed);
+    let least = match search {
+        CapacitySearch::Skip => ample,
+        _ => memory.min_capacity.unwrap_or_else(least),
+    };
+    // A job that runs in some memory may run out of a little more: releasing cached memory earlier can leave better
+    // gaps. Then what is known to be enough from there on is what it needs.
+    let least = if least > capacity { least } else { ample };
+    Need { least, ample }
 }
 
 /// A note on a language model whose recorded batches all have one length.

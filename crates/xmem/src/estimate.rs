@@ -76,6 +76,12 @@ impl Estimate {
         })
     }
 
+    /// The same estimate for another device.
+    #[must_use]
+    pub fn on(&self, device: Device) -> Self {
+        Self { target: Target { device, ..self.target.clone() }, ..self.clone() }
+    }
+
     /// Device, PyTorch version and what-ifs. If no version was requested, a job's own may take
     /// the place of the assumed one: see [`Answer::target`].
     #[must_use]
@@ -149,7 +155,8 @@ impl Estimate {
         let prediction = Prediction::new(job.profile(), lowered, setup, &target.device);
         observer(Stage::Replay);
         let memory = timings.time(Stage::Replay, || prediction.memory(&iterations, &self.detail));
-        let decided = Decided { target, convolutions, rank, nccl, outside, later };
+        let search = self.detail.capacity;
+        let decided = Decided { target, convolutions, rank, nccl, outside, later, search };
         Ok(Answer::new(job, decided, iterations, self.integrity, &prediction, memory, timings))
     }
 
@@ -472,7 +479,7 @@ impl EstimateBuilder {
         self
     }
 
-    /// Switches the search for the smallest sufficient capacity.
+    /// Switches the search for the smallest sufficient capacity. Without it, it is run if the job does not certainly fit.
     pub fn capacity_search(mut self, search: CapacitySearch) -> Self {
         self.0.detail.capacity = search;
         self

@@ -45,6 +45,7 @@ mod distributed;
 mod error;
 mod estimate;
 mod facts;
+mod growth;
 mod history;
 mod input;
 mod iterations;
@@ -84,7 +85,7 @@ pub use planning::{
 pub use ranks::{JobRanks, RankAnswer, RankFigures, SeveralJobs};
 pub use timings::{Stage, Timings};
 pub use variants::{FigureDifference, JobVariant, JobVariants};
-pub use verdict::{IntegrityPolicy, Verdict};
+pub use verdict::{Decision, IntegrityPolicy, Need, TightBy, Verdict};
 
 pub use xmem_analyzer::integrity::{Condition, Integrity};
 pub use xmem_analyzer::recording::{EndReason, Implementation, Rank, Strategy};
@@ -114,7 +115,7 @@ pub use xmem_predict::{
     JobEnvironment, LengthModel, LengthRun, LengthSettings, LengthsError, LiveBlock, MAX_LEFT_OUT,
     MemoryAtFailure, MemoryStats, MomentSpan, NoSegments, Offset, OperationList, OrderPeaks,
     Origin, OutOfMemory, PathId, Peak, PeakRange, Place, PredictedBlock, PredictedMemory,
-    Prediction, Quantiles, RoleShare, Simulation, SimulationSettings, SimulationSummary,
+    Prediction, Quantiles, RoleShare, ShortAt, Simulation, SimulationSettings, SimulationSummary,
     SnapshotEnd, Stacked, StackedGroup, Step, StepError, StepOutcome, TextId, Timeline,
     TimelineBlock, TimelineFailure, TimelineLeftOut, TimelineMoment, TimelineSegment, TreeNode,
     UncertaintyEffect, UnmodeledShare, VaryingDimension,

@@ -1,9 +1,9 @@
 //! The settings of a script, as `xmem profile` noted them, as the defaults of an estimate.
 
 use std::sync::Arc;
-use xmem_analyzer::recording::{Implementation, Recording};
+use xmem_analyzer::recording::Recording;
 use xmem_convolutions::{ConvolutionSource, KeptAnswers, NoWorkspaces, RecordedCudnn};
-use xmem_orchestrator::{AttentionKernels, CudnnBenchmark, OptimizerImpl, Target};
+use xmem_orchestrator::{AttentionKernels, CudnnBenchmark, Target, requested_optimizer};
 use xmem_types::{Diagnostics, Severity};
 
 /// The target and the source of convolution plans, with the requests of the recording where they leave
@@ -15,7 +15,7 @@ pub(crate) fn apply(
 ) -> (Target, Arc<dyn ConvolutionSource>) {
     let on = |name: &str| recording.backend(name).unwrap_or(true);
     let target = Target {
-        optimizer: target.optimizer.or_else(|| of_all(recording)),
+        optimizer: target.optimizer.or_else(|| requested_optimizer(recording)),
         attention: AttentionKernels {
             flash: on("flash_sdp"),
             efficient: on("mem_efficient_sdp"),
@@ -56,26 +56,11 @@ pub(crate) fn cudnn(recording: &Recording) -> RecordedCudnn {
     }
 }
 
-/// The implementation that the script requested, if it requested the same of every optimizer.
-fn of_all(recording: &Recording) -> Option<OptimizerImpl> {
-    let (first, others) = recording.optimizers.split_first()?;
-    let alike = |o: &_| (first.implementation, first.differentiable) == *o;
-    if first.differentiable || !others.iter().all(|o| alike(&(o.implementation, o.differentiable)))
-    {
-        return None;
-    }
-    match first.implementation {
-        Implementation::Default => None,
-        Implementation::Foreach => Some(OptimizerImpl::Foreach),
-        Implementation::Fused => Some(OptimizerImpl::Fused),
-        Implementation::ForLoop => Some(OptimizerImpl::ForLoop),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xmem_analyzer::recording::Optimizer;
+    use xmem_analyzer::recording::{Implementation, Optimizer};
+    use xmem_orchestrator::OptimizerImpl;
 
     fn optimizer(implementation: Implementation) -> Optimizer {
         Optimizer {

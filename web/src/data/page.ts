@@ -25,6 +25,7 @@ export interface RunHead {
 export interface WhatIf {
   options: string;
   verdict: string;
+  decision: string;
   allocated_bytes: number;
   reserved_bytes: number;
   device_bytes: number;
@@ -107,6 +108,9 @@ export interface Answer {
   schema: string;
   trace: string;
   verdict: string;
+  decision: string;
+  tight_by: string | null;
+  summary: string;
   withheld: string[];
   warnings: number;
   settings: string;
@@ -130,6 +134,8 @@ export interface Answer {
   };
   headroom_bytes: number | null;
   shortfall_bytes: number | null;
+  need_bytes: number | null;
+  ample_bytes: number | null;
   min_capacity_bytes: number | null;
   out_of_memory: {
     at: Place | null;
@@ -142,7 +148,7 @@ export interface Answer {
   } | null;
   by_role: Record<string, number>;
   per_iteration: { iteration: number | null; allocated_bytes: number; reserved_bytes: number }[];
-  fragmentation: { unused_bytes: number; releasable_bytes: number; pieces: number; largest_piece_bytes: number };
+  fragmentation: { at: string; reserved_bytes: number; unused_bytes: number; releasable_bytes: number; pieces: number; largest_piece_bytes: number };
   allocator: { requests: number; allocations: number; segments_peak: number; device_allocs: number; retries: number };
   rules: Rule[] | null;
   diagnostics: { code: string; severity: string; message: string; count: number }[];

@@ -189,7 +189,7 @@ export function allocator(app: App): View {
       "section",
       { class: "panel bad", aria: { label: "Out of memory" } },
       h("h3", {}, `Out of memory: ${bytes(oom.requested_bytes)} requested`),
-      h("p", {}, `Request ${request(of.run.outOfMemory)} cannot be served: the largest of ${plural(memory.freePieces, "free piece")} has ${bytes(memory.largestFree)}. The allocator released what it could and tried to obtain ${bytes(oom.tried_bytes)}, but ${bytes(oom.free_bytes)} were free on the device. ${bytes(oom.reserved_bytes)} were reserved then, ${bytes(oom.allocated_bytes)} of it allocated. The run needs ${bytes(oom.needed_bytes)} of device memory.`),
+      h("p", {}, `Request ${request(of.run.outOfMemory)} cannot be served: the largest of ${plural(memory.freePieces, "free piece")} has ${bytes(memory.largestFree)}. The allocator released what it could and tried to obtain ${bytes(oom.tried_bytes)}, but ${bytes(oom.free_bytes)} were free on the device. ${bytes(oom.reserved_bytes)} were reserved then, ${bytes(oom.allocated_bytes)} of it allocated. The run ${of.run.answer.summary}.`),
       blockTable(of, "Largest blocks then", rows, (row) => choose(row), { most: 8 }),
     );
   }

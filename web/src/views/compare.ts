@@ -9,6 +9,7 @@ import { facts, title } from "../ui/block";
 import { h, replace, table } from "../ui/dom";
 import { bytes, count, plural, signed, signedCount, tick, ticks, words } from "../ui/format";
 import { variable } from "../ui/palette";
+import { decided } from "./overview";
 
 /** The rows of the table of modules. */
 const MAX_ROWS = 20;
@@ -48,7 +49,7 @@ function figures(one: Run, other: Run): HTMLElement {
   const [a, b] = [one.answer, other.answer];
   const row = (name: string, left: number, right: number): (HTMLElement | string)[] => [name, bytes(left), bytes(right), delta(right - left)];
   const rows = [
-    ["Verdict", words(a.verdict), words(b.verdict), ""],
+    ["Verdict", decided(a), decided(b), ""],
     ["Device", a.device.name, b.device.name, ""],
     row("Peak allocated", a.peak.allocated_bytes, b.peak.allocated_bytes),
     row("Peak reserved", a.peak.reserved_bytes, b.peak.reserved_bytes),

@@ -55,13 +55,22 @@ export function overview(app: App): View {
   return { root, draw };
 }
 
-const VERDICTS: Record<string, string> = {
+const DECISIONS: Record<string, string> = {
   fits: "Fits",
+  tight: "Tight",
   does_not_fit: "Does not fit",
+  no_verdict: "No verdict",
+};
+
+const DAMAGED: Record<string, string> = {
   damaged_fits: "Fits, by a damaged recording",
   damaged_does_not_fit: "Does not fit, by a damaged recording",
-  withheld: "No verdict",
 };
+
+/** What is decided, in the words of the command line. */
+export function decided({ verdict, decision }: { verdict: string; decision: string }): string {
+  return DAMAGED[verdict] ?? DECISIONS[decision] ?? words(decision);
+}
 
 /** `iteration 1, backward` */
 function phaseOf(run: Run, place: Place): string {
@@ -71,17 +80,17 @@ function phaseOf(run: Run, place: Place): string {
 
 function verdict(run: Run): HTMLElement {
   const { answer } = run;
-  const name = VERDICTS[answer.verdict] ?? words(answer.verdict);
   const place = answer.peak.at;
   const parts = [place?.module, place?.op, place?.line].filter((part): part is string => !!part);
   return h(
     "section",
-    { class: "verdict", data: { verdict: answer.verdict }, aria: { label: "Verdict" } },
-    h("p", { class: "word", id: "verdict" }, name),
+    { class: "verdict", data: { decision: answer.decision }, aria: { label: "Verdict" } },
+    h("p", { class: "word", id: "verdict" }, decided(answer)),
     h(
       "div",
       {},
       h("p", {}, `on ${device(answer)}`),
+      h("p", { id: "summary" }, answer.summary),
       h("p", { class: "muted" }, headroom(answer)),
     ),
     place &&
@@ -100,8 +109,9 @@ function device({ device: { name, title, memory_bytes: memory } }: Answer): stri
 }
 
 function headroom(answer: Answer): string {
-  if (answer.shortfall_bytes !== null) return `${bytes(answer.shortfall_bytes)} more than the device has are needed`;
-  if (answer.headroom_bytes === null) return "no headroom";
+  const { need_bytes: need, ample_bytes: ample } = answer;
+  if (need !== null && ample !== null && bytes(need) !== bytes(ample)) return `takes ${bytes(ample)} where there is room`;
+  if (answer.headroom_bytes === null) return "";
   return `${bytes(answer.headroom_bytes)} stay free (${percent(answer.headroom_bytes, answer.device.memory_bytes)})`;
 }
 
@@ -133,12 +143,12 @@ function everyRun(app: App): HTMLElement | null {
   const figure = (value: number, { low, high }: Bounds): HTMLElement =>
     h("span", {}, bytes(value), low === high ? null : h("span", { class: "muted small line" }, boundsText(value, low, high)));
   const rows = app.runs.map((run) => {
-    const { peak, range, device, verdict } = run.answer;
+    const { peak, range, device } = run.answer;
     const open = h("button", { class: "link", on: { click: () => app.show(run) } }, run.name);
     return [
       run === app.run ? h("b", {}, run.name) : open,
       device.name,
-      VERDICTS[verdict] ?? words(verdict),
+      decided(run.answer),
       figure(peak.allocated_bytes, range.allocated_bytes),
       figure(peak.reserved_bytes, range.reserved_bytes),
       figure(peak.device_bytes, range.device_bytes),
@@ -255,22 +265,23 @@ function fitting(run: Run): HTMLElement {
     const phase = oom.at ? phaseOf(run, oom.at) : "";
     const at = phase === "" ? "" : ` in ${phase}`;
     rows.push(["Out of memory", `${bytes(oom.requested_bytes)} were requested${at}, ${bytes(oom.free_bytes)} were free on the device, ${bytes(oom.reserved_bytes)} reserved`]);
-    rows.push(["Needed", `${bytes(oom.needed_bytes)} of device memory`]);
   }
   if (run.smallestDevice !== null) rows.push(["Smallest device", `${bytes(run.smallestDevice)} of memory, found by replays`]);
-  const unused = answer.fragmentation.unused_bytes;
-  rows.push(["Fragmentation", `${bytes(unused)} (${percent(unused, answer.peak.reserved_bytes)}) of peak reserved hold no tensor`]);
+  else if (oom && answer.need_bytes !== null) rows.push(["Smallest device", `${bytes(answer.need_bytes)} of memory, found by replays`]);
+  const { at, unused_bytes: unused, reserved_bytes: reserved } = answer.fragmentation;
+  const moment = at === "out_of_memory" ? "at the out-of-memory" : "at the peak allocated";
+  rows.push(["Fragmentation", `${bytes(unused)} (${percent(unused, reserved)}) of the ${bytes(reserved)} reserved ${moment} hold no tensor`]);
   const list = h("dl", { class: "facts" });
   for (const [term, text] of rows) list.append(h("dt", {}, term), h("dd", {}, text));
-  const section = h("section", { class: "card", id: "fitting", aria: { label: "What would make it fit" } }, h("h2", {}, answer.verdict === "fits" ? "What would make it smaller" : "What would make it fit"), list);
-  const moved = run.whatIfs.filter((other) => other.device_bytes !== answer.peak.device_bytes || other.allocated_bytes !== answer.peak.allocated_bytes || other.verdict !== answer.verdict);
+  const section = h("section", { class: "card", id: "fitting", aria: { label: "What would make it fit" } }, h("h2", {}, answer.decision === "fits" ? "What would make it smaller" : "What would make it fit"), list);
+  const moved = run.whatIfs.filter((other) => other.device_bytes !== answer.peak.device_bytes || other.allocated_bytes !== answer.peak.allocated_bytes || other.decision !== answer.decision);
   if (run.whatIfs.length > 0) {
     moved.sort((a, b) => a.device_bytes - b.device_bytes);
     const cells = moved.map((other) => [
       h("code", {}, other.options),
       change(other.allocated_bytes - answer.peak.allocated_bytes),
       change(other.device_bytes - answer.peak.device_bytes, other.options),
-      VERDICTS[other.verdict] ?? words(other.verdict),
+      decided(other),
     ]);
     const columns = [{ title: "Setting" }, { title: "Peak allocated", numeric: true }, { title: "In nvidia-smi", numeric: true }, { title: "Verdict" }];
     const same = run.whatIfs.length - moved.length;

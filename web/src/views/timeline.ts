@@ -29,6 +29,14 @@ export function timeline(app: App): View {
   return new Timeline(app);
 }
 
+/** The text of a mark, in pixels. */
+interface Label {
+  text: string;
+  x: number;
+  y: number;
+  width: number;
+}
+
 class Timeline implements View {
   readonly root: HTMLElement;
   private run: Run;
@@ -46,6 +54,7 @@ class Timeline implements View {
   private picture = new Picture(1, 1);
   /** The top of the plot, in bytes. */
   private top = 1;
+  private labels: Label[] = [];
   private shades = new Shades(["#000000"], "#ffffff", "#000000");
   private readonly plot = new Surface("Allocated memory over the requests of the run. The table below has its blocks.");
   private readonly lines = new Surface(null);
@@ -489,9 +498,11 @@ class Timeline implements View {
     steps(context, plot.width, plot.height, most, (x) => run.requested[moment(x)]);
     context.setLineDash([]);
     this.drawOther(context, most);
+    this.labels = [];
     this.mark(context, run.peak, "peak", variable("--ink"));
     if (run.outOfMemory !== null) this.mark(context, run.outOfMemory, "out of memory", variable("--bad"));
     for (const { after } of run.failures.slice(0, MAX_FAILURES)) this.mark(context, after, "recorded out of memory", variable("--bad"));
+    this.place.dataset.labels = JSON.stringify(this.labels);
   }
 
   /** What follows the pointer and the cursor, on a canvas of its own. */
@@ -533,13 +544,18 @@ class Timeline implements View {
     context.lineWidth = 1;
     context.setLineDash([2, 3]);
     context.beginPath();
-    context.moveTo(x, 16);
+    context.font = `11px ${variable("--sans")}`;
+    const width = context.measureText(text).width;
+    const label = { text, x: Math.min(Math.max(0, x - width / 2), this.plot.width - width), y: 11, width };
+    // Below the labels that it would cover.
+    const covers = (other: Label): boolean => other.y === label.y && label.x < other.x + other.width + 4 && other.x < label.x + width + 4;
+    while (this.labels.some(covers)) label.y += 13;
+    this.labels.push(label);
+    context.moveTo(x, label.y + 5);
     context.lineTo(x, this.plot.height);
     context.stroke();
     context.setLineDash([]);
-    context.font = `11px ${variable("--sans")}`;
-    const width = context.measureText(text).width;
-    context.fillText(text, Math.min(Math.max(0, x - width / 2), this.plot.width - width), 11);
+    context.fillText(text, label.x, label.y);
   }
 
   private drawAxis(): void {

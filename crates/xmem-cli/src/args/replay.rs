@@ -132,7 +132,13 @@ pub(crate) struct AnswerArgs {
     /// --vary, N is the length of a run (default: 200)
     #[arg(long, value_name = "RANGE")]
     pub(crate) iterations: Option<Iterations>,
-    /// Number of the largest blocks to list
+    /// Show all of a text answer: also the timeline, all roles and where the largest blocks come from
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Show all notes of a text answer, not only the warnings
+    #[arg(long)]
+    pub(crate) notes: bool,
+    /// Number of the largest blocks to list; equal ones count once in text
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = Self::TOP)]
     pub(crate) top: usize,
     /// Find the smallest device memory in which the job runs

@@ -138,8 +138,8 @@ impl From<RecordError> for CliError {
             ),
             RecordError::Raised { .. } => (
                 Fault::Run,
-                "the exception comes from the script: run the command without xmem; if it does not raise \
-                 there, the recording page of the guide lists what differs under xmem"
+                "the exception comes from the script; if it is not raised on a machine with a GPU, the \
+                 recording page of the guide lists what differs under xmem"
                     .to_owned(),
             ),
             RecordError::Died { end, iterations, peak, total } => {
@@ -285,7 +285,8 @@ pub(crate) fn print_cut_short(recorded: &Recorded, reason: &CutShort) {
 }
 
 fn incomplete(reason: &CutShort) -> (String, String) {
-    let rerun = "run the command without xmem to check whether it ends in the same way";
+    let rerun = "what the script printed says why; if it goes on on a machine with a GPU, the recording page \
+                 of the guide lists what differs under xmem";
     match reason {
         CutShort::Exit(status) => {
             (format!("the command {}", CommandEnd::Ended(*status)), rerun.to_owned())
@@ -300,7 +301,7 @@ fn incomplete(reason: &CutShort) -> (String, String) {
              uses a GPU; torch.cuda.is_available() is true while it is recorded"
                 .to_owned(),
         ),
-        CutShort::Raised(text) => (format!("the script raised {text}"), rerun.to_owned()),
+        CutShort::Raised(text) => (format!("the script raised {}", in_one_line(text)), rerun.to_owned()),
         CutShort::Signal(name) => (format!("{name} ended the script"), rerun.to_owned()),
         CutShort::Interrupted => (
             "interrupted".to_owned(),
@@ -327,6 +328,11 @@ fn incomplete(reason: &CutShort) -> (String, String) {
             ("the script ended before all iterations were complete".to_owned(), rerun.to_owned())
         }
     }
+}
+
+/// The lines of a message as one.
+fn in_one_line(text: &str) -> String {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 fn time(limit: Duration) -> String {

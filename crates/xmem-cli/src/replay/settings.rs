@@ -3,7 +3,7 @@
 
 use crate::args::{
     AllocatorArgs, AllocatorRest, AnswerArgs, Collectives, DeviceArgs, OtherJob, ReplayArgs,
-    WhatIfArgs,
+    ReplayFormat, WhatIfArgs,
 };
 use crate::error::CliError;
 use crate::{allocator, cudnn, device, input, what_if};
@@ -50,13 +50,21 @@ pub(super) fn all(
     Ok(all)
 }
 
+/// Blocks at the peak for each row of text.
+const BLOCKS_PER_ROW: usize = 500;
+
 /// Adds the settings that all questions share.
 fn finish(
     builder: EstimateBuilder,
     args: &ReplayArgs,
     convolutions: &Arc<dyn ConvolutionSource>,
 ) -> Result<Estimate, CliError> {
-    let builder = builder.convolutions(Arc::clone(convolutions)).largest(args.answer.top);
+    let builder =
+        builder.convolutions(Arc::clone(convolutions)).largest(match args.answer.format {
+            // Equal blocks share a row.
+            ReplayFormat::Text => args.answer.top.saturating_mul(BLOCKS_PER_ROW),
+            _ => args.answer.top,
+        });
     let mut builder = what_if::apply(builder, &args.what_if)?.integrity(policy(&args.answer));
     if args.answer.min_capacity {
         builder = builder.capacity_search(CapacitySearch::Run);
@@ -186,8 +194,10 @@ impl OptionLine {
             iterations,
             top,
             min_capacity,
-            // Format and destination do not change the answer.
+            // Format, extent and destination do not change the answer.
             format: _,
+            full: _,
+            notes: _,
             output: _,
             snapshot: _,
             snapshot_past_oom: _,

@@ -1,10 +1,10 @@
 //! The traces of a command: files, folders, patterns and lists, in the order of the arguments.
 
-use crate::args::ReplayArgs;
+use crate::args::{ReplayArgs, Verbosity};
 use crate::error::CliError;
 use crate::input::{self, Failed};
 use crate::overwrite;
-use crate::terminal::shown;
+use crate::terminal::{say, shown};
 use globset::GlobBuilder;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -41,8 +41,25 @@ pub(crate) struct Traces {
     pub(crate) all: Vec<TraceInput>,
     /// The lists that name some of them.
     pub(crate) lists: Vec<PathBuf>,
+    /// Files of folders that end as traces do, and are something else.
+    pub(crate) skipped: Vec<PathBuf>,
     /// `true` if a single trace was given by its own name.
     pub(crate) is_one: bool,
+}
+
+impl Traces {
+    /// Says which files of folders were passed over.
+    pub(crate) fn tell_skipped(&self, verbosity: Verbosity) {
+        if verbosity == Verbosity::Quiet {
+            return;
+        }
+        for path in &self.skipped {
+            say(&format!(
+                "note: passed over {}: it is JSON without the events of a trace",
+                shown(path)
+            ));
+        }
+    }
 }
 
 /// The meaning of arguments that name traces.
@@ -84,6 +101,7 @@ pub(crate) fn resolve(
 ) -> Result<Traces, CliError> {
     let mut found = Found::default();
     let mut lists = Vec::new();
+    let mut skipped = Vec::new();
     // An earlier answer, to be replaced. A trace is not left out, and then not replaced.
     let output = output.filter(|path| holds_answers(path));
     let is_output = |path: &Path| output.is_some_and(|output| overwrite::is_same(path, output));
@@ -101,7 +119,7 @@ pub(crate) fn resolve(
         is_one &= matches!(kind, Kind::File);
         let traces = match kind {
             Kind::File => vec![TraceInput::at(argument.clone())],
-            Kind::Folder => in_folder(argument, is_output)?,
+            Kind::Folder => in_folder(argument, is_output, &mut skipped)?,
             Kind::List(file) => {
                 lists.push(PathBuf::from(file));
                 in_list(argument, Path::new(file))?
@@ -115,7 +133,7 @@ pub(crate) fn resolve(
     if stdin && arguments.iter().any(|argument| argument == Path::new("@-")) {
         return Err(CliError::StdinTwice { count: 2 });
     }
-    Ok(Traces { all, lists, is_one })
+    Ok(Traces { all, lists, skipped, is_one })
 }
 
 /// The kind of an argument. An existing file of that name takes precedence.
@@ -200,9 +218,15 @@ impl Found {
 fn in_folder(
     folder: &Path,
     is_output: impl Fn(&Path) -> bool,
+    skipped: &mut Vec<PathBuf>,
 ) -> Result<Vec<TraceInput>, CliError> {
     let is_meant = |path: &Path| is_trace(path) && !is_output(path);
-    let traces = walk_files(WalkDir::new(folder), is_meant, Path::to_owned);
+    let mut traces = walk_files(WalkDir::new(folder), is_meant, Path::to_owned);
+    traces.retain(|trace| {
+        let is_other = is_other_json(trace.path());
+        skipped.extend(is_other.then(|| trace.path().to_owned()));
+        !is_other
+    });
     if traces.is_empty() {
         return Err(CliError::EmptyFolder { folder: folder.to_owned() });
     }
@@ -228,6 +252,22 @@ fn walk_files(
 fn is_trace(path: &Path) -> bool {
     let name = path.as_os_str().as_encoded_bytes();
     ENDINGS.iter().any(|ending| name.ends_with(ending.as_bytes()))
+}
+
+/// The longest file that is looked at for what it is.
+const SMALL: u64 = 1 << 20;
+
+/// Returns whether a file is a complete JSON document that has no events, such as the `config.json` of a model. What is
+/// cut off or damaged is not: that may have been a trace.
+fn is_other_json(path: &Path) -> bool {
+    let is_small = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() < SMALL);
+    let is_plain = path.extension().is_some_and(|ending| ending == "json");
+    if !is_small || !is_plain {
+        return false;
+    }
+    let Ok(text) = std::fs::read_to_string(path) else { return false };
+    let has_events = ["\"traceEvents\"", "\"ph\"", "\"schemaVersion\""];
+    xmem_report::json::is_document(&text) && !has_events.iter().any(|key| text.contains(key))
 }
 
 /// The traces in a list file: one path per line; `#` begins a comment line. Nothing of a file that is not a
@@ -271,7 +311,9 @@ fn holds_answers(path: &Path) -> bool {
         "[{\"schema\":\"xmem.",
         "trace",
         "FITS",
+        "TIGHT",
         "DOES",
+        "WOULD",
         "NOVER",
     ];
     read && (text.is_empty() || text == "[]" || begins.iter().any(|begin| text.starts_with(begin)))

@@ -223,7 +223,8 @@ fn the_first_line_is_complete_and_has_at_most_100_columns() {
     "#]]
     .assert_eq(&check(&["--device", "a100-40g"]));
     expect![[r#"
-        DOES NOT FIT  needs 694.00 MiB of 500.00 MiB: 194.00 MiB too much
+        DOES NOT FIT  needs at least 694.00 MiB of 500.00 MiB: 194.00 MiB too much
+          takes 700.00 MiB where there is room
           runs out of memory at train.py(36): build, before iteration 0, aten::empty
           fits on t4-16g
           needs 646.00 MiB with fused=True in the optimizer
@@ -503,7 +504,7 @@ fn every_format_says_the_same() {
         ran.stdout
     };
     expect![[r#"
-        ::error file=train.py,line=36,title=xmem%3A DOES NOT FIT::DOES NOT FIT  needs 694.00 MiB of 500.00 MiB: 194.00 MiB too much  a|b%250A.json.zst%0Aruns out of memory at train.py(36): build, before iteration 0, aten::empty%0Afits on rtx4060-8g%0Aneeds 646.00 MiB with fused=True in the optimizer%0Aneeds 678.00 MiB with foreach=False in the optimizer%0Ano single change to the job that was replayed makes it fit
+        ::error file=train.py,line=36,title=xmem%3A DOES NOT FIT::DOES NOT FIT  needs at least 694.00 MiB of 500.00 MiB: 194.00 MiB too much  a|b%250A.json.zst%0Atakes 700.00 MiB where there is room%0Aruns out of memory at train.py(36): build, before iteration 0, aten::empty%0Afits on rtx4060-8g%0Aneeds 646.00 MiB with fused=True in the optimizer%0Aneeds 678.00 MiB with foreach=False in the optimizer%0Ano single change to the job that was replayed makes it fit
     "#]]
     .assert_eq(&run("github"));
     expect![[r#"
@@ -511,8 +512,9 @@ fn every_format_says_the_same() {
         |---|---|--:|--:|---|
         | a\|b%0A.json.zst | **does not fit** | 694.00 MiB | 500.00 MiB | custom |
 
-        **a\|b%0A.json.zst**: needs 694.00 MiB of 500.00 MiB: 194.00 MiB too much
+        **a\|b%0A.json.zst**: needs at least 694.00 MiB of 500.00 MiB: 194.00 MiB too much
 
+        - takes 700.00 MiB where there is room
         - runs out of memory at train.py(36): build, before iteration 0, aten::empty
         - fits on rtx4060-8g
         - needs 646.00 MiB with fused=True in the optimizer
@@ -525,7 +527,8 @@ fn every_format_says_the_same() {
         <testsuites tests="1" failures="1" errors="0">
           <testsuite name="xmem check" tests="1" failures="1" errors="0">
             <testcase classname="xmem.custom" name="a|b%0A.json.zst">
-              <failure message="DOES NOT FIT  needs 694.00 MiB of 500.00 MiB: 194.00 MiB too much  a|b%0A.json.zst">runs out of memory at train.py(36): build, before iteration 0, aten::empty
+              <failure message="DOES NOT FIT  needs at least 694.00 MiB of 500.00 MiB: 194.00 MiB too much  a|b%0A.json.zst">takes 700.00 MiB where there is room
+        runs out of memory at train.py(36): build, before iteration 0, aten::empty
         fits on rtx4060-8g
         needs 646.00 MiB with fused=True in the optimizer
         needs 678.00 MiB with foreach=False in the optimizer

@@ -73,7 +73,13 @@ impl Recorder {
     }
 
     fn iteration(&mut self, step: usize) {
+        self.iteration_with(step, |_| {});
+    }
+
+    /// An iteration with something more before its forward pass.
+    fn iteration_with(&mut self, step: usize, more: impl FnOnce(&mut Self)) {
         self.mark(&format!("ProfilerStep#{step}"), |r| {
+            more(r);
             r.python("nn.Module: Net_0", |r| {
                 r.python("train.py(7): forward", |r| {
                     r.span("cpu_op", "aten::relu", Some(step), |r| r.memory(2, 64 * MIB));
@@ -105,6 +111,17 @@ pub(crate) fn trace() -> Vec<u8> {
     recorder.python("train.py(3): __init__", |r| r.allocating("aten::empty", 1, 8 * MIB));
     recorder.iteration(0);
     recorder.iteration(1);
+    document(&recorder.events)
+}
+
+/// A trace of so many iterations, each of which keeps 4 MiB more, as a cache of keys and values does.
+pub(crate) fn growing_trace(iterations: usize) -> Vec<u8> {
+    let mut recorder = Recorder { now: 1000, total: 0, events: Vec::new() };
+    recorder.python("train.py(3): __init__", |r| r.allocating("aten::empty", 1, 8 * MIB));
+    for step in 0..iterations {
+        let address = 100 + i64::try_from(step).expect("few");
+        recorder.iteration_with(step, |r| r.allocating("aten::cat", address, 4 * MIB));
+    }
     document(&recorder.events)
 }
 

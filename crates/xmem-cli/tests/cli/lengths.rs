@@ -27,7 +27,10 @@ fn the_text_shows_the_distribution_its_growth_and_the_fit() {
     let ran = vary(&["--vary", "seq=64..128", "--iterations", "20", "--orders", "10"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let (first, rest) = ran.stdout.split_once('\n').expect("lines");
-    assert_eq!(first, "FITS  in 10 of 10 orders  on a100-40g (NVIDIA A100-SXM4-40GB, 39.49 GiB)");
+    assert_eq!(
+        first,
+        "FITS  fits in 10 of 10 orders  on a100-40g (NVIDIA A100-SXM4-40GB, 39.49 GiB)"
+    );
     let (_, rest) = rest.split_once('\n').expect("the name comes second");
     expect![[r#"
           allocator: PyTorch 2.11 (from the trace)
@@ -87,10 +90,49 @@ fn orders_that_do_not_fit_decide_the_exit_code() {
     let tight = ["--capacity", "520MiB", "--vary", "seq=64..128", "--iterations", "9"];
     let ran = vary(&tight);
     assert_eq!(ran.code, 1, "{}", ran.stdout);
-    assert!(ran.stdout.starts_with("DOES NOT FIT  in "), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("DOES NOT FIT  fits in "), "{}", ran.stdout);
     assert_eq!(vary(&[&tight[..], &["--exit-zero"]].concat()).code, 0);
     let brief = vary(&[&tight[..], &["-q"]].concat()).stdout;
     assert!(brief.starts_with("DOES NOT FIT  ") && brief.lines().count() == 1, "{brief}");
+}
+
+#[test]
+fn what_fits_needed_more_than_the_device_has() {
+    // A capacity in which all orders run, and only because cached memory is released.
+    let device = ["--vary", "seq=64..128", "--iterations", "9", "--orders", "3"];
+    let found = (512..600).step_by(4).find_map(|capacity| {
+        let capacity = format!("{capacity}MiB");
+        let options = [&["--capacity", capacity.as_str()][..], &device].concat();
+        let ran = vary(&options);
+        (ran.code == 0)
+            .then_some((options.iter().map(|&word| word.to_owned()).collect::<Vec<_>>(), capacity))
+    });
+    let (options, capacity) = found.expect("a capacity");
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let answer = vary(&[&options[..], &["-f", "json"]].concat()).json();
+    let number = |path: &str| answer.pointer(path).and_then(Value::as_u64).expect("a number");
+    let context = number("/device/context_bytes");
+    let (here, ample) =
+        (number("/runs/0/reserved_on_device_bytes/max"), number("/runs/0/reserved_bytes/max"));
+    let memory = number("/device/memory_bytes");
+    assert!(here + context <= memory && here <= ample, "{here} {ample} {memory}");
+    let brief = vary(&[&options[..], &["-q"]].concat()).stdout;
+    assert!(brief.starts_with("FITS  takes "), "{brief}");
+    let shown = brief.split(" of ").next().expect("words");
+    let most = format!("{:.2} MiB", (here + context) as f64 / (1 << 20) as f64);
+    assert!(shown.ends_with(&most), "{capacity}: {brief}: {most}");
+    assert_eq!(brief.contains("where there is room"), here < ample, "{brief}");
+}
+
+#[test]
+fn no_order_that_fits_was_told_as_does_not_fit_in_0_of_20() {
+    let ran = vary(&["--capacity", "460MiB", "--vary", "seq=64..128", "--iterations", "9", "-q"]);
+    assert_eq!(ran.code, 1, "{}", ran.stdout);
+    assert!(
+        ran.stdout.starts_with("DOES NOT FIT  fits in 0 of 20 orders: takes "),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]

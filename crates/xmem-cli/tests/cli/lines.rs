@@ -163,7 +163,8 @@ fn what_is_done_is_not_done_again() {
         let text = folder.read("out");
         assert_eq!(text.lines().count(), whole.lines().count(), "{format}");
         assert_eq!(text.matches("xmem.error/1").count(), usize::from(format == "jsonl"));
-        let (fits, withheld) = (text.matches(",fits,").count(), text.matches("withheld").count());
+        let (fits, withheld) =
+            (text.matches(".json,fits,").count(), text.matches("withheld").count());
         if format == "csv" {
             assert_eq!((fits, withheld), (4, 1), "{text}");
         }

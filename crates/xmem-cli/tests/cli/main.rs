@@ -31,7 +31,9 @@ mod lone_ranks;
 mod look;
 #[cfg(unix)]
 mod messages;
+mod notes;
 mod offload;
+mod one_verdict;
 mod other;
 mod output;
 #[cfg(target_os = "linux")]
@@ -52,6 +54,7 @@ mod schema_check;
 #[cfg(unix)]
 mod secrets;
 mod shell;
+mod short_help;
 mod simulate;
 mod snapshot;
 #[cfg(unix)]

@@ -220,7 +220,7 @@ fn a_verdict_that_depends_on_nccl_says_so() {
     let other = json!({"backend": "nccl", "rank": 1, "world_size": 8});
     folder.put("other.json", &trace_with(&other, 100));
     let text = replay(&folder, &["--capacity", "1500MiB"]).stdout;
-    assert!(text.starts_with("FITS  (may fail)  on custom each"), "{text}");
+    assert!(text.starts_with("TIGHT  (may fail)  on custom each"), "{text}");
 }
 
 #[test]

@@ -4,11 +4,11 @@ use super::annotations::{Annotations, ParseAnnotationError};
 use super::placement::{Placement, placement};
 use super::template::PodTemplate;
 use super::workload::find_templates;
-use crate::decision::{Action, Decision, Policy, TightBy};
+use crate::decision::{Action, Policy};
 use crate::margin::Margin;
 use crate::site::{Rules, Site, Unresolved};
 use serde_json::Value;
-use xmem::{Bytes, Device};
+use xmem::{Bytes, Decision, Device, TightBy};
 
 /// What is decided about the pods of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -36,6 +36,9 @@ pub struct LengthRun {
     pub all_longest: Bytes,
     /// The number of orders that run on the device.
     pub fitting: usize,
+    /// Peak reserved memory on the device, with cached memory released if need be, over the orders that run there; none if
+    /// none does.
+    pub on_device: Option<Quantiles>,
 }
 
 /// One order of lengths.
@@ -51,6 +54,8 @@ pub struct OrderPeaks {
     pub settled: usize,
     /// Returns whether the order runs on the device, if need be with cached memory released.
     pub fits: bool,
+    /// Peak reserved memory on the device, if it runs there.
+    pub on_device: Option<Bytes>,
     /// Peak reserved memory so far, after each iteration.
     pub by_iteration: Vec<Bytes>,
 }
@@ -123,6 +128,11 @@ impl LengthModel<'_> {
             growth: growth(&orders, iterations),
             all_longest,
             fitting: orders.iter().filter(|order| order.fits).count(),
+            on_device: {
+                let on_device: Vec<Bytes> =
+                    orders.iter().filter_map(|order| order.on_device).collect();
+                (!on_device.is_empty()).then(|| Quantiles::of(on_device))
+            },
             orders,
         })
     }
@@ -152,9 +162,14 @@ impl LengthModel<'_> {
             by_iteration.iter().position(|&so_far| so_far == reserved).map_or(0, |at| at + 1);
         let is_ample = device.capacity.is_none_or(|capacity| reserved + device.taken <= capacity);
         let has_fraction = self.prediction.setup().memory_fraction.is_some();
-        let fits =
-            is_ample && !has_fraction || outline(work, allocator, device, RequestIndex(0)).fits;
-        OrderPeaks { seed, reserved, allocated, settled, fits, by_iteration }
+        let on_device = if is_ample && !has_fraction {
+            Some(reserved)
+        } else {
+            let there = outline(work, allocator, device, RequestIndex(0));
+            there.fits.then_some(there.reserved)
+        };
+        let fits = on_device.is_some();
+        OrderPeaks { seed, reserved, allocated, settled, fits, on_device, by_iteration }
     }
 }
 

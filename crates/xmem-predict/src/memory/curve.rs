@@ -15,8 +15,11 @@ pub(super) fn iteration_peaks(
     let top = |values: &[Bytes], range: &Range<usize>| {
         values[range.clone()].iter().copied().max().unwrap_or_default()
     };
+    let before =
+        |range: &Range<usize>| range.start.checked_sub(1).map_or(Bytes::ZERO, |at| allocated[at]);
     let peak = |(iteration, range)| IterationPeak {
         iteration,
+        start: before(&range),
         allocated: top(allocated, &range),
         reserved: top(reserved, &range),
     };

@@ -70,6 +70,8 @@ pub struct LiveBlock {
 pub struct IterationPeak {
     /// The iteration; none for what comes before the first.
     pub iteration: Option<IterationId>,
+    /// Memory that was allocated before it, and still is when it begins.
+    pub start: Bytes,
     /// Highest allocated memory.
     pub allocated: Bytes,
     /// Highest reserved memory.
@@ -90,9 +92,34 @@ pub struct Curve {
     pub requests: u64,
 }
 
-/// Reserved memory that holds no tensor, at the moment at which reserved memory peaks.
+/// A moment at which memory is short.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShortAt {
+    /// The peak of allocated memory.
+    #[default]
+    PeakAllocated,
+    /// The request that the device cannot serve, after everything cached was released.
+    OutOfMemory,
+}
+
+impl ShortAt {
+    /// The name in machine-readable output (`out_of_memory`).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PeakAllocated => "peak_allocated",
+            Self::OutOfMemory => "out_of_memory",
+        }
+    }
+}
+
+/// Reserved memory that holds no tensor, at the moment at which memory is short.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fragmentation {
+    /// The moment.
+    pub at: ShortAt,
+    /// Reserved memory then.
+    pub reserved: Bytes,
     /// Reserved memory less allocated memory.
     pub unused: Bytes,
     /// The part of it in segments without any tensor: it can be released to the device.

@@ -7,12 +7,12 @@ mod peaks;
 
 pub use figures::{
     AllocatorCounts, Curve, Fragmentation, IterationPeak, LiveBlock, OutOfMemory, Peak, RoleShare,
-    UnmodeledShare,
+    ShortAt, UnmodeledShare,
 };
 
 use crate::prediction::Prediction;
 use crate::range::{Confidence, PeakRange, UncertaintyEffect, Variants};
-use peaks::{Live, Peaks};
+use peaks::{FreeMemory, Live, Peaks};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,8 +24,10 @@ use xmem_types::{Bytes, Diagnostics, IterationId, Request, Workload};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CapacitySearch {
     /// Leave it out.
-    #[default]
     Skip,
+    /// Run it where the job does not certainly fit, to say what it needs.
+    #[default]
+    WhereShort,
     /// Find it.
     Run,
 }
@@ -42,9 +44,9 @@ pub struct Detail {
 }
 
 impl Default for Detail {
-    /// 10 blocks, 240 points, no search.
+    /// 10 blocks, 240 points, a search where the job does not certainly fit.
     fn default() -> Self {
-        Self { largest: 10, curve_points: 240, capacity: CapacitySearch::Skip }
+        Self { largest: 10, curve_points: 240, capacity: CapacitySearch::default() }
     }
 }
 
@@ -111,9 +113,16 @@ impl Prediction<'_> {
             from: measured.within.start,
         };
         let min_capacity =
-            (detail.capacity == CapacitySearch::Run).then(|| measured.min_capacity());
+            (detail.capacity == CapacitySearch::Run).then(|| self.min_capacity(iterations));
         let range = variants.range(measured.outline());
         measured.figures(detail, range, min_capacity)
+    }
+
+    /// The smallest device memory in which the job runs up to the end of `iterations`, context included.
+    #[must_use]
+    pub fn min_capacity(&self, iterations: &Range<IterationId>) -> Bytes {
+        let work = self.workload_until(self.requests_of(iterations).end);
+        xmem_simulator::min_capacity(work, &self.setup.choice, &self.device) + self.device.taken
     }
 
     fn workload_until(&self, end: usize) -> Workload<'_> {
@@ -150,12 +159,6 @@ impl<'p> Measured<'p> {
         Self { prediction, within, replay, peaks }
     }
 
-    fn min_capacity(&self) -> Bytes {
-        let Prediction { setup, device, .. } = self.prediction;
-        let work = self.prediction.workload_until(self.within.end);
-        xmem_simulator::min_capacity(work, &setup.choice, device) + device.taken
-    }
-
     fn outline(&self) -> Outline {
         Outline {
             allocated: self.peaks.allocated.allocated,
@@ -184,7 +187,7 @@ impl<'p> Measured<'p> {
             largest: self.largest(live, detail.largest),
             per_iteration: curve::iteration_peaks(sections, within, allocated, &reserved),
             curve: curve::downsample(sections, within, points, allocated, &reserved),
-            fragmentation: fragmentation(&self.peaks),
+            fragmentation: self.fragmentation(),
             allocator: counts(&self.prediction.requests()[..within.end], replay),
             out_of_memory: self.out_of_memory(),
             min_capacity,
@@ -256,6 +259,30 @@ impl<'p> Measured<'p> {
             .collect()
     }
 
+    /// Measured where memory is short: at the request that the device cannot serve, else at the peak of allocated memory.
+    fn fragmentation(&self) -> Fragmentation {
+        let live = self.peaks.live.iter();
+        let rounding = live.map(|b| b.bytes.saturating_sub(b.requested)).sum();
+        let (at, reserved, free) = match &self.replay.oom {
+            Some(oom) => {
+                let mut free = FreeMemory::from(oom.fragmentation);
+                // Allocators without a layout have no pieces.
+                free.unused = oom.reserved - oom.allocated;
+                (ShortAt::OutOfMemory, oom.reserved, free)
+            }
+            None => (ShortAt::PeakAllocated, self.peaks.allocated.reserved, self.peaks.free),
+        };
+        Fragmentation {
+            at,
+            reserved,
+            unused: free.unused,
+            releasable: free.releasable,
+            pieces: free.pieces,
+            largest_piece: free.largest,
+            rounding,
+        }
+    }
+
     fn out_of_memory(&self) -> Option<OutOfMemory> {
         let oom = self.replay.oom.as_ref()?;
         let Prediction { locator, schedule, device, setup, .. } = self.prediction;
@@ -294,17 +321,6 @@ fn with_ample_figures(
     replay.stats.num_alloc_retries = limited.stats.num_alloc_retries;
     replay.oom = Some(xmem_simulator::OutOfMemory { needed: replay.unlimited.reserved, ..oom });
     replay
-}
-
-fn fragmentation(peaks: &Peaks) -> Fragmentation {
-    let rounding = peaks.live.iter().map(|b| b.bytes.saturating_sub(b.requested)).sum();
-    Fragmentation {
-        unused: peaks.free.unused,
-        releasable: peaks.free.releasable,
-        pieces: peaks.free.pieces,
-        largest_piece: peaks.free.largest,
-        rounding,
-    }
 }
 
 fn counts(requests: &[Request], replay: &Replay) -> AllocatorCounts {

@@ -1,10 +1,9 @@
-//! The peaks of allocated and of reserved memory, with the live blocks at the first and the free
-//! memory at the second.
+//! The peaks of allocated and of reserved memory, with the live blocks and the free memory at the first.
 
 use std::ops::Range;
 use xmem_simulator::{
-    BlockUse, Curve, Device, DeviceConfig, Framework, FrameworkAllocator, Peak, Replay,
-    ReplayDriver, RequestIndex, SegmentState,
+    BlockUse, Curve, Device, DeviceConfig, Fragmentation, Framework, FrameworkAllocator, Peak,
+    Replay, ReplayDriver, RequestIndex, SegmentState,
 };
 use xmem_types::{BlockId, Bytes, Workload};
 
@@ -16,7 +15,7 @@ pub(super) struct Live {
     pub(super) requested: Bytes,
 }
 
-/// Free memory inside segments at the reserved peak.
+/// Free memory inside segments at the allocated peak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FreeMemory {
     pub(super) unused: Bytes,
@@ -34,35 +33,40 @@ pub(super) struct Peaks {
     pub(super) free: FreeMemory,
 }
 
+impl From<Fragmentation> for FreeMemory {
+    fn from(gaps: Fragmentation) -> Self {
+        Self {
+            unused: gaps.free,
+            releasable: gaps.releasable,
+            pieces: gaps.free_blocks as u64,
+            largest: gaps.largest_free,
+        }
+    }
+}
+
 impl Peaks {
     /// The peaks over a whole replay.
     pub(super) fn of_replay(replay: &Replay) -> Self {
         let live = replay.live_at_peak.iter();
-        let gaps = replay.fragmentation_at_reserved_peak;
         Self {
             allocated: replay.peak,
             reserved: replay.reserved_peak,
             live: live
                 .map(|b| Live { block: b.block, bytes: b.size, requested: b.requested })
                 .collect(),
-            free: FreeMemory {
-                unused: gaps.free,
-                releasable: gaps.releasable,
-                pieces: gaps.free_blocks as u64,
-                largest: gaps.largest_free,
-            },
+            free: FreeMemory::from(replay.fragmentation),
         }
     }
 
     /// For an allocator without a layout, as CUDA's own pools: all that is free is one piece.
     pub(super) fn of_a_pool(self) -> Self {
-        let unused = self.reserved.reserved - self.reserved.allocated;
+        let unused = self.allocated.reserved - self.allocated.allocated;
         let pieces = u64::from(unused > Bytes::ZERO);
         Self { free: FreeMemory { unused, releasable: unused, pieces, largest: unused }, ..self }
     }
 
     /// The peaks among the requests `within`, which a replay's own peaks may lie before. The
-    /// requests are run again up to the later of the two, to see what was there.
+    /// requests are run again, to see what was there.
     pub(super) fn within<F: Framework>(
         within: &Range<usize>,
         curve: &Curve,
@@ -82,8 +86,6 @@ impl Peaks {
             driver.serve_lifting_limits(RequestIndex(at), request);
             if at == allocated.request.0 {
                 peaks.live = live(&driver);
-            }
-            if at == reserved.request.0 {
                 peaks.free = free_memory(&driver.allocator().state());
             }
         }

@@ -1,8 +1,8 @@
 //! `xmem.check/1`.
 
 use serde::{Deserialize, Serialize};
-use xmem::{Bytes, Device, OptimizerImpl, Place, ZeroGradPlace};
-use xmem_gate::{Action, BaselineEntry, Change, Decision, Growth, Outcome, Policy};
+use xmem::{Bytes, Device, Need, OptimizerImpl, Place, ZeroGradPlace};
+use xmem_gate::{Action, BaselineEntry, Change, Decision, Growth, Outcome, Policy, TightBy};
 
 /// The schema of [`CheckDocument`].
 const CHECK: &str = "xmem.check/1";
@@ -31,6 +31,9 @@ pub struct CheckDocument {
     pub gpus: u32,
     /// Device memory that the job needs, context included; none without a verdict.
     pub need_bytes: Option<u64>,
+    /// Device memory that the job takes where there is room; none without a verdict.
+    #[serde(default)]
+    pub ample_bytes: Option<u64>,
     /// Memory of the device that is to stay free.
     pub margin_bytes: u64,
     /// Peak allocated.
@@ -237,6 +240,7 @@ impl CheckDocument {
             device: (&outcome.device).into(),
             gpus,
             need_bytes: decided.then(|| outcome.need.get()),
+            ample_bytes: decided.then(|| answer.need.ample.get()),
             margin_bytes: outcome.margin.get(),
             allocated_bytes: answer.peak.allocated.get(),
             reserved_bytes: answer.peak.reserved.get(),
@@ -264,6 +268,26 @@ impl CheckDocument {
     #[must_use]
     pub fn decision(&self) -> Decision {
         Decision::named(&self.decision).unwrap_or(Decision::NoVerdict)
+    }
+
+    /// Why the job is tight, if it is.
+    #[must_use]
+    pub fn tight_by(&self) -> Option<TightBy> {
+        self.tight_by.as_deref().and_then(TightBy::named)
+    }
+
+    /// The memory that the job needs; none without a verdict.
+    #[must_use]
+    pub fn need(&self) -> Option<Need> {
+        let least = Bytes(self.need_bytes?);
+        Some(Need { least, ample: self.ample_bytes.map_or(least, Bytes) })
+    }
+
+    /// True if the job is expected to run out of memory, whether or not it may run: the verdict of `xmem replay`, which
+    /// decides the exit code.
+    #[must_use]
+    pub fn is_expected_to_fail(&self) -> bool {
+        self.decision() == Decision::DoesNotFit || self.tight_by() == Some(TightBy::MayFit)
     }
 
     /// Sets what follows from the decision.

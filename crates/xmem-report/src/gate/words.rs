@@ -2,47 +2,34 @@
 
 use super::document::{BeforeNow, CheckDocument, CheckPlace, LowHigh, Replayed};
 use xmem::{Bytes, printable};
-use xmem_gate::Decision;
+use xmem_gate::{Decision, TightBy};
 
 /// The longest first line, in columns.
 pub(super) const COLUMNS: usize = 100;
 
 /// The decision as words.
 pub(super) fn decision(document: &CheckDocument) -> &'static str {
-    match document.decision() {
-        Decision::Fits => "FITS",
-        Decision::OverRequested => "OVER-REQUESTED",
-        Decision::Tight => "TIGHT",
-        Decision::NoVerdict => "NO VERDICT",
-        Decision::DoesNotFit => "DOES NOT FIT",
-    }
+    document.decision().words()
 }
 
 /// Need against room: what follows the decision in the first line.
 pub(super) fn need(document: &CheckDocument) -> String {
     let memory = Bytes(document.device.memory_bytes);
-    let device = match document.device.name.as_str() {
-        // Only its memory is known.
-        "custom" => String::new(),
-        name => format!(" on {name}"),
+    let Some(need) = document.need() else {
+        let reason = document.withheld.first().map(String::as_str);
+        return crate::text::withheld(reason).to_owned();
     };
-    let Some(need) = document.need_bytes.map(Bytes) else {
-        return withheld(document).to_owned();
-    };
-    let more = match (document.decision(), document.tight_by.as_deref()) {
+    let more = match (document.decision(), document.tight_by()) {
         (Decision::OverRequested, _) => {
             let smaller = document.smaller.as_ref().map_or("a smaller one", |d| d.name.as_str());
             format!(": {smaller} is enough")
         }
-        (Decision::DoesNotFit, _) => format!(": {} too much", need - memory),
-        (_, Some("margin")) => format!(" with {} to stay free", Bytes(document.margin_bytes)),
-        (_, Some("may_fail")) => ": may run out of memory".to_owned(),
-        (_, Some("may_fit")) => ": probably runs out of memory".to_owned(),
-        (_, Some("recording")) => ": the trace is doubtful".to_owned(),
-        (_, Some("placement")) => ": fits on larger ones only".to_owned(),
-        _ => String::new(),
+        (_, Some(TightBy::Margin)) => {
+            format!(" with {} to stay free", Bytes(document.margin_bytes))
+        }
+        said => need.because(memory, said),
     };
-    format!("needs {need} of {memory}{device}{more}")
+    format!("{}{more}", need.against(memory, &document.device.name))
 }
 
 /// The first line without color, of at most [`COLUMNS`] columns: the end of the trace's name gives way.
@@ -58,20 +45,6 @@ pub(super) fn headline_within(document: &CheckDocument, columns: usize) -> Strin
     let trace = crate::text::shortened(&document.trace, left.max(12));
     let line = format!("{start}  {trace}");
     line.chars().take(columns).collect()
-}
-
-/// The reasons for which there is no verdict.
-fn withheld(document: &CheckDocument) -> &'static str {
-    match document.withheld.first().map(String::as_str) {
-        Some("damaged-trace") => "the trace is damaged",
-        Some("doubtful-trace") => "the trace is doubtful",
-        Some("gpu-trace") => "the trace was recorded on a GPU",
-        Some("no-memory-events" | "no-events-of-device") => "the trace has no memory events",
-        Some("no-operators") => "the trace has no operators",
-        Some("incomplete-history") => "the history of the snapshot is not complete",
-        Some("request-beyond-any-device") => "a request is larger than any device",
-        _ => "too much is missing from the trace",
-    }
 }
 
 /// `train.py(12): forward, iteration 1, backward, aten::mm`.
@@ -128,14 +101,16 @@ pub(super) fn module(name: &str) -> &str {
 /// The lines below the first one, without indent.
 pub(super) fn details(document: &CheckDocument) -> Vec<String> {
     let mut lines = Vec::new();
-    if document.need_bytes.is_some() {
+    if let Some(need) = document.need() {
+        lines.extend(need.with_room());
         if let Some(at) = &document.at {
             let what = if document.runs_out { "runs out of memory" } else { "peaks" };
             lines.push(format!("{what} at {}", place(at)));
         }
         let LowHigh { low, high } = document.range_bytes;
+        let (low, high) = (Bytes(low).to_string(), Bytes(high).to_string());
         if low != high {
-            lines.push(format!("may take between {} and {}", Bytes(low), Bytes(high)));
+            lines.push(format!("may take between {low} and {high}"));
         }
     }
     if document.decision() == Decision::NoVerdict {

@@ -59,6 +59,7 @@ struct RunDto<'a> {
     longest_only_reserved_bytes: u64,
     iterations_to_last_new_peak: QuantilesDto,
     orders_that_fit: usize,
+    reserved_on_device_bytes: Option<QuantilesDto>,
     growth: Vec<GrowthDto>,
     orders: Vec<OrderDto>,
 }
@@ -146,6 +147,7 @@ impl<'a> From<&'a LengthRun> for RunDto<'a> {
             longest_only_reserved_bytes: run.all_longest.get(),
             iterations_to_last_new_peak: quantiles(run.settled, |count| count as u64),
             orders_that_fit: run.fitting,
+            reserved_on_device_bytes: run.on_device.map(|there| quantiles(there, Bytes::get)),
             growth: run.growth.iter().map(GrowthDto::from).collect(),
             orders: run.orders.iter().map(OrderDto::from).collect(),
         }

@@ -2,7 +2,7 @@
 
 use super::replay::BoundsDto;
 use serde::Serialize;
-use xmem::{Bytes, Device, JobRanks, RankAnswer, RankFigures};
+use xmem::{Bytes, Decision, Device, JobRanks, RankAnswer, RankFigures};
 
 /// The schema of [`RanksDocument`].
 pub(crate) const RANKS: &str = "xmem.ranks/1";
@@ -14,6 +14,7 @@ pub struct RanksDocument<'a> {
     settings: &'a str,
     device: DeviceDto<'a>,
     verdict: &'static str,
+    decision: &'static str,
     world_size: u32,
     missing_ranks: Vec<RunDto>,
     worst: RankDto<'a>,
@@ -42,6 +43,7 @@ pub(super) struct RankDto<'a> {
     rank: u32,
     trace: &'a str,
     verdict: &'static str,
+    decision: &'static str,
     confidence: &'static str,
     allocated_bytes: u64,
     reserved_bytes: u64,
@@ -83,6 +85,7 @@ impl<'a> RanksDocument<'a> {
             settings,
             device: DeviceDto::from(device),
             verdict: job.verdict().name(),
+            decision: decision(&job.worst().figures),
             world_size: job.world_size,
             missing_ranks: job
                 .missing
@@ -101,6 +104,10 @@ impl<'a> RanksDocument<'a> {
     }
 }
 
+fn decision(figures: &RankFigures) -> &'static str {
+    Decision::of(figures.verdict, figures.confidence).0.name()
+}
+
 impl<'a> From<&'a Device> for DeviceDto<'a> {
     fn from(device: &'a Device) -> Self {
         Self { name: &device.name, memory_bytes: device.memory.get() }
@@ -115,6 +122,7 @@ impl<'a> From<&'a RankAnswer> for RankDto<'a> {
             rank: answer.number(),
             trace: &answer.trace,
             verdict: figures.verdict.name(),
+            decision: decision(figures),
             confidence: figures.confidence.name(),
             allocated_bytes: figures.allocated.get(),
             reserved_bytes: figures.reserved.get(),

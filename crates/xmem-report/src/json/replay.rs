@@ -5,8 +5,8 @@ use super::recorded::RecordedDto;
 use super::setup::SetupDto;
 use serde::Serialize;
 use xmem::{
-    Answer, Bandwidth, Bounds, CompletionModel, Integrity, OptimizerImpl, Place, StreamCompletion,
-    ZeroGradPlace,
+    Answer, Bandwidth, Bounds, CompletionModel, Decision, Integrity, OptimizerImpl, Place,
+    StreamCompletion, TightBy, ZeroGradPlace,
 };
 
 /// The schema of [`ReplayDocument`].
@@ -18,6 +18,9 @@ pub struct ReplayDocument<'a> {
     schema: &'static str,
     trace: &'a str,
     verdict: &'static str,
+    decision: &'static str,
+    tight_by: Option<&'static str>,
+    summary: String,
     withheld: Vec<&'static str>,
     warnings: usize,
     integrity: IntegrityDto,
@@ -38,6 +41,8 @@ pub struct ReplayDocument<'a> {
     range: PeakRangeDto,
     headroom_bytes: Option<u64>,
     shortfall_bytes: Option<u64>,
+    need_bytes: Option<u64>,
+    ample_bytes: Option<u64>,
     unlimited: UnlimitedDto,
     min_capacity_bytes: Option<u64>,
     out_of_memory: Option<OutOfMemoryDto<'a>>,
@@ -260,6 +265,8 @@ struct BlockDto<'a> {
 
 #[derive(Serialize)]
 struct FragmentationDto {
+    at: &'static str,
+    reserved_bytes: u64,
     unused_bytes: u64,
     releasable_bytes: u64,
     pieces: u64,
@@ -332,12 +339,20 @@ impl<'a> ReplayDocument<'a> {
     pub fn new(trace: &'a str, settings: &'a str, answer: &'a Answer, rules: Rules) -> Self {
         let device = answer.device();
         let peak = &answer.peak;
+        let (decision, tight_by) = answer.decision();
+        let reason = answer.withheld.first().map(|reason| reason.code());
         let unlimited = peak.ample_reserved + device.context;
         let taken = answer.outside + answer.nccl.map_or(xmem::Bytes::ZERO, |nccl| nccl.expected);
         Self {
             schema: REPLAY,
             trace,
             verdict: answer.verdict.name(),
+            decision: decision.name(),
+            tight_by: tight_by.map(TightBy::name),
+            summary: match decision {
+                Decision::NoVerdict => crate::text::withheld(reason).to_owned(),
+                _ => crate::text::said(answer),
+            },
             withheld: answer.withheld.iter().map(|reason| reason.code()).collect(),
             warnings: answer.warnings(),
             integrity: IntegrityDto::new(&answer.integrity),
@@ -376,6 +391,8 @@ impl<'a> ReplayDocument<'a> {
             range: spread(answer),
             headroom_bytes: answer.headroom().map(xmem::Bytes::get),
             shortfall_bytes: answer.shortfall().map(xmem::Bytes::get),
+            need_bytes: (decision != Decision::NoVerdict).then(|| answer.need.least.get()),
+            ample_bytes: (decision != Decision::NoVerdict).then(|| answer.need.ample.get()),
             unlimited: UnlimitedDto {
                 reserved_bytes: peak.ample_reserved.get(),
                 device_bytes: unlimited.get(),
@@ -505,6 +522,8 @@ fn block(block: &xmem::LiveBlock) -> BlockDto<'_> {
 fn fragmentation(answer: &Answer) -> FragmentationDto {
     let f = &answer.fragmentation;
     FragmentationDto {
+        at: f.at.name(),
+        reserved_bytes: f.reserved.get(),
         unused_bytes: f.unused.get(),
         releasable_bytes: f.releasable.get(),
         pieces: f.pieces,

@@ -7,7 +7,7 @@ use std::fmt::Display;
 use xmem::printable;
 
 /// The paths of the columns in the documents.
-pub(super) const COLUMNS: [&str; 34] = [
+pub(super) const COLUMNS: [&str; 38] = [
     "trace",
     "verdict",
     "warnings",
@@ -42,6 +42,10 @@ pub(super) const COLUMNS: [&str; 34] = [
     "allocator.retries",
     "error",
     "settings",
+    "decision",
+    "tight_by",
+    "need_bytes",
+    "ample_bytes",
 ];
 
 /// The names of the columns, as a row.

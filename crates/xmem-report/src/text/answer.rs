@@ -1,60 +1,166 @@
 //! The answer about one trace.
 
 use super::chart;
-use super::findings::findings;
+use super::findings;
+use super::largest::{Sources, largest};
 use super::places::{moment, op_path, part, place_phrase};
 use super::recorded;
 use super::setup;
 use super::style::{Ink, Style, keep_end, wrap};
 use std::cmp::Reverse;
 use xmem::{
-    AllocatorKind, Answer, Bytes, Condition, Confidence, GpuSource, Place, Severity,
-    StreamCompletion, UncertaintyEffect, Verdict, WithheldReason, printable,
+    AllocatorKind, Answer, Bytes, Condition, Confidence, Decision, GpuSource, Place, Severity,
+    ShortAt, StreamCompletion, UncertaintyEffect, Verdict, WithheldReason, printable,
 };
 
-/// The complete answer: verdict, the three numbers, place and composition of the peak, timeline,
-/// largest blocks, fragmentation and notes.
+/// The extent of an answer as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// All parts, whatever their length, instead of those that fit on a screen.
+    pub full: bool,
+    /// All notes, instead of the warnings alone.
+    pub notes: bool,
+    /// The most rows of largest blocks.
+    pub rows: usize,
+    /// Commands that go on from here where the job may not fit, and what each is for.
+    pub next: Vec<(String, String)>,
+}
+
+impl Extent {
+    /// All parts, with the warnings.
+    pub const FULL: Self = Self { full: true, notes: false, rows: 10, next: Vec::new() };
+}
+
+/// The most lines of an answer that is not full.
+const LINES: usize = 30;
+
+/// The lines of a screen, beyond which the verdict is said again at the end.
+const SCREEN: usize = 24;
+
+/// The answer: verdict, the three numbers, place and composition of the peak, timeline, largest blocks, fragmentation and
+/// notes. One that is not full has at most 30 lines, unless all notes are asked for.
 ///
 /// If the verdict is withheld, the figures would mislead, and only the reasons are given.
 #[must_use]
-pub fn answer(trace: &str, answer: &Answer, style: &Style) -> String {
+pub fn answer(trace: &str, answer: &Answer, extent: &Extent, style: &Style) -> String {
+    let head = headline(trace, answer, style);
     if answer.verdict == Verdict::Withheld {
-        return [headline(trace, answer, style), notes(answer, style)].join("\n");
+        return [head, notes(answer, extent.notes, usize::MAX, style)].join("\n");
     }
-    let parts = [
-        headline(trace, answer, style),
-        numbers(answer, style),
-        shortage(answer, style),
-        peak(answer, style),
-        roles(answer, style),
-        unmodeled(answer, style),
-        curve(answer, style),
-        largest(answer, style),
-        fragmentation(answer, style),
-        notes(answer, style),
-    ];
-    parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join("\n")
+    let mut parts = vec![head, numbers(answer, style), shortage(answer, style)];
+    let next = next(answer, &extent.next, style);
+    if extent.full {
+        parts.extend([
+            peak(answer, style),
+            roles(answer, usize::MAX, style),
+            unmodeled(answer, style),
+            curve(answer, style),
+            largest(answer, extent.rows, Sources::Shown, style),
+            fragmentation(answer, style),
+            notes(answer, extent.notes, usize::MAX, style),
+        ]);
+    } else {
+        let notes_within = if extent.notes { usize::MAX } else { NOTES };
+        let notes = notes(answer, extent.notes, notes_within, style);
+        // The verdict at the end, and the line that names the option for the rest.
+        let taken = parts.iter().chain([&notes, &next]).map(|part| height(part)).sum::<usize>() + 2;
+        let mut left = LINES.saturating_sub(taken);
+        let mut take = |part: String| {
+            let fits = height(&part) <= left;
+            left -= if fits { height(&part) } else { 0 };
+            if fits { part } else { String::new() }
+        };
+        let (peak, roles) = (take(peak(answer, style)), take(roles(answer, 5, style)));
+        let shown = (1..=extent.rows.min(5)).rev();
+        let largest = shown
+            .map(|rows| largest(answer, rows, Sources::LeftOut, style))
+            .find(|part| height(part) <= left)
+            .unwrap_or_default();
+        left -= height(&largest);
+        let fragmentation = fragmentation(answer, style);
+        let fragmentation =
+            if height(&fragmentation) <= left { fragmentation } else { String::new() };
+        parts.extend([peak, roles, largest, fragmentation, notes]);
+    }
+    parts.push(next);
+    let page = parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join("\n");
+    let more = if extent.full { "" } else { "  (--full shows more)" };
+    if page.lines().count() + 2 <= SCREEN && !extent.full {
+        return page
+            + "\n"
+            + &style.paint(Ink::Faint, "--full shows the timeline and all parts")
+            + "\n";
+    }
+    format!(
+        "{page}\n{}  {}{}\n",
+        verdict(answer.verdict, answer.range.confidence, style),
+        said(answer),
+        style.paint(Ink::Faint, more),
+    )
+}
+
+/// The most lines of warnings in an answer that is not full.
+const NOTES: usize = 5;
+
+/// The lines of a part with the empty one above it.
+fn height(part: &str) -> usize {
+    if part.is_empty() { 0 } else { part.lines().count() + 1 }
+}
+
+/// Commands that go on from here.
+fn next(answer: &Answer, commands: &[(String, String)], style: &Style) -> String {
+    let is_short = answer.out_of_memory.is_some() || answer.decision().0 == Decision::Tight;
+    if !is_short || commands.is_empty() {
+        return String::new();
+    }
+    let mut page = format!("{}\n", style.paint(Ink::Heading, "What next"));
+    let width = commands.iter().map(|(_, purpose)| purpose.chars().count()).max().unwrap_or(0);
+    for (command, purpose) in commands {
+        page += &format!("  {purpose:<width$}  {}\n", style.paint(Ink::Heading, command));
+    }
+    page
 }
 
 /// One line: the verdict, the figure of nvidia-smi and the source of the convolutions' workspaces.
 #[must_use]
 pub fn brief(trace: &str, answer: &Answer, style: &Style) -> String {
-    let about = match answer.setup.kind.is_approximate() {
-        _ if answer.is_lower_bound => "at least ",
-        true => "about ",
-        false => "",
-    };
+    let about = if answer.setup.kind.is_approximate() { "about " } else { "" };
     let convolutions = convolution_source(answer).map(|text| format!("  ({text})"));
+    let figures = match answer.verdict {
+        Verdict::Withheld => {
+            withheld(answer.withheld.first().map(|reason| reason.code())).to_owned()
+        }
+        _ => said(answer).replacen("needs ", &format!("needs {about}"), 1),
+    };
     format!(
-        "{}  {about}{} of {} on {}  {}{}{}\n",
-        verdict(answer.verdict, style),
-        answer.peak.device,
-        answer.device().memory,
-        answer.device().name,
+        "{}  {figures}  {}{}{}\n",
+        verdict(answer.verdict, answer.range.confidence, style),
         printable(trace),
         convolutions.unwrap_or_default(),
         doubts(answer, style),
     )
+}
+
+/// What is said about a job beside the decision: `needs at least 2.97 GiB of 2.54 GiB on t4-16g: 438.00 MiB too much`.
+#[must_use]
+pub(crate) fn said(answer: &Answer) -> String {
+    let (need, device) = (answer.need, answer.device());
+    let because = need.because(device.memory, answer.decision());
+    format!("{}{because}", need.against(device.memory, &device.name))
+}
+
+/// The reason for which there is no verdict, by its code.
+pub(crate) fn withheld(code: Option<&str>) -> &'static str {
+    match code {
+        Some("damaged-trace") => "the trace is damaged",
+        Some("doubtful-trace") => "the trace is doubtful",
+        Some("gpu-trace") => "the trace was recorded on a GPU",
+        Some("no-memory-events" | "no-events-of-device") => "the trace has no memory events",
+        Some("no-operators") => "the trace has no operators",
+        Some("incomplete-history") => "the history of the snapshot is not complete",
+        Some("request-beyond-any-device") => "a request is larger than any device",
+        _ => "too much is missing from the trace",
+    }
 }
 
 /// The confidence, if it is not the usual one, and the number of warnings, in parentheses.
@@ -89,24 +195,24 @@ pub(super) const fn confidence_in(verdict: Verdict, confidence: Confidence) -> &
     }
 }
 
-/// The verdict as a word.
-pub(super) fn verdict(verdict: Verdict, style: &Style) -> String {
-    let ink = match verdict {
-        Verdict::Fits => Ink::Good,
-        Verdict::DoesNotFit | Verdict::DamagedDoesNotFit => Ink::Bad,
-        Verdict::DamagedFits | Verdict::Withheld => Ink::Warning,
+/// What is decided, in words.
+pub(super) fn verdict(verdict: Verdict, confidence: Confidence, style: &Style) -> String {
+    let ink = match (verdict, Decision::of(verdict, confidence).0) {
+        (Verdict::DamagedDoesNotFit, _) | (_, Decision::DoesNotFit) => Ink::Bad,
+        (_, Decision::Fits) => Ink::Good,
+        _ => Ink::Warning,
     };
-    style.paint(ink, word(verdict)).into_owned()
+    style.paint(ink, word(verdict, confidence)).into_owned()
 }
 
-/// The verdict as a word without color.
-pub(super) const fn word(verdict: Verdict) -> &'static str {
+/// What is decided, in words without color.
+pub(super) const fn word(verdict: Verdict, confidence: Confidence) -> &'static str {
     match verdict {
-        Verdict::Fits => "FITS",
-        Verdict::DoesNotFit => "DOES NOT FIT",
         Verdict::DamagedFits => "WOULD FIT (DAMAGED TRACE)",
         Verdict::DamagedDoesNotFit => "WOULD NOT FIT (DAMAGED TRACE)",
-        Verdict::Withheld => "NO VERDICT",
+        Verdict::Fits | Verdict::DoesNotFit | Verdict::Withheld => {
+            Decision::of(verdict, confidence).0.words()
+        }
     }
 }
 
@@ -121,7 +227,7 @@ fn headline(trace: &str, answer: &Answer, style: &Style) -> String {
     let width = style.columns().saturating_sub(2 + about.chars().count());
     format!(
         "{}  on {on}\n  {}{about}\n{}",
-        verdict(answer.verdict, style),
+        verdict(answer.verdict, answer.range.confidence, style),
         style.paint(Ink::Faint, &keep_end(trace, width)),
         allocator(answer, style)
             + &convolutions(answer, style)
@@ -221,6 +327,11 @@ fn numbers(answer: &Answer, style: &Style) -> String {
     if let Some(short) = answer.shortfall() {
         rows.push(("shortfall", short, format!("beyond {memory} of device memory")));
     }
+    if answer.decision().0 != Decision::Fits && answer.min_capacity.is_none() {
+        let room = answer.need.with_room().map_or_else(String::new, |room| format!("; {room}"));
+        let text = format!("smallest device memory for this job{room}");
+        rows.push(("needed at least", answer.need.least, text));
+    }
     if let Some(capacity) = answer.min_capacity {
         rows.push(("minimum capacity", capacity, "smallest device memory for this job".to_owned()));
     }
@@ -312,7 +423,8 @@ const ON_DEVICE: &str = "expected in nvidia-smi";
 /// The range of peak reserved, with its reasons.
 fn range(answer: &Answer, style: &Style) -> String {
     let range = &answer.range;
-    if range.reserved.is_exact() {
+    // Bounds that look alike say nothing.
+    if range.reserved.low.to_string() == range.reserved.high.to_string() {
         return String::new();
     }
     let causes = range.uncertainties.iter().filter(|cause| !cause.reserved.is_exact());
@@ -367,6 +479,9 @@ fn shortage(answer: &Answer, style: &Style) -> String {
             }
         }
         Confidence::Doubtful => DOUBTFUL,
+        Confidence::MayFail if answer.findings.iter().any(|f| f.code == "memory-grows") => {
+            "May not fit: memory grows from iteration to iteration, see the notes"
+        }
         Confidence::MayFail if depends_on_device(answer) && answer.nccl.is_some() => {
             "May not fit: what the driver and NCCL take depends on their releases and on the machine"
         }
@@ -414,10 +529,7 @@ fn short_of_memory(answer: &Answer, style: &Style) -> String {
             page += &format!("  {line}\n");
         }
         page += &origin(oom.at.as_ref());
-        page += &format!(
-            "  {} would be enough; the figures above assume unlimited memory\n",
-            oom.needed
-        );
+        page += "  the figures above are those of a device with room for everything\n";
         return page;
     }
     if answer.allocator.retries == 0 {
@@ -442,7 +554,7 @@ fn is_history(answer: &Answer) -> bool {
     answer.trace.gpu.as_ref().is_some_and(|gpu| gpu.source == GpuSource::Snapshot)
 }
 
-fn moment_in(answer: &Answer, place: &Place) -> String {
+pub(super) fn moment_in(answer: &Answer, place: &Place) -> String {
     if is_history(answer) { part(place) } else { moment(place) }
 }
 
@@ -461,7 +573,7 @@ fn origin(place: Option<&Place>) -> String {
     page
 }
 
-fn roles(answer: &Answer, style: &Style) -> String {
+fn roles(answer: &Answer, most_rows: usize, style: &Style) -> String {
     let whole = answer.peak.allocated;
     let mut shares: Vec<_> = answer.by_role.iter().filter(|s| s.bytes > Bytes::ZERO).collect();
     if shares.is_empty() {
@@ -471,6 +583,7 @@ fn roles(answer: &Answer, style: &Style) -> String {
     let width = style.columns().saturating_sub(54).clamp(10, 40);
     let most = shares[0].bytes;
     let mut page = format!("{}\n", style.paint(Ink::Heading, "Memory at the peak by role"));
+    let rest = shares.split_off(most_rows.min(shares.len()));
     for share in shares {
         let bar = chart::bar(share.bytes, most, width);
         let padding = " ".repeat(width - bar.chars().count());
@@ -482,6 +595,10 @@ fn roles(answer: &Answer, style: &Style) -> String {
             style.paint(Ink::Bar, &bar),
             style.paint(Ink::Faint, &counted(share.blocks as usize, "block")),
         );
+    }
+    if !rest.is_empty() {
+        let bytes: Bytes = rest.iter().map(|share| share.bytes).sum();
+        page += &format!("  {:<16} {bytes:>11}  {:>4}\n", "other", percent(bytes, whole));
     }
     page
 }
@@ -529,49 +646,24 @@ fn curve(answer: &Answer, style: &Style) -> String {
     page
 }
 
-fn largest(answer: &Answer, style: &Style) -> String {
-    let heading = style.paint(Ink::Heading, "Largest blocks alive at the peak");
-    let mut page = String::new();
-    for alike in answer.largest.chunk_by(|a, b| a == b) {
-        let block = &alike[0];
-        let place = &block.origin;
-        let count = match alike.len() {
-            1 => String::new(),
-            n => format!("{n} ×"),
-        };
-        let rule = block.rule.map(|rule| format!("[{rule}]"));
-        let made =
-            [place.op(), rule.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(" ");
-        let made = keep_end(&made, style.columns().saturating_sub(66));
-        let line = format!(
-            "  {count:>4} {:>11}  {:<15}  {:<27}  {made}",
-            block.bytes.to_string(),
-            block.role.name().replace('_', " "),
-            moment_in(answer, place),
-        );
-        page += &format!("{}\n", line.trim_end());
-        let source = [place.module.as_deref(), place.line.as_deref()];
-        let source = source.into_iter().flatten().collect::<Vec<_>>().join(", ");
-        if !source.is_empty() {
-            let source = keep_end(&source, style.columns().saturating_sub(20));
-            page += &format!("{:20}{}\n", "", style.paint(Ink::Faint, &source));
-        }
-    }
-    if page.is_empty() { page } else { format!("{heading}\n{page}") }
-}
-
 fn fragmentation(answer: &Answer, style: &Style) -> String {
     let f = &answer.fragmentation;
-    let reserved = answer.peak.reserved;
-    if reserved == Bytes::ZERO {
+    if f.reserved == Bytes::ZERO {
         return String::new();
     }
-    let mut page = format!(
-        "{}  {} ({}) of peak reserved holds no tensor",
-        style.paint(Ink::Heading, "Fragmentation"),
+    let moment = match f.at {
+        ShortAt::PeakAllocated => "at the peak allocated",
+        ShortAt::OutOfMemory => "at the out-of-memory",
+    };
+    let text = format!(
+        "{} ({}) of the {} reserved {moment} holds no tensor",
         f.unused,
-        percent(f.unused, reserved),
+        percent(f.unused, f.reserved),
+        f.reserved,
     );
+    let lines = wrap(&text, style.columns().saturating_sub(15));
+    let mut page =
+        format!("{}  {}", style.paint(Ink::Heading, "Fragmentation"), lines.join("\n  "));
     if f.pieces > 0 {
         page += &format!(
             "\n  in {}, the largest {}; {} could be released",
@@ -584,9 +676,20 @@ fn fragmentation(answer: &Answer, style: &Style) -> String {
     page
 }
 
-fn notes(answer: &Answer, style: &Style) -> String {
-    let text = findings(&answer.findings, Severity::Warning, style);
-    let hidden = answer.findings.iter().filter(|f| f.severity < Severity::Warning).count();
+/// The warnings, or all notes, within so many lines.
+fn notes(answer: &Answer, all: bool, within: usize, style: &Style) -> String {
+    let least = if all { Severity::Note } else { Severity::Warning };
+    let mut text = String::new();
+    let mut shown = 0;
+    for note in findings::each(&answer.findings, least, style) {
+        // The first one is shown whatever its length.
+        if shown > 0 && text.lines().count() + note.lines().count() > within {
+            break;
+        }
+        text += &note;
+        shown += 1;
+    }
+    let hidden = answer.findings.len() - shown;
     if text.is_empty() {
         return String::new();
     }
@@ -596,7 +699,8 @@ fn notes(answer: &Answer, style: &Style) -> String {
     };
     let rest = match hidden {
         0 => String::new(),
-        n => format!("  {} in --format json\n", counted(n, "more note")),
+        1 => "  1 more note: --notes shows it\n".to_owned(),
+        n => format!("  {n} more notes: --notes shows them\n"),
     };
     let help = match answer.withheld.as_slice() {
         [WithheldReason::DamagedTrace] => DAMAGED.to_owned(),

@@ -5,7 +5,7 @@ use super::setup;
 use super::style::Style;
 use super::table::{Align, Table};
 use std::collections::{BTreeMap, BTreeSet};
-use xmem::{AllocatorSetup, Answer};
+use xmem::{AllocatorSetup, Answer, Verdict};
 
 /// The row of one answer. It is small, as a table may have thousands of rows.
 #[derive(Clone, Debug)]
@@ -33,17 +33,27 @@ impl Row {
     #[must_use]
     pub fn answer(trace: &str, answer: &Answer) -> Self {
         let peak = &answer.peak;
+        if answer.verdict == Verdict::Withheld {
+            // Figures of what is left of the trace would mislead.
+            return Self {
+                device: answer.device().name.clone(),
+                memory: answer.device().memory.to_string(),
+                setup: Some(answer.setup.clone()),
+                verdict: word(answer.verdict, answer.range.confidence),
+                warnings: warnings(answer),
+                peak: super::answer::withheld(answer.withheld.first().map(|why| why.code()))
+                    .to_owned(),
+                ..Self::failure(trace)
+            };
+        }
         Self {
             trace: trace.to_owned(),
             device: answer.device().name.clone(),
             memory: answer.device().memory.to_string(),
             setup: Some(answer.setup.clone()),
-            verdict: word(answer.verdict),
+            verdict: word(answer.verdict, answer.range.confidence),
             confidence: confidence(answer),
-            warnings: match answer.warnings() {
-                0 => String::new(),
-                count => count.to_string(),
-            },
+            warnings: warnings(answer),
             allocated: peak.allocated.to_string(),
             reserved: peak.reserved.to_string(),
             on_device: peak.device.to_string(),
@@ -77,6 +87,13 @@ impl Row {
             peak: String::new(),
             convolutions: None,
         }
+    }
+}
+
+fn warnings(answer: &Answer) -> String {
+    match answer.warnings() {
+        0 => String::new(),
+        count => count.to_string(),
     }
 }
 

@@ -3,12 +3,20 @@
 use super::style::{Ink, Style, wrap};
 use xmem::{Finding, Severity};
 
-/// Serious ones first, then warnings, then notes; within each, in the order of the pipeline.
-pub(super) fn findings(findings: &[Finding], least: Severity, style: &Style) -> String {
+/// [`each`] of them in one text.
+pub(super) fn findings(found: &[Finding], least: Severity, style: &Style) -> String {
+    each(found, least, style).collect()
+}
+
+/// Serious ones first, then warnings, then notes; within each, in the order of the pipeline. One text each.
+pub(super) fn each<'f>(
+    findings: &'f [Finding],
+    least: Severity,
+    style: &'f Style,
+) -> impl Iterator<Item = String> + 'f {
     let mut order: Vec<&Finding> = findings.iter().filter(|f| f.severity >= least).collect();
     order.sort_by_key(|f| std::cmp::Reverse(f.severity));
-    let mut page = String::new();
-    for finding in order {
+    order.into_iter().map(move |finding| {
         let (label, ink) = match finding.severity {
             Severity::Serious => ("serious", Ink::Bad),
             Severity::Warning => ("warning", Ink::Warning),
@@ -22,10 +30,10 @@ pub(super) fn findings(findings: &[Finding], least: Severity, style: &Style) -> 
             (n, Some(place)) => text += &format!(" ({n} times, first at {place})"),
         }
         let lines = wrap(&text, style.columns().saturating_sub(12));
-        for (i, line) in lines.iter().enumerate() {
+        let line = |(i, line): (usize, &String)| {
             let label = if i == 0 { format!("{label:<8}") } else { " ".repeat(8) };
-            page += &format!("  {} {line}\n", style.paint(ink, &label));
-        }
-    }
-    page
+            format!("  {} {line}\n", style.paint(ink, &label))
+        };
+        lines.iter().enumerate().map(line).collect()
+    })
 }

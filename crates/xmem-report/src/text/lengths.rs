@@ -4,7 +4,7 @@ use super::answer::{counted, verdict};
 use super::findings::findings;
 use super::setup;
 use super::style::{Ink, Style, keep_end, wrap};
-use xmem::{Bytes, LengthRun, LengthsAnswer, Severity, Verdict, printable};
+use xmem::{Bytes, Confidence, LengthRun, LengthsAnswer, Quantiles, Severity, Verdict, printable};
 
 /// The complete answer: verdict, distribution of the peak, its growth, the fit and notes.
 ///
@@ -25,18 +25,33 @@ pub fn lengths(trace: &str, answer: &LengthsAnswer, style: &Style) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// One line: the verdict, and the range of the peak as nvidia-smi shows it.
+/// One line: the verdict, and the range of the peak as nvidia-smi shows it, on this device and where there is room.
 #[must_use]
 pub fn lengths_brief(trace: &str, answer: &LengthsAnswer, style: &Style) -> String {
     let device = answer.device();
     let run = &answer.runs[0];
+    let span = |over: Quantiles| match (over.min + device.context, over.max + device.context) {
+        (low, high) if low == high => low.to_string(),
+        (low, high) => format!("{low} to {high}"),
+    };
+    let all = run.orders.len();
+    let room = format!("{} where there is room", span(run.reserved));
+    let on = match device.name.as_str() {
+        "custom" => String::new(),
+        name => format!(" on {name}"),
+    };
+    let memory = device.memory;
+    let said = match run.on_device {
+        Some(there) if there == run.reserved => format!("takes {} of {memory}{on}", span(there)),
+        Some(there) if run.fitting == all => {
+            format!("takes {} of {memory}{on}, {room}", span(there))
+        }
+        _ if all == 1 => format!("takes {room}, of {memory}{on}"),
+        _ => format!("fits in {} of {all} orders: takes {room}, of {memory}{on}", run.fitting),
+    };
     format!(
-        "{}  {} to {} of {} on {}  {}\n",
-        verdict(answer.verdict, style),
-        run.reserved.min + device.context,
-        run.reserved.max + device.context,
-        device.memory,
-        device.name,
+        "{}  {said}  {}\n",
+        verdict(answer.verdict, Confidence::Likely, style),
         printable(trace),
     )
 }
@@ -51,7 +66,7 @@ fn headline(trace: &str, answer: &LengthsAnswer, style: &Style) -> String {
     let run = &answer.runs[0];
     let orders = match (answer.verdict, run.orders.len()) {
         (Verdict::Withheld, _) | (_, 1) => String::new(),
-        (_, all) => format!("  in {} of {all} orders", run.fitting),
+        (_, all) => format!("  fits in {} of {all} orders", run.fitting),
     };
     let asked = &answer.settings;
     let about = match &asked.exact {
@@ -63,7 +78,7 @@ fn headline(trace: &str, answer: &LengthsAnswer, style: &Style) -> String {
     let width = style.columns().saturating_sub(2 + about.chars().count());
     let mut page = format!(
         "{}{orders}  on {on}\n  {}{about}\n",
-        verdict(answer.verdict, style),
+        verdict(answer.verdict, Confidence::Likely, style),
         style.paint(Ink::Faint, &keep_end(trace, width)),
     );
     if !setup::is_default(&run.setup) {
@@ -106,6 +121,14 @@ fn figures(answer: &LengthsAnswer, style: &Style) -> String {
     let label = "  highest in nvidia-smi";
     let shown = |run: &LengthRun| (run.reserved.max + context).to_string();
     page += &row(label, label, answer.runs.iter().map(shown));
+    let here = |run: &LengthRun| match run.on_device {
+        _ if run.fitting < run.orders.len() => "out of memory".to_owned(),
+        there => there.map_or_else(String::new, |there| (there.max + context).to_string()),
+    };
+    if answer.runs.iter().any(|run| run.on_device != Some(run.reserved)) {
+        let label = "  highest on this device";
+        page += &row(label, label, answer.runs.iter().map(here));
+    }
     let label = "  highest peak allocated";
     page += &row(label, label, answer.runs.iter().map(|run| run.allocated.max.to_string()));
     let label = "  iterations to the last new peak";

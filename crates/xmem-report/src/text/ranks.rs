@@ -11,7 +11,7 @@ pub fn ranks(device: &Device, job: &JobRanks, style: &Style) -> String {
     let worst = job.worst();
     let mut page = format!(
         "{}{}  on {} each, a job of {} ranks\n",
-        verdict(job.verdict(), style),
+        verdict(job.verdict(), worst.figures.confidence, style),
         doubt(job, style),
         style.paint(Ink::Heading, &device.name),
         job.world_size,

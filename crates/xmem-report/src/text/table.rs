@@ -1,6 +1,7 @@
 //! Aligned columns.
 
 use super::style::{Ink, Style, keep_end};
+use std::collections::BTreeSet;
 use xmem::printable;
 
 /// The alignment of a column.
@@ -52,14 +53,25 @@ impl Table {
         let mut widths: Vec<usize> = shown.iter().map(longest).collect();
         let mut over = (2 + widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1))
             .saturating_sub(columns);
-        for (width, _) in
+        for (width, c) in
             widths.iter_mut().zip(shown).rev().filter(|(_, c)| self.columns[**c].1 == Align::Rest)
         {
-            let cut = over.min(width.saturating_sub(12));
+            let least = self.least_width(*c, 12.min(*width), *width);
+            let cut = over.min(*width - least);
             *width -= cut;
             over -= cut;
         }
         widths
+    }
+
+    /// The least width from `from` to `to` at which no two cells of a column look the same that are not.
+    fn least_width(&self, c: usize, from: usize, to: usize) -> usize {
+        let cells: BTreeSet<&str> = self.rows.iter().map(|row| row[c].as_str()).collect();
+        let differ = |width: &usize| {
+            let shown: BTreeSet<_> = cells.iter().map(|cell| keep_end(cell, *width)).collect();
+            shown.len() == cells.len()
+        };
+        (from..to).find(differ).unwrap_or(to)
     }
 
     fn line<'a>(
@@ -78,5 +90,27 @@ impl Table {
             };
         }
         line.trim_end().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::Color;
+
+    #[test]
+    fn two_traces_were_shown_under_one_shortened_name() {
+        let mut table = Table::new(&[("trace", Align::Rest), ("note", Align::Left)]);
+        let names = ["first", "second"]
+            .map(|run| format!("experiments/{run}/with/a/long/name/trace.json.zst"));
+        for name in &names {
+            table.row([name.clone(), "x".repeat(60)]);
+        }
+        let page = table.render(&Style { color: Color::Plain, width: 80 });
+        let shown: Vec<&str> =
+            page.lines().skip(1).filter_map(|l| l.split_whitespace().next()).collect();
+        assert_eq!(shown.len(), 2, "{page}");
+        assert_ne!(shown[0], shown[1], "{page}");
+        assert!(shown[0].starts_with('…'), "{page}");
     }
 }

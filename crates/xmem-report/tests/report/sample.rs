@@ -4,9 +4,9 @@ use std::sync::Arc;
 use xmem::{
     AllocatorCounts, AllocatorSettings, AllocatorSetup, Answer, Bounds, Bytes, Confidence, Curve,
     Device, Estimate, Finding, FittedModel, Fragmentation, IterationFacts, IterationId,
-    IterationPeak, JobEnvironment, LiveBlock, Nanos, OutOfMemory, Peak, PeakRange, Phase, Place,
-    Role, RoleShare, Rule, RuleEffect, Severity, Target, Timings, TraceFacts, UncertaintyEffect,
-    UnmodeledShare, Verdict, WithheldReason,
+    IterationPeak, JobEnvironment, LiveBlock, Nanos, Need, OutOfMemory, Peak, PeakRange, Phase,
+    Place, Role, RoleShare, Rule, RuleEffect, Severity, ShortAt, Target, Timings, TraceFacts,
+    UncertaintyEffect, UnmodeledShare, Verdict, WithheldReason,
 };
 
 /// A small device.
@@ -149,6 +149,7 @@ pub(crate) fn fits() -> Answer {
         block(32, Role::Activation, Some("leaf-scratch"), backward()),
     ];
     answer.per_iteration = vec![IterationPeak {
+        start: Bytes::ZERO,
         iteration: Some(IterationId(1)),
         allocated: Bytes::mib(397),
         reserved: Bytes::mib(420),
@@ -160,6 +161,8 @@ pub(crate) fn fits() -> Answer {
         requests: 600,
     };
     answer.fragmentation = Fragmentation {
+        at: ShortAt::PeakAllocated,
+        reserved: Bytes::mib(420),
         unused: Bytes::mib(23),
         releasable: Bytes::mib(20),
         pieces: 3,
@@ -175,6 +178,7 @@ pub(crate) fn fits() -> Answer {
         retries: 0,
     };
     answer.out_of_memory = None;
+    answer.need = Need { least: Bytes::mib(720), ample: Bytes::mib(720) };
     answer.min_capacity = None;
     answer.rules = effects();
     answer.findings = vec![
@@ -219,6 +223,7 @@ pub(crate) fn does_not_fit() -> Answer {
     let mut answer = fits();
     answer.verdict = Verdict::DoesNotFit;
     answer.target.device.memory = Bytes::mib(640);
+    answer.need = Need { least: Bytes::mib(702), ample: Bytes::mib(720) };
     answer.min_capacity = Some(Bytes::mib(702));
     answer.out_of_memory = Some(OutOfMemory {
         at: Some(backward()),

@@ -2,8 +2,10 @@
 
 use crate::sample;
 use expect_test::{Expect, expect};
-use xmem::{AddressOrder, AllocatorKind, AllocatorSettings, JobEnvironment, TorchVersion};
-use xmem_report::text::{self, Color, Row, Style};
+use xmem::{
+    AddressOrder, AllocatorKind, AllocatorSettings, Bounds, Bytes, JobEnvironment, TorchVersion,
+};
+use xmem_report::text::{self, Color, Extent, Row, Style};
 
 const PLAIN: Style = Style { color: Color::Plain, width: 100 };
 
@@ -16,7 +18,7 @@ fn shows(actual: &str, expected: Expect) {
 #[test]
 fn an_answer_has_a_fixed_order() {
     shows(
-        &text::answer("runs/demo/trace.json", &sample::fits(), &PLAIN),
+        &text::answer("runs/demo/trace.json", &sample::fits(), &Extent::FULL, &PLAIN),
         expect![[r#"
             page:
             FITS  on demo-1g (NVIDIA Demo, 1.00 GiB)
@@ -57,19 +59,21 @@ fn an_answer_has_a_fixed_order() {
                      32.00 MiB  activation       iteration 1, backward        aten::mm [leaf-scratch]
                                 Net_0 > Linear_1, train.py(12): forward
 
-            Fragmentation  23.00 MiB (5 %) of peak reserved holds no tensor
+            Fragmentation  23.00 MiB (5 %) of the 420.00 MiB reserved at the peak allocated holds no tensor
               in 3 free pieces, the largest 20.00 MiB; 20.00 MiB could be released
 
             Notes
               warning  argument shapes were not recorded
-              1 more note in --format json
+              1 more note: --notes shows it
+
+            FITS  needs 720.00 MiB of 1.00 GiB on demo-1g
         "#]],
     );
 }
 
 #[test]
 fn what_does_not_fit_says_where_and_how_much_is_missing() {
-    let page = text::answer("trace.json", &sample::does_not_fit(), &PLAIN);
+    let page = text::answer("trace.json", &sample::does_not_fit(), &Extent::FULL, &PLAIN);
     let until = page.find("Memory at the peak").expect("roles");
     shows(
         &page[..until],
@@ -82,7 +86,7 @@ fn what_does_not_fit_says_where_and_how_much_is_missing() {
               peak reserved            420.00 MiB   torch.cuda.max_memory_reserved()
                 between                410.00 MiB   and 440.00 MiB: cuDNN plans, address order
               expected in nvidia-smi   720.00 MiB   reserved + 300.00 MiB context
-              shortfall                 70.00 MiB   beyond 640.00 MiB of device memory
+              shortfall                 62.00 MiB   beyond 640.00 MiB of device memory
               minimum capacity         702.00 MiB   smallest device memory for this job
 
             Out of memory in iteration 1, backward
@@ -90,7 +94,7 @@ fn what_does_not_fit_says_where_and_how_much_is_missing() {
               module  Net_0 > Linear_1
               op      MmBackward0 > aten::mm
               line    train.py(12): forward
-              710.00 MiB would be enough; the figures above assume unlimited memory
+              the figures above are those of a device with room for everything
 
             Peak: iteration 1, backward
               module  Net_0 > Linear_1
@@ -103,7 +107,7 @@ fn what_does_not_fit_says_where_and_how_much_is_missing() {
 
 #[test]
 fn what_fits_only_just_says_so() {
-    let page = text::answer("trace.json", &sample::only_just(), &PLAIN);
+    let page = text::answer("trace.json", &sample::only_just(), &Extent::FULL, &PLAIN);
     let until = page.find("Memory at the peak").expect("roles");
     shows(
         &page[..until],
@@ -163,7 +167,7 @@ fn an_unusual_allocator_is_named_below_the_verdict() {
     ] {
         let mut answer = sample::fits();
         answer.setup = sample::setup(&settings);
-        let page = text::answer("t", &answer, &PLAIN);
+        let page = text::answer("t", &answer, &Extent::FULL, &PLAIN);
         let line = page.lines().find_map(|line| line.strip_prefix("  allocator: "));
         assert_eq!(line, expected, "{settings:?}");
     }
@@ -190,7 +194,7 @@ fn an_unusual_allocator_is_named_below_a_table_and_an_approximation_in_one_line(
     );
     assert_eq!(
         text::brief("t", &other, &PLAIN),
-        "FITS  about 720.00 MiB of 1.00 GiB on demo-1g  t  (1 warning)\n"
+        "FITS  needs about 720.00 MiB of 1.00 GiB on demo-1g  t  (1 warning)\n"
     );
 }
 
@@ -204,7 +208,7 @@ fn settings_from_the_trace_are_marked() {
     let mut answer = sample::fits();
     let settings = AllocatorSettings::default();
     answer.setup = settings.resolve(&recorded, &sample::device()).expect("usable");
-    let page = text::answer("t", &answer, &PLAIN);
+    let page = text::answer("t", &answer, &Extent::FULL, &PLAIN);
     let said = "  allocator: PyTorch 2.6 (from the trace), max_split_size_mb:64 (from the trace)\n";
     assert!(page.contains(said), "{page}");
 }
@@ -212,7 +216,7 @@ fn settings_from_the_trace_are_marked() {
 #[test]
 fn a_withheld_verdict_gives_reasons_and_no_figures() {
     shows(
-        &text::answer("trace.json", &sample::withheld(), &PLAIN),
+        &text::answer("trace.json", &sample::withheld(), &Extent::FULL, &PLAIN),
         expect![[r#"
             page:
             NO VERDICT  on demo-1g (NVIDIA Demo, 1.00 GiB)
@@ -221,7 +225,7 @@ fn a_withheld_verdict_gives_reasons_and_no_figures() {
             Reasons and notes
               serious  the trace has no memory events: record it with profile_memory=True
               warning  argument shapes were not recorded
-              1 more note in --format json
+              1 more note: --notes shows it
         "#]],
     );
 }
@@ -260,7 +264,7 @@ fn several_answers_have_a_row_each() {
             page:
               trace  device       memory  verdict       warnings    reserved  nvidia-smi    headroom  min capacity
               a      demo-1g    1.00 GiB  FITS                 1  420.00 MiB  720.00 MiB  304.00 MiB
-              b      demo-1g  640.00 MiB  DOES NOT FIT         1  420.00 MiB  720.00 MiB  -70.00 MiB    702.00 MiB
+              b      demo-1g  640.00 MiB  DOES NOT FIT         1  420.00 MiB  720.00 MiB  -62.00 MiB    702.00 MiB
               c                           UNREADABLE
         "#]],
     );
@@ -272,7 +276,7 @@ fn a_brief_answer_is_one_line() {
         &text::brief("trace.json", &sample::does_not_fit(), &PLAIN),
         expect![[r#"
             page:
-            DOES NOT FIT  720.00 MiB of 640.00 MiB on demo-1g  trace.json  (1 warning)
+            DOES NOT FIT  needs at least 702.00 MiB of 640.00 MiB on demo-1g: 62.00 MiB too much  trace.json  (1 warning)
         "#]],
     );
 }
@@ -340,8 +344,13 @@ fn no_line_is_wider_than_the_screen() {
         let style = Style { color: Color::Plain, width };
         let (answer, tight) = (sample::fits(), sample::does_not_fit());
         let pages = [
-            text::answer("trace.json", &tight, &style),
-            text::answer("a/rather/long/path/to/a/trace/of/a/job/trace.json.zst", &answer, &style),
+            text::answer("trace.json", &tight, &Extent::FULL, &style),
+            text::answer(
+                "a/rather/long/path/to/a/trace/of/a/job/trace.json.zst",
+                &answer,
+                &Extent::FULL,
+                &style,
+            ),
             text::rules(&answer.rules, &style),
             text::inspect("trace.json", &answer.trace, &answer.findings, &style),
         ];
@@ -353,7 +362,12 @@ fn no_line_is_wider_than_the_screen() {
 
 #[test]
 fn color_changes_nothing_but_color() {
-    let ansi = text::answer("t", &sample::fits(), &Style { color: Color::Ansi, width: 100 });
+    let ansi = text::answer(
+        "t",
+        &sample::fits(),
+        &Extent::FULL,
+        &Style { color: Color::Ansi, width: 100 },
+    );
     let mut plain = String::new();
     let mut rest = ansi.as_str();
     while let Some(at) = rest.find('\u{1b}') {
@@ -363,5 +377,60 @@ fn color_changes_nothing_but_color() {
     plain += rest;
     let trimmed = |t: &str| t.lines().map(|l| l.trim_end().to_owned()).collect::<Vec<_>>();
     assert_ne!(ansi, plain);
-    assert_eq!(trimmed(&plain), trimmed(&text::answer("t", &sample::fits(), &PLAIN)));
+    assert_eq!(
+        trimmed(&plain),
+        trimmed(&text::answer("t", &sample::fits(), &Extent::FULL, &PLAIN))
+    );
+}
+
+#[test]
+fn a_range_was_told_as_between_two_figures_that_look_alike() {
+    let mut answer = sample::fits();
+    answer.range.reserved = Bounds { low: Bytes::mib(420), high: Bytes::mib(420) + Bytes(512) };
+    let page = text::answer("t", &answer, &Extent::FULL, &PLAIN);
+    assert!(!page.contains("between"), "{page}");
+    answer.range.reserved.high = Bytes::mib(421);
+    let page = text::answer("t", &answer, &Extent::FULL, &PLAIN);
+    assert!(page.contains("between                420.00 MiB   and 421.00 MiB"), "{page}");
+}
+
+#[test]
+fn ten_equal_layers_had_ten_rows() {
+    let mut answer = sample::fits();
+    let last = answer.largest.pop().expect("a block");
+    answer.largest.clear();
+    for layer in 0..12 {
+        let mut block = last.clone();
+        block.origin.module = Some(format!("Net_0 > Block_{layer} > Linear_{}", 2 * layer + 1));
+        answer.largest.push(block);
+    }
+    let mut other = last;
+    other.origin.module = Some("Net_0 > Head_0".to_owned());
+    answer.largest.push(other);
+    let page = text::answer("t", &answer, &Extent::FULL, &PLAIN);
+    let (_, rows) = page.split_once("Largest blocks alive at the peak\n").expect("the part");
+    let rows: Vec<&str> = rows.lines().take_while(|line| !line.is_empty()).collect();
+    assert_eq!(rows.len(), 4, "{rows:?}");
+    assert!(rows[0].trim_start().starts_with("12 ×   "), "{rows:?}");
+    assert!(rows[1].trim_start().starts_with("Net_0 > Block_* > Linear_*,"), "{rows:?}");
+    assert!(rows[3].trim_start().starts_with("Net_0 > Head_0,"), "{rows:?}");
+}
+
+#[test]
+fn an_answer_scrolled_by() {
+    for answer in [sample::fits(), sample::does_not_fit(), sample::only_just()] {
+        let next = vec![("xmem plan t".to_owned(), "how little the same tensors need".to_owned())];
+        let extent = Extent { full: false, notes: false, rows: 10, next };
+        let page = text::answer("t", &answer, &extent, &PLAIN);
+        let lines: Vec<&str> = page.lines().collect();
+        assert!(lines.len() <= 30, "{page}");
+        let word = answer.decision().0.words();
+        assert!(lines[0].starts_with(word), "{page}");
+        let last = lines[lines.len() - 1];
+        assert!(last.starts_with(word) || lines.len() <= 24, "{page}");
+        assert_eq!(page.contains("xmem plan t"), answer.out_of_memory.is_some(), "{page}");
+        let full = text::answer("t", &answer, &Extent::FULL, &PLAIN);
+        assert!(full.lines().count() > lines.len(), "{full}");
+        assert!(full.lines().last().is_some_and(|line| line.starts_with(word)), "{full}");
+    }
 }

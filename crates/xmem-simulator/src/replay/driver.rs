@@ -1,8 +1,8 @@
 //! A program's requests, served one by one by an allocator: every replay stands on this driver.
 
-use super::OutOfMemory;
 use super::attempts::Attempts;
 use super::table::{Allocated, BlockTable, Freed};
+use super::{OutOfMemory, fragmentation};
 use crate::allocator::{
     AllocFailure, BlockHandle, Control, FrameworkAllocator, PoolOptions, RequestIndex,
 };
@@ -166,6 +166,7 @@ impl<'w, A: FrameworkAllocator> ReplayDriver<'w, A> {
             reserved,
             device_free: self.allocator.device().free_bytes().unwrap_or_default(),
             largest_cached: self.allocator.largest_free(),
+            fragmentation: fragmentation::of_state(&self.allocator.state()),
             stats: self.allocator.stats(),
             needed: Bytes(reserved.get().saturating_add(tried.get())),
         }

@@ -1,7 +1,9 @@
 //! The use of the segments at one moment.
 
 use super::peaks::LiveBlock;
-use crate::allocator::{Mapping, PoolKind, RequestIndex, Segment, SegmentId};
+use crate::allocator::{
+    BlockUse, Mapping, PoolKind, RequestIndex, Segment, SegmentId, SegmentState,
+};
 use xmem_types::{Addr, Bytes, StreamId};
 
 /// A segment at one moment, with the blocks handed out from it.
@@ -52,6 +54,28 @@ pub struct Fragmentation {
     pub releasable: Bytes,
     /// The number of segments.
     pub segments: usize,
+}
+
+/// The free memory inside segments, by an allocator's state.
+pub(super) fn of_state(segments: &[SegmentState]) -> Fragmentation {
+    let mut sum = Fragmentation { segments: segments.len(), ..Fragmentation::default() };
+    for segment in segments {
+        let in_use = segment.blocks.iter().any(|block| block.used != BlockUse::Free);
+        for block in &segment.blocks {
+            sum.reserved += block.size;
+            if block.used != BlockUse::Free {
+                sum.allocated += block.size;
+                continue;
+            }
+            sum.free += block.size;
+            sum.free_blocks += 1;
+            sum.largest_free = sum.largest_free.max(block.size);
+            if !in_use {
+                sum.releasable += block.size;
+            }
+        }
+    }
+    sum
 }
 
 /// All segments and mappings that ever were.

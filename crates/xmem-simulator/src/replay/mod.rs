@@ -105,6 +105,8 @@ pub struct OutOfMemory {
     pub device_free: Bytes,
     /// The largest block that was cached nevertheless: too small, or of another stream.
     pub largest_cached: Bytes,
+    /// The free memory inside segments then.
+    pub fragmentation: Fragmentation,
     /// All statistics at that moment.
     pub stats: Stats,
     /// The highest reserved bytes when the job continues from here without limit. With this

@@ -24,6 +24,7 @@ pub(super) struct RunHead<'a> {
 struct WhatIfDto<'a> {
     options: &'a str,
     verdict: &'static str,
+    decision: &'static str,
     allocated_bytes: u64,
     reserved_bytes: u64,
     device_bytes: u64,
@@ -35,6 +36,7 @@ impl<'a> From<&'a PageWhatIf> for WhatIfDto<'a> {
         Self {
             options,
             verdict: answer.verdict.name(),
+            decision: answer.decision().0.name(),
             allocated_bytes: peak.allocated.get(),
             reserved_bytes: peak.reserved.get(),
             device_bytes: peak.device.get(),
