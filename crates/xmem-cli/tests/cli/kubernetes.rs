@@ -93,7 +93,7 @@ fn the_manifest_names_the_device_and_is_annotated() {
             metadata:
               annotations:
                 xmem.dev/peak-bytes: "2707423232"
-                xmem.dev/context-bytes: "314572800"
+                xmem.dev/context-bytes: "199229440"
                 xmem.dev/trace-sha256: "00f73fbdebdb018dc42ce1ab224dbbb979c83c5dc273609c700546fa650ec7c3"
             spec:
               nodeSelector:
