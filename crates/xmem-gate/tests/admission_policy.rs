@@ -245,7 +245,7 @@ fn annotations_of_the_object_count_where_the_pods_have_none() {
     let mut job = object("Job", &json!({}), &json!({"nvidia.com/gpu": 1}), "Tesla-T4");
     assert_eq!(policy.answer(&job, "default"), Answer::Admitted);
     job["metadata"]["annotations"] = json!({"xmem.dev/peak-bytes": "16000000000"});
-    let message = "xmem: does not fit: needs 15258 MiB of 14630 MiB on Tesla-T4".to_owned();
+    let message = "xmem: does not fit: needs 15258 MiB of 14740 MiB on Tesla-T4".to_owned();
     assert_eq!(policy.answer(&job, "default"), Answer::Denied(message.clone()));
     assert_eq!(policy.answer(&job, "soft"), Answer::Warned(message));
     let missing = object("Job", &json!({}), &json!({"nvidia.com/gpu": 1}), "Tesla-T4");

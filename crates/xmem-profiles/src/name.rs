@@ -21,7 +21,7 @@ impl Name {
                 _ if word.is_empty() || NOISE.contains(&word) => {}
                 Some(number) if UNITS.contains(&word) && is_number(number) => number.push('g'),
                 _ => {
-                    words.push(size(word).map_or_else(|| word.to_owned(), |gib| format!("{gib}g")))
+                    words.push(size(word).map_or_else(|| word.to_owned(), |gib| format!("{gib}g")));
                 }
             }
         }

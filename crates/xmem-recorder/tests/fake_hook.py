@@ -1,6 +1,7 @@
 """The beginning of the scripts of these tests: the hook's side of the protocol, without PyTorch."""
 import json
 import os
+import subprocess  # noqa: F401
 import signal
 import sys
 import time

@@ -53,7 +53,7 @@ fn every_allocator_can_be_chosen() {
         ("uncached", 80, Some("uncached-figures")),
         ("cudaMallocAsync", 96, Some("allocator-approximate")),
         // What is left of 14930 MiB without context and TensorFlow's reserve for Turing.
-        ("tf-bfc", 14_930 - 300 - 1050, Some("allocator-of-tensorflow")),
+        ("tf-bfc", 14_930 - 190 - 1050, Some("allocator-of-tensorflow")),
         ("tf-bfc-growth", 8 + 128, Some("allocator-of-tensorflow")),
     ] {
         let ran = xmem(["replay", &job, "-d", "t4-16g", "-f", "json", "--allocator", name]);

@@ -175,7 +175,7 @@ fn the_action_annotates_the_run_and_writes_its_summary() {
     let bin = program.parent().expect("a folder").display();
     let path = format!("{bin}:{}", std::env::var("PATH").expect("a path"));
     for (device, code, annotation, row) in [
-        ("t4-16g", 0, "FITS  needs 2.81 GiB", "**fits**"),
+        ("t4-16g", 0, "FITS  needs 2.71 GiB", "**fits**"),
         ("", 1, "::error file=train.py,line=86,title=xmem%3A DOES NOT FIT::", "**does not fit**"),
         ("nonsense", 2, "", ""),
     ] {

@@ -74,7 +74,7 @@ fn the_manifest_names_the_device_and_is_annotated() {
     let ran = place.check(&["--k8s", "job.yaml", "--write"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let stdout = &ran.stdout;
-    assert!(stdout.starts_with("FITS  needs 2.81 GiB of 14.58 GiB on t4-16g"), "{stdout}");
+    assert!(stdout.starts_with("FITS  needs 2.71 GiB of 14.58 GiB on t4-16g"), "{stdout}");
     assert!(stdout.ends_with("  for each of 2 GPUs\n"), "{stdout}");
     assert_eq!(ran.stderr, "wrote `job.yaml`: annotations of 1 pod template\n");
     expect![[r#"
@@ -93,7 +93,7 @@ fn the_manifest_names_the_device_and_is_annotated() {
             metadata:
               annotations:
                 xmem.dev/peak-bytes: "2707423232"
-                xmem.dev/context-bytes: "314572800"
+                xmem.dev/context-bytes: "199229440"
                 xmem.dev/trace-sha256: "00f73fbdebdb018dc42ce1ab224dbbb979c83c5dc273609c700546fa650ec7c3"
             spec:
               nodeSelector:

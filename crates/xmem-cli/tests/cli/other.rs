@@ -163,7 +163,7 @@ fn a_capacity_without_a_unit_is_asked_back() {
     assert_eq!(ran.code, 2, "{message}");
     assert!(message.contains("`24` has no unit") && message.contains("24GiB"), "{message}");
     // With a unit, or as a number of bytes that a device has, it is what was said.
-    for (size, bytes) in [("24B", 24), ("67108864", 1 << 26), ("24GiB", 24 << 30)] {
+    for (size, bytes) in [("24B", 24_u64), ("67108864", 1 << 26), ("24GiB", 24 << 30)] {
         let ran = xmem(["replay", &job, "--capacity", size, "-f", "json"]);
         assert_eq!(ran.json()["device"]["memory_bytes"], bytes, "{size}: {}", ran.stderr);
     }

@@ -561,7 +561,7 @@ fn what_cannot_be_recorded_is_said_before_anything_runs() {
         (
             &["--virtual-gpu", "h100-80g", "--engine", "cpu", "--", "python3", &script],
             2,
-            &["'--virtual-gpu <NAME>' cannot be used with '--engine <ENGINE>'"],
+            &["'--virtual-gpu [<NAME>]' cannot be used with '--engine <ENGINE>'"],
         ),
         (
             &["--engine", "gpu", "--", "python3", &script],

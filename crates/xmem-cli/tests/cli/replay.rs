@@ -17,8 +17,8 @@ fn the_text_answer() {
 
           peak allocated            80.00 MiB   torch.cuda.max_memory_allocated()
           peak reserved             84.00 MiB   torch.cuda.max_memory_reserved()
-          expected in nvidia-smi   384.00 MiB   reserved + 300.00 MiB context (150 to 450 MiB)
-          headroom                  14.21 GiB   97 % of 14.58 GiB stay free
+          expected in nvidia-smi   274.00 MiB   reserved + 190.00 MiB context (140 to 240 MiB)
+          headroom                  14.31 GiB   98 % of 14.58 GiB stay free
 
         Peak: iteration 0, backward
           module  Net_0

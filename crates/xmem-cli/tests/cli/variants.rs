@@ -59,8 +59,8 @@ fn which_of_these_will_do() {
           job.json
 
           device                  memory  allocator                 verdict   reserved  nvidia-smi   headroom
-          t4-16g               14.58 GiB  no options                FITS     84.00 MiB  384.00 MiB  14.21 GiB
-          t4-16g               14.58 GiB  expandable_segments:True  FITS     80.00 MiB  380.00 MiB  14.21 GiB
+          t4-16g               14.58 GiB  no options                FITS     84.00 MiB  274.00 MiB  14.31 GiB
+          t4-16g               14.58 GiB  expandable_segments:True  FITS     80.00 MiB  270.00 MiB  14.32 GiB
           a100-40g-mig-1g.5gb   4.75 GiB  no options                FITS     84.00 MiB  384.00 MiB   4.38 GiB
           a100-40g-mig-1g.5gb   4.75 GiB  expandable_segments:True  FITS     80.00 MiB  380.00 MiB   4.38 GiB
 
@@ -80,9 +80,9 @@ fn allocators_are_described_by_their_differences() {
           job.json
 
           allocator                    verdict   reserved  nvidia-smi   headroom
-          PyTorch 2.6                  FITS     84.00 MiB  384.00 MiB  14.21 GiB
-          PyTorch 2.6 without caching  FITS     80.00 MiB  380.00 MiB  14.21 GiB
-          TensorFlow's BFC allocator   FITS     13.26 GiB   13.55 GiB   1.03 GiB
+          PyTorch 2.6                  FITS     84.00 MiB  274.00 MiB  14.31 GiB
+          PyTorch 2.6 without caching  FITS     80.00 MiB  270.00 MiB  14.32 GiB
+          TensorFlow's BFC allocator   FITS     13.37 GiB   13.55 GiB   1.03 GiB
     "#]]
     .assert_eq(&format!("page:\n{}", ran.stdout));
 }
@@ -95,7 +95,7 @@ fn several_traces_on_several_devices_have_a_row_each() {
     expect![[r#"
         page:
           trace     device       memory  verdict      reserved  nvidia-smi   headroom
-          job.json  t4-16g    14.58 GiB  FITS        84.00 MiB  384.00 MiB  14.21 GiB
+          job.json  t4-16g    14.58 GiB  FITS        84.00 MiB  274.00 MiB  14.31 GiB
           job.json  a100-40g  39.49 GiB  FITS        84.00 MiB  534.00 MiB  38.97 GiB
           bad.json                       UNREADABLE
     "#]]

@@ -333,7 +333,8 @@ fn devices_are_a_table() {
 
               memory: total of torch.cuda.mem_get_info(); context: what a process takes outside PyTorch,
               with its range; for PyTorch: memory minus context. --format json gives the source of each number.
-              For another GPU use --device-file or --capacity 24GiB.
+              Shared memory is the host's too: the context counts what the host takes of it.
+              `xmem devices --mig` lists MIG slices. For another GPU use --device-file or --capacity 24GiB.
         "#]],
     );
 }
