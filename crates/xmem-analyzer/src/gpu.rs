@@ -257,12 +257,16 @@ fn fullest(memory: &MemoryTable, notes: &mut Diagnostics) -> (i16, usize) {
     }
     if running.len() > 1 {
         notes.report("several-gpus", Severity::Warning, None, || {
-            let most = Bytes(best.1.unsigned_abs());
+            let peak = |(index, (_, most)): (&i16, &(i64, i64))| {
+                format!("{} on GPU {index}", Bytes(most.unsigned_abs()))
+            };
+            let peaks: Vec<String> = running.iter().map(peak).collect();
             format!(
-                "the recording has memory of {} GPUs: that of device {} is replayed, which has most \
-                 ({most} at its peak)",
+                "the recording has memory of {} GPUs: that of GPU {} is replayed, which has most (peaks of allocated \
+                 memory: {})",
                 running.len(),
-                best.0
+                best.0,
+                peaks.join(", ")
             )
         });
     }

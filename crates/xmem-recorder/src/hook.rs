@@ -48,6 +48,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/recorder.py",
     "xmem_recorder/redirect.py",
     "xmem_recorder/reducer.py",
+    "xmem_recorder/replicas.py",
     "xmem_recorder/saving.py",
     "xmem_recorder/session.py",
     "xmem_recorder/shadows.py",

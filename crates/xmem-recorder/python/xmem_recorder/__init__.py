@@ -16,6 +16,7 @@ The parts:
 - `network`, `rawcalls`, `writes`: what the script would send to other machines, and write where no overlay can be had;
 - `lengths`: batches of other lengths, on request;
 - `ranks` and the modules that it installs: one process of a distributed job, without the others;
+- `replicas`: the threads of `DataParallel`;
 - `placement`: the tensors that would be on the GPU, and their marks in the trace;
 - `recorder`: torch's profiler, the count of iterations, the export, the end of the script;
 - `facts`: the trace's metadata.

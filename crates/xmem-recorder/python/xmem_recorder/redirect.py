@@ -16,6 +16,7 @@ from . import (
     profilers,
     ranks,
     recorder,
+    replicas,
     tensor_types,
     tensors,
 )
@@ -52,3 +53,4 @@ def install(torch):
     distributed.install(torch)
     ranks.install(torch)
     profilers.install(torch)
+    replicas.install()

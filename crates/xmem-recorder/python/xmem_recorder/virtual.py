@@ -22,6 +22,7 @@ from . import (
     profilers,
     ranks,
     recorder,
+    replicas,
     session,
     values,
     weights,
@@ -49,6 +50,7 @@ def install(torch):
             importlib.import_module(name)
     outside.install()
     profilers.install(torch)
+    replicas.install()
     autocast.watch(torch)
     values.install(torch)
     history.install(torch)
