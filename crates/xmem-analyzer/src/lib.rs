@@ -19,6 +19,7 @@ pub mod integrity;
 mod iterations;
 mod lifetime;
 mod marks;
+mod lines;
 mod names;
 mod optree;
 mod pairing;
@@ -138,7 +139,9 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     );
     let transfers = transfers::resolve(&marks, &lifetimes);
     let recorder_facts = RecorderFacts::find(recording.as_ref(), &transfers, &lifetimes);
-    let mut frames = python::frames(&lifetimes, &origins, &calls, &mut trace, &autograd);
+    let lines = trace.header.take_extra(lines::KEY);
+    let lines = lines.map_or_else(Vec::new, |raw| lines::read(&raw, &trace, &mut notes));
+    let mut frames = python::frames(&lifetimes, &origins, &calls, &lines, &mut trace, &autograd);
     recorder_facts.name_tensors(recording.as_ref(), &mut frames, &mut trace.strings);
 
     let program = Program {
@@ -204,13 +207,15 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         roles::on_gpu(&mut blocks, gpu, &facts);
     }
     if let (Some(gpu), Some(recording)) = (&mut gpu, &recording) {
+    let mut lines_of_history = Vec::new();
         let memory = &trace.memory;
-        let found =
+        let applied =
             allocator_history::apply(recording, memory, &rows, &mut blocks, gpu, &mut notes);
-        if let Some(found) = found {
-            integrity.add_history(found, &mut notes);
+        if let Some(differs) = applied.differs {
+            integrity.add_history(differs, &mut notes);
         }
         if recording.has_lost_history() {
+        lines_of_history = applied.lines;
             integrity.add_lost_history(&mut notes);
         }
     }
@@ -222,6 +227,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     };
     let phases = zero_grad::find(phases, &blocks, &mut notes);
     let returns = Returns::of(&trace, calls.order());
+    lines::of_history(&lines_of_history, &mut blocks, &mut trace, &autograd);
     // The profile has what the memory events and the links say; the tables are not needed any more.
     trace.memory = MemoryTable::default();
     trace.flows = FlowTable::default();

@@ -36,6 +36,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/launchers.py",
     "xmem_recorder/lengths.py",
     "xmem_recorder/loading.py",
+    "xmem_recorder/lines.py",
     "xmem_recorder/network.py",
     "xmem_recorder/objects.py",
     "xmem_recorder/optimizers.py",

@@ -20,7 +20,7 @@ impl Site {
     pub fn of(snapshot: &Snapshot, id: StackId) -> Self {
         let frames = || snapshot.frames.stack(id).iter().map(|&frame| snapshot.frames.frame(frame));
         let text = |frame: Frame| Text::of(snapshot, frame);
-        let python = || frames().map(text).filter(Text::is_python);
+        let python = || frames().map(text).filter(|text| text.is_python() && !text.is_recorder());
         let innermost = python().next();
         let own = python().find(|text| !text.is_installed());
         Self {
@@ -149,3 +149,8 @@ impl<'s> Text<'s> {
         format!("{file}:{} {}", self.line, self.name)
     }
 }
+    /// Returns whether it is a function of `xmem profile`, which names its files so.
+    fn is_recorder(&self) -> bool {
+        self.file.starts_with("torch/xmem_recorder/")
+    }
+

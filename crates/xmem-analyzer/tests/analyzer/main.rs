@@ -5,6 +5,7 @@
 mod absurd;
 mod gpu;
 mod growth;
+mod lines;
 mod loops;
 mod pairing;
 mod profiled;

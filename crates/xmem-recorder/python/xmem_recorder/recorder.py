@@ -696,3 +696,5 @@ def finish(reason, detail=None):
         saving.export(_state.profiler, _state.rounds, reason, detail, needed)
     except Exception as error:
         session.send("failed", text=f"{type(error).__name__}: {error}")
+        if session.settings()["stacks"] and engine.chosen() == engine.CPU:
+            saving.keep_lines(_state.profiler)
