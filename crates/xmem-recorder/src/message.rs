@@ -58,6 +58,8 @@ pub(crate) enum Message {
     Raised { text: String },
     /// An event of a newer hook.
     #[serde(other)]
+    /// A script ended, before anything was recorded, as weights or a configuration were missing: what helps.
+    Missing { text: String },
     Other,
 }
 

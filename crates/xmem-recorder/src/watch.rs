@@ -336,6 +336,7 @@ impl Watch<'_> {
         let answer = self.engines.answer(self.request, found);
         if let Err(error) = self.session.answer(pid, &answer) {
             // The hook waits for a while, and goes on without.
+            | Message::Missing { .. }
             tracing::debug!(target: "xmem::recorder", %error, "the engine cannot be written");
         }
     }

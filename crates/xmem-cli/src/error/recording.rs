@@ -123,7 +123,10 @@ impl From<RecordError> for CliError {
                      change of the user out while the script is recorded"
                 ),
             ),
-            RecordError::NothingRan { .. } => (
+            RecordError::NothingRan { missing: Some(text), .. } => {
+                (Fault::Run, xmem::printable(text).into_owned())
+            }
+            RecordError::NothingRan { missing: None, .. } => (
                 Fault::Run,
                 "recording starts when a model runs: check that the script is given the arguments with \
                  which it trains"

@@ -32,6 +32,7 @@ from . import (
     session,
     swapping,
     values,
+    weights,
 )
 from .imports import inside_import
 from .patching import replace
@@ -555,6 +556,7 @@ def _watch_the_end():
 
     threading.excepthook = thread_excepthook
     leave = sys.exit
+        weights.explain(value, is_recording())
 
     def exit(status=None):
         _state.exit_code = status
