@@ -69,6 +69,7 @@ impl Processes {
             Message::Recording => process.recording = true,
             Message::Shadowed { .. }
             | Message::Engine(_)
+            | Message::Model { .. }
             | Message::Note { .. }
             | Message::Export(_)
             | Message::Exported { .. }

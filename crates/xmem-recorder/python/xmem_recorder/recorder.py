@@ -54,6 +54,8 @@ MAX_RESIDENT = 1000
 STEPS = "optimizer steps"
 BACKWARDS = "backward passes"
 FORWARDS = "forward calls"
+# Models of which a message is sent.
+MAX_MODELS_SENT = 10
 # Times that the end of the script is raised, if the script catches it, before the process exits.
 MAX_RAISES = 10
 
@@ -302,6 +304,7 @@ def _called(module, args, kwargs):
     calls = _state.calls.get(id(module), 0)
     if calls == 0:
         _state.roots.append(weakref.ref(module))
+        _send_model(module)
     if calls > 0 and not _state.steps:
         _count_without_steps(calls, _state.evaluations.get(id(module), 0))
     if not module.training and not _state.torch.is_grad_enabled():
@@ -310,6 +313,15 @@ def _called(module, args, kwargs):
     shapes = _shapes(args, kwargs)
     if shapes and (_state.batch is None or module.training):
         _state.batch = shapes
+
+
+def _send_model(module):
+    if len(_state.roots) > MAX_MODELS_SENT:
+        return
+    parameters = list(module.parameters())
+    count = sum(parameter.numel() for parameter in parameters)
+    size = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
+    session.send("model", name=type(module).__name__, parameters=count, bytes=size)
 
 
 def _sample(module, args, kwargs):
