@@ -556,6 +556,7 @@ def _watch_the_end():
 
     def excepthook(kind, value, traceback):
         _state.failure = (kind, value, traceback)
+        weights.explain(value, is_recording())
         hook(kind, value, traceback)
 
     sys.excepthook = excepthook
@@ -568,7 +569,6 @@ def _watch_the_end():
 
     threading.excepthook = thread_excepthook
     leave = sys.exit
-        weights.explain(value, is_recording())
 
     def exit(status=None):
         _state.exit_code = status
@@ -707,8 +707,8 @@ def finish(reason, detail=None):
         session.send("note", text=text)
     try:
         profilers.stop(_state.profiler)
+        if session.settings()["stacks"] and engine.chosen() == engine.CPU:
+            saving.keep_lines(_state.profiler)
         saving.export(_state.profiler, _state.rounds, reason, detail, needed)
     except Exception as error:
         session.send("failed", text=f"{type(error).__name__}: {error}")
-        if session.settings()["stacks"] and engine.chosen() == engine.CPU:
-            saving.keep_lines(_state.profiler)
