@@ -15,11 +15,12 @@ mod distributed;
 mod forwards;
 mod gpu;
 mod history;
+mod history_roles;
 pub mod integrity;
 mod iterations;
 mod lifetime;
-mod marks;
 mod lines;
+mod marks;
 mod names;
 mod optree;
 mod pairing;
@@ -206,16 +207,16 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     if let Some(gpu) = &gpu {
         roles::on_gpu(&mut blocks, gpu, &facts);
     }
-    if let (Some(gpu), Some(recording)) = (&mut gpu, &recording) {
     let mut lines_of_history = Vec::new();
+    if let (Some(gpu), Some(recording)) = (&mut gpu, &recording) {
         let memory = &trace.memory;
         let applied =
             allocator_history::apply(recording, memory, &rows, &mut blocks, gpu, &mut notes);
         if let Some(differs) = applied.differs {
             integrity.add_history(differs, &mut notes);
         }
-        if recording.has_lost_history() {
         lines_of_history = applied.lines;
+        if recording.has_lost_history() {
             integrity.add_lost_history(&mut notes);
         }
     }
@@ -226,8 +227,8 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         Some(_) => preexisting::find(&blocks, &facts, &learned, &mut Diagnostics::default()),
     };
     let phases = zero_grad::find(phases, &blocks, &mut notes);
-    let returns = Returns::of(&trace, calls.order());
     lines::of_history(&lines_of_history, &mut blocks, &mut trace, &autograd);
+    let returns = Returns::of(&trace, calls.order());
     // The profile has what the memory events and the links say; the tables are not needed any more.
     trace.memory = MemoryTable::default();
     trace.flows = FlowTable::default();
