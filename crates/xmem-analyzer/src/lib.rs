@@ -19,6 +19,7 @@ mod history_roles;
 pub mod integrity;
 mod iterations;
 mod lifetime;
+mod line_names;
 mod lines;
 mod marks;
 mod names;

@@ -3,10 +3,10 @@
 
 use crate::autograd::Autograd;
 use crate::block::Block;
-use rustc_hash::FxHashMap;
+use crate::line_names::LineNames;
 use serde::Deserialize;
 use xmem_trace::Trace;
-use xmem_types::{Diagnostics, Interner, Nanos, OpId, Severity, Sym};
+use xmem_types::{Diagnostics, Nanos, OpId, Severity, Sym};
 
 /// The top-level key of a trace under which `xmem profile` keeps the lines.
 pub(crate) const KEY: &str = "xmem_lines";
@@ -44,31 +44,6 @@ pub(crate) fn read(raw: &str, trace: &Trace, notes: &mut Diagnostics) -> Vec<(Na
     lines
 }
 
-/// Names of calls (`train.py(12): forward`) at other lines than that of the `def`.
-#[derive(Default)]
-pub(crate) struct LineNames {
-    known: FxHashMap<(Sym, u32), Sym>,
-}
-
-impl LineNames {
-    /// The call `name` at a line.
-    pub(crate) fn at(&mut self, name: Sym, line: u32, strings: &mut Interner) -> Sym {
-        if let Some(&known) = self.known.get(&(name, line)) {
-            return known;
-        }
-        let text = with_line(strings.resolve(name), line);
-        let sym = text.map_or(name, |text| strings.intern(&text));
-        self.known.insert((name, line), sym);
-        sym
-    }
-}
-
-fn with_line(name: &str, line: u32) -> Option<String> {
-    let (place, function) = name.split_once("): ")?;
-    let (file, _) = place.rsplit_once('(')?;
-    Some(format!("{file}({line}): {function}"))
-}
-
 /// Gives blocks the lines that the history of an allocator has for their rows. Blocks of backward have those of the forward
 /// operators, as far as these allocated anything.
 pub(crate) fn of_history(
@@ -101,23 +76,6 @@ pub(crate) fn of_history(
         let forward = node.and_then(|node| autograd.forward_of(node));
         if let Some(line) = forward.and_then(|op| of_op(op, blocks)) {
             blocks[row].line = line;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_number_of_a_call_changes() {
-        for (name, expected) in [
-            ("train.py(12): forward", Some("train.py(7): forward")),
-            ("a (1)/b.py(3): <lambda>", Some("a (1)/b.py(7): <lambda>")),
-            ("x.py(4): f(): g", Some("x.py(7): f(): g")),
-            ("<built-in method relu>", None),
-        ] {
-            assert_eq!(with_line(name, 7).as_deref(), expected, "{name}");
         }
     }
 }

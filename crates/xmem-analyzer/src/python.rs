@@ -3,7 +3,7 @@
 
 use crate::autograd::Autograd;
 use crate::lifetime::{Lifetime, Origin};
-use crate::lines::LineNames;
+use crate::line_names::LineNames;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use xmem_trace::{PythonTable, Trace};
