@@ -18,8 +18,17 @@ use xmem_types::{Addr, BlockId, Bytes, Diagnostics, Severity};
 /// A position behind all others.
 const NEVER: Tick = Tick(u32::MAX);
 
-/// Adds what the history of a recording says to the blocks of a trace. `rows` are its memory events by tick. Returns the
-/// number of entries that disagree with the events, and of those that were compared; none if there is nothing to compare.
+/// What came of a history.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    /// The number of entries that disagree with the events, and of those that were compared; none if there is nothing
+    /// to compare.
+    pub(crate) differs: Option<(u64, u64)>,
+    /// Rows of blocks, with the lines of the program that asked for them.
+    pub(crate) lines: Vec<(usize, u32)>,
+}
+
+/// Adds what the history of a recording says to the blocks of a trace. `rows` are its memory events by tick.
 pub(crate) fn apply(
     recording: &Recording,
     memory: &MemoryTable,
@@ -27,8 +36,8 @@ pub(crate) fn apply(
     blocks: &mut [Block],
     gpu: &mut GpuRecording,
     notes: &mut Diagnostics,
-) -> Option<(u64, u64)> {
-    let history = recording.allocator_history.as_ref()?;
+) -> Applied {
+    let Some(history) = recording.allocator_history.as_ref() else { return Applied::default() };
     let device = history.devices.iter().find(|device| device.index == gpu.index);
     let compared = device.map_or(1, |device| device.entries.len().max(1) as u64);
     // A history that is not whole cannot be compared.
@@ -49,7 +58,7 @@ pub(crate) fn apply(
                      private pool are assumed, so that reserved memory may differ"
                 )
             });
-            return differs;
+            return Applied { differs, lines: Vec::new() };
         }
     };
     notes.report_many("unseen-allocations", Severity::Warning, None, found.unseen, || {
@@ -60,7 +69,11 @@ pub(crate) fn apply(
          done, as recorded"
             .into()
     });
+    let mut lines = Vec::new();
     for (row, details) in found.blocks {
+        if details.line > 0 {
+            lines.push((row, details.line));
+        }
         let block = &mut blocks[row];
         block.size = details.size;
         block.stream = details.stream;
@@ -71,7 +84,7 @@ pub(crate) fn apply(
     gpu.cache_releases = found.cache_releases;
     gpu.pool_releases = found.pool_releases;
     gpu.has_history = true;
-    Some((found.unseen + found.other_reserved, compared))
+    Applied { differs: Some((found.unseen + found.other_reserved, compared)), lines }
 }
 
 /// What a history says about a block.
@@ -81,6 +94,7 @@ struct Details {
     stream: xmem_types::StreamId,
     pool: Option<xmem_types::PrivatePoolId>,
     completed: Option<Tick>,
+    line: u32,
 }
 
 /// What a history says about a trace.
@@ -244,6 +258,7 @@ impl<'a> Matching<'a> {
             stream: entry.stream,
             pool: self.pools.at(entry.address, position),
             completed: None,
+            line: entry.line,
         };
         self.found.blocks.push((row, details));
         Ok(Some(self.found.blocks.len() - 1))

@@ -1,12 +1,13 @@
 //! Profiles of an allocator's history: what a memory snapshot says about blocks, without operators.
 //!
-//! A history has sizes, lifetimes, streams and call stacks. Phases and roles are those that the stacks show;
-//! what they do not show stays unknown.
+//! A history has sizes, lifetimes, streams and call stacks. Phases and roles are those that the stacks and lifetimes show
+//! (`history_roles`); what they do not show stays unknown.
 
 use crate::args::ArgumentTable;
 use crate::autograd::Autograd;
-use crate::block::{Block, Evidence, Residency, Role};
+use crate::block::{Block, Residency};
 use crate::gpu::GpuRecording;
+use crate::history_roles::{self, RoleOfHistory};
 use crate::integrity::SnapshotEvidence;
 use crate::lifetime::Tick;
 use crate::names::Names;
@@ -37,6 +38,8 @@ pub struct HistoryBlock {
     pub completed: Option<Tick>,
     /// The call that allocated it: a row of [`History::sites`].
     pub site: usize,
+    /// The part of the program that freed it, where the free has a stack.
+    pub freed_in: Option<HistoryPart>,
 }
 
 /// The place of a call in a program.
@@ -57,6 +60,12 @@ pub enum HistoryPart {
     Phase(Phase),
     /// The workspace of a library is made.
     Workspace,
+    /// Parameters are made, moved or converted.
+    Parameters,
+    /// Buffers are moved or converted.
+    Buffers,
+    /// There is no frame of Python.
+    NoFrame,
     /// The stack does not tell.
     #[default]
     Unknown,
@@ -98,14 +107,10 @@ pub fn analyze_history(history: History) -> (Profile, Diagnostics) {
         })
         .collect();
     let parts: Vec<HistoryPart> = blocks.iter().map(|block| sites[block.site].part).collect();
-    let ends = ends_of_runs(&blocks, &parts, gpu.earlier);
+    let roles = history_roles::find(&blocks, &parts, gpu.earlier);
     let described = |(row, block): (usize, HistoryBlock)| {
         let (op, line) = places[block.site];
-        let (role, evidence) = role(row, &block, parts[row], ends[row], &gpu);
-        let phase = match parts[row] {
-            HistoryPart::Phase(phase) => phase,
-            HistoryPart::Workspace | HistoryPart::Unknown => Phase::Init,
-        };
+        let RoleOfHistory { role, evidence, phase } = roles[row];
         Block {
             size: block.size,
             address: block.address,
@@ -125,7 +130,7 @@ pub fn analyze_history(history: History) -> (Profile, Diagnostics) {
             phase,
             role,
             residency: Residency::Device,
-            evidence: Evidence(evidence),
+            evidence,
         }
     };
     let blocks: Vec<Block> = blocks.into_iter().enumerate().map(described).collect();
@@ -174,49 +179,5 @@ impl Operators {
         trace.ops.signature.push(SignatureId(0));
         self.0.insert(name.to_owned(), id);
         id
-    }
-}
-
-/// Of each block, the position of the first allocation after it that another part of the program makes.
-fn ends_of_runs(
-    blocks: &[HistoryBlock],
-    parts: &[HistoryPart],
-    earlier: usize,
-) -> Vec<Option<Tick>> {
-    let mut ends = vec![None; blocks.len()];
-    let mut end = None;
-    for row in (earlier..blocks.len()).rev() {
-        let differs = parts.get(row + 1).is_some_and(|&next| next != parts[row]);
-        if differs {
-            end = Some(blocks[row + 1].alloc.0);
-        }
-        ends[row] = end;
-    }
-    ends
-}
-
-fn role(
-    row: usize,
-    block: &HistoryBlock,
-    part: HistoryPart,
-    end: Option<Tick>,
-    gpu: &GpuRecording,
-) -> (Role, &'static str) {
-    if part == HistoryPart::Workspace {
-        return (Role::Workspace, "made in a handle of cuBLAS");
-    }
-    if row < gpu.earlier {
-        return (Role::Unknown, "allocated before the history began");
-    }
-    let HistoryPart::Phase(phase) = part else {
-        return (Role::Unknown, "the call stack does not show its purpose");
-    };
-    let brief = block.free.is_some_and(|(free, _)| end.is_none_or(|end| free <= end));
-    match phase {
-        _ if brief => (Role::Temporary, "made and freed by the same part of the program"),
-        Phase::OptimizerStep if block.free.is_none() => {
-            (Role::OptimizerState, "made in torch/optim and never freed")
-        }
-        _ => (Role::Unknown, "the call stack does not show its purpose"),
     }
 }

@@ -15,9 +15,12 @@ mod distributed;
 mod forwards;
 mod gpu;
 mod history;
+mod history_roles;
 pub mod integrity;
 mod iterations;
 mod lifetime;
+mod line_names;
+mod lines;
 mod marks;
 mod names;
 mod optree;
@@ -138,7 +141,9 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     );
     let transfers = transfers::resolve(&marks, &lifetimes);
     let recorder_facts = RecorderFacts::find(recording.as_ref(), &transfers, &lifetimes);
-    let mut frames = python::frames(&lifetimes, &origins, &calls, &mut trace, &autograd);
+    let lines = trace.header.take_extra(lines::KEY);
+    let lines = lines.map_or_else(Vec::new, |raw| lines::read(&raw, &trace, &mut notes));
+    let mut frames = python::frames(&lifetimes, &origins, &calls, &lines, &mut trace, &autograd);
     recorder_facts.name_tensors(recording.as_ref(), &mut frames, &mut trace.strings);
 
     let program = Program {
@@ -203,13 +208,15 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     if let Some(gpu) = &gpu {
         roles::on_gpu(&mut blocks, gpu, &facts);
     }
+    let mut lines_of_history = Vec::new();
     if let (Some(gpu), Some(recording)) = (&mut gpu, &recording) {
         let memory = &trace.memory;
-        let found =
+        let applied =
             allocator_history::apply(recording, memory, &rows, &mut blocks, gpu, &mut notes);
-        if let Some(found) = found {
-            integrity.add_history(found, &mut notes);
+        if let Some(differs) = applied.differs {
+            integrity.add_history(differs, &mut notes);
         }
+        lines_of_history = applied.lines;
         if recording.has_lost_history() {
             integrity.add_lost_history(&mut notes);
         }
@@ -221,6 +228,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
         Some(_) => preexisting::find(&blocks, &facts, &learned, &mut Diagnostics::default()),
     };
     let phases = zero_grad::find(phases, &blocks, &mut notes);
+    lines::of_history(&lines_of_history, &mut blocks, &mut trace, &autograd);
     let returns = Returns::of(&trace, calls.order());
     // The profile has what the memory events and the links say; the tables are not needed any more.
     trace.memory = MemoryTable::default();

@@ -19,6 +19,11 @@ use std::collections::BTreeMap;
 use xmem_trace::{DeviceKind, Trace};
 use xmem_types::{Addr, BlockId, Nanos, OpId, StreamId, Sym, ThreadIdx};
 
+/// The beginnings of the names of operators that provide memory for others (`aten::empty_strided`,
+/// `aten::new_empty_strided`, `aten::resize_`).
+const PROVIDERS: [&str; 4] =
+    ["aten::empty", "aten::new_empty", "aten::resize_", "aten::_resize_output_"];
+
 /// A trace, understood: blocks with lifetime, origin and role, and the structure of the run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -215,6 +220,24 @@ impl Profile {
     #[must_use]
     pub fn arguments(&self, op: OpId) -> &Arguments {
         self.program().arguments(op)
+    }
+
+    /// The operator that asks for memory where `op` is the innermost one: `aten::empty` and its like only provide it.
+    #[must_use]
+    pub fn asking_op(&self, op: OpId) -> OpId {
+        let provides =
+            |op: &OpId| PROVIDERS.iter().any(|provider| self.op_name(*op).starts_with(provider));
+        let mut asking = op;
+        for outer in self.tree.path(op) {
+            if self.is_annotation(outer) {
+                break;
+            }
+            asking = outer;
+            if !provides(&outer) {
+                break;
+            }
+        }
+        asking
     }
 
     /// The operators and annotations around a block's allocation, innermost first.

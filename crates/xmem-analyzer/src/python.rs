@@ -3,6 +3,7 @@
 
 use crate::autograd::Autograd;
 use crate::lifetime::{Lifetime, Origin};
+use crate::line_names::LineNames;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use xmem_trace::{PythonTable, Trace};
@@ -285,21 +286,28 @@ struct OpenCall {
     end: Nanos,
     module: Option<ModuleRow>,
     line: Sym,
+    /// The place of the call of `line` among the open ones.
+    user: usize,
+    /// The line at which it is; 0 where that is not known.
+    at: u32,
     context: Context,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Moment {
+    /// The innermost function of the user's is at this line.
+    Line(u32),
     Block(BlockId),
     Node(OpId),
 }
 
-/// The frame of every block. Blocks of backward take module and line from the forward operator that
-/// made the node.
+/// The frame of every block, with `lines` as `xmem profile` found them. Blocks of backward take module and line from the
+/// forward operator that made the node.
 pub(crate) fn frames(
     lifetimes: &[Lifetime],
     origins: &[Origin],
     calls: &PythonCalls,
+    lines: &[(Nanos, u32)],
     trace: &mut Trace,
     autograd: &Autograd,
 ) -> Vec<Frame> {
@@ -310,7 +318,10 @@ pub(crate) fn frames(
     let mut pairs: Vec<(OpId, OpId)> = autograd.pairs().collect();
     pairs.sort_unstable();
     let mut moments: Vec<(ThreadIdx, Nanos, Moment)> =
-        Vec::with_capacity(lifetimes.len() + pairs.len());
+        Vec::with_capacity(lines.len() + lifetimes.len() + pairs.len());
+    // Lines are those of the thread that was recorded.
+    let thread = trace.python.thread[calls.order[0] as usize];
+    moments.extend(lines.iter().map(|&(time, line)| (thread, time, Moment::Line(line))));
     for (i, l) in lifetimes.iter().enumerate() {
         moments.push((l.thread, l.alloc_time, Moment::Block(BlockId::new(i))));
     }
@@ -318,7 +329,8 @@ pub(crate) fn frames(
         let i = op.index();
         moments.push((trace.ops.thread[i], trace.ops.start[i], Moment::Node(node)));
     }
-    moments.sort_by_key(|m| (m.0, m.1));
+    // At one time, lines come first.
+    moments.sort_by_key(|m| (m.0, m.1, !matches!(m.2, Moment::Line(_))));
     let mut of_node: FxHashMap<OpId, Frame> = FxHashMap::default();
     let mut of_block: Vec<Frame> = vec![Frame::default(); lifetimes.len()];
     let Trace { python, strings, .. } = trace;
@@ -327,6 +339,7 @@ pub(crate) fn frames(
         Moment::Node(n) => {
             of_node.insert(n, frame);
         }
+        Moment::Line(_) => {}
     });
     for (origin, frame) in origins.iter().zip(&mut of_block) {
         // A node that forward has no part in (AccumulateGrad) runs within none that has.
@@ -352,6 +365,7 @@ fn walk(
     let mut open: Vec<OpenCall> = Vec::new();
     let mut thread = None;
     let mut modules = ModulePaths::default();
+    let mut names = LineNames::default();
     for &(on, time, moment) in moments {
         if thread != Some(on) {
             thread = Some(on);
@@ -360,7 +374,12 @@ fn walk(
         }
         while let Some(&row) = calls.order.get(next) {
             let i = row as usize;
-            if python.thread[i] != on || python.start[i] > time {
+            // What is called at a line begins at the time of the line.
+            let is_later = match moment {
+                Moment::Line(_) => python.start[i] >= time,
+                Moment::Block(_) | Moment::Node(_) => python.start[i] > time,
+            };
+            if python.thread[i] != on || is_later {
                 break;
             }
             next += 1;
@@ -379,11 +398,11 @@ fn walk(
             }
             match calls.calls[python.name[i].index()] {
                 Call::Module(short) => call.module = Some(modules.inner(above.module, short)),
-                Call::Line => call.line = python.name[i],
+                Call::Line => (call.line, call.user, call.at) = (python.name[i], open.len(), 0),
                 Call::Init | Call::Step | Call::ZeroGrad
                     if is_user_file(strings.resolve(python.name[i])) =>
                 {
-                    call.line = python.name[i];
+                    (call.line, call.user, call.at) = (python.name[i], open.len(), 0);
                 }
                 _ => {}
             }
@@ -392,7 +411,18 @@ fn walk(
         while open.last().is_some_and(|call| call.end < time) {
             open.pop();
         }
-        let OpenCall { module, line, context, .. } = open.last().copied().unwrap_or_default();
+        let OpenCall { module, mut line, user, context, .. } =
+            open.last().copied().unwrap_or_default();
+        if line != Sym::EMPTY {
+            match moment {
+                Moment::Line(at) => open[user].at = at,
+                _ if open[user].at > 0 => line = names.at(line, open[user].at, strings),
+                _ => {}
+            }
+        }
+        if matches!(moment, Moment::Line(_)) {
+            continue;
+        }
         let module = module.map_or(Sym::EMPTY, |row| modules.path(row, strings));
         found(moment, Frame { module, line, context });
     }

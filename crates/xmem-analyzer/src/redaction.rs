@@ -6,6 +6,7 @@
 
 mod text;
 
+use crate::lines;
 use crate::recording::{CONVOLUTIONS_KEY, KEY};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -54,7 +55,9 @@ impl Rewrite for Redaction {
     fn value(&mut self, key: &str, value: &str) -> Option<String> {
         match key {
             KEY => Some(changed(value, "", &mut |key, text| recorded(key, text))),
-            CONVOLUTIONS_KEY => Some(changed(value, "", &mut |_, text| text::plain(text))),
+            CONVOLUTIONS_KEY | lines::KEY => {
+                Some(changed(value, "", &mut |_, text| text::plain(text)))
+            }
             _ if KEPT_VALUES.contains(&key) => Some(match value.as_bytes().first() {
                 Some(b'{' | b'[') => changed(value, "", &mut |_, text| text::plain(text)),
                 _ => quoted(&text::setting(value)),

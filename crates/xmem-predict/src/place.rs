@@ -12,7 +12,7 @@ pub struct Place {
     pub iteration: Option<IterationId>,
     /// Phase.
     pub phase: Phase,
-    /// Operators and annotations from the outermost in; empty where unknown.
+    /// Operators and annotations from the outermost in, up to the one that asked for the memory; empty where unknown.
     pub op_path: Vec<String>,
     /// Module path (`GPT2_0 > Block_3 > MLP_0`).
     pub module: Option<String>,
@@ -21,7 +21,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The innermost operator.
+    /// The innermost operator, or the one around it that asked for the memory.
     #[must_use]
     pub fn op(&self) -> Option<&str> {
         self.op_path.last().map(String::as_str)
@@ -72,6 +72,7 @@ impl<'a> Locator<'a> {
     }
 
     fn op_path(self, op: OpId) -> Vec<String> {
+        let op = self.profile.asking_op(op);
         let mut path: Vec<String> =
             self.profile.tree.path(op).map(|o| self.profile.op_name(o).to_owned()).collect();
         path.reverse();

@@ -199,5 +199,6 @@ fn failure(evidence: &Evidence) -> RecordError {
         let failure = processes.iter().find_map(|p| p.import_failure.clone());
         return RecordError::NoTorch { end, failure };
     }
-    RecordError::NothingRan { end }
+    let missing = processes.iter().find_map(|process| process.missing.clone());
+    RecordError::NothingRan { end, missing }
 }

@@ -130,6 +130,8 @@ pub enum RecordError {
     NothingRan {
         /// The end of the command.
         end: CommandEnd,
+        /// What helps where weights were missing, from the hook.
+        missing: Option<String>,
     },
     /// The process ended before its recording was saved.
     #[error("the command {end} before its recording was saved, and the recording is lost")]

@@ -4,6 +4,7 @@
 //! only a pipe or a plain file of this user is read, and a wait for its content has an end.
 
 use crate::base_names::BaseNames;
+use crate::lines;
 use crate::outline::{NotATrace, Outline};
 use crate::output::{Output, PartWriter};
 use crate::part::Part;
@@ -211,6 +212,8 @@ struct Copy<'a> {
     outline: Outline,
     name: TraceName,
     files: BaseNames,
+    /// Metadata to add behind the brace with which the trace begins.
+    lines: Option<String>,
     to: Option<PartWriter>,
     text: Bytes,
 }
@@ -218,7 +221,16 @@ struct Copy<'a> {
 impl<'a> Copy<'a> {
     fn new(path: &Path, output: &'a Output) -> Self {
         let (outline, name) = (Outline::default(), TraceName::new(path));
-        Self { output, outline, name, files: BaseNames::default(), to: None, text: Bytes::ZERO }
+        let file = open(&path.with_extension("lines"), Metadata::is_file);
+        Self {
+            output,
+            outline,
+            name,
+            files: BaseNames::default(),
+            lines: file.ok().and_then(lines::metadata),
+            to: None,
+            text: Bytes::ZERO,
+        }
     }
 
     fn push(&mut self, bytes: &[u8]) -> Result<(), ExportError> {
@@ -227,7 +239,15 @@ impl<'a> Copy<'a> {
             Some(to) => to,
             None => self.to.insert(self.output.part().map_err(ExportError::Output)?),
         };
-        let text = self.files.push(&self.name.push(bytes));
+        let mut text = self.files.push(&self.name.push(bytes));
+        if self.lines.is_some()
+            && let Some(begin) = text.iter().position(|&byte| byte == b'{')
+        {
+            text.splice(
+                begin + 1..begin + 1,
+                self.lines.take().into_iter().flat_map(String::into_bytes),
+            );
+        }
         self.text += Bytes(text.len() as u64);
         to.write_all(&text).map_err(ExportError::Output)
     }

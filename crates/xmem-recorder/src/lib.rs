@@ -51,6 +51,8 @@ mod host;
 #[cfg(unix)]
 mod interpreter;
 #[cfg(unix)]
+mod lines;
+#[cfg(unix)]
 mod memory;
 #[cfg(unix)]
 mod message;

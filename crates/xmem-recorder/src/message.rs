@@ -49,6 +49,8 @@ pub(crate) enum Message {
     ImportFailed { text: String },
     /// The profiler runs.
     Recording,
+    /// A model is called for the first time: its class, and its parameters with their bytes.
+    Model { name: String, parameters: u64, bytes: u64 },
     /// An iteration has ended.
     Iteration { number: u32, seconds: f64, of: String },
     /// A note for the user.
@@ -61,6 +63,8 @@ pub(crate) enum Message {
     Failed { text: String },
     /// An exception ended a process before its first iteration was complete.
     Raised { text: String },
+    /// A script ended, before anything was recorded, as weights or a configuration were missing: what helps.
+    Missing { text: String },
     /// An event of a newer hook.
     #[serde(other)]
     Other,

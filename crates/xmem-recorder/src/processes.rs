@@ -31,6 +31,8 @@ pub(crate) struct Process {
     pub(crate) failed: Option<String>,
     /// The exception that ended it before its first iteration was complete.
     pub(crate) raised: Option<String>,
+    /// What helps against the weights that were missing, with which it ended.
+    pub(crate) missing: Option<String>,
     /// The file or folder that is imported in the place of PyTorch.
     pub(crate) shadowed: Option<PathBuf>,
     /// The error of the import of PyTorch.
@@ -64,10 +66,12 @@ impl Processes {
             Message::ImportFailed { text } => process.import_failure = Some(text),
             Message::Failed { text } => process.failed = Some(text),
             Message::Raised { text } => process.raised = Some(text),
+            Message::Missing { text } => process.missing = Some(text),
             Message::Iteration { number, .. } => process.iterations = number,
             Message::Recording => process.recording = true,
             Message::Shadowed { .. }
             | Message::Engine(_)
+            | Message::Model { .. }
             | Message::Note { .. }
             | Message::Export(_)
             | Message::Exported { .. }

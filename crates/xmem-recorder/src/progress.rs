@@ -26,6 +26,22 @@ pub enum Progress<'a> {
     },
     /// The profiler runs.
     Recording,
+    /// A model is called for the first time.
+    Model {
+        /// Its class.
+        name: &'a str,
+        /// Its parameters.
+        parameters: u64,
+        /// Their size.
+        size: Bytes,
+    },
+    /// The command runs; sent every second until a trace is exported.
+    Running {
+        /// Time since the start.
+        elapsed: Duration,
+        /// Resident memory of the command's processes.
+        resident: Bytes,
+    },
     /// An iteration has ended.
     Iteration {
         /// Its number, from one.

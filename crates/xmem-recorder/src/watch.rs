@@ -23,9 +23,13 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use xmem_overlay::{Method, Overlay};
+use xmem_types::Bytes;
 
 /// The longest time between two checks of the command.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The time between two messages that the command runs.
+const RUNNING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The longest wait for the end of processes that got SIGKILL.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
@@ -120,6 +124,7 @@ pub(crate) fn run(
         engines: Engines::default(),
         notes: 0,
         hook_reminder_sent: false,
+        shown_at: started,
     };
     let status = watch.follow(&events).map_err(|source| RecordError::Session { source })?;
     let took = started.elapsed();
@@ -176,6 +181,8 @@ struct Watch<'a> {
     /// Notes passed on.
     notes: u32,
     hook_reminder_sent: bool,
+    /// The time at which the observer was told that the command runs.
+    shown_at: Instant,
 }
 
 /// The steps to the end of the command.
@@ -303,6 +310,9 @@ impl Watch<'_> {
                 (self.observer)(Progress::Torch { version, engine });
             }
             Message::Recording => (self.observer)(Progress::Recording),
+            Message::Model { name, parameters, bytes } => {
+                self.pass_on(Progress::Model { name, parameters: *parameters, size: Bytes(*bytes) })
+            }
             Message::Note { text } => self.pass_on(Progress::Note(text)),
             Message::Shadowed { module, path } if module != "torch" => {
                 self.pass_on(Progress::Shadowed { module, path });
@@ -326,6 +336,7 @@ impl Watch<'_> {
             | Message::Shadowed { .. }
             | Message::ImportFailed { .. }
             | Message::Raised { .. }
+            | Message::Missing { .. }
             | Message::Other => {}
         }
         self.processes.note(pid, message);
@@ -403,6 +414,14 @@ impl Watch<'_> {
             }
             if let Some(written) = self.exports.written() {
                 (self.observer)(Progress::Exporting { written });
+            } else if self.phase == Phase::Running
+                && self.status.is_none()
+                && self.exports.complete_at().is_none()
+                && now - self.shown_at >= RUNNING_INTERVAL
+            {
+                self.shown_at = now;
+                let (elapsed, resident) = (now - self.started, self.memory.resident());
+                (self.observer)(Progress::Running { elapsed, resident });
             }
         }
         if let Some(limit) = self.request.timeout {

@@ -20,7 +20,7 @@ impl Site {
     pub fn of(snapshot: &Snapshot, id: StackId) -> Self {
         let frames = || snapshot.frames.stack(id).iter().map(|&frame| snapshot.frames.frame(frame));
         let text = |frame: Frame| Text::of(snapshot, frame);
-        let python = || frames().map(text).filter(Text::is_python);
+        let python = || frames().map(text).filter(|text| text.is_python() && !text.is_recorder());
         let innermost = python().next();
         let own = python().find(|text| !text.is_installed());
         Self {
@@ -52,17 +52,34 @@ pub enum CallPart {
     Data,
     /// A module runs (torch/nn/modules/module.py, `_call_impl`).
     Forward,
+    /// A model is moved or converted, by `Module._apply` (torch/nn/modules/module.py) at a line of that file, which is
+    /// one for parameters and a later one for buffers.
+    Apply {
+        /// The line.
+        line: u32,
+    },
+    /// A module makes its parameters (constructors in torch/nn/modules, torch/nn/parameter.py).
+    Init,
     /// None of these.
     Unknown,
+    /// No frame was recorded, or none of Python: a thread of C++, such as those of autograd.
+    NoFrame,
 }
 
 impl CallPart {
     /// The part that the innermost frame shows which shows any.
     #[must_use]
     pub fn of(snapshot: &Snapshot, id: StackId) -> Self {
-        let mut frames =
-            snapshot.frames.stack(id).iter().map(|&frame| snapshot.frames.frame(frame));
-        frames.find_map(|frame| Text::of(snapshot, frame).part()).unwrap_or(Self::Unknown)
+        let texts = || {
+            let frames = snapshot.frames.stack(id).iter();
+            frames.map(|&frame| Text::of(snapshot, snapshot.frames.frame(frame)))
+        };
+        let shown = texts().find_map(|text| text.part());
+        if shown == Some(Self::Forward) && texts().any(|text| text.recomputes()) {
+            return Self::Backward;
+        }
+        let is_python = || texts().any(|text| text.is_python());
+        shown.unwrap_or_else(|| if is_python() { Self::Unknown } else { Self::NoFrame })
     }
 }
 
@@ -113,13 +130,31 @@ impl<'s> Text<'s> {
             CallPart::Data
         } else if file.ends_with("torch/nn/modules/module.py") && name.ends_with("_call_impl") {
             CallPart::Forward
+        } else if file.ends_with("torch/nn/modules/module.py") && name == "_apply" {
+            CallPart::Apply { line: self.line }
+        } else if file.ends_with("torch/nn/parameter.py")
+            || file.contains("torch/nn/modules/") && name == "__init__"
+        {
+            CallPart::Init
         } else {
             return None;
         })
     }
 
+    /// Returns whether backward runs a part of forward again (torch/utils/checkpoint.py).
+    fn recomputes(&self) -> bool {
+        self.part() == Some(CallPart::Backward) && self.name != "backward" && !self.is_python()
+            || self.file.ends_with("torch/utils/checkpoint.py")
+                && matches!(self.name, "recompute_fn" | "unpack_hook" | "backward")
+    }
+
     fn is_python(&self) -> bool {
         self.file.ends_with(".py") || self.file.starts_with('<')
+    }
+
+    /// Returns whether it is a function of `xmem profile`, which names its files so.
+    fn is_recorder(&self) -> bool {
+        self.file.starts_with("torch/xmem_recorder/")
     }
 
     /// Returns whether the file is part of an installed package or of PyTorch. Recordings name

@@ -254,6 +254,7 @@ impl Reader<'_> {
                     free: None,
                     completed: None,
                     site,
+                    freed_in: None,
                 };
                 let row = self.blocks.len();
                 self.blocks.push(block);
@@ -277,6 +278,7 @@ impl Reader<'_> {
                     return;
                 };
                 self.blocks[live.0].free = Some(at);
+                self.blocks[live.0].freed_in = Some(part_of(self.snapshot, last.stack));
                 if reuse == Reuse::Later {
                     self.waited += 1;
                     self.blocks[live.0].completed = Some(NEVER);
@@ -410,6 +412,7 @@ impl Reader<'_> {
                 free: block.free.map(later),
                 completed: None,
                 site: self.sites.row(self.snapshot, block.stack),
+                freed_in: None,
             });
         }
         blocks.extend(self.blocks.into_iter().map(|block| HistoryBlock {
@@ -431,7 +434,7 @@ impl Reader<'_> {
         gpu.pool_releases = releases.map(|&(Tick(at), pool)| (Tick(at + offset), pool)).collect();
         gpu.out_of_memory = self.failed;
         self.evidence.live_address = (self.lost_frees, blocks.len() as u64);
-        History { blocks, sites: self.sites.list, base_time, gpu, evidence: self.evidence }
+        History { blocks, sites: self.sites.finish(), base_time, gpu, evidence: self.evidence }
     }
 }
 
@@ -440,23 +443,47 @@ impl Reader<'_> {
 struct Sites {
     rows: BTreeMap<StackId, usize>,
     list: Vec<HistorySite>,
+    /// Rows of sites in `Module._apply`, with its lines.
+    applied: Vec<(usize, u32)>,
 }
 
 impl Sites {
     fn row(&mut self, snapshot: &Snapshot, stack: StackId) -> usize {
         *self.rows.entry(stack).or_insert_with(|| {
             let Site { op, line, caller } = Site::of(snapshot, stack);
-            let part = match CallPart::of(snapshot, stack) {
-                CallPart::Workspace => HistoryPart::Workspace,
-                CallPart::ZeroGrad => HistoryPart::Phase(Phase::ZeroGrad),
-                CallPart::Optimizer => HistoryPart::Phase(Phase::OptimizerStep),
-                CallPart::Backward => HistoryPart::Phase(Phase::Backward),
-                CallPart::Data => HistoryPart::Phase(Phase::Data),
-                CallPart::Forward => HistoryPart::Phase(Phase::Forward),
-                CallPart::Unknown => HistoryPart::Unknown,
-            };
+            if let CallPart::Apply { line } = CallPart::of(snapshot, stack) {
+                self.applied.push((self.list.len(), line));
+            }
+            let part = part_of(snapshot, stack);
             self.list.push(HistorySite { op, line: caller.or(line), part });
             self.list.len() - 1
         })
+    }
+
+    /// All sites. `Module._apply` converts buffers behind parameters.
+    fn finish(mut self) -> Vec<HistorySite> {
+        let lines: BTreeSet<u32> = self.applied.iter().map(|&(_, line)| line).collect();
+        if lines.len() > 1
+            && let Some(&last) = lines.last()
+        {
+            for &(row, _) in self.applied.iter().filter(|&&(_, line)| line == last) {
+                self.list[row].part = HistoryPart::Buffers;
+            }
+        }
+        self.list
+    }
+}
+
+fn part_of(snapshot: &Snapshot, stack: StackId) -> HistoryPart {
+    match CallPart::of(snapshot, stack) {
+        CallPart::Workspace => HistoryPart::Workspace,
+        CallPart::ZeroGrad => HistoryPart::Phase(Phase::ZeroGrad),
+        CallPart::Optimizer => HistoryPart::Phase(Phase::OptimizerStep),
+        CallPart::Backward => HistoryPart::Phase(Phase::Backward),
+        CallPart::Data => HistoryPart::Phase(Phase::Data),
+        CallPart::Forward => HistoryPart::Phase(Phase::Forward),
+        CallPart::Init | CallPart::Apply { .. } => HistoryPart::Parameters,
+        CallPart::Unknown => HistoryPart::Unknown,
+        CallPart::NoFrame => HistoryPart::NoFrame,
     }
 }

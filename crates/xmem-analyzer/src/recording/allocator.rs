@@ -46,6 +46,8 @@ pub struct HistoryEntry {
     pub size: Bytes,
     /// The stream of an allocation.
     pub stream: StreamId,
+    /// The line of the program that asked for an allocation; 0 where it is not known.
+    pub line: u32,
 }
 
 /// The kind of a [`HistoryEntry`] (`TraceEntry::Action` in c10/cuda/CUDACachingAllocator.h).
@@ -102,6 +104,9 @@ struct DeviceDto {
     pools: Vec<(usize, i64, u64, (u64, u64))>,
     #[serde(default)]
     awaited: Vec<Vec<u64>>,
+    /// Runs of lines of the allocations.
+    #[serde(default)]
+    lines: Vec<(u32, u64)>,
 }
 
 impl HistoryDto {
@@ -126,7 +131,8 @@ impl DeviceDto {
             return None;
         }
         let mut sizes = self.sizes.into_iter();
-        let mut streams = Streams::new(&self.streams)?;
+        let mut streams = streams(&self.streams)?;
+        let mut lines = Runs::new(self.lines.clone());
         let mut address: i64 = 0;
         let mut entries = Vec::with_capacity(self.addresses.len());
         for (letter, step) in self.actions.bytes().zip(self.addresses) {
@@ -152,6 +158,10 @@ impl DeviceDto {
                 stream: match action {
                     HistoryAction::Alloc => streams.next()?,
                     _ => StreamId(0),
+                },
+                line: match action {
+                    HistoryAction::Alloc => lines.next().unwrap_or(0),
+                    _ => 0,
                 },
             });
         }
@@ -185,29 +195,38 @@ fn byte_address(units: i64) -> Option<Addr> {
     u64::try_from(units.checked_mul(ALIGNMENT)?).ok().map(Addr)
 }
 
-/// The streams of the allocations, one after the other: runs of `cudaStream_t` with their lengths.
-struct Streams {
-    runs: std::vec::IntoIter<(StreamId, u64)>,
-    now: (StreamId, u64),
+/// The streams of the allocations: runs of `cudaStream_t` with their lengths.
+fn streams(runs: &[(String, u64)]) -> Option<Runs<StreamId>> {
+    // The default stream is the first.
+    let mut known = BTreeMap::from([(Addr(0), StreamId(0))]);
+    let mut found = Vec::with_capacity(runs.len());
+    for (handle, count) in runs {
+        let next = StreamId::new(known.len());
+        found.push((*known.entry(Addr::from_hex(handle)?).or_insert(next), *count));
+    }
+    Some(Runs::new(found))
 }
 
-impl Streams {
-    fn new(runs: &[(String, u64)]) -> Option<Self> {
-        // The default stream is the first.
-        let mut known = BTreeMap::from([(Addr(0), StreamId(0))]);
-        let mut found = Vec::with_capacity(runs.len());
-        for (handle, count) in runs {
-            let next = StreamId::new(known.len());
-            found.push((*known.entry(Addr::from_hex(handle)?).or_insert(next), *count));
-        }
-        Some(Self { runs: found.into_iter(), now: (StreamId(0), 0) })
+/// Values one after the other, which are written as runs of equal ones.
+struct Runs<T> {
+    runs: std::vec::IntoIter<(T, u64)>,
+    now: Option<(T, u64)>,
+}
+
+impl<T: Copy> Runs<T> {
+    fn new(runs: Vec<(T, u64)>) -> Self {
+        Self { runs: runs.into_iter(), now: None }
     }
 
-    fn next(&mut self) -> Option<StreamId> {
-        while self.now.1 == 0 {
-            self.now = self.runs.next()?;
+    fn next(&mut self) -> Option<T> {
+        loop {
+            match &mut self.now {
+                Some((value, left)) if *left > 0 => {
+                    *left -= 1;
+                    return Some(*value);
+                }
+                now => *now = Some(self.runs.next()?),
+            }
         }
-        self.now.1 -= 1;
-        Some(self.now.0)
     }
 }

@@ -5,6 +5,8 @@
 mod absurd;
 mod gpu;
 mod growth;
+mod history_roles;
+mod lines;
 mod loops;
 mod pairing;
 mod profiled;

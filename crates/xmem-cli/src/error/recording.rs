@@ -34,8 +34,13 @@ pub(super) enum Fault {
 }
 
 /// Advice against running out of memory.
-const REDUCE_MEMORY: &str = "record fewer iterations (--steps 1) or no stacks (--no-stacks); a smaller \
-    batch or model also needs less, but is a different job";
+const REDUCE_MEMORY: &str = "record on a virtual GPU (--virtual-gpu a100-40g, with PyTorch's CUDA build), which needs \
+    next to no memory, or fewer iterations (--steps 1) or no stacks (--no-stacks); a smaller batch or model also needs \
+    less, but is a different job";
+
+/// Advice against taking too long.
+const REDUCE_TIME: &str = "record on a virtual GPU (--virtual-gpu a100-40g, with PyTorch's CUDA build), which computes \
+    nothing, or fewer iterations with --steps 1, or raise --timeout";
 
 impl From<RecordError> for CliError {
     fn from(error: RecordError) -> Self {
@@ -130,7 +135,10 @@ impl From<RecordError> for CliError {
                      change of the user out while the script is recorded"
                 ),
             ),
-            RecordError::NothingRan { .. } => (
+            RecordError::NothingRan { missing: Some(text), .. } => {
+                (Fault::Run, xmem::printable(text).into_owned())
+            }
+            RecordError::NothingRan { missing: None, .. } => (
                 Fault::Run,
                 "recording starts when a model runs: check that the script is given the arguments with \
                  which it trains"
@@ -207,7 +215,7 @@ fn after_death(end: CommandEnd, iterations: u32, peak: Bytes, total: Bytes) -> S
             "{lost}; {memory}. Run the command without xmem to check whether it ends in the same way"
         ),
         CommandEnd::Timeout(_) => {
-            format!("{lost}; raise --timeout, or record fewer iterations with --steps 1")
+            format!("{lost}; {REDUCE_TIME}")
         }
         CommandEnd::Memory(shortage) => {
             format!(
@@ -309,7 +317,7 @@ fn incomplete(reason: &CutShort) -> (String, String) {
         ),
         CutShort::Timeout(limit) => (
             format!("the time limit of {} was reached", time(*limit)),
-            "raise --timeout, or record fewer iterations with --steps 1".to_owned(),
+            REDUCE_TIME.to_owned(),
         ),
         CutShort::Memory(shortage) => (
             format!("memory ran out: {}", short_of(*shortage)),
@@ -337,4 +345,21 @@ fn in_one_line(text: &str) -> String {
 
 fn time(limit: Duration) -> String {
     humantime::format_duration(limit).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_too_long_or_too_much_memory_is_told_of_the_virtual_gpu() {
+        let shortage = Shortage::Host { resident: Bytes(3), total: Bytes(4), available: Bytes(1) };
+        let timeout = Duration::from_secs(60);
+        let deaths = [CommandEnd::Timeout(timeout), CommandEnd::Memory(shortage)];
+        let deaths = deaths.map(|end| after_death(end, 0, Bytes(3), Bytes(4)));
+        let cut = [CutShort::Timeout(timeout), CutShort::Memory(shortage)];
+        for text in deaths.into_iter().chain(cut.map(|reason| incomplete(&reason).1)) {
+            assert!(text.contains("--virtual-gpu"), "{text}");
+        }
+    }
 }

@@ -87,17 +87,17 @@ fn two_recordings_of_a_model_as_text() {
 
         Allocated at the peak, by operator
           difference           A  blocks           B  blocks  op
-          +13.25 MiB   42.23 MiB     114   55.48 MiB     144  aten::empty_strided
+          +13.25 MiB         0 B       0   13.25 MiB      30  aten::_to_copy
           -12.50 MiB   17.00 MiB       9    4.50 MiB       5  aten::mul
            +8.00 MiB         0 B       0    8.00 MiB       4  aten::pow
-          -14.75 MiB  127.66 MiB     132  112.92 MiB     127  5 others, and what is unchanged
+          -14.75 MiB  169.89 MiB     246  155.15 MiB     241  5 others, and what is unchanged
            -6.00 MiB  186.89 MiB     255  180.90 MiB     280  all
 
         The runs part at request 82 (2231 requests in A, 2861 in B)
           A  allocates 1.50 MiB at aten::addmm, GPT2LMHeadModel_0 > GPT2Model_0 > GPT2Block_0 >
              GPT2Attention_0 > Conv1D_0, transformers/pytorch_utils.py(117): forward (forward of iteration
              0; then 23.75 MiB allocated)
-          B  allocates 384.00 KiB at aten::empty_strided, GPT2LMHeadModel_0 > GPT2Model_0 > GPT2Block_0 >
+          B  allocates 384.00 KiB at aten::_to_copy, GPT2LMHeadModel_0 > GPT2Model_0 > GPT2Block_0 >
              GPT2Attention_0 > Conv1D_0, transformers/pytorch_utils.py(117): forward (forward of iteration
              0; then 22.62 MiB allocated)
     "#]].assert_eq(&ran.stdout);

@@ -151,7 +151,8 @@ impl<'p> Recorder<'p> {
         let block = schedule.block(id);
         let recorded = block.origin.recorded().map(|id| profile.block(id));
         let place = block.origin.place(profile);
-        let path = place.op.map(|op| self.path(op)).unwrap_or_default();
+        let op = place.op.map(|op| profile.asking_op(op));
+        let path = op.map(|op| self.path(op)).unwrap_or_default();
         let names = &mut self.timeline.names;
         self.rows[id.index()] = self.timeline.blocks.len() as u32;
         self.requested += view.requested;
@@ -172,7 +173,7 @@ impl<'p> Recorder<'p> {
             phase: place.phase,
             iteration: place.iteration,
             path,
-            op: place.op.map(|op| names.text_id(profile.op_name(op))).unwrap_or_default(),
+            op: op.map(|op| names.text_id(profile.op_name(op))).unwrap_or_default(),
             module: names.text_id(profile.text(place.module)),
             line: names.text_id(profile.text(place.line)),
         });

@@ -60,7 +60,10 @@ impl Prediction<'_> {
                 role: block.role,
                 phase: place.phase,
                 iteration: place.iteration,
-                op: place.op.map(|op| names.text_id(profile.op_name(op))).unwrap_or_default(),
+                op: place
+                    .op
+                    .map(|op| names.text_id(profile.op_name(profile.asking_op(op))))
+                    .unwrap_or_default(),
                 module: names.text_id(profile.text(place.module)),
                 line: names.text_id(profile.text(place.line)),
             }

@@ -1,7 +1,7 @@
 """`torch.accelerator`, the device-independent interface (since 2.6)."""
 
-from .cuda import Zeros, current_stream, nothing, set_stream
-from . import devices, session
+from .cuda import current_stream, nothing, set_stream
+from . import counters, devices, session
 from .patching import answer
 
 
@@ -26,11 +26,11 @@ def install(torch):
         "synchronize": nothing,
         "empty_cache": nothing,
         "empty_host_cache": nothing,
-        "memory_stats": lambda device_index=None: Zeros(),
-        "memory_allocated": 0,
-        "max_memory_allocated": 0,
-        "memory_reserved": 0,
-        "max_memory_reserved": 0,
+        "memory_stats": counters.statistics,
+        "memory_allocated": counters.memory,
+        "max_memory_allocated": counters.memory,
+        "memory_reserved": counters.memory,
+        "max_memory_reserved": counters.memory,
         "reset_accumulated_memory_stats": nothing,
         "reset_peak_memory_stats": nothing,
         "get_memory_info": memory_info,

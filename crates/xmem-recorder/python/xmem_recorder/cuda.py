@@ -4,7 +4,7 @@ import collections
 import contextlib
 import time
 
-from . import devices, session, streams
+from . import counters, devices, session, streams
 from .patching import answer, replace
 
 
@@ -210,13 +210,6 @@ class _Selected:
         return function
 
 
-class Zeros(collections.OrderedDict):
-    """Statistics of an allocator without requests."""
-
-    def __missing__(self, key):
-        return 0
-
-
 def nothing(*_args, **_kwargs):
     """Does nothing."""
 
@@ -254,7 +247,8 @@ def install(torch):
         "memory_snapshot": lambda *_args, **_kwargs: [],
         "_snapshot": lambda *_args, **_kwargs: {"segments": [], "device_traces": []},
         "use_mem_pool": lambda *_args, **_kwargs: contextlib.nullcontext(),
-        "memory_stats": lambda device=None: Zeros(),
+        "memory_stats": counters.statistics,
+        "host_memory_stats": counters.statistics,
         "memory_stats_as_nested_dict": lambda device=None: {},
         "initial_seed": torch.initial_seed,
         "current_blas_handle": 0,
@@ -274,7 +268,6 @@ def install(torch):
         "memory_cached",
         "max_memory_cached",
         "device_memory_used",
-        "host_memory_stats",
     )
     silent = (
         "init",
@@ -305,7 +298,7 @@ def install(torch):
     for name, value in fixed.items():
         _everywhere(cuda, name, value)
     for name in memory:
-        _everywhere(cuda, name, 0)
+        _everywhere(cuda, name, counters.memory)
     for name in silent:
         _everywhere(cuda, name, nothing)
     _everywhere(cuda, "is_initialized", True)

@@ -12,7 +12,7 @@ import os
 import pickle
 import sys
 
-from . import session
+from . import lines, session
 from .patching import replace
 
 # One letter for each action; other entries are no operation of the allocator.
@@ -28,6 +28,8 @@ ACTIONS = {
 }
 # `free_requested` with `free_completed` right behind it.
 FREED_AT_ONCE = "F"
+# The names under which `sitecustomize` loads the recorder's files.
+OWN_FILES = "torch/xmem_recorder/"
 # Addresses of blocks and segments are multiples of this (c10/cuda/CUDACachingAllocator.cpp, `kMinBlockSize`).
 ALIGNMENT = 512
 # Positions of arguments of `torch._C._cuda_record_memory_history`.
@@ -89,6 +91,9 @@ def start():
 
 def _record_all():
     context = "all" if session.settings().get("snapshot") else None
+    if context is None and session.settings()["stacks"]:
+        # The lines of allocations.
+        context = "alloc"
     _record("all", context, sys.maxsize)
 
 
@@ -103,7 +108,7 @@ def _record(mode, context, max_entries):
 
 def _entries():
     """Takes the entries from the allocator's buffer; returns the snapshot."""
-    snapshot = _snapshot(None) if _takes_an_argument() else _snapshot()
+    snapshot = _without_own_frames(_snapshot(None) if _takes_an_argument() else _snapshot())
     for device, trace in enumerate(snapshot["device_traces"]):
         fresh = trace[_state.taken.get(device, 0):]
         _state.earlier.setdefault(device, []).extend(fresh)
@@ -218,7 +223,7 @@ def _forget_what_was_kept():
 
 def _snapshot_of_script(original):
     def snapshot(*args, **kwargs):
-        result = original(*args, **kwargs)
+        result = _without_own_frames(original(*args, **kwargs))
         if _state.on and _state.of_script is None:
             result["device_traces"] = [[] for _ in result["device_traces"]]
             if "external_annotations" in result:
@@ -229,6 +234,28 @@ def _snapshot_of_script(original):
                     _without_frames(block)
         return result
 
+    return snapshot
+
+
+def _without_own_frames(snapshot):
+    """Leaves the recorder's functions out of the stacks of a snapshot, which many entries share."""
+    done = {}
+
+    def leave_out(entry):
+        frames = entry.get("frames")
+        if frames and id(frames) not in done:
+            done[id(frames)] = frames
+            frames[:] = [frame for frame in frames if not frame["filename"].startswith(OWN_FILES)]
+
+    for trace in [*snapshot["device_traces"], snapshot.get("external_annotations", ())]:
+        for entry in trace:
+            leave_out(entry)
+    for segment in snapshot["segments"]:
+        leave_out(segment)
+        for block in segment["blocks"]:
+            leave_out(block)
+            for earlier in block.get("history", ()):
+                leave_out(earlier)
     return snapshot
 
 
@@ -264,7 +291,7 @@ def _take_over_at_the_end():
         snapshot = _entries()
     else:
         _take_over()
-        snapshot = _snapshot(None) if _takes_an_argument() else _snapshot()
+        snapshot = _without_own_frames(_snapshot(None) if _takes_an_argument() else _snapshot())
     _record(None, None, 1)
     settings = snapshot.get("allocator_settings", {})
     _state.settings = settings.get("PYTORCH_CUDA_ALLOC_CONF", settings.get("PYTORCH_ALLOC_CONF"))
@@ -282,7 +309,7 @@ def _device(index, trace, records):
     """The entries of a device, as columns."""
     moments = _moments(trace, records)
     awaited = []
-    letters, addresses, sizes, streams, positions = [], [], [], [], []
+    letters, addresses, sizes, streams, positions, of_lines = [], [], [], [], [], []
     last = 0
     for row, entry in enumerate(trace):
         positions.append(len(letters))
@@ -307,6 +334,11 @@ def _device(index, trace, records):
                 streams[-1][1] += 1
             else:
                 streams.append([stream, 1])
+            line = _line(entry)
+            if of_lines and of_lines[-1][0] == line:
+                of_lines[-1][1] += 1
+            else:
+                of_lines.append([line, 1])
     positions.append(len(letters))
     pools = [
         [positions[position], address // ALIGNMENT, size, list(pool)]
@@ -321,7 +353,16 @@ def _device(index, trace, records):
         "streams": [[hex(stream), count] for stream, count in streams],
         "pools": pools,
         "awaited": awaited,
+        "lines": of_lines,
     }
+
+
+def _line(entry):
+    """The line of the innermost function of an entry's stack that is not of torch or of Python; 0 if there is none."""
+    for frame in entry.get("frames", ()):
+        if lines.is_user_file(frame["filename"]):
+            return frame["line"]
+    return 0
 
 
 def _moments(trace, records):

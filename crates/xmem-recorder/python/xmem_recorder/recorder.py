@@ -32,6 +32,7 @@ from . import (
     session,
     swapping,
     values,
+    weights,
 )
 from .imports import inside_import
 from .patching import replace
@@ -53,6 +54,8 @@ MAX_RESIDENT = 1000
 STEPS = "optimizer steps"
 BACKWARDS = "backward passes"
 FORWARDS = "forward calls"
+# Models of which a message is sent.
+MAX_MODELS_SENT = 10
 # Times that the end of the script is raised, if the script catches it, before the process exits.
 MAX_RAISES = 10
 
@@ -301,6 +304,7 @@ def _called(module, args, kwargs):
     calls = _state.calls.get(id(module), 0)
     if calls == 0:
         _state.roots.append(weakref.ref(module))
+        _send_model(module)
     if calls > 0 and not _state.steps:
         _count_without_steps(calls, _state.evaluations.get(id(module), 0))
     if not module.training and not _state.torch.is_grad_enabled():
@@ -309,6 +313,15 @@ def _called(module, args, kwargs):
     shapes = _shapes(args, kwargs)
     if shapes and (_state.batch is None or module.training):
         _state.batch = shapes
+
+
+def _send_model(module):
+    if len(_state.roots) > MAX_MODELS_SENT:
+        return
+    parameters = list(module.parameters())
+    count = sum(parameter.numel() for parameter in parameters)
+    size = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
+    session.send("model", name=type(module).__name__, parameters=count, bytes=size)
 
 
 def _sample(module, args, kwargs):
@@ -543,6 +556,7 @@ def _watch_the_end():
 
     def excepthook(kind, value, traceback):
         _state.failure = (kind, value, traceback)
+        weights.explain(value, is_recording())
         hook(kind, value, traceback)
 
     sys.excepthook = excepthook
@@ -693,6 +707,8 @@ def finish(reason, detail=None):
         session.send("note", text=text)
     try:
         profilers.stop(_state.profiler)
+        if session.settings()["stacks"] and engine.chosen() == engine.CPU:
+            saving.keep_lines(_state.profiler)
         saving.export(_state.profiler, _state.rounds, reason, detail, needed)
     except Exception as error:
         session.send("failed", text=f"{type(error).__name__}: {error}")

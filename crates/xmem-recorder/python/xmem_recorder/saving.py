@@ -1,10 +1,11 @@
 """The export of the trace to `xmem profile`, and the limit to the script's memory."""
 
+import json
 import os
 import stat
 import time
 
-from . import session
+from . import errors, lines, session
 
 # Longest wait for the reader of a trace, in seconds.
 READER_TIMEOUT = 60
@@ -27,6 +28,20 @@ def export(profiler, iterations, reason, detail, needed):
     finally:
         os.close(writer)
     session.send("exported", streamed=streamed)
+
+
+def keep_lines(profiler):
+    """Writes the lines of calls for `xmem profile`, which adds them to the trace: its metadata are complete when the
+    profiler stops, and only then the lines can be had."""
+    try:
+        found = lines.of_profiler(profiler)
+        if found is None:
+            return
+        path = os.path.join(session.folder(), f"{os.getpid()}.lines")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
+            json.dump(found, file, separators=(",", ":"))
+    except Exception as error:
+        session.note(f"lines of the script are those of its functions: {errors.describe(error)}")
 
 
 def _open_when_read(fifo):

@@ -71,6 +71,20 @@ def checkpoint(cls, name, kwargs):
     return _made[key]
 
 
+def lacks_weights(name, kwargs):
+    """Returns whether the configuration of a checkpoint is on this machine, and some of its weights are not."""
+    folder = _folder(name, kwargs)
+    if folder is None or not os.path.isfile(os.path.join(folder, "config.json")):
+        return False
+    files = _files(folder, kwargs.get("variant"))
+    return not files or any(_state(path) != "whole" for path in files)
+
+
+def lacks_configuration(name, kwargs):
+    """Returns whether a checkpoint of Hugging Face's hub is not in its cache."""
+    return _folder(name, kwargs) is None
+
+
 def _make(cls, config, name, folder, files, states):
     made = _new_folder()
     index = None

@@ -9,19 +9,23 @@ import contextlib
 import functools
 import mmap
 import os
+import re
 
-from . import engine, hostmemory, imports, session
+from . import engine, errors, hostmemory, imports, session
 from .patching import replace
 
 # Bytes from which on a checkpoint is mapped: small ones are read as they are.
 LARGE_FILE = 1 << 24
 
 _mapped_files = set()
+# An error of a package that did not find weights or a configuration, and what helps.
+_failed = None
 
 
 def watch():
     """Waits for the packages that read weights; torch is not imported yet."""
     imports.watch("safetensors", _safetensors_imported)
+    imports.watch("transformers.configuration_utils", _configurations_imported)
     imports.watch("transformers.modeling_utils", _transformers_imported)
 
 
@@ -215,11 +219,73 @@ def _transformers_imported(modeling):
             from . import standins
 
             name = standins.checkpoint(cls, name, kwargs)
-        loaded = function(cls, name, *args, **kwargs)
+        try:
+            loaded = function(cls, name, *args, **kwargs)
+        except Exception as error:
+            _keep_failure(error, name, kwargs)
+            raise
         _restore_name(loaded, name, pretrained_model_name_or_path)
         return loaded
 
     model.from_pretrained = classmethod(from_pretrained)
+
+
+def _configurations_imported(configurations):
+    config = getattr(configurations, "PreTrainedConfig", getattr(configurations, "PretrainedConfig", None))
+    original = vars(config).get("get_config_dict") if config is not None else None
+    if not isinstance(original, classmethod):
+        return
+    function = original.__func__
+
+    @functools.wraps(function)
+    def get_config_dict(cls, pretrained_model_name_or_path, **kwargs):
+        try:
+            return function(cls, pretrained_model_name_or_path, **kwargs)
+        except OSError as error:
+            _keep_failure(error, pretrained_model_name_or_path, kwargs)
+            raise
+
+    config.get_config_dict = classmethod(get_config_dict)
+
+
+def _keep_failure(error, name, kwargs):
+    """Keeps what helps if a script ends with this error. A configuration that is there shows that weights are not."""
+    global _failed
+    from . import standins
+
+    with contextlib.suppress(Exception):
+        if _failed is not None and _is_from(error, _failed[0]) or name is None:
+            return
+        shown = str(name) if re.fullmatch(r"[\w.-]+(/[\w.-]+)?", str(name)) else errors.base_name(name)
+        if standins.lacks_weights(str(name), kwargs):
+            if not _are_absent():
+                text = f"weights of {shown} are not on this machine: --without-weights loads zeros of the same size"
+                _failed = (error, text)
+        elif not os.path.isdir(str(name)) and standins.lacks_configuration(str(name), kwargs):
+            text = (
+                f"{shown} is not on this machine, and could not be downloaded: its config.json in the cache "
+                f"(`hf download {shown} config.json` where there is a network) is enough with --without-weights"
+            )
+            _failed = (error, text)
+
+
+def explain(error, records):
+    """Tells what helps against an error that ended the script, if it came from missing weights; as a note if the script
+    is recorded, else as the advice of the command's error."""
+    if _failed is not None and _is_from(error, _failed[0]):
+        if records:
+            session.note(_failed[1])
+        else:
+            session.send("missing", text=_failed[1])
+
+
+def _is_from(error, source):
+    """Returns whether an error is another one, or was raised while that was handled."""
+    for _ in range(100):
+        if error is source or error is None:
+            break
+        error = error.__cause__ or error.__context__
+    return error is source
 
 
 def _restore_name(loaded, name, before):

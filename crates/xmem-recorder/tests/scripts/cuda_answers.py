@@ -61,7 +61,7 @@ torch.cuda.reset_peak_memory_stats()
 counters = [torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated(),
             torch.cuda.memory_reserved(), torch.cuda.max_memory_reserved(),
             torch.cuda.memory_stats().get("allocated_bytes.all.current", 0)]
-print("memory counters are numbers:", all(isinstance(counter, int) for counter in counters))
+print("memory counters are numbers:", all(isinstance(counter, (int, float)) for counter in counters))
 assert isinstance(torch.cuda.memory_summary(), str)
 torch.backends.cudnn.benchmark = True
 torch.backends.cuda.matmul.allow_tf32 = True
