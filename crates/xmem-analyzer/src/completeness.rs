@@ -16,12 +16,9 @@ pub(crate) fn report(
     let is_gpu = device == DeviceKind::Cuda;
     let analyzed = on(device);
     if trace.memory.is_empty() {
-        // What else is missing costs nothing as long as there is no answer.
         notes.withhold(WithheldReason::NoMemoryEvents, 1, || {
             "the trace has no memory events: record with profile_memory=True".into()
         });
-        cut_short(recording, notes);
-        return;
     } else if analyzed == 0 {
         notes.withhold(WithheldReason::NoEventsOfDevice, 1, || {
             format!("the trace has no memory events of the analyzed device ({cpu} of the host, {cuda} of GPUs)")
@@ -52,6 +49,11 @@ pub(crate) fn report(
         notes.withhold(WithheldReason::NoOperators, 1, || {
             "the trace has no operators: memory cannot be attributed to operators".into()
         });
+        return;
+    }
+    if trace.memory.is_empty() {
+        // Shapes and stacks cost nothing as long as there is no answer.
+        cut_short(recording, notes);
         return;
     }
     if trace.signatures.len() <= 1 && is_gpu {

@@ -8,6 +8,8 @@ fn commands() -> Vec<Vec<String>> {
         let page = xmem(args).stdout;
         let (_, rest) = page.split_once("Commands:\n").expect("commands");
         let rows = rest.lines().take_while(|line| !line.is_empty());
+        // Descriptions go on further to the right.
+        let rows = rows.filter(|line| !line.starts_with("   "));
         let names = rows.filter_map(|line| line.split_whitespace().next());
         names.filter(|name| *name != "help").map(str::to_owned).collect()
     };

@@ -84,20 +84,24 @@ pub fn answer(trace: &str, answer: &Answer, extent: &Extent, style: &Style) -> S
     }
     parts.push(next);
     let page = parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join("\n");
-    let more = if extent.full { "" } else { "  (--full shows more)" };
     if page.lines().count() + 2 <= SCREEN && !extent.full {
         return page
             + "\n"
             + &style.paint(Ink::Faint, "--full shows the timeline and all parts")
             + "\n";
     }
-    format!(
-        "{page}\n{}  {}{}\n",
-        verdict(answer.verdict, answer.range.confidence, style),
-        said(answer),
-        style.paint(Ink::Faint, more),
-    )
+    let word = verdict(answer.verdict, answer.range.confidence, style);
+    let plain = self::word(answer.verdict, answer.range.confidence);
+    let width = style.columns().saturating_sub(plain.chars().count() + 2);
+    let mut said = wrap(&said(answer), width).join("\n  ");
+    if !extent.full && said.chars().count() + MORE.len() <= width {
+        said += &style.paint(Ink::Faint, MORE);
+    }
+    format!("{page}\n{word}  {said}\n")
 }
+
+/// What follows the verdict at the end of an answer that is not full.
+const MORE: &str = "  (--full shows more)";
 
 /// The most lines of warnings in an answer that is not full.
 const NOTES: usize = 5;
