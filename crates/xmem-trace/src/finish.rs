@@ -59,7 +59,7 @@ pub(crate) fn finish(
             let seen = [
                 some(activity, "device activities"),
                 some(memory as u64, "device memory events"),
-                trace.header.devices.first().map(|name| name.to_string()),
+                trace.header.devices.first().map(ToString::to_string),
             ];
             let seen: Vec<String> = seen.into_iter().flatten().collect();
             format!("the job was recorded on a GPU ({})", seen.join(", "))

@@ -3,6 +3,7 @@
 use super::settings::Settings;
 use crate::args::ReplayArgs;
 use crate::input;
+use std::borrow::Cow;
 use std::path::Path;
 use xmem::{Answer, Bytes, Decision, Device, Job, printable};
 
@@ -21,7 +22,7 @@ pub(super) fn commands(
         return Vec::new();
     }
     let name = input::name(trace);
-    let name = shlex::try_quote(&name).map_or_else(|_| name.clone(), |quoted| quoted.into_owned());
+    let name = shlex::try_quote(&name).map_or_else(|_| name.clone(), Cow::into_owned);
     let here = device(args);
     let mut all = Vec::new();
     if let Some(larger) = larger(job, settings, answer) {
@@ -51,7 +52,7 @@ fn device(args: &ReplayArgs) -> String {
         words.extend(["--device-file".to_owned(), input::name(file)]);
     }
     let capacity = |size: Bytes| {
-        let mib = size.get() % (1 << 20) == 0;
+        let mib = size.get().is_multiple_of(1 << 20);
         let text = if mib { format!("{}MiB", size.get() >> 20) } else { size.get().to_string() };
         ["--capacity".to_owned(), text]
     };
