@@ -76,8 +76,7 @@ fn choose(request: &Request, found: &FoundTorch) -> (Option<PrivateFolder>, Answ
             (None, Answer::cpu(Some(format!("recorded on the CPU, not on a virtual GPU: {error}"))))
         }
         Err(error) => {
-            let no_kernels =
-                matches!(error.downcast_ref(), Some(PrepareError::NoKernels { .. }));
+            let no_kernels = matches!(error.downcast_ref(), Some(PrepareError::NoKernels { .. }));
             (None, Answer { no_kernels, ..Answer::impossible(error.to_string()) })
         }
     }

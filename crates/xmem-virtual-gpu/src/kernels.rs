@@ -133,9 +133,14 @@ mod tests {
         bytes.extend(binary(&[(CUBIN, 100), (9, 50)]));
         let kernels = read(&bytes);
         assert_eq!(kernels.listed(), "7.5, 8.0, 8.6, 10.0");
-        for (major, minor, expected) in
-            [(7, 0, false), (7, 5, true), (8, 9, true), (9, 0, false), (10, 3, true), (12, 0, false)]
-        {
+        for (major, minor, expected) in [
+            (7, 0, false),
+            (7, 5, true),
+            (8, 9, true),
+            (9, 0, false),
+            (10, 3, true),
+            (12, 0, false),
+        ] {
             assert_eq!(runs(&kernels, major, minor), expected, "{major}.{minor}");
         }
         let mut bytes = vec![0; 3];

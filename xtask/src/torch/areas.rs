@@ -37,7 +37,11 @@ pub(super) fn all(every_device: bool) -> Result<Vec<Areas>, Error> {
     let mut seen = BTreeSet::new();
     for device in catalog()? {
         if seen.insert(device.compute_capability.value) || every_device {
-            all.push(Areas { name: format!("{NAME}_{}", device.name), device: device.name, quick: true });
+            all.push(Areas {
+                name: format!("{NAME}_{}", device.name),
+                device: device.name,
+                quick: true,
+            });
         }
     }
     Ok(all)
@@ -68,10 +72,8 @@ fn catalog() -> Result<Vec<Device>, Error> {
     };
     let mut devices = Vec::new();
     for path in repo::files()?.iter().filter(is_catalog) {
-        let catalog: Catalog = toml::from_str(&repo::text(path)?).map_err(|error| Error::Script {
-            path: path.clone(),
-            what: error.to_string(),
-        })?;
+        let catalog: Catalog = toml::from_str(&repo::text(path)?)
+            .map_err(|error| Error::Script { path: path.clone(), what: error.to_string() })?;
         devices.extend(catalog.device);
     }
     Ok(devices)
@@ -80,7 +82,15 @@ fn catalog() -> Result<Vec<Device>, Error> {
 impl Areas {
     /// Runs the script, which succeeds if each area behaves as documented.
     pub(super) fn check(&self, bench: &Bench) -> Result<Outcome, Error> {
-        run::cargo(&["build", "-p", "xmem-virtual-gpu", "--example", "run", "--quiet", "--locked"])?;
+        run::cargo(&[
+            "build",
+            "-p",
+            "xmem-virtual-gpu",
+            "--example",
+            "run",
+            "--quiet",
+            "--locked",
+        ])?;
         let folder = script::folder(bench, &self.name)?;
         let mut command = Command::new(repo::target()?.join("debug/examples/run"));
         command.arg(&self.device).arg(bench.venv.python()).arg(repo::root().join(SCRIPT));
@@ -88,7 +98,10 @@ impl Areas {
         script::set_up(&mut command, &folder);
         let done = process::run(command, &folder, "areas")?;
         if self.quick && done.stderr.contains(NO_KERNELS) {
-            return Ok(Outcome { remark: "no kernels in this release".to_owned(), ..Outcome::default() });
+            return Ok(Outcome {
+                remark: "no kernels in this release".to_owned(),
+                ..Outcome::default()
+            });
         }
         let remark = done.stdout.lines().last().unwrap_or_default().to_owned();
         let mut outcome = Outcome { remark, ..Outcome::default() };

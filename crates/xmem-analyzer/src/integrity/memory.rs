@@ -56,7 +56,7 @@ fn outside(subject: &Subject<'_>) -> u64 {
         let is_of_file = *known.entry(python.name[row]).or_insert_with_key(|name| {
             let name = strings.resolve(*name);
             let is_at = |file: &&str| {
-                name.find(**file).is_some_and(|at| at == 0 || name[..at].ends_with('/'))
+                name.find(*file).is_some_and(|at| at == 0 || name[..at].ends_with('/'))
             };
             FILES.iter().any(|file| is_at(&file))
         });

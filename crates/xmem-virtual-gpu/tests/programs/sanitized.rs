@@ -36,7 +36,12 @@ fn compile_with_library(folder: &Path, name: &str, source: &str, objects: &[Stri
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut stubs = String::new();
     let mut names = Vec::new();
-    for function in functions("cu").into_iter().chain(functions("cuda")).chain(functions("__cuda")).chain(functions("cudnn")) {
+    for function in functions("cu")
+        .into_iter()
+        .chain(functions("cuda"))
+        .chain(functions("__cuda"))
+        .chain(functions("cudnn"))
+    {
         // As a stand-in does for what is not implemented: cudaErrorNotSupported.
         stubs += &format!("__attribute__((weak)) int vgpu_{function}(void) {{ return 801; }}\n");
         names.push(format!("-D{function}=vgpu_{function}"));
