@@ -330,11 +330,11 @@ fn of_earlier(blocks: &[HistoryBlock], gradients: &BTreeMap<Bytes, usize>) -> Ve
         *seen += 1;
         let there = there[&block.size];
         match there / count {
-            1..=3 if there % count == 0 && *seen <= count => (
+            1..=3 if there.is_multiple_of(count) && *seen <= count => (
                 Role::Parameter,
                 "there before the history; backward makes as many gradients of its size",
             ),
-            2..=3 if there % count == 0 => (
+            2..=3 if there.is_multiple_of(count) => (
                 Role::OptimizerState,
                 "there before the history, once or twice for each gradient of its size",
             ),

@@ -215,7 +215,7 @@ fn a_block_with_its_details() {
                8.12 MiB  workspace       aten::addmm  …2Block_0 > GPT2Attention_0 > Conv1D_0
                8.12 MiB  workspace       aten::mm  GPT2LMHeadModel_0 > Linear_0
                8.00 MiB  parameter       aten::empty  …/gpt2/modeling_gpt2.py(485): __init__
-               8.00 MiB  optimizer_state aten::empty_strided  train.py(86): job
+               8.00 MiB  optimizer_state aten::zeros_like  train.py(86): job
             temporary (made and freed within backward): 16.00 MiB for 16.00 MiB requested, a
             allocated by request 1767 (backward of iteration 2), freed by request 1772 (back
             at …LogSoftmaxBackward0 > LogSoftmaxBackward0 > aten::_log_softmax_backward_data
@@ -283,19 +283,19 @@ fn a_wide_screen_has_both_lists() {
                        █ param  █ grad  █ optim  █ activ  █ input  █ temp  █ work  ─ reserved
             186.89 MiB allocated, 210.00 MiB reserved  request 1767, backward of iteration 2
                   bytes      %  blocks  by op, at the peak                               bytes  role            block, 255 in all
-              42.23 MiB   22.6     114    aten::empty_strided                        16.00 MiB  activation      aten::_log_softmax  GPT2LMHeadModel_0
-              25.09 MiB   13.4      80    aten::empty                                16.00 MiB  temporary       aten::nll_loss_backward  …2LMHeadModel_0
-              23.88 MiB   12.8      10    aten::addmm                                16.00 MiB  temporary       aten::_log_softmax_backward_data  …del_0
+              41.11 MiB   22.0     104    aten::zeros_like                           16.00 MiB  activation      aten::_log_softmax  GPT2LMHeadModel_0
+              23.88 MiB   12.8      10    aten::addmm                                16.00 MiB  temporary       aten::nll_loss_backward  …2LMHeadModel_0
+              20.52 MiB   11.0      36    aten::empty                                16.00 MiB  temporary       aten::_log_softmax_backward_data  …del_0
               17.00 MiB    9.1       9    aten::mul                                   8.12 MiB  workspace       aten::addmm  …GPT2Attention_0 > Conv1D_0
               16.00 MiB    8.6       1    aten::_log_softmax                          8.12 MiB  workspace       aten::mm  GPT2LMHeadModel_0 > Linear_0
               16.00 MiB    8.6       1    aten::_log_softmax_backward_data            8.00 MiB  parameter       aten::empty  …ing_gpt2.py(485): __init__
-              16.00 MiB    8.6       1    aten::nll_loss_backward                     8.00 MiB  optimizer_state aten::empty_strided  train.py(86): job
-              12.00 MiB    6.4      13    aten::add                                   8.00 MiB  optimizer_state aten::empty_strided  train.py(86): job
+              16.00 MiB    8.6       1    aten::nll_loss_backward                     8.00 MiB  optimizer_state aten::zeros_like  train.py(86): job
+              12.00 MiB    6.4      13    aten::add                                   8.00 MiB  optimizer_state aten::zeros_like  train.py(86): job
                8.50 MiB    4.5       4    aten::tanh                                  2.50 MiB  activation      aten::tanh  …MLP_2 > NewGELUActivation_2
                8.12 MiB    4.3       1    aten::mm                                    2.50 MiB  activation      aten::mul  …2MLP_3 > NewGELUActivation_3
-               2.00 MiB    1.1       4    aten::bmm                                   2.38 MiB  activation      aten::addmm  …k_0 > GPT2MLP_0 > Conv1D_2
-              64.00 KiB    0.0       4    aten::scaled_dot_product_attention          2.38 MiB  activation      aten::addmm  …k_1 > GPT2MLP_1 > Conv1D_6
-               6.00 KiB    0.0      12    ## forward ##                               2.00 MiB  activation      aten::mul  …2MLP_0 > NewGELUActivation_0
+               4.54 MiB    2.4      27    aten::native_layer_norm                     2.38 MiB  activation      aten::addmm  …k_0 > GPT2MLP_0 > Conv1D_2
+               2.00 MiB    1.1       4    aten::bmm                                   2.38 MiB  activation      aten::addmm  …k_1 > GPT2MLP_1 > Conv1D_6
+               1.12 MiB    0.6       9    aten::dropout                               2.00 MiB  activation      aten::mul  …2MLP_0 > NewGELUActivation_0
             activation (made in forward and freed in backward): 16.00 MiB for 16.00 MiB requested, at 0x3ffffa000000, in 20.00 MiB of device memory
             allocated by request 1757 (forward of iteration 2), freed by request 1769 (backward of iteration 2)
             at ## iter 2 ## > ## forward ## > aten::cross_entropy_loss > aten::log_softmax > aten::_log_softmax

@@ -22,7 +22,9 @@ pub(crate) fn compare(
         return None;
     }
     let differs = |recorded: Option<Bytes>, replayed| recorded.filter(|&bytes| bytes != replayed);
-    if let Some(recorded) = differs(gpu.peak_allocated, peak.allocated) {
+    // Where memory is short, convolutions take smaller workspaces.
+    let is_short = peak.reserved != peak.ample_reserved;
+    if let Some(recorded) = differs(gpu.peak_allocated, peak.allocated).filter(|_| !is_short) {
         notes.report("recorded-allocated-differs", Severity::Warning, None, || {
             format!(
                 "at most {recorded} were allocated in the recording, and {} in the replay: blocks have \

@@ -43,12 +43,18 @@ pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
 fn order(subject: &Subject<'_>, integrity: &mut Integrity) {
     let trace = subject.program.trace;
     let (ops, memory) = (&trace.ops, &trace.memory);
-    let op = backwards(&ops.start, &ops.thread).map(|row| Location::Op(OpId::new(row)));
+    let op = backwards(0..ops.len(), &ops.start, &ops.thread).map(|row| Location::Op(OpId::new(row)));
     let recorded = memory.len() - subject.earlier();
-    let event = backwards(&memory.time[..recorded], &memory.thread[..recorded]);
+    // Allocations that failed are a kind of their own.
+    let of_kind = |failed: bool| {
+        let rows = (0..recorded).filter(move |&row| memory.out_of_memory[row] == failed);
+        backwards(rows, &memory.time, &memory.thread)
+    };
+    let event = of_kind(false).chain(of_kind(true));
     let event = event.map(|row| Location::MemoryEvent(row as u32));
     let (ops_back, memory_back) = (op.clone().count(), event.clone().count());
-    let python_back = backwards(&trace.python.start, &trace.python.thread).count();
+    let python = &trace.python;
+    let python_back = backwards(0..python.len(), &python.start, &python.thread).count();
     let pairs = ops.len() + recorded + trace.python.len();
     integrity.add(
         &TIME_ORDER,
@@ -77,13 +83,14 @@ fn times(subject: &Subject<'_>, integrity: &mut Integrity) {
     }
 }
 
-/// Rows that begin before the last row of their thread.
+/// Those of the rows that begin before the last one of their thread.
 fn backwards<'a>(
+    rows: impl Iterator<Item = usize> + Clone + 'a,
     times: &'a [Nanos],
     threads: &'a [ThreadIdx],
 ) -> impl Iterator<Item = usize> + Clone + 'a {
     let mut last: FxHashMap<ThreadIdx, Nanos> = FxHashMap::default();
-    (0..times.len()).filter(move |&row| {
+    rows.filter(move |&row| {
         let before = last.insert(threads[row], times[row]);
         before.is_some_and(|before| times[row] < before)
     })

@@ -58,7 +58,7 @@ fn outside(subject: &Subject<'_>) -> u64 {
             let is_at = |file: &&str| {
                 name.find(*file).is_some_and(|at| at == 0 || name[..at].ends_with('/'))
             };
-            FILES.iter().any(|file| is_at(&file))
+            FILES.iter().any(is_at)
         });
         if is_of_file {
             times.push((python.start[row], python.start[row] + python.duration[row]));

@@ -38,7 +38,7 @@ fn the_text_answer() {
         Fragmentation  4.00 MiB (5 %) of the 84.00 MiB reserved at the peak allocated holds no tensor
           in 1 free piece, the largest 4.00 MiB; none could be released
 
-        FITS  needs 384.00 MiB of 14.58 GiB on t4-16g  (--full shows more)
+        FITS  needs 274.00 MiB of 14.58 GiB on t4-16g  (--full shows more)
     "#]].assert_eq(&ran.stdout);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
 }

@@ -71,9 +71,9 @@ async fn every_kind_gets_its_answer() {
           403 xmem: does not fit: needs 9.44 GiB of 8.79 GiB: 666.00 MiB too much; https://hpc.example.org/gpu-memory
         pod-update-terminating: allowed true
         job-create: allowed false
-          403 xmem: does not fit: needs 21.29 GiB of 14.58 GiB on t4-16g: 6.71 GiB too much (spec.template); https://hpc.example.org/gpu-memory
+          403 xmem: does not fit: needs 21.19 GiB of 14.58 GiB on t4-16g: 6.61 GiB too much (spec.template); https://hpc.example.org/gpu-memory
         job-create-dry-run: allowed false
-          403 xmem: does not fit: needs 21.29 GiB of 14.58 GiB on t4-16g: 6.71 GiB too much (spec.template); https://hpc.example.org/gpu-memory
+          403 xmem: does not fit: needs 21.19 GiB of 14.58 GiB on t4-16g: 6.61 GiB too much (spec.template); https://hpc.example.org/gpu-memory
         job-create-without-annotations: allowed true
           warning xmem: GPU memory not checked: no annotation xmem.dev/peak-bytes (spec.template)
           warning https://hpc.example.org/gpu-memory
@@ -84,22 +84,22 @@ async fn every_kind_gets_its_answer() {
           warning xmem: over-requested: needs 5.44 GiB of 39.49 GiB on a100-40g; t4-16g is enough (spec.jobTemplate.spec.template)
           warning https://hpc.example.org/gpu-memory
         deployment-update: allowed false
-          403 xmem: does not fit: needs 30.29 GiB of 14.58 GiB on t4-16g: 15.71 GiB too much (spec.template); https://hpc.example.org/gpu-memory
+          403 xmem: does not fit: needs 30.19 GiB of 14.58 GiB on t4-16g: 15.61 GiB too much (spec.template); https://hpc.example.org/gpu-memory
         deployment-update-of-replicas: allowed true
         deployment-scale: allowed true
         statefulset-create: allowed true
-          warning xmem: tight: needs 13.99 GiB of 14.58 GiB on t4-16g with 746.50 MiB to stay free (spec.template)
+          warning xmem: tight: needs 13.89 GiB of 14.58 GiB on t4-16g with 746.50 MiB to stay free (spec.template)
           warning https://hpc.example.org/gpu-memory
         jobset-create: allowed false
-          403 xmem: does not fit: needs 30.29 GiB of 14.58 GiB on t4-16g: 15.71 GiB too much (spec.replicatedJobs[1].template.spec.template); https://hpc.example.org/gpu-memory
+          403 xmem: does not fit: needs 30.19 GiB of 14.58 GiB on t4-16g: 15.61 GiB too much (spec.replicatedJobs[1].template.spec.template); https://hpc.example.org/gpu-memory
         pytorchjob-create: allowed false
-          403 xmem: does not fit: needs 30.29 GiB of 14.58 GiB on t4-16g: 15.71 GiB too much (spec.pytorchReplicaSpecs.Worker.template); https://hpc.example.org/gpu-memory
+          403 xmem: does not fit: needs 30.19 GiB of 14.58 GiB on t4-16g: 15.61 GiB too much (spec.pytorchReplicaSpecs.Worker.template); https://hpc.example.org/gpu-memory
         raycluster-create: allowed false
-          403 xmem: does not fit: needs 30.29 GiB of 14.58 GiB on t4-16g: 15.71 GiB too much (spec.workerGroupSpecs[0].template); https://hpc.example.org/gpu-memory
+          403 xmem: does not fit: needs 30.19 GiB of 14.58 GiB on t4-16g: 15.61 GiB too much (spec.workerGroupSpecs[0].template); https://hpc.example.org/gpu-memory
         rayjob-create: allowed true
         service-create: allowed true
         sweep-create: allowed false
-          403 xmem: does not fit: needs 30.29 GiB of 14.58 GiB on t4-16g: 15.71 GiB too much (spec.trials[0].pod); https://hpc.example.org/gpu-memory
+          403 xmem: does not fit: needs 30.19 GiB of 14.58 GiB on t4-16g: 15.61 GiB too much (spec.trials[0].pod); https://hpc.example.org/gpu-memory
     "#]].assert_eq(&page);
     for line in ["xmem_reviews_total{action=\"reject\"} 8", "xmem_reviews_in_flight 0"] {
         assert!(server.counts(line), "{line}");

@@ -53,7 +53,7 @@ pub(crate) fn plans(
             let sizes = || plans.sizes.iter().map(|&size| rounded(size));
             // The first plan, or a later one where the memory of the recorded GPU was short.
             let place = sizes().filter(|&size| size > Bytes::ZERO).find_map(|size| {
-                blocks.iter().position(|&(_, recorded)| rounded(recorded) == size)
+                blocks.iter().position(|&(_, recorded)| is_block_for(rounded(recorded), size))
             });
             let Some(place) = place else { continue };
             let (block, _) = blocks.remove(place);
@@ -67,6 +67,13 @@ pub(crate) fn plans(
         }
     }
     found
+}
+
+/// Whether a block may have been allocated for so many bytes: what remains of a large block is split off only if it is
+/// more than 1 MiB (c10/cuda/CUDACachingAllocator.cpp, `should_split`).
+fn is_block_for(block: Bytes, size: Bytes) -> bool {
+    const SMALL: Bytes = Bytes::mib(1);
+    block == size || (size > SMALL && block > size && block - size <= SMALL)
 }
 
 fn ends_within(profile: &Profile, block: &Block, call: OpId) -> bool {
