@@ -62,7 +62,7 @@ fn report(c: &mut Criterion) {
         let mut group = c.benchmark_group("report");
         group.bench_function(format!("text/{name}"), |b| {
             let style = Style { color: Color::Plain, width: 100 };
-            b.iter(|| text::answer(name, black_box(&answer), &style));
+            b.iter(|| text::answer(name, black_box(&answer), &text::Extent::FULL, &style));
         });
         group.bench_function(format!("json/{name}"), |b| {
             b.iter(|| {

@@ -311,7 +311,11 @@ impl Watch<'_> {
             }
             Message::Recording => (self.observer)(Progress::Recording),
             Message::Model { name, parameters, bytes } => {
-                self.pass_on(Progress::Model { name, parameters: *parameters, size: Bytes(*bytes) });
+                self.pass_on(Progress::Model {
+                    name,
+                    parameters: *parameters,
+                    size: Bytes(*bytes),
+                });
             }
             Message::Note { text } => self.pass_on(Progress::Note(text)),
             Message::Shadowed { module, path } if module != "torch" => {

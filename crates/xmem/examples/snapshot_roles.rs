@@ -6,6 +6,7 @@
 //!
 //! Of each role: the share of the bytes with it in the snapshot that have it in the trace (precision), and the share of
 //! those in the trace that have it in the snapshot (recall). Pairs whose allocations differ are named and left out.
+#![allow(clippy::print_stdout, reason = "a program with output")]
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -43,7 +43,8 @@ pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
 fn order(subject: &Subject<'_>, integrity: &mut Integrity) {
     let trace = subject.program.trace;
     let (ops, memory) = (&trace.ops, &trace.memory);
-    let op = backwards(0..ops.len(), &ops.start, &ops.thread).map(|row| Location::Op(OpId::new(row)));
+    let op =
+        backwards(0..ops.len(), &ops.start, &ops.thread).map(|row| Location::Op(OpId::new(row)));
     let recorded = memory.len() - subject.earlier();
     // Allocations that failed are a kind of their own.
     let of_kind = |failed: bool| {
