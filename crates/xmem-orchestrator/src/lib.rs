@@ -74,10 +74,11 @@ use xmem_analyzer::Profile;
 use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion};
 use xmem_types::Diagnostics;
 
-/// The convolutions of the job whose plans the lowering wants to know, each once.
+/// The convolutions of the job whose plans the lowering wants to know, each once. For a job that was recorded on a GPU,
+/// only if the target has less memory than it reserved.
 #[must_use]
 pub fn convolution_questions(profile: &Profile, target: &Target) -> Vec<ConvolutionQuestion> {
-    if profile.gpu.is_some() {
+    if profile.gpu.as_ref().is_some_and(|gpu| !recorded::is_short(gpu, target)) {
         return Vec::new();
     }
     rules::cudnn_convolution::questions(profile, target)

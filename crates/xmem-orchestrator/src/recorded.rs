@@ -52,10 +52,18 @@ pub(crate) fn schedule(
     }
     let schedule = draft.finish(gpu);
     let plans = cudnn_convolution::recorded::plans(profile, &schedule, target, convolutions);
-    report_plans(&plans, &mut notes);
+    if is_short(gpu, target) {
+        report_plans(&plans, &mut notes);
+    }
     let uncertain = workspaces(&schedule, gpu, target, &mut notes);
     let of_other_gpu = is_of_other_gpu(gpu, target);
     (Schedule { uncertain, of_other_gpu, fallbacks: plans.fallbacks, ..schedule }, notes)
+}
+
+/// Whether the target may have less memory than the recorded job reserved.
+pub(crate) fn is_short(gpu: &GpuRecording, target: &Target) -> bool {
+    let (least, _) = target.device.available_bounds();
+    gpu.peak_reserved.is_none_or(|reserved| reserved > least)
 }
 
 /// From here on, a workspace that cannot be smaller is worth a note.
