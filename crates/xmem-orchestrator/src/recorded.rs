@@ -56,8 +56,8 @@ pub(crate) fn schedule(
         report_plans(&plans, &mut notes);
     }
     let uncertain = workspaces(&schedule, gpu, target, &mut notes);
-    let of_other_gpu = is_of_other_gpu(gpu, target);
-    (Schedule { uncertain, of_other_gpu, fallbacks: plans.fallbacks, ..schedule }, notes)
+    let unbounded = is_of_other_gpu(gpu, target) || plans.guessed > 0;
+    (Schedule { uncertain, unbounded, fallbacks: plans.fallbacks, ..schedule }, notes)
 }
 
 /// Whether the target may have less memory than the recorded job reserved.

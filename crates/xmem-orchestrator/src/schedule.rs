@@ -23,9 +23,9 @@ pub struct Schedule {
     pub fallbacks: Fallbacks,
     /// Blocks whose size is not known for sure.
     pub uncertain: Vec<UncertainBlock>,
-    /// Whether the requests are those of a GPU of another compute capability than the target's: its libraries and
-    /// kernels may request others, which no range bounds.
-    pub of_other_gpu: bool,
+    /// Whether there may be other requests, which no range bounds: those of libraries and kernels of another GPU than the
+    /// recorded one, or of plans of cuDNN that are not known.
+    pub unbounded: bool,
     /// The effect of each rule, in the order of [`rules`](crate::rules()).
     pub effects: Vec<RuleEffect>,
     /// The recorded blocks that rules left out, in the order of the profile.

@@ -233,7 +233,7 @@ impl Variants<'_> {
     /// fastest plan, and so has each whose release of cuDNN was not asked: the peak of a mixture may lie beyond
     /// those of the ends. What another GPU would request is not bounded at all.
     fn is_bounded(&self, present: &[Uncertainty]) -> bool {
-        !self.schedule.of_other_gpu
+        !self.schedule.unbounded
             && !present.contains(&Uncertainty::ConvolutionBenchmark)
             && self.schedule.uncertain.iter().all(|u| u.range.unasked.is_none())
     }

@@ -10,10 +10,15 @@ use xmem_analyzer::{Block, Profile};
 use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion};
 use xmem_types::{BlockId, Bytes, FallbackId, Fallbacks, OpId};
 
+/// Scratch of a convolution that is larger is a workspace.
+const LARGE: Bytes = Bytes::mib(16);
+
 /// What the recorded workspaces fall back on.
 #[derive(Debug, Default)]
 pub(crate) struct RecordedPlans {
     pub(crate) fallbacks: Fallbacks,
+    /// Workspaces that no answer names, which are taken for those of the convolutions of their calls.
+    pub(crate) guessed: u64,
     /// Convolutions with a workspace whose plans the answers do not name, and the largest workspace of them.
     pub(crate) unknown: u64,
     pub(crate) largest_unknown: Bytes,
@@ -55,7 +60,13 @@ pub(crate) fn plans(
             let place = sizes().filter(|&size| size > Bytes::ZERO).find_map(|size| {
                 blocks.iter().position(|&(_, recorded)| is_block_for(rounded(recorded), size))
             });
-            let Some(place) = place else { continue };
+            // cuDNN answers otherwise about a device with other clocks and caches: then the workspace is what is large.
+            let largest = || {
+                let at = (0..blocks.len()).max_by_key(|&at| blocks[at].1)?;
+                (blocks[at].1 > LARGE && plans.first() > Bytes::ZERO).then_some(at)
+            };
+            found.guessed += u64::from(place.is_none() && largest().is_some());
+            let Some(place) = place.or_else(largest) else { continue };
             let (block, _) = blocks.remove(place);
             let list = lists.entry((thread, question));
             let list = *list.or_insert_with(|| found.fallbacks.add(sizes()));
