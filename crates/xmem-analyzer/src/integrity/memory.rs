@@ -39,9 +39,14 @@ pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
     }
 }
 
-/// Files whose functions allocate without an operator: they read tensors from files, and write them.
-const FILES: [&str; 3] =
-    ["torch/serialization.py(", "safetensors/", "torch/xmem_recorder/weights.py("];
+/// Whether a function of Python, by its name in the trace, is of a file whose functions allocate without an operator: they
+/// read tensors from files, and write them.
+fn is_of_file_format(name: &str) -> bool {
+    let path = name.split('(').next().unwrap_or_default();
+    path.ends_with("torch/serialization.py")
+        || path.ends_with("xmem_recorder/weights.py")
+        || path.rsplit('/').nth(1) == Some("safetensors")
+}
 
 /// Allocations outside of operators, but for those of tensors that are read from files or written.
 fn outside(subject: &Subject<'_>) -> u64 {
@@ -53,13 +58,9 @@ fn outside(subject: &Subject<'_>) -> u64 {
     let mut times = Vec::new();
     let mut known: FxHashMap<Sym, bool> = FxHashMap::default();
     for row in 0..python.len() {
-        let is_of_file = *known.entry(python.name[row]).or_insert_with_key(|name| {
-            let name = strings.resolve(*name);
-            let is_at = |file: &&str| {
-                name.find(*file).is_some_and(|at| at == 0 || name[..at].ends_with('/'))
-            };
-            FILES.iter().any(is_at)
-        });
+        let is_of_file = *known
+            .entry(python.name[row])
+            .or_insert_with_key(|name| is_of_file_format(strings.resolve(*name)));
         if is_of_file {
             times.push((python.start[row], python.start[row] + python.duration[row]));
         }
