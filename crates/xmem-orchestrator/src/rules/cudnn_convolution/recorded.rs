@@ -61,7 +61,9 @@ pub(crate) fn plans(
                 blocks.iter().position(|&(_, recorded)| is_block_for(rounded(recorded), size))
             });
             // cuDNN answers otherwise about a device with other clocks and caches: then the workspace is what is large.
+            // Only where the recording says which cuDNN the job ran with.
             let largest = || {
+                profile.virtual_gpu()?;
                 let at = (0..blocks.len()).max_by_key(|&at| blocks[at].1)?;
                 (blocks[at].1 > LARGE && plans.first() > Bytes::ZERO).then_some(at)
             };
