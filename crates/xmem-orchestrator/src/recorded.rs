@@ -60,10 +60,16 @@ pub(crate) fn schedule(
     (Schedule { uncertain, unbounded, fallbacks: plans.fallbacks, ..schedule }, notes)
 }
 
-/// Whether the target may have less memory than the recorded job reserved.
+/// Whether the target may have less memory than the recorded job reserved, and is a GPU like the recorded one: plans of
+/// another would say nothing about the recorded workspaces.
 pub(crate) fn is_short(gpu: &GpuRecording, target: &Target) -> bool {
     let (least, _) = target.device.available_bounds();
-    gpu.peak_reserved.is_none_or(|reserved| reserved > least)
+    let wanted = target.device.compute_capability;
+    let is_alike = |(major, minor)| {
+        target.device.name != "custom" && ComputeCapability { major, minor } == wanted
+    };
+    gpu.properties.compute_capability.is_some_and(is_alike)
+        && gpu.peak_reserved.is_none_or(|reserved| reserved > least)
 }
 
 /// From here on, a workspace that cannot be smaller is worth a note.
