@@ -195,21 +195,23 @@ def attention():
     import torch
     import torch.nn.functional as F
 
-    q = torch.zeros(2, 4, 64, 32, device="cuda", dtype=torch.bfloat16, requires_grad=True)
-    kernels = ["FLASH_ATTENTION", "EFFICIENT_ATTENTION", "MATH"]
+    # Before Ampere, PyTorch's fused kernels are the memory-efficient ones, and not for bfloat16
+    # (ATen/native/transformers/cuda/sdp_utils.cpp).
+    is_older = torch.cuda.get_device_capability() < (8, 0)
+    dtype = torch.float16 if is_older else torch.bfloat16
+    q = torch.zeros(2, 4, 64, 32, device="cuda", dtype=dtype, requires_grad=True)
+    kernels = ["EFFICIENT_ATTENTION", "MATH"] if is_older else ["FLASH_ATTENTION", "EFFICIENT_ATTENTION", "MATH"]
     try:
         from torch.nn.attention import SDPBackend, sdpa_kernel
     except ImportError:
-        for chosen in range(3):
+        for chosen in range(is_older, 3):
             flags = {name: i == chosen for i, name in enumerate(["enable_flash", "enable_mem_efficient", "enable_math"])}
             with torch.backends.cuda.sdp_kernel(**flags):
                 F.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
         return
     release = tuple(map(int, torch.__version__.split(".")[:2]))
-    if release >= (2, 8):
+    if release >= (2, 8) and not is_older:
         kernels.append("CUDNN_ATTENTION")
-    if torch.cuda.get_device_capability() < (8, 0):
-        kernels = [kernel for kernel in kernels if kernel in ("MATH", "EFFICIENT_ATTENTION")]
     for kernel in kernels:
         with sdpa_kernel(getattr(SDPBackend, kernel)):
             F.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
