@@ -15,7 +15,7 @@ pub(crate) mod venv;
 mod without;
 
 use crate::error::Error;
-use crate::{repo, run};
+use crate::{program, repo, run};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -91,7 +91,7 @@ struct Outcome {
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let xmem = match &options.program {
         Some(program) => std::path::absolute(program).map_err(Error::file(program))?,
-        None => built()?,
+        None => program::dev()?,
     };
     let releases = match &options.torch {
         Some(release) => vec![release.clone()],
@@ -199,10 +199,4 @@ fn releases() -> Result<Vec<String>, Error> {
     let number = |release: &str| -> Vec<u32> { release.split('.').flat_map(str::parse).collect() };
     found.sort_by_key(|release| number(release));
     Ok(found)
-}
-
-/// The program as `cargo test` leaves it, so that after the tests there is nothing to compile.
-fn built() -> Result<PathBuf, Error> {
-    run::cargo(&["build", "--workspace", "--bins", "--quiet", "--locked"])?;
-    Ok(repo::target()?.join("debug").join("xmem"))
 }

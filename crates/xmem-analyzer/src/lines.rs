@@ -3,6 +3,7 @@
 
 use crate::autograd::Autograd;
 use crate::block::Block;
+use crate::integrity::is_coarse;
 use crate::line_names::LineNames;
 use serde::Deserialize;
 use xmem_trace::Trace;
@@ -33,7 +34,7 @@ pub(crate) fn read(raw: &str, trace: &Trace, notes: &mut Diagnostics) -> Vec<(Na
         return Vec::new();
     };
     // Older releases of PyTorch write whole microseconds.
-    let is_coarse = trace.python.start.iter().all(|start| start.get() % 1000 == 0);
+    let is_coarse = is_coarse(&trace.ops);
     let mut time = -trace.header.base_time.unwrap_or_default().get();
     let mut lines = Vec::with_capacity(dto.lines.len());
     for (step, line) in dto.starts.into_iter().zip(dto.lines) {

@@ -353,30 +353,24 @@ pub(crate) fn set_layout() {
 /// A name that is not that of one device.
 #[derive(Debug, Error, Diagnostic)]
 pub(crate) enum DeviceName {
-    #[error("unknown device `{name}`{}", meant(suggestions))]
+    #[error("unknown device `{name}`{question}")]
     #[diagnostic(help(
         "`xmem devices` lists the known GPUs; use --device-file for another GPU, or --capacity 24GiB for \
          any GPU with that much memory"
     ))]
-    Unknown { name: String, suggestions: Vec<&'static str> },
+    Unknown { name: String, question: String },
     #[error("`{name}` is several devices: {list}")]
     #[diagnostic(help("name one of them, for example {example}"))]
     Several { name: String, list: String, example: &'static str },
 }
 
-/// The question about a slip of the pen.
-fn meant(suggestions: &[&str]) -> String {
-    let names: Vec<String> = suggestions.iter().map(|name| format!("`{name}`")).collect();
-    if names.is_empty() { String::new() } else { format!(": did you mean {}?", names.join(" or ")) }
-}
-
 impl From<DeviceNameError> for CliError {
     fn from(error: DeviceNameError) -> Self {
         let list = error.list();
+        let question =
+            error.question().map_or_else(String::new, |question| format!(": {question}"));
         Self::Device(Box::new(match error {
-            DeviceNameError::Unknown { name, suggestions } => {
-                DeviceName::Unknown { name, suggestions }
-            }
+            DeviceNameError::Unknown { name, .. } => DeviceName::Unknown { name, question },
             DeviceNameError::Several { name, devices } => {
                 let example = devices.first().map_or("", |device| device.name.as_str());
                 DeviceName::Several { name, list, example }

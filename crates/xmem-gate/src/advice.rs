@@ -115,16 +115,8 @@ fn larger(
     question: &Question<'_>,
     outcome: &Outcome,
 ) -> Result<Option<Advice>, EstimateError> {
-    let known: Vec<&Device> = if question.site.is_empty() {
-        let mut whole: Vec<&Device> = xmem::devices()
-            .iter()
-            .filter(|device| !device.is_slice() && !device.shares_host_memory)
-            .collect();
-        whole.sort_by_key(|device| device.memory);
-        whole
-    } else {
-        question.site.to_vec()
-    };
+    let known: Vec<&Device> =
+        if question.site.is_empty() { xmem::cards() } else { question.site.to_vec() };
     let others = known.iter().filter(|device| device.memory > outcome.device.memory);
     let found = question.smallest(job, others, &outcome.answer)?;
     Ok(found.map(|device| Advice {

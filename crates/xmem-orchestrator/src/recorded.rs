@@ -51,12 +51,13 @@ pub(crate) fn schedule(
         }
     }
     let schedule = draft.finish(gpu);
-    let plans = cudnn_convolution::recorded::plans(profile, &schedule, target, convolutions);
-    if is_short(gpu, target) {
-        report_plans(&plans, &mut notes);
-    }
+    let plans = match is_short(gpu, target) {
+        true => cudnn_convolution::recorded::plans(profile, &schedule, target, convolutions),
+        false => RecordedPlans::default(),
+    };
+    plans.note(&mut notes);
     let uncertain = workspaces(&schedule, gpu, target, &mut notes);
-    let unbounded = is_of_other_gpu(gpu, target) || plans.guessed > 0;
+    let unbounded = is_alike(gpu, target) == Some(false) || plans.guessed > 0;
     (Schedule { uncertain, unbounded, fallbacks: plans.fallbacks, ..schedule }, notes)
 }
 
@@ -64,28 +65,7 @@ pub(crate) fn schedule(
 /// another would say nothing about the recorded workspaces.
 pub(crate) fn is_short(gpu: &GpuRecording, target: &Target) -> bool {
     let (least, _) = target.device.available_bounds();
-    let wanted = target.device.compute_capability;
-    let is_alike = |(major, minor)| {
-        target.device.name != "custom" && ComputeCapability { major, minor } == wanted
-    };
-    gpu.properties.compute_capability.is_some_and(is_alike)
-        && gpu.peak_reserved.is_none_or(|reserved| reserved > least)
-}
-
-/// From here on, a workspace that cannot be smaller is worth a note.
-const NOTEWORTHY: Bytes = Bytes::mib(64);
-
-fn report_plans(plans: &RecordedPlans, notes: &mut Diagnostics) {
-    if plans.largest_unknown < NOTEWORTHY {
-        return;
-    }
-    notes.report_many("recorded-plans-unknown", Severity::Note, None, plans.unknown, || {
-        format!(
-            "workspaces of up to {} of some convolutions are as recorded: where memory is short, PyTorch takes plans \
-             of cuDNN with smaller ones, which only the library that the job was recorded with can name (`--cudnn`)",
-            plans.largest_unknown
-        )
-    });
+    is_alike(gpu, target) == Some(true) && gpu.peak_reserved.is_none_or(|reserved| reserved > least)
 }
 
 /// A position behind all others.
@@ -332,12 +312,12 @@ fn report_ignored(profile: &Profile, target: &Target, notes: &mut Diagnostics) {
     }
 }
 
-/// Whether the target has another compute capability than the recorded GPU. A capacity alone is that of the recorded
-/// GPU.
-fn is_of_other_gpu(gpu: &GpuRecording, target: &Target) -> bool {
-    let wanted = target.device.compute_capability;
-    let differs = |(major, minor)| ComputeCapability { major, minor } != wanted;
-    target.device.name != "custom" && gpu.properties.compute_capability.is_some_and(differs)
+/// Whether the target has the compute capability of the recorded GPU; none if that is not known, or if only the memory of
+/// the target is.
+fn is_alike(gpu: &GpuRecording, target: &Target) -> Option<bool> {
+    let (major, minor) = gpu.properties.compute_capability?;
+    let is_same = ComputeCapability { major, minor } == target.device.compute_capability;
+    (target.device.name != "custom").then_some(is_same)
 }
 
 /// Compares the target with the recorded GPU. Blocks that are known to be workspaces of cuBLAS have the
@@ -362,7 +342,7 @@ fn workspaces(
         });
         return Vec::new();
     };
-    if !is_of_other_gpu(gpu, target) {
+    if is_alike(gpu, target) != Some(false) {
         return Vec::new();
     }
     notes.report("recorded-on-another-gpu", Severity::Warning, None, || {

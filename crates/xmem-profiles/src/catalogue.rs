@@ -28,6 +28,15 @@ pub fn devices() -> &'static [Device] {
     &DEVICES
 }
 
+/// The built-in cards, the smallest first: without parts of devices, and without those that share the host's memory.
+#[must_use]
+pub fn cards() -> Vec<&'static Device> {
+    let is_card = |device: &&Device| !device.is_slice() && !device.shares_host_memory;
+    let mut cards: Vec<&Device> = devices().iter().filter(is_card).collect();
+    cards.sort_by_key(|device| device.memory);
+    cards
+}
+
 /// A name that is not that of one device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceNameError {
@@ -35,7 +44,7 @@ pub enum DeviceNameError {
     #[error(
         "unknown device `{name}`{}: `xmem devices` lists the known ones, --capacity 24GiB stands for any GPU of this \
          size, and --device-file describes another",
-        suggestion_text(.suggestions)
+        self.question().map_or_else(String::new, |question| format!(" ({question})"))
     )]
     Unknown {
         /// The requested name.
@@ -62,6 +71,14 @@ impl DeviceNameError {
         }
     }
 
+    /// The question about a misspelling: ``did you mean `rtx4090-24g`?``
+    #[must_use]
+    pub fn question(&self) -> Option<String> {
+        let Self::Unknown { suggestions, .. } = self else { return None };
+        let names: Vec<String> = suggestions.iter().map(|name| format!("`{name}`")).collect();
+        (!names.is_empty()).then(|| format!("did you mean {}?", names.join(" or ")))
+    }
+
     /// The devices that match, with their sizes: `a100-40g (40 GiB), a100-80g (80 GiB)`.
     #[must_use]
     pub fn list(&self) -> String {
@@ -69,15 +86,6 @@ impl DeviceNameError {
         let size = |device: &Device| device.nominal_memory().get() >> 30;
         let shown = |device: &&Device| format!("{} ({} GiB)", device.name, size(device));
         devices.iter().map(shown).collect::<Vec<_>>().join(", ")
-    }
-}
-
-fn suggestion_text(suggestions: &[&str]) -> String {
-    let names: Vec<String> = suggestions.iter().map(|name| format!("`{name}`")).collect();
-    if names.is_empty() {
-        String::new()
-    } else {
-        format!(" (did you mean {}?)", names.join(" or "))
     }
 }
 

@@ -10,7 +10,7 @@ mod schema;
 mod speed;
 
 pub use board::{Board, Limits};
-pub use catalogue::{DeviceNameError, devices, find, find_all};
+pub use catalogue::{DeviceNameError, cards, devices, find, find_all};
 pub use device::{ComputeCapability, Device, ParseComputeCapabilityError, Sources, Tolerance};
 pub use schema::DeviceFileError;
 pub use speed::{Bandwidth, Speed, TensorCores, Throughput};

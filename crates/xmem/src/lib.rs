@@ -122,7 +122,7 @@ pub use xmem_predict::{
 };
 pub use xmem_profiles::{
     Bandwidth, ComputeCapability, Device, DeviceFileError, DeviceNameError,
-    ParseComputeCapabilityError, Sources, devices, find, find_all,
+    ParseComputeCapabilityError, Sources, cards, devices, find, find_all,
 };
 pub use xmem_simulator::{
     AddressOrder, AllocatorChoice, AllocatorConfig, BlockUse, Completion, ConfError, DeviceConfig,

@@ -219,12 +219,17 @@ impl Need {
     #[must_use]
     pub fn against(self, memory: Bytes, device: &str) -> String {
         let at_least = if self.takes_more() { "at least " } else { "" };
-        let on = match device {
+        format!("needs {at_least}{} of {}", self.least, Self::room(memory, device))
+    }
+
+    /// The memory of a device: `2.54 GiB on t4-16g`.
+    #[must_use]
+    pub fn room(memory: Bytes, device: &str) -> String {
+        match device {
             // Only its memory is known.
-            "custom" => String::new(),
-            name => format!(" on {name}"),
-        };
-        format!("needs {at_least}{} of {memory}{on}", self.least)
+            "custom" => memory.to_string(),
+            name => format!("{memory} on {name}"),
+        }
     }
 
     /// What follows [`against`](Self::against): the memory that is missing, or why the job is tight.

@@ -75,6 +75,7 @@ fn shortened(value: &Value) -> String {
 
 /// Which of the wanted lines are not in the text, and which unwanted ones are.
 pub(super) fn lines(name: &str, text: &str, wanted: &[String], unwanted: &[String]) -> Vec<String> {
+    let text = unwrapped(text);
     let is_there = |pattern: &String| text.lines().any(|line| matches(line, pattern));
     let missing = wanted
         .iter()
@@ -85,6 +86,24 @@ pub(super) fn lines(name: &str, text: &str, wanted: &[String], unwanted: &[Strin
         .filter(|pattern| is_there(pattern))
         .map(|pattern| format!("a line `{pattern}` on {name}"));
     missing.chain(forbidden).collect()
+}
+
+/// The text with each message in one line: xmem wraps messages to the width of a terminal, after a bar or under the
+/// text behind `help: `.
+fn unwrapped(text: &str) -> String {
+    const UNDER_HELP: &str = "        ";
+    let mut whole = String::with_capacity(text.len());
+    for line in text.lines() {
+        let continued = line
+            .trim_start()
+            .strip_prefix("│ ")
+            .or_else(|| line.strip_prefix(UNDER_HELP).filter(|_| whole.contains("help: ")));
+        match continued {
+            Some(rest) => whole.extend([" ", rest]),
+            None => whole.extend(["\n", line]),
+        }
+    }
+    whole
 }
 
 /// Whether all parts of the pattern stand in the line, in this order.
@@ -127,6 +146,13 @@ mod tests {
             assert_eq!(complaint(expectation, &json!({ "a": good })), None);
             assert!(complaint(expectation, &json!({ "a": bad })).is_some(), "{expectation}");
         }
+    }
+
+    #[test]
+    fn a_wrapped_message_is_one_line() {
+        let text = "  ⚠ the script raised\n  │ an error\n  help: go\n        on\nnext\n";
+        let wanted = ["the script raised an error", "help: go on"].map(str::to_owned);
+        assert_eq!(lines("stderr", text, &wanted, &["on … next".to_owned()]), [""; 0]);
     }
 
     #[test]

@@ -53,8 +53,9 @@ impl Venv {
         run(Command::new(&uv)
             .args(["pip", "sync", "--quiet", "--python", &text(&venv.python())])
             .arg(repo::root().join(pins))
-            // Packages are unpacked once, and a cache would hold all of it a second time.
-            .arg("--no-cache"))?;
+            // Packages are unpacked once, and a cache would hold all of it a second time. A recorded script leaves no
+            // bytecode behind: without it, each one would compile torch again.
+            .args(["--no-cache", "--compile-bytecode"]))?;
         std::fs::write(&stamp, wanted).map_err(Error::file(&stamp))?;
         println!("  {:.0} s", start.elapsed().as_secs_f64());
         Ok(venv)

@@ -56,7 +56,7 @@ fn order(subject: &Subject<'_>, integrity: &mut Integrity) {
     let (ops_back, memory_back) = (op.clone().count(), event.clone().count());
     let python = &trace.python;
     let python_back = backwards(0..python.len(), &python.start, &python.thread).count();
-    let pairs = ops.len() + recorded + trace.python.len();
+    let pairs = ops.len() + recorded + python.len();
     integrity.add(
         &TIME_ORDER,
         ((ops_back + memory_back + python_back) as u64, pairs as u64),

@@ -293,8 +293,8 @@ pub(crate) fn print_cut_short(recorded: &Recorded, reason: &CutShort) {
 }
 
 fn incomplete(reason: &CutShort) -> (String, String) {
-    let rerun = "what the script printed says why; if it goes on on a machine with a GPU, the recording page \
-                 of the guide lists what differs under xmem";
+    let rerun = "what the script printed says why; if it does not end there on a machine with a GPU, the \
+                 recording page of the guide lists what differs under xmem";
     match reason {
         CutShort::Exit(status) => {
             (format!("the command {}", CommandEnd::Ended(*status)), rerun.to_owned())

@@ -62,15 +62,12 @@ fn device(args: &ReplayArgs) -> String {
 
 /// The smallest larger device of which a replay says that the job fits.
 fn larger(job: &Job, settings: &Settings, answer: &Answer) -> Option<&'static Device> {
-    let mut whole: Vec<&Device> =
-        xmem::devices().iter().filter(|device| !device.name.contains("-mig-")).collect();
-    whole.sort_by_key(|device| device.memory);
-    let is_larger = |device: &&&Device| {
+    let is_larger = |device: &&Device| {
         device.memory > answer.device().memory && device.memory >= answer.need.ample
     };
     let fits = |device: &&Device| {
         let there = settings.estimate.on((*device).clone()).job(job);
         there.is_ok_and(|there| there.decision().0 == Decision::Fits)
     };
-    whole.iter().filter(is_larger).take(TRIED).copied().find(fits)
+    xmem::cards().into_iter().filter(is_larger).take(TRIED).find(fits)
 }

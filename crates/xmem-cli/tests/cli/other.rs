@@ -5,6 +5,7 @@ use crate::profile::flat;
 use crate::schema_check::check;
 use crate::shell::{Ran, command, xmem};
 use expect_test::expect;
+use std::process::Command;
 
 const INSPECT: &str = include_str!("../../../../docs/schema/xmem.inspect.2.schema.json");
 const DEVICES: &str = include_str!("../../../../docs/schema/xmem.devices.1.schema.json");
@@ -82,6 +83,14 @@ fn slices_no_longer_fill_the_list_of_devices() {
     assert!(whole.stdout.contains("Orin (shared memory)"), "{}", whole.stdout);
 }
 
+/// The message of a command that must be a usage error.
+fn refused(command: &mut Command) -> String {
+    let ran: Ran = command.output().expect("runs").into();
+    let message = flat(&ran);
+    assert_eq!(ran.code, 2, "{message}");
+    message
+}
+
 /// `4070` suggested `rtx4060-8g`, and `a100` was silently the one with 40 GB.
 #[test]
 fn a_model_is_found_or_asked_back_wherever_a_device_is_named() {
@@ -113,15 +122,9 @@ fn a_model_is_found_or_asked_back_wherever_a_device_is_named() {
         assert_eq!(ran.code, 2, "{args:?}: {message}");
         assert!(message.contains(several), "{args:?}: {message}");
     }
-    let mut check = command(["check", &job]);
-    let ran: Ran = check.current_dir(folder.path("work")).output().expect("runs").into();
-    let message = flat(&ran);
-    assert_eq!(ran.code, 2, "{message}");
+    let message = refused(command(["check", &job]).current_dir(folder.path("work")));
     assert!(message.contains(several), "{message}");
-    let mut check = command(["check", &job]);
-    let ran: Ran = check.env("XMEM_DEVICE", "4050").output().expect("runs").into();
-    let message = flat(&ran);
-    assert_eq!(ran.code, 2, "{message}");
+    let message = refused(command(["check", &job]).env("XMEM_DEVICE", "4050"));
     assert!(message.contains("unknown device `4050`: `xmem devices` lists"), "{message}");
     let message = flat(&xmem(["replay", &job, "-d", "4050"]));
     assert!(message.contains("unknown device `4050`"), "{message}");
@@ -157,10 +160,7 @@ fn a_capacity_without_a_unit_is_asked_back() {
         assert!(message.contains("has no unit"), "{args:?}: {message}");
         assert!(message.contains(advice), "{args:?}: {message}");
     }
-    let mut check = command(["check", &job]);
-    let ran: Ran = check.current_dir(folder.path("work")).output().expect("runs").into();
-    let message = flat(&ran);
-    assert_eq!(ran.code, 2, "{message}");
+    let message = refused(command(["check", &job]).current_dir(folder.path("work")));
     assert!(message.contains("`24` has no unit") && message.contains("24GiB"), "{message}");
     // With a unit, or as a number of bytes that a device has, it is what was said.
     for (size, bytes) in [("24B", 24_u64), ("67108864", 1 << 26), ("24GiB", 24 << 30)] {

@@ -88,30 +88,37 @@ pub(crate) fn questions(profile: &Profile, target: &Target) -> Vec<ConvolutionQu
     if target.disabled.contains(RULE.name) {
         return questions;
     }
-    let names = [FORWARD_OP, BACKWARD_OP].map(|name| profile.symbol(name));
-    if names == [None, None] {
-        return questions;
-    }
+    let Some(is_call) = calls(profile) else { return questions };
     let choice = target.cudnn_benchmark.choice();
     let mut seen = FxHashSet::default();
     let mut read_already = FxHashSet::default();
     for &op in profile.tree.preorder() {
-        let name = profile.op_symbol(op);
         // Operators of one signature share their arguments.
-        let arguments = profile.arguments(op);
-        let call = (name, std::ptr::from_ref(arguments));
-        if !names.contains(&Some(name)) || !read_already.insert(call) {
+        let call = (profile.op_symbol(op), std::ptr::from_ref(profile.arguments(op)));
+        if !is_call(op) || !read_already.insert(call) {
             continue;
         }
-        let found = if Some(name) == names[0] {
-            forward_question(arguments).into_iter().collect()
-        } else {
-            BackwardCall::read(arguments).map_or_else(Vec::new, |call| call.questions())
-        };
-        let found = found.into_iter().map(|question| question.chosen_by(choice));
+        let found = of_call(profile, op).into_iter().map(|question| question.chosen_by(choice));
         questions.extend(found.filter(|question| seen.insert(*question)));
     }
     questions
+}
+
+/// Whether an operator is a call of a convolution; none if there is no call.
+fn calls(profile: &Profile) -> Option<impl Fn(OpId) -> bool + '_> {
+    let names = [FORWARD_OP, BACKWARD_OP].map(|name| profile.symbol(name));
+    let is_call = move |op| names.contains(&Some(profile.op_symbol(op)));
+    (names != [None, None]).then_some(is_call)
+}
+
+/// The convolutions of a call, in the order in which they run.
+fn of_call(profile: &Profile, call: OpId) -> Vec<ConvolutionQuestion> {
+    let arguments = profile.arguments(call);
+    if profile.op_name(call) == FORWARD_OP {
+        forward_question(arguments).into_iter().collect()
+    } else {
+        BackwardCall::read(arguments).map_or_else(Vec::new, |call| call.questions())
+    }
 }
 
 /// The convolutions met so far.

@@ -1,6 +1,5 @@
 """`torch.cuda`: facts about the GPU, and calls that control it."""
 
-import collections
 import contextlib
 import time
 

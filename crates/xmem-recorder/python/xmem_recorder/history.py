@@ -106,9 +106,13 @@ def _record(mode, context, max_entries):
         _state.switching = False
 
 
+def _take_snapshot():
+    return _without_own_frames(_snapshot(None) if _takes_an_argument() else _snapshot())
+
+
 def _entries():
     """Takes the entries from the allocator's buffer; returns the snapshot."""
-    snapshot = _without_own_frames(_snapshot(None) if _takes_an_argument() else _snapshot())
+    snapshot = _take_snapshot()
     for device, trace in enumerate(snapshot["device_traces"]):
         fresh = trace[_state.taken.get(device, 0):]
         _state.earlier.setdefault(device, []).extend(fresh)
@@ -291,7 +295,7 @@ def _take_over_at_the_end():
         snapshot = _entries()
     else:
         _take_over()
-        snapshot = _without_own_frames(_snapshot(None) if _takes_an_argument() else _snapshot())
+        snapshot = _take_snapshot()
     _record(None, None, 1)
     settings = snapshot.get("allocator_settings", {})
     _state.settings = settings.get("PYTORCH_CUDA_ALLOC_CONF", settings.get("PYTORCH_ALLOC_CONF"))
@@ -330,15 +334,8 @@ def _device(index, trace, records):
             sizes.append(entry["size"])
         if letter == "a":
             stream = entry["stream"]
-            if streams and streams[-1][0] == stream:
-                streams[-1][1] += 1
-            else:
-                streams.append([stream, 1])
-            line = _line(entry)
-            if of_lines and of_lines[-1][0] == line:
-                of_lines[-1][1] += 1
-            else:
-                of_lines.append([line, 1])
+            _add_to_runs(streams, stream)
+            _add_to_runs(of_lines, _line(entry))
     positions.append(len(letters))
     pools = [
         [positions[position], address // ALIGNMENT, size, list(pool)]
@@ -355,6 +352,14 @@ def _device(index, trace, records):
         "awaited": awaited,
         "lines": of_lines,
     }
+
+
+def _add_to_runs(runs, value):
+    """Adds a value to runs of equal ones, each with its length."""
+    if runs and runs[-1][0] == value:
+        runs[-1][1] += 1
+    else:
+        runs.append([value, 1])
 
 
 def _line(entry):

@@ -73,13 +73,10 @@ pub fn answer(trace: &str, answer: &Answer, extent: &Extent, style: &Style) -> S
         let (peak, roles) = (take(peak(answer, style)), take(roles(answer, 5, style)));
         let shown = (1..=extent.rows.min(5)).rev();
         let largest = shown
-            .map(|rows| largest(answer, rows, Sources::LeftOut, style))
-            .find(|part| height(part) <= left)
+            .map(|rows| take(largest(answer, rows, Sources::LeftOut, style)))
+            .find(|part| !part.is_empty())
             .unwrap_or_default();
-        left -= height(&largest);
-        let fragmentation = fragmentation(answer, style);
-        let fragmentation =
-            if height(&fragmentation) <= left { fragmentation } else { String::new() };
+        let fragmentation = take(fragmentation(answer, style));
         parts.extend([peak, roles, largest, fragmentation, notes]);
     }
     parts.push(next);

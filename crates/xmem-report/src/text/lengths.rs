@@ -4,7 +4,9 @@ use super::answer::{counted, verdict};
 use super::findings::findings;
 use super::setup;
 use super::style::{Ink, Style, keep_end, wrap};
-use xmem::{Bytes, Confidence, LengthRun, LengthsAnswer, Quantiles, Severity, Verdict, printable};
+use xmem::{
+    Bytes, Confidence, LengthRun, LengthsAnswer, Need, Quantiles, Severity, Verdict, printable,
+};
 
 /// The complete answer: verdict, distribution of the peak, its growth, the fit and notes.
 ///
@@ -36,18 +38,14 @@ pub fn lengths_brief(trace: &str, answer: &LengthsAnswer, style: &Style) -> Stri
     };
     let all = run.orders.len();
     let room = format!("{} where there is room", span(run.reserved));
-    let on = match device.name.as_str() {
-        "custom" => String::new(),
-        name => format!(" on {name}"),
-    };
-    let memory = device.memory;
+    let memory = Need::room(device.memory, &device.name);
     let said = match run.on_device {
-        Some(there) if there == run.reserved => format!("takes {} of {memory}{on}", span(there)),
+        Some(there) if there == run.reserved => format!("takes {} of {memory}", span(there)),
         Some(there) if run.fitting == all => {
-            format!("takes {} of {memory}{on}, {room}", span(there))
+            format!("takes {} of {memory}, {room}", span(there))
         }
-        _ if all == 1 => format!("takes {room}, of {memory}{on}"),
-        _ => format!("fits in {} of {all} orders: takes {room}, of {memory}{on}", run.fitting),
+        _ if all == 1 => format!("takes {room}, of {memory}"),
+        _ => format!("fits in {} of {all} orders: takes {room}, of {memory}", run.fitting),
     };
     format!(
         "{}  {said}  {}\n",
