@@ -5,6 +5,8 @@ import sys
 
 from . import errors, session
 
+_stays_first = False
+
 
 class _Watcher:
     """Finds a module as Python does, and calls `then` once it has been executed, or `failed` with the
@@ -62,7 +64,19 @@ class _Loader:
 def when_imported(name, found, then, failed):
     """Calls `found` with the spec of the module of that name when it is imported, then `then` with the
     module or `failed` with the error."""
+    global _stays_first
     sys.meta_path.insert(0, _Watcher(name, found, then, failed))
+    if not _stays_first:
+        _stays_first = True
+        sys.addaudithook(_stay_first)
+
+
+def _stay_first(event, _args):
+    """Puts the watchers in front again when a module is to be found: packages that also watch imports put their own
+    finders there, and may look for the module without the others."""
+    if event == "import" and sys.meta_path and not isinstance(sys.meta_path[0], _Watcher):
+        ours = [finder for finder in sys.meta_path if isinstance(finder, _Watcher)]
+        sys.meta_path[:] = ours + [finder for finder in sys.meta_path if not isinstance(finder, _Watcher)]
 
 
 def watch(name, then):
