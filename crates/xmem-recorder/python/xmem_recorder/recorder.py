@@ -225,7 +225,7 @@ def _watch_calls(module):
     original = module._call_impl
 
     def call_impl(self, *args, **kwargs):
-        if inside_module():
+        if inside_module() or _is_traced():
             return original(self, *args, **kwargs)
         return outermost(self, functools.partial(original, self), args, kwargs)
 
@@ -278,7 +278,7 @@ def _watch_calls_by_hooks(torch):
 
     def before(module, args):
         depth = getattr(_depth, "value", 0)
-        if depth == 0:
+        if depth == 0 and not _is_traced():
             _called(module, args, {})
         _depth.value = depth + 1
 
@@ -313,6 +313,12 @@ def _called(module, args, kwargs):
     shapes = _shapes(args, kwargs)
     if shapes and (_state.batch is None or module.training):
         _state.batch = shapes
+
+
+def _is_traced():
+    """Returns whether `torch.jit.trace` calls the model, as for a graph in TensorBoard: that is no pass, and sizes are
+    tensors."""
+    return _state.torch._C._get_tracing_state() is not None
 
 
 def _send_model(module):
