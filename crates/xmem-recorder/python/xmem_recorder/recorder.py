@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import weakref
 
 from . import (
@@ -560,10 +561,10 @@ def _watch_the_end():
     """Watches for exceptions, exits and forks."""
     hook = sys.excepthook
 
-    def excepthook(kind, value, traceback):
-        _state.failure = (kind, value, traceback)
+    def excepthook(kind, value, trace):
+        _state.failure = (kind, value, trace)
         weights.explain(value, is_recording())
-        hook(kind, value, traceback)
+        hook(kind, value, trace)
 
     sys.excepthook = excepthook
     thread_hook = threading.excepthook
@@ -581,6 +582,7 @@ def _watch_the_end():
         leave(status)
 
     sys.exit = exit
+    replace(traceback, "print_exception", _except_the_end)
     leave_at_once = os._exit
 
     def _exit(status):
@@ -593,6 +595,16 @@ def _watch_the_end():
     _state.leave_at_once = leave_at_once
     atexit.register(_at_the_end)
     os.register_at_fork(after_in_child=_forget)
+
+
+def _except_the_end(original):
+    """Prints no traceback of the end of the recording, where a context manager prints whatever passes it."""
+
+    def print_exception(*args, **kwargs):
+        if not any(isinstance(value, Finished) for value in (*args, *kwargs.values())):
+            original(*args, **kwargs)
+
+    return print_exception
 
 
 def _forget():
