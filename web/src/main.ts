@@ -12,7 +12,7 @@ import { help } from "./ui/help";
 import { choose, theme, type Theme } from "./ui/palette";
 import { allocator } from "./views/allocator";
 import { compare } from "./views/compare";
-import { overview } from "./views/overview";
+import { deviceName, overview } from "./views/overview";
 import { offloaded } from "./views/offload";
 import { planned } from "./views/plan";
 import { peak } from "./views/peak";
@@ -149,7 +149,7 @@ function show(page: HTMLElement, app: App): void {
 
 /** The name of the run, or the choice among several. */
 function chooser(app: App, draw: () => void): HTMLElement {
-  if (app.runs.length === 1) return h("p", { class: "run", title: app.run.name }, `${app.run.name} on ${app.run.answer.device.name}`);
+  if (app.runs.length === 1) return h("p", { class: "run", title: app.run.name }, `${app.run.name} on ${deviceName(app.run.answer)}`);
   app.show = (run) => {
     select.value = app.runs.indexOf(run).toString();
     app.choose(run);

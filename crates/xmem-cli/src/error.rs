@@ -94,6 +94,12 @@ pub(crate) enum CliError {
     #[error("the {format} file is not for a terminal")]
     #[diagnostic(help("name a file: -o {file}"))]
     FileToTerminal { format: &'static str, file: &'static str },
+    #[error("no format of `xmem report` has the ending of `{}`", shown(path))]
+    #[diagnostic(help(
+        "use .html, .svg, .folded, .pftrace, .speedscope.json or .parquet (which pandas, polars and DuckDB read), or \
+         name the format: --format html"
+    ))]
+    EndingOfReport { path: PathBuf },
     #[error("no traces found in folder `{}`", shown(folder))]
     #[diagnostic(help(
         "a folder is searched recursively for *.json, *.json.gz and *.json.zst; for other names use \
@@ -499,6 +505,7 @@ impl CliError {
             | Self::SnapshotOfSeveral { .. }
             | Self::ReportOfSeveral { .. }
             | Self::PageToTerminal
+            | Self::EndingOfReport { .. }
             | Self::FileToTerminal { .. }
             | Self::Pattern { .. }
             | Self::OutputIsInput { .. }

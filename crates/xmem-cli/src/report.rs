@@ -35,14 +35,15 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Outcome {
     let outputs = Output::given([("--output", picture.output.as_deref())]);
     let traces = args.traces.iter().map(PathBuf::as_path);
     overwrite::refuse(&outputs, traces.chain(args.device.device_file.as_deref()))?;
+    let format = format(picture)?;
     let settings = settings::all(args)?;
     let count = args.traces.len() * settings.len();
-    if picture.format != ReportFormat::Html && count > 1 {
+    if format != ReportFormat::Html && count > 1 {
         return Err(CliError::ReportOfSeveral { count });
     }
-    check_output(picture)?;
+    check_output(format, picture)?;
     let mut looked_at = pool::run(args.reading.threads, |threads| {
-        let one = |trace: &PathBuf| look(trace, &settings, args, threads, global);
+        let one = |trace: &PathBuf| look(trace, &settings, format, args, threads, global);
         args.traces.iter().map(one).collect::<Result<Vec<_>, _>>()
     })?;
     let refused = refusal(&mut looked_at, |loaded| &mut loaded.plan)
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Outcome {
     if let Some(refused) = refused {
         return Err(refused);
     }
-    match (picture.format, &looked_at[..]) {
+    match (format, &looked_at[..]) {
         (ReportFormat::Html, all) => html::write(all, &settings, picture, global.verbosity())?,
         (format, all) => {
             let [loaded] = all else { unreachable!("several recordings are refused above") };
@@ -66,12 +67,29 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Outcome {
     Ok(if looked_at.iter().any(is_damaged) { Exit::Withheld } else { Exit::Fits })
 }
 
+/// The format that is asked for, else that of the ending of the file's name; a page if there is no ending.
+fn format(picture: &PictureArgs) -> Result<ReportFormat, CliError> {
+    let named = picture.output.as_deref().filter(|_| picture.format.is_none());
+    let Some((path, ending)) = named.and_then(|path| Some((path, path.extension()?))) else {
+        return Ok(picture.format.unwrap_or(ReportFormat::Html));
+    };
+    Ok(match ending.to_str().map(str::to_ascii_lowercase).as_deref() {
+        Some("html" | "htm") => ReportFormat::Html,
+        Some("svg") => ReportFormat::Svg,
+        Some("folded") => ReportFormat::Folded,
+        Some("pftrace" | "perfetto-trace") => ReportFormat::Perfetto,
+        Some("parquet") => ReportFormat::Parquet,
+        _ if path.to_string_lossy().ends_with(".speedscope.json") => ReportFormat::Speedscope,
+        _ => return Err(CliError::EndingOfReport { path: path.to_owned() }),
+    })
+}
+
 /// Refuses a terminal as output of what is not text, before anything is read.
-fn check_output(picture: &PictureArgs) -> Result<(), CliError> {
+fn check_output(format: ReportFormat, picture: &PictureArgs) -> Result<(), CliError> {
     if picture.output.is_some() || !stdout().is_terminal() {
         return Ok(());
     }
-    match picture.format {
+    match format {
         ReportFormat::Html => Err(CliError::PageToTerminal),
         ReportFormat::Perfetto => {
             Err(CliError::FileToTerminal { format: "Perfetto", file: "run.pftrace" })
@@ -127,6 +145,7 @@ struct Pictured {
 fn look(
     trace: &Path,
     settings: &[Setting],
+    format: ReportFormat,
     args: &ReportArgs,
     threads: NonZeroUsize,
     global: &Global,
@@ -145,7 +164,7 @@ fn look(
     let pictured: Vec<Pictured> = settings.iter().map(one).collect::<Result<_, CliError>>()?;
     let what_ifs = WhatIfs::default();
     let mut loaded = Loaded { name, job, pictured, what_ifs, plan: None, offload: None };
-    if args.picture.format == ReportFormat::Html {
+    if format == ReportFormat::Html {
         loaded.what_ifs = what_ifs::of(&loaded.job, &loaded.pictured[0].answer, args)?;
         if args.picture.plan {
             loaded.plan = Some(plan(&settings[0].estimate, &loaded));

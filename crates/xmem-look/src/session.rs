@@ -3,8 +3,8 @@
 use crate::browser::Browser;
 use crate::key::{Key, Step};
 use crate::view::{Palette, draw};
-use crate::wait::{Arrival, wait};
-use crossterm::event::{self, Event};
+use crate::wait::{Arrival, Events};
+use crossterm::event::Event;
 use crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
@@ -39,7 +39,8 @@ pub enum Ended {
 pub fn browse(browser: &mut Browser, palette: Palette, out: impl Write) -> io::Result<Ended> {
     let signals = Signals::new()?;
     let mut screen = Screen::enter(out)?;
-    let ended = turns(browser, palette, &mut screen, &signals);
+    let ended = Events::start(WAIT)
+        .and_then(|events| turns(browser, palette, &mut screen, &signals, &events));
     let left = screen.leave();
     match ended {
         // A terminal that is gone cannot be written, which is not worth an error of its own.
@@ -56,20 +57,21 @@ fn turns<W: Write>(
     palette: Palette,
     screen: &mut Screen<W>,
     signals: &Signals,
+    events: &Events,
 ) -> io::Result<Ended> {
     loop {
         paint(browser, palette, &mut screen.backend, &mut screen.shown)?;
-        loop {
+        let event = loop {
             if let Some(signal) = signals.received() {
                 return Ok(Ended::BySignal(signal));
             }
-            match wait(WAIT)? {
-                Arrival::Event => break,
+            match events.wait(WAIT)? {
+                Arrival::Event(event) => break event,
                 Arrival::Nothing => {}
                 Arrival::HangUp => return Ok(Ended::BySignal(SIGHUP)),
             }
-        }
-        let key = match event::read()? {
+        };
+        let key = match event {
             Event::Key(event) => Key::of(&event),
             _ => None,
         };

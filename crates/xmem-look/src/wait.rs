@@ -1,35 +1,90 @@
 //! Waiting for a key, or for the end of the terminal.
 //!
-//! crossterm does not return from reading a terminal that is gone (a connection that was lost): it reads its end again and
-//! again. It is asked for events only where there is a terminal.
+//! crossterm does not return from reading a terminal that is gone (a connection that was lost): it reads its end again
+//! and again. It is asked for events only where there is a terminal, and in a thread of its own: the terminal may go
+//! between the question and the reading.
 
-use crossterm::event;
+use crossterm::event::{self, Event};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
 use std::time::Duration;
 
 /// What has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Arrival {
     /// A key, or another size.
-    Event,
+    Event(Event),
     /// Nothing, or a signal.
     Nothing,
     /// The end of the terminal.
     HangUp,
 }
 
-/// Waits for what comes next, for this time at most.
-pub(crate) fn wait(longest: Duration) -> io::Result<Arrival> {
-    if is_gone(Duration::ZERO)? {
-        return Ok(Arrival::HangUp);
+/// The events of the terminal, until it is dropped.
+pub(crate) struct Events {
+    arrivals: Receiver<io::Result<Event>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Events {
+    /// Reads the terminal in a thread, which looks at its end each time that `pause` is over.
+    pub(crate) fn start(pause: Duration) -> io::Result<Self> {
+        // One event is read ahead at most: what comes after the end of the session is not taken away.
+        let (sender, arrivals) = sync_channel(0);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&is_over);
+        let name = "terminal".to_owned();
+        thread::Builder::new().name(name).spawn(move || read(&sender, &seen, pause))?;
+        Ok(Self { arrivals, is_over })
     }
+
+    /// Waits for what comes next, for this time at most.
+    pub(crate) fn wait(&self, longest: Duration) -> io::Result<Arrival> {
+        match self.arrivals.recv_timeout(longest) {
+            Ok(event) => event.map(Arrival::Event),
+            Err(RecvTimeoutError::Timeout) if !is_gone(Duration::ZERO)? => Ok(Arrival::Nothing),
+            Err(_) => Ok(Arrival::HangUp),
+        }
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        // The thread ends by itself; one that reads the end of a terminal ends with the process.
+        self.is_over.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Sends events until nobody waits for them, the terminal is gone, or it cannot be read.
+fn read(sender: &SyncSender<io::Result<Event>>, is_over: &AtomicBool, pause: Duration) {
+    while !is_over.load(Ordering::SeqCst) {
+        let is_last = match next(pause) {
+            Ok(None) => false,
+            Ok(Some(event)) => sender.send(Ok(event)).is_err(),
+            Err(error) => {
+                // Whoever waited has gone, or gets it.
+                let _ = sender.send(Err(error));
+                true
+            }
+        };
+        if is_last || is_gone(Duration::ZERO).unwrap_or(true) {
+            return;
+        }
+    }
+}
+
+/// The next event; none if there is none for this time. Several may have been read at once: those come first.
+fn next(pause: Duration) -> io::Result<Option<Event>> {
     if event::poll(Duration::ZERO)? {
-        return Ok(Arrival::Event);
+        return event::read().map(Some);
     }
-    if is_gone(longest)? { Ok(Arrival::HangUp) } else { Ok(Arrival::Nothing) }
+    is_gone(pause).map(|_| None)
 }
 
 /// Waits until a terminal can be read, a signal comes, or the time is over. Returns whether a terminal is gone.

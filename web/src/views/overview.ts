@@ -67,6 +67,11 @@ const DAMAGED: Record<string, string> = {
   damaged_does_not_fit: "Does not fit, by a damaged recording",
 };
 
+/** The name of the device; of one of which only the memory is known, that. */
+export function deviceName({ device: { name, memory_bytes: memory } }: Answer): string {
+  return name === "custom" ? `a device with ${bytes(memory)}` : name;
+}
+
 /** What is decided, in the words of the command line. */
 export function decided({ verdict, decision }: { verdict: string; decision: string }): string {
   return DAMAGED[verdict] ?? DECISIONS[decision] ?? words(decision);
@@ -264,7 +269,7 @@ function fitting(run: Run): HTMLElement {
   if (oom) {
     const phase = oom.at ? phaseOf(run, oom.at) : "";
     const at = phase === "" ? "" : ` in ${phase}`;
-    rows.push(["Out of memory", `${bytes(oom.requested_bytes)} were requested${at}, ${bytes(oom.free_bytes)} were free on the device, ${bytes(oom.reserved_bytes)} reserved`]);
+    rows.push(["Out of memory", `tried to allocate ${bytes(oom.tried_bytes)}${at}, with ${bytes(oom.free_bytes)} free; ${bytes(oom.reserved_bytes)} reserved, ${bytes(oom.allocated_bytes)} of it allocated`]);
   }
   if (run.smallestDevice !== null) rows.push(["Smallest device", `${bytes(run.smallestDevice)} of memory, found by replays`]);
   else if (oom && answer.need_bytes !== null) rows.push(["Smallest device", `${bytes(answer.need_bytes)} of memory, found by replays`]);

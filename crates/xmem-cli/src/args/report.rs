@@ -75,11 +75,11 @@ impl ReportDeviceArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Report")]
 pub(crate) struct PictureArgs {
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t = ReportFormat::Html)]
-    pub(crate) format: ReportFormat,
-    /// What blocks are told apart by, in folded and svg [default: stack in folded stacks, role over time, module in a
-    /// treemap]
+    /// Output format; by default that of the file's ending, else html
+    #[arg(short, long, value_enum)]
+    pub(crate) format: Option<ReportFormat>,
+    /// What blocks are told apart by, in folded and svg; by default stack in folded stacks, role over time, module in a
+    /// treemap
     #[arg(long, value_name = "KEY", value_enum)]
     pub(crate) by: Option<KeyName>,
     /// The picture of --format svg

@@ -275,6 +275,7 @@ struct Incomplete {
 pub(crate) fn print_cut_short(recorded: &Recorded, reason: &CutShort) {
     let (why, help) = incomplete(reason);
     let help = match reason {
+        CutShort::Raised(text) if is_out_of_memory(text) => help,
         CutShort::Exit(_) | CutShort::Raised(_) | CutShort::Truncated => with_advice(help),
         _ => help,
     };
@@ -292,6 +293,11 @@ pub(crate) fn print_cut_short(recorded: &Recorded, reason: &CutShort) {
     terminal::print_report(&miette::Report::new(Shown::new(Incomplete { what, help })));
 }
 
+/// Whether an exception is that of an allocation on the GPU. Only a virtual GPU with a limit runs out of memory.
+fn is_out_of_memory(exception: &str) -> bool {
+    exception.starts_with("OutOfMemoryError")
+}
+
 fn incomplete(reason: &CutShort) -> (String, String) {
     let rerun = "what the script printed says why; if it does not end there on a machine with a GPU, the \
                  recording page of the guide lists what differs under xmem";
@@ -307,6 +313,12 @@ fn incomplete(reason: &CutShort) -> (String, String) {
             "the script put no tensor on the GPU: the recording is not one of a GPU job".to_owned(),
             "move the model and its batches with .to(\"cuda\"), or give the script the option with which it \
              uses a GPU; torch.cuda.is_available() is true while it is recorded"
+                .to_owned(),
+        ),
+        CutShort::Raised(text) if is_out_of_memory(text) => (
+            format!("the script raised {}", in_one_line(text)),
+            "a GPU with this much memory runs out of it as well; without --enforce and --capacity the recording is \
+             complete, and `xmem replay` says how much is missing"
                 .to_owned(),
         ),
         CutShort::Raised(text) => (format!("the script raised {}", in_one_line(text)), rerun.to_owned()),

@@ -61,6 +61,8 @@ mod snapshot;
 mod stopped;
 mod traces;
 #[cfg(unix)]
+mod transcripts;
+#[cfg(unix)]
 mod users;
 mod validate;
 mod variants;

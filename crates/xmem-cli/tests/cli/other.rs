@@ -83,6 +83,18 @@ fn slices_no_longer_fill_the_list_of_devices() {
     assert!(whole.stdout.contains("Orin (shared memory)"), "{}", whole.stdout);
 }
 
+#[test]
+fn devices_are_listed_by_the_names_that_people_type() {
+    let ran = xmem(["devices", "a100", "a100-40g", "RTX 4090"]);
+    let names: Vec<&str> =
+        ran.stdout.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names[..4], ["a100-40g", "a100-80g", "a100-pcie-80g", "rtx4090-24g"]);
+    let slice = xmem(["devices", "a100-40g-mig-1g.5gb", "--format", "json"]).json();
+    assert_eq!(slice["devices"][0]["name"], "a100-40g-mig-1g.5gb");
+    let message = flat(&xmem(["devices", "4091"]));
+    assert!(message.contains("unknown device `4091`"), "{message}");
+}
+
 /// The message of a command that must be a usage error.
 fn refused(command: &mut Command) -> String {
     let ran: Ran = command.output().expect("runs").into();
