@@ -22,6 +22,9 @@ def functions(torch):
 
 def choose(torch, name, args, kwargs, result):
     """Writes places into a result if the elements are unknown; returns whether it did."""
+    if isinstance(result, torch.Tensor) and not name.startswith("arg"):
+        # The largest element, without its place.
+        return False
     places = result if isinstance(result, torch.Tensor) else result[1]
     elements = args[0] if args else kwargs.get("input")
     if not isinstance(elements, torch.Tensor) or not elements.is_cuda or elements.dim() == 0:
