@@ -47,6 +47,8 @@ FORWARDS_WITHOUT_STEP = 20
 EVALUATIONS_WITHOUT_STEP = 1000
 # The same as the first for backward passes, whose gradients the optimizer may accumulate.
 BACKWARDS_WITHOUT_STEP = 200
+# Iterations, per requested one, from which on an attempt with less memory is no reason to begin again.
+MAX_ATTEMPTS_RATIO = 20
 # Consecutive steps that a gradient scaler may skip before they count.
 MAX_SKIPPED_STEPS = 10
 # Iterations of which the resident memory is kept.
@@ -84,6 +86,11 @@ class _State:
         self.exit_code = None
         self.optimizers = []
         self.steps = {}
+        # The times that memory had run out when each optimizer was made, and at the last step.
+        self.failures_before = {}
+        self.failures = 0
+        # The iterations before the counted steps.
+        self.rounds_before = 0
         self.skipped = 0
         self.rounds = 0
         self.rounds_by = STEPS
@@ -422,6 +429,9 @@ def _watch_optimizers(torch):
             begin()
             if not any(known() is self for known in _state.optimizers):
                 _state.optimizers.append(weakref.ref(self))
+                # One that no longer exists may have had the same id.
+                _state.steps.pop(id(self), None)
+                _state.failures_before[id(self)] = _failures()
             return original(self)
 
         return patch
@@ -468,6 +478,29 @@ def _scaled_step(original):
     return scaled_stepping
 
 
+def _failures():
+    """The times that a device had too little memory."""
+    cuda = _state.torch.cuda
+    if engine.chosen() != engine.VIRTUAL_GPU or not cuda.is_initialized():
+        return 0
+    return sum(cuda.memory_stats(device).get("num_ooms", 0) for device in range(cuda.device_count()))
+
+
+def _begin_again(optimizer):
+    """Begins to count again if memory has run out since the last step: the script tries less, such as a smaller batch,
+    and what it did before is no iteration of that. Optimizers of the attempt before may still exist."""
+    failures = _failures()
+    if failures == _state.failures or _state.rounds > session.settings()["steps"] * MAX_ATTEMPTS_RATIO:
+        return
+    if _state.failures_before.get(id(optimizer), 0) == failures:
+        _state.optimizers = [
+            known for known in _state.optimizers if _state.failures_before.get(id(known()), 0) == failures
+        ]
+    _state.failures = failures
+    _state.rounds_before = _state.rounds
+    _state.steps.clear()
+
+
 def _live_optimizers():
     _state.optimizers = [known for known in _state.optimizers if known() is not None]
     return [known() for known in _state.optimizers]
@@ -490,6 +523,7 @@ def _stepped(optimizer):
     if not _state.steps and _state.rounds_by != STEPS:
         # The passes before the first step were no iterations.
         _state.rounds, _state.resident = 0, []
+    _begin_again(optimizer)
     _state.steps[id(optimizer)] = _state.steps.get(id(optimizer), 0) + 1
     if not inside_backward:
         _count_steps()
@@ -499,11 +533,11 @@ def _count_steps():
     """Ends the iteration in which each optimizer has made a step."""
     wanted = session.settings()["steps"]
     counts = [_state.steps.get(id(known), 0) for known in _live_optimizers()] or [0]
-    if min(counts) > _state.rounds:
-        _iteration(min(counts), STEPS)
+    if _state.rounds_before + min(counts) > _state.rounds:
+        _iteration(_state.rounds_before + min(counts), STEPS)
     _finish_if_requested()
     if min(counts) >= wanted or max(counts) >= wanted * MAX_STEP_RATIO and not min(counts):
-        _state.rounds = min(counts) or max(counts)
+        _state.rounds = _state.rounds_before + (min(counts) or max(counts))
         finish("steps")
         raise Finished
 
