@@ -24,7 +24,7 @@ for batch in (32768, 8192, 2048):
             # The second step of the batch of 8192 finds no more memory.
             kept = torch.empty(2 << 30, dtype=torch.uint8, device="cuda") if batch == 8192 else None
         break
-    except torch.OutOfMemoryError:
+    except torch.cuda.OutOfMemoryError:
         kept = None
         torch.cuda.empty_cache()
 print("done")
