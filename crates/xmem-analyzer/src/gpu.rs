@@ -7,6 +7,7 @@
 
 use crate::lifetime::Tick;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use xmem_trace::{DeviceKind, DeviceProperties, MemoryTable, Trace};
 use xmem_types::{
@@ -168,10 +169,19 @@ pub(crate) struct GpuMemory {
     pub(crate) unexplained: (u64, Option<Location>),
 }
 
-/// Chooses the device with most memory, and writes allocations of what was there before the recording
-/// began behind the other rows, with a time before all of them.
-pub(crate) fn prepare(trace: &mut Trace, notes: &mut Diagnostics) -> GpuMemory {
-    let (index, devices) = fullest(&trace.memory, notes);
+/// Chooses the device with most memory, unless one is given, and writes allocations of what was there before the
+/// recording began behind the other rows, with a time before all of them.
+pub(crate) fn prepare(
+    trace: &mut Trace,
+    wanted: Option<i16>,
+    notes: &mut Diagnostics,
+) -> GpuMemory {
+    let all = all(&trace.memory);
+    if wanted.is_none() {
+        report_several(&all, notes);
+    }
+    let index = wanted.or_else(|| Some(all.first()?.0)).unwrap_or_default();
+    let devices = all.len();
     let selection = Selection::device(DeviceKind::Cuda, index);
     let rows = selection.rows(&trace.memory);
     let memory = &trace.memory;
@@ -236,8 +246,8 @@ pub(crate) fn prepare(trace: &mut Trace, notes: &mut Diagnostics) -> GpuMemory {
     GpuMemory { selection, recording, unexplained }
 }
 
-/// The index of the device whose memory is highest, and the number of devices.
-fn fullest(memory: &MemoryTable, notes: &mut Diagnostics) -> (i16, usize) {
+/// The devices with memory and the peak of each, the highest first.
+pub(crate) fn all(memory: &MemoryTable) -> Vec<(i16, i64)> {
     let all = Selection::kind(DeviceKind::Cuda);
     let mut running: BTreeMap<i16, (i64, i64)> = BTreeMap::new();
     for row in all.rows(memory) {
@@ -249,28 +259,26 @@ fn fullest(memory: &MemoryTable, notes: &mut Diagnostics) -> (i16, usize) {
         };
         *most = (*most).max(*now);
     }
-    let mut best = (0, i64::MIN);
-    for (&index, &(_, most)) in &running {
-        if most > best.1 {
-            best = (index, most);
-        }
-    }
-    if running.len() > 1 {
-        notes.report("several-gpus", Severity::Warning, None, || {
-            let peak = |(index, (_, most)): (&i16, &(i64, i64))| {
-                format!("{} on GPU {index}", Bytes(most.unsigned_abs()))
-            };
-            let peaks: Vec<String> = running.iter().map(peak).collect();
-            format!(
-                "the recording has memory of {} GPUs: that of GPU {} is replayed, which has most (peaks of allocated \
-                 memory: {})",
-                running.len(),
-                best.0,
-                peaks.join(", ")
-            )
-        });
-    }
-    (best.0, running.len())
+    let mut all: Vec<(i16, i64)> =
+        running.into_iter().map(|(index, (_, most))| (index, most)).collect();
+    all.sort_by_key(|&(index, most)| (Reverse(most), index));
+    all
+}
+
+fn report_several(all: &[(i16, i64)], notes: &mut Diagnostics) {
+    let [(first, _), _, ..] = all else { return };
+    notes.report("several-gpus", Severity::Note, None, || {
+        let peak = |&(index, most): &(i16, i64)| {
+            format!("{} on GPU {index}", Bytes(most.unsigned_abs()))
+        };
+        let peaks: Vec<String> = all.iter().map(peak).collect();
+        format!(
+            "the recording has memory of {} GPUs: that of GPU {first} is shown, which has most (peaks of allocated \
+             memory: {})",
+            all.len(),
+            peaks.join(", ")
+        )
+    });
 }
 
 fn highest(rows: &[u32], column: &[i64]) -> Option<Bytes> {

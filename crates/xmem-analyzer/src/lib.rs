@@ -92,7 +92,29 @@ pub fn analyze(trace: Trace) -> (Profile, Diagnostics) {
 ///
 /// Odd content is reported in the diagnostics and never ends the analysis.
 #[must_use]
-pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnostics) {
+pub fn analyze_device(trace: Trace, device: DeviceKind) -> (Profile, Diagnostics) {
+    analyze_selected(trace, device, None)
+}
+
+/// The GPUs with memory in a trace, by their indices: that with most first, as [`analyze`] chooses it.
+#[must_use]
+pub fn gpus(trace: &Trace) -> Vec<i16> {
+    gpu::all(&trace.memory).into_iter().map(|(index, _)| index).collect()
+}
+
+/// Analyzes the memory of the GPU with this index, one of [`gpus`].
+///
+/// Odd content is reported in the diagnostics and never ends the analysis.
+#[must_use]
+pub fn analyze_gpu(trace: Trace, index: i16) -> (Profile, Diagnostics) {
+    analyze_selected(trace, DeviceKind::Cuda, Some(index))
+}
+
+fn analyze_selected(
+    mut trace: Trace,
+    device: DeviceKind,
+    index: Option<i16>,
+) -> (Profile, Diagnostics) {
     let mut notes = Diagnostics::default();
     let recording = trace.header.take_extra(recording::KEY);
     let has_notes = recording.is_some();
@@ -112,7 +134,7 @@ pub fn analyze_device(mut trace: Trace, device: DeviceKind) -> (Profile, Diagnos
     if let Some(recording) = recording.as_ref().filter(|_| device == DeviceKind::Cuda) {
         unseen_frees::add(recording, &mut trace.memory, &mut notes);
     }
-    let gpu = (device == DeviceKind::Cuda).then(|| gpu::prepare(&mut trace, &mut notes));
+    let gpu = (device == DeviceKind::Cuda).then(|| gpu::prepare(&mut trace, index, &mut notes));
     let selection = gpu.as_ref().map_or(Selection::kind(device), |gpu| gpu.selection);
     let names = Names::build(&trace.strings);
     let work = distributed::work(&trace.strings);

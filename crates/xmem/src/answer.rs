@@ -76,6 +76,9 @@ pub struct Answer {
     pub need: Need,
     /// The smallest device memory in which the job runs, if it was requested.
     pub min_capacity: Option<Bytes>,
+    /// What the job needs on the other GPUs that it was recorded on, which are devices of the same kind; no GPU's decision
+    /// is worse than that of the answer.
+    pub other_gpus: Vec<GpuNeed>,
     /// The effect of each rule of the lowering, in the order of the rules.
     pub rules: Vec<RuleEffect>,
     /// The oddities and gaps found by each stage.
@@ -84,6 +87,22 @@ pub struct Answer {
     pub trace: TraceFacts,
     /// Time taken by each stage. Not part of the result.
     pub timings: Timings,
+}
+
+/// What a job needs on one of the GPUs of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GpuNeed {
+    /// The GPU's index in the recording.
+    pub index: i16,
+    /// What is said about the job on this GPU.
+    pub decision: Decision,
+    /// The peak of allocated memory.
+    pub allocated: Bytes,
+    /// The peak of reserved memory.
+    pub reserved: Bytes,
+    /// The device memory that the job needs, and what it takes where there is room.
+    pub need: Need,
 }
 
 /// What was decided before the replay.
@@ -203,6 +222,7 @@ impl Answer {
             out_of_memory: memory.out_of_memory,
             need,
             min_capacity: memory.min_capacity,
+            other_gpus: Vec::new(),
             rules: prediction.rule_effects().to_vec(),
             findings: notes.iter().map(|note| locator.finding(note)).collect(),
             trace: job.facts().clone(),
@@ -239,6 +259,33 @@ impl Answer {
     #[must_use]
     pub fn decision(&self) -> (Decision, Option<TightBy>) {
         Decision::of(self.verdict, self.range.confidence)
+    }
+
+    /// What is said about the GPU that the answer is about.
+    fn of_gpu(&self) -> Option<GpuNeed> {
+        Some(GpuNeed {
+            index: self.trace.gpu.as_ref()?.index,
+            decision: self.decision().0,
+            allocated: self.peak.allocated,
+            reserved: self.peak.reserved,
+            need: self.need,
+        })
+    }
+
+    /// The answer about all GPUs of a process: that about the one with the worst decision, the first of several.
+    pub(crate) fn of_process(first: Self, others: Vec<Self>) -> Self {
+        let mut all = vec![first];
+        all.extend(others);
+        let gpus: Vec<GpuNeed> = all.iter().filter_map(Self::of_gpu).collect();
+        let rank = |answer: &Self| {
+            let decision = answer.decision().0;
+            Decision::ALL.iter().position(|&other| other == decision)
+        };
+        let worst = all.into_iter().rev().max_by_key(rank);
+        let mut worst = worst.expect("there is the first one");
+        let own = worst.of_gpu().map(|gpu| gpu.index);
+        worst.other_gpus = gpus.into_iter().filter(|gpu| Some(gpu.index) != own).collect();
+        worst
     }
 }
 

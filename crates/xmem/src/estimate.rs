@@ -144,6 +144,16 @@ impl Estimate {
         job: &Job,
         observer: &dyn Fn(Stage),
     ) -> Result<Answer, EstimateError> {
+        let first = self.gpu(job, observer)?;
+        if job.others().is_empty() {
+            return Ok(first);
+        }
+        let others = job.others().iter().map(|other| self.gpu(other, &|_| {}));
+        Ok(Answer::of_process(first, others.collect::<Result<_, _>>()?))
+    }
+
+    /// Estimates the memory of the GPU that a job is about, whatever others there are.
+    fn gpu(&self, job: &Job, observer: &dyn Fn(Stage)) -> Result<Answer, EstimateError> {
         let iterations = self.chosen(job)?;
         let plan = self.plan(job)?;
         let mut timings = job.timings().clone();

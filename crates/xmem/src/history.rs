@@ -1,6 +1,7 @@
 //! A memory snapshot as a job: its history as blocks with lifetimes and call stacks.
 
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use xmem_analyzer::integrity::SnapshotEvidence;
@@ -18,9 +19,35 @@ use xmem_types::{
     WithheldReason,
 };
 
-/// The history of the device that holds most memory.
-pub(crate) fn of_snapshot(snapshot: &Snapshot, notes: &mut Diagnostics) -> History {
-    let (device, devices) = fullest(snapshot, notes);
+/// The devices with memory, that which reserved most first.
+pub(crate) fn devices(snapshot: &Snapshot) -> Vec<DeviceIndex> {
+    let traced = (0..snapshot.device_traces.len() as u32).map(DeviceIndex);
+    let segments = snapshot.segments.iter().map(|segment| segment.device);
+    let all = traced.filter(|&device| !snapshot.trace(device).is_empty()).chain(segments);
+    let all: BTreeSet<DeviceIndex> = all.collect();
+    let mut all: Vec<DeviceIndex> = all.into_iter().collect();
+    all.sort_by_cached_key(|&device| Reverse(snapshot.usage(device).0.reserved.peak));
+    all
+}
+
+/// Notes that a snapshot has memory of several devices, of which the first is shown.
+pub(crate) fn report_several(devices: &[DeviceIndex], notes: &mut Diagnostics) {
+    let [DeviceIndex(first), _, ..] = devices else { return };
+    notes.report("several-gpus", Severity::Note, None, || {
+        format!(
+            "the snapshot has memory of {} GPUs: that of GPU {first} is shown, which reserved most",
+            devices.len()
+        )
+    });
+}
+
+/// The history of a device.
+pub(crate) fn of_snapshot(
+    snapshot: &Snapshot,
+    device: DeviceIndex,
+    notes: &mut Diagnostics,
+) -> History {
+    let devices = devices(snapshot).len().max(1);
     let trace = &snapshot.trace(device)[snapshot.first_complete_entry(device)..];
     let doubts = snapshot.doubts(device, trace);
     let structure = snapshot.structure(device, trace);
@@ -117,32 +144,6 @@ fn choice(snapshot: &Snapshot) -> ReleaseChoice {
         settings.max_split_size.is_some() || settings.garbage_collection_threshold > 0.0
     });
     if choosy { ReleaseChoice::Some } else { ReleaseChoice::All }
-}
-
-/// The device that reserved most, and the number of devices with memory.
-fn fullest(snapshot: &Snapshot, notes: &mut Diagnostics) -> (DeviceIndex, usize) {
-    let traced = (0..snapshot.device_traces.len() as u32).map(DeviceIndex);
-    let mut peaks: BTreeMap<DeviceIndex, Bytes> = BTreeMap::new();
-    let segments = snapshot.segments.iter().map(|segment| segment.device);
-    for device in traced.filter(|&device| !snapshot.trace(device).is_empty()).chain(segments) {
-        peaks.entry(device).or_insert_with(|| snapshot.usage(device).0.reserved.peak);
-    }
-    let mut best = (DeviceIndex(0), None);
-    for (&device, &peak) in &peaks {
-        if best.1.is_none_or(|most| peak > most) {
-            best = (device, Some(peak));
-        }
-    }
-    if peaks.len() > 1 {
-        notes.report("several-gpus", Severity::Warning, None, || {
-            format!(
-                "the snapshot has memory of {} GPUs: that of device {} is replayed, which reserved most",
-                peaks.len(),
-                best.0.0
-            )
-        });
-    }
-    (best.0, peaks.len().max(1))
 }
 
 fn about_pools(snapshot: &Snapshot, device: DeviceIndex, notes: &mut Diagnostics) {

@@ -7,9 +7,12 @@ use crate::timings::{Stage, Timings};
 use std::path::Path;
 use xmem_analyzer::Profile;
 use xmem_predict::{Finding, JobEnvironment, Locator};
-use xmem_snapshot::Snapshot;
+use xmem_snapshot::{DeviceIndex, Snapshot};
 use xmem_trace::{InputFile, ReadOptions, Trace};
 use xmem_types::Diagnostics;
+
+/// The most GPUs of one process that are analyzed: those of the largest servers.
+const MOST_GPUS: usize = 16;
 
 /// A training job as a trace shows it. One job can be estimated for many devices.
 #[derive(Clone, Debug)]
@@ -19,6 +22,7 @@ pub struct Job {
     profile: Profile,
     diagnostics: Diagnostics,
     timings: Timings,
+    others: Vec<Job>,
 }
 
 impl Job {
@@ -90,34 +94,66 @@ impl Job {
         }
     }
 
-    fn analyze_snapshot(
+    fn analyze_snapshot(snapshot: &Snapshot, mut notes: Diagnostics, timings: Timings) -> Self {
+        let devices = history::devices(snapshot);
+        let on = |device, notes, timings| Self::on_device(snapshot, device, notes, timings);
+        let others = devices.iter().take(MOST_GPUS).skip(1);
+        let others = others.map(|&device| on(device, notes.clone(), Timings::default())).collect();
+        history::report_several(&devices, &mut notes);
+        Self { others, ..on(devices.first().copied().unwrap_or_default(), notes, timings) }
+    }
+
+    fn on_device(
         snapshot: &Snapshot,
+        device: DeviceIndex,
         mut diagnostics: Diagnostics,
         mut timings: Timings,
     ) -> Self {
         let environment = history::environment(snapshot, &mut diagnostics);
         let (profile, notes) = timings.time(Stage::Analyze, || {
-            xmem_analyzer::analyze_history(history::of_snapshot(snapshot, &mut diagnostics))
+            let history = history::of_snapshot(snapshot, device, &mut diagnostics);
+            xmem_analyzer::analyze_history(history)
         });
         diagnostics.extend(notes);
         let facts = TraceFacts::of_snapshot(snapshot).with_profile(&profile);
-        Self { facts, environment, profile, diagnostics, timings }
+        Self { facts, environment, profile, diagnostics, timings, others: Vec::new() }
     }
 
-    fn analyze(trace: Trace, mut diagnostics: Diagnostics, mut timings: Timings) -> Self {
+    fn analyze(trace: Trace, diagnostics: Diagnostics, timings: Timings) -> Self {
+        let others = xmem_analyzer::gpus(&trace).into_iter().take(MOST_GPUS).skip(1);
+        let others = others.map(|index| {
+            let analyze = |trace| xmem_analyzer::analyze_gpu(trace, index);
+            Self::analyzed(trace.clone(), analyze, diagnostics.clone(), Timings::default())
+        });
+        let others = others.collect();
+        Self { others, ..Self::analyzed(trace, xmem_analyzer::analyze, diagnostics, timings) }
+    }
+
+    fn analyzed(
+        trace: Trace,
+        analyze: impl FnOnce(Trace) -> (Profile, Diagnostics),
+        mut diagnostics: Diagnostics,
+        mut timings: Timings,
+    ) -> Self {
         let metadata = trace.header.extra.iter();
         let environment = JobEnvironment::from_metadata(
             metadata.map(|(key, value)| (key.as_str(), value.as_str())),
         );
-        let (facts, (profile, notes)) = timings
-            .time(Stage::Analyze, || (TraceFacts::of_trace(&trace), xmem_analyzer::analyze(trace)));
+        let (facts, (profile, notes)) =
+            timings.time(Stage::Analyze, || (TraceFacts::of_trace(&trace), analyze(trace)));
         let facts = facts.with_profile(&profile);
         let environment = match profile.recording() {
             Some(recording) => environment.with_recording(recording),
             None => environment,
         };
         diagnostics.extend(notes);
-        Self { facts, environment, profile, diagnostics, timings }
+        Self { facts, environment, profile, diagnostics, timings, others: Vec::new() }
+    }
+
+    /// The memory of the same job on its other GPUs, if it was recorded on several; this is that on the one with most.
+    #[must_use]
+    pub fn others(&self) -> &[Job] {
+        &self.others
     }
 
     /// The content of the trace.

@@ -62,7 +62,7 @@ mod timings;
 mod variants;
 mod verdict;
 
-pub use answer::Answer;
+pub use answer::{Answer, GpuNeed};
 pub use error::EstimateError;
 pub use estimate::{ClearedGradients, Estimate, EstimateBuilder};
 pub use facts::{GpuFacts, IterationFacts, ModelFacts, OptimizerFacts, RecordingFacts, TraceFacts};

@@ -5,9 +5,10 @@
 
 use std::path::{Path, PathBuf};
 use xmem::{
-    AllocatorSettings, Answer, Bytes, Condition, Device, Estimate, Job, OptimizerImpl, ReadOptions,
-    Verdict,
+    AllocatorSettings, Answer, Bytes, Condition, Decision, Device, Estimate, Job, OptimizerImpl,
+    ReadOptions, Verdict,
 };
+use xmem_trace::read_path;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -42,6 +43,45 @@ fn expected(name: &str) -> (Bytes, Bytes) {
 
 fn codes(answer: &Answer) -> Vec<&str> {
     answer.findings.iter().map(|finding| finding.code).collect()
+}
+
+/// Recorded with PyTorch's CUDA build, kernels stubbed, with what its counters said after the third step: two replicas of
+/// `DataParallel`.
+#[test]
+fn each_gpu_of_a_process_gets_its_need() {
+    let job = job(&trace("data_parallel"));
+    let on = |capacity| estimate(capacity).job(&job).expect("an answer");
+    let [first, second] = [(43_031_040, 67_108_864), (19_023_872, 25_165_824)]
+        .map(|(allocated, reserved)| (Bytes(allocated), Bytes(reserved)));
+    let answer = on(Bytes::gib(12));
+    assert_eq!((answer.peak.allocated, answer.peak.reserved), first);
+    let [other] = &answer.other_gpus[..] else { panic!("{:?}", answer.other_gpus) };
+    assert_eq!((other.index, other.decision), (1, Decision::Fits));
+    assert_eq!((other.allocated, other.reserved), second);
+    assert_eq!(other.need.least, second.1 + answer.device().context);
+    // The answer is about the GPU that is full.
+    let small = on(first.1 + answer.device().context - Bytes::mib(40));
+    assert_eq!(small.trace.gpu.as_ref().map(|gpu| gpu.index), Some(0));
+    assert_eq!(
+        (small.decision().0, small.other_gpus[0].decision),
+        (Decision::DoesNotFit, Decision::Fits)
+    );
+}
+
+/// What is damaged on one of several GPUs is said, whichever has most memory.
+#[test]
+fn the_gpu_with_the_worst_decision_is_answered_about() {
+    let (mut read, notes) =
+        read_path(&trace("data_parallel"), &ReadOptions::default()).expect("read");
+    let rows = 0..read.memory.len();
+    let of_second = rows.filter(|&row| read.memory.device_index[row] == 1);
+    for row in of_second.collect::<Vec<_>>().into_iter().step_by(3) {
+        read.memory.total_allocated[row] += 1 << 20;
+    }
+    let answer = estimate(Bytes::gib(12)).job(&Job::from_trace(read, notes)).expect("an answer");
+    assert_eq!(answer.trace.gpu.as_ref().map(|gpu| gpu.index), Some(1));
+    assert_eq!(answer.decision().0, Decision::NoVerdict);
+    assert_eq!(answer.other_gpus[0].decision, Decision::Fits);
 }
 
 #[test]

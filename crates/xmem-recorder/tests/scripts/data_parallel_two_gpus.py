@@ -7,6 +7,10 @@
 # [virtual-gpu]
 # stdout = ["2 replicas"]
 # stdout-without = ["done"]
+# [virtual-gpu.replay]
+# "/other_gpus/0/index" = 1
+# "/other_gpus/0/allocated_bytes" = 19023872
+# "/other_gpus/0/reserved_bytes" = 25165824
 # ///
 import torch
 from torch import nn

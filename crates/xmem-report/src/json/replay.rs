@@ -5,7 +5,7 @@ use super::recorded::RecordedDto;
 use super::setup::SetupDto;
 use serde::Serialize;
 use xmem::{
-    Answer, Bandwidth, Bounds, CompletionModel, Decision, Integrity, OptimizerImpl, Place,
+    Answer, Bandwidth, Bounds, CompletionModel, Decision, GpuNeed, Integrity, OptimizerImpl, Place,
     StreamCompletion, TightBy, ZeroGradPlace,
 };
 
@@ -45,6 +45,7 @@ pub struct ReplayDocument<'a> {
     ample_bytes: Option<u64>,
     unlimited: UnlimitedDto,
     min_capacity_bytes: Option<u64>,
+    other_gpus: Vec<GpuNeedDto>,
     out_of_memory: Option<OutOfMemoryDto<'a>>,
     unmodeled: UnmodeledDto<'a>,
     by_role: RolesDto,
@@ -188,6 +189,30 @@ struct UnlimitedDto {
     reserved_bytes: u64,
     device_bytes: u64,
     fits: bool,
+}
+
+/// Another GPU of the process.
+#[derive(Serialize)]
+struct GpuNeedDto {
+    index: i16,
+    decision: &'static str,
+    allocated_bytes: u64,
+    reserved_bytes: u64,
+    need_bytes: u64,
+    ample_bytes: u64,
+}
+
+impl From<&GpuNeed> for GpuNeedDto {
+    fn from(gpu: &GpuNeed) -> Self {
+        Self {
+            index: gpu.index,
+            decision: gpu.decision.name(),
+            allocated_bytes: gpu.allocated.get(),
+            reserved_bytes: gpu.reserved.get(),
+            need_bytes: gpu.need.least.get(),
+            ample_bytes: gpu.need.ample.get(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -399,6 +424,7 @@ impl<'a> ReplayDocument<'a> {
                 fits: unlimited <= device.memory,
             },
             min_capacity_bytes: answer.min_capacity.map(xmem::Bytes::get),
+            other_gpus: answer.other_gpus.iter().map(GpuNeedDto::from).collect(),
             out_of_memory: answer.out_of_memory.as_ref().map(|oom| OutOfMemoryDto {
                 at: oom.at.as_ref().map(place),
                 request_index: oom.request,

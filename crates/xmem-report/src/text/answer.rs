@@ -47,7 +47,8 @@ pub fn answer(trace: &str, answer: &Answer, extent: &Extent, style: &Style) -> S
     if answer.verdict == Verdict::Withheld {
         return [head, notes(answer, extent.notes, usize::MAX, style)].join("\n");
     }
-    let mut parts = vec![head, numbers(answer, style), shortage(answer, style)];
+    let mut parts =
+        vec![head, numbers(answer, style), other_gpus(answer, style), shortage(answer, style)];
     let next = next(answer, &extent.next, style);
     if extent.full {
         parts.extend([
@@ -464,6 +465,27 @@ fn meanings(kind: AllocatorKind) -> [&'static str; 2] {
             ["peak_bytes_in_use of the allocator", "allocated from the device"]
         }
     }
+}
+
+/// What the job needs on the other GPUs of its process.
+fn other_gpus(answer: &Answer, style: &Style) -> String {
+    if answer.other_gpus.is_empty() {
+        return String::new();
+    }
+    let own = answer.trace.gpu.as_ref().map_or(0, |gpu| gpu.index);
+    let head = style.paint(Ink::Heading, "Other GPUs of the process");
+    let mut out = format!("{head}; all else is about GPU {own}\n");
+    for gpu in &answer.other_gpus {
+        let need = gpu.need.against(answer.device().memory, &answer.device().name);
+        out += &format!(
+            "  GPU {}  {}  {need}; {} allocated, {} reserved\n",
+            gpu.index,
+            gpu.decision.words(),
+            gpu.allocated,
+            gpu.reserved,
+        );
+    }
+    out
 }
 
 /// The effects of scarce memory: an out-of-memory, or the release of cached memory; and the
