@@ -55,9 +55,10 @@ pub(crate) fn schedule(
         true => cudnn_convolution::recorded::plans(profile, &schedule, target, convolutions),
         false => RecordedPlans::default(),
     };
-    plans.note(&mut notes);
+    plans.note(convolutions, &mut notes);
     let uncertain = workspaces(&schedule, gpu, target, &mut notes);
-    let unbounded = is_alike(gpu, target) == Some(false) || plans.guessed > 0;
+    let is_open = plans.guessed > 0 || plans.trials > 0;
+    let unbounded = is_alike(gpu, target) == Some(false) || is_open;
     (Schedule { uncertain, unbounded, fallbacks: plans.fallbacks, ..schedule }, notes)
 }
 
@@ -312,12 +313,12 @@ fn report_ignored(profile: &Profile, target: &Target, notes: &mut Diagnostics) {
     }
 }
 
-/// Whether the target has the compute capability of the recorded GPU; none if that is not known, or if only the memory of
-/// the target is.
+/// Whether the target has the compute capability of the recorded GPU; none if that is not known. A capacity alone is that
+/// of the recorded GPU.
 fn is_alike(gpu: &GpuRecording, target: &Target) -> Option<bool> {
     let (major, minor) = gpu.properties.compute_capability?;
     let is_same = ComputeCapability { major, minor } == target.device.compute_capability;
-    (target.device.name != "custom").then_some(is_same)
+    Some(is_same || target.device.name == "custom")
 }
 
 /// Compares the target with the recorded GPU. Blocks that are known to be workspaces of cuBLAS have the
@@ -328,7 +329,6 @@ fn workspaces(
     target: &Target,
     notes: &mut Diagnostics,
 ) -> Vec<UncertainBlock> {
-    // A capacity alone is that of the recorded GPU.
     if target.device.name == "custom" {
         return Vec::new();
     }
@@ -350,7 +350,8 @@ fn workspaces(
         format!(
             "the job was recorded on {name} (compute capability {major}.{minor}), and the estimate is for \
              {wanted}: workspaces of cuBLAS and cuDNN, and the kernels of attention, are those of the \
-             recorded GPU and may differ; `xmem profile --virtual-gpu {} -- …` records it for this one",
+             recorded GPU and may differ, and no convolution takes a smaller workspace where memory is short; \
+             `xmem profile --virtual-gpu {} -- …` records it for this one",
             target.device.name
         )
     });

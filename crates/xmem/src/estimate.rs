@@ -10,6 +10,7 @@ use crate::nccl::NcclMemory;
 use crate::script_settings;
 use crate::timings::Stage;
 use crate::verdict::IntegrityPolicy;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
@@ -25,7 +26,7 @@ use xmem_predict::{
     AllocatorError, AllocatorSettings, AllocatorSetup, CapacitySearch, Detail, LengthSettings,
     Prediction, SnapshotEnd, Timeline,
 };
-use xmem_profiles::Device;
+use xmem_profiles::{ComputeCapability, Device};
 use xmem_snapshot::Snapshot;
 use xmem_trace::ReadOptions;
 use xmem_types::{Bytes, Diagnostics, IterationId, TorchVersion};
@@ -215,7 +216,8 @@ impl Estimate {
         Ok(self.predict(job)?.timeline(&self.chosen(job)?, end))
     }
 
-    /// The convolutions of a job whose plans matter.
+    /// The convolutions of a job whose plans matter: with the search for the least capacity, also those that do only where
+    /// memory is shorter than on the device.
     ///
     /// # Errors
     /// As [`predict`](Estimate::predict).
@@ -223,8 +225,8 @@ impl Estimate {
         &self,
         job: &Job,
     ) -> Result<Vec<ConvolutionQuestion>, EstimateError> {
-        let target = self.plan(job)?.target;
-        Ok(xmem_orchestrator::convolution_questions(job.profile(), &target))
+        let plan = self.plan(job)?;
+        Ok(xmem_orchestrator::convolution_questions(job.profile(), &plan.schedule_target(job)))
     }
 
     /// The peaks of `job` if it goes on with iterations of other lengths, in random orders: with the
@@ -258,10 +260,21 @@ impl Estimate {
         Ok((schedule, device))
     }
 
+    /// The device for a job. A capacity alone is that of the GPU that the job was recorded on, if it was.
+    fn device_of(&self, job: &Job) -> Device {
+        let mut device = self.target.device.clone();
+        let gpu = job.profile().gpu.as_ref().filter(|_| device.name == "custom");
+        if let Some((major, minor)) = gpu.and_then(|gpu| gpu.properties.compute_capability) {
+            device.compute_capability = ComputeCapability { major, minor };
+            "the recorded GPU's".clone_into(&mut device.sources.compute_capability);
+        }
+        device
+    }
+
     /// Decides target and allocator for a job.
     fn plan(&self, job: &Job) -> Result<Plan, EstimateError> {
-        let device = &self.target.device;
-        let mut setup = self.allocator.resolve_leniently(job.environment(), device)?;
+        let device = self.device_of(job);
+        let mut setup = self.allocator.resolve_leniently(job.environment(), &device)?;
         tracing::debug!(
             kind = setup.kind.name(),
             torch = %setup.release,
@@ -276,6 +289,7 @@ impl Estimate {
         check_completion(job.profile(), &self.target.completion)?;
         let rank = resharding.as_ref().map(|other| other.rank().clone());
         let target = Target {
+            device,
             resharding,
             torch: setup.release,
             cublas_workspace: self.target.cublas_workspace.or(recorded),
@@ -289,7 +303,7 @@ impl Estimate {
             None => (target, convolutions),
         };
         let rank = rank.or_else(|| job.facts().rank.clone());
-        Ok(Plan { target, convolutions, setup, rank })
+        Ok(Plan { target, convolutions, setup, rank, search: self.detail.capacity })
     }
 
     /// The iterations the answer is about, checked against the trace.
@@ -306,6 +320,9 @@ impl Estimate {
         }
     }
 }
+
+/// The source of the workspaces of a job that was recorded on a GPU, where none is asked.
+const AS_RECORDED: &str = "as recorded";
 
 /// Takes from what the device leaves to the allocator the memory that others have: NCCL, if the job uses it, and what the
 /// program took from the device itself.
@@ -329,14 +346,30 @@ struct Plan {
     setup: AllocatorSetup,
     /// The place of the process in the job that is replayed.
     rank: Option<Rank>,
+    search: CapacitySearch,
 }
 
 impl Plan {
+    /// The target of the schedule. The search for the least capacity has that of a GPU without memory: a recorded job takes
+    /// plans there that it does not need on the device itself.
+    fn schedule_target(&self, job: &Job) -> Cow<'_, Target> {
+        let mut target = Cow::Borrowed(&self.target);
+        if self.search == CapacitySearch::Run && job.profile().gpu.is_some() {
+            let device = self.target.device.clone().with_memory(Bytes::ZERO, "the least of all");
+            target.to_mut().device = device;
+        }
+        target
+    }
+
     /// Asks about the job's convolutions, and lowers the job with the answers.
     fn lower(&self, job: &Job) -> (ConvolutionAnswers, (Schedule, Diagnostics)) {
         let profile = job.profile();
-        let questions = xmem_orchestrator::convolution_questions(profile, &self.target);
+        let target = self.schedule_target(job);
+        let questions = xmem_orchestrator::convolution_questions(profile, &target);
         let answers = match profile.recording() {
+            _ if profile.gpu.is_some() && questions.is_empty() => {
+                ConvolutionAnswers::new(AS_RECORDED, [])
+            }
             Some(recording) => {
                 let recorded = script_settings::cudnn(recording);
                 self.convolutions.answer_recorded(&self.target.device, &questions, &recorded)
@@ -346,7 +379,7 @@ impl Plan {
         let is_automatic = self.convolutions.is_automatic();
         let other = cudnn_release::other(&answers, is_automatic, profile.recording(), &self.setup);
         let answers = answers.with_other_release(other);
-        let lowered = xmem_orchestrator::schedule(profile, &self.target, &answers);
+        let lowered = xmem_orchestrator::schedule(profile, &target, &answers);
         (answers, lowered)
     }
 

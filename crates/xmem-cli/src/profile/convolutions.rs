@@ -5,7 +5,7 @@ use crate::cudnn;
 use std::sync::Arc;
 use std::time::Duration;
 use xmem::analyzer::recording::CONVOLUTIONS_KEY;
-use xmem::{Device, Estimate, FittedModel, Job, ReadOptions};
+use xmem::{CapacitySearch, Device, Estimate, FittedModel, Job, ReadOptions};
 use xmem_recorder::{Engine, Recorded};
 use xmem_report::json::{self, ConvolutionsDocument};
 
@@ -15,17 +15,26 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Asks the cuDNN of the recorded environment, or one that is found, and adds its answers to the recording. The
 /// result is a line about that.
 pub(super) fn keep(recorded: &mut Recorded, named: &Device) -> Option<String> {
-    if !recorded.has_convolutions || recorded.engine != Engine::Cpu {
+    if !recorded.has_convolutions {
         return None;
     }
+    let devices = match recorded.engine {
+        Engine::Cpu => devices(named),
+        // The recording has the workspaces. Plans matter where memory is shorter, on GPUs of this kind.
+        Engine::VirtualGpu => vec![named],
+        Engine::Auto => return None,
+    };
     let settings = cudnn::settings_of_environment();
     let path = recorded.cudnn.clone();
     let library = || settings.library_of_recording(path.as_deref());
     library()?;
     let job = Job::from_path(recorded.destination.path(), &ReadOptions::default()).ok()?;
-    let estimate = Estimate::builder(named.clone()).convolutions(Arc::new(FittedModel)).build();
+    let estimate = Estimate::builder(named.clone())
+        .convolutions(Arc::new(FittedModel))
+        .capacity_search(CapacitySearch::Run)
+        .build();
     let questions = estimate.convolution_questions(&job).ok()?;
-    let kept = xmem_cudnn::keep(library, &devices(named), &questions, LIMIT);
+    let kept = xmem_cudnn::keep(library, &devices, &questions, LIMIT);
     let first = kept.first()?;
     let (release, convolutions, count) = (&first.release, first.workspaces.len(), kept.len());
     let gpus = if count == 1 { "GPU" } else { "GPUs of different kinds" };

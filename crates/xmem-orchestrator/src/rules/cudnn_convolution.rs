@@ -27,7 +27,8 @@ use benchmarked::Benchmarked;
 use rustc_hash::{FxHashMap, FxHashSet};
 use xmem_analyzer::{Argument, Arguments, DType, Profile, Role, TensorArg};
 use xmem_convolutions::{
-    Basis, ConvPass, ConvShape, ConvolutionQuestion, ElementType, Layout, Plans, Volume,
+    Basis, ConvPass, ConvShape, ConvolutionAnswers, ConvolutionQuestion, ElementType, Layout,
+    Plans, Volume,
 };
 use xmem_types::{BlockId, Bytes, Diagnostics, FallbackId, OpId, Severity};
 
@@ -121,6 +122,16 @@ fn of_call(profile: &Profile, call: OpId) -> Vec<ConvolutionQuestion> {
     }
 }
 
+/// Notes the reasons why answers come from another source than the one that they name, or may not be believed.
+fn note_source(answers: &ConvolutionAnswers, notes: &mut Diagnostics) {
+    if let Some(warning) = answers.warning() {
+        notes.report("cudnn-not-asked", Severity::Warning, None, || warning.to_owned());
+    }
+    if let Some(doubt) = answers.doubt() {
+        notes.report("cudnn-doubtful", Severity::Warning, None, || doubt.to_owned());
+    }
+}
+
 /// The convolutions met so far.
 #[derive(Debug, Default)]
 struct Convolutions {
@@ -164,12 +175,7 @@ impl Lowering for Convolutions {
     }
 
     fn finish(&self, cx: &Context<'_>, notes: &mut Diagnostics) {
-        if let Some(warning) = cx.convolutions.warning() {
-            notes.report("cudnn-not-asked", Severity::Warning, None, || warning.to_owned());
-        }
-        if let Some(doubt) = cx.convolutions.doubt() {
-            notes.report("cudnn-doubtful", Severity::Warning, None, || doubt.to_owned());
-        }
+        note_source(cx.convolutions, notes);
         if let Some(reason) = cx.convolutions.other_release().filter(|_| self.with_cudnn > 0) {
             notes.report("cudnn-release", Severity::Warning, None, || {
                 format!(

@@ -1,11 +1,11 @@
 //! The convolutions of a recorded GPU. The recording has the workspaces of the plans that PyTorch took; where memory
 //! is shorter than it was there, PyTorch takes other plans, which the answers name.
 
-use super::{NOTEWORTHY, Thread, calls, of_call};
+use super::{NOTEWORTHY, Thread, calls, note_source, of_call};
 use crate::block_size::rounded;
 use crate::schedule::{Origin, Schedule};
 use crate::target::Target;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use xmem_analyzer::{Block, Profile};
 use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion};
 use xmem_types::{BlockId, Bytes, Diagnostics, FallbackId, Fallbacks, OpId, Severity};
@@ -17,16 +17,38 @@ const LARGE: Bytes = Bytes::mib(16);
 #[derive(Debug, Default)]
 pub(crate) struct RecordedPlans {
     pub(crate) fallbacks: Fallbacks,
+    /// Workspaces that have such sizes.
+    pub(crate) known: u64,
     /// Workspaces that no answer names, which are taken for those of the convolutions of their calls.
     pub(crate) guessed: u64,
+    /// Workspaces in which plans are tried (`torch.backends.cudnn.benchmark`).
+    pub(crate) trials: u64,
     /// Convolutions with a workspace whose plans the answers do not name, and the largest workspace of them.
     pub(crate) unknown: u64,
     pub(crate) largest_unknown: Bytes,
 }
 
 impl RecordedPlans {
-    /// Notes the workspaces that cannot be smaller, although PyTorch would take smaller ones.
-    pub(crate) fn note(&self, notes: &mut Diagnostics) {
+    /// Notes the source of smaller workspaces, and those that cannot be smaller, although PyTorch would take smaller ones.
+    pub(crate) fn note(&self, answers: &ConvolutionAnswers, notes: &mut Diagnostics) {
+        if self.known > 0 {
+            note_source(answers, notes);
+            let guessed = match self.guessed {
+                0 => String::new(),
+                guessed => format!("; it does not have the recorded sizes of {guessed}"),
+            };
+            let tried = match self.trials {
+                0 => "",
+                _ => "; which plan is the fastest of those that fit is not known (cudnn.benchmark)",
+            };
+            notes.report_many("recorded-plans", Severity::Note, None, self.known, || {
+                format!(
+                    "workspaces of convolutions are as recorded, and smaller where memory is short, as PyTorch then takes \
+                     other plans of cuDNN: their source is {}{guessed}{tried}",
+                    answers.source()
+                )
+            });
+        }
         if self.largest_unknown < NOTEWORTHY {
             return;
         }
@@ -60,18 +82,37 @@ pub(crate) fn plans(
     }
     let choice = target.cudnn_benchmark.choice();
     let mut lists: FxHashMap<(Thread, ConvolutionQuestion), FallbackId> = FxHashMap::default();
+    let mut tried = FxHashSet::default();
     for &call in profile.tree.preorder() {
         let Some(mut blocks) = blocks_of.remove(&call) else { continue };
         let thread =
             if profile.backward_node(call).is_some() { Thread::Backward } else { Thread::Program };
+        let mut has_unknown = false;
         for question in of_call(profile, call) {
             let question = question.chosen_by(choice);
-            let Some(plans) = answers.get(&question) else { continue };
-            let sizes = || plans.sizes.iter().map(|&size| rounded(size));
+            let Some(plans) = answers.get(&question) else {
+                has_unknown = true;
+                continue;
+            };
+            // After a trial, the plan may be any: which one is the fastest depends on the GPU.
+            let sizes = plans.trial.as_ref().map_or(&plans.sizes, |trial| &trial.sizes);
+            let sizes = || sizes.iter().map(|&size| rounded(size));
+            let named = |blocks: &[(BlockId, Bytes)]| {
+                sizes().filter(|&size| size > Bytes::ZERO).find_map(|size| {
+                    blocks.iter().position(|&(_, recorded)| is_block_for(rounded(recorded), size))
+                })
+            };
+            if plans.trial.is_some() && tried.insert((thread, question)) {
+                // The workspace of the trial is the largest that memory had room for, and comes before that of the plan.
+                if let Some(place) = named(&blocks) {
+                    let list = found.fallbacks.add(sizes());
+                    found.fallbacks.assign_trial(blocks.remove(place).0, list);
+                    found.known += 1;
+                    found.trials += 1;
+                }
+            }
             // The first plan, or a later one where the memory of the recorded GPU was short.
-            let named = sizes().filter(|&size| size > Bytes::ZERO).find_map(|size| {
-                blocks.iter().position(|&(_, recorded)| is_block_for(rounded(recorded), size))
-            });
+            let named = named(&blocks);
             // Answers that are not the recorded library's may name other sizes: then the workspace is what is large.
             // Only on virtual GPUs, whose other scratch is known.
             let place = named.or_else(|| {
@@ -79,14 +120,20 @@ pub(crate) fn plans(
                 let at = (0..blocks.len()).max_by_key(|&at| blocks[at].1)?;
                 (blocks[at].1 > LARGE && plans.first() > Bytes::ZERO).then_some(at)
             });
-            let Some(place) = place else { continue };
+            let Some(place) = place else {
+                has_unknown |= plans.first() > Bytes::ZERO;
+                continue;
+            };
+            found.known += 1;
             found.guessed += u64::from(named.is_none());
             let (block, _) = blocks.remove(place);
             let list = lists.entry((thread, question));
             let list = *list.or_insert_with(|| found.fallbacks.add(sizes()));
             found.fallbacks.assign(block, list);
         }
-        if let Some(&(_, largest)) = blocks.iter().max_by_key(|(_, size)| *size) {
+        // Where all are known, what is left are copies of operands.
+        let left = blocks.iter().map(|&(_, size)| size).max();
+        if let Some(largest) = left.filter(|_| has_unknown) {
             found.unknown += 1;
             found.largest_unknown = found.largest_unknown.max(largest);
         }
