@@ -258,8 +258,12 @@ fn inference(signs: &Signs<'_>, end_of_trace: Nanos, notes: &mut Diagnostics) ->
         _ if !signs.ends.is_empty() => {
             let first = lead_end(signs, Nanos::MIN).min(signs.ends[0]);
             let first = data.first().copied().filter(|d| *d < first).unwrap_or(first);
-            // What follows the last end belongs to its iteration.
-            let starts = std::iter::once(first).chain(signs.ends.iter().copied());
+            // What follows the last end belongs to its iteration. A pass ends when the next one is called: the recorder
+            // notes it from within that call.
+            let calls = &signs.forwards.modules;
+            let call = |end: &Nanos| calls[..calls.partition_point(|c| c.start <= *end)].last();
+            let called = |end: &Nanos| call(end).filter(|c| c.end > *end).map_or(*end, |c| c.start);
+            let starts = std::iter::once(first).chain(signs.ends.iter().map(called));
             starts.take(signs.ends.len()).collect()
         }
         // A round begins with the batch it loads.

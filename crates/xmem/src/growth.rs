@@ -10,7 +10,8 @@ const SOON: u64 = 1000;
 
 /// Reports memory that grows, and lowers the confidence in a verdict that is about the recorded iterations alone.
 pub(crate) fn doubt(memory: &mut PredictedMemory, device: &Device, notes: &mut Diagnostics) {
-    let Some(step) = step(&memory.per_iteration) else { return };
+    let trains = notes.get("no-backward").is_none();
+    let Some(step) = step(&memory.per_iteration, trains) else { return };
     let free = device.available().saturating_sub(memory.peak.reserved);
     let left = free.get() / step.get();
     let recorded = memory.per_iteration.iter().filter(|peak| peak.iteration.is_some()).count();
@@ -33,15 +34,16 @@ pub(crate) fn doubt(memory: &mut PredictedMemory, device: &Device, notes: &mut D
 /// The least growth that counts, as a share of the peak: a batch or a loss more is not what a run ends by.
 const LEAST_SHARE: u64 = 1000;
 
-/// What each iteration keeps beyond the one before it, if all but the first do, and peaks grow by about as much. The first
-/// makes what is kept from then on, as the states of an optimizer.
-fn step(peaks: &[IterationPeak]) -> Option<Bytes> {
+/// What each iteration keeps beyond the one before it, if all but the first do, and peaks grow by about as much where
+/// something is trained: gradients are kept for other reasons. The first makes what is kept from then on, as the states of
+/// an optimizer.
+fn step(peaks: &[IterationPeak], trains: bool) -> Option<Bytes> {
     let later: Vec<&IterationPeak> =
         peaks.iter().filter(|peak| peak.iteration.is_some_and(|id| id.0 > 0)).collect();
     let grows = |pair: &[&IterationPeak]| {
         let kept = pair[1].start.saturating_sub(pair[0].start).get();
         let higher = pair[1].allocated.saturating_sub(pair[0].allocated).get();
-        kept > 0 && higher >= kept / 2 && higher <= kept.saturating_mul(2)
+        kept > 0 && (!trains || higher >= kept / 2 && higher <= kept.saturating_mul(2))
     };
     if later.len() < 2 || !later.windows(2).all(grows) {
         return None;
@@ -57,13 +59,17 @@ mod tests {
     use xmem_types::IterationId;
 
     fn steps(values: &[(u64, u64)]) -> Option<Bytes> {
+        step(&peaks(values), true)
+    }
+
+    fn peaks(values: &[(u64, u64)]) -> Vec<IterationPeak> {
         let peak = |(at, &(start, allocated)): (usize, &(u64, u64))| IterationPeak {
             iteration: Some(IterationId::new(at)),
             start: Bytes::mib(start),
             allocated: Bytes::mib(allocated),
             reserved: Bytes::mib(allocated),
         };
-        step(&values.iter().enumerate().map(peak).collect::<Vec<_>>())
+        values.iter().enumerate().map(peak).collect()
     }
 
     #[test]
@@ -78,5 +84,12 @@ mod tests {
         // A batch that is made earlier; a loss that is kept.
         assert_eq!(steps(&[(10, 200), (30, 2077), (35, 2078)]), None);
         assert_eq!(steps(&[(10, 200), (3000, 9077), (3001, 9078)]), None);
+    }
+    #[test]
+    fn a_generation_grows_whatever_its_peaks_are() {
+        let values = [(10, 28), (12, 27), (14, 29)];
+        assert_eq!(step(&peaks(&values), false), Some(Bytes::mib(2)));
+        assert_eq!(step(&peaks(&values[..2]), false), None);
+        assert_eq!(step(&peaks(&[(10, 28), (12, 27), (12, 29)]), false), None);
     }
 }

@@ -508,3 +508,32 @@ fn inference_repeats_where_its_rounds_are_marked() {
     let made: Bytes = p.blocks.iter().filter(|b| b.iteration.is_some()).map(|b| b.size).sum();
     assert!(made > Bytes::ZERO);
 }
+
+/// The recorder notes the end of a pass from within the call of the next one, whose memory was that of data that are
+/// loaded: a cache of keys and values was taken for a batch, and left out of every other pass.
+#[test]
+fn a_pass_begins_with_the_call_that_ends_the_one_before() {
+    let mut r = Recorder::new(Detail::Everything);
+    let net = layers(&mut r, &[100, 200]);
+    let x = batch(&mut r);
+    let mut cache = r.op("aten::cat", &[100], |r| r.alloc(100));
+    for pass in 0..4 {
+        r.call("nn.Module: Net_0", |r| {
+            if pass > 0 {
+                r.annotation(&format!("xmem::forward {pass}"), |_| {});
+            }
+            let grown = r.op("aten::cat", &[101 + pass], |r| r.alloc(101 + pass));
+            r.free(std::mem::replace(&mut cache, grown));
+            for layer in &net {
+                let out =
+                    r.op("aten::linear", &[x.elements, layer.weight.elements], |r| r.alloc(50));
+                r.free(out);
+            }
+        });
+    }
+    let (p, _) = done(r);
+    assert_eq!(p.iterations.len(), 3);
+    let grown = p.blocks.iter().filter(|b| (4 * 101..=4 * 104).contains(&b.size.get()));
+    let places: Vec<_> = grown.map(|b| (b.phase, b.residency)).collect();
+    assert_eq!(places, [(Phase::Forward, Residency::Device); 4]);
+}
