@@ -4,9 +4,8 @@ use crate::error::Error;
 use crate::{repo, run};
 use std::path::PathBuf;
 
-/// The program as `cargo test` leaves it, so that after the tests there is nothing to compile. Most of its time is
-/// spent in `xmem-trace` and in libraries, which are optimized there as well: to compile for release is not worth its
-/// minutes.
+/// The program in the profile of the tests: most of its time is spent in `xmem-trace` and in libraries, which are
+/// optimized there as well, so that compiling for release is not worth its minutes.
 pub(crate) fn dev() -> Result<PathBuf, Error> {
     run::cargo(&["build", "--quiet", "--locked", "--workspace", "--bins"])?;
     Ok(repo::target()?.join("debug").join("xmem"))
