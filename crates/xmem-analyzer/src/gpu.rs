@@ -8,7 +8,7 @@
 use crate::lifetime::Tick;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use xmem_trace::{DeviceKind, DeviceProperties, MemoryTable, Trace};
 use xmem_types::{
     Addr, BlockId, Bytes, Diagnostics, Location, Nanos, PrivatePoolId, Severity, ThreadIdx,
@@ -178,9 +178,9 @@ pub(crate) fn prepare(
 ) -> GpuMemory {
     let all = all(&trace.memory);
     if wanted.is_none() {
-        report_several(&all, notes);
+        report_several(&all, &trace.memory, notes);
     }
-    let index = wanted.or_else(|| Some(all.first()?.0)).unwrap_or_default();
+    let index = wanted.or_else(|| all.first().copied()).unwrap_or_default();
     let devices = all.len();
     let selection = Selection::device(DeviceKind::Cuda, index);
     let rows = selection.rows(&trace.memory);
@@ -246,11 +246,21 @@ pub(crate) fn prepare(
     GpuMemory { selection, recording, unexplained }
 }
 
+/// The devices with memory, that with the highest peak first.
+pub(crate) fn all(memory: &MemoryTable) -> Vec<i16> {
+    let selection = Selection::kind(DeviceKind::Cuda);
+    let rows = (0..memory.len()).filter(|&row| selection.has(memory, row));
+    let indices: BTreeSet<i16> = rows.map(|row| memory.device_index[row]).collect();
+    if indices.len() < 2 {
+        return indices.into_iter().collect();
+    }
+    peaks(memory).into_iter().map(|(index, _)| index).collect()
+}
+
 /// The devices with memory and the peak of each, the highest first.
-pub(crate) fn all(memory: &MemoryTable) -> Vec<(i16, i64)> {
-    let all = Selection::kind(DeviceKind::Cuda);
+fn peaks(memory: &MemoryTable) -> Vec<(i16, i64)> {
     let mut running: BTreeMap<i16, (i64, i64)> = BTreeMap::new();
-    for row in all.rows(memory) {
+    for row in Selection::kind(DeviceKind::Cuda).rows(memory) {
         let row = row as usize;
         let (now, most) = running.entry(memory.device_index[row]).or_default();
         *now = match memory.total_allocated[row] {
@@ -259,19 +269,19 @@ pub(crate) fn all(memory: &MemoryTable) -> Vec<(i16, i64)> {
         };
         *most = (*most).max(*now);
     }
-    let mut all: Vec<(i16, i64)> =
+    let mut peaks: Vec<(i16, i64)> =
         running.into_iter().map(|(index, (_, most))| (index, most)).collect();
-    all.sort_by_key(|&(index, most)| (Reverse(most), index));
-    all
+    peaks.sort_by_key(|&(index, most)| (Reverse(most), index));
+    peaks
 }
 
-fn report_several(all: &[(i16, i64)], notes: &mut Diagnostics) {
-    let [(first, _), _, ..] = all else { return };
+fn report_several(all: &[i16], memory: &MemoryTable, notes: &mut Diagnostics) {
+    let [first, _, ..] = all else { return };
     notes.report("several-gpus", Severity::Note, None, || {
         let peak = |&(index, most): &(i16, i64)| {
             format!("{} on GPU {index}", Bytes(most.unsigned_abs()))
         };
-        let peaks: Vec<String> = all.iter().map(peak).collect();
+        let peaks: Vec<String> = peaks(memory).iter().map(peak).collect();
         format!(
             "the recording has memory of {} GPUs: that of GPU {first} is shown, which has most (peaks of allocated \
              memory: {})",

@@ -99,7 +99,7 @@ pub fn analyze_device(trace: Trace, device: DeviceKind) -> (Profile, Diagnostics
 /// The GPUs with memory in a trace, by their indices: that with most first, as [`analyze`] chooses it.
 #[must_use]
 pub fn gpus(trace: &Trace) -> Vec<i16> {
-    gpu::all(&trace.memory).into_iter().map(|(index, _)| index).collect()
+    gpu::all(&trace.memory)
 }
 
 /// Analyzes the memory of the GPU with this index, one of [`gpus`].

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Outcome {
     Ok(if looked_at.iter().any(is_damaged) { Exit::Withheld } else { Exit::Fits })
 }
 
-/// The format that is asked for, else that of the ending of the file's name; a page if there is no ending.
+/// The format that `--format` names; without it, the format of the file's ending, or a page if the file has none.
 fn format(picture: &PictureArgs) -> Result<ReportFormat, CliError> {
     let named = picture.output.as_deref().filter(|_| picture.format.is_none());
     let Some((path, ending)) = named.and_then(|path| Some((path, path.extension()?))) else {

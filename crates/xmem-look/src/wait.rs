@@ -35,7 +35,7 @@ pub(crate) struct Events {
 impl Events {
     /// Reads the terminal in a thread, which looks at its end each time that `pause` is over.
     pub(crate) fn start(pause: Duration) -> io::Result<Self> {
-        // One event is read ahead at most: what comes after the end of the session is not taken away.
+        // At most one event is read ahead, so that keys that are typed after the session stay in the terminal.
         let (sender, arrivals) = sync_channel(0);
         let is_over = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&is_over);
@@ -56,12 +56,12 @@ impl Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
-        // The thread ends by itself; one that reads the end of a terminal ends with the process.
+        // The thread sees it and ends. Only one that is held by a terminal that is gone ends with the process.
         self.is_over.store(true, Ordering::SeqCst);
     }
 }
 
-/// Sends events until nobody waits for them, the terminal is gone, or it cannot be read.
+/// Sends events until nobody receives them any more, or the terminal is gone or cannot be read.
 fn read(sender: &SyncSender<io::Result<Event>>, is_over: &AtomicBool, pause: Duration) {
     while !is_over.load(Ordering::SeqCst) {
         let is_last = match next(pause) {
@@ -79,7 +79,7 @@ fn read(sender: &SyncSender<io::Result<Event>>, is_over: &AtomicBool, pause: Dur
     }
 }
 
-/// The next event; none if there is none for this time. Several may have been read at once: those come first.
+/// The next event; none if no event comes within `pause`. Events that crossterm has already read come first.
 fn next(pause: Duration) -> io::Result<Option<Event>> {
     if event::poll(Duration::ZERO)? {
         return event::read().map(Some);

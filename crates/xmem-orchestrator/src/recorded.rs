@@ -318,7 +318,7 @@ fn report_ignored(profile: &Profile, target: &Target, notes: &mut Diagnostics) {
 fn is_alike(gpu: &GpuRecording, target: &Target) -> Option<bool> {
     let (major, minor) = gpu.properties.compute_capability?;
     let is_same = ComputeCapability { major, minor } == target.device.compute_capability;
-    Some(is_same || target.device.name == "custom")
+    Some(is_same || target.device.is_custom())
 }
 
 /// Compares the target with the recorded GPU. Blocks that are known to be workspaces of cuBLAS have the
@@ -329,7 +329,7 @@ fn workspaces(
     target: &Target,
     notes: &mut Diagnostics,
 ) -> Vec<UncertainBlock> {
-    if target.device.name == "custom" {
+    if target.device.is_custom() {
         return Vec::new();
     }
     let recorded = gpu.properties.compute_capability;

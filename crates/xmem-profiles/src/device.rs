@@ -73,6 +73,9 @@ pub struct Sources {
 /// profiles, so that the answer errs on the side of "does not fit".
 const CUSTOM_CONTEXT: Bytes = Bytes::mib(450);
 
+/// The name of a device of which only the memory is known.
+const CUSTOM: &str = "custom";
+
 impl Device {
     /// A device of which only the memory is known (`--capacity`).
     ///
@@ -84,7 +87,7 @@ impl Device {
     pub fn custom(capacity: Bytes) -> Self {
         let assumed = |what: &str| format!("assumed: {what}");
         Self {
-            name: "custom".to_owned(),
+            name: CUSTOM.to_owned(),
             title: format!("a device with {capacity}"),
             aliases: Vec::new(),
             memory: capacity,
@@ -129,6 +132,12 @@ impl Device {
     #[must_use]
     pub fn available(&self) -> Bytes {
         self.memory.saturating_sub(self.context)
+    }
+
+    /// Returns whether only its memory is known ([`custom`](Self::custom)).
+    #[must_use]
+    pub fn is_custom(&self) -> bool {
+        self.name == CUSTOM
     }
 
     /// Returns whether this is a built-in MIG slice.

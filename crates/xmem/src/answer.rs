@@ -277,11 +277,8 @@ impl Answer {
         let mut all = vec![first];
         all.extend(others);
         let gpus: Vec<GpuNeed> = all.iter().filter_map(Self::of_gpu).collect();
-        let rank = |answer: &Self| {
-            let decision = answer.decision().0;
-            Decision::ALL.iter().position(|&other| other == decision)
-        };
-        let worst = all.into_iter().rev().max_by_key(rank);
+        // Of equal ones, the last is taken.
+        let worst = all.into_iter().rev().max_by_key(|answer| answer.decision().0);
         let mut worst = worst.expect("there is the first one");
         let own = worst.of_gpu().map(|gpu| gpu.index);
         worst.other_gpus = gpus.into_iter().filter(|gpu| Some(gpu.index) != own).collect();

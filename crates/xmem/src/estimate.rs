@@ -263,7 +263,7 @@ impl Estimate {
     /// The device for a job. A capacity alone is that of the GPU that the job was recorded on, if it was.
     fn device_of(&self, job: &Job) -> Device {
         let mut device = self.target.device.clone();
-        let gpu = job.profile().gpu.as_ref().filter(|_| device.name == "custom");
+        let gpu = job.profile().gpu.as_ref().filter(|_| device.is_custom());
         if let Some((major, minor)) = gpu.and_then(|gpu| gpu.properties.compute_capability) {
             device.compute_capability = ComputeCapability { major, minor };
             "the recorded GPU's".clone_into(&mut device.sources.compute_capability);

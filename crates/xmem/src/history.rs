@@ -41,13 +41,12 @@ pub(crate) fn report_several(devices: &[DeviceIndex], notes: &mut Diagnostics) {
     });
 }
 
-/// The history of a device.
+/// The history of one of so many devices.
 pub(crate) fn of_snapshot(
     snapshot: &Snapshot,
-    device: DeviceIndex,
+    (device, devices): (DeviceIndex, usize),
     notes: &mut Diagnostics,
 ) -> History {
-    let devices = devices(snapshot).len().max(1);
     let trace = &snapshot.trace(device)[snapshot.first_complete_entry(device)..];
     let doubts = snapshot.doubts(device, trace);
     let structure = snapshot.structure(device, trace);

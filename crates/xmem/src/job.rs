@@ -96,7 +96,9 @@ impl Job {
 
     fn analyze_snapshot(snapshot: &Snapshot, mut notes: Diagnostics, timings: Timings) -> Self {
         let devices = history::devices(snapshot);
-        let on = |device, notes, timings| Self::on_device(snapshot, device, notes, timings);
+        let count = devices.len().max(1);
+        let on =
+            |device, notes, timings| Self::on_device(snapshot, (device, count), notes, timings);
         let others = devices.iter().take(MOST_GPUS).skip(1);
         let others = others.map(|&device| on(device, notes.clone(), Timings::default())).collect();
         history::report_several(&devices, &mut notes);
@@ -105,7 +107,7 @@ impl Job {
 
     fn on_device(
         snapshot: &Snapshot,
-        device: DeviceIndex,
+        device: (DeviceIndex, usize),
         mut diagnostics: Diagnostics,
         mut timings: Timings,
     ) -> Self {

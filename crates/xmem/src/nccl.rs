@@ -296,7 +296,7 @@ impl Machine {
     /// only the memory is known is taken for one, as its context is.
     fn of(device: &Device) -> Self {
         let boards = ["SXM", "HBM3", "H200", "B200"];
-        let is_known = device.name != "custom";
+        let is_known = !device.is_custom();
         Self {
             is_known,
             nvlink: !is_known || boards.iter().any(|board| device.title.contains(board)),

@@ -78,8 +78,8 @@ pub(crate) struct PictureArgs {
     /// Output format; by default that of the file's ending, else html
     #[arg(short, long, value_enum)]
     pub(crate) format: Option<ReportFormat>,
-    /// What blocks are told apart by, in folded and svg; by default stack in folded stacks, role over time, module in a
-    /// treemap
+    /// What blocks are told apart by, in folded and svg; the default is stack for folded stacks, role for the timeline,
+    /// and module for the treemap
     #[arg(long, value_name = "KEY", value_enum)]
     pub(crate) by: Option<KeyName>,
     /// The picture of --format svg

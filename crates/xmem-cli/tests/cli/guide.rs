@@ -59,7 +59,7 @@ fn the_commands_print_what_the_page_shows() {
 
 /// A folder with the recorded traces, and the snapshot of one of them.
 #[cfg(unix)]
-fn recorded() -> Folder {
+pub(crate) fn recorded() -> Folder {
     let folder = Folder::new();
     let repository = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     std::os::unix::fs::symlink(format!("{repository}/traces"), folder.path("traces"))

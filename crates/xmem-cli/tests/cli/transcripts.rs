@@ -3,6 +3,7 @@
 //! A block `console` holds commands behind `$ `, what each prints on both streams, and behind `? ` its exit code if that
 //! is not 0. `[..]` stands for what differs from run to run. `UPDATE_EXPECT=1` writes what is printed.
 
+use crate::guide::recorded;
 use crate::job::Folder;
 use crate::shell::prepared;
 use expect_test::expect_file;
@@ -38,13 +39,10 @@ fn the_first_commands_of_someone_with_a_training_script() {
 
 /// Runs the commands of a transcript in one folder, one after the other, with programs of `programs` before others.
 fn check(name: &str, programs: Option<&Path>) {
-    let folder = Folder::new();
-    for (link, target) in [
-        ("traces", "traces"),
-        ("contrib", "contrib"),
-        ("train.py", "crates/xmem-cli/tests/transcripts/train.py"),
-        ("snapshot.pickle.zst", "crates/xmem-eval/tests/data/mlp_adam.pickle.zst"),
-    ] {
+    let folder = recorded();
+    for (link, target) in
+        [("contrib", "contrib"), ("train.py", "crates/xmem-cli/tests/transcripts/train.py")]
+    {
         symlink(format!("{REPOSITORY}/{target}"), folder.path(link)).expect("linked");
     }
     let path = format!("{}/tests/transcripts/{name}.md", env!("CARGO_MANIFEST_DIR"));

@@ -105,7 +105,7 @@ pub(crate) fn questions(profile: &Profile, target: &Target) -> Vec<ConvolutionQu
     questions
 }
 
-/// Whether an operator is a call of a convolution; none if there is no call.
+/// Tells whether an operator is a call of a convolution; none if the job has no convolutions.
 fn calls(profile: &Profile) -> Option<impl Fn(OpId) -> bool + '_> {
     let names = [FORWARD_OP, BACKWARD_OP].map(|name| profile.symbol(name));
     let is_call = move |op| names.contains(&Some(profile.op_symbol(op)));
