@@ -6,12 +6,15 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
-use xmem::offload::{
+use xmem::convolutions::FittedModel;
+use xmem::{Bytes, Estimate, Job, ReadOptions, find};
+use xmem_studies::offload::{
     Action, Duplex, Graph, Link, Memory, Placement, Policy, place, simulate, smallest_capacity,
     vdnn_dynamic,
 };
-use xmem::timing::TimeModel;
-use xmem::{Bytes, Estimate, FittedModel, Job, Limits, ReadOptions, find};
+use xmem_studies::offloading::TrainingStep;
+use xmem_studies::planner::Limits;
+use xmem_studies::timing::TimeModel;
 
 const NETWORK: &str = "traces/networks/inception_v4.json.zst";
 
@@ -34,7 +37,8 @@ fn offload(c: &mut Criterion) {
     let device = find("p100-16g").expect("known").clone();
     let model = TimeModel::of(&device);
     let estimate = Estimate::builder(device).convolutions(Arc::new(FittedModel)).build();
-    let graph = estimate.training_step(&job, &model).expect("a step").graph;
+    let prediction = estimate.predict(&job).expect("a prediction");
+    let graph = TrainingStep::of(&prediction, &model).expect("a step").graph;
     let link = Link {
         bandwidth: Bytes(model.pcie.get()),
         latency: model.transfer_latency,
@@ -46,7 +50,7 @@ fn offload(c: &mut Criterion) {
     });
     group.bench_function("floor/simulate", |b| b.iter(|| walk(black_box(&graph))));
     group.bench_function("graph", |b| {
-        b.iter(|| estimate.training_step(black_box(&job), &model).expect("a step"));
+        b.iter(|| TrainingStep::of(black_box(&prediction), &model).expect("a step"));
     });
     for policy in Policy::ALL {
         group.bench_function(BenchmarkId::new("simulate", policy), |b| {

@@ -5,7 +5,8 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::sync::Arc;
-use xmem::{Answer, Estimate, FittedModel, Job, ReadOptions};
+use xmem::convolutions::FittedModel;
+use xmem::{Answer, Estimate, Job, ReadOptions};
 use xmem_report::json::{self, ReplayDocument, Rules};
 use xmem_report::text::{self, Color, Style};
 

@@ -5,7 +5,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::sync::Arc;
-use xmem::{Estimate, FittedModel, ReadOptions};
+use xmem::convolutions::FittedModel;
+use xmem::{Estimate, ReadOptions};
 use xmem_simulator::{AllocConf, AllocatorConfig, DeviceConfig, min_capacity, replay, runs_in};
 use xmem_types::{BlockId, Bytes, KIB, MIB, Request, RequestKind, StreamId, TorchVersion};
 

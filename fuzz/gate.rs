@@ -1,6 +1,6 @@
 //! What the fuzz target of the gate checks.
 
-use xmem::printable;
+use xmem::types::printable;
 use xmem_gate::{
     Directives, JobRequest, Margin, Policy, Site, SlurmCommand, SlurmOptions, Unresolved,
 };

@@ -1,7 +1,8 @@
 //! What the fuzz targets of tables and plans check.
 
-use xmem::{Limits, PlanBlocks, Planner, read_csv};
 use xmem_report::json::{self, HintsDocument, read_hints};
+use xmem_studies::planner::{Limits, Planner, read_csv};
+use xmem_studies::planning::PlanBlocks;
 
 /// Blocks of a table that are planned; the time of a longer one shows nothing new.
 const MAX_BLOCKS: usize = 300;
@@ -18,7 +19,7 @@ pub(crate) fn table(data: &[u8]) {
     let limits = Limits { nodes: Some(50), ..Limits::default() };
     for name in ["bestfit", "greedy-by-size", "skyline-multi", "gergov"] {
         let planner: Planner = name.parse().expect("a planner");
-        let planned = xmem::planner::plan(&blocks.list, planner, &limits);
+        let planned = xmem_studies::planner::plan(&blocks.list, planner, &limits);
         let planned = planned.unwrap_or_else(|refused| panic!("{name}: {refused}"));
         assert!(planned.plan.peak() >= blocks.list.lower_bound(), "{name}");
     }

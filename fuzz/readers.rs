@@ -1,10 +1,10 @@
 //! What the fuzz targets of device files, lists of operations and options check.
 
 use std::str::FromStr as _;
-use xmem::{
-    Bytes, Device, Iterations, SimulationSettings, TorchVersion, parse_cublas_workspace_config,
-    printable,
-};
+use xmem::orchestrator::parse_cublas_workspace_config;
+use xmem::predict::SimulationSettings;
+use xmem::types::printable;
+use xmem::{Bytes, Device, Iterations, TorchVersion};
 use xmem_report::json::{SegmentDetail, SimulateForm, SimulateWriter, read_operations};
 
 /// Operations of a list that are run; the time of a longer one shows nothing new.

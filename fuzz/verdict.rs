@@ -3,10 +3,9 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use xmem::{
-    Bytes, Device, Estimate, FittedModel, Job, OptimizerImpl, ReadOptions, TorchVersion,
-    ZeroGradPlace,
-};
+use xmem::convolutions::FittedModel;
+use xmem::orchestrator::{OptimizerImpl, ZeroGradPlace};
+use xmem::{Bytes, Device, Estimate, Job, ReadOptions, TorchVersion};
 
 /// Devices of two architectures, a small and a large one.
 const DEVICES: [&str; 2] = ["t4-16g", "h100-80g"];

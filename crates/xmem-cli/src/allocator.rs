@@ -3,7 +3,9 @@
 use crate::args::{AllocatorArgs, AllocatorName, Order, Verbosity};
 use crate::error::CliError;
 use crate::terminal::say;
-use xmem::{AddressOrder, AllocatorKind, AllocatorSettings, printable};
+use xmem::predict::{AllocatorKind, AllocatorSettings};
+use xmem::simulator::AddressOrder;
+use xmem::types::printable;
 
 /// Converts the arguments to the allocator's settings.
 pub(crate) fn settings(args: &AllocatorArgs) -> Result<AllocatorSettings, CliError> {
@@ -35,10 +37,12 @@ pub(crate) fn hint_at_environment(verbosity: Verbosity) {
     if verbosity == Verbosity::Quiet {
         return;
     }
-    let set = xmem::alloc_conf_variables(xmem::newest_release()).iter().find_map(|name| {
-        let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
-        Some((name, value))
-    });
+    let set = xmem::simulator::alloc_conf_variables(xmem::simulator::newest_release())
+        .iter()
+        .find_map(|name| {
+            let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;
+            Some((name, value))
+        });
     if let Some((name, value)) = set {
         say(&printable(&format!(
             "hint: {name} is set in this environment and was ignored, as the job may run elsewhere; to \

@@ -8,7 +8,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use xmem::ConvolutionSource;
+use xmem::convolutions::ConvolutionSource;
 use xmem_cudnn::{
     AutomaticSource, ChoiceOrigin, FoundLibrary, SourceChoice, SourceError, SourceSettings, WORKER,
     WorkerCommand,

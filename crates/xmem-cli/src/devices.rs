@@ -5,7 +5,8 @@ use crate::args::{DevicesArgs, PlainFormat};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::{output, style};
-use xmem::{Device, DeviceNameError};
+use xmem::Device;
+use xmem::profiles::DeviceNameError;
 use xmem_report::json::{self, DevicesDocument};
 use xmem_report::text;
 
@@ -27,7 +28,7 @@ pub(crate) fn run(args: &DevicesArgs) -> Outcome {
 /// The devices to list, each once.
 fn wanted(args: &DevicesArgs) -> Result<Vec<&'static Device>, CliError> {
     if args.names.is_empty() {
-        let all = xmem::devices().iter();
+        let all = xmem::profiles::devices().iter();
         return Ok(all.filter(|device| device.is_slice() == args.mig).collect());
     }
     let mut found: Vec<&Device> = Vec::new();

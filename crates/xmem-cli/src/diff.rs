@@ -10,9 +10,9 @@ use crate::predicted_run::{self, PredictedRun};
 use crate::{device, output, pool, style};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use xmem::difference::{ComparisonRun, Difference, DifferenceKey, PeakFigure};
 use xmem_report::difference::{self, DifferencePage};
 use xmem_report::json::{self, DifferenceDocument};
+use xmem_studies::difference::{ComparisonRun, Difference, DifferenceKey, PeakFigure};
 
 /// The rows of a page for people, unless a number is given.
 const ROWS: usize = 20;
@@ -75,7 +75,7 @@ fn load(
     let bytes = if is_file { None } else { Some(input::read_raw(path, Kind::Blocks, max)?) };
     let head = match &bytes {
         Some(bytes) => input::head(&bytes[..]),
-        None => xmem::open_input(path).and_then(input::head),
+        None => xmem::trace::open_input(path).and_then(input::head),
     };
     let head = head.map_err(|error| input::error(path, Kind::Blocks, Failed::Io(error)))?;
     if !is_answer(&head) {

@@ -18,10 +18,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use textwrap::WordSplitter;
 use thiserror::Error;
-use xmem::{
-    AllocatorError, DeviceFileError, DeviceNameError, EstimateError, ExceededLimit, InputError,
-    Misuse, Origin, ReadError, StepError,
-};
+use xmem::predict::{AllocatorError, Origin, StepError};
+use xmem::profiles::{DeviceFileError, DeviceNameError};
+use xmem::simulator::Misuse;
+use xmem::trace::ReadError;
+use xmem::types::ExceededLimit;
+use xmem::{EstimateError, InputError};
 use xmem_eval::{RerunError, SnapshotError, ValidateError};
 use xmem_report::json::OperationsError;
 use xmem_report::lines::ReadLinesError;
@@ -309,15 +311,15 @@ pub(crate) enum CliError {
     #[diagnostic(help("name it with --site or XMEM_SITE, or write /etc/xmem/site.toml"))]
     NoSite,
     #[error("{input} cannot be planned")]
-    Plan { input: String, source: xmem::PlanningError },
+    Plan { input: String, source: xmem_studies::planning::PlanningError },
     #[error("offloading cannot be simulated for {input}")]
-    Offload { input: String, source: Box<xmem::OffloadError> },
+    Offload { input: String, source: Box<xmem_studies::offloading::OffloadError> },
     #[error("{input} is not a table of blocks")]
     #[diagnostic(help(
         "a table has a header and a row for each block: `id,lower,upper,size`, live from tick lower until \
          before tick upper"
     ))]
-    BlockTable { input: String, source: xmem::CsvError },
+    BlockTable { input: String, source: xmem_studies::planner::CsvError },
     #[error("{input} has no blocks to plan")]
     #[diagnostic(help(
         "a table needs a row for each block; of a recording, `xmem plan --scope all` plans every block"

@@ -4,7 +4,8 @@ use crate::error::CliError;
 use crate::terminal::shown;
 use std::io::{self, Read};
 use std::path::Path;
-use xmem::{Bytes, ExceededLimit, InputLimits};
+use xmem::Bytes;
+use xmem::types::{ExceededLimit, InputLimits};
 
 /// The kinds of inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +150,7 @@ pub(crate) fn raw(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8>
     let mut from: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin().lock())
     } else {
-        Box::new(xmem::open_input(path)?)
+        Box::new(xmem::trace::open_input(path)?)
     };
     let mut bytes = Vec::new();
     from.by_ref().take(HEAD).read_to_end(&mut bytes)?;

@@ -122,7 +122,7 @@ fn command_of(cli: &Cli) -> Outcome {
 /// The error of arguments that are not printable, as the same arguments have it with escapes: clap quotes
 /// them as they are.
 fn without_controls(args: &[OsString]) -> Option<clap::Error> {
-    let shown = |arg: &OsString| OsString::from(xmem::printable_path(arg.as_ref()));
+    let shown = |arg: &OsString| OsString::from(xmem::types::printable_path(arg.as_ref()));
     let shown: Vec<OsString> = args.iter().map(shown).collect();
     if shown == args {
         return None;

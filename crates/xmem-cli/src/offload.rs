@@ -14,13 +14,15 @@ use crate::replay::read_options;
 use crate::{cudnn, device, input, output, pool, style};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use xmem::offload::{Duplex, Jitter, Placement, SuperNeurons};
-use xmem::{
-    Condition, Estimate, Job, LayerOrder, Limits, OffloadAnswer, OffloadError, OffloadSettings,
-    Planner, PolicyChoice, SmallestCapacity,
-};
+use xmem::analyzer::integrity::Condition;
+use xmem::{Estimate, Job};
 use xmem_report::json::{self, OffloadDocument};
 use xmem_report::{offload_table, text};
+use xmem_studies::offload::{Duplex, Jitter, Placement, SuperNeurons};
+use xmem_studies::offloading::{
+    LayerOrder, OffloadAnswer, OffloadError, OffloadSettings, PolicyChoice, SmallestCapacity,
+};
+use xmem_studies::planner::{Limits, Planner};
 
 /// The steps that `--jitter` runs.
 const JITTER_RUNS: usize = 100;
@@ -78,17 +80,17 @@ fn simulate(
     let progress = Progress::over([args.trace.as_path()], global.verbosity());
     let options = read_options(&args.reading, threads);
     let job = Job::observed(&args.trace, &options, &|stage| progress.stage(&name, stage))?;
-    let answer =
-        estimate.offload(&job, settings).map_err(|source| error(&name, &args.trace, source))?;
+    let prediction = estimate.predict(&job).map_err(|error| CliError::estimate(&name, error))?;
+    let answer = settings
+        .simulate(&prediction, &estimate.target().device)
+        .map_err(|source| error(&args.trace, source))?;
+    drop(prediction);
     Ok((job, answer))
 }
 
 /// A simulation that cannot be made.
-pub(crate) fn error(name: &str, trace: &Path, error: OffloadError) -> CliError {
-    match error {
-        OffloadError::Estimate(error) => CliError::estimate(name, error),
-        source => CliError::Offload { input: input::display_name(trace), source: Box::new(source) },
-    }
+pub(crate) fn error(trace: &Path, source: OffloadError) -> CliError {
+    CliError::Offload { input: input::display_name(trace), source: Box::new(source) }
 }
 
 /// The policies that are selected, each once.

@@ -13,9 +13,10 @@ use crate::overwrite::{self, Output};
 use crate::{input, output, pool, style};
 use blocks::{Loaded, Source};
 use std::path::Path;
-use xmem::{Interruption, Limits, PlanBlocks, PlanSettings, Planner};
 use xmem_report::json::{self, PlanDetail, PlanDocument};
 use xmem_report::{plan_table, text};
+use xmem_studies::planner::{Limits, Planner};
+use xmem_studies::planning::{Interruption, PlanBlocks, PlanSettings};
 
 /// Runs the command.
 pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {

@@ -7,7 +7,8 @@ use crate::replay::read_options;
 use crate::{allocator, cudnn, input, what_if};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use xmem::{Answer, Device, Estimate, Iterations, Job, SnapshotEnd, Timeline};
+use xmem::predict::{SnapshotEnd, Timeline};
+use xmem::{Answer, Device, Estimate, Iterations, Job};
 
 /// The answer, and the run on a device with space for all.
 pub(crate) struct PredictedRun {

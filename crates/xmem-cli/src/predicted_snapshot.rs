@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::output;
 use crate::terminal::{say, shown};
 use std::path::Path;
-use xmem::Snapshot;
+use xmem::snapshot::Snapshot;
 
 /// Writes the predicted run to `file`, and prints how to view it.
 pub(crate) fn write(
@@ -13,7 +13,7 @@ pub(crate) fn write(
     file: &Path,
     verbosity: Verbosity,
 ) -> Result<(), CliError> {
-    output::bytes(Some(file), |to| Ok(xmem::write_snapshot(snapshot, to)?))?;
+    output::bytes(Some(file), |to| Ok(xmem::snapshot::write(snapshot, to)?))?;
     if verbosity != Verbosity::Quiet {
         let events: usize = snapshot.device_traces.iter().map(Vec::len).sum();
         let name = shown(file);

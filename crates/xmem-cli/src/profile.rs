@@ -17,7 +17,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use then::Then;
-use xmem::{Bytes, printable};
+use xmem::Bytes;
+use xmem::types::printable;
 use xmem_recorder::{
     Destination, Engine, Float16, LoneRank, Recorded, Request, Stacks, Timeouts, Timing, Weights,
     Writable,

@@ -6,7 +6,8 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use xmem::{Bytes, Stage, printable};
+use xmem::types::printable;
+use xmem::{Bytes, Stage};
 
 /// The size of uncompressed input below which an answer comes before a bar could be read.
 const MIN_SIZE_FOR_BAR: Bytes = Bytes::mib(256);

@@ -8,7 +8,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, Write};
 use std::path::Path;
-use xmem::{ReadOptions, Redaction, RewriteError, RewriteSummary, rewrite_path};
+use xmem::ReadOptions;
+use xmem::analyzer::Redaction;
+use xmem::trace::{RewriteError, RewriteSummary, rewrite_path};
 
 /// Writes the copy, compressed as the ending of its name says.
 pub(crate) fn write(from: &Path, to: &Path, options: &ReadOptions) -> Result<(), CliError> {

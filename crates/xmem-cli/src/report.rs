@@ -19,11 +19,13 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use what_ifs::WhatIfs;
-use xmem::offload::Placement;
-use xmem::{
-    Answer, BlockKey, Condition, Estimate, Job, Limits, OffloadAnswer, OffloadSettings, PlanAnswer,
-    PlanBlocks, PlanScope, PlanSettings, Planner, PolicyChoice, SnapshotEnd, Timeline,
-};
+use xmem::analyzer::integrity::Condition;
+use xmem::predict::{BlockKey, SnapshotEnd, Timeline};
+use xmem::{Answer, Estimate, Job};
+use xmem_studies::offload::Placement;
+use xmem_studies::offloading::{OffloadAnswer, OffloadSettings, PolicyChoice};
+use xmem_studies::planner::{Limits, Planner};
+use xmem_studies::planning::{PlanAnswer, PlanBlocks, PlanScope, PlanSettings};
 use xmem_view::{ParquetTable, Run, SvgView};
 
 /// The time that a plan may take.
@@ -211,9 +213,11 @@ fn offloaded(
 ) -> Result<OffloadAnswer, CliError> {
     let placements = vec![Placement::Caching, Placement::Planned(Planner::BestFit)];
     let settings = OffloadSettings { policies, placements, ..OffloadSettings::default() };
-    estimate
-        .offload(&loaded.job, &settings)
-        .map_err(|error| offload::error(&loaded.name, trace, error))
+    let prediction =
+        estimate.predict(&loaded.job).map_err(|error| CliError::estimate(&loaded.name, error))?;
+    settings
+        .simulate(&prediction, &estimate.target().device)
+        .map_err(|error| offload::error(trace, error))
 }
 
 fn view(name: ViewName) -> SvgView {

@@ -9,7 +9,7 @@ use crate::output::{self, WriteError};
 use crate::overwrite::{self, Output};
 use crate::{allocator, input, plan, style};
 use std::io::Write;
-use xmem::{OperationList, Origin, Simulation, SimulationSettings};
+use xmem::predict::{OperationList, Origin, Simulation, SimulationSettings};
 use xmem_report::json::{SegmentDetail, SimulateForm, SimulateWriter, read_operations};
 use xmem_report::text::{self, Style};
 

@@ -10,7 +10,9 @@ use crate::exit::Exit;
 use crate::input::Kind;
 use crate::{input, output, style};
 use std::path::Path;
-use xmem::{AddressOrder, Bytes, Diagnostics, InputLimits};
+use xmem::Bytes;
+use xmem::simulator::AddressOrder;
+use xmem::types::{Diagnostics, InputLimits};
 use xmem_eval::{
     Addresses, DeviceIndex, Limits, RerunOptions, RerunVerdict, Snapshot, SnapshotFacts,
 };

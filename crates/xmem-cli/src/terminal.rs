@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
-use xmem::printable;
+use xmem::types::printable;
 /// A path, as it stands in messages.
-pub(crate) use xmem::printable_path as shown;
+pub(crate) use xmem::types::printable_path as shown;
 use xmem_report::text::Color;
 
 /// Standard output, for lines of documents.

@@ -2,17 +2,19 @@
 
 use crate::args::{Collectives, OptimizerKind, OtherJob, Rate, WhatIfArgs, ZeroGrad};
 use crate::error::CliError;
-use xmem::{
-    Bandwidth, ClearedGradients, EstimateBuilder, OptimizerImpl, StreamCompletion, ZeroGradPlace,
-};
+use xmem::orchestrator::{OptimizerImpl, StreamCompletion, ZeroGradPlace};
+use xmem::profiles::Bandwidth;
+use xmem::{ClearedGradients, EstimateBuilder};
 
 /// Adds the what-ifs to the estimate.
 pub(crate) fn apply(
     mut builder: EstimateBuilder,
     args: &WhatIfArgs,
 ) -> Result<EstimateBuilder, CliError> {
-    if let Some(name) = args.no_rule.iter().find(|n| xmem::rules().iter().all(|r| r.name != **n)) {
-        let known: Vec<&str> = xmem::rules().iter().map(|r| r.name).collect();
+    if let Some(name) =
+        args.no_rule.iter().find(|n| xmem::orchestrator::rules().iter().all(|r| r.name != **n))
+    {
+        let known: Vec<&str> = xmem::orchestrator::rules().iter().map(|r| r.name).collect();
         return Err(CliError::UnknownRule { name: name.clone(), known: known.join(", ") });
     }
     builder = builder.without_rules(args.no_rule.iter().cloned());

@@ -7,7 +7,7 @@ pub use device::{DeviceFacts, HistoryFacts, LiveGroup, SegmentFacts, StreamFacts
 use crate::findings::findings;
 use crate::setup::Setup;
 use std::collections::BTreeMap;
-use xmem::Finding;
+use xmem::predict::Finding;
 use xmem_snapshot::{AllocatorSettings, AnnotationStage, DeviceIndex, Setting, Snapshot};
 use xmem_types::{Diagnostics, Severity, TorchVersion};
 

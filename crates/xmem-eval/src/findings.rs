@@ -1,6 +1,6 @@
 //! Diagnostics in words.
 
-use xmem::Finding;
+use xmem::predict::Finding;
 use xmem_types::{Diagnostics, Location};
 
 /// The oddities, for a person to read.

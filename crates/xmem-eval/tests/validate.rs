@@ -6,7 +6,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use xmem::{Estimate, FittedModel, IterationId, Job, Phase, ReadOptions, Role, find};
+use xmem::analyzer::{Phase, Role};
+use xmem::convolutions::FittedModel;
+use xmem::types::IterationId;
+use xmem::{Estimate, Job, ReadOptions, find};
 use xmem_eval::{
     CurveDistance, DifferenceKind, EventAction, Limits, RerunOptions, Snapshot, Validation,
     read_snapshot, validate,
@@ -107,7 +110,7 @@ fn what_a_rule_adds_is_missing_without_it() {
 
 #[test]
 fn without_any_rule_all_of_the_error_is_explained() {
-    for rule in xmem::rules() {
+    for rule in xmem::orchestrator::rules() {
         assert_explained(&judge(&[rule.name], &recording()), rule.name);
     }
 }

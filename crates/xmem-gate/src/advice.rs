@@ -1,10 +1,9 @@
 //! What would help a job that does not fit: changes, each replayed.
 
 use crate::check::{Outcome, Question, certainly_fits};
-use xmem::{
-    AllocatorSettings, Bytes, CapacitySearch, Device, EstimateBuilder, EstimateError, Job,
-    OptimizerImpl, ZeroGradPlace,
-};
+use xmem::orchestrator::{OptimizerImpl, ZeroGradPlace};
+use xmem::predict::{AllocatorSettings, CapacitySearch};
+use xmem::{Bytes, Device, EstimateBuilder, EstimateError, Job};
 
 /// A change of the request or of the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +115,7 @@ fn larger(
     outcome: &Outcome,
 ) -> Result<Option<Advice>, EstimateError> {
     let known: Vec<&Device> =
-        if question.site.is_empty() { xmem::cards() } else { question.site.to_vec() };
+        if question.site.is_empty() { xmem::profiles::cards() } else { question.site.to_vec() };
     let others = known.iter().filter(|device| device.memory > outcome.device.memory);
     let found = question.smallest(job, others, &outcome.answer)?;
     Ok(found.map(|device| Advice {

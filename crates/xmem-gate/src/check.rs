@@ -2,10 +2,8 @@
 
 use crate::advice::{self, Advice};
 use crate::margin::Margin;
-use xmem::{
-    AllocatorSettings, Answer, Bytes, CapacitySearch, Decision, Device, EstimateBuilder,
-    EstimateError, Job, Need, TightBy,
-};
+use xmem::predict::{AllocatorSettings, CapacitySearch};
+use xmem::{Answer, Bytes, Decision, Device, EstimateBuilder, EstimateError, Job, Need, TightBy};
 
 /// What is asked about a job.
 pub struct Question<'a> {
@@ -161,7 +159,8 @@ impl Question<'_> {
         answer: &Answer,
     ) -> Result<Option<&'d Device>, EstimateError> {
         // Tensors need their memory on any device; convolutions may need less workspace on another.
-        let workspace = answer.by_role.iter().find(|share| share.role == xmem::Role::Workspace);
+        let workspace =
+            answer.by_role.iter().find(|share| share.role == xmem::analyzer::Role::Workspace);
         let least = answer.peak.allocated - workspace.map_or(Bytes::ZERO, |share| share.bytes);
         for device in devices {
             if device.available() >= least && self.fits(job, device)? {

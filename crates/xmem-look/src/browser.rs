@@ -12,7 +12,7 @@ pub(crate) use tree::{TreeList, TreeRow};
 
 use crate::layout::{Layout, List};
 use std::ops::Range;
-use xmem::{BlockKey, Timeline, TimelineMoment};
+use xmem::predict::{BlockKey, Timeline, TimelineMoment};
 
 /// A run, and what is said about it at the top.
 #[derive(Clone, Debug)]

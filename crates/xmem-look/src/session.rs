@@ -179,7 +179,7 @@ mod tests {
             name: "empty".to_owned(),
             device: "custom".to_owned(),
             verdict: "fits".to_owned(),
-            timeline: xmem::Timeline::default(),
+            timeline: xmem::predict::Timeline::default(),
         };
         let mut browser = Browser::new(subject);
         let (mut backend, mut shown) = (TestBackend::new(80, 24), Buffer::default());

@@ -8,7 +8,9 @@ use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
-use xmem::{Bytes, Device, Estimate, FittedModel, Job, ReadOptions, SnapshotEnd, Timeline, find};
+use xmem::convolutions::FittedModel;
+use xmem::predict::{SnapshotEnd, Timeline};
+use xmem::{Bytes, Device, Estimate, Job, ReadOptions, find};
 use xmem_look::{Browser, Key, Palette, Step, Subject, draw};
 
 fn timeline(trace: &str, device: Device) -> Timeline {
@@ -486,7 +488,7 @@ fn names_do_not_control_the_terminal() {
     press(&mut browser, "<tab><right>+p/\u{9b}x<enter>");
     let screen = screen(&mut browser, Palette::Color, (100, 24));
     assert!(
-        screen.content.iter().all(|cell| cell.symbol().chars().all(xmem::is_printable)),
+        screen.content.iter().all(|cell| cell.symbol().chars().all(xmem::types::is_printable)),
         "{screen:?}"
     );
     let shown = lines(&screen);

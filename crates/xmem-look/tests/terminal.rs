@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 use std::process::Command;
-use xmem::Timeline;
+use xmem::predict::Timeline;
 use xmem_look::{Browser, Palette, Subject, browse};
 
 const PTY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/in_a_terminal.py");

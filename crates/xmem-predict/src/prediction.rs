@@ -80,6 +80,18 @@ impl<'j> Prediction<'j> {
         }
     }
 
+    /// The recorded job.
+    #[must_use]
+    pub fn profile(&self) -> &'j Profile {
+        self.locator.profile
+    }
+
+    /// What the job was lowered to.
+    #[must_use]
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
     /// The requests, in program order. Blocks are numbered without gaps, from 0.
     #[must_use]
     pub fn requests(&self) -> &[Request] {

@@ -9,7 +9,7 @@ pub use html::html;
 pub use markdown::markdown;
 pub use text::{brief, text};
 
-use xmem::difference::{ComparisonRun, Difference, GrowthLimit, PeakFigure};
+use xmem_studies::difference::{ComparisonRun, Difference, GrowthLimit, PeakFigure};
 
 /// A difference with all that is shown beside it.
 #[derive(Clone, Copy, Debug)]

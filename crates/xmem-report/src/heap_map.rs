@@ -2,7 +2,11 @@
 //! up, and below them the part of the free memory that requests cannot use.
 
 use std::fmt::Write;
-use xmem::{AllocatorKind, Bytes, FragmentationSeries, PlanAnswer, Role, printable};
+use xmem::Bytes;
+use xmem::analyzer::Role;
+use xmem::predict::AllocatorKind;
+use xmem::types::printable;
+use xmem_studies::planning::{FragmentationSeries, PlanAnswer};
 
 /// The rectangles of a panel, at most: the largest on the screen. An image of a long job stays a file that a browser
 /// shows at once.

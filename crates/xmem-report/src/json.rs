@@ -46,7 +46,7 @@ pub use variants::VariantsDocument;
 
 use serde::Serialize;
 use std::borrow::Cow;
-use xmem::printable_lines;
+use xmem::types::printable_lines;
 
 pub(crate) use error::ERROR;
 pub(crate) use ranks::RANKS;
@@ -96,8 +96,8 @@ struct FindingDto<'a> {
     count: u64,
 }
 
-impl<'a> From<&'a xmem::Finding> for FindingDto<'a> {
-    fn from(finding: &'a xmem::Finding) -> Self {
+impl<'a> From<&'a xmem::predict::Finding> for FindingDto<'a> {
+    fn from(finding: &'a xmem::predict::Finding) -> Self {
         Self {
             code: finding.code,
             severity: finding.severity.to_string(),

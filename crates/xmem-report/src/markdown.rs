@@ -1,6 +1,6 @@
 //! Text in Markdown.
 
-use xmem::printable;
+use xmem::types::printable;
 
 /// Text without the characters that mean something in a cell of a table. GitHub looks for people (`@name`) and issues
 /// (`#1`) in what is shown, where a backslash is gone: a space without width is put between.

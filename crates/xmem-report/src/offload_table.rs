@@ -1,6 +1,6 @@
 //! Offloading as CSV.
 
-use xmem::OffloadAnswer;
+use xmem_studies::offloading::OffloadAnswer;
 
 /// A row for each policy and placement.
 #[must_use]

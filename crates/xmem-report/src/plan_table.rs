@@ -1,6 +1,8 @@
 //! Plans and their fragmentation as CSV.
 
-use xmem::{FragmentationSeries, Moment, PlanAnswer, printable};
+use xmem::types::printable;
+use xmem_studies::planner::Moment;
+use xmem_studies::planning::{FragmentationSeries, PlanAnswer};
 
 /// The heap map of the best plan: a row for each block, with its time and its place. None if there is no plan.
 #[must_use]

@@ -150,7 +150,7 @@ impl<const N: usize> Watched<N> {
 
 fn contents<const N: usize>(paths: &[PathBuf; N]) -> [Content<Vec<u8>>; N] {
     paths.each_ref().map(|path| {
-        read(path).map_err(|error| format!("`{}`: {error}", xmem::printable_path(path)))
+        read(path).map_err(|error| format!("`{}`: {error}", xmem::types::printable_path(path)))
     })
 }
 

@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use xmem::printable;
+use xmem::types::printable;
 use xmem_gate::Action;
 
 /// A review's path.

@@ -52,7 +52,7 @@ pub enum ServeError {
         reason: String,
     },
     /// The site file cannot be used.
-    #[error("cannot use the site file `{}`: {reason}", xmem::printable_path(.path))]
+    #[error("cannot use the site file `{}`: {reason}", xmem::types::printable_path(.path))]
     Site {
         /// The file.
         path: PathBuf,

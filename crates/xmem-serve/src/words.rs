@@ -1,7 +1,8 @@
 //! Messages for users. Kubernetes cuts warnings of more than 120 characters (Kubernetes API reference,
 //! AdmissionResponse).
 
-use xmem::{Need, printable};
+use xmem::Need;
+use xmem::types::printable;
 use xmem_gate::kubernetes::TemplateCheck;
 use xmem_gate::{Decision, TightBy};
 

@@ -1,7 +1,7 @@
 //! Times as a viewer needs them: from zero on, in order, and within the recording.
 
 use crate::Run;
-use xmem::Nanos;
+use xmem::types::Nanos;
 
 /// The time of each moment, since the recording began. Where a part of the run is predicted again (the first iteration
 /// of a recording that begins late), time stands still until the recording goes on.

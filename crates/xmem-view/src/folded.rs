@@ -3,7 +3,7 @@
 
 use crate::Run;
 use std::fmt::Write;
-use xmem::{BlockKey, TreeNode};
+use xmem::predict::{BlockKey, TreeNode};
 
 /// The name of a part without one.
 const UNKNOWN: &str = "[unknown]";

@@ -20,7 +20,10 @@ use flate2::write::ZlibEncoder;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
-use xmem::{Answer, Bytes, OffloadAnswer, PlanAnswer, Timeline};
+use xmem::predict::Timeline;
+use xmem::{Answer, Bytes};
+use xmem_studies::offloading::OffloadAnswer;
+use xmem_studies::planning::PlanAnswer;
 
 /// The schema of the page's data. The program of the page refuses any other.
 const SCHEMA: &str = "xmem.page/1";

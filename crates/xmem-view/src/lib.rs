@@ -19,10 +19,11 @@ pub use perfetto::perfetto;
 pub use speedscope::speedscope;
 pub use svg::{SvgView, svg};
 
-use xmem::{Answer, Job, Timeline};
+use xmem::predict::Timeline;
+use xmem::{Answer, Job};
 
 /// A run that is looked at: the job, the answer about it, and what happens event by event. The timeline is that of the
-/// whole job ([`SnapshotEnd::Job`](xmem::SnapshotEnd::Job)), so that its peaks are those of the answer.
+/// whole job ([`SnapshotEnd::Job`](xmem::predict::SnapshotEnd::Job)), so that its peaks are those of the answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// The name of the input.

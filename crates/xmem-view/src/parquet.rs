@@ -9,7 +9,10 @@ use crate::Run;
 use crate::clock::Clock;
 use file::{Column, Values};
 use std::collections::BTreeMap;
-use xmem::{Addr, Bytes, IterationId, PathId, PoolKind, TextId, TimelineBlock};
+use xmem::Bytes;
+use xmem::predict::{PathId, TextId, TimelineBlock};
+use xmem::simulator::PoolKind;
+use xmem::types::{Addr, IterationId};
 
 /// A table, and one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +128,8 @@ fn moments(run: &Run<'_>, clock: &Clock) -> Vec<Column> {
     let spans = timeline.phases.iter();
     let place: Vec<_> =
         spans.flat_map(|span| span.moments.clone().map(|_| (span.phase, span.iteration))).collect();
-    let all: Vec<(u32, &xmem::TimelineMoment)> = (0..count).zip(&timeline.moments).collect();
+    let all: Vec<(u32, &xmem::predict::TimelineMoment)> =
+        (0..count).zip(&timeline.moments).collect();
     let rows = Rows { items: &all };
     let place = |at: u32| place.get(at as usize);
     vec![
@@ -142,7 +146,8 @@ fn moments(run: &Run<'_>, clock: &Clock) -> Vec<Column> {
 }
 
 fn segments(run: &Run<'_>, clock: &Clock) -> Vec<Column> {
-    let all: Vec<(i64, &xmem::TimelineSegment)> = (0..).zip(&run.timeline.segments).collect();
+    let all: Vec<(i64, &xmem::predict::TimelineSegment)> =
+        (0..).zip(&run.timeline.segments).collect();
     let rows = Rows { items: &all };
     vec![
         rows.integers("segment", |(row, _)| *row),

@@ -10,8 +10,10 @@ use crate::Run;
 use crate::clock::Clock;
 use std::collections::BTreeMap;
 use track::{Packets, Slice, Track};
+use xmem::Bytes;
+use xmem::analyzer::Role;
+use xmem::types::Nanos;
 use xmem::types::{OpId, ThreadIdx};
-use xmem::{Bytes, Nanos, Role};
 
 /// The run as a Perfetto trace: a protocol buffer of type `perfetto.protos.Trace`. Times are those of the recording, in
 /// nanoseconds since its first event.
@@ -33,7 +35,7 @@ pub fn perfetto(run: &Run<'_>) -> Vec<u8> {
 /// The figures after each request, and the allocated bytes of each role.
 fn counters(run: &Run<'_>, clock: &Clock, root: Track, packets: &mut Packets) {
     let moments = || run.timeline.moments.iter().zip(0..);
-    let mut figure = |name: &str, value: &dyn Fn(&xmem::TimelineMoment) -> Bytes| {
+    let mut figure = |name: &str, value: &dyn Fn(&xmem::predict::TimelineMoment) -> Bytes| {
         let values = moments().map(|(moment, at)| (clock.at(at), value(moment)));
         counter(packets, root, name, values);
     };

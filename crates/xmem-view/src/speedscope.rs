@@ -5,7 +5,8 @@
 use crate::Run;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use xmem::{BlockKey, Bytes, PathId, TextId, TimelineBlock};
+use xmem::Bytes;
+use xmem::predict::{BlockKey, PathId, TextId, TimelineBlock};
 
 /// The name of a part without one.
 const UNKNOWN: &str = "[unknown]";

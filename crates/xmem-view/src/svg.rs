@@ -13,7 +13,8 @@ mod treemap;
 use crate::Run;
 use canvas::{Anchor, Canvas};
 use palette::Palette;
-use xmem::{BlockKey, Verdict};
+use xmem::Verdict;
+use xmem::predict::BlockKey;
 
 /// The pictures in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

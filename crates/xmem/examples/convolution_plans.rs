@@ -8,10 +8,10 @@
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use std::sync::Arc;
-use xmem::{
-    Basis, Bytes, ConvPass, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource, Device,
-    Estimate, FittedModel, Job, Plans, ReadOptions,
+use xmem::convolutions::{
+    Basis, ConvPass, ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource, FittedModel, Plans,
 };
+use xmem::{Bytes, Device, Estimate, Job, ReadOptions};
 
 const TRACE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/resnet18_sgdm/trace.json.zst");

@@ -5,7 +5,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
-use xmem::{Bytes, CapacitySearch, Device, Estimate, Job, ReadOptions, Verdict};
+use xmem::predict::CapacitySearch;
+use xmem::{Bytes, Device, Estimate, Job, ReadOptions, Verdict};
 
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/mlp_adam/trace.json.zst");
 

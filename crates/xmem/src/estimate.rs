@@ -251,15 +251,6 @@ impl Estimate {
         LengthsAnswer::new(job, target, &prediction, (settings, &setups), self.integrity)
     }
 
-    /// The schedule of a job, and the device with the memory that is left to its allocator.
-    pub(crate) fn lowered(&self, job: &Job) -> Result<(Schedule, Device), EstimateError> {
-        let plan = self.plan(job)?;
-        let (_, (schedule, _)) = plan.lower(job);
-        let mut device = plan.target.device;
-        take_others(job, plan.rank.as_ref(), &mut device);
-        Ok((schedule, device))
-    }
-
     /// The device for a job. A capacity alone is that of the GPU that the job was recorded on, if it was.
     fn device_of(&self, job: &Job) -> Device {
         let mut device = self.target.device.clone();

@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use xmem::{Estimate, FittedModel, OptimizerImpl, find};
+use xmem::convolutions::FittedModel;
+use xmem::orchestrator::OptimizerImpl;
+use xmem::{Estimate, find};
 
 /// Bytes of a MiB.
 const MIB: f64 = (1 << 20) as f64;

@@ -1,7 +1,9 @@
 //! Averages of the weights that a job keeps beside its model.
 
 use std::sync::Arc;
-use xmem::{Bytes, Estimate, FittedModel, Role, find};
+use xmem::analyzer::Role;
+use xmem::convolutions::FittedModel;
+use xmem::{Bytes, Estimate, find};
 
 /// `copy.deepcopy(model)` was once taken for data on the host, as no forward uses it.
 #[test]

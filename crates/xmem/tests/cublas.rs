@@ -1,7 +1,9 @@
 //! The workspaces of cuBLAS, as `CUBLAS_WORKSPACE_CONFIG` chooses them.
 
 use std::sync::Arc;
-use xmem::{Bytes, Estimate, FittedModel, find, parse_cublas_workspace_config};
+use xmem::convolutions::FittedModel;
+use xmem::orchestrator::parse_cublas_workspace_config;
+use xmem::{Bytes, Estimate, find};
 
 /// Peaks of `mlp_adam` under PyTorch 2.11's CUDA build, kernels stubbed, with the variable set.
 #[test]

@@ -5,10 +5,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use xmem::{
-    AllocatorSettings, Answer, Bytes, CapacitySearch, Condition, Confidence, Decision, Device,
-    Estimate, Job, NoWorkspaces, OptimizerImpl, ReadOptions, Verdict,
-};
+use xmem::analyzer::integrity::Condition;
+use xmem::convolutions::NoWorkspaces;
+use xmem::orchestrator::OptimizerImpl;
+use xmem::predict::{AllocatorSettings, CapacitySearch, Confidence};
+use xmem::{Answer, Bytes, Decision, Device, Estimate, Job, ReadOptions, Verdict};
 use xmem_trace::read_path;
 
 fn root() -> PathBuf {

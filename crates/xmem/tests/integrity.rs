@@ -6,10 +6,10 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use xmem::{
-    Answer, Bytes, Condition, Confidence, Device, Estimate, IntegrityPolicy, Job, ReadOptions,
-    Snapshot, Verdict,
-};
+use xmem::analyzer::integrity::Condition;
+use xmem::predict::Confidence;
+use xmem::snapshot::Snapshot;
+use xmem::{Answer, Bytes, Device, Estimate, IntegrityPolicy, Job, ReadOptions, Verdict};
 use xmem_snapshot::{Action, Limits, TraceEntry};
 use xmem_types::WithheldReason;
 
@@ -41,7 +41,7 @@ fn of_trace(trace: &Value) -> Answer {
 
 fn of_snapshot(snapshot: &Snapshot) -> Answer {
     let mut bytes = Vec::new();
-    xmem::write_snapshot(snapshot, &mut bytes).expect("memory");
+    xmem::snapshot::write(snapshot, &mut bytes).expect("memory");
     answer(&bytes)
 }
 

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use xmem::{Bytes, Estimate, FittedModel, find};
+use xmem::convolutions::FittedModel;
+use xmem::{Bytes, Estimate, find};
 
 #[test]
 fn optimizer_state_lies_among_the_cached_blocks_of_the_first_iteration() {

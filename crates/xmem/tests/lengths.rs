@@ -3,10 +3,8 @@
 #![expect(clippy::disallowed_methods, reason = "tests read recordings")]
 
 use std::path::{Path, PathBuf};
-use xmem::{
-    Bytes, Dimension, Estimate, EstimateError, Job, LengthRun, LengthSettings, LengthsAnswer,
-    LengthsError, ReadOptions, find,
-};
+use xmem::predict::{Dimension, LengthRun, LengthSettings, LengthsError};
+use xmem::{Bytes, Estimate, EstimateError, Job, LengthsAnswer, ReadOptions, find};
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/lengths").join(name)

@@ -4,7 +4,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use xmem::{CapacitySearch, Estimate, FittedModel, find};
+use xmem::convolutions::FittedModel;
+use xmem::predict::CapacitySearch;
+use xmem::{Estimate, find};
 
 /// The error that is allowed, as a part of what was recorded.
 const BOUND: f64 = 0.01;

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use xmem::{Bytes, Device, Estimate, FittedModel, Job, ReadOptions, Role};
+use xmem::analyzer::Role;
+use xmem::convolutions::FittedModel;
+use xmem::{Bytes, Device, Estimate, Job, ReadOptions};
 use xmem_types::{BlockId, RequestKind};
 
 #[test]
@@ -37,6 +39,6 @@ fn a_replay_of_the_prediction_gives_the_figures_of_the_answer() {
         let next = &prediction.requests()[start..];
         let first = next.iter().find(|r| matches!(r.kind, RequestKind::Alloc { .. }));
         let found = prediction.block(first.expect("an allocation").block).iteration;
-        assert_eq!(found.map(xmem::IterationId::index), Some(iteration));
+        assert_eq!(found.map(xmem::types::IterationId::index), Some(iteration));
     }
 }

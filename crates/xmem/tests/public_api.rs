@@ -27,16 +27,18 @@ fn every_crate_below_the_facade_can_be_reached_from_it() {
 /// Names that users need besides the builder and the answer.
 #[test]
 fn parts_of_answers_and_snapshots_have_names() {
-    fn segments(snapshot: &xmem::Snapshot) -> &[xmem::snapshot::Segment] {
+    fn segments(snapshot: &xmem::snapshot::Snapshot) -> &[xmem::snapshot::Segment] {
         &snapshot.segments
     }
-    fn sources(device: &xmem::Device) -> &xmem::Sources {
+    fn sources(device: &xmem::Device) -> &xmem::profiles::Sources {
         &device.sources
     }
-    fn first(notes: &xmem::Diagnostics) -> Option<(&xmem::Diagnostic, Option<xmem::Location>)> {
+    fn first(
+        notes: &xmem::types::Diagnostics,
+    ) -> Option<(&xmem::types::Diagnostic, Option<xmem::types::Location>)> {
         notes.iter().next().map(|note| (note, note.first))
     }
-    assert!(segments(&xmem::Snapshot::default()).is_empty());
+    assert!(segments(&xmem::snapshot::Snapshot::default()).is_empty());
     assert!(!sources(xmem::find("a100-40g").expect("built in")).memory.is_empty());
-    assert!(first(&xmem::Diagnostics::default()).is_none());
+    assert!(first(&xmem::types::Diagnostics::default()).is_none());
 }

@@ -3,10 +3,13 @@
 use expect_test::expect;
 use std::path::Path;
 use std::sync::Arc;
+use xmem::convolutions::FittedModel;
+use xmem::orchestrator::ZeroGradPlace;
+use xmem::predict::{AllocatorKind, AllocatorSettings, SnapshotEnd};
+use xmem::simulator::AllocatorChoice;
+use xmem::snapshot::Snapshot;
 use xmem::{
-    AllocatorChoice, AllocatorKind, AllocatorSettings, Answer, Bytes, Device, Estimate,
-    EstimateBuilder, EstimateError, FittedModel, Job, ReadOptions, Snapshot, SnapshotEnd, Verdict,
-    ZeroGradPlace,
+    Answer, Bytes, Device, Estimate, EstimateBuilder, EstimateError, Job, ReadOptions, Verdict,
 };
 use xmem_simulator::{
     DeviceConfig, Event, EventAction, Framework, FrameworkAllocator, Operation, Session,

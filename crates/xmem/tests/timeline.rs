@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use xmem::{
-    AllocatorKind, AllocatorSettings, BlockKey, Bytes, Device, Diagnostics, Estimate,
-    EstimateBuilder, FittedModel, Job, MAX_LEFT_OUT, ReadOptions, SnapshotEnd, Timeline, find,
+use xmem::convolutions::FittedModel;
+use xmem::predict::{
+    AllocatorKind, AllocatorSettings, BlockKey, MAX_LEFT_OUT, SnapshotEnd, Timeline,
 };
+use xmem::types::Diagnostics;
+use xmem::{Bytes, Device, Estimate, EstimateBuilder, Job, ReadOptions, find};
 
 fn trace(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces").join(name).join("trace.json.zst")
@@ -31,18 +33,18 @@ fn check(timeline: &Timeline) {
     assert!(count > 0);
     for moment in (0..count).step_by(1 + count / 50).chain([timeline.peak as usize]) {
         let at = moment as u32;
-        let sum = |value: fn(&xmem::TimelineBlock) -> Bytes| -> Bytes {
+        let sum = |value: fn(&xmem::predict::TimelineBlock) -> Bytes| -> Bytes {
             timeline.allocated_at(at).map(|row| value(&timeline.blocks[row])).sum()
         };
         let figures = timeline.moments[moment];
         assert_eq!(sum(|block| block.size), figures.allocated, "allocated at {at}");
         assert_eq!(sum(|block| block.requested), figures.requested, "requested at {at}");
-        let is_active = |block: &&xmem::TimelineBlock| {
+        let is_active = |block: &&xmem::predict::TimelineBlock| {
             block.start <= at && block.end.is_none_or(|end| at < end)
         };
         let active: Bytes = timeline.blocks.iter().filter(is_active).map(|block| block.size).sum();
         assert_eq!(active, figures.active, "active at {at}");
-        let is_held = |segment: &&xmem::TimelineSegment| {
+        let is_held = |segment: &&xmem::predict::TimelineSegment| {
             segment.start <= at && segment.end.is_none_or(|end| at < end)
         };
         let held: Bytes =
@@ -235,8 +237,9 @@ fn a_block_that_another_stream_uses_is_active_after_its_free() {
         let job = Job::from_path(path, &ReadOptions::default()).expect("a recording");
         let timeline = on("a100-40g").build().timeline(&job, SnapshotEnd::Job).expect("a timeline");
         check(&timeline);
-        let is_waiting =
-            |block: &xmem::TimelineBlock| block.freed.is_some() && block.end != block.freed;
+        let is_waiting = |block: &xmem::predict::TimelineBlock| {
+            block.freed.is_some() && block.end != block.freed
+        };
         assert_eq!(timeline.blocks.iter().any(is_waiting), waits, "{name}");
     }
 }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use xmem::{Bytes, Device, Estimate, FittedModel, Verdict};
+use xmem::convolutions::FittedModel;
+use xmem::{Bytes, Device, Estimate, Verdict};
 
 /// The limited replay gives cached memory back and takes other segments afterwards, so that its
 /// peak reserved is that of no real run.

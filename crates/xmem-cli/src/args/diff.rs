@@ -4,7 +4,7 @@ use super::{AllocatorArgs, CudnnArgs, DeviceArgs, ReadingArgs, WhatIfArgs};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use xmem::Iterations;
-use xmem::difference::GrowthLimit;
+use xmem_studies::difference::GrowthLimit;
 
 #[derive(Debug, Args)]
 #[command(

@@ -4,8 +4,9 @@ use super::{CudnnArgs, PlanDeviceArgs, ReadingArgs};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
-use xmem::offload::{Placement, WorkspaceRule};
-use xmem::{Bytes, PolicyChoice};
+use xmem::Bytes;
+use xmem_studies::offload::{Placement, WorkspaceRule};
+use xmem_studies::offloading::PolicyChoice;
 
 #[derive(Debug, Args)]
 #[command(

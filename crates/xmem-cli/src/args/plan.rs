@@ -4,7 +4,8 @@ use super::{AllocatorArgs, CudnnArgs, ReadingArgs, WhatIfArgs};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
-use xmem::{Interruption, ParsePlannerError, Planner};
+use xmem_studies::planner::{ParsePlannerError, Planner};
+use xmem_studies::planning::Interruption;
 
 #[derive(Debug, Args)]
 #[command(

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
-use xmem::{Bytes, VaryingDimension};
+use xmem::Bytes;
+use xmem::predict::VaryingDimension;
 use xmem_recorder::{Assumptions, Capacity, Engine, OverlayChoice, VaryingBatches};
 
 #[derive(Debug, Args)]

@@ -4,7 +4,8 @@ use super::{AllocatorsArgs, CudnnArgs, ReadingArgs};
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
-use xmem::{Bytes, Iterations, VaryingDimension};
+use xmem::predict::VaryingDimension;
+use xmem::{Bytes, Iterations};
 
 #[derive(Debug, Args)]
 #[command(
@@ -283,6 +284,6 @@ pub(crate) enum OptimizerKind {
 /// The workspace size that a value of `CUBLAS_WORKSPACE_CONFIG` requests. PyTorch ignores a value
 /// that it cannot parse; here it is an error.
 fn cublas_workspace(value: &str) -> Result<xmem::Bytes, String> {
-    xmem::parse_cublas_workspace_config(value)
+    xmem::orchestrator::parse_cublas_workspace_config(value)
         .ok_or_else(|| "expected `:KiB:count`, for example :4096:8 or :0:0".to_owned())
 }

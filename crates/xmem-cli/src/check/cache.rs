@@ -80,7 +80,7 @@ impl Cache {
     /// Keeps an answer. A cache that cannot be written costs time and nothing else.
     pub(super) fn keep(&self, key: &Key, document: &CheckDocument) {
         if let Err(error) = self.try_keep(key, document) {
-            tracing::debug!(%error, folder = %xmem::printable_path(&self.folder), "the answer is not kept");
+            tracing::debug!(%error, folder = %xmem::types::printable_path(&self.folder), "the answer is not kept");
         }
     }
 

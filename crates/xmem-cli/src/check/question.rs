@@ -11,10 +11,10 @@ use crate::{allocator, cudnn, guard, input, pool, what_if};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
-use xmem::{
-    AllocatorSettings, ConvolutionSource, Device, Estimate, EstimateBuilder, IntegrityPolicy, Job,
-    SourceChoice,
-};
+use xmem::convolutions::ConvolutionSource;
+use xmem::cudnn::SourceChoice;
+use xmem::predict::AllocatorSettings;
+use xmem::{Device, Estimate, EstimateBuilder, IntegrityPolicy, Job};
 use xmem_gate::{Margin, Question};
 use xmem_report::gate::CheckDocument;
 

@@ -99,7 +99,7 @@ impl Subject {
         if let Some(missing) = traces.iter().find(|trace| !trace.exists()) {
             let note = format!(
                 "GPU memory was not checked: the trace `{}` does not exist",
-                xmem::printable_path(missing)
+                xmem::types::printable_path(missing)
             );
             return Ok(Err(Unchecked { note: Some(note), rules }));
         }

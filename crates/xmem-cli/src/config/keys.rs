@@ -99,7 +99,7 @@ pub(super) fn of_table(table: &toml::Table, file: &Path, place: &str) -> Result<
 /// The message about an unknown key, in Serde's words.
 fn unknown(name: &str) -> String {
     let known: Vec<String> = KEYS.iter().map(|key| format!("`{}`", key.name)).collect();
-    let name = xmem::printable(name);
+    let name = xmem::types::printable(name);
     xmem_gate::with_suggestion(&format!(
         "unknown field `{name}`, expected one of {}",
         known.join(", ")

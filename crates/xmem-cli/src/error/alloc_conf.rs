@@ -2,7 +2,9 @@
 
 use miette::{Diagnostic, SourceSpan};
 use thiserror::Error;
-use xmem::{AllocatorError, ConfError, printable};
+use xmem::predict::AllocatorError;
+use xmem::simulator::ConfError;
+use xmem::types::printable;
 
 /// Allocator settings that cannot be simulated.
 #[derive(Debug, Error, Diagnostic)]
@@ -92,7 +94,8 @@ fn word(text: &str, word: &str, from: usize) -> Option<std::ops::Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xmem::{AllocatorSettings, Bytes, Device, JobEnvironment};
+    use xmem::predict::{AllocatorSettings, JobEnvironment};
+    use xmem::{Bytes, Device};
 
     /// Each row: options, and the part of them that the error points at.
     #[test]

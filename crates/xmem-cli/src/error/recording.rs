@@ -136,7 +136,7 @@ impl From<RecordError> for CliError {
                 ),
             ),
             RecordError::NothingRan { missing: Some(text), .. } => {
-                (Fault::Run, xmem::printable(text).into_owned())
+                (Fault::Run, xmem::types::printable(text).into_owned())
             }
             RecordError::NothingRan { missing: None, .. } => (
                 Fault::Run,

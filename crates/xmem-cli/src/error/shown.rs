@@ -4,7 +4,7 @@
 use miette::{Diagnostic, LabeledSpan, Severity, SourceCode};
 use std::error::Error;
 use std::fmt;
-use xmem::{printable, printable_lines};
+use xmem::types::{printable, printable_lines};
 
 /// An error with printable texts.
 #[derive(Debug)]

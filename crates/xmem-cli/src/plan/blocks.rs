@@ -10,11 +10,11 @@ use crate::replay::read_options;
 use crate::{allocator, cudnn, device, what_if};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use xmem::{
-    Condition, Estimate, Finding, Job, PlanBlocks, PlanListError, PlanScope, PlanningError,
-    SimulationSettings,
-};
+use xmem::analyzer::integrity::Condition;
+use xmem::predict::{Finding, SimulationSettings};
+use xmem::{Estimate, Job};
 use xmem_report::json::read_operations;
+use xmem_studies::planning::{PlanBlocks, PlanListError, PlanScope, PlanningError};
 
 /// The device for which a trace is lowered if none is named.
 const DEVICE: &str = "a100-40g";
@@ -97,7 +97,7 @@ fn beginning(source: &Source<'_>) -> Result<(Option<Vec<u8>>, Vec<u8>), CliError
     let bytes = if is_file { None } else { Some(input::read_raw(path, Kind::Blocks, max)?) };
     let head = match &bytes {
         Some(bytes) => input::head(&bytes[..]),
-        None => xmem::open_input(path).and_then(input::head),
+        None => xmem::trace::open_input(path).and_then(input::head),
     };
     let head = head.map_err(|error| input::error(path, Kind::Blocks, Failed::Io(error)))?;
     Ok((bytes, head))
@@ -162,8 +162,8 @@ fn operations(from: &Source<'_>, text: &[u8]) -> Result<Loaded, CliError> {
 
 fn table(from: &Source<'_>, text: &[u8]) -> Result<Loaded, CliError> {
     let name = input::display_name(from.path);
-    let table =
-        xmem::read_csv(text).map_err(|source| CliError::BlockTable { input: name, source })?;
+    let table = xmem_studies::planner::read_csv(text)
+        .map_err(|source| CliError::BlockTable { input: name, source })?;
     Ok(Loaded { blocks: PlanBlocks::of_table(table), notes: Vec::new(), is_damaged: false })
 }
 

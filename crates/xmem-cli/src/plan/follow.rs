@@ -8,9 +8,10 @@ use crate::exit::Exit;
 use crate::input::Kind;
 use crate::{Outcome, input, output, pool, style};
 use std::path::Path;
-use xmem::{KeptPlan, Limits, PlanAnswer};
 use xmem_report::json::{self, HintsDocument, HintsScope, PlanRunDocument, read_hints};
 use xmem_report::text;
+use xmem_studies::planner::Limits;
+use xmem_studies::planning::{KeptPlan, PlanAnswer};
 
 /// The best plan, to be kept.
 fn kept(planned: &PlanAnswer) -> Result<KeptPlan, CliError> {

@@ -5,7 +5,9 @@ use crate::cudnn;
 use std::sync::Arc;
 use std::time::Duration;
 use xmem::analyzer::recording::CONVOLUTIONS_KEY;
-use xmem::{CapacitySearch, Device, Estimate, FittedModel, Job, ReadOptions};
+use xmem::convolutions::FittedModel;
+use xmem::predict::CapacitySearch;
+use xmem::{Device, Estimate, Job, ReadOptions};
 use xmem_recorder::{Engine, Recorded};
 use xmem_report::json::{self, ConvolutionsDocument};
 
@@ -55,7 +57,7 @@ pub(super) fn keep(recorded: &mut Recorded, named: &Device) -> Option<String> {
 /// all of its compute capability.
 fn devices(named: &Device) -> Vec<&Device> {
     let mut devices = vec![named];
-    for device in xmem::devices() {
+    for device in xmem::profiles::devices() {
         if devices.iter().all(|other| other.compute_capability != device.compute_capability) {
             devices.push(device);
         }

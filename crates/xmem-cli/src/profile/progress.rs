@@ -13,7 +13,8 @@ use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
-use xmem::{Bytes, printable};
+use xmem::Bytes;
+use xmem::types::printable;
 use xmem_recorder::{Engine, Kept, Progress};
 
 /// Prints the progress of a recording.

@@ -4,7 +4,7 @@ use super::progress::RecordingProgress;
 use crate::args::{Global, ProfileArgs};
 use crate::error::CliError;
 use crate::terminal::{say, shown};
-use xmem::printable;
+use xmem::types::printable;
 use xmem_recorder::{DevicePeaks, Recorded, Request, Stacks, Timing};
 use xmem_tempfiles::PrivateFolder;
 

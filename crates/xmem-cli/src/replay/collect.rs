@@ -9,9 +9,10 @@ use crate::error::CliError;
 use crate::output;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use xmem::{Answer, RankAnswer};
+use xmem::Answer;
 use xmem_report::json::{self, Rules};
 use xmem_report::text::{self, Row, Style};
+use xmem_studies::ranks::RankAnswer;
 
 /// The result of each question; `T` is what is kept of an answer.
 type Entries<T> = Vec<(Question, Result<T, Failure>)>;

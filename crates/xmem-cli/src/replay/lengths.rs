@@ -10,7 +10,8 @@ use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::{input, output, pool, style};
 use std::num::{NonZeroU64, NonZeroUsize};
-use xmem::{Job, LengthSettings, VaryingDimension};
+use xmem::Job;
+use xmem::predict::{LengthSettings, VaryingDimension};
 use xmem_report::{json, text};
 
 /// Refuses what does not go with `--vary`.

@@ -5,7 +5,8 @@ use crate::args::ReplayArgs;
 use crate::input;
 use std::borrow::Cow;
 use std::path::Path;
-use xmem::{Answer, Bytes, Decision, Device, Job, printable};
+use xmem::types::printable;
+use xmem::{Answer, Bytes, Decision, Device, Job};
 
 /// The most larger devices that are tried.
 const TRIED: usize = 3;
@@ -69,5 +70,5 @@ fn larger(job: &Job, settings: &Settings, answer: &Answer) -> Option<&'static De
         let there = settings.estimate.on((*device).clone()).job(job);
         there.is_ok_and(|there| there.decision().0 == Decision::Fits)
     };
-    xmem::cards().into_iter().filter(is_larger).take(TRIED).find(fits)
+    xmem::profiles::cards().into_iter().filter(is_larger).take(TRIED).find(fits)
 }

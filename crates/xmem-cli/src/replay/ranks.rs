@@ -4,9 +4,10 @@ use super::batch::{Batch, Question};
 use crate::args::Verbosity;
 use crate::terminal::say;
 use std::collections::BTreeMap;
-use xmem::{JobRanks, JobVariants, RankAnswer};
 use xmem_report::json::{Document, RanksDocument, VariantsDocument};
 use xmem_report::text::{self, Style};
+use xmem_studies::ranks::{JobRanks, RankAnswer};
+use xmem_studies::variants::JobVariants;
 
 /// What the traces are of together, under each of the settings; empty if they are not of one job or its variants.
 #[derive(Default)]

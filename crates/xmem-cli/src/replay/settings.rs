@@ -12,7 +12,9 @@ use clap::builder::PossibleValue;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::Arc;
-use xmem::{CapacitySearch, ConvolutionSource, Device, Estimate, EstimateBuilder, IntegrityPolicy};
+use xmem::convolutions::ConvolutionSource;
+use xmem::predict::CapacitySearch;
+use xmem::{Device, Estimate, EstimateBuilder, IntegrityPolicy};
 
 /// One question.
 pub(super) struct Settings {

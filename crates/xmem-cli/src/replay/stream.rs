@@ -13,9 +13,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use xmem::{RankAnswer, printable_lines};
+use xmem::types::printable_lines;
 use xmem_report::json::Rules;
 use xmem_report::lines::LineFormat;
+use xmem_studies::ranks::RankAnswer;
 
 /// The destination of lines.
 pub(super) struct Sink {

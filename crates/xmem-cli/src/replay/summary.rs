@@ -3,7 +3,8 @@
 use crate::args::Verbosity;
 use crate::exit::Exit;
 use crate::terminal::say;
-use xmem::{Answer, Origin};
+use xmem::Answer;
+use xmem::predict::Origin;
 
 /// The exit code and the counts to report at the end.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use super::Loaded;
 use super::settings::Setting;
-use xmem::printable;
+use xmem::types::printable;
 
 /// The name of each recording under each setting, in the order of recordings.
 pub(super) fn all(recordings: &[Loaded], settings: &[Setting]) -> Vec<String> {

@@ -5,7 +5,8 @@ use crate::args::{AllocatorArgs, ReportArgs};
 use crate::error::CliError;
 use crate::{allocator, cudnn, device, what_if};
 use std::sync::Arc;
-use xmem::{ConvolutionSource, Device, Estimate, EstimateBuilder};
+use xmem::convolutions::ConvolutionSource;
+use xmem::{Device, Estimate, EstimateBuilder};
 
 /// The device if none is named.
 const DEVICE: &str = "a100-40g";

@@ -4,7 +4,9 @@ use super::settings;
 use crate::args::{AllocatorArgs, ReportArgs};
 use crate::cudnn;
 use crate::error::CliError;
-use xmem::{Answer, Bytes, CapacitySearch, EstimateBuilder, Job, OptimizerImpl, ZeroGradPlace};
+use xmem::orchestrator::{OptimizerImpl, ZeroGradPlace};
+use xmem::predict::CapacitySearch;
+use xmem::{Answer, Bytes, EstimateBuilder, Job};
 use xmem_view::PageWhatIf;
 
 /// The most requests of a recording that is tried under other settings: each of them is a replay of its own.

@@ -6,9 +6,9 @@ use crate::schema_check::check;
 use crate::shell::{Ran, command, xmem};
 use crate::users::{Installed, ORDINARY_USER, is_root, set_mode};
 use std::sync::Arc;
-use xmem::{
-    AutomaticSource, Bytes, Estimate, KeptAnswers, SearchPath, SourceSettings, WorkerCommand,
-};
+use xmem::convolutions::KeptAnswers;
+use xmem::cudnn::{AutomaticSource, SearchPath, SourceSettings, WorkerCommand};
+use xmem::{Bytes, Estimate};
 use xmem_cudnn::WORKER;
 use xmem_report::json::{self, ConvolutionsDocument};
 

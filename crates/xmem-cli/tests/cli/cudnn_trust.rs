@@ -14,10 +14,10 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use xmem::{
-    Answer, AutomaticSource, CapacitySearch, Confidence, ConvolutionSource, Device, Estimate,
-    FittedModel, SearchPath, SourceSettings, Verdict, WorkerCommand,
-};
+use xmem::convolutions::{ConvolutionSource, FittedModel};
+use xmem::cudnn::{AutomaticSource, SearchPath, SourceSettings, WorkerCommand};
+use xmem::predict::{CapacitySearch, Confidence};
+use xmem::{Answer, Device, Estimate, Verdict};
 
 const JOB: &str = "vgg11_sgd_pos0";
 
@@ -240,8 +240,8 @@ fn library(answers: &str) -> Arc<dyn ConvolutionSource> {
     Arc::new(source)
 }
 
-fn question() -> xmem::ConvolutionQuestion {
-    let shape = xmem::ConvShape {
+fn question() -> xmem::convolutions::ConvolutionQuestion {
+    let shape = xmem::convolutions::ConvShape {
         input: [8, 64, 32, 32],
         weight: [64, 64, 3, 3],
         output: [8, 64, 32, 32],
@@ -251,10 +251,10 @@ fn question() -> xmem::ConvolutionQuestion {
         volume: None,
         transposed: false,
         groups: 1,
-        element: xmem::ElementType::F32,
-        layout: xmem::Layout::Nchw,
+        element: xmem::convolutions::ElementType::F32,
+        layout: xmem::convolutions::Layout::Nchw,
     };
-    xmem::ConvolutionQuestion::new(xmem::ConvPass::Forward, shape)
+    xmem::convolutions::ConvolutionQuestion::new(xmem::convolutions::ConvPass::Forward, shape)
 }
 
 #[test]

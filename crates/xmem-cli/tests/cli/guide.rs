@@ -2,7 +2,7 @@
 
 use crate::job::Folder;
 use crate::shell::{Ran, command};
-use xmem::KnownOption;
+use xmem::simulator::KnownOption;
 
 const PAGE: &str = include_str!("../../../../docs/guide/allocator.md");
 const README: &str = include_str!("../../../../README.md");
@@ -28,7 +28,7 @@ fn the_options_are_those_that_some_release_takes() {
         let last = option.last.map(|last| last.to_string()).unwrap_or_default();
         format!("`{}` {} {last}", option.name, option.since)
     };
-    let mut known: Vec<String> = xmem::alloc_conf_options().map(row).collect();
+    let mut known: Vec<String> = xmem::simulator::alloc_conf_options().map(row).collect();
     let (_, table) = PAGE.split_once("| option | from | to |").expect("the table of options");
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     let mut listed: Vec<String> = rows

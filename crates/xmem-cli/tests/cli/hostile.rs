@@ -77,7 +77,7 @@ fn folder() -> (Folder, [String; 5]) {
 
 /// Characters that no output has, except for line feeds.
 fn is_hostile(c: char) -> bool {
-    c != '\n' && !xmem::is_printable(c)
+    c != '\n' && !xmem::types::is_printable(c)
 }
 
 fn check(args: &[&str], ran: &Ran) {

@@ -159,7 +159,7 @@ fn explain_lists_every_rule() {
     let folder = Folder::new();
     let job = folder.path("job.json");
     let ran = xmem(["replay", &job, "-d", "t4-16g", "--explain"]);
-    for rule in xmem::rules() {
+    for rule in xmem::orchestrator::rules() {
         assert!(ran.stdout.contains(rule.name), "{}", rule.name);
     }
     let answer = xmem(["replay", &job, "-d", "t4-16g", "--explain", "-f", "json"]).json();
@@ -169,14 +169,14 @@ fn explain_lists_every_rule() {
         .iter()
         .filter_map(|r| r["rule"].as_str())
         .collect();
-    assert_eq!(named, xmem::rules().iter().map(|r| r.name).collect::<Vec<_>>());
+    assert_eq!(named, xmem::orchestrator::rules().iter().map(|r| r.name).collect::<Vec<_>>());
 }
 
 #[test]
 fn what_ifs_reach_the_answer() {
     let folder = Folder::new();
     let job = folder.path("job.json");
-    let rule = xmem::rules()[0].name;
+    let rule = xmem::orchestrator::rules()[0].name;
     let args = [
         "replay",
         &job,

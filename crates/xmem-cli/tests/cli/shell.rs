@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
 use std::process::{Command, Output, Stdio};
 
-const NEWEST: xmem::TorchVersion = xmem::newest_release();
+const NEWEST: xmem::TorchVersion = xmem::simulator::newest_release();
 
 /// The result of a run of the command.
 pub(crate) struct Ran {
@@ -48,7 +48,8 @@ pub(crate) fn command<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Com
 pub(crate) fn prepared(mut command: Command) -> Command {
     // What is installed on the tester's machine is no part of a test.
     command.env("COLUMNS", "100").env("XMEM_CUDNN", "model");
-    for name in ["XMEM_LOG", "NO_COLOR"].iter().chain(xmem::alloc_conf_variables(NEWEST)) {
+    for name in ["XMEM_LOG", "NO_COLOR"].iter().chain(xmem::simulator::alloc_conf_variables(NEWEST))
+    {
         command.env_remove(name);
     }
     command

@@ -3,7 +3,7 @@
 use super::{Addresses, EndComparison, FirstDivergence};
 use crate::recording::StartUncertainty;
 use crate::setup::Setup;
-use xmem::Finding;
+use xmem::predict::Finding;
 use xmem_snapshot::DeviceIndex;
 use xmem_types::Bytes;
 

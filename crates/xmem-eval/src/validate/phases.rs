@@ -3,7 +3,7 @@
 use super::differences::Compared;
 use super::result::{Judged, PhasePeaks};
 use crate::side::EventKind;
-use xmem::Phase;
+use xmem::analyzer::Phase;
 use xmem_types::{Bytes, IterationId};
 
 /// A phase of an iteration.

@@ -1,7 +1,7 @@
 //! The estimate's side: its requests, served by its allocator.
 
 use crate::side::Side;
-use xmem::Prediction;
+use xmem::predict::Prediction;
 use xmem_simulator::{
     Device, DeviceConfig, Framework, FrameworkAllocator, ReplayDriver, RequestIndex, Served,
 };

@@ -1,7 +1,8 @@
 //! The result of comparing an estimate with a recording.
 
 use crate::rerun::Rerun;
-use xmem::{Finding, Phase, Place, Role};
+use xmem::analyzer::{Phase, Role};
+use xmem::predict::{Finding, Place};
 use xmem_snapshot::EntryIndex;
 use xmem_snapshot::Site;
 use xmem_types::{Bytes, IterationId};

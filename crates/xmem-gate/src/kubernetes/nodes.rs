@@ -88,8 +88,9 @@ impl NodeTerm {
     /// driver's figure, which lies between what a process can see and what the name of the device says.
     pub(super) fn allows(&self, device: &Device) -> bool {
         let (low, high) = (device.memory, device.nominal_memory());
-        let is_excluded =
-            |name: &String| xmem::find_all(unshared(name)).iter().any(|d| d.name == device.name);
+        let is_excluded = |name: &String| {
+            xmem::profiles::find_all(unshared(name)).iter().any(|d| d.name == device.name)
+        };
         self.above.is_none_or(|limit| high > limit)
             && self.below.is_none_or(|limit| low < limit)
             && self

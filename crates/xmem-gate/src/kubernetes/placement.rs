@@ -137,9 +137,11 @@ fn slices(name: &str, products: &[String]) -> Vec<&'static Device> {
     let slice = slice.strip_suffix(".me").unwrap_or(slice);
     let of_product = |whole: &str| {
         products.is_empty()
-            || products.iter().any(|name| xmem::find_all(name).iter().any(|d| d.name == whole))
+            || products
+                .iter()
+                .any(|name| xmem::profiles::find_all(name).iter().any(|d| d.name == whole))
     };
-    xmem::devices()
+    xmem::profiles::devices()
         .iter()
         .filter(|device| {
             let parts = device.name.split_once("-mig-");

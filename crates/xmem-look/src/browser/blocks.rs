@@ -1,7 +1,7 @@
 //! The blocks that are allocated at the cursor, the largest first.
 
 use std::cmp::Reverse;
-use xmem::Timeline;
+use xmem::predict::Timeline;
 
 /// The blocks at a moment.
 #[derive(Clone, Debug)]

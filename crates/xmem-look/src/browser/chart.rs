@@ -1,7 +1,9 @@
 //! Memory over the moments of a window, column by column.
 
 use std::ops::Range;
-use xmem::{BlockKey, Bytes, Phase, Timeline};
+use xmem::Bytes;
+use xmem::analyzer::Phase;
+use xmem::predict::{BlockKey, Timeline};
 
 /// The window, in columns.
 #[derive(Clone, Debug, Default)]

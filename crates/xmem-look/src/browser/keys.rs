@@ -4,7 +4,7 @@ use super::Browser;
 use super::search::Direction;
 use crate::key::{Key, Step};
 use crate::layout::List;
-use xmem::BlockKey;
+use xmem::predict::BlockKey;
 
 /// The fewest moments that a window shows.
 const SHORTEST: u32 = 8;

@@ -1,7 +1,8 @@
 //! What is allocated at the cursor, by name, as rows that open and close.
 
 use std::collections::BTreeSet;
-use xmem::{BlockKey, Bytes, Timeline, TreeNode};
+use xmem::Bytes;
+use xmem::predict::{BlockKey, Timeline, TreeNode};
 
 /// Names from the outermost in.
 pub(crate) type NodePath = Vec<String>;

@@ -6,7 +6,8 @@ use crate::browser::{Browser, Column};
 use crate::layout::{Layout, MARGIN};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::Modifier;
-use xmem::{Bytes, Phase};
+use xmem::Bytes;
+use xmem::analyzer::Phase;
 
 /// The upper end of an area, in eighths of a cell.
 const EIGHTHS: [char; 8] = [

@@ -5,7 +5,7 @@ use super::text::{Line, put, put_end, row};
 use crate::browser::{Browser, phase};
 use crate::layout::{Layout, List};
 use ratatui_core::buffer::Buffer;
-use xmem::{Timeline, TimelineBlock};
+use xmem::predict::{Timeline, TimelineBlock};
 
 pub(super) fn draw(browser: &Browser, layout: &Layout, palette: Palette, screen: &mut Buffer) {
     let timeline = &browser.subject.timeline;

@@ -1,7 +1,7 @@
 //! Colors, or what stands for them.
 
 use ratatui_core::style::{Color, Modifier, Style};
-use xmem::Role;
+use xmem::analyzer::Role;
 
 /// Whether the terminal has colors, and the user wants them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

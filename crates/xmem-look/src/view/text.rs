@@ -3,7 +3,7 @@
 use crate::layout::Layout;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::Style;
-use xmem::printable;
+use xmem::types::printable;
 
 /// A part of a row.
 #[derive(Clone, Copy, Debug)]

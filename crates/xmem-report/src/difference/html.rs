@@ -2,8 +2,8 @@
 
 use super::{DifferencePage, words};
 use std::fmt::Write;
-use xmem::difference::{ByteChange, GroupFigures};
-use xmem::printable;
+use xmem::types::printable;
+use xmem_studies::difference::{ByteChange, GroupFigures};
 
 /// What a browser may load: the page's own style. Bars have their widths as style.
 const POLICY: &str =

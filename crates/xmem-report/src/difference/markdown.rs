@@ -3,7 +3,7 @@
 use super::{DifferencePage, words};
 use crate::markdown::cell;
 use std::fmt::Write;
-use xmem::difference::{ByteChange, GroupFigures};
+use xmem_studies::difference::{ByteChange, GroupFigures};
 
 /// The complete page in Markdown of GitHub.
 #[must_use]

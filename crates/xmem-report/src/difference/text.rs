@@ -2,7 +2,7 @@
 
 use super::{DifferencePage, words};
 use crate::text::{Align, Ink, Style, Table, keep_end, wrap};
-use xmem::difference::{ByteChange, GroupFigures};
+use xmem_studies::difference::{ByteChange, GroupFigures};
 
 /// The complete page.
 #[must_use]
@@ -22,7 +22,12 @@ pub fn text(page: &DifferencePage<'_>, style: &Style) -> String {
 #[must_use]
 pub fn brief(page: &DifferencePage<'_>) -> String {
     let (a, b) = page.names;
-    format!("{}  {} {}\n", words::headline(page), xmem::printable(a), xmem::printable(b))
+    format!(
+        "{}  {} {}\n",
+        words::headline(page),
+        xmem::types::printable(a),
+        xmem::types::printable(b)
+    )
 }
 
 fn headline(page: &DifferencePage<'_>, style: &Style) -> String {

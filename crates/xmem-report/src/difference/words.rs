@@ -1,11 +1,12 @@
 //! The words that all forms share.
 
 use super::DifferencePage;
-use xmem::difference::{
+use xmem::types::IterationId;
+use xmem::{Bytes, Verdict};
+use xmem_studies::difference::{
     ByteChange, ComparisonRun, DifferenceKey, DifferenceRow, GroupFigures, NameMatch, PeakFigure,
     RequestAction, RunRequest,
 };
-use xmem::{Bytes, IterationId, Verdict};
 
 /// The figures and what they are called.
 pub(super) fn peaks(page: &DifferencePage<'_>) -> [(&'static str, ByteChange); 3] {

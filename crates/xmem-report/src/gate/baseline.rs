@@ -50,7 +50,7 @@ pub fn read_baseline(text: &str) -> Result<Baseline, BaselineError> {
     let file: FileDto =
         serde_json::from_str(text).map_err(|error| BaselineError(error.to_string()))?;
     if file.schema != BASELINE {
-        let found = xmem::printable(&file.schema).into_owned();
+        let found = xmem::types::printable(&file.schema).into_owned();
         return Err(BaselineError(format!("its schema is `{found}`, expected `{BASELINE}`")));
     }
     let table = |table: BTreeMap<String, u64>| {

@@ -1,7 +1,9 @@
 //! `xmem.check/1`.
 
 use serde::{Deserialize, Serialize};
-use xmem::{Bytes, Device, Need, OptimizerImpl, Place, ZeroGradPlace};
+use xmem::orchestrator::{OptimizerImpl, ZeroGradPlace};
+use xmem::predict::Place;
+use xmem::{Bytes, Device, Need};
 use xmem_gate::{Action, BaselineEntry, Change, Decision, Growth, Outcome, Policy, TightBy};
 
 /// The schema of [`CheckDocument`].

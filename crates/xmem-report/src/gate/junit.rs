@@ -3,7 +3,7 @@
 use super::document::CheckDocument;
 use super::words;
 use quick_xml::escape::escape;
-use xmem::printable;
+use xmem::types::printable;
 
 /// A test suite with a case for each job: a failure where it is expected not to fit or needs more than its baseline
 /// allows, an error where there is no verdict.

@@ -2,7 +2,7 @@
 
 use super::document::CheckDocument;
 use super::words;
-use xmem::printable;
+use xmem::types::printable;
 
 /// What the plug-in is told.
 #[derive(Clone, Debug, PartialEq, Eq)]

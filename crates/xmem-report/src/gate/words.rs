@@ -1,7 +1,8 @@
 //! The words that all forms share.
 
 use super::document::{BeforeNow, CheckDocument, CheckPlace, LowHigh, Replayed};
-use xmem::{Bytes, printable};
+use xmem::Bytes;
+use xmem::types::printable;
 use xmem_gate::{Decision, TightBy};
 
 /// The longest first line, in columns.

@@ -3,8 +3,9 @@
 use super::REPLAY;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use xmem::difference::{ComparisonRun, RunPeaks, RunSetting};
-use xmem::{Bytes, IterationId, Verdict, printable};
+use xmem::types::{IterationId, printable};
+use xmem::{Bytes, Verdict};
+use xmem_studies::difference::{ComparisonRun, RunPeaks, RunSetting};
 
 /// Text that is not one answer.
 #[derive(Debug, thiserror::Error)]

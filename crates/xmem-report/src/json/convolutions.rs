@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use std::collections::BTreeMap;
-use xmem::KeptAnswers;
+use xmem::convolutions::KeptAnswers;
 
 /// The value of the top-level key `xmem_convolutions` of a trace.
 #[derive(Serialize)]

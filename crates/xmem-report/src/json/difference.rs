@@ -2,7 +2,7 @@
 
 use crate::difference::DifferencePage;
 use serde::Serialize;
-use xmem::difference::{
+use xmem_studies::difference::{
     ByteChange, ComparisonRun, DifferenceRow, Divergence, GroupFigures, RequestAction, RunRequest,
 };
 

@@ -3,9 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use xmem::{
-    Bytes, HintedAnswer, HintedIteration, Interruption, KeptPlan, KeptRequest,
-    ParseInterruptionError, ParsePlannerError,
+use xmem::Bytes;
+use xmem_studies::planner::ParsePlannerError;
+use xmem_studies::planning::{
+    HintedAnswer, HintedIteration, Interruption, KeptPlan, KeptRequest, ParseInterruptionError,
 };
 
 const HINTS: &str = "xmem.plan-hints/1";

@@ -4,7 +4,9 @@ use super::FindingDto;
 use super::recorded::RecordedDto;
 use super::variants::StrategyDto;
 use serde::Serialize;
-use xmem::{Finding, Rank, RecordingFacts, TraceFacts};
+use xmem::analyzer::recording::Rank;
+use xmem::predict::Finding;
+use xmem::{RecordingFacts, TraceFacts};
 
 /// The contents of a trace.
 #[derive(Serialize)]

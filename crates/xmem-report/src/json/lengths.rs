@@ -3,7 +3,8 @@
 use super::FindingDto;
 use super::setup::SetupDto;
 use serde::Serialize;
-use xmem::{Bytes, FitSummary, GrowthPoint, LengthRun, LengthsAnswer, OrderPeaks, Quantiles};
+use xmem::predict::{FitSummary, GrowthPoint, LengthRun, OrderPeaks, Quantiles};
+use xmem::{Bytes, LengthsAnswer};
 
 /// An answer about lengths that vary as a document of schema `xmem.lengths/1`.
 #[derive(Serialize)]

@@ -2,8 +2,11 @@
 
 use super::FindingDto;
 use serde::Serialize;
-use xmem::offload::{Duplex, Jittered};
-use xmem::{Bytes, Finding, LayerOrder, Nanos, OffloadAnswer, OffloadRow};
+use xmem::Bytes;
+use xmem::predict::Finding;
+use xmem::types::Nanos;
+use xmem_studies::offload::{Duplex, Jittered};
+use xmem_studies::offloading::{LayerOrder, OffloadAnswer, OffloadRow};
 
 /// Offloading policies side by side as a document of schema `xmem.offload/1`.
 #[derive(Serialize)]

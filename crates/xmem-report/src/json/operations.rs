@@ -10,7 +10,10 @@ use serde::de::{
 };
 use std::collections::BTreeMap;
 use std::fmt;
-use xmem::{AddressOrder, Bytes, Completion, Operation, OperationList, Severity};
+use xmem::Bytes;
+use xmem::predict::OperationList;
+use xmem::simulator::{AddressOrder, Completion, Operation};
+use xmem::types::Severity;
 
 /// Text that is not a list of operations.
 #[derive(Debug)]

@@ -3,9 +3,10 @@
 use super::FindingDto;
 use super::setup::SetupDto;
 use serde::Serialize;
-use xmem::{
-    AllocatorRun, Finding, FragmentationSeries, PlanAnswer, PlanBlocks, PlanSource, Planned,
-    PlannerOutcome, Proof, RoleShare,
+use xmem::predict::{Finding, RoleShare};
+use xmem_studies::planner::{Planned, Proof};
+use xmem_studies::planning::{
+    AllocatorRun, FragmentationSeries, PlanAnswer, PlanBlocks, PlanSource, PlannerOutcome,
 };
 
 /// Plans of a list of blocks as a document of schema `xmem.plan/1`.
@@ -286,8 +287,8 @@ impl From<&RoleShare> for RoleDto {
     }
 }
 
-impl From<&xmem::BreakdownShare> for CategoryDto {
-    fn from(share: &xmem::BreakdownShare) -> Self {
+impl From<&xmem_studies::planning::BreakdownShare> for CategoryDto {
+    fn from(share: &xmem_studies::planning::BreakdownShare) -> Self {
         let category = share.category;
         Self {
             category: category.name(),
@@ -349,7 +350,7 @@ fn block_list(blocks: &PlanBlocks) -> Vec<BlockDto<'_>> {
             end: block.end,
             size_bytes: block.size.get(),
             requested_bytes: facts.requested.get(),
-            category: facts.role.map(xmem::Role::name),
+            category: facts.role.map(xmem::analyzer::Role::name),
             op: &facts.op,
         })
         .collect()

@@ -2,7 +2,8 @@
 
 use super::replay::BoundsDto;
 use serde::Serialize;
-use xmem::{Bytes, Decision, Device, JobRanks, RankAnswer, RankFigures};
+use xmem::{Bytes, Decision, Device};
+use xmem_studies::ranks::{JobRanks, RankAnswer, RankFigures};
 
 /// The schema of [`RanksDocument`].
 pub(crate) const RANKS: &str = "xmem.ranks/1";

@@ -4,10 +4,11 @@ use super::FindingDto;
 use super::recorded::RecordedDto;
 use super::setup::SetupDto;
 use serde::Serialize;
-use xmem::{
-    Answer, Bandwidth, Bounds, CompletionModel, Decision, GpuNeed, Integrity, OptimizerImpl, Place,
-    StreamCompletion, TightBy, ZeroGradPlace,
-};
+use xmem::analyzer::integrity::Integrity;
+use xmem::orchestrator::{CompletionModel, OptimizerImpl, StreamCompletion, ZeroGradPlace};
+use xmem::predict::{Bounds, Place};
+use xmem::profiles::Bandwidth;
+use xmem::{Answer, Decision, GpuNeed, TightBy};
 
 /// The schema of [`ReplayDocument`].
 pub(crate) const REPLAY: &str = "xmem.replay/2";
@@ -534,7 +535,7 @@ fn by_role(answer: &Answer) -> RolesDto {
     RolesDto(entries.collect())
 }
 
-fn block(block: &xmem::LiveBlock) -> BlockDto<'_> {
+fn block(block: &xmem::predict::LiveBlock) -> BlockDto<'_> {
     BlockDto {
         bytes: block.bytes.get(),
         requested_bytes: block.requested.get(),
@@ -584,7 +585,7 @@ fn curve(answer: &Answer) -> CurveDto {
     }
 }
 
-fn rule(effect: &xmem::RuleEffect) -> RuleDto<'_> {
+fn rule(effect: &xmem::orchestrator::RuleEffect) -> RuleDto<'_> {
     let count = |(blocks, bytes): (u64, xmem::Bytes)| CountDto { blocks, bytes: bytes.get() };
     let (blocks, before, after) = effect.resized;
     RuleDto {

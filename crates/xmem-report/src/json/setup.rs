@@ -1,7 +1,8 @@
 //! The simulated allocator, as part of other documents.
 
 use serde::Serialize;
-use xmem::{AddressOrder, AllocatorSetup, Origin};
+use xmem::predict::{AllocatorSetup, Origin};
+use xmem::simulator::AddressOrder;
 
 #[derive(Serialize)]
 pub(super) struct SetupDto<'a> {

@@ -9,7 +9,9 @@ use super::{FindingDto, escaped};
 use dto::{EventDto, ResultDto, SegmentDto, SummaryDto};
 use serde::Serialize;
 use std::io::{self, Write};
-use xmem::{Bytes, Completion, Simulation, Step};
+use xmem::Bytes;
+use xmem::predict::{Simulation, Step};
+use xmem::simulator::Completion;
 
 /// The layout of the documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -210,7 +210,7 @@ impl<'a> From<&'a HistoryFacts> for HistoryDto<'a> {
         Self {
             entries: facts.entries,
             by_action: actions.map(|(action, n)| ActionDto { action, count: *n }).collect(),
-            duration_ns: facts.duration.map(xmem::Nanos::get),
+            duration_ns: facts.duration.map(xmem::types::Nanos::get),
             begins_with_memory: facts.begins_warm(),
             live_at_start: facts.live_at_start.map(BlocksDto::from),
             requested: facts.usage.requested.into(),

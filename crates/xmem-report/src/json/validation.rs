@@ -192,7 +192,7 @@ impl<'a> From<&'a Moment> for MomentDto<'a> {
 
 impl From<&RoleBytes> for RoleDto {
     fn from(row: &RoleBytes) -> Self {
-        Self { role: row.role.map(xmem::Role::name), bytes: row.bytes.into() }
+        Self { role: row.role.map(xmem::analyzer::Role::name), bytes: row.bytes.into() }
     }
 }
 
@@ -206,7 +206,7 @@ impl<'a> From<&'a DifferenceGroup> for DifferenceDto<'a> {
             bytes: group.bytes.get(),
             estimated_bytes: group.estimated.map(xmem::Bytes::get),
             recorded_bytes: group.recorded.map(xmem::Bytes::get),
-            role: group.role.map(xmem::Role::name),
+            role: group.role.map(xmem::analyzer::Role::name),
             rule: group.rule,
             place: group.place.as_ref().map(place),
             after: group.after.as_ref().map(place),

@@ -2,7 +2,10 @@
 
 use super::ranks::{DeviceDto, RankDto};
 use serde::Serialize;
-use xmem::{Device, FigureDifference, JobVariant, JobVariants, RankAnswer, Strategy};
+use xmem::Device;
+use xmem::analyzer::recording::Strategy;
+use xmem_studies::ranks::RankAnswer;
+use xmem_studies::variants::{FigureDifference, JobVariant, JobVariants};
 
 /// The schema of [`VariantsDocument`].
 pub(crate) const VARIANTS: &str = "xmem.variants/1";

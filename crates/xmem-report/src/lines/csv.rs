@@ -4,7 +4,7 @@
 use crate::json::Document;
 use serde_json::Value;
 use std::fmt::Display;
-use xmem::printable;
+use xmem::types::printable;
 
 /// The paths of the columns in the documents.
 pub(super) const COLUMNS: [&str; 38] = [

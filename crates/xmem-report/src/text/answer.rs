@@ -8,10 +8,12 @@ use super::recorded;
 use super::setup;
 use super::style::{Ink, Style, keep_end, wrap};
 use std::cmp::Reverse;
-use xmem::{
-    AllocatorKind, Answer, Bytes, Condition, Confidence, Decision, GpuSource, Place, Severity,
-    ShortAt, StreamCompletion, UncertaintyEffect, Verdict, WithheldReason, printable,
-};
+use xmem::analyzer::GpuSource;
+use xmem::analyzer::integrity::Condition;
+use xmem::orchestrator::StreamCompletion;
+use xmem::predict::{AllocatorKind, Confidence, Place, ShortAt, UncertaintyEffect};
+use xmem::types::{Severity, WithheldReason, printable};
+use xmem::{Answer, Bytes, Decision, Verdict};
 
 /// The extent of an answer as text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use super::setup;
 use super::style::Style;
 use super::table::{Align, Table};
 use std::collections::{BTreeMap, BTreeSet};
-use xmem::{AllocatorSetup, Answer, Verdict};
+use xmem::predict::AllocatorSetup;
+use xmem::{Answer, Verdict};
 
 /// The row of one answer. It is small, as a table may have thousands of rows.
 #[derive(Clone, Debug)]

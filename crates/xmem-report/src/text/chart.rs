@@ -1,6 +1,7 @@
 //! Bars and timelines made of block characters.
 
-use xmem::{Bytes, Curve};
+use xmem::Bytes;
+use xmem::predict::Curve;
 
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const PARTS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
@@ -83,7 +84,7 @@ pub(super) fn marks(curve: &Curve, width: usize) -> String {
 mod tests {
     use super::*;
     use expect_test::expect;
-    use xmem::IterationId;
+    use xmem::types::IterationId;
 
     fn curve(values: &[u64], starts: &[usize]) -> Curve {
         let allocated: Vec<Bytes> = values.iter().copied().map(Bytes).collect();

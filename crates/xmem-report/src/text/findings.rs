@@ -1,7 +1,8 @@
 //! Diagnostics as text.
 
 use super::style::{Ink, Style, wrap};
-use xmem::{Finding, Severity};
+use xmem::predict::Finding;
+use xmem::types::Severity;
 
 /// [`each`] of them in one text.
 pub(super) fn findings(found: &[Finding], least: Severity, style: &Style) -> String {

@@ -5,10 +5,10 @@ use super::findings::findings;
 use super::recorded;
 use super::style::{Ink, Style};
 use super::table::{Align, Table};
-use xmem::{
-    Bytes, EndReason, Finding, Implementation, ModelFacts, OptimizerFacts, Rank, RecordingFacts,
-    Severity, TraceFacts,
-};
+use xmem::analyzer::recording::{EndReason, Implementation, Rank};
+use xmem::predict::Finding;
+use xmem::types::Severity;
+use xmem::{Bytes, ModelFacts, OptimizerFacts, RecordingFacts, TraceFacts};
 
 /// Counts by kind of event, the job's structure, and what is missing.
 #[must_use]

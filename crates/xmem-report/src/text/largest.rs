@@ -2,7 +2,8 @@
 
 use super::answer::moment_in;
 use super::style::{Ink, Style, keep_end};
-use xmem::{Answer, LiveBlock};
+use xmem::Answer;
+use xmem::predict::LiveBlock;
 
 /// Whether a row of the largest blocks has a line for its source.
 #[derive(Clone, Copy, PartialEq, Eq)]

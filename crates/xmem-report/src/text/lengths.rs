@@ -4,9 +4,9 @@ use super::answer::{counted, verdict};
 use super::findings::findings;
 use super::setup;
 use super::style::{Ink, Style, keep_end, wrap};
-use xmem::{
-    Bytes, Confidence, LengthRun, LengthsAnswer, Need, Quantiles, Severity, Verdict, printable,
-};
+use xmem::predict::{Confidence, LengthRun, Quantiles};
+use xmem::types::{Severity, printable};
+use xmem::{Bytes, LengthsAnswer, Need, Verdict};
 
 /// The complete answer: verdict, distribution of the peak, its growth, the fit and notes.
 ///

@@ -3,8 +3,11 @@
 use super::findings::findings;
 use super::style::{Ink, Style, keep_end, wrap};
 use super::table::{Align, Table};
-use xmem::offload::{Duplex, WorkspaceRule};
-use xmem::{Bytes, Finding, LayerOrder, Nanos, OffloadAnswer, OffloadRow, PolicyChoice, Severity};
+use xmem::Bytes;
+use xmem::predict::Finding;
+use xmem::types::{Nanos, Severity};
+use xmem_studies::offload::{Duplex, WorkspaceRule};
+use xmem_studies::offloading::{LayerOrder, OffloadAnswer, OffloadRow, PolicyChoice};
 
 /// The complete answer: what offloading buys, the table, the graph and the model.
 #[must_use]
@@ -25,7 +28,7 @@ pub fn offload(input: &str, answer: &OffloadAnswer, notes: &[Finding], style: &S
 #[must_use]
 pub fn offload_brief(input: &str, answer: &OffloadAnswer) -> String {
     let first = gains(answer).into_iter().next().unwrap_or_default();
-    format!("{first}  {}\n", xmem::printable(input))
+    format!("{first}  {}\n", xmem::types::printable(input))
 }
 
 /// What the policies buy, as sentences.
@@ -90,7 +93,7 @@ fn times(row: &OffloadRow, none: &OffloadRow) -> String {
 }
 
 fn is_none(row: &OffloadRow) -> bool {
-    row.policy == PolicyChoice::Fixed(xmem::offload::Policy::None)
+    row.policy == PolicyChoice::Fixed(xmem_studies::offload::Policy::None)
 }
 
 fn headline(input: &str, answer: &OffloadAnswer, style: &Style) -> String {
@@ -215,7 +218,7 @@ fn idle(answer: &OffloadAnswer, style: &Style) -> String {
         row.to_host == Bytes::ZERO && row.chosen.is_none() && row.out_of_memory.is_none()
     };
     let is_for_convolutions = |row: &&OffloadRow| {
-        use xmem::offload::Policy::{SuperNeurons, VdnnAll, VdnnConv};
+        use xmem_studies::offload::Policy::{SuperNeurons, VdnnAll, VdnnConv};
         matches!(row.policy, PolicyChoice::Fixed(VdnnAll | VdnnConv | SuperNeurons(_)))
     };
     let mut names: Vec<&str> = answer

@@ -1,6 +1,7 @@
 //! Places as text.
 
-use xmem::{Phase, Place};
+use xmem::analyzer::Phase;
+use xmem::predict::Place;
 
 /// `iteration 1, backward`; `before iteration 0`.
 pub(super) fn moment(place: &Place) -> String {

@@ -8,9 +8,12 @@ use super::setup;
 use super::style::{Ink, Style, keep_end, wrap};
 use super::table::{Align, Table};
 use std::time::Duration;
-use xmem::{
-    AllocatorRun, Bytes, Finding, FragmentationSeries, PlanAnswer, PlanSource, Planned,
-    PlannerOutcome, Proof, Severity,
+use xmem::Bytes;
+use xmem::predict::Finding;
+use xmem::types::Severity;
+use xmem_studies::planner::{Planned, Proof};
+use xmem_studies::planning::{
+    AllocatorRun, FragmentationSeries, PlanAnswer, PlanSource, PlannerOutcome,
 };
 
 /// The complete answer: what is gained, the planners, the memory outside the plan, the breakdown and fragmentation.
@@ -36,7 +39,7 @@ pub fn plan(input: &str, answer: &PlanAnswer, notes: &[Finding], style: &Style) 
 /// One line, for `--quiet`.
 #[must_use]
 pub fn plan_brief(input: &str, answer: &PlanAnswer) -> String {
-    format!("{}  {}\n", gain(answer), xmem::printable(input))
+    format!("{}  {}\n", gain(answer), xmem::types::printable(input))
 }
 
 /// The gain as a sentence: `PyTorch reserves 3.94 GiB for what fits in 2.57 GiB (planned, proven optimal)`.
@@ -154,7 +157,7 @@ fn above(bytes: Bytes, bound: Bytes) -> String {
 
 /// The name of an allocator in sentences.
 fn allocator_name(run: &AllocatorRun) -> &'static str {
-    use xmem::AllocatorKind;
+    use xmem::predict::AllocatorKind;
     match run.kind {
         AllocatorKind::Native => "PyTorch",
         AllocatorKind::Uncached => "PyTorch without caching",
@@ -235,7 +238,7 @@ fn interrupted(answer: &PlanAnswer, style: &Style) -> String {
     let name = allocator_name(&answer.pytorch);
     let (blocks, live) = (counted(run.blocks, "block"), run.live);
     let mut lines: Fields = vec![
-        ("left out by", xmem::printable(&by.join(", ")).into_owned()),
+        ("left out by", xmem::types::printable(&by.join(", ")).into_owned()),
         ("left out", format!("{blocks}, {live} live at once; {name} reserves {}", run.reserved)),
     ];
     if let Some(together) = answer.with_interrupted() {
@@ -366,8 +369,9 @@ fn fragmentation_row(
 ) -> [String; 6] {
     let external = peak.get() as f64 / bound.get() as f64 - 1.0;
     let at_peak = series.at_peak.as_ref();
-    let of_peak =
-        |text: &dyn Fn(&xmem::PeakRequest) -> String| at_peak.map(text).unwrap_or_default();
+    let of_peak = |text: &dyn Fn(&xmem_studies::planning::PeakRequest) -> String| {
+        at_peak.map(text).unwrap_or_default()
+    };
     [
         name.to_owned(),
         format!("{:.2} %", 100.0 * external),

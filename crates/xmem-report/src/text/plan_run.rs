@@ -3,7 +3,7 @@
 use super::answer::counted;
 use super::style::{Ink, Style, keep_end, wrap};
 use super::table::{Align, Table};
-use xmem::HintedAnswer;
+use xmem_studies::planning::HintedAnswer;
 
 /// The complete answer: the memory, and a row for each run.
 #[must_use]
@@ -40,7 +40,7 @@ pub fn plan_run_brief(input: &str, answer: &HintedAnswer) -> String {
         answer.planned,
         answer.peak(),
         counted(answer.replans(), "replan"),
-        xmem::printable(input),
+        xmem::types::printable(input),
     )
 }
 

@@ -2,7 +2,9 @@
 
 use super::answer::{confidence_in, verdict};
 use super::style::{Ink, Style, wrap};
-use xmem::{Device, JobRanks, RankAnswer, SeveralJobs, Verdict, printable};
+use xmem::types::printable;
+use xmem::{Device, Verdict};
+use xmem_studies::ranks::{JobRanks, RankAnswer, SeveralJobs};
 
 /// The answer for a job on one device: its worst rank, the figures of each group of equal ranks, and the ranks that
 /// were not recorded.

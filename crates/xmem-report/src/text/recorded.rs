@@ -1,6 +1,7 @@
 //! The GPU of a recording, in words.
 
-use xmem::{GpuFacts, GpuSource};
+use xmem::GpuFacts;
+use xmem::analyzer::GpuSource;
 
 /// The name, the compute capability and the kind of file: `NVIDIA A100 (8.0), profiler trace`.
 pub(super) fn gpu(facts: &GpuFacts) -> String {

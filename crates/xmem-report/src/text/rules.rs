@@ -2,7 +2,8 @@
 
 use super::answer::counted;
 use super::style::{Ink, Style, wrap};
-use xmem::{Bytes, RuleEffect};
+use xmem::Bytes;
+use xmem::orchestrator::RuleEffect;
 
 /// The rules in the order in which they are applied; those without effect in one line.
 #[must_use]

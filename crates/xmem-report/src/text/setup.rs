@@ -1,7 +1,8 @@
 //! The simulated allocator as text.
 
 use super::style::{Style, wrap};
-use xmem::{AddressOrder, AllocatorKind, AllocatorSetup, Origin};
+use xmem::predict::{AllocatorKind, AllocatorSetup, Origin};
+use xmem::simulator::AddressOrder;
 
 /// `allocator: PyTorch 2.6, expandable_segments:True (from the trace)`, indented by two and
 /// wrapped; `input` is the kind of file that settings come from.

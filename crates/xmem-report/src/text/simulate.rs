@@ -4,11 +4,13 @@ use super::answer::counted;
 use super::findings::findings;
 use super::setup;
 use super::style::{Ink, Style, keep_end};
-use xmem::printable;
-use xmem::{
-    AllocatorKind, Bytes, FailedAllocation, Offset, Operation, PoolService, Severity, Simulation,
-    SimulationSummary, Splitting, Step, StepOutcome,
+use xmem::Bytes;
+use xmem::predict::{
+    AllocatorKind, FailedAllocation, Offset, Simulation, SimulationSummary, Step, StepOutcome,
 };
+use xmem::simulator::{Operation, PoolService, Splitting};
+use xmem::types::Severity;
+use xmem::types::printable;
 
 /// The complete summary: peaks, final memory, retries and failures, fragmentation.
 #[must_use]
@@ -126,7 +128,7 @@ fn headline(
         (Some(capacity), _) => format!("device: {capacity}"),
         (None, _) => "device: unlimited".to_owned(),
     };
-    if device.completion == xmem::Completion::AtSynchronization {
+    if device.completion == xmem::simulator::Completion::AtSynchronization {
         on += "; work on other streams ends when the program synchronizes";
     }
     let allocator = setup::lines(simulation.setup(), "file", style);

@@ -5,7 +5,8 @@ use super::fields::{Fields, fields};
 use super::findings::findings;
 use super::site::{site, source};
 use super::style::{Ink, Style, keep_end};
-use xmem::{Bytes, Severity};
+use xmem::Bytes;
+use xmem::types::Severity;
 use xmem_eval::{DeviceFacts, HistoryFacts, SnapshotFacts, Tally};
 
 /// The writer of the snapshot and, for each device, its segments, history and largest blocks.

@@ -6,7 +6,9 @@ use super::findings::findings;
 use super::setup::address_words;
 use super::site::{site, source};
 use super::style::{Ink, Style};
-use xmem::{AddressOrder, Bytes, Severity, printable};
+use xmem::Bytes;
+use xmem::simulator::AddressOrder;
+use xmem::types::{Severity, printable};
 use xmem_eval::{
     Addresses, AllocatorAction, Candidate, Difference, EventAction, FirstDivergence, Pair, Place,
     PlaceContent, Rerun, RerunVerdict, SetupSource,

@@ -1,7 +1,7 @@
 //! Width and color of text.
 
 use std::borrow::Cow;
-use xmem::{printable, printable_lines};
+use xmem::types::{printable, printable_lines};
 use xmem_gate::Decision;
 
 /// The use of color.

@@ -2,7 +2,7 @@
 
 use super::style::{Ink, Style, keep_end};
 use std::collections::BTreeSet;
-use xmem::printable;
+use xmem::types::printable;
 
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,9 @@ use super::site::{site, source};
 use super::style::{Ink, Style, keep_end};
 use super::table::{Align, Table};
 use crate::Comparison;
-use xmem::{Bytes, Place, Severity, printable};
+use xmem::Bytes;
+use xmem::predict::Place;
+use xmem::types::{Severity, printable};
 use xmem_eval::{DifferenceGroup, DifferenceKind, Judged, Moment, Validation};
 
 /// Verdict, peaks, matching requests, phases, roles, and the causes of differences, of which the
@@ -171,7 +173,7 @@ fn phases(judged: &Validation, style: &Style) -> String {
     format!("{heading}\n{}{rest}", table.render(style))
 }
 
-fn moment_of(iteration: Option<xmem::IterationId>, phase: xmem::Phase) -> String {
+fn moment_of(iteration: Option<xmem::types::IterationId>, phase: xmem::analyzer::Phase) -> String {
     short_moment(&Place { iteration, phase, op_path: Vec::new(), module: None, line: None })
 }
 

@@ -6,7 +6,10 @@ use super::style::{Ink, Style, wrap};
 use super::table::{Align, Table};
 use super::validation::signed;
 use std::iter::repeat_n;
-use xmem::{Device, JobVariant, JobVariants, RankAnswer, Strategy};
+use xmem::Device;
+use xmem::analyzer::recording::Strategy;
+use xmem_studies::ranks::RankAnswer;
+use xmem_studies::variants::{JobVariant, JobVariants};
 
 const COLUMNS: [(&str, Align); 9] = [
     ("trace", Align::Rest),

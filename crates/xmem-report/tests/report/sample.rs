@@ -1,13 +1,16 @@
 //! A hand-made answer.
 
 use std::sync::Arc;
-use xmem::{
-    AllocatorCounts, AllocatorSettings, AllocatorSetup, Answer, Bounds, Bytes, Confidence, Curve,
-    Device, Estimate, Finding, FittedModel, Fragmentation, IterationFacts, IterationId,
-    IterationPeak, JobEnvironment, LiveBlock, Nanos, Need, OutOfMemory, Peak, PeakRange, Phase,
-    Place, Role, RoleShare, Rule, RuleEffect, Severity, ShortAt, Target, Timings, TraceFacts,
-    UncertaintyEffect, UnmodeledShare, Verdict, WithheldReason,
+use xmem::analyzer::{Phase, Role};
+use xmem::convolutions::FittedModel;
+use xmem::orchestrator::{Rule, RuleEffect, Target};
+use xmem::predict::{
+    AllocatorCounts, AllocatorSettings, AllocatorSetup, Bounds, Confidence, Curve, Finding,
+    Fragmentation, IterationPeak, JobEnvironment, LiveBlock, OutOfMemory, Peak, PeakRange, Place,
+    RoleShare, ShortAt, UncertaintyEffect, UnmodeledShare,
 };
+use xmem::types::{IterationId, Nanos, Severity, WithheldReason};
+use xmem::{Answer, Bytes, Device, Estimate, IterationFacts, Need, Timings, TraceFacts, Verdict};
 
 /// A small device.
 pub(crate) fn device() -> Device {
@@ -191,7 +194,7 @@ pub(crate) fn fits() -> Answer {
 }
 
 fn rule(name: &str) -> &'static Rule {
-    xmem::rules().iter().find(|rule| rule.name == name).expect("a rule of this name")
+    xmem::orchestrator::rules().iter().find(|rule| rule.name == name).expect("a rule of this name")
 }
 
 fn effects() -> Vec<RuleEffect> {

@@ -33,8 +33,8 @@ fn answers_follow_their_schema() {
 #[test]
 fn an_answer_without_anything_follows_its_schema() {
     let mut answer = sample::fits();
-    answer.peak = xmem::Peak::default();
-    answer.curve = xmem::Curve::default();
+    answer.peak = xmem::predict::Peak::default();
+    answer.curve = xmem::predict::Curve::default();
     answer.trace = xmem::TraceFacts::default();
     answer.largest.clear();
     valid(REPLAY, &json::pretty(&ReplayDocument::new("t.json", "-d t", &answer, Rules::Omit)));
@@ -42,7 +42,7 @@ fn an_answer_without_anything_follows_its_schema() {
 
 #[test]
 fn the_other_documents_follow_their_schemas() {
-    valid(DEVICES, &json::pretty(&DevicesDocument::new(xmem::devices())));
+    valid(DEVICES, &json::pretty(&DevicesDocument::new(xmem::profiles::devices())));
     let answer = sample::withheld();
     let inspect = InspectDocument::new("t.json", &answer.trace, &answer.findings);
     valid(INSPECT, &json::pretty(&inspect));
@@ -60,7 +60,7 @@ fn a_line_is_one_line_and_keeps_the_order_of_keys() {
     assert!(line.starts_with(r#"{"schema":"xmem.replay/2","trace":"t.json","verdict":"fits","#));
     let document = parse(&line);
     let roles: Vec<&String> = document["by_role"].as_object().expect("object").keys().collect();
-    let order: Vec<&str> = xmem::Role::ALL.iter().map(|r| r.name()).collect();
+    let order: Vec<&str> = xmem::analyzer::Role::ALL.iter().map(|r| r.name()).collect();
     assert_eq!(roles, order);
 }
 

@@ -2,9 +2,9 @@
 
 use crate::sample;
 use expect_test::{Expect, expect};
-use xmem::{
-    AddressOrder, AllocatorKind, AllocatorSettings, Bounds, Bytes, JobEnvironment, TorchVersion,
-};
+use xmem::predict::{AllocatorKind, AllocatorSettings, Bounds, JobEnvironment};
+use xmem::simulator::AddressOrder;
+use xmem::{Bytes, TorchVersion};
 use xmem_report::text::{self, Color, Extent, Row, Style};
 
 const PLAIN: Style = Style { color: Color::Plain, width: 100 };

@@ -3,8 +3,10 @@
 
 use super::columns::{ColumnHead, Columns, Encoding};
 use serde::Serialize;
-use xmem::offload::{Direction, LayerId};
-use xmem::{Nanos, OffloadAnswer, OffloadPiece, OffloadRow, Role};
+use xmem::analyzer::Role;
+use xmem::types::Nanos;
+use xmem_studies::offload::{Direction, LayerId};
+use xmem_studies::offloading::{OffloadAnswer, OffloadPiece, OffloadRow};
 
 #[derive(Serialize)]
 pub(super) struct OffloadHead<'a> {

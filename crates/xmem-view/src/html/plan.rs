@@ -4,7 +4,8 @@
 use super::columns::{ColumnHead, Columns, Encoding};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use xmem::{PlanAnswer, Role};
+use xmem::analyzer::Role;
+use xmem_studies::planning::PlanAnswer;
 
 #[derive(Serialize)]
 pub(super) struct PlanHead<'a> {
@@ -40,14 +41,19 @@ pub(super) fn encode(answer: &PlanAnswer) -> (PlanHead<'_>, Vec<u8>) {
     if let Some(best) = best {
         columns.add("offset", Encoding::Plain, best.plan.offsets().iter().map(|at| at.get()));
     }
-    let place = |of: &Option<xmem::Placement>| of.map_or(0, |place| place.segment as u64 + 1);
+    let place = |of: &Option<xmem_studies::planning::Placement>| {
+        of.map_or(0, |place| place.segment as u64 + 1)
+    };
     columns.add("segment", Encoding::Plain, run.placements.iter().map(place));
-    let within = |of: &Option<xmem::Placement>| of.map_or(0, |place| place.offset.get());
+    let within =
+        |of: &Option<xmem_studies::planning::Placement>| of.map_or(0, |place| place.offset.get());
     columns.add("within", Encoding::Plain, run.placements.iter().map(within));
     let segments = &run.segments;
     columns.add("segment_size", Encoding::Plain, segments.iter().map(|of| of.size.get()));
     columns.add("segment_start", Encoding::Delta, segments.iter().map(|of| u64::from(of.start)));
-    let end = |of: &xmem::SegmentSpan| of.end.map_or(0, |end| lifetime(of.start, end) + 1);
+    let end = |of: &xmem_studies::planning::SegmentSpan| {
+        of.end.map_or(0, |end| lifetime(of.start, end) + 1)
+    };
     columns.add("segment_lifetime", Encoding::Plain, segments.iter().map(end));
     let head = PlanHead {
         planner: best.map(|best| best.planner.to_string()),

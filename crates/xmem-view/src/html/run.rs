@@ -6,7 +6,10 @@ use super::plan::PlanHead;
 use super::{PageRun, PageWhatIf};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use xmem::{Bytes, PoolKind, Role, Timeline, TimelineBlock, TimelineFailure, TimelineSegment};
+use xmem::Bytes;
+use xmem::analyzer::Role;
+use xmem::predict::{Timeline, TimelineBlock, TimelineFailure, TimelineSegment};
+use xmem::simulator::PoolKind;
 
 #[derive(Serialize)]
 pub(super) struct RunHead<'a> {
@@ -249,7 +252,8 @@ fn segments(all: &[TimelineSegment], columns: &mut Columns) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xmem::{Device, Estimate, Job, ReadOptions, SnapshotEnd};
+    use xmem::predict::SnapshotEnd;
+    use xmem::{Device, Estimate, Job, ReadOptions};
 
     /// The values of a column, read as the page does.
     fn column(name: &str, heads: &serde_json::Value, mut bytes: &[u8]) -> Vec<u64> {

@@ -5,7 +5,8 @@
 
 use super::message::Message;
 use std::collections::BTreeMap;
-use xmem::{Bytes, Nanos};
+use xmem::Bytes;
+use xmem::types::Nanos;
 
 /// The number of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,10 @@ use super::palette::Palette;
 use super::{EDGE, WIDTH, legend_entry, scale};
 use crate::Run;
 use std::ops::Range;
-use xmem::{BlockKey, Bytes, IterationId, Phase, Stacked};
+use xmem::Bytes;
+use xmem::analyzer::Phase;
+use xmem::predict::{BlockKey, Stacked};
+use xmem::types::IterationId;
 
 /// The area of the plot: the space left of it for labels, right of it for the legend, and its height.
 const LEFT: f64 = 76.0;

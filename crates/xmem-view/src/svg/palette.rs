@@ -1,7 +1,8 @@
 //! The colors of areas: those of Okabe and Ito ("Color Universal Design", 2008), which people with any kind of color
 //! vision can tell apart, and two grays.
 
-use xmem::{Role, StackedGroup};
+use xmem::analyzer::Role;
+use xmem::predict::StackedGroup;
 
 /// A color, in both color schemes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

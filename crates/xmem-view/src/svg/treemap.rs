@@ -7,7 +7,9 @@ use super::{EDGE, WIDTH, legend_entry};
 use crate::Run;
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use xmem::{BlockKey, Bytes, Role, Timeline, TreeNode};
+use xmem::Bytes;
+use xmem::analyzer::Role;
+use xmem::predict::{BlockKey, Timeline, TreeNode};
 
 /// The height of all rectangles together.
 const HEIGHT: f64 = 420.0;

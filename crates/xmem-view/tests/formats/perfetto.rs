@@ -3,7 +3,8 @@
 use crate::protobuf::Message;
 use crate::run::Recorded;
 use std::collections::BTreeMap;
-use xmem::{Bytes, Role};
+use xmem::Bytes;
+use xmem::analyzer::Role;
 
 /// A track: its name, and what happens on it.
 #[derive(Debug, Default)]

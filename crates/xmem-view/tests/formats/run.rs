@@ -2,9 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use xmem::{
-    Answer, Bytes, Device, Estimate, FittedModel, Job, ReadOptions, SnapshotEnd, Timeline, find,
-};
+use xmem::convolutions::FittedModel;
+use xmem::predict::{SnapshotEnd, Timeline};
+use xmem::{Answer, Bytes, Device, Estimate, Job, ReadOptions, find};
 use xmem_view::Run;
 
 /// A run with all that it borrows.

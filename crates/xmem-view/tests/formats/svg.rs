@@ -4,7 +4,9 @@ use crate::run::Recorded;
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use std::collections::BTreeMap;
-use xmem::{BlockKey, Bytes, Role};
+use xmem::Bytes;
+use xmem::analyzer::Role;
+use xmem::predict::BlockKey;
 use xmem_view::SvgView;
 
 /// An element: its name and attributes.

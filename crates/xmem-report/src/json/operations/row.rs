@@ -5,9 +5,9 @@ use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor,
 };
 use std::fmt;
-use xmem::{
-    BlockId, Bytes, Operation, PoolOptions, PoolService, PrivatePoolId, Splitting, StreamId,
-};
+use xmem::Bytes;
+use xmem::simulator::{Operation, PoolOptions, PoolService, PrivatePoolId, Splitting};
+use xmem::types::{BlockId, StreamId};
 
 /// The keys of an operation, whichever it is.
 #[derive(Default)]

@@ -1,10 +1,10 @@
 //! The entries of results, segments and the event list, in the form of recordings.
 
 use serde::Serialize;
-use xmem::{
-    BlockUse, Event, EventAction, FailedAllocation, MemoryStats, Offset, Operation, PoolKind,
-    SegmentState, Simulation, SimulationSummary, Step, StepOutcome,
+use xmem::predict::{
+    FailedAllocation, MemoryStats, Offset, Simulation, SimulationSummary, Step, StepOutcome,
 };
+use xmem::simulator::{BlockUse, Event, EventAction, Operation, PoolKind, SegmentState};
 
 /// The result of an operation.
 #[derive(Serialize)]

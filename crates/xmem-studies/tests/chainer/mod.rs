@@ -5,7 +5,7 @@ mod pool;
 
 use pool::{Pool, reserved};
 use xmem::Bytes;
-use xmem::planner::{Block, BlockList, Limits, Planner, plan};
+use xmem_studies::planner::{Block, BlockList, Limits, Planner, plan};
 
 /// The networks, with the tables of training and of inference, and what outlives an iteration of each.
 const ALEXNET: Network = Network {

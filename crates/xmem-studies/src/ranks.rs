@@ -1,10 +1,10 @@
 //! The answer for a distributed job of which several ranks were recorded: that of its worst rank.
 
-use crate::answer::Answer;
-use crate::verdict::Verdict;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
+use xmem::Answer;
+use xmem::Verdict;
 use xmem_analyzer::recording::{Rank, Strategy};
 use xmem_predict::Confidence;
 use xmem_types::Bytes;
@@ -259,7 +259,7 @@ fn severity(figures: &RankFigures) -> impl Ord + use<> {
 #[cfg(test)]
 mod tests {
     use super::{JobRanks, RankAnswer, RankFigures};
-    use crate::verdict::Verdict;
+    use xmem::Verdict;
     use xmem_analyzer::recording::Rank;
     use xmem_predict::Confidence;
     use xmem_types::Bytes;

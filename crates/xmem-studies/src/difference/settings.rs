@@ -1,6 +1,6 @@
 //! The settings of runs: what decides about their memory beside the script.
 
-use crate::answer::Answer;
+use xmem::Answer;
 use xmem_orchestrator::{OptimizerImpl, ZeroGradPlace};
 use xmem_simulator::AddressOrder;
 

@@ -11,9 +11,6 @@ mod values;
 
 pub use job::{Matches, TrainingStep};
 
-use crate::error::EstimateError;
-use crate::estimate::Estimate;
-use crate::job::Job;
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
@@ -24,6 +21,7 @@ use xmem_offload::{
     simulate, simulate_within, smallest_capacity, vdnn_dynamic,
 };
 use xmem_planner::{Limits, Refused};
+use xmem_predict::Prediction;
 use xmem_profiles::Device;
 use xmem_timing::{MeasuredTableError, TimeModel};
 use xmem_types::{BlockId, Bytes, Nanos};
@@ -152,9 +150,6 @@ impl FromStr for PolicyChoice {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OffloadError {
-    /// The job cannot be estimated.
-    #[error(transparent)]
-    Estimate(#[from] EstimateError),
     /// The trace has no iteration.
     #[error("the trace has no iteration: record a training loop with `xmem profile`")]
     NoIteration,
@@ -363,47 +358,45 @@ impl OffloadAnswer {
     }
 }
 
-impl Estimate {
+impl TrainingStep {
     /// The last recorded iteration of a job as a graph of layers and blocks, with durations by a model.
     ///
     /// # Errors
-    /// If the job cannot be estimated, or has no iteration.
-    pub fn training_step(
-        &self,
-        job: &Job,
-        model: &TimeModel,
-    ) -> Result<TrainingStep, OffloadError> {
-        let (schedule, _) = self.lowered(job)?;
-        job::training_step(job.profile(), &schedule, model)?.ok_or(OffloadError::NoIteration)
+    /// If the job has no iteration.
+    pub fn of(prediction: &Prediction<'_>, model: &TimeModel) -> Result<Self, OffloadError> {
+        let (profile, schedule) = (prediction.profile(), prediction.schedule());
+        job::training_step(profile, schedule, model)?.ok_or(OffloadError::NoIteration)
     }
+}
 
+impl OffloadSettings {
     /// Simulates offloading policies on the last recorded iteration of a job.
     ///
     /// # Errors
-    /// If the job cannot be estimated, has no iteration, or a planner gives no plan.
-    pub fn offload(
+    /// If the job has no iteration, or a planner gives no plan.
+    pub fn simulate(
         &self,
-        job: &Job,
-        settings: &OffloadSettings,
+        prediction: &Prediction<'_>,
+        device: &Device,
     ) -> Result<OffloadAnswer, OffloadError> {
-        let device = self.target().device.clone();
+        let device = device.clone();
         let mut model = TimeModel::of(&device);
-        if let Some(table) = &settings.durations {
+        if let Some(table) = &self.durations {
             model.measure(table)?;
         }
-        let mut step = self.training_step(job, &model)?;
+        let mut step = TrainingStep::of(prediction, &model)?;
         if !model.measured.is_empty() && step.measured.is_empty() {
             return Err(OffloadError::OtherOperators);
         }
-        if settings.order == LayerOrder::DepthFirst {
+        if self.order == LayerOrder::DepthFirst {
             step.graph = depth_first(&step.graph)?;
         }
-        let bandwidth = settings.bandwidth.unwrap_or(Bytes(model.pcie.get()));
-        let link = Link { bandwidth, latency: model.transfer_latency, duplex: settings.duplex };
-        let mut policies = settings.policies.clone();
+        let bandwidth = self.bandwidth.unwrap_or(Bytes(model.pcie.get()));
+        let link = Link { bandwidth, latency: model.transfer_latency, duplex: self.duplex };
+        let mut policies = self.policies.clone();
         policies.retain(|&policy| policy != PolicyChoice::Fixed(Policy::None));
         policies.insert(0, PolicyChoice::Fixed(Policy::None));
-        let sweep = Sweep { step: &step, link, settings, device: &device };
+        let sweep = Sweep { step: &step, link, settings: self, device: &device };
         let mut rows = Vec::new();
         for policy in policies {
             sweep.policy(policy, &mut rows)?;
@@ -415,10 +408,10 @@ impl Estimate {
             link,
             layers,
             step,
-            order: settings.order,
-            capacity: settings.capacity,
-            workspaces: settings.workspaces,
-            jitter: settings.jitter,
+            order: self.order,
+            capacity: self.capacity,
+            workspaces: self.workspaces,
+            jitter: self.jitter,
             rows,
         })
     }

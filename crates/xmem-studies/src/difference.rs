@@ -20,9 +20,9 @@ pub use limit::{GrowthLimit, ParseGrowthLimitError, PeakFigure};
 pub use row::{DifferenceRow, GroupFigures, NameMatch};
 pub use settings::{OtherSetting, RunSetting};
 
-use crate::answer::Answer;
-use crate::verdict::Verdict;
 use rows::Rows;
+use xmem::Answer;
+use xmem::Verdict;
 use xmem_predict::Timeline;
 use xmem_types::{Bytes, IterationId};
 

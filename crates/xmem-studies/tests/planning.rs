@@ -5,11 +5,11 @@
 mod chainer;
 
 use std::sync::Arc;
-use xmem::planner::{Block, BlockList, HintsError, HotJob, plan};
-use xmem::{
-    Bytes, DnnMemCategory, Estimate, FittedModel, Job, Limits, PlanBlocks, PlanScope, PlanSettings,
-    Planner, ReadOptions, find,
-};
+use xmem::convolutions::FittedModel;
+use xmem::{Bytes, Estimate, Job, ReadOptions, find};
+use xmem_studies::planner::{Block, BlockList, HintsError, HotJob, plan};
+use xmem_studies::planner::{Limits, Planner};
+use xmem_studies::planning::{DnnMemCategory, PlanBlocks, PlanScope, PlanSettings};
 
 const TRACES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces");
 

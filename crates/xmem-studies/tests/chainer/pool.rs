@@ -2,7 +2,7 @@
 //! its size, and nothing goes back to the device.
 
 use std::collections::{BTreeMap, BTreeSet};
-use xmem::planner::Block;
+use xmem_studies::planner::Block;
 
 /// The release of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

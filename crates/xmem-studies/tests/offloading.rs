@@ -3,15 +3,16 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use xmem::offload::{
+use xmem::convolutions::FittedModel;
+use xmem::types::{Nanos, Request, RequestKind};
+use xmem::{Bytes, Device, Estimate, Job, ReadOptions, find};
+use xmem_studies::offload::{
     BlockRole, Direction, EventKind, Graph, LayerKind, Link, Memory, Placement, Policy, Run,
     StepId, Work, depth_first, place, simulate, smallest_capacity,
 };
-use xmem::timing::TimeModel;
-use xmem::{
-    Bytes, Device, Estimate, FittedModel, Job, Limits, Nanos, ReadOptions, Request, RequestKind,
-    TrainingStep, find,
-};
+use xmem_studies::offloading::TrainingStep;
+use xmem_studies::planner::Limits;
+use xmem_studies::timing::TimeModel;
 
 const LINEAR: [&str; 2] = ["alexnet", "vgg16"];
 const NONLINEAR: [&str; 6] =
@@ -31,8 +32,14 @@ fn estimate() -> Estimate {
     Estimate::builder(device()).convolutions(Arc::new(FittedModel)).build()
 }
 
+/// The step of a job on the estimate's device.
+fn step_of(estimate: &Estimate, job: &Job) -> TrainingStep {
+    let prediction = estimate.predict(job).expect("a prediction");
+    TrainingStep::of(&prediction, &TimeModel::of(&estimate.target().device)).expect("a step")
+}
+
 fn step(network: &str) -> TrainingStep {
-    estimate().training_step(&job(network), &TimeModel::of(&device())).expect("a step")
+    step_of(&estimate(), &job(network))
 }
 
 fn link() -> Link {
@@ -40,7 +47,7 @@ fn link() -> Link {
     Link {
         bandwidth: Bytes(model.pcie.get()),
         latency: model.transfer_latency,
-        duplex: xmem::offload::Duplex::Half,
+        duplex: xmem_studies::offload::Duplex::Half,
     }
 }
 
@@ -221,8 +228,8 @@ source = "NVIDIA, GeForce GTX TITAN X specification"
 /// The step of a network on the [`TITAN_X`].
 fn step_on_titan_x(network: &str) -> TrainingStep {
     let device = Device::from_toml(TITAN_X).expect("a device");
-    let estimate = Estimate::builder(device.clone()).convolutions(Arc::new(FittedModel)).build();
-    estimate.training_step(&job(network), &TimeModel::of(&device)).expect("a step")
+    let estimate = Estimate::builder(device).convolutions(Arc::new(FittedModel)).build();
+    step_of(&estimate, &job(network))
 }
 
 /// The link that Dymem's authors name: PCI Express with 16 GB/s.
@@ -469,7 +476,7 @@ fn uses_are_found_in_traces_of_the_cpu() {
         let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces");
         let path = traces.join(case).join("trace.json.zst");
         let job = Job::from_path(path, &ReadOptions::default()).expect("a trace");
-        let step = estimate().training_step(&job, &TimeModel::of(&device())).expect("a step");
+        let step = step_of(&estimate(), &job);
         let matches = step.matches;
         assert!(
             matches.explained.get() * 100 >= matches.kept.get() * percent,
