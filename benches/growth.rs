@@ -92,7 +92,7 @@ impl Cost {
         let (trace, notes) = parts.expect("a trace");
         let events = trace.event_count;
         let (analyze, job) = cpu_time(|| Job::from_trace(trace, notes));
-        let (lower, _) = cpu_time(|| estimate.predict(&job).map(|p| p.block_count()));
+        let (lower, _) = cpu_time(|| estimate.predict(&job).map(|p| p.prediction().block_count()));
         let (estimated, answer) = cpu_time(|| estimate.job(&job).expect("an answer"));
         let (report, _) = cpu_time(|| {
             let document = ReplayDocument::new("synthetic.json", "", &answer, Rules::Omit);

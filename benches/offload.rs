@@ -37,8 +37,9 @@ fn offload(c: &mut Criterion) {
     let device = find("p100-16g").expect("known").clone();
     let model = TimeModel::of(&device);
     let estimate = Estimate::builder(device).convolutions(Arc::new(FittedModel)).build();
-    let prediction = estimate.predict(&job).expect("a prediction");
-    let graph = TrainingStep::of(&prediction, &model).expect("a step").graph;
+    let predicted = estimate.predict(&job).expect("a prediction");
+    let prediction = predicted.prediction();
+    let graph = TrainingStep::of(prediction, &model).expect("a step").graph;
     let link = Link {
         bandwidth: Bytes(model.pcie.get()),
         latency: model.transfer_latency,
@@ -46,11 +47,13 @@ fn offload(c: &mut Criterion) {
     };
     let mut group = c.benchmark_group("offload");
     group.bench_function("floor/graph", |b| {
-        b.iter(|| estimate.predict(black_box(&job)).expect("a prediction").requests().len());
+        b.iter(|| {
+            estimate.predict(black_box(&job)).expect("a prediction").prediction().requests().len()
+        });
     });
     group.bench_function("floor/simulate", |b| b.iter(|| walk(black_box(&graph))));
     group.bench_function("graph", |b| {
-        b.iter(|| TrainingStep::of(black_box(&prediction), &model).expect("a step"));
+        b.iter(|| TrainingStep::of(black_box(prediction), &model).expect("a step"));
     });
     for policy in Policy::ALL {
         group.bench_function(BenchmarkId::new("simulate", policy), |b| {

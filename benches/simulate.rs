@@ -116,7 +116,7 @@ fn gpt2() -> Vec<Request> {
     let estimate = Estimate::builder(device).convolutions(Arc::new(FittedModel)).build();
     let job =
         xmem::Job::from_path(path, &ReadOptions::default()).expect("a trace of the repository");
-    estimate.predict(&job).expect("an allocator that is known").requests().to_vec()
+    estimate.predict(&job).expect("an allocator that is known").prediction().requests().to_vec()
 }
 
 /// Replay, bare run and floor over the same requests.

@@ -44,11 +44,11 @@ pub(crate) fn verdict(data: &[u8]) {
         let device = xmem::find(name).expect("a known device").clone();
         for estimate in [plain(device.clone()), other(device)] {
             if let Ok(answer) = estimate.job(&job) {
-                let peak = &answer.peak;
-                assert!(peak.allocated <= peak.reserved, "{:?}", answer.peak);
-                assert!(peak.reserved <= peak.device, "{:?}", answer.peak);
-                for bounds in [&answer.range.allocated, &answer.range.reserved] {
-                    assert!(bounds.low <= bounds.high, "{:?}", answer.range);
+                let peak = &answer.memory.peak;
+                assert!(peak.allocated <= peak.reserved, "{:?}", answer.memory.peak);
+                assert!(peak.reserved <= peak.device, "{:?}", answer.memory.peak);
+                for bounds in [&answer.memory.range.allocated, &answer.memory.range.reserved] {
+                    assert!(bounds.low <= bounds.high, "{:?}", answer.memory.range);
                 }
             }
         }

@@ -12,7 +12,7 @@ use crate::integrity::SnapshotEvidence;
 use crate::lifetime::Tick;
 use crate::names::Names;
 use crate::optree::OpTree;
-use crate::profile::Profile;
+use crate::profile::{JobKind, Profile};
 use crate::returns::Returns;
 use crate::spans::Phase;
 use std::collections::BTreeMap;
@@ -137,6 +137,7 @@ pub fn analyze_history(history: History) -> (Profile, Diagnostics) {
     let names = Names::build(&trace.strings);
     let tree = OpTree::build(&trace.ops);
     let profile = Profile {
+        kind: JobKind::Training,
         blocks,
         autograd: Autograd::build(&trace.ops, &trace.flows, &tree, &names),
         tree,

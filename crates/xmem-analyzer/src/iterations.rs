@@ -3,21 +3,13 @@
 use crate::forwards::Forwards;
 use crate::names::{NameKind, Names};
 use crate::periods;
+use crate::profile::JobKind;
 use crate::spans::{Iteration, rows_in};
 use crate::steps::Signature;
 use crate::timeline::{Mark, MarkKind, Timeline};
 use rustc_hash::FxHashMap;
 use xmem_trace::Trace;
 use xmem_types::{Diagnostics, Nanos, Severity, Sym};
-
-/// The kind of job that the trace shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Job {
-    /// There is a backward pass or an optimizer step.
-    Training,
-    /// There is neither.
-    Inference,
-}
 
 /// All that iterations are found from.
 pub(crate) struct Signs<'a> {
@@ -33,13 +25,13 @@ pub(crate) struct Signs<'a> {
 /// Finds the iterations: by the recorder's marks, else by `ProfilerStep` marks, else by optimizer
 /// steps (several optimizers make one iteration where their steps alternate), else by backward
 /// passes, else by calls of the model, else by repeated operators.
-pub(crate) fn find(signs: &Signs<'_>, notes: &mut Diagnostics) -> (Job, Vec<Iteration>) {
+pub(crate) fn find(signs: &Signs<'_>, notes: &mut Diagnostics) -> (JobKind, Vec<Iteration>) {
     let marks = &signs.timeline.marks;
     if marks.is_empty() {
-        return (Job::Inference, Vec::new());
+        return (JobKind::Inference, Vec::new());
     }
     let trains = marks.iter().any(|m| matches!(m.kind, MarkKind::Backward | MarkKind::Step));
-    let job = if trains { Job::Training } else { Job::Inference };
+    let job = if trains { JobKind::Training } else { JobKind::Inference };
     let ends = round_ends(signs);
     let profiler = profiler_steps(signs);
     let end = end(signs);
@@ -48,8 +40,8 @@ pub(crate) fn find(signs: &Signs<'_>, notes: &mut Diagnostics) -> (Job, Vec<Iter
         return (job, contiguous([unmarked, profiler].concat(), end));
     }
     let iterations = match job {
-        Job::Training => training(signs, ends, end, notes),
-        Job::Inference => inference(signs, end, notes),
+        JobKind::Training => training(signs, ends, end, notes),
+        JobKind::Inference => inference(signs, end, notes),
     };
     (job, iterations)
 }

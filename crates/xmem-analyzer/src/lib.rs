@@ -56,7 +56,7 @@ pub use marks::TransferKind;
 pub use optree::OpTree;
 pub use preexisting::Preexisting;
 pub use private_pools::{Position, PrivatePools};
-pub use profile::Profile;
+pub use profile::{JobKind, Profile};
 pub use python::ModuleCall;
 pub use redaction::Redaction;
 pub use returns::CallKind;
@@ -256,6 +256,7 @@ fn analyze_selected(
     trace.memory = MemoryTable::default();
     trace.flows = FlowTable::default();
     let profile = Profile {
+        kind: job,
         blocks,
         tree,
         phases,

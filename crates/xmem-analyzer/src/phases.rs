@@ -2,7 +2,7 @@
 //! nodes, data-loader annotations, module calls. No annotation of the user's is needed.
 
 use crate::forwards::Forwards;
-use crate::iterations::Job;
+use crate::profile::JobKind;
 use crate::spans::{Iteration, Phase, PhaseSpan, rows_in};
 use crate::timeline::{Mark, MarkKind, Timeline};
 use rustc_hash::FxHashSet;
@@ -14,7 +14,7 @@ pub(crate) fn find(
     trace: &Trace,
     timeline: &Timeline,
     forwards: &Forwards,
-    job: Job,
+    job: JobKind,
     iterations: &[Iteration],
 ) -> Vec<PhaseSpan> {
     let Some(first) = iterations.first() else { return Vec::new() };
@@ -63,7 +63,7 @@ struct Gaps<'a> {
     trace: &'a Trace,
     timeline: &'a Timeline,
     forwards: &'a Forwards,
-    job: Job,
+    job: JobKind,
 }
 
 impl Gaps<'_> {
@@ -93,8 +93,8 @@ impl Gaps<'_> {
             (_, ForwardState::Running, _, _) => (gap.start, Phase::Forward),
             // Gradient clipping and the like, up to the step.
             (None, _, Some(MarkKind::Backward), _) => (gap.start, Phase::Backward),
-            (None, _, _, Job::Inference) => (gap.start, Phase::Forward),
-            (None, _, _, Job::Training) => (gap.end, Phase::Data),
+            (None, _, _, JobKind::Inference) => (gap.start, Phase::Forward),
+            (None, _, _, JobKind::Training) => (gap.end, Phase::Data),
         };
         spans.push(gap.start, lead, Phase::Data, id, None);
         spans.push(lead, gap.end, rest, id, None);

@@ -24,10 +24,21 @@ use xmem_types::{Addr, BlockId, Nanos, OpId, StreamId, Sym, ThreadIdx};
 const PROVIDERS: [&str; 4] =
     ["aten::empty", "aten::new_empty", "aten::resize_", "aten::_resize_output_"];
 
+/// The kind of job that a recording shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobKind {
+    /// There is a backward pass or an optimizer step, or the recording does not tell.
+    Training,
+    /// There is neither.
+    Inference,
+}
+
 /// A trace, understood: blocks with lifetime, origin and role, and the structure of the run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Profile {
+    /// Training or inference.
+    pub kind: JobKind,
     /// In order of allocation.
     pub blocks: Vec<Block>,
     /// The nesting of operators.
@@ -65,6 +76,12 @@ impl Profile {
     #[must_use]
     pub fn block(&self, id: BlockId) -> &Block {
         &self.blocks[id.index()]
+    }
+
+    /// Returns whether shapes of inputs were recorded, if operators were.
+    #[must_use]
+    pub fn has_shapes(&self) -> bool {
+        self.trace.signatures.len() > 1 || self.trace.ops.is_empty()
     }
 
     /// The stream on which the program computes at a time (`with torch.cuda.stream(s):`), as far as the recorder

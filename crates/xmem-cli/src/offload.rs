@@ -80,11 +80,12 @@ fn simulate(
     let progress = Progress::over([args.trace.as_path()], global.verbosity());
     let options = read_options(&args.reading, threads);
     let job = Job::observed(&args.trace, &options, &|stage| progress.stage(&name, stage))?;
-    let prediction = estimate.predict(&job).map_err(|error| CliError::estimate(&name, error))?;
+    let predicted = estimate.predict(&job).map_err(|error| CliError::estimate(&name, error))?;
+    let prediction = predicted.prediction();
     let answer = settings
-        .simulate(&prediction, &estimate.target().device)
+        .simulate(prediction, &estimate.target().device)
         .map_err(|source| error(&args.trace, source))?;
-    drop(prediction);
+    drop(predicted);
     Ok((job, answer))
 }
 

@@ -51,7 +51,8 @@ pub(crate) fn predict(
         None => Job::observed(path, &options, &observer)?,
     };
     let failed = |error| CliError::estimate(&name, error);
-    let answer = estimate.job_observed(&job, &observer).map_err(failed)?;
-    let timeline = estimate.timeline(&job, SnapshotEnd::Job).map_err(failed)?;
+    let predicted = estimate.predict_observed(&job, &observer).map_err(failed)?;
+    let answer = predicted.answer_observed(&observer);
+    let timeline = predicted.timeline(SnapshotEnd::Job);
     Ok(PredictedRun { answer, timeline })
 }

@@ -181,11 +181,12 @@ fn answer(
 ) -> Result<Answered, EstimateError> {
     let job = Job::observed(trace, read, observer)?;
     let Settings { estimate, .. } = settings;
-    let answer = estimate.job_observed(&job, observer)?;
+    let predicted = estimate.predict_observed(&job, observer)?;
+    let answer = predicted.answer_observed(observer);
     let end =
         if args.answer.snapshot_past_oom { SnapshotEnd::Job } else { SnapshotEnd::OutOfMemory };
     let wanted = args.answer.snapshot.is_some();
-    let recording = wanted.then(|| estimate.snapshot(&job, end)).transpose()?;
+    let recording = wanted.then(|| predicted.snapshot(end)).transpose()?;
     let is_text = args.answer.format == ReplayFormat::Text;
     let next = match is_text {
         true => next::commands(trace, &job, (settings, &answer), args),

@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use what_ifs::WhatIfs;
 use xmem::analyzer::integrity::Condition;
-use xmem::predict::{BlockKey, SnapshotEnd, Timeline};
-use xmem::{Answer, Estimate, Job};
+use xmem::predict::{BlockKey, Prediction, SnapshotEnd, Timeline};
+use xmem::{Answer, Device, Job, PredictedJob};
 use xmem_studies::offload::Placement;
 use xmem_studies::offloading::{OffloadAnswer, OffloadSettings, PolicyChoice};
 use xmem_studies::planner::{Limits, Planner};
@@ -158,25 +158,28 @@ fn look(
     let observer = |stage| progress.stage(&name, stage);
     let job = Job::observed(trace, &options, &observer)?;
     let failed = |error| CliError::estimate(&name, error);
-    let one = |Setting { estimate, .. }: &Setting| {
-        let answer = estimate.job_observed(&job, &observer).map_err(failed)?;
-        let timeline = estimate.timeline(&job, SnapshotEnd::Job).map_err(failed)?;
-        Ok(Pictured { answer, timeline })
+    let predicted = settings.iter().map(|at| at.estimate.predict_observed(&job, &observer));
+    let predicted: Vec<PredictedJob<'_>> = predicted.collect::<Result<_, _>>().map_err(failed)?;
+    let one = |run: &PredictedJob<'_>| Pictured {
+        answer: run.answer_observed(&observer),
+        timeline: run.timeline(SnapshotEnd::Job),
     };
-    let pictured: Vec<Pictured> = settings.iter().map(one).collect::<Result<_, CliError>>()?;
-    let what_ifs = WhatIfs::default();
-    let mut loaded = Loaded { name, job, pictured, what_ifs, plan: None, offload: None };
+    let pictured: Vec<Pictured> = predicted.iter().map(one).collect();
+    let (mut what_ifs, mut planned, mut moved) = (WhatIfs::default(), None, None);
     if format == ReportFormat::Html {
-        loaded.what_ifs = what_ifs::of(&loaded.job, &loaded.pictured[0].answer, args)?;
+        what_ifs = what_ifs::of(&job, &pictured[0].answer, args)?;
+        let prediction = predicted[0].prediction();
         if args.picture.plan {
-            loaded.plan = Some(plan(&settings[0].estimate, &loaded));
+            planned = Some(plan(prediction, &name));
         }
         if !args.picture.offload.is_empty() {
             let policies = offload::policies(&args.picture.offload);
-            loaded.offload = Some(offloaded(&settings[0].estimate, &loaded, trace, policies));
+            let device = &settings[0].estimate.target().device;
+            moved = Some(offloaded(prediction, device, trace, policies));
         }
     }
-    Ok(loaded)
+    drop(predicted);
+    Ok(Loaded { name, job, pictured, what_ifs, plan: planned, offload: moved })
 }
 
 /// The reason why no recording has what was asked for, if it was; recordings of a GPU, for example, may have no
@@ -192,11 +195,9 @@ fn refusal<T>(
 }
 
 /// The plan of an iteration, by the planner that `xmem plan` takes.
-fn plan(estimate: &Estimate, loaded: &Loaded) -> Result<PlanAnswer, CliError> {
-    let failed = |error| CliError::estimate(&loaded.name, error);
-    let prediction = estimate.predict(&loaded.job).map_err(failed)?;
-    let blocks = PlanBlocks::of_prediction(&prediction, PlanScope::default());
-    let nothing = || CliError::NothingToPlan { input: loaded.name.clone() };
+fn plan(prediction: &Prediction<'_>, name: &str) -> Result<PlanAnswer, CliError> {
+    let blocks = PlanBlocks::of_prediction(prediction, PlanScope::default());
+    let nothing = || CliError::NothingToPlan { input: name.to_owned() };
     let blocks = blocks.ok().filter(|blocks| !blocks.list.is_empty()).ok_or_else(nothing)?;
     let limits = Limits { time: PLANNING_TIME, ..Limits::default() };
     let settings =
@@ -206,18 +207,14 @@ fn plan(estimate: &Estimate, loaded: &Loaded) -> Result<PlanAnswer, CliError> {
 
 /// The policies on the last iteration, with the allocator that `xmem offload` takes, and as a static plan.
 fn offloaded(
-    estimate: &Estimate,
-    loaded: &Loaded,
+    prediction: &Prediction<'_>,
+    device: &Device,
     trace: &Path,
     policies: Vec<PolicyChoice>,
 ) -> Result<OffloadAnswer, CliError> {
     let placements = vec![Placement::Caching, Placement::Planned(Planner::BestFit)];
     let settings = OffloadSettings { policies, placements, ..OffloadSettings::default() };
-    let prediction =
-        estimate.predict(&loaded.job).map_err(|error| CliError::estimate(&loaded.name, error))?;
-    settings
-        .simulate(&prediction, &estimate.target().device)
-        .map_err(|error| offload::error(trace, error))
+    settings.simulate(prediction, device).map_err(|error| offload::error(trace, error))
 }
 
 fn view(name: ViewName) -> SvgView {

@@ -64,13 +64,14 @@ pub fn validate(
     snapshot: &Snapshot,
     options: &RerunOptions,
 ) -> Result<Validation, ValidateError> {
-    let prediction = estimate.predict(job)?;
+    let predicted = estimate.predict(job)?;
+    let prediction = predicted.prediction();
     let (rerun, recorded) = rerun_with_requests(snapshot, options)?;
-    let predicted = Predicted::of(&prediction);
-    let starts = predicted.iteration_starts(&prediction);
+    let predicted = Predicted::of(prediction);
+    let starts = predicted.iteration_starts(prediction);
     let alignment = Alignment::of(&predicted.side, &recorded.side, &starts);
     let compared = Compared {
-        prediction: &prediction,
+        prediction,
         snapshot,
         predicted: &predicted,
         recorded: &recorded,

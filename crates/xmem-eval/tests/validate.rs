@@ -84,8 +84,8 @@ fn a_perfect_estimate_differs_nowhere() {
 fn the_figures_are_those_of_an_answer_and_of_the_recording() {
     let answer = estimate(&[]).job(&job("mlp_adam")).expect("an answer");
     let judged = judge(&[], &recording());
-    assert_eq!(judged.peaks.allocated.estimated, answer.peak.allocated);
-    assert_eq!(judged.peaks.reserved.estimated, answer.peak.reserved);
+    assert_eq!(judged.peaks.allocated.estimated, answer.memory.peak.allocated);
+    assert_eq!(judged.peaks.reserved.estimated, answer.memory.peak.reserved);
     // `max-allocated-bytes`, `reserved-bytes` and `requested-bytes` in traces/mlp_adam/expected.toml.
     assert_eq!(judged.peaks.allocated.recorded, Bytes(228_864_000));
     assert_eq!(judged.peaks.reserved.recorded, Bytes(262_144_000));

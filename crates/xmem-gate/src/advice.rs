@@ -90,7 +90,7 @@ fn replayed(
     let usable = question.without_margin(&outcome.device);
     let builder = changed(question, usable, &change);
     let answer = builder.capacity_search(CapacitySearch::Run).build().job(job).ok()?;
-    let need = answer.min_capacity?;
+    let need = answer.memory.min_capacity?;
     Some(Advice { change, need, fits: certainly_fits(&answer) })
 }
 

@@ -74,14 +74,14 @@ impl BaselineEntry {
     /// The figures of an answer that lists every block of its peak.
     #[must_use]
     pub fn of(answer: &Answer) -> Self {
-        let roles = answer.by_role.iter().filter(|share| share.bytes > Bytes::ZERO);
+        let roles = answer.memory.by_role.iter().filter(|share| share.bytes > Bytes::ZERO);
         let mut by_module: BTreeMap<String, Bytes> = BTreeMap::new();
-        for block in &answer.largest {
+        for block in &answer.memory.largest {
             *by_module.entry(module(block.origin.module.as_deref())).or_default() += block.bytes;
         }
         Self {
-            allocated: answer.peak.allocated,
-            reserved: answer.peak.reserved,
+            allocated: answer.memory.peak.allocated,
+            reserved: answer.memory.peak.reserved,
             by_role: roles.map(|share| (share.role.name().to_owned(), share.bytes)).collect(),
             by_module,
         }

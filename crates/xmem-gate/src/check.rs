@@ -88,11 +88,11 @@ fn on_device(
     let search = CapacitySearch::WhereShort;
     let mut answer = question.answer(job, device, question.allocator.clone(), search)?;
     let (mut decision, mut tight_by) = answer.decision();
-    if decision == Decision::Fits && answer.peak.device > device.memory - margin {
+    if decision == Decision::Fits && answer.memory.peak.device > device.memory - margin {
         // What the job needs may be less than what it takes.
         let search = CapacitySearch::Run;
         answer = question.answer(job, device, question.allocator.clone(), search)?;
-        let least = answer.min_capacity.unwrap_or(answer.peak.device);
+        let least = answer.memory.min_capacity.unwrap_or(answer.memory.peak.device);
         answer.need = Need { least, ..answer.need };
         if !question.fits(job, device)? {
             (decision, tight_by) = (Decision::Tight, Some(TightBy::Margin));
@@ -159,9 +159,13 @@ impl Question<'_> {
         answer: &Answer,
     ) -> Result<Option<&'d Device>, EstimateError> {
         // Tensors need their memory on any device; convolutions may need less workspace on another.
-        let workspace =
-            answer.by_role.iter().find(|share| share.role == xmem::analyzer::Role::Workspace);
-        let least = answer.peak.allocated - workspace.map_or(Bytes::ZERO, |share| share.bytes);
+        let workspace = answer
+            .memory
+            .by_role
+            .iter()
+            .find(|share| share.role == xmem::analyzer::Role::Workspace);
+        let least =
+            answer.memory.peak.allocated - workspace.map_or(Bytes::ZERO, |share| share.bytes);
         for device in devices {
             if device.available() >= least && self.fits(job, device)? {
                 return Ok(Some(device));

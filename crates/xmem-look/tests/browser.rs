@@ -17,7 +17,7 @@ fn timeline(trace: &str, device: Device) -> Timeline {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces").join(trace);
     let job = Job::from_path(path.join("trace.json.zst"), &ReadOptions::default());
     let estimate = Estimate::builder(device).convolutions(Arc::new(FittedModel)).build();
-    estimate.timeline(&job.expect("a trace"), SnapshotEnd::Job).expect("a timeline")
+    estimate.predict(&job.expect("a trace")).expect("a prediction").timeline(SnapshotEnd::Job)
 }
 
 static GPT2: LazyLock<Timeline> =

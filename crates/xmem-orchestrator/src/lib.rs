@@ -117,5 +117,6 @@ fn lowered(
         || Context::new(profile, target, convolutions),
     );
     passes::run(&mut draft, &cx, &mut notes);
-    (first_iteration::add(draft.finish(), profile), notes)
+    let schedule = first_iteration::add(draft.finish(), profile);
+    (Schedule { starts_late: !profile.preexisting.is_empty(), ..schedule }, notes)
 }

@@ -107,6 +107,7 @@ struct Requests {
     blocks: Vec<ScheduledBlock>,
     homes: Vec<Home>,
     events: Vec<Event>,
+    starts_late: bool,
 }
 
 impl Requests {
@@ -190,6 +191,7 @@ impl Requests {
         (place.alloc, place.free, place.free_time) = (Tick(0), None, None);
         let known = self.inferred(profile, &place);
         if known > Bytes::ZERO {
+            self.starts_late = true;
             notes.report("made-before-trace", Severity::Warning, None, || {
                 format!(
                     "the recording has no totals of memory: {known} of parameters, buffers and optimizer \
@@ -200,7 +202,7 @@ impl Requests {
     }
 
     fn finish(self, gpu: &GpuRecording) -> Schedule {
-        let Self { blocks, homes, mut events } = self;
+        let Self { blocks, homes, mut events, starts_late } = self;
         let nothing = (BlockId(0), Nanos::ZERO);
         for &Tick(tick) in &gpu.cache_releases {
             events.push((tick, EventKind::ReleaseCache, nothing.0, nothing.1));
@@ -209,7 +211,7 @@ impl Requests {
             events.push((tick, EventKind::ReleasePool(pool), nothing.0, nothing.1));
         }
         events.sort_unstable();
-        let mut schedule = Schedule { blocks, ..Schedule::default() };
+        let mut schedule = Schedule { blocks, starts_late, ..Schedule::default() };
         let mut scope = None;
         for (_, kind, block, time) in events {
             let pool = match kind {

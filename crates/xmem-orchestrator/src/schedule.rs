@@ -26,6 +26,8 @@ pub struct Schedule {
     /// Whether there may be other requests, which no range bounds: those of libraries and kernels of another GPU than the
     /// recorded one, or of plans of cuDNN that are not known.
     pub unbounded: bool,
+    /// Whether memory that was there before the recording began is inferred from its use.
+    pub starts_late: bool,
     /// The effect of each rule, in the order of [`rules`](crate::rules()).
     pub effects: Vec<RuleEffect>,
     /// The recorded blocks that rules left out, in the order of the profile.

@@ -8,11 +8,15 @@
 //! it by iterations of other lengths. A plain [`OperationList`] goes
 //! through the same allocators without a schedule.
 //!
+//! What the replay cannot show is in [`doubts`]; what others than the allocator take from a device, in [`DeviceBudget`].
+//!
 //! Left to others: traces and files (the facade `xmem`), the rules that make a schedule
 //! (`xmem-orchestrator`), and how results are shown (`xmem-report`).
 #![forbid(unsafe_code)]
 
 mod allocator;
+mod budget;
+pub mod doubts;
 mod finding;
 mod lengths;
 mod memory;
@@ -27,6 +31,7 @@ mod timeline;
 pub use allocator::{
     AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, JobEnvironment, Origin,
 };
+pub use budget::{DeviceBudget, NcclMemory};
 pub use finding::Finding;
 pub use lengths::{
     Dimension, ExtentsError, FitSummary, GrowthPoint, LengthModel, LengthRun, LengthSettings,

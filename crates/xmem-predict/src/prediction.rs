@@ -127,6 +127,13 @@ impl<'j> Prediction<'j> {
         self.sections.of_iterations(iterations.start, iterations.end)
     }
 
+    /// Returns whether more memory may have been needed before the recording began: the peaks are the least that the job
+    /// needs.
+    #[must_use]
+    pub fn is_lower_bound(&self) -> bool {
+        self.profile().gpu.as_ref().is_some_and(|gpu| !gpu.from_the_start)
+    }
+
     /// The effect of each rule of the lowering, in the order of the rules.
     #[must_use]
     pub fn rule_effects(&self) -> &[RuleEffect] {

@@ -34,20 +34,21 @@ pub struct Bounds {
     pub high: Bytes,
 }
 
-/// The confidence that the verdict holds over the whole range.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The confidence that the verdict holds over the whole range. Ordered: of two reasons to doubt an answer, the lower one
+/// counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
+    /// The job is expected to run out of memory, and may run.
+    MayFit,
+    /// The job is expected to run, and may not.
+    MayFail,
+    /// It does, but the recording itself is doubtful.
+    Doubtful,
+    /// It does, but the range does not have everything: there are choices that two ends cannot bound.
+    Likely,
     /// It does.
     #[default]
     Certain,
-    /// It does, but the range does not have everything: there are choices that two ends cannot bound.
-    Likely,
-    /// The job is expected to run, and may not.
-    MayFail,
-    /// The job is expected to run out of memory, and may run.
-    MayFit,
-    /// It does, but the recording itself is doubtful.
-    Doubtful,
 }
 
 /// The effect of one uncertainty on the peaks.

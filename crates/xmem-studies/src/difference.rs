@@ -58,7 +58,7 @@ impl ComparisonRun {
     /// A run with its answer and its timeline.
     #[must_use]
     pub fn new(answer: &Answer, timeline: Timeline) -> Self {
-        let peak = &answer.peak;
+        let peak = &answer.memory.peak;
         Self {
             peaks: RunPeaks {
                 allocated: peak.allocated,
@@ -69,6 +69,7 @@ impl ComparisonRun {
             peak_at: peak.at.as_ref().map(|at| (at.iteration, at.phase.name().to_owned())),
             settings: settings::of(answer),
             by_role: answer
+                .memory
                 .by_role
                 .iter()
                 .map(|share| (share.role.name().to_owned(), share.bytes))

@@ -96,7 +96,7 @@ impl RankAnswer {
     #[must_use]
     pub fn new(trace: &str, answer: &Answer) -> Self {
         let (least, most) = answer.device().context_bounds();
-        let reserved = answer.range.reserved;
+        let reserved = answer.memory.range.reserved;
         Self {
             trace: trace.to_owned(),
             rank: answer.rank.clone(),
@@ -109,10 +109,10 @@ impl RankAnswer {
                 .unwrap_or_default(),
             figures: RankFigures {
                 verdict: answer.verdict,
-                confidence: answer.range.confidence,
-                allocated: answer.peak.allocated,
-                reserved: answer.peak.reserved,
-                device: answer.peak.device,
+                confidence: answer.memory.range.confidence,
+                allocated: answer.memory.peak.allocated,
+                reserved: answer.memory.peak.reserved,
+                device: answer.memory.peak.device,
                 device_bounds: (reserved.low + least, reserved.high + most),
                 headroom: answer.headroom(),
                 shortfall: answer.shortfall(),

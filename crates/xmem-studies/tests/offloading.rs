@@ -34,8 +34,9 @@ fn estimate() -> Estimate {
 
 /// The step of a job on the estimate's device.
 fn step_of(estimate: &Estimate, job: &Job) -> TrainingStep {
-    let prediction = estimate.predict(job).expect("a prediction");
-    TrainingStep::of(&prediction, &TimeModel::of(&estimate.target().device)).expect("a step")
+    let predicted = estimate.predict(job).expect("a prediction");
+    let prediction = predicted.prediction();
+    TrainingStep::of(prediction, &TimeModel::of(&estimate.target().device)).expect("a step")
 }
 
 fn step(network: &str) -> TrainingStep {
@@ -109,7 +110,8 @@ fn without_a_policy_memory_is_that_of_the_prediction() {
     for network in ["alexnet", "resnet32", "inception_v4"] {
         let job = job(network);
         let estimate = estimate();
-        let prediction = estimate.predict(&job).expect("a prediction");
+        let predicted = estimate.predict(&job).expect("a prediction");
+        let prediction = predicted.prediction();
         let (mut sizes, mut live, mut expected) = (Vec::new(), 0u64, Vec::new());
         let starts = prediction.iteration_starts();
         for (row, Request { block, kind }) in prediction.requests().iter().enumerate() {

@@ -38,8 +38,9 @@ fn blocks(name: &str, scope: PlanScope) -> PlanBlocks {
     let job = Job::from_path(format!("{TRACES}/{name}"), &ReadOptions::default()).expect(name);
     let device = find("a100-40g").expect("a known device").clone();
     let estimate = Estimate::builder(device).convolutions(Arc::new(FittedModel)).build();
-    let prediction = estimate.predict(&job).expect(name);
-    PlanBlocks::of_prediction(&prediction, scope).expect(name)
+    let predicted = estimate.predict(&job).expect(name);
+    let prediction = predicted.prediction();
+    PlanBlocks::of_prediction(prediction, scope).expect(name)
 }
 
 fn peak(list: &BlockList, planner: Planner) -> Bytes {

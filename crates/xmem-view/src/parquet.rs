@@ -52,7 +52,7 @@ pub fn parquet(run: &Run<'_>, table: ParquetTable) -> Vec<u8> {
 
 fn facts(run: &Run<'_>, table: ParquetTable) -> Vec<(&'static str, String)> {
     let (answer, timeline) = (run.answer, run.timeline);
-    let peak = &answer.peak;
+    let peak = &answer.memory.peak;
     let bytes = |bytes: Bytes| bytes.get().to_string();
     let mut facts = vec![
         ("xmem.schema", table.schema().to_owned()),

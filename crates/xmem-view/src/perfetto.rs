@@ -93,10 +93,10 @@ fn marks(run: &Run<'_>, clock: &Clock, root: Track, packets: &mut Packets) {
     let mut marks = vec![
         (
             timeline.peak,
-            format!("peak allocated: {}", answer.peak.allocated),
+            format!("peak allocated: {}", answer.memory.peak.allocated),
             vec![
-                ("allocated_bytes", answer.peak.allocated),
-                ("requested_bytes", answer.peak.requested),
+                ("allocated_bytes", answer.memory.peak.allocated),
+                ("requested_bytes", answer.memory.peak.requested),
             ],
         ),
         (
@@ -108,7 +108,7 @@ fn marks(run: &Run<'_>, clock: &Clock, root: Track, packets: &mut Packets) {
             vec![("reserved_bytes", timeline.moments[timeline.reserved_peak as usize].reserved)],
         ),
     ];
-    if let (Some(at), Some(oom)) = (timeline.out_of_memory, &answer.out_of_memory) {
+    if let (Some(at), Some(oom)) = (timeline.out_of_memory, &answer.memory.out_of_memory) {
         marks.push((
             at,
             format!("out of memory: {} requested", oom.requested),

@@ -57,7 +57,7 @@ fn title(run: &Run<'_>) -> String {
 
 /// The figures in a sentence.
 fn figures(run: &Run<'_>) -> String {
-    let (peak, device) = (&run.answer.peak, run.answer.device());
+    let (peak, device) = (&run.answer.memory.peak, run.answer.device());
     let said = run.answer.decision().0.words().to_lowercase();
     let verdict = match run.answer.verdict {
         Verdict::Fits | Verdict::DoesNotFit => said.as_str(),

@@ -51,15 +51,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let measured = with(Arc::new(Measured))?;
     for answer in [&model, &measured] {
         let (source, count) = (answer.convolutions.source(), answer.convolutions.iter().count());
-        println!("{count} convolutions, {source}: {}", answer.peak.reserved);
+        println!("{count} convolutions, {source}: {}", answer.memory.peak.reserved);
     }
-    if measured.peak.reserved <= model.peak.reserved {
+    if measured.memory.peak.reserved <= model.memory.peak.reserved {
         return Err("larger workspaces need more memory".into());
     }
 
     // The answers of one estimate are a source for others.
     let again = with(Arc::new(measured.convolutions.clone()))?;
-    if again.peak != measured.peak {
+    if again.memory.peak != measured.memory.peak {
         return Err("the same plans give the same peak".into());
     }
     Ok(())

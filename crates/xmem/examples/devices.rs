@@ -23,8 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let line = json!({
             "device": answer.device().name,
             "verdict": answer.verdict.name(),
-            "peak_allocated_bytes": answer.peak.allocated.get(),
-            "peak_reserved_bytes": answer.peak.reserved.get(),
+            "peak_allocated_bytes": answer.memory.peak.allocated.get(),
+            "peak_reserved_bytes": answer.memory.peak.reserved.get(),
             "headroom_bytes": answer.headroom().map(xmem::Bytes::get),
         });
         println!("{line}");

@@ -19,19 +19,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut small = Device::custom(Bytes::gib(1));
     small.memory = small.context + Bytes::mib(8);
     let answer = on(small.clone())?;
-    let Some(failed) = &answer.out_of_memory else {
+    let Some(failed) = &answer.memory.out_of_memory else {
         return Err("8 MiB are not enough for this job".into());
     };
     println!("tried to allocate {}, with {} free", failed.tried, failed.free);
     if let Some(op) = failed.at.as_ref().and_then(|place| place.op()) {
         println!("in {op}");
     }
-    for share in answer.by_role.iter().filter(|share| share.blocks > 0) {
+    for share in answer.memory.by_role.iter().filter(|share| share.blocks > 0) {
         println!("{:>12} at the peak: {}", share.bytes.to_string(), share.role.name());
     }
 
     // The smallest device memory in which the job runs.
-    let enough = answer.min_capacity.ok_or("the search was requested")?;
+    let enough = answer.memory.min_capacity.ok_or("the search was requested")?;
     println!("{enough} are enough");
     small.memory = enough;
     if on(small)?.verdict != Verdict::Fits {

@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = xmem::find("rtx3060-12g")?.clone();
     let answer = Estimate::builder(device).build().path(TRACE)?;
     match answer.verdict {
-        Verdict::Fits => println!("fits; nvidia-smi will show {}", answer.peak.device),
+        Verdict::Fits => println!("fits; nvidia-smi will show {}", answer.memory.peak.device),
         Verdict::DoesNotFit => {
             println!("does not fit; {} are missing", answer.shortfall().unwrap_or_default());
         }

@@ -1,12 +1,11 @@
 //! The builder, and the way from a job to an answer.
 
-use crate::answer::{Answer, Decided};
+use crate::answer::Answer;
 use crate::cudnn_release;
 use crate::error::EstimateError;
 use crate::iterations::Iterations;
 use crate::job::Job;
-use crate::lengths::{self, LengthsAnswer};
-use crate::nccl::NcclMemory;
+use crate::predicted::PredictedJob;
 use crate::script_settings;
 use crate::timings::Stage;
 use crate::verdict::IntegrityPolicy;
@@ -15,19 +14,18 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use xmem_analyzer::recording::{Rank, VirtualGpu};
+use xmem_analyzer::recording::Rank;
 use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource};
 use xmem_cudnn::AutomaticSource;
 use xmem_orchestrator::{
     CompletionModel, CudnnBenchmark, OptimizerImpl, Resharding, Schedule, StreamCompletion, Target,
-    ZeroGradPlace, check_completion, depends_on_completion, parse_cublas_workspace_config,
+    ZeroGradPlace, check_completion, parse_cublas_workspace_config,
 };
 use xmem_predict::{
-    AllocatorError, AllocatorSettings, AllocatorSetup, CapacitySearch, Detail, LengthSettings,
-    Prediction, SnapshotEnd, Timeline,
+    AllocatorError, AllocatorSettings, AllocatorSetup, CapacitySearch, Detail, DeviceBudget,
+    Prediction,
 };
 use xmem_profiles::{ComputeCapability, Device};
-use xmem_snapshot::Snapshot;
 use xmem_trace::ReadOptions;
 use xmem_types::{Bytes, Diagnostics, IterationId, TorchVersion};
 
@@ -145,75 +143,78 @@ impl Estimate {
         job: &Job,
         observer: &dyn Fn(Stage),
     ) -> Result<Answer, EstimateError> {
-        let first = self.gpu(job, observer)?;
-        if job.others().is_empty() {
-            return Ok(first);
-        }
-        let others = job.others().iter().map(|other| self.gpu(other, &|_| {}));
-        Ok(Answer::of_process(first, others.collect::<Result<_, _>>()?))
+        Ok(self.predict_observed(job, observer)?.answer_observed(observer))
     }
 
-    /// Estimates the memory of the GPU that a job is about, whatever others there are.
-    fn gpu(&self, job: &Job, observer: &dyn Fn(Stage)) -> Result<Answer, EstimateError> {
-        let iterations = self.chosen(job)?;
-        let plan = self.plan(job)?;
-        let mut timings = job.timings().clone();
-        observer(Stage::Lower);
-        let (convolutions, lowered) = timings.time(Stage::Lower, || plan.lower(job));
-        let later = plan.later(job, &convolutions, &iterations);
-        let Plan { mut target, setup, rank, .. } = plan;
-        let (nccl, outside) = take_others(job, rank.as_ref(), &mut target.device);
-        let prediction = Prediction::new(job.profile(), lowered, setup, &target.device);
-        observer(Stage::Replay);
-        let memory = timings.time(Stage::Replay, || prediction.memory(&iterations, &self.detail));
-        let search = self.detail.capacity;
-        let decided = Decided { target, convolutions, rank, nccl, outside, later, search };
-        Ok(Answer::new(job, decided, iterations, self.integrity, &prediction, memory, timings))
-    }
-
-    /// The requests that `job` is predicted to make, all of them, whatever iterations the estimate
-    /// is about.
-    ///
-    /// # Errors
-    /// If the allocator's settings do not go with the job's PyTorch release, or the job cannot be replayed with
-    /// the requested number of ranks.
-    pub fn predict<'j>(&self, job: &'j Job) -> Result<Prediction<'j>, EstimateError> {
-        let plan = self.plan(job)?;
-        let (_, lowered) = plan.lower(job);
-        let mut device = plan.target.device;
-        take_others(job, plan.rank.as_ref(), &mut device);
-        Ok(Prediction::new(job.profile(), lowered, plan.setup, &device))
-    }
-
-    /// The predicted run of `job`, up to the end of the iterations that the estimate is about, as a
-    /// memory snapshot ([`Prediction::snapshot`]).
+    /// The job as it is predicted to run, from which all that is asked about it follows: the answer, the run event by event, a
+    /// memory snapshot, and peaks at other lengths.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use xmem::{Device, Estimate, Job, ReadOptions, SnapshotEnd};
+    /// use xmem::predict::SnapshotEnd;
+    /// use xmem::{Device, Estimate, Job, ReadOptions};
     ///
     /// let job = Job::from_path("trace.json.zst", &ReadOptions::default())?;
     /// let estimate = Estimate::builder(Device::custom(xmem::Bytes::gib(24))).build();
-    /// let snapshot = estimate.snapshot(&job, SnapshotEnd::OutOfMemory)?;
-    /// xmem::write_snapshot(&snapshot, std::fs::File::create("run.pickle")?)?;
+    /// let predicted = estimate.predict(&job)?;
+    /// println!("{}", predicted.answer().memory.peak.reserved);
+    /// let snapshot = predicted.snapshot(SnapshotEnd::OutOfMemory)?;
+    /// xmem::snapshot::write(&snapshot, std::fs::File::create("run.pickle")?)?;
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// As [`job`](Estimate::job), and if the allocator has no segments to show.
-    pub fn snapshot(&self, job: &Job, end: SnapshotEnd) -> Result<Snapshot, EstimateError> {
-        let prediction = self.predict(job)?;
-        Ok(prediction.snapshot(&self.chosen(job)?, end)?)
+    /// If the job lacks the selected iterations, the allocator's settings do not go with the job's PyTorch release, or the
+    /// job cannot be replayed with the requested number of ranks.
+    pub fn predict<'j>(&self, job: &'j Job) -> Result<PredictedJob<'j>, EstimateError> {
+        self.predict_observed(job, &|_| {})
     }
 
-    /// The predicted run of `job`, up to the end of the iterations that the estimate is about, event by event
-    /// ([`Prediction::timeline`]).
+    /// Like [`predict`](Estimate::predict), and calls `observer` when a stage begins.
     ///
     /// # Errors
-    /// As [`job`](Estimate::job).
-    pub fn timeline(&self, job: &Job, end: SnapshotEnd) -> Result<Timeline, EstimateError> {
-        Ok(self.predict(job)?.timeline(&self.chosen(job)?, end))
+    /// As [`predict`](Estimate::predict).
+    pub fn predict_observed<'j>(
+        &self,
+        job: &'j Job,
+        observer: &dyn Fn(Stage),
+    ) -> Result<PredictedJob<'j>, EstimateError> {
+        let mut predicted = self.predict_gpu(job, observer)?;
+        let others = job.others().iter().map(|other| self.predict_gpu(other, &|_| {}));
+        predicted.others = others.collect::<Result<_, _>>()?;
+        Ok(predicted)
+    }
+
+    /// The job on the GPU whose memory was analyzed, whatever others there are.
+    fn predict_gpu<'j>(
+        &self,
+        job: &'j Job,
+        observer: &dyn Fn(Stage),
+    ) -> Result<PredictedJob<'j>, EstimateError> {
+        let iterations = self.chosen(job)?;
+        let plan = self.plan(job)?;
+        let mut timings = job.timings().clone();
+        observer(Stage::Lower);
+        let (convolutions, lowered) = timings.time(Stage::Lower, || plan.lower(job));
+        let Plan { mut target, setup, rank, .. } = plan;
+        let budget = DeviceBudget::new(target.device, job.profile(), rank.as_ref());
+        target.device = budget.device().clone();
+        let prediction = Prediction::new(job.profile(), lowered, setup, &target.device);
+        Ok(PredictedJob {
+            job,
+            prediction,
+            target,
+            budget,
+            convolutions,
+            rank,
+            iterations,
+            detail: self.detail,
+            integrity: self.integrity,
+            allocator: self.allocator.clone(),
+            timings,
+            others: Vec::new(),
+        })
     }
 
     /// The convolutions of a job whose plans matter: with the search for the least capacity, also those that do only where
@@ -227,28 +228,6 @@ impl Estimate {
     ) -> Result<Vec<ConvolutionQuestion>, EstimateError> {
         let plan = self.plan(job)?;
         Ok(xmem_orchestrator::convolution_questions(job.profile(), &plan.schedule_target(job)))
-    }
-
-    /// The peaks of `job` if it goes on with iterations of other lengths, in random orders: with the
-    /// allocator's own options, and with expandable segments the other way.
-    ///
-    /// # Errors
-    /// If the recording does not show how memory depends on the length, or the allocator's settings do not
-    /// go with the job's PyTorch release.
-    pub fn lengths(
-        &self,
-        job: &Job,
-        settings: &LengthSettings,
-    ) -> Result<LengthsAnswer, EstimateError> {
-        let Plan { mut target, setup, rank, .. } = self.plan(job)?;
-        take_others(job, rank.as_ref(), &mut target.device);
-        let prediction = self.predict(job)?;
-        let other = lengths::other_expandable(&setup).and_then(|conf| {
-            let allocator = AllocatorSettings { conf: Some(conf), ..self.allocator.clone() };
-            allocator.resolve_leniently(job.environment(), &target.device).ok()
-        });
-        let setups: Vec<AllocatorSetup> = [setup].into_iter().chain(other).collect();
-        LengthsAnswer::new(job, target, &prediction, (settings, &setups), self.integrity)
     }
 
     /// The device for a job. A capacity alone is that of the GPU that the job was recorded on, if it was.
@@ -315,21 +294,6 @@ impl Estimate {
 /// The source of the workspaces of a job that was recorded on a GPU, where none is asked.
 const AS_RECORDED: &str = "as recorded";
 
-/// Takes from what the device leaves to the allocator the memory that others have: NCCL, if the job uses it, and what the
-/// program took from the device itself.
-fn take_others(job: &Job, rank: Option<&Rank>, device: &mut Device) -> (Option<NcclMemory>, Bytes) {
-    let profile = job.profile();
-    let outside = profile.virtual_gpu().map_or(Bytes::ZERO, VirtualGpu::outside);
-    device.context += outside;
-    let variables = profile.recording().map_or(&[][..], |recording| &recording.environment);
-    let memory =
-        rank.and_then(|rank| NcclMemory::of(rank, profile.collectives(), variables, device));
-    if let Some(memory) = memory {
-        memory.take_from(device);
-    }
-    (memory, outside)
-}
-
 /// The decisions for one job.
 struct Plan {
     target: Target,
@@ -372,41 +336,6 @@ impl Plan {
         let answers = answers.with_other_release(other);
         let lowered = xmem_orchestrator::schedule(profile, &target, &answers);
         (answers, lowered)
-    }
-
-    /// Peaks of allocated and of reserved memory where work on the streams is complete later than recorded: the ends of
-    /// the ranges with the model's durations, and when the host waits for it. None if the recording does not show it, or
-    /// if nothing depends on it.
-    fn later(
-        &self,
-        job: &Job,
-        convolutions: &ConvolutionAnswers,
-        iterations: &Range<IterationId>,
-    ) -> Vec<(Bytes, Bytes)> {
-        let profile = job.profile();
-        let is_recorded = self.target.completion == StreamCompletion::AtOnce
-            && self.target.resharding.is_none()
-            && depends_on_completion(profile);
-        if !is_recorded {
-            return Vec::new();
-        }
-        let range = |completion: StreamCompletion| {
-            let mut target = Target { completion, ..self.target.clone() };
-            take_others(job, self.rank.as_ref(), &mut target.device);
-            let lowered = xmem_orchestrator::schedule(profile, &target, convolutions);
-            let setup = self.setup.clone();
-            let prediction = Prediction::new(profile, lowered, setup, &target.device);
-            prediction.memory(iterations, &Detail::default()).range
-        };
-        let model = CompletionModel::of(&self.target.device);
-        [StreamCompletion::Modeled(Box::new(model)), StreamCompletion::HostWaits]
-            .map(range)
-            .iter()
-            .flat_map(|range| {
-                let (allocated, reserved) = (range.allocated, range.reserved);
-                [(allocated.low, reserved.low), (allocated.high, reserved.high)]
-            })
-            .collect()
     }
 }
 

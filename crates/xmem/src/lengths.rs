@@ -2,13 +2,13 @@
 
 use crate::error::EstimateError;
 use crate::facts::TraceFacts;
-use crate::job::Job;
-use crate::verdict::{IntegrityPolicy, Verdict};
+use crate::predicted::PredictedJob;
+use crate::verdict::Verdict;
 use xmem_analyzer::integrity::Condition;
 use xmem_orchestrator::Target;
 use xmem_predict::{
-    AllocatorKind, AllocatorSetup, Finding, FitSummary, LengthRun, LengthSettings, Locator,
-    Prediction,
+    AllocatorKind, AllocatorSettings, AllocatorSetup, Finding, FitSummary, LengthRun,
+    LengthSettings, Locator,
 };
 use xmem_profiles::Device;
 use xmem_types::{Diagnostics, Severity, WithheldReason};
@@ -38,14 +38,30 @@ pub struct LengthsAnswer {
     pub trace: TraceFacts,
 }
 
+impl PredictedJob<'_> {
+    /// The peaks if the job goes on with iterations of other lengths, in random orders: with the allocator's own options, and
+    /// with expandable segments the other way.
+    ///
+    /// # Errors
+    /// If the recording does not show how memory depends on the length.
+    pub fn lengths(&self, settings: &LengthSettings) -> Result<LengthsAnswer, EstimateError> {
+        let own = self.prediction.setup();
+        let other = other_expandable(own).and_then(|conf| {
+            let allocator = AllocatorSettings { conf: Some(conf), ..self.allocator.clone() };
+            allocator.resolve_leniently(self.job.environment(), &self.target.device).ok()
+        });
+        let setups: Vec<AllocatorSetup> = [own.clone()].into_iter().chain(other).collect();
+        LengthsAnswer::new(self, settings, &setups)
+    }
+}
+
 impl LengthsAnswer {
-    pub(crate) fn new(
-        job: &Job,
-        target: Target,
-        prediction: &Prediction<'_>,
-        (settings, setups): (&LengthSettings, &[AllocatorSetup]),
-        policy: IntegrityPolicy,
+    fn new(
+        predicted: &PredictedJob<'_>,
+        settings: &LengthSettings,
+        setups: &[AllocatorSetup],
     ) -> Result<Self, EstimateError> {
+        let PredictedJob { job, prediction, integrity, .. } = predicted;
         let model = prediction.length_model(settings.varying.dimension)?;
         let mut notes = job.diagnostics().clone();
         notes.extend(prediction.diagnostics().clone());
@@ -55,13 +71,13 @@ impl LengthsAnswer {
             setups.iter().map(|setup| model.run(settings, setup)).collect::<Result<Vec<_>, _>>()?;
         let condition: Condition = job.profile().integrity.condition();
         let mut withheld = notes.withheld_reasons().to_vec();
-        withheld.extend(policy.withholds(condition));
+        withheld.extend(integrity.withholds(condition));
         let fits = runs[0].fitting == runs[0].orders.len();
         let locator = Locator::new(job.profile());
         Ok(Self {
             verdict: Verdict::decide(fits, condition, &withheld),
             withheld,
-            target,
+            target: predicted.target.clone(),
             settings: settings.clone(),
             recorded: model.recorded_lengths().to_vec(),
             fit: model.summary().clone(),
@@ -80,7 +96,7 @@ impl LengthsAnswer {
 
 /// The options of an allocator with expandable segments the other way; none for allocators that do not have
 /// them.
-pub(crate) fn other_expandable(setup: &AllocatorSetup) -> Option<String> {
+fn other_expandable(setup: &AllocatorSetup) -> Option<String> {
     const NAME: &str = "expandable_segments";
     if setup.kind != AllocatorKind::Native {
         return None;

@@ -38,21 +38,16 @@
 #![forbid(unsafe_code)]
 
 mod answer;
-mod compiled;
 mod cudnn_release;
-mod distributed;
 mod error;
 mod estimate;
 mod facts;
-mod growth;
 mod history;
 mod input;
 mod iterations;
 mod job;
 mod lengths;
-mod nccl;
-mod recorded;
-mod recorded_twice;
+mod predicted;
 mod script_settings;
 mod timings;
 mod verdict;
@@ -65,7 +60,7 @@ pub use input::InputError;
 pub use iterations::{Iterations, ParseIterationsError};
 pub use job::Job;
 pub use lengths::LengthsAnswer;
-pub use nccl::NcclMemory;
+pub use predicted::PredictedJob;
 pub use timings::{Stage, Timings};
 pub use verdict::{Decision, IntegrityPolicy, Need, TightBy, Verdict};
 

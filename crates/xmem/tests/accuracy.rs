@@ -82,9 +82,9 @@ fn recorded_jobs_are_estimated_within_bounds() {
         }
         let answer = builder.build().path(case.folder.join("trace.json.zst")).expect("a trace");
 
-        let off = error(answer.peak.reserved.get(), reserved).abs();
-        let off_mib = (answer.peak.reserved.get() as f64 - reserved as f64).abs() / MIB;
-        let off_allocated = error(answer.peak.allocated.get(), allocated).abs();
+        let off = error(answer.memory.peak.reserved.get(), reserved).abs();
+        let off_mib = (answer.memory.peak.reserved.get() as f64 - reserved as f64).abs() / MIB;
+        let off_allocated = error(answer.memory.peak.allocated.get(), allocated).abs();
         reserved_errors.push(off);
         allocated_errors.push(off_allocated);
         if BEYOND.iter().any(|(known, _)| known == name) {

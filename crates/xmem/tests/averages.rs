@@ -17,7 +17,13 @@ fn a_copy_of_the_model_made_before_training_is_on_the_gpu() {
         .path(trace)
         .expect("a trace");
     let bytes = |role| -> Bytes {
-        answer.by_role.iter().filter(|share| share.role == role).map(|share| share.bytes).sum()
+        answer
+            .memory
+            .by_role
+            .iter()
+            .filter(|share| share.role == role)
+            .map(|share| share.bytes)
+            .sum()
     };
     assert_eq!(bytes(Role::Buffer), bytes(Role::Parameter));
 }

@@ -21,7 +21,7 @@ fn the_configured_workspaces_give_the_recorded_peaks() {
             .convolutions(Arc::new(FittedModel))
             .cublas_workspace(size)
             .build();
-        let peak = estimate.path(trace).expect("a trace").peak;
+        let peak = estimate.path(trace).expect("a trace").memory.peak;
         assert_eq!(
             (peak.allocated, peak.reserved),
             (Bytes(allocated), Bytes(reserved)),

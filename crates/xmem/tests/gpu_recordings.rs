@@ -56,7 +56,7 @@ fn each_gpu_of_a_process_gets_its_need() {
     let [first, second] = [(43_031_040, 67_108_864), (19_023_872, 25_165_824)]
         .map(|(allocated, reserved)| (Bytes(allocated), Bytes(reserved)));
     let answer = on(Bytes::gib(12));
-    assert_eq!((answer.peak.allocated, answer.peak.reserved), first);
+    assert_eq!((answer.memory.peak.allocated, answer.memory.peak.reserved), first);
     let [other] = &answer.other_gpus[..] else { panic!("{:?}", answer.other_gpus) };
     assert_eq!((other.index, other.decision), (1, Decision::Fits));
     assert_eq!((other.allocated, other.reserved), second);
@@ -90,7 +90,7 @@ fn the_gpu_with_the_worst_decision_is_answered_about() {
 fn the_replay_of_a_trace_has_the_recorded_peaks() {
     for name in ["mlp_adam", "resnet18_sgdm", "gpt2_adamw"] {
         let answer = estimate(Bytes::gib(12)).path(trace(name)).expect("an answer");
-        let replayed = (answer.peak.allocated, answer.peak.reserved);
+        let replayed = (answer.memory.peak.allocated, answer.memory.peak.reserved);
         assert_eq!(replayed, expected(name), "{name}");
         let gpu = answer.trace.gpu.as_ref().expect("of a GPU");
         assert_eq!((gpu.peak_allocated, gpu.peak_reserved), (Some(replayed.0), Some(replayed.1)));
@@ -113,7 +113,7 @@ fn the_replay_of_every_snapshot_has_the_recorded_peaks() {
             continue;
         }
         let answer = estimate(Bytes::gib(80)).path(snapshot(&name)).expect("an answer");
-        let peaks = (answer.peak.allocated, answer.peak.reserved);
+        let peaks = (answer.memory.peak.allocated, answer.memory.peak.reserved);
         assert_eq!(peaks, expected(&name), "{name}: {:?}", codes(&answer));
         assert_eq!(answer.verdict, Verdict::Fits, "{name}");
         replayed += 1;
@@ -132,8 +132,8 @@ fn a_smaller_device_and_other_options_are_answered_by_the_simulator() {
     let device = Device::custom(Bytes::gib(12));
     let other = Estimate::builder(device).allocator(settings).build().job(&job).expect("an answer");
     // The same requests; no segment is taken as a whole by a smaller block.
-    assert!(other.peak.allocated < allocated, "{} {allocated}", other.peak.allocated);
-    assert!(other.peak.reserved < reserved, "{} {reserved}", other.peak.reserved);
+    assert!(other.memory.peak.allocated < allocated, "{} {allocated}", other.memory.peak.allocated);
+    assert!(other.memory.peak.reserved < reserved, "{} {reserved}", other.memory.peak.reserved);
 }
 
 /// A job that nearly fills its card: `crates/xmem/tests/gpu/near_full`.
@@ -159,7 +159,7 @@ fn jobs_that_take_smaller_workspaces_where_memory_is_short_do_not_run_out_of_mem
             let answer = Estimate::builder(device).build().job(&job).expect("an answer");
             let name = format!("{name} {}", answer.device().name);
             assert_eq!(answer.verdict, Verdict::Fits, "{name}");
-            let peaks = (answer.peak.allocated, answer.peak.reserved);
+            let peaks = (answer.memory.peak.allocated, answer.memory.peak.reserved);
             assert_eq!(peaks, (Bytes(allocated), Bytes(reserved)), "{name}");
             assert_eq!(answer.device().compute_capability, card.compute_capability, "{name}");
             let source = answer.convolutions.source();
@@ -180,10 +180,10 @@ fn a_trial_of_plans_takes_what_fits_where_memory_is_short() {
     let answer = Estimate::builder(device).build().job(&job).expect("an answer");
     assert_eq!(answer.verdict, Verdict::Fits);
     // As in the test above. Which plan is the fastest in a trial without the largest is not known.
-    assert_eq!(answer.peak.allocated, Bytes(21_655_934_976));
-    let (replayed, counted) = (answer.peak.reserved, Bytes(23_035_117_568));
+    assert_eq!(answer.memory.peak.allocated, Bytes(21_655_934_976));
+    let (replayed, counted) = (answer.memory.peak.reserved, Bytes(23_035_117_568));
     assert!(replayed.get().abs_diff(counted.get()) < Bytes::mib(150).get(), "{replayed} {counted}");
-    assert_eq!(answer.range.confidence, Confidence::Likely);
+    assert_eq!(answer.memory.range.confidence, Confidence::Likely);
 }
 
 /// The least capacity was that of the recorded workspaces where the device had memory enough for them.
@@ -193,7 +193,7 @@ fn the_least_capacity_is_the_same_from_devices_of_any_size() {
     let least = |gib| {
         let builder = Estimate::builder(Device::custom(Bytes::gib(gib)));
         let answer = builder.capacity_search(CapacitySearch::Run).build().job(&job);
-        answer.expect("an answer").min_capacity
+        answer.expect("an answer").memory.min_capacity
     };
     assert_eq!(least(80), least(12));
     assert!(least(80) < Some(Bytes::gib(10)), "{:?}", least(80));
@@ -206,7 +206,7 @@ fn workspaces_are_as_recorded_on_a_gpu_of_another_kind() {
     let answer = Estimate::builder(another).build().job(&job).expect("an answer");
     assert!(answer.convolutions.is_empty());
     assert_eq!(answer.convolutions.source(), "as recorded");
-    assert_eq!(answer.range.confidence, Confidence::Likely);
+    assert_eq!(answer.memory.range.confidence, Confidence::Likely);
     let codes = codes(&answer);
     assert!(codes.contains(&"recorded-on-another-gpu"), "{codes:?}");
 }
@@ -223,7 +223,11 @@ fn another_gpu_and_what_ifs_of_the_lowering_are_doubts() {
         assert!(codes(&other).contains(&code), "{code}: {:?}", codes(&other));
     }
     // Hopper's workspaces of cuBLAS are larger.
-    assert!(other.range.allocated.high > other.peak.allocated, "{:?}", other.range);
+    assert!(
+        other.memory.range.allocated.high > other.memory.peak.allocated,
+        "{:?}",
+        other.memory.range
+    );
 }
 
 #[test]
@@ -253,7 +257,7 @@ fn streams_pools_and_waiting_frees_are_replayed_as_recorded() {
     for name in ["two_streams", "memory_pool", "cuda_graph", "expandable_segments"] {
         let answer = estimate(Bytes::gib(12)).path(with_history(name, "json")).expect("an answer");
         let gpu = answer.trace.gpu.as_ref().expect("of a GPU");
-        let replayed = (Some(answer.peak.allocated), Some(answer.peak.reserved));
+        let replayed = (Some(answer.memory.peak.allocated), Some(answer.memory.peak.reserved));
         assert_eq!(replayed, (gpu.peak_allocated, gpu.peak_reserved), "{name}");
         assert_eq!(answer.integrity.condition(), Condition::Intact, "{name}");
         assert!(!codes(&answer).contains(&"allocator-history-unused"), "{name}");
@@ -271,7 +275,7 @@ fn a_snapshot_of_the_same_job_has_the_same_peaks() {
         let peak = |extension| {
             let path = with_history(name, extension);
             let answer = estimate(Bytes::gib(12)).path(path).expect("an answer");
-            (answer.peak.allocated, answer.peak.reserved)
+            (answer.memory.peak.allocated, answer.memory.peak.reserved)
         };
         assert_eq!(peak("pickle"), peak("json"), "{name}");
     }

@@ -180,7 +180,7 @@ fn a_trace_without_any_shapes_under_a_head_that_says_they_were_recorded_is_certa
         let answer = of_trace(&trace);
         if path.starts_with("traces/mlp_adam") {
             assert_eq!(answer.verdict, Verdict::Fits, "{:?}", codes(&answer));
-            assert_ne!(answer.range.confidence, Confidence::Certain);
+            assert_ne!(answer.memory.range.confidence, Confidence::Certain);
         }
     }
 }
@@ -198,7 +198,7 @@ fn assert_at_least(snapshot: &Snapshot, code: &str, what: &str) {
     assert_eq!(at_least.withheld, [WithheldReason::IncompleteHistory], "{what}: {codes:?}");
     assert!(at_least.is_lower_bound && codes.contains(&code), "{what}: {codes:?}");
     // What does not fit is decided.
-    let small = Device::custom(at_least.peak.reserved - Bytes(1));
+    let small = Device::custom(at_least.memory.peak.reserved - Bytes(1));
     let job = Job::from_snapshot(snapshot, Default::default());
     let answer = Estimate::builder(small).build().job(&job).expect("an answer");
     assert_eq!(answer.verdict, Verdict::DoesNotFit, "{what}");
@@ -254,7 +254,7 @@ fn a_snapshot_with_a_history_without_large_blocks_fits() {
 fn a_device_that_holds_the_replay_of_halved_requests_and_not_what_was_reserved_fits() {
     for case in CASES {
         let mut snapshot = snapshot(case);
-        let intact = of_snapshot(&snapshot).peak.reserved;
+        let intact = of_snapshot(&snapshot).memory.peak.reserved;
         let is_block = |entry: &TraceEntry| {
             matches!(entry.action, Action::Alloc | Action::FreeRequested | Action::FreeCompleted)
         };

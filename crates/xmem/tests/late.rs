@@ -17,5 +17,5 @@ fn optimizer_state_lies_among_the_cached_blocks_of_the_first_iteration() {
         .build();
     let answer = estimate.path(folder.join("resnet18_sgdm.json.zst")).expect("a trace");
     // With the state in segments of its own, 20 MiB more.
-    assert_eq!(answer.peak.reserved, Bytes(recorded));
+    assert_eq!(answer.memory.peak.reserved, Bytes(recorded));
 }

@@ -29,7 +29,7 @@ fn settings(varying: &str, iterations: usize, exact: Option<&[u64]>) -> LengthSe
 }
 
 fn ask(name: &str, settings: &LengthSettings) -> LengthsAnswer {
-    estimate().lengths(&job(name), settings).expect("an answer")
+    estimate().predict(&job(name)).expect("a prediction").lengths(settings).expect("an answer")
 }
 
 const RECORDINGS: [&str; 2] = ["cpu.json.zst", "virtual_gpu.json.zst"];
@@ -81,8 +81,8 @@ fn the_recorded_order_has_the_recorded_peaks() {
         let lengths = [128, 64, 96, 128, 64, 96];
         let again = ask(name, &settings("seq=64..128", 1, Some(&lengths)));
         assert_eq!(again.recorded, lengths.map(Some), "{name}");
-        assert_eq!(again.runs[0].reserved.max, answer.peak.reserved, "{name}");
-        assert_eq!(again.runs[0].allocated.max, answer.peak.allocated, "{name}");
+        assert_eq!(again.runs[0].reserved.max, answer.memory.peak.reserved, "{name}");
+        assert_eq!(again.runs[0].allocated.max, answer.memory.peak.allocated, "{name}");
     }
 }
 
@@ -135,7 +135,11 @@ fn the_same_seed_gives_the_same_answer() {
 #[test]
 fn a_recording_of_one_batch_size_does_not_show_how_memory_depends_on_it() {
     for name in RECORDINGS {
-        let error = estimate().lengths(&job(name), &settings("batch=4..8", 2, None));
+        let error = estimate().predict(&job(name)).expect("a prediction").lengths(&settings(
+            "batch=4..8",
+            2,
+            None,
+        ));
         let Err(EstimateError::Lengths(error)) = error else { panic!("{error:?}") };
         let one = LengthsError::OneLength { dimension: Dimension::Batch, length: 8, iterations: 6 };
         assert_eq!(error, one, "{name}");

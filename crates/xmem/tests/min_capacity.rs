@@ -29,7 +29,7 @@ fn recorded_jobs_run_in_the_capacity_they_were_seen_to_need() {
             .capacity_search(CapacitySearch::Run)
             .build();
         let answer = estimate.path(folder.join("trace.json.zst")).expect("a trace");
-        let found = answer.min_capacity.expect("it was asked for") - context;
+        let found = answer.memory.min_capacity.expect("it was asked for") - context;
         let off = found.get() as f64 / recorded - 1.0;
         assert!(off.abs() <= BOUND, "{}: off by {:.2} %", folder.display(), 100.0 * off);
         judged += 1;

@@ -15,21 +15,22 @@ fn a_replay_of_the_prediction_gives_the_figures_of_the_answer() {
         .convolutions(Arc::new(FittedModel))
         .build();
     let answer = estimate.job(&job).expect("an answer");
-    let prediction = estimate.predict(&job).expect("a prediction");
+    let predicted = estimate.predict(&job).expect("a prediction");
+    let prediction = predicted.prediction();
     let replay =
         xmem_simulator::replay(prediction.requests(), prediction.allocator(), prediction.device());
-    assert_eq!(replay.peak.allocated, answer.peak.allocated);
-    assert_eq!(replay.reserved_peak.reserved, answer.peak.reserved);
+    assert_eq!(replay.peak.allocated, answer.memory.peak.allocated);
+    assert_eq!(replay.reserved_peak.reserved, answer.memory.peak.reserved);
     assert_eq!(prediction.times().len(), prediction.requests().len());
 
     let parameters = |id: &BlockId| prediction.block(*id).role == Role::Parameter;
     let live = replay.live_at_peak.iter();
     let bytes: Bytes = live.filter(|b| parameters(&b.block)).map(|b| b.size).sum();
-    let share = answer.by_role.iter().find(|share| share.role == Role::Parameter);
+    let share = answer.memory.by_role.iter().find(|share| share.role == Role::Parameter);
     assert_eq!(Some(bytes), share.map(|share| share.bytes));
     assert!(bytes > Bytes::ZERO);
 
-    let largest = &answer.largest[0];
+    let largest = &answer.memory.largest[0];
     let same = |id: &BlockId| prediction.place(*id) == largest.origin;
     assert!((0..prediction.block_count()).map(BlockId::new).any(|id| same(&id)));
 

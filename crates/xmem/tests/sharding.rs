@@ -26,7 +26,11 @@ fn recorded(ranks: u32) -> (Bytes, Bytes) {
 fn shards_have_the_sizes_that_they_have_among_as_many_ranks() {
     for ranks in [8, 32] {
         let answer = with_ranks(ranks).expect("an answer");
-        assert_eq!((answer.peak.allocated, answer.peak.reserved), recorded(ranks), "{ranks} ranks");
+        assert_eq!(
+            (answer.memory.peak.allocated, answer.memory.peak.reserved),
+            recorded(ranks),
+            "{ranks} ranks"
+        );
         let rank = answer.rank.expect("a rank");
         assert_eq!((rank.rank, rank.world_size, rank.communicators), (0, ranks, Some(vec![ranks])));
     }
@@ -34,6 +38,7 @@ fn shards_have_the_sizes_that_they_have_among_as_many_ranks() {
 
 #[test]
 fn machines_are_added_for_nccl() {
-    let memory = |ranks| with_ranks(ranks).expect("an answer").nccl.expect("NCCL").expected;
+    let memory =
+        |ranks| with_ranks(ranks).expect("an answer").budget.nccl().expect("NCCL").expected;
     assert!(memory(32) > memory(8));
 }

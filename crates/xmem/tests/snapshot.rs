@@ -5,12 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use xmem::convolutions::FittedModel;
 use xmem::orchestrator::ZeroGradPlace;
-use xmem::predict::{AllocatorKind, AllocatorSettings, SnapshotEnd};
+use xmem::predict::{AllocatorKind, AllocatorSettings, NoSegments, SnapshotEnd};
 use xmem::simulator::AllocatorChoice;
 use xmem::snapshot::Snapshot;
-use xmem::{
-    Answer, Bytes, Device, Estimate, EstimateBuilder, EstimateError, Job, ReadOptions, Verdict,
-};
+use xmem::{Answer, Bytes, Device, Estimate, EstimateBuilder, Job, ReadOptions, Verdict};
 use xmem_simulator::{
     DeviceConfig, Event, EventAction, Framework, FrameworkAllocator, Operation, Session,
 };
@@ -40,7 +38,7 @@ fn settings(kind: AllocatorKind, conf: &str) -> AllocatorSettings {
 
 fn recorded(estimate: &Estimate, job: &Job, end: SnapshotEnd) -> (Answer, Snapshot) {
     let answer = estimate.job(job).expect("an answer");
-    (answer, estimate.snapshot(job, end).expect("a snapshot"))
+    (answer, estimate.predict(job).expect("a prediction").snapshot(end).expect("a snapshot"))
 }
 
 /// Every allocator that has segments, by conf.
@@ -86,12 +84,16 @@ fn its_peaks_are_those_of_the_answer() {
             if kind == AllocatorKind::Uncached {
                 // Segments are what was asked for; the answer counts the device's whole pages.
                 assert_eq!(usage.reserved.peak, usage.requested.peak);
-                assert!(usage.reserved.peak <= answer.peak.reserved);
+                assert!(usage.reserved.peak <= answer.memory.peak.reserved);
             } else {
-                assert_eq!(usage.reserved.peak, answer.peak.reserved, "{name} {kind:?} {conf}");
+                assert_eq!(
+                    usage.reserved.peak, answer.memory.peak.reserved,
+                    "{name} {kind:?} {conf}"
+                );
             }
             assert_eq!((usage.requested.start, usage.reserved.start), (Bytes(0), Bytes(0)));
-            let prediction = estimate.predict(&job).expect("a prediction");
+            let predicted = estimate.predict(&job).expect("a prediction");
+            let prediction = predicted.prediction();
             assert_eq!(usage.requested.peak, requested_peak(prediction.requests()), "{name}");
         }
     }
@@ -103,7 +105,8 @@ fn its_entries_are_the_events_of_the_allocator() {
     for (kind, conf) in allocators() {
         let estimate = with(kind, conf).build();
         let (_, snapshot) = recorded(&estimate, &job, SnapshotEnd::OutOfMemory);
-        let prediction = estimate.predict(&job).expect("a prediction");
+        let predicted = estimate.predict(&job).expect("a prediction");
+        let prediction = predicted.prediction();
         let expected = events(prediction.requests(), prediction.allocator(), prediction.device());
         let actions = snapshot.trace(GPU).iter().map(|e| (e.action, e.addr, e.size, e.stream));
         let expected = expected.iter().map(|e| (action(e), e.addr, e.size, e.stream));
@@ -201,7 +204,7 @@ fn what_does_not_fit_ends_where_memory_runs_out_unless_asked_otherwise() {
             .build();
         let (answer, snapshot) = recorded(&estimate, &job, SnapshotEnd::OutOfMemory);
         assert_eq!(answer.verdict, Verdict::DoesNotFit, "{kind:?} {conf}");
-        let told = answer.out_of_memory.expect("memory ran out");
+        let told = answer.memory.out_of_memory.expect("memory ran out");
         let last = snapshot.trace(GPU).last().expect("entries");
         let Action::OutOfMemory { device_free } = last.action else { panic!("{last:?}") };
         assert_eq!((device_free, last.addr), (told.free, Addr(0)), "{kind:?} {conf}");
@@ -215,13 +218,18 @@ fn what_does_not_fit_ends_where_memory_runs_out_unless_asked_otherwise() {
         assert_eq!(end, last.time);
 
         let (_, whole) = recorded(&estimate, &job, SnapshotEnd::Job);
-        let prediction = estimate.predict(&job).expect("a prediction");
+        let predicted = estimate.predict(&job).expect("a prediction");
+        let prediction = predicted.prediction();
         assert_eq!(whole.requests(GPU).requests.len(), prediction.requests().len());
         // Without caching, segments are what was asked for; the answer counts whole pages.
         if kind != AllocatorKind::Uncached {
             let reserved: Bytes = snapshot.segments.iter().map(|s| s.total).sum();
             assert_eq!(reserved, told.reserved);
-            assert_eq!(whole.usage(GPU).0.reserved.peak, answer.peak.reserved, "{kind:?} {conf}");
+            assert_eq!(
+                whole.usage(GPU).0.reserved.peak,
+                answer.memory.peak.reserved,
+                "{kind:?} {conf}"
+            );
         }
     }
 }
@@ -230,8 +238,13 @@ fn what_does_not_fit_ends_where_memory_runs_out_unless_asked_otherwise() {
 fn it_ends_with_the_iterations_that_the_estimate_is_about() {
     let job = job("gpt2_adamw");
     let estimate = builder().iterations("1".parse().expect("one iteration")).build();
-    let prediction = estimate.predict(&job).expect("a prediction");
-    let snapshot = estimate.snapshot(&job, SnapshotEnd::OutOfMemory).expect("a snapshot");
+    let predicted = estimate.predict(&job).expect("a prediction");
+    let prediction = predicted.prediction();
+    let snapshot = estimate
+        .predict(&job)
+        .expect("a prediction")
+        .snapshot(SnapshotEnd::OutOfMemory)
+        .expect("a snapshot");
     assert_eq!(snapshot.requests(GPU).requests.len(), prediction.iteration_starts()[1]);
     assert!(prediction.iteration_starts()[1] < prediction.requests().len() / 2);
 }
@@ -239,8 +252,9 @@ fn it_ends_with_the_iterations_that_the_estimate_is_about() {
 #[test]
 fn an_allocator_without_segments_is_refused() {
     let estimate = with(AllocatorKind::MallocAsync, "").build();
-    let refused = estimate.snapshot(&job("mlp_adam"), SnapshotEnd::Job);
-    assert!(matches!(refused, Err(EstimateError::NoSegments { .. })));
+    let refused =
+        estimate.predict(&job("mlp_adam")).expect("a prediction").snapshot(SnapshotEnd::Job);
+    assert!(matches!(refused, Err(NoSegments { .. })));
 }
 
 /// The frames of a stack as viewers show them.

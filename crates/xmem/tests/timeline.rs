@@ -80,19 +80,19 @@ fn a_timeline_has_the_figures_of_the_answer() {
     ] {
         let (job, estimate) = (job(name), on("a100-40g").allocator(settings(conf)).build());
         let answer = estimate.job(&job).expect("an answer");
-        let timeline = estimate.timeline(&job, SnapshotEnd::Job).expect("a timeline");
+        let timeline = estimate.predict(&job).expect("a prediction").timeline(SnapshotEnd::Job);
         check(&timeline);
         let peak = timeline.moments[timeline.peak as usize];
         assert_eq!(
             (peak.allocated, peak.requested),
-            (answer.peak.allocated, answer.peak.requested)
+            (answer.memory.peak.allocated, answer.memory.peak.requested)
         );
         assert_eq!(
             timeline.moments[timeline.reserved_peak as usize].reserved,
-            answer.peak.reserved
+            answer.memory.peak.reserved
         );
         let roles = timeline.tree(timeline.peak, BlockKey::Role);
-        for share in answer.by_role.iter().filter(|share| share.blocks > 0) {
+        for share in answer.memory.by_role.iter().filter(|share| share.blocks > 0) {
             let found = roles.children.iter().find(|node| node.name == share.role.name());
             assert_eq!(
                 found.map(|node| (node.bytes, node.blocks)),
@@ -123,12 +123,15 @@ fn allocators_without_segments_of_their_own_have_timelines() {
     for kind in [AllocatorKind::Uncached, AllocatorKind::MallocAsync, AllocatorKind::BfcGrowth] {
         let allocator = AllocatorSettings { kind: Some(kind), ..AllocatorSettings::default() };
         let estimate = on("a100-40g").allocator(allocator).build();
-        let timeline = estimate.timeline(&job, SnapshotEnd::Job).expect("a timeline");
+        let timeline = estimate.predict(&job).expect("a prediction").timeline(SnapshotEnd::Job);
         let answer = estimate.job(&job).expect("an answer");
-        assert_eq!(timeline.moments[timeline.peak as usize].allocated, answer.peak.allocated);
+        assert_eq!(
+            timeline.moments[timeline.peak as usize].allocated,
+            answer.memory.peak.allocated
+        );
         assert_eq!(
             timeline.moments[timeline.reserved_peak as usize].reserved,
-            answer.peak.reserved
+            answer.memory.peak.reserved
         );
     }
 }
@@ -140,15 +143,15 @@ fn where_memory_runs_out_the_timeline_ends_or_goes_on() {
         .convolutions(Arc::new(FittedModel))
         .build();
     let answer = small.job(&job).expect("an answer");
-    let oom = answer.out_of_memory.expect("it does not fit");
-    let stopped = small.timeline(&job, SnapshotEnd::OutOfMemory).expect("a timeline");
-    let whole = small.timeline(&job, SnapshotEnd::Job).expect("a timeline");
+    let oom = answer.memory.out_of_memory.expect("it does not fit");
+    let stopped = small.predict(&job).expect("a prediction").timeline(SnapshotEnd::OutOfMemory);
+    let whole = small.predict(&job).expect("a prediction").timeline(SnapshotEnd::Job);
     check(&stopped);
     check(&whole);
     assert_eq!(stopped.out_of_memory, whole.out_of_memory);
     assert_eq!(stopped.moments.len() as u64, oom.request);
     assert_eq!(stopped.moments.last().map(|last| last.allocated), Some(oom.allocated));
-    assert_eq!(whole.moments[whole.peak as usize].allocated, answer.peak.allocated);
+    assert_eq!(whole.moments[whole.peak as usize].allocated, answer.memory.peak.allocated);
     assert_eq!(stopped.at_failure, whole.at_failure);
 }
 
@@ -159,8 +162,8 @@ fn what_an_out_of_memory_met_is_the_memory_of_the_device_that_is_too_small() {
     let mut device = find("rtx3060-12g").expect("a known device").clone();
     device.memory = Bytes::gib(2);
     let small = Estimate::builder(device).convolutions(Arc::new(FittedModel)).build();
-    let oom = small.job(&job).expect("an answer").out_of_memory.expect("it does not fit");
-    let timeline = small.timeline(&job, SnapshotEnd::Job).expect("a timeline");
+    let oom = small.job(&job).expect("an answer").memory.out_of_memory.expect("it does not fit");
+    let timeline = small.predict(&job).expect("a prediction").timeline(SnapshotEnd::Job);
     let met = timeline.at_failure.as_ref().expect("it does not fit");
     let reserved: Bytes = met.segments.iter().map(|segment| segment.size).sum();
     let allocated: Bytes = met.blocks.iter().map(|block| block.size).sum();
@@ -193,10 +196,15 @@ fn an_allocation_that_failed_in_a_snapshot_is_behind_the_same_request() {
     let small = Estimate::builder(Device::custom(Bytes::mib(600)))
         .convolutions(Arc::new(FittedModel))
         .build();
-    let oom = small.job(&job).expect("an answer").out_of_memory.expect("it does not fit");
-    let snapshot = small.snapshot(&job, SnapshotEnd::OutOfMemory).expect("a snapshot");
+    let oom = small.job(&job).expect("an answer").memory.out_of_memory.expect("it does not fit");
+    let snapshot = small
+        .predict(&job)
+        .expect("a prediction")
+        .snapshot(SnapshotEnd::OutOfMemory)
+        .expect("a snapshot");
     let recorded = Job::from_snapshot(&snapshot, Diagnostics::default());
-    let timeline = on("a100-40g").build().timeline(&recorded, SnapshotEnd::Job).expect("one");
+    let timeline =
+        on("a100-40g").build().predict(&recorded).expect("a prediction").timeline(SnapshotEnd::Job);
     let [failure] = &timeline.failures[..] else { panic!("{:?}", timeline.failures) };
     assert_eq!(failure.device_free, Some(oom.free));
     assert!(failure.size >= oom.requested && failure.size < oom.requested + Bytes(512));
@@ -209,7 +217,7 @@ fn blocks_that_rules_leave_out_are_those_that_the_answer_counts() {
     for name in ["gpt2_adamw", "resnet18_sgdm"] {
         let job = job(name);
         let answer = estimate.job(&job).expect("an answer");
-        let timeline = estimate.timeline(&job, SnapshotEnd::Job).expect("a timeline");
+        let timeline = estimate.predict(&job).expect("a prediction").timeline(SnapshotEnd::Job);
         let mut listed = 0;
         for effect in &answer.rules {
             let of_rule = || timeline.left_out.iter().filter(|of| of.rule == effect.rule.name);
@@ -235,7 +243,8 @@ fn a_block_that_another_stream_uses_is_active_after_its_free() {
         let path =
             Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/gpu/history/{name}.zst"));
         let job = Job::from_path(path, &ReadOptions::default()).expect("a recording");
-        let timeline = on("a100-40g").build().timeline(&job, SnapshotEnd::Job).expect("a timeline");
+        let timeline =
+            on("a100-40g").build().predict(&job).expect("a prediction").timeline(SnapshotEnd::Job);
         check(&timeline);
         let is_waiting = |block: &xmem::predict::TimelineBlock| {
             block.freed.is_some() && block.end != block.freed
@@ -262,7 +271,8 @@ fn operators_nested_without_end_have_paths_of_bounded_length() {
         .collect();
     let trace = format!(r#"{{"traceEvents": [{}]}}"#, events.join(","));
     let job = Job::from_bytes(trace.as_bytes(), &ReadOptions::default()).expect("a trace");
-    let timeline = on("a100-40g").build().timeline(&job, SnapshotEnd::Job).expect("a timeline");
+    let timeline =
+        on("a100-40g").build().predict(&job).expect("a prediction").timeline(SnapshotEnd::Job);
     assert_eq!(timeline.blocks.len(), count);
     let levels: usize = timeline.paths().iter().map(Vec::len).sum();
     assert!(levels <= 256 * 257 / 2, "{levels} levels in all paths");

@@ -21,8 +21,8 @@ fn figures_of_a_job_that_does_not_fit_came_from_the_limited_replay() {
     };
     let (ample, tight) = (on(Bytes::gib(40)), on(Bytes::gib(2)));
     assert_eq!((ample.verdict, tight.verdict), (Verdict::Fits, Verdict::DoesNotFit));
-    assert_eq!(tight.peak, ample.peak);
-    let oom = tight.out_of_memory.as_ref().expect("it ran out");
-    assert_eq!(oom.needed, ample.peak.device);
+    assert_eq!(tight.memory.peak, ample.memory.peak);
+    let oom = tight.memory.out_of_memory.as_ref().expect("it ran out");
+    assert_eq!(oom.needed, ample.memory.peak.device);
     assert_eq!(on(oom.needed).verdict, Verdict::Fits);
 }

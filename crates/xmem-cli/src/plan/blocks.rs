@@ -74,9 +74,10 @@ pub(super) fn load_each_iteration(
         Content::Recording => {
             let job = job(source, bytes.as_deref(), threads, global)?;
             let name = input::name(source.path);
-            let prediction = estimate(source)?.predict(&job);
-            let prediction = prediction.map_err(|error| CliError::estimate(&name, error))?;
-            let blocks = PlanBlocks::of_each_iteration(&prediction);
+            let estimate = estimate(source)?;
+            let predicted = estimate.predict(&job);
+            let predicted = predicted.map_err(|error| CliError::estimate(&name, error))?;
+            let blocks = PlanBlocks::of_each_iteration(predicted.prediction());
             let blocks = blocks.map_err(|error| cannot_plan(source, error))?;
             Ok(Runs { blocks, is_damaged: is_damaged(&job) })
         }
@@ -177,12 +178,13 @@ fn recording(
     let name = input::name(source.path);
     let estimate = estimate(source)?;
     let job = job(source, bytes, threads, global)?;
-    let prediction = estimate.predict(&job).map_err(|error| CliError::estimate(&name, error))?;
+    let predicted = estimate.predict(&job).map_err(|error| CliError::estimate(&name, error))?;
+    let prediction = predicted.prediction();
     let scope = match scope {
         Scope::Iteration => PlanScope::Iteration,
         Scope::All => PlanScope::All,
     };
-    let blocks = PlanBlocks::of_prediction(&prediction, scope);
+    let blocks = PlanBlocks::of_prediction(prediction, scope);
     let blocks = blocks.map_err(|error| cannot_plan(source, error))?;
     let lowering = prediction.diagnostics().iter().map(Finding::anywhere);
     let notes = job.findings().into_iter().chain(lowering).collect();

@@ -59,7 +59,7 @@ pub(super) fn run(
         pool::run(args.reading.threads, |threads| {
             let observer = |stage| progress.stage(&name, stage);
             let job = Job::observed(path, &read_options(&args.reading, threads), &observer)?;
-            one.estimate.lengths(&job, &asked)
+            one.estimate.predict(&job)?.lengths(&asked)
         })
     });
     drop(progress);

@@ -36,7 +36,7 @@ const CHANGES: [Change; 4] = [
 
 /// Tries each setting on a recording that `usual` is the answer about. What cannot be estimated is left out.
 pub(super) fn of(job: &Job, usual: &Answer, args: &ReportArgs) -> Result<WhatIfs, CliError> {
-    if usual.allocator.requests > MAX_REQUESTS {
+    if usual.memory.allocator.requests > MAX_REQUESTS {
         return Ok(WhatIfs::default());
     }
     let convolutions = cudnn::source(&args.cudnn)?;
@@ -59,6 +59,6 @@ pub(super) fn of(job: &Job, usual: &Answer, args: &ReportArgs) -> Result<WhatIfs
         }
     }
     let searched = builder(&args.allocator)?.capacity_search(CapacitySearch::Run).build().job(job);
-    let smallest = searched.ok().and_then(|answer| answer.min_capacity);
+    let smallest = searched.ok().and_then(|answer| answer.memory.min_capacity);
     Ok(WhatIfs { tried, smallest })
 }

@@ -172,7 +172,7 @@ fn an_estimate_of_the_library_is_that_of_the_command_line() {
     let estimate = Estimate::builder(device).convolutions(Arc::new(source)).build();
     let same = estimate.path(&job).expect("a trace");
     assert_eq!(answer["target"]["convolutions"], same.convolutions.source());
-    assert_eq!(answer["peak"]["allocated_bytes"], same.peak.allocated.get());
+    assert_eq!(answer["peak"]["allocated_bytes"], same.memory.peak.allocated.get());
     let warning = same.convolutions.warning().expect("the library cannot be loaded");
     assert!(answer["diagnostics"].to_string().contains("cannot load the library"), "{warning}");
     assert!(warning.contains("cannot load the library"), "{warning}");

@@ -268,7 +268,7 @@ fn a_library_that_lies_makes_no_job_fit_for_certain() {
             estimate.path(&job).expect("an answer")
         };
         let honest = answer(Arc::new(FittedModel), card.clone());
-        let needed = honest.min_capacity.expect("searched");
+        let needed = honest.memory.min_capacity.expect("searched");
         let device = Device { memory: needed - xmem::Bytes(1), ..card };
         let expected = answer(Arc::new(FittedModel), device.clone());
         assert_eq!(expected.verdict, Verdict::DoesNotFit, "{name}");
@@ -283,8 +283,8 @@ fn a_library_that_lies_makes_no_job_fit_for_certain() {
             "exit 1",
         ] {
             let judged = answer(library(lie), device.clone());
-            let certain =
-                judged.verdict == Verdict::Fits && judged.range.confidence == Confidence::Certain;
+            let certain = judged.verdict == Verdict::Fits
+                && judged.memory.range.confidence == Confidence::Certain;
             assert!(!certain, "{name}, {lie}: {}", judged.convolutions.source());
         }
         let refused = answer(library("echo '= 0'"), device);

@@ -224,11 +224,11 @@ impl CheckDocument {
         let entry = BaselineEntry::of(answer);
         // With NCCL's memory, if the job uses it.
         let context = answer.device().context;
-        let range = answer.range.reserved;
-        let out_of_memory = answer.out_of_memory.as_ref();
+        let range = answer.memory.range.reserved;
+        let out_of_memory = answer.memory.out_of_memory.as_ref();
         let place = match out_of_memory {
             Some(found) => found.at.as_ref(),
-            None => answer.peak.at.as_ref(),
+            None => answer.memory.peak.at.as_ref(),
         };
         Self {
             schema: CHECK.to_owned(),
@@ -238,14 +238,14 @@ impl CheckDocument {
             tight_by: outcome.tight_by.map(|by| by.name().to_owned()),
             withheld: answer.withheld.iter().map(|reason| reason.code().to_owned()).collect(),
             warnings: answer.warnings(),
-            confidence: answer.range.confidence.name().to_owned(),
+            confidence: answer.memory.range.confidence.name().to_owned(),
             device: (&outcome.device).into(),
             gpus,
             need_bytes: decided.then(|| outcome.need.get()),
             ample_bytes: decided.then(|| answer.need.ample.get()),
             margin_bytes: outcome.margin.get(),
-            allocated_bytes: answer.peak.allocated.get(),
-            reserved_bytes: answer.peak.reserved.get(),
+            allocated_bytes: answer.memory.peak.allocated.get(),
+            reserved_bytes: answer.memory.peak.reserved.get(),
             range_bytes: LowHigh {
                 low: (range.low + context).get(),
                 high: (range.high + context).get(),

@@ -364,11 +364,12 @@ impl<'a> ReplayDocument<'a> {
     #[must_use]
     pub fn new(trace: &'a str, settings: &'a str, answer: &'a Answer, rules: Rules) -> Self {
         let device = answer.device();
-        let peak = &answer.peak;
+        let peak = &answer.memory.peak;
         let (decision, tight_by) = answer.decision();
         let reason = answer.withheld.first().map(|reason| reason.code());
         let unlimited = peak.ample_reserved + device.context;
-        let taken = answer.outside + answer.nccl.map_or(xmem::Bytes::ZERO, |nccl| nccl.expected);
+        let taken = answer.budget.outside()
+            + answer.budget.nccl().map_or(xmem::Bytes::ZERO, |nccl| nccl.expected);
         Self {
             schema: REPLAY,
             trace,
@@ -392,13 +393,13 @@ impl<'a> ReplayDocument<'a> {
                 compute_capability: device.compute_capability.to_string(),
                 sms: device.sms,
             },
-            nccl: answer.nccl.map(|nccl| NcclDto {
+            nccl: answer.budget.nccl().map(|nccl| NcclDto {
                 communicators: nccl.communicators,
                 communicators_counted: nccl.is_counted,
                 expected_bytes: nccl.expected.get(),
                 range_bytes: BoundsDto { low: nccl.low.get(), high: nccl.high.get() },
             }),
-            outside_bytes: Some(answer.outside.get()).filter(|bytes| *bytes > 0),
+            outside_bytes: Some(answer.budget.outside().get()).filter(|bytes| *bytes > 0),
             target: target(answer),
             iterations: IterationRangeDto {
                 from: answer.iterations.start.0,
@@ -424,9 +425,9 @@ impl<'a> ReplayDocument<'a> {
                 device_bytes: unlimited.get(),
                 fits: unlimited <= device.memory,
             },
-            min_capacity_bytes: answer.min_capacity.map(xmem::Bytes::get),
+            min_capacity_bytes: answer.memory.min_capacity.map(xmem::Bytes::get),
             other_gpus: answer.other_gpus.iter().map(GpuNeedDto::from).collect(),
-            out_of_memory: answer.out_of_memory.as_ref().map(|oom| OutOfMemoryDto {
+            out_of_memory: answer.memory.out_of_memory.as_ref().map(|oom| OutOfMemoryDto {
                 at: oom.at.as_ref().map(place),
                 request_index: oom.request,
                 requested_bytes: oom.requested.get(),
@@ -439,6 +440,7 @@ impl<'a> ReplayDocument<'a> {
             unmodeled: unmodeled(answer),
             by_role: by_role(answer),
             per_iteration: answer
+                .memory
                 .per_iteration
                 .iter()
                 .map(|i| IterationDto {
@@ -447,7 +449,7 @@ impl<'a> ReplayDocument<'a> {
                     reserved_bytes: i.reserved.get(),
                 })
                 .collect(),
-            largest_blocks: answer.largest.iter().map(block).collect(),
+            largest_blocks: answer.memory.largest.iter().map(block).collect(),
             fragmentation: fragmentation(answer),
             allocator: allocator(answer),
             curve: curve(answer),
@@ -458,7 +460,7 @@ impl<'a> ReplayDocument<'a> {
 }
 
 fn spread(answer: &Answer) -> PeakRangeDto {
-    let range = &answer.range;
+    let range = &answer.memory.range;
     let (least, most) = answer.device().context_bounds();
     let bounds = |b: &Bounds| BoundsDto { low: b.low.get(), high: b.high.get() };
     let reserved = bounds(&range.reserved);
@@ -484,9 +486,9 @@ fn spread(answer: &Answer) -> PeakRangeDto {
 }
 
 fn unmodeled(answer: &Answer) -> UnmodeledDto<'_> {
-    let operators = answer.unmodeled.iter();
+    let operators = answer.memory.unmodeled.iter();
     UnmodeledDto {
-        bytes: answer.unmodeled.iter().map(|share| share.bytes.get()).sum(),
+        bytes: answer.memory.unmodeled.iter().map(|share| share.bytes.get()).sum(),
         operators: operators
             .map(|share| OperatorDto {
                 op: &share.op,
@@ -531,7 +533,8 @@ pub(super) fn place(place: &Place) -> PlaceDto<'_> {
 }
 
 fn by_role(answer: &Answer) -> RolesDto {
-    let entries = answer.by_role.iter().map(|s| (s.role.name().to_owned(), s.bytes.get().into()));
+    let entries =
+        answer.memory.by_role.iter().map(|s| (s.role.name().to_owned(), s.bytes.get().into()));
     RolesDto(entries.collect())
 }
 
@@ -547,7 +550,7 @@ fn block(block: &xmem::predict::LiveBlock) -> BlockDto<'_> {
 }
 
 fn fragmentation(answer: &Answer) -> FragmentationDto {
-    let f = &answer.fragmentation;
+    let f = &answer.memory.fragmentation;
     FragmentationDto {
         at: f.at.name(),
         reserved_bytes: f.reserved.get(),
@@ -560,7 +563,7 @@ fn fragmentation(answer: &Answer) -> FragmentationDto {
 }
 
 fn allocator(answer: &Answer) -> AllocatorDto {
-    let a = &answer.allocator;
+    let a = &answer.memory.allocator;
     AllocatorDto {
         requests: a.requests,
         allocations: a.allocations,
@@ -572,7 +575,7 @@ fn allocator(answer: &Answer) -> AllocatorDto {
 }
 
 fn curve(answer: &Answer) -> CurveDto {
-    let c = &answer.curve;
+    let c = &answer.memory.curve;
     CurveDto {
         requests: c.requests,
         iteration_starts: c

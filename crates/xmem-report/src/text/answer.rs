@@ -90,8 +90,8 @@ pub fn answer(trace: &str, answer: &Answer, extent: &Extent, style: &Style) -> S
             + &style.paint(Ink::Faint, "--full shows the timeline and all parts")
             + "\n";
     }
-    let word = verdict(answer.verdict, answer.range.confidence, style);
-    let plain = self::word(answer.verdict, answer.range.confidence);
+    let word = verdict(answer.verdict, answer.memory.range.confidence, style);
+    let plain = self::word(answer.verdict, answer.memory.range.confidence);
     let width = style.columns().saturating_sub(plain.chars().count() + 2);
     let mut said = wrap(&said(answer), width).join("\n  ");
     if !extent.full && said.chars().count() + MORE.len() <= width {
@@ -113,7 +113,7 @@ fn height(part: &str) -> usize {
 
 /// Commands that go on from here.
 fn next(answer: &Answer, commands: &[(String, String)], style: &Style) -> String {
-    let is_short = answer.out_of_memory.is_some() || answer.decision().0 == Decision::Tight;
+    let is_short = answer.memory.out_of_memory.is_some() || answer.decision().0 == Decision::Tight;
     if !is_short || commands.is_empty() {
         return String::new();
     }
@@ -138,7 +138,7 @@ pub fn brief(trace: &str, answer: &Answer, style: &Style) -> String {
     };
     format!(
         "{}  {figures}  {}{}{}\n",
-        verdict(answer.verdict, answer.range.confidence, style),
+        verdict(answer.verdict, answer.memory.range.confidence, style),
         printable(trace),
         convolutions.unwrap_or_default(),
         doubts(answer, style),
@@ -184,7 +184,7 @@ fn doubts(answer: &Answer, style: &Style) -> String {
 
 /// The confidence as a word; empty where it is certain or the verdict says it.
 pub(super) fn confidence(answer: &Answer) -> &'static str {
-    confidence_in(answer.verdict, answer.range.confidence)
+    confidence_in(answer.verdict, answer.memory.range.confidence)
 }
 
 /// The confidence in a verdict as a word.
@@ -231,7 +231,7 @@ fn headline(trace: &str, answer: &Answer, style: &Style) -> String {
     let width = style.columns().saturating_sub(2 + about.chars().count());
     format!(
         "{}  on {on}\n  {}{about}\n{}",
-        verdict(answer.verdict, answer.range.confidence, style),
+        verdict(answer.verdict, answer.memory.range.confidence, style),
         style.paint(Ink::Faint, &keep_end(trace, width)),
         allocator(answer, style)
             + &convolutions(answer, style)
@@ -315,7 +315,7 @@ fn about(answer: &Answer) -> String {
 }
 
 fn numbers(answer: &Answer, style: &Style) -> String {
-    let peak = &answer.peak;
+    let peak = &answer.memory.peak;
     let memory = answer.device().memory;
     let bound = if answer.is_lower_bound { "at least; " } else { "" };
     let [allocated, reserved] = meanings(answer.setup.kind).map(|text| format!("{bound}{text}"));
@@ -331,12 +331,12 @@ fn numbers(answer: &Answer, style: &Style) -> String {
     if let Some(short) = answer.shortfall() {
         rows.push(("shortfall", short, format!("beyond {memory} of device memory")));
     }
-    if answer.decision().0 != Decision::Fits && answer.min_capacity.is_none() {
+    if answer.decision().0 != Decision::Fits && answer.memory.min_capacity.is_none() {
         let room = answer.need.with_room().map_or_else(String::new, |room| format!("; {room}"));
         let text = format!("smallest device memory for this job{room}");
         rows.push(("needed at least", answer.need.least, text));
     }
-    if let Some(capacity) = answer.min_capacity {
+    if let Some(capacity) = answer.memory.min_capacity {
         rows.push(("minimum capacity", capacity, "smallest device memory for this job".to_owned()));
     }
     let mut page = String::new();
@@ -358,19 +358,19 @@ fn numbers(answer: &Answer, style: &Style) -> String {
 fn context_in_words(answer: &Answer) -> String {
     let device = answer.device();
     let whole = (device.context_bounds().0, device.context, device.context_bounds().1);
-    let (low, context, high) = match answer.nccl {
+    let (low, context, high) = match answer.budget.nccl() {
         None => whole,
         Some(nccl) => (whole.0 - nccl.low, whole.1 - nccl.expected, whole.2 - nccl.high),
     };
-    let [low, context, high] = [low, context, high].map(|size| size - answer.outside);
+    let [low, context, high] = [low, context, high].map(|size| size - answer.budget.outside());
     let mut text = match low == high {
         true => format!("reserved + {context} context"),
         false => format!("reserved + {context} context ({})", in_mib(low, high)),
     };
-    if answer.nccl.is_some() {
+    if answer.budget.nccl().is_some() {
         text += " + NCCL";
     }
-    if answer.outside > Bytes::ZERO {
+    if answer.budget.outside() > Bytes::ZERO {
         text += " + other memory";
     }
     text
@@ -378,7 +378,7 @@ fn context_in_words(answer: &Answer) -> String {
 
 /// The memory of NCCL with its bounds.
 fn nccl(answer: &Answer, style: &Style) -> String {
-    let Some(nccl) = answer.nccl else { return String::new() };
+    let Some(nccl) = answer.budget.nccl() else { return String::new() };
     let count = counted(nccl.communicators as usize, "communicator");
     let up_to = if nccl.is_counted { "" } else { "up to " };
     let text = format!("{}, {up_to}{count}", in_mib(nccl.low, nccl.high));
@@ -388,10 +388,10 @@ fn nccl(answer: &Answer, style: &Style) -> String {
 
 /// The memory that the program took from the device itself.
 fn outside(answer: &Answer, style: &Style) -> String {
-    if answer.outside == Bytes::ZERO {
+    if answer.budget.outside() == Bytes::ZERO {
         return String::new();
     }
-    let size = format!("{:>11}", answer.outside.to_string());
+    let size = format!("{:>11}", answer.budget.outside().to_string());
     let text = "not from PyTorch's allocator: symmetric memory, cudaMalloc";
     format!("    {:<20}  {size}   {}\n", "other memory", style.paint(Ink::Faint, text))
 }
@@ -426,7 +426,7 @@ const ON_DEVICE: &str = "expected in nvidia-smi";
 
 /// The range of peak reserved, with its reasons.
 fn range(answer: &Answer, style: &Style) -> String {
-    let range = &answer.range;
+    let range = &answer.memory.range;
     // Bounds that look alike say nothing.
     if range.reserved.low.to_string() == range.reserved.high.to_string() {
         return String::new();
@@ -493,12 +493,12 @@ fn other_gpus(answer: &Answer, style: &Style) -> String {
 /// The effects of scarce memory: an out-of-memory, or the release of cached memory; and the
 /// confidence of the verdict.
 fn shortage(answer: &Answer, style: &Style) -> String {
-    let warning = match answer.range.confidence {
+    let warning = match answer.memory.range.confidence {
         Confidence::Certain | Confidence::Likely => return short_of_memory(answer, style),
         Confidence::Doubtful if answer.integrity.condition() == Condition::Intact => {
             let is_compiled = |cause: &UncertaintyEffect| cause.name == "torch_compile";
             match () {
-                () if answer.range.uncertainties.iter().any(is_compiled) => COMPILED,
+                () if answer.memory.range.uncertainties.iter().any(is_compiled) => COMPILED,
                 () if answer.findings.iter().any(|f| f.code == "distributed-on-cpu") => DISTRIBUTED,
                 () => ASSUMED,
             }
@@ -507,10 +507,10 @@ fn shortage(answer: &Answer, style: &Style) -> String {
         Confidence::MayFail if answer.findings.iter().any(|f| f.code == "memory-grows") => {
             "May not fit: memory grows from iteration to iteration, see the notes"
         }
-        Confidence::MayFail if depends_on_device(answer) && answer.nccl.is_some() => {
+        Confidence::MayFail if depends_on_device(answer) && answer.budget.nccl().is_some() => {
             "May not fit: what the driver and NCCL take depends on their releases and on the machine"
         }
-        Confidence::MayFit if depends_on_device(answer) && answer.nccl.is_some() => {
+        Confidence::MayFit if depends_on_device(answer) && answer.budget.nccl().is_some() => {
             "May fit: what the driver and NCCL take depends on their releases and on the machine"
         }
         Confidence::MayFail if depends_on_device(answer) => {
@@ -531,12 +531,12 @@ fn shortage(answer: &Answer, style: &Style) -> String {
 
 /// Returns whether the verdict depends on the memory that the device leaves to the allocator.
 fn depends_on_device(answer: &Answer) -> bool {
-    answer.range.uncertainties.iter().any(|cause| cause.name == "device_memory")
+    answer.memory.range.uncertainties.iter().any(|cause| cause.name == "device_memory")
 }
 
 fn short_of_memory(answer: &Answer, style: &Style) -> String {
-    let peak = &answer.peak;
-    if let Some(oom) = &answer.out_of_memory {
+    let peak = &answer.memory.peak;
+    if let Some(oom) = &answer.memory.out_of_memory {
         let place = oom.at.as_ref().map_or_else(String::new, |p| match is_history(answer) {
             true => format!(" in {}", part(p)),
             false => format!(" {}", place_phrase(p)),
@@ -557,19 +557,19 @@ fn short_of_memory(answer: &Answer, style: &Style) -> String {
         page += "  the figures above are those of a device with room for everything\n";
         return page;
     }
-    if answer.allocator.retries == 0 {
+    if answer.memory.allocator.retries == 0 {
         return String::new();
     }
     format!(
         "{}: the allocator released cached memory {}\n  with more memory it would reserve {}\n",
         style.paint(Ink::Warning, "Tight fit"),
-        times(answer.allocator.retries),
+        times(answer.memory.allocator.retries),
         peak.ample_reserved,
     )
 }
 
 fn peak(answer: &Answer, style: &Style) -> String {
-    let Some(at) = &answer.peak.at else { return String::new() };
+    let Some(at) = &answer.memory.peak.at else { return String::new() };
     let heading = style.paint(Ink::Heading, "Peak");
     format!("{heading}: {}\n{}", moment_in(answer, at), origin(Some(at)))
 }
@@ -599,8 +599,9 @@ fn origin(place: Option<&Place>) -> String {
 }
 
 fn roles(answer: &Answer, most_rows: usize, style: &Style) -> String {
-    let whole = answer.peak.allocated;
-    let mut shares: Vec<_> = answer.by_role.iter().filter(|s| s.bytes > Bytes::ZERO).collect();
+    let whole = answer.memory.peak.allocated;
+    let mut shares: Vec<_> =
+        answer.memory.by_role.iter().filter(|s| s.bytes > Bytes::ZERO).collect();
     if shares.is_empty() {
         return String::new();
     }
@@ -630,19 +631,19 @@ fn roles(answer: &Answer, most_rows: usize, style: &Style) -> String {
 
 /// The memory of operators without a model, if it is at least 1 % of the peak.
 fn unmodeled(answer: &Answer, style: &Style) -> String {
-    let bytes: Bytes = answer.unmodeled.iter().map(|share| share.bytes).sum();
-    if bytes.get() * 100 < answer.peak.allocated.get() || bytes == Bytes::ZERO {
+    let bytes: Bytes = answer.memory.unmodeled.iter().map(|share| share.bytes).sum();
+    if bytes.get() * 100 < answer.memory.peak.allocated.get() || bytes == Bytes::ZERO {
         return String::new();
     }
-    let names: Vec<&str> = answer.unmodeled.iter().take(3).map(|s| s.op.as_str()).collect();
-    let more = match answer.unmodeled.len().saturating_sub(names.len()) {
+    let names: Vec<&str> = answer.memory.unmodeled.iter().take(3).map(|s| s.op.as_str()).collect();
+    let more = match answer.memory.unmodeled.len().saturating_sub(names.len()) {
         0 => String::new(),
         n => format!(" and {n} more"),
     };
     let text = format!(
         "{bytes} ({}) of the peak come from operators without a CUDA model; their CPU sizes are used: \
          {}{more}",
-        percent(bytes, answer.peak.allocated),
+        percent(bytes, answer.memory.peak.allocated),
         names.join(", "),
     );
     let lines = wrap(&text, style.columns().saturating_sub(2));
@@ -651,13 +652,13 @@ fn unmodeled(answer: &Answer, style: &Style) -> String {
 }
 
 fn curve(answer: &Answer, style: &Style) -> String {
-    let curve = &answer.curve;
+    let curve = &answer.memory.curve;
     if curve.allocated.is_empty() {
         return String::new();
     }
     let width = style.columns().saturating_sub(16);
     let values = chart::squeeze(curve, width);
-    let top = answer.peak.allocated;
+    let top = answer.memory.peak.allocated;
     let heading = "Allocated memory over the iterations";
     let mut page = format!("{}\n", style.paint(Ink::Heading, heading));
     for (row, line) in chart::columns(&values, top).iter().enumerate() {
@@ -672,7 +673,7 @@ fn curve(answer: &Answer, style: &Style) -> String {
 }
 
 fn fragmentation(answer: &Answer, style: &Style) -> String {
-    let f = &answer.fragmentation;
+    let f = &answer.memory.fragmentation;
     if f.reserved == Bytes::ZERO {
         return String::new();
     }
@@ -732,7 +733,7 @@ fn notes(answer: &Answer, all: bool, within: usize, style: &Style) -> String {
         [WithheldReason::DoubtfulTrace] => STRICT.to_owned(),
         [WithheldReason::IncompleteHistory] => format!(
             "\nThe job needs at least {} of {}: record the history from the beginning of the job.\n",
-            answer.peak.device,
+            answer.memory.peak.device,
             answer.device().memory,
         ),
         _ => String::new(),

@@ -33,14 +33,14 @@ impl Row {
     /// An answer about `trace`.
     #[must_use]
     pub fn answer(trace: &str, answer: &Answer) -> Self {
-        let peak = &answer.peak;
+        let peak = &answer.memory.peak;
         if answer.verdict == Verdict::Withheld {
             // Figures of what is left of the trace would mislead.
             return Self {
                 device: answer.device().name.clone(),
                 memory: answer.device().memory.to_string(),
                 setup: Some(answer.setup.clone()),
-                verdict: word(answer.verdict, answer.range.confidence),
+                verdict: word(answer.verdict, answer.memory.range.confidence),
                 warnings: warnings(answer),
                 peak: super::answer::withheld(answer.withheld.first().map(|why| why.code()))
                     .to_owned(),
@@ -52,7 +52,7 @@ impl Row {
             device: answer.device().name.clone(),
             memory: answer.device().memory.to_string(),
             setup: Some(answer.setup.clone()),
-            verdict: word(answer.verdict, answer.range.confidence),
+            verdict: word(answer.verdict, answer.memory.range.confidence),
             confidence: confidence(answer),
             warnings: warnings(answer),
             allocated: peak.allocated.to_string(),
@@ -63,7 +63,7 @@ impl Row {
                 (Some(free), None) => free.to_string(),
                 (None, None) => String::new(),
             },
-            min_capacity: answer.min_capacity.map(|c| c.to_string()).unwrap_or_default(),
+            min_capacity: answer.memory.min_capacity.map(|c| c.to_string()).unwrap_or_default(),
             peak: peak.at.as_ref().map(super::places::short_moment).unwrap_or_default(),
             convolutions: super::answer::convolution_source(answer),
         }

@@ -82,7 +82,8 @@ pub(super) fn largest(
 ) -> String {
     let heading = style.paint(Ink::Heading, "Largest blocks alive at the peak");
     let mut page = String::new();
-    for Alike { block, count, module } in alike(&answer.largest).into_iter().take(most_rows) {
+    for Alike { block, count, module } in alike(&answer.memory.largest).into_iter().take(most_rows)
+    {
         let place = &block.origin;
         let count = match count {
             1 => String::new(),

@@ -129,7 +129,7 @@ pub(crate) fn fits() -> Answer {
     answer.target = Target::new(device());
     answer.setup = setup(&AllocatorSettings::default());
     answer.iterations = IterationId(0)..IterationId(2);
-    answer.peak = Peak {
+    answer.memory.peak = Peak {
         allocated: Bytes::mib(397),
         requested: Bytes::mib(396),
         reserved: Bytes::mib(420),
@@ -138,32 +138,32 @@ pub(crate) fn fits() -> Answer {
         at: Some(backward()),
         reserved_at: Some(backward()),
     };
-    answer.range = range();
-    answer.unmodeled = vec![
+    answer.memory.range = range();
+    answer.memory.unmodeled = vec![
         unmodeled("torchvision::nms", 6),
         unmodeled("my::kernel", 1),
         unmodeled("my::other", 1),
         unmodeled("my::third", 1),
     ];
-    answer.by_role = shares();
-    answer.largest = vec![
+    answer.memory.by_role = shares();
+    answer.memory.largest = vec![
         block(64, Role::OptimizerState, None, init.clone()),
         block(64, Role::OptimizerState, None, init),
         block(32, Role::Activation, Some("leaf-scratch"), backward()),
     ];
-    answer.per_iteration = vec![IterationPeak {
+    answer.memory.per_iteration = vec![IterationPeak {
         start: Bytes::ZERO,
         iteration: Some(IterationId(1)),
         allocated: Bytes::mib(397),
         reserved: Bytes::mib(420),
     }];
-    answer.curve = Curve {
+    answer.memory.curve = Curve {
         reserved: vec![Bytes::mib(420); curve.len()],
         allocated: curve,
         iterations: vec![(IterationId(0), 4), (IterationId(1), 60)],
         requests: 600,
     };
-    answer.fragmentation = Fragmentation {
+    answer.memory.fragmentation = Fragmentation {
         at: ShortAt::PeakAllocated,
         reserved: Bytes::mib(420),
         unused: Bytes::mib(23),
@@ -172,7 +172,7 @@ pub(crate) fn fits() -> Answer {
         largest_piece: Bytes::mib(20),
         rounding: Bytes::mib(1),
     };
-    answer.allocator = AllocatorCounts {
+    answer.memory.allocator = AllocatorCounts {
         requests: 600,
         allocations: 310,
         segments_peak: 9,
@@ -180,9 +180,9 @@ pub(crate) fn fits() -> Answer {
         device_frees: 0,
         retries: 0,
     };
-    answer.out_of_memory = None;
+    answer.memory.out_of_memory = None;
     answer.need = Need { least: Bytes::mib(720), ample: Bytes::mib(720) };
-    answer.min_capacity = None;
+    answer.memory.min_capacity = None;
     answer.rules = effects();
     answer.findings = vec![
         finding("never-freed", Severity::Note, "four blocks outlive the trace", 4),
@@ -227,8 +227,8 @@ pub(crate) fn does_not_fit() -> Answer {
     answer.verdict = Verdict::DoesNotFit;
     answer.target.device.memory = Bytes::mib(640);
     answer.need = Need { least: Bytes::mib(702), ample: Bytes::mib(720) };
-    answer.min_capacity = Some(Bytes::mib(702));
-    answer.out_of_memory = Some(OutOfMemory {
+    answer.memory.min_capacity = Some(Bytes::mib(702));
+    answer.memory.out_of_memory = Some(OutOfMemory {
         at: Some(backward()),
         request: 212,
         requested: Bytes::mib(30),
@@ -245,8 +245,8 @@ pub(crate) fn does_not_fit() -> Answer {
 pub(crate) fn only_just() -> Answer {
     let mut answer = fits();
     answer.target.device.memory = Bytes::mib(720);
-    answer.peak.ample_reserved = Bytes::mib(460);
-    answer.allocator.retries = 2;
+    answer.memory.peak.ample_reserved = Bytes::mib(460);
+    answer.memory.allocator.retries = 2;
     answer
 }
 

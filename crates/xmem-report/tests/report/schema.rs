@@ -33,10 +33,10 @@ fn answers_follow_their_schema() {
 #[test]
 fn an_answer_without_anything_follows_its_schema() {
     let mut answer = sample::fits();
-    answer.peak = xmem::predict::Peak::default();
-    answer.curve = xmem::predict::Curve::default();
+    answer.memory.peak = xmem::predict::Peak::default();
+    answer.memory.curve = xmem::predict::Curve::default();
     answer.trace = xmem::TraceFacts::default();
-    answer.largest.clear();
+    answer.memory.largest.clear();
     valid(REPLAY, &json::pretty(&ReplayDocument::new("t.json", "-d t", &answer, Rules::Omit)));
 }
 

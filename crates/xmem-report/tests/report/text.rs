@@ -387,10 +387,11 @@ fn color_changes_nothing_but_color() {
 #[test]
 fn a_range_was_told_as_between_two_figures_that_look_alike() {
     let mut answer = sample::fits();
-    answer.range.reserved = Bounds { low: Bytes::mib(420), high: Bytes::mib(420) + Bytes(512) };
+    answer.memory.range.reserved =
+        Bounds { low: Bytes::mib(420), high: Bytes::mib(420) + Bytes(512) };
     let page = text::answer("t", &answer, &Extent::FULL, &PLAIN);
     assert!(!page.contains("between"), "{page}");
-    answer.range.reserved.high = Bytes::mib(421);
+    answer.memory.range.reserved.high = Bytes::mib(421);
     let page = text::answer("t", &answer, &Extent::FULL, &PLAIN);
     assert!(page.contains("between                420.00 MiB   and 421.00 MiB"), "{page}");
 }
@@ -398,16 +399,16 @@ fn a_range_was_told_as_between_two_figures_that_look_alike() {
 #[test]
 fn ten_equal_layers_had_ten_rows() {
     let mut answer = sample::fits();
-    let last = answer.largest.pop().expect("a block");
-    answer.largest.clear();
+    let last = answer.memory.largest.pop().expect("a block");
+    answer.memory.largest.clear();
     for layer in 0..12 {
         let mut block = last.clone();
         block.origin.module = Some(format!("Net_0 > Block_{layer} > Linear_{}", 2 * layer + 1));
-        answer.largest.push(block);
+        answer.memory.largest.push(block);
     }
     let mut other = last;
     other.origin.module = Some("Net_0 > Head_0".to_owned());
-    answer.largest.push(other);
+    answer.memory.largest.push(other);
     let page = text::answer("t", &answer, &Extent::FULL, &PLAIN);
     let (_, rows) = page.split_once("Largest blocks alive at the peak\n").expect("the part");
     let rows: Vec<&str> = rows.lines().take_while(|line| !line.is_empty()).collect();
@@ -429,7 +430,7 @@ fn an_answer_scrolled_by() {
         assert!(lines[0].starts_with(word), "{page}");
         let last = lines[lines.len() - 1];
         assert!(last.starts_with(word) || lines.len() <= 24, "{page}");
-        assert_eq!(page.contains("xmem plan t"), answer.out_of_memory.is_some(), "{page}");
+        assert_eq!(page.contains("xmem plan t"), answer.memory.out_of_memory.is_some(), "{page}");
         let full = text::answer("t", &answer, &Extent::FULL, &PLAIN);
         assert!(full.lines().count() > lines.len(), "{full}");
         assert!(full.lines().last().is_some_and(|line| line.starts_with(word)), "{full}");

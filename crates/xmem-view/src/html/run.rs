@@ -35,7 +35,7 @@ struct WhatIfDto<'a> {
 
 impl<'a> From<&'a PageWhatIf> for WhatIfDto<'a> {
     fn from(PageWhatIf { options, answer }: &'a PageWhatIf) -> Self {
-        let peak = &answer.peak;
+        let peak = &answer.memory.peak;
         Self {
             options,
             verdict: answer.verdict.name(),
@@ -301,7 +301,7 @@ mod tests {
         let job = Job::from_bytes(trace.as_bytes(), &ReadOptions::default()).expect("a trace");
         let estimate = Estimate::builder(Device::custom(Bytes::gib(2))).build();
         let answer = estimate.job(&job).expect("an answer");
-        let timeline = estimate.timeline(&job, SnapshotEnd::Job).expect("a timeline");
+        let timeline = estimate.predict(&job).expect("a prediction").timeline(SnapshotEnd::Job);
         let run = PageRun {
             name: "run",
             timeline: &timeline,
@@ -315,8 +315,8 @@ mod tests {
         let head = serde_json::to_value(head).expect("JSON");
         let columns = |name| column(name, &head["timeline"]["columns"], &bytes);
         let highest = |name| columns(name).into_iter().max().expect("moments");
-        assert_eq!(highest("allocated"), answer.peak.allocated.get());
-        assert_eq!(highest("reserved"), answer.peak.reserved.get());
+        assert_eq!(highest("allocated"), answer.memory.peak.allocated.get());
+        assert_eq!(highest("reserved"), answer.memory.peak.reserved.get());
         let sizes = timeline.blocks.iter().map(|block| block.requested.get());
         assert_eq!(columns("asked"), sizes.collect::<Vec<_>>());
         let moments = timeline.moments.iter().map(|moment| moment.allocated.get());

@@ -57,7 +57,7 @@ pub(super) fn draw(run: &Run<'_>, by: BlockKey, top: f64, canvas: &mut Canvas) -
     let stacked = timeline.stacked(by, POINTS, GROUPS);
     let reserved = reserved(run, &stacked);
     let used = reserved.iter().copied().max().unwrap_or_default();
-    let used = used.max(run.answer.peak.allocated);
+    let used = used.max(run.answer.memory.peak.allocated);
     let limit = limit(run).filter(|limit| limit.get() <= used.get().saturating_mul(5) / 4);
     let highest = used.max(limit.unwrap_or_default());
     let axes = Axes {
@@ -99,7 +99,7 @@ fn reserved(run: &Run<'_>, stacked: &Stacked) -> Vec<Bytes> {
 
 /// The device memory that the context leaves to the allocator.
 fn limit(run: &Run<'_>) -> Option<Bytes> {
-    let peak = &run.answer.peak;
+    let peak = &run.answer.memory.peak;
     let context = peak.device.saturating_sub(peak.reserved);
     Some(run.answer.device().memory.saturating_sub(context)).filter(|limit| limit.get() > 0)
 }
@@ -171,7 +171,7 @@ fn lines(axes: &Axes, stacked: &Stacked, reserved: &[Bytes], canvas: &mut Canvas
 }
 
 fn peak(run: &Run<'_>, axes: &Axes, canvas: &mut Canvas) {
-    let (x, y) = (axes.x(run.timeline.peak), axes.y(run.answer.peak.allocated));
+    let (x, y) = (axes.x(run.timeline.peak), axes.y(run.answer.memory.peak.allocated));
     canvas.dot((x, y));
 }
 
@@ -273,7 +273,12 @@ fn legend(
     let mut y = axes.top + 8.0;
     canvas.dot((x + 5.0, y - 4.0));
     canvas.text((x + 16.0, y), Anchor::Start, "strong", "at the peak");
-    canvas.text((x + width, y), Anchor::End, "strong", &run.answer.peak.allocated.to_string());
+    canvas.text(
+        (x + width, y),
+        Anchor::End,
+        "strong",
+        &run.answer.memory.peak.allocated.to_string(),
+    );
     let point = stacked.moments.iter().position(|&moment| moment == run.timeline.peak);
     for (group, color) in stacked.groups.iter().zip(colors).rev() {
         y += 20.0;
@@ -286,13 +291,13 @@ fn legend(
     canvas.text((x + 18.0, y), Anchor::Start, "dim", "allocated");
     y += 20.0;
     canvas.line((x - 2.0, y - 4.0), (x + 12.0, y - 4.0), "reserved");
-    let reserved = match run.answer.out_of_memory {
+    let reserved = match run.answer.memory.out_of_memory {
         Some(_) => "reserved, with room for all",
         None => "reserved",
     };
     canvas.text((x + 18.0, y), Anchor::Start, "dim", reserved);
-    if run.answer.out_of_memory.is_none() {
-        let most = format!("up to {}", run.answer.peak.reserved);
+    if run.answer.memory.out_of_memory.is_none() {
+        let most = format!("up to {}", run.answer.memory.peak.reserved);
         canvas.text((x + width, y), Anchor::End, "dim", &most);
     }
 }

@@ -138,7 +138,7 @@ fn blocks_at_the_peak_add_up_to_it() {
         let table = Table::read(&xmem_view::parquet(&run, ParquetTable::Blocks));
         assert_eq!(table.rows as usize, run.timeline.blocks.len(), "{path}");
         assert_eq!(table.facts["xmem.schema"], "xmem.blocks/1");
-        let peak = run.answer.peak.allocated.get();
+        let peak = run.answer.memory.peak.allocated.get();
         assert_eq!(table.facts["xmem.peak_allocated_bytes"], peak.to_string());
         let at_peak = &table.columns["at_peak"];
         let sizes = table.numbers("size_bytes");
@@ -166,7 +166,7 @@ fn moments_have_the_peaks_and_segments_add_up() {
     let moments = Table::read(&xmem_view::parquet(&run, ParquetTable::Moments));
     let highest =
         |name: &str| moments.numbers(name).into_iter().flatten().max().unwrap_or(0) as u64;
-    let peak = &run.answer.peak;
+    let peak = &run.answer.memory.peak;
     assert_eq!(highest("allocated_bytes"), peak.allocated.get());
     assert_eq!(highest("requested_bytes"), peak.requested.get());
     assert_eq!(highest("reserved_bytes"), peak.reserved.get());

@@ -70,11 +70,11 @@ fn counters_reach_the_peaks_and_slices_close() {
         let recorded = Recorded::trace(path);
         let run = recorded.run();
         let tracks = by_name(&xmem_view::perfetto(&run));
-        let peak = &run.answer.peak;
+        let peak = &run.answer.memory.peak;
         assert_eq!(highest(&tracks["allocated"]), peak.allocated.get(), "{path}");
         assert_eq!(highest(&tracks["requested"]), peak.requested.get(), "{path}");
         assert_eq!(highest(&tracks["reserved"]), peak.reserved.get(), "{path}");
-        for share in run.answer.by_role.iter().filter(|share| share.bytes > Bytes::ZERO) {
+        for share in run.answer.memory.by_role.iter().filter(|share| share.bytes > Bytes::ZERO) {
             assert!(highest(&tracks[share.role.name()]) >= share.bytes.get(), "{path}");
         }
         for track in tracks.values() {

@@ -40,7 +40,7 @@ impl Recorded {
     fn of(job: Job, device: Device) -> Self {
         let estimate = Estimate::builder(device).convolutions(Arc::new(FittedModel)).build();
         let answer = estimate.job(&job).expect("an answer");
-        let timeline = estimate.timeline(&job, SnapshotEnd::Job).expect("a timeline");
+        let timeline = estimate.predict(&job).expect("a prediction").timeline(SnapshotEnd::Job);
         Self { job, answer, timeline }
     }
 

@@ -15,7 +15,7 @@ fn profiles_add_up_to_the_peak_and_to_all_allocations() {
     let frames = file["shared"]["frames"].as_array().expect("frames").len();
     let profiles = file["profiles"].as_array().expect("profiles");
     let all: u64 = run.timeline.blocks.iter().map(|block| block.size.get()).sum();
-    let peak = run.answer.peak.allocated.get();
+    let peak = run.answer.memory.peak.allocated.get();
     let names: Vec<_> = profiles.iter().map(|profile| profile["name"].as_str()).collect();
     assert_eq!(
         names,

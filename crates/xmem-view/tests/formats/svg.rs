@@ -56,7 +56,7 @@ fn pictures_are_well_formed_and_accessible_for_every_key() {
             assert_eq!((elements[1].0.as_str(), elements[2].0.as_str()), ("title", "desc"));
             let foreign = ["script", "image", "foreignObject", "a", "use"];
             assert!(elements.iter().all(|element| !foreign.contains(&element.0.as_str())));
-            let peak = format!("{} allocated", run.answer.peak.allocated);
+            let peak = format!("{} allocated", run.answer.memory.peak.allocated);
             assert!(text.contains(&peak), "{view:?} {key:?}");
             assert!(text.len() < 200_000, "{view:?} {key:?}: {} bytes", text.len());
             assert!(!text.contains("NaN") && !text.contains("inf"), "{view:?} {key:?}");
@@ -76,11 +76,11 @@ fn areas_of_the_treemap_are_in_proportion() {
         (Role::Temporary, "silver edge"),
         (Role::Workspace, "vermilion edge"),
     ];
-    for share in &run.answer.by_role {
+    for share in &run.answer.memory.by_role {
         let Some((_, class)) = colors.iter().find(|(role, _)| *role == share.role) else {
             continue;
         };
-        let expected = share.bytes.get() as f64 / run.answer.peak.allocated.get() as f64;
+        let expected = share.bytes.get() as f64 / run.answer.memory.peak.allocated.get() as f64;
         let drawn = area(&elements, class) / (920.0 * 420.0);
         assert!((drawn - expected).abs() < 0.002, "{}: {drawn} {expected}", share.role.name());
     }

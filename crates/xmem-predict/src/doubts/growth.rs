@@ -1,33 +1,38 @@
 //! Memory that grows from iteration to iteration, as a cache of keys and values does, or a leak: the iterations that were
 //! recorded do not show what a longer run needs.
 
-use xmem_predict::{Confidence, IterationPeak, PredictedMemory};
-use xmem_profiles::Device;
-use xmem_types::{Bytes, Diagnostics, Severity};
+use super::{Assessment, Doubt, Subject};
+use crate::memory::IterationPeak;
+use crate::range::Confidence;
+use xmem_analyzer::JobKind;
+use xmem_types::{Bytes, Severity};
+
+pub(super) const DOUBT: Doubt = Doubt { name: "growth", assess };
 
 /// A job that runs out of memory within so many iterations may fail: more than a generation has tokens, as a rule.
 const SOON: u64 = 1000;
 
-/// Reports memory that grows, and lowers the confidence in a verdict that is about the recorded iterations alone.
-pub(crate) fn doubt(memory: &mut PredictedMemory, device: &Device, notes: &mut Diagnostics) {
-    let trains = notes.get("no-backward").is_none();
+fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
+    let memory = &assessment.memory;
+    let trains = subject.profile().kind == JobKind::Training;
     let Some(step) = step(&memory.per_iteration, trains) else { return };
-    let free = device.available().saturating_sub(memory.peak.reserved);
+    let free = subject.device().available().saturating_sub(memory.peak.reserved);
     let left = free.get() / step.get();
     let recorded = memory.per_iteration.iter().filter(|peak| peak.iteration.is_some()).count();
-    let end = match memory.fits {
+    let fits = memory.fits;
+    let end = match fits {
         true => format!(", and at this rate runs out of memory after about {left} more"),
         false => String::new(),
     };
-    notes.report("memory-grows", Severity::Warning, None, || {
+    assessment.notes.report("memory-grows", Severity::Warning, None, || {
         format!(
             "memory grows by {step} from iteration to iteration, and {recorded} were recorded: a longer run needs \
              more{end}; record as many iterations as the job has (xmem profile --steps N)"
         )
     });
-    let confidence = &mut memory.range.confidence;
-    if memory.fits && matches!(confidence, Confidence::Certain | Confidence::Likely) {
-        *confidence = if left < SOON { Confidence::MayFail } else { Confidence::Likely };
+    // The verdict is about the recorded iterations alone.
+    if fits {
+        assessment.lower_to(if left < SOON { Confidence::MayFail } else { Confidence::Likely });
     }
 }
 

@@ -1,8 +1,10 @@
 //! A job that is compiled on the GPU, and was recorded eagerly.
 
-use xmem_predict::{Bounds, Confidence, PredictedMemory, UncertaintyEffect};
-use xmem_profiles::Device;
-use xmem_types::{Bytes, Diagnostics, Severity};
+use super::{Assessment, Doubt, Subject};
+use crate::range::{Bounds, Confidence};
+use xmem_types::{Bytes, Severity};
+
+pub(super) const DOUBT: Doubt = Doubt { name: "compiled", assess };
 
 /// The uncertainty about what the compiler does.
 const TORCH_COMPILE: &str = "torch_compile";
@@ -15,22 +17,17 @@ const MAX_NAMES: usize = 3;
 /// (docs/accuracy.md).
 const PERCENT: u64 = 35;
 
-/// Extends the range by what compilation may do, and lowers the confidence.
-pub(crate) fn widen(
-    memory: &mut PredictedMemory,
-    names: &[String],
-    device: &Device,
-    notes: &mut Diagnostics,
-) {
-    let Some((first, others)) = names.split_first() else { return };
+fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
+    let Some(recording) = subject.profile().recording() else { return };
+    let Some((first, others)) = recording.compiled_eagerly.split_first() else { return };
     let mut listed = format!("`{first}`");
     for name in others.iter().take(MAX_NAMES - 1) {
         listed += &format!(", `{name}`");
     }
-    if names.len() > MAX_NAMES {
-        listed += &format!(" and {} more", names.len() - MAX_NAMES);
+    if others.len() >= MAX_NAMES {
+        listed += &format!(" and {} more", others.len() + 1 - MAX_NAMES);
     }
-    notes.report("compiled-eagerly", Severity::Warning, None, || {
+    assessment.notes.report("compiled-eagerly", Severity::Warning, None, || {
         format!(
             "the script compiles {listed} (torch.compile), and was recorded eagerly: compiled, it may need \
              {PERCENT} % less or more; `xmem profile --virtual-gpu` records it as it runs"
@@ -40,10 +37,7 @@ pub(crate) fn widen(
         low: Bytes(peak.get() / 100 * (100 - PERCENT)),
         high: Bytes((peak.get() / 100).saturating_mul(100 + PERCENT)),
     };
-    let (allocated, reserved) = (around(memory.peak.allocated), around(memory.peak.reserved));
-    let effect = UncertaintyEffect { name: TORCH_COMPILE, blocks: None, allocated, reserved };
-    let other_verdict = memory.extend(effect, device.available_bounds());
-    if matches!(memory.range.confidence, Confidence::Certain | Confidence::Likely) {
-        memory.range.confidence = other_verdict.unwrap_or(Confidence::Doubtful);
-    }
+    let peak = &assessment.memory.peak;
+    let bounds = (around(peak.allocated), around(peak.reserved));
+    assessment.extend(TORCH_COMPILE, bounds, subject.device(), Confidence::Doubtful);
 }

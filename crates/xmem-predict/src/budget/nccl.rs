@@ -121,7 +121,7 @@ impl NcclMemory {
     }
 
     /// Takes this memory from the device, beside the context.
-    pub(crate) fn take_from(self, device: &mut Device) {
+    pub(super) fn take_from(self, device: &mut Device) {
         device.context += self.expected;
         device.tolerance.context_less += self.expected - self.low;
         device.tolerance.context_more += self.high - self.expected;

@@ -1,24 +1,38 @@
 //! The peaks that a recording of a GPU has beside those of its replay.
 
+use super::{Assessment, Doubt, Subject};
+use crate::allocator::{AllocatorKind, AllocatorSetup, Origin};
+use crate::memory::Peak;
 use xmem_analyzer::{GpuRecording, GpuSource};
-use xmem_predict::{AllocatorKind, AllocatorSetup, Origin, Peak};
 use xmem_types::{Bytes, Diagnostics, Severity};
 
+pub(super) const DOUBT: Doubt = Doubt { name: "recorded_peaks", assess };
+
+fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
+    let gpu = subject.profile().gpu.as_ref().filter(|_| subject.is_as_recorded());
+    let Some(gpu) = gpu.filter(|_| subject.has_all_iterations()) else { return };
+    let Assessment { memory, integrity, notes, .. } = assessment;
+    let unreached = compare(gpu, subject.prediction.setup(), &memory.peak, notes);
+    // On a device that holds the recorded peak, too, the verdict does not depend on it.
+    if unreached.is_some_and(|peak| memory.fits && peak > subject.device().available()) {
+        integrity.add_unreached_peak(notes);
+    }
+}
+
 /// Reports recorded peaks that the replay does not reach or exceeds. With options or another release that
-/// the caller gave, or where only some iterations are asked about, they may differ. Returns the recorded peak of reserved
+/// the caller gave, they may differ. Returns the recorded peak of reserved
 /// memory if the replay does not reach it although the recording shows all that was reserved.
-pub(crate) fn compare(
+fn compare(
     gpu: &GpuRecording,
     setup: &AllocatorSetup,
     peak: &Peak,
-    all_iterations: bool,
     notes: &mut Diagnostics,
 ) -> Option<Bytes> {
     let is_as_recorded = setup.conf_from != Origin::Given
         && setup.release_from != Origin::Given
         && setup.kind == AllocatorKind::Native
         && setup.memory_fraction.is_none();
-    if !is_as_recorded || !all_iterations {
+    if !is_as_recorded {
         return None;
     }
     let differs = |recorded: Option<Bytes>, replayed| recorded.filter(|&bytes| bytes != replayed);
