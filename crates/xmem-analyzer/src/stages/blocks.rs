@@ -1,0 +1,81 @@
+//! The fourth stage: blocks with their roles, and what was there before the recording began.
+
+use super::course::Course;
+use super::notes::Notes;
+use super::structure::Structure;
+use crate::block::Block;
+use crate::gpu::GpuRecording;
+use crate::integrity::Integrity;
+use crate::preexisting::Preexisting;
+use crate::returns::Returns;
+use crate::roles::{self, Facts};
+use crate::spans::PhaseSpan;
+use crate::{allocator_history, lines, preexisting, zero_grad};
+use xmem_trace::Trace;
+use xmem_types::Diagnostics;
+
+/// Blocks, and all that follows from them.
+pub(super) struct Blocks {
+    /// In order of allocation.
+    pub(super) blocks: Vec<Block>,
+    pub(super) gpu: Option<GpuRecording>,
+    pub(super) preexisting: Vec<Preexisting>,
+    /// With the places where gradients are cleared.
+    pub(super) phases: Vec<PhaseSpan>,
+    /// With what the allocator's history contradicts.
+    pub(super) integrity: Integrity,
+    pub(super) returns: Returns,
+}
+
+impl Blocks {
+    pub(super) fn find(
+        trace: &mut Trace,
+        notes: &mut Notes,
+        structure: &Structure,
+        course: &mut Course,
+        odd: &mut Diagnostics,
+    ) -> Self {
+        let Structure { calls, lifetimes, origins, autograd, .. } = structure;
+        let registrations = calls.registrations(&trace.python, course.timeline.thread);
+        let facts = Facts {
+            program: structure.program(trace),
+            timeline: &course.timeline,
+            phases: &course.phases,
+            iterations: &course.iterations,
+            transfers: &structure.transfers,
+            frames: &structure.frames,
+            recording: notes.recording.as_ref(),
+            recorder: &structure.facts,
+            registrations: &registrations,
+            step_period: course.step_period,
+        };
+        let (mut blocks, learned) = roles::assign(lifetimes, origins, &facts);
+        let mut gpu = notes.gpu.take().map(|gpu| gpu.recording);
+        if let Some(gpu) = &gpu {
+            roles::on_gpu(&mut blocks, gpu, &facts);
+        }
+        let mut integrity = std::mem::take(&mut course.integrity);
+        let mut lines_of_history = Vec::new();
+        if let (Some(gpu), Some(recording)) = (&mut gpu, &notes.recording) {
+            let (memory, rows) = (&trace.memory, &structure.rows);
+            let applied = allocator_history::apply(recording, memory, rows, &mut blocks, gpu, odd);
+            if let Some(differs) = applied.differs {
+                integrity.add_history(differs, odd);
+            }
+            lines_of_history = applied.lines;
+            if recording.has_lost_history() {
+                integrity.add_lost_history(odd);
+            }
+        }
+        let preexisting = match &gpu {
+            None => preexisting::find(&blocks, &facts, &learned, odd),
+            // What is not in the totals was not there.
+            Some(gpu) if !gpu.may_hide_blocks() => Vec::new(),
+            Some(_) => preexisting::find(&blocks, &facts, &learned, &mut Diagnostics::default()),
+        };
+        let phases = zero_grad::find(std::mem::take(&mut course.phases), &blocks, odd);
+        lines::of_history(&lines_of_history, &mut blocks, trace, autograd);
+        let returns = Returns::of(trace, calls.order());
+        Self { blocks, gpu, preexisting, phases, integrity, returns }
+    }
+}
