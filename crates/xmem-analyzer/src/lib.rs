@@ -276,3 +276,7 @@ fn analyze_selected(
     };
     (profile, notes)
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -119,3 +119,7 @@ fn lowered(
     passes::run(&mut draft, &cx, &mut notes);
     (first_iteration::add(draft.finish(), profile), notes)
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
