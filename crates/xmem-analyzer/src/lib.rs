@@ -99,3 +99,7 @@ pub fn gpus(trace: &Trace) -> Vec<i16> {
 pub fn analyze_gpu(trace: Trace, index: i16) -> (Profile, Diagnostics) {
     stages::run(trace, DeviceKind::Cuda, Some(index))
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

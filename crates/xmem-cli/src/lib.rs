@@ -143,3 +143,7 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
 }
 
 type Outcome = Result<Exit, CliError>;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -28,3 +28,7 @@ pub use question::{ConvolutionQuestion, PlanChoice};
 pub use release::CudnnRelease;
 pub use shape::{ConvPass, ConvShape, ElementType, Layout, Volume};
 pub use source::{ConvolutionSource, NoWorkspaces};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -47,3 +47,7 @@ pub use process::WorkerCommand;
 pub use search::{SYSTEM_LIBRARIES, SearchPath, at, find};
 pub use settings::{ChoiceOrigin, FoundLibrary, SourceChoice, SourceError, SourceSettings, WORKER};
 pub use worker::serve;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

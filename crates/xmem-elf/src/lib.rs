@@ -17,3 +17,7 @@ mod write;
 
 pub use read::{Export, ExportKind, Library, ReadError, section};
 pub use write::{Definition, Machine, StandIn, Symbol, SymbolVersion, WriteError};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

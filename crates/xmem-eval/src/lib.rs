@@ -37,3 +37,7 @@ pub use xmem_snapshot::{
     DeviceIndex, DeviceUsage, EntryIndex, Limits, PoolId, Snapshot, SnapshotError, Usage,
     read as read_snapshot,
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

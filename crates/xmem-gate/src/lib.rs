@@ -34,3 +34,7 @@ pub use slurm::{Directives, SlurmCommand, SlurmError, SlurmOptions};
 pub use suggestion::with_suggestion;
 pub use template_path::{Step, TemplatePath};
 pub use xmem::{Decision, TightBy};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

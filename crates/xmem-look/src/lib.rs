@@ -15,3 +15,7 @@ pub use browser::{Browser, Subject};
 pub use key::{Key, Step};
 pub use session::{Ended, browse};
 pub use view::{Palette, draw};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -45,3 +45,7 @@ pub use simulation::{Memory, simulate};
 pub use transfer::{Direction, Duplex, Link, Transfer};
 pub use within::simulate_within;
 pub use workspaces::{ParseWorkspaceRuleError, SLOWDOWN, WorkspaceCounts, WorkspaceRule, grown};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -120,3 +120,7 @@ fn lowered(
     let schedule = first_iteration::add(draft.finish(), profile);
     (Schedule { starts_late: !profile.preexisting.is_empty(), ..schedule }, notes)
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -54,3 +54,7 @@ pub fn enter(plan: &std::path::Path, command: &[std::ffi::OsString]) -> String {
 pub fn enter(_plan: &std::path::Path, _command: &[std::ffi::OsString]) -> String {
     "mount namespaces need Linux".to_owned()
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -14,6 +14,10 @@ pub fn both<A: Send, B: Send>(
     if rayon::current_thread_index().is_some() { rayon::join(one, other) } else { (one(), other()) }
 }
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -44,3 +44,7 @@ pub use planner::{ParsePlannerError, Planner};
 pub use planners::{Fit, GreedyOrder};
 pub use refused::Refused;
 pub use run::plan;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

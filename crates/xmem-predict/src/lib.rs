@@ -54,3 +54,7 @@ pub use timeline::{
     TextId, Timeline, TimelineBlock, TimelineFailure, TimelineLeftOut, TimelineMoment,
     TimelineSegment, TreeNode,
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

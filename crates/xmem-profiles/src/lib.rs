@@ -14,3 +14,7 @@ pub use catalogue::{DeviceNameError, cards, devices, find, find_all};
 pub use device::{ComputeCapability, Device, ParseComputeCapabilityError, Sources, Tolerance};
 pub use schema::DeviceFileError;
 pub use speed::{Bandwidth, Speed, TensorCores, Throughput};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

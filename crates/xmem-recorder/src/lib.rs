@@ -130,3 +130,7 @@ pub fn record(
 pub fn add_metadata(_recorded: &mut Recorded, _key: &str, _value: &str) -> std::io::Result<()> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

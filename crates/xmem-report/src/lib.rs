@@ -18,3 +18,7 @@ pub mod text;
 
 pub use comparison::Comparison;
 pub use heap_map::heap_map;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

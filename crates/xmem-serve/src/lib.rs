@@ -124,3 +124,7 @@ pub fn serve(settings: Settings) -> Result<(), ServeError> {
         Ok(())
     })
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

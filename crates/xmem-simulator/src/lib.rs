@@ -59,3 +59,7 @@ pub use replay::{
     SegmentAtPeak, Served, UnlimitedPeaks, min_capacity, outline, replay, runs_in,
 };
 pub use session::{Misuse, Operation, Outcome, Session};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

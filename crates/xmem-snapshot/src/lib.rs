@@ -118,3 +118,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<(Snapshot, Diagnostics), Sn
 pub fn write(snapshot: &Snapshot, to: impl io::Write) -> io::Result<()> {
     writing::write(snapshot, io::BufWriter::new(to))
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

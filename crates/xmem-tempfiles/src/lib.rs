@@ -23,3 +23,7 @@ pub use file::TemporaryFile;
 pub use folder::{FolderError, PrivateFolder};
 pub use place::forbids_execution;
 pub use private::{create_private_folder, write_private};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

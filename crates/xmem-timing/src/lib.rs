@@ -43,3 +43,7 @@ pub use collective::{Collective, Group};
 pub use measured::MeasuredTableError;
 pub use model::{FlopRate, Peaks, TimeModel};
 pub use operator::{Precision, Tensor, Work, has_formula, starts_no_kernel};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -64,3 +64,7 @@ pub use open::open_input;
 pub use options::{EventParser, ReadOptions};
 pub use read::{InputFile, read_bytes, read_named_bytes, read_path};
 pub use rewrite::{Rewrite, RewriteError, RewriteSummary, rewrite_path};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -28,3 +28,7 @@ pub use time::Nanos;
 pub use version::TorchVersion;
 pub use withheld::WithheldReason;
 pub use workload::{AllocatorCall, FallbackId, Fallbacks, PlacedCall, Workload};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -35,3 +35,7 @@ pub struct Run<'a> {
     /// What happens.
     pub timeline: &'a Timeline,
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -29,3 +29,7 @@ mod stand_ins;
 pub use environment::{Environment, EnvironmentError};
 pub use log::{Call, Log};
 pub use prepare::{Capacity, Completion, Note, Preload, PrepareError, VirtualGpu};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

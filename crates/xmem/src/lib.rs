@@ -80,3 +80,7 @@ pub use xmem_simulator as simulator;
 pub use xmem_snapshot as snapshot;
 pub use xmem_trace as trace;
 pub use xmem_types as types;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
