@@ -1,7 +1,11 @@
 //! From arguments to the allocator's settings.
 
-use crate::args::{AllocatorArgs, AllocatorName, Order, Verbosity};
+mod args;
+
+pub(crate) use args::{AllocatorArgs, AllocatorName, AllocatorRest, AllocatorsArgs, Order};
+
 use crate::error::CliError;
+use crate::global::Verbosity;
 use crate::terminal::say;
 use xmem::predict::{AllocatorKind, AllocatorSettings};
 use xmem::simulator::AddressOrder;

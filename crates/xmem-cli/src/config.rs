@@ -3,23 +3,21 @@
 //! Of each setting, the first of these counts: the option, the variable `XMEM_*`, `xmem.toml` of the
 //! project, `[tool.xmem]` of its `pyproject.toml`, the user's file, the site file.
 
+mod args;
 mod files;
 mod keys;
-mod lua;
-mod show;
 
-use crate::args::SettingsArgs;
 use crate::error::CliError;
 use crate::input::{self, Kind};
 use crate::terminal::shown;
 use files::Files;
-use keys::KEYS;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use xmem_gate::Site;
 
+pub(crate) use args::SettingsArgs;
 pub(crate) use files::base_folder;
-pub(crate) use show::run;
+pub(crate) use keys::KEYS;
 
 /// The site file where none is named.
 const SITE: &str = "/etc/xmem/site.toml";
@@ -36,8 +34,8 @@ pub(crate) struct Config {
 
 /// Settings from one place.
 #[derive(Debug)]
-struct Layer {
-    origin: String,
+pub(crate) struct Layer {
+    pub(crate) origin: String,
     /// The folder that relative paths in it start from; none for those of the command line.
     folder: Option<PathBuf>,
     /// Keys with values as text, each checked.
@@ -46,9 +44,9 @@ struct Layer {
 
 /// A setting with its origin.
 #[derive(Clone, Copy, Debug)]
-struct Setting<'a> {
-    value: &'a str,
-    layer: &'a Layer,
+pub(crate) struct Setting<'a> {
+    pub(crate) value: &'a str,
+    pub(crate) layer: &'a Layer,
 }
 
 impl Config {
@@ -68,7 +66,8 @@ impl Config {
         Ok(Self { layers, site, site_file })
     }
 
-    fn find(&self, key: &str) -> Option<Setting<'_>> {
+    /// The setting of a key, with its origin.
+    pub(crate) fn find(&self, key: &str) -> Option<Setting<'_>> {
         debug_assert!(KEYS.iter().any(|known| known.name == key), "{key}");
         self.layers.iter().find_map(|layer| {
             let (_, value) = layer.values.iter().find(|(name, _)| *name == key)?;

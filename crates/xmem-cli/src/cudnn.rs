@@ -1,11 +1,10 @@
 //! The source of the workspace sizes of convolutions, from the arguments.
 
-use crate::Outcome;
-use crate::args::{CudnnArgs, CudnnWorkerArgs};
+mod args;
+
+pub(crate) use args::CudnnArgs;
+
 use crate::error::CliError;
-use crate::exit::Exit;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use xmem::convolutions::ConvolutionSource;
@@ -77,17 +76,4 @@ fn settings(args: &CudnnArgs) -> SourceSettings {
         worker: worker.or(environment.worker),
         cache,
     }
-}
-
-/// Runs the process that has the library loaded. It ends with its standard input, and ignores the
-/// signals that a terminal sends to all processes: queries of traces in progress still need
-/// answers.
-pub(crate) fn serve(args: &CudnnWorkerArgs) -> Outcome {
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::default())
-            .map_err(|error| CliError::CudnnWorker { reason: error.to_string() })?;
-    }
-    xmem_cudnn::serve(&args.library, io::stdin().lock(), io::stdout().lock())
-        .map_err(|error| CliError::CudnnWorker { reason: error.to_string() })?;
-    Ok(Exit::Fits)
 }

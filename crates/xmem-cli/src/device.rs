@@ -1,6 +1,9 @@
 //! The device that the arguments choose.
 
-use crate::args::DeviceArgs;
+mod args;
+
+pub(crate) use args::{DeviceArgs, PlanDeviceArgs};
+
 use crate::error::CliError;
 use crate::input::{self, Failed, Kind};
 use std::io;

@@ -1,7 +1,6 @@
 //! The destination of results: standard output, or a file that is written atomically.
 
 use crate::error::CliError;
-use crate::exit::Exit;
 use crate::file_size_limit::explain;
 use crate::style;
 use crate::terminal::{self, Escaping};
@@ -114,23 +113,4 @@ fn of_a_new_file() -> Option<Permissions> {
 #[cfg(not(unix))]
 fn of_a_new_file() -> Option<Permissions> {
     None
-}
-
-/// Prints a completion script.
-pub(crate) fn completions(
-    shell: clap_complete::Shell,
-    mut command: clap::Command,
-) -> Result<Exit, CliError> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command, "xmem", &mut script);
-    bytes(None, |out| Ok(out.write_all(&script)?)).map(|()| Exit::Fits)
-}
-
-/// Prints the manual page of the command itself.
-pub(crate) fn man(command: clap::Command) -> Result<Exit, CliError> {
-    let mut page = Vec::new();
-    clap_mangen::Man::new(command)
-        .render(&mut page)
-        .map_err(|source| CliError::Stdout { source })?;
-    bytes(None, |out| Ok(out.write_all(&page)?)).map(|()| Exit::Fits)
 }

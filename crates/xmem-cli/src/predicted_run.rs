@@ -1,9 +1,12 @@
 //! A recording with the answer about it and its run, event by event.
 
-use crate::args::{AllocatorArgs, CudnnArgs, Global, ReadingArgs, WhatIfArgs};
+use crate::allocator::AllocatorArgs;
+use crate::cudnn::CudnnArgs;
 use crate::error::CliError;
+use crate::global::Global;
 use crate::progress::Progress;
-use crate::replay::read_options;
+use crate::reading::{ReadingArgs, read_options};
+use crate::what_if::WhatIfArgs;
 use crate::{allocator, cudnn, input, what_if};
 use std::num::NonZeroUsize;
 use std::path::Path;

@@ -1,6 +1,9 @@
 //! What-ifs of an estimate.
 
-use crate::args::{Collectives, OptimizerKind, OtherJob, Rate, WhatIfArgs, ZeroGrad};
+mod args;
+
+pub(crate) use args::{Collectives, OptimizerKind, OtherJob, Rate, WhatIfArgs, ZeroGrad};
+
 use crate::error::CliError;
 use xmem::orchestrator::{OptimizerImpl, StreamCompletion, ZeroGradPlace};
 use xmem::profiles::Bandwidth;

@@ -9,17 +9,17 @@ use xmem::{Bytes, TorchVersion};
 use xmem_gate::{Margin, Policy};
 
 /// A setting.
-pub(super) struct Key {
+pub(crate) struct Key {
     /// The name in files.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The variable.
     pub(super) variable: &'static str,
     /// Refuses text that is not a value.
     check: fn(&str) -> Result<(), String>,
-    pub(super) default: &'static str,
+    pub(crate) default: &'static str,
 }
 
-pub(super) const KEYS: &[Key] = &[
+pub(crate) const KEYS: &[Key] = &[
     Key { name: "device", variable: "XMEM_DEVICE", check: device, default: "" },
     Key { name: "budget", variable: "XMEM_BUDGET", check: memory, default: "" },
     Key { name: "margin", variable: "XMEM_MARGIN", check: parsed::<Margin>, default: "0%" },

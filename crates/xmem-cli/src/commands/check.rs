@@ -1,0 +1,15 @@
+//! `xmem check`.
+
+mod answers;
+mod args;
+mod baseline;
+mod cache;
+mod kubernetes;
+mod question;
+mod run;
+mod slurm;
+mod subject;
+
+pub(crate) use args::CheckArgs;
+pub(crate) use run::run;
+pub(crate) use slurm::{Decided, submission};

@@ -1,0 +1,8 @@
+//! `xmem config`.
+
+mod args;
+mod lua;
+mod run;
+
+pub(crate) use args::ConfigArgs;
+pub(crate) use run::run;

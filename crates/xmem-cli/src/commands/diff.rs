@@ -1,0 +1,7 @@
+//! `xmem diff`.
+
+mod args;
+mod run;
+
+pub(crate) use args::DiffArgs;
+pub(crate) use run::run;

@@ -1,0 +1,154 @@
+//! Runs `xmem offload`.
+
+use super::args::{OffloadArgs, OffloadFormat, OrderName, PlacementSelection, PolicySelection};
+use crate::commands::Outcome;
+use crate::device::DeviceArgs;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::global::{Global, Verbosity};
+use crate::input::Kind;
+use crate::overwrite::{self, Output};
+use crate::progress::Progress;
+use crate::reading::read_options;
+use crate::{cudnn, device, input, output, pool, style};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use xmem::analyzer::integrity::Condition;
+use xmem::{Estimate, Job};
+use xmem_report::json::{self, OffloadDocument};
+use xmem_report::{offload_table, text};
+use xmem_studies::offload::{Duplex, Jitter, Placement, SuperNeurons};
+use xmem_studies::offloading::{
+    LayerOrder, OffloadAnswer, OffloadError, OffloadSettings, PolicyChoice, SmallestCapacity,
+};
+use xmem_studies::planner::{Limits, Planner};
+
+/// The steps that `--jitter` runs.
+const JITTER_RUNS: usize = 100;
+
+/// The device if none is named.
+const DEVICE: &str = "a100-40g";
+
+/// Runs the command.
+pub(crate) fn run(args: &OffloadArgs, global: &Global) -> Outcome {
+    let answer = &args.answer;
+    let outputs = Output::given([
+        ("--output", answer.output.as_deref()),
+        ("--series", answer.series.as_deref()),
+    ]);
+    let inputs = [Some(args.trace.as_path()), args.device.device_file.as_deref()];
+    let inputs = inputs.into_iter().chain([args.offloading.durations.as_deref()]).flatten();
+    overwrite::refuse(&outputs, inputs)?;
+    let settings = settings(args)?;
+    let (job, found) =
+        pool::run(args.reading.threads, |threads| simulate(args, &settings, threads, global))?;
+    let name = input::name(&args.trace);
+    let notes = job.findings();
+    let style = style::of_output(answer.output.as_deref());
+    let page = match (answer.format, global.verbosity()) {
+        (OffloadFormat::Json, _) => json::pretty(&OffloadDocument::new(&name, &found, &notes)),
+        (OffloadFormat::Csv, _) => offload_table::rows(&found),
+        (OffloadFormat::Text, Verbosity::Quiet) => text::offload_brief(&name, &found),
+        (OffloadFormat::Text, _) => text::offload(&name, &found, &notes, &style),
+    };
+    if let Some(path) = &answer.series {
+        output::write(offload_table::series(&found).as_bytes(), Some(path))?;
+    }
+    output::write(page.as_bytes(), answer.output.as_deref())?;
+    let is_damaged = job.profile().integrity.condition() >= Condition::Damaged
+        || !job.diagnostics().withheld_reasons().is_empty();
+    Ok(if is_damaged { Exit::Withheld } else { Exit::Fits })
+}
+
+fn simulate(
+    args: &OffloadArgs,
+    settings: &OffloadSettings,
+    threads: NonZeroUsize,
+    global: &Global,
+) -> Result<(Job, OffloadAnswer), CliError> {
+    let named = &args.device;
+    let device = match (&named.device, &named.device_file) {
+        (None, None) => xmem::find(DEVICE)?.clone(),
+        (device, device_file) => {
+            let (device, device_file) = (device.clone(), device_file.clone());
+            device::choose(&DeviceArgs { device, device_file, capacity: None })?
+        }
+    };
+    let estimate = Estimate::builder(device).convolutions(cudnn::source(&args.cudnn)?).build();
+    let name = input::name(&args.trace);
+    let progress = Progress::over([args.trace.as_path()], global.verbosity());
+    let options = read_options(&args.reading, threads);
+    let job = Job::observed(&args.trace, &options, &|stage| progress.stage(&name, stage))?;
+    let prediction = estimate.predict(&job).map_err(|error| CliError::estimate(&name, error))?;
+    let answer = settings
+        .simulate(&prediction, &estimate.target().device)
+        .map_err(|source| error(&args.trace, source))?;
+    drop(prediction);
+    Ok((job, answer))
+}
+
+/// A simulation that cannot be made.
+pub(crate) fn error(trace: &Path, source: OffloadError) -> CliError {
+    CliError::Offload { input: input::display_name(trace), source: Box::new(source) }
+}
+
+/// The policies that are selected, each once.
+pub(crate) fn policies(selected: &[PolicySelection]) -> Vec<PolicyChoice> {
+    let mut policies: Vec<PolicyChoice> = Vec::new();
+    for choice in selected {
+        let named = match choice {
+            PolicySelection::All => &PolicyChoice::ALL[..],
+            PolicySelection::One(policy) => std::slice::from_ref(policy),
+        };
+        for policy in named {
+            if !policies.contains(policy) {
+                policies.push(*policy);
+            }
+        }
+    }
+    policies
+}
+
+fn settings(args: &OffloadArgs) -> Result<OffloadSettings, CliError> {
+    let given = &args.offloading;
+    let policies = policies(&given.policy);
+    let mut placements: Vec<Placement> = Vec::new();
+    for choice in &given.placement {
+        match choice {
+            PlacementSelection::All => {
+                placements.extend(Placement::ONLINE);
+                placements.push(Placement::Planned(Planner::BestFit));
+            }
+            PlacementSelection::One(placement) => placements.push(*placement),
+        }
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    placements.retain(|placement| seen.insert(*placement));
+    let durations = match &given.durations {
+        Some(path) => {
+            let bytes = input::read(path, Kind::Durations, None)?;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
+        }
+        None => None,
+    };
+    Ok(OffloadSettings {
+        policies,
+        placements,
+        capacity: given.capacity,
+        bandwidth: given.pcie_gbps,
+        duplex: if given.duplex { Duplex::Full } else { Duplex::Half },
+        order: match given.order {
+            OrderName::Trace => LayerOrder::Trace,
+            OrderName::Dfs => LayerOrder::DepthFirst,
+        },
+        durations,
+        smallest: match given.min_capacity {
+            true => SmallestCapacity::Find,
+            false => SmallestCapacity::Skip,
+        },
+        superneurons: SuperNeurons { tensor_cache: given.tensor_cache, recompute: given.recompute },
+        workspaces: given.workspace,
+        jitter: given.jitter.map(|share| Jitter { share, runs: JITTER_RUNS, seed: 1 }),
+        limits: Limits { time: given.time, ..Limits::default() },
+    })
+}

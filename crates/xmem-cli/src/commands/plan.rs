@@ -1,0 +1,11 @@
+//! `xmem plan`.
+
+mod args;
+mod blocks;
+mod follow;
+mod run;
+
+pub(crate) use args::PlanArgs;
+pub(crate) use blocks::Source;
+pub(crate) use follow::{FollowFormat, FollowOutput, follow};
+pub(crate) use run::run;

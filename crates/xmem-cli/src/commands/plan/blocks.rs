@@ -1,0 +1,254 @@
+//! The blocks of an input, which is recognized by its content.
+
+use super::args::Scope;
+use crate::allocator::AllocatorArgs;
+use crate::cudnn::CudnnArgs;
+use crate::device::{DeviceArgs, PlanDeviceArgs};
+use crate::error::CliError;
+use crate::global::Global;
+use crate::input::{self, Failed, Kind};
+use crate::progress::Progress;
+use crate::reading::{ReadingArgs, read_options};
+use crate::what_if::WhatIfArgs;
+use crate::{allocator, cudnn, device, what_if};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use xmem::analyzer::integrity::Condition;
+use xmem::predict::{Finding, SimulationSettings};
+use xmem::{Estimate, Job};
+use xmem_report::json::read_operations;
+use xmem_studies::planning::{PlanBlocks, PlanListError, PlanScope, PlanningError};
+
+/// The device for which a trace is lowered if none is named.
+const DEVICE: &str = "a100-40g";
+
+/// The blocks of an input.
+pub(super) struct Loaded {
+    pub(super) blocks: PlanBlocks,
+    pub(super) notes: Vec<Finding>,
+    /// True if the events of a recording contradict each other.
+    pub(super) is_damaged: bool,
+}
+
+/// The runs that an input has.
+pub(super) struct Runs {
+    /// The blocks of each.
+    pub(super) blocks: Vec<PlanBlocks>,
+    /// True if the events of a recording contradict each other.
+    pub(super) is_damaged: bool,
+}
+
+/// An input, with the options that say how it is read.
+pub(crate) struct Source<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) device: &'a PlanDeviceArgs,
+    pub(crate) what_if: &'a WhatIfArgs,
+    pub(crate) cudnn: &'a CudnnArgs,
+    pub(crate) allocator: &'a AllocatorArgs,
+    pub(crate) reading: &'a ReadingArgs,
+}
+
+/// Reads the blocks of the input.
+pub(super) fn load(
+    source: &Source<'_>,
+    scope: Scope,
+    threads: NonZeroUsize,
+    global: &Global,
+) -> Result<Loaded, CliError> {
+    let (bytes, head) = beginning(source)?;
+    let text = || text(source, bytes.clone());
+    match Content::of(&head) {
+        Content::Operations => operations(source, &text()?),
+        Content::Table => table(source, &text()?),
+        Content::Recording => recording(source, scope, bytes.as_deref(), threads, global),
+    }
+}
+
+/// Reads the blocks of each iteration of a recording; a list has one run.
+pub(super) fn load_each_iteration(
+    source: &Source<'_>,
+    threads: NonZeroUsize,
+    global: &Global,
+) -> Result<Runs, CliError> {
+    let (bytes, head) = beginning(source)?;
+    match Content::of(&head) {
+        Content::Operations => Ok(operations(source, &text(source, bytes)?)?.into()),
+        Content::Table => Ok(table(source, &text(source, bytes)?)?.into()),
+        Content::Recording => {
+            let job = job(source, bytes.as_deref(), threads, global)?;
+            let name = input::name(source.path);
+            let prediction = estimate(source)?.predict(&job);
+            let prediction = prediction.map_err(|error| CliError::estimate(&name, error))?;
+            let blocks = PlanBlocks::of_each_iteration(&prediction);
+            let blocks = blocks.map_err(|error| cannot_plan(source, error))?;
+            Ok(Runs { blocks, is_damaged: is_damaged(&job) })
+        }
+    }
+}
+
+impl From<Loaded> for Runs {
+    fn from(one: Loaded) -> Self {
+        Self { blocks: vec![one.blocks], is_damaged: one.is_damaged }
+    }
+}
+
+/// All of an input that cannot be read twice, and the beginning of any, inflated.
+fn beginning(source: &Source<'_>) -> Result<(Option<Vec<u8>>, Vec<u8>), CliError> {
+    let (path, max) = (source.path, source.reading.max_input);
+    // What cannot be read twice is read whole.
+    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    let bytes = if is_file { None } else { Some(input::read_raw(path, Kind::Blocks, max)?) };
+    let head = match &bytes {
+        Some(bytes) => input::head(&bytes[..]),
+        None => xmem::trace::open_input(path).and_then(input::head),
+    };
+    let head = head.map_err(|error| input::error(path, Kind::Blocks, Failed::Io(error)))?;
+    Ok((bytes, head))
+}
+
+/// The text of an input that was read already, or is read now.
+fn text(source: &Source<'_>, bytes: Option<Vec<u8>>) -> Result<Vec<u8>, CliError> {
+    let (path, max) = (source.path, source.reading.max_input);
+    match bytes {
+        Some(bytes) => input::inflated(bytes, path, Kind::Blocks, max),
+        None => input::read(path, Kind::Blocks, max),
+    }
+}
+
+fn cannot_plan(source: &Source<'_>, error: PlanningError) -> CliError {
+    CliError::Plan { input: input::display_name(source.path), source: error }
+}
+
+/// The kinds of inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    /// A trace or a memory snapshot.
+    Recording,
+    /// A list of operations.
+    Operations,
+    /// A table of blocks.
+    Table,
+}
+
+impl Content {
+    /// By the first bytes. What is none of these is taken for a trace, whose reader says what is wrong with it.
+    fn of(head: &[u8]) -> Self {
+        // A byte order mark does not say what follows it.
+        let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+        let has = |key: &str| head.windows(key.len()).any(|window| window == key.as_bytes());
+        let first = head.iter().find(|byte| !byte.is_ascii_whitespace());
+        match first {
+            Some(b'{' | b'[') if has("\"traceEvents\"") || has("\"ph\"") => Self::Recording,
+            Some(b'{' | b'[') if has("\"ops\"") || has("\"op\"") => Self::Operations,
+            Some(b'{' | b'[' | 0x80..) | None => Self::Recording,
+            Some(_) if has("lower") && has("upper") => Self::Table,
+            Some(_) if head.contains(&b',') => Self::Table,
+            Some(_) => Self::Recording,
+        }
+    }
+}
+
+fn operations(from: &Source<'_>, text: &[u8]) -> Result<Loaded, CliError> {
+    let name = input::display_name(from.path);
+    let list = read_operations(text)
+        .map_err(|source| CliError::Operations { input: name.clone(), source })?;
+    let allocator = allocator::settings(from.allocator)?;
+    let settings = SimulationSettings { allocator, ..SimulationSettings::default() };
+    let blocks = PlanBlocks::of_operations(&list, &settings).map_err(|error| match error {
+        PlanListError::Allocator(error) => CliError::simulation(&name, error),
+        PlanListError::Step(error) => CliError::step(&name, error),
+        PlanListError::Planning(error) => cannot_plan(from, error),
+    })?;
+    let notes = list.notes.iter().map(Finding::anywhere).collect();
+    Ok(Loaded { blocks, notes, is_damaged: false })
+}
+
+fn table(from: &Source<'_>, text: &[u8]) -> Result<Loaded, CliError> {
+    let name = input::display_name(from.path);
+    let table = xmem_studies::planner::read_csv(text)
+        .map_err(|source| CliError::BlockTable { input: name, source })?;
+    Ok(Loaded { blocks: PlanBlocks::of_table(table), notes: Vec::new(), is_damaged: false })
+}
+
+fn recording(
+    source: &Source<'_>,
+    scope: Scope,
+    bytes: Option<&[u8]>,
+    threads: NonZeroUsize,
+    global: &Global,
+) -> Result<Loaded, CliError> {
+    let name = input::name(source.path);
+    let estimate = estimate(source)?;
+    let job = job(source, bytes, threads, global)?;
+    let prediction = estimate.predict(&job).map_err(|error| CliError::estimate(&name, error))?;
+    let scope = match scope {
+        Scope::Iteration => PlanScope::Iteration,
+        Scope::All => PlanScope::All,
+    };
+    let blocks = PlanBlocks::of_prediction(&prediction, scope);
+    let blocks = blocks.map_err(|error| cannot_plan(source, error))?;
+    let lowering = prediction.diagnostics().iter().map(Finding::anywhere);
+    let notes = job.findings().into_iter().chain(lowering).collect();
+    Ok(Loaded { blocks, notes, is_damaged: is_damaged(&job) })
+}
+
+/// True if a recording contradicts itself, or is withheld for another reason.
+fn is_damaged(job: &Job) -> bool {
+    job.profile().integrity.condition() >= Condition::Damaged
+        || !job.diagnostics().withheld_reasons().is_empty()
+}
+
+fn job(
+    source: &Source<'_>,
+    bytes: Option<&[u8]>,
+    threads: NonZeroUsize,
+    global: &Global,
+) -> Result<Job, CliError> {
+    let options = read_options(source.reading, threads);
+    let progress = Progress::over([source.path], global.verbosity());
+    let name = input::name(source.path);
+    Ok(match bytes {
+        Some(bytes) => Job::from_named_bytes(bytes, &name, &options)?,
+        None => Job::observed(source.path, &options, &|stage| progress.stage(&name, stage))?,
+    })
+}
+
+fn estimate(source: &Source<'_>) -> Result<Estimate, CliError> {
+    let named = source.device;
+    let device = match (&named.device, &named.device_file) {
+        (None, None) => xmem::find(DEVICE)?.clone(),
+        (device, device_file) => {
+            let (device, device_file) = (device.clone(), device_file.clone());
+            device::choose(&DeviceArgs { device, device_file, capacity: None })?
+        }
+    };
+    let builder = Estimate::builder(device)
+        .allocator(allocator::settings(source.allocator)?)
+        .convolutions(cudnn::source(source.cudnn)?);
+    let estimate = what_if::apply(builder, source.what_if)?.build();
+    estimate.check()?;
+    Ok(estimate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_is_recognized_by_its_content() {
+        for (head, content) in [
+            ("{\"schemaVersion\": 1, \"traceEvents\": [{\"ph\": \"X\"", Content::Recording),
+            (" [{\"ph\": \"X\", \"name\": \"op\"}]", Content::Recording),
+            ("[{\"op\":\"alloc\",\"id\":1,\"size\":4}]", Content::Operations),
+            ("{\"conf\": \"\", \"ops\": []}", Content::Operations),
+            ("{\"operations\": []}", Content::Recording),
+            ("id,lower,upper,size\n1,0,2,4\n", Content::Table),
+            ("id,size\n", Content::Table),
+            ("\u{80}", Content::Recording),
+            ("", Content::Recording),
+            ("not a list", Content::Recording),
+        ] {
+            assert_eq!(Content::of(head.as_bytes()), content, "{head}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! `xmem replay`.
+
+mod args;
+mod batch;
+mod collect;
+mod failure;
+mod interrupt;
+mod lengths;
+mod next;
+mod ranks;
+mod resume;
+mod run;
+mod settings;
+mod snapshot;
+mod stream;
+mod summary;
+
+pub(crate) use args::ReplayArgs;
+pub(crate) use run::{check, run};

@@ -1,0 +1,12 @@
+//! `xmem report`.
+
+mod args;
+mod html;
+mod names;
+mod picture;
+mod run;
+mod settings;
+mod what_ifs;
+
+pub(crate) use args::ReportArgs;
+pub(crate) use run::run;

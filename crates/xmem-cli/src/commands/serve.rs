@@ -1,0 +1,7 @@
+//! `xmem serve`.
+
+mod args;
+mod run;
+
+pub(crate) use args::ServeArgs;
+pub(crate) use run::run;

@@ -1,0 +1,7 @@
+//! `xmem submit`.
+
+mod args;
+mod run;
+
+pub(crate) use args::SubmitArgs;
+pub(crate) use run::run;

@@ -1,0 +1,7 @@
+//! `xmem validate`.
+
+mod args;
+mod run;
+
+pub(crate) use args::ValidateArgs;
+pub(crate) use run::{check, run};

@@ -1,0 +1,20 @@
+//! Options for reading traces.
+
+mod args;
+
+pub(crate) use args::ReadingArgs;
+
+use std::num::NonZeroUsize;
+use xmem::ReadOptions;
+
+/// Options for reading traces on as many threads.
+pub(crate) fn read_options(args: &ReadingArgs, threads: NonZeroUsize) -> ReadOptions {
+    let usual = ReadOptions::default();
+    ReadOptions {
+        threads: Some(threads),
+        inflate_limit: args.max_input.unwrap_or(usual.inflate_limit),
+        // Whoever names a size knows the file.
+        ratio_limit: usual.ratio_limit.filter(|_| args.max_input.is_none()),
+        ..usual
+    }
+}
