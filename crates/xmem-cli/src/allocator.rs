@@ -1,8 +1,10 @@
 //! From arguments to the allocator's settings.
 
 mod args;
+mod error;
 
 pub(crate) use args::{AllocatorArgs, AllocatorName, AllocatorRest, AllocatorsArgs, Order};
+pub(crate) use error::AllocatorFailure;
 
 use crate::error::CliError;
 use crate::global::Verbosity;
@@ -18,7 +20,7 @@ pub(crate) fn settings(args: &AllocatorArgs) -> Result<AllocatorSettings, CliErr
         Some(Order::Driver) => Some(AddressOrder::Driver),
         Some(Order::Asc) => Some(AddressOrder::Ascending),
         Some(Order::Desc) => Some(AddressOrder::Descending),
-        Some(Order::Recorded) => return Err(CliError::NothingRecorded),
+        Some(Order::Recorded) => return Err(AllocatorFailure::NothingRecorded.into()),
     };
     Ok(AllocatorSettings {
         kind: args.allocator.map(|name| match name {

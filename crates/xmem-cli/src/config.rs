@@ -4,12 +4,14 @@
 //! project, `[tool.xmem]` of its `pyproject.toml`, the user's file, the site file.
 
 mod args;
+mod error;
 mod files;
 mod keys;
 
 use crate::error::CliError;
 use crate::input::{self, Kind};
 use crate::terminal::shown;
+pub(crate) use error::ConfigFailure;
 use files::Files;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -100,16 +102,20 @@ pub(crate) fn site_file(given: Option<PathBuf>, variables: bool) -> Option<PathB
 
 fn read_site(path: &Path) -> Result<Site, CliError> {
     let text = text(path)?;
-    Site::from_toml(&text)
-        .map_err(|source| CliError::Site { path: path.to_owned(), source: Box::new(source) })
+    Site::from_toml(&text).map_err(|source| {
+        ConfigFailure::Site { path: path.to_owned(), source: Box::new(source) }.into()
+    })
 }
 
 /// The text of a file of settings.
 fn text(path: &Path) -> Result<String, CliError> {
     let bytes = input::raw(path, Kind::Device, None)
         .map_err(|failed| input::error(path, Kind::Device, failed))?;
-    String::from_utf8(bytes).map_err(|_| CliError::Config {
-        place: format!("`{}`", shown(path)),
-        reason: "it is not UTF-8".to_owned(),
+    String::from_utf8(bytes).map_err(|_| {
+        ConfigFailure::Value {
+            place: format!("`{}`", shown(path)),
+            reason: "it is not UTF-8".to_owned(),
+        }
+        .into()
     })
 }

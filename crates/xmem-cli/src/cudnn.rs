@@ -1,8 +1,10 @@
 //! The source of the workspace sizes of convolutions, from the arguments.
 
 mod args;
+mod error;
 
 pub(crate) use args::CudnnArgs;
+pub(crate) use error::CudnnFailure;
 
 use crate::error::CliError;
 use std::path::Path;
@@ -17,11 +19,16 @@ use xmem_cudnn::{
 pub(crate) fn source(args: &CudnnArgs) -> Result<Arc<dyn ConvolutionSource>, CliError> {
     let settings = settings(args);
     match settings.choice {
-        SourceChoice::At(_) => settings.source().map_err(|error| match error {
-            SourceError::NotFound { path } => CliError::NoCudnn { path },
-            SourceError::Refused { path, reason } => CliError::CudnnRefused { path, reason },
-            SourceError::Unusable { library, reason } => CliError::Cudnn { path: library, reason },
-            error => CliError::CudnnWorker { reason: error.to_string() },
+        SourceChoice::At(_) => settings.source().map_err(|error| {
+            match error {
+                SourceError::NotFound { path } => CudnnFailure::NotFound { path },
+                SourceError::Refused { path, reason } => CudnnFailure::Refused { path, reason },
+                SourceError::Unusable { library, reason } => {
+                    CudnnFailure::Unusable { path: library, reason }
+                }
+                error => CudnnFailure::Worker { reason: error.to_string() },
+            }
+            .into()
         }),
         _ => Ok(Arc::new(AutomaticSource::new(settings))),
     }

@@ -1,6 +1,9 @@
 //! Inputs other than traces: a file or standard input, read as far as its kind may be long.
 
-use crate::error::CliError;
+mod error;
+
+pub(crate) use error::InputFailure;
+
 use crate::terminal::shown;
 use std::io::{self, Read};
 use std::path::Path;
@@ -106,7 +109,7 @@ fn is_compressed(head: &[u8]) -> bool {
 ///
 /// # Errors
 /// If the input cannot be read, is empty, or exceeds the limits of its kind.
-pub(crate) fn read(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8>, CliError> {
+pub(crate) fn read(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8>, InputFailure> {
     inflated(read_raw(path, kind, max)?, path, kind, max)
 }
 
@@ -119,7 +122,7 @@ pub(crate) fn inflated(
     path: &Path,
     kind: Kind,
     max: Option<Bytes>,
-) -> Result<Vec<u8>, CliError> {
+) -> Result<Vec<u8>, InputFailure> {
     let limits = kind.limits(max);
     let inflated = match bytes[..] {
         [0x1f, 0x8b, ..] => {
@@ -137,10 +140,14 @@ pub(crate) fn inflated(
 ///
 /// # Errors
 /// As [`read`].
-pub(crate) fn read_raw(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8>, CliError> {
+pub(crate) fn read_raw(
+    path: &Path,
+    kind: Kind,
+    max: Option<Bytes>,
+) -> Result<Vec<u8>, InputFailure> {
     let bytes = raw(path, kind, max).map_err(|failed| error(path, kind, failed))?;
     if bytes.is_empty() {
-        return Err(CliError::EmptyInput { input: display_name(path) });
+        return Err(InputFailure::Empty { input: display_name(path) });
     }
     Ok(bytes)
 }
@@ -167,11 +174,11 @@ pub(crate) fn raw(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8>
 }
 
 /// The error of an input that was not read.
-pub(crate) fn error(path: &Path, kind: Kind, failed: Failed) -> CliError {
+pub(crate) fn error(path: &Path, kind: Kind, failed: Failed) -> InputFailure {
     match failed {
-        Failed::Io(source) => CliError::Input { path: path.to_owned(), source },
+        Failed::Io(source) => InputFailure::Io { path: path.to_owned(), source },
         Failed::TooLarge(limit) => {
-            CliError::TooLarge { input: display_name(path), limit, advice: kind.advice() }
+            InputFailure::TooLarge { input: display_name(path), limit, advice: kind.advice() }
         }
     }
 }

@@ -14,6 +14,7 @@ mod config;
 mod cudnn;
 mod device;
 mod error;
+mod estimate;
 mod exit;
 mod file_size_limit;
 mod format;
@@ -21,6 +22,7 @@ mod global;
 mod guard;
 mod input;
 mod logging;
+mod operations;
 mod output;
 mod overwrite;
 mod pool;
@@ -38,7 +40,7 @@ pub use exit::Exit;
 
 use clap::{CommandFactory, FromArgMatches};
 use commands::Cli;
-use error::CliError;
+use guard::InternalError;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -68,7 +70,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     file_size_limit::make_it_an_error();
     let result = guard::catch(|| cli.run());
-    match result.unwrap_or_else(|panicked| Err(CliError::internal(None, panicked))) {
+    match result.unwrap_or_else(|panicked| Err(InternalError::new(None, panicked).into())) {
         Ok(exit) => exit.into(),
         Err(error) => error.print().into(),
     }

@@ -1,6 +1,10 @@
 //! The destination of results: standard output, or a file that is written atomically.
 
-use crate::error::CliError;
+mod error;
+
+pub(crate) use error::OutputFailure;
+
+use crate::error::{CliError, Failure};
 use crate::file_size_limit::explain;
 use crate::style;
 use crate::terminal::{self, Escaping};
@@ -14,7 +18,7 @@ pub(crate) enum WriteError {
     /// The output fails.
     Output(io::Error),
     /// The content cannot be computed.
-    Content(Box<CliError>),
+    Content(CliError),
 }
 
 impl From<io::Error> for WriteError {
@@ -23,9 +27,15 @@ impl From<io::Error> for WriteError {
     }
 }
 
+impl<F: Failure> From<F> for WriteError {
+    fn from(failure: F) -> Self {
+        CliError::from(failure).into()
+    }
+}
+
 impl From<CliError> for WriteError {
     fn from(error: CliError) -> Self {
-        Self::Content(Box::new(error))
+        Self::Content(error)
     }
 }
 
@@ -58,14 +68,14 @@ pub(crate) fn bytes(
     };
     match (result, file) {
         (Ok(()), _) => Ok(()),
-        (Err(WriteError::Content(error)), _) => Err(*error),
+        (Err(WriteError::Content(error)), _) => Err(error),
         (Err(WriteError::Output(source)), Some(path)) => {
-            Err(CliError::Write { path: path.into(), source: explain(source) })
+            Err(OutputFailure::File { path: path.into(), source: explain(source) }.into())
         }
         // A reader that closes the pipe early (`| head`) is not an error.
         (Err(WriteError::Output(source)), None) if source.kind() == ErrorKind::BrokenPipe => Ok(()),
         (Err(WriteError::Output(source)), None) => {
-            Err(CliError::Stdout { source: explain(source) })
+            Err(OutputFailure::Stdout { source: explain(source) }.into())
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::allocator::AllocatorArgs;
 use crate::cudnn::CudnnArgs;
 use crate::error::CliError;
+use crate::estimate;
 use crate::global::Global;
 use crate::progress::Progress;
 use crate::reading::{ReadingArgs, read_options};
@@ -53,7 +54,7 @@ pub(crate) fn predict(
         Some(bytes) => Job::from_bytes(bytes, &options)?,
         None => Job::observed(path, &options, &observer)?,
     };
-    let failed = |error| CliError::estimate(&name, error);
+    let failed = |error| estimate::failure(&name, error);
     let answer = estimate.job_observed(&job, &observer).map_err(failed)?;
     let timeline = estimate.timeline(&job, SnapshotEnd::Job).map_err(failed)?;
     Ok(PredictedRun { answer, timeline })

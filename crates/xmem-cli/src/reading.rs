@@ -1,8 +1,10 @@
 //! Options for reading traces.
 
 mod args;
+mod error;
 
 pub(crate) use args::ReadingArgs;
+pub(crate) use error::ReadingFailure;
 
 use std::num::NonZeroUsize;
 use xmem::ReadOptions;

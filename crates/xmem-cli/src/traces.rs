@@ -1,5 +1,9 @@
 //! The traces of a command: files, folders, patterns and lists, in the order of the arguments.
 
+mod error;
+
+pub(crate) use error::TracesFailure;
+
 use crate::error::CliError;
 use crate::global::Verbosity;
 use crate::input::{self, Failed};
@@ -72,13 +76,13 @@ pub(crate) enum Paths {
 }
 
 /// Rejects arguments that read standard input more than once.
-pub(crate) fn check(arguments: &[PathBuf], paths: Paths) -> Result<(), CliError> {
+pub(crate) fn check(arguments: &[PathBuf], paths: Paths) -> Result<(), TracesFailure> {
     if paths == Paths::Literal {
         return Ok(());
     }
     let reads = |argument: &&PathBuf| [STDIN, "@-"].map(Path::new).contains(&argument.as_path());
     match arguments.iter().filter(reads).count() {
-        count @ 2.. => Err(CliError::StdinTwice { count }),
+        count @ 2.. => Err(TracesFailure::StdinTwice { count }),
         _ => Ok(()),
     }
 }
@@ -125,7 +129,7 @@ pub(crate) fn resolve(
     let all = found.traces;
     let stdin = all.iter().any(TraceInput::is_stdin);
     if stdin && arguments.iter().any(|argument| argument == Path::new("@-")) {
-        return Err(CliError::StdinTwice { count: 2 });
+        return Err(TracesFailure::StdinTwice { count: 2 }.into());
     }
     Ok(Traces { all, lists, skipped, is_one })
 }
@@ -213,7 +217,7 @@ fn in_folder(
     folder: &Path,
     is_output: impl Fn(&Path) -> bool,
     skipped: &mut Vec<PathBuf>,
-) -> Result<Vec<TraceInput>, CliError> {
+) -> Result<Vec<TraceInput>, TracesFailure> {
     let is_meant = |path: &Path| is_trace(path) && !is_output(path);
     let mut traces = walk_files(WalkDir::new(folder), is_meant, Path::to_owned);
     traces.retain(|trace| {
@@ -222,7 +226,7 @@ fn in_folder(
         !is_other
     });
     if traces.is_empty() {
-        return Err(CliError::EmptyFolder { folder: folder.to_owned() });
+        return Err(TracesFailure::EmptyFolder { folder: folder.to_owned() });
     }
     Ok(traces)
 }
@@ -268,8 +272,8 @@ fn is_other_json(path: &Path) -> bool {
 /// list is shown: each line names an existing file, or at least ends as traces do.
 fn in_list(argument: &Path, file: &Path) -> Result<Vec<TraceInput>, CliError> {
     let list = input::raw(file, input::Kind::List, None).map_err(|failed| match failed {
-        Failed::Io(source) => CliError::List { path: file.to_owned(), source },
-        other => input::error(file, input::Kind::List, other),
+        Failed::Io(source) => TracesFailure::List { path: file.to_owned(), source }.into(),
+        other => CliError::from(input::error(file, input::Kind::List, other)),
     })?;
     let mut traces = Vec::new();
     for (at, line) in list.split(|byte| *byte == b'\n').enumerate() {
@@ -280,12 +284,12 @@ fn in_list(argument: &Path, file: &Path) -> Result<Vec<TraceInput>, CliError> {
         let path = path(line);
         let is_plausible = path == Path::new(STDIN) || is_trace(&path) || path.exists();
         if !is_plausible {
-            return Err(CliError::NotAList { list: shown(file), line: at + 1 });
+            return Err(TracesFailure::NotAList { list: shown(file), line: at + 1 }.into());
         }
         traces.push(TraceInput::at(path));
     }
     if traces.is_empty() {
-        return Err(CliError::EmptyList { list: shown(argument) });
+        return Err(TracesFailure::EmptyList { list: shown(argument) }.into());
     }
     Ok(traces)
 }
@@ -329,8 +333,11 @@ fn is_pattern(text: &str) -> bool {
 }
 
 /// The files whose paths match. Folders are searched only as deep as the pattern requires.
-fn matching(pattern: &str, is_output: impl Fn(&Path) -> bool) -> Result<Vec<TraceInput>, CliError> {
-    let wrong = |source| CliError::Pattern { pattern: pattern.to_owned(), source };
+fn matching(
+    pattern: &str,
+    is_output: impl Fn(&Path) -> bool,
+) -> Result<Vec<TraceInput>, TracesFailure> {
+    let wrong = |source| TracesFailure::Pattern { pattern: pattern.to_owned(), source };
     let (folder, rest) = split(pattern);
     let matcher = GlobBuilder::new(&rest.to_string_lossy())
         .literal_separator(true)
@@ -338,7 +345,7 @@ fn matching(pattern: &str, is_output: impl Fn(&Path) -> bool) -> Result<Vec<Trac
         .map_err(wrong)?
         .compile_matcher();
     let walked = if folder == Path::new("") { Path::new(".") } else { &folder };
-    let no_match = || CliError::NoMatch { pattern: pattern.to_owned() };
+    let no_match = || TracesFailure::NoMatch { pattern: pattern.to_owned() };
     if !walked.is_dir() {
         return Err(no_match());
     }

@@ -4,6 +4,7 @@ mod answers;
 mod args;
 mod baseline;
 mod cache;
+mod error;
 mod kubernetes;
 mod question;
 mod run;

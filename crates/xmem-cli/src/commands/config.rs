@@ -1,6 +1,7 @@
 //! `xmem config`.
 
 mod args;
+mod error;
 mod lua;
 mod run;
 

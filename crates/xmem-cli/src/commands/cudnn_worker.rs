@@ -1,7 +1,7 @@
 //! `xmem cudnn-worker`: the process that has a cuDNN library loaded.
 
 use crate::commands::Outcome;
-use crate::error::CliError;
+use crate::cudnn::CudnnFailure;
 use crate::exit::Exit;
 use clap::Args;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -23,9 +23,9 @@ pub(crate) struct CudnnWorkerArgs {
 pub(crate) fn run(args: &CudnnWorkerArgs) -> Outcome {
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::default())
-            .map_err(|error| CliError::CudnnWorker { reason: error.to_string() })?;
+            .map_err(|error| CudnnFailure::Worker { reason: error.to_string() })?;
     }
     xmem_cudnn::serve(&args.library, io::stdin().lock(), io::stdout().lock())
-        .map_err(|error| CliError::CudnnWorker { reason: error.to_string() })?;
+        .map_err(|error| CudnnFailure::Worker { reason: error.to_string() })?;
     Ok(Exit::Fits)
 }

@@ -1,6 +1,7 @@
 //! `xmem diff`.
 
 mod args;
+mod error;
 mod run;
 
 pub(crate) use args::DiffArgs;

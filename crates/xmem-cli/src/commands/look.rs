@@ -1,6 +1,7 @@
 //! `xmem look`.
 
 mod args;
+mod error;
 mod run;
 
 pub(crate) use args::LookArgs;

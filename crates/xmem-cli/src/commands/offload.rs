@@ -1,6 +1,7 @@
 //! `xmem offload`.
 
 mod args;
+mod error;
 mod run;
 
 pub(crate) use args::{OffloadArgs, PolicySelection, policy};

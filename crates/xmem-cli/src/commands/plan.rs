@@ -2,10 +2,12 @@
 
 mod args;
 mod blocks;
+mod error;
 mod follow;
 mod run;
 
 pub(crate) use args::PlanArgs;
 pub(crate) use blocks::Source;
+pub(crate) use error::PlanFailure;
 pub(crate) use follow::{FollowFormat, FollowOutput, follow};
 pub(crate) use run::run;

@@ -1,11 +1,14 @@
 //! `xmem profile`.
 
+mod address_space;
 mod args;
 mod convolutions;
+mod error;
 mod hints;
 mod progress;
 mod range;
 mod ranks;
+mod recording;
 mod run;
 mod then;
 

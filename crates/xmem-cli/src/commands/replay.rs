@@ -3,7 +3,7 @@
 mod args;
 mod batch;
 mod collect;
-mod failure;
+mod error;
 mod interrupt;
 mod lengths;
 mod next;
@@ -14,6 +14,7 @@ mod settings;
 mod snapshot;
 mod stream;
 mod summary;
+mod trace_error;
 
 pub(crate) use args::ReplayArgs;
 pub(crate) use run::{check, run};

@@ -1,6 +1,7 @@
 //! `xmem report`.
 
 mod args;
+mod error;
 mod html;
 mod names;
 mod picture;

@@ -1,6 +1,7 @@
 //! `xmem serve`.
 
 mod args;
+mod error;
 mod run;
 
 pub(crate) use args::ServeArgs;

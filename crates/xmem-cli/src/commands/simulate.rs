@@ -1,6 +1,7 @@
 //! `xmem simulate`.
 
 mod args;
+mod error;
 mod plan;
 mod run;
 

@@ -1,6 +1,7 @@
 //! `xmem submit`.
 
 mod args;
+mod error;
 mod run;
 
 pub(crate) use args::SubmitArgs;

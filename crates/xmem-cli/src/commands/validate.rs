@@ -1,6 +1,7 @@
 //! `xmem validate`.
 
 mod args;
+mod error;
 mod run;
 
 pub(crate) use args::ValidateArgs;

@@ -1,7 +1,7 @@
 //! The settings that files and variables may have.
 
 use super::Layer;
-use crate::error::CliError;
+use super::error::ConfigFailure;
 use crate::terminal::shown;
 use std::path::Path;
 use toml::Value;
@@ -49,14 +49,14 @@ fn device(text: &str) -> Result<(), String> {
 }
 
 /// The settings of the environment. Empty variables do not count.
-pub(super) fn variables() -> Result<Vec<Layer>, CliError> {
+pub(super) fn variables() -> Result<Vec<Layer>, ConfigFailure> {
     let mut layers = Vec::new();
     for key in KEYS {
         let Some(value) = std::env::var_os(key.variable).filter(|value| !value.is_empty()) else {
             continue;
         };
         let origin = key.variable.to_owned();
-        let value = value.into_string().map_err(|_| CliError::Config {
+        let value = value.into_string().map_err(|_| ConfigFailure::Value {
             place: origin.clone(),
             reason: "it is not UTF-8".to_owned(),
         })?;
@@ -66,18 +66,24 @@ pub(super) fn variables() -> Result<Vec<Layer>, CliError> {
     Ok(layers)
 }
 
-fn check(key: &Key, value: &str, place: &str) -> Result<(), CliError> {
-    (key.check)(value)
-        .map_err(|reason| CliError::Config { place: format!("{place}: `{}`", key.name), reason })
+fn check(key: &Key, value: &str, place: &str) -> Result<(), ConfigFailure> {
+    (key.check)(value).map_err(|reason| ConfigFailure::Value {
+        place: format!("{place}: `{}`", key.name),
+        reason,
+    })
 }
 
 /// The settings of a table in a file; `place` names it in messages.
-pub(super) fn of_table(table: &toml::Table, file: &Path, place: &str) -> Result<Layer, CliError> {
+pub(super) fn of_table(
+    table: &toml::Table,
+    file: &Path,
+    place: &str,
+) -> Result<Layer, ConfigFailure> {
     let place = format!("`{}`{place}", shown(file));
     let mut values = Vec::new();
     for (name, value) in table {
         let Some(key) = KEYS.iter().find(|key| key.name == name) else {
-            return Err(CliError::Config { place, reason: unknown(name) });
+            return Err(ConfigFailure::Value { place, reason: unknown(name) });
         };
         let value = match value {
             Value::String(text) => text.clone(),
@@ -86,7 +92,7 @@ pub(super) fn of_table(table: &toml::Table, file: &Path, place: &str) -> Result<
             Value::Float(number) => number.to_string(),
             _ => {
                 let reason = format!("`{name}` is neither a text nor a number");
-                return Err(CliError::Config { place, reason });
+                return Err(ConfigFailure::Value { place, reason });
             }
         };
         check(key, &value, &place)?;

@@ -18,7 +18,7 @@ pub(crate) struct DeviceArgs {
     pub(crate) capacity: Option<Bytes>,
 }
 
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Device")]
 pub(crate) struct PlanDeviceArgs {
     /// GPU for which a trace of the CPU is lowered (default: a100-40g); it never runs out of memory
@@ -28,4 +28,11 @@ pub(crate) struct PlanDeviceArgs {
     /// A file that describes the GPU
     #[arg(long, value_name = "FILE", conflicts_with = "device", value_hint = ValueHint::FilePath)]
     pub(crate) device_file: Option<PathBuf>,
+}
+
+impl From<&PlanDeviceArgs> for DeviceArgs {
+    fn from(args: &PlanDeviceArgs) -> Self {
+        let PlanDeviceArgs { device, device_file } = args.clone();
+        Self { device, device_file, capacity: None }
+    }
 }

@@ -1,11 +1,13 @@
 //! The comparison with the figures of an earlier commit.
 
 use super::args::CheckArgs;
+use super::error::CheckFailure;
 use crate::config::Config;
 use crate::error::CliError;
 use crate::global::Verbosity;
 use crate::input::{self, Kind};
 use crate::output;
+use crate::output::OutputFailure;
 use crate::terminal::{note, shown};
 use std::path::{Path, PathBuf};
 use xmem_gate::{Baseline, Margin};
@@ -29,7 +31,7 @@ pub(super) fn apply(
 ) -> Result<Option<Update>, CliError> {
     let Some(file) = args.baseline.baseline.clone().or_else(|| config.path("baseline")) else {
         return match args.baseline.update_baseline {
-            true => Err(CliError::NoBaseline),
+            true => Err(CheckFailure::NoBaseline.into()),
             false => Ok(None),
         };
     };
@@ -61,7 +63,8 @@ fn read(file: &Path) -> Result<Baseline, CliError> {
     let bytes = input::raw(file, Kind::Baseline, None)
         .map_err(|failed| input::error(file, Kind::Baseline, failed))?;
     let text = String::from_utf8_lossy(&bytes);
-    read_baseline(&text).map_err(|source| CliError::Baseline { path: file.to_owned(), source })
+    read_baseline(&text)
+        .map_err(|source| CheckFailure::Baseline { path: file.to_owned(), source }.into())
 }
 
 impl Update {
@@ -69,7 +72,7 @@ impl Update {
     pub(super) fn write(&self, verbosity: Verbosity) -> Result<(), CliError> {
         if let Some(folder) = self.file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder)
-                .map_err(|source| CliError::Write { path: self.file.clone(), source })?;
+                .map_err(|source| OutputFailure::File { path: self.file.clone(), source })?;
         }
         output::write(baseline_json(&self.baseline).as_bytes(), Some(&self.file))?;
         let jobs = if self.count == 1 { "job" } else { "jobs" };

@@ -1,9 +1,10 @@
 //! A manifest of Kubernetes: the GPUs of its pods, and the annotations that it gets.
 
+use super::error::CheckFailure;
 use crate::config::Config;
 use crate::error::CliError;
 use crate::global::Verbosity;
-use crate::input::{self, Kind};
+use crate::input::{self, InputFailure, Kind};
 use crate::output;
 use crate::terminal::{note, shown};
 use sha2::{Digest, Sha256};
@@ -41,9 +42,10 @@ impl Pods {
             .map_err(|failed| input::error(file, Kind::Script, failed))?;
         let text = String::from_utf8_lossy(&bytes);
         let manifest = Manifest::parse(&text)
-            .map_err(|source| CliError::Manifest { path: file.to_owned(), source })?;
+            .map_err(|source| CheckFailure::Manifest { path: file.to_owned(), source })?;
         let site = &config.site;
-        let unresolved = |source| CliError::Unresolved { source, site: config.site_file.clone() };
+        let unresolved =
+            |source| CheckFailure::Unresolved { source, site: config.site_file.clone() };
         let mut places = Vec::new();
         let mut found: Option<(Placement, Rules)> = None;
         for (document, value) in manifest.values().iter().enumerate() {
@@ -86,7 +88,7 @@ impl Pods {
             Some((&answers[most.0], *most.1))
         });
         let Some(((trace, document), peak)) = most else {
-            return Err(CliError::NothingToWrite { path: self.file.clone() });
+            return Err(CheckFailure::NothingToWrite { path: self.file.clone() }.into());
         };
         let annotations = Annotations {
             peak: Some(Bytes(peak)),
@@ -96,7 +98,7 @@ impl Pods {
         let text = self
             .manifest
             .annotated(&self.places, &annotations.entries())
-            .map_err(|source| CliError::Annotate { path: self.file.clone(), source })?;
+            .map_err(|source| CheckFailure::Annotate { path: self.file.clone(), source })?;
         output::bytes(Some(&self.file), |out| Ok(out.write_all(text.as_bytes())?))?;
         let (count, s) = (self.places.len(), if self.places.len() == 1 { "" } else { "s" });
         let said = format!("wrote `{}`: annotations of {count} pod template{s}", shown(&self.file));
@@ -106,7 +108,7 @@ impl Pods {
 }
 
 /// The digest of a file as it is, compressed or not.
-fn sha256(file: &Path) -> Result<String, CliError> {
+fn sha256(file: &Path) -> Result<String, InputFailure> {
     let digest = || {
         let mut hasher = Sha256::new();
         let mut reader = BufReader::with_capacity(1 << 16, std::fs::File::open(file)?);
@@ -122,5 +124,5 @@ fn sha256(file: &Path) -> Result<String, CliError> {
         let bytes = hasher.finalize();
         Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
     };
-    digest().map_err(|source| CliError::Input { path: file.to_owned(), source })
+    digest().map_err(|source| InputFailure::Io { path: file.to_owned(), source })
 }

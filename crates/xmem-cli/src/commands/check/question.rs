@@ -7,7 +7,9 @@ use crate::allocator::AllocatorArgs;
 use crate::config::Config;
 use crate::cudnn::CudnnArgs;
 use crate::error::CliError;
+use crate::estimate;
 use crate::global::Global;
+use crate::guard::InternalError;
 use crate::progress::Progress;
 use crate::reading::read_options;
 use crate::{allocator, cudnn, guard, input, pool, what_if};
@@ -99,7 +101,7 @@ impl<'a> Questions<'a> {
         drop(progress);
         let document = match checked {
             Ok(document) => document?,
-            Err(panicked) => return Err(CliError::internal(Some(&name), panicked)),
+            Err(panicked) => return Err(InternalError::new(Some(&name), panicked).into()),
         };
         if let Some((cache, key)) = &key {
             cache.keep(key, &document);
@@ -130,7 +132,7 @@ impl<'a> Questions<'a> {
             estimate: &estimate,
         };
         let outcome =
-            xmem_gate::check(&job, &question).map_err(|error| CliError::estimate(name, error))?;
+            xmem_gate::check(&job, &question).map_err(|error| estimate::failure(name, error))?;
         Ok(CheckDocument::new(name, self.subject.gpus, &outcome))
     }
 

@@ -2,6 +2,7 @@
 
 use super::answers::documents;
 use super::args::{CheckArgs, CheckFormat};
+use super::error::CheckFailure;
 use super::subject::Subject;
 use super::{baseline, question, slurm};
 use crate::commands::Outcome;
@@ -92,8 +93,8 @@ fn page(
 }
 
 /// The memory that the job needs on each GPU: the most of all ranks, with the margin.
-fn memory(documents: &[CheckDocument], margin: Margin) -> Result<Bytes, CliError> {
+fn memory(documents: &[CheckDocument], margin: Margin) -> Result<Bytes, CheckFailure> {
     let needs: Option<Vec<u64>> = documents.iter().map(|document| document.need_bytes).collect();
     let most = needs.and_then(|needs| needs.into_iter().max());
-    most.map(|need| margin.around(Bytes(need))).ok_or(CliError::NoNumber)
+    most.map(|need| margin.around(Bytes(need))).ok_or(CheckFailure::NoNumber)
 }

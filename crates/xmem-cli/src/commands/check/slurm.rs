@@ -3,6 +3,7 @@
 
 use super::answers::documents;
 use super::args::CheckArgs;
+use super::error::CheckFailure;
 use super::subject::{Subject, Unchecked};
 use crate::commands::Outcome;
 use crate::config::Config;
@@ -117,5 +118,6 @@ fn decide(
 fn read(file: &Path) -> Result<SlurmOptions, CliError> {
     let bytes = input::raw(file, Kind::Script, None)
         .map_err(|failed| input::error(file, Kind::Script, failed))?;
-    SlurmOptions::from_json(&String::from_utf8_lossy(&bytes)).map_err(CliError::Submission)
+    SlurmOptions::from_json(&String::from_utf8_lossy(&bytes))
+        .map_err(|error| CheckFailure::Submission(error).into())
 }

@@ -1,6 +1,7 @@
 //! What is checked: traces, and the devices on which their job may be started.
 
 use super::args::CheckArgs;
+use super::error::CheckFailure;
 use super::kubernetes::Pods;
 use crate::config::Config;
 use crate::device::{self, DeviceArgs};
@@ -47,12 +48,12 @@ impl Subject {
                 paths = Paths::Literal;
             }
             if traces.is_empty() {
-                return Err(CliError::NoTraceInScript { path: path.clone() });
+                return Err(CheckFailure::NoTraceInScript { path: path.clone() }.into());
             }
             request.partitions.append(&mut partitions);
             Some(request)
         } else if let Some(text) = &args.request.request {
-            let mut request: JobRequest = text.parse().map_err(CliError::Request)?;
+            let mut request: JobRequest = text.parse().map_err(CheckFailure::Request)?;
             let constraint = args.request.constraint.as_deref().unwrap_or_default();
             request.features = JobRequest::constraint(constraint);
             request.partitions.append(&mut partitions);
@@ -61,7 +62,7 @@ impl Subject {
             None
         };
         if traces.is_empty() {
-            return Err(CliError::NoTrace);
+            return Err(CheckFailure::NoTrace.into());
         }
         let Some(request) = request else {
             let devices = vec![device(args, config)?];
@@ -89,7 +90,7 @@ impl Subject {
                 return Ok(Err(Unchecked::by(&error, rules)));
             }
         };
-        let request = options.request(&script).map_err(CliError::Submission)?;
+        let request = options.request(&script).map_err(CheckFailure::Submission)?;
         let rules = config.site.rules_of_partitions(&request.partitions);
         if !request.asks_for_gpus() {
             return Ok(Err(Unchecked { note: None, rules }));
@@ -115,7 +116,7 @@ impl Subject {
 
     fn of_manifest(args: &CheckArgs, file: &Path, config: &Config) -> Result<Self, CliError> {
         if args.request.write && args.traces.iter().any(|trace| trace == Path::new("-")) {
-            return Err(CliError::WriteOfStdin);
+            return Err(CheckFailure::WriteOfStdin.into());
         }
         let pods = Pods::read(file, args.request.namespace.as_deref(), config)?;
         Ok(Self {
@@ -135,10 +136,10 @@ impl Subject {
         config: &Config,
     ) -> Result<Self, CliError> {
         let rules = config.site.rules_of_partitions(&request.partitions);
-        let found = config
-            .site
-            .candidates(request)
-            .map_err(|source| CliError::Unresolved { source, site: config.site_file.clone() })?;
+        let found = config.site.candidates(request).map_err(|source| CheckFailure::Unresolved {
+            source,
+            site: config.site_file.clone(),
+        })?;
         let devices = found.devices.into_iter().cloned().collect();
         Ok(Self { traces, paths, devices, gpus: found.count, rules, pods: None })
     }
@@ -177,9 +178,10 @@ fn script(path: &Path) -> Result<Directives, CliError> {
     let bytes = input::raw(path, Kind::Script, None)
         .map_err(|failed| input::error(path, Kind::Script, failed))?;
     let head = &bytes[..bytes.len().min(SCRIPT as usize)];
-    Directives::of_script(&String::from_utf8_lossy(head)).map_err(|error| of_script(path, error))
+    Directives::of_script(&String::from_utf8_lossy(head))
+        .map_err(|error| of_script(path, error).into())
 }
 
-fn of_script(path: &Path, source: xmem_gate::SlurmError) -> CliError {
-    CliError::Script { path: path.to_owned(), source }
+fn of_script(path: &Path, source: xmem_gate::SlurmError) -> CheckFailure {
+    CheckFailure::Script { path: path.to_owned(), source }
 }

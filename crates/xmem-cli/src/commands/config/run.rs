@@ -1,10 +1,10 @@
 //! Runs `xmem config`.
 
 use super::args::{ConfigArgs, ConfigFormat};
+use super::error::ConfigCommandFailure;
 use super::lua;
 use crate::commands::Outcome;
 use crate::config::{Config, KEYS};
-use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output;
 use crate::terminal::{self, shown};
@@ -22,7 +22,9 @@ pub(crate) fn run(args: &ConfigArgs) -> Outcome {
     }
     let config = Config::load(&args.settings)?;
     let page = match (args.format, &config.site_file) {
-        (ConfigFormat::Lua | ConfigFormat::AdmissionPolicy, None) => return Err(CliError::NoSite),
+        (ConfigFormat::Lua | ConfigFormat::AdmissionPolicy, None) => {
+            return Err(ConfigCommandFailure::NoSite.into());
+        }
         (ConfigFormat::Lua, Some(_)) => lua::site(&config.site),
         (ConfigFormat::AdmissionPolicy, Some(_)) => admission_policy(&config.site),
         _ => table(&config),

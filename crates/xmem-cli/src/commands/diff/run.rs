@@ -1,6 +1,7 @@
 //! Runs `xmem diff`.
 
 use super::args::{DiffArgs, DiffFormat, DiffKey, FigureName};
+use super::error::DiffFailure;
 use crate::commands::Outcome;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -8,6 +9,7 @@ use crate::global::{Global, Verbosity};
 use crate::input::{self, Failed, Kind};
 use crate::overwrite::{self, Output};
 use crate::predicted_run::{self, PredictedRun};
+use crate::traces::TracesFailure;
 use crate::{device, output, pool, style};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -26,14 +28,14 @@ pub(crate) fn run(args: &DiffArgs, global: &Global) -> Outcome {
     overwrite::refuse(&outputs, paths.into_iter().chain(args.device.device_file.as_deref()))?;
     let count = paths.iter().filter(|path| **path == Path::new("-")).count();
     if count > 1 {
-        return Err(CliError::StdinTwice { count });
+        return Err(TracesFailure::StdinTwice { count }.into());
     }
     let load = |path| pool::run(args.reading.threads, |threads| load(path, args, threads, global));
     let (a, b) = (load(&args.a)?, load(&args.b)?);
     let by = key(answer.by);
     let difference = Difference::new(&a, &b, by).map_err(|_| {
         let path = if a.timeline.is_none() { &args.a } else { &args.b };
-        CliError::DiffOfAnswer { input: input::display_name(path), key: by.name() }
+        DiffFailure::KeyOfAnswer { input: input::display_name(path), key: by.name() }
     })?;
     let (name_a, name_b) = (input::name(&args.a), input::name(&args.b));
     let page = DifferencePage {
@@ -92,9 +94,8 @@ fn load(
         Some(bytes) => input::inflated(bytes, path, Kind::Answer, max)?,
         None => input::read(path, Kind::Answer, max)?,
     };
-    json::read_answer(&text).map_err(|source| CliError::Answer {
-        input: input::display_name(path),
-        source: Box::new(source),
+    json::read_answer(&text).map_err(|source| {
+        DiffFailure::Answer { input: input::display_name(path), source: Box::new(source) }.into()
     })
 }
 

@@ -1,10 +1,11 @@
 //! Runs `xmem look`.
 
 use super::args::LookArgs;
+use super::error::LookFailure;
 use crate::commands::Outcome;
-use crate::error::CliError;
 use crate::exit::Exit;
 use crate::global::Global;
+use crate::output::OutputFailure;
 use crate::predicted_run::{self, PredictedRun};
 use crate::{device, input, pool, style, terminal};
 use std::io::{BufWriter, IsTerminal};
@@ -28,7 +29,7 @@ fn said(answer: &Answer) -> String {
 pub(crate) fn run(args: &LookArgs, global: &Global) -> Outcome {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     if is_dumb || !std::io::stdout().is_terminal() {
-        return Err(CliError::NoTerminal { trace: input::display_name(&args.trace) });
+        return Err(LookFailure::NoTerminal { trace: input::display_name(&args.trace) }.into());
     }
     let options = (&args.what_if, &args.cudnn, &args.allocator);
     let chosen = device::choose(&args.device)?;
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &LookArgs, global: &Global) -> Outcome {
     // xmem-look escapes the text of each cell; what is between the cells is not text.
     let out = BufWriter::new(terminal::raw_stdout());
     let ended = xmem_look::browse(&mut browser, palette, out)
-        .map_err(|source| CliError::Stdout { source })?;
+        .map_err(|source| OutputFailure::Stdout { source })?;
     Ok(match (ended, answer.verdict) {
         (Ended::BySignal(signal), _) if signal == signal_hook::consts::SIGINT => Exit::Interrupted,
         (Ended::BySignal(_), _) => Exit::Terminated,

@@ -1,9 +1,11 @@
 //! Runs `xmem offload`.
 
 use super::args::{OffloadArgs, OffloadFormat, OrderName, PlacementSelection, PolicySelection};
+use super::error::OffloadFailure;
 use crate::commands::Outcome;
 use crate::device::DeviceArgs;
 use crate::error::CliError;
+use crate::estimate;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
 use crate::input::Kind;
@@ -25,9 +27,6 @@ use xmem_studies::planner::{Limits, Planner};
 
 /// The steps that `--jitter` runs.
 const JITTER_RUNS: usize = 100;
-
-/// The device if none is named.
-const DEVICE: &str = "a100-40g";
 
 /// Runs the command.
 pub(crate) fn run(args: &OffloadArgs, global: &Global) -> Outcome {
@@ -66,20 +65,13 @@ fn simulate(
     threads: NonZeroUsize,
     global: &Global,
 ) -> Result<(Job, OffloadAnswer), CliError> {
-    let named = &args.device;
-    let device = match (&named.device, &named.device_file) {
-        (None, None) => xmem::find(DEVICE)?.clone(),
-        (device, device_file) => {
-            let (device, device_file) = (device.clone(), device_file.clone());
-            device::choose(&DeviceArgs { device, device_file, capacity: None })?
-        }
-    };
+    let device = device::choose_or_default(&DeviceArgs::from(&args.device))?;
     let estimate = Estimate::builder(device).convolutions(cudnn::source(&args.cudnn)?).build();
     let name = input::name(&args.trace);
     let progress = Progress::over([args.trace.as_path()], global.verbosity());
     let options = read_options(&args.reading, threads);
     let job = Job::observed(&args.trace, &options, &|stage| progress.stage(&name, stage))?;
-    let prediction = estimate.predict(&job).map_err(|error| CliError::estimate(&name, error))?;
+    let prediction = estimate.predict(&job).map_err(|error| estimate::failure(&name, error))?;
     let answer = settings
         .simulate(&prediction, &estimate.target().device)
         .map_err(|source| error(&args.trace, source))?;
@@ -88,8 +80,8 @@ fn simulate(
 }
 
 /// A simulation that cannot be made.
-pub(crate) fn error(trace: &Path, source: OffloadError) -> CliError {
-    CliError::Offload { input: input::display_name(trace), source: Box::new(source) }
+pub(crate) fn error(trace: &Path, source: OffloadError) -> OffloadFailure {
+    OffloadFailure::Simulation { input: input::display_name(trace), source: Box::new(source) }
 }
 
 /// The policies that are selected, each once.

@@ -1,12 +1,16 @@
 //! The blocks of an input, which is recognized by its content.
 
 use super::args::Scope;
+use super::error::PlanFailure;
 use crate::allocator::AllocatorArgs;
 use crate::cudnn::CudnnArgs;
 use crate::device::{DeviceArgs, PlanDeviceArgs};
 use crate::error::CliError;
+use crate::estimate;
 use crate::global::Global;
-use crate::input::{self, Failed, Kind};
+use crate::input::{self, Failed, InputFailure, Kind};
+use crate::operations;
+use crate::operations::OperationsFailure;
 use crate::progress::Progress;
 use crate::reading::{ReadingArgs, read_options};
 use crate::what_if::WhatIfArgs;
@@ -16,11 +20,7 @@ use std::path::Path;
 use xmem::analyzer::integrity::Condition;
 use xmem::predict::{Finding, SimulationSettings};
 use xmem::{Estimate, Job};
-use xmem_report::json::read_operations;
 use xmem_studies::planning::{PlanBlocks, PlanListError, PlanScope, PlanningError};
-
-/// The device for which a trace is lowered if none is named.
-const DEVICE: &str = "a100-40g";
 
 /// The blocks of an input.
 pub(super) struct Loaded {
@@ -78,7 +78,7 @@ pub(super) fn load_each_iteration(
             let job = job(source, bytes.as_deref(), threads, global)?;
             let name = input::name(source.path);
             let prediction = estimate(source)?.predict(&job);
-            let prediction = prediction.map_err(|error| CliError::estimate(&name, error))?;
+            let prediction = prediction.map_err(|error| estimate::failure(&name, error))?;
             let blocks = PlanBlocks::of_each_iteration(&prediction);
             let blocks = blocks.map_err(|error| cannot_plan(source, error))?;
             Ok(Runs { blocks, is_damaged: is_damaged(&job) })
@@ -107,7 +107,7 @@ fn beginning(source: &Source<'_>) -> Result<(Option<Vec<u8>>, Vec<u8>), CliError
 }
 
 /// The text of an input that was read already, or is read now.
-fn text(source: &Source<'_>, bytes: Option<Vec<u8>>) -> Result<Vec<u8>, CliError> {
+fn text(source: &Source<'_>, bytes: Option<Vec<u8>>) -> Result<Vec<u8>, InputFailure> {
     let (path, max) = (source.path, source.reading.max_input);
     match bytes {
         Some(bytes) => input::inflated(bytes, path, Kind::Blocks, max),
@@ -115,8 +115,8 @@ fn text(source: &Source<'_>, bytes: Option<Vec<u8>>) -> Result<Vec<u8>, CliError
     }
 }
 
-fn cannot_plan(source: &Source<'_>, error: PlanningError) -> CliError {
-    CliError::Plan { input: input::display_name(source.path), source: error }
+fn cannot_plan(source: &Source<'_>, error: PlanningError) -> PlanFailure {
+    PlanFailure::Planning { input: input::display_name(source.path), source: error }
 }
 
 /// The kinds of inputs.
@@ -150,14 +150,15 @@ impl Content {
 
 fn operations(from: &Source<'_>, text: &[u8]) -> Result<Loaded, CliError> {
     let name = input::display_name(from.path);
-    let list = read_operations(text)
-        .map_err(|source| CliError::Operations { input: name.clone(), source })?;
+    let list = operations::parse(&name, text)?;
     let allocator = allocator::settings(from.allocator)?;
     let settings = SimulationSettings { allocator, ..SimulationSettings::default() };
-    let blocks = PlanBlocks::of_operations(&list, &settings).map_err(|error| match error {
-        PlanListError::Allocator(error) => CliError::simulation(&name, error),
-        PlanListError::Step(error) => CliError::step(&name, error),
-        PlanListError::Planning(error) => cannot_plan(from, error),
+    let blocks = PlanBlocks::of_operations(&list, &settings).map_err(|error| -> CliError {
+        match error {
+            PlanListError::Allocator(error) => operations::allocator_failure(&name, error),
+            PlanListError::Step(error) => OperationsFailure::step(&name, error).into(),
+            PlanListError::Planning(error) => cannot_plan(from, error).into(),
+        }
     })?;
     let notes = list.notes.iter().map(Finding::anywhere).collect();
     Ok(Loaded { blocks, notes, is_damaged: false })
@@ -166,7 +167,7 @@ fn operations(from: &Source<'_>, text: &[u8]) -> Result<Loaded, CliError> {
 fn table(from: &Source<'_>, text: &[u8]) -> Result<Loaded, CliError> {
     let name = input::display_name(from.path);
     let table = xmem_studies::planner::read_csv(text)
-        .map_err(|source| CliError::BlockTable { input: name, source })?;
+        .map_err(|source| PlanFailure::BlockTable { input: name, source })?;
     Ok(Loaded { blocks: PlanBlocks::of_table(table), notes: Vec::new(), is_damaged: false })
 }
 
@@ -180,7 +181,7 @@ fn recording(
     let name = input::name(source.path);
     let estimate = estimate(source)?;
     let job = job(source, bytes, threads, global)?;
-    let prediction = estimate.predict(&job).map_err(|error| CliError::estimate(&name, error))?;
+    let prediction = estimate.predict(&job).map_err(|error| estimate::failure(&name, error))?;
     let scope = match scope {
         Scope::Iteration => PlanScope::Iteration,
         Scope::All => PlanScope::All,
@@ -214,14 +215,7 @@ fn job(
 }
 
 fn estimate(source: &Source<'_>) -> Result<Estimate, CliError> {
-    let named = source.device;
-    let device = match (&named.device, &named.device_file) {
-        (None, None) => xmem::find(DEVICE)?.clone(),
-        (device, device_file) => {
-            let (device, device_file) = (device.clone(), device_file.clone());
-            device::choose(&DeviceArgs { device, device_file, capacity: None })?
-        }
-    };
+    let device = device::choose_or_default(&DeviceArgs::from(source.device))?;
     let builder = Estimate::builder(device)
         .allocator(allocator::settings(source.allocator)?)
         .convolutions(cudnn::source(source.cudnn)?);

@@ -2,6 +2,7 @@
 
 use super::args::{PlanArgs, PlanFormat, Scope};
 use super::blocks::{self, Runs, Source};
+use super::error::PlanFailure;
 use crate::commands::Outcome;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -15,7 +16,7 @@ use xmem_studies::planning::{KeptPlan, PlanAnswer};
 
 /// The best plan, to be kept.
 fn kept(planned: &PlanAnswer) -> Result<KeptPlan, CliError> {
-    let best = planned.best().ok_or(CliError::NoPlan)?;
+    let best = planned.best().ok_or(PlanFailure::NoPlan)?;
     let by = planned.interrupted.as_ref().map_or(&[][..], |run| &run.by);
     Ok(KeptPlan::new(&planned.blocks.list, &best.plan, best.planner, by))
 }
@@ -90,12 +91,12 @@ pub(crate) fn follow(
             }
         })?;
     if runs.iter().all(|run| run.list.is_empty()) {
-        return Err(CliError::NothingToPlan { input: input::display_name(source.path) });
+        return Err(PlanFailure::NothingToPlan { input: input::display_name(source.path) }.into());
     }
     let input = input::name(source.path);
     let followed = plan
         .follow(&runs, limits)
-        .map_err(|source| CliError::Plan { input: format!("`{name}`"), source })?;
+        .map_err(|source| PlanFailure::Planning { input: format!("`{name}`"), source })?;
     let style = style::of_output(answer.output);
     let page = match (&answer.format, answer.global.verbosity()) {
         (FollowFormat::Json, _) => json::pretty(&PlanRunDocument::new(name, &input, &followed)),

@@ -1,6 +1,7 @@
 //! Runs `xmem plan`.
 
 use super::args::{PlanArgs, PlanFormat, PlannerChoice};
+use super::error::PlanFailure;
 use crate::commands::Outcome;
 use crate::global::{Global, Verbosity};
 
@@ -20,7 +21,7 @@ use xmem_studies::planning::{Interruption, PlanBlocks, PlanSettings};
 pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
     let answer = &args.answer;
     if answer.offsets && answer.format != PlanFormat::Json {
-        return Err(CliError::OffsetsForm);
+        return Err(PlanFailure::OffsetsForm.into());
     }
     let outputs = Output::given([
         ("--output", answer.output.as_deref()),
@@ -43,12 +44,12 @@ pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
     let Loaded { blocks, notes, is_damaged } =
         pool::run(args.reading.threads, |threads| blocks::load(&source, scope, threads, global))?;
     if blocks.list.is_empty() {
-        return Err(CliError::NothingToPlan { input: input::display_name(&args.input) });
+        return Err(PlanFailure::NothingToPlan { input: input::display_name(&args.input) }.into());
     }
     check_interruptions(&args.planning.interrupt, &blocks, &args.input)?;
     let planned = pool::run(args.reading.threads, |_| settings(args).compare(blocks));
     if planned.blocks.list.is_empty() {
-        return Err(CliError::AllInterrupted { input: input::display_name(&args.input) });
+        return Err(PlanFailure::AllInterrupted { input: input::display_name(&args.input) }.into());
     }
     let name = input::name(&args.input);
     let style = style::of_output(answer.output.as_deref());
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
             let detail = if answer.offsets { PlanDetail::Offsets } else { PlanDetail::Figures };
             json::pretty(&PlanDocument::new(&name, &planned, &notes, detail))
         }
-        (PlanFormat::Csv, _) => plan_table::heap_map(&planned).ok_or(CliError::NoPlan)?,
+        (PlanFormat::Csv, _) => plan_table::heap_map(&planned).ok_or(PlanFailure::NoPlan)?,
         (PlanFormat::Text, Verbosity::Quiet) => text::plan_brief(&name, &planned),
         (PlanFormat::Text, _) => text::plan(&name, &planned, &notes, &style),
     };
@@ -85,10 +86,11 @@ fn check_interruptions(
 ) -> Result<(), CliError> {
     match interruptions.iter().find(|interruption| !interruption.names_some(blocks)) {
         None => Ok(()),
-        Some(part) => Err(CliError::InterruptionOfNothing {
+        Some(part) => Err(PlanFailure::InterruptionOfNothing {
             part: part.to_string(),
             input: input::display_name(input),
-        }),
+        }
+        .into()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Arguments of `xmem profile`.
 
+use crate::device;
 use crate::values;
 use crate::values::count;
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
@@ -145,9 +146,6 @@ pub(crate) enum RankChoice {
     These(Vec<u32>),
 }
 
-/// The GPU that the script sees if none is named.
-const DEFAULT_DEVICE: &str = "a100-40g";
-
 /// The engines, as they are named in the option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum EngineName {
@@ -196,7 +194,7 @@ impl ProfileArgs {
     pub(crate) fn device<'a>(&'a self, of_then: Option<&'a str>) -> &'a str {
         let virtual_gpu = self.virtual_gpu.as_ref().and_then(Option::as_deref);
         let given = virtual_gpu.or(self.device_as.as_deref()).or(self.device.as_deref());
-        given.or(of_then).unwrap_or(DEFAULT_DEVICE)
+        given.or(of_then).unwrap_or(device::DEFAULT)
     }
 
     /// The name of the GPU that is to be answered for.

@@ -1,5 +1,6 @@
 //! Commands that were hardly meant: what to type instead, before anything runs.
 
+use super::error::ProfileFailure;
 use crate::error::CliError;
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,17 +10,22 @@ pub(super) fn before(device: &str, command: &[OsString]) -> Result<(), CliError>
     if let Err(error) = xmem::find(device) {
         let is_command = is_program(Path::new(device));
         return Err(match is_command {
-            true => CliError::ProgramAsDevice { program: device.to_owned(), words: words(command) },
+            true => ProfileFailure::ProgramAsDevice {
+                program: device.to_owned(),
+                words: words(command),
+            }
+            .into(),
             false => error.into(),
         });
     }
     let Some(program) = command.first().map(Path::new) else { return Ok(()) };
     let is_script = program.extension().is_some_and(|extension| extension == "py");
     if is_script && !is_program(program) {
-        return Err(CliError::ScriptWithoutPython {
+        return Err(ProfileFailure::ScriptWithoutPython {
             script: program.to_owned(),
             words: words(command),
-        });
+        }
+        .into());
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! another one after 5, 10, 20, 40, … seconds, and a bar appears only while PyTorch exports the trace and
 //! the script is paused. In a log, only stages that take longer than half a minute print lines.
 
-use crate::error::unshadow;
+use super::recording::unshadow;
 use crate::global::Verbosity;
 use crate::terminal::{say, shown};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -1,6 +1,7 @@
 //! Answers with a range: further recordings of the command.
 
 use super::args::ProfileArgs;
+use super::error::ProfileFailure;
 use super::progress::RecordingProgress;
 use crate::error::CliError;
 use crate::global::Global;
@@ -45,7 +46,8 @@ fn peaks(
     args: &ProfileArgs,
     global: &Global,
 ) -> Result<Option<DevicePeaks>, CliError> {
-    let folder = PrivateFolder::new().map_err(|error| CliError::Temporary { source: error })?;
+    let folder =
+        PrivateFolder::new().map_err(|error| ProfileFailure::TemporaryFolder { source: error })?;
     let output = folder.path().join("other.json.zst");
     let request = Request { output, stacks: Stacks::Omitted, snapshot: None, ..request };
     let progress = RecordingProgress::new(args.steps(), global.verbosity());

@@ -1,7 +1,7 @@
 //! `--ranks`: processes of a distributed job that are recorded one after another, each alone.
 
 use super::args::{ProfileArgs, RankChoice};
-use crate::error::CliError;
+use super::error::ProfileFailure;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ const MAX_GPUS: u32 = 64;
 
 /// The recordings to make: the chosen ranks, or none for a command whose processes all run. Others may follow
 /// ([`between`]).
-pub(super) fn chosen(args: &ProfileArgs) -> Result<Vec<Option<LoneRank>>, CliError> {
+pub(super) fn chosen(args: &ProfileArgs) -> Result<Vec<Option<LoneRank>>, ProfileFailure> {
     let Some(world_size) = args.ranks else { return Ok(vec![None]) };
-    let wrong = |problem: String, advice| Err(CliError::Ranks { problem, advice });
+    let wrong = |problem: String, advice| Err(ProfileFailure::Ranks { problem, advice });
     let (n, nodes) = (world_size.get(), args.nodes);
     if n % nodes != 0 {
         return wrong(
@@ -39,7 +39,7 @@ pub(super) fn chosen(args: &ProfileArgs) -> Result<Vec<Option<LoneRank>>, CliErr
         RankChoice::These(ranks) => ranks.clone(),
     };
     let alone = |rank| {
-        LoneRank::new(rank, world_size, nodes).map(Some).ok_or_else(|| CliError::Ranks {
+        LoneRank::new(rank, world_size, nodes).map(Some).ok_or_else(|| ProfileFailure::Ranks {
             problem: format!("there is no rank {rank} among {n}"),
             advice: "ranks are counted from 0; `--rank all` records all of them",
         })

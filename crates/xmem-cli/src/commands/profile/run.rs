@@ -1,11 +1,12 @@
 //! Runs `xmem profile`.
 
 use super::args::{ProfileArgs, RankChoice};
+use super::error::ProfileFailure;
 use super::progress::RecordingProgress;
 use super::then::Then;
-use super::{convolutions, hints, range, ranks};
+use super::{convolutions, hints, range, ranks, recording};
 use crate::commands::Outcome;
-use crate::error::{self, CliError};
+use crate::error::CliError;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
 use crate::terminal::{say, shown};
@@ -37,7 +38,7 @@ pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
         }
         let recorded = record(run, args, global, name)?;
         if let Some(reason) = &recorded.cut_short {
-            error::print_cut_short(&recorded, reason);
+            recording::print_cut_short(&recorded, reason);
             match (then, args.answered()) {
                 (Some(_), Some(device)) => {
                     say(&format!(
@@ -183,12 +184,12 @@ fn request(run: &Run, args: &ProfileArgs, device: &str) -> Result<Request, CliEr
 }
 
 /// The files that the command may write to.
-fn writable(args: &ProfileArgs) -> Result<Writable, CliError> {
+fn writable(args: &ProfileArgs) -> Result<Writable, ProfileFailure> {
     if args.let_write.iter().any(|path| path == Path::new("all")) {
         return Ok(Writable::Everything);
     }
     match args.let_write.iter().find(|path| !path.exists()) {
-        Some(path) => Err(CliError::LetWrite { path: path.clone() }),
+        Some(path) => Err(ProfileFailure::LetWrite { path: path.clone() }),
         None => Ok(Writable::Paths(args.let_write.clone())),
     }
 }

@@ -1,6 +1,7 @@
 //! `--then`: the command that runs on the recorded trace. It is checked before the recording
 //! starts.
 
+use super::error::ProfileFailure;
 use crate::commands::inspect::InspectArgs;
 use crate::commands::replay::ReplayArgs;
 use crate::commands::validate::ValidateArgs;
@@ -27,7 +28,7 @@ enum Task {
 impl Then {
     /// Parses `line` as a command of this program, with `traces` as its last arguments.
     pub(super) fn parse(line: &str, traces: &[&Path]) -> Result<Self, CliError> {
-        let wrong = |reason: String| CliError::Then { line: line.to_owned(), reason };
+        let wrong = |reason: String| ProfileFailure::Then { line: line.to_owned(), reason };
         let words = shlex::split(line).ok_or_else(|| wrong("unclosed quote".to_owned()))?;
         let own = usize::from(words.first().is_some_and(|word| word == "xmem"));
         let words = words.into_iter().skip(own).map(OsString::from);
@@ -46,7 +47,7 @@ impl Then {
                 Task::Validate(args)
             }
             Command::Inspect(args) => Task::Inspect(args),
-            _ => return Err(wrong("the command does not read a trace".to_owned())),
+            _ => return Err(wrong("the command does not read a trace".to_owned()).into()),
         };
         Ok(Self { global: cli.global, task })
     }

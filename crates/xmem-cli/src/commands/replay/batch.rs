@@ -2,9 +2,9 @@
 //! of questions about it, and is in memory only while it is being processed.
 
 use super::args::ReplayArgs;
-use super::failure::{Failure, catch_panic};
 use super::interrupt::Interrupt;
 use super::settings::Settings;
+use super::trace_error::{TraceError, catch_panic};
 use crate::pool;
 use crate::progress::Progress;
 use crate::reading::read_options;
@@ -50,7 +50,7 @@ impl Batch<'_> {
     pub(super) fn run(
         &self,
         wanted: impl Fn(Question) -> bool + Sync,
-        deliver: impl Fn(Question, Result<Answer, Failure>) + Sync,
+        deliver: impl Fn(Question, Result<Answer, TraceError>) + Sync,
     ) {
         let next = AtomicUsize::new(0);
         let work = || {
@@ -86,7 +86,7 @@ impl Batch<'_> {
     pub(super) fn document<'d>(
         &'d self,
         about: Question,
-        result: &'d Result<Answer, Failure>,
+        result: &'d Result<Answer, TraceError>,
         rules: Rules,
     ) -> Document<'d> {
         let options = about.settings.map(|settings| self.settings[settings].options.as_str());
@@ -103,7 +103,7 @@ impl Batch<'_> {
         &self,
         trace: usize,
         wanted: impl Fn(Question) -> bool,
-        deliver: impl Fn(Question, Result<Answer, Failure>),
+        deliver: impl Fn(Question, Result<Answer, TraceError>),
     ) {
         let about = |settings| Question { trace, settings };
         let questions: Vec<usize> =
@@ -128,13 +128,13 @@ impl Batch<'_> {
         }
     }
 
-    fn job(&self, TraceInput { name, source }: &TraceInput) -> Result<Job, Failure> {
+    fn job(&self, TraceInput { name, source }: &TraceInput) -> Result<Job, TraceError> {
         match source {
             Source::File(path) => catch_panic(name, || {
                 Ok(Job::observed(path, &self.read, &|stage| self.progress.stage(name, stage))?)
             }),
             Source::Unreadable(error) => {
-                Err(Failure::Folder { place: name.clone(), source: Arc::clone(error) })
+                Err(TraceError::Folder { place: name.clone(), source: Arc::clone(error) })
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Several answers as one text or document, in the order of the traces.
 
 use super::batch::{Batch, Question};
-use super::failure::Failure;
 use super::ranks::Jobs;
 use super::summary::Summary;
+use super::trace_error::TraceError;
 use crate::error::CliError;
 use crate::global::Verbosity;
 use crate::output;
@@ -15,7 +15,7 @@ use xmem_report::text::{self, Row, Style};
 use xmem_studies::ranks::RankAnswer;
 
 /// The result of each question; `T` is what is kept of an answer.
-type Entries<T> = Vec<(Question, Result<T, Failure>)>;
+type Entries<T> = Vec<(Question, Result<T, TraceError>)>;
 
 /// Writes a table. Only the row of each answer is kept in memory.
 pub(super) fn as_text(
@@ -26,7 +26,7 @@ pub(super) fn as_text(
     let (entries, summary) = gather(batch, |trace, answer| {
         (Row::answer(trace, &answer), RankAnswer::new(trace, &answer))
     });
-    let row = |(about, result): &(Question, Result<(Row, RankAnswer), Failure>)| match result {
+    let row = |(about, result): &(Question, Result<(Row, RankAnswer), TraceError>)| match result {
         Ok((row, _)) => row.clone(),
         Err(_) => Row::failure(batch.name(*about)),
     };

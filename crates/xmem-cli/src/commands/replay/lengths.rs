@@ -1,8 +1,9 @@
 //! `xmem replay --vary`: one trace, extended by iterations of other lengths.
 
 use super::args::{ReplayArgs, ReplayFormat, VaryArgs};
-use super::failure::catch_panic;
+use super::error::ReplayFailure;
 use super::settings::Settings;
+use super::trace_error::catch_panic;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
@@ -16,7 +17,7 @@ use xmem::predict::{LengthSettings, VaryingDimension};
 use xmem_report::{json, text};
 
 /// Refuses what does not go with `--vary`.
-pub(super) fn check(args: &ReplayArgs) -> Result<(), CliError> {
+pub(super) fn check(args: &ReplayArgs) -> Result<(), ReplayFailure> {
     let refused = [
         ("--snapshot writes the run that was recorded", args.answer.snapshot.is_some()),
         ("--min-capacity is about the run that was recorded", args.answer.min_capacity),
@@ -25,11 +26,11 @@ pub(super) fn check(args: &ReplayArgs) -> Result<(), CliError> {
     ];
     if let Some((problem, _)) = refused.iter().find(|(_, given)| *given) {
         let advice = "remove that option, or --vary";
-        return Err(CliError::Vary { problem: (*problem).to_owned(), advice });
+        return Err(ReplayFailure::Vary { problem: (*problem).to_owned(), advice });
     }
     if args.answer.iterations.is_some_and(|iterations| iterations.from().index() > 0) {
         let problem = "--iterations is the number of iterations of a run".to_owned();
-        return Err(CliError::Vary {
+        return Err(ReplayFailure::Vary {
             problem,
             advice: "give a number, for example --iterations 500",
         });
@@ -49,7 +50,7 @@ pub(super) fn run(
             1 => format!("{} devices or allocators were given", settings.len()),
             count => format!("{count} traces were given"),
         };
-        return Err(CliError::Vary { problem, advice: "run the command once for each" });
+        return Err(ReplayFailure::Vary { problem, advice: "run the command once for each" }.into());
     };
     let asked = question(varying, args);
     let options = options(&one.options, &asked, &args.vary);

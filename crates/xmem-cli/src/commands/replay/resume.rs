@@ -1,6 +1,7 @@
 //! Continuing a file of lines: its answers are skipped, its errors removed and retried.
 
 use super::batch::Question;
+use super::error::ReplayFailure;
 use super::settings::Settings;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -36,14 +37,14 @@ pub(super) fn read_completed(
     traces: &[TraceInput],
     settings: &[Settings],
 ) -> Result<Completed, CliError> {
-    let wrong = |error: ReadLinesError| CliError::SkipDone {
+    let wrong = |error: ReadLinesError| ReplayFailure::SkipDone {
         path: file.to_owned(),
         source: Box::new(error),
     };
     let lines = match open(file) {
         Ok(lines) => lines,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Completed::default()),
-        Err(error) => return Err(wrong(error.into())),
+        Err(error) => return Err(wrong(error.into()).into()),
     };
     let traces: BTreeMap<String, usize> = traces
         .iter()
@@ -94,7 +95,7 @@ fn open(file: &Path) -> io::Result<BufReader<File>> {
 fn clean(
     file: &Path,
     form: LineFormat,
-    wrong: impl Fn(ReadLinesError) -> CliError,
+    wrong: impl Fn(ReadLinesError) -> ReplayFailure,
 ) -> Result<(), CliError> {
     output::stream(Some(file), |out| {
         out.write_all(form.header().as_bytes())?;

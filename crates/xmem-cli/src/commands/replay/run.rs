@@ -2,17 +2,18 @@
 
 use super::args::{ReplayArgs, ReplayFormat};
 use super::batch::{self, Batch};
-use super::failure::{Failure, catch_panic};
+use super::error::ReplayFailure;
 use super::interrupt::Interrupt;
 use super::resume::{self, Completed};
 use super::settings::{self, Settings};
 use super::stream::{self, Sink};
 use super::summary::Summary;
+use super::trace_error::{TraceError, catch_panic};
 use super::{collect, lengths, next, snapshot};
 use crate::commands::Outcome;
 use crate::error::CliError;
 use crate::global::{Global, Verbosity};
-use crate::overwrite::{self, Output};
+use crate::overwrite::{self, Output, OverwriteFailure};
 use crate::progress::Progress;
 use crate::reading::read_options;
 use crate::traces::{self, Paths, TraceInput, Traces};
@@ -32,11 +33,11 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     traces.tell_skipped(global.verbosity());
     let Traces { all: traces, is_one, .. } = traces;
     if args.many.skip_done && traces.iter().any(TraceInput::is_stdin) {
-        return Err(CliError::SkipDoneStdin);
+        return Err(ReplayFailure::SkipDoneStdin.into());
     }
     let has_snapshot = args.answer.snapshot.is_some();
     if has_snapshot && traces.len() > 1 {
-        return Err(CliError::SnapshotOfSeveral { count: traces.len(), of: "traces" });
+        return Err(ReplayFailure::SnapshotOfSeveral { count: traces.len(), of: "traces" }.into());
     }
     if let Some(varying) = &args.vary.vary {
         let exit = lengths::run(varying, (&traces, &settings), args, global)?;
@@ -60,7 +61,7 @@ fn paths(args: &ReplayArgs) -> Paths {
 }
 
 /// Refuses outputs that are inputs.
-fn refuse_overwriting(args: &ReplayArgs, traces: &Traces) -> Result<(), CliError> {
+fn refuse_overwriting(args: &ReplayArgs, traces: &Traces) -> Result<(), OverwriteFailure> {
     let outputs = Output::given([
         ("--output", args.answer.output.as_deref()),
         ("--snapshot", args.answer.snapshot.as_deref()),
@@ -78,14 +79,16 @@ pub(crate) fn check(args: &ReplayArgs) -> Result<(), CliError> {
 fn checked(args: &ReplayArgs) -> Result<Vec<Settings>, CliError> {
     traces::check(&args.traces, paths(args))?;
     if args.many.skip_done && args.answer.format.lines().is_none() {
-        return Err(CliError::SkipDoneForm);
+        return Err(ReplayFailure::SkipDoneForm.into());
     }
     let settings = settings::all(args, &cudnn::source(&args.cudnn)?)?;
     if args.vary.vary.is_some() {
         lengths::check(args)?;
     }
     if args.answer.snapshot.is_some() && settings.len() > 1 {
-        return Err(CliError::SnapshotOfSeveral { count: settings.len(), of: "settings" });
+        return Err(
+            ReplayFailure::SnapshotOfSeveral { count: settings.len(), of: "settings" }.into()
+        );
     }
     Ok(settings)
 }
@@ -122,7 +125,7 @@ fn one(
         }
         Err(error) => args.answer.format.lines().map_or_else(String::new, |form| {
             let is_about_settings =
-                matches!(error, Failure::Estimate(error) if !matches!(error, EstimateError::Read(_)));
+                matches!(error, TraceError::Estimate(error) if !matches!(error, EstimateError::Read(_)));
             let options = is_about_settings.then_some(settings.options.as_str());
             form.header() + &form.line(&Document::error(&name, options, error))
         }),

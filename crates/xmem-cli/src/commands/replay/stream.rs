@@ -1,6 +1,7 @@
 //! Several answers as lines, each written as soon as it is available.
 
 use super::batch::Batch;
+use super::error::ReplayFailure;
 use super::ranks::Jobs;
 use super::resume::Completed;
 use super::summary::Summary;
@@ -8,6 +9,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::file_size_limit::explain;
 use crate::global::Verbosity;
+use crate::output::OutputFailure;
 use crate::terminal;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -83,9 +85,11 @@ impl Sink {
         let source = explain(source);
         match self.place {
             Place::Stdout if source.kind() == ErrorKind::BrokenPipe => None,
-            Place::Stdout => Some(CliError::Stdout { source }),
-            Place::File { path, file: None, .. } => Some(CliError::Write { path, source }),
-            Place::File { path, .. } => Some(CliError::Append { path, source }),
+            Place::Stdout => Some(OutputFailure::Stdout { source }.into()),
+            Place::File { path, file: None, .. } => {
+                Some(OutputFailure::File { path, source }.into())
+            }
+            Place::File { path, .. } => Some(ReplayFailure::Append { path, source }.into()),
         }
     }
 }

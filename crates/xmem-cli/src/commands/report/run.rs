@@ -1,12 +1,15 @@
 //! Runs `xmem report`.
 
 use super::args::{KeyName, PictureArgs, ReportArgs, ReportFormat, TableName, ViewName};
+use super::error::ReportFailure;
 use super::picture::{Loaded, Pictured};
 use super::settings::{self, Setting};
 use super::what_ifs::WhatIfs;
 use super::{html, what_ifs};
+use crate::commands::plan::PlanFailure;
 use crate::commands::{Outcome, offload};
 use crate::error::CliError;
+use crate::estimate;
 use crate::exit::Exit;
 use crate::global::Global;
 use crate::overwrite::{self, Output};
@@ -39,7 +42,7 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Outcome {
     let settings = settings::all(args)?;
     let count = args.traces.len() * settings.len();
     if format != ReportFormat::Html && count > 1 {
-        return Err(CliError::ReportOfSeveral { count });
+        return Err(ReportFailure::OneRunOnly { count }.into());
     }
     check_output(format, picture)?;
     let mut looked_at = pool::run(args.reading.threads, |threads| {
@@ -80,7 +83,7 @@ fn format(picture: &PictureArgs) -> Result<ReportFormat, CliError> {
         Some("pftrace" | "perfetto-trace") => ReportFormat::Perfetto,
         Some("parquet") => ReportFormat::Parquet,
         _ if path.to_string_lossy().ends_with(".speedscope.json") => ReportFormat::Speedscope,
-        _ => return Err(CliError::EndingOfReport { path: path.to_owned() }),
+        _ => return Err(ReportFailure::UnknownEnding { path: path.to_owned() }.into()),
     })
 }
 
@@ -90,12 +93,12 @@ fn check_output(format: ReportFormat, picture: &PictureArgs) -> Result<(), CliEr
         return Ok(());
     }
     match format {
-        ReportFormat::Html => Err(CliError::PageToTerminal),
+        ReportFormat::Html => Err(ReportFailure::PageToTerminal.into()),
         ReportFormat::Perfetto => {
-            Err(CliError::FileToTerminal { format: "Perfetto", file: "run.pftrace" })
+            Err(ReportFailure::FileToTerminal { format: "Perfetto", file: "run.pftrace" }.into())
         }
         ReportFormat::Parquet => {
-            Err(CliError::FileToTerminal { format: "Parquet", file: "blocks.parquet" })
+            Err(ReportFailure::FileToTerminal { format: "Parquet", file: "blocks.parquet" }.into())
         }
         ReportFormat::Folded | ReportFormat::Speedscope | ReportFormat::Svg => Ok(()),
     }
@@ -137,7 +140,7 @@ fn look(
     let options = read_options(&args.reading, threads);
     let observer = |stage| progress.stage(&name, stage);
     let job = Job::observed(trace, &options, &observer)?;
-    let failed = |error| CliError::estimate(&name, error);
+    let failed = |error| estimate::failure(&name, error);
     let one = |Setting { estimate, .. }: &Setting| {
         let answer = estimate.job_observed(&job, &observer).map_err(failed)?;
         let timeline = estimate.timeline(&job, SnapshotEnd::Job).map_err(failed)?;
@@ -173,10 +176,10 @@ fn refusal<T>(
 
 /// The plan of an iteration, by the planner that `xmem plan` takes.
 fn plan(estimate: &Estimate, loaded: &Loaded) -> Result<PlanAnswer, CliError> {
-    let failed = |error| CliError::estimate(&loaded.name, error);
+    let failed = |error| estimate::failure(&loaded.name, error);
     let prediction = estimate.predict(&loaded.job).map_err(failed)?;
     let blocks = PlanBlocks::of_prediction(&prediction, PlanScope::default());
-    let nothing = || CliError::NothingToPlan { input: loaded.name.clone() };
+    let nothing = || PlanFailure::NothingToPlan { input: loaded.name.clone() };
     let blocks = blocks.ok().filter(|blocks| !blocks.list.is_empty()).ok_or_else(nothing)?;
     let limits = Limits { time: PLANNING_TIME, ..Limits::default() };
     let settings =
@@ -194,10 +197,10 @@ fn offloaded(
     let placements = vec![Placement::Caching, Placement::Planned(Planner::BestFit)];
     let settings = OffloadSettings { policies, placements, ..OffloadSettings::default() };
     let prediction =
-        estimate.predict(&loaded.job).map_err(|error| CliError::estimate(&loaded.name, error))?;
+        estimate.predict(&loaded.job).map_err(|error| estimate::failure(&loaded.name, error))?;
     settings
         .simulate(&prediction, &estimate.target().device)
-        .map_err(|error| offload::error(trace, error))
+        .map_err(|error| offload::error(trace, error).into())
 }
 
 fn view(name: ViewName) -> SvgView {

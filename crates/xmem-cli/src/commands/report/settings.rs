@@ -9,9 +9,6 @@ use std::sync::Arc;
 use xmem::convolutions::ConvolutionSource;
 use xmem::{Device, Estimate, EstimateBuilder};
 
-/// The device if none is named.
-const DEVICE: &str = "a100-40g";
-
 /// A setting.
 pub(super) struct Setting {
     pub(super) estimate: Estimate,
@@ -80,8 +77,5 @@ fn setting(
 
 /// The device that is named first.
 pub(super) fn chosen(args: &ReportArgs) -> Result<Device, CliError> {
-    match device::choose(&args.device.first()) {
-        Err(CliError::NoDevice) => Ok(xmem::find(DEVICE)?.clone()),
-        chosen => chosen,
-    }
+    device::choose_or_default(&args.device.first())
 }

@@ -1,9 +1,9 @@
 //! Runs `xmem serve`.
 
 use super::args::ServeArgs;
+use super::error::ServeFailure;
 use crate::commands::Outcome;
 use crate::config::site_file;
-use crate::error::CliError;
 use crate::exit::Exit;
 use xmem_serve::{Limits, Mutation, Settings};
 
@@ -18,6 +18,6 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome {
         mutation: if args.mutate { Mutation::Annotate } else { Mutation::Off },
         limits: Limits::default(),
     };
-    xmem_serve::serve(settings).map_err(CliError::Serve)?;
+    xmem_serve::serve(settings).map_err(ServeFailure::from)?;
     Ok(Exit::Fits)
 }

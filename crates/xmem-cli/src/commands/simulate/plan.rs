@@ -1,10 +1,10 @@
 //! `xmem simulate --plan`: a list, or a recording, that follows a plan which is kept in a file.
 
 use super::args::{Format, SimulateArgs};
+use super::error::SimulateFailure;
 use crate::commands::Outcome;
-use crate::commands::plan::{self, FollowFormat, FollowOutput, Source};
+use crate::commands::plan::{self, FollowFormat, FollowOutput, PlanFailure, Source};
 use crate::cudnn::CudnnArgs;
-use crate::error::CliError;
 use crate::global::Global;
 use crate::input::{self, Kind};
 use crate::reading::ReadingArgs;
@@ -17,12 +17,12 @@ pub(super) fn run(args: &SimulateArgs, file: &Path, global: &Global) -> Outcome 
     let format = match args.format {
         Format::Text => FollowFormat::Text,
         Format::Json => FollowFormat::Json,
-        Format::Jsonl => return Err(CliError::PlanAsLines),
+        Format::Jsonl => return Err(SimulateFailure::PlanAsLines.into()),
     };
     let name = input::name(file);
     let text = input::read(file, Kind::Operations, args.max_input)?;
     let (plan, scope) = read_hints(&text)
-        .map_err(|source| CliError::Hints { input: input::display_name(file), source })?;
+        .map_err(|source| PlanFailure::Hints { input: input::display_name(file), source })?;
     let (device, what_if) = Default::default();
     let source = Source {
         path: &args.operations,

@@ -1,18 +1,20 @@
 //! Runs `xmem simulate`.
 
 use super::args::{Format, SegmentsWhen, SimulateArgs};
+use super::error::SimulateFailure;
 use super::plan;
 use crate::commands::Outcome;
-use crate::error::CliError;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
 use crate::input::Kind;
+use crate::operations;
+use crate::operations::OperationsFailure;
 use crate::output::{self, WriteError};
 use crate::overwrite::{self, Output};
 use crate::{allocator, input, style};
 use std::io::Write;
 use xmem::predict::{OperationList, Origin, Simulation, SimulationSettings};
-use xmem_report::json::{SegmentDetail, SimulateForm, SimulateWriter, read_operations};
+use xmem_report::json::{SegmentDetail, SimulateForm, SimulateWriter};
 use xmem_report::text::{self, Style};
 
 /// Runs the command.
@@ -28,15 +30,18 @@ pub(crate) fn run(args: &SimulateArgs, global: &Global) -> Outcome {
         total: args.total,
     };
     if args.format == Format::Text && args.segments.is_some() {
-        return Err(CliError::SegmentsAsText);
+        return Err(SimulateFailure::SegmentsAsText.into());
     }
     settings.check()?;
     let outputs = Output::given([("--output", args.output.as_deref())]);
     overwrite::refuse(&outputs, [args.operations.as_path()])?;
     let name = input::display_name(&args.operations);
-    let list = read_operations(&input::read(&args.operations, Kind::Operations, args.max_input)?)
-        .map_err(|source| CliError::Operations { input: name.clone(), source })?;
-    let mut simulation = settings.start(&list).map_err(|e| CliError::simulation(&name, e))?;
+    let list = operations::parse(
+        &name,
+        &input::read(&args.operations, Kind::Operations, args.max_input)?,
+    )?;
+    let mut simulation =
+        settings.start(&list).map_err(|error| operations::allocator_failure(&name, error))?;
     if simulation.setup().conf_from == Origin::Default {
         allocator::hint_at_environment(global.verbosity());
     }
@@ -65,9 +70,9 @@ fn as_json(
     let mut writer = SimulateWriter::new(out, form, segments, list.operations.len(), &name);
     writer.begin(simulation)?;
     for operation in &list.operations {
-        let step = simulation
-            .step(operation)
-            .map_err(|e| CliError::step(&input::display_name(&args.operations), e))?;
+        let step = simulation.step(operation).map_err(|error| {
+            OperationsFailure::step(&input::display_name(&args.operations), error)
+        })?;
         writer.step(&step, simulation)?;
     }
     Ok(writer.end(simulation)?)
@@ -87,9 +92,9 @@ fn as_text(
         out.write_all(text::step_heading(&style).as_bytes())?;
     }
     for operation in &list.operations {
-        let step = simulation
-            .step(operation)
-            .map_err(|e| CliError::step(&input::display_name(&args.operations), e))?;
+        let step = simulation.step(operation).map_err(|error| {
+            OperationsFailure::step(&input::display_name(&args.operations), error)
+        })?;
         simulation.clear_events();
         if each {
             out.write_all(text::step(operation, &step, &style).as_bytes())?;

@@ -1,6 +1,7 @@
 //! Runs `xmem snapshot`.
 
 use super::args::{SnapshotArgs, SnapshotCommand, SnapshotInfoArgs, SnapshotReplayArgs};
+use super::error::RerunFailure;
 use crate::allocator::Order;
 use crate::commands::Outcome;
 use crate::error::CliError;
@@ -8,6 +9,7 @@ use crate::exit::Exit;
 use crate::format::PlainFormat;
 use crate::global::{Global, Verbosity};
 use crate::input::Kind;
+use crate::reading::ReadingFailure;
 use crate::{input, output, style};
 use std::path::Path;
 use xmem::Bytes;
@@ -55,8 +57,8 @@ fn replay(args: &SnapshotReplayArgs, global: &Global) -> Outcome {
         capacity: args.capacity,
         memory_fraction: args.memory_fraction,
     };
-    let rerun = xmem_eval::rerun(&snapshot, &options)
-        .map_err(|source| CliError::Rerun { snapshot: name.clone(), source: Box::new(source) })?;
+    let rerun =
+        xmem_eval::rerun(&snapshot, &options).map_err(|source| RerunFailure::new(&name, source))?;
     let style = style::of_output(None);
     let page = match (args.format, global.verbosity()) {
         (PlainFormat::Json, _) => json::pretty(&SnapshotReplayDocument::new(&name, &rerun)),
@@ -76,6 +78,7 @@ pub(crate) fn read(path: &Path, max: Option<Bytes>) -> Result<(Snapshot, Diagnos
     let bytes = input::read_raw(path, Kind::Snapshot, max)?;
     let InputLimits { size, ratio } = Kind::Snapshot.limits(max);
     let limits = Limits { memory: size, ratio, ..Limits::default() };
-    xmem_eval::read_snapshot(&bytes, &limits)
-        .map_err(|source| CliError::Snapshot { path: path.to_owned(), source: Box::new(source) })
+    xmem_eval::read_snapshot(&bytes, &limits).map_err(|source| {
+        ReadingFailure::Snapshot { path: path.to_owned(), source: Box::new(source) }.into()
+    })
 }

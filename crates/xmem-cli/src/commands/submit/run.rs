@@ -1,12 +1,14 @@
 //! `xmem submit`: the check in front of `sbatch`, `salloc` or `srun`, for sites without plug-ins.
 
 use super::args::SubmitArgs;
+use super::error::SubmitFailure;
 use crate::commands::check::{self, CheckArgs, Decided};
 use crate::commands::{Command, Outcome};
 use crate::config::Config;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::global::Global;
+use crate::guard::{InternalError, Panicked};
 use crate::terminal::say;
 use std::sync::mpsc;
 use std::thread;
@@ -19,7 +21,7 @@ const PROGRAMS: [&str; 3] = ["sbatch", "salloc", "srun"];
 pub(crate) fn run(args: &SubmitArgs, global: &Global) -> Outcome {
     let command = SlurmCommand::new(&args.command);
     if !PROGRAMS.contains(&command.program.as_str()) {
-        return Err(CliError::NotSlurm { program: command.program });
+        return Err(SubmitFailure::NotSlurm { program: command.program }.into());
     }
     // A step of a job that was checked before.
     let is_step = command.program == "srun" && std::env::var_os("SLURM_JOB_ID").is_some();
@@ -43,7 +45,7 @@ pub(crate) fn run(args: &SubmitArgs, global: &Global) -> Outcome {
     if rejected {
         return Ok(Exit::DoesNotFit);
     }
-    Err(execute(&args.command))
+    Err(execute(&args.command).into())
 }
 
 /// The decision about each component, within the site's time: a job that takes longer is let through.
@@ -86,26 +88,24 @@ fn check_args(args: &SubmitArgs) -> Result<CheckArgs, CliError> {
             check.settings = args.settings.clone();
             Ok(*check)
         }
-        _ => Err(CliError::internal(
-            None,
-            crate::guard::Panicked {
-                message: "`xmem check` does not take its own options".to_owned(),
-            },
-        )),
+        _ => {
+            let message = "`xmem check` does not take its own options".to_owned();
+            Err(InternalError::new(None, Panicked { message }).into())
+        }
     }
 }
 
 /// Replaces this process by the command.
 #[cfg(unix)]
-fn execute(command: &[String]) -> CliError {
+fn execute(command: &[String]) -> SubmitFailure {
     use std::os::unix::process::CommandExt as _;
     let (program, arguments) = command.split_first().expect("clap requires a command");
     let source = std::process::Command::new(program).args(arguments).exec();
-    CliError::Execute { program: program.clone(), source }
+    SubmitFailure::Execute { program: program.clone(), source }
 }
 
 #[cfg(not(unix))]
-fn execute(command: &[String]) -> CliError {
+fn execute(command: &[String]) -> SubmitFailure {
     let source = std::io::Error::new(std::io::ErrorKind::Unsupported, "not on this system");
-    CliError::Execute { program: command.join(" "), source }
+    SubmitFailure::Execute { program: command.join(" "), source }
 }

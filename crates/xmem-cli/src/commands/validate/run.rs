@@ -1,6 +1,8 @@
 //! Runs `xmem validate`.
 
 use super::args::ValidateArgs;
+use super::error::failure;
+use crate::commands::snapshot::RerunFailure;
 use crate::commands::{Outcome, snapshot};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -34,7 +36,7 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
         RerunOptions { device: DeviceIndex(args.device_index), ..RerunOptions::default() };
     let trace = input::name(path);
     let judged = xmem_eval::validate(&estimate, &job, &recorded, &options)
-        .map_err(|error| CliError::validate(&trace, &name, error))?;
+        .map_err(|error| failure(&trace, &name, error))?;
     let inputs = Comparison {
         trace: &trace,
         snapshot: &name,
@@ -79,7 +81,7 @@ fn settings(
 ) -> Result<AllocatorSettings, CliError> {
     let mut settings = allocator::settings(&args.allocator)?;
     let (setup, _) =
-        Setup::of(recorded, None, None).map_err(|error| CliError::rerun(name, error.into()))?;
+        Setup::of(recorded, None, None).map_err(|error| RerunFailure::new(name, error.into()))?;
     settings.conf.get_or_insert(setup.text);
     settings.release.get_or_insert(setup.config.release);
     Ok(settings)

@@ -1,14 +1,16 @@
 //! Errors that leave a trace without an answer.
 
 use crate::error::CliError;
-use crate::guard::{self, Panicked};
+use crate::estimate;
+use crate::guard::{self, InternalError, Panicked};
+use crate::traces::TracesFailure;
 use std::sync::Arc;
 use thiserror::Error;
 use xmem::EstimateError;
 
 /// An error that leaves a trace without an answer.
 #[derive(Debug, Error)]
-pub(super) enum Failure {
+pub(super) enum TraceError {
     #[error(transparent)]
     Estimate(EstimateError),
     /// A folder, or an entry of a folder, that cannot be read.
@@ -25,20 +27,22 @@ pub(super) enum Failure {
 pub(super) fn catch_panic<T>(
     trace: &str,
     work: impl FnOnce() -> Result<T, EstimateError>,
-) -> Result<T, Failure> {
+) -> Result<T, TraceError> {
     match guard::catch(work) {
-        Ok(result) => result.map_err(Failure::Estimate),
-        Err(Panicked { message }) => Err(Failure::Panic { trace: trace.to_owned(), message }),
+        Ok(result) => result.map_err(TraceError::Estimate),
+        Err(Panicked { message }) => Err(TraceError::Panic { trace: trace.to_owned(), message }),
     }
 }
 
-impl Failure {
+impl TraceError {
     /// Converts to the error that is shown to the user.
     pub(super) fn into_cli_error(self, trace: &str) -> CliError {
         match self {
-            Self::Estimate(error) => CliError::estimate(trace, error),
-            Self::Folder { place, source } => CliError::Folder { place, source },
-            Self::Panic { trace, message } => CliError::Panic { of: Some(trace), message },
+            Self::Estimate(error) => estimate::failure(trace, error),
+            Self::Folder { place, source } => TracesFailure::Folder { place, source }.into(),
+            Self::Panic { trace, message } => {
+                InternalError::new(Some(&trace), Panicked { message }).into()
+            }
         }
     }
 }

@@ -1,32 +1,40 @@
-//! Invalid allocator options, with the position of the error.
+//! Allocator settings that cannot be simulated, with the position of the error.
 
+use crate::error::{CliError, failures};
 use miette::{Diagnostic, SourceSpan};
 use thiserror::Error;
 use xmem::predict::AllocatorError;
 use xmem::simulator::ConfError;
 use xmem::types::printable;
 
-/// Allocator settings that cannot be simulated.
-#[derive(Debug, Error, Diagnostic)]
-pub(crate) enum AllocatorOptionsError {
-    /// An error in the option string.
-    #[error("{title}")]
-    Option {
-        title: String,
-        #[help]
-        help: &'static str,
-        #[source_code]
-        conf: String,
-        #[label("{why}")]
-        at: SourceSpan,
-        why: String,
-    },
-    /// Any other error.
-    #[error(transparent)]
-    Other(AllocatorError),
+failures! {
+    /// Allocator settings that cannot be simulated.
+    #[derive(Debug, Error, Diagnostic)]
+    pub(crate) enum AllocatorFailure {
+        /// An error in the option string.
+        #[error("{title}")]
+        Option {
+            title: String,
+            #[help]
+            help: &'static str,
+            #[source_code]
+            conf: String,
+            #[label("{why}")]
+            at: SourceSpan,
+            why: String,
+        } => Usage,
+        /// Any other error.
+        #[error(transparent)]
+        Other(AllocatorError) => Usage,
+        #[error("no recorded addresses: the input is not a memory snapshot")]
+        #[diagnostic(help(
+            "`--address-order recorded` works only with `xmem snapshot replay`; use driver, asc or desc"
+        ))]
+        NothingRecorded => Usage,
+    }
 }
 
-impl AllocatorOptionsError {
+impl AllocatorFailure {
     /// The error of one of several traces.
     pub(crate) fn with(trace: &str, error: AllocatorError) -> Self {
         match error.into() {
@@ -39,7 +47,7 @@ impl AllocatorOptionsError {
     }
 }
 
-impl From<AllocatorError> for AllocatorOptionsError {
+impl From<AllocatorError> for AllocatorFailure {
     fn from(error: AllocatorError) -> Self {
         match &error {
             AllocatorError::Conf { conf, source, .. } => Self::Option {
@@ -56,6 +64,12 @@ impl From<AllocatorError> for AllocatorOptionsError {
             },
             _ => Self::Other(error),
         }
+    }
+}
+
+impl From<AllocatorError> for CliError {
+    fn from(error: AllocatorError) -> Self {
+        AllocatorFailure::from(error).into()
     }
 }
 
@@ -115,7 +129,7 @@ mod tests {
             let settings = AllocatorSettings { conf: Some(conf.to_owned()), ..Default::default() };
             let device = Device::custom(Bytes::gib(8));
             let error = settings.resolve(&JobEnvironment::default(), &device).expect_err(conf);
-            let AllocatorOptionsError::Option { at, .. } = error.into() else { panic!("{conf}") };
+            let AllocatorFailure::Option { at, .. } = error.into() else { panic!("{conf}") };
             let range = at.offset()..at.offset() + at.len();
             assert_eq!(&conf[range], pointed_at, "{conf}");
         }

@@ -1,8 +1,9 @@
 //! Recordings that failed or are incomplete, with what to do about it.
 
-use super::{CliError, Shown, address_space};
+use super::address_space;
+use crate::error::{self, CliError, Failure};
+use crate::exit::Exit;
 use crate::file_size_limit::explain;
-use crate::terminal;
 use miette::Diagnostic;
 use std::io;
 use std::path::Path;
@@ -15,22 +16,19 @@ use xmem_recorder::{CommandEnd, CutShort, RecordError, Recorded, Shortage};
 /// The error of a recording from which nothing was saved.
 #[derive(Debug, Error, Diagnostic)]
 #[error("{what}")]
-pub(crate) struct RecordingFailed {
+struct RecordingFailed {
     what: String,
     #[source]
     cause: Option<io::Error>,
     #[help]
     help: String,
-    pub(super) fault: Fault,
+    exit: Exit,
 }
 
-/// The origin of an error, which decides the exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// The command line.
-    Usage,
-    /// The recorded command, or the machine.
-    Run,
+impl Failure for RecordingFailed {
+    fn exit(&self) -> Exit {
+        self.exit
+    }
 }
 
 /// Advice against running out of memory.
@@ -45,120 +43,120 @@ const REDUCE_TIME: &str = "record on a virtual GPU (--virtual-gpu a100-40g, with
 impl From<RecordError> for CliError {
     fn from(error: RecordError) -> Self {
         let what = error.to_string();
-        let (fault, help) = match &error {
+        let (exit, help) = match &error {
             RecordError::NeedsUnix => (
-                Fault::Usage,
+                Exit::Usage,
                 "record on Linux, macOS or WSL, or with torch.profiler as described on the recording page \
                  of the guide; traces can be read on every platform"
                     .to_owned(),
             ),
             RecordError::SnapshotOfTheCpu | RecordError::CapacityOfTheCpu => (
-                Fault::Usage,
+                Exit::Usage,
                 "add --virtual-gpu and the name of a GPU, for example --virtual-gpu a100-40g; the job then \
                  runs on PyTorch's CUDA build"
                     .to_owned(),
             ),
             RecordError::NotAFile { .. } => {
-                (Fault::Usage, "--output needs a file name".to_owned())
+                (Exit::Usage, "--output needs a file name".to_owned())
             }
             RecordError::HookDisabled { option } => (
-                Fault::Usage,
+                Exit::Usage,
                 format!("remove {option}: Python finds the hook through PYTHONPATH and `site`"),
             ),
             RecordError::Spawn { .. } => (
-                Fault::Usage,
+                Exit::Usage,
                 "give the command after `--`, as in a shell: the program first, then its arguments".to_owned(),
             ),
             RecordError::Session { .. } => {
                 let help = "set TMPDIR to a folder that only you can write to, with some free space";
-                (Fault::Run, help.to_owned())
+                (Exit::Unreadable, help.to_owned())
             }
             RecordError::Overlay { .. } => (
-                Fault::Run,
+                Exit::Unreadable,
                 "set TMPDIR to a folder that only you can write to, with some free space; `--let-write all` lets \
                  the script write to your files"
                     .to_owned(),
             ),
             RecordError::HookNotLoaded { .. } => (
-                Fault::Run,
+                Exit::Unreadable,
                 "the command after `--` must start Python on this machine (with docker, ssh or sbatch, \
                  call xmem inside), as the same user, without -I, -E or -S, and must not clear PYTHONPATH"
                     .to_owned(),
             ),
-            RecordError::Shadowed { path } => (Fault::Run, unshadow(path)),
+            RecordError::Shadowed { path } => (Exit::Unreadable, unshadow(path)),
             RecordError::NotATrace { .. } => (
-                Fault::Run,
+                Exit::Unreadable,
                 "nothing was saved; the script, or a library that it uses, must leave the folder named by \
                  XMEM_RECORDER alone"
                     .to_owned(),
             ),
             RecordError::Export { .. } => (
-                Fault::Run,
+                Exit::Unreadable,
                 "the command must run as the user who runs xmem, and leave the folder named by XMEM_RECORDER \
                  alone"
                     .to_owned(),
             ),
             RecordError::Stalled { .. } => (
-                Fault::Run,
+                Exit::Unreadable,
                 "run the command again, with --steps 1 or --no-stacks if the machine is short of memory"
                     .to_owned(),
             ),
             RecordError::NoTorch { .. } => (
-                Fault::Run,
+                Exit::Unreadable,
                 "check that this is the training script, and that its Python environment has torch"
                     .to_owned(),
             ),
             RecordError::Unsupported { .. } => (
-                Fault::Run,
+                Exit::Unreadable,
                 "install a newer torch (the CPU build is enough), or record with torch.profiler as \
                  described on the recording page of the guide"
                     .to_owned(),
             ),
             RecordError::NoVirtualGpu { no_kernels: true, .. } => (
-                Fault::Run,
+                Exit::Unreadable,
                 "install a build of PyTorch with kernels for this device (`torch.cuda.get_arch_list()` names \
                  them; those for older releases of CUDA have them for older devices), or record with \
                  --engine cpu"
                     .to_owned(),
             ),
             RecordError::NoVirtualGpu { .. } => (
-                Fault::Run,
+                Exit::Unreadable,
                 "the virtual GPU needs a folder (TMPDIR) without a space or colon in its path, on a file \
                  system that is not mounted with noexec, and address space without a limit (`ulimit -v \
                  unlimited`); --engine cpu records without a virtual GPU"
                     .to_owned(),
             ),
             RecordError::OtherUser { to, .. } => (
-                Fault::Run,
+                Exit::Unreadable,
                 format!(
                     "start the whole command as that user, `sudo -u '#{to}' xmem profile …`, or leave the \
                      change of the user out while the script is recorded"
                 ),
             ),
             RecordError::NothingRan { missing: Some(text), .. } => {
-                (Fault::Run, xmem::types::printable(text).into_owned())
+                (Exit::Unreadable, xmem::types::printable(text).into_owned())
             }
             RecordError::NothingRan { missing: None, .. } => (
-                Fault::Run,
+                Exit::Unreadable,
                 "recording starts when a model runs: check that the script is given the arguments with \
                  which it trains"
                     .to_owned(),
             ),
             RecordError::Raised { .. } => (
-                Fault::Run,
+                Exit::Unreadable,
                 "the exception comes from the script; if it is not raised on a machine with a GPU, the \
                  recording page of the guide lists what differs under xmem"
                     .to_owned(),
             ),
             RecordError::Died { end, iterations, peak, total } => {
-                (Fault::Run, after_death(*end, *iterations, *peak, *total))
+                (Exit::Unreadable, after_death(*end, *iterations, *peak, *total))
             }
             RecordError::Failed { .. } => (
-                Fault::Run,
+                Exit::Unreadable,
                 format!("if the disk is full, free some space; otherwise {REDUCE_MEMORY}"),
             ),
             RecordError::Output { .. } => (
-                Fault::Run,
+                Exit::Unreadable,
                 "the file was not changed; check that the directory exists, is writable and has free \
                  space"
                     .to_owned(),
@@ -181,7 +179,7 @@ impl From<RecordError> for CliError {
             | RecordError::Spawn { source, .. } => Some(explain(source)),
             _ => None,
         };
-        Self::RecordingFailed(Box::new(RecordingFailed { what, cause, help, fault }))
+        RecordingFailed { what, cause, help, exit }.into()
     }
 }
 
@@ -191,7 +189,7 @@ fn with_advice(help: String) -> String {
 }
 
 /// The advice for a file that hides a module.
-pub(crate) fn unshadow(path: &Path) -> String {
+pub(super) fn unshadow(path: &Path) -> String {
     let what = if path.extension().is_some() { "file" } else { "folder" };
     format!(
         "rename this {what}, or move it away: Python looks for modules in the folder of the script first"
@@ -272,7 +270,7 @@ struct Incomplete {
 }
 
 /// Prints why a recording is incomplete.
-pub(crate) fn print_cut_short(recorded: &Recorded, reason: &CutShort) {
+pub(super) fn print_cut_short(recorded: &Recorded, reason: &CutShort) {
     let (why, help) = incomplete(reason);
     let help = match reason {
         CutShort::Raised(text) if is_out_of_memory(text) => help,
@@ -290,7 +288,7 @@ pub(crate) fn print_cut_short(recorded: &Recorded, reason: &CutShort) {
             format!("{help}; the iterations in the trace can be replayed"),
         ),
     };
-    terminal::print_report(&miette::Report::new(Shown::new(Incomplete { what, help })));
+    error::print(Incomplete { what, help });
 }
 
 /// Whether an exception is that of an allocation on the GPU. Only a virtual GPU with a limit runs out of memory.
