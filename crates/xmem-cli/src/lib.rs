@@ -9,6 +9,7 @@
 )]
 
 mod allocator;
+mod choice;
 mod commands;
 mod config;
 mod cudnn;

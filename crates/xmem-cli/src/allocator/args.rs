@@ -1,8 +1,12 @@
 //! The choice of the simulated allocator.
 
+use crate::choice::{choice, choices};
 use crate::values::fraction;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValue;
 use xmem::TorchVersion;
+use xmem::predict::AllocatorKind;
+use xmem::simulator::AddressOrder;
 
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Allocator")]
@@ -16,8 +20,8 @@ pub(crate) struct AllocatorArgs {
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     pub(crate) alloc_conf: Option<String>,
     /// Allocator to simulate (default: as chosen by the options)
-    #[arg(long, value_name = "NAME", value_enum, ignore_case = true)]
-    pub(crate) allocator: Option<AllocatorName>,
+    #[arg(long, value_name = "NAME", value_parser = choice::<AllocatorKind>(), ignore_case = true)]
+    pub(crate) allocator: Option<AllocatorKind>,
     #[command(flatten)]
     pub(crate) rest: AllocatorRest,
 }
@@ -35,8 +39,8 @@ pub(crate) struct AllocatorsArgs {
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     alloc_conf: Vec<String>,
     /// Allocator to simulate (default: as chosen by the options); repeatable
-    #[arg(long, value_name = "NAME", value_enum, ignore_case = true)]
-    allocator: Vec<AllocatorName>,
+    #[arg(long, value_name = "NAME", value_parser = choice::<AllocatorKind>(), ignore_case = true)]
+    allocator: Vec<AllocatorKind>,
     #[command(flatten)]
     rest: AllocatorRest,
 }
@@ -49,8 +53,8 @@ pub(crate) struct AllocatorRest {
     pub(crate) memory_fraction: Option<f64>,
     /// Order of the addresses of new segments, which decides between free blocks of equal size
     /// (default: driver; for a list of operations the order in the list, else asc)
-    #[arg(long, value_name = "ORDER", value_enum)]
-    pub(crate) address_order: Option<Order>,
+    #[arg(long, value_name = "ORDER", value_parser = choice::<AddressOrder>())]
+    pub(crate) address_order: Option<AddressOrder>,
 }
 
 impl AllocatorsArgs {
@@ -74,34 +78,22 @@ fn each_or_none<T: Clone>(given: &[T]) -> Vec<Option<T>> {
     if given.is_empty() { vec![None] } else { given.iter().cloned().map(Some).collect() }
 }
 
-/// Names of the allocators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AllocatorName {
-    /// PyTorch's caching allocator
-    Native,
-    /// PyTorch with PYTORCH_NO_CUDA_MEMORY_CACHING=1
-    Uncached,
-    /// PyTorch with backend:cudaMallocAsync (an approximation)
-    #[value(name = "cudaMallocAsync")]
-    CudaMallocAsync,
-    /// TensorFlow's BFC allocator
-    TfBfc,
-    /// TensorFlow's BFC allocator with allow_growth
-    TfBfcGrowth,
+choices! {
+    AllocatorKind by name {
+        Native => "PyTorch's caching allocator",
+        Uncached => "PyTorch with PYTORCH_NO_CUDA_MEMORY_CACHING=1",
+        MallocAsync => "PyTorch with backend:cudaMallocAsync (an approximation)",
+        Bfc => "TensorFlow's BFC allocator",
+        BfcGrowth => "TensorFlow's BFC allocator with allow_growth",
+    }
 }
 
-/// Names of the address orders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Order {
-    /// As observed from the CUDA driver: from the top down, in granules of 32 MiB
-    Driver,
-    /// From the bottom up
-    #[value(alias = "ascending")]
-    Asc,
-    /// From the top down
-    #[value(alias = "descending")]
-    Desc,
-    /// The recorded addresses
-    #[value(hide = true)]
-    Recorded,
+choices! {
+    AddressOrder {
+        Driver => PossibleValue::new("driver")
+            .help("As observed from the CUDA driver: from the top down, in granules of 32 MiB"),
+        Ascending => PossibleValue::new("asc").alias("ascending").help("From the bottom up"),
+        Descending => PossibleValue::new("desc").alias("descending").help("From the top down"),
+        Recorded => PossibleValue::new("recorded").hide(true).help("The recorded addresses"),
+    }
 }

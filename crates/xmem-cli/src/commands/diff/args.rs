@@ -1,6 +1,7 @@
 //! Arguments of `xmem diff`.
 
 use crate::allocator::AllocatorArgs;
+use crate::choice::{choice, choices};
 use crate::cudnn::CudnnArgs;
 use crate::device::DeviceArgs;
 use crate::reading::ReadingArgs;
@@ -8,7 +9,7 @@ use crate::what_if::WhatIfArgs;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use xmem::Iterations;
-use xmem_studies::difference::GrowthLimit;
+use xmem_studies::difference::{DifferenceKey, GrowthLimit, PeakFigure};
 
 #[derive(Debug, Args)]
 #[command(
@@ -48,8 +49,8 @@ pub(crate) struct DiffArgs {
 #[command(next_help_heading = "Answer")]
 pub(crate) struct DiffAnswerArgs {
     /// What the memory at the peak is compared by
-    #[arg(long, value_name = "KEY", value_enum, default_value_t = DiffKey::Role)]
-    pub(crate) by: DiffKey,
+    #[arg(long, value_name = "KEY", value_parser = choice::<DifferenceKey>(), default_value = DifferenceKey::Role.name())]
+    pub(crate) by: DifferenceKey,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = DiffFormat::Text)]
     pub(crate) format: DiffFormat,
@@ -63,24 +64,11 @@ pub(crate) struct DiffAnswerArgs {
     #[arg(long, value_name = "LIMIT", allow_negative_numbers = true)]
     pub(crate) fail_over: Option<GrowthLimit>,
     /// The peak that --fail-over is about
-    #[arg(long, value_name = "PEAK", value_enum, default_value_t = FigureName::Reserved, requires = "fail_over")]
-    pub(crate) figure: FigureName,
+    #[arg(long, value_name = "PEAK", value_parser = choice::<PeakFigure>(), default_value = PeakFigure::Reserved.name(), requires = "fail_over")]
+    pub(crate) figure: PeakFigure,
     /// Only these iterations of both: N for the first N, or A..B (counted from 0, B excluded)
     #[arg(long, value_name = "RANGE")]
     pub(crate) iterations: Option<Iterations>,
-}
-
-/// What memory is compared by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DiffKey {
-    /// Parameter, activation, gradient, ...
-    Role,
-    /// Module path; counters of classes that shifted, and renamed classes, are matched
-    Module,
-    /// Python line of the allocation; numbers that shifted, and files that were renamed, are matched
-    Line,
-    /// Innermost operator
-    Op,
 }
 
 /// The output format.
@@ -96,13 +84,19 @@ pub(crate) enum DiffFormat {
     Html,
 }
 
-/// A peak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FigureName {
-    /// torch.cuda.max_memory_allocated
-    Allocated,
-    /// torch.cuda.max_memory_reserved
-    Reserved,
-    /// Reserved and the context: the figure of nvidia-smi
-    Device,
+choices! {
+    DifferenceKey by name {
+        Role => "Parameter, activation, gradient, ...",
+        Module => "Module path; counters of classes that shifted, and renamed classes, are matched",
+        Line => "Python line of the allocation; numbers that shifted, and files that were renamed, are matched",
+        Op => "Innermost operator",
+    }
+}
+
+choices! {
+    PeakFigure by name {
+        Allocated => "torch.cuda.max_memory_allocated",
+        Reserved => "torch.cuda.max_memory_reserved",
+        Device => "Reserved and the context: the figure of nvidia-smi",
+    }
 }

@@ -1,6 +1,6 @@
 //! Runs `xmem diff`.
 
-use super::args::{DiffArgs, DiffFormat, DiffKey, FigureName};
+use super::args::{DiffArgs, DiffFormat};
 use super::error::DiffFailure;
 use crate::commands::Outcome;
 use crate::error::CliError;
@@ -15,7 +15,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use xmem_report::difference::{self, DifferencePage};
 use xmem_report::json::{self, DifferenceDocument};
-use xmem_studies::difference::{ComparisonRun, Difference, DifferenceKey, PeakFigure};
+use xmem_studies::difference::{ComparisonRun, Difference};
 
 /// The rows of a page for people, unless a number is given.
 const ROWS: usize = 20;
@@ -32,10 +32,9 @@ pub(crate) fn run(args: &DiffArgs, global: &Global) -> Outcome {
     }
     let load = |path| pool::run(args.reading.threads, |threads| load(path, args, threads, global));
     let (a, b) = (load(&args.a)?, load(&args.b)?);
-    let by = key(answer.by);
-    let difference = Difference::new(&a, &b, by).map_err(|_| {
+    let difference = Difference::new(&a, &b, answer.by).map_err(|_| {
         let path = if a.timeline.is_none() { &args.a } else { &args.b };
-        DiffFailure::KeyOfAnswer { input: input::display_name(path), key: by.name() }
+        DiffFailure::KeyOfAnswer { input: input::display_name(path), key: answer.by.name() }
     })?;
     let (name_a, name_b) = (input::name(&args.a), input::name(&args.b));
     let page = DifferencePage {
@@ -47,7 +46,7 @@ pub(crate) fn run(args: &DiffArgs, global: &Global) -> Outcome {
         } else {
             ROWS
         }),
-        limit: answer.fail_over.map(|limit| (limit, figure(answer.figure))),
+        limit: answer.fail_over.map(|limit| (limit, answer.figure)),
     };
     let style = style::of_output(answer.output.as_deref());
     let text = match (answer.format, global.verbosity()) {
@@ -104,23 +103,6 @@ fn is_answer(head: &[u8]) -> bool {
     let text: Vec<u8> = head.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let text = text.strip_prefix(b"[").unwrap_or(&text);
     text.starts_with(b"{\"schema\":\"xmem.")
-}
-
-fn key(key: DiffKey) -> DifferenceKey {
-    match key {
-        DiffKey::Role => DifferenceKey::Role,
-        DiffKey::Module => DifferenceKey::Module,
-        DiffKey::Line => DifferenceKey::Line,
-        DiffKey::Op => DifferenceKey::Op,
-    }
-}
-
-fn figure(figure: FigureName) -> PeakFigure {
-    match figure {
-        FigureName::Allocated => PeakFigure::Allocated,
-        FigureName::Reserved => PeakFigure::Reserved,
-        FigureName::Device => PeakFigure::Device,
-    }
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
 //! Arguments of `xmem offload`.
 
+use crate::choice::{choice, choices};
 use crate::cudnn::CudnnArgs;
 use crate::device::PlanDeviceArgs;
 use crate::reading::ReadingArgs;
 use crate::values::time;
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 use xmem::Bytes;
 use xmem_studies::offload::{Placement, WorkspaceRule};
-use xmem_studies::offloading::PolicyChoice;
+use xmem_studies::offloading::{LayerOrder, PolicyChoice};
 
 #[derive(Debug, Args)]
 #[command(
@@ -67,8 +69,8 @@ pub(crate) struct OffloadingArgs {
     #[arg(long)]
     pub(crate) duplex: bool,
     /// Order of layers: as recorded, or depth first as Dymem has it, which is hypothetical
-    #[arg(long, value_name = "ORDER", value_enum, default_value_t = OrderName::Trace)]
-    pub(crate) order: OrderName,
+    #[arg(long, value_name = "ORDER", value_parser = choice::<LayerOrder>(), default_value = "trace")]
+    pub(crate) order: LayerOrder,
     /// Measured durations, which replace those of the model: a table `op,duration_us`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) durations: Option<PathBuf>,
@@ -114,15 +116,6 @@ pub(crate) enum OffloadFormat {
     Json,
     /// One row for each policy and placement
     Csv,
-}
-
-/// A value of `--order`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OrderName {
-    /// As recorded
-    Trace,
-    /// Depth first
-    Dfs,
 }
 
 /// A value of `--policy`.
@@ -179,4 +172,11 @@ fn gigabytes(text: &str) -> Result<Bytes, String> {
     number
         .map(|number| Bytes((number * 1e9) as u64))
         .ok_or_else(|| "expected a number from 0.001 up, for example 12".to_owned())
+}
+
+choices! {
+    LayerOrder {
+        Trace => PossibleValue::new("trace").help("As recorded"),
+        DepthFirst => PossibleValue::new("dfs").help("Depth first"),
+    }
 }

@@ -1,6 +1,6 @@
 //! Runs `xmem offload`.
 
-use super::args::{OffloadArgs, OffloadFormat, OrderName, PlacementSelection, PolicySelection};
+use super::args::{OffloadArgs, OffloadFormat, PlacementSelection, PolicySelection};
 use super::error::OffloadFailure;
 use crate::commands::Outcome;
 use crate::device::DeviceArgs;
@@ -21,7 +21,7 @@ use xmem_report::json::{self, OffloadDocument};
 use xmem_report::{offload_table, text};
 use xmem_studies::offload::{Duplex, Jitter, Placement, SuperNeurons};
 use xmem_studies::offloading::{
-    LayerOrder, OffloadAnswer, OffloadError, OffloadSettings, PolicyChoice, SmallestCapacity,
+    OffloadAnswer, OffloadError, OffloadSettings, PolicyChoice, SmallestCapacity,
 };
 use xmem_studies::planner::{Limits, Planner};
 
@@ -129,10 +129,7 @@ fn settings(args: &OffloadArgs) -> Result<OffloadSettings, CliError> {
         capacity: given.capacity,
         bandwidth: given.pcie_gbps,
         duplex: if given.duplex { Duplex::Full } else { Duplex::Half },
-        order: match given.order {
-            OrderName::Trace => LayerOrder::Trace,
-            OrderName::Dfs => LayerOrder::DepthFirst,
-        },
+        order: given.order,
         durations,
         smallest: match given.min_capacity {
             true => SmallestCapacity::Find,

@@ -1,16 +1,18 @@
 //! Arguments of `xmem plan`.
 
 use crate::allocator::AllocatorArgs;
+use crate::choice::{choice, choices};
 use crate::cudnn::CudnnArgs;
 use crate::device::PlanDeviceArgs;
 use crate::reading::ReadingArgs;
 use crate::values::{count, time};
 use crate::what_if::WhatIfArgs;
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 use xmem_studies::planner::{ParsePlannerError, Planner};
-use xmem_studies::planning::Interruption;
+use xmem_studies::planning::{Interruption, PlanScope};
 
 #[derive(Debug, Args)]
 #[command(
@@ -55,8 +57,8 @@ pub(crate) struct PlanningArgs {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "auto", value_parser = planner)]
     pub(crate) planner: Vec<PlannerChoice>,
     /// Blocks of a recording that are planned
-    #[arg(long, value_name = "SCOPE", value_enum, default_value_t = Scope::Iteration)]
-    pub(crate) scope: Scope,
+    #[arg(long, value_name = "SCOPE", value_parser = choice::<PlanScope>(), default_value = "iteration")]
+    pub(crate) scope: PlanScope,
     /// Leave requests out of the plan that change from run to run, and let the allocator serve them: START..END
     /// (ticks), a phase (data, forward, backward, zero_grad, optimizer_step), or the name of an operator, in which `*`
     /// stands for any characters
@@ -100,15 +102,6 @@ pub(crate) struct PlanAnswerArgs {
     pub(crate) series: Option<PathBuf>,
 }
 
-/// The blocks of a recording that are planned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Scope {
-    /// What one iteration makes and frees
-    Iteration,
-    /// Every block
-    All,
-}
-
 /// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PlanFormat {
@@ -137,4 +130,11 @@ fn planner(name: &str) -> Result<PlannerChoice, String> {
     let known = || Planner::names().collect::<Vec<_>>().join(", ");
     let parsed = name.parse().map(PlannerChoice::One);
     parsed.map_err(|error: ParsePlannerError| format!("{error}; there are all, {}", known()))
+}
+
+choices! {
+    PlanScope {
+        Iteration => PossibleValue::new("iteration").help("What one iteration makes and frees"),
+        All => PossibleValue::new("all").help("Every block"),
+    }
 }

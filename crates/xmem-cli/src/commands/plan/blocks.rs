@@ -1,6 +1,5 @@
 //! The blocks of an input, which is recognized by its content.
 
-use super::args::Scope;
 use super::error::PlanFailure;
 use crate::allocator::AllocatorArgs;
 use crate::cudnn::CudnnArgs;
@@ -51,7 +50,7 @@ pub(crate) struct Source<'a> {
 /// Reads the blocks of the input.
 pub(super) fn load(
     source: &Source<'_>,
-    scope: Scope,
+    scope: PlanScope,
     threads: NonZeroUsize,
     global: &Global,
 ) -> Result<Loaded, CliError> {
@@ -173,7 +172,7 @@ fn table(from: &Source<'_>, text: &[u8]) -> Result<Loaded, CliError> {
 
 fn recording(
     source: &Source<'_>,
-    scope: Scope,
+    scope: PlanScope,
     bytes: Option<&[u8]>,
     threads: NonZeroUsize,
     global: &Global,
@@ -182,10 +181,6 @@ fn recording(
     let estimate = estimate(source)?;
     let job = job(source, bytes, threads, global)?;
     let prediction = estimate.predict(&job).map_err(|error| estimate::failure(&name, error))?;
-    let scope = match scope {
-        Scope::Iteration => PlanScope::Iteration,
-        Scope::All => PlanScope::All,
-    };
     let blocks = PlanBlocks::of_prediction(&prediction, scope);
     let blocks = blocks.map_err(|error| cannot_plan(source, error))?;
     let lowering = prediction.diagnostics().iter().map(Finding::anywhere);

@@ -1,6 +1,6 @@
 //! Plans that are kept and followed by another run: `xmem plan --against` and `xmem simulate --plan`.
 
-use super::args::{PlanArgs, PlanFormat, Scope};
+use super::args::{PlanArgs, PlanFormat};
 use super::blocks::{self, Runs, Source};
 use super::error::PlanFailure;
 use crate::commands::Outcome;
@@ -12,7 +12,7 @@ use std::path::Path;
 use xmem_report::json::{self, HintsDocument, HintsScope, PlanRunDocument};
 use xmem_report::text;
 use xmem_studies::planner::Limits;
-use xmem_studies::planning::{KeptPlan, PlanAnswer};
+use xmem_studies::planning::{KeptPlan, PlanAnswer, PlanScope};
 
 /// The best plan, to be kept.
 fn kept(planned: &PlanAnswer) -> Result<KeptPlan, CliError> {
@@ -21,10 +21,10 @@ fn kept(planned: &PlanAnswer) -> Result<KeptPlan, CliError> {
     Ok(KeptPlan::new(&planned.blocks.list, &best.plan, best.planner, by))
 }
 
-fn scope(scope: Scope) -> HintsScope {
+fn scope(scope: PlanScope) -> HintsScope {
     match scope {
-        Scope::Iteration => HintsScope::Iteration,
-        Scope::All => HintsScope::All,
+        PlanScope::Iteration => HintsScope::Iteration,
+        PlanScope::All => HintsScope::All,
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn follow(
         pool::run(source.reading.threads, |threads| match scope {
             HintsScope::Iteration => blocks::load_each_iteration(source, threads, answer.global),
             HintsScope::All => {
-                blocks::load(source, Scope::All, threads, answer.global).map(Runs::from)
+                blocks::load(source, PlanScope::All, threads, answer.global).map(Runs::from)
             }
         })?;
     if runs.iter().all(|run| run.list.is_empty()) {

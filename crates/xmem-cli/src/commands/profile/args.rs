@@ -1,9 +1,11 @@
 //! Arguments of `xmem profile`.
 
+use crate::choice::{choice, choices};
 use crate::device;
 use crate::values;
 use crate::values::count;
-use clap::{ArgAction, Args, ValueEnum, ValueHint};
+use clap::builder::PossibleValue;
+use clap::{ArgAction, Args, ValueHint};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -67,8 +69,8 @@ pub(crate) struct ProfileArgs {
     pub(crate) let_write: Vec<PathBuf>,
     /// How writes are kept out of your files: by a mount namespace, or by a library that is preloaded; `auto` takes the
     /// namespace where it works
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = OverlayName::Auto)]
-    overlay: OverlayName,
+    #[arg(long, value_name = "HOW", value_parser = choice::<OverlayChoice>(), default_value = "auto")]
+    pub(crate) overlay: OverlayChoice,
     /// Stop after this time, for example 90s, 30m or 2h, and save the iterations recorded so far
     /// (default: no limit)
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Limits")]
@@ -104,9 +106,9 @@ pub(crate) struct ProfileArgs {
     pub(crate) keep_float16: bool,
     /// What stands for the GPU: `cpu` computes on the CPU; `virtual-gpu` runs PyTorch's CUDA build without
     /// computing; `auto` takes the virtual GPU where it can be had
-    #[arg(long, value_name = "ENGINE", value_enum, default_value_t = EngineName::Cpu,
+    #[arg(long, value_name = "ENGINE", value_parser = choice::<Engine>(), default_value = Engine::Cpu.name(),
           help_heading = "Engine")]
-    engine: EngineName,
+    engine: Engine,
     /// Record on a virtual GPU of this name: --engine virtual-gpu --device-as NAME. Without a name, on that of --device
     #[arg(long, value_name = "NAME", num_args = 0..=1, conflicts_with_all = ["engine", "device_as"], help_heading = "Engine")]
     virtual_gpu: Option<Option<String>>,
@@ -146,39 +148,10 @@ pub(crate) enum RankChoice {
     These(Vec<u32>),
 }
 
-/// The engines, as they are named in the option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum EngineName {
-    Cpu,
-    VirtualGpu,
-    Auto,
-}
-
-/// The ways to keep writes out, as they are named in the option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum OverlayName {
-    Auto,
-    Namespace,
-    Preload,
-}
-
 impl ProfileArgs {
-    /// How writes are kept out of the files of the user.
-    pub(crate) fn overlay(&self) -> OverlayChoice {
-        match self.overlay {
-            OverlayName::Auto => OverlayChoice::Auto,
-            OverlayName::Namespace => OverlayChoice::Namespace,
-            OverlayName::Preload => OverlayChoice::Preload,
-        }
-    }
-
     /// The engine.
     pub(crate) fn engine(&self) -> Engine {
-        match (&self.virtual_gpu, self.engine) {
-            (Some(_), _) | (None, EngineName::VirtualGpu) => Engine::VirtualGpu,
-            (None, EngineName::Auto) => Engine::Auto,
-            (None, EngineName::Cpu) => Engine::Cpu,
-        }
+        if self.virtual_gpu.is_some() { Engine::VirtualGpu } else { self.engine }
     }
 
     /// The memory that the script can allocate on a virtual GPU.
@@ -256,4 +229,20 @@ fn rank_choice(text: &str) -> Result<RankChoice, String> {
 fn gpus(text: &str) -> Result<NonZeroU32, String> {
     let number = text.parse().ok().filter(|number: &NonZeroU32| number.get() <= 64);
     number.ok_or_else(|| "expected a number from 1 to 64".to_owned())
+}
+
+choices! {
+    Engine {
+        Cpu => PossibleValue::new(Engine::Cpu.name()),
+        VirtualGpu => PossibleValue::new(Engine::VirtualGpu.name()),
+        Auto => PossibleValue::new(Engine::Auto.name()),
+    }
+}
+
+choices! {
+    OverlayChoice {
+        Auto => PossibleValue::new("auto"),
+        Namespace => PossibleValue::new("namespace"),
+        Preload => PossibleValue::new("preload"),
+    }
 }

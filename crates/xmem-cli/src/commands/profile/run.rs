@@ -175,7 +175,7 @@ fn request(run: &Run, args: &ProfileArgs, device: &str) -> Result<Request, CliEr
         timing: Timing::AtOnce(None),
         vary: args.varying_batches(),
         writable: writable(args)?,
-        overlay: args.overlay(),
+        overlay: args.overlay,
         helper: std::env::current_exe().ok(),
         timeout: args.timeout,
         memory: args.max_memory,

@@ -3,6 +3,7 @@
 
 use super::args::{AnswerArgs, ReplayArgs, ReplayFormat};
 use crate::allocator::{AllocatorArgs, AllocatorRest};
+use crate::choice::Choice;
 use crate::device::DeviceArgs;
 use crate::error::CliError;
 use crate::what_if::{Collectives, OtherJob, WhatIfArgs};
@@ -116,6 +117,11 @@ impl OptionLine {
         }
     }
 
+    fn named(&mut self, name: &str, value: Option<impl Choice>) {
+        let value = value.map(Choice::possible_value);
+        self.option(name, value.as_ref().map(PossibleValue::get_name));
+    }
+
     fn choice(&mut self, name: &str, value: Option<impl ValueEnum>) {
         let value = value.as_ref().and_then(ValueEnum::to_possible_value);
         self.option(name, value.as_ref().map(PossibleValue::get_name));
@@ -152,10 +158,10 @@ impl OptionLine {
         let AllocatorArgs { torch, alloc_conf, allocator, rest } = args;
         let AllocatorRest { memory_fraction, address_order } = rest;
         self.option("--torch", *torch);
-        self.choice("--allocator", *allocator);
+        self.named("--allocator", *allocator);
         self.option("--alloc-conf", alloc_conf.as_deref().map(str::trim));
         self.option("--memory-fraction", *memory_fraction);
-        self.choice("--address-order", *address_order);
+        self.named("--address-order", *address_order);
     }
 
     fn job(&mut self, args: &WhatIfArgs, cudnn: Option<String>) {

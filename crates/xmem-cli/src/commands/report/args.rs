@@ -1,14 +1,18 @@
 //! Arguments of `xmem report`.
 
 use crate::allocator::AllocatorArgs;
+use crate::choice::{choice, choices};
 use crate::commands::offload::{PolicySelection, policy};
 use crate::cudnn::CudnnArgs;
 use crate::device::DeviceArgs;
 use crate::reading::ReadingArgs;
 use crate::what_if::WhatIfArgs;
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
+use xmem::predict::BlockKey;
 use xmem::{Bytes, Iterations};
+use xmem_view::{ParquetTable, SvgView};
 
 #[derive(Debug, Args)]
 #[command(
@@ -85,14 +89,14 @@ pub(crate) struct PictureArgs {
     pub(crate) format: Option<ReportFormat>,
     /// What blocks are told apart by, in folded and svg; the default is stack for folded stacks, role for the timeline,
     /// and module for the treemap
-    #[arg(long, value_name = "KEY", value_enum)]
-    pub(crate) by: Option<KeyName>,
+    #[arg(long, value_name = "KEY", value_parser = choice::<BlockKey>())]
+    pub(crate) by: Option<BlockKey>,
     /// The picture of --format svg
-    #[arg(long, value_name = "VIEW", value_enum, default_value_t = ViewName::Timeline)]
-    pub(crate) view: ViewName,
+    #[arg(long, value_name = "VIEW", value_parser = choice::<SvgView>(), default_value = "timeline")]
+    pub(crate) view: SvgView,
     /// The table of --format parquet
-    #[arg(long, value_name = "TABLE", value_enum, default_value_t = TableName::Blocks)]
-    pub(crate) table: TableName,
+    #[arg(long, value_name = "TABLE", value_parser = choice::<ParquetTable>(), default_value = "blocks")]
+    pub(crate) table: ParquetTable,
     /// Write to a file, atomically
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
@@ -134,41 +138,30 @@ pub(crate) enum ReportFormat {
     Parquet,
 }
 
-/// The table in a Parquet file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TableName {
-    /// One row for each block
-    Blocks,
-    /// One row for each allocation and each free: the figures after it
-    Moments,
-    /// One row for each segment of the allocator
-    Segments,
+choices! {
+    BlockKey by name {
+        Role => "Parameter, activation, gradient, ...",
+        Module => "Module path",
+        Line => "Python line of the allocation",
+        Op => "Innermost operator",
+        Stack => "All operators around the allocation, and its line",
+        Size => "Size, by powers of two",
+    }
 }
 
-/// The pictures in an SVG file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ViewName {
-    /// Memory over time
-    Timeline,
-    /// The memory at the peak, as rectangles
-    Treemap,
-    /// One above the other
-    Both,
+choices! {
+    SvgView {
+        Timeline => PossibleValue::new("timeline").help("Memory over time"),
+        Treemap => PossibleValue::new("treemap").help("The memory at the peak, as rectangles"),
+        Both => PossibleValue::new("both").help("One above the other"),
+    }
 }
 
-/// What blocks are told apart by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum KeyName {
-    /// Parameter, activation, gradient, ...
-    Role,
-    /// Module path
-    Module,
-    /// Python line of the allocation
-    Line,
-    /// Innermost operator
-    Op,
-    /// All operators around the allocation, and its line
-    Stack,
-    /// Size, by powers of two
-    Size,
+choices! {
+    ParquetTable {
+        Blocks => PossibleValue::new("blocks").help("One row for each block"),
+        Moments => PossibleValue::new("moments")
+            .help("One row for each allocation and each free: the figures after it"),
+        Segments => PossibleValue::new("segments").help("One row for each segment of the allocator"),
+    }
 }

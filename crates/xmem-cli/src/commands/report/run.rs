@@ -1,6 +1,6 @@
 //! Runs `xmem report`.
 
-use super::args::{KeyName, PictureArgs, ReportArgs, ReportFormat, TableName, ViewName};
+use super::args::{PictureArgs, ReportArgs, ReportFormat};
 use super::error::ReportFailure;
 use super::picture::{Loaded, Pictured};
 use super::settings::{self, Setting};
@@ -27,7 +27,7 @@ use xmem_studies::offload::Placement;
 use xmem_studies::offloading::{OffloadAnswer, OffloadSettings, PolicyChoice};
 use xmem_studies::planner::{Limits, Planner};
 use xmem_studies::planning::{PlanAnswer, PlanBlocks, PlanScope, PlanSettings};
-use xmem_view::{ParquetTable, Run, SvgView};
+use xmem_view::Run;
 
 /// The time that a plan may take.
 const PLANNING_TIME: Duration = Duration::from_secs(2);
@@ -109,14 +109,14 @@ fn one_run(format: ReportFormat, run: &Run<'_>, picture: &PictureArgs) -> Result
     match format {
         ReportFormat::Html => unreachable!("written by the caller"),
         ReportFormat::Folded => {
-            let text = xmem_view::folded(run, picture.by.map_or(BlockKey::Stack, key));
+            let text = xmem_view::folded(run, picture.by.unwrap_or(BlockKey::Stack));
             output::write(text.as_bytes(), picture.output.as_deref())
         }
         ReportFormat::Perfetto => file(&xmem_view::perfetto(run), picture),
         ReportFormat::Speedscope => file(&xmem_view::speedscope(run), picture),
-        ReportFormat::Parquet => file(&xmem_view::parquet(run, table(picture.table)), picture),
+        ReportFormat::Parquet => file(&xmem_view::parquet(run, picture.table), picture),
         ReportFormat::Svg => {
-            let text = xmem_view::svg(run, view(picture.view), picture.by.map(key));
+            let text = xmem_view::svg(run, picture.view, picture.by);
             output::write(text.as_bytes(), picture.output.as_deref())
         }
     }
@@ -201,31 +201,4 @@ fn offloaded(
     settings
         .simulate(&prediction, &estimate.target().device)
         .map_err(|error| offload::error(trace, error).into())
-}
-
-fn view(name: ViewName) -> SvgView {
-    match name {
-        ViewName::Timeline => SvgView::Timeline,
-        ViewName::Treemap => SvgView::Treemap,
-        ViewName::Both => SvgView::Both,
-    }
-}
-
-fn table(name: TableName) -> ParquetTable {
-    match name {
-        TableName::Blocks => ParquetTable::Blocks,
-        TableName::Moments => ParquetTable::Moments,
-        TableName::Segments => ParquetTable::Segments,
-    }
-}
-
-fn key(name: KeyName) -> BlockKey {
-    match name {
-        KeyName::Role => BlockKey::Role,
-        KeyName::Module => BlockKey::Module,
-        KeyName::Line => BlockKey::Line,
-        KeyName::Op => BlockKey::Op,
-        KeyName::Stack => BlockKey::Stack,
-        KeyName::Size => BlockKey::Size,
-    }
 }

@@ -1,9 +1,12 @@
 //! Arguments of `xmem simulate`.
 
 use crate::allocator::AllocatorArgs;
+use crate::choice::{choice, choices};
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use xmem::Bytes;
+use xmem_report::json::SegmentDetail;
 
 #[derive(Debug, Args)]
 #[command(
@@ -45,8 +48,8 @@ pub(crate) struct SimulateArgs {
     pub(crate) output: Option<PathBuf>,
     /// With json and jsonl: operations after which the segments are listed, block by block (default:
     /// end)
-    #[arg(long, value_name = "WHEN", value_enum, help_heading = "Answer")]
-    pub(crate) segments: Option<SegmentsWhen>,
+    #[arg(long, value_name = "WHEN", value_parser = choice::<SegmentDetail>(), help_heading = "Answer")]
+    pub(crate) segments: Option<SegmentDetail>,
     /// Reject lists with more text than this (default: 1GiB, and 250 times the size of a compressed
     /// file)
     #[arg(
@@ -59,17 +62,6 @@ pub(crate) struct SimulateArgs {
     pub(crate) max_input: Option<Bytes>,
 }
 
-/// The operations after which segments are listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SegmentsWhen {
-    /// After every operation
-    Every,
-    /// After the last operation
-    End,
-    /// Never
-    None,
-}
-
 /// The output format of an answer about many operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -79,4 +71,12 @@ pub(crate) enum Format {
     Json,
     /// One document per line, for each operation
     Jsonl,
+}
+
+choices! {
+    SegmentDetail {
+        Every => PossibleValue::new("every").help("After every operation"),
+        End => PossibleValue::new("end").help("After the last operation"),
+        None => PossibleValue::new("none").help("Never"),
+    }
 }

@@ -1,6 +1,6 @@
 //! Runs `xmem simulate`.
 
-use super::args::{Format, SegmentsWhen, SimulateArgs};
+use super::args::{Format, SimulateArgs};
 use super::error::SimulateFailure;
 use super::plan;
 use crate::commands::Outcome;
@@ -60,12 +60,8 @@ fn as_json(
     form: SimulateForm,
     out: &mut dyn Write,
 ) -> Result<(), WriteError> {
-    let segments = match args.segments {
-        Some(SegmentsWhen::Every) => SegmentDetail::Every,
-        // The segments after every operation grow with the square of the list.
-        None | Some(SegmentsWhen::End) => SegmentDetail::End,
-        Some(SegmentsWhen::None) => SegmentDetail::None,
-    };
+    // The segments after every operation grow with the square of the list.
+    let segments = args.segments.unwrap_or(SegmentDetail::End);
     let name = input::name(&args.operations);
     let mut writer = SimulateWriter::new(out, form, segments, list.operations.len(), &name);
     writer.begin(simulation)?;

@@ -1,10 +1,11 @@
 //! Arguments of `xmem snapshot`.
 
-use crate::allocator::Order;
+use crate::choice::choice;
 use crate::format::PlainFormat;
 use crate::values::fraction;
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
+use xmem::simulator::AddressOrder;
 use xmem::{Bytes, TorchVersion};
 
 #[derive(Debug, Args)]
@@ -81,8 +82,8 @@ pub(crate) struct SnapshotReplayArgs {
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true)]
     pub(crate) alloc_conf: Option<String>,
     /// Order of the addresses of new segments, which decides between free blocks of equal size
-    #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::Recorded)]
-    pub(crate) address_order: Order,
+    #[arg(long, value_name = "ORDER", value_parser = choice::<AddressOrder>(), default_value = "recorded")]
+    pub(crate) address_order: AddressOrder,
     /// Device memory available to the allocator (default: requests fail where they failed in the
     /// recording)
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = Bytes::of_device)]

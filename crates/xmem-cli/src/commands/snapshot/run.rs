@@ -2,7 +2,6 @@
 
 use super::args::{SnapshotArgs, SnapshotCommand, SnapshotInfoArgs, SnapshotReplayArgs};
 use super::error::RerunFailure;
-use crate::allocator::Order;
 use crate::commands::Outcome;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -49,10 +48,8 @@ fn replay(args: &SnapshotReplayArgs, global: &Global) -> Outcome {
         torch: args.torch,
         conf: args.alloc_conf.clone(),
         addresses: match args.address_order {
-            Order::Recorded => Addresses::Recorded,
-            Order::Driver => Addresses::Order(AddressOrder::Driver),
-            Order::Asc => Addresses::Order(AddressOrder::Ascending),
-            Order::Desc => Addresses::Order(AddressOrder::Descending),
+            AddressOrder::Recorded => Addresses::Recorded,
+            order => Addresses::Order(order),
         },
         capacity: args.capacity,
         memory_fraction: args.memory_fraction,
