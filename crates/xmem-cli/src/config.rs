@@ -11,11 +11,12 @@ mod keys;
 use crate::error::CliError;
 use crate::input::{self, Kind};
 use crate::terminal::shown;
+use crate::values::share_or_size;
 pub(crate) use error::ConfigFailure;
 use files::Files;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use xmem_gate::Site;
+use xmem_gate::{Margin, Site};
 
 pub(crate) use args::SettingsArgs;
 pub(crate) use files::base_folder;
@@ -81,6 +82,11 @@ impl Config {
     pub(crate) fn get<T: FromStr>(&self, key: &str) -> Option<T> {
         // Values were checked as they were read.
         self.find(key)?.value.parse().ok()
+    }
+
+    /// A setting that is a share or a size.
+    pub(crate) fn margin(&self, key: &str) -> Option<Margin> {
+        share_or_size(self.find(key)?.value).ok()
     }
 
     /// A setting that is a path.

@@ -1,7 +1,7 @@
 //! The choice of the simulated allocator.
 
 use crate::choice::{choice, choices};
-use crate::values::fraction;
+use crate::values::share;
 use clap::Args;
 use clap::builder::PossibleValue;
 use xmem::TorchVersion;
@@ -49,7 +49,7 @@ pub(crate) struct AllocatorsArgs {
 #[command(next_help_heading = "Allocator")]
 pub(crate) struct AllocatorRest {
     /// Value that the program passes to torch.cuda.set_per_process_memory_fraction, from 0 to 1
-    #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, value_parser = fraction)]
+    #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, value_parser = share)]
     pub(crate) memory_fraction: Option<f64>,
     /// Order of the addresses of new segments, which decides between free blocks of equal size
     /// (default: driver; for a list of operations the order in the list, else asc)

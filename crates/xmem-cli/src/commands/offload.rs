@@ -4,5 +4,5 @@ mod args;
 mod error;
 mod run;
 
-pub(crate) use args::{OffloadArgs, PolicySelection, policy};
-pub(crate) use run::{error, policies, run};
+pub(crate) use args::{OffloadArgs, policy};
+pub(crate) use run::{error, run};

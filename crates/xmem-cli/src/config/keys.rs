@@ -3,6 +3,7 @@
 use super::Layer;
 use super::error::ConfigFailure;
 use crate::terminal::shown;
+use crate::values::share_or_size;
 use std::path::Path;
 use toml::Value;
 use xmem::{Bytes, TorchVersion};
@@ -22,10 +23,10 @@ pub(crate) struct Key {
 pub(crate) const KEYS: &[Key] = &[
     Key { name: "device", variable: "XMEM_DEVICE", check: device, default: "" },
     Key { name: "budget", variable: "XMEM_BUDGET", check: memory, default: "" },
-    Key { name: "margin", variable: "XMEM_MARGIN", check: parsed::<Margin>, default: "0%" },
+    Key { name: "margin", variable: "XMEM_MARGIN", check: margin, default: "0%" },
     Key { name: "policy", variable: "XMEM_POLICY", check: parsed::<Policy>, default: "reject" },
     Key { name: "baseline", variable: "XMEM_BASELINE", check: any, default: "" },
-    Key { name: "tolerance", variable: "XMEM_TOLERANCE", check: parsed::<Margin>, default: "1%" },
+    Key { name: "tolerance", variable: "XMEM_TOLERANCE", check: margin, default: "1%" },
     Key { name: "torch", variable: "XMEM_TORCH", check: parsed::<TorchVersion>, default: "" },
     Key { name: "alloc-conf", variable: "XMEM_ALLOC_CONF", check: any, default: "" },
     Key { name: "cudnn", variable: "XMEM_CUDNN", check: any, default: "auto" },
@@ -38,6 +39,10 @@ fn any(_: &str) -> Result<(), String> {
 
 fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<(), String> {
     text.parse::<T>().map(drop).map_err(|error| error.to_string())
+}
+
+fn margin(text: &str) -> Result<(), String> {
+    share_or_size::<Margin>(text).map(drop)
 }
 
 fn memory(text: &str) -> Result<(), String> {

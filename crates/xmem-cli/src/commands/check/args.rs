@@ -5,6 +5,7 @@ use crate::config::SettingsArgs;
 use crate::cudnn::CudnnArgs;
 use crate::device::DeviceArgs;
 use crate::reading::ReadingArgs;
+use crate::values::share_or_size;
 use crate::what_if::WhatIfArgs;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -97,7 +98,7 @@ pub(crate) struct RequestArgs {
 #[command(next_help_heading = "Decision")]
 pub(crate) struct DecisionArgs {
     /// Device memory that is to stay free: a share such as 5%, or a size such as 2GiB
-    #[arg(long, value_name = "MARGIN")]
+    #[arg(long, value_name = "MARGIN", value_parser = share_or_size::<Margin>)]
     pub(crate) margin: Option<Margin>,
     /// What follows for a job that does not fit: off and warn exit with 0
     #[arg(long, value_name = "POLICY", value_parser = str::parse::<Policy>)]
@@ -121,7 +122,7 @@ pub(crate) struct BaselineArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) baseline: Option<PathBuf>,
     /// Growth that is accepted: a share such as 1%, or a size
-    #[arg(long, value_name = "TOLERANCE")]
+    #[arg(long, value_name = "TOLERANCE", value_parser = share_or_size::<Margin>)]
     pub(crate) tolerance: Option<Margin>,
     /// Write the peaks into the file of --baseline instead; those of other traces stay
     #[arg(long)]

@@ -47,7 +47,7 @@ pub(super) fn apply(
         return Ok(Some(Update { baseline, file, count }));
     }
     let baseline = read(&file)?;
-    let tolerance = args.baseline.tolerance.or_else(|| config.get("tolerance"));
+    let tolerance = args.baseline.tolerance.or_else(|| config.margin("tolerance"));
     for document in documents.iter_mut().filter(|document| document.need_bytes.is_some()) {
         let now = document.baseline_entry();
         let before = baseline.entries.get(&known(document));

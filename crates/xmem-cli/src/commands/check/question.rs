@@ -152,7 +152,7 @@ impl<'a> Questions<'a> {
 /// The margin: the option, else the settings, else the rules of the site. Before Slurm, a user's settings do
 /// not replace the rules.
 pub(super) fn margin(args: &CheckArgs, config: &Config, subject: &Subject) -> Margin {
-    let set = || config.get("margin");
+    let set = || config.margin("margin");
     let of_site = subject.rules.margin;
     let rest = match args.decision.format {
         CheckFormat::Slurm => of_site.or_else(set),

@@ -5,6 +5,7 @@ use crate::choice::{choice, choices};
 use crate::cudnn::CudnnArgs;
 use crate::device::DeviceArgs;
 use crate::reading::ReadingArgs;
+use crate::values::share_or_size;
 use crate::what_if::WhatIfArgs;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -61,7 +62,7 @@ pub(crate) struct DiffAnswerArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) top: Option<usize>,
     /// Exit with 1 if B needs more than A by more than this: a share of A (1%) or a size (100MiB)
-    #[arg(long, value_name = "LIMIT", allow_negative_numbers = true)]
+    #[arg(long, value_name = "LIMIT", allow_negative_numbers = true, value_parser = share_or_size::<GrowthLimit>)]
     pub(crate) fail_over: Option<GrowthLimit>,
     /// The peak that --fail-over is about
     #[arg(long, value_name = "PEAK", value_parser = choice::<PeakFigure>(), default_value = PeakFigure::Reserved.name(), requires = "fail_over")]

@@ -4,7 +4,7 @@ use crate::choice::{choice, choices};
 use crate::cudnn::CudnnArgs;
 use crate::device::PlanDeviceArgs;
 use crate::reading::ReadingArgs;
-use crate::values::time;
+use crate::values::{Selection, bandwidth, duration, percentage, selection};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -49,11 +49,11 @@ pub(crate) struct OffloadingArgs {
     /// Policies: all, or names of none, serial, vdnn-conv, vdnn-all, vdnn-dyn, superneurons, dymem,
     /// save-on-cpu; `none` is always there
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "all", value_parser = policy)]
-    pub(crate) policy: Vec<PolicySelection>,
+    pub(crate) policy: Vec<Selection<PolicyChoice>>,
     /// Placements of blocks in memory: all, or names of caching (PyTorch's allocator),
     /// pool-first-fit, pool-best-fit, gtbm (Dymem's), and planners of `xmem plan`
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "caching", value_parser = placement)]
-    pub(crate) placement: Vec<PlacementSelection>,
+    pub(crate) placement: Vec<Selection<Placement>>,
     /// Device memory for the iteration, for example 6GiB; allocations wait for copies to the host
     /// (default: no limit)
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = Bytes::of_device)]
@@ -63,7 +63,7 @@ pub(crate) struct OffloadingArgs {
     pub(crate) min_capacity: bool,
     /// Bandwidth between host and device, one direction, in 10^9 bytes per second (default: that of
     /// the device's PCI Express)
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = gigabytes)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = bandwidth)]
     pub(crate) pcie_gbps: Option<Bytes>,
     /// Copy in both directions at the same time
     #[arg(long)]
@@ -80,7 +80,7 @@ pub(crate) struct OffloadingArgs {
     pub(crate) workspace: WorkspaceRule,
     /// Also run 100 steps whose tensors are larger or smaller by up to PERCENT, each by chance, and show how many need more
     /// memory
-    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = share)]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = percentage)]
     pub(crate) jitter: Option<f64>,
     /// SuperNeurons moves blocks only where memory is short, least recently used first
     #[arg(long, requires = "capacity")]
@@ -89,7 +89,7 @@ pub(crate) struct OffloadingArgs {
     #[arg(long)]
     pub(crate) recompute: bool,
     /// Time that each planner may search, for example 5s or 2m
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub(crate) time: Duration,
 }
 
@@ -118,65 +118,20 @@ pub(crate) enum OffloadFormat {
     Csv,
 }
 
-/// A value of `--policy`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PolicySelection {
-    /// Every policy.
-    All,
-    /// One.
-    One(PolicyChoice),
-}
-
-/// A value of `--placement`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PlacementSelection {
-    /// Every one that serves requests as they come, and a planner.
-    All,
-    /// One.
-    One(Placement),
-}
-
-/// The policies of a name.
-pub(crate) fn policy(name: &str) -> Result<PolicySelection, String> {
-    if name == "all" {
-        return Ok(PolicySelection::All);
-    }
-    let known = || PolicyChoice::ALL.map(PolicyChoice::name).join(", ");
-    let parsed: Result<PolicyChoice, _> = name.parse();
-    parsed.map(PolicySelection::One).map_err(|error| format!("{error}; there are all, {}", known()))
-}
-
-fn placement(name: &str) -> Result<PlacementSelection, String> {
-    if name == "all" {
-        return Ok(PlacementSelection::All);
-    }
-    let known = || Placement::ONLINE.map(Placement::name).join(", ");
-    let parsed: Result<Placement, _> = name.parse();
-    parsed.map(PlacementSelection::One).map_err(|error| {
-        format!("{error}; there are all, {} and the planners of `xmem plan`", known())
-    })
-}
-
-/// A part of one, from percent.
-fn share(text: &str) -> Result<f64, String> {
-    let number: Option<f64> = text.trim_end_matches('%').trim_end().parse().ok();
-    let number = number.filter(|number| *number > 0.0 && *number <= 100.0);
-    number
-        .map(|number| number / 100.0)
-        .ok_or_else(|| "expected a number above 0 and up to 100, for example 5".to_owned())
-}
-
-fn gigabytes(text: &str) -> Result<Bytes, String> {
-    let number: Option<f64> = text.parse().ok();
-    let number = number.filter(|number| *number >= 0.001 && *number <= 1e6);
-    number
-        .map(|number| Bytes((number * 1e9) as u64))
-        .ok_or_else(|| "expected a number from 0.001 up, for example 12".to_owned())
-}
-
 choices! {
     LayerOrder {
         Trace => PossibleValue::new("trace").help("As recorded"),
         DepthFirst => PossibleValue::new("dfs").help("Depth first"),
     }
+}
+
+/// Reads a value of `--policy`.
+pub(crate) fn policy(name: &str) -> Result<Selection<PolicyChoice>, String> {
+    selection(name, || PolicyChoice::ALL.map(PolicyChoice::name).join(", "))
+}
+
+/// Reads a value of `--placement`.
+fn placement(name: &str) -> Result<Selection<Placement>, String> {
+    let known = || Placement::ONLINE.map(Placement::name).join(", ");
+    selection(name, || format!("{} and the planners of `xmem plan`", known()))
 }

@@ -1,6 +1,6 @@
 //! Runs `xmem offload`.
 
-use super::args::{OffloadArgs, OffloadFormat, PlacementSelection, PolicySelection};
+use super::args::{OffloadArgs, OffloadFormat};
 use super::error::OffloadFailure;
 use crate::commands::Outcome;
 use crate::device::DeviceArgs;
@@ -12,6 +12,7 @@ use crate::input::Kind;
 use crate::overwrite::{self, Output};
 use crate::progress::Progress;
 use crate::reading::read_options;
+use crate::values::Selection;
 use crate::{cudnn, device, input, output, pool, style};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -84,38 +85,10 @@ pub(crate) fn error(trace: &Path, source: OffloadError) -> OffloadFailure {
     OffloadFailure::Simulation { input: input::display_name(trace), source: Box::new(source) }
 }
 
-/// The policies that are selected, each once.
-pub(crate) fn policies(selected: &[PolicySelection]) -> Vec<PolicyChoice> {
-    let mut policies: Vec<PolicyChoice> = Vec::new();
-    for choice in selected {
-        let named = match choice {
-            PolicySelection::All => &PolicyChoice::ALL[..],
-            PolicySelection::One(policy) => std::slice::from_ref(policy),
-        };
-        for policy in named {
-            if !policies.contains(policy) {
-                policies.push(*policy);
-            }
-        }
-    }
-    policies
-}
-
 fn settings(args: &OffloadArgs) -> Result<OffloadSettings, CliError> {
     let given = &args.offloading;
-    let policies = policies(&given.policy);
-    let mut placements: Vec<Placement> = Vec::new();
-    for choice in &given.placement {
-        match choice {
-            PlacementSelection::All => {
-                placements.extend(Placement::ONLINE);
-                placements.push(Placement::Planned(Planner::BestFit));
-            }
-            PlacementSelection::One(placement) => placements.push(*placement),
-        }
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    placements.retain(|placement| seen.insert(*placement));
+    let planned = Placement::Planned(Planner::BestFit);
+    let placements: Vec<Placement> = Placement::ONLINE.into_iter().chain([planned]).collect();
     let durations = match &given.durations {
         Some(path) => {
             let bytes = input::read(path, Kind::Durations, None)?;
@@ -124,8 +97,8 @@ fn settings(args: &OffloadArgs) -> Result<OffloadSettings, CliError> {
         None => None,
     };
     Ok(OffloadSettings {
-        policies,
-        placements,
+        policies: Selection::each(&given.policy, &PolicyChoice::ALL),
+        placements: Selection::each(&given.placement, &placements),
         capacity: given.capacity,
         bandwidth: given.pcie_gbps,
         duplex: if given.duplex { Duplex::Full } else { Duplex::Half },

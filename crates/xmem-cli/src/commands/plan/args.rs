@@ -5,13 +5,13 @@ use crate::choice::{choice, choices};
 use crate::cudnn::CudnnArgs;
 use crate::device::PlanDeviceArgs;
 use crate::reading::ReadingArgs;
-use crate::values::{count, time};
+use crate::values::{Selection, count, duration, selection};
 use crate::what_if::WhatIfArgs;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
-use xmem_studies::planner::{ParsePlannerError, Planner};
+use xmem_studies::planner::Planner;
 use xmem_studies::planning::{Interruption, PlanScope};
 
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ pub(crate) struct PlanArgs {
 pub(crate) struct PlanningArgs {
     /// Planners: auto, all, or names, for example bestfit,exact
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "auto", value_parser = planner)]
-    pub(crate) planner: Vec<PlannerChoice>,
+    pub(crate) planner: Vec<Selection<Planner>>,
     /// Blocks of a recording that are planned
     #[arg(long, value_name = "SCOPE", value_parser = choice::<PlanScope>(), default_value = "iteration")]
     pub(crate) scope: PlanScope,
@@ -65,7 +65,7 @@ pub(crate) struct PlanningArgs {
     #[arg(long, value_name = "PART,...", value_delimiter = ',')]
     pub(crate) interrupt: Vec<Interruption>,
     /// Time that each planner may search, for example 5s or 2m
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub(crate) time: Duration,
     /// Steps that each planner may search: the same plans on every machine, if the time is enough
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count::<u64>)]
@@ -113,28 +113,14 @@ pub(crate) enum PlanFormat {
     Csv,
 }
 
-/// A value of `--planner`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PlannerChoice {
-    /// Every planner.
-    All,
-    /// One.
-    One(Planner),
-}
-
-/// Reads a value of `--planner`.
-fn planner(name: &str) -> Result<PlannerChoice, String> {
-    if name == "all" {
-        return Ok(PlannerChoice::All);
-    }
-    let known = || Planner::names().collect::<Vec<_>>().join(", ");
-    let parsed = name.parse().map(PlannerChoice::One);
-    parsed.map_err(|error: ParsePlannerError| format!("{error}; there are all, {}", known()))
-}
-
 choices! {
     PlanScope {
         Iteration => PossibleValue::new("iteration").help("What one iteration makes and frees"),
         All => PossibleValue::new("all").help("Every block"),
     }
+}
+
+/// Reads a value of `--planner`.
+fn planner(name: &str) -> Result<Selection<Planner>, String> {
+    selection(name, || Planner::names().collect::<Vec<_>>().join(", "))
 }

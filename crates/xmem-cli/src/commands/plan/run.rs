@@ -1,9 +1,10 @@
 //! Runs `xmem plan`.
 
-use super::args::{PlanArgs, PlanFormat, PlannerChoice};
+use super::args::{PlanArgs, PlanFormat};
 use super::error::PlanFailure;
 use crate::commands::Outcome;
 use crate::global::{Global, Verbosity};
+use crate::values::Selection;
 
 use super::blocks::{self, Loaded, Source};
 use super::follow;
@@ -96,16 +97,8 @@ fn check_interruptions(
 
 /// The planners that the arguments name, each once.
 fn settings(args: &PlanArgs) -> PlanSettings {
-    let mut planners: Vec<Planner> = Vec::new();
-    for choice in &args.planning.planner {
-        match choice {
-            PlannerChoice::All => planners.extend(Planner::ALL),
-            PlannerChoice::One(planner) => planners.push(*planner),
-        }
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    planners.retain(|planner| seen.insert(*planner));
     let planning = &args.planning;
+    let planners = Selection::each(&planning.planner, Planner::ALL);
     let limits = Limits { time: planning.time, nodes: planning.nodes, seed: planning.seed };
     PlanSettings { planners, limits, interruptions: planning.interrupt.clone() }
 }

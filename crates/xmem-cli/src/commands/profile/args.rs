@@ -2,8 +2,7 @@
 
 use crate::choice::{choice, choices};
 use crate::device;
-use crate::values;
-use crate::values::count;
+use crate::values::{count, count_up_to, duration, share};
 use clap::builder::PossibleValue;
 use clap::{ArgAction, Args, ValueHint};
 use std::ffi::OsString;
@@ -73,7 +72,7 @@ pub(crate) struct ProfileArgs {
     pub(crate) overlay: OverlayChoice,
     /// Stop after this time, for example 90s, 30m or 2h, and save the iterations recorded so far
     /// (default: no limit)
-    #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Limits")]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Limits")]
     pub(crate) timeout: Option<Duration>,
     /// Stop when the command uses this much memory, and save the iterations recorded so far
     /// (default: when the host runs out of memory)
@@ -85,7 +84,7 @@ pub(crate) struct ProfileArgs {
     device_as: Option<String>,
     /// Number of GPUs that torch.cuda reports to the script. On the CPU, the answer is about one GPU with all
     /// tensors; on a virtual GPU, about the GPU with most memory
-    #[arg(long, value_name = "N", default_value = "1", value_parser = gpus)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count_up_to::<64>)]
     pub(crate) gpus: NonZeroU32,
     /// Number of processes of a distributed job (WORLD_SIZE), of which only those of --rank run, one after another.
     /// Launchers (torchrun, accelerate, deepspeed, torch.multiprocessing.spawn) start one process; its collectives
@@ -207,8 +206,20 @@ impl ProfileArgs {
     }
 }
 
+/// Reads `--assume`, whose shares may be percentages.
 fn assumptions(text: &str) -> Result<Assumptions, String> {
-    text.parse()
+    let number = |text: &str| match share(text) {
+        Ok(share) if text.ends_with('%') => share.to_string(),
+        _ => text.to_owned(),
+    };
+    let one = |assumption: &str| match assumption.split_once('=') {
+        Some((name, shares)) => {
+            let shares: Vec<String> = shares.split("..").map(number).collect();
+            format!("{name}={}", shares.join(".."))
+        }
+        None => assumption.to_owned(),
+    };
+    text.split(',').map(one).collect::<Vec<_>>().join(",").parse()
 }
 
 fn rank_choice(text: &str) -> Result<RankChoice, String> {
@@ -226,11 +237,6 @@ fn rank_choice(text: &str) -> Result<RankChoice, String> {
     Ok(RankChoice::These(ranks))
 }
 
-fn gpus(text: &str) -> Result<NonZeroU32, String> {
-    let number = text.parse().ok().filter(|number: &NonZeroU32| number.get() <= 64);
-    number.ok_or_else(|| "expected a number from 1 to 64".to_owned())
-}
-
 choices! {
     Engine {
         Cpu => PossibleValue::new(Engine::Cpu.name()),
@@ -244,5 +250,24 @@ choices! {
         Auto => PossibleValue::new("auto"),
         Namespace => PossibleValue::new("namespace"),
         Preload => PossibleValue::new("preload"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_assumptions_may_be_percentages() {
+        for (text, numbers) in [
+            ("nonzero=10%", "nonzero=0.1"),
+            ("nonzero=10%..50%,routing=0", "nonzero=0.1..0.5,routing=0"),
+            ("unique=0.25..50%", "unique=0.25..0.5"),
+        ] {
+            assert_eq!(assumptions(text), numbers.parse(), "{text}");
+        }
+        for text in ["nonzero=200%", "nonzero=%", "nonzero", "10%"] {
+            assumptions(text).expect_err(text);
+        }
     }
 }

@@ -2,16 +2,18 @@
 
 use crate::allocator::AllocatorArgs;
 use crate::choice::{choice, choices};
-use crate::commands::offload::{PolicySelection, policy};
+use crate::commands::offload::policy;
 use crate::cudnn::CudnnArgs;
 use crate::device::DeviceArgs;
 use crate::reading::ReadingArgs;
+use crate::values::Selection;
 use crate::what_if::WhatIfArgs;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use xmem::predict::BlockKey;
 use xmem::{Bytes, Iterations};
+use xmem_studies::offloading::PolicyChoice;
 use xmem_view::{ParquetTable, SvgView};
 
 #[derive(Debug, Args)]
@@ -109,7 +111,7 @@ pub(crate) struct PictureArgs {
     /// Simulate offloading policies on the last iteration, and show the memory of each over time: all, or names of none,
     /// serial, vdnn-conv, vdnn-all, vdnn-dyn, superneurons, dymem, save-on-cpu
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = policy)]
-    pub(crate) offload: Vec<PolicySelection>,
+    pub(crate) offload: Vec<Selection<PolicyChoice>>,
     /// Show the same recordings on this device as well; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) against_device: Vec<String>,

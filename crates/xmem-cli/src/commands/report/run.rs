@@ -15,6 +15,7 @@ use crate::global::Global;
 use crate::overwrite::{self, Output};
 use crate::progress::Progress;
 use crate::reading::read_options;
+use crate::values::Selection;
 use crate::{input, output, pool};
 use std::io::{IsTerminal, stdout};
 use std::num::NonZeroUsize;
@@ -155,7 +156,7 @@ fn look(
             loaded.plan = Some(plan(&settings[0].estimate, &loaded));
         }
         if !args.picture.offload.is_empty() {
-            let policies = offload::policies(&args.picture.offload);
+            let policies = Selection::each(&args.picture.offload, &PolicyChoice::ALL);
             loaded.offload = Some(offloaded(&settings[0].estimate, &loaded, trace, policies));
         }
     }

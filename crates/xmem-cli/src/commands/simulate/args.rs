@@ -41,8 +41,8 @@ pub(crate) struct SimulateArgs {
     #[command(flatten)]
     pub(crate) allocator: AllocatorArgs,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Format::Text, help_heading = "Answer")]
-    pub(crate) format: Format,
+    #[arg(short, long, value_enum, default_value_t = SimulateFormat::Text, help_heading = "Answer")]
+    pub(crate) format: SimulateFormat,
     /// Write the answer to a file, atomically
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Answer")]
     pub(crate) output: Option<PathBuf>,
@@ -64,7 +64,7 @@ pub(crate) struct SimulateArgs {
 
 /// The output format of an answer about many operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum SimulateFormat {
     /// Human-readable
     Text,
     /// One document

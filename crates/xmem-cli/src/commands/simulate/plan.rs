@@ -1,6 +1,6 @@
 //! `xmem simulate --plan`: a list, or a recording, that follows a plan which is kept in a file.
 
-use super::args::{Format, SimulateArgs};
+use super::args::{SimulateArgs, SimulateFormat};
 use super::error::SimulateFailure;
 use crate::commands::Outcome;
 use crate::commands::plan::{self, FollowFormat, FollowOutput, PlanFailure, Source};
@@ -15,9 +15,9 @@ use xmem_studies::planner::Limits;
 /// Lets the input of `xmem simulate` follow the plan of a file.
 pub(super) fn run(args: &SimulateArgs, file: &Path, global: &Global) -> Outcome {
     let format = match args.format {
-        Format::Text => FollowFormat::Text,
-        Format::Json => FollowFormat::Json,
-        Format::Jsonl => return Err(SimulateFailure::PlanAsLines.into()),
+        SimulateFormat::Text => FollowFormat::Text,
+        SimulateFormat::Json => FollowFormat::Json,
+        SimulateFormat::Jsonl => return Err(SimulateFailure::PlanAsLines.into()),
     };
     let name = input::name(file);
     let text = input::read(file, Kind::Operations, args.max_input)?;

@@ -1,6 +1,6 @@
 //! Runs `xmem simulate`.
 
-use super::args::{Format, SimulateArgs};
+use super::args::{SimulateArgs, SimulateFormat};
 use super::error::SimulateFailure;
 use super::plan;
 use crate::commands::Outcome;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &SimulateArgs, global: &Global) -> Outcome {
         capacity: args.capacity,
         total: args.total,
     };
-    if args.format == Format::Text && args.segments.is_some() {
+    if args.format == SimulateFormat::Text && args.segments.is_some() {
         return Err(SimulateFailure::SegmentsAsText.into());
     }
     settings.check()?;
@@ -46,9 +46,11 @@ pub(crate) fn run(args: &SimulateArgs, global: &Global) -> Outcome {
         allocator::hint_at_environment(global.verbosity());
     }
     output::stream(args.output.as_deref(), |out| match args.format {
-        Format::Text => as_text(&mut simulation, &list, args, global.verbosity(), out),
-        Format::Json => as_json(&mut simulation, &list, args, SimulateForm::Document, out),
-        Format::Jsonl => as_json(&mut simulation, &list, args, SimulateForm::LineFormat, out),
+        SimulateFormat::Text => as_text(&mut simulation, &list, args, global.verbosity(), out),
+        SimulateFormat::Json => as_json(&mut simulation, &list, args, SimulateForm::Document, out),
+        SimulateFormat::Jsonl => {
+            as_json(&mut simulation, &list, args, SimulateForm::LineFormat, out)
+        }
     })?;
     Ok(Exit::Fits)
 }

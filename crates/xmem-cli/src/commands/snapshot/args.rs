@@ -2,7 +2,7 @@
 
 use crate::choice::choice;
 use crate::format::PlainFormat;
-use crate::values::fraction;
+use crate::values::share;
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
 use xmem::simulator::AddressOrder;
@@ -89,7 +89,7 @@ pub(crate) struct SnapshotReplayArgs {
     #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = Bytes::of_device)]
     pub(crate) capacity: Option<Bytes>,
     /// Value that the program passed to torch.cuda.set_per_process_memory_fraction, from 0 to 1
-    #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, requires = "capacity", value_parser = fraction)]
+    #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, requires = "capacity", value_parser = share)]
     pub(crate) memory_fraction: Option<f64>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = PlainFormat::Text)]

@@ -5,7 +5,7 @@ use crate::cudnn::CudnnArgs;
 use crate::device::DeviceArgs;
 use crate::format::PlainFormat;
 use crate::reading::ReadingArgs;
-use crate::values::fraction;
+use crate::values::share;
 use crate::what_if::WhatIfArgs;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
@@ -40,8 +40,8 @@ pub(crate) struct ValidateArgs {
     pub(crate) cudnn: CudnnArgs,
     #[command(flatten)]
     pub(crate) allocator: AllocatorArgs,
-    /// Relative error of peak reserved up to which the exit code is 0
-    #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, default_value_t = 0.05, value_parser = fraction,
+    /// Relative error of peak reserved up to which the exit code is 0, for example 0.01 or 1%
+    #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, default_value_t = 0.05, value_parser = share,
           help_heading = "Answer")]
     pub(crate) tolerance: f64,
     /// Number of kinds of differences to list
