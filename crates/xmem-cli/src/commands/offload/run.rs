@@ -11,12 +11,11 @@ use crate::global::{Global, Verbosity};
 use crate::input::Kind;
 use crate::overwrite::{self, Output};
 use crate::progress::Progress;
-use crate::reading::read_options;
+use crate::reading::{is_damaged, read_options};
 use crate::values::Selection;
 use crate::{cudnn, device, input, output, pool, style};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use xmem::analyzer::integrity::Condition;
 use xmem::{Estimate, Job};
 use xmem_report::json::{self, OffloadDocument};
 use xmem_report::{offload_table, text};
@@ -55,9 +54,7 @@ pub(crate) fn run(args: &OffloadArgs, global: &Global) -> Outcome {
         output::write(offload_table::series(&found).as_bytes(), Some(path))?;
     }
     output::write(page.as_bytes(), answer.output.as_deref())?;
-    let is_damaged = job.profile().integrity.condition() >= Condition::Damaged
-        || !job.diagnostics().withheld_reasons().is_empty();
-    Ok(if is_damaged { Exit::Withheld } else { Exit::Fits })
+    Ok(if is_damaged(&job) { Exit::Withheld } else { Exit::Fits })
 }
 
 fn simulate(

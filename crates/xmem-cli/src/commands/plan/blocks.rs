@@ -11,12 +11,11 @@ use crate::input::{self, Failed, InputFailure, Kind};
 use crate::operations;
 use crate::operations::OperationsFailure;
 use crate::progress::Progress;
-use crate::reading::{ReadingArgs, read_options};
+use crate::reading::{ReadingArgs, is_damaged, read_options};
 use crate::what_if::WhatIfArgs;
 use crate::{allocator, cudnn, device, what_if};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use xmem::analyzer::integrity::Condition;
 use xmem::predict::{Finding, SimulationSettings};
 use xmem::{Estimate, Job};
 use xmem_studies::planning::{PlanBlocks, PlanListError, PlanScope, PlanningError};
@@ -186,12 +185,6 @@ fn recording(
     let lowering = prediction.diagnostics().iter().map(Finding::anywhere);
     let notes = job.findings().into_iter().chain(lowering).collect();
     Ok(Loaded { blocks, notes, is_damaged: is_damaged(&job) })
-}
-
-/// True if a recording contradicts itself, or is withheld for another reason.
-fn is_damaged(job: &Job) -> bool {
-    job.profile().integrity.condition() >= Condition::Damaged
-        || !job.diagnostics().withheld_reasons().is_empty()
 }
 
 fn job(

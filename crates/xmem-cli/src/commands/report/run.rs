@@ -14,14 +14,13 @@ use crate::exit::Exit;
 use crate::global::Global;
 use crate::overwrite::{self, Output};
 use crate::progress::Progress;
-use crate::reading::read_options;
+use crate::reading::{is_damaged, read_options};
 use crate::values::Selection;
 use crate::{input, output, pool};
 use std::io::{IsTerminal, stdout};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use xmem::analyzer::integrity::Condition;
 use xmem::predict::{BlockKey, SnapshotEnd};
 use xmem::{Estimate, Job};
 use xmem_studies::offload::Placement;
@@ -64,11 +63,11 @@ pub(crate) fn run(args: &ReportArgs, global: &Global) -> Outcome {
             one_run(format, &run, picture)?;
         }
     }
-    let is_damaged = |Loaded { job, .. }: &Loaded| {
-        job.profile().integrity.condition() >= Condition::Damaged
-            || !job.diagnostics().withheld_reasons().is_empty()
-    };
-    Ok(if looked_at.iter().any(is_damaged) { Exit::Withheld } else { Exit::Fits })
+    Ok(if looked_at.iter().any(|loaded| is_damaged(&loaded.job)) {
+        Exit::Withheld
+    } else {
+        Exit::Fits
+    })
 }
 
 /// The format that `--format` names; without it, the format of the file's ending, or a page if the file has none.
