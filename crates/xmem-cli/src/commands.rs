@@ -51,6 +51,20 @@ use validate::ValidateArgs;
 /// The exit code of a command, or the error that ends it.
 pub(crate) type Outcome = Result<Exit, CliError>;
 
+/// The options that `-h` shows, of commands that have more than a screen of them.
+pub(crate) const SHORT_HELP: [(&str, &[&str]); 10] = [
+    ("profile", profile::SHORT_HELP),
+    ("replay", replay::SHORT_HELP),
+    ("check", check::SHORT_HELP),
+    ("look", look::SHORT_HELP),
+    ("diff", diff::SHORT_HELP),
+    ("plan", plan::SHORT_HELP),
+    ("offload", offload::SHORT_HELP),
+    ("report", report::SHORT_HELP),
+    ("simulate", simulate::SHORT_HELP),
+    ("validate", validate::SHORT_HELP),
+];
+
 /// Predict the GPU memory of a PyTorch training job from a CPU profiler trace
 ///
 /// xmem reads the CPU profiler trace of a job, derives the memory requests of the same job on a

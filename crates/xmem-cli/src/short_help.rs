@@ -1,104 +1,7 @@
 //! `-h` on one screen: the options that most runs need, each in one sentence. `--help` has all of them, in groups.
 
+use crate::commands::SHORT_HELP;
 use clap::{Arg, Command};
-
-/// The options that `-h` shows, of commands that have more than a screen of them.
-const SHOWN: [(&str, &[&str]); 10] = [
-    (
-        "profile",
-        &["command", "device", "steps", "output", "then", "gpus", "ranks", "virtual_gpu", "vary"],
-    ),
-    (
-        "replay",
-        &[
-            "traces",
-            "device",
-            "capacity",
-            "devices",
-            "alloc_conf",
-            "torch",
-            "format",
-            "output",
-            "full",
-            "notes",
-            "explain",
-            "min_capacity",
-            "vary",
-        ],
-    ),
-    (
-        "check",
-        &[
-            "traces",
-            "device",
-            "capacity",
-            "request",
-            "slurm_job",
-            "k8s",
-            "margin",
-            "policy",
-            "format",
-            "output",
-            "baseline",
-            "site",
-        ],
-    ),
-    ("look", &["trace", "device", "capacity", "iterations", "alloc_conf", "torch"]),
-    (
-        "diff",
-        &[
-            "a",
-            "b",
-            "device",
-            "capacity",
-            "by",
-            "format",
-            "output",
-            "top",
-            "fail_over",
-            "alloc_conf",
-        ],
-    ),
-    (
-        "plan",
-        &["input", "planner", "scope", "time", "format", "output", "svg", "against", "device"],
-    ),
-    (
-        "offload",
-        &[
-            "trace",
-            "device",
-            "policy",
-            "placement",
-            "capacity",
-            "min_capacity",
-            "pcie_gbps",
-            "format",
-            "output",
-        ],
-    ),
-    (
-        "report",
-        &[
-            "traces",
-            "device",
-            "capacity",
-            "format",
-            "by",
-            "view",
-            "output",
-            "open",
-            "plan",
-            "offload",
-            "alloc_conf",
-        ],
-    ),
-    (
-        "simulate",
-        &["ops", "capacity", "torch", "alloc_conf", "allocator", "format", "output", "segments"],
-    ),
-    ("validate", &["trace", "snapshot", "device", "capacity", "tolerance", "top", "format"]),
-];
 
 /// The least length of the first sentence of an option.
 const LEAST: usize = 24;
@@ -108,7 +11,7 @@ const EXAMPLES: usize = 3;
 
 /// The command line with an `-h` that fits on a screen.
 pub(crate) fn on_one_screen(mut command: Command) -> Command {
-    for (name, shown) in SHOWN {
+    for (name, shown) in SHORT_HELP {
         command = command.mut_subcommand(name, |command| shortened(command, shown));
     }
     command

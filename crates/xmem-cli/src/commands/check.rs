@@ -11,6 +11,6 @@ mod run;
 mod slurm;
 mod subject;
 
-pub(crate) use args::CheckArgs;
+pub(crate) use args::{CheckArgs, SHORT_HELP};
 pub(crate) use run::run;
 pub(crate) use slurm::{Decided, submission};

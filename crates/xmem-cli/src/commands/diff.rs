@@ -4,5 +4,5 @@ mod args;
 mod error;
 mod run;
 
-pub(crate) use args::DiffArgs;
+pub(crate) use args::{DiffArgs, SHORT_HELP};
 pub(crate) use run::run;

@@ -4,5 +4,5 @@ mod args;
 mod error;
 mod run;
 
-pub(crate) use args::LookArgs;
+pub(crate) use args::{LookArgs, SHORT_HELP};
 pub(crate) use run::run;

@@ -4,5 +4,5 @@ mod args;
 mod error;
 mod run;
 
-pub(crate) use args::{OffloadArgs, policy};
+pub(crate) use args::{OffloadArgs, SHORT_HELP, policy};
 pub(crate) use run::{error, run};

@@ -6,7 +6,7 @@ mod error;
 mod follow;
 mod run;
 
-pub(crate) use args::PlanArgs;
+pub(crate) use args::{PlanArgs, SHORT_HELP};
 pub(crate) use blocks::Source;
 pub(crate) use error::PlanFailure;
 pub(crate) use follow::{FollowFormat, FollowOutput, follow};

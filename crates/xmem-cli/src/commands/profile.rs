@@ -12,5 +12,5 @@ mod recording;
 mod run;
 mod then;
 
-pub(crate) use args::ProfileArgs;
+pub(crate) use args::{ProfileArgs, SHORT_HELP};
 pub(crate) use run::run;

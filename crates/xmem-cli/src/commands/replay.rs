@@ -16,5 +16,5 @@ mod stream;
 mod summary;
 mod trace_error;
 
-pub(crate) use args::ReplayArgs;
+pub(crate) use args::{ReplayArgs, SHORT_HELP};
 pub(crate) use run::{check, run};

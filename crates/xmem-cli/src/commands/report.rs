@@ -9,5 +9,5 @@ mod run;
 mod settings;
 mod what_ifs;
 
-pub(crate) use args::ReportArgs;
+pub(crate) use args::{ReportArgs, SHORT_HELP};
 pub(crate) use run::run;

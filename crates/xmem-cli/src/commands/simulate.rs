@@ -5,5 +5,5 @@ mod error;
 mod plan;
 mod run;
 
-pub(crate) use args::SimulateArgs;
+pub(crate) use args::{SHORT_HELP, SimulateArgs};
 pub(crate) use run::run;

@@ -11,6 +11,22 @@ use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use xmem_gate::{Margin, Policy};
 
+/// The options that `-h` shows.
+pub(crate) const SHORT_HELP: &[&str] = &[
+    "traces",
+    "device",
+    "capacity",
+    "request",
+    "slurm_job",
+    "k8s",
+    "margin",
+    "policy",
+    "format",
+    "output",
+    "baseline",
+    "site",
+];
+
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,

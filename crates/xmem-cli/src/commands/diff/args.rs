@@ -12,6 +12,10 @@ use std::path::PathBuf;
 use xmem::Iterations;
 use xmem_studies::difference::{DifferenceKey, GrowthLimit, PeakFigure};
 
+/// The options that `-h` shows.
+pub(crate) const SHORT_HELP: &[&str] =
+    &["a", "b", "device", "capacity", "by", "format", "output", "top", "fail_over", "alloc_conf"];
+
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,

@@ -9,6 +9,10 @@ use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use xmem::Iterations;
 
+/// The options that `-h` shows.
+pub(crate) const SHORT_HELP: &[&str] =
+    &["trace", "device", "capacity", "iterations", "alloc_conf", "torch"];
+
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,

@@ -13,6 +13,19 @@ use xmem::Bytes;
 use xmem_studies::offload::{Placement, WorkspaceRule};
 use xmem_studies::offloading::{LayerOrder, PolicyChoice};
 
+/// The options that `-h` shows.
+pub(crate) const SHORT_HELP: &[&str] = &[
+    "trace",
+    "device",
+    "policy",
+    "placement",
+    "capacity",
+    "min_capacity",
+    "pcie_gbps",
+    "format",
+    "output",
+];
+
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,

@@ -14,6 +14,10 @@ use std::time::Duration;
 use xmem_studies::planner::Planner;
 use xmem_studies::planning::{Interruption, PlanScope};
 
+/// The options that `-h` shows.
+pub(crate) const SHORT_HELP: &[&str] =
+    &["input", "planner", "scope", "time", "format", "output", "svg", "against", "device"];
+
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,

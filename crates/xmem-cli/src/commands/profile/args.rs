@@ -13,6 +13,10 @@ use xmem::Bytes;
 use xmem::predict::VaryingDimension;
 use xmem_recorder::{Assumptions, Capacity, Engine, OverlayChoice, VaryingBatches};
 
+/// The options that `-h` shows.
+pub(crate) const SHORT_HELP: &[&str] =
+    &["command", "device", "steps", "output", "then", "gpus", "ranks", "virtual_gpu", "vary"];
+
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,

@@ -13,6 +13,23 @@ use xmem::Iterations;
 use xmem::predict::VaryingDimension;
 use xmem_report::lines::LineFormat;
 
+/// The options that `-h` shows.
+pub(crate) const SHORT_HELP: &[&str] = &[
+    "traces",
+    "device",
+    "capacity",
+    "devices",
+    "alloc_conf",
+    "torch",
+    "format",
+    "output",
+    "full",
+    "notes",
+    "explain",
+    "min_capacity",
+    "vary",
+];
+
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,

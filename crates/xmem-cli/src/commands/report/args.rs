@@ -16,6 +16,21 @@ use xmem::{Bytes, Iterations};
 use xmem_studies::offloading::PolicyChoice;
 use xmem_view::{ParquetTable, SvgView};
 
+/// The options that `-h` shows.
+pub(crate) const SHORT_HELP: &[&str] = &[
+    "traces",
+    "device",
+    "capacity",
+    "format",
+    "by",
+    "view",
+    "output",
+    "open",
+    "plan",
+    "offload",
+    "alloc_conf",
+];
+
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,

@@ -8,6 +8,10 @@ use std::path::PathBuf;
 use xmem::Bytes;
 use xmem_report::json::SegmentDetail;
 
+/// The options that `-h` shows.
+pub(crate) const SHORT_HELP: &[&str] =
+    &["ops", "capacity", "torch", "alloc_conf", "allocator", "format", "output", "segments"];
+
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,

@@ -10,6 +10,10 @@ use crate::what_if::WhatIfArgs;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
+/// The options that `-h` shows.
+pub(crate) const SHORT_HELP: &[&str] =
+    &["trace", "snapshot", "device", "capacity", "tolerance", "top", "format"];
+
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
