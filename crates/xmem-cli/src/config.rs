@@ -115,8 +115,7 @@ fn read_site(path: &Path) -> Result<Site, CliError> {
 
 /// The text of a file of settings.
 fn text(path: &Path) -> Result<String, CliError> {
-    let bytes = input::raw(path, Kind::Device, None)
-        .map_err(|failed| input::error(path, Kind::Device, failed))?;
+    let bytes = input::raw(path, Kind::Device, None)?;
     String::from_utf8(bytes).map_err(|_| {
         ConfigFailure::Value {
             place: format!("`{}`", shown(path)),

@@ -7,7 +7,7 @@ pub(crate) use args::{DeviceArgs, PlanDeviceArgs};
 pub(crate) use error::DeviceFailure;
 
 use crate::error::CliError;
-use crate::input::{self, Failed, Kind};
+use crate::input::{self, InputFailure, Kind};
 use std::io;
 use std::path::Path;
 use xmem::Device;
@@ -50,9 +50,9 @@ pub(crate) fn choose(args: &DeviceArgs) -> Result<Device, CliError> {
 /// The text of a device file.
 fn text(path: &Path) -> Result<String, CliError> {
     let io = |source| DeviceFailure::Io { path: path.to_owned(), source };
-    let bytes = input::raw(path, Kind::Device, None).map_err(|failed| match failed {
-        Failed::Io(source) => io(source).into(),
-        other => CliError::from(input::error(path, Kind::Device, other)),
+    let bytes = input::raw(path, Kind::Device, None).map_err(|failure| match failure {
+        InputFailure::Io { source, .. } => CliError::from(io(source)),
+        other => other.into(),
     })?;
     let no_text =
         |error: std::string::FromUtf8Error| io::Error::new(io::ErrorKind::InvalidData, error);

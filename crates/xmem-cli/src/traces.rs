@@ -6,7 +6,7 @@ pub(crate) use error::TracesFailure;
 
 use crate::error::CliError;
 use crate::global::Verbosity;
-use crate::input::{self, Failed};
+use crate::input::{self, InputFailure};
 use crate::overwrite;
 use crate::terminal::{say, shown};
 use globset::GlobBuilder;
@@ -271,9 +271,9 @@ fn is_other_json(path: &Path) -> bool {
 /// The traces in a list file: one path per line; `#` begins a comment line. Nothing of a file that is not a
 /// list is shown: each line names an existing file, or at least ends as traces do.
 fn in_list(argument: &Path, file: &Path) -> Result<Vec<TraceInput>, CliError> {
-    let list = input::raw(file, input::Kind::List, None).map_err(|failed| match failed {
-        Failed::Io(source) => TracesFailure::List { path: file.to_owned(), source }.into(),
-        other => CliError::from(input::error(file, input::Kind::List, other)),
+    let list = input::raw(file, input::Kind::List, None).map_err(|failure| match failure {
+        InputFailure::Io { path, source } => CliError::from(TracesFailure::List { path, source }),
+        other => other.into(),
     })?;
     let mut traces = Vec::new();
     for (at, line) in list.split(|byte| *byte == b'\n').enumerate() {

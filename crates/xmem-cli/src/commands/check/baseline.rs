@@ -60,8 +60,7 @@ pub(super) fn apply(
 }
 
 fn read(file: &Path) -> Result<Baseline, CliError> {
-    let bytes = input::raw(file, Kind::Baseline, None)
-        .map_err(|failed| input::error(file, Kind::Baseline, failed))?;
+    let bytes = input::raw(file, Kind::Baseline, None)?;
     let text = String::from_utf8_lossy(&bytes);
     read_baseline(&text)
         .map_err(|source| CheckFailure::Baseline { path: file.to_owned(), source }.into())

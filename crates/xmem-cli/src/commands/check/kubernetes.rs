@@ -38,8 +38,7 @@ impl Pods {
         namespace: Option<&str>,
         config: &Config,
     ) -> Result<Self, CliError> {
-        let bytes = input::raw(file, Kind::Script, None)
-            .map_err(|failed| input::error(file, Kind::Script, failed))?;
+        let bytes = input::raw(file, Kind::Script, None)?;
         let text = String::from_utf8_lossy(&bytes);
         let manifest = Manifest::parse(&text)
             .map_err(|source| CheckFailure::Manifest { path: file.to_owned(), source })?;

@@ -116,8 +116,7 @@ fn decide(
 }
 
 fn read(file: &Path) -> Result<SlurmOptions, CliError> {
-    let bytes = input::raw(file, Kind::Script, None)
-        .map_err(|failed| input::error(file, Kind::Script, failed))?;
+    let bytes = input::raw(file, Kind::Script, None)?;
     SlurmOptions::from_json(&String::from_utf8_lossy(&bytes))
         .map_err(|error| CheckFailure::Submission(error).into())
 }

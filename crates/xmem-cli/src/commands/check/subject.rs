@@ -175,8 +175,7 @@ fn device(args: &CheckArgs, config: &Config) -> Result<Device, CliError> {
 }
 
 fn script(path: &Path) -> Result<Directives, CliError> {
-    let bytes = input::raw(path, Kind::Script, None)
-        .map_err(|failed| input::error(path, Kind::Script, failed))?;
+    let bytes = input::raw(path, Kind::Script, None)?;
     let head = &bytes[..bytes.len().min(SCRIPT as usize)];
     Directives::of_script(&String::from_utf8_lossy(head))
         .map_err(|error| of_script(path, error).into())

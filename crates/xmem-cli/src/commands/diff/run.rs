@@ -6,7 +6,7 @@ use crate::commands::Outcome;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
-use crate::input::{self, Failed, Kind};
+use crate::input::{self, Kind};
 use crate::overwrite::{self, Output};
 use crate::predicted_run::{self, PredictedRun};
 use crate::traces::TracesFailure;
@@ -72,14 +72,7 @@ fn load(
     global: &Global,
 ) -> Result<ComparisonRun, CliError> {
     let max = args.reading.max_input;
-    // What cannot be read twice is read whole.
-    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
-    let bytes = if is_file { None } else { Some(input::read_raw(path, Kind::Blocks, max)?) };
-    let head = match &bytes {
-        Some(bytes) => input::head(&bytes[..]),
-        None => xmem::trace::open_input(path).and_then(input::head),
-    };
-    let head = head.map_err(|error| input::error(path, Kind::Blocks, Failed::Io(error)))?;
+    let (bytes, head) = input::beginning(path, Kind::Blocks, max)?;
     if !is_answer(&head) {
         let options = (&args.what_if, &args.cudnn, &args.allocator);
         let device = device::choose(&args.device)?;
@@ -89,10 +82,7 @@ fn load(
             predicted_run::predict(path, bytes.as_deref(), &estimate, reading, global)?;
         return Ok(ComparisonRun::new(&answer, timeline));
     }
-    let text = match bytes {
-        Some(bytes) => input::inflated(bytes, path, Kind::Answer, max)?,
-        None => input::read(path, Kind::Answer, max)?,
-    };
+    let text = input::text(bytes, path, Kind::Answer, max)?;
     json::read_answer(&text).map_err(|source| {
         DiffFailure::Answer { input: input::display_name(path), source: Box::new(source) }.into()
     })

@@ -7,7 +7,7 @@ use crate::device::{DeviceArgs, PlanDeviceArgs};
 use crate::error::CliError;
 use crate::estimate;
 use crate::global::Global;
-use crate::input::{self, Failed, InputFailure, Kind};
+use crate::input::{self, Kind};
 use crate::operations;
 use crate::operations::OperationsFailure;
 use crate::progress::Progress;
@@ -53,8 +53,9 @@ pub(super) fn load(
     threads: NonZeroUsize,
     global: &Global,
 ) -> Result<Loaded, CliError> {
-    let (bytes, head) = beginning(source)?;
-    let text = || text(source, bytes.clone());
+    let (path, max) = (source.path, source.reading.max_input);
+    let (bytes, head) = input::beginning(path, Kind::Blocks, max)?;
+    let text = || input::text(bytes.clone(), path, Kind::Blocks, max);
     match Content::of(&head) {
         Content::Operations => operations(source, &text()?),
         Content::Table => table(source, &text()?),
@@ -68,10 +69,13 @@ pub(super) fn load_each_iteration(
     threads: NonZeroUsize,
     global: &Global,
 ) -> Result<Runs, CliError> {
-    let (bytes, head) = beginning(source)?;
+    let (path, max) = (source.path, source.reading.max_input);
+    let (bytes, head) = input::beginning(path, Kind::Blocks, max)?;
     match Content::of(&head) {
-        Content::Operations => Ok(operations(source, &text(source, bytes)?)?.into()),
-        Content::Table => Ok(table(source, &text(source, bytes)?)?.into()),
+        Content::Operations => {
+            Ok(operations(source, &input::text(bytes, path, Kind::Blocks, max)?)?.into())
+        }
+        Content::Table => Ok(table(source, &input::text(bytes, path, Kind::Blocks, max)?)?.into()),
         Content::Recording => {
             let job = job(source, bytes.as_deref(), threads, global)?;
             let name = input::name(source.path);
@@ -87,29 +91,6 @@ pub(super) fn load_each_iteration(
 impl From<Loaded> for Runs {
     fn from(one: Loaded) -> Self {
         Self { blocks: vec![one.blocks], is_damaged: one.is_damaged }
-    }
-}
-
-/// All of an input that cannot be read twice, and the beginning of any, inflated.
-fn beginning(source: &Source<'_>) -> Result<(Option<Vec<u8>>, Vec<u8>), CliError> {
-    let (path, max) = (source.path, source.reading.max_input);
-    // What cannot be read twice is read whole.
-    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
-    let bytes = if is_file { None } else { Some(input::read_raw(path, Kind::Blocks, max)?) };
-    let head = match &bytes {
-        Some(bytes) => input::head(&bytes[..]),
-        None => xmem::trace::open_input(path).and_then(input::head),
-    };
-    let head = head.map_err(|error| input::error(path, Kind::Blocks, Failed::Io(error)))?;
-    Ok((bytes, head))
-}
-
-/// The text of an input that was read already, or is read now.
-fn text(source: &Source<'_>, bytes: Option<Vec<u8>>) -> Result<Vec<u8>, InputFailure> {
-    let (path, max) = (source.path, source.reading.max_input);
-    match bytes {
-        Some(bytes) => input::inflated(bytes, path, Kind::Blocks, max),
-        None => input::read(path, Kind::Blocks, max),
     }
 }
 
