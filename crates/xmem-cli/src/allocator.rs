@@ -1,33 +1,28 @@
 //! From arguments to the allocator's settings.
 
-use crate::args::{AllocatorArgs, AllocatorName, Order, Verbosity};
-use crate::error::CliError;
+mod args;
+mod error;
+
+pub(crate) use args::{AllocatorArgs, AllocatorRest, AllocatorsArgs};
+pub(crate) use error::AllocatorFailure;
+
+use crate::global::Verbosity;
 use crate::terminal::say;
-use xmem::predict::{AllocatorKind, AllocatorSettings};
+use xmem::predict::AllocatorSettings;
 use xmem::simulator::AddressOrder;
 use xmem::types::printable;
 
 /// Converts the arguments to the allocator's settings.
-pub(crate) fn settings(args: &AllocatorArgs) -> Result<AllocatorSettings, CliError> {
-    let address_order = match args.rest.address_order {
-        None => None,
-        Some(Order::Driver) => Some(AddressOrder::Driver),
-        Some(Order::Asc) => Some(AddressOrder::Ascending),
-        Some(Order::Desc) => Some(AddressOrder::Descending),
-        Some(Order::Recorded) => return Err(CliError::NothingRecorded),
-    };
+pub(crate) fn settings(args: &AllocatorArgs) -> Result<AllocatorSettings, AllocatorFailure> {
+    if args.rest.address_order == Some(AddressOrder::Recorded) {
+        return Err(AllocatorFailure::NothingRecorded);
+    }
     Ok(AllocatorSettings {
-        kind: args.allocator.map(|name| match name {
-            AllocatorName::Native => AllocatorKind::Native,
-            AllocatorName::Uncached => AllocatorKind::Uncached,
-            AllocatorName::CudaMallocAsync => AllocatorKind::MallocAsync,
-            AllocatorName::TfBfc => AllocatorKind::Bfc,
-            AllocatorName::TfBfcGrowth => AllocatorKind::BfcGrowth,
-        }),
+        kind: args.allocator,
         release: args.torch,
         conf: args.alloc_conf.clone(),
         memory_fraction: args.rest.memory_fraction,
-        address_order,
+        address_order: args.rest.address_order,
     })
 }
 

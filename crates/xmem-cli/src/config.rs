@@ -3,23 +3,24 @@
 //! Of each setting, the first of these counts: the option, the variable `XMEM_*`, `xmem.toml` of the
 //! project, `[tool.xmem]` of its `pyproject.toml`, the user's file, the site file.
 
+mod args;
+mod error;
 mod files;
 mod keys;
-mod lua;
-mod show;
 
-use crate::args::SettingsArgs;
 use crate::error::CliError;
 use crate::input::{self, Kind};
 use crate::terminal::shown;
+use crate::values::share_or_size;
+pub(crate) use error::ConfigFailure;
 use files::Files;
-use keys::KEYS;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use xmem_gate::Site;
+use xmem_gate::{Margin, Site};
 
+pub(crate) use args::SettingsArgs;
 pub(crate) use files::base_folder;
-pub(crate) use show::run;
+pub(crate) use keys::KEYS;
 
 /// The site file where none is named.
 const SITE: &str = "/etc/xmem/site.toml";
@@ -36,8 +37,8 @@ pub(crate) struct Config {
 
 /// Settings from one place.
 #[derive(Debug)]
-struct Layer {
-    origin: String,
+pub(crate) struct Layer {
+    pub(crate) origin: String,
     /// The folder that relative paths in it start from; none for those of the command line.
     folder: Option<PathBuf>,
     /// Keys with values as text, each checked.
@@ -46,9 +47,9 @@ struct Layer {
 
 /// A setting with its origin.
 #[derive(Clone, Copy, Debug)]
-struct Setting<'a> {
-    value: &'a str,
-    layer: &'a Layer,
+pub(crate) struct Setting<'a> {
+    pub(crate) value: &'a str,
+    pub(crate) layer: &'a Layer,
 }
 
 impl Config {
@@ -68,7 +69,8 @@ impl Config {
         Ok(Self { layers, site, site_file })
     }
 
-    fn find(&self, key: &str) -> Option<Setting<'_>> {
+    /// The setting of a key, with its origin.
+    pub(crate) fn find(&self, key: &str) -> Option<Setting<'_>> {
         debug_assert!(KEYS.iter().any(|known| known.name == key), "{key}");
         self.layers.iter().find_map(|layer| {
             let (_, value) = layer.values.iter().find(|(name, _)| *name == key)?;
@@ -80,6 +82,11 @@ impl Config {
     pub(crate) fn get<T: FromStr>(&self, key: &str) -> Option<T> {
         // Values were checked as they were read.
         self.find(key)?.value.parse().ok()
+    }
+
+    /// A setting that is a share or a size.
+    pub(crate) fn margin(&self, key: &str) -> Option<Margin> {
+        share_or_size(self.find(key)?.value).ok()
     }
 
     /// A setting that is a path.
@@ -101,16 +108,19 @@ pub(crate) fn site_file(given: Option<PathBuf>, variables: bool) -> Option<PathB
 
 fn read_site(path: &Path) -> Result<Site, CliError> {
     let text = text(path)?;
-    Site::from_toml(&text)
-        .map_err(|source| CliError::Site { path: path.to_owned(), source: Box::new(source) })
+    Site::from_toml(&text).map_err(|source| {
+        ConfigFailure::Site { path: path.to_owned(), source: Box::new(source) }.into()
+    })
 }
 
 /// The text of a file of settings.
 fn text(path: &Path) -> Result<String, CliError> {
-    let bytes = input::raw(path, Kind::Device, None)
-        .map_err(|failed| input::error(path, Kind::Device, failed))?;
-    String::from_utf8(bytes).map_err(|_| CliError::Config {
-        place: format!("`{}`", shown(path)),
-        reason: "it is not UTF-8".to_owned(),
+    let bytes = input::raw(path, Kind::Device, None)?;
+    String::from_utf8(bytes).map_err(|_| {
+        ConfigFailure::Value {
+            place: format!("`{}`", shown(path)),
+            reason: "it is not UTF-8".to_owned(),
+        }
+        .into()
     })
 }

@@ -1,11 +1,12 @@
 //! The source of the workspace sizes of convolutions, from the arguments.
 
-use crate::Outcome;
-use crate::args::{CudnnArgs, CudnnWorkerArgs};
+mod args;
+mod error;
+
+pub(crate) use args::CudnnArgs;
+pub(crate) use error::CudnnFailure;
+
 use crate::error::CliError;
-use crate::exit::Exit;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use xmem::convolutions::ConvolutionSource;
@@ -18,11 +19,16 @@ use xmem_cudnn::{
 pub(crate) fn source(args: &CudnnArgs) -> Result<Arc<dyn ConvolutionSource>, CliError> {
     let settings = settings(args);
     match settings.choice {
-        SourceChoice::At(_) => settings.source().map_err(|error| match error {
-            SourceError::NotFound { path } => CliError::NoCudnn { path },
-            SourceError::Refused { path, reason } => CliError::CudnnRefused { path, reason },
-            SourceError::Unusable { library, reason } => CliError::Cudnn { path: library, reason },
-            error => CliError::CudnnWorker { reason: error.to_string() },
+        SourceChoice::At(_) => settings.source().map_err(|error| {
+            match error {
+                SourceError::NotFound { path } => CudnnFailure::NotFound { path },
+                SourceError::Refused { path, reason } => CudnnFailure::Refused { path, reason },
+                SourceError::Unusable { library, reason } => {
+                    CudnnFailure::Unusable { path: library, reason }
+                }
+                error => CudnnFailure::Worker { reason: error.to_string() },
+            }
+            .into()
         }),
         _ => Ok(Arc::new(AutomaticSource::new(settings))),
     }
@@ -77,17 +83,4 @@ fn settings(args: &CudnnArgs) -> SourceSettings {
         worker: worker.or(environment.worker),
         cache,
     }
-}
-
-/// Runs the process that has the library loaded. It ends with its standard input, and ignores the
-/// signals that a terminal sends to all processes: queries of traces in progress still need
-/// answers.
-pub(crate) fn serve(args: &CudnnWorkerArgs) -> Outcome {
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::default())
-            .map_err(|error| CliError::CudnnWorker { reason: error.to_string() })?;
-    }
-    xmem_cudnn::serve(&args.library, io::stdin().lock(), io::stdout().lock())
-        .map_err(|error| CliError::CudnnWorker { reason: error.to_string() })?;
-    Ok(Exit::Fits)
 }

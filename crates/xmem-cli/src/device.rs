@@ -1,11 +1,29 @@
 //! The device that the arguments choose.
 
-use crate::args::DeviceArgs;
+mod args;
+mod error;
+
+pub(crate) use args::{DeviceArgs, PlanDeviceArgs};
+pub(crate) use error::DeviceFailure;
+
 use crate::error::CliError;
-use crate::input::{self, Failed, Kind};
+use crate::input::{self, InputFailure, Kind};
 use std::io;
 use std::path::Path;
 use xmem::Device;
+
+/// The device if none is named, where a device only decides how a recording of a CPU is lowered.
+pub(crate) const DEFAULT: &str = "a100-40g";
+
+/// Finds the device that the arguments name, or the default one.
+pub(crate) fn choose_or_default(args: &DeviceArgs) -> Result<Device, CliError> {
+    match args {
+        DeviceArgs { device: None, device_file: None, capacity: None } => {
+            Ok(xmem::find(DEFAULT)?.clone())
+        }
+        named => choose(named),
+    }
+}
 
 /// Finds the device by name, or reads its file.
 pub(crate) fn choose(args: &DeviceArgs) -> Result<Device, CliError> {
@@ -13,7 +31,7 @@ pub(crate) fn choose(args: &DeviceArgs) -> Result<Device, CliError> {
         (Some(name), _) => Some(xmem::find(name)?.clone()),
         (None, Some(path)) => {
             let text = text(path)?;
-            let device = Device::from_toml(&text).map_err(|source| CliError::DeviceFile {
+            let device = Device::from_toml(&text).map_err(|source| DeviceFailure::InvalidFile {
                 path: path.clone(),
                 source: Box::new(source),
             })?;
@@ -25,18 +43,18 @@ pub(crate) fn choose(args: &DeviceArgs) -> Result<Device, CliError> {
         (Some(device), None) => Ok(device),
         (Some(device), Some(memory)) => Ok(device.with_memory(memory, "command line (--capacity)")),
         (None, Some(memory)) => Ok(Device::custom(memory)),
-        (None, None) => Err(CliError::NoDevice),
+        (None, None) => Err(DeviceFailure::NoDevice.into()),
     }
 }
 
 /// The text of a device file.
 fn text(path: &Path) -> Result<String, CliError> {
-    let io = |source| CliError::DeviceFileIo { path: path.to_owned(), source };
-    let bytes = input::raw(path, Kind::Device, None).map_err(|failed| match failed {
-        Failed::Io(source) => io(source),
-        other => input::error(path, Kind::Device, other),
+    let io = |source| DeviceFailure::Io { path: path.to_owned(), source };
+    let bytes = input::raw(path, Kind::Device, None).map_err(|failure| match failure {
+        InputFailure::Io { source, .. } => CliError::from(io(source)),
+        other => other.into(),
     })?;
     let no_text =
         |error: std::string::FromUtf8Error| io::Error::new(io::ErrorKind::InvalidData, error);
-    String::from_utf8(bytes).map_err(|error| io(no_text(error)))
+    String::from_utf8(bytes).map_err(|error| io(no_text(error)).into())
 }

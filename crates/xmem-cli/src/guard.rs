@@ -1,16 +1,46 @@
 //! Panics, which are bugs: each becomes an error of the input that was being processed.
 
+use crate::error::Failure;
+use crate::exit::Exit;
 use crate::terminal;
+use miette::Diagnostic;
 use std::any::Any;
 use std::backtrace::Backtrace;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::{Mutex, PoisonError};
+use thiserror::Error;
 
 /// A panic that was caught.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Panicked {
     /// Its message, with its place in the source if that is known.
     pub(crate) message: String,
+}
+
+/// The error of a bug.
+#[derive(Debug, Error, Diagnostic)]
+#[error("internal error{}: {message}", of.as_ref().map_or_else(String::new, |of| format!(" while processing `{of}`")))]
+#[diagnostic(help(
+    "this is a bug in xmem: please report it with the output of `xmem --version`, the command line \
+     and, if possible, the input; RUST_BACKTRACE=1 prints where it happened"
+))]
+pub(crate) struct InternalError {
+    /// The input that was being processed.
+    of: Option<String>,
+    message: String,
+}
+
+impl InternalError {
+    /// The error of a bug that was met while `of` was processed.
+    pub(crate) fn new(of: Option<&str>, Panicked { message }: Panicked) -> Self {
+        Self { of: of.map(str::to_owned), message }
+    }
+}
+
+impl Failure for InternalError {
+    fn exit(&self) -> Exit {
+        Exit::Unreadable
+    }
 }
 
 /// The places of panics that were not yet caught, by their messages.

@@ -1,6 +1,9 @@
 //! Inputs other than traces: a file or standard input, read as far as its kind may be long.
 
-use crate::error::CliError;
+mod error;
+
+pub(crate) use error::InputFailure;
+
 use crate::terminal::shown;
 use std::io::{self, Read};
 use std::path::Path;
@@ -32,12 +35,12 @@ pub(crate) enum Kind {
 
 /// The reason why an input was not read.
 #[derive(Debug)]
-pub(crate) enum Failed {
+enum ReadError {
     Io(io::Error),
     TooLarge(ExceededLimit),
 }
 
-impl From<io::Error> for Failed {
+impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
@@ -106,7 +109,7 @@ fn is_compressed(head: &[u8]) -> bool {
 ///
 /// # Errors
 /// If the input cannot be read, is empty, or exceeds the limits of its kind.
-pub(crate) fn read(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8>, CliError> {
+pub(crate) fn read(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8>, InputFailure> {
     inflated(read_raw(path, kind, max)?, path, kind, max)
 }
 
@@ -114,39 +117,50 @@ pub(crate) fn read(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8
 ///
 /// # Errors
 /// If the text exceeds the limits of its kind.
-pub(crate) fn inflated(
+fn inflated(
     bytes: Vec<u8>,
     path: &Path,
     kind: Kind,
     max: Option<Bytes>,
-) -> Result<Vec<u8>, CliError> {
+) -> Result<Vec<u8>, InputFailure> {
     let limits = kind.limits(max);
     let inflated = match bytes[..] {
         [0x1f, 0x8b, ..] => {
             inflate(flate2::bufread::MultiGzDecoder::new(&bytes[..]), bytes.len(), &limits)
         }
         _ if is_compressed(&bytes) => zstd::Decoder::with_buffer(&bytes[..])
-            .map_err(Failed::Io)
+            .map_err(ReadError::Io)
             .and_then(|decoder| inflate(decoder, bytes.len(), &limits)),
         _ => return Ok(bytes),
     };
-    inflated.map_err(|failed| error(path, kind, failed))
+    inflated.map_err(|error| failure(path, kind, error))
 }
 
 /// Reads all of `path` without decompressing it (`-` is standard input).
 ///
 /// # Errors
 /// As [`read`].
-pub(crate) fn read_raw(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8>, CliError> {
-    let bytes = raw(path, kind, max).map_err(|failed| error(path, kind, failed))?;
+pub(crate) fn read_raw(
+    path: &Path,
+    kind: Kind,
+    max: Option<Bytes>,
+) -> Result<Vec<u8>, InputFailure> {
+    let bytes = raw(path, kind, max)?;
     if bytes.is_empty() {
-        return Err(CliError::EmptyInput { input: display_name(path) });
+        return Err(InputFailure::Empty { input: display_name(path) });
     }
     Ok(bytes)
 }
 
 /// The bytes of `path`; only the first ones if they show that it is something else.
-pub(crate) fn raw(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8>, Failed> {
+///
+/// # Errors
+/// If the input cannot be read, or is larger than its kind may be.
+pub(crate) fn raw(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8>, InputFailure> {
+    bytes_of(path, kind, max).map_err(|error| failure(path, kind, error))
+}
+
+fn bytes_of(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8>, ReadError> {
     let mut from: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin().lock())
     } else {
@@ -161,18 +175,53 @@ pub(crate) fn raw(path: &Path, kind: Kind, max: Option<Bytes>) -> Result<Vec<u8>
     let rest = most.get().saturating_add(1).saturating_sub(bytes.len() as u64);
     from.take(rest).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most.get() {
-        return Err(Failed::TooLarge(ExceededLimit::Size(most)));
+        return Err(ReadError::TooLarge(ExceededLimit::Size(most)));
     }
     Ok(bytes)
 }
 
 /// The error of an input that was not read.
-pub(crate) fn error(path: &Path, kind: Kind, failed: Failed) -> CliError {
-    match failed {
-        Failed::Io(source) => CliError::Input { path: path.to_owned(), source },
-        Failed::TooLarge(limit) => {
-            CliError::TooLarge { input: display_name(path), limit, advice: kind.advice() }
+fn failure(path: &Path, kind: Kind, error: ReadError) -> InputFailure {
+    match error {
+        ReadError::Io(source) => InputFailure::Io { path: path.to_owned(), source },
+        ReadError::TooLarge(limit) => {
+            InputFailure::TooLarge { input: display_name(path), limit, advice: kind.advice() }
         }
+    }
+}
+
+/// All of an input that cannot be read twice, and the beginning of any, inflated, which shows what it is.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn beginning(
+    path: &Path,
+    kind: Kind,
+    max: Option<Bytes>,
+) -> Result<(Option<Vec<u8>>, Vec<u8>), InputFailure> {
+    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    let bytes = if is_file { None } else { Some(read_raw(path, kind, max)?) };
+    let head = match &bytes {
+        Some(bytes) => head(&bytes[..]),
+        None => xmem::trace::open_input(path).and_then(head),
+    };
+    let head = head.map_err(|source| InputFailure::Io { path: path.to_owned(), source })?;
+    Ok((bytes, head))
+}
+
+/// The text of an input that was read already, or is read now.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn text(
+    bytes: Option<Vec<u8>>,
+    path: &Path,
+    kind: Kind,
+    max: Option<Bytes>,
+) -> Result<Vec<u8>, InputFailure> {
+    match bytes {
+        Some(bytes) => inflated(bytes, path, kind, max),
+        None => read(path, kind, max),
     }
 }
 
@@ -185,7 +234,7 @@ pub(crate) fn display_name(path: &Path) -> String {
 const INFLATED_HEAD: u64 = 64 << 10;
 
 /// The first bytes of an input, inflated as far as they go: they decide what it is.
-pub(crate) fn head(mut from: impl Read) -> io::Result<Vec<u8>> {
+fn head(mut from: impl Read) -> io::Result<Vec<u8>> {
     let mut raw = Vec::new();
     from.by_ref().take(INFLATED_HEAD).read_to_end(&mut raw)?;
     let mut text = Vec::new();
@@ -204,14 +253,14 @@ pub(crate) fn head(mut from: impl Read) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn inflate(from: impl Read, compressed: usize, limits: &InputLimits) -> Result<Vec<u8>, Failed> {
+fn inflate(from: impl Read, compressed: usize, limits: &InputLimits) -> Result<Vec<u8>, ReadError> {
     let compressed = Bytes(compressed as u64);
     let most = limits.inflated(compressed);
     let mut text = Vec::new();
     from.take(most.get().saturating_add(1)).read_to_end(&mut text)?;
     match limits.exceeded(compressed, Bytes(text.len() as u64)) {
         None => Ok(text),
-        Some(limit) => Err(Failed::TooLarge(limit)),
+        Some(limit) => Err(ReadError::TooLarge(limit)),
     }
 }
 

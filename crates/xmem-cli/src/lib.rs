@@ -9,55 +9,46 @@
 )]
 
 mod allocator;
-mod args;
-mod check;
+mod choice;
+mod commands;
 mod config;
 mod cudnn;
 mod device;
-mod devices;
-mod diff;
 mod error;
+mod estimate;
 mod exit;
 mod file_size_limit;
+mod format;
+mod global;
 mod guard;
 mod input;
-mod inspect;
 mod logging;
-mod look;
-mod offload;
+mod operations;
 mod output;
 mod overwrite;
-mod plan;
 mod pool;
 mod predicted_run;
-mod predicted_snapshot;
-mod profile;
 mod progress;
-mod redact;
-mod replay;
-mod report;
-mod serve;
-mod simulate;
-mod snapshot;
+mod reading;
+mod short_help;
 mod style;
-mod submit;
 mod terminal;
-mod validate;
+mod traces;
+mod values;
 mod what_if;
 
 pub use exit::Exit;
 
-use args::{Cli, Command};
 use clap::{CommandFactory, FromArgMatches};
-use error::CliError;
-use logging::LogFormat;
+use commands::Cli;
+use guard::InternalError;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// The description of the command line, for man pages and completions.
 #[must_use]
 pub fn command() -> clap::Command {
-    args::on_one_screen(Cli::command())
+    short_help::on_one_screen(Cli::command())
 }
 
 /// Runs the command with `args`, the program's name first.
@@ -74,48 +65,15 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     error::set_layout();
-    logging::start(cli.global.verbosity(), log_format(&cli.command));
-    for note in pool::limit(&mut cli.command) {
+    logging::start(cli.global.verbosity(), cli.command.log_format());
+    for note in pool::limit(cli.command.thread_counts()) {
         terminal::say(&note);
     }
     file_size_limit::make_it_an_error();
-    let result = guard::catch(|| command_of(&cli));
-    match result.unwrap_or_else(|panicked| Err(CliError::internal(None, panicked))) {
+    let result = guard::catch(|| cli.run());
+    match result.unwrap_or_else(|panicked| Err(InternalError::new(None, panicked).into())) {
         Ok(exit) => exit.into(),
         Err(error) => error.print().into(),
-    }
-}
-
-/// A server's logs are read by programs.
-fn log_format(command: &Command) -> LogFormat {
-    match command {
-        Command::Serve(_) => LogFormat::Json,
-        _ => LogFormat::Text,
-    }
-}
-
-fn command_of(cli: &Cli) -> Outcome {
-    match &cli.command {
-        Command::Profile(args) => profile::run(args, &cli.global),
-        Command::Replay(args) => replay::run(args, &cli.global),
-        Command::Check(args) => check::run(args, &cli.global),
-        Command::Submit(args) => submit::run(args, &cli.global),
-        Command::Config(args) => config::run(args),
-        Command::Serve(args) => serve::run(args),
-        Command::Look(args) => look::run(args, &cli.global),
-        Command::Diff(args) => diff::run(args, &cli.global),
-        Command::Plan(args) => plan::run(args, &cli.global),
-        Command::Report(args) => report::run(args, &cli.global),
-        Command::Offload(args) => offload::run(args, &cli.global),
-        Command::Simulate(args) => simulate::run(args, &cli.global),
-        Command::Inspect(args) => inspect::run(args, &cli.global),
-        Command::Snapshot(args) => snapshot::run(args, &cli.global),
-        Command::Validate(args) => validate::run(args, &cli.global),
-        Command::Devices(args) => devices::run(args),
-        Command::Completions(args) => output::completions(args.shell, command()),
-        Command::CudnnWorker(args) => cudnn::serve(args),
-        Command::EnterOverlay(args) => Ok(profile::enter_overlay(args)),
-        Command::Man => output::man(command()),
     }
 }
 
@@ -141,8 +99,6 @@ fn without_controls(args: &[OsString]) -> Option<clap::Error> {
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&command().try_get_matches_from(args)?)
 }
-
-type Outcome = Result<Exit, CliError>;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,6 +1,6 @@
 //! Logs on standard error, for `-v`, `XMEM_LOG` and the server.
 
-use crate::args::Verbosity;
+use crate::global::Verbosity;
 use crate::terminal::LogLine;
 use tracing_subscriber::EnvFilter;
 

@@ -1,7 +1,10 @@
 //! The destination of results: standard output, or a file that is written atomically.
 
-use crate::error::CliError;
-use crate::exit::Exit;
+mod error;
+
+pub(crate) use error::OutputFailure;
+
+use crate::error::{CliError, Failure};
 use crate::file_size_limit::explain;
 use crate::style;
 use crate::terminal::{self, Escaping};
@@ -15,7 +18,7 @@ pub(crate) enum WriteError {
     /// The output fails.
     Output(io::Error),
     /// The content cannot be computed.
-    Content(Box<CliError>),
+    Content(CliError),
 }
 
 impl From<io::Error> for WriteError {
@@ -24,9 +27,15 @@ impl From<io::Error> for WriteError {
     }
 }
 
+impl<F: Failure> From<F> for WriteError {
+    fn from(failure: F) -> Self {
+        CliError::from(failure).into()
+    }
+}
+
 impl From<CliError> for WriteError {
     fn from(error: CliError) -> Self {
-        Self::Content(Box::new(error))
+        Self::Content(error)
     }
 }
 
@@ -59,14 +68,14 @@ pub(crate) fn bytes(
     };
     match (result, file) {
         (Ok(()), _) => Ok(()),
-        (Err(WriteError::Content(error)), _) => Err(*error),
+        (Err(WriteError::Content(error)), _) => Err(error),
         (Err(WriteError::Output(source)), Some(path)) => {
-            Err(CliError::Write { path: path.into(), source: explain(source) })
+            Err(OutputFailure::File { path: path.into(), source: explain(source) }.into())
         }
         // A reader that closes the pipe early (`| head`) is not an error.
         (Err(WriteError::Output(source)), None) if source.kind() == ErrorKind::BrokenPipe => Ok(()),
         (Err(WriteError::Output(source)), None) => {
-            Err(CliError::Stdout { source: explain(source) })
+            Err(OutputFailure::Stdout { source: explain(source) }.into())
         }
     }
 }
@@ -114,23 +123,4 @@ fn of_a_new_file() -> Option<Permissions> {
 #[cfg(not(unix))]
 fn of_a_new_file() -> Option<Permissions> {
     None
-}
-
-/// Prints a completion script.
-pub(crate) fn completions(
-    shell: clap_complete::Shell,
-    mut command: clap::Command,
-) -> Result<Exit, CliError> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command, "xmem", &mut script);
-    bytes(None, |out| Ok(out.write_all(&script)?)).map(|()| Exit::Fits)
-}
-
-/// Prints the manual page of the command itself.
-pub(crate) fn man(command: clap::Command) -> Result<Exit, CliError> {
-    let mut page = Vec::new();
-    clap_mangen::Man::new(command)
-        .render(&mut page)
-        .map_err(|source| CliError::Stdout { source })?;
-    bytes(None, |out| Ok(out.write_all(&page)?)).map(|()| Exit::Fits)
 }

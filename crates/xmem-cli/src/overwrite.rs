@@ -1,6 +1,9 @@
 //! Outputs that name an input: the answer would replace what it is about.
 
-use crate::error::CliError;
+mod error;
+
+pub(crate) use error::OverwriteFailure;
+
 use crate::terminal::shown;
 use same_file::Handle;
 use std::path::Path;
@@ -30,11 +33,11 @@ impl<'a> Output<'a> {
 pub(crate) fn refuse<'p>(
     outputs: &[Output<'_>],
     inputs: impl IntoIterator<Item = &'p Path>,
-) -> Result<(), CliError> {
+) -> Result<(), OverwriteFailure> {
     for (at, one) in outputs.iter().enumerate() {
         if let Some(other) = outputs[at + 1..].iter().find(|other| is_same(one.path, other.path)) {
             let (option, output) = (other.option, shown(other.path));
-            return Err(CliError::OutputTwice { option, output, first: one.option });
+            return Err(OverwriteFailure::Output { option, output, first: one.option });
         }
     }
     let existing: Vec<(&Output<'_>, Handle)> =
@@ -46,7 +49,7 @@ pub(crate) fn refuse<'p>(
         let Some(handle) = handle(input) else { continue };
         if let Some((output, _)) = existing.iter().find(|(_, output)| *output == handle) {
             let input = crate::input::display_name(input);
-            return Err(CliError::OutputIsInput {
+            return Err(OverwriteFailure::Input {
                 option: output.option,
                 output: shown(output.path),
                 input,

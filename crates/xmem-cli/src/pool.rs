@@ -1,6 +1,5 @@
 //! The threads of a command: as many as are useful, and one where no more can be had.
 
-use crate::args::Command;
 use std::num::NonZeroUsize;
 use std::thread;
 
@@ -35,25 +34,12 @@ pub(crate) fn run<T: Send>(
     }
 }
 
-/// Lowers numbers of threads that no machine of this size can use, and returns a note about each.
-pub(crate) fn limit(command: &mut Command) -> Vec<String> {
-    let options: Vec<(&str, &mut Option<NonZeroUsize>)> = match command {
-        Command::Replay(args) => {
-            vec![("--threads", &mut args.reading.threads), ("--jobs", &mut args.many.jobs)]
-        }
-        Command::Check(args) => vec![("--threads", &mut args.reading.threads)],
-        Command::Look(args) => vec![("--threads", &mut args.reading.threads)],
-        Command::Diff(args) => vec![("--threads", &mut args.reading.threads)],
-        Command::Report(args) => vec![("--threads", &mut args.reading.threads)],
-        Command::Plan(args) => vec![("--threads", &mut args.reading.threads)],
-        Command::Offload(args) => vec![("--threads", &mut args.reading.threads)],
-        Command::Inspect(args) => vec![("--threads", &mut args.reading.threads)],
-        Command::Validate(args) => vec![("--threads", &mut args.reading.threads)],
-        _ => Vec::new(),
-    };
+/// Lowers numbers of threads that no machine of this size can use, and returns a note about each. Each is given with its
+/// option.
+pub(crate) fn limit(options: Vec<(&'static str, &mut Option<NonZeroUsize>)>) -> Vec<String> {
     let cores = cores();
     let most = cores.saturating_mul(NonZeroUsize::MIN.saturating_add(3)).get().max(ALWAYS_ALLOWED);
-    let lower = |(option, given): (&str, &mut Option<NonZeroUsize>)| {
+    let lower = |(option, given): (&'static str, &mut Option<NonZeroUsize>)| {
         let too_many = given.filter(|given| given.get() > most)?;
         *given = NonZeroUsize::new(most);
         Some(format!(

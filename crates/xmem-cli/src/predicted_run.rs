@@ -1,9 +1,13 @@
 //! A recording with the answer about it and its run, event by event.
 
-use crate::args::{AllocatorArgs, CudnnArgs, Global, ReadingArgs, WhatIfArgs};
+use crate::allocator::AllocatorArgs;
+use crate::cudnn::CudnnArgs;
 use crate::error::CliError;
+use crate::estimate;
+use crate::global::Global;
 use crate::progress::Progress;
-use crate::replay::read_options;
+use crate::reading::{ReadingArgs, read_options};
+use crate::what_if::WhatIfArgs;
 use crate::{allocator, cudnn, input, what_if};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -50,7 +54,7 @@ pub(crate) fn predict(
         Some(bytes) => Job::from_bytes(bytes, &options)?,
         None => Job::observed(path, &options, &observer)?,
     };
-    let failed = |error| CliError::estimate(&name, error);
+    let failed = |error| estimate::failure(&name, error);
     let predicted = estimate.predict_observed(&job, &observer).map_err(failed)?;
     let answer = predicted.answer_observed(&observer);
     let timeline = predicted.timeline(SnapshotEnd::Job);

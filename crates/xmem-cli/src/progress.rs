@@ -1,6 +1,6 @@
 //! A progress bar on standard error: only on a terminal, and only for work that takes a while.
 
-use crate::args::Verbosity;
+use crate::global::Verbosity;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! The only way to standard output and standard error: what is not printable is escaped, whatever it was
 //! that put it into the text.
 
+use crate::global::Verbosity;
 use std::borrow::Cow;
 use std::io::{self, Write};
 use xmem::types::printable;
@@ -27,6 +28,13 @@ pub(crate) fn stderr() -> Escaping<io::Stderr> {
 pub(crate) fn say(text: &str) {
     // Nothing can be done when standard error itself is closed.
     let _ = writeln!(stderr(), "{text}");
+}
+
+/// Prints a note on standard error, unless nothing is to be printed.
+pub(crate) fn note(text: &str, verbosity: Verbosity) {
+    if verbosity != Verbosity::Quiet {
+        say(text);
+    }
 }
 
 /// Prints errors, whose layout has colors and was made from printable text.

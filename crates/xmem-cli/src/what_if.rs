@@ -1,6 +1,11 @@
 //! What-ifs of an estimate.
 
-use crate::args::{Collectives, OptimizerKind, OtherJob, Rate, WhatIfArgs, ZeroGrad};
+mod args;
+mod error;
+
+pub(crate) use args::{Collectives, OptimizerKind, OtherJob, Rate, WhatIfArgs, ZeroGrad};
+pub(crate) use error::WhatIfFailure;
+
 use crate::error::CliError;
 use xmem::orchestrator::{OptimizerImpl, StreamCompletion, ZeroGradPlace};
 use xmem::profiles::Bandwidth;
@@ -15,7 +20,9 @@ pub(crate) fn apply(
         args.no_rule.iter().find(|n| xmem::orchestrator::rules().iter().all(|r| r.name != **n))
     {
         let known: Vec<&str> = xmem::orchestrator::rules().iter().map(|r| r.name).collect();
-        return Err(CliError::UnknownRule { name: name.clone(), known: known.join(", ") });
+        return Err(
+            WhatIfFailure::UnknownRule { name: name.clone(), known: known.join(", ") }.into()
+        );
     }
     builder = builder.without_rules(args.no_rule.iter().cloned());
     if let Some(place) = args.zero_grad {

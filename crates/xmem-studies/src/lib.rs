@@ -16,3 +16,7 @@ pub mod variants;
 pub use xmem_offload as offload;
 pub use xmem_planner as planner;
 pub use xmem_timing as timing;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -1,5 +1,6 @@
 //! The files of a project and a user.
 
+use super::error::ConfigFailure;
 use super::{Layer, keys, text};
 use crate::error::CliError;
 use crate::terminal::shown;
@@ -66,10 +67,11 @@ fn table(file: &Path) -> Result<toml::Table, CliError> {
     let text = text(file)?;
     text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count());
-        CliError::Config {
+        ConfigFailure::Value {
             place: format!("`{}`, line {}", shown(file), line + 1),
             reason: error.message().to_owned(),
         }
+        .into()
     })
 }
 
@@ -127,7 +129,7 @@ mod tests {
         ] {
             let folder = folder(&[("xmem.toml", text)]);
             let files = Files { project: vec![folder.path().to_path_buf()], user: None };
-            let error = files.layers().expect_err(text).to_string();
+            let error = files.layers().expect_err(text).message();
             assert!(error.contains(reason) && error.contains("xmem.toml"), "{text}: {error}");
         }
     }

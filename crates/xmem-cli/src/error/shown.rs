@@ -8,9 +8,9 @@ use xmem::types::{printable, printable_lines};
 
 /// An error with printable texts.
 #[derive(Debug)]
-pub(super) struct Shown<E> {
+pub(super) struct Shown {
     /// The error itself, whose source code is quoted.
-    error: E,
+    error: Box<dyn Diagnostic + Send + Sync>,
     message: String,
     help: Option<String>,
     cause: Option<Cause>,
@@ -23,8 +23,8 @@ struct Cause {
     cause: Option<Box<Cause>>,
 }
 
-impl<E: Diagnostic> Shown<E> {
-    pub(super) fn new(error: E) -> Self {
+impl Shown {
+    pub(super) fn new(error: Box<dyn Diagnostic + Send + Sync>) -> Self {
         let message = printable(&error.to_string()).into_owned();
         let help = error.help().map(|help| printable_lines(&help.to_string()).into_owned());
         let cause = error.source().map(Cause::new);
@@ -40,13 +40,13 @@ impl Cause {
     }
 }
 
-impl<E> fmt::Display for Shown<E> {
+impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl<E: fmt::Debug> Error for Shown<E> {
+impl Error for Shown {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.cause.as_ref().map(|cause| cause as _)
     }
@@ -64,7 +64,7 @@ impl Error for Cause {
     }
 }
 
-impl<E: Diagnostic> Diagnostic for Shown<E> {
+impl Diagnostic for Shown {
     fn severity(&self) -> Option<Severity> {
         self.error.severity()
     }

@@ -476,6 +476,7 @@ fn what_grew_is_named_and_the_file_is_the_same_to_the_byte() {
     assert_eq!(ran.stdout.matches("beyond the tolerance of the baseline").count(), 2);
     assert!(ran.stdout.contains("    temporary +"), "{}", ran.stdout);
     assert_eq!(with(&["--tolerance", "99%"]).code, 0);
+    assert_eq!(with(&["--tolerance", "0.99"]).code, 0);
     // One trace is taken over, the other stays.
     let args = ["check", "runs/mlp_adam.json.zst", "--device", "t4-16g", "--update-baseline"];
     place.run(&[&args[..], &["--baseline", ".xmem/baseline.json"]].concat());

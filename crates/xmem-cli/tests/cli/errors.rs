@@ -56,7 +56,7 @@ fn errors_say_what_is_wrong_and_what_to_do() {
             &["possible values", "cudaMallocAsync"],
         ),
         (
-            &["replay", job, "--capacity", "1GiB", "--memory-fraction", "80%"],
+            &["replay", job, "--capacity", "1GiB", "--memory-fraction", "180%"],
             2,
             &["from 0 to 1, for example 0.8"],
         ),

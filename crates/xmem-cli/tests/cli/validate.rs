@@ -152,6 +152,7 @@ fn an_error_beyond_the_tolerance_ends_with_exit_code_1() {
     assert!(strict.stdout.starts_with("OFF  peak reserved 8.00 % too low"), "{}", strict.stdout);
     assert_eq!(strict.stdout.lines().count(), 1);
     assert_eq!(within("0.5").code, 0);
+    assert_eq!((within("7.9%").code, within("8.1%").code), (1, 0));
     assert_eq!(mlp(&["--tolerance", "0"]).code, 0, "nothing is off without that");
     assert_eq!(mlp(&["--tolerance", "5"]).code, 2, "it is a part, not a percentage");
 }

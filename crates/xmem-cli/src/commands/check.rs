@@ -1,0 +1,16 @@
+//! `xmem check`.
+
+mod answers;
+mod args;
+mod baseline;
+mod cache;
+mod error;
+mod kubernetes;
+mod question;
+mod run;
+mod slurm;
+mod subject;
+
+pub(crate) use args::{CheckArgs, SHORT_HELP};
+pub(crate) use run::run;
+pub(crate) use slurm::{Decided, submission};

@@ -1,0 +1,169 @@
+//! The answer about one trace: a kept one, or a new one that is then kept.
+
+use super::args::{CheckArgs, CheckFormat};
+use super::cache::{Cache, Key};
+use super::subject::Subject;
+use crate::allocator::AllocatorArgs;
+use crate::config::Config;
+use crate::cudnn::CudnnArgs;
+use crate::error::CliError;
+use crate::estimate;
+use crate::global::Global;
+use crate::guard::InternalError;
+use crate::progress::Progress;
+use crate::reading::read_options;
+use crate::{allocator, cudnn, guard, input, pool, what_if};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+use xmem::convolutions::ConvolutionSource;
+use xmem::cudnn::SourceChoice;
+use xmem::predict::AllocatorSettings;
+use xmem::{Device, Estimate, EstimateBuilder, IntegrityPolicy, Job};
+use xmem_gate::{Margin, Question};
+use xmem_report::gate::CheckDocument;
+
+/// The question about every trace of a command.
+pub(super) struct Questions<'a> {
+    args: &'a CheckArgs,
+    config: &'a Config,
+    subject: &'a Subject,
+    margin: Margin,
+    allocator: AllocatorSettings,
+    convolutions: Arc<dyn ConvolutionSource>,
+    cache: Option<Cache>,
+    /// What else an answer depends on.
+    settings: String,
+}
+
+impl<'a> Questions<'a> {
+    pub(super) fn new(
+        args: &'a CheckArgs,
+        config: &'a Config,
+        subject: &'a Subject,
+    ) -> Result<Self, CliError> {
+        let allocator_args = AllocatorArgs {
+            torch: args.allocator.torch.or_else(|| config.get("torch")),
+            alloc_conf: args.allocator.alloc_conf.clone().or_else(|| config.get("alloc-conf")),
+            ..args.allocator.clone()
+        };
+        let cudnn_args = CudnnArgs {
+            cudnn: args.cudnn.cudnn.clone().or_else(|| source(args, config)),
+            cudnn_cache: args.cudnn.cudnn_cache.clone(),
+        };
+        let margin = margin(args, config, subject);
+        let settings = format!(
+            "{:?} {:?} {margin:?} {allocator_args:?} {:?} {} {:?} {:?}",
+            subject.devices,
+            subject.gpus,
+            args.what_if,
+            args.decision.strict,
+            cudnn::identity(&cudnn_args),
+            config.site.devices(),
+        );
+        let wanted = !args.cache.no_cache && config.get("cache") != Some(false);
+        let questions = Self {
+            args,
+            config,
+            subject,
+            margin,
+            allocator: allocator::settings(&allocator_args)?,
+            convolutions: cudnn::source(&cudnn_args)?,
+            cache: wanted.then(Cache::of_environment).flatten(),
+            settings,
+        };
+        for device in &subject.devices {
+            questions.builder(device.clone())?.build().check()?;
+        }
+        Ok(questions)
+    }
+
+    /// The answer about a trace.
+    pub(super) fn answer(&self, trace: &Path, global: &Global) -> Result<CheckDocument, CliError> {
+        let name = input::name(trace);
+        let key = self.cache.as_ref().and_then(|cache| {
+            let key = Key::of(trace, self.args.cache.trust_mtime, &self.settings)?;
+            Some((cache, key))
+        });
+        if let Some((cache, key)) = &key
+            && let Some(mut kept) = cache.find(key)
+            && kept.is_coherent(&self.subject.devices, self.margin)
+        {
+            kept.trace = name;
+            return Ok(kept);
+        }
+        let progress = Progress::over([trace], global.verbosity());
+        let checked = guard::catch(|| {
+            pool::run(self.args.reading.threads, |threads| {
+                self.check(trace, &name, threads, &progress)
+            })
+        });
+        drop(progress);
+        let document = match checked {
+            Ok(document) => document?,
+            Err(panicked) => return Err(InternalError::new(Some(&name), panicked).into()),
+        };
+        if let Some((cache, key)) = &key {
+            cache.keep(key, &document);
+        }
+        Ok(document)
+    }
+
+    fn check(
+        &self,
+        trace: &Path,
+        name: &str,
+        threads: NonZeroUsize,
+        progress: &Progress,
+    ) -> Result<CheckDocument, CliError> {
+        let read = read_options(&self.args.reading, threads);
+        let job = Job::observed(trace, &read, &|stage| progress.stage(name, stage))?;
+        let devices: Vec<&Device> = self.subject.devices.iter().collect();
+        let site = self.config.site.devices();
+        // Checked for a device before any trace was read.
+        let estimate = |device: Device| {
+            self.builder(device.clone()).unwrap_or_else(|_| Estimate::builder(device))
+        };
+        let question = Question {
+            devices: &devices,
+            margin: self.margin,
+            site: &site,
+            allocator: self.allocator.clone(),
+            estimate: &estimate,
+        };
+        let outcome =
+            xmem_gate::check(&job, &question).map_err(|error| estimate::failure(name, error))?;
+        Ok(CheckDocument::new(name, self.subject.gpus, &outcome))
+    }
+
+    fn builder(&self, device: Device) -> Result<EstimateBuilder, CliError> {
+        let integrity = match self.args.decision.strict {
+            true => IntegrityPolicy::Strict,
+            false => IntegrityPolicy::Standard,
+        };
+        let builder = Estimate::builder(device)
+            .allocator(self.allocator.clone())
+            .convolutions(Arc::clone(&self.convolutions))
+            .integrity(integrity);
+        what_if::apply(builder, &self.args.what_if)
+    }
+}
+
+/// The margin: the option, else the settings, else the rules of the site. Before Slurm, a user's settings do
+/// not replace the rules.
+pub(super) fn margin(args: &CheckArgs, config: &Config, subject: &Subject) -> Margin {
+    let set = || config.margin("margin");
+    let of_site = subject.rules.margin;
+    let rest = match args.decision.format {
+        CheckFormat::Slurm => of_site.or_else(set),
+        _ => set().or(of_site),
+    };
+    args.decision.margin.or(rest).unwrap_or_default()
+}
+
+/// The source of convolutions' workspaces that the settings name. Without settings, the environment is not
+/// searched for a library either.
+fn source(args: &CheckArgs, config: &Config) -> Option<SourceChoice> {
+    let named = config.get::<String>("cudnn").map(|text| SourceChoice::from(text.as_str()));
+    named.or_else(|| args.settings.no_config.then_some(SourceChoice::Model))
+}

@@ -1,0 +1,9 @@
+//! `xmem config`.
+
+mod args;
+mod error;
+mod lua;
+mod run;
+
+pub(crate) use args::ConfigArgs;
+pub(crate) use run::run;

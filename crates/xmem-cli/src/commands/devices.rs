@@ -1,0 +1,7 @@
+//! `xmem devices`.
+
+mod args;
+mod run;
+
+pub(crate) use args::DevicesArgs;
+pub(crate) use run::run;

@@ -1,0 +1,8 @@
+//! `xmem diff`.
+
+mod args;
+mod error;
+mod run;
+
+pub(crate) use args::{DiffArgs, SHORT_HELP};
+pub(crate) use run::run;

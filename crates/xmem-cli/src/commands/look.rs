@@ -1,0 +1,8 @@
+//! `xmem look`.
+
+mod args;
+mod error;
+mod run;
+
+pub(crate) use args::{LookArgs, SHORT_HELP};
+pub(crate) use run::run;

@@ -1,0 +1,13 @@
+//! `xmem plan`.
+
+mod args;
+mod blocks;
+mod error;
+mod follow;
+mod run;
+
+pub(crate) use args::{PlanArgs, SHORT_HELP};
+pub(crate) use blocks::Source;
+pub(crate) use error::PlanFailure;
+pub(crate) use follow::{FollowFormat, FollowOutput, follow};
+pub(crate) use run::run;

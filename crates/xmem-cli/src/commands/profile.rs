@@ -1,0 +1,16 @@
+//! `xmem profile`.
+
+mod address_space;
+mod args;
+mod convolutions;
+mod error;
+mod hints;
+mod progress;
+mod range;
+mod ranks;
+mod recording;
+mod run;
+mod then;
+
+pub(crate) use args::{ProfileArgs, SHORT_HELP};
+pub(crate) use run::run;

@@ -1,0 +1,74 @@
+//! What to do about a job that may not fit: commands that go on from its answer.
+
+use super::args::ReplayArgs;
+use super::settings::Settings;
+use crate::input;
+use std::borrow::Cow;
+use std::path::Path;
+use xmem::types::printable;
+use xmem::{Answer, Bytes, Decision, Device, Job};
+
+/// The most larger devices that are tried.
+const TRIED: usize = 3;
+
+/// Commands, and what each is for. None for jobs that fit, and for standard input, which cannot be read again.
+pub(super) fn commands(
+    trace: &Path,
+    job: &Job,
+    (settings, answer): (&Settings, &Answer),
+    args: &ReplayArgs,
+) -> Vec<(String, String)> {
+    let is_short = matches!(answer.decision().0, Decision::DoesNotFit | Decision::Tight);
+    if !is_short || trace == Path::new("-") {
+        return Vec::new();
+    }
+    let name = input::name(trace);
+    let name = shlex::try_quote(&name).map_or_else(|_| name.clone(), Cow::into_owned);
+    let here = device(args);
+    let mut all = Vec::new();
+    if let Some(larger) = larger(job, settings, answer) {
+        let purpose = format!("fits on {} ({})", larger.name, larger.memory);
+        all.push((format!("xmem replay {name} --device {}", larger.name), purpose));
+    }
+    let changes = "tries allocator, optimizer and zero_grad";
+    all.push((format!("xmem check {name} {here}"), changes.to_owned()));
+    all.push((format!("xmem plan {name}"), "how little the same tensors need".to_owned()));
+    if answer.trace.gpu.is_none() {
+        let purpose = "what offloading to the host buys".to_owned();
+        all.push((format!("xmem offload {name}"), purpose));
+    }
+    all.push((
+        "xmem profile -- COMMAND".to_owned(),
+        "record a smaller batch, or checkpoints".to_owned(),
+    ));
+    all.into_iter().map(|(command, why)| (printable(&command).into_owned(), why)).collect()
+}
+
+/// The options that name the device.
+fn device(args: &ReplayArgs) -> String {
+    let mut words = Vec::new();
+    let given = &args.device;
+    words.extend(given.device.iter().flat_map(|name| ["--device".to_owned(), name.clone()]));
+    if let Some(file) = &given.device_file {
+        words.extend(["--device-file".to_owned(), input::name(file)]);
+    }
+    let capacity = |size: Bytes| {
+        let mib = size.get().is_multiple_of(1 << 20);
+        let text = if mib { format!("{}MiB", size.get() >> 20) } else { size.get().to_string() };
+        ["--capacity".to_owned(), text]
+    };
+    words.extend(given.capacity.into_iter().flat_map(capacity));
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default()
+}
+
+/// The smallest larger device of which a replay says that the job fits.
+fn larger(job: &Job, settings: &Settings, answer: &Answer) -> Option<&'static Device> {
+    let is_larger = |device: &&Device| {
+        device.memory > answer.device().memory && device.memory >= answer.need.ample
+    };
+    let fits = |device: &&Device| {
+        let there = settings.estimate.on((*device).clone()).job(job);
+        there.is_ok_and(|there| there.decision().0 == Decision::Fits)
+    };
+    xmem::profiles::cards().into_iter().filter(is_larger).take(TRIED).find(fits)
+}

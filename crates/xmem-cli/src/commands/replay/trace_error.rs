@@ -1,0 +1,48 @@
+//! Errors that leave a trace without an answer.
+
+use crate::error::CliError;
+use crate::estimate;
+use crate::guard::{self, InternalError, Panicked};
+use crate::traces::TracesFailure;
+use std::sync::Arc;
+use thiserror::Error;
+use xmem::EstimateError;
+
+/// An error that leaves a trace without an answer.
+#[derive(Debug, Error)]
+pub(super) enum TraceError {
+    #[error(transparent)]
+    Estimate(EstimateError),
+    /// A folder, or an entry of a folder, that cannot be read.
+    #[error("cannot read folder `{place}`: check its permissions")]
+    Folder { place: String, source: Arc<walkdir::Error> },
+    /// A panic. It must not end the work on other traces.
+    #[error(
+        "internal error while processing `{trace}`: {message}; this is a bug in xmem, please report it"
+    )]
+    Panic { trace: String, message: String },
+}
+
+/// Runs `work` on `trace`, and returns a panic in it as an error.
+pub(super) fn catch_panic<T>(
+    trace: &str,
+    work: impl FnOnce() -> Result<T, EstimateError>,
+) -> Result<T, TraceError> {
+    match guard::catch(work) {
+        Ok(result) => result.map_err(TraceError::Estimate),
+        Err(Panicked { message }) => Err(TraceError::Panic { trace: trace.to_owned(), message }),
+    }
+}
+
+impl TraceError {
+    /// Converts to the error that is shown to the user.
+    pub(super) fn into_cli_error(self, trace: &str) -> CliError {
+        match self {
+            Self::Estimate(error) => estimate::failure(trace, error),
+            Self::Folder { place, source } => TracesFailure::Folder { place, source }.into(),
+            Self::Panic { trace, message } => {
+                InternalError::new(Some(&trace), Panicked { message }).into()
+            }
+        }
+    }
+}

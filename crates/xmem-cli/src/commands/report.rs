@@ -1,0 +1,13 @@
+//! `xmem report`.
+
+mod args;
+mod error;
+mod html;
+mod names;
+mod picture;
+mod run;
+mod settings;
+mod what_ifs;
+
+pub(crate) use args::{ReportArgs, SHORT_HELP};
+pub(crate) use run::run;

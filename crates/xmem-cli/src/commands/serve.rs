@@ -1,0 +1,8 @@
+//! `xmem serve`.
+
+mod args;
+mod error;
+mod run;
+
+pub(crate) use args::ServeArgs;
+pub(crate) use run::run;

@@ -1,0 +1,9 @@
+//! `xmem simulate`.
+
+mod args;
+mod error;
+mod plan;
+mod run;
+
+pub(crate) use args::{SHORT_HELP, SimulateArgs};
+pub(crate) use run::run;

@@ -1,0 +1,8 @@
+//! `xmem submit`.
+
+mod args;
+mod error;
+mod run;
+
+pub(crate) use args::SubmitArgs;
+pub(crate) use run::run;

@@ -1,0 +1,88 @@
+//! Runs `xmem validate`.
+
+use super::args::ValidateArgs;
+use super::error::failure;
+use crate::commands::snapshot::RerunFailure;
+use crate::commands::{Outcome, snapshot};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::format::PlainFormat;
+use crate::global::{Global, Verbosity};
+use crate::progress::Progress;
+use crate::reading::read_options;
+use crate::{allocator, cudnn, device, input, output, pool, style, what_if};
+use xmem::predict::AllocatorSettings;
+use xmem::{Device, Estimate, Job};
+use xmem_eval::{DeviceIndex, RerunOptions, Setup, Snapshot};
+use xmem_report::json::{self, ValidateDocument};
+use xmem_report::{Comparison, text};
+
+/// Runs the command.
+pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
+    let name = input::name(&args.snapshot);
+    let gpu = device::choose(&args.device)?;
+    let device_name = gpu.name.clone();
+    let (recorded, _) = snapshot::read(&args.snapshot, args.reading.max_input)?;
+    let estimate = estimate(args, gpu, &recorded)?;
+    let path = &args.trace;
+    let progress = Progress::over([path.as_path()], global.verbosity());
+    let job = pool::run(args.reading.threads, |threads| {
+        Job::observed(path, &read_options(&args.reading, threads), &|stage| {
+            progress.stage(&input::name(path), stage);
+        })
+    })?;
+    drop(progress);
+    let options =
+        RerunOptions { device: DeviceIndex(args.device_index), ..RerunOptions::default() };
+    let trace = input::name(path);
+    let judged = xmem_eval::validate(&estimate, &job, &recorded, &options)
+        .map_err(|error| failure(&trace, &name, error))?;
+    let inputs = Comparison {
+        trace: &trace,
+        snapshot: &name,
+        device: &device_name,
+        tolerance: args.tolerance,
+    };
+    let style = style::of_output(None);
+    let page = match (args.format, global.verbosity()) {
+        (PlainFormat::Json, _) => json::pretty(&ValidateDocument::new(&inputs, &judged)),
+        (PlainFormat::Text, Verbosity::Quiet) => text::validation_brief(&inputs, &judged, &style),
+        (PlainFormat::Text, _) => text::validation(&inputs, &judged, args.top, &style),
+    };
+    output::write(page.as_bytes(), None)?;
+    Ok(match judged.is_within(args.tolerance) {
+        _ if !judged.is_judged() => Exit::Withheld,
+        true => Exit::Fits,
+        false => Exit::Differs,
+    })
+}
+
+/// Checks everything that does not need the trace.
+pub(crate) fn check(args: &ValidateArgs) -> Result<(), CliError> {
+    let gpu = device::choose(&args.device)?;
+    let (recorded, _) = snapshot::read(&args.snapshot, args.reading.max_input)?;
+    estimate(args, gpu, &recorded).map(drop)
+}
+
+fn estimate(args: &ValidateArgs, gpu: Device, recorded: &Snapshot) -> Result<Estimate, CliError> {
+    let settings = settings(args, recorded, &input::name(&args.snapshot))?;
+    let convolutions = cudnn::source(&args.cudnn)?;
+    let builder = Estimate::builder(gpu).allocator(settings).convolutions(convolutions);
+    let estimate = what_if::apply(builder, &args.what_if)?.build();
+    estimate.check()?;
+    Ok(estimate)
+}
+
+/// The estimate's allocator: that of the recording, unless the arguments choose another one.
+fn settings(
+    args: &ValidateArgs,
+    recorded: &Snapshot,
+    name: &str,
+) -> Result<AllocatorSettings, CliError> {
+    let mut settings = allocator::settings(&args.allocator)?;
+    let (setup, _) =
+        Setup::of(recorded, None, None).map_err(|error| RerunFailure::new(name, error.into()))?;
+    settings.conf.get_or_insert(setup.text);
+    settings.release.get_or_insert(setup.config.release);
+    Ok(settings)
+}
