@@ -49,6 +49,7 @@ mod testing;
 mod uncertainty;
 mod unmodeled;
 mod walk;
+mod what_ifs;
 
 pub use completion::{
     CompletionError, CompletionModel, StreamCompletion, check_completion, depends_on_completion,
@@ -66,6 +67,7 @@ pub use uncertainty::{
     Bound, SizeRange, UnaskedConvolution, UncertainBlock, UncertainPlace, Uncertainty,
     WorkspaceFamily,
 };
+pub use what_ifs::{ChosenWhatIf, ParseWhatIfError, Values, WHAT_IFS, WhatIf, WhatIfError};
 pub use xmem_convolutions::ConvPass;
 
 use context::Context;
@@ -99,8 +101,8 @@ pub fn schedule(
         Some(gpu) => recorded::schedule(profile, gpu, target, convolutions),
         None => lowered(profile, target, convolutions),
     };
-    if let Some(resharding) = &target.resharding {
-        resharding.apply(&mut schedule, profile);
+    for what_if in &target.what_ifs {
+        what_if.change_schedule(profile, target, &mut schedule);
     }
     (schedule, notes)
 }

@@ -1,10 +1,11 @@
 //! The result: allocator requests in program order, and the origin of each block.
 
 use crate::rule::{Rule, RuleEffect};
-use crate::uncertainty::UncertainBlock;
+use crate::uncertainty::{UncertainBlock, UncertainPlace};
 use xmem_analyzer::{Phase, Profile, Role};
 use xmem_types::{
-    BlockId, Bytes, Fallbacks, IterationId, Nanos, OpId, PlacedCall, Request, Sym, Workload,
+    BlockId, Bytes, Fallbacks, IterationId, Nanos, OpId, PlacedCall, Request, RequestKind,
+    StreamId, Sym, Workload,
 };
 
 /// The requests of the job to the GPU's allocator, in order.
@@ -56,6 +57,16 @@ pub struct ScheduledBlock {
     pub rule: Option<&'static Rule>,
     /// The operator that made it, if that operator has no CUDA model.
     pub unmodeled: Option<OpId>,
+}
+
+/// A block that is added to a schedule.
+#[derive(Clone, Debug)]
+pub(crate) struct AddedBlock {
+    /// The row of the request behind which it is made.
+    pub(crate) behind: usize,
+    pub(crate) block: ScheduledBlock,
+    pub(crate) size: Bytes,
+    pub(crate) stream: StreamId,
 }
 
 /// The origin of a scheduled block.
@@ -153,6 +164,37 @@ impl Schedule {
     pub fn iteration_starts(&self, profile: &Profile) -> Vec<usize> {
         let start = |time| self.times.partition_point(|&at| at < time);
         profile.iterations.iter().map(|iteration| start(iteration.start)).collect()
+    }
+
+    /// Adds blocks that stay until the end, in the order of the requests behind which they are made.
+    pub(crate) fn add(&mut self, added: Vec<AddedBlock>) {
+        let mut all = added.iter().peekable();
+        let (requests, times) =
+            (std::mem::take(&mut self.requests), std::mem::take(&mut self.times));
+        // The new row of each request, and of their end.
+        let mut rows = Vec::with_capacity(requests.len() + 1);
+        for (row, (request, time)) in requests.into_iter().zip(times).enumerate() {
+            rows.push(self.requests.len());
+            self.requests.push(request);
+            self.times.push(time);
+            while let Some(next) = all.next_if(|next| next.behind == row) {
+                let block = BlockId::new(self.blocks.len());
+                self.blocks.push(next.block.clone());
+                let kind = RequestKind::Alloc { size: next.size, stream: next.stream };
+                self.requests.push(Request { block, kind });
+                self.times.push(time);
+            }
+        }
+        rows.push(self.requests.len());
+        for call in &mut self.calls {
+            call.before = rows[call.before];
+        }
+        for block in &mut self.uncertain {
+            if let UncertainPlace::Between { alloc, free } = &mut block.place {
+                *alloc = rows[*alloc];
+                *free = free.map(|row| rows[row]);
+            }
+        }
     }
 
     /// The block behind an id.

@@ -1,7 +1,8 @@
 //! The target of a schedule: GPU, PyTorch version and what-ifs.
 
-use crate::completion::StreamCompletion;
+use crate::completion::{CompletionModel, StreamCompletion};
 use crate::resharding::Resharding;
+use crate::what_ifs::ChosenWhatIf;
 use std::collections::BTreeSet;
 use xmem_analyzer::recording::{Implementation, Recording};
 use xmem_convolutions::PlanChoice;
@@ -33,6 +34,11 @@ pub struct Target {
     pub resharding: Option<Resharding>,
     /// The time at which work on the streams of a recorded GPU is complete.
     pub completion: StreamCompletion,
+    /// The model of durations of `collectives=bandwidth`, if it is not that of the device.
+    pub modeled_completion: Option<Box<CompletionModel>>,
+    /// The what-ifs, each once, in the order of [`WHAT_IFS`](crate::WHAT_IFS). The fields above have what they say of the
+    /// target once [`with_what_ifs`](Self::with_what_ifs) has been called.
+    pub what_ifs: Vec<ChosenWhatIf>,
     /// Names of rules that are switched off.
     pub disabled: BTreeSet<String>,
 }
@@ -52,6 +58,8 @@ impl Target {
             set_to_none: true,
             resharding: None,
             completion: StreamCompletion::AtOnce,
+            modeled_completion: None,
+            what_ifs: Vec::new(),
             disabled: BTreeSet::new(),
         }
     }

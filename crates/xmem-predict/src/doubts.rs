@@ -28,7 +28,7 @@ use std::ops::Range;
 use xmem_analyzer::Profile;
 use xmem_analyzer::integrity::Integrity;
 use xmem_convolutions::ConvolutionAnswers;
-use xmem_orchestrator::{StreamCompletion, Target};
+use xmem_orchestrator::{ChosenWhatIf, StreamCompletion, Target};
 use xmem_profiles::Device;
 use xmem_types::{Bytes, Diagnostics, IterationId, WithheldReason};
 
@@ -152,7 +152,8 @@ impl<'a> Subject<'a> {
 
     /// Returns whether the job is replayed as it was recorded, and not as another one by a what-if.
     fn is_as_recorded(&self) -> bool {
-        self.target.resharding.is_none() && self.target.completion == StreamCompletion::AtOnce
+        self.target.completion == StreamCompletion::AtOnce
+            && !self.target.what_ifs.iter().any(ChosenWhatIf::is_other_job)
     }
 
     /// Returns whether the answer is about all recorded iterations.

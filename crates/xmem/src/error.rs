@@ -2,7 +2,7 @@
 
 use crate::input::InputError;
 use thiserror::Error;
-use xmem_orchestrator::{CompletionError, ReshardingError};
+use xmem_orchestrator::{CompletionError, WhatIfError};
 use xmem_predict::{AllocatorError, LengthsError, NoSegments};
 
 /// An estimate that cannot be made. A job that does not fit is an answer, not an error.
@@ -21,9 +21,9 @@ pub enum EstimateError {
     /// The recording does not show how memory depends on the length of its batches.
     #[error(transparent)]
     Lengths(#[from] LengthsError),
-    /// The job cannot be replayed with the requested number of ranks.
+    /// The job cannot be changed as requested.
     #[error(transparent)]
-    Resharding(#[from] ReshardingError),
+    WhatIf(#[from] WhatIfError),
     /// The recording does not show when work is complete.
     #[error(transparent)]
     Completion(#[from] CompletionError),

@@ -18,8 +18,8 @@ use xmem_analyzer::recording::Rank;
 use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource};
 use xmem_cudnn::AutomaticSource;
 use xmem_orchestrator::{
-    CompletionModel, CudnnBenchmark, OptimizerImpl, Resharding, Schedule, StreamCompletion, Target,
-    ZeroGradPlace, check_completion, parse_cublas_workspace_config,
+    ChosenWhatIf, CompletionModel, CudnnBenchmark, OptimizerImpl, Schedule, StreamCompletion,
+    Target, ZeroGradPlace, check_completion, parse_cublas_workspace_config,
 };
 use xmem_predict::{
     AllocatorError, AllocatorSettings, AllocatorSetup, CapacitySearch, Detail, DeviceBudget,
@@ -41,8 +41,6 @@ pub struct Estimate {
     iterations: Option<Iterations>,
     detail: Detail,
     integrity: IntegrityPolicy,
-    /// Another number of ranks than recorded.
-    world_size: Option<u32>,
 }
 
 /// The treatment of gradients when they are cleared.
@@ -71,7 +69,6 @@ impl Estimate {
             iterations: None,
             detail: Detail::default(),
             integrity: IntegrityPolicy::default(),
-            world_size: None,
         })
     }
 
@@ -252,19 +249,12 @@ impl Estimate {
             "allocator"
         );
         let recorded = job.environment().cublas_workspace().and_then(parse_cublas_workspace_config);
-        let resharding = match self.world_size {
-            Some(ranks) => Some(Resharding::of(job.profile(), ranks)?),
-            None => None,
-        };
-        check_completion(job.profile(), &self.target.completion)?;
-        let rank = resharding.as_ref().map(|other| other.rank().clone());
-        let target = Target {
-            device,
-            resharding,
-            torch: setup.release,
-            cublas_workspace: self.target.cublas_workspace.or(recorded),
-            ..self.target.clone()
-        };
+        let target = Target { device, torch: setup.release, ..self.target.clone() };
+        let target = target.with_what_ifs(job.profile())?;
+        check_completion(job.profile(), &target.completion)?;
+        let rank = target.resharding.as_ref().map(|other| other.rank().clone());
+        let cublas_workspace = target.cublas_workspace.or(recorded);
+        let target = Target { cublas_workspace, ..target };
         let convolutions = Arc::clone(&self.convolutions);
         let (target, convolutions) = match job.profile().recording() {
             Some(recording) => {
@@ -363,6 +353,12 @@ impl EstimateBuilder {
         self
     }
 
+    /// The model of durations that a what-if takes, in the place of that of the device ([`completion_model`](Self::completion_model)).
+    pub fn model_of_completion(mut self, model: CompletionModel) -> Self {
+        self.0.target.modeled_completion = Some(Box::new(model));
+        self
+    }
+
     /// The model of durations for this device, to be changed and given to [`Self::stream_completion`].
     #[must_use]
     pub fn completion_model(&self) -> CompletionModel {
@@ -403,10 +399,9 @@ impl EstimateBuilder {
         self
     }
 
-    /// Replays a rank of a distributed job as one of a job of another number of ranks (a what-if): what FSDP
-    /// shards has other sizes. Only recordings of `xmem profile` say how parameters are sharded.
-    pub fn world_size(mut self, ranks: u32) -> Self {
-        self.0.world_size = Some(ranks);
+    /// Changes the job (a what-if). Of several of one name, the last one counts.
+    pub fn what_if(mut self, what_if: ChosenWhatIf) -> Self {
+        self.0.target.add(what_if);
         self
     }
 

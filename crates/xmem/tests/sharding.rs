@@ -3,15 +3,23 @@
 #![expect(clippy::disallowed_methods, reason = "tests read recordings")]
 
 use std::path::{Path, PathBuf};
+use xmem::orchestrator::ChosenWhatIf;
 use xmem::{Answer, Bytes, Estimate, EstimateError, find};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/sharding")
 }
 
+fn world_size(ranks: u32) -> ChosenWhatIf {
+    ChosenWhatIf::new("world-size", &ranks.to_string()).expect("a what-if")
+}
+
 fn with_ranks(ranks: u32) -> Result<Answer, EstimateError> {
     let device = find("a100-40g").expect("known").clone();
-    Estimate::builder(device).world_size(ranks).build().path(folder().join("ranks8.json.zst"))
+    Estimate::builder(device)
+        .what_if(world_size(ranks))
+        .build()
+        .path(folder().join("ranks8.json.zst"))
 }
 
 fn recorded(ranks: u32) -> (Bytes, Bytes) {

@@ -112,6 +112,9 @@ struct TargetDto<'a> {
     set_to_none: bool,
     world_size: Option<u32>,
     collectives: CollectivesDto,
+    /// As options have them (`zero-grad=pos0`); left out where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    what_ifs: Vec<String>,
     disabled_rules: Vec<&'a str>,
     convolutions: &'a str,
     allocator: SetupDto<'a>,
@@ -515,6 +518,7 @@ fn target(answer: &Answer) -> TargetDto<'_> {
         set_to_none: target.set_to_none,
         world_size: target.resharding.as_ref().map(|resharding| resharding.rank().world_size),
         collectives: CollectivesDto::new(&target.completion),
+        what_ifs: target.what_ifs.iter().map(ToString::to_string).collect(),
         disabled_rules: target.disabled.iter().map(String::as_str).collect(),
         convolutions: answer.convolutions.source(),
         allocator: SetupDto::from(&answer.setup),

@@ -10,7 +10,6 @@ use super::style::{Ink, Style, keep_end, wrap};
 use std::cmp::Reverse;
 use xmem::analyzer::GpuSource;
 use xmem::analyzer::integrity::Condition;
-use xmem::orchestrator::StreamCompletion;
 use xmem::predict::{AllocatorKind, Confidence, Place, ShortAt, UncertaintyEffect};
 use xmem::types::{Severity, WithheldReason, printable};
 use xmem::{Answer, Bytes, Decision, Verdict};
@@ -236,37 +235,16 @@ fn headline(trace: &str, answer: &Answer, style: &Style) -> String {
         allocator(answer, style)
             + &convolutions(answer, style)
             + &recorded_on(answer, style)
-            + &world_size(answer, style)
-            + &collectives(answer, style),
+            + &what_ifs(answer, style),
     )
 }
 
-/// Another number of ranks than recorded.
-fn world_size(answer: &Answer, style: &Style) -> String {
-    let Some(resharding) = &answer.target.resharding else { return String::new() };
-    let (rank, recorded) = (resharding.rank(), resharding.recorded());
-    let text = format!(
-        "what if: rank {} of {}; recorded as one of {recorded}, and shards have other sizes",
-        rank.rank, rank.world_size
-    );
-    let lines = wrap(&text, style.columns().saturating_sub(2));
-    lines.iter().map(|line| format!("  {line}\n")).collect()
-}
-
-/// When work on streams is complete, if that is not as recorded.
-fn collectives(answer: &Answer, style: &Style) -> String {
-    let text = match &answer.target.completion {
-        StreamCompletion::AtOnce => return String::new(),
-        StreamCompletion::HostWaits => {
-            "what if: collectives complete when the host waits".to_owned()
-        }
-        StreamCompletion::Modeled(model) => {
-            let parameters = model.to_string().replace('\n', "; ");
-            format!("what if: collectives complete after modeled durations ({parameters})")
-        }
-    };
-    let lines = wrap(&text, style.columns().saturating_sub(2));
-    lines.iter().map(|line| format!("  {line}\n")).collect()
+/// The what-ifs that make the job another one than the recorded one.
+fn what_ifs(answer: &Answer, style: &Style) -> String {
+    let said = answer.target.what_ifs.iter().filter_map(|what_if| what_if.words(&answer.target));
+    let lines =
+        said.flat_map(|text| wrap(&format!("what if: {text}"), style.columns().saturating_sub(2)));
+    lines.map(|line| format!("  {line}\n")).collect()
 }
 
 /// The GPU that the job was recorded on, with the recorded peaks.

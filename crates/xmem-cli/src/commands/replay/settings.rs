@@ -6,14 +6,14 @@ use crate::allocator::{AllocatorArgs, AllocatorRest};
 use crate::choice::Choice;
 use crate::device::DeviceArgs;
 use crate::error::CliError;
-use crate::what_if::{Collectives, OtherJob, WhatIfArgs};
+use crate::what_if::WhatIfArgs;
 use crate::{allocator, cudnn, device, input, what_if};
-use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::Arc;
 use xmem::convolutions::ConvolutionSource;
+use xmem::orchestrator::parse_cublas_workspace_config;
 use xmem::predict::CapacitySearch;
 use xmem::{Device, Estimate, EstimateBuilder, IntegrityPolicy};
 
@@ -122,11 +122,6 @@ impl OptionLine {
         self.option(name, value.as_ref().map(PossibleValue::get_name));
     }
 
-    fn choice(&mut self, name: &str, value: Option<impl ValueEnum>) {
-        let value = value.as_ref().and_then(ValueEnum::to_possible_value);
-        self.option(name, value.as_ref().map(PossibleValue::get_name));
-    }
-
     fn flag(&mut self, name: &str, given: impl Into<bool>) {
         if given.into() {
             self.words.push(name.to_owned());
@@ -165,25 +160,24 @@ impl OptionLine {
     }
 
     fn job(&mut self, args: &WhatIfArgs, cudnn: Option<String>) {
-        let WhatIfArgs {
-            zero_grad,
-            set_to_none,
-            optimizer_impl,
-            cublas_workspace_config,
-            what_if,
-            collectives,
-            rates,
-            no_rule,
-        } = args;
-        self.choice("--zero-grad", *zero_grad);
-        self.option("--set-to-none", *set_to_none);
-        self.choice("--optimizer-impl", *optimizer_impl);
-        let kib = cublas_workspace_config.map(|size| size.get() / 1024);
-        self.option("--cublas-workspace-config", kib.map(|kib| format!(":{kib}:1")));
-        let ranks = what_if.map(|OtherJob::WorldSize(ranks)| format!("world-size={ranks}"));
-        self.option("--what-if", ranks);
-        let changed = (*collectives != Collectives::AtOnce).then_some(*collectives);
-        self.choice("--collectives", changed);
+        for what_if in args.chosen() {
+            let value = what_if.value();
+            match what_if.name() {
+                "zero-grad" => self.option("--zero-grad", Some(value)),
+                "set-to-none" => self.option("--set-to-none", Some(value)),
+                "optimizer-impl" => self.option("--optimizer-impl", Some(value)),
+                "cublas-workspace" => {
+                    let size = parse_cublas_workspace_config(value);
+                    let kib = size.map(|size| size.get() / 1024);
+                    self.option("--cublas-workspace-config", kib.map(|kib| format!(":{kib}:1")));
+                }
+                // As without it.
+                "collectives" if value == "at-once" => {}
+                "collectives" => self.option("--collectives", Some(value)),
+                _ => self.option("--what-if", Some(what_if)),
+            }
+        }
+        let WhatIfArgs { rates, no_rule, .. } = args;
         for (rate, value) in rates {
             let name = format!("{rate:?}").to_lowercase();
             self.option("--rates", Some(format!("{name}={value}")));

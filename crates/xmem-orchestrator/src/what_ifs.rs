@@ -1,0 +1,310 @@
+//! What-ifs: a recorded job with one thing changed, replayed without recording it again.
+//!
+//! A [`WhatIf`] is one file: its name, its values, its help, and what it changes: the target of the lowering, or the schedule
+//! after it. Registration is a line in [`WHAT_IFS`]. On the command line, all of them are given as `--what-if NAME=VALUE`.
+
+mod amsgrad;
+mod collectives;
+mod cublas_workspace;
+mod optimizer_impl;
+mod set_to_none;
+mod world_size;
+mod zero_grad;
+
+use crate::completion::CompletionError;
+use crate::resharding::ReshardingError;
+use crate::schedule::Schedule;
+use crate::target::Target;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use thiserror::Error;
+use xmem_analyzer::Profile;
+
+/// A change of a recorded job.
+#[derive(Clone, Copy, Debug)]
+pub struct WhatIf {
+    /// Its name in options (`world-size`), that of its file.
+    pub name: &'static str,
+    /// The values that it may have.
+    pub values: Values,
+    /// A sentence about it, without a period.
+    pub help: &'static str,
+    /// The change that a value makes; none for text that is not one.
+    change: fn(&str) -> Option<Arc<dyn Change>>,
+}
+
+/// The values of a what-if.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// One of these, each with what it means.
+    Named(&'static [(&'static str, &'static str)]),
+    /// Others: the word for them in help, and what is expected.
+    Free(&'static str, &'static str),
+}
+
+/// All what-ifs, in the order in which they are applied.
+pub const WHAT_IFS: [WhatIf; 7] = [
+    // Settings of the target: no one depends on another.
+    zero_grad::WHAT_IF,
+    set_to_none::WHAT_IF,
+    optimizer_impl::WHAT_IF,
+    cublas_workspace::WHAT_IF,
+    // What changes the schedule: another state of the optimizer is sharded like the recorded one.
+    amsgrad::WHAT_IF,
+    world_size::WHAT_IF,
+    // The order of requests is that of all of them.
+    collectives::WHAT_IF,
+];
+
+/// What a value of a what-if changes.
+trait Change: fmt::Debug + Send + Sync {
+    /// Changes the target of the lowering of a job, or finds that the job cannot be changed.
+    fn target(&self, _: &Profile, _: &mut Target) -> Result<(), WhatIfError> {
+        Ok(())
+    }
+
+    /// Changes the schedule.
+    fn schedule(&self, _: &Profile, _: &Target, _: &mut Schedule) {}
+
+    /// Returns whether the requests are those of another job than the recorded one, so that peaks of the recording do not
+    /// apply.
+    fn is_other_job(&self) -> bool {
+        false
+    }
+
+    /// What the answer says about it beside the other settings, if anything.
+    fn words(&self, _: &Target) -> Option<String> {
+        None
+    }
+}
+
+/// A what-if with a value.
+#[derive(Clone, Debug)]
+pub struct ChosenWhatIf {
+    what_if: &'static WhatIf,
+    value: String,
+    change: Arc<dyn Change>,
+}
+
+/// Text that names no what-if and value.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ParseWhatIfError {
+    /// There is no value.
+    #[error("expected NAME=VALUE: {}", names())]
+    NoValue,
+    /// The name is not one.
+    #[error("unknown what-if `{name}`: {}", names())]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// The value is not one.
+    #[error("{name}: {problem}")]
+    Value {
+        /// The name of the what-if.
+        name: &'static str,
+        /// What a value must be.
+        problem: String,
+    },
+}
+
+/// A job that cannot be changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum WhatIfError {
+    /// To another number of ranks.
+    #[error(transparent)]
+    Resharding(#[from] ReshardingError),
+    /// In the completion of its work.
+    #[error(transparent)]
+    Completion(#[from] CompletionError),
+    /// In its optimizer.
+    #[error("{what_if} is a setting of {of}, and the recorded optimizer is {recorded}")]
+    OtherOptimizer {
+        /// The name of the what-if.
+        what_if: &'static str,
+        /// The optimizers that have it.
+        of: &'static str,
+        /// The classes of the recorded ones.
+        recorded: String,
+    },
+}
+
+/// The names with their values.
+fn names() -> String {
+    WHAT_IFS.iter().map(WhatIf::usage).collect::<Vec<_>>().join(", ")
+}
+
+impl WhatIf {
+    /// Name and values (`zero-grad=pos0|pos1`).
+    #[must_use]
+    pub fn usage(&self) -> String {
+        format!("{}={}", self.name, self.values)
+    }
+
+    /// What a value must be, for text that is not one.
+    fn expected(&self, found: &str) -> String {
+        let expected = match self.values {
+            Values::Named(values) => {
+                let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
+                names.join(" or ")
+            }
+            Values::Free(_, expected) => expected.to_owned(),
+        };
+        format!("expected {expected}, found `{found}`")
+    }
+
+    /// The what-if of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        static ALL: [WhatIf; WHAT_IFS.len()] = WHAT_IFS;
+        ALL.iter().find(|what_if| what_if.name == name)
+    }
+}
+
+impl ChosenWhatIf {
+    /// The what-if of this name with a value.
+    ///
+    /// # Errors
+    /// If there is none, or it does not have the value.
+    pub fn new(name: &str, value: &str) -> Result<Self, ParseWhatIfError> {
+        let unknown = || ParseWhatIfError::Unknown { name: name.to_owned() };
+        let what_if = WhatIf::named(name).ok_or_else(unknown)?;
+        let value = value.trim();
+        let change = (what_if.change)(value).ok_or_else(|| ParseWhatIfError::Value {
+            name: what_if.name,
+            problem: what_if.expected(value),
+        })?;
+        Ok(Self { what_if, value: value.to_owned(), change })
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.what_if.name
+    }
+
+    /// The value, as it was given.
+    #[must_use]
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// Returns whether the job is another one than the recorded one, so that peaks of the recording do not apply.
+    #[must_use]
+    pub fn is_other_job(&self) -> bool {
+        self.change.is_other_job()
+    }
+
+    /// What the answer says about it beside the other settings, if anything.
+    #[must_use]
+    pub fn words(&self, target: &Target) -> Option<String> {
+        self.change.words(target)
+    }
+
+    pub(crate) fn change_schedule(
+        &self,
+        profile: &Profile,
+        target: &Target,
+        schedule: &mut Schedule,
+    ) {
+        self.change.schedule(profile, target, schedule);
+    }
+}
+
+impl Target {
+    /// The target with its what-ifs, for one job.
+    ///
+    /// # Errors
+    /// If the job cannot be changed so.
+    pub fn with_what_ifs(mut self, profile: &Profile) -> Result<Self, WhatIfError> {
+        for chosen in self.what_ifs.clone() {
+            chosen.change.target(profile, &mut self)?;
+        }
+        Ok(self)
+    }
+
+    /// Adds a what-if, in the place of another one of the same name, in the order of [`WHAT_IFS`].
+    pub fn add(&mut self, chosen: ChosenWhatIf) {
+        self.what_ifs.retain(|other| other.name() != chosen.name());
+        self.what_ifs.push(chosen);
+        let place = |chosen: &ChosenWhatIf| WHAT_IFS.iter().position(|w| w.name == chosen.name());
+        self.what_ifs.sort_by_key(place);
+    }
+}
+
+impl fmt::Display for Values {
+    /// As help shows them (`pos0|pos1`).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Free(word, _) => f.write_str(word),
+            Self::Named(values) => {
+                let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
+                f.write_str(&names.join("|"))
+            }
+        }
+    }
+}
+
+impl FromStr for ChosenWhatIf {
+    type Err = ParseWhatIfError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (name, value) = text.split_once('=').ok_or(ParseWhatIfError::NoValue)?;
+        Self::new(name.trim(), value)
+    }
+}
+
+impl fmt::Display for ChosenWhatIf {
+    /// As it is given in options (`world-size=16`).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name(), self.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xmem_profiles::find;
+
+    #[test]
+    fn a_what_if_has_the_name_of_its_file_and_reads_its_own_values() {
+        let source = include_str!("what_ifs.rs");
+        let files: Vec<String> = source
+            .lines()
+            .filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'))
+            .map(|file| file.replace('_', "-"))
+            .collect();
+        let mut names: Vec<&str> = WHAT_IFS.iter().map(|what_if| what_if.name).collect();
+        names.sort_unstable();
+        assert_eq!(names, files);
+        for what_if in WHAT_IFS {
+            let values = match what_if.values {
+                Values::Named(values) => values.iter().map(|(name, _)| *name).collect(),
+                Values::Free("N", _) => vec!["1", "16"],
+                Values::Free(..) => vec![":4096:8", ":0:0"],
+            };
+            for value in values {
+                let chosen = ChosenWhatIf::new(what_if.name, value).expect(value);
+                assert_eq!(chosen.to_string(), format!("{}={value}", what_if.name));
+                assert_eq!(chosen.to_string().parse::<ChosenWhatIf>().expect("one").value(), value);
+            }
+            let odd = ChosenWhatIf::new(what_if.name, "odd").expect_err(what_if.name);
+            assert!(odd.to_string().starts_with(&format!("{}: ", what_if.name)), "{odd}");
+        }
+        let unknown = "batch=4".parse::<ChosenWhatIf>().expect_err("unknown").to_string();
+        assert!(unknown.contains("`batch`") && unknown.contains("world-size=N"), "{unknown}");
+    }
+
+    #[test]
+    fn the_last_one_of_a_name_counts_and_the_table_orders_them() {
+        let mut target = Target::new(find("t4-16g").expect("known").clone());
+        for text in ["world-size=4", "zero-grad=pos0", "world-size=8"] {
+            target.add(text.parse().expect(text));
+        }
+        let chosen: Vec<String> = target.what_ifs.iter().map(ToString::to_string).collect();
+        assert_eq!(chosen, ["zero-grad=pos0", "world-size=8"]);
+    }
+}
