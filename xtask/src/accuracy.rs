@@ -7,10 +7,10 @@ mod case;
 mod judge;
 mod table;
 
-use crate::error::Error;
-use crate::{program, repo};
+use crate::error::CorpusError;
 use case::{Case, Row, Set};
 use std::path::PathBuf;
+use xmem_task::{Error, program, repo};
 
 /// How the table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -93,7 +93,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     for what in &broken {
         println!("{what}");
     }
-    Err(Error::Bounds { task: "accuracy", count: broken.len() })
+    Err(CorpusError::Bounds { task: "accuracy", count: broken.len() }.into())
 }
 
 fn wanted(sets: Sets, set: Set) -> bool {

@@ -8,12 +8,11 @@ mod difference;
 mod renamed;
 mod set;
 
-use crate::error::Error;
-use crate::{program, repo};
 use compare::Comparison;
 use renamed::Renamed;
 use set::SETS;
 use std::path::{Path, PathBuf};
+use xmem_task::{Error, TaskError, program, repo};
 
 /// Differences of one JSON path that are printed; the others are counted.
 const EXAMPLES: usize = 4;
@@ -34,6 +33,17 @@ pub(crate) struct Options {
     /// The program to ask; none builds it.
     pub(crate) binary: Option<PathBuf>,
 }
+
+/// Answers differ from saved ones; each difference was printed or counted.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "answers: {count} differences, see above; list what is meant in xtask/src/answers/renamed.toml"
+)]
+struct DifferencesError {
+    count: usize,
+}
+
+impl TaskError for DifferencesError {}
 
 /// Asks the program for every set of answers, and saves or compares them.
 pub(crate) fn run(options: Options) -> Result<(), Error> {
@@ -78,5 +88,5 @@ fn compare(program: &Path, folder: &Path) -> Result<(), Error> {
         return Ok(());
     }
     println!("the answers of now are in {}", kept.display());
-    Err(Error::Answers { count: differences })
+    Err(DifferencesError { count: differences }.into())
 }

@@ -23,12 +23,11 @@ mod snapshots;
 pub(crate) use process::measure;
 pub(crate) use recording::Input;
 
-use crate::error::Error;
-use crate::{program, repo};
 use process::Runner;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use xmem_task::{Error, TaskError, program, repo};
 
 /// What to run.
 #[derive(Debug)]
@@ -90,6 +89,15 @@ pub(crate) enum Keep {
     Nothing,
 }
 
+/// Runs of an attack broke rules; they were printed.
+#[derive(Debug, thiserror::Error)]
+#[error("attack: {count} findings, see above")]
+struct FindingsError {
+    count: usize,
+}
+
+impl TaskError for FindingsError {}
+
 /// Attacks and judges; fails if there is a finding.
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let program = match &options.program {
@@ -113,7 +121,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     }
     match report.findings() {
         0 => Ok(()),
-        count => Err(Error::Attack { count }),
+        count => Err(FindingsError { count }.into()),
     }
 }
 

@@ -1,6 +1,5 @@
 //! Daemons that a task starts, and that end with it.
 
-use crate::error::Error;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::ffi::OsStr;
@@ -9,6 +8,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use xmem_task::{Error, TaskError};
 
 /// The longest time until a daemon ends that was asked to.
 const END_LIMIT: Duration = Duration::from_secs(10);
@@ -16,6 +16,22 @@ const END_LIMIT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(50);
 /// The lines of a log that are shown if something goes wrong.
 const LOG_LINES: usize = 20;
+
+/// A daemon did not do what was waited for.
+#[derive(Debug, thiserror::Error)]
+enum DaemonError {
+    /// Something did not come about in time.
+    #[error("waited {seconds} s for {what}")]
+    Waited { what: String, seconds: u64 },
+    /// A daemon ended early; the end of its log was printed.
+    #[error(
+        "waited for {what}, but the daemon ended: the end of {} is above, --folder keeps all of it",
+        .log.display()
+    )]
+    Ended { what: String, log: PathBuf },
+}
+
+impl TaskError for DaemonError {}
 
 /// A daemon, ended when this is dropped.
 #[derive(Debug)]
@@ -74,7 +90,7 @@ impl Daemon {
         let last = &lines[lines.len().saturating_sub(LOG_LINES)..];
         println!("{}:\n{}", self.log.display(), last.join("\n"));
         waited?;
-        Err(Error::Ended { what: what.to_owned(), log: self.log.clone() })
+        Err(DaemonError::Ended { what: what.to_owned(), log: self.log.clone() }.into())
     }
 
     /// Sends a signal.
@@ -127,7 +143,7 @@ pub(crate) fn wait(what: &str, limit: Duration, holds: impl FnMut() -> bool) -> 
         }
         std::thread::sleep(PAUSE);
     }
-    Err(Error::Waited { what: what.to_owned(), seconds: limit.as_secs() })
+    Err(DaemonError::Waited { what: what.to_owned(), seconds: limit.as_secs() }.into())
 }
 
 /// Ports of 127.0.0.1 that nothing listens on.

@@ -1,7 +1,7 @@
 //! The folder in which a task runs daemons.
 
-use crate::error::Error;
 use std::path::{Path, PathBuf};
+use xmem_task::Error;
 
 /// A folder, removed at the end if it is temporary.
 #[derive(Debug)]

@@ -8,14 +8,13 @@
 mod callgrind;
 mod kept;
 
-use crate::error::Error;
-use crate::{program, repo};
 use callgrind::Count;
 use kept::Kept;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use xmem_benches::synthetic::{Corner, Training};
+use xmem_task::{Error, TaskError, program, repo};
 
 /// Recorded traces that are counted: a small one, and one with convolutions and Python's stacks.
 const RECORDED: [&str; 2] = ["mlp_adam", "resnet18_sgdm"];
@@ -45,6 +44,17 @@ pub(crate) struct Options {
     pub(crate) program: Option<PathBuf>,
 }
 
+/// Counts of instructions are too high; each was printed.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "instructions: {count} counts are too high, see above; if that is meant, cargo xtask instructions --update"
+)]
+struct CountsError {
+    count: usize,
+}
+
+impl TaskError for CountsError {}
+
 /// A trace in two sizes.
 struct Pair {
     name: &'static str,
@@ -71,7 +81,7 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
         Mode::Update => kept::write(&recorded)?,
         Mode::Check => broken += check(&recorded, &kept::read()?),
     }
-    if broken == 0 { Ok(()) } else { Err(Error::Instructions { count: broken }) }
+    if broken == 0 { Ok(()) } else { Err(CountsError { count: broken }.into()) }
 }
 
 /// How many pairs cost too much beyond what it takes to start; says of each what it costs.

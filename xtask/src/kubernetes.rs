@@ -18,10 +18,7 @@ mod server;
 mod sizes;
 mod webhooks;
 
-use crate::error::Error;
 use crate::folder::Folder;
-use crate::tally::Tally;
-use crate::{program, repo};
 use assets::Assets;
 use certificates::Authority;
 use cluster::Cluster;
@@ -30,6 +27,8 @@ use server::Server;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use webhooks::Webhooks;
+use xmem_task::tally::Tally;
+use xmem_task::{Error, program, repo};
 
 /// The manifests under test.
 const MANIFESTS: &str = "contrib/kubernetes";

@@ -8,6 +8,7 @@
 )]
 
 mod accuracy;
+mod again;
 mod answers;
 mod attack;
 mod bench;
@@ -19,11 +20,7 @@ mod folder;
 mod instructions;
 mod kubernetes;
 mod plans;
-mod program;
-mod repo;
-mod run;
 mod slurm;
-mod tally;
 mod test;
 mod tidy;
 mod torch;
@@ -33,10 +30,10 @@ mod web;
 mod wild;
 
 use clap::{Parser, Subcommand};
-use error::Error;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use xmem_task::Error;
 
 /// The exit status of a task that is skipped, as in Automake and in `.ci/run`.
 const SKIPPED: u8 = 77;

@@ -1,11 +1,10 @@
 //! `cargo xtask plans`: the plans of one iteration of every recorded trace, or of tables of blocks, as a table in
 //! Markdown.
 
-use crate::error::Error;
-use crate::{program, repo};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xmem_task::{Error, program, repo};
 
 /// What to run.
 #[derive(Debug)]

@@ -9,15 +9,14 @@ mod cluster;
 mod packages;
 mod programs;
 
-use crate::error::Error;
 use crate::folder::Folder;
-use crate::tally::Tally;
-use crate::{program, repo};
 use case::Case;
 use check::Bench;
 use cluster::Cluster;
 use std::path::PathBuf;
 use std::process::Command;
+use xmem_task::tally::Tally;
+use xmem_task::{Error, program, repo};
 
 /// The scripts under test.
 const SCRIPTS: &str = "contrib/slurm";

@@ -3,10 +3,10 @@
 //! All steps use the same profile and features, so that the dependencies that clippy compiled serve
 //! rustdoc, and those that the tests compiled serve everybody who runs one of them later.
 
-use crate::error::Error;
-use crate::run::{cargo, step};
-use crate::{docs, repo, tidy};
+use crate::{docs, tidy};
 use std::path::PathBuf;
+use xmem_task::run::{cargo, step};
+use xmem_task::{Error, repo};
 
 /// A part of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -14,13 +14,12 @@ mod script;
 pub(crate) mod venv;
 mod without;
 
-use crate::error::Error;
-use crate::{program, repo, run};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use venv::Venv;
+use xmem_task::{Error, TaskError, program, repo, run};
 
 /// Where scripts, models and lists of packages lie.
 const TESTS: &str = "crates/xmem-recorder/tests";
@@ -87,6 +86,15 @@ struct Outcome {
     peaks: Option<[f64; 2]>,
 }
 
+/// Recordings did not come out as they should; each complaint was printed.
+#[derive(Debug, thiserror::Error)]
+#[error("test-torch: {count} of the recordings failed, see above")]
+struct RecordingsError {
+    count: usize,
+}
+
+impl TaskError for RecordingsError {}
+
 /// Records and checks everything that is asked for, one release after the other.
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let xmem = match &options.program {
@@ -111,7 +119,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
             Ok(())
         })?;
     }
-    if failed == 0 { Ok(()) } else { Err(Error::Recordings { count: failed }) }
+    if failed == 0 { Ok(()) } else { Err(RecordingsError { count: failed }.into()) }
 }
 
 /// Records everything with one release; gives how many failed.

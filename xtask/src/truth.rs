@@ -7,13 +7,12 @@
 mod case;
 mod compare;
 
-use crate::error::Error;
 use crate::torch::venv::Venv;
-use crate::{program, repo, run};
 use case::Case;
 use compare::Difference;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use xmem_task::{Error, program, repo, run};
 
 /// The packages with which the cases were recorded, and the release of torch among them.
 const PACKAGES: &str = "traces/packages.txt";

@@ -3,12 +3,11 @@
 //! `crates/xmem-view/tests/viewers` has the scripts that open them, and the pinned packages: Perfetto with its trace
 //! processor and speedscope in Chromium, and pandas.
 
-use crate::error::Error;
-use crate::tally::{Tally, text_of};
-use crate::{program, repo};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use xmem_task::tally::{Tally, text_of};
+use xmem_task::{Error, program, repo};
 
 /// The scripts and the lists of packages.
 const SCRIPTS: &str = "crates/xmem-view/tests/viewers";

@@ -4,11 +4,10 @@
 
 mod random;
 
-use crate::error::Error;
-use crate::{program, repo};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use xmem_benches::synthetic::Training;
+use xmem_task::{Error, TaskError, program, repo};
 
 /// The folder of the sources.
 const FOLDER: &str = "web";
@@ -28,6 +27,15 @@ pub(crate) enum Mode {
     Write,
 }
 
+/// A built file of the page is not that of its sources.
+#[derive(Debug, thiserror::Error)]
+#[error("web/dist/{file} is not what the sources in web/src give: run cargo xtask web")]
+struct StaleError {
+    file: &'static str,
+}
+
+impl TaskError for StaleError {}
+
 /// Builds the page's program and style.
 pub(crate) fn build(mode: Mode) -> Result<(), Error> {
     install()?;
@@ -43,7 +51,7 @@ pub(crate) fn build(mode: Mode) -> Result<(), Error> {
         let built = std::fs::read(&path).map_err(Error::file(&path))?;
         let kept = repo::root().join(FOLDER).join("dist").join(file);
         if std::fs::read(&kept).map_err(Error::file(&kept))? != built {
-            return Err(Error::Stale { file });
+            return Err(StaleError { file }.into());
         }
     }
     Ok(())

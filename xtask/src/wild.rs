@@ -14,16 +14,16 @@ mod record;
 mod table;
 
 use crate::accuracy::Format;
-use crate::error::Error;
+use crate::error::CorpusError;
 use crate::torch::Engine;
 use crate::torch::venv::Venv;
-use crate::{program, repo, run};
 use catalogue::{Catalogue, Run};
 use facts::Facts;
 use job::Bench;
 use judge::Row;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use xmem_task::{Error, program, repo, run};
 
 /// Catalogue, facts and the Python files of this task.
 const DATA: &str = "xtask/data/wild";
@@ -161,7 +161,7 @@ fn conclude(rows: &[Row], options: &Options) -> Result<(), Error> {
         println!("{what}");
     }
     if options.mode == Mode::Check && !broken.is_empty() {
-        return Err(Error::Bounds { task: "wild", count: broken.len() });
+        return Err(CorpusError::Bounds { task: "wild", count: broken.len() }.into());
     }
     Ok(())
 }

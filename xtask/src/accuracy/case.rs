@@ -1,9 +1,9 @@
 //! A recorded case, and what xmem makes of it.
 
-use crate::error::Error;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xmem_task::Error;
 
 /// Bytes.
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;

@@ -1,11 +1,10 @@
 //! The differences that are meant: keys and texts with new names, and those that need not be the same.
 
-use crate::error::Error;
-use crate::repo;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use xmem_task::{Error, repo};
 
 /// The data file.
 const FILE: &str = "xtask/src/answers/renamed.toml";

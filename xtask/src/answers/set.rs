@@ -1,10 +1,9 @@
 //! The sets of answers: which devices, and with which options the traces are replayed.
 
-use crate::error::Error;
-use crate::repo;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
+use xmem_task::{Error, repo};
 
 /// One answer for each trace and device, with the same options.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use super::process::Runner;
 use super::recording::{self, Input, Recording};
 use super::report::{Report, Row};
 use super::{Extent, Options, forms, in_parallel};
-use crate::error::Error;
 use std::path::Path;
+use xmem_task::Error;
 
 /// One variant of a trace.
 #[derive(Clone, Copy, Debug)]

@@ -2,8 +2,7 @@
 
 use super::recording::Input;
 use super::report::Report;
-use crate::error::Error;
-use crate::repo;
+use xmem_task::{Error, repo};
 
 /// The document.
 const PATH: &str = "docs/security.md";

@@ -4,9 +4,9 @@
 use super::intact::arguments;
 use super::judge::{Answer, Finding, Outcome};
 use super::process::Runner;
-use crate::error::Error;
 use std::ffi::OsString;
 use std::path::Path;
+use xmem_task::Error;
 
 /// Asks for the forms of an answer that was given in JSON, and judges them.
 pub(super) fn run(

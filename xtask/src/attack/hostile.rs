@@ -7,10 +7,10 @@ use super::judge::{self, Answer, Finding, Outcome};
 use super::process::{Ended, Runner};
 use super::report::{Report, Row};
 use super::{Extent, Options, in_parallel, plans, recording};
-use crate::error::Error;
 use contents::{Content, Input};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use xmem_task::Error;
 
 /// A command that reads a file.
 #[derive(Clone, Copy, Debug)]

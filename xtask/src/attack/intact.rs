@@ -5,10 +5,10 @@ use super::process::{Ended, Runner};
 use super::recording::{self, Input, Recording};
 use super::report::{Report, Row};
 use super::{Extent, Options, in_parallel, kinds};
-use crate::error::Error;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
+use xmem_task::Error;
 
 /// The capacity that each trace needs, in bytes.
 pub(super) type Needs = BTreeMap<String, u64>;

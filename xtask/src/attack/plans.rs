@@ -7,12 +7,11 @@ use super::kinds::{self, Kind};
 use super::process::{Ended, Runner};
 use super::report::{Report, Row};
 use super::{Extent, Options, in_parallel};
-use crate::error::Error;
-use crate::repo;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
+use xmem_task::{Error, repo};
 
 /// The name by which `--kind` asks for this part.
 const NAME: &str = "plans";

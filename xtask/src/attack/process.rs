@@ -3,7 +3,6 @@
 //! A run goes through a second process of this program, `cargo xtask measure-run`, which starts nothing else:
 //! the kernel keeps the peak of all children of a process, and a child begins with what its parent holds.
 
-use crate::error::Error;
 use nix::sys::resource::{Resource, UsageWho, getrusage, setrlimit};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -13,6 +12,7 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use xmem_task::Error;
 
 /// How long a run may take before it counts as hanging and is killed.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(20);

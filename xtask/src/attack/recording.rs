@@ -2,9 +2,8 @@
 
 use super::event::Event;
 use super::notes;
-use crate::error::Error;
-use crate::repo;
 use std::path::{Path, PathBuf};
+use xmem_task::{Error, repo};
 
 /// The text of a recorded trace and where its events stand.
 #[derive(Debug)]

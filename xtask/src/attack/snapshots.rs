@@ -9,8 +9,8 @@ use super::process::Runner;
 use super::recording::{self, Input};
 use super::report::{Report, Row};
 use super::{Extent, Options, forms, in_parallel};
-use crate::error::Error;
 use std::path::Path;
+use xmem_task::Error;
 
 /// A kind of damage to a snapshot, or to the bytes of any file.
 #[derive(Clone, Copy, Debug)]

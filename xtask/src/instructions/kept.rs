@@ -1,11 +1,10 @@
 //! The counts that are kept in the repository.
 
 use super::callgrind::Count;
-use crate::error::Error;
-use crate::repo;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
+use xmem_task::{Error, repo};
 
 /// Where they lie.
 const FILE: &str = "benches/instructions.toml";

@@ -1,10 +1,23 @@
 //! The programs of Kubernetes, where envtest looks for them, too.
 
-use crate::error::Error;
 use std::path::{Path, PathBuf};
+use xmem_task::{Error, TaskError};
 
 /// The environment variable with the folder.
 const VARIABLE: &str = "KUBEBUILDER_ASSETS";
+
+/// The folder with the programs of Kubernetes lacks one.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "KUBEBUILDER_ASSETS names {}, which has no {program}: it needs kube-apiserver, etcd and kubectl",
+    .folder.display()
+)]
+struct MissingProgramError {
+    folder: PathBuf,
+    program: &'static str,
+}
+
+impl TaskError for MissingProgramError {}
 
 /// The programs.
 #[derive(Clone, Debug)]
@@ -33,7 +46,7 @@ impl Assets {
             let path = folder.join(program);
             match path.is_file() {
                 true => Ok(path),
-                false => Err(Error::Assets { folder: folder.to_owned(), program }),
+                false => Err(MissingProgramError { folder: folder.to_owned(), program }),
             }
         };
         Ok(Self { server: find("kube-apiserver")?, etcd: find("etcd")?, kubectl: find("kubectl")? })

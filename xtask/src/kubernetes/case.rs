@@ -1,10 +1,9 @@
 //! The table of cases; its head describes the keys.
 
 use super::TESTS;
-use crate::error::Error;
-use crate::repo;
 use serde::Deserialize;
 use std::path::Path;
+use xmem_task::{Error, repo};
 
 /// Commands, and what must come out.
 #[derive(Clone, Debug, Deserialize)]

@@ -1,11 +1,18 @@
 //! Certificates for 127.0.0.1, and the authority that signs them.
 
-use crate::error::Error;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
 use std::path::Path;
+use xmem_task::{Error, TaskError};
+
+/// A certificate could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make a certificate")]
+pub(super) struct CertificateError(#[from] rcgen::Error);
+
+impl TaskError for CertificateError {}
 
 /// A certificate authority.
 pub(super) struct Authority {
@@ -20,7 +27,7 @@ pub(super) struct Identity {
 }
 
 impl Authority {
-    pub(super) fn new() -> Result<Self, Error> {
+    pub(super) fn new() -> Result<Self, CertificateError> {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::new(Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -36,7 +43,7 @@ impl Authority {
     }
 
     /// A new certificate of a server on 127.0.0.1.
-    pub(super) fn issue(&self) -> Result<Identity, Error> {
+    pub(super) fn issue(&self) -> Result<Identity, CertificateError> {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::new(["127.0.0.1".to_owned()])?;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -49,7 +56,7 @@ impl Authority {
 
 /// Writes a pair of keys that sign and check tokens: `NAME.key` and `NAME.pub`.
 pub(super) fn write_keys(folder: &Path, name: &str) -> Result<(), Error> {
-    let key = KeyPair::generate()?;
+    let key = KeyPair::generate().map_err(CertificateError)?;
     replace(&folder.join(format!("{name}.key")), &key.serialize_pem())?;
     replace(&folder.join(format!("{name}.pub")), &key.public_key_pem())
 }

@@ -3,9 +3,8 @@
 use super::load::{Counts, Load};
 use super::outages::{FailurePolicy, set_policy};
 use super::{Bench, SMALL, Scenario, TESTS};
-use crate::error::Error;
-use crate::repo;
 use std::path::Path;
+use xmem_task::{Error, repo};
 
 pub(super) static SCENARIOS: [Scenario; 2] = [
     Scenario { name: "the site file changes: warn, reject, broken, warn", needs: None, run: site },

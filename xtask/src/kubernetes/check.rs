@@ -2,11 +2,10 @@
 
 use super::Bench;
 use super::case::{Case, Step};
-use crate::error::Error;
-use crate::repo;
-use crate::tally::text_of;
 use std::path::Path;
 use std::process::Command;
+use xmem_task::tally::text_of;
+use xmem_task::{Error, repo};
 
 /// Does what the case says, and gives what is not as it should be.
 pub(super) fn check(case: &Case, number: usize, bench: &Bench) -> Result<Vec<String>, Error> {

@@ -2,13 +2,13 @@
 
 use super::assets::Assets;
 use super::certificates::{self, Authority, replace};
-use super::kubectl::Kubectl;
+use super::kubectl::{Kubectl, OutputError};
 use crate::daemon::{Daemon, free_ports};
-use crate::error::Error;
 use serde_json::{Value, json};
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
+use xmem_task::Error;
 
 /// The longest time until a daemon answers: the API server prepares its objects first.
 const READY_LIMIT: Duration = Duration::from_secs(180);
@@ -62,7 +62,7 @@ impl Cluster {
     /// The version of the API server.
     pub(super) fn version(&self) -> Result<String, Error> {
         let text = self.kubectl.must(&["get", "--raw", "/version"])?;
-        let value: Value = serde_json::from_str(&text).map_err(Error::Kubectl)?;
+        let value: Value = serde_json::from_str(&text).map_err(OutputError)?;
         Ok(value["gitVersion"].as_str().unwrap_or("unknown").to_owned())
     }
 }

@@ -1,13 +1,20 @@
 //! kubectl, as a user of the cluster runs it.
 
-use crate::error::Error;
-use crate::tally::text_of;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use xmem_task::tally::text_of;
+use xmem_task::{Error, TaskError};
 
 /// The longest time of a command, in seconds.
 const LIMIT: &str = "120";
+
+/// kubectl printed something else than JSON.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot understand the output of kubectl")]
+pub(super) struct OutputError(#[source] pub(super) serde_json::Error);
+
+impl TaskError for OutputError {}
 
 /// kubectl for one cluster.
 #[derive(Clone, Debug)]
@@ -50,7 +57,7 @@ impl Kubectl {
     /// The version of the program.
     pub(super) fn version(&self) -> Result<String, Error> {
         let text = self.must(&["version", "--client", "-o", "json"])?;
-        let value: Value = serde_json::from_str(&text).map_err(Error::Kubectl)?;
+        let value: Value = serde_json::from_str(&text).map_err(OutputError)?;
         Ok(value["clientVersion"]["gitVersion"].as_str().unwrap_or("unknown").to_owned())
     }
 

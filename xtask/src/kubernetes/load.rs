@@ -3,12 +3,12 @@
 use super::kubectl::Kubectl;
 use super::{Bench, LARGE, SMALL};
 use crate::daemon::wait;
-use crate::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use xmem_task::Error;
 
 /// The kubectls at the same time.
 const THREADS: usize = 4;

@@ -3,9 +3,9 @@
 use super::load::{Counts, Load, Run};
 use super::{Bench, CHANGE_LIMIT, LARGE, SMALL, Scenario};
 use crate::daemon::wait;
-use crate::error::Error;
 use nix::sys::signal::Signal;
 use std::time::Instant;
+use xmem_task::Error;
 
 pub(super) static SCENARIOS: [Scenario; 7] = [
     Scenario {

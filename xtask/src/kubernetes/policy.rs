@@ -2,11 +2,10 @@
 
 use super::case::Feature;
 use super::{Bench, LARGE, MANIFESTS, SMALL, Scenario};
-use crate::error::Error;
-use crate::repo;
-use crate::tally::text_of;
 use std::path::PathBuf;
 use std::process::Command;
+use xmem_task::tally::text_of;
+use xmem_task::{Error, repo};
 
 /// The last, because it ends the webhooks.
 pub(super) static SCENARIOS: [Scenario; 1] = [Scenario {

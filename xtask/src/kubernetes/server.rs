@@ -2,11 +2,11 @@
 
 use super::certificates::{Authority, replace};
 use crate::daemon::{self, Daemon, free_ports, wait};
-use crate::error::Error;
 use nix::sys::signal::Signal;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use xmem_task::Error;
 
 /// The longest time until the server listens.
 const READY_LIMIT: Duration = Duration::from_secs(60);

@@ -2,7 +2,7 @@
 
 use super::outages::{FailurePolicy, set_policy};
 use super::{Bench, LARGE, SMALL, Scenario};
-use crate::error::Error;
+use xmem_task::Error;
 
 pub(super) static SCENARIOS: [Scenario; 1] = [Scenario {
     name: "a Job of 3 MB, Fail: decided about, labeled, finalized and deleted",

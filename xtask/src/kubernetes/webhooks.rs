@@ -3,13 +3,12 @@
 
 use super::MANIFESTS;
 use super::certificates::{Authority, replace};
-use super::kubectl::Kubectl;
-use crate::error::Error;
-use crate::repo;
+use super::kubectl::{Kubectl, OutputError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::path::Path;
+use xmem_task::{Error, repo};
 
 /// The manifests.
 const FILES: [&str; 2] = ["mutating-webhook.yaml", "validating-webhook.yaml"];
@@ -43,7 +42,7 @@ impl Webhooks {
                 "-f",
                 &path,
             ])?;
-            let mut object: Value = serde_json::from_str(&text).map_err(Error::Kubectl)?;
+            let mut object: Value = serde_json::from_str(&text).map_err(OutputError)?;
             found.change(&mut object, address, &bundle);
             let path = folder.join(file).with_extension("json");
             replace(&path, &object.to_string())?;

@@ -2,11 +2,10 @@
 
 use super::TESTS;
 use super::programs::Program;
-use crate::error::Error;
-use crate::repo;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
+use xmem_task::{Error, repo};
 
 /// A submission, and what must come out.
 #[derive(Clone, Debug, Deserialize)]

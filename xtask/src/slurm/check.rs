@@ -3,13 +3,12 @@
 use super::case::{Case, Change};
 use super::cluster::{self, Cluster};
 use super::{TESTS, programs};
-use crate::error::Error;
-use crate::repo;
-use crate::tally::text_of;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use xmem_task::tally::text_of;
+use xmem_task::{Error, repo};
 
 /// Job scripts: name, directives and commands.
 const JOBS: [(&str, &str); 4] = [

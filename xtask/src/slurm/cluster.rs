@@ -2,11 +2,10 @@
 
 use super::SCRIPTS;
 use crate::daemon::{Daemon, free_ports};
-use crate::error::Error;
-use crate::repo;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use xmem_task::{Error, repo};
 
 /// The longest time until the node takes jobs.
 const READY_LIMIT: Duration = Duration::from_secs(30);

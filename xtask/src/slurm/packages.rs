@@ -1,7 +1,7 @@
 //! Slurm and Lua from the packages of Debian and Ubuntu.
 
-use crate::error::Error;
 use std::process::{Command, Stdio};
+use xmem_task::Error;
 
 /// What must be there, with the package that has it.
 const PROGRAMS: [(&str, &str); 3] =

@@ -1,9 +1,9 @@
 //! What a submission finds under the name `xmem`: the program, counted, or one that fails.
 
-use crate::error::Error;
 use serde::Deserialize;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use xmem_task::Error;
 
 /// The program that the client finds.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]

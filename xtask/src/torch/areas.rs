@@ -4,12 +4,12 @@
 use super::process;
 use super::script::{self, end_of};
 use super::{Bench, Outcome};
-use crate::error::Error;
-use crate::{repo, run};
+use crate::error::CorpusError;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
+use xmem_task::{Error, repo, run};
 
 /// The name by which `--only` selects them.
 pub(super) const NAME: &str = "cuda_areas";
@@ -72,8 +72,9 @@ fn catalog() -> Result<Vec<Device>, Error> {
     };
     let mut devices = Vec::new();
     for path in repo::files()?.iter().filter(is_catalog) {
-        let catalog: Catalog = toml::from_str(&repo::text(path)?)
-            .map_err(|error| Error::Script { path: path.clone(), what: error.to_string() })?;
+        let catalog: Catalog = toml::from_str(&repo::text(path)?).map_err(|error| {
+            CorpusError::Unusable { path: path.clone(), what: error.to_string() }
+        })?;
         devices.extend(catalog.device);
     }
     Ok(devices)

@@ -4,10 +4,11 @@
 //! describes the keys.
 
 use super::expect::Expectation;
-use crate::error::Error;
+use crate::error::CorpusError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
+use xmem_task::Error;
 
 const BEGIN: &str = "# /// xmem";
 const END: &str = "# ///";
@@ -118,18 +119,18 @@ fn plain_command() -> Vec<String> {
 impl Header {
     /// The header in the text of the script at `path`.
     pub(super) fn read(path: &Path, text: &str) -> Result<Self, Error> {
-        let unclear = |what: String| Error::Script { path: path.to_owned(), what };
+        let unclear = |what: String| CorpusError::Unusable { path: path.to_owned(), what };
         let lines = text.lines().skip_while(|line| *line != BEGIN).skip(1);
         let mut header = String::new();
         for line in lines {
             if line == END {
-                return toml::from_str(&header).map_err(|error| unclear(error.to_string()));
+                return Ok(toml::from_str(&header).map_err(|error| unclear(error.to_string()))?);
             }
             let bare = line.strip_prefix('#').ok_or_else(|| unclear(format!("no `{END}`")))?;
             header.push_str(bare.strip_prefix(' ').unwrap_or(bare));
             header.push('\n');
         }
-        Err(unclear(format!("no header: `{BEGIN}` … `{END}`")))
+        Err(unclear(format!("no header: `{BEGIN}` … `{END}`")).into())
     }
 
     /// Whether the script is for this release of torch.

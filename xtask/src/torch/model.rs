@@ -4,12 +4,12 @@
 use super::process;
 use super::script::{self, apart, end_of};
 use super::{Bench, Outcome, TESTS};
-use crate::error::Error;
-use crate::repo;
+use crate::error::CorpusError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xmem_task::{Error, repo};
 
 /// Per cent by which the peaks may differ, if the model does not say.
 const WITHIN: f64 = 0.5;
@@ -39,8 +39,10 @@ struct OfFile {
 /// The models of `models.toml`, by name.
 pub(super) fn all() -> Result<Vec<Model>, Error> {
     let path = PathBuf::from(TESTS).join("models.toml");
-    let unclear =
-        |error: toml::de::Error| Error::Script { path: path.clone(), what: error.to_string() };
+    let unclear = |error: toml::de::Error| CorpusError::Unusable {
+        path: path.clone(),
+        what: error.to_string(),
+    };
     let models: Models = toml::from_str(&repo::text(&path)?).map_err(unclear)?;
     let named = |(name, of_file)| Model { name, of_file };
     Ok(models.model.into_iter().map(named).collect())

@@ -1,11 +1,11 @@
 //! Running a program with a limit to its time, its output kept in files.
 
-use crate::error::Error;
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+use xmem_task::Error;
 
 /// What a program did.
 #[derive(Debug)]

@@ -5,12 +5,12 @@ use super::header::{Header, Trace};
 use super::process::{self, Done};
 use super::without;
 use super::{Bench, DEVICE, Engine, Outcome, TESTS};
-use crate::error::Error;
-use crate::repo;
+use crate::error::CorpusError;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xmem_task::{Error, repo};
 
 /// In the folder of a recording; not compressed, so that it can be looked into here.
 const TRACE: &str = "trace.json";
@@ -52,7 +52,7 @@ impl Script {
     /// Records the script and holds what comes out against its header.
     pub(super) fn check(&self, bench: &Bench) -> Result<Outcome, Error> {
         let folder = folder(bench, &self.name)?;
-        let unclear = |what| Error::Script { path: self.path.clone(), what };
+        let unclear = |what| CorpusError::Unusable { path: self.path.clone(), what };
         if !self.header.is_for(&bench.venv.torch).map_err(unclear)? {
             let wanted = self.header.torch.as_deref().unwrap_or_default();
             let remark = format!("not recorded: for torch {wanted}");

@@ -5,11 +5,11 @@
 //! a user gets, of several GB each.
 
 use super::TESTS;
-use crate::error::Error;
-use crate::repo;
+use crate::error::CorpusError;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
+use xmem_task::{Error, TaskError, repo};
 
 /// Installs packages many times faster than pip.
 const UV: &str = "uv==0.13.9";
@@ -17,6 +17,15 @@ const UV: &str = "uv==0.13.9";
 const PYTHON: &str = "3.11";
 /// In an environment, the list of packages that it was made of; written last.
 const COMPLETE: &str = "complete.txt";
+
+/// An environment with torch could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("`{command}` failed: the tests with torch need python3, PyPI and 12 GB of disk")]
+struct VenvError {
+    command: String,
+}
+
+impl TaskError for VenvError {}
 
 /// An environment with torch.
 #[derive(Clone, Debug)]
@@ -38,7 +47,8 @@ impl Venv {
         let base = repo::target()?.join("torch");
         let torch = wanted.lines().find_map(|line| line.strip_prefix("torch=="));
         let Some(torch) = torch.map(|version| version.trim().to_owned()) else {
-            return Err(Error::Script { path: pins.to_owned(), what: "no torch==".to_owned() });
+            let what = "no torch==".to_owned();
+            return Err(CorpusError::Unusable { path: pins.to_owned(), what }.into());
         };
         let venv = Self { torch, folder: base.join(name) };
         let stamp = venv.folder.join(COMPLETE);
@@ -93,7 +103,7 @@ fn run(command: &mut Command) -> Result<(), Error> {
     let spelled = format!("{command:?}");
     match command.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(Error::Environment { command: spelled }),
+        Ok(_) => Err(VenvError { command: spelled }.into()),
         Err(source) => Err(Error::Start { command: spelled, source }),
     }
 }

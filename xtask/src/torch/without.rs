@@ -1,6 +1,6 @@
 //! Texts that must be neither in a trace nor in what xmem says about it.
 
-use crate::repo;
+use xmem_task::repo;
 
 /// Stands for the name of this machine.
 const HOST: &str = "{host}";

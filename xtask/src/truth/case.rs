@@ -1,11 +1,11 @@
 //! A case of `traces/`: the command that records it, and its files.
 
-use crate::error::Error;
-use crate::repo;
+use crate::error::CorpusError;
 use crate::torch::process;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use toml::{Table, Value};
+use xmem_task::{Error, repo};
 
 /// `how` of what is recorded here.
 const HOW: &str = "recorded with PyTorch's CUDA build, kernels stubbed (cargo xtask record-truth)";
@@ -36,10 +36,11 @@ pub(super) fn all(names: &[String]) -> Result<Vec<Case>, Error> {
         }
     }
     match names.iter().find(|name| !cases.iter().any(|case| case.name == **name)) {
-        Some(name) => Err(Error::Script {
+        Some(name) => Err(CorpusError::Unusable {
             path: repo::root().join("traces").join(name),
             what: "there is no such case".to_owned(),
-        }),
+        }
+        .into()),
         None => Ok(cases),
     }
 }

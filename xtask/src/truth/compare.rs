@@ -1,11 +1,11 @@
 //! Two recordings of the same job, figure by figure and request by request.
 
 use super::case::SNAPSHOT;
-use crate::error::Error;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 use xmem_snapshot::{DeviceIndex, Limits};
+use xmem_task::{Error, TaskError};
 use xmem_types::RequestKind;
 
 /// A figure that differs.
@@ -79,6 +79,17 @@ pub(super) fn histories(new: &Path, kept: &Path) -> Result<Option<String>, Error
     Ok(history(&new, &kept))
 }
 
+/// A snapshot of the CUDA side cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the snapshot {}", .path.display())]
+struct UnreadableError {
+    path: PathBuf,
+    #[source]
+    source: Box<xmem_snapshot::SnapshotError>,
+}
+
+impl TaskError for UnreadableError {}
+
 /// An allocation of so many bytes, or the free of the allocation with this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Request {
@@ -89,7 +100,7 @@ enum Request {
 fn requests(path: &Path) -> Result<Vec<Request>, Error> {
     let bytes = std::fs::read(path).map_err(Error::file(path))?;
     let (snapshot, _) = xmem_snapshot::read(&bytes, &Limits::default())
-        .map_err(|source| Error::Snapshot { path: path.to_owned(), source: Box::new(source) })?;
+        .map_err(|source| UnreadableError { path: path.to_owned(), source: Box::new(source) })?;
     let recorded = snapshot.requests(DeviceIndex(0));
     Ok(recorded
         .requests

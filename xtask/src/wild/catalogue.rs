@@ -1,11 +1,11 @@
 //! The list of scripts: where each comes from, and how it is run.
 
 use super::DATA;
-use crate::error::Error;
-use crate::repo;
+use crate::error::CorpusError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
+use xmem_task::{Error, repo};
 
 /// The device of runs that name none.
 const DEVICE: &str = "a100-40g";
@@ -90,7 +90,7 @@ impl Catalogue {
     /// The catalogue of the repository.
     pub(super) fn read() -> Result<Self, Error> {
         let path = Path::new(DATA).join("catalogue.toml");
-        Self::parse(&repo::text(&path)?).map_err(|what| Error::Script { path, what })
+        Ok(Self::parse(&repo::text(&path)?).map_err(|what| CorpusError::Unusable { path, what })?)
     }
 
     fn parse(text: &str) -> Result<Self, String> {

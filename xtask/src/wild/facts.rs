@@ -3,12 +3,11 @@
 use super::DATA;
 use super::catalogue::{Length, Run};
 use super::fetch::Source;
-use crate::error::Error;
-use crate::repo;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use xmem_task::{Error, repo};
 
 const HOW: &str = "\
 # Peaks of the scripts of catalogue.toml, in bytes: torch.cuda.max_memory_allocated() and max_memory_reserved() at the

@@ -3,9 +3,9 @@
 
 use super::catalogue::{Origin, Run};
 use super::job::Bench;
-use crate::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use xmem_task::Error;
 
 /// In a fetched repository, what it was fetched by; written last.
 const COMPLETE: &str = "xmem-complete.txt";

@@ -3,12 +3,11 @@
 use super::DATA;
 use super::catalogue::Run;
 use super::fetch::{self, Place, Source};
-use crate::error::Error;
-use crate::repo;
 use crate::torch::process::{self, Done};
 use crate::torch::venv::Venv;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xmem_task::{Error, repo};
 
 /// What every run needs.
 #[derive(Debug)]

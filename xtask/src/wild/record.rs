@@ -6,12 +6,12 @@ use super::facts::{Fact, Peaks};
 use super::fetch::Source;
 use super::job::{self, Bench, Job, end_of, python_file};
 use super::judge::{Prediction, Range};
-use crate::error::Error;
 use crate::torch::Engine;
 use crate::torch::process;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xmem_task::Error;
 
 /// More steps than a script of the catalogue makes.
 const ALL_STEPS: u32 = 1_000_000;

@@ -1,16 +1,17 @@
 //! Where things are in this repository.
 
-use crate::error::Error;
+use crate::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The workspace root.
-pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
+pub fn root() -> &'static Path {
+    let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    above.nth(2).expect("xtask/task lies in the workspace")
 }
 
 /// Paths of all files that git tracks or would track, relative to the root, sorted.
-pub(crate) fn files() -> Result<Vec<PathBuf>, Error> {
+pub fn files() -> Result<Vec<PathBuf>, Error> {
     let list = ["ls-files", "--cached", "--others", "--exclude-standard", "-z"];
     let text = output(Command::new("git").args(list))?;
     let mut files: Vec<PathBuf> = text
@@ -24,12 +25,12 @@ pub(crate) fn files() -> Result<Vec<PathBuf>, Error> {
 }
 
 /// The text of a file of the repository.
-pub(crate) fn text(path: &Path) -> Result<String, Error> {
+pub fn text(path: &Path) -> Result<String, Error> {
     std::fs::read_to_string(root().join(path)).map_err(Error::file(path))
 }
 
 /// The output of `cargo metadata` with the graph of dependencies as cargo resolved it for this machine.
-pub(crate) fn resolved_metadata() -> Result<serde_json::Value, Error> {
+pub fn resolved_metadata() -> Result<serde_json::Value, Error> {
     let version = output(Command::new("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     let mut command = Command::new(cargo());
@@ -39,26 +40,26 @@ pub(crate) fn resolved_metadata() -> Result<serde_json::Value, Error> {
 }
 
 /// What `cargo metadata` says about the workspace's own packages.
-pub(crate) fn metadata() -> Result<serde_json::Value, Error> {
+pub fn metadata() -> Result<serde_json::Value, Error> {
     let arguments = ["metadata", "--format-version=1", "--no-deps", "--offline"];
     let text = output(Command::new(cargo()).args(arguments))?;
     serde_json::from_str(&text).map_err(Error::Metadata)
 }
 
 /// Cargo's target folder.
-pub(crate) fn target() -> Result<PathBuf, Error> {
+pub fn target() -> Result<PathBuf, Error> {
     let metadata = metadata()?;
     let folder = metadata["target_directory"].as_str().unwrap_or("target");
     Ok(PathBuf::from(folder))
 }
 
 /// The cargo that started this program.
-pub(crate) fn cargo() -> String {
+pub fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
 /// What a program prints about the machine or the repository; empty if it fails.
-pub(crate) fn said(program: &str, arguments: &[&str]) -> String {
+pub fn said(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).current_dir(root()).output();
     output.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned()).unwrap_or_default()
 }

@@ -1,12 +1,12 @@
 //! The cases of a task: a line for each, and what became of all.
 
-use crate::error::Error;
+use crate::Error;
 use std::process::Output;
 use std::time::Instant;
 
 /// What became of the cases.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub struct Tally {
     task: &'static str,
     start: Instant,
     cases: usize,
@@ -15,12 +15,13 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn new(task: &'static str) -> Self {
+    /// No cases yet, of this task.
+    pub fn new(task: &'static str) -> Self {
         Self { task, start: Instant::now(), cases: 0, failed: 0, skipped: 0 }
     }
 
     /// Runs a case, and prints what is not as it should be.
-    pub(crate) fn check(
+    pub fn check(
         &mut self,
         name: &str,
         case: impl FnOnce() -> Result<Vec<String>, Error>,
@@ -38,18 +39,18 @@ impl Tally {
     }
 
     /// Notes a case that cannot be run.
-    pub(crate) fn skip(&mut self, name: &str, why: &str) {
+    pub fn skip(&mut self, name: &str, why: &str) {
         println!("{:7} {name}: {why}", "skipped");
         self.skipped += 1;
     }
 
     /// Notes failures that have been printed.
-    pub(crate) fn add_failed(&mut self, count: usize) {
+    pub fn add_failed(&mut self, count: usize) {
         self.failed += count;
     }
 
     /// Prints the sums.
-    pub(crate) fn finish(&self) -> Result<(), Error> {
+    pub fn finish(&self) -> Result<(), Error> {
         let skipped = match self.skipped {
             0 => String::new(),
             count => format!(", {count} skipped"),
@@ -64,7 +65,7 @@ impl Tally {
 }
 
 /// Standard output and standard error.
-pub(crate) fn text_of(output: &Output) -> String {
+pub fn text_of(output: &Output) -> String {
     let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     format!("{out}{err}")
 }

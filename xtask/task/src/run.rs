@@ -1,12 +1,12 @@
 //! Running the steps of a task, one after the other, each with its title and duration.
 
-use crate::error::Error;
+use crate::Error;
 use crate::repo;
 use std::process::Command;
 use std::time::Instant;
 
 /// Prints the title, does the step and says how long it took.
-pub(crate) fn step(title: &str, body: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+pub fn step(title: &str, body: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     println!("── {title}");
     let start = Instant::now();
     body()?;
@@ -15,12 +15,12 @@ pub(crate) fn step(title: &str, body: impl FnOnce() -> Result<(), Error>) -> Res
 }
 
 /// Runs cargo with these arguments in the workspace root.
-pub(crate) fn cargo(arguments: &[&str]) -> Result<(), Error> {
+pub fn cargo(arguments: &[&str]) -> Result<(), Error> {
     cargo_with(arguments, &[])
 }
 
 /// Like [`cargo`], with additional environment variables.
-pub(crate) fn cargo_with(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), Error> {
+pub fn cargo_with(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), Error> {
     let spelled = format!("cargo {}", arguments.join(" "));
     let status = Command::new(repo::cargo())
         .args(arguments)
@@ -29,12 +29,4 @@ pub(crate) fn cargo_with(arguments: &[&str], environment: &[(&str, &str)]) -> Re
         .status()
         .map_err(|source| Error::Start { command: spelled.clone(), source })?;
     if status.success() { Ok(()) } else { Err(Error::Failed { command: spelled }) }
-}
-
-/// Runs a task of this program again, built with a feature that is off by default.
-#[cfg(not(all(feature = "book", feature = "dist")))]
-pub(crate) fn again_with(feature: &str, arguments: &[&str]) -> Result<(), Error> {
-    let base =
-        ["run", "--quiet", "--profile", "light", "--package", "xtask", "--features", feature, "--"];
-    cargo(&[&base, arguments].concat())
 }
