@@ -7,32 +7,25 @@
     reason = "a development tool: it reads the repository and talks to the person who runs it"
 )]
 
-mod accuracy;
 mod again;
-mod answers;
-mod attack;
+mod arguments;
 mod bench;
-mod daemon;
 mod dist;
 mod docs;
-mod error;
-mod folder;
 mod instructions;
-mod kubernetes;
-mod plans;
-mod slurm;
 mod test;
 mod tidy;
-mod torch;
-mod truth;
 mod views;
 mod web;
-mod wild;
 
+use arguments::{Engine, Format, Input, Sets};
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use xmem_attack as attack;
+use xmem_clusters::{kubernetes, slurm};
+use xmem_corpus::{accuracy, answers, plans, torch, truth, wild};
 use xmem_task::Error;
 
 /// The exit status of a task that is skipped, as in Automake and in `.ci/run`.
@@ -103,10 +96,10 @@ enum Task {
         folders: Vec<PathBuf>,
         /// Which cases
         #[arg(long = "set", value_enum, default_value = "all")]
-        sets: accuracy::Sets,
+        sets: Sets,
         /// How to write the tables
         #[arg(long, value_enum, default_value = "text")]
-        format: accuracy::Format,
+        format: Format,
         /// Fail if the estimates of a set are further off than they may be
         #[arg(long)]
         check: bool,
@@ -128,7 +121,7 @@ enum Task {
         #[arg(long, value_name = "FOLDER", group = "mode")]
         save: Option<PathBuf>,
         /// Compare them with those in this folder; fail if any differ that
-        /// xtask/src/answers/renamed.toml does not list
+        /// xtask/corpus/src/answers/renamed.toml does not list
         #[arg(long, value_name = "FOLDER", group = "mode")]
         compare: Option<PathBuf>,
         /// Ask this xmem [default: build it]
@@ -168,7 +161,7 @@ enum Task {
         kinds: Vec<String>,
         /// Only recordings of this sort, and neither plans nor hostile files; repeatable
         #[arg(long = "input", value_name = "SORT", value_enum)]
-        inputs: Vec<attack::Input>,
+        inputs: Vec<Input>,
         /// Attack this xmem [default: build it for release]
         #[arg(long, value_name = "PROGRAM")]
         xmem: Option<PathBuf>,
@@ -198,8 +191,8 @@ enum Task {
         #[arg(long, value_name = "NAME")]
         except: Vec<String>,
         /// What stands for the GPU: on a virtual GPU, the replay must give the peaks that PyTorch counted
-        #[arg(long, value_name = "ENGINE", value_enum, default_value_t = torch::Engine::Cpu)]
-        engine: torch::Engine,
+        #[arg(long, value_name = "ENGINE", value_enum, default_value_t = Engine::Cpu)]
+        engine: Engine,
         /// Keep outputs and traces of what succeeds, too
         #[arg(long)]
         keep: bool,
@@ -233,24 +226,24 @@ enum Task {
     /// Record public training scripts as they are, and hold the predictions against the peaks that PyTorch's
     /// CUDA build counted, kernels stubbed
     ///
-    /// The scripts are listed in xtask/data/wild and fetched with git, or come with packages from PyPI. What
+    /// The scripts are listed in xtask/corpus/data/wild and fetched with git, or come with packages from PyPI. What
     /// cannot be fetched is skipped.
     Wild {
         /// Only runs whose name contains this; may be given several times
         #[arg(long, value_name = "NAME")]
         only: Vec<String>,
-        /// Count the peaks of the runs, and keep them in xtask/data/wild/facts.toml; predict nothing
+        /// Count the peaks of the runs, and keep them in xtask/corpus/data/wild/facts.toml; predict nothing
         #[arg(long, conflicts_with = "check")]
         count: bool,
         /// The engines that record; may be given several times
         #[arg(long, value_name = "ENGINE", value_enum, default_values = ["cpu", "virtual-gpu"])]
-        engine: Vec<torch::Engine>,
+        engine: Vec<Engine>,
         /// Record nothing where an earlier call has left a trace: replay that
         #[arg(long)]
         kept: bool,
         /// How to write the table
         #[arg(long, value_enum, default_value = "text")]
-        format: accuracy::Format,
+        format: Format,
         /// Fail if the predictions are further off than they may be
         #[arg(long)]
         check: bool,
@@ -357,6 +350,7 @@ fn main() -> ExitCode {
                 (false, true) => accuracy::View::Check,
                 (false, false) => accuracy::View::Cases,
             };
+            let (sets, format) = (sets.into(), format.into());
             accuracy::run(accuracy::Options { folders, sets, view, format, cudnn, program })
         }
         Task::Answers { save, compare, binary } => {
@@ -377,7 +371,7 @@ fn main() -> ExitCode {
                 seed,
                 traces,
                 kinds,
-                inputs,
+                inputs: inputs.into_iter().map(Into::into).collect(),
                 program,
                 report,
                 keep,
@@ -386,6 +380,7 @@ fn main() -> ExitCode {
         Task::MeasureRun { usage, command } => attack::measure(&usage, &command),
         Task::TestTorch { torch, only, except, engine, keep, every_device, program } => {
             let keep = if keep { torch::Keep::All } else { torch::Keep::Failed };
+            let engine = engine.into();
             torch::run(&torch::Options { torch, only, except, engine, keep, every_device, program })
         }
         Task::RecordTruth { cases, check: _, write, python, program } => {
@@ -399,6 +394,8 @@ fn main() -> ExitCode {
                 (false, false) => wild::Mode::Predict,
             };
             let traces = if kept { wild::Traces::Kept } else { wild::Traces::New };
+            let engines = engines.into_iter().map(Into::into).collect();
+            let format = format.into();
             wild::run(&wild::Options { only, mode, engines, traces, format, program })
         }
         Task::TestSlurm { xmem: program, only, folder } => {

@@ -1,0 +1,77 @@
+//! `cargo xtask test-slurm`: the gate of `contrib/slurm` on real daemons.
+//!
+//! A cluster of one node with fake GPUs runs from a temporary folder, and jobs are submitted to it as users
+//! do. `contrib/slurm/tests/cases.toml` lists them, and says what must come out.
+
+mod case;
+mod check;
+mod cluster;
+mod packages;
+mod programs;
+
+use crate::folder::Folder;
+use case::Case;
+use check::Bench;
+use cluster::Cluster;
+use std::path::PathBuf;
+use std::process::Command;
+use xmem_task::tally::Tally;
+use xmem_task::{Error, program, repo};
+
+/// The scripts under test.
+const SCRIPTS: &str = "contrib/slurm";
+/// What the tests are made of.
+const TESTS: &str = "contrib/slurm/tests";
+
+/// What to do.
+#[derive(Debug)]
+pub struct Options {
+    /// The program to drive; none builds it.
+    pub program: Option<PathBuf>,
+    /// Only cases that have one of these in their names; none for all.
+    pub only: Vec<String>,
+    /// A folder for the cluster, which stays; none for a temporary one.
+    pub folder: Option<PathBuf>,
+}
+
+/// Runs the tests of the Lua scripts, starts a cluster and submits the jobs of all cases.
+pub fn run(options: &Options) -> Result<(), Error> {
+    let mut tally = Tally::new("test-slurm");
+    packages::install()?;
+    let xmem = match &options.program {
+        Some(program) => std::path::absolute(program).map_err(Error::file(program))?,
+        None => program::dev()?,
+    };
+    tally.add_failed(lua_tests()?);
+    let cases = case::all()?;
+    let wanted = |name: &str| {
+        options.only.is_empty() || options.only.iter().any(|part| name.contains(part.as_str()))
+    };
+    let cases: Vec<&Case> = cases.iter().filter(|case| wanted(&case.name)).collect();
+
+    let folder = Folder::new(options.folder.clone(), "slurm")?;
+    let bench = Bench::new(folder.path(), &xmem)?;
+    let mut cluster = Cluster::start(folder.path())?;
+    println!("the cluster is ready");
+    for case in &cases {
+        tally.check(&case.name, || bench.check(case, &mut cluster))?;
+    }
+    cluster.stop();
+    tally.finish()
+}
+
+/// Runs what needs no Slurm with every Lua that is there; gives how many failed.
+fn lua_tests() -> Result<usize, Error> {
+    let script = repo::root().join(TESTS).join("gate_test.lua");
+    let mut failed = 0;
+    for lua in packages::LUA {
+        if !packages::is_there(lua) {
+            println!("{lua} is not installed");
+            continue;
+        }
+        let status = Command::new(lua).arg(&script).status();
+        let status = status.map_err(|source| Error::Start { command: lua.to_owned(), source })?;
+        failed += usize::from(!status.success());
+    }
+    Ok(failed)
+}
