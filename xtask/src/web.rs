@@ -4,10 +4,11 @@
 
 mod random;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use xmem_benches::synthetic::Training;
-use xmem_task::{Error, TaskError, program, repo};
+use xmem_task::program::{self, Profile};
+use xmem_task::{Error, TaskError, repo};
 
 /// The folder of the sources.
 const FOLDER: &str = "web";
@@ -58,22 +59,22 @@ pub(crate) fn build(mode: Mode) -> Result<(), Error> {
 }
 
 /// Runs the tests in a browser.
-pub(crate) fn test(xmem: Option<PathBuf>, pictures: Mode) -> Result<(), Error> {
+pub(crate) fn test(program: Option<&Path>, pictures: Mode) -> Result<(), Error> {
     install()?;
     browser()?;
-    let xmem = absolute(xmem.map_or_else(program::dev, Ok)?)?;
-    let mut environment = vec![("XMEM", xmem.as_str())];
+    let xmem = program::find(program, Profile::Dev)?;
+    let mut environment = vec![("XMEM", xmem.as_path())];
     if pictures == Mode::Write {
-        environment.push(("UPDATE_SCREENS", "1"));
+        environment.push(("UPDATE_SCREENS", Path::new("1")));
     }
     run("node", &["--test", "tests/report.test.mjs", "tests/verdict.test.mjs"], &environment)
 }
 
 /// Takes the pictures of the documentation.
-pub(crate) fn screenshots(xmem: Option<PathBuf>) -> Result<(), Error> {
+pub(crate) fn screenshots(program: Option<&Path>) -> Result<(), Error> {
     install()?;
     browser()?;
-    let xmem = absolute(xmem.map_or_else(program::dev, Ok)?)?;
+    let xmem = program::find(program, Profile::Dev)?;
     run("node", &["tests/screenshots.mjs"], &[("XMEM", &xmem)])
 }
 
@@ -87,10 +88,10 @@ pub(crate) enum Blocks {
 }
 
 /// Times a page with so many blocks.
-pub(crate) fn time(xmem: Option<PathBuf>, blocks: usize, kind: Blocks) -> Result<(), Error> {
+pub(crate) fn time(program: Option<&Path>, blocks: usize, kind: Blocks) -> Result<(), Error> {
     install()?;
     browser()?;
-    let xmem = absolute(xmem.map_or_else(program::released, Ok)?)?;
+    let xmem = program::find(program, Profile::Release)?;
     let trace = repo::target()?.join("web-blocks.json");
     let text = match kind {
         Blocks::Repeated => {
@@ -101,7 +102,6 @@ pub(crate) fn time(xmem: Option<PathBuf>, blocks: usize, kind: Blocks) -> Result
         Blocks::Random => random::trace(blocks),
     };
     std::fs::write(&trace, text).map_err(Error::file(&trace))?;
-    let trace = trace.to_string_lossy().into_owned();
     run("node", &["tests/time.mjs"], &[("XMEM", &xmem), ("TRACE", &trace)])
 }
 
@@ -128,13 +128,8 @@ fn browser() -> Result<(), Error> {
     Err(Error::Skipped { reason: "no Chromium: apt-get install chromium, or name one in CHROMIUM" })
 }
 
-fn absolute(path: PathBuf) -> Result<String, Error> {
-    let path = std::path::absolute(&path).map_err(Error::file(&path))?;
-    Ok(path.to_string_lossy().into_owned())
-}
-
 /// Runs a program in the folder of the sources.
-fn run(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), Error> {
+fn run(program: &str, arguments: &[&str], environment: &[(&str, &Path)]) -> Result<(), Error> {
     let spelled = format!("{program} {}", arguments.join(" "));
     let status = Command::new(program)
         .args(arguments)

@@ -36,7 +36,8 @@ use process::Runner;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use xmem_task::{Error, TaskError, program, repo};
+use xmem_task::program::{self, Profile};
+use xmem_task::{Error, TaskError, repo};
 
 /// What to run.
 #[derive(Debug)]
@@ -110,10 +111,7 @@ impl TaskError for FindingsError {}
 
 /// Attacks and judges; fails if there is a finding.
 pub fn run(options: &Options) -> Result<(), Error> {
-    let program = match &options.program {
-        Some(program) => std::path::absolute(program).map_err(Error::file(program))?,
-        None => program::released()?,
-    };
+    let program = program::find(options.program.as_deref(), Profile::Release)?;
     let mut report = report::Report::default();
     let needs = intact::run(&program, options, &mut report)?;
     damaged::run(&program, options, &needs, &mut report)?;

@@ -27,8 +27,9 @@ use server::Server;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use webhooks::Webhooks;
+use xmem_task::program::{self, Profile};
 use xmem_task::tally::Tally;
-use xmem_task::{Error, program, repo};
+use xmem_task::{Error, repo};
 
 /// The manifests under test.
 const MANIFESTS: &str = "contrib/kubernetes";
@@ -56,10 +57,7 @@ pub struct Options {
 /// Starts an API server and the gate, and does what the cases say.
 pub fn run(options: &Options) -> Result<(), Error> {
     let assets = Assets::find()?;
-    let xmem = match &options.program {
-        Some(program) => std::path::absolute(program).map_err(Error::file(program))?,
-        None => program::dev()?,
-    };
+    let xmem = program::find(options.program.as_deref(), Profile::Dev)?;
     let cases = case::all()?;
     let folder = Folder::new(options.folder.clone(), "kubernetes")?;
     let mut tally = Tally::new("test-kubernetes");

@@ -15,8 +15,9 @@ use check::Bench;
 use cluster::Cluster;
 use std::path::PathBuf;
 use std::process::Command;
+use xmem_task::program::{self, Profile};
 use xmem_task::tally::Tally;
-use xmem_task::{Error, program, repo};
+use xmem_task::{Error, repo};
 
 /// The scripts under test.
 const SCRIPTS: &str = "contrib/slurm";
@@ -38,10 +39,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), Error> {
     let mut tally = Tally::new("test-slurm");
     packages::install()?;
-    let xmem = match &options.program {
-        Some(program) => std::path::absolute(program).map_err(Error::file(program))?,
-        None => program::dev()?,
-    };
+    let xmem = program::find(options.program.as_deref(), Profile::Dev)?;
     tally.add_failed(lua_tests()?);
     let cases = case::all()?;
     let wanted = |name: &str| {

@@ -10,7 +10,8 @@ mod table;
 use crate::error::CorpusError;
 use case::{Case, Row, Set};
 use std::path::PathBuf;
-use xmem_task::{Error, program, repo};
+use xmem_task::program::{self, Profile};
+use xmem_task::{Error, repo};
 
 /// How the table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,10 +63,7 @@ pub struct Options {
 
 /// Prints what was asked for.
 pub fn run(options: Options) -> Result<(), Error> {
-    let program = match options.program {
-        Some(program) => program,
-        None => program::released()?,
-    };
+    let program = program::find(options.program.as_deref(), Profile::Release)?;
     let folders = if options.folders.is_empty() { recorded()? } else { options.folders };
     let cases = folders.iter().map(|folder| Case::read(folder)).collect::<Result<Vec<_>, _>>()?;
     let rows = cases

@@ -12,7 +12,8 @@ use compare::Comparison;
 use renamed::Renamed;
 use set::SETS;
 use std::path::{Path, PathBuf};
-use xmem_task::{Error, TaskError, program, repo};
+use xmem_task::program::{self, Profile};
+use xmem_task::{Error, TaskError, repo};
 
 /// Differences of one JSON path that are printed; the others are counted.
 const EXAMPLES: usize = 4;
@@ -32,7 +33,7 @@ pub struct Options {
     /// Save or compare.
     pub mode: Mode,
     /// The program to ask; none builds it.
-    pub binary: Option<PathBuf>,
+    pub program: Option<PathBuf>,
 }
 
 /// Answers differ from saved ones; each difference was printed or counted.
@@ -48,10 +49,7 @@ impl TaskError for DifferencesError {}
 
 /// Asks the program for every set of answers, and saves or compares them.
 pub fn run(options: Options) -> Result<(), Error> {
-    let program = match options.binary {
-        Some(binary) => std::path::absolute(&binary).map_err(Error::file(&binary))?,
-        None => program::dev()?,
-    };
+    let program = program::find(options.program.as_deref(), Profile::Dev)?;
     match options.mode {
         Mode::Save(folder) => save(&program, &folder),
         Mode::Compare(folder) => compare(&program, &folder),

@@ -4,7 +4,8 @@
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use xmem_task::{Error, program, repo};
+use xmem_task::program::{self, Profile};
+use xmem_task::{Error, repo};
 
 /// What to run.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub struct Options {
     /// What is planned, as `xmem plan` takes it.
     pub scope: String,
     /// The program to ask; none builds it.
-    pub binary: Option<PathBuf>,
+    pub program: Option<PathBuf>,
 }
 
 /// The figures of a row.
@@ -29,10 +30,7 @@ struct Plan {
 
 /// Prints the table and its summary.
 pub fn run(options: &Options) -> Result<(), Error> {
-    let program = match &options.binary {
-        Some(binary) => std::path::absolute(binary).map_err(Error::file(binary))?,
-        None => program::dev()?,
-    };
+    let program = program::find(options.program.as_deref(), Profile::Dev)?;
     let inputs = if options.inputs.is_empty() { traces()? } else { options.inputs.clone() };
     println!(
         "| input | blocks | live at once | PyTorch reserved | planned | of bound | proven | seconds | planner |"

@@ -19,7 +19,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use venv::Venv;
-use xmem_task::{Error, TaskError, program, repo, run};
+use xmem_task::program::{self, Profile};
+use xmem_task::{Error, TaskError, repo, run};
 
 /// Where scripts, models and lists of packages lie.
 const TESTS: &str = "crates/xmem-recorder/tests";
@@ -98,10 +99,7 @@ impl TaskError for RecordingsError {}
 
 /// Records and checks everything that is asked for, one release after the other.
 pub fn run(options: &Options) -> Result<(), Error> {
-    let xmem = match &options.program {
-        Some(program) => std::path::absolute(program).map_err(Error::file(program))?,
-        None => program::dev()?,
-    };
+    let xmem = program::find(options.program.as_deref(), Profile::Dev)?;
     let releases = match &options.torch {
         Some(release) => vec![release.clone()],
         None => releases()?,

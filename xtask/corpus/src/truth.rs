@@ -12,7 +12,8 @@ use case::Case;
 use compare::Difference;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use xmem_task::{Error, program, repo, run};
+use xmem_task::program::{self, Profile};
+use xmem_task::{Error, repo, run};
 
 /// The packages with which the cases were recorded, and the release of torch among them.
 const PACKAGES: &str = "traces/packages.txt";
@@ -42,10 +43,7 @@ pub struct Options {
 
 /// Records the cases, one after the other: each takes the memory of a process with torch.
 pub fn run(options: &Options) -> Result<(), Error> {
-    let xmem = match &options.program {
-        Some(program) => std::path::absolute(program).map_err(Error::file(program))?,
-        None => program::dev()?,
-    };
+    let xmem = program::find(options.program.as_deref(), Profile::Dev)?;
     let python = match &options.python {
         Some(python) => std::path::absolute(python).map_err(Error::file(python))?,
         None => Venv::of_list(TORCH, Path::new(PACKAGES))?.python(),

@@ -23,7 +23,8 @@ use job::Bench;
 use judge::Row;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use xmem_task::{Error, program, repo, run};
+use xmem_task::program::{self, Profile};
+use xmem_task::{Error, repo, run};
 
 /// Catalogue, facts and the Python files of this task.
 const DATA: &str = "xtask/corpus/data/wild";
@@ -68,10 +69,7 @@ pub struct Options {
 /// Counts or predicts the runs that are asked for.
 pub fn run(options: &Options) -> Result<(), Error> {
     let catalogue = Catalogue::read()?;
-    let xmem = match &options.program {
-        Some(program) => std::path::absolute(program).map_err(Error::file(program))?,
-        None => program::dev()?,
-    };
+    let xmem = program::find(options.program.as_deref(), Profile::Dev)?;
     run::cargo(&["build", "--quiet", "--package", "xmem-virtual-gpu", "--example", "run"])?;
     let target = repo::target()?;
     let bench = Bench {
