@@ -20,6 +20,9 @@ pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(20);
 /// The address space that a run may have, so that one that reads without end does not take the machine with it.
 const ADDRESS_SPACE: u64 = 4 << 30;
 
+/// This program, even if its file was replaced by a build with other features since it started.
+const THIS: &str = "/proc/self/exe";
+
 /// How often to look whether a run has ended.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -41,15 +44,13 @@ pub(crate) struct Ended {
 /// Runs programs and keeps their output in a folder of one thread.
 #[derive(Debug)]
 pub(crate) struct Runner {
-    this: PathBuf,
     folder: PathBuf,
 }
 
 impl Runner {
     pub(crate) fn new(folder: PathBuf) -> Result<Self, Error> {
         std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
-        let this = std::env::current_exe().map_err(Error::file("the program that runs"))?;
-        Ok(Self { this, folder })
+        Ok(Self { folder })
     }
 
     /// Removes the folder.
@@ -71,7 +72,7 @@ impl Runner {
     ) -> Result<Ended, Error> {
         let [usage, stdout, stderr] = ["usage", "stdout", "stderr"].map(|name| self.file(name));
         let create = |path: &PathBuf| File::create(path).map_err(Error::file(path));
-        let mut command = Command::new(&self.this);
+        let mut command = Command::new(THIS);
         command.arg("measure-run").arg(&usage).arg("--").arg(program).args(arguments);
         command.stdin(match stdin {
             Some(path) => File::open(path).map_err(Error::file(path))?.into(),

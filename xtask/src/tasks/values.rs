@@ -1,8 +1,6 @@
-//! Values of options that more than one task takes, or that name a value of a library.
+//! Values of options. Those of libraries have their own, because arguments are read without them.
 
 use clap::ValueEnum;
-use xmem_attack as attack;
-use xmem_corpus::{accuracy, torch};
 
 /// A sort of recordings that is attacked.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -15,7 +13,8 @@ pub(crate) enum Input {
     Snapshots,
 }
 
-impl From<Input> for attack::Input {
+#[cfg(feature = "attack")]
+impl From<Input> for xmem_attack::Input {
     fn from(input: Input) -> Self {
         match input {
             Input::Traces => Self::HostTrace,
@@ -34,7 +33,8 @@ pub(crate) enum Format {
     Markdown,
 }
 
-impl From<Format> for accuracy::Format {
+#[cfg(feature = "corpus")]
+impl From<Format> for xmem_corpus::accuracy::Format {
     fn from(format: Format) -> Self {
         match format {
             Format::Text => Self::Text,
@@ -54,7 +54,8 @@ pub(crate) enum Sets {
     All,
 }
 
-impl From<Sets> for accuracy::Sets {
+#[cfg(feature = "corpus")]
+impl From<Sets> for xmem_corpus::accuracy::Sets {
     fn from(sets: Sets) -> Self {
         match sets {
             Sets::Rules => Self::Rules,
@@ -73,7 +74,8 @@ pub(crate) enum Engine {
     VirtualGpu,
 }
 
-impl From<Engine> for torch::Engine {
+#[cfg(feature = "corpus")]
+impl From<Engine> for xmem_corpus::torch::Engine {
     fn from(engine: Engine) -> Self {
         match engine {
             Engine::Cpu => Self::Cpu,
