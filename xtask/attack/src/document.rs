@@ -10,7 +10,7 @@ const PATH: &str = "docs/security.md";
 /// The lines around a generated part.
 fn lines_around(input: Input) -> [String; 2] {
     let name = input.name();
-    ["begin", "end"].map(|end| format!("<!-- cargo xtask attack --update: {name}, {end} -->\n"))
+    ["begin", "end"].map(|end| format!("<!-- cargo xtask attack --write: {name}, {end} -->\n"))
 }
 
 /// Replaces the generated parts of the document for which there were runs.

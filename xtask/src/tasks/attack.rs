@@ -31,7 +31,7 @@ pub(crate) struct Attack {
     report: Option<PathBuf>,
     /// Write the counts into docs/security.md
     #[arg(long, conflicts_with_all = ["sample", "traces", "kinds"])]
-    update: bool,
+    write: bool,
 }
 
 impl Attack {
@@ -47,7 +47,7 @@ impl Attack {
             inputs: self.inputs.into_iter().map(Into::into).collect(),
             program: self.program.program,
             report: self.report,
-            keep: if self.update { Keep::Counts } else { Keep::Nothing },
+            keep: if self.write { Keep::Counts } else { Keep::Nothing },
         })
     }
 
