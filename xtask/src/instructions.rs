@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use xmem_benches::synthetic::{Corner, Training};
+use xmem_task::expected::{self, Mode};
 use xmem_task::program::{self, Profile};
 use xmem_task::{Error, TaskError, repo};
 
@@ -28,27 +29,10 @@ const MORE: f64 = 1.15;
 /// Four times the events may cost this much: sorting takes n log n, and so do ordered maps.
 const FOURFOLD: f64 = 4.6;
 
-/// What to do with the counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// Hold them against what is kept.
-    Check,
-    /// Keep them.
-    Update,
-}
-
-/// What to run.
-#[derive(Debug)]
-pub(crate) struct Options {
-    pub(crate) mode: Mode,
-    /// The program to count; none builds it.
-    pub(crate) program: Option<PathBuf>,
-}
-
 /// Counts of instructions are too high; each was printed.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "instructions: {count} counts are too high, see above; if that is meant, cargo xtask instructions --update"
+    "instructions: {count} counts are too high, see above; if that is meant, UPDATE_EXPECT=1 cargo xtask instructions"
 )]
 struct CountsError {
     count: usize,
@@ -63,10 +47,10 @@ struct Pair {
     fourfold: Vec<u8>,
 }
 
-/// Counts, then checks or keeps.
-pub(crate) fn run(options: Options) -> Result<(), Error> {
+/// Counts, then checks or keeps. Without a program, one is built.
+pub(crate) fn run(program: Option<&Path>) -> Result<(), Error> {
     callgrind::is_there()?;
-    let program = program::find(options.program.as_deref(), Profile::Dev)?;
+    let program = program::find(program, Profile::Dev)?;
     let folder = repo::target()?.join("instructions");
     std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
     let (names, traces) = traces(&folder)?;
@@ -75,9 +59,9 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     let (start, grown) = synthetic.split_first().expect("a trace of next to nothing");
     let mut broken = grown_too_much(start.total, &names, grown);
     let recorded: Vec<(&str, &Count)> = RECORDED.into_iter().zip(recorded).collect();
-    match options.mode {
+    match expected::mode() {
         Mode::Update => kept::write(&recorded)?,
-        Mode::Check => broken += check(&recorded, &kept::read()?),
+        Mode::Compare => broken += check(&recorded, &kept::read()?),
     }
     if broken == 0 { Ok(()) } else { Err(CountsError { count: broken }.into()) }
 }
@@ -105,7 +89,9 @@ fn check(recorded: &[(&str, &Count)], kept: &Kept) -> usize {
     for (name, count) in recorded {
         let millions = count.total as f64 / 1e6;
         let Some(before) = kept.trace.get(*name) else {
-            println!("{name:<34} {millions:>7.1} M, not kept: cargo xtask instructions --update");
+            println!(
+                "{name:<34} {millions:>7.1} M, not kept: UPDATE_EXPECT=1 cargo xtask instructions"
+            );
             broken += 1;
             continue;
         };
@@ -120,7 +106,7 @@ fn check(recorded: &[(&str, &Count)], kept: &Kept) -> usize {
             println!("  more than {:+.0} %; what grew most:", (MORE - 1.0) * 100.0);
             print!("{}", count.growth(&before.functions, 1.0));
         } else if ratio < 1.0 / MORE {
-            println!("  much less: keep it with cargo xtask instructions --update");
+            println!("  much less: keep it with UPDATE_EXPECT=1 cargo xtask instructions");
         }
     }
     broken

@@ -58,16 +58,12 @@ pub(crate) fn build(mode: Mode) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs the tests in a browser.
-pub(crate) fn test(program: Option<&Path>, pictures: Mode) -> Result<(), Error> {
+/// Runs the tests in a browser; they replace the kept pictures if `UPDATE_EXPECT` is set.
+pub(crate) fn test(program: Option<&Path>) -> Result<(), Error> {
     install()?;
     browser()?;
     let xmem = program::find(program, Profile::Dev)?;
-    let mut environment = vec![("XMEM", xmem.as_path())];
-    if pictures == Mode::Write {
-        environment.push(("UPDATE_SCREENS", Path::new("1")));
-    }
-    run("node", &["--test", "tests/report.test.mjs", "tests/verdict.test.mjs"], &environment)
+    run("node", &["--test", "tests/report.test.mjs", "tests/verdict.test.mjs"], &[("XMEM", &xmem)])
 }
 
 /// Takes the pictures of the documentation.

@@ -46,7 +46,7 @@ pub(super) fn write(counts: &[(&str, &Count)]) -> Result<(), Error> {
         trace: counts.iter().map(trace).collect(),
     };
     let text = toml::to_string(&kept).expect("tables of strings and numbers");
-    let text = format!("# Written by `cargo xtask instructions --update`.\n{text}");
+    let text = format!("# Written by `UPDATE_EXPECT=1 cargo xtask instructions`.\n{text}");
     let path = repo::root().join(FILE);
     std::fs::write(&path, text).map_err(Error::file(&path))?;
     println!("{}", path.display());

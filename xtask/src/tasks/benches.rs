@@ -22,11 +22,9 @@ pub(crate) enum Benches {
     /// Count the instructions of `xmem replay`, and fail if they grew
     ///
     /// They may not be many more than were kept, on recorded traces; and four times the events of made-up traces may
-    /// not cost much more than four times as much.
+    /// not cost much more than four times as much. With UPDATE_EXPECT=1, the counts are kept instead, in
+    /// benches/instructions.toml.
     Instructions {
-        /// Keep the counts in benches/instructions.toml instead
-        #[arg(long)]
-        update: bool,
         #[command(flatten)]
         program: Program,
     },
@@ -41,11 +39,7 @@ impl Benches {
                     compare.map(|name| name.map_or(bench::Which::Newest, bench::Which::Named));
                 bench::run(&bench::Options { filter, save, compare })
             }
-            Self::Instructions { update, program } => {
-                let mode =
-                    if update { instructions::Mode::Update } else { instructions::Mode::Check };
-                instructions::run(instructions::Options { mode, program: program.program })
-            }
+            Self::Instructions { program } => instructions::run(program.program.as_deref()),
         }
     }
 }

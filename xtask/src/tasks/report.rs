@@ -18,13 +18,11 @@ pub(crate) enum Report {
     },
     /// Open pages of recorded traces in Chromium, and check what they show
     ///
-    /// Needs node, npm and Chromium: the environment variable CHROMIUM names it [default: /usr/bin/chromium].
+    /// Needs node, npm and Chromium: the environment variable CHROMIUM names it [default: /usr/bin/chromium]. With
+    /// UPDATE_EXPECT=1, the kept pictures are replaced.
     TestWeb {
         #[command(flatten)]
         program: Program,
-        /// Replace the kept pictures
-        #[arg(long)]
-        update: bool,
     },
     /// Open files of `xmem report` in Perfetto, speedscope, pandas and Chromium
     ///
@@ -57,10 +55,7 @@ impl Report {
             Self::Web { check } => {
                 web::build(if check { web::Mode::Check } else { web::Mode::Write })
             }
-            Self::TestWeb { program, update } => {
-                let pictures = if update { web::Mode::Write } else { web::Mode::Check };
-                web::test(program.program.as_deref(), pictures)
-            }
+            Self::TestWeb { program } => web::test(program.program.as_deref()),
             Self::TestViews { program } => views::run(program.program.as_deref()),
             Self::TimeWeb { program, blocks, random } => {
                 let kind = if random { web::Blocks::Random } else { web::Blocks::Repeated };

@@ -10,6 +10,7 @@
 )]
 
 mod error;
+pub mod expected;
 pub mod program;
 pub mod repo;
 pub mod run;
