@@ -7,7 +7,7 @@ use crate::kinds::{self, Kind};
 use crate::process::Runner;
 use crate::recording::{self, Input, Recording};
 use crate::report::{Report, Row};
-use crate::{Extent, Options, forms, in_parallel};
+use crate::{Options, forms, in_parallel};
 use std::path::Path;
 use xmem_task::Error;
 
@@ -62,12 +62,7 @@ fn run_input(
     let variants = variants(options, &recordings, needs, input);
     let rows =
         in_parallel(&variants, |runner, variant| one(program, runner, variant, options.seed))?;
-    for row in rows {
-        match row {
-            Some(row) => report.add(row),
-            None => report.nothing_to_damage += 1,
-        }
-    }
+    report.add_damaged(rows);
     Ok(())
 }
 
@@ -86,10 +81,7 @@ fn variants<'r>(
         let capacity = needs.get(&recording.name).map_or(0, |need| need.saturating_sub(1));
         for (number, kind) in kinds::of(input).into_iter().filter(wanted).enumerate() {
             for strength in Strength::ALL {
-                // The sample: each kind with one trace and one strength.
-                let sampled = number % recordings.len() == place
-                    && strength.level() % 4 == (number / recordings.len()) % 4;
-                if options.extent == Extent::Full || sampled {
+                if options.runs(number, strength, place, recordings.len()) {
                     // All forms once for each kind and strength.
                     let turn = (number + strength.level()) % recordings.len() == place;
                     let forms = if turn { Forms::All } else { Forms::Json };

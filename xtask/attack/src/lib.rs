@@ -32,6 +32,7 @@ mod snapshots;
 pub use process::measure;
 pub use recording::Input;
 
+use dice::Strength;
 use process::Runner;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -64,6 +65,15 @@ impl Options {
     /// Returns whether recordings of this sort are wanted.
     fn wants(&self, input: Input) -> bool {
         self.inputs.is_empty() || self.inputs.contains(&input)
+    }
+
+    /// Returns whether an input is damaged by a kind with a strength; the kind and the input are numbers, and there are
+    /// so many inputs. In the sample, each kind is run with one input and one strength.
+    fn runs(&self, kind: usize, strength: Strength, input: usize, inputs: usize) -> bool {
+        match self.extent {
+            Extent::Full => true,
+            Extent::Sample => kind % inputs == input && strength.level() % 4 == (kind / inputs) % 4,
+        }
     }
 
     /// The recordings of a sort that are damaged, of all and of those in the sample.

@@ -6,7 +6,7 @@ use crate::judge::{self, Answer, Finding, Outcome};
 use crate::kinds::{self, Kind};
 use crate::process::{Ended, Runner};
 use crate::report::{Report, Row};
-use crate::{Extent, Options, in_parallel};
+use crate::{Options, in_parallel};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -56,9 +56,7 @@ pub(crate) fn run(program: &Path, options: &Options, report: &mut Report) -> Res
     for (number, kind) in kinds::of_texts().into_iter().enumerate() {
         for (place, form) in [Form::Table, Form::Operations, Form::Hints].into_iter().enumerate() {
             for strength in Strength::ALL {
-                // The sample: each kind with one form and one strength.
-                let sampled = number % 3 == place && strength.level() % 4 == (number / 3) % 4;
-                if options.extent == Extent::Full || sampled {
+                if options.runs(number, strength, place, 3) {
                     variants.push(Variant { intact: &intact, form, kind, strength });
                 }
             }
@@ -66,12 +64,7 @@ pub(crate) fn run(program: &Path, options: &Options, report: &mut Report) -> Res
     }
     let rows =
         in_parallel(&variants, |runner, variant| one(program, runner, variant, options.seed))?;
-    for row in rows {
-        match row {
-            Some(row) => report.add(row),
-            None => report.nothing_to_damage += 1,
-        }
-    }
+    report.add_damaged(rows);
     Ok(())
 }
 

@@ -89,6 +89,16 @@ impl Report {
         self.rows.push(row);
     }
 
+    /// Adds the runs of damaged inputs; none where there was nothing to damage.
+    pub(crate) fn add_damaged(&mut self, rows: Vec<Option<Row>>) {
+        for row in rows {
+            match row {
+                Some(row) => self.add(row),
+                None => self.nothing_to_damage += 1,
+            }
+        }
+    }
+
     /// The number of rules that were broken.
     pub(crate) fn findings(&self) -> usize {
         self.rows.iter().map(|row| row.findings.len()).sum()

@@ -8,7 +8,7 @@ use crate::kinds::{self, Kind, Leaves};
 use crate::process::Runner;
 use crate::recording::{self, Input};
 use crate::report::{Report, Row};
-use crate::{Extent, Options, forms, in_parallel};
+use crate::{Options, forms, in_parallel};
 use std::path::Path;
 use xmem_task::Error;
 
@@ -73,10 +73,8 @@ pub(crate) fn run(
         let capacity = needs.get(*name).map_or(0, |need| need.saturating_sub(1));
         for (number, damage) in Damage::all().into_iter().filter(wanted).enumerate() {
             for strength in Strength::ALL {
-                let sampled = number % names.len() == place
-                    && strength.level() % 4 == (number / names.len()) % 4;
                 let all_forms = (number + strength.level()) % names.len() == place;
-                if options.extent == Extent::Full || sampled {
+                if options.runs(number, strength, place, names.len()) {
                     variants.push(Variant { name, pickle, damage, strength, capacity, all_forms });
                 }
             }
@@ -84,12 +82,7 @@ pub(crate) fn run(
     }
     let rows =
         in_parallel(&variants, |runner, variant| one(program, runner, variant, options.seed))?;
-    for row in rows {
-        match row {
-            Some(row) => report.add(row),
-            None => report.nothing_to_damage += 1,
-        }
-    }
+    report.add_damaged(rows);
     Ok(())
 }
 
