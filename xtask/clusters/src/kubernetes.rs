@@ -19,6 +19,7 @@ mod sizes;
 mod webhooks;
 
 use crate::folder::Folder;
+use crate::options::Options;
 use assets::Assets;
 use certificates::Authority;
 use cluster::Cluster;
@@ -29,7 +30,7 @@ use std::time::Duration;
 use webhooks::Webhooks;
 use xmem_task::program::{self, Profile};
 use xmem_task::tally::Tally;
-use xmem_task::{Error, repo};
+use xmem_task::{Error, only, repo};
 
 /// The manifests under test.
 const MANIFESTS: &str = "contrib/kubernetes";
@@ -43,17 +44,6 @@ const CHANGE_LIMIT: Duration = Duration::from_secs(60);
 const LARGE: &str = "Tesla-T4";
 const SMALL: &str = "Tesla-V100-SXM2-16GB";
 
-/// What to do.
-#[derive(Debug)]
-pub struct Options {
-    /// The program to drive; none builds it.
-    pub program: Option<PathBuf>,
-    /// Only cases that have one of these in their names; none for all.
-    pub only: Vec<String>,
-    /// A folder for the cluster, which stays; none for a temporary one.
-    pub folder: Option<PathBuf>,
-}
-
 /// Starts an API server and the gate, and does what the cases say.
 pub fn run(options: &Options) -> Result<(), Error> {
     let assets = Assets::find()?;
@@ -63,9 +53,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
     let mut tally = Tally::new("test-kubernetes");
     let mut bench = Bench::start(folder.path(), &assets, &xmem)?;
     println!("API server {}, kubectl {}", bench.cluster.version()?, bench.kubectl.version()?);
-    let wanted = |name: &str| {
-        options.only.is_empty() || options.only.iter().any(|part| name.contains(part.as_str()))
-    };
+    let wanted = |name: &str| only::selects(&options.only, name);
 
     for (number, case) in cases.iter().enumerate().filter(|(_, case)| wanted(&case.name)) {
         match bench.lacks(case.needs) {

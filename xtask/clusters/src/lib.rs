@@ -10,7 +10,11 @@
     reason = "a development task: it reads the repository and talks to the person who runs it"
 )]
 
+mod cases;
 mod daemon;
 mod folder;
 pub mod kubernetes;
+mod options;
 pub mod slurm;
+
+pub use options::Options;

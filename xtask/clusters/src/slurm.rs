@@ -10,30 +10,19 @@ mod packages;
 mod programs;
 
 use crate::folder::Folder;
+use crate::options::Options;
 use case::Case;
 use check::Bench;
 use cluster::Cluster;
-use std::path::PathBuf;
 use std::process::Command;
 use xmem_task::program::{self, Profile};
 use xmem_task::tally::Tally;
-use xmem_task::{Error, repo};
+use xmem_task::{Error, only, repo};
 
 /// The scripts under test.
 const SCRIPTS: &str = "contrib/slurm";
 /// What the tests are made of.
 const TESTS: &str = "contrib/slurm/tests";
-
-/// What to do.
-#[derive(Debug)]
-pub struct Options {
-    /// The program to drive; none builds it.
-    pub program: Option<PathBuf>,
-    /// Only cases that have one of these in their names; none for all.
-    pub only: Vec<String>,
-    /// A folder for the cluster, which stays; none for a temporary one.
-    pub folder: Option<PathBuf>,
-}
 
 /// Runs the tests of the Lua scripts, starts a cluster and submits the jobs of all cases.
 pub fn run(options: &Options) -> Result<(), Error> {
@@ -42,10 +31,8 @@ pub fn run(options: &Options) -> Result<(), Error> {
     let xmem = program::find(options.program.as_deref(), Profile::Dev)?;
     tally.add_failed(lua_tests()?);
     let cases = case::all()?;
-    let wanted = |name: &str| {
-        options.only.is_empty() || options.only.iter().any(|part| name.contains(part.as_str()))
-    };
-    let cases: Vec<&Case> = cases.iter().filter(|case| wanted(&case.name)).collect();
+    let cases: Vec<&Case> =
+        cases.iter().filter(|case| only::selects(&options.only, &case.name)).collect();
 
     let folder = Folder::new(options.folder.clone(), "slurm")?;
     let bench = Bench::new(folder.path(), &xmem)?;

@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use venv::Venv;
 use xmem_task::program::{self, Profile};
-use xmem_task::{Error, TaskError, repo, run};
+use xmem_task::{Error, TaskError, only, repo, run};
 
 /// Where scripts, models and lists of packages lie.
 const TESTS: &str = "crates/xmem-recorder/tests";
@@ -123,9 +123,9 @@ pub fn run(options: &Options) -> Result<(), Error> {
 
 /// Records everything with one release; gives how many failed.
 fn all(bench: &Bench, options: &Options) -> Result<usize, Error> {
-    let Options { only, except, .. } = options;
-    let has = |name: &str, parts: &[String]| parts.iter().any(|part| name.contains(part.as_str()));
-    let wanted = |name: &str| (only.is_empty() || has(name, only)) && !has(name, except);
+    let wanted = |name: &str| {
+        only::selects(&options.only, name) && !only::contains_any(name, &options.except)
+    };
     let scripts = script::all()?;
     let models = model::all()?;
     let areas = areas::all(options.every_device)?;

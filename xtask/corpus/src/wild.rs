@@ -24,7 +24,7 @@ use judge::Row;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use xmem_task::program::{self, Profile};
-use xmem_task::{Error, repo, run};
+use xmem_task::{Error, only, repo, run};
 
 /// Catalogue, facts and the Python files of this task.
 const DATA: &str = "xtask/corpus/data/wild";
@@ -78,9 +78,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
         venv: Venv::of_list("wild", &Path::new(DATA).join("packages.txt"))?,
         folder: target.join("wild"),
     };
-    let only = &options.only;
-    let wanted =
-        |run: &&Run| only.is_empty() || only.iter().any(|part| run.name.contains(part.as_str()));
+    let wanted = |run: &&Run| only::selects(&options.only, &run.name);
     let mut facts = Facts::read()?;
     let mut rows = Vec::new();
     let [mut failed, mut skipped] = [0, 0];

@@ -34,15 +34,13 @@ pub(crate) struct Cluster {
 impl Clusters {
     #[cfg(feature = "clusters")]
     pub(crate) fn run(self) -> Result<(), Error> {
-        use xmem_clusters::{kubernetes, slurm};
+        use xmem_clusters::{Options, kubernetes, slurm};
 
+        let options =
+            |Cluster { program, only, folder }| Options { program: program.program, only, folder };
         match self {
-            Self::TestSlurm(Cluster { program, only, folder }) => {
-                slurm::run(&slurm::Options { program: program.program, only, folder })
-            }
-            Self::TestKubernetes(Cluster { program, only, folder }) => {
-                kubernetes::run(&kubernetes::Options { program: program.program, only, folder })
-            }
+            Self::TestSlurm(cluster) => slurm::run(&options(cluster)),
+            Self::TestKubernetes(cluster) => kubernetes::run(&options(cluster)),
         }
     }
 

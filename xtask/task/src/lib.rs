@@ -11,6 +11,7 @@
 
 mod error;
 pub mod expected;
+pub mod only;
 pub mod program;
 pub mod repo;
 pub mod run;

@@ -1,9 +1,9 @@
-//! The table of cases; its head describes the keys.
+//! A case of the table.
 
 use super::TESTS;
+use crate::cases;
 use serde::Deserialize;
-use std::path::Path;
-use xmem_task::{Error, repo};
+use xmem_task::Error;
 
 /// Commands, and what must come out.
 #[derive(Clone, Debug, Deserialize)]
@@ -45,12 +45,6 @@ pub(super) struct Step {
     pub(super) asked: Option<usize>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    case: Vec<Case>,
-}
-
 fn research() -> String {
     "research".to_owned()
 }
@@ -61,15 +55,13 @@ fn large() -> String {
 
 /// All cases, in their order.
 pub(super) fn all() -> Result<Vec<Case>, Error> {
-    let path = Path::new(TESTS).join("cases.toml");
-    let table: Table =
-        toml::from_str(&repo::text(&path)?).map_err(|source| Error::Data { path, source })?;
-    Ok(table.case)
+    cases::read(TESTS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xmem_task::repo;
 
     #[test]
     fn the_table_of_cases_is_read_and_each_says_what_must_come_out() {

@@ -1,11 +1,11 @@
-//! The table of cases; its head describes the keys.
+//! A case of the table.
 
 use super::TESTS;
 use super::programs::Program;
+use crate::cases;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::path::Path;
-use xmem_task::{Error, repo};
+use xmem_task::Error;
 
 /// A submission, and what must come out.
 #[derive(Clone, Debug, Deserialize)]
@@ -53,12 +53,6 @@ pub(super) struct Change {
     pub(super) exit: i32,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    case: Vec<Case>,
-}
-
 fn yes() -> bool {
     true
 }
@@ -69,10 +63,7 @@ fn once() -> usize {
 
 /// All cases, in their order.
 pub(super) fn all() -> Result<Vec<Case>, Error> {
-    let path = Path::new(TESTS).join("cases.toml");
-    let table: Table =
-        toml::from_str(&repo::text(&path)?).map_err(|source| Error::Data { path, source })?;
-    Ok(table.case)
+    cases::read(TESTS)
 }
 
 #[cfg(test)]
