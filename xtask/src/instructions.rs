@@ -11,12 +11,10 @@ mod kept;
 use callgrind::Count;
 use kept::Kept;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use xmem_benches::synthetic::{Corner, Training};
 use xmem_task::expected::{self, Mode};
 use xmem_task::program::{self, Profile};
-use xmem_task::{Error, TaskError, repo};
+use xmem_task::{Error, TaskError, parallel, repo};
 
 /// Recorded traces that are counted: a small one, and one with convolutions and Python's stacks.
 const RECORDED: [&str; 2] = ["mlp_adam", "resnet18_sgdm"];
@@ -167,22 +165,10 @@ fn pairs() -> Vec<Pair> {
 
 /// Counts every trace, as many at once as there are cores.
 fn count(program: &Path, traces: &[PathBuf], folder: &Path) -> Result<Vec<Count>, Error> {
-    let next = AtomicUsize::new(0);
-    let counts: Mutex<Vec<Option<Result<Count, Error>>>> =
-        Mutex::new(traces.iter().map(|_| None).collect());
-    let work = || {
-        loop {
-            let row = next.fetch_add(1, Ordering::Relaxed);
-            let Some(trace) = traces.get(row) else { return };
-            let count = callgrind::count(program, trace, &folder.join(format!("{row}.callgrind")));
-            counts.lock().expect("no panic while it was held")[row] = Some(count);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(work);
-        }
+    let traces: Vec<(usize, &PathBuf)> = traces.iter().enumerate().collect();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let counts = parallel::map(&traces, cores, |(row, trace)| {
+        callgrind::count(program, trace, &folder.join(format!("{row}.callgrind")))
     });
-    let counts = counts.into_inner().expect("no panic while it was held");
-    counts.into_iter().map(|count| count.expect("every row was taken")).collect()
+    counts.into_iter().collect()
 }

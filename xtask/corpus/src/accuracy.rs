@@ -8,19 +8,12 @@ mod judge;
 mod table;
 
 use crate::error::CorpusError;
+use crate::table::Format;
+use crate::traces;
 use case::{Case, Row, Set};
 use std::path::PathBuf;
+use xmem_task::Error;
 use xmem_task::program::{self, Profile};
-use xmem_task::{Error, repo};
-
-/// How the table is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Aligned columns.
-    Text,
-    /// Markdown tables, for the book.
-    Markdown,
-}
 
 /// Which cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +57,7 @@ pub struct Options {
 /// Prints what was asked for.
 pub fn run(options: Options) -> Result<(), Error> {
     let program = program::find(options.program.as_deref(), Profile::Release)?;
-    let folders = if options.folders.is_empty() { recorded()? } else { options.folders };
+    let folders = if options.folders.is_empty() { traces::recorded()? } else { options.folders };
     let cases = folders.iter().map(|folder| Case::read(folder)).collect::<Result<Vec<_>, _>>()?;
     let rows = cases
         .into_iter()
@@ -103,15 +96,4 @@ fn wanted(sets: Sets, set: Set) -> bool {
         Sets::Rules => set == Set::Rules,
         Sets::Untouched => set == Set::Untouched,
     }
-}
-
-/// Every folder of `traces/` with a recording of the CUDA side.
-fn recorded() -> Result<Vec<PathBuf>, Error> {
-    let mut folders: Vec<PathBuf> = repo::files()?
-        .into_iter()
-        .filter(|path| path.starts_with("traces") && path.ends_with("expected.toml"))
-        .filter_map(|path| path.parent().map(|folder| repo::root().join(folder)))
-        .collect();
-    folders.sort();
-    Ok(folders)
 }

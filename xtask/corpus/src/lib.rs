@@ -19,6 +19,10 @@ pub mod accuracy;
 pub mod answers;
 mod error;
 pub mod plans;
+mod table;
 pub mod torch;
+mod traces;
 pub mod truth;
 pub mod wild;
+
+pub use table::Format;

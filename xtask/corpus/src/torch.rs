@@ -15,12 +15,10 @@ pub(crate) mod venv;
 mod without;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use venv::Venv;
 use xmem_task::program::{self, Profile};
-use xmem_task::{Error, TaskError, only, repo, run};
+use xmem_task::{Error, TaskError, only, parallel, repo, run};
 
 /// Where scripts, models and lists of packages lie.
 const TESTS: &str = "crates/xmem-recorder/tests";
@@ -165,25 +163,13 @@ type Task<'a> = Box<dyn Fn() -> Result<Outcome, Error> + Sync + 'a>;
 
 /// Does the tasks, a few at once, and gives what came of each, in their order.
 fn in_parallel(tasks: &[(&str, Task<'_>)]) -> Result<Vec<(String, Outcome)>, Error> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
-            scope.spawn(|| {
-                while let Some((name, task)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let start = Instant::now();
-                    let outcome = task();
-                    report(name, start, &outcome);
-                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                    done.push(((*name).to_owned(), outcome));
-                }
-            });
-        }
+    let outcomes = parallel::map(tasks, AT_ONCE, |(name, task)| {
+        let start = Instant::now();
+        let outcome = task();
+        report(name, start, &outcome);
+        Ok(((*name).to_owned(), outcome?))
     });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let place = |name: &str| tasks.iter().position(|(other, _)| *other == name);
-    done.sort_by_key(|(name, _)| place(name));
-    done.into_iter().map(|(name, outcome)| Ok((name, outcome?))).collect()
+    outcomes.into_iter().collect()
 }
 
 fn report(name: &str, start: Instant, outcome: &Result<Outcome, Error>) {

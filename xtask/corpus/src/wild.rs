@@ -13,8 +13,8 @@ mod judge;
 mod record;
 mod table;
 
-use crate::accuracy::Format;
 use crate::error::CorpusError;
+use crate::table::Format;
 use crate::torch::Engine;
 use crate::torch::venv::Venv;
 use catalogue::{Catalogue, Run};

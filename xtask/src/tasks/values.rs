@@ -34,7 +34,7 @@ pub(crate) enum Format {
 }
 
 #[cfg(feature = "corpus")]
-impl From<Format> for xmem_corpus::accuracy::Format {
+impl From<Format> for xmem_corpus::Format {
     fn from(format: Format) -> Self {
         match format {
             Format::Text => Self::Text,

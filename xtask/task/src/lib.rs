@@ -12,6 +12,7 @@
 mod error;
 pub mod expected;
 pub mod only;
+pub mod parallel;
 pub mod program;
 pub mod repo;
 pub mod run;

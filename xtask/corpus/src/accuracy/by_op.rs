@@ -1,11 +1,9 @@
 //! Where schedules and recordings disagree: operator by operator, over all cases.
 
-use super::Format;
 use super::case::Row;
+use crate::table::{Format, mib};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-
-const MIB: f64 = 1024.0 * 1024.0;
 
 /// In what way, at which operator.
 type Key = (String, String);
@@ -33,7 +31,7 @@ pub(super) fn print(rows: &[Row], format: Format) {
         }
     }
     for ((kind, op), sum) in sorted(sums(rows)) {
-        let (bytes, peak) = (sum.bytes as f64 / MIB, sum.at_peak as f64 / MIB);
+        let (bytes, peak) = (mib(sum.bytes as f64), mib(sum.at_peak as f64));
         let (blocks, cases) = (sum.blocks, sum.cases.len());
         let example = sum.cases.first().map_or("", String::as_str);
         match format {

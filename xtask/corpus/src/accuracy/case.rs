@@ -1,5 +1,6 @@
 //! A recorded case, and what xmem makes of it.
 
+use crate::traces;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -78,9 +79,9 @@ impl Row {
 
 impl Case {
     pub(super) fn read(folder: &Path) -> Result<Self, Error> {
-        let meta = table(&folder.join("meta.toml"))?;
-        let path = folder.join("expected.toml");
-        let expected = table(&path)?;
+        let meta = traces::table(&folder.join(traces::META))?;
+        let path = folder.join(traces::EXPECTED);
+        let expected = traces::table(&path)?;
         let get = |keys: [&str; 2]| expected.get(keys[0]).and_then(|table| table.get(keys[1]));
         let text = |keys| get(keys).and_then(toml::Value::as_str).map(str::to_owned);
         let figure = |keys| get(keys).and_then(toml::Value::as_integer).map(|bytes| bytes as f64);
@@ -88,11 +89,11 @@ impl Case {
         let set = match meta.get("set").and_then(toml::Value::as_str) {
             None | Some("rules") => Set::Rules,
             Some("untouched") => Set::Untouched,
-            Some(_) => return Err(Error::Figures { path: folder.join("meta.toml") }),
+            Some(_) => return Err(Error::Figures { path: folder.join(traces::META) }),
         };
         Ok(Self {
             folder: folder.to_owned(),
-            name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            name: traces::name(folder),
             set,
             device: text(["device", "name"]).ok_or_else(unclear)?,
             torch: text(["versions", "torch"]).ok_or_else(unclear)?,
@@ -105,7 +106,7 @@ impl Case {
     /// Holds the estimate against the recording; `cudnn` knows the workspaces of convolutions.
     pub(super) fn estimate(self, program: &Path, cudnn: &str) -> Result<Row, Error> {
         let answer = self.validate(program, cudnn)?;
-        let unclear = || Error::Figures { path: self.folder.join("snapshot.pickle.zst") };
+        let unclear = || Error::Figures { path: self.folder.join(traces::SNAPSHOT) };
         let peak = |name: &str| answer["peaks"][name]["estimated_bytes"].as_f64();
         let mut differences = Vec::new();
         if let Some(list) = answer["differences"].as_array() {
@@ -129,7 +130,7 @@ impl Case {
     fn validate(&self, program: &Path, cudnn: &str) -> Result<Value, Error> {
         let mut command = Command::new(program);
         command.arg("validate").arg(self.folder.join("trace.json.zst"));
-        command.arg("--snapshot").arg(self.folder.join("snapshot.pickle.zst"));
+        command.arg("--snapshot").arg(self.folder.join(traces::SNAPSHOT));
         command.args(["--device", &self.device, "--format", "json", "-q"]);
         command.args(["--cudnn", cudnn]);
         if let Some(optimizer) = &self.optimizer {
@@ -145,11 +146,6 @@ impl Case {
         }
         serde_json::from_slice(&done.stdout).map_err(Error::Answer)
     }
-}
-
-fn table(path: &Path) -> Result<toml::Table, Error> {
-    let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
-    text.parse().map_err(|_| Error::Figures { path: path.to_owned() })
 }
 
 /// The mean distances over all iterations but the first, in per cent.

@@ -1,9 +1,8 @@
 //! The table of the cases.
 
-use super::Format;
 use super::case::{Pair, Row, Set};
+use crate::table::{Format, Table, mib};
 
-const MIB: f64 = 1024.0 * 1024.0;
 const HEAD: [&str; 11] = [
     "case",
     "PyTorch",
@@ -18,34 +17,22 @@ const HEAD: [&str; 11] = [
     "reserved curve",
 ];
 
+/// Columns of words, before those of figures.
+const WORDS: usize = 3;
+
 /// Prints the cases of a set; sizes are in MiB.
 pub(super) fn print(rows: &[&Row], set: Set, format: Format) {
-    let mut lines: Vec<[String; 11]> = rows.iter().map(|row| cells(row)).collect();
+    let mut table =
+        Table { head: HEAD, words: WORDS, rows: rows.iter().map(|row| cells(row)).collect() };
     match format {
         Format::Markdown => {
-            println!("Set `{}`:\n", set.name());
-            println!("| {} |", HEAD.join(" | "));
-            println!("|---|---|---|{}", "--:|".repeat(HEAD.len() - 3));
-            for line in &lines {
-                println!("| `{}` | {} |", line[0], line[1..].join(" | "));
+            for cells in &mut table.rows {
+                cells[0] = format!("`{}`", cells[0]);
             }
+            println!("Set `{}`:\n\n{}", set.name(), table.markdown());
         }
-        Format::Text => {
-            println!("set {}, sizes in MiB", set.name());
-            lines.insert(0, HEAD.map(str::to_owned));
-            let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
-            let widths: Vec<usize> = (0..HEAD.len()).filter_map(width).collect();
-            for line in &lines {
-                let cells: Vec<String> = line.iter().zip(&widths).enumerate().map(pad).collect();
-                println!("{}", cells.join("  "));
-            }
-        }
+        Format::Text => println!("set {}, sizes in MiB\n{}", set.name(), table.aligned()),
     }
-    println!();
-}
-
-fn pad((column, (cell, &width)): (usize, (&String, &usize))) -> String {
-    if column < 3 { format!("{cell:width$}") } else { format!("{cell:>width$}") }
 }
 
 fn cells(row: &Row) -> [String; 11] {
@@ -61,8 +48,8 @@ fn cells(row: &Row) -> [String; 11] {
 
 fn judged(pair: Pair) -> [String; 3] {
     [
-        format!("{:.1}", pair.estimated / MIB),
-        format!("{:.1}", pair.recorded / MIB),
+        format!("{:.1}", mib(pair.estimated)),
+        format!("{:.1}", mib(pair.recorded)),
         format!("{:+.2} %", pair.error()),
     ]
 }

@@ -2,6 +2,7 @@
 
 use crate::error::CorpusError;
 use crate::torch::process;
+use crate::traces::{self, EXPECTED, META, SNAPSHOT};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use toml::{Table, Value};
@@ -11,8 +12,6 @@ use xmem_task::{Error, repo};
 const HOW: &str = "recorded with PyTorch's CUDA build, kernels stubbed (cargo xtask record-truth)";
 /// More iterations than any case has, so that the script runs to its end.
 const STEPS: &str = "1000";
-const EXPECTED: &str = "expected.toml";
-pub(super) const SNAPSHOT: &str = "snapshot.pickle.zst";
 
 /// A recorded case.
 #[derive(Debug)]
@@ -28,11 +27,10 @@ pub(super) struct Case {
 /// All cases, or those of these names.
 pub(super) fn all(names: &[String]) -> Result<Vec<Case>, Error> {
     let mut cases = Vec::new();
-    for path in repo::files()? {
-        let Some(folder) = path.parent().filter(|_| path.ends_with(EXPECTED)) else { continue };
-        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if folder.starts_with("traces") && (names.is_empty() || names.contains(&name)) {
-            cases.push(Case::read(name, repo::root().join(folder))?);
+    for folder in traces::recorded()? {
+        let name = traces::name(&folder);
+        if names.is_empty() || names.contains(&name) {
+            cases.push(Case::read(name, folder)?);
         }
     }
     match names.iter().find(|name| !cases.iter().any(|case| case.name == **name)) {
@@ -47,20 +45,15 @@ pub(super) fn all(names: &[String]) -> Result<Vec<Case>, Error> {
 
 /// The figures of the CUDA side in a folder.
 pub(super) fn expected(folder: &Path) -> Result<Table, Error> {
-    table(&folder.join(EXPECTED))
-}
-
-fn table(path: &Path) -> Result<Table, Error> {
-    let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
-    toml::from_str(&text).map_err(|source| Error::Data { path: path.to_owned(), source })
+    traces::table(&folder.join(EXPECTED))
 }
 
 impl Case {
     fn read(name: String, folder: PathBuf) -> Result<Self, Error> {
-        let meta = table(&folder.join("meta.toml"))?;
+        let meta = traces::table(&folder.join(META))?;
         let unclear = |file: &str| Error::Figures { path: folder.join(file) };
         let command = meta.get("command").and_then(Value::as_str);
-        let words = command.and_then(shlex::split).ok_or_else(|| unclear("meta.toml"))?;
+        let words = command.and_then(shlex::split).ok_or_else(|| unclear(META))?;
         let device = expected(&folder)?;
         let device = device.get("device").and_then(|table| table.get("name"));
         let device = device.and_then(Value::as_str).ok_or_else(|| unclear(EXPECTED))?.to_owned();

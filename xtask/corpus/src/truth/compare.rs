@@ -1,6 +1,6 @@
 //! Two recordings of the same job, figure by figure and request by request.
 
-use super::case::SNAPSHOT;
+use crate::traces::SNAPSHOT;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};

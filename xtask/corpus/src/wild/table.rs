@@ -1,9 +1,8 @@
 //! The table of the runs.
 
 use super::judge::{Prediction, Row};
-use crate::accuracy::Format;
+use crate::table::{self, Format, Table};
 
-const MIB: f64 = 1024.0 * 1024.0;
 const HEAD: [&str; 12] = [
     "run",
     "script",
@@ -23,46 +22,23 @@ const WORDS: usize = 2;
 
 /// Prints the runs; sizes are in MiB.
 pub(super) fn print(rows: &[Row], format: Format) {
+    let mut table = Table { head: HEAD, words: WORDS, rows: rows.iter().map(cells).collect() };
     match format {
         Format::Markdown => {
-            println!("| {} |", HEAD.join(" | "));
-            println!("|---|---|{}", "--:|".repeat(HEAD.len() - WORDS));
-            for row in rows {
-                let mut cells = cells(row);
+            for (cells, row) in table.rows.iter_mut().zip(rows) {
                 cells[0] = format!("`{}`", row.name);
                 if let Some(link) = &row.link {
                     cells[1] = format!("[{}]({link})", row.script);
                 }
-                println!("| {} |", cells.join(" | "));
             }
+            println!("{}", table.markdown());
         }
-        Format::Text => {
-            let mut lines = vec![HEAD.map(str::to_owned)];
-            lines.extend(rows.iter().map(cells));
-            let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
-            let widths: Vec<usize> = (0..HEAD.len()).filter_map(width).collect();
-            for line in &lines {
-                let padded: Vec<String> = line
-                    .iter()
-                    .zip(&widths)
-                    .enumerate()
-                    .map(|(column, (cell, &width))| {
-                        if column < WORDS {
-                            format!("{cell:width$}")
-                        } else {
-                            format!("{cell:>width$}")
-                        }
-                    })
-                    .collect();
-                println!("{}", padded.join("  "));
-            }
-        }
+        Format::Text => println!("{}", table.aligned()),
     }
-    println!();
 }
 
 fn cells(row: &Row) -> [String; 12] {
-    let mib = |bytes: u64| format!("{:.1}", bytes as f64 / MIB);
+    let mib = |bytes: u64| format!("{:.1}", table::mib(bytes as f64));
     let sign = if row.is_lower_bound { "≥ " } else { "" };
     let truth = |bytes: u64| format!("{sign}{}", mib(bytes));
     let per_cent = |error: f64| format!("{error:+.2} %");
