@@ -12,6 +12,7 @@
 
 mod again;
 mod bench;
+mod chromium;
 mod dist;
 mod docs;
 mod help;

@@ -4,6 +4,7 @@
 
 mod random;
 
+use crate::chromium;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use xmem_benches::synthetic::Training;
@@ -117,11 +118,10 @@ fn install() -> Result<(), Error> {
 }
 
 fn browser() -> Result<(), Error> {
-    let named = std::env::var_os("CHROMIUM").unwrap_or_else(|| "/usr/bin/chromium".into());
-    if Path::new(&named).exists() {
-        return Ok(());
+    match chromium::find() {
+        Some(_) => Ok(()),
+        None => Err(Error::Skipped { reason: chromium::MISSING }),
     }
-    Err(Error::Skipped { reason: "no Chromium: apt-get install chromium, or name one in CHROMIUM" })
 }
 
 /// Runs a program in the folder of the sources.
@@ -132,6 +132,6 @@ fn run(program: &str, arguments: &[&str], environment: &[(&str, &Path)]) -> Resu
         .envs(environment.iter().copied())
         .current_dir(repo::root().join(FOLDER))
         .status()
-        .map_err(|source| Error::Start { command: spelled.clone(), source })?;
+        .map_err(Error::start(&spelled))?;
     if status.success() { Ok(()) } else { Err(Error::Failed { command: spelled }) }
 }

@@ -80,8 +80,7 @@ impl Runner {
         });
         command.stdout(create(&stdout)?).stderr(create(&stderr)?);
         let spelled = format!("{command:?}");
-        let status =
-            command.status().map_err(|source| Error::Start { command: spelled.clone(), source })?;
+        let status = command.status().map_err(Error::start(&spelled))?;
         if !status.success() {
             return Err(Error::Failed { command: spelled });
         }
@@ -100,7 +99,7 @@ impl Runner {
 pub fn measure(usage: &Path, command: &[OsString]) -> Result<(), Error> {
     let Some((program, arguments)) = command.split_first() else { return Ok(()) };
     let spelled = format!("{command:?}");
-    let failed = |source| Error::Start { command: spelled.clone(), source };
+    let failed = |source| Error::start(&spelled)(source);
     setrlimit(Resource::RLIMIT_AS, ADDRESS_SPACE, ADDRESS_SPACE).map_err(|e| failed(e.into()))?;
     let start = Instant::now();
     let mut child =

@@ -63,7 +63,7 @@ impl Daemon {
             .stdout(Stdio::null())
             .stderr(file)
             .spawn()
-            .map_err(|source| Error::Start { command: program.display().to_string(), source })?;
+            .map_err(Error::start(program.display().to_string()))?;
         Ok(Self { child, log })
     }
 

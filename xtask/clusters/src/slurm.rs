@@ -55,7 +55,7 @@ fn lua_tests() -> Result<usize, Error> {
             continue;
         }
         let status = Command::new(lua).arg(&script).status();
-        let status = status.map_err(|source| Error::Start { command: lua.to_owned(), source })?;
+        let status = status.map_err(Error::start(lua))?;
         failed += usize::from(!status.success());
     }
     Ok(failed)

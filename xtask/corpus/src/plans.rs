@@ -62,7 +62,7 @@ fn row(program: &Path, input: &Path, options: &Options) -> Result<Option<Plan>, 
         .args(["--format", "json", "--planner", &options.planner])
         .args(["--time", &options.time, "--scope", &options.scope])
         .output()
-        .map_err(|source| Error::Start { command: "xmem plan".to_owned(), source })?;
+        .map_err(Error::start("xmem plan"))?;
     if ran.stdout.is_empty() {
         let error = String::from_utf8_lossy(&ran.stderr);
         println!("| {shown} | {} |", error.lines().next().unwrap_or_default().trim());

@@ -85,7 +85,7 @@ fn bare(program: &str) -> Command {
 fn said(command: &mut Command) -> Result<String, Error> {
     let spelled = format!("{command:?}");
     let done = command.stdin(Stdio::null()).output();
-    let done = done.map_err(|source| Error::Start { command: spelled.clone(), source })?;
+    let done = done.map_err(Error::start(&spelled))?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }

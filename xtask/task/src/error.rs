@@ -84,4 +84,10 @@ impl Error {
         let path = path.into();
         move |source| Self::File { path, source }
     }
+
+    /// For `map_err` on the result of starting `command`.
+    pub fn start(command: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let command = command.into();
+        move |source| Self::Start { command, source }
+    }
 }

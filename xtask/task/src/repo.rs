@@ -70,7 +70,7 @@ fn output(command: &mut Command) -> Result<String, Error> {
         .current_dir(root())
         .stderr(std::process::Stdio::inherit())
         .output()
-        .map_err(|source| Error::Start { command: spelled.clone(), source })?;
+        .map_err(Error::start(&spelled))?;
     if !done.status.success() {
         return Err(Error::Failed { command: spelled });
     }

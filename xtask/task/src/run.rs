@@ -27,6 +27,6 @@ pub fn cargo_with(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()
         .envs(environment.iter().copied())
         .current_dir(repo::root())
         .status()
-        .map_err(|source| Error::Start { command: spelled.clone(), source })?;
+        .map_err(Error::start(&spelled))?;
     if status.success() { Ok(()) } else { Err(Error::Failed { command: spelled }) }
 }

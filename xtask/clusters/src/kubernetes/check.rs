@@ -42,7 +42,7 @@ fn annotate(trace: &str, manifest: &Path, bench: &Bench) -> Result<Option<String
         .args(["--site", "site.toml", "--write"])
         .current_dir(&bench.folder)
         .output()
-        .map_err(|source| Error::Start { command: xmem.display().to_string(), source })?;
+        .map_err(Error::start(xmem.display().to_string()))?;
     let text = text_of(&output);
     Ok((!text.contains("annotations of 1 pod template"))
         .then(|| format!("xmem check has annotated nothing\n{text}")))

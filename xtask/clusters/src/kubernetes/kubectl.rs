@@ -74,6 +74,6 @@ impl Kubectl {
             .current_dir(&self.folder)
             .stdin(Stdio::null())
             .output()
-            .map_err(|source| Error::Start { command: "kubectl".to_owned(), source })
+            .map_err(Error::start("kubectl"))
     }
 }

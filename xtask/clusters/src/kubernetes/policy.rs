@@ -66,7 +66,7 @@ fn written(bench: &Bench) -> Result<PathBuf, Error> {
         .args(["config", "--site", "site.toml", "--format", "admission-policy"])
         .current_dir(&bench.folder)
         .output()
-        .map_err(|source| Error::Start { command: "xmem config".to_owned(), source })?;
+        .map_err(Error::start("xmem config"))?;
     if !output.status.success() {
         print!("{}", text_of(&output));
         return Err(Error::Failed { command: "xmem config --format admission-policy".to_owned() });

@@ -47,7 +47,7 @@ impl Bench {
             .env("XMEM_SITE", &site)
             .stderr(Stdio::inherit())
             .output()
-            .map_err(|source| Error::Start { command: xmem.display().to_string(), source })?;
+            .map_err(Error::start(xmem.display().to_string()))?;
         if !table.status.success() {
             return Err(Error::Failed { command: "xmem config --format lua".to_owned() });
         }
@@ -101,7 +101,7 @@ impl Bench {
             }
             if !case.job.is_empty() {
                 let shown = cluster.tool("scontrol").args(["show", "job", job]).output();
-                let shown = text_of(&shown.map_err(start("scontrol"))?);
+                let shown = text_of(&shown.map_err(Error::start("scontrol"))?);
                 complaints.extend(unexpected(case, &shown));
             }
         }
@@ -109,7 +109,7 @@ impl Bench {
             complaints.push(format!("{} jobs were submitted", jobs.len()));
         }
         if !jobs.is_empty() {
-            cluster.tool("scancel").args(&jobs).status().map_err(start("scancel"))?;
+            cluster.tool("scancel").args(&jobs).status().map_err(Error::start("scancel"))?;
         }
         Ok(complaints)
     }
@@ -120,7 +120,7 @@ impl Bench {
             (0..case.times).map(|number| self.spawn(case, number)).collect::<Result<_, _>>()?;
         children
             .into_iter()
-            .map(|child| child.wait_with_output().map_err(start(&case.command[0])))
+            .map(|child| child.wait_with_output().map_err(Error::start(&case.command[0])))
             .collect()
     }
 
@@ -146,7 +146,7 @@ impl Bench {
         file.write_all(case.stdin.as_bytes()).map_err(Error::file(&stdin))?;
         let file = File::open(&stdin).map_err(Error::file(&stdin))?;
         command.stdin(file).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().map_err(start(&case.command[0]))
+        command.spawn().map_err(Error::start(&case.command[0]))
     }
 
     fn site(&self) -> PathBuf {
@@ -165,11 +165,6 @@ impl Bench {
         }
         text
     }
-}
-
-fn start(command: &str) -> impl FnOnce(std::io::Error) -> Error {
-    let command = command.to_owned();
-    move |source| Error::Start { command, source }
 }
 
 /// Numbers with how often each is there: `0 (100 times), 1`.
@@ -191,7 +186,7 @@ fn number_of_job(text: &str) -> Option<&str> {
 fn changed(cluster: &Cluster, job: &str, change: &Change) -> Result<Option<String>, Error> {
     let mut command = cluster.tool("scontrol");
     command.args(["update", &format!("job={job}")]).args(&change.arguments);
-    let output = command.output().map_err(start("scontrol"))?;
+    let output = command.output().map_err(Error::start("scontrol"))?;
     let code = output.status.code().unwrap_or(-1);
     Ok((code != change.exit)
         .then(|| format!("scontrol update: exit status {code}\n{}", text_of(&output))))

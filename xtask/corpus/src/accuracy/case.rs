@@ -137,8 +137,7 @@ impl Case {
             command.args(["--optimizer-impl", optimizer]);
         }
         let spelled = format!("{command:?}");
-        let done =
-            command.output().map_err(|source| Error::Start { command: spelled.clone(), source })?;
+        let done = command.output().map_err(Error::start(&spelled))?;
         // 1 says that the estimate is off, which is what is asked here.
         if !matches!(done.status.code(), Some(0 | 1)) {
             eprintln!("{}", String::from_utf8_lossy(&done.stderr));

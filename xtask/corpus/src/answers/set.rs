@@ -70,8 +70,7 @@ impl Set {
         command.args(["replay", "traces", "--format", "jsonl", "--jobs", "2", "--quiet"]);
         command.args(["--devices", self.devices]).args(self.options).current_dir(repo::root());
         let spelled = format!("{command:?}");
-        let done =
-            command.output().map_err(|source| Error::Start { command: spelled.clone(), source })?;
+        let done = command.output().map_err(Error::start(&spelled))?;
         // 1: a job does not fit; 4: a verdict is withheld. Both are answers.
         if !matches!(done.status.code(), Some(0 | 1 | 4)) {
             eprintln!("{}", String::from_utf8_lossy(&done.stderr));

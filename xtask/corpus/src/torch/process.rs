@@ -30,10 +30,7 @@ pub(crate) fn run(mut command: Command, folder: &Path, name: &str) -> Result<Don
     command.stdin(Stdio::null()).stdout(create(&out)?).stderr(create(&err)?);
     // A group of its own, so that it ends with all that it started.
     let start = Instant::now();
-    let mut child = command
-        .process_group(0)
-        .spawn()
-        .map_err(|source| Error::Start { command: spelled.clone(), source })?;
+    let mut child = command.process_group(0).spawn().map_err(Error::start(&spelled))?;
     let status = wait(&mut child, &spelled)?;
     let read = |path: &Path| {
         let bytes = std::fs::read(path).map_err(Error::file(path))?;
@@ -48,7 +45,7 @@ pub(crate) fn run(mut command: Command, folder: &Path, name: &str) -> Result<Don
 }
 
 fn wait(child: &mut Child, spelled: &str) -> Result<ExitStatus, Error> {
-    let failed = |source| Error::Start { command: spelled.to_owned(), source };
+    let failed = |source| Error::start(spelled)(source);
     let start = Instant::now();
     let mut asked = None;
     loop {

@@ -85,7 +85,7 @@ pub(super) fn git(folder: &Path, arguments: &[&str]) -> Result<Result<(), String
     // Nobody is there to type a password.
     command.env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null());
     let spelled = format!("{command:?}");
-    let done = command.output().map_err(|source| Error::Start { command: spelled, source })?;
+    let done = command.output().map_err(Error::start(spelled))?;
     if done.status.success() {
         return Ok(Ok(()));
     }
@@ -100,7 +100,7 @@ fn installed(bench: &Bench, name: &str) -> Result<Result<Source, String>, Error>
     let mut command = Command::new(bench.venv.python());
     command.args(["-c", ASK, name]);
     let spelled = format!("{command:?}");
-    let done = command.output().map_err(|source| Error::Start { command: spelled, source })?;
+    let done = command.output().map_err(Error::start(spelled))?;
     let text = String::from_utf8_lossy(&done.stdout);
     let mut lines = text.lines();
     let (Some(folder), Some(version)) = (lines.next(), lines.next()) else {
