@@ -73,6 +73,8 @@ impl Case {
         std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
         let mut command = Command::new(xmem);
         command.args(["profile", "--no-stacks", "--steps", STEPS, "--virtual-gpu", &self.device]);
+        // The script writes what is recorded of the CUDA side there.
+        command.arg("--let-write").arg(folder);
         command.arg("-o").arg(folder.join("trace.json.zst")).arg("--").arg(python);
         command.args(&self.words).args(["--device", "cuda", "--how", HOW, "--out"]).arg(folder);
         command.current_dir(repo::root()).env("OMP_NUM_THREADS", "1").env("HF_HUB_OFFLINE", "1");
