@@ -782,11 +782,11 @@ describe("pictures", () => {
       const picture = await page.screenshot();
       await page.close();
       const file = path.join(screens, `${view}.png`);
-      if (process.env.UPDATE_SCREENS) {
+      if (process.env.UPDATE_EXPECT) {
         writeFileSync(file, picture);
         return;
       }
-      assert.ok(existsSync(file), `no ${file}: cargo xtask test-web --update`);
+      assert.ok(existsSync(file), `no ${file}: UPDATE_EXPECT=1 cargo xtask test-web`);
       const share = await differing(browser, picture, readFileSync(file));
       // Fonts differ between machines; a lost plot, another color or another layout changes more.
       assert.ok(share < 0.06, `${(100 * share).toFixed(1)} % of the picture differs`);

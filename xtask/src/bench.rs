@@ -4,13 +4,12 @@
 //! The figures come from Criterion's own files. Nothing here passes or fails: a time depends on the
 //! machine, so that people judge it.
 
-use crate::error::Error;
-use crate::repo;
-use crate::run::cargo;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use xmem_task::run::cargo;
+use xmem_task::{Error, TaskError, repo};
 
 /// Where kept figures lie.
 const RESULTS: &str = "benches/results";
@@ -32,6 +31,15 @@ pub(crate) enum Which {
     /// Those of this name.
     Named(String),
 }
+
+/// There are no kept figures to compare with.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing is kept in {} yet: cargo xtask bench --save", .folder.display())]
+struct NothingKeptError {
+    folder: PathBuf,
+}
+
+impl TaskError for NothingKeptError {}
 
 /// The name under which figures are kept if none is given.
 pub(crate) fn today() -> String {
@@ -105,7 +113,7 @@ fn newest() -> Result<Record, Error> {
     let of_results = |path: &PathBuf| path.parent() == Some(&folder);
     let paths: Vec<PathBuf> = repo::files()?.into_iter().filter(of_results).collect();
     let records = paths.iter().map(|path| record(path)).collect::<Result<Vec<_>, _>>()?;
-    together(records).ok_or(Error::NothingKept { folder })
+    together(records).ok_or_else(|| NothingKeptError { folder }.into())
 }
 
 fn together(mut records: Vec<Record>) -> Option<Record> {

@@ -4,16 +4,16 @@ mod package;
 mod paths;
 mod sbom;
 
-use crate::error::Error;
 use std::path::PathBuf;
+use xmem_task::Error;
 
 pub(crate) use package::run;
 
 #[cfg(feature = "dist")]
 mod built {
     use super::{Error, PathBuf};
-    use crate::repo;
     use clap::ValueEnum as _;
+    use xmem_task::repo;
 
     pub(crate) fn man(out: Option<PathBuf>) -> Result<(), Error> {
         let folder = folder(out, "man")?;
@@ -64,5 +64,5 @@ fn again(task: &str, out: Option<PathBuf>) -> Result<(), Error> {
         Some(folder) => vec![task, "--out", folder],
         None => vec![task],
     };
-    crate::run::again_with("dist", &arguments)
+    crate::again::with("dist", &arguments)
 }

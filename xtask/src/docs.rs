@@ -1,7 +1,7 @@
 //! `cargo xtask docs`: the API reference and the book.
 
-use crate::error::Error;
-use crate::run::{cargo_with, step};
+use xmem_task::Error;
+use xmem_task::run::{cargo_with, step};
 
 /// Both, with warnings denied.
 pub(crate) fn run() -> Result<(), Error> {
@@ -11,14 +11,25 @@ pub(crate) fn run() -> Result<(), Error> {
     step("book", book)
 }
 
+/// The book did not build.
+#[cfg(feature = "book")]
+#[derive(Debug, thiserror::Error)]
+#[error("the book does not build: {message}")]
+struct BookError {
+    message: String,
+}
+
+#[cfg(feature = "book")]
+impl xmem_task::TaskError for BookError {}
+
 /// The book alone, into the folder `book` of the target folder.
 #[cfg(feature = "book")]
 pub(crate) fn book() -> Result<(), Error> {
     use mdbook_driver::MDBook;
 
-    let failed = |error: &dyn std::fmt::Debug| Error::Book { message: format!("{error:?}") };
-    let mut book = MDBook::load(crate::repo::root().join("docs")).map_err(|e| failed(&e))?;
-    book.config.build.build_dir = crate::repo::target()?.join("book");
+    let failed = |error: &dyn std::fmt::Debug| BookError { message: format!("{error:?}") };
+    let mut book = MDBook::load(xmem_task::repo::root().join("docs")).map_err(|e| failed(&e))?;
+    book.config.build.build_dir = xmem_task::repo::target()?.join("book");
     book.build().map_err(|e| failed(&e))?;
     println!("{}", book.config.build.build_dir.join("index.html").display());
     Ok(())
@@ -27,5 +38,5 @@ pub(crate) fn book() -> Result<(), Error> {
 /// The book alone: needs this program built with the renderer.
 #[cfg(not(feature = "book"))]
 pub(crate) fn book() -> Result<(), Error> {
-    crate::run::again_with("book", &["book"])
+    crate::again::with("book", &["book"])
 }

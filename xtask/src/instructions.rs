@@ -8,14 +8,13 @@
 mod callgrind;
 mod kept;
 
-use crate::error::Error;
-use crate::{program, repo};
 use callgrind::Count;
 use kept::Kept;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use xmem_benches::synthetic::{Corner, Training};
+use xmem_task::expected::{self, Mode};
+use xmem_task::program::{self, Profile};
+use xmem_task::{Error, TaskError, parallel, repo};
 
 /// Recorded traces that are counted: a small one, and one with convolutions and Python's stacks.
 const RECORDED: [&str; 2] = ["mlp_adam", "resnet18_sgdm"];
@@ -28,22 +27,16 @@ const MORE: f64 = 1.15;
 /// Four times the events may cost this much: sorting takes n log n, and so do ordered maps.
 const FOURFOLD: f64 = 4.6;
 
-/// What to do with the counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// Hold them against what is kept.
-    Check,
-    /// Keep them.
-    Update,
+/// Counts of instructions are too high; each was printed.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "instructions: {count} counts are too high, see above; if that is meant, UPDATE_EXPECT=1 cargo xtask instructions"
+)]
+struct CountsError {
+    count: usize,
 }
 
-/// What to run.
-#[derive(Debug)]
-pub(crate) struct Options {
-    pub(crate) mode: Mode,
-    /// The program to count; none builds it.
-    pub(crate) program: Option<PathBuf>,
-}
+impl TaskError for CountsError {}
 
 /// A trace in two sizes.
 struct Pair {
@@ -52,13 +45,10 @@ struct Pair {
     fourfold: Vec<u8>,
 }
 
-/// Counts, then checks or keeps.
-pub(crate) fn run(options: Options) -> Result<(), Error> {
+/// Counts, then checks or keeps. Without a program, one is built.
+pub(crate) fn run(program: Option<&Path>) -> Result<(), Error> {
     callgrind::is_there()?;
-    let program = match options.program {
-        Some(program) => std::path::absolute(&program).map_err(Error::file(&program))?,
-        None => program::dev()?,
-    };
+    let program = program::find(program, Profile::Dev)?;
     let folder = repo::target()?.join("instructions");
     std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
     let (names, traces) = traces(&folder)?;
@@ -67,11 +57,11 @@ pub(crate) fn run(options: Options) -> Result<(), Error> {
     let (start, grown) = synthetic.split_first().expect("a trace of next to nothing");
     let mut broken = grown_too_much(start.total, &names, grown);
     let recorded: Vec<(&str, &Count)> = RECORDED.into_iter().zip(recorded).collect();
-    match options.mode {
+    match expected::mode() {
         Mode::Update => kept::write(&recorded)?,
-        Mode::Check => broken += check(&recorded, &kept::read()?),
+        Mode::Compare => broken += check(&recorded, &kept::read()?),
     }
-    if broken == 0 { Ok(()) } else { Err(Error::Instructions { count: broken }) }
+    if broken == 0 { Ok(()) } else { Err(CountsError { count: broken }.into()) }
 }
 
 /// How many pairs cost too much beyond what it takes to start; says of each what it costs.
@@ -97,7 +87,9 @@ fn check(recorded: &[(&str, &Count)], kept: &Kept) -> usize {
     for (name, count) in recorded {
         let millions = count.total as f64 / 1e6;
         let Some(before) = kept.trace.get(*name) else {
-            println!("{name:<34} {millions:>7.1} M, not kept: cargo xtask instructions --update");
+            println!(
+                "{name:<34} {millions:>7.1} M, not kept: UPDATE_EXPECT=1 cargo xtask instructions"
+            );
             broken += 1;
             continue;
         };
@@ -112,7 +104,7 @@ fn check(recorded: &[(&str, &Count)], kept: &Kept) -> usize {
             println!("  more than {:+.0} %; what grew most:", (MORE - 1.0) * 100.0);
             print!("{}", count.growth(&before.functions, 1.0));
         } else if ratio < 1.0 / MORE {
-            println!("  much less: keep it with cargo xtask instructions --update");
+            println!("  much less: keep it with UPDATE_EXPECT=1 cargo xtask instructions");
         }
     }
     broken
@@ -173,22 +165,10 @@ fn pairs() -> Vec<Pair> {
 
 /// Counts every trace, as many at once as there are cores.
 fn count(program: &Path, traces: &[PathBuf], folder: &Path) -> Result<Vec<Count>, Error> {
-    let next = AtomicUsize::new(0);
-    let counts: Mutex<Vec<Option<Result<Count, Error>>>> =
-        Mutex::new(traces.iter().map(|_| None).collect());
-    let work = || {
-        loop {
-            let row = next.fetch_add(1, Ordering::Relaxed);
-            let Some(trace) = traces.get(row) else { return };
-            let count = callgrind::count(program, trace, &folder.join(format!("{row}.callgrind")));
-            counts.lock().expect("no panic while it was held")[row] = Some(count);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(work);
-        }
+    let traces: Vec<(usize, &PathBuf)> = traces.iter().enumerate().collect();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let counts = parallel::map(&traces, cores, |(row, trace)| {
+        callgrind::count(program, trace, &folder.join(format!("{row}.callgrind")))
     });
-    let counts = counts.into_inner().expect("no panic while it was held");
-    counts.into_iter().map(|count| count.expect("every row was taken")).collect()
+    counts.into_iter().collect()
 }

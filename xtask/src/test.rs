@@ -3,10 +3,13 @@
 //! All steps use the same profile and features, so that the dependencies that clippy compiled serve
 //! rustdoc, and those that the tests compiled serve everybody who runs one of them later.
 
-use crate::error::Error;
-use crate::run::{cargo, step};
-use crate::{docs, repo, tidy};
+use crate::{docs, tidy};
 use std::path::PathBuf;
+use xmem_task::run::{cargo, step};
+use xmem_task::{Error, repo};
+
+/// The libraries of tasks are part of the workspace; with them, so is the code of this program that calls them.
+const FEATURES: &str = "--features=xtask/attack,xtask/clusters,xtask/corpus";
 
 /// A part of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -32,10 +35,10 @@ impl Step {
             Self::Format => step("format", format),
             Self::Tidy => step("tidy", tidy::run),
             Self::Lints => step("lints", || {
-                let lints = ["clippy", "--workspace", "--all-targets", "--locked"];
+                let lints = ["clippy", "--workspace", "--all-targets", "--locked", FEATURES];
                 cargo(&[&lints[..], &["--", "-D", "warnings"]].concat())
             }),
-            Self::Tests => step("tests", || cargo(&["test", "--workspace", "--locked"])),
+            Self::Tests => step("tests", || cargo(&["test", "--workspace", "--locked", FEATURES])),
             Self::Docs => docs::run(),
         }
     }

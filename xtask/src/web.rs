@@ -4,11 +4,12 @@
 
 mod random;
 
-use crate::error::Error;
-use crate::{program, repo};
-use std::path::{Path, PathBuf};
+use crate::chromium;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use xmem_benches::synthetic::Training;
+use xmem_task::program::{self, Profile};
+use xmem_task::{Error, TaskError, repo};
 
 /// The folder of the sources.
 const FOLDER: &str = "web";
@@ -28,6 +29,15 @@ pub(crate) enum Mode {
     Write,
 }
 
+/// A built file of the page is not that of its sources.
+#[derive(Debug, thiserror::Error)]
+#[error("web/dist/{file} is not what the sources in web/src give: run cargo xtask web")]
+struct StaleError {
+    file: &'static str,
+}
+
+impl TaskError for StaleError {}
+
 /// Builds the page's program and style.
 pub(crate) fn build(mode: Mode) -> Result<(), Error> {
     install()?;
@@ -43,29 +53,25 @@ pub(crate) fn build(mode: Mode) -> Result<(), Error> {
         let built = std::fs::read(&path).map_err(Error::file(&path))?;
         let kept = repo::root().join(FOLDER).join("dist").join(file);
         if std::fs::read(&kept).map_err(Error::file(&kept))? != built {
-            return Err(Error::Stale { file });
+            return Err(StaleError { file }.into());
         }
     }
     Ok(())
 }
 
-/// Runs the tests in a browser.
-pub(crate) fn test(xmem: Option<PathBuf>, pictures: Mode) -> Result<(), Error> {
+/// Runs the tests in a browser; they replace the kept pictures if `UPDATE_EXPECT` is set.
+pub(crate) fn test(program: Option<&Path>) -> Result<(), Error> {
     install()?;
     browser()?;
-    let xmem = absolute(xmem.map_or_else(program::dev, Ok)?)?;
-    let mut environment = vec![("XMEM", xmem.as_str())];
-    if pictures == Mode::Write {
-        environment.push(("UPDATE_SCREENS", "1"));
-    }
-    run("node", &["--test", "tests/report.test.mjs", "tests/verdict.test.mjs"], &environment)
+    let xmem = program::find(program, Profile::Dev)?;
+    run("node", &["--test", "tests/report.test.mjs", "tests/verdict.test.mjs"], &[("XMEM", &xmem)])
 }
 
 /// Takes the pictures of the documentation.
-pub(crate) fn screenshots(xmem: Option<PathBuf>) -> Result<(), Error> {
+pub(crate) fn screenshots(program: Option<&Path>) -> Result<(), Error> {
     install()?;
     browser()?;
-    let xmem = absolute(xmem.map_or_else(program::dev, Ok)?)?;
+    let xmem = program::find(program, Profile::Dev)?;
     run("node", &["tests/screenshots.mjs"], &[("XMEM", &xmem)])
 }
 
@@ -79,10 +85,10 @@ pub(crate) enum Blocks {
 }
 
 /// Times a page with so many blocks.
-pub(crate) fn time(xmem: Option<PathBuf>, blocks: usize, kind: Blocks) -> Result<(), Error> {
+pub(crate) fn time(program: Option<&Path>, blocks: usize, kind: Blocks) -> Result<(), Error> {
     install()?;
     browser()?;
-    let xmem = absolute(xmem.map_or_else(program::released, Ok)?)?;
+    let xmem = program::find(program, Profile::Release)?;
     let trace = repo::target()?.join("web-blocks.json");
     let text = match kind {
         Blocks::Repeated => {
@@ -93,7 +99,6 @@ pub(crate) fn time(xmem: Option<PathBuf>, blocks: usize, kind: Blocks) -> Result
         Blocks::Random => random::trace(blocks),
     };
     std::fs::write(&trace, text).map_err(Error::file(&trace))?;
-    let trace = trace.to_string_lossy().into_owned();
     run("node", &["tests/time.mjs"], &[("XMEM", &xmem), ("TRACE", &trace)])
 }
 
@@ -113,26 +118,20 @@ fn install() -> Result<(), Error> {
 }
 
 fn browser() -> Result<(), Error> {
-    let named = std::env::var_os("CHROMIUM").unwrap_or_else(|| "/usr/bin/chromium".into());
-    if Path::new(&named).exists() {
-        return Ok(());
+    match chromium::find() {
+        Some(_) => Ok(()),
+        None => Err(Error::Skipped { reason: chromium::MISSING }),
     }
-    Err(Error::Skipped { reason: "no Chromium: apt-get install chromium, or name one in CHROMIUM" })
-}
-
-fn absolute(path: PathBuf) -> Result<String, Error> {
-    let path = std::path::absolute(&path).map_err(Error::file(&path))?;
-    Ok(path.to_string_lossy().into_owned())
 }
 
 /// Runs a program in the folder of the sources.
-fn run(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), Error> {
+fn run(program: &str, arguments: &[&str], environment: &[(&str, &Path)]) -> Result<(), Error> {
     let spelled = format!("{program} {}", arguments.join(" "));
     let status = Command::new(program)
         .args(arguments)
         .envs(environment.iter().copied())
         .current_dir(repo::root().join(FOLDER))
         .status()
-        .map_err(|source| Error::Start { command: spelled.clone(), source })?;
+        .map_err(Error::start(&spelled))?;
     if status.success() { Ok(()) } else { Err(Error::Failed { command: spelled }) }
 }

@@ -1,6 +1,6 @@
 """The cost of a recording: models of `models.toml` alone, recorded by hand, and by `xmem profile`.
 
-    overhead.py --xmem target/release/xmem [--rounds 3] MODEL…
+    overhead.py --program target/release/xmem [--rounds 3] MODEL…
 
 Run with the Python of an environment of `cargo xtask test-torch`. Prints a table in Markdown: medians of
 CPU time, wall time, memory of the largest process and size of the trace.
@@ -46,7 +46,7 @@ def measured(command, folder):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--xmem", required=True, type=os.path.abspath)
+    parser.add_argument("--program", required=True, type=os.path.abspath)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("model", nargs="+")
     options = parser.parse_args()
@@ -56,12 +56,12 @@ def main():
     for model in options.model:
         with tempfile.TemporaryDirectory() as folder:
             folder = Path(folder)
-            runs = {name: [] for name, _, _ in ways(options.xmem, folder)}
+            runs = {name: [] for name, _, _ in ways(options.program, folder)}
             for _ in range(options.rounds):
-                for name, command, _ in ways(options.xmem, folder):
+                for name, command, _ in ways(options.program, folder):
                     command = [*command, "--", *models[model]["arguments"]]
                     runs[name].append(measured(command, folder))
-            for name, _, trace in ways(options.xmem, folder):
+            for name, _, trace in ways(options.program, folder):
                 cpu, wall, memory = map(statistics.median, zip(*runs[name]))
                 size = f"{trace.stat().st_size / 1e6:.1f} MB" if trace else "–"
                 print(f"| `{model}` | {name} | {cpu:.1f} s | {wall:.1f} s | {memory / 2**20:.0f} MiB | {size} |",

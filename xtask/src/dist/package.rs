@@ -1,11 +1,10 @@
 //! `cargo xtask dist`: the program as it is distributed, with what belongs to it and a checksum of each file.
 
 use super::{completions, man, paths, sbom};
-use crate::error::Error;
-use crate::{repo, run};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
+use xmem_task::{Error, repo, run};
 
 /// Files of the repository that belong to the program.
 const FILES: [&str; 5] =

@@ -1,9 +1,8 @@
 //! Folders of the machine that builds, which must not be in the program: they name its user, and make two builds of the
 //! same sources differ.
 
-use crate::error::Error;
-use crate::repo;
 use std::path::PathBuf;
+use xmem_task::{Error, TaskError, repo};
 
 /// A folder, and what stands for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +10,15 @@ pub(crate) struct Remapped {
     pub(crate) folder: PathBuf,
     pub(crate) to: &'static str,
 }
+
+/// A program to be distributed names folders of this machine.
+#[derive(Debug, thiserror::Error)]
+#[error("the program names folders of this machine: {found}")]
+struct BuildPathsError {
+    found: String,
+}
+
+impl TaskError for BuildPathsError {}
 
 /// The folders that compilers see, outermost first: the last one that fits is taken.
 pub(crate) fn remapped(target: PathBuf) -> Vec<Remapped> {
@@ -52,7 +60,10 @@ pub(crate) fn check(program: &[u8], rows: &[Remapped]) -> Result<(), Error> {
         .filter(|(_, count)| *count > 0)
         .map(|(row, count)| format!("{} ({count} times)", row.folder.display()))
         .collect();
-    if found.is_empty() { Ok(()) } else { Err(Error::BuildPaths { found: found.join(", ") }) }
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(BuildPathsError { found: found.join(", ") }.into())
 }
 
 /// How often a folder is in a program: followed by a slash, as a part of a path.

@@ -1,11 +1,10 @@
 //! The parts of the program as a CycloneDX document (version 1.5): the crates that cargo resolved for it, with their
 //! licenses and checksums. No time and no random number is in it, so that the same sources give the same bytes.
 
-use crate::error::Error;
-use crate::repo;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use xmem_task::{Error, repo};
 
 /// The package whose program is distributed.
 const PROGRAM: &str = "xmem-cli";

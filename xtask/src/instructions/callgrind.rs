@@ -1,11 +1,19 @@
 //! Running a program under callgrind, and reading what it counted.
 
-use crate::error::Error;
-use crate::repo;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use xmem_task::{Error, TaskError, repo};
+
+/// The programs that count instructions are not there.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot run {program}: install valgrind (apt-get install valgrind)")]
+struct ValgrindError {
+    program: &'static str,
+}
+
+impl TaskError for ValgrindError {}
 
 /// Functions that are told.
 const FUNCTIONS: usize = 12;
@@ -47,7 +55,7 @@ pub(super) fn is_there() -> Result<(), Error> {
         let status = command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
         // Perl scripts that tell their version say that they failed.
         if status.is_err() {
-            return Err(Error::Valgrind { program });
+            return Err(ValgrindError { program }.into());
         }
     }
     Ok(())
@@ -77,7 +85,7 @@ fn bare(program: &str) -> Command {
 fn said(command: &mut Command) -> Result<String, Error> {
     let spelled = format!("{command:?}");
     let done = command.stdin(Stdio::null()).output();
-    let done = done.map_err(|source| Error::Start { command: spelled.clone(), source })?;
+    let done = done.map_err(Error::start(&spelled))?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }

@@ -1,11 +1,10 @@
 //! The counts that are kept in the repository.
 
 use super::callgrind::Count;
-use crate::error::Error;
-use crate::repo;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
+use xmem_task::{Error, repo};
 
 /// Where they lie.
 const FILE: &str = "benches/instructions.toml";
@@ -47,7 +46,7 @@ pub(super) fn write(counts: &[(&str, &Count)]) -> Result<(), Error> {
         trace: counts.iter().map(trace).collect(),
     };
     let text = toml::to_string(&kept).expect("tables of strings and numbers");
-    let text = format!("# Written by `cargo xtask instructions --update`.\n{text}");
+    let text = format!("# Written by `UPDATE_EXPECT=1 cargo xtask instructions`.\n{text}");
     let path = repo::root().join(FILE);
     std::fs::write(&path, text).map_err(Error::file(&path))?;
     println!("{}", path.display());

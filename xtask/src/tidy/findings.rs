@@ -1,6 +1,15 @@
 //! What the checks found.
 
-use crate::error::Error;
+use xmem_task::{Error, TaskError};
+
+/// Tidy found something; each finding was printed.
+#[derive(Debug, thiserror::Error)]
+#[error("tidy: {count} problems, see above")]
+struct UntidyError {
+    count: usize,
+}
+
+impl TaskError for UntidyError {}
 
 /// Problems, in the order in which they were found.
 #[derive(Debug, Default)]
@@ -19,7 +28,10 @@ impl Findings {
         for problem in &self.list {
             println!("{problem}");
         }
-        if self.list.is_empty() { Ok(()) } else { Err(Error::Untidy { count: self.list.len() }) }
+        match self.list.len() {
+            0 => Ok(()),
+            count => Err(UntidyError { count }.into()),
+        }
     }
 
     /// The problems as text, for tests.

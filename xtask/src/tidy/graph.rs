@@ -77,7 +77,7 @@ struct Dependency {
     only_for_tests: bool,
 }
 
-/// The crates under `crates/` with their direct dependencies.
+/// The crates of the workspace with their direct dependencies.
 fn packages(metadata: &Value) -> BTreeMap<String, Vec<Dependency>> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -95,10 +95,9 @@ fn packages(metadata: &Value) -> BTreeMap<String, Vec<Dependency>> {
     found
 }
 
-/// Whether a package lies in the workspace's folder of crates.
+/// Whether a package is of the workspace: the others come from a registry.
 fn is_ours(package: &Value) -> bool {
-    let manifest = package["manifest_path"].as_str().unwrap_or_default().replace('\\', "/");
-    package["source"].is_null() && manifest.contains("/crates/")
+    package["source"].is_null()
 }
 
 #[cfg(test)]
@@ -110,8 +109,7 @@ mod tests {
     fn package(name: &str, dependencies: &[(&str, Option<&str>)]) -> Value {
         let dependencies: Vec<Value> =
             dependencies.iter().map(|(name, kind)| json!({ "name": name, "kind": kind })).collect();
-        let manifest = format!("/x/crates/{name}/Cargo.toml");
-        json!({ "name": name, "manifest_path": manifest, "dependencies": dependencies })
+        json!({ "name": name, "source": null, "dependencies": dependencies })
     }
 
     fn found(packages: &[Value]) -> Vec<String> {

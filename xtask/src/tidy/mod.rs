@@ -12,10 +12,9 @@ mod provenance;
 mod sources;
 mod words;
 
-use crate::error::Error;
-use crate::repo;
 use findings::Findings;
 use std::path::Path;
+use xmem_task::{Error, repo};
 
 const ARCHITECTURE: &str = "docs/architecture.md";
 const SUMMARY: &str = "docs/SUMMARY.md";

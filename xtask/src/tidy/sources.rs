@@ -59,7 +59,7 @@ pub(crate) fn check(name: &str, text: &str, findings: &mut Findings) {
     if lines > MAX_LINES {
         findings.add(name, format!("{lines} lines, more than {MAX_LINES}: split it"));
     }
-    let is_root = name.starts_with("crates/")
+    let is_root = (name.starts_with("crates/") || name.starts_with("xtask/"))
         && (name.ends_with("/src/lib.rs") || name.ends_with("/src/main.rs"));
     if is_root
         && !text.contains("#![forbid(unsafe_code)]")
@@ -148,9 +148,9 @@ mod tests {
         let long = format!("//! Long.\n{}", "// x\n".repeat(MAX_LINES));
         assert_eq!(found("a.rs", "use x;\n").len(), 1);
         assert_eq!(found("a.rs", &long), ["a.rs: 801 lines, more than 800: split it"]);
-        assert_eq!(
-            found("crates/a/src/main.rs", "//! A.\n"),
-            ["crates/a/src/main.rs: lacks `#![forbid(unsafe_code)]`"]
-        );
+        for root in ["crates/a/src/main.rs", "xtask/a/src/lib.rs"] {
+            let lacking = format!("{root}: lacks `#![forbid(unsafe_code)]`");
+            assert_eq!(found(root, "//! A.\n"), [lacking]);
+        }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// A recording by `xmem profile`.
 const RECORDED: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../xtask/data/attack/profiled_transformer.json.zst");
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../xtask/attack/data/profiled_transformer.json.zst");
 
 /// The figures of an answer.
 fn figures(trace: &str) -> Value {

@@ -1,5 +1,5 @@
 //! One text file per case in `filetests/`: a script, and below each step the state that it must
-//! lead to. `XMEM_BLESS=1 cargo test -p xmem-simulator --test filetests` writes the states anew.
+//! lead to. `UPDATE_EXPECT=1 cargo test -p xmem-simulator --test filetests` writes the states anew.
 //!
 //! A file starts with `#` lines that say what is shown and which function of PyTorch or TensorFlow
 //! decides it. Then, one a line:
@@ -39,7 +39,7 @@ use std::path::Path;
 #[test]
 fn every_file_leads_to_the_states_it_tells() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("filetests");
-    let bless = std::env::var_os("XMEM_BLESS").is_some();
+    let update = std::env::var_os("UPDATE_EXPECT").is_some();
     let mut files = 0;
     let mut failures = String::new();
     for entry in fs::read_dir(&folder).expect("the folder is there") {
@@ -57,7 +57,7 @@ fn every_file_leads_to_the_states_it_tells() {
         if actual == text {
             continue;
         }
-        if bless {
+        if update {
             fs::write(&path, actual).expect("writable");
         } else {
             let diff = first_difference(&text, &actual);
@@ -65,7 +65,7 @@ fn every_file_leads_to_the_states_it_tells() {
         }
     }
     assert!(files >= 90, "only {files} files found");
-    assert!(failures.is_empty(), "\n{failures}(XMEM_BLESS=1 accepts what the simulator says)");
+    assert!(failures.is_empty(), "\n{failures}(UPDATE_EXPECT=1 accepts what the simulator says)");
 }
 
 fn first_difference(want: &str, got: &str) -> String {

@@ -100,11 +100,8 @@ mod tests {
     use serde_json::json;
 
     fn package(name: &str, kind: &str) -> Value {
-        let folder = if ["low", "high"].contains(&name) { "crates" } else { "registry" };
-        json!({
-            "id": name, "name": name, "targets": [{"kind": [kind]}],
-            "manifest_path": format!("/x/{folder}/{name}/Cargo.toml"),
-        })
+        let source = (!["low", "high"].contains(&name)).then_some("registry");
+        json!({"id": name, "name": name, "source": source, "targets": [{"kind": [kind]}]})
     }
 
     fn node(name: &str, links: &[(&str, Value)]) -> Value {

@@ -1,11 +1,11 @@
-//! The table of crates in docs/architecture.md.
+//! The tables of crates in docs/architecture.md: those of the program, and those of development.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The line before the table.
+/// The line before each table.
 const MARKER: &str = "<!-- tidy: crate graph -->";
 
-/// The rows of the table by their crates.
+/// The rows of all tables by their crates.
 pub(super) type Table = BTreeMap<String, Row>;
 
 /// The libraries and crates that one crate may and may not use.
@@ -19,18 +19,16 @@ pub(super) struct Row {
     pub(super) never_links: BTreeSet<String>,
 }
 
-/// Reads `| crate | … | may use | never uses | never links |` rows up to the end of the table.
+/// Reads `| crate | … | may use | never uses | never links |` rows, of each table up to its end.
 pub(super) fn parse(architecture: &str) -> Result<Table, String> {
-    let lines = architecture.lines().skip_while(|line| line.trim() != MARKER).skip(1);
-    let rows = lines.skip_while(|line| line.is_empty()).take_while(|line| line.starts_with('|'));
     let mut table = Table::new();
-    for line in rows.skip(2) {
-        let cells: Vec<&str> = line.trim_matches('|').split('|').collect();
+    for row in architecture.split(MARKER).skip(1).flat_map(rows) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
         let [name, _, may_use, never_uses, never_links] = cells[..] else {
-            return Err(format!("a row with {} columns instead of 5: {line}", cells.len()));
+            return Err(format!("a row with {} columns instead of 5: {row}", cells.len()));
         };
         let Some(name) = code(name).into_iter().next() else {
-            return Err(format!("a row without the name of a crate: {line}"));
+            return Err(format!("a row without the name of a crate: {row}"));
         };
         let row = Row {
             may_use: code(may_use),
@@ -40,6 +38,12 @@ pub(super) fn parse(architecture: &str) -> Result<Table, String> {
         table.insert(name, row);
     }
     if table.is_empty() { Err(format!("no table after `{MARKER}`")) } else { Ok(table) }
+}
+
+/// The lines of a table below its head.
+fn rows(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().skip_while(|line| line.is_empty());
+    lines.take_while(|line| line.starts_with('|')).skip(2)
 }
 
 /// The words that stand in backticks.
@@ -74,6 +78,13 @@ text
             never_links: set(&["clap", "toml"]),
         };
         assert_eq!(table["high"], high);
+    }
+
+    #[test]
+    fn rows_of_all_marked_tables_are_read() {
+        let second = TABLE.replace("`high`", "`tool`");
+        let table = parse(&format!("{TABLE}{second}")).expect("two tables");
+        assert_eq!(table.keys().collect::<Vec<_>>(), ["high", "low", "tool"]);
     }
 
     #[test]
