@@ -27,6 +27,7 @@
 mod block_size;
 mod bounds;
 mod call;
+mod change;
 mod completion;
 mod context;
 mod conversions;
@@ -51,6 +52,7 @@ mod unmodeled;
 mod walk;
 mod what_ifs;
 
+pub use change::{ChosenWhatIf, WhatIfError};
 pub use completion::{
     CompletionError, CompletionModel, StreamCompletion, check_completion, depends_on_completion,
 };
@@ -67,7 +69,7 @@ pub use uncertainty::{
     Bound, SizeRange, UnaskedConvolution, UncertainBlock, UncertainPlace, Uncertainty,
     WorkspaceFamily,
 };
-pub use what_ifs::{ChosenWhatIf, ParseWhatIfError, Values, WHAT_IFS, WhatIf, WhatIfError};
+pub use what_ifs::{ParseWhatIfError, Values, WHAT_IFS, WhatIf};
 pub use xmem_convolutions::ConvPass;
 
 use context::Context;

@@ -1,8 +1,8 @@
 //! The target of a schedule: GPU, PyTorch version and what-ifs.
 
+use crate::change::ChosenWhatIf;
 use crate::completion::{CompletionModel, StreamCompletion};
 use crate::resharding::Resharding;
-use crate::what_ifs::ChosenWhatIf;
 use std::collections::BTreeSet;
 use xmem_analyzer::recording::{Implementation, Recording};
 use xmem_convolutions::PlanChoice;

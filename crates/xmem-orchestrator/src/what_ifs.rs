@@ -11,15 +11,11 @@ mod set_to_none;
 mod world_size;
 mod zero_grad;
 
-use crate::completion::CompletionError;
-use crate::resharding::ReshardingError;
-use crate::schedule::Schedule;
-use crate::target::Target;
+use crate::change::{Change, ChosenWhatIf};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use thiserror::Error;
-use xmem_analyzer::Profile;
 
 /// A change of a recorded job.
 #[derive(Clone, Copy, Debug)]
@@ -57,36 +53,6 @@ pub const WHAT_IFS: [WhatIf; 7] = [
     collectives::WHAT_IF,
 ];
 
-/// What a value of a what-if changes.
-trait Change: fmt::Debug + Send + Sync {
-    /// Changes the target of the lowering of a job, or finds that the job cannot be changed.
-    fn target(&self, _: &Profile, _: &mut Target) -> Result<(), WhatIfError> {
-        Ok(())
-    }
-
-    /// Changes the schedule.
-    fn schedule(&self, _: &Profile, _: &Target, _: &mut Schedule) {}
-
-    /// Returns whether the requests are those of another job than the recorded one, so that peaks of the recording do not
-    /// apply.
-    fn is_other_job(&self) -> bool {
-        false
-    }
-
-    /// What the answer says about it beside the other settings, if anything.
-    fn words(&self, _: &Target) -> Option<String> {
-        None
-    }
-}
-
-/// A what-if with a value.
-#[derive(Clone, Debug)]
-pub struct ChosenWhatIf {
-    what_if: &'static WhatIf,
-    value: String,
-    change: Arc<dyn Change>,
-}
-
 /// Text that names no what-if and value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -107,28 +73,6 @@ pub enum ParseWhatIfError {
         name: &'static str,
         /// What a value must be.
         problem: String,
-    },
-}
-
-/// A job that cannot be changed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum WhatIfError {
-    /// To another number of ranks.
-    #[error(transparent)]
-    Resharding(#[from] ReshardingError),
-    /// In the completion of its work.
-    #[error(transparent)]
-    Completion(#[from] CompletionError),
-    /// In its optimizer.
-    #[error("{what_if} is a setting of {of}, and the recorded optimizer is {recorded}")]
-    OtherOptimizer {
-        /// The name of the what-if.
-        what_if: &'static str,
-        /// The optimizers that have it.
-        of: &'static str,
-        /// The classes of the recorded ones.
-        recorded: String,
     },
 }
 
@@ -171,67 +115,14 @@ impl ChosenWhatIf {
     /// If there is none, or it does not have the value.
     pub fn new(name: &str, value: &str) -> Result<Self, ParseWhatIfError> {
         let unknown = || ParseWhatIfError::Unknown { name: name.to_owned() };
-        let what_if = WhatIf::named(name).ok_or_else(unknown)?;
-        let value = value.trim();
+        let order = WHAT_IFS.iter().position(|what_if| what_if.name == name);
+        let order = order.ok_or_else(unknown)?;
+        let (what_if, value) = (&WHAT_IFS[order], value.trim());
         let change = (what_if.change)(value).ok_or_else(|| ParseWhatIfError::Value {
             name: what_if.name,
             problem: what_if.expected(value),
         })?;
-        Ok(Self { what_if, value: value.to_owned(), change })
-    }
-
-    /// The name.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.what_if.name
-    }
-
-    /// The value, as it was given.
-    #[must_use]
-    pub fn value(&self) -> &str {
-        &self.value
-    }
-
-    /// Returns whether the job is another one than the recorded one, so that peaks of the recording do not apply.
-    #[must_use]
-    pub fn is_other_job(&self) -> bool {
-        self.change.is_other_job()
-    }
-
-    /// What the answer says about it beside the other settings, if anything.
-    #[must_use]
-    pub fn words(&self, target: &Target) -> Option<String> {
-        self.change.words(target)
-    }
-
-    pub(crate) fn change_schedule(
-        &self,
-        profile: &Profile,
-        target: &Target,
-        schedule: &mut Schedule,
-    ) {
-        self.change.schedule(profile, target, schedule);
-    }
-}
-
-impl Target {
-    /// The target with its what-ifs, for one job.
-    ///
-    /// # Errors
-    /// If the job cannot be changed so.
-    pub fn with_what_ifs(mut self, profile: &Profile) -> Result<Self, WhatIfError> {
-        for chosen in self.what_ifs.clone() {
-            chosen.change.target(profile, &mut self)?;
-        }
-        Ok(self)
-    }
-
-    /// Adds a what-if, in the place of another one of the same name, in the order of [`WHAT_IFS`].
-    pub fn add(&mut self, chosen: ChosenWhatIf) {
-        self.what_ifs.retain(|other| other.name() != chosen.name());
-        self.what_ifs.push(chosen);
-        let place = |chosen: &ChosenWhatIf| WHAT_IFS.iter().position(|w| w.name == chosen.name());
-        self.what_ifs.sort_by_key(place);
+        Ok(Self::of_table((what_if.name, order), value, change))
     }
 }
 
@@ -257,16 +148,10 @@ impl FromStr for ChosenWhatIf {
     }
 }
 
-impl fmt::Display for ChosenWhatIf {
-    /// As it is given in options (`world-size=16`).
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}", self.name(), self.value)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::Target;
     use xmem_profiles::find;
 
     #[test]

@@ -2,7 +2,8 @@
 //! them in the first step (torch/optim/adam.py, `Adam._init_group`). The step itself needs no other memory: the maximum is
 //! taken in place, and temporaries are made of it instead of the second moment (`_multi_tensor_adam`, `_single_tensor_adam`).
 
-use super::{Change, Values, WhatIf, WhatIfError};
+use super::{Values, WhatIf};
+use crate::change::{Change, WhatIfError};
 use crate::schedule::{AddedBlock, Schedule};
 use crate::target::Target;
 use std::sync::Arc;

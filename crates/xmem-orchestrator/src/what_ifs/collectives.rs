@@ -1,6 +1,7 @@
 //! Another time at which collectives, and other work on the streams of a virtual GPU, are complete.
 
-use super::{Change, Values, WhatIf, WhatIfError};
+use super::{Values, WhatIf};
+use crate::change::{Change, WhatIfError};
 use crate::completion::{CompletionModel, StreamCompletion, check_completion};
 use crate::target::Target;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Another size of cuBLAS's workspaces (aten/src/ATen/cuda/CublasHandlePool.cpp, `parseChosenWorkspaceSize`).
 
-use super::{Change, Values, WhatIf, WhatIfError};
+use super::{Values, WhatIf};
+use crate::change::{Change, WhatIfError};
 use crate::parse_cublas_workspace_config;
 use crate::target::Target;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Another implementation of the optimizer on the GPU (torch/optim/optimizer.py, `_default_to_fused_or_foreach`).
 
-use super::{Change, Values, WhatIf, WhatIfError};
+use super::{Values, WhatIf};
+use crate::change::{Change, WhatIfError};
 use crate::target::{OptimizerImpl, Target};
 use std::sync::Arc;
 use xmem_analyzer::Profile;

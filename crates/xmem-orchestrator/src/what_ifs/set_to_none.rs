@@ -1,6 +1,7 @@
 //! `zero_grad(set_to_none=...)` (torch/optim/optimizer.py, `Optimizer.zero_grad`).
 
-use super::{Change, Values, WhatIf, WhatIfError};
+use super::{Values, WhatIf};
+use crate::change::{Change, WhatIfError};
 use crate::target::Target;
 use std::sync::Arc;
 use xmem_analyzer::Profile;

@@ -1,6 +1,7 @@
 //! Another number of ranks of a distributed job: what FSDP shards has other sizes.
 
-use super::{Change, Values, WhatIf, WhatIfError};
+use super::{Values, WhatIf};
+use crate::change::{Change, WhatIfError};
 use crate::resharding::Resharding;
 use crate::schedule::Schedule;
 use crate::target::Target;

@@ -1,6 +1,7 @@
 //! Gradients that are cleared at another place of the iteration than recorded (xMem paper, section 3.3).
 
-use super::{Change, Values, WhatIf, WhatIfError};
+use super::{Values, WhatIf};
+use crate::change::{Change, WhatIfError};
 use crate::target::{Target, ZeroGradPlace};
 use std::sync::Arc;
 use xmem_analyzer::Profile;
