@@ -62,6 +62,17 @@ pub struct Options {
     pub every_device: bool,
     /// The program to drive; none builds it.
     pub program: Option<PathBuf>,
+    /// How far to go.
+    pub extent: Extent,
+}
+
+/// How far to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Make the environments, and record nothing.
+    Environments,
+    /// Record.
+    Recordings,
 }
 
 /// What every recording needs to know.
@@ -97,11 +108,14 @@ impl TaskError for RecordingsError {}
 
 /// Records and checks everything that is asked for, one release after the other.
 pub fn run(options: &Options) -> Result<(), Error> {
-    let xmem = program::find(options.program.as_deref(), Profile::Dev)?;
     let releases = match &options.torch {
         Some(release) => vec![release.clone()],
         None => releases()?,
     };
+    if options.extent == Extent::Environments {
+        return releases.iter().try_for_each(|release| Venv::get(release).map(drop));
+    }
+    let xmem = program::find(options.program.as_deref(), Profile::Dev)?;
     let mut failed = 0;
     for release in releases {
         let scratch = repo::target()?.join("torch").join(format!("{release}-recordings"));

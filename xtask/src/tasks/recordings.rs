@@ -44,6 +44,9 @@ pub(crate) struct TestTorch {
     /// Check the areas of CUDA on every device, not on one of each compute capability
     #[arg(long)]
     every_device: bool,
+    /// Make the environments, and record nothing
+    #[arg(long)]
+    prepare: bool,
     #[command(flatten)]
     program: Program,
 }
@@ -104,6 +107,10 @@ impl Recordings {
                 keep: if arguments.keep { torch::Keep::All } else { torch::Keep::Failed },
                 every_device: arguments.every_device,
                 program: arguments.program.program,
+                extent: match arguments.prepare {
+                    true => torch::Extent::Environments,
+                    false => torch::Extent::Recordings,
+                },
             }),
             Self::RecordTruth(arguments) => truth::run(&truth::Options {
                 cases: arguments.cases,

@@ -10,6 +10,7 @@ mod licenses;
 mod links;
 mod provenance;
 mod sources;
+mod stages;
 mod words;
 
 use findings::Findings;
@@ -74,6 +75,7 @@ pub(crate) fn run() -> Result<(), Error> {
     for (name, text) in &documents {
         links::check(name, text, exists, &mut findings);
     }
+    stages::check(&repo::text(Path::new(stages::FILE))?, exists, &mut findings);
     links::check_summary(&repo::text(Path::new(SUMMARY))?, &documents, &mut findings);
 
     findings.conclude()

@@ -44,7 +44,7 @@ pub(crate) struct ValidateArgs {
     pub(crate) cudnn: CudnnArgs,
     #[command(flatten)]
     pub(crate) allocator: AllocatorArgs,
-    /// Relative error of peak reserved up to which the exit code is 0, for example 0.01 or 1%
+    /// Relative error of peak reserved up to which the exit code is 0 (0.01, or 1%)
     #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, default_value_t = 0.05, value_parser = share,
           help_heading = "Answer")]
     pub(crate) tolerance: f64,
