@@ -1,6 +1,6 @@
 //! Planners by the number of blocks, on lists as training has them, and steps of the local search per second.
 
-#[path = "../crates/xmem-planner/tests/lists/mod.rs"]
+#[path = "../crates/xmem-planner/tests/integration/lists/mod.rs"]
 mod lists;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

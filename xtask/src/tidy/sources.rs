@@ -59,6 +59,9 @@ pub(crate) fn check(name: &str, text: &str, findings: &mut Findings) {
     if lines > MAX_LINES {
         findings.add(name, format!("{lines} lines, more than {MAX_LINES}: split it"));
     }
+    if name.contains("/src/") && name.ends_with("/mod.rs") {
+        findings.add(name, "a module with parts is `x.rs` beside `x/`");
+    }
     let is_root = (name.starts_with("crates/") || name.starts_with("xtask/"))
         && (name.ends_with("/src/lib.rs") || name.ends_with("/src/main.rs"));
     if is_root
@@ -104,6 +107,14 @@ mod tests {
         let mut findings = Findings::default();
         check(name, text, &mut findings);
         findings.lines().into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_module_with_parts_has_one_form() {
+        let text = "//! Parts.\n";
+        assert!(found("crates/xmem-types/src/parts.rs", text).is_empty());
+        assert_eq!(found("crates/xmem-types/src/parts/mod.rs", text).len(), 1);
+        assert!(found("crates/xmem-types/tests/parts/mod.rs", text).is_empty());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Planners whose time is over.
 
-mod lists;
+use crate::lists;
 
 use std::time::Duration;
 use xmem_planner::{Block, BlockList, Limits, Planner, Refused, plan};

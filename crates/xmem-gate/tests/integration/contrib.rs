@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use xmem_gate::kubernetes::{admission_policy, is_from_decided_owner, workload_kinds};
 use xmem_gate::{Manifest, Site};
 
-const SERVER: &str = include_str!("../../../contrib/kubernetes/server.yaml");
+const SERVER: &str = include_str!("../../../../contrib/kubernetes/server.yaml");
 const WEBHOOKS: [&str; 2] = [
-    include_str!("../../../contrib/kubernetes/validating-webhook.yaml"),
-    include_str!("../../../contrib/kubernetes/mutating-webhook.yaml"),
+    include_str!("../../../../contrib/kubernetes/validating-webhook.yaml"),
+    include_str!("../../../../contrib/kubernetes/mutating-webhook.yaml"),
 ];
 const OTHERS: [&str; 3] = [
-    include_str!("../../../contrib/kubernetes/namespace.yaml"),
-    include_str!("../../../contrib/kubernetes/network-policy.yaml"),
-    include_str!("../../../contrib/kubernetes/certificate.yaml"),
+    include_str!("../../../../contrib/kubernetes/namespace.yaml"),
+    include_str!("../../../../contrib/kubernetes/network-policy.yaml"),
+    include_str!("../../../../contrib/kubernetes/certificate.yaml"),
 ];
 
 /// The site file in the manifest of the server.
@@ -31,7 +31,7 @@ fn the_site_file_of_the_server_is_one() {
 #[test]
 fn the_policy_is_that_of_the_same_site() {
     let written = admission_policy(&site());
-    expect_test::expect_file!["../../../contrib/kubernetes/admission-policy.yaml"]
+    expect_test::expect_file!["../../../../contrib/kubernetes/admission-policy.yaml"]
         .assert_eq(&written);
 }
 

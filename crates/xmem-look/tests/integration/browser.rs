@@ -151,7 +151,7 @@ fn a_run_at_its_peak() {
 
 #[test]
 fn the_page_shows_a_screen() {
-    let page = include_str!("../../../docs/guide/look.md");
+    let page = include_str!("../../../../docs/guide/look.md");
     let mut browser = browser(&GPT2);
     let shown = lines(&screen(&mut browser, Palette::Color, (80, 24)));
     assert!(page.contains(&format!("```text\n{shown}```\n")), "{shown}");

@@ -1,6 +1,6 @@
 //! How good the plans are, on lists of which that is known.
 
-mod lists;
+use crate::lists;
 
 use lists::{MINIMALLOC, minimalloc};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Input that is damaged, hostile or something else entirely.
 #![allow(clippy::disallowed_methods, reason = "tests write the files that they read")]
 
-mod support;
+use crate::support;
 
 use expect_test::{Expect, expect};
 use std::io::{Read, Write};

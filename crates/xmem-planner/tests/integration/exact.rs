@@ -1,6 +1,6 @@
 //! The exact planner against a search of a few lines, and on lists whose optimum is known.
 
-mod lists;
+use crate::lists;
 
 use lists::{MINIMALLOC, minimalloc};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! One small trace for every oddity that profilers are known to write.
 #![allow(clippy::disallowed_methods, reason = "tests write the files that they read")]
 
-mod support;
+use crate::support;
 
 use expect_test::{Expect, expect};
 use std::io::Write;

@@ -2,7 +2,7 @@
 //! for deep neural networks"; Gergov, "Algorithms for compile-time memory optimization"; Gao et al., "Estimating GPU
 //! memory consumption of deep learning models" (DNNMem).
 
-mod chainer;
+use crate::chainer;
 
 use std::sync::Arc;
 use xmem::convolutions::FittedModel;

@@ -3,7 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests read the recorded traces")]
 
-mod support;
+use crate::support;
 
 use std::path::PathBuf;
 use support::{assert_same, read_with};
