@@ -6,6 +6,7 @@ use super::{Values, WhatIf};
 use crate::change::{Change, WhatIfError};
 use crate::schedule::{AddedBlock, Schedule};
 use crate::target::Target;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use xmem_analyzer::{Profile, Role};
 use xmem_types::RequestKind;
@@ -28,16 +29,16 @@ const CLASSES: [&str; 2] = ["Adam", "AdamW"];
 
 impl Change for Amsgrad {
     fn target(&self, profile: &Profile, _: &mut Target) -> Result<(), WhatIfError> {
-        let optimizers = profile.recording().map_or(&[][..], |recording| &recording.optimizers);
-        let mut classes = optimizers.iter().map(|optimizer| {
-            let class = optimizer.class.as_str();
-            class.rsplit('.').next().unwrap_or(class)
-        });
-        if optimizers.is_empty() || classes.clone().any(|class| CLASSES.contains(&class)) {
+        // torch/optim/optimizer.py, `profile_hook_step` names each step after the optimizer's class.
+        let classes: BTreeSet<&str> = profile
+            .symbols()
+            .filter_map(|(_, text)| text.strip_prefix("Optimizer.step#")?.strip_suffix(".step"))
+            .collect();
+        if classes.is_empty() || classes.iter().any(|class| CLASSES.contains(class)) {
             return Ok(());
         }
         let (what_if, of) = (WHAT_IF.name, "Adam and AdamW");
-        let recorded = classes.next().unwrap_or_default().to_owned();
+        let recorded = classes.into_iter().collect::<Vec<_>>().join(" and ");
         Err(WhatIfError::OtherOptimizer { what_if, of, recorded })
     }
 

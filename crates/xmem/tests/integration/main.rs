@@ -15,3 +15,4 @@ mod sharding;
 mod snapshot;
 mod timeline;
 mod verdict;
+mod what_ifs;

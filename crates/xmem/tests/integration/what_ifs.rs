@@ -1,0 +1,54 @@
+//! What-ifs, judged by recordings of the changed job: PyTorch's CUDA build, kernels stubbed.
+
+#![expect(clippy::disallowed_methods, reason = "tests read recordings")]
+
+use std::path::{Path, PathBuf};
+use xmem::orchestrator::{ChosenWhatIf, WhatIfError};
+use xmem::predict::Confidence;
+use xmem::{Answer, Bytes, Estimate, EstimateError, find};
+
+fn traces() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces")
+}
+
+fn answer(trace: &str, what_if: Option<&str>) -> Result<Answer, EstimateError> {
+    let mut builder = Estimate::builder(find("a100-40g").expect("known").clone());
+    if let Some(text) = what_if {
+        builder = builder.what_if(text.parse::<ChosenWhatIf>().expect("a what-if"));
+    }
+    builder.build().path(traces().join(trace))
+}
+
+fn recorded(job: &str) -> (Bytes, Bytes) {
+    let text = std::fs::read_to_string(traces().join("what_ifs/recorded.toml")).expect("readable");
+    let table: toml::Table = text.parse().expect("TOML");
+    let bytes = |key: &str| Bytes(table[job][key].as_integer().expect("bytes").unsigned_abs());
+    (bytes("allocated"), bytes("reserved"))
+}
+
+#[test]
+fn amsgrad_has_the_peaks_of_a_job_that_was_recorded_with_it() {
+    for trace in ["what_ifs/adamw_cpu.json.zst", "what_ifs/adamw_virtual_gpu.json.zst"] {
+        for (what_if, job) in [(None, "without"), (Some("amsgrad=true"), "amsgrad")] {
+            let answer = answer(trace, what_if).expect("an answer");
+            let peak = &answer.memory.peak;
+            assert_eq!((peak.allocated, peak.reserved), recorded(job), "{trace}: {job}");
+            // Another job than the recorded one is not known for certain.
+            if what_if.is_some() {
+                assert_eq!(answer.memory.range.confidence, Confidence::Likely, "{trace}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_setting_of_another_optimizer_than_the_recorded_one_is_refused() {
+    let refused = answer("resnet18_sgdm/trace.json.zst", Some("amsgrad=true"));
+    let Err(EstimateError::WhatIf(error @ WhatIfError::OtherOptimizer { .. })) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(
+        error.to_string(),
+        "amsgrad is a setting of Adam and AdamW, and the recorded optimizer is SGD"
+    );
+}
