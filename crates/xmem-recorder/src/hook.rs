@@ -1,5 +1,8 @@
 //! The hook's files, which are written to a folder on the command's `PYTHONPATH`.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
         &[$(($name, include_str!(concat!("../python/", $name)))),*]
@@ -11,13 +14,13 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "sitecustomize.py",
     "xmem_recorder/__init__.py",
     "xmem_recorder/accelerator.py",
+    "xmem_recorder/activity.py",
     "xmem_recorder/assumptions.py",
     "xmem_recorder/attention.py",
     "xmem_recorder/autocast.py",
     "xmem_recorder/autocast_lists.py",
     "xmem_recorder/checkpoints.py",
     "xmem_recorder/choices.py",
-    "xmem_recorder/collectives.py",
     "xmem_recorder/compilation.py",
     "xmem_recorder/counters.py",
     "xmem_recorder/cuda.py",
@@ -29,12 +32,10 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/evaluation.py",
     "xmem_recorder/factories.py",
     "xmem_recorder/facts.py",
-    "xmem_recorder/activity.py",
     "xmem_recorder/history.py",
     "xmem_recorder/hostmemory.py",
     "xmem_recorder/imports.py",
     "xmem_recorder/known.py",
-    "xmem_recorder/launchers.py",
     "xmem_recorder/lengths.py",
     "xmem_recorder/lines.py",
     "xmem_recorder/loading.py",
@@ -45,21 +46,25 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/patching.py",
     "xmem_recorder/placement.py",
     "xmem_recorder/profilers.py",
-    "xmem_recorder/ranks.py",
+    "xmem_recorder/ranks/__init__.py",
+    "xmem_recorder/ranks/collectives.py",
+    "xmem_recorder/ranks/launchers.py",
+    "xmem_recorder/ranks/place.py",
+    "xmem_recorder/ranks/process.py",
+    "xmem_recorder/ranks/reducer.py",
+    "xmem_recorder/ranks/stores.py",
     "xmem_recorder/rawcalls.py",
     "xmem_recorder/recorder.py",
     "xmem_recorder/redirect.py",
-    "xmem_recorder/reducer.py",
     "xmem_recorder/replicas.py",
     "xmem_recorder/saving.py",
     "xmem_recorder/session.py",
     "xmem_recorder/shadows.py",
     "xmem_recorder/sharding.py",
+    "xmem_recorder/sizes.py",
     "xmem_recorder/standins.py",
-    "xmem_recorder/stores.py",
     "xmem_recorder/strategies.py",
     "xmem_recorder/streams.py",
-    "xmem_recorder/sizes.py",
     "xmem_recorder/swapping.py",
     "xmem_recorder/tensor_types.py",
     "xmem_recorder/tensors.py",
@@ -70,9 +75,15 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/writes.py",
 ];
 
+/// The folders of these files, each after the one that it is in.
+pub(crate) fn folders() -> BTreeSet<&'static Path> {
+    let parents = HOOK.iter().flat_map(|(name, _)| Path::new(name).ancestors().skip(1));
+    parents.filter(|folder| !folder.as_os_str().is_empty()).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::HOOK;
+    use super::{HOOK, folders};
     use std::path::{Path, PathBuf};
 
     fn files(folder: &Path, into: &mut Vec<PathBuf>) {
@@ -95,5 +106,38 @@ mod tests {
         let mut embedded: Vec<PathBuf> = HOOK.iter().map(|(name, _)| root.join(name)).collect();
         embedded.sort();
         assert_eq!(existing, embedded);
+    }
+
+    /// The name of a module, by its file in the hook's outermost package.
+    fn module(file: &str) -> String {
+        file.trim_end_matches(".py").trim_end_matches("/__init__").replace('/', ".")
+    }
+
+    /// Modules of torch are imported by functions, so that none is needed here.
+    #[test]
+    fn every_module_of_the_hook_can_be_imported_first() {
+        let script = r#"
+import importlib, sys
+sys.path.insert(0, sys.argv[1])
+for name in sys.argv[2:]:
+    for loaded in [known for known in sys.modules if known.startswith("xmem_recorder")]:
+        del sys.modules[loaded]
+    importlib.import_module(name)
+"#;
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("python");
+        let names = HOOK.iter().filter_map(|(file, _)| file.strip_prefix("xmem_recorder/"));
+        let mut python = std::process::Command::new("python3");
+        python.args(["-I", "-S", "-B", "-c", script]).arg(&root);
+        python.args(names.map(|name| format!("xmem_recorder.{}", module(name))));
+        let output = python.output().expect("runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    #[test]
+    fn every_folder_of_the_hook_is_a_package() {
+        for folder in folders() {
+            let of_package = folder.join("__init__.py");
+            assert!(HOOK.iter().any(|(name, _)| Path::new(name) == of_package), "{folder:?}");
+        }
     }
 }

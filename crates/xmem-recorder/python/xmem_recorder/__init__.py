@@ -35,13 +35,14 @@ def start(folder):
     session.open_session(folder)
     # Keeps Kineto from reporting on standard error that it found no GPU.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-    from . import imports, network, ranks, rawcalls, shadows, users, weights, writes
+    from . import imports, network, rawcalls, shadows, users, weights, writes
+    from .ranks import launchers
 
     users.watch()
     writes.start()
     rawcalls.start()
     network.start()
-    ranks.start()
+    launchers.start()
     weights.watch()
     imports.when_imported("torch", _torch_found, _torch_imported, shadows.torch_failed)
 

@@ -1,8 +1,9 @@
 """`torch.accelerator`, the device-independent interface (since 2.6)."""
 
 from .cuda import current_stream, nothing, set_stream
-from . import counters, devices, session
+from . import counters, session
 from .patching import answer
+from .ranks import place
 
 
 def install(torch):
@@ -17,8 +18,8 @@ def install(torch):
         "is_available": True,
         "device_count": session.settings().get("gpus", 1),
         "current_accelerator": lambda check_available=False: gpu,
-        "current_device_index": devices.own(),
-        "current_device_idx": devices.own(),
+        "current_device_index": place.device(),
+        "current_device_idx": place.device(),
         "current_stream": current_stream,
         "set_stream": set_stream,
         "set_device_index": nothing,

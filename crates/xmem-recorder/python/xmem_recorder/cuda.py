@@ -5,6 +5,7 @@ import time
 
 from . import counters, devices, session, streams
 from .patching import answer, replace
+from .ranks import place
 
 
 class DeviceProperties:
@@ -222,7 +223,7 @@ def install(torch):
         "device_count": session.settings().get("gpus", 1),
         "_device_count_nvml": session.settings().get("gpus", 1),
         "_raw_device_count_nvml": session.settings().get("gpus", 1),
-        "current_device": devices.own(),
+        "current_device": place.device(),
         "get_device_name": device["name"],
         "get_device_capability": tuple(device["capability"]),
         "get_device_properties": lambda *_args, **_kwargs: DeviceProperties(device),

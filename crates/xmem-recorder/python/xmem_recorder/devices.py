@@ -1,6 +1,7 @@
 """The device that a script means."""
 
 from . import session
+from .ranks import place
 
 
 def is_cuda(device, torch):
@@ -32,13 +33,8 @@ def _parsed(name, torch):
         return None
 
 
-def own():
-    """The number of the GPU of this process: that of its rank, if it is one of a job that runs alone."""
-    return (session.settings().get("rank") or {}).get("local_rank", 0)
-
-
 def _note_further(index):
-    if index and index != own():
+    if index and index != place.device():
         session.note(
             f"cuda:{index} was requested: one GPU is recorded, with all tensors on it"
         )

@@ -6,6 +6,7 @@ import sys
 
 from . import activity, devices, engine, errors, placement, session
 from .patching import answer, called_by_torch, replace, replace_everywhere
+from .ranks import place
 
 # PyTorch looks every 100 ms for collectives that are complete, and lets go of the tensors that they hold
 # (torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp, `kWatchdogThreadSleepMillis`). In seconds, twice and a half.
@@ -130,7 +131,7 @@ def _init_process_group(original):
         import torch.distributed
 
         size = torch.distributed.get_world_size()
-        if size > 1 and session.settings().get("rank") is None:
+        if size > 1 and place.wanted() is None:
             session.note(f"{size} processes train together; only rank 0 is recorded")
         return result
 

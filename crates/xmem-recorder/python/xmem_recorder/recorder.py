@@ -28,7 +28,6 @@ from . import (
     lengths,
     outside,
     profilers,
-    ranks,
     saving,
     session,
     swapping,
@@ -37,6 +36,7 @@ from . import (
 )
 from .imports import inside_import
 from .patching import replace
+from .ranks import place
 
 # An optimizer without a step is waited for until another has made this many times the requested
 # steps.
@@ -168,7 +168,7 @@ def begin():
         _state.limit = saving.limit_memory(session.settings().get("max_memory"))
     _state.last_round = time.monotonic()
     gpus = session.settings().get("gpus", 1)
-    if gpus > 1 and ranks.wanted() is None:
+    if gpus > 1 and place.wanted() is None:
         which = "the GPU with most memory" if engine.chosen() == engine.VIRTUAL_GPU else "one GPU with all tensors"
         session.note(f"the script sees {gpus} GPUs; the answer is about {which}")
     _state.profiler = profilers.start(_state.torch, stacks)
@@ -178,7 +178,7 @@ def begin():
 def _is_to_be_recorded():
     if os.getpid() != _state.pid or multiprocessing.current_process().daemon:
         return False
-    return ranks.is_wanted()
+    return place.is_wanted()
 
 
 def _import_lazy_parts():

@@ -14,12 +14,12 @@ from . import (
     optimizers,
     placement,
     profilers,
-    ranks,
     recorder,
     replicas,
     tensor_types,
     tensors,
 )
+from .ranks import process
 
 # Modules that some versions of torch do not import themselves.
 REQUIRED = (
@@ -51,6 +51,6 @@ def install(torch):
     optimizers.install(torch)
     compilation.install(torch)
     distributed.install(torch)
-    ranks.install(torch)
+    process.install(torch)
     profilers.install(torch)
     replicas.install()

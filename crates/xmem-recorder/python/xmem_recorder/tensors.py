@@ -2,6 +2,7 @@
 
 from . import devices, placement, session, tensor_types
 from .patching import called_by_torch, calling_module, is_fsdp, replace
+from .ranks import place
 
 
 def install(torch):
@@ -124,7 +125,7 @@ def _install_properties(torch):
     tensor = torch.Tensor
     true_device = tensor.device.__get__
     true_get_device = tensor.get_device
-    gpu = torch.device("cuda", devices.own())
+    gpu = torch.device("cuda", place.device())
 
     def device(self):
         if called_by_torch() or not placement.looks_like_device(self):
@@ -145,7 +146,7 @@ def _install_properties(torch):
     def get_device(self):
         if called_by_torch() or not placement.looks_like_device(self):
             return true_get_device(self)
-        return devices.own()
+        return place.device()
 
     tensor.device = property(device)
     tensor.is_cuda = property(is_cuda)

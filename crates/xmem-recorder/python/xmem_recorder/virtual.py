@@ -20,7 +20,6 @@ from . import (
     objects,
     outside,
     profilers,
-    ranks,
     recorder,
     replicas,
     session,
@@ -28,6 +27,7 @@ from . import (
     weights,
 )
 from .patching import replace
+from .ranks import place, process
 
 # By device.
 _peaks = {}
@@ -57,8 +57,8 @@ def install(torch):
     weights.install(torch)
     checkpoints.install(torch)
     distributed.ignore_differences(torch)
-    ranks.install(torch)
-    if ranks.wanted() is None:
+    process.install(torch)
+    if place.wanted() is None:
         objects.install(torch)
     atexit.register(_finish_backward_passes, torch)
     _begin_with_the_device(torch)

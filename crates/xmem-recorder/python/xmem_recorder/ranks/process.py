@@ -1,17 +1,13 @@
-"""One process of a distributed job, which runs without the others (`xmem profile --ranks`).
-
-The process is told its rank by the environment, as a launcher does; what would wait for other processes does not:
-launchers start one process (`launchers`), stores answer at once (`stores`), and process groups of the host have no
-one to talk to (`collectives`, `reducer`). Those of NCCL are on the virtual GPU; on the CPU they are of the host.
-"""
+"""Prepares a process that stands for a rank, and its first process group."""
 
 import inspect
 import multiprocessing
 import os
 import sys
 
-from . import collectives, launchers, reducer, session, stores
-from .patching import replace_everywhere
+from .. import session
+from ..patching import replace_everywhere
+from . import collectives, launchers, place, reducer, stores
 
 # A thread of NCCL's process groups looks into the store, whose functions are Python's: it would wait for the
 # interpreter while the interpreter waits for its end (ProcessGroupNCCL.cpp, `HeartbeatMonitor::runLoop`).
@@ -22,35 +18,17 @@ _WITHOUT_MONITOR = {"TORCH_NCCL_ENABLE_MONITORING": "0", "TORCH_NCCL_DUMP_ON_TIM
 _WITH_ONE_DEVICE = {"TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES": "1"}
 
 
-def wanted():
-    """The place of the recorded process: `rank`, `world_size`, `local_rank`, `local_world_size`, `node`, `nodes`.
-    None if all processes of the job run."""
-    return session.settings().get("rank")
-
-
-def start():
-    """Prepares any process, before torch is imported."""
-    if wanted() is not None:
-        launchers.start(wanted())
-
-
 def install(torch):
-    """Prepares a process with torch."""
-    if wanted() is None or not torch.distributed.is_available():
+    """Prepares a process with torch; nothing if all processes of the job run."""
+    wanted = place.wanted()
+    if wanted is None or not torch.distributed.is_available():
         return
     os.environ.update(_WITHOUT_MONITOR | _WITH_ONE_DEVICE)
-    stores.install(torch, wanted()["world_size"])
-    collectives.install(torch, wanted()["rank"])
-    launchers.install(torch, wanted())
+    stores.install(torch, wanted["world_size"])
+    collectives.install(torch, wanted["rank"])
+    launchers.install(torch, wanted)
     reducer.install(torch)
     replace_everywhere(torch.distributed, "init_process_group", _init_process_group)
-
-
-def is_wanted():
-    """Returns whether this process is not one of the others of its job."""
-    if wanted() is None:
-        return (os.environ.get("RANK") or os.environ.get("LOCAL_RANK") or "0") == "0"
-    return os.environ.get("RANK", "") in ("", str(wanted()["rank"]))
 
 
 def _init_process_group(original):
@@ -61,7 +39,7 @@ def _init_process_group(original):
         rank, size = given.get("rank", -1), given.get("world_size", -1)
         rank = int(os.environ.get("RANK", -1)) if rank in (-1, None) else rank
         size = int(os.environ.get("WORLD_SIZE", -1)) if size in (-1, None) else size
-        expected = wanted()
+        expected = place.wanted()
         if rank != expected["rank"] and multiprocessing.parent_process() is not None:
             # A process that the script started for another rank.
             sys.exit(0)

@@ -6,8 +6,8 @@ TCPStore.cpp, FileStore.cpp, HashStore.cpp). These wait for nothing.
 
 import itertools
 
-from . import session
-from .patching import calling_module, replace_in_torch
+from .. import session
+from ..patching import calling_module, replace_in_torch
 
 # Bytes of a key that no one has set, in place of what another rank would say: those of NCCL's `ncclUniqueId`.
 UNSET = b"\1" * 128

@@ -10,8 +10,9 @@ import functools
 import inspect
 import threading
 
-from . import engine, errors, known, reducer, session
-from .patching import replace, replace_in_torch
+from .. import engine, errors, known, session
+from ..patching import replace, replace_in_torch
+from . import reducer
 
 # Backends for tensors of the host, which would connect with the other processes.
 OF_HOST = ("gloo", "ucc", "mpi", "xccl")
