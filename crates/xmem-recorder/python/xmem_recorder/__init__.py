@@ -73,7 +73,7 @@ def _torch_imported(torch):
     try:
         _install(torch)
     except Exception as error:
-        where = "to the CPU" if engine.chosen() == engine.CPU else "to a virtual GPU"
+        where = "to a virtual GPU" if engine.is_virtual() else "to the CPU"
         text = f"torch {version} cannot be redirected {where}: {type(error).__name__}: {error}"
         session.send("unsupported", text=text)
         return
@@ -83,10 +83,10 @@ def _torch_imported(torch):
 def _install(torch):
     from . import engine, recorder
 
-    if engine.chosen() == engine.VIRTUAL_GPU:
-        from . import virtual
+    if engine.is_virtual():
+        from .virtual import gpu
 
-        virtual.install(torch)
+        gpu.install(torch)
     else:
         from . import redirect
 

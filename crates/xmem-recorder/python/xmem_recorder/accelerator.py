@@ -1,7 +1,7 @@
 """`torch.accelerator`, the device-independent interface (since 2.6)."""
 
-from .cuda import current_stream, nothing, set_stream
 from . import counters, session
+from .cuda import current_stream, nothing, set_stream
 from .patching import answer
 from .ranks import place
 

@@ -4,23 +4,10 @@ import contextlib
 import os
 import sys
 
-from . import activity, devices, engine, errors, placement, session
+from . import devices, errors, placement, session
 from .patching import answer, called_by_torch, replace, replace_everywhere
 from .ranks import place
-
-# PyTorch looks every 100 ms for collectives that are complete, and lets go of the tensors that they hold
-# (torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp, `kWatchdogThreadSleepMillis`). In seconds, twice and a half.
-WATCHDOG = 0.25
-
-
-def wait_for_collectives():
-    """Waits until PyTorch has let go of what collectives held, as it has on a GPU after an iteration."""
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return
-    if "nccl" in distributed.get_backend():
-        activity.pause(WATCHDOG)
-
+from .virtual import library
 
 def facts(torch):
     """The place of this process among those of its job, and its groups; None if it is alone or cannot say."""
@@ -37,7 +24,7 @@ def facts(torch):
             "backend": "nccl" if requested else str(distributed.get_backend()),
             "nccl_version": _nccl_version(torch),
             "groups": _groups(distributed.distributed_c10d._world, requested),
-            "communicators": engine.communicators(),
+            "communicators": library.communicators(),
         }
     except Exception as error:
         session.note(f"the trace does not name the process among those of its job: {errors.describe(error)}")
@@ -63,23 +50,6 @@ def _groups(world, requested):
         if requested or "nccl" in str(world.pg_backend_config.get(group, backend)):
             found.append(group.size())
     return found
-
-
-def ignore_differences(torch):
-    """Lets DDP take the parameters of the other processes for those of this one, on a virtual GPU."""
-    if torch.distributed.is_available():
-        replace(torch.distributed, "_verify_params_across_processes", _verify_params)
-
-
-def _verify_params(original):
-    """Compares the parameters of DDP with those of other ranks (torch/csrc/distributed/c10d/reducer.cpp,
-    `verify_params_across_processes`). The sizes are sent from device to device, where nothing comes of it."""
-
-    def verify(*args, **kwargs):
-        with contextlib.suppress(RuntimeError):
-            original(*args, **kwargs)
-
-    return verify
 
 
 def install(torch):

@@ -35,7 +35,7 @@ class _Tensor:
 
 def kind(torch, module, args, kwargs):
     """The module of a call and the shapes of its inputs; None if it is not to be sampled."""
-    if module.training or torch.is_grad_enabled() or engine.chosen() != engine.CPU:
+    if module.training or torch.is_grad_enabled() or engine.is_virtual():
         return None
     try:
         return id(module), _shapes(torch, (args, kwargs), MAX_DEPTH)

@@ -8,18 +8,18 @@ import sys
 from . import (
     autocast,
     autocast_lists,
-    compilation,
     cuda,
     cudnn,
     distributed,
+    eager,
     engine,
     optimizers,
     placement,
     session,
     sharding,
     strategies,
-    values,
 )
+from .virtual import compilation
 
 ENVIRONMENT = (
     "CUBLAS_WORKSPACE_CONFIG",
@@ -59,20 +59,20 @@ def collect(state, reason, detail):
     known = [optimizer() for optimizer in state.optimizers if optimizer() is not None]
     place = distributed.facts(torch)
     # Adds a note, which comes below.
-    compiled = compilation.ran(models)
+    compiled = eager.ran(models)
     on_virtual_gpu = None
-    if engine.chosen() == engine.VIRTUAL_GPU:
-        from . import virtual
+    if engine.is_virtual():
+        from .virtual import device_facts
 
         # Adds notes, which come below.
-        on_virtual_gpu = virtual.facts(torch)
-        allocator_history = virtual.allocator_history()
+        on_virtual_gpu = device_facts.collect(torch)
+        allocator_history = device_facts.allocator_history()
     facts = {
         "schema": "xmem.recording.1",
         "recorder": session.settings().get("recorder"),
         "torch": str(torch.__version__),
         "python": "{}.{}.{}".format(*sys.version_info[:3]),
-        "stacks": session.settings()["stacks"] and not values.compiles(),
+        "stacks": session.settings()["stacks"] and not compilation.began(),
         "engine": engine.chosen(),
         "told_device": session.settings()["device"]["key"],
         "environment": _environment(),

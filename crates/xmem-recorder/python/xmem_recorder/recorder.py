@@ -18,25 +18,11 @@ import time
 import traceback
 import weakref
 
-from . import (
-    cudnn,
-    distributed,
-    engine,
-    errors,
-    evaluation,
-    facts,
-    lengths,
-    outside,
-    profilers,
-    saving,
-    session,
-    swapping,
-    values,
-    weights,
-)
+from . import cudnn, engine, errors, evaluation, facts, lengths, profilers, saving, session, swapping, weights
 from .imports import inside_import
 from .patching import replace
 from .ranks import place
+from .virtual import compilation, library, nccl, outside
 
 # An optimizer without a step is waited for until another has made this many times the requested
 # steps.
@@ -155,7 +141,7 @@ def begin():
     if not _is_to_be_recorded():
         _state.over = True
         return
-    stacks = session.settings()["stacks"] and not values.compiles()
+    stacks = session.settings()["stacks"] and not compilation.began()
     if stacks:
         _import_lazy_parts()
     _state.thread = threading.get_ident()
@@ -163,13 +149,13 @@ def begin():
         _install_signal_handlers()
     else:
         _depth.guard = _EndOfThread()
-    if engine.chosen() == engine.CPU:
+    if not engine.is_virtual():
         # The address space of a virtual GPU would count.
         _state.limit = saving.limit_memory(session.settings().get("max_memory"))
     _state.last_round = time.monotonic()
     gpus = session.settings().get("gpus", 1)
     if gpus > 1 and place.wanted() is None:
-        which = "the GPU with most memory" if engine.chosen() == engine.VIRTUAL_GPU else "one GPU with all tensors"
+        which = "the GPU with most memory" if engine.is_virtual() else "one GPU with all tensors"
         session.note(f"the script sees {gpus} GPUs; the answer is about {which}")
     _state.profiler = profilers.start(_state.torch, stacks)
     session.send("recording")
@@ -481,7 +467,7 @@ def _scaled_step(original):
 def _failures():
     """The times that a device had too little memory."""
     cuda = _state.torch.cuda
-    if engine.chosen() != engine.VIRTUAL_GPU or not cuda.is_initialized():
+    if not engine.is_virtual() or not cuda.is_initialized():
         return 0
     return sum(cuda.memory_stats(device).get("num_ooms", 0) for device in range(cuda.device_count()))
 
@@ -552,10 +538,10 @@ def _iteration(number, by):
     if len(_state.resident) < MAX_RESIDENT:
         _state.resident.append(saving.resident_memory())
     session.send("iteration", number=number, seconds=seconds, of=by)
-    if engine.chosen() == engine.VIRTUAL_GPU:
-        engine.end_iteration()
+    if engine.is_virtual():
+        library.end_iteration()
         outside.measure(_state.torch)
-        distributed.wait_for_collectives()
+        nccl.wait_for_collectives()
 
 
 def _counted_backward(original):
@@ -759,7 +745,7 @@ def finish(reason, detail=None):
         session.send("note", text=text)
     try:
         profilers.stop(_state.profiler)
-        if session.settings()["stacks"] and engine.chosen() == engine.CPU:
+        if session.settings()["stacks"] and not engine.is_virtual():
             saving.keep_lines(_state.profiler)
         saving.export(_state.profiler, _state.rounds, reason, detail, needed)
     except Exception as error:

@@ -6,9 +6,9 @@ from . import (
     accelerator,
     attention,
     autocast,
-    compilation,
     cuda,
     distributed,
+    eager,
     factories,
     loading,
     optimizers,
@@ -49,7 +49,7 @@ def install(torch):
     autocast.install(torch)
     loading.install(torch)
     optimizers.install(torch)
-    compilation.install(torch)
+    eager.install(torch)
     distributed.install(torch)
     process.install(torch)
     profilers.install(torch)

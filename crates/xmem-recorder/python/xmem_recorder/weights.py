@@ -11,8 +11,9 @@ import mmap
 import os
 import re
 
-from . import engine, errors, hostmemory, imports, session
+from . import engine, errors, imports, session
 from .patching import replace
+from .virtual import host_memory
 
 # Bytes from which on a checkpoint is mapped: small ones are read as they are.
 LARGE_FILE = 1 << 24
@@ -36,10 +37,6 @@ def install(torch):
     replace(torch, "save", _save)
 
 
-def _is_virtual():
-    return engine.chosen() == engine.VIRTUAL_GPU
-
-
 def _are_absent():
     return session.settings().get("weights") == "absent"
 
@@ -59,7 +56,7 @@ def _from_file(original):
             storage = _map(filename, nbytes)
             if storage is None:
                 raise
-        hostmemory.is_of_file(storage)
+        host_memory.is_of_file(storage)
         return storage
 
     return from_file
@@ -150,7 +147,7 @@ def _opening(original):
                 from . import standins
 
                 filename = standins.file(filename)
-            if not _is_virtual() or framework not in ("pt", "torch", "pytorch") or not _is_cuda(device):
+            if not engine.is_virtual() or framework not in ("pt", "torch", "pytorch") or not _is_cuda(device):
                 return original(filename, framework, device=device, **options)
             self = super().__new__(cls)
             self._opened = original(filename, framework, device="cpu")

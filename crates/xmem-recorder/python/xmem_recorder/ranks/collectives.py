@@ -10,8 +10,9 @@ import functools
 import inspect
 import threading
 
-from .. import engine, errors, known, session
+from .. import errors, session
 from ..patching import replace, replace_in_torch
+from ..virtual import known, library
 from . import reducer
 
 # Backends for tensors of the host, which would connect with the other processes.
@@ -66,7 +67,7 @@ def _new_group(original, c10d):
     def new_group(*args, **kwargs):
         given = names.bind(*args, **kwargs)
         backend = given.arguments["backend"]
-        engine.size_of_split(given.arguments["group_size"])
+        library.size_of_split(given.arguments["group_size"])
         instead = _backend_instead(c10d, backend)
         if instead is None:
             return original(*args, **kwargs)
@@ -90,7 +91,7 @@ def _split_group(original):
     @functools.wraps(original)
     def split_group(parent_pg=None, split_ranks=None, *args, **kwargs):
         own = _torch.distributed.get_rank(parent_pg)
-        engine.size_of_split(next((len(part) for part in split_ranks or () if own in part), 0))
+        library.size_of_split(next((len(part) for part in split_ranks or () if own in part), 0))
         return original(parent_pg, split_ranks, *args, **kwargs)
 
     return split_group

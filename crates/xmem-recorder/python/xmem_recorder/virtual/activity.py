@@ -3,7 +3,7 @@
 import ctypes
 import time
 
-from . import engine
+from . import library
 
 
 class _Entry(ctypes.Structure):
@@ -27,7 +27,7 @@ _entries = None
 
 def start():
     """Begins the log."""
-    engine.log_activity(1)
+    library.log_activity(1)
 
 
 def pause(seconds):
@@ -40,8 +40,8 @@ def pause(seconds):
 def of_the_allocator():
     """Ends the log. Returns the events that the allocator recorded, each with its time in ns and its moment."""
     global _entries
-    engine.log_activity(0)
-    _entries = engine.activity(_Entry)
+    library.log_activity(0)
+    _entries = library.activity(_Entry)
     return [(entry.time, entry.value) for entry in _entries or () if entry.kind == b"a"]
 
 

@@ -7,7 +7,7 @@ stay as they are.
 
 import bisect
 
-from .patching import replace
+from ..patching import replace
 
 # Bytes from which on a tensor counts as large.
 LARGE = 1 << 20

@@ -10,8 +10,8 @@ import contextlib
 import ctypes
 import json
 
-from . import imports, session
-from .patching import replace
+from .. import imports, session
+from ..patching import replace
 
 # Bytes from which on a tensor counts as large.
 LARGE = 1 << 20

@@ -9,7 +9,7 @@ store of the process group. Pipeline schedules tell the next stage the shapes of
 import datetime
 import pickle
 
-from .patching import replace
+from ..patching import replace
 
 # Longest wait for objects of another process, in seconds.
 PATIENCE = 300

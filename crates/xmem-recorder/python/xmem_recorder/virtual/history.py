@@ -12,8 +12,8 @@ import os
 import pickle
 import sys
 
-from . import lines, session
-from .patching import replace
+from .. import lines, session
+from ..patching import replace
 
 # One letter for each action; other entries are no operation of the allocator.
 ACTIONS = {

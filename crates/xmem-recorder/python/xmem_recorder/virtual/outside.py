@@ -4,7 +4,8 @@ libraries allocate themselves."""
 import contextlib
 import ctypes
 
-from . import engine
+from . import library
+
 
 # Free memory of a device before any allocation.
 _free = None
@@ -16,7 +17,7 @@ def install():
     """Notes how much memory a device has, before the first allocation."""
     global _free
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
-    info = engine.function("cuMemGetInfo_v2")
+    info = library.function("cuMemGetInfo_v2")
     if info is not None and info(ctypes.byref(free), ctypes.byref(total)) == 0:
         _free = free.value
 

@@ -5,17 +5,15 @@ the same function is called on the host, on the same bytes, since the device's m
 All others hold zeros, what the function makes of zeros, or what was there before. What the script reads of those
 is counted, by its purpose.
 
-Which values are known is in `known`; sizes that follow from values are in `sizes`.
+Left to other modules: which values are known (`known`), and sizes that follow from values (`sizes`).
 """
 
 import atexit
 import contextlib
-import functools
 import sys
 
-from . import assumptions, choices, errors, hostmemory, known, session, sizes
-from .imports import inside_import
-from .patching import replace
+from .. import errors, session
+from . import assumptions, choices, compilation, host_memory, known, sizes
 
 # Functions that make and compare masks, whose known values are kept up to this size: the script may ask whether
 # a mask is causal.
@@ -55,7 +53,6 @@ OF_UNKNOWN = {
 
 _torch = None
 _mode = None
-_compiles = False
 _reads = {}
 # Functions whose integers are sizes or positions.
 _lists = set()
@@ -71,29 +68,19 @@ def facts():
     ]
 
 
-def compiles():
-    """Returns whether the script compiles on the virtual GPU."""
-    return _compiles
-
-
-def assumed():
-    """Sizes that follow from assumptions."""
-    return assumptions.facts()
-
-
 def install(torch):
     """Begins to keep values."""
     global _torch, _mode
     _torch = torch
     atexit.register(_finite.clear)
-    instead = hostmemory.install(torch)
+    instead = host_memory.install(torch)
     known.install(torch)
     assumptions.install(torch)
     sizes.install(torch)
     instead.update(sizes.instead(torch))
     _mode = _make_mode(torch, instead)
     _mode.__enter__()
-    _watch_compilation(torch)
+    compilation.install(torch, _stop)
 
 
 def _make_mode(torch, instead):
@@ -192,47 +179,10 @@ def _clear(result, value):
         known.clear(result, value)
 
 
-def _watch_compilation(torch):
-    """Stops keeping values before the first compilation: the compiler would see the calls."""
-
-    def watched(original):
-        def compile(model=None, **options):
-            if model is None:
-                return lambda model: compile(model, **options)
-            if isinstance(model, torch.nn.Module) or not inside_import():
-                _stop()
-                return original(model, **options)
-            return _stops_when_called(original(model, **options))
-
-        return compile
-
-    def watched_method(original):
-        def compile(self, *args, **kwargs):
-            _stop()
-            return original(self, *args, **kwargs)
-
-        return compile
-
-    replace(torch, "compile", watched)
-    replace(torch.nn.Module, "compile", watched_method)
-
-
-def _stops_when_called(compiled):
-    """A function that a library compiles while it is imported, and that may never be called."""
-
-    @functools.wraps(compiled)
-    def call(*args, **kwargs):
-        _stop()
-        return compiled(*args, **kwargs)
-
-    return call
-
-
 def _stop():
-    """Removes the mode from below those of the script, and ends Python stacks: a compilation makes tens of
-    millions of calls."""
-    global _mode, _compiles
-    _compiles = True
+    """Stops keeping values: removes the mode from below those of the script, and ends Python stacks, as a compilation
+    makes tens of millions of calls."""
+    global _mode
     if _mode is None:
         return
     if session.settings()["stacks"]:

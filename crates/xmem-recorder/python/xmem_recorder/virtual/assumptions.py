@@ -8,8 +8,8 @@ experts that all tokens go to. The other rows are spread evenly.
 import functools
 import threading
 
-from . import session
-from .patching import replace
+from .. import session
+from ..patching import replace
 
 DEFAULTS = {"nonzero": 1.0, "routing": 0.0, "unique": 1.0}
 
