@@ -35,15 +35,20 @@ def start(folder):
     session.open_session(folder)
     # Keeps Kineto from reporting on standard error that it found no GPU.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-    from . import imports, network, rawcalls, shadows, users, weights, writes
+    from . import imports, shadows, users
+    from .isolation import hubs, network, raw_calls, trackers, writes
     from .ranks import launchers
+    from .weights import mapping, pretrained
 
     users.watch()
     writes.start()
-    rawcalls.start()
+    raw_calls.start()
     network.start()
+    trackers.start()
+    hubs.start()
     launchers.start()
-    weights.watch()
+    mapping.watch()
+    pretrained.watch()
     imports.when_imported("torch", _torch_found, _torch_imported, shadows.torch_failed)
 
 

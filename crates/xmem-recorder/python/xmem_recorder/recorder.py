@@ -18,11 +18,12 @@ import time
 import traceback
 import weakref
 
-from . import cudnn, engine, errors, evaluation, facts, lengths, profilers, saving, session, swapping, weights
+from . import cudnn, engine, errors, evaluation, facts, lengths, profilers, saving, session, swapping
 from .imports import inside_import
 from .patching import replace
 from .ranks import place
 from .virtual import compilation, library, nccl, outside
+from .weights import missing
 
 # An optimizer without a step is waited for until another has made this many times the requested
 # steps.
@@ -583,7 +584,7 @@ def _watch_the_end():
 
     def excepthook(kind, value, trace):
         _state.failure = (kind, value, trace)
-        weights.explain(value, is_recording())
+        missing.explain(value, is_recording())
         hook(kind, value, trace)
 
     sys.excepthook = excepthook

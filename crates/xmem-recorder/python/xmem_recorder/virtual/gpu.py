@@ -3,9 +3,10 @@
 import atexit
 import contextlib
 
-from .. import autocast, cuda, profilers, recorder, replicas, session, weights
+from .. import autocast, cuda, profilers, recorder, replicas, session
 from ..patching import replace
 from ..ranks import place, process
+from ..weights import mapping
 from . import activity, checkpoints, history, nccl, objects, outside, peaks, values
 
 def install(torch):
@@ -21,7 +22,7 @@ def install(torch):
     autocast.watch(torch)
     values.install(torch)
     history.install(torch)
-    weights.install(torch)
+    mapping.install(torch)
     checkpoints.install(torch)
     nccl.install(torch)
     process.install(torch)

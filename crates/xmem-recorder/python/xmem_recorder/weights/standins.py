@@ -13,7 +13,7 @@ import json
 import os
 import struct
 
-from . import errors, session
+from .. import errors, session
 
 MAX_HEADER = 100 << 20
 # Bytes of a file that is made of a model's tensors: Linux refuses to map files that are larger than its memory.

@@ -9,8 +9,8 @@ import os
 import sys
 import tempfile
 
-from . import imports, session
-from .patching import replace
+from .. import imports, session
+from ..patching import replace
 
 CHANGING = {
     "os.chmod": 1,

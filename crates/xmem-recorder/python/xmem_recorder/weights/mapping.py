@@ -2,32 +2,28 @@
 
 Files are mapped, and pages of a mapped file that nobody reads take no memory. Safetensors maps by itself, except
 for a device of CUDA; checkpoints of `torch.save` are mapped on request. Large weights are not converted
-(`hostmemory`), which would read them.
+(`virtual.host_memory`), which would read them.
 """
 
 import contextlib
 import functools
 import mmap
 import os
-import re
 
-from . import engine, errors, imports, session
-from .patching import replace
-from .virtual import host_memory
+from .. import engine, imports
+from ..patching import replace
+from ..virtual import host_memory
+from . import missing
 
 # Bytes from which on a checkpoint is mapped: small ones are read as they are.
 LARGE_FILE = 1 << 24
 
 _mapped_files = set()
-# An error of a package that did not find weights or a configuration, and what helps.
-_failed = None
 
 
 def watch():
-    """Waits for the packages that read weights; torch is not imported yet."""
+    """Waits for the package that reads weights by itself; torch is not imported yet."""
     imports.watch("safetensors", _safetensors_imported)
-    imports.watch("transformers.configuration_utils", _configurations_imported)
-    imports.watch("transformers.modeling_utils", _transformers_imported)
 
 
 def install(torch):
@@ -35,10 +31,6 @@ def install(torch):
     replace(torch.UntypedStorage, "from_file", _from_file)
     replace(torch, "load", lambda original: _load(torch, original))
     replace(torch, "save", _save)
-
-
-def _are_absent():
-    return session.settings().get("weights") == "absent"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -143,7 +135,8 @@ def _opening(original):
         """Opens a file; weights for a device of CUDA are mapped and copied, without a copy in pinned memory."""
 
         def __new__(cls, filename, framework, device="cpu", **options):
-            if _are_absent():
+            if missing.are_absent():
+                # Only then it is needed.
                 from . import standins
 
                 filename = standins.file(filename)
@@ -192,103 +185,3 @@ class _Slice:
 
 def _is_cuda(device):
     return isinstance(device, int) or str(device).startswith("cuda")
-
-
-# ---------------------------------------------------------------------------------------------
-# transformers
-# ---------------------------------------------------------------------------------------------
-
-
-def _transformers_imported(modeling):
-    model = getattr(modeling, "PreTrainedModel", None)
-    original = vars(model).get("from_pretrained") if model is not None else None
-    if not isinstance(original, classmethod):
-        return
-    function = original.__func__
-    # Threads of its own would load, whose memory torch's profiler does not see (transformers,
-    # core_model_loading.py, `convert_and_load_state_dict_in_model`).
-    os.environ.setdefault("HF_DEACTIVATE_ASYNC_LOAD", "1")
-
-    @functools.wraps(function)
-    def from_pretrained(cls, pretrained_model_name_or_path=None, *args, **kwargs):
-        name = pretrained_model_name_or_path
-        if _are_absent():
-            from . import standins
-
-            name = standins.checkpoint(cls, name, kwargs)
-        try:
-            loaded = function(cls, name, *args, **kwargs)
-        except Exception as error:
-            _keep_failure(error, name, kwargs)
-            raise
-        _restore_name(loaded, name, pretrained_model_name_or_path)
-        return loaded
-
-    model.from_pretrained = classmethod(from_pretrained)
-
-
-def _configurations_imported(configurations):
-    config = getattr(configurations, "PreTrainedConfig", getattr(configurations, "PretrainedConfig", None))
-    original = vars(config).get("get_config_dict") if config is not None else None
-    if not isinstance(original, classmethod):
-        return
-    function = original.__func__
-
-    @functools.wraps(function)
-    def get_config_dict(cls, pretrained_model_name_or_path, **kwargs):
-        try:
-            return function(cls, pretrained_model_name_or_path, **kwargs)
-        except OSError as error:
-            _keep_failure(error, pretrained_model_name_or_path, kwargs)
-            raise
-
-    config.get_config_dict = classmethod(get_config_dict)
-
-
-def _keep_failure(error, name, kwargs):
-    """Keeps what helps if a script ends with this error. A configuration that is there shows that weights are not."""
-    global _failed
-    from . import standins
-
-    with contextlib.suppress(Exception):
-        if _failed is not None and _is_from(error, _failed[0]) or name is None:
-            return
-        shown = str(name) if re.fullmatch(r"[\w.-]+(/[\w.-]+)?", str(name)) else errors.base_name(name)
-        if standins.lacks_weights(str(name), kwargs):
-            if not _are_absent():
-                text = f"weights of {shown} are not on this machine: --without-weights loads zeros of the same size"
-                _failed = (error, text)
-        elif not os.path.isdir(str(name)) and standins.lacks_configuration(str(name), kwargs):
-            text = (
-                f"{shown} is not on this machine, and could not be downloaded: its config.json in the cache "
-                f"(`hf download {shown} config.json` where there is a network) is enough with --without-weights"
-            )
-            _failed = (error, text)
-
-
-def explain(error, records):
-    """Tells what helps against an error that ended the script, if it came from missing weights; as a note if the script
-    is recorded, else as the advice of the command's error."""
-    if _failed is not None and _is_from(error, _failed[0]):
-        if records:
-            session.note(_failed[1])
-        else:
-            session.send("missing", text=_failed[1])
-
-
-def _is_from(error, source):
-    """Returns whether an error is another one, or was raised while that was handled."""
-    for _ in range(100):
-        if error is source or error is None:
-            break
-        error = error.__cause__ or error.__context__
-    return error is source
-
-
-def _restore_name(loaded, name, before):
-    """Gives a model from a stand-in the name that the script used."""
-    model = loaded[0] if isinstance(loaded, tuple) else loaded
-    for owner in (model, getattr(model, "config", None)):
-        for attribute in ("name_or_path", "_name_or_path"):
-            if name != before and getattr(owner, attribute, None) == name:
-                setattr(owner, attribute, str(before))

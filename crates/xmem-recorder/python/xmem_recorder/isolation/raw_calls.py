@@ -7,8 +7,8 @@ safetensors makes its files with the crate tempfile, which renames them by the c
 import os
 import shutil
 
-from . import imports
-from .patching import replace
+from .. import imports
+from ..patching import replace
 
 
 def start():
