@@ -93,7 +93,7 @@ def _install(torch):
 
         gpu.install(torch)
     else:
-        from . import redirect
+        from .cpu import redirect
 
         redirect.install(torch)
     recorder.install(torch)

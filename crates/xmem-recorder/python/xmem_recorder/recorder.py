@@ -18,7 +18,8 @@ import time
 import traceback
 import weakref
 
-from . import cudnn, engine, errors, evaluation, facts, lengths, profilers, saving, session, swapping
+from . import engine, errors, evaluation, lengths, profilers, saving, session, swapping
+from .facts import cudnn, metadata
 from .imports import inside_import
 from .patching import replace
 from .ranks import place
@@ -739,7 +740,7 @@ def finish(reason, detail=None):
     needed = int(match.group(1)) if match else None
     evaluation.note()
     try:
-        text = facts.collect(_state, reason, detail)
+        text = _metadata(reason, detail)
         _state.profiler.add_metadata_json("xmem_recording", text)
     except Exception as error:
         text = f"the trace lacks the metadata of the recording: {errors.describe(error)}"
@@ -751,3 +752,16 @@ def finish(reason, detail=None):
         saving.export(_state.profiler, _state.rounds, reason, detail, needed)
     except Exception as error:
         session.send("failed", text=f"{type(error).__name__}: {error}")
+
+
+def _metadata(reason, detail):
+    models = [root() for root in _state.roots if root() is not None]
+    known = [(optimizer, _state.steps.get(id(optimizer), 0)) for optimizer in _live_optimizers()]
+    iterations = {
+        "by": _state.rounds_by,
+        "count": _state.rounds,
+        "backwards": _state.backwards,
+        "resident": _state.resident,
+    }
+    ended = {"reason": reason, "detail": detail}
+    return metadata.collect(_state.torch, models, known, iterations, _state.batch, ended)

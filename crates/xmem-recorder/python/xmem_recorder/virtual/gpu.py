@@ -3,7 +3,8 @@
 import atexit
 import contextlib
 
-from .. import autocast, cuda, profilers, recorder, replicas, session
+from .. import profilers, recorder, replicas, session
+from ..facts import memory_fraction, precision
 from ..patching import replace
 from ..ranks import place, process
 from ..weights import mapping
@@ -19,7 +20,8 @@ def install(torch):
     outside.install()
     profilers.install(torch)
     replicas.install()
-    autocast.watch(torch)
+    precision.watch_autocast(torch)
+    precision.watch_scalers(torch)
     values.install(torch)
     history.install(torch)
     mapping.install(torch)
@@ -33,7 +35,7 @@ def install(torch):
     peaks.install(torch)
     if session.settings().get("run_ahead"):
         _wait_at_queries(torch)
-    cuda.watch_memory_fraction(torch)
+    memory_fraction.watch(torch)
 
 
 def _finish_backward_passes(torch):

@@ -1,65 +1,55 @@
 """Mixed precision: `autocast("cuda")` and its state are redirected to the CPU's."""
 
-from . import autocast_lists, session
-from .patching import replace
+from .. import session
+from ..facts import precision
+from ..patching import replace
+from . import autocast_lists, redirected
 
-# Requested settings of autocast for CUDA: (dtype, cache_enabled).
-requested = []
-scalers = 0
-# True if float16 was requested and bfloat16 computed.
-as_bfloat16 = False
 
-_default_dtype = None
-_is_before_2_3 = False
+class _Autocast:
+    """The redirection of autocast."""
+
+    def __init__(self):
+        # True if float16 was requested and bfloat16 computed.
+        self.is_bfloat16 = False
+        # The dtype where a script names none.
+        self.default_dtype = None
+        self.is_before_2_3 = False
+
+
+_autocast = _Autocast()
 
 
 def install(torch):
     """Wraps `torch.autocast`, the functions behind it, and the gradient scaler."""
-    global _default_dtype, _is_before_2_3
-    _default_dtype = torch.float16
+    _autocast.default_dtype = torch.float16
     # 2.3 added CPU kernels for the scaler, and a scaler for any device.
-    _is_before_2_3 = not hasattr(torch.amp, "GradScaler")
+    _autocast.is_before_2_3 = not hasattr(torch.amp, "GradScaler")
     kind = torch.amp.autocast_mode.autocast
     replace(kind, "__init__", lambda original: _init(torch, original))
     _install_state(torch)
     _install_cast_inputs(torch)
     autocast_lists.install(torch)
     replace(torch.Tensor, "numpy", lambda original: _numpy(torch, original))
-    replace(torch.cuda.amp.GradScaler, "__init__", _scaler)
-    if _is_before_2_3:
+    precision.watch_scalers(torch)
+    if _autocast.is_before_2_3:
         _install_scaling(torch)
-    else:
-        replace(torch.amp.GradScaler, "__init__", _scaler)
 
 
-def watch(torch):
-    """Notes the settings of `autocast("cuda")` and the scalers, without redirecting them."""
-
-    def noting(original):
-        def init(self, device_type, dtype=None, enabled=True, cache_enabled=None):
-            original(self, device_type, dtype, enabled, cache_enabled)
-            setting = (getattr(self, "fast_dtype", dtype), cache_enabled)
-            if device_type == "cuda" and enabled and setting not in requested:
-                requested.append(setting)
-
-        return init
-
-    replace(torch.amp.autocast_mode.autocast, "__init__", noting)
-    for owner in (torch.cuda.amp, torch.amp):
-        kind = getattr(owner, "GradScaler", None)
-        if kind is not None and "__init__" in vars(kind):
-            replace(kind, "__init__", _scaler)
+def is_bfloat16():
+    """Returns whether the script asked for float16 and was given bfloat16."""
+    return _autocast.is_bfloat16
 
 
 def _init(torch, original):
     def init(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         if device_type != "cuda":
             return original(self, device_type, dtype, enabled, cache_enabled)
-        session.count("autocast('cuda')")
+        redirected.count("autocast('cuda')")
         if dtype is None:
-            dtype = _default_dtype
-        if enabled and (dtype, cache_enabled) not in requested:
-            requested.append((dtype, cache_enabled))
+            dtype = _autocast.default_dtype
+        if enabled:
+            precision.requested(dtype, cache_enabled)
         return original(self, "cpu", _supported(torch, dtype, enabled), enabled, cache_enabled)
 
     return init
@@ -67,10 +57,9 @@ def _init(torch, original):
 
 def _supported(torch, dtype, enabled=True):
     """The dtype for the CPU's autocast: float16 needs 2.3 and has slow kernels; bfloat16 has the same size."""
-    global as_bfloat16
-    if dtype is torch.float16 and (_is_before_2_3 or session.settings().get("float16") != "kept"):
+    if dtype is torch.float16 and (_autocast.is_before_2_3 or session.settings().get("float16") != "kept"):
         if enabled:
-            as_bfloat16 = True
+            _autocast.is_bfloat16 = True
             session.note("autocast to float16: computed in bfloat16, which has the same size and is faster on a CPU")
         return torch.bfloat16
     return dtype
@@ -80,7 +69,7 @@ def _numpy(torch, original):
     """Wraps `Tensor.numpy`: NumPy has no bfloat16, and the script expects float16."""
 
     def numpy(self, **kwargs):
-        if as_bfloat16 and self.dtype is torch.bfloat16:
+        if _autocast.is_bfloat16 and self.dtype is torch.bfloat16:
             self = self.to(torch.float16)
         return original(self, **kwargs)
 
@@ -92,11 +81,10 @@ def _install_state(torch):
 
     def current_dtype():
         enabled = torch.is_autocast_cpu_enabled()
-        return torch.get_autocast_cpu_dtype() if enabled else _default_dtype
+        return torch.get_autocast_cpu_dtype() if enabled else _autocast.default_dtype
 
     def chosen(dtype):
-        global _default_dtype
-        _default_dtype = dtype
+        _autocast.default_dtype = dtype
         return _supported(torch, dtype)
 
     def is_enabled(original):
@@ -153,16 +141,6 @@ def _install_cast_inputs(torch):
         return _cast
 
     replace(torch.amp.autocast_mode, "_cast", casting)
-
-
-def _scaler(original):
-    def init(self, *args, **kwargs):
-        global scalers
-        original(self, *args, **kwargs)
-        if self.is_enabled():
-            scalers += 1
-
-    return init
 
 
 def _install_scaling(torch):

@@ -3,9 +3,11 @@
 import contextlib
 import time
 
-from . import counters, devices, session, streams
-from .patching import answer, replace
-from .ranks import place
+from .. import session
+from ..facts import memory_fraction
+from ..patching import answer
+from ..ranks import place
+from . import counters, devices, streams
 
 
 class DeviceProperties:
@@ -241,7 +243,7 @@ def install(torch):
         "memory_usage": 0,
         "get_allocator_backend": "native",
         "get_sync_debug_mode": 0,
-        "get_per_process_memory_fraction": lambda device=None: memory_fraction or 1.0,
+        "get_per_process_memory_fraction": lambda device=None: memory_fraction.value() or 1.0,
         "list_gpu_processes": "",
         "memory_summary": "",
         "memory_snapshot": lambda *_args, **_kwargs: [],
@@ -302,41 +304,13 @@ def install(torch):
     for name in silent:
         _everywhere(cuda, name, nothing)
     _everywhere(cuda, "is_initialized", True)
-    _everywhere(cuda, "set_per_process_memory_fraction", _set_memory_fraction)
+    _everywhere(cuda, "set_per_process_memory_fraction", memory_fraction.set_value)
     _everywhere(cuda, "make_graphed_callables", _make_graphed_callables)
     _install_classes(cuda)
     _install_random(torch)
     for name in ("range_push", "range_pop", "range_start", "range_end", "mark"):
         answer([cuda.nvtx], name, nothing)
     _install_backends(torch, device)
-
-
-memory_fraction = None
-
-
-def _set_memory_fraction(fraction, device=None):
-    """As PyTorch's (torch/cuda/memory.py, `set_per_process_memory_fraction`), which accepts no other values."""
-    global memory_fraction
-    if not isinstance(fraction, float):
-        raise TypeError("Invalid type for fraction argument, must be `float`")
-    if not 0 <= fraction <= 1:
-        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
-    memory_fraction = fraction
-
-
-def watch_memory_fraction(torch):
-    """Notes the fraction where PyTorch's own function sets it, on a virtual GPU."""
-
-    def watched(original):
-        def set_memory_fraction(fraction, device=None):
-            original(fraction, device)
-            _set_memory_fraction(fraction)
-
-        return set_memory_fraction
-
-    name = "set_per_process_memory_fraction"
-    replace(torch.cuda.memory, name, watched)
-    setattr(torch.cuda, name, getattr(torch.cuda.memory, name))
 
 
 def _make_graphed_callables(callables, *_args, **_kwargs):

@@ -1,9 +1,10 @@
 """`torch.accelerator`, the device-independent interface (since 2.6)."""
 
-from . import counters, session
+from .. import session
+from ..patching import answer
+from ..ranks import place
+from . import counters
 from .cuda import current_stream, nothing, set_stream
-from .patching import answer
-from .ranks import place
 
 
 def install(torch):

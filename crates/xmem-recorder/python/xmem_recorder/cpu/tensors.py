@@ -1,8 +1,8 @@
 """Methods that move tensors, and the devices that tensors report."""
 
-from . import devices, placement, session, tensor_types
-from .patching import called_by_torch, calling_module, is_fsdp, replace
-from .ranks import place
+from ..patching import called_by_torch, calling_module, is_fsdp, replace
+from ..ranks import place
+from . import devices, placement, places, redirected, tensor_types
 
 
 def install(torch):
@@ -26,10 +26,10 @@ def install(torch):
 def _to(torch, original):
     def to(self, *args, **kwargs):
         target, args, kwargs = _target(torch, args, kwargs)
-        if target == placement.DEVICE:
-            session.count("Tensor.to")
+        if target == places.DEVICE:
+            redirected.count("Tensor.to")
             return placement.moves_to_device(self, lambda t: original(t, *args, **kwargs))
-        if target == placement.HOST and not _called_by_torch_itself():
+        if target == places.HOST and not _called_by_torch_itself():
             return placement.moves_to_host(self, lambda t: original(t, *args, **kwargs))
         return original(self, *args, **kwargs)
 
@@ -49,8 +49,8 @@ def _target(torch, args, kwargs):
     device = kwargs.get("device", first)
     if isinstance(device, torch.Tensor) or "other" in kwargs:
         other = kwargs.get("other", device)
-        on_device = isinstance(other, torch.Tensor) and placement.known(other) == placement.DEVICE
-        return (placement.DEVICE if on_device else None), args, kwargs
+        on_device = isinstance(other, torch.Tensor) and places.known(other) == places.DEVICE
+        return (places.DEVICE if on_device else None), args, kwargs
     if isinstance(device, torch.dtype) or device is None:
         return None, args, kwargs
     if devices.is_cuda(device, torch):
@@ -58,8 +58,8 @@ def _target(torch, args, kwargs):
             kwargs = {**kwargs, "device": "cpu"}
         else:
             args = ("cpu", *args[1:])
-        return placement.DEVICE, args, kwargs
-    return (placement.HOST if devices.is_cpu(device, torch) else None), args, kwargs
+        return places.DEVICE, args, kwargs
+    return (places.HOST if devices.is_cpu(device, torch) else None), args, kwargs
 
 
 def _parse_to(torch, original):
@@ -80,7 +80,7 @@ def _parse_to(torch, original):
 
 def _cuda(torch):
     def cuda(self, device=None, non_blocking=False, memory_format=None):
-        session.count("Tensor.cuda")
+        redirected.count("Tensor.cuda")
         if device is not None:
             devices.is_cuda(device, torch)
 
@@ -103,20 +103,20 @@ def _cpu(original):
 
 def _type(torch, original):
     def type_(self, dtype=None, non_blocking=False, **kwargs):
-        if dtype is None and not called_by_torch() and placement.looks_like_device(self):
+        if dtype is None and not called_by_torch() and places.looks_like_device(self):
             return original(self).replace("torch.", "torch.cuda.")
         host = tensor_types.on_host(dtype)
         if host is None:
             return original(self, dtype, non_blocking, **kwargs)
-        session.count("Tensor.type")
+        redirected.count("Tensor.type")
         return placement.moves_to_device(self, lambda t: original(t, host, non_blocking))
 
     return type_
 
 
 def _pin_memory(self, device=None):
-    session.count("Tensor.pin_memory")
-    placement.is_on_host(self)
+    redirected.count("Tensor.pin_memory")
+    places.is_on_host(self)
     return self
 
 
@@ -128,23 +128,23 @@ def _install_properties(torch):
     gpu = torch.device("cuda", place.device())
 
     def device(self):
-        if called_by_torch() or not placement.looks_like_device(self):
+        if called_by_torch() or not places.looks_like_device(self):
             return true_device(self)
         return gpu
 
     def is_cuda(self):
         if _called_by_old_scaler():
-            return placement.used()
+            return places.used()
         if _called_by_old_casts():
-            return placement.looks_like_device(self)
-        return not called_by_torch() and placement.looks_like_device(self)
+            return places.looks_like_device(self)
+        return not called_by_torch() and places.looks_like_device(self)
 
     def is_cpu(self):
         there = true_device(self).type == "cpu"
-        return there and (called_by_torch() or not placement.looks_like_device(self))
+        return there and (called_by_torch() or not places.looks_like_device(self))
 
     def get_device(self):
-        if called_by_torch() or not placement.looks_like_device(self):
+        if called_by_torch() or not places.looks_like_device(self):
             return true_get_device(self)
         return place.device()
 

@@ -3,7 +3,7 @@
 import math
 import sys
 
-from . import errors, session
+from .. import errors, session
 
 
 def facts(models, optimizers):

@@ -2,7 +2,7 @@
 
 import contextlib
 
-from . import session
+from .. import session
 
 
 def install(torch):

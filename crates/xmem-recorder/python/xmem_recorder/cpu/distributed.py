@@ -1,56 +1,11 @@
-"""Distributed training: on the CPU gloo replaces NCCL, on a virtual GPU collectives are complete at once."""
+"""Distributed training: gloo replaces NCCL, and one GPU those of data parallelism."""
 
 import contextlib
-import os
-import sys
 
-from . import devices, errors, placement, session
-from .patching import answer, called_by_torch, replace, replace_everywhere
-from .ranks import place
-from .virtual import library
-
-def facts(torch):
-    """The place of this process among those of its job, and its groups; None if it is alone or cannot say."""
-    distributed = sys.modules.get("torch.distributed")
-    try:
-        if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-            return None
-        size = distributed.get_world_size()
-        requested = "process group of NCCL" in session.redirected
-        return {
-            "rank": distributed.get_rank(),
-            "world_size": size,
-            "nodes": _nodes(size),
-            "backend": "nccl" if requested else str(distributed.get_backend()),
-            "nccl_version": _nccl_version(torch),
-            "groups": _groups(distributed.distributed_c10d._world, requested),
-            "communicators": library.communicators(),
-        }
-    except Exception as error:
-        session.note(f"the trace does not name the process among those of its job: {errors.describe(error)}")
-        return None
-
-
-def _nodes(size):
-    """The number of machines: torchrun (torch/distributed/elastic) tells how many processes each has."""
-    local = os.environ.get("LOCAL_WORLD_SIZE", "")
-    return -(-size // int(local)) if local.isdecimal() and int(local) else None
-
-
-def _nccl_version(torch):
-    with contextlib.suppress(Exception):
-        return ".".join(str(part) for part in torch.cuda.nccl.version())
-    return None
-
-
-def _groups(world, requested):
-    """The sizes of the groups of this process whose backend is NCCL, or would be on a GPU."""
-    found = []
-    for group, (backend, _) in list(world.pg_map.items()):
-        if requested or "nccl" in str(world.pg_backend_config.get(group, backend)):
-            found.append(group.size())
-    return found
-
+from .. import session
+from ..patching import answer, called_by_torch, replace, replace_everywhere
+from ..ranks import place
+from . import devices, placement, redirected
 
 def install(torch):
     """Wraps the constructors of process groups and of data parallelism."""
@@ -72,7 +27,7 @@ def _host_backend(backend):
     """gloo instead of NCCL."""
     if backend is None or not isinstance(backend, str) or "nccl" not in backend.lower():
         return backend
-    session.count("process group of NCCL")
+    redirected.count(redirected.NCCL)
     return "gloo"
 
 
@@ -83,7 +38,7 @@ _of_host = set()
 def _get_backend(original):
     def get_backend(group=None):
         backend = original(group)
-        requested = "process group of NCCL" in session.redirected and _name(group) not in _of_host
+        requested = redirected.has(redirected.NCCL) and _name(group) not in _of_host
         return "nccl" if requested and backend == "gloo" and not called_by_torch() else backend
 
     return get_backend
@@ -125,7 +80,7 @@ def _new_group(original):
 def _ddp(original):
     def init(self, module, device_ids=None, output_device=None, *args, **kwargs):
         if device_ids is not None:
-            session.count("DistributedDataParallel(device_ids=...)")
+            redirected.count("DistributedDataParallel(device_ids=...)")
         # The buckets of gradients belong to the reducer (torch/csrc/distributed/c10d/reducer.cpp, `initialize_buckets`).
         with placement.all_on_device():
             original(self, module, None, None, *args, **kwargs)
@@ -139,7 +94,7 @@ def _install_data_parallel(torch):
 
     def init(self, module, device_ids=None, output_device=None, dim=0):
         torch.nn.Module.__init__(self)
-        session.count("DataParallel")
+        redirected.count("DataParallel")
         if device_ids is not None and len(device_ids) > 1:
             for device in device_ids:
                 devices.is_cuda(device, torch)

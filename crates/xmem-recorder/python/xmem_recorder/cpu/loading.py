@@ -1,7 +1,7 @@
 """Checkpoints and data loaders."""
 
-from . import devices, placement, session
-from .patching import replace
+from ..patching import replace
+from . import devices, placement, places, redirected
 
 
 def install(torch):
@@ -14,7 +14,7 @@ def install(torch):
 def _next(original):
     def next_batch(self):
         batch = original(self)
-        placement.is_on_host(batch)
+        places.is_on_host(batch)
         return batch
 
     return next_batch
@@ -25,7 +25,7 @@ def _load(torch, original):
         host, on_device = _host_location(torch, map_location)
         if not on_device:
             return original(f, host, *args, **kwargs)
-        session.count("torch.load(map_location='cuda')")
+        redirected.count("torch.load(map_location='cuda')")
         placement.begin()
         return _each_tensor(torch, original(f, host, *args, **kwargs))
 

@@ -2,8 +2,8 @@
 
 import enum
 
-from . import devices, placement, session
-from .patching import replace
+from ..patching import replace
+from . import devices, placement, places, redirected
 
 # Functions with a `device` argument that torch does not list as device constructors.
 OTHERS = (
@@ -42,7 +42,7 @@ def install(torch):
 def _made_on_host(tensor, method):
     """Remembers a new tensor as the host's; that of a method is where the method's tensor is."""
     if method is Method.NO:
-        placement.is_on_host(tensor)
+        places.is_on_host(tensor)
     return tensor
 
 
@@ -56,10 +56,10 @@ class Method(enum.Enum):
 def _factory(torch, original, method):
     def make(*args, **kwargs):
         if kwargs.pop("pin_memory", False):
-            session.count("pin_memory=True")
+            redirected.count("pin_memory=True")
         if not devices.is_cuda(kwargs.get("device"), torch):
             return _made_on_host(original(*args, **kwargs), method)
-        session.count("device='cuda' in a factory")
+        redirected.count("device='cuda' in a factory")
         placement.begin()
         kwargs["device"] = "cpu"
         return placement.made_on_device(original(*args, **kwargs))
@@ -80,7 +80,7 @@ def _install_contexts(torch, constructors):
                 return super().__torch_function__(func, types, args, kwargs)
             if func not in constructors or kwargs.get("device") is not None:
                 return func(*args, **kwargs)
-            session.count("default device")
+            redirected.count("default device")
             placement.begin()
             return placement.made_on_device(func(*args, **kwargs))
 

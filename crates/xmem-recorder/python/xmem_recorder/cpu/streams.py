@@ -2,7 +2,7 @@
 
 import threading
 
-from . import recorder
+from .. import recorder
 
 # Streams of one priority that PyTorch hands out in turn (c10/cuda/CUDAStream.cpp, `kStreamsPerPool`).
 PER_PRIORITY = 32

@@ -8,7 +8,7 @@ must not fail for it.
 import collections
 import math
 
-from . import session
+from .. import session
 
 NOTE = (
     "torch.cuda's counters of memory are not known on the CPU: they are nan, and 0 as integers; `xmem replay` gives the "

@@ -3,7 +3,7 @@
 import functools
 import weakref
 
-from . import session
+from .. import session
 
 # Names in the metadata.
 MAX_NAMES = 20

@@ -12,8 +12,8 @@ layers of oneDNN, and `binary_cross_entropy`, which CUDA's autocast refuses.
 import functools
 import warnings
 
-from . import errors, session
-from .patching import replace
+from .. import errors, session
+from ..patching import replace
 
 # Operators that CUDA's autocast runs in its lower precision (AT_FORALL_LOWER_PRECISION_FP), without those of
 # cuDNN and of CUDA's fused kernels, which have no kernel on the CPU.
@@ -65,9 +65,6 @@ AS_GIVEN = frozenset(
 # The same, with a kernel or a decomposition for every type on the CPU.
 UNLISTED = frozenset(("cat", "cross_entropy_loss", "index_copy", "stack"))
 
-# True if the CPU's autocast casts as CUDA's does.
-installed = False
-
 _library = None
 # By the address of a parameter's TensorImpl: a weak reference, which keeps the address from being used again, and
 # the cast copy. The Python object does not identify it: PyTorch 2.1 makes another one for each call.
@@ -76,7 +73,7 @@ _casts = {}
 
 def install(torch):
     """Registers the kernels. Where that fails, the CPU's lists stay."""
-    global installed, _library
+    global _library
     try:
         on_cuda = _registered(torch, "AutocastCUDA")
         on_cpu = _registered(torch, "AutocastCPU")
@@ -89,7 +86,6 @@ def install(torch):
                 if kernel is not None:
                     _library.impl(name, kernel, "AutocastCPU")
         replace(torch, "clear_autocast_cache", _clearing)
-        installed = True
     except Exception as error:
         if _library is not None:
             _library._destroy()
@@ -98,6 +94,11 @@ def install(torch):
             "autocast casts what it casts on the CPU, which differs from CUDA for some operators:"
             f" {errors.describe(error)}"
         )
+
+
+def are_those_of_cuda():
+    """Returns whether the CPU's autocast casts as CUDA's does."""
+    return _library is not None
 
 
 def _registered(torch, key):

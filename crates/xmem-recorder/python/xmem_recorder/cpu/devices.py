@@ -1,7 +1,7 @@
 """The device that a script means."""
 
-from . import session
-from .ranks import place
+from .. import session
+from ..ranks import place
 
 
 def is_cuda(device, torch):

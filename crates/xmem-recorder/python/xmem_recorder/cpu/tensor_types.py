@@ -1,8 +1,9 @@
 """`torch.cuda.FloatTensor` and the like, which predate devices: classes that make tensors on the GPU, that
 `Tensor.type` converts to, and that `isinstance` compares with."""
 
-from . import placement, session
-from .patching import replace
+from .. import session
+from ..patching import replace
+from . import placement, places, redirected
 
 NAMES = (
     "BFloat16Tensor",
@@ -25,7 +26,7 @@ class TensorType(type):
     is_sparse = False
 
     def __call__(cls, *args, **kwargs):
-        session.count("torch.cuda.FloatTensor and the like")
+        redirected.count("torch.cuda.FloatTensor and the like")
         kwargs.pop("device", None)
         if args and hasattr(args[0], "untyped_storage"):
             return placement.moves_to_device(args[0], lambda source: cls.host(source, *args[1:]))
@@ -33,7 +34,7 @@ class TensorType(type):
         return placement.made_on_device(cls.host(*args, **kwargs))
 
     def __instancecheck__(cls, value):
-        return isinstance(value, cls.host) and placement.looks_like_device(value)
+        return isinstance(value, cls.host) and places.looks_like_device(value)
 
     @property
     def dtype(cls):

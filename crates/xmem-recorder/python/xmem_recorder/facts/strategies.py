@@ -4,7 +4,8 @@ default: DDP, FSDP, `fully_shard`, tensor parallelism, pipelines, and optimizers
 import gc
 import sys
 
-from . import errors, session, sharding
+from .. import errors, session
+from . import sharding
 
 # What FSDP1 has by default (torch/distributed/fsdp/fully_sharded_data_parallel.py, `FullyShardedDataParallel.__init__`).
 _FSDP1_DEFAULTS = {
@@ -97,7 +98,7 @@ def _of_module(module, found):
 def _data_parallel(module, found):
     """DDP (torch/nn/parallel/distributed.py, `DistributedDataParallel.__init__`)."""
     buckets = None if getattr(module, "bucket_bytes_cap_default", True) else module.bucket_bytes_cap >> 20
-    hooks = [hook for hook, _ in getattr(module, "_comm_hooks", ()) if not hook.__module__.startswith(__package__)]
+    hooks = [hook for hook, _ in getattr(module, "_comm_hooks", ()) if not hook.__module__.startswith("xmem_recorder.")]
     found.add(
         "DDP",
         gradient_as_bucket_view=module.gradient_as_bucket_view,

@@ -2,8 +2,8 @@
 
 import weakref
 
-from . import session
-from .patching import replace
+from ..patching import replace
+from . import redirected
 
 _requested = weakref.WeakKeyDictionary()
 
@@ -28,7 +28,7 @@ def _init(original):
         if kwargs.get("capturable"):
             wanted["capturable"] = True
             kwargs["capturable"] = False
-            session.count("optimizer with capturable=True")
+            redirected.count("optimizer with capturable=True")
         if kwargs.get("fused"):
             args, kwargs = _reusable(args, kwargs)
         try:
@@ -38,7 +38,7 @@ def _init(original):
                 raise
             # The CPU has fused kernels since 2.4.
             wanted["fused"] = True
-            session.count("optimizer with fused=True")
+            redirected.count("optimizer with fused=True")
             original(self, *args, **{**kwargs, "fused": None})
         if wanted:
             _requested.setdefault(self, {}).update(wanted)

@@ -2,6 +2,8 @@
 
 import importlib
 
+from .. import profilers, replicas
+from ..ranks import process
 from . import (
     accelerator,
     attention,
@@ -11,15 +13,12 @@ from . import (
     eager,
     factories,
     loading,
-    optimizers,
+    optimizer_options,
     placement,
-    profilers,
-    recorder,
-    replicas,
+    places,
     tensor_types,
     tensors,
 )
-from .ranks import process
 
 # Modules that some versions of torch do not import themselves.
 REQUIRED = (
@@ -39,7 +38,8 @@ def install(torch):
     """Redirects all parts: once, right after the import of torch."""
     for name in REQUIRED:
         importlib.import_module(name)
-    placement.install(torch, recorder)
+    places.install(torch)
+    placement.install(torch)
     factories.install(torch)
     tensor_types.install(torch)
     tensors.install(torch)
@@ -48,7 +48,7 @@ def install(torch):
     attention.install(torch)
     autocast.install(torch)
     loading.install(torch)
-    optimizers.install(torch)
+    optimizer_options.install(torch)
     eager.install(torch)
     distributed.install(torch)
     process.install(torch)
