@@ -1,25 +1,25 @@
 """Records a few iterations of a training script written for CUDA, on the CPU or on a virtual GPU.
 
-The parts:
+The packages, of which each says what it leaves to others:
+
+- `recording`: the begin, the iterations and the end of the recording;
+- `facts`: what is noted about a run, for the metadata of its trace;
+- `cpu`: CUDA's interface, implemented by the CPU;
+- `virtual`: the virtual GPU;
+- `ranks`: one process of a distributed job, without the others;
+- `weights`: files of weights that a script loads;
+- `isolation`: what keeps the files of the user and other machines untouched.
+
+The modules that all of them use:
 
 - `session`: the settings from `xmem profile`, and the messages to it;
-- `imports`: callbacks for the import of torch;
-- `users`: a script that becomes another user;
-- `shadows`: files of the user's that hide torch or a module that it imports;
-- `redirect` and the modules that it installs: CUDA's interface, implemented by the CPU;
 - `engine`: the choice of the CPU or a virtual GPU;
-- `virtual`, `values`, `hostmemory`: the virtual GPU, known values on it, the host's memory;
-- `objects`: Python objects from one process of a job to another;
-- `history`: the history of the allocator on the virtual GPU;
-- `weights`, `standins`: files of weights, and what stands for those that are not there;
-- `checkpoints`: files of weights that the script saves on the virtual GPU;
-- `network`, `rawcalls`, `writes`: what the script would send to other machines, and write where no overlay can be had;
-- `lengths`: batches of other lengths, on request;
-- `ranks` and the modules that it installs: one process of a distributed job, without the others;
-- `replicas`: the threads of `DataParallel`;
-- `placement`: the tensors that would be on the GPU, and their marks in the trace;
-- `recorder`: torch's profiler, the count of iterations, the export, the end of the script;
-- `facts`: the trace's metadata.
+- `profilers`: torch's profiler, and those of the script;
+- `imports`, `patching`: callbacks for the import of modules, and wrappers of functions;
+- `errors`: what is told of an exception;
+- `shadows`, `users`: files of the user's that hide torch, and a script that becomes another user.
+
+Modules are imported by functions where torch, or what a recording does not need, would be imported too early.
 
 Needs torch 2.0 or later and no other package. Every wrapper keeps the signature, the results and the
 errors of the wrapped function wherever no CUDA device is meant.
@@ -86,7 +86,8 @@ def _torch_imported(torch):
 
 
 def _install(torch):
-    from . import engine, recorder
+    from . import engine
+    from .recording import watch
 
     if engine.is_virtual():
         from .virtual import gpu
@@ -96,4 +97,4 @@ def _install(torch):
         from .cpu import redirect
 
         redirect.install(torch)
-    recorder.install(torch)
+    watch.install(torch)

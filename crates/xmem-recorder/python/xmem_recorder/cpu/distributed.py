@@ -7,6 +7,7 @@ from ..patching import answer, called_by_torch, replace, replace_everywhere
 from ..ranks import place
 from . import devices, placement, redirected
 
+
 def install(torch):
     """Wraps the constructors of process groups and of data parallelism."""
     _install_data_parallel(torch)

@@ -60,7 +60,7 @@ def _factory(torch, original, method):
         if not devices.is_cuda(kwargs.get("device"), torch):
             return _made_on_host(original(*args, **kwargs), method)
         redirected.count("device='cuda' in a factory")
-        placement.begin()
+        placement.use_device()
         kwargs["device"] = "cpu"
         return placement.made_on_device(original(*args, **kwargs))
 
@@ -81,7 +81,7 @@ def _install_contexts(torch, constructors):
             if func not in constructors or kwargs.get("device") is not None:
                 return func(*args, **kwargs)
             redirected.count("default device")
-            placement.begin()
+            placement.use_device()
             return placement.made_on_device(func(*args, **kwargs))
 
     module.DeviceContext = DeviceContext

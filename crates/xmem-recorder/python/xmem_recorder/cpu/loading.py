@@ -26,7 +26,7 @@ def _load(torch, original):
         if not on_device:
             return original(f, host, *args, **kwargs)
         redirected.count("torch.load(map_location='cuda')")
-        placement.begin()
+        placement.use_device()
         return _each_tensor(torch, original(f, host, *args, **kwargs))
 
     return load

@@ -6,7 +6,7 @@ A mark names the storage of a tensor that the script moves to CUDA, or makes the
 
 import contextlib
 
-from .. import recorder
+from ..recording import begin, calls, run
 from . import places
 
 _torch = None
@@ -43,12 +43,12 @@ def _is_foreign(tensor):
 def _mark(what, tensor):
     storage = _storage(tensor)
     if storage.nbytes():
-        recorder.mark(f"xmem::{what} {storage.data_ptr():#x} {storage.nbytes()}")
+        run.mark(f"xmem::{what} {storage.data_ptr():#x} {storage.nbytes()}")
 
 
-def begin():
-    """Starts the recording: the script uses the GPU from here on."""
-    recorder.begin()
+def use_device():
+    """Begins the recording: the script uses the GPU from here on."""
+    begin.begin()
     places.use()
 
 
@@ -58,16 +58,16 @@ def all_on_device():
     if not places.used():
         yield
         return
-    recorder.mark("xmem::on_device_from")
+    run.mark("xmem::on_device_from")
     try:
         yield
     finally:
-        recorder.mark("xmem::on_device_until")
+        run.mark("xmem::on_device_until")
 
 
 def moves_to_device(source, convert):
     """Returns `convert(source)` as a tensor on the GPU; `source` may be on the host."""
-    begin()
+    use_device()
     result = convert(source)
     if not isinstance(result, _torch.Tensor) or not _is_plain(result):
         return result
@@ -87,7 +87,7 @@ def moves_to_device(source, convert):
 
 def _is_result_of_forward(tensor):
     """Assumes that all of PyTorch's own memory is on the GPU during a forward."""
-    return recorder.inside_module() and not _is_foreign(tensor)
+    return calls.inside_module() and not _is_foreign(tensor)
 
 
 def _can_stay(tensor):
@@ -97,7 +97,7 @@ def _can_stay(tensor):
 
 
 def made_on_device(value):
-    """Marks a tensor that was made on the GPU since `begin`."""
+    """Marks a tensor that was made on the GPU since `use_device`."""
     if not isinstance(value, _torch.Tensor) or not _is_plain(value):
         return value
     if _is_foreign(value):

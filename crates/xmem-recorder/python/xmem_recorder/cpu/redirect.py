@@ -2,7 +2,7 @@
 
 import importlib
 
-from .. import profilers, replicas
+from .. import profilers
 from ..ranks import process
 from . import (
     accelerator,
@@ -53,4 +53,3 @@ def install(torch):
     distributed.install(torch)
     process.install(torch)
     profilers.install(torch)
-    replicas.install()

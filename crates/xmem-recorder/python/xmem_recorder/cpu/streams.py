@@ -2,7 +2,8 @@
 
 import threading
 
-from .. import recorder
+from ..recording import run
+
 
 # Streams of one priority that PyTorch hands out in turn (c10/cuda/CUDAStream.cpp, `kStreamsPerPool`).
 PER_PRIORITY = 32
@@ -28,4 +29,4 @@ def select(stream):
     """Selects a stream on this thread."""
     if stream != current():
         _selected.stream = stream
-        recorder.mark_stream(stream)
+        run.mark_stream(stream)

@@ -30,7 +30,7 @@ class TensorType(type):
         kwargs.pop("device", None)
         if args and hasattr(args[0], "untyped_storage"):
             return placement.moves_to_device(args[0], lambda source: cls.host(source, *args[1:]))
-        placement.begin()
+        placement.use_device()
         return placement.made_on_device(cls.host(*args, **kwargs))
 
     def __instancecheck__(cls, value):

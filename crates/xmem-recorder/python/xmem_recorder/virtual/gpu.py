@@ -3,12 +3,14 @@
 import atexit
 import contextlib
 
-from .. import profilers, recorder, replicas, session
+from .. import profilers, session
 from ..facts import memory_fraction, precision
 from ..patching import replace
 from ..ranks import place, process
+from ..recording import begin, run
 from ..weights import mapping
 from . import activity, checkpoints, history, nccl, objects, outside, peaks, values
+
 
 def install(torch):
     """Installs all parts: once, right after the import of torch."""
@@ -19,7 +21,6 @@ def install(torch):
             importlib.import_module(name)
     outside.install()
     profilers.install(torch)
-    replicas.install()
     precision.watch_autocast(torch)
     precision.watch_scalers(torch)
     values.install(torch)
@@ -64,9 +65,9 @@ def _begin_with_the_device(torch):
 
     def lazy_init(original):
         def initialize():
-            recorder.begin()
+            begin.begin()
             result = original()
-            if recorder.is_recording():
+            if run.is_recording():
                 history.start()
                 activity.start()
             return result

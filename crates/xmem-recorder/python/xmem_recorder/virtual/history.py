@@ -12,8 +12,9 @@ import os
 import pickle
 import sys
 
-from .. import lines, session
+from .. import session
 from ..patching import replace
+from ..recording import lines
 
 # One letter for each action; other entries are no operation of the allocator.
 ACTIONS = {

@@ -9,7 +9,7 @@ their addresses, so that they may stay.
 import ctypes
 import re
 
-from .patching import replace
+from ..patching import replace
 
 # The counts of strong and weak references of a tensor, 32 bits each, behind the pointer to its class's functions
 # (c10/util/intrusive_ptr.h, `intrusive_ptr_target`). The highest bit is a flag in newer releases.

@@ -11,8 +11,8 @@ The values change with it: a loss is not that of the script's data.
 
 from collections.abc import MutableMapping
 
-from . import session
-from .patching import replace
+from .. import session
+from ..patching import replace
 
 _SEQUENCE = "seq"
 

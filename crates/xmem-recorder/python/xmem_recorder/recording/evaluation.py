@@ -4,7 +4,7 @@ Such an evaluation may take hundreds of calls of the model, which all need the s
 without gradients, the first few with the same inputs are computed; the others return zeros of the same sizes.
 """
 
-from . import engine, session
+from .. import engine, session
 
 # Calls of one module with inputs of the same shapes that are computed.
 MAX_COMPUTED = 4
@@ -13,10 +13,19 @@ MAX_KINDS = 1000
 # Levels of containers in inputs and outputs.
 MAX_DEPTH = 4
 
-# Calls that were computed, and that were not.
-calls = 0
-left_out = 0
-_seen = {}
+
+class _Evaluation:
+    """The calls of models that are evaluated before the first step."""
+
+    def __init__(self):
+        self.computed = 0
+        self.left_out = 0
+        # By the kind of a call: the number of computed ones, and the form of the last result in a tuple, None if it
+        # cannot be made again.
+        self.seen = {}
+
+
+_evaluation = _Evaluation()
 
 
 class _Unknown(Exception):
@@ -43,32 +52,37 @@ def kind(torch, module, args, kwargs):
         return None
 
 
+def leave_out():
+    """Counts a call that is not computed; returns the number of those."""
+    _evaluation.left_out += 1
+    return _evaluation.left_out
+
+
 def is_known(sample):
     """Returns whether enough calls of this kind were computed."""
-    count, form = _seen.get(sample, (0, None))
+    count, form = _evaluation.seen.get(sample, (0, None))
     return form is not None and count >= MAX_COMPUTED
 
 
 def result_like(torch, sample):
     """A result of zeros, with the sizes of the last computed one of its kind."""
-    return _made(torch, _seen[sample][1][0])
+    return _made(torch, _evaluation.seen[sample][1][0])
 
 
 def computed(torch, module, sample, result):
     """Keeps the sizes of a computed result."""
-    global calls
     if sample is None:
         return
-    calls += 1
-    count, _ = _seen.get(sample, (0, None))
-    if count or len(_seen) < MAX_KINDS:
+    _evaluation.computed += 1
+    count, _ = _evaluation.seen.get(sample, (0, None))
+    if count or len(_evaluation.seen) < MAX_KINDS:
         try:
             if any(part._forward_hooks for part in module.modules()):
                 # A hook may keep something of every call.
                 raise _Unknown
-            _seen[sample] = (count + 1, (_form(torch, result, MAX_DEPTH),))
+            _evaluation.seen[sample] = (count + 1, (_form(torch, result, MAX_DEPTH),))
         except _Unknown:
-            _seen[sample] = (count + 1, None)
+            _evaluation.seen[sample] = (count + 1, None)
 
 
 def _shapes(torch, value, depth):
@@ -87,10 +101,10 @@ def _shapes(torch, value, depth):
 
 def note():
     """Notes what was left out."""
-    if left_out:
+    if _evaluation.left_out:
         session.note(
-            f"evaluation before the first step of the optimizer: {calls} forward calls were computed, and "
-            f"{left_out} like them returned zeros"
+            f"evaluation before the first step of the optimizer: {_evaluation.computed} forward calls were computed, and "
+            f"{_evaluation.left_out} like them returned zeros"
         )
 
 

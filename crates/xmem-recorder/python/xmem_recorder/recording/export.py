@@ -1,11 +1,12 @@
-"""The export of the trace to `xmem profile`, and the limit to the script's memory."""
+"""The export of the trace to `xmem profile`."""
 
 import json
 import os
 import stat
 import time
 
-from . import errors, lines, session
+from .. import errors, session
+from . import lines
 
 # Longest wait for the reader of a trace, in seconds.
 READER_TIMEOUT = 60
@@ -56,53 +57,3 @@ def _open_when_read(fifo):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"no reader of the trace within {READER_TIMEOUT} s") from None
             time.sleep(0.005)
-
-
-def limit_memory(most):
-    """Limits the process to `most` bytes of resident memory, so that an allocation beyond it fails
-    with its size; returns the limit to restore."""
-    if most is None:
-        return None
-    try:
-        import resource
-
-        data, resident = _data_and_resident()
-        before = resource.getrlimit(resource.RLIMIT_DATA)
-        soft = data + max(most - resident, 0)
-        if before[1] != resource.RLIM_INFINITY:
-            soft = min(soft, before[1])
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, before[1]))
-        return before
-    except (ImportError, OSError, ValueError):
-        return None
-
-
-def restore_memory(before):
-    """Restores the limit, as the export needs memory, too."""
-    if before is None:
-        return
-    import resource
-
-    try:
-        resource.setrlimit(resource.RLIMIT_DATA, before)
-    except (OSError, ValueError):
-        pass
-
-
-def resident_memory():
-    """Resident bytes of this process; None where the system does not say."""
-    try:
-        return _data_and_resident()[1]
-    except (OSError, KeyError, ValueError):
-        return None
-
-
-def _data_and_resident():
-    """Bytes of data, which the limit counts, and resident bytes (proc(5), `status`)."""
-    sizes = {}
-    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-        for line in file:
-            key, _, value = line.partition(":")
-            if key in ("VmData", "VmRSS"):
-                sizes[key] = int(value.split()[0]) * 1024
-    return sizes["VmData"], sizes["VmRSS"]
