@@ -143,29 +143,59 @@ mod tests {
         assert_eq!(existing, embedded);
     }
 
-    /// The name of a module, by its file in the hook's outermost package.
-    fn module(file: &str) -> String {
-        file.trim_end_matches(".py").trim_end_matches("/__init__").replace('/', ".")
+    /// Runs a program of Python with the hook's folder and the names of its modules.
+    fn run(script: &str) {
+        let module = |(file, _): &(&str, &str)| {
+            let name = file.strip_suffix(".py")?.replace('/', ".");
+            name.starts_with("xmem_recorder").then(|| name.trim_end_matches(".__init__").to_owned())
+        };
+        let mut python = std::process::Command::new("python3");
+        python.args(["-I", "-S", "-B", "-c", script]);
+        python.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("python"));
+        let output = python.args(HOOK.iter().filter_map(module)).output().expect("runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
     /// Modules of torch are imported by functions, so that none is needed here.
     #[test]
     fn every_module_of_the_hook_can_be_imported_first() {
-        let script = r#"
+        run(r#"
 import importlib, sys
 sys.path.insert(0, sys.argv[1])
 for name in sys.argv[2:]:
     for loaded in [known for known in sys.modules if known.startswith("xmem_recorder")]:
         del sys.modules[loaded]
     importlib.import_module(name)
-"#;
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("python");
-        let names = HOOK.iter().filter_map(|(file, _)| file.strip_prefix("xmem_recorder/"));
-        let mut python = std::process::Command::new("python3");
-        python.args(["-I", "-S", "-B", "-c", script]).arg(&root);
-        python.args(names.map(|name| format!("xmem_recorder.{}", module(name))));
-        let output = python.output().expect("runs");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+"#);
+    }
+
+    #[test]
+    fn modules_of_the_hook_do_not_import_each_other_in_a_circle() {
+        run(r#"
+import ast, importlib.util, os, sys
+folder, names = sys.argv[1], sys.argv[2:]
+
+def imported(name):
+    file = os.path.join(folder, *name.split("."))
+    is_package = os.path.isdir(file)
+    with open(os.path.join(file, "__init__.py") if is_package else file + ".py") as source:
+        tree = ast.parse(source.read())
+    package = name if is_package else name.rpartition(".")[0]
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            for alias in node.names:
+                full = f"{base}.{alias.name}"
+                yield full if full in names else base
+
+uses = {name: sorted(set(imported(name))) for name in names}
+assert any(uses.values())
+left = set(names)
+while left:
+    ends = {name for name in left if not left.intersection(uses[name])}
+    assert ends, f"in a circle, or behind one: {sorted(left)}"
+    left -= ends
+"#);
     }
 
     #[test]

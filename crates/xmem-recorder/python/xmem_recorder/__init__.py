@@ -19,7 +19,8 @@ The modules that all of them use:
 - `errors`: what is told of an exception;
 - `shadows`, `users`: files of the user's that hide torch, and a script that becomes another user.
 
-Modules are imported by functions where torch, or what a recording does not need, would be imported too early.
+Modules are imported at the top of a file, but for torch, and for what a process without torch, or most recordings, do
+without.
 
 Needs torch 2.0 or later and no other package. Every wrapper keeps the signature, the results and the
 errors of the wrapped function wherever no CUDA device is meant.
@@ -27,7 +28,10 @@ errors of the wrapped function wherever no CUDA device is meant.
 
 import os
 
-from . import session
+from . import engine, imports, session, shadows, users
+from .isolation import hubs, network, raw_calls, trackers, writes
+from .ranks import launchers
+from .weights import mapping, pretrained
 
 
 def start(folder):
@@ -35,11 +39,6 @@ def start(folder):
     session.open_session(folder)
     # Keeps Kineto from reporting on standard error that it found no GPU.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-    from . import imports, shadows, users
-    from .isolation import hubs, network, raw_calls, trackers, writes
-    from .ranks import launchers
-    from .weights import mapping, pretrained
-
     users.watch()
     writes.start()
     raw_calls.start()
@@ -53,15 +52,11 @@ def start(folder):
 
 
 def _torch_found(spec):
-    from . import engine, shadows
-
     shadows.torch_found(spec)
     engine.choose(spec)
 
 
 def _torch_imported(torch):
-    from . import shadows
-
     if not shadows.is_pytorch(torch):
         return
     shadows.torch_imported(torch)
@@ -70,8 +65,6 @@ def _torch_imported(torch):
         text = f"torch {version} is not supported: the recorder needs 2.0 or later"
         session.send("unsupported", text=text)
         return
-    from . import engine
-
     if engine.error() is not None:
         session.send("no_virtual_gpu", text=engine.error(), no_kernels=engine.has_no_kernels())
         return
@@ -86,7 +79,6 @@ def _torch_imported(torch):
 
 
 def _install(torch):
-    from . import engine
     from .recording import watch
 
     if engine.is_virtual():
