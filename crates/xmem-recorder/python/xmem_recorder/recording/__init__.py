@@ -4,7 +4,7 @@
 - `run`: whether the recording runs, on which thread, and marks in the trace;
 - `begin`, `end`: what begins and ends it;
 - `calls`, `steps`, `iterations`: calls of models, steps of optimizers, and the iterations that they make;
-- `forward`, `backward`, `stepping`: the functions that show them;
+- `forward`, `backward`, `stepping`: the functions that show them; `passes`: scripts without a step of an optimizer;
 - `evaluation`, `lengths`: calls that are not computed, and batches of other lengths, on request;
 - `memory`: the limit to the memory of the process;
 - `export`, `lines`: the trace, and the lines of the script;

@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import importlib
 
 from .. import profilers, session
 from ..facts import memory_fraction, precision
@@ -14,8 +15,6 @@ from . import activity, checkpoints, history, nccl, objects, outside, peaks, val
 
 def install(torch):
     """Installs all parts: once, right after the import of torch."""
-    import importlib
-
     for name in ("torch.cuda.amp", "torch.optim", "torch.profiler", "torch.amp"):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
