@@ -4,7 +4,6 @@ import threading
 
 from ..recording import run
 
-
 # Streams of one priority that PyTorch hands out in turn (c10/cuda/CUDAStream.cpp, `kStreamsPerPool`).
 PER_PRIORITY = 32
 

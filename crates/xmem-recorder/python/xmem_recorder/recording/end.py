@@ -52,7 +52,7 @@ def install(torch):
 
     def excepthook(kind, value, trace):
         _end.failure = (kind, value, trace)
-        missing.explain(value, run.is_recording())
+        _advise(missing.advice(value))
         hook(kind, value, trace)
 
     sys.excepthook = excepthook
@@ -156,6 +156,17 @@ def raise_again():
         sys.stderr.flush()
         _end.leave_at_once(0)
     raise Finished
+
+
+def _advise(text):
+    """Tells what helps, if there is something; as a note if the script is recorded, else as the advice of the command's
+    error."""
+    if text is None:
+        return
+    if run.is_recording():
+        session.note(text)
+    else:
+        session.send("missing", text=text)
 
 
 def _metadata(reason, detail):

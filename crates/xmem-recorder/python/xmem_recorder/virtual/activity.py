@@ -27,7 +27,7 @@ _entries = None
 
 def start():
     """Begins the log."""
-    library.log_activity(1)
+    library.start_activity_log()
 
 
 def pause(seconds):
@@ -40,7 +40,7 @@ def pause(seconds):
 def of_the_allocator():
     """Ends the log. Returns the events that the allocator recorded, each with its time in ns and its moment."""
     global _entries
-    library.log_activity(0)
+    library.stop_activity_log()
     _entries = library.activity(_Entry)
     return [(entry.time, entry.value) for entry in _entries or () if entry.kind == b"a"]
 

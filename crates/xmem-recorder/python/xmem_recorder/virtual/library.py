@@ -82,16 +82,17 @@ def communicators():
 
 def size_of_split(ranks):
     """Tells NCCL's stand-in the number of ranks of the communicator that is split next; 0 if it is not known."""
-    tell = function("size_of_split")
-    if tell is not None:
-        tell(ranks)
+    _tell("size_of_split", ranks)
 
 
-def log_activity(on):
-    """Switches the log of what streams are told, by 1 or 0."""
-    switch = function("log_activity")
-    if switch is not None:
-        switch(on)
+def start_activity_log():
+    """Begins the log of what streams are told."""
+    _tell("log_activity", 1)
+
+
+def stop_activity_log():
+    """Ends it."""
+    _tell("log_activity", 0)
 
 
 def activity(entry):
@@ -107,6 +108,11 @@ def activity(entry):
 
 def end_iteration():
     """Tells the virtual GPU that an iteration has ended."""
-    tell = function("iteration")
+    _tell("iteration")
+
+
+def _tell(name, *arguments):
+    """Calls a function that returns nothing, if there is one."""
+    tell = function(name)
     if tell is not None:
-        tell()
+        tell(*arguments)

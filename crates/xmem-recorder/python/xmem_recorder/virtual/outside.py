@@ -6,7 +6,6 @@ import ctypes
 
 from . import library
 
-
 # Free memory of a device before any allocation.
 _free = None
 # The most of each device, as it was seen.

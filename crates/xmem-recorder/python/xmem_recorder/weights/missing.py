@@ -37,14 +37,9 @@ def keep_failure(error, name, kwargs):
             _failed = (error, text)
 
 
-def explain(error, is_recorded):
-    """Tells what helps against an error that ended the script, if it came from missing weights; as a note if the script
-    is recorded, else as the advice of the command's error."""
-    if _failed is not None and _is_from(error, _failed[0]):
-        if is_recorded:
-            session.note(_failed[1])
-        else:
-            session.send("missing", text=_failed[1])
+def advice(error):
+    """What helps against an error that ended the script; None if it did not come from missing weights."""
+    return _failed[1] if _failed is not None and _is_from(error, _failed[0]) else None
 
 
 def _is_from(error, source):
