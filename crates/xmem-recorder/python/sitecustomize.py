@@ -19,7 +19,7 @@ def _load_recorder():
         """Names files `torch/xmem_recorder/…`, so that recorded stacks count them as torch's."""
 
         def source_to_code(self, data, path, *, _optimize=-1):
-            return super().source_to_code(data, "torch/xmem_recorder/" + os.path.basename(path))
+            return super().source_to_code(data, "torch/" + os.path.relpath(path, here))
 
         def set_data(self, path, data, *, _mode=0o666):
             pass
@@ -29,14 +29,13 @@ def _load_recorder():
 
         @staticmethod
         def find_spec(name, path=None, target=None):
-            if name == "xmem_recorder":
-                file = os.path.join(here, name, "__init__.py")
-                folders = [os.path.join(here, name)]
-            elif name.startswith("xmem_recorder."):
-                file = os.path.join(here, *name.split(".")) + ".py"
-                folders = None
-            else:
+            if name.partition(".")[0] != "xmem_recorder":
                 return None
+            folder = os.path.join(here, *name.split("."))
+            if os.path.isdir(folder):
+                file, folders = os.path.join(folder, "__init__.py"), [folder]
+            else:
+                file, folders = folder + ".py", None
             if not os.path.exists(file):
                 return None
             loader = Loader(name, file)

@@ -1,5 +1,8 @@
 //! The hook's files, which are written to a folder on the command's `PYTHONPATH`.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
         &[$(($name, include_str!(concat!("../python/", $name)))),*]
@@ -10,69 +13,112 @@ macro_rules! files {
 pub(crate) const HOOK: &[(&str, &str)] = files![
     "sitecustomize.py",
     "xmem_recorder/__init__.py",
-    "xmem_recorder/accelerator.py",
-    "xmem_recorder/assumptions.py",
-    "xmem_recorder/attention.py",
-    "xmem_recorder/autocast.py",
-    "xmem_recorder/autocast_lists.py",
-    "xmem_recorder/checkpoints.py",
-    "xmem_recorder/choices.py",
-    "xmem_recorder/collectives.py",
-    "xmem_recorder/compilation.py",
-    "xmem_recorder/counters.py",
-    "xmem_recorder/cuda.py",
-    "xmem_recorder/cudnn.py",
-    "xmem_recorder/devices.py",
-    "xmem_recorder/distributed.py",
+    "xmem_recorder/cpu/__init__.py",
+    "xmem_recorder/cpu/accelerator.py",
+    "xmem_recorder/cpu/attention.py",
+    "xmem_recorder/cpu/autocast.py",
+    "xmem_recorder/cpu/autocast_lists.py",
+    "xmem_recorder/cpu/counters.py",
+    "xmem_recorder/cpu/cuda.py",
+    "xmem_recorder/cpu/devices.py",
+    "xmem_recorder/cpu/distributed.py",
+    "xmem_recorder/cpu/eager.py",
+    "xmem_recorder/cpu/factories.py",
+    "xmem_recorder/cpu/loading.py",
+    "xmem_recorder/cpu/optimizer_options.py",
+    "xmem_recorder/cpu/placement.py",
+    "xmem_recorder/cpu/places.py",
+    "xmem_recorder/cpu/redirect.py",
+    "xmem_recorder/cpu/redirected.py",
+    "xmem_recorder/cpu/streams.py",
+    "xmem_recorder/cpu/tensor_types.py",
+    "xmem_recorder/cpu/tensors.py",
     "xmem_recorder/engine.py",
     "xmem_recorder/errors.py",
-    "xmem_recorder/evaluation.py",
-    "xmem_recorder/factories.py",
-    "xmem_recorder/facts.py",
-    "xmem_recorder/activity.py",
-    "xmem_recorder/history.py",
-    "xmem_recorder/hostmemory.py",
+    "xmem_recorder/facts/__init__.py",
+    "xmem_recorder/facts/cudnn.py",
+    "xmem_recorder/facts/job.py",
+    "xmem_recorder/facts/memory_fraction.py",
+    "xmem_recorder/facts/metadata.py",
+    "xmem_recorder/facts/model_facts.py",
+    "xmem_recorder/facts/optimizer_facts.py",
+    "xmem_recorder/facts/plain.py",
+    "xmem_recorder/facts/precision.py",
+    "xmem_recorder/facts/sharding.py",
+    "xmem_recorder/facts/storages.py",
+    "xmem_recorder/facts/strategies.py",
     "xmem_recorder/imports.py",
-    "xmem_recorder/known.py",
-    "xmem_recorder/launchers.py",
-    "xmem_recorder/lengths.py",
-    "xmem_recorder/lines.py",
-    "xmem_recorder/loading.py",
-    "xmem_recorder/network.py",
-    "xmem_recorder/objects.py",
-    "xmem_recorder/optimizers.py",
-    "xmem_recorder/outside.py",
+    "xmem_recorder/isolation/__init__.py",
+    "xmem_recorder/isolation/hubs.py",
+    "xmem_recorder/isolation/network.py",
+    "xmem_recorder/isolation/raw_calls.py",
+    "xmem_recorder/isolation/trackers.py",
+    "xmem_recorder/isolation/writes.py",
     "xmem_recorder/patching.py",
-    "xmem_recorder/placement.py",
     "xmem_recorder/profilers.py",
-    "xmem_recorder/ranks.py",
-    "xmem_recorder/rawcalls.py",
-    "xmem_recorder/recorder.py",
-    "xmem_recorder/redirect.py",
-    "xmem_recorder/reducer.py",
-    "xmem_recorder/replicas.py",
-    "xmem_recorder/saving.py",
+    "xmem_recorder/ranks/__init__.py",
+    "xmem_recorder/ranks/collectives.py",
+    "xmem_recorder/ranks/launchers.py",
+    "xmem_recorder/ranks/place.py",
+    "xmem_recorder/ranks/process.py",
+    "xmem_recorder/ranks/reducer.py",
+    "xmem_recorder/ranks/stores.py",
+    "xmem_recorder/recording/__init__.py",
+    "xmem_recorder/recording/backward.py",
+    "xmem_recorder/recording/begin.py",
+    "xmem_recorder/recording/calls.py",
+    "xmem_recorder/recording/end.py",
+    "xmem_recorder/recording/evaluation.py",
+    "xmem_recorder/recording/export.py",
+    "xmem_recorder/recording/forward.py",
+    "xmem_recorder/recording/iterations.py",
+    "xmem_recorder/recording/lengths.py",
+    "xmem_recorder/recording/lines.py",
+    "xmem_recorder/recording/memory.py",
+    "xmem_recorder/recording/passes.py",
+    "xmem_recorder/recording/replicas.py",
+    "xmem_recorder/recording/run.py",
+    "xmem_recorder/recording/stepping.py",
+    "xmem_recorder/recording/steps.py",
+    "xmem_recorder/recording/swapping.py",
+    "xmem_recorder/recording/watch.py",
     "xmem_recorder/session.py",
     "xmem_recorder/shadows.py",
-    "xmem_recorder/sharding.py",
-    "xmem_recorder/standins.py",
-    "xmem_recorder/stores.py",
-    "xmem_recorder/strategies.py",
-    "xmem_recorder/streams.py",
-    "xmem_recorder/sizes.py",
-    "xmem_recorder/swapping.py",
-    "xmem_recorder/tensor_types.py",
-    "xmem_recorder/tensors.py",
     "xmem_recorder/users.py",
-    "xmem_recorder/values.py",
-    "xmem_recorder/virtual.py",
-    "xmem_recorder/weights.py",
-    "xmem_recorder/writes.py",
+    "xmem_recorder/virtual/__init__.py",
+    "xmem_recorder/virtual/activity.py",
+    "xmem_recorder/virtual/assumptions.py",
+    "xmem_recorder/virtual/checkpoints.py",
+    "xmem_recorder/virtual/choices.py",
+    "xmem_recorder/virtual/compilation.py",
+    "xmem_recorder/virtual/device_facts.py",
+    "xmem_recorder/virtual/gpu.py",
+    "xmem_recorder/virtual/history.py",
+    "xmem_recorder/virtual/host_memory.py",
+    "xmem_recorder/virtual/known.py",
+    "xmem_recorder/virtual/library.py",
+    "xmem_recorder/virtual/nccl.py",
+    "xmem_recorder/virtual/objects.py",
+    "xmem_recorder/virtual/outside.py",
+    "xmem_recorder/virtual/peaks.py",
+    "xmem_recorder/virtual/sizes.py",
+    "xmem_recorder/virtual/values.py",
+    "xmem_recorder/weights/__init__.py",
+    "xmem_recorder/weights/mapping.py",
+    "xmem_recorder/weights/missing.py",
+    "xmem_recorder/weights/pretrained.py",
+    "xmem_recorder/weights/standins.py",
 ];
+
+/// The folders of these files, each after the one that it is in.
+pub(crate) fn folders() -> BTreeSet<&'static Path> {
+    let parents = HOOK.iter().flat_map(|(name, _)| Path::new(name).ancestors().skip(1));
+    parents.filter(|folder| !folder.as_os_str().is_empty()).collect()
+}
 
 #[cfg(test)]
 mod tests {
-    use super::HOOK;
+    use super::{HOOK, folders};
     use std::path::{Path, PathBuf};
 
     fn files(folder: &Path, into: &mut Vec<PathBuf>) {
@@ -95,5 +141,68 @@ mod tests {
         let mut embedded: Vec<PathBuf> = HOOK.iter().map(|(name, _)| root.join(name)).collect();
         embedded.sort();
         assert_eq!(existing, embedded);
+    }
+
+    /// Runs a program of Python with the hook's folder and the names of its modules.
+    fn run(script: &str) {
+        let module = |(file, _): &(&str, &str)| {
+            let name = file.strip_suffix(".py")?.replace('/', ".");
+            name.starts_with("xmem_recorder").then(|| name.trim_end_matches(".__init__").to_owned())
+        };
+        let mut python = std::process::Command::new("python3");
+        python.args(["-I", "-S", "-B", "-c", script]);
+        python.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("python"));
+        let output = python.args(HOOK.iter().filter_map(module)).output().expect("runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Modules of torch are imported by functions, so that none is needed here.
+    #[test]
+    fn every_module_of_the_hook_can_be_imported_first() {
+        run(r#"
+import importlib, sys
+sys.path.insert(0, sys.argv[1])
+for name in sys.argv[2:]:
+    for loaded in [known for known in sys.modules if known.startswith("xmem_recorder")]:
+        del sys.modules[loaded]
+    importlib.import_module(name)
+"#);
+    }
+
+    #[test]
+    fn modules_of_the_hook_do_not_import_each_other_in_a_circle() {
+        run(r#"
+import ast, importlib.util, os, sys
+folder, names = sys.argv[1], sys.argv[2:]
+
+def imported(name):
+    file = os.path.join(folder, *name.split("."))
+    is_package = os.path.isdir(file)
+    with open(os.path.join(file, "__init__.py") if is_package else file + ".py") as source:
+        tree = ast.parse(source.read())
+    package = name if is_package else name.rpartition(".")[0]
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            for alias in node.names:
+                full = f"{base}.{alias.name}"
+                yield full if full in names else base
+
+uses = {name: sorted(set(imported(name))) for name in names}
+assert any(uses.values())
+left = set(names)
+while left:
+    ends = {name for name in left if not left.intersection(uses[name])}
+    assert ends, f"in a circle, or behind one: {sorted(left)}"
+    left -= ends
+"#);
+    }
+
+    #[test]
+    fn every_folder_of_the_hook_is_a_package() {
+        for folder in folders() {
+            let of_package = folder.join("__init__.py");
+            assert!(HOOK.iter().any(|(name, _)| Path::new(name) == of_package), "{folder:?}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! Python executes files of it, so that only the user can open it, whatever the umask.
 
 use crate::control::Control;
-use crate::hook::HOOK;
+use crate::hook::{self, HOOK};
 use crate::message::{ProcessId, StopReason};
 use crate::rank::LoneRank;
 use crate::request::{Engine, Request};
@@ -30,8 +30,11 @@ const MMAP_THRESHOLD_BYTES: &str = "131072";
 const MALLOC_VARIABLES: [&str; 4] =
     [MMAP_THRESHOLD, "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_MAX_"];
 
-/// The folders of the hook. Python would make the last one with the umask.
-const FOLDERS: [&str; 3] = ["path", "path/xmem_recorder", "path/__pycache__"];
+/// The folder of the hook, which is on the command's `PYTHONPATH`.
+const PATH: &str = "path";
+
+/// The folder in which Python keeps the compiled form of `sitecustomize.py`. It would make it with the umask.
+const BYTECODE: &str = "__pycache__";
 
 /// The folder, which is removed when this is dropped.
 #[derive(Debug)]
@@ -44,12 +47,7 @@ impl Session {
     pub(crate) fn open(request: &Request, overlay: &Overlay) -> io::Result<(Self, Control)> {
         let folder = PrivateFolder::new()?;
         let root = folder.path();
-        for name in FOLDERS {
-            create_private_folder(&root.join(name))?;
-        }
-        for (name, content) in HOOK {
-            write_private(&root.join("path").join(name), content.as_bytes())?;
-        }
+        unpack(&root.join(PATH))?;
         let settings = serde_json::to_vec(&Settings::of(request, overlay))?;
         write_private(&root.join("settings.json"), &settings)?;
         let control = Control::make(&root.join("control"))?;
@@ -67,7 +65,7 @@ impl Session {
         request: &Request,
         present: impl Fn(&str) -> Option<OsString>,
     ) -> Vec<(&'static str, OsString)> {
-        let mut first = self.folder().join("path").into_os_string();
+        let mut first = self.folder().join(PATH).into_os_string();
         if let Some(rest) = present("PYTHONPATH").filter(|rest| !rest.is_empty()) {
             first.push(":");
             first.push(rest);
@@ -103,6 +101,18 @@ impl Session {
     }
 }
 
+/// Writes the hook into a folder that it makes.
+fn unpack(folder: &Path) -> io::Result<()> {
+    create_private_folder(folder)?;
+    for name in hook::folders().into_iter().chain([Path::new(BYTECODE)]) {
+        create_private_folder(&folder.join(name))?;
+    }
+    for (name, content) in HOOK {
+        write_private(&folder.join(name), content.as_bytes())?;
+    }
+    Ok(())
+}
+
 /// The setting of `malloc`, unless the user has one. A virtual GPU keeps the memory of tensors as address space.
 fn mmap_threshold(
     engine: Engine,
@@ -124,6 +134,18 @@ pub(crate) fn pipe_of(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_hook_is_unpacked_with_the_packages_in_it() {
+        let folder = PrivateFolder::new().expect("a folder");
+        let path = folder.path().join(PATH);
+        unpack(&path).expect("unpacked");
+        for (name, content) in HOOK {
+            let found = std::fs::read_to_string(path.join(name)).expect(name);
+            assert_eq!(&found, content, "{name}");
+        }
+        assert!(HOOK.iter().any(|(name, _)| name.split('/').count() > 2), "no package is nested");
+    }
 
     #[test]
     fn malloc_returns_memory_unless_the_user_sets_it() {

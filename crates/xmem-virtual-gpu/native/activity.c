@@ -15,7 +15,7 @@
 // Entries after which the log ends: 1.5 GB of them.
 #define MOST ((size_t)32 << 20)
 
-// As Python reads it (xmem_recorder/activity.py). Time is that of the system's clock, ns.
+// As Python reads it (xmem_recorder/virtual/activity.py). Time is that of the system's clock, ns.
 struct activity { uint64_t time, stream, value, address; uint32_t thread, ranks; char kind; };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

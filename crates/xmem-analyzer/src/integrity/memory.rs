@@ -40,11 +40,12 @@ pub(super) fn check(subject: &Subject<'_>, integrity: &mut Integrity) {
 }
 
 /// Whether a function of Python, by its name in the trace, is of a file whose functions allocate without an operator: they
-/// read tensors from files, and write them.
+/// read tensors from files, and write them. The recorder's are in one module in older recordings.
 fn is_of_file_format(name: &str) -> bool {
     let path = name.split('(').next().unwrap_or_default();
     path.ends_with("torch/serialization.py")
         || path.ends_with("xmem_recorder/weights.py")
+        || path.contains("xmem_recorder/weights/")
         || path.rsplit('/').nth(1) == Some("safetensors")
 }
 
@@ -137,4 +138,23 @@ fn totals(subject: &Subject<'_>, integrity: &mut Integrity) {
         wrong += subject.rows.len() as u64 - checked;
     }
     integrity.add(&TOTALS, (wrong, checked), first);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of_file_format;
+
+    #[test]
+    fn functions_that_read_and_write_tensors_are_known_by_their_file() {
+        for (name, expected) in [
+            ("torch/serialization.py(1462): load", true),
+            ("safetensors/torch.py(316): load_file", true),
+            ("torch/xmem_recorder/weights.py(151): safe_open", true),
+            ("torch/xmem_recorder/weights/pretrained.py(31): from_pretrained", true),
+            ("torch/xmem_recorder/cpu/loading.py(24): load", false),
+            ("train.py(3): load", false),
+        ] {
+            assert_eq!(is_of_file_format(name), expected, "{name}");
+        }
+    }
 }

@@ -1,25 +1,26 @@
 """Records a few iterations of a training script written for CUDA, on the CPU or on a virtual GPU.
 
-The parts:
+The packages, of which each says what it leaves to others:
+
+- `recording`: the begin, the iterations and the end of the recording;
+- `facts`: what is noted about a run, for the metadata of its trace;
+- `cpu`: CUDA's interface, implemented by the CPU;
+- `virtual`: the virtual GPU;
+- `ranks`: one process of a distributed job, without the others;
+- `weights`: files of weights that a script loads;
+- `isolation`: what keeps the files of the user and other machines untouched.
+
+The modules that all of them use:
 
 - `session`: the settings from `xmem profile`, and the messages to it;
-- `imports`: callbacks for the import of torch;
-- `users`: a script that becomes another user;
-- `shadows`: files of the user's that hide torch or a module that it imports;
-- `redirect` and the modules that it installs: CUDA's interface, implemented by the CPU;
 - `engine`: the choice of the CPU or a virtual GPU;
-- `virtual`, `values`, `hostmemory`: the virtual GPU, known values on it, the host's memory;
-- `objects`: Python objects from one process of a job to another;
-- `history`: the history of the allocator on the virtual GPU;
-- `weights`, `standins`: files of weights, and what stands for those that are not there;
-- `checkpoints`: files of weights that the script saves on the virtual GPU;
-- `network`, `rawcalls`, `writes`: what the script would send to other machines, and write where no overlay can be had;
-- `lengths`: batches of other lengths, on request;
-- `ranks` and the modules that it installs: one process of a distributed job, without the others;
-- `replicas`: the threads of `DataParallel`;
-- `placement`: the tensors that would be on the GPU, and their marks in the trace;
-- `recorder`: torch's profiler, the count of iterations, the export, the end of the script;
-- `facts`: the trace's metadata.
+- `profilers`: torch's profiler, and those of the script;
+- `imports`, `patching`: callbacks for the import of modules, and wrappers of functions;
+- `errors`: what is told of an exception;
+- `shadows`, `users`: files of the user's that hide torch, and a script that becomes another user.
+
+Modules are imported at the top of a file, but for torch, and for what a process without torch, or most recordings, do
+without.
 
 Needs torch 2.0 or later and no other package. Every wrapper keeps the signature, the results and the
 errors of the wrapped function wherever no CUDA device is meant.
@@ -27,7 +28,10 @@ errors of the wrapped function wherever no CUDA device is meant.
 
 import os
 
-from . import session
+from . import engine, imports, session, shadows, users
+from .isolation import hubs, network, raw_calls, trackers, writes
+from .ranks import launchers
+from .weights import mapping, pretrained
 
 
 def start(folder):
@@ -35,27 +39,24 @@ def start(folder):
     session.open_session(folder)
     # Keeps Kineto from reporting on standard error that it found no GPU.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-    from . import imports, network, ranks, rawcalls, shadows, users, weights, writes
-
     users.watch()
     writes.start()
-    rawcalls.start()
+    raw_calls.start()
     network.start()
-    ranks.start()
-    weights.watch()
+    trackers.start()
+    hubs.start()
+    launchers.start()
+    mapping.watch()
+    pretrained.watch()
     imports.when_imported("torch", _torch_found, _torch_imported, shadows.torch_failed)
 
 
 def _torch_found(spec):
-    from . import engine, shadows
-
     shadows.torch_found(spec)
     engine.choose(spec)
 
 
 def _torch_imported(torch):
-    from . import shadows
-
     if not shadows.is_pytorch(torch):
         return
     shadows.torch_imported(torch)
@@ -64,15 +65,13 @@ def _torch_imported(torch):
         text = f"torch {version} is not supported: the recorder needs 2.0 or later"
         session.send("unsupported", text=text)
         return
-    from . import engine
-
     if engine.error() is not None:
         session.send("no_virtual_gpu", text=engine.error(), no_kernels=engine.has_no_kernels())
         return
     try:
         _install(torch)
     except Exception as error:
-        where = "to the CPU" if engine.chosen() == engine.CPU else "to a virtual GPU"
+        where = "to a virtual GPU" if engine.is_virtual() else "to the CPU"
         text = f"torch {version} cannot be redirected {where}: {type(error).__name__}: {error}"
         session.send("unsupported", text=text)
         return
@@ -80,14 +79,14 @@ def _torch_imported(torch):
 
 
 def _install(torch):
-    from . import engine, recorder
+    from .recording import watch
 
-    if engine.chosen() == engine.VIRTUAL_GPU:
-        from . import virtual
+    if engine.is_virtual():
+        from .virtual import gpu
 
-        virtual.install(torch)
+        gpu.install(torch)
     else:
-        from . import redirect
+        from .cpu import redirect
 
         redirect.install(torch)
-    recorder.install(torch)
+    watch.install(torch)

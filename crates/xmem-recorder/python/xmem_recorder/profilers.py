@@ -3,7 +3,8 @@
 import sys
 import warnings
 
-from . import engine, session
+from . import session
+from .virtual import library
 
 
 class Inactive:
@@ -60,7 +61,7 @@ def start(torch, stacks):
     finally:
         torch.autograd.profiler.profile = Inactive
     if stacks:
-        engine.drop_calls_of_c()
+        library.drop_calls_of_c()
     return profiler
 
 

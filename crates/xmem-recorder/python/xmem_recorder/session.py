@@ -15,22 +15,29 @@ MAX_LINE = 4000
 # Characters of a text that is shortened; JSON needs up to six bytes for each.
 MAX_TEXT = 300
 
-_folder = None
-_settings = {}
-_control = None
-_control_file = None
-_first = False
-_noted = set()
-redirected = {}
-notes = []
+
+class _Session:
+    """The connection of this process to `xmem profile`."""
+
+    def __init__(self):
+        self.folder = None
+        self.settings = {}
+        # The descriptor of the FIFO, and the file that it was when it was opened.
+        self.control = None
+        self.control_file = None
+        self.is_first = False
+        # The notes for the user, in their order, each once.
+        self.notes = {}
+
+
+_session = _Session()
 
 
 def open_session(folder):
     """Reads the settings and sends the first message."""
-    global _folder, _settings
     with open(os.path.join(folder, "settings.json"), encoding="utf-8") as file:
-        _settings = json.load(file)
-    _folder = folder
+        _session.settings = json.load(file)
+    _session.folder = folder
     _open_control()
     _determine_first()
     version = "{}.{}.{}".format(*sys.version_info[:3])
@@ -40,10 +47,9 @@ def open_session(folder):
 def _open_control():
     """Opens the FIFO for reading and writing: this does not block, and writing works without another
     reader."""
-    global _control, _control_file
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
-    _control = os.open(os.path.join(_folder, "control"), flags)
-    _control_file = _file_of(_control)
+    _session.control = os.open(os.path.join(_session.folder, "control"), flags)
+    _session.control_file = _file_of(_session.control)
 
 
 def _file_of(descriptor):
@@ -58,33 +64,32 @@ def _file_of(descriptor):
 def is_first():
     """Returns whether this is the first Python process with the recorder: the script, not a helper
     process."""
-    return _first
+    return _session.is_first
 
 
 def _determine_first():
-    global _first
-    path = os.path.join(_folder, "first")
+    path = os.path.join(_session.folder, "first")
     try:
         first = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             os.write(first, str(os.getpid()).encode())
         finally:
             os.close(first)
-        _first = True
+        _session.is_first = True
     except FileExistsError:
         with open(path, encoding="ascii") as file:
             # A process that replaced itself (`os.execv`) keeps its id.
-            _first = file.read() == str(os.getpid())
+            _session.is_first = file.read() == str(os.getpid())
 
 
 def settings():
     """The contents of `settings.json`."""
-    return _settings
+    return _session.settings
 
 
 def folder():
     """The shared folder."""
-    return _folder
+    return _session.folder
 
 
 def send(event, **facts):
@@ -98,31 +103,30 @@ def send(event, **facts):
         line = json.dumps(message)
     try:
         # The script may have closed all files (`os.closerange`), and opened one of its own since.
-        if _control is None or _file_of(_control) != _control_file:
+        if _session.control is None or _file_of(_session.control) != _session.control_file:
             _open_control()
         # The first line end completes what another process has written.
-        os.write(_control, ("\n" + line + "\n").encode())
+        os.write(_session.control, ("\n" + line + "\n").encode())
     except OSError:
         pass
 
 
 def note(text):
     """Sends a note for the user, once."""
-    if text not in _noted:
-        _noted.add(text)
-        notes.append(text)
+    if text not in _session.notes:
+        _session.notes[text] = True
         send("note", text=text)
 
 
-def count(what):
-    """Counts a call that was redirected to the CPU."""
-    redirected[what] = redirected.get(what, 0) + 1
+def notes():
+    """The notes that were sent."""
+    return list(_session.notes)
 
 
 def stop_reason():
     """The reason why `xmem profile` requested the end; None if it did not."""
     try:
-        with open(os.path.join(_folder, "stop"), encoding="utf-8") as file:
+        with open(os.path.join(_session.folder, "stop"), encoding="utf-8") as file:
             return file.read().strip()
     except OSError:
         return None

@@ -1,0 +1,323 @@
+"""Collectives of a process that runs without the others of its job.
+
+The others are taken to have the same data: a sum is the own value times the number of ranks, and what is gathered
+is the own value from each. Process groups of the host get a backend that does nothing (torch/testing/_internal/
+distributed/fake_pg.py), and tensors of the host the results. Those of the device go to NCCL, and to the virtual GPU
+behind it.
+"""
+
+import functools
+import inspect
+import threading
+
+from .. import errors, session
+from ..patching import replace, replace_in_torch
+from ..virtual import known, library
+from . import reducer
+
+# Backends for tensors of the host, which would connect with the other processes.
+OF_HOST = ("gloo", "ucc", "mpi", "xccl")
+DEVICES = ("cpu", "cuda")
+
+_torch = None
+_rank = 0
+_inside = threading.local()
+
+
+def install(torch, rank):
+    """Replaces collectives of `torch.distributed`; `rank` is that of this process."""
+    global _torch, _rank
+    _torch, _rank = torch, rank
+    c10d = torch.distributed.distributed_c10d
+    c10d._new_process_group_helper = _new_group(c10d._new_process_group_helper, c10d)
+    if hasattr(c10d, "split_group"):
+        replace_in_torch("split_group", c10d.split_group, _split_group(c10d.split_group))
+    for name, result in {
+        "all_reduce": _all_reduce,
+        "all_to_all": _all_to_all,
+        "all_to_all_single": _all_to_all_single,
+        "broadcast_object_list": _object_list,
+        "gather": _gather,
+        "gather_object": _gather_object,
+        "all_gather_object": _all_gather_object,
+        "monitored_barrier": _monitored_barrier,
+        "recv_object_list": _recv_object_list,
+        "reduce": _all_reduce,
+        "reduce_scatter": _reduce_scatter,
+        "reduce_scatter_tensor": _reduce_scatter_tensor,
+        "scatter": _scatter,
+        "scatter_object_list": _scatter_object_list,
+    }.items():
+        original = getattr(c10d, name, None)
+        if original is None:
+            continue
+        wrapper = functools.wraps(original)(result(original))
+        setattr(c10d, name, wrapper)
+        if hasattr(torch.distributed, name):
+            setattr(torch.distributed, name, wrapper)
+    # Lightning calls that of the group (lightning/fabric/utilities/distributed.py, `_InfiniteBarrier`).
+    replace(torch.distributed.ProcessGroup, "monitored_barrier", _monitored_barrier)
+
+
+def _new_group(original, c10d):
+    """Gives groups a backend that does nothing in place of one of the host."""
+    names = inspect.signature(original)
+
+    @functools.wraps(original)
+    def new_group(*args, **kwargs):
+        given = names.bind(*args, **kwargs)
+        backend = given.arguments["backend"]
+        library.size_of_split(given.arguments["group_size"])
+        instead = _backend_instead(c10d, backend)
+        if instead is None:
+            return original(*args, **kwargs)
+        from torch.testing._internal.distributed import fake_pg  # noqa: F401
+
+        given.arguments["backend"] = c10d.Backend(instead) if ":" not in instead else instead
+        group, store = original(*given.args, **given.kwargs)
+        if group in c10d._world.pg_map:
+            # The script gets the backend that it asked for (`get_backend`).
+            c10d._world.pg_map[group] = (backend, store)
+            if hasattr(c10d._world, "pg_backend_config"):
+                c10d._world.pg_backend_config[group] = str(c10d.BackendConfig(c10d.Backend(backend)))
+        return group, store
+
+    return new_group
+
+
+def _split_group(original):
+    """Tells NCCL's stand-in the size of the part of a group."""
+
+    @functools.wraps(original)
+    def split_group(parent_pg=None, split_ranks=None, *args, **kwargs):
+        own = _torch.distributed.get_rank(parent_pg)
+        library.size_of_split(next((len(part) for part in split_ranks or () if own in part), 0))
+        return original(parent_pg, split_ranks, *args, **kwargs)
+
+    return split_group
+
+
+def _backend_instead(c10d, backend):
+    """The backend without those of the host; None if it has none."""
+    by_device = c10d.BackendConfig(c10d.Backend(backend)).get_device_backend_map()
+    if not any(name in OF_HOST for name in by_device.values()):
+        return None
+    if all(name in OF_HOST for name in by_device.values()):
+        return "fake"
+    devices = [device for device in by_device if device in DEVICES]
+    return ",".join(
+        f"{device}:{'fake' if by_device[device] in OF_HOST else by_device[device]}" for device in devices
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Tensors
+# ---------------------------------------------------------------------------------------------
+
+
+def _size(arguments):
+    return _torch.distributed.get_world_size(arguments.get("group"))
+
+
+def _group_rank(arguments):
+    return _torch.distributed.get_rank(arguments.get("group"))
+
+
+def _is_of_host(tensor):
+    return isinstance(tensor, _torch.Tensor) and tensor.device.type == "cpu"
+
+
+def _with_result(write):
+    """A wrapper that calls the collective and then writes the result: `write` gets the arguments by name."""
+
+    def wrapper(original):
+        names = inspect.signature(original)
+
+        def collective(*args, **kwargs):
+            if getattr(_inside, "value", False):
+                return original(*args, **kwargs)
+            # A mode may have it called again by its name (`handle_torch_function`).
+            _inside.value = True
+            try:
+                work = original(*args, **kwargs)
+            finally:
+                _inside.value = False
+            given = names.bind(*args, **kwargs)
+            given.apply_defaults()
+            if _group_rank(given.arguments) < 0:
+                return work
+            try:
+                with _torch._C.DisableTorchFunction(), _torch.no_grad():
+                    known.unrecorded(write, given.arguments)
+            except Exception as error:
+                session.note(f"{original.__name__}: the result is not that of equal ranks: {errors.describe(error)}")
+            if type(work).__name__ == "FakeWork" and "tensor" in given.arguments:
+                return reducer.Work(work, given.arguments["tensor"])
+            return work
+
+        return collective
+
+    return wrapper
+
+
+def _is_sum(arguments):
+    return arguments["op"] == _torch.distributed.ReduceOp.SUM
+
+
+def _multiply(tensor, count):
+    """Sums equal values."""
+    if tensor.dtype is not _torch.bool:
+        tensor.mul_(count)
+
+
+@_with_result
+def _all_reduce(arguments):
+    tensor = arguments["tensor"]
+    if not _is_sum(arguments):
+        return
+    if _is_of_host(tensor):
+        _multiply(tensor, _size(arguments))
+    elif tensor.is_cuda and known.is_small(tensor) and known.is_known(tensor):
+        _multiply(known.alias(tensor), _size(arguments))
+
+
+@_with_result
+def _reduce_scatter(arguments):
+    if _is_of_host(arguments["output"]):
+        arguments["output"].copy_(arguments["input_list"][_group_rank(arguments)])
+        if _is_sum(arguments):
+            _multiply(arguments["output"], _size(arguments))
+
+
+@_with_result
+def _reduce_scatter_tensor(arguments):
+    output = arguments["output"]
+    if _is_of_host(output):
+        parts = arguments["input"].reshape(_size(arguments), -1)
+        output.copy_(parts[_group_rank(arguments)].view_as(output))
+        if _is_sum(arguments):
+            _multiply(output, _size(arguments))
+
+
+@_with_result
+def _all_to_all(arguments):
+    own = arguments["input_tensor_list"][_group_rank(arguments)]
+    for output in arguments["output_tensor_list"]:
+        if _is_of_host(output) and output.shape == own.shape:
+            output.copy_(own)
+
+
+@_with_result
+def _all_to_all_single(arguments):
+    output, own = arguments["output"], arguments["input"]
+    if not _is_of_host(output) or arguments["input_split_sizes"] or arguments["output_split_sizes"]:
+        return
+    part = own.chunk(_size(arguments))[_group_rank(arguments)]
+    for of_rank in output.chunk(_size(arguments)):
+        of_rank.copy_(part)
+
+
+@_with_result
+def _gather(arguments):
+    for output in arguments["gather_list"] or ():
+        if _is_of_host(output):
+            output.copy_(arguments["tensor"])
+
+
+@_with_result
+def _scatter(arguments):
+    if arguments["scatter_list"] and _is_of_host(arguments["tensor"]):
+        arguments["tensor"].copy_(arguments["scatter_list"][_group_rank(arguments)])
+
+
+def _monitored_barrier(_original):
+    def monitored_barrier(*_args, **_kwargs):
+        return None
+
+    return monitored_barrier
+
+
+# ---------------------------------------------------------------------------------------------
+# Objects
+# ---------------------------------------------------------------------------------------------
+
+
+def _object_list(original):
+    names = inspect.signature(original)
+
+    def broadcast_object_list(*args, **kwargs):
+        given = names.bind(*args, **kwargs)
+        given.apply_defaults()
+        if _group_rank(given.arguments) < 0:
+            return original(*args, **kwargs)
+        if not _is_root(given.arguments, "src"):
+            session.note(
+                f"rank {_rank} keeps its own objects in broadcast_object_list, as the rank that sends them does not "
+                "run"
+            )
+            given.arguments["src"] = _torch.distributed.get_rank()
+            if "group_src" in given.arguments:
+                given.arguments["group_src"] = None
+        return original(*given.args, **given.kwargs)
+
+    return broadcast_object_list
+
+
+def _recv_object_list(_original):
+    def recv_object_list(*_args, **_kwargs):
+        raise RuntimeError(
+            f"rank {_rank} receives objects from a rank that does not run (xmem profile --ranks): give a pipeline's "
+            "stage its input_args and output_args, or record all processes with --gpus"
+        )
+
+    return recv_object_list
+
+
+def _is_root(arguments, name):
+    """Returns whether this process is the one that sends or receives the objects."""
+    of_group = arguments.get(f"group_{name}")
+    if of_group is not None:
+        return of_group == _group_rank(arguments)
+    return (arguments.get(name) or 0) == _torch.distributed.get_rank()
+
+
+def _all_gather_object(original):
+    def all_gather_object(object_list, obj, *args, **kwargs):
+        try:
+            original(object_list, obj, *args, **kwargs)
+        except Exception:
+            # Objects above 64 KiB are not kept on the device.
+            object_list[:] = [obj] * len(object_list)
+
+    return all_gather_object
+
+
+def _gather_object(original):
+    names = inspect.signature(original)
+
+    def gather_object(*args, **kwargs):
+        given = names.bind(*args, **kwargs)
+        given.apply_defaults()
+        arguments = given.arguments
+        if _group_rank(arguments) >= 0 and _is_root(arguments, "dst"):
+            gathered = arguments["object_gather_list"]
+            _torch.distributed.all_gather_object(gathered, arguments["obj"], group=arguments["group"])
+            return None
+        return original(*args, **kwargs)
+
+    return gather_object
+
+
+def _scatter_object_list(original):
+    names = inspect.signature(original)
+
+    def scatter_object_list(*args, **kwargs):
+        given = names.bind(*args, **kwargs)
+        given.apply_defaults()
+        arguments = given.arguments
+        place = _group_rank(arguments)
+        if place >= 0:
+            objects = arguments["scatter_object_input_list"]
+            arguments["scatter_object_output_list"][0] = objects[place] if objects else None
+
+    return scatter_object_list

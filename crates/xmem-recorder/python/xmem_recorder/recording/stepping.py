@@ -1,0 +1,115 @@
+"""Steps of optimizers and of gradient scalers, which end iterations."""
+
+from .. import session
+from ..patching import replace
+from . import begin, end, iterations, passes, run, steps
+
+# An optimizer without a step is waited for until another has made this many times the requested steps.
+MAX_STEP_RATIO = 3
+# Iterations, per requested one, from which on an attempt with less memory is no reason to begin again.
+MAX_ATTEMPTS_RATIO = 20
+# Consecutive steps that a gradient scaler may skip before they count.
+MAX_SKIPPED_STEPS = 10
+
+_torch = None
+
+
+def install(torch):
+    """Wraps the constructor and the step of optimizers, and the step of gradient scalers."""
+    global _torch
+    _torch = torch
+    optimizer = torch.optim.Optimizer
+
+    def patch_step_function(original):
+        def patch(self):
+            begin.begin()
+            steps.add_optimizer(torch, self)
+            return original(self)
+
+        return patch
+
+    replace(optimizer, "_patch_step_function", patch_step_function)
+    hook = optimizer.profile_hook_step
+
+    def profile_hook_step(function):
+        inner = hook(function)
+
+        def stepping(self, *args, **kwargs):
+            result = inner(self, *args, **kwargs)
+            _stepped(self)
+            return result
+
+        for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+            setattr(stepping, name, getattr(function, name, None))
+        stepping.__wrapped__ = function
+        return stepping
+
+    optimizer.profile_hook_step = staticmethod(profile_hook_step)
+    scalers = [torch.cuda.amp.GradScaler]
+    if hasattr(torch.amp, "GradScaler"):
+        scalers.insert(0, torch.amp.GradScaler)
+    for scaler in scalers:
+        if "step" in vars(scaler):
+            replace(scaler, "step", _scaled_step)
+
+
+def count_steps():
+    """Ends the iteration in which each optimizer has made a step."""
+    wanted = session.settings()["steps"]
+    counts = steps.counts()
+    least, most = min(counts), max(counts)
+    iterations.advance_to(iterations.before() + least, iterations.STEPS)
+    end.finish_if_requested()
+    if least >= wanted or most >= wanted * MAX_STEP_RATIO and not least:
+        iterations.settle(iterations.before() + (least or most), iterations.unit())
+        end.finish("steps")
+        raise end.Finished
+
+
+def _scaled_step(original):
+    def scaled_stepping(self, optimizer, *args, **kwargs):
+        before = steps.count(optimizer)
+        result = original(self, optimizer, *args, **kwargs)
+        if steps.count(optimizer) == before:
+            skipped = steps.skip()
+            if skipped == MAX_SKIPPED_STEPS:
+                session.note("the gradient scaler skips every step: gradients are not finite")
+            if skipped >= MAX_SKIPPED_STEPS:
+                _stepped(optimizer)
+        else:
+            steps.take()
+        return result
+
+    return scaled_stepping
+
+
+def _stepped(optimizer):
+    """Handles a step of an optimizer."""
+    if run.is_over():
+        end.raise_again()
+        return
+    if not run.is_recording():
+        return
+    # A hook of a gradient steps on the thread of the engine, which cannot end the script.
+    inside_backward = passes.backward_runs() and passes.inside_backward(_torch)
+    if not run.on_thread() and not inside_backward:
+        session.note(
+            "training runs on another thread than the one that made the model; only that one is recorded"
+        )
+        return
+    if not steps.are_counted() and iterations.unit() != iterations.STEPS:
+        # The passes before the first step were no iterations.
+        iterations.restart()
+    _begin_again(optimizer)
+    steps.add(optimizer)
+    if not inside_backward:
+        count_steps()
+
+
+def _begin_again(optimizer):
+    """Begins to count again if memory has run out since the last step: the script tries less, such as a smaller batch,
+    and what it did before is no iteration of that."""
+    is_early = iterations.count() <= session.settings()["steps"] * MAX_ATTEMPTS_RATIO
+    if is_early and steps.has_run_out(_torch):
+        steps.begin_again(_torch, optimizer)
+        iterations.keep_before()

@@ -1,0 +1,16 @@
+"""Prepares PyTorch for a recording: wraps the functions that show the progress of the script."""
+
+from . import backward, end, forward, iterations, lengths, replicas, run, stepping, swapping
+
+
+def install(torch):
+    """Installs all parts: once, right after the import of torch, and after those of the engine."""
+    run.install(torch)
+    iterations.install(torch)
+    forward.install(torch)
+    stepping.install(torch)
+    backward.install(torch)
+    lengths.install(torch, iterations.count)
+    swapping.install(torch)
+    replicas.install()
+    end.install(torch)

@@ -1,0 +1,16 @@
+"""The virtual GPU: PyTorch's CUDA build runs as it is, and no kernel computes.
+
+- `gpu`: what is prepared in PyTorch, and the parts below;
+- `library`: the stand-ins for CUDA's libraries, which are loaded before torch;
+- `values`, `known`: values of small tensors that follow from the host, and what is known of each tensor;
+- `sizes`, `choices`, `assumptions`: sizes and places that follow from values, or from assumptions about them;
+- `compilation`: the first compilation of the script, from which on no values are kept;
+- `host_memory`: parameters that are not initialized on the host;
+- `history`, `activity`: the history of the allocator, and what streams are told;
+- `peaks`, `outside`: peaks of memory in the allocator and outside of it;
+- `checkpoints`: files of weights that the script saves;
+- `nccl`, `objects`: collectives of PyTorch, and Python objects from one process of a job to another;
+- `device_facts`: the metadata about the device and its memory.
+
+The choice of the engine is left to `engine`, files of weights that the script loads to `weights`.
+"""

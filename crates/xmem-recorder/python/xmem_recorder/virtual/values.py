@@ -1,0 +1,349 @@
+"""Values on a virtual GPU, where no kernel computes.
+
+Small tensors whose values follow from the host (indices, masks, positions, scales) keep their real values:
+the same function is called on the host, on the same bytes, since the device's memory is ordinary memory.
+All others hold zeros, what the function makes of zeros, or what was there before. What the script reads of those
+is counted, by its purpose.
+
+Left to other modules: which values are known (`known`), and sizes that follow from values (`sizes`).
+"""
+
+import atexit
+import contextlib
+import sys
+
+from .. import errors, session
+from . import assumptions, choices, compilation, host_memory, known, sizes
+
+# Functions that make and compare masks, whose known values are kept up to this size: the script may ask whether
+# a mask is causal.
+OF_MASKS = ("all", "eq", "full", "tril", "tril_", "triu", "triu_", "__eq__")
+MAX_MASK_BYTES = 1 << 24
+
+# Tensors in a result that are looked at, and places in the script that are listed.
+MAX_TENSORS = 8
+MAX_PLACES = 64
+
+# Functions by which the script reads a value, and the purpose that they tell.
+READS = {
+    "__bool__": "control flow",
+    "__float__": "value",
+    "__index__": "size",
+    "__int__": "size",
+    "item": "value",
+    "numpy": "value",
+    "tolist": "value",
+}
+# Functions that change what a tensor is, not its values.
+NO_VALUES = {"detach_", "record_stream", "rename_", "requires_grad_", "resize_", "set_", "share_memory_"}
+# Functions that write all of a tensor.
+OVERWRITES = {"copy_", "fill_", "normal_", "random_", "uniform_", "zero_"}
+# Results for unknown values: they are finite, and equal to nothing.
+OF_UNKNOWN = {
+    "__eq__": 0,
+    "__ne__": 1,
+    "eq": 0,
+    "isfinite": 1,
+    "isinf": 0,
+    "isnan": 0,
+    "isneginf": 0,
+    "isposinf": 0,
+    "ne": 1,
+}
+
+_torch = None
+_mode = None
+_reads = {}
+# Functions whose integers are sizes or positions.
+_lists = set()
+# Large results of `isfinite`, of which `all` is true: references to their storages, by address.
+_finite = {}
+
+
+def facts():
+    """The reads of values that are not known: the purpose, the place, how often."""
+    return [
+        {"purpose": purpose, "place": place, "times": times}
+        for (purpose, place), times in list(_reads.items())[:MAX_PLACES]
+    ]
+
+
+def install(torch):
+    """Begins to keep values."""
+    global _torch, _mode
+    _torch = torch
+    atexit.register(_finite.clear)
+    instead = host_memory.install(torch)
+    known.install(torch)
+    assumptions.install(torch)
+    sizes.install(torch)
+    instead.update(sizes.instead(torch))
+    _mode = _make_mode(torch, instead)
+    _mode.__enter__()
+    compilation.install(torch, _stop)
+
+
+def _make_mode(torch, instead):
+    reads = {getattr(torch.Tensor, name): purpose for name, purpose in READS.items()}
+    _lists.update({torch.Tensor.__index__, torch.Tensor.tolist})
+    tensors = (torch.Tensor, torch.nn.Parameter)
+    most = known.looked_at
+    strided = torch.strided
+    set_item = torch.Tensor.__setitem__
+    sequences = (tuple, list)
+    choosing = choices.functions(torch)
+    sized = sizes.functions(torch)
+    finite = {torch.isfinite, torch.Tensor.isfinite}
+    every = {torch.all, torch.Tensor.all}
+    owners = (torch, torch.Tensor)
+    of_masks = {getattr(owner, name) for owner in owners for name in OF_MASKS if hasattr(owner, name)}
+    most_of_masks = MAX_MASK_BYTES
+
+    class Values(torch.overrides.TorchFunctionMode):
+        """Sees every call of a function of torch by Python code."""
+
+        # Every call in here is an event of the trace: the usual case has none but that of `func`.
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            if kwargs is None:
+                kwargs = {}
+            if func in instead:
+                result = instead[func](*args, **kwargs)
+                if result is not None:
+                    return result
+            if func in reads:
+                _read(args[0], func, reads[func])
+            if func in sized:
+                result = sizes.with_expected(sized[func], func, args, kwargs)
+            else:
+                result = func(*args, **kwargs)
+            # The script has its result, whatever it is.
+            try:
+                if func in choosing and _choose(choosing[func], args, kwargs, result):
+                    return result
+                if type(result) in tensors:
+                    if result.layout is not strided:
+                        return result
+                    if result.is_cuda and result.nbytes <= most[result.dtype]:
+                        if func in every and _is_finite(args):
+                            _clear(result, 1)
+                        else:
+                            _follow(func, args, kwargs, [result])
+                    elif func in finite:
+                        _remember_finite(result)
+                    elif func in of_masks and result.is_cuda and result.nbytes <= most_of_masks:
+                        _follow(func, args, kwargs, [result], most_of_masks)
+                elif result is None:
+                    if func is set_item and args[0].is_cuda:
+                        _follow(func, args, kwargs, [args[0]])
+                elif type(result) in sequences or isinstance(result, tuple):
+                    _follow_all(func, args, kwargs, result, tensors)
+            except Exception as error:
+                _not_kept(func, error)
+            return result
+
+    return Values()
+
+
+def _not_kept(func, error):
+    """Tells the user about an error of the recorder: it is not the script's."""
+    name = getattr(func, "__name__", "a function")
+    session.note(f"values of torch's `{name}` are not kept: {errors.describe(error)}")
+
+
+def _choose(name, args, kwargs, result):
+    try:
+        with _torch._C.DisableTorchFunction(), _torch.no_grad():
+            return choices.choose(_torch, name, args, kwargs, result)
+    except Exception:
+        return False
+
+
+def _remember_finite(result):
+    with _torch._C.DisableTorchFunction():
+        if result.is_cuda:
+            _finite[known.address(result)] = known.reference(result)
+
+
+def _is_finite(args):
+    """Returns whether an argument is a large result of `isfinite`."""
+    with _torch._C.DisableTorchFunction():
+        tensor = args[0] if args else None
+        if not isinstance(tensor, _torch.Tensor) or known.state(tensor) >= known.ASSUMED:
+            return False
+        owner = _finite.get(known.address(tensor))
+        return owner is not None and owner.cdata == tensor.untyped_storage()._cdata
+
+
+def _clear(result, value):
+    with _torch._C.DisableTorchFunction():
+        known.clear(result, value)
+
+
+def _stop():
+    """Stops keeping values: removes the mode from below those of the script, and ends Python stacks, as a compilation
+    makes tens of millions of calls."""
+    global _mode
+    if _mode is None:
+        return
+    if session.settings()["stacks"]:
+        sys.setprofile(None)
+        session.note("torch.compile: no Python stacks are recorded from the first compilation on")
+    from torch.overrides import _len_torch_function_stack, _pop_mode, _push_mode
+
+    above = [_pop_mode() for _ in range(_len_torch_function_stack())]
+    for mode in reversed(above):
+        if mode is not _mode:
+            _push_mode(mode)
+    _mode = None
+
+
+# ---------------------------------------------------------------------------------------------
+# Values of results
+# ---------------------------------------------------------------------------------------------
+
+
+def _follow_all(func, args, kwargs, results, tensors):
+    """As `_follow`, for a function with several results."""
+    results = list(results)
+    if 0 < len(results) <= MAX_TENSORS and all(type(result) in tensors for result in results):
+        if all(result.is_cuda for result in results):
+            _follow(func, args, kwargs, results)
+
+
+def _follow(func, args, kwargs, results, most=None):
+    """Computes small results on the host, and writes them to the device's memory; those up to `most` bytes from
+    known arguments alone."""
+    if _torch._C._get_tracing_state() is not None:
+        # `torch.jit.trace` would record what is computed here.
+        return
+    # What is computed here is not part of the job.
+    _torch._C._autograd._enable_record_function(False)
+    try:
+        if not all(result.nbytes <= (most or known.looked_at[result.dtype]) for result in results):
+            return
+        if not all(result.layout is _torch.strided for result in results):
+            return
+        name = getattr(func, "__name__", "")
+        if name in NO_VALUES or name == "__get__":
+            # The storage is that of an argument, and known as before.
+            return
+        with _torch._C.DisableTorchFunction(), _torch.no_grad():
+            if not _compute(func, name, args, kwargs, results, most):
+                for result in results:
+                    known.clear(result, OF_UNKNOWN.get(name, 0))
+    except Exception:
+        with contextlib.suppress(Exception):
+            for result in results:
+                known.clear(result)
+    finally:
+        _torch._C._autograd._enable_record_function(True)
+
+
+def _compute(func, name, args, kwargs, results, most):
+    """Returns whether the results were computed."""
+    changed = _changed(name, args, kwargs)
+    overwritten = changed if name in OVERWRITES or kwargs.get("out") is not None else None
+    host_arguments = _Arguments(overwritten)
+    host_args = host_arguments.of(args)
+    host_kwargs = host_arguments.of({key: value for key, value in kwargs.items() if key != "pin_memory"})
+    state = host_arguments.state
+    if state == known.LARGE or state == known.SMALL and name in OF_UNKNOWN:
+        return False
+    is_large = not all(known.is_small(result) for result in results)
+    if is_large and state != known.ASSUMED and not (most and state == known.KNOWN):
+        return False
+    if host_arguments.results_share(results) and not changed:
+        # A view.
+        return True
+    values = func(*host_args, **host_kwargs)
+    if changed:
+        values = [known.alias(result) for result in results]
+    elif isinstance(values, _torch.Tensor):
+        values = [values]
+    for result, value in zip(results, values):
+        if value.shape != result.shape or value.dtype != result.dtype:
+            return False
+        alias = known.alias(result)
+        if alias.data_ptr() != value.data_ptr():
+            alias.copy_(value)
+        if state >= known.ASSUMED:
+            known.keep(result, state)
+        else:
+            known.forget(result)
+            if not _torch.isfinite(alias).all():
+                known.clear(result)
+    return True
+
+
+def _changed(name, args, kwargs):
+    """The tensor that a function changes in place."""
+    if kwargs.get("out") is not None:
+        return kwargs["out"]
+    in_place = name == "__setitem__" or name.endswith("_") and not name.endswith("__")
+    in_place = in_place or name in ("__iadd__", "__isub__", "__imul__", "__iand__", "__ior__")
+    return args[0] if in_place and args else None
+
+
+class _Arguments:
+    """Arguments on the host: tensors of the device by views of the same memory."""
+
+    def __init__(self, overwritten):
+        self.overwritten = overwritten
+        self.state = known.KNOWN
+        self.addresses = set()
+
+    def of(self, value):
+        if isinstance(value, _torch.Tensor):
+            return self._tensor(value)
+        if isinstance(value, _torch.device):
+            return _torch.device("cpu") if value.type == "cuda" else value
+        if isinstance(value, str):
+            return "cpu" if value.startswith("cuda") else value
+        if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+            return type(value)([self.of(item) for item in value])
+        if isinstance(value, dict):
+            return {key: self.of(item) for key, item in value.items()}
+        return value
+
+    def _tensor(self, tensor):
+        if not tensor.is_cuda:
+            return tensor
+        state = known.state(tensor)
+        if tensor is self.overwritten and tensor.is_contiguous() and known.is_small(tensor):
+            state = known.KNOWN
+        self.state = min(self.state, state)
+        if state == known.LARGE:
+            return tensor
+        self.addresses.add(known.address(tensor))
+        return known.alias(tensor)
+
+    def results_share(self, results):
+        return all(known.address(result) in self.addresses for result in results)
+
+
+# ---------------------------------------------------------------------------------------------
+# Reads
+# ---------------------------------------------------------------------------------------------
+
+
+def _assumption(tensor):
+    return "routing" if known.state(tensor) == known.ASSUMED else None
+
+
+def _read(tensor, func, purpose):
+    """Counts a read of a value that is not known."""
+    try:
+        with _torch._C.DisableTorchFunction():
+            if not isinstance(tensor, _torch.Tensor) or not tensor.is_cuda or known.is_known(tensor):
+                return
+            if not tensor.dtype.is_floating_point and tensor.dtype is not _torch.bool:
+                if func in _lists:
+                    # What is done with a single number is not known: it may be a count of correct answers.
+                    assumptions.use(f"Tensor.{func.__name__}", _assumption(tensor))
+            if purpose == "value" and not tensor.dtype.is_floating_point:
+                purpose = "control flow" if tensor.dtype is _torch.bool else "size"
+    except Exception:
+        return
+    frame = sys._getframe(2)
+    place = f"{errors.base_name(frame.f_code.co_filename)}:{frame.f_lineno}"
+    _reads[purpose, place] = _reads.get((purpose, place), 0) + 1
