@@ -72,6 +72,8 @@ def _is_large(tensor):
     """Returns whether a tensor is floating-point and large, in the host's memory."""
     return (
         isinstance(tensor, _torch.Tensor)
+        # Parameters of lazy modules have no size before the first call.
+        and not _torch.nn.parameter.is_lazy(tensor)
         and tensor.is_floating_point()
         and tensor.numel() * tensor.element_size() >= LARGE
         and tensor.device.type == "cpu"
