@@ -65,6 +65,30 @@ impl Target {
     }
 }
 
+impl Target {
+    /// The target with what the script requested, as a recording notes it, where nothing else is chosen.
+    #[must_use]
+    pub fn with_requests(self, recording: &Recording) -> Self {
+        let on = |name: &str| recording.backend(name).unwrap_or(true);
+        Self {
+            optimizer: self.optimizer.or_else(|| requested_optimizer(recording)),
+            attention: AttentionKernels {
+                flash: on("flash_sdp"),
+                efficient: on("mem_efficient_sdp"),
+                cudnn: on("cudnn_sdp"),
+            },
+            cudnn_benchmark: match (self.cudnn_benchmark, recording.backend("cudnn.benchmark")) {
+                (CudnnBenchmark::Unknown, Some(true)) => {
+                    CudnnBenchmark::On { limit: recording.cudnn_benchmark_limit.unwrap_or(10) }
+                }
+                (CudnnBenchmark::Unknown, Some(false)) => CudnnBenchmark::Off,
+                (given, _) => given,
+            },
+            ..self
+        }
+    }
+}
+
 /// The implementation of an optimizer's step on the GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OptimizerImpl {
@@ -143,5 +167,63 @@ pub fn requested_optimizer(recording: &Recording) -> Option<OptimizerImpl> {
         Implementation::Foreach => Some(OptimizerImpl::Foreach),
         Implementation::Fused => Some(OptimizerImpl::Fused),
         Implementation::ForLoop => Some(OptimizerImpl::ForLoop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xmem_analyzer::recording::{Implementation, Optimizer};
+
+    fn optimizer(implementation: Implementation) -> Optimizer {
+        Optimizer {
+            class: "torch.optim.adam.Adam".into(),
+            implementation,
+            capturable: false,
+            differentiable: false,
+            tensors: 1,
+            steps: None,
+            state: Vec::new(),
+        }
+    }
+
+    fn target(recording: &Recording, given: Option<OptimizerImpl>) -> Target {
+        let device = xmem_profiles::find("rtx3060-12g").expect("known").clone();
+        Target { optimizer: given, ..Target::new(device) }.with_requests(recording)
+    }
+
+    #[test]
+    fn optimizers_that_were_asked_the_same_decide_and_the_caller_overrules() {
+        use Implementation::{Default as Usual, ForLoop, Fused};
+        for (asked, given, expected) in [
+            (vec![], None, None),
+            (vec![Usual], None, None),
+            (vec![Fused, Fused], None, Some(OptimizerImpl::Fused)),
+            (vec![Fused, ForLoop], None, None),
+            (vec![Fused], Some(OptimizerImpl::Foreach), Some(OptimizerImpl::Foreach)),
+        ] {
+            let optimizers = asked.iter().map(|&asked| optimizer(asked)).collect();
+            let recording = Recording { optimizers, ..Recording::default() };
+            assert_eq!(target(&recording, given).optimizer, expected, "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn switches_of_the_backends_count() {
+        let benchmark = |recording: Recording| target(&recording, None).cudnn_benchmark;
+        assert_eq!(benchmark(Recording::default()), CudnnBenchmark::Unknown);
+        for (limit, on, expected) in [
+            (None, true, CudnnBenchmark::On { limit: 10 }),
+            (Some(0), true, CudnnBenchmark::On { limit: 0 }),
+            (Some(0), false, CudnnBenchmark::Off),
+        ] {
+            let backends = vec![("cudnn.benchmark".to_owned(), on)];
+            let cudnn_benchmark_limit = limit;
+            let recording = Recording { backends, cudnn_benchmark_limit, ..Recording::default() };
+            assert_eq!(benchmark(recording), expected, "{limit:?} {on}");
+        }
+        let backends = vec![("flash_sdp".to_owned(), false)];
+        let kernels = target(&Recording { backends, ..Recording::default() }, None).attention;
+        assert_eq!((kernels.flash, kernels.efficient, kernels.cudnn), (false, true, true));
     }
 }

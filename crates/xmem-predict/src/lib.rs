@@ -30,6 +30,7 @@ mod timeline;
 
 pub use allocator::{
     AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, JobEnvironment, Origin,
+    other_cudnn_release,
 };
 pub use budget::{DeviceBudget, NcclMemory};
 pub use finding::Finding;

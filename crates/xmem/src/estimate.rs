@@ -1,7 +1,6 @@
 //! The builder, and the way from a job to an answer.
 
 use crate::answer::Answer;
-use crate::cudnn_release;
 use crate::error::EstimateError;
 use crate::iterations::Iterations;
 use crate::job::Job;
@@ -23,7 +22,7 @@ use xmem_orchestrator::{
 };
 use xmem_predict::{
     AllocatorError, AllocatorSettings, AllocatorSetup, CapacitySearch, Detail, DeviceBudget,
-    Prediction,
+    Prediction, other_cudnn_release,
 };
 use xmem_profiles::{ComputeCapability, Device};
 use xmem_trace::ReadOptions;
@@ -255,12 +254,12 @@ impl Estimate {
         let rank = target.resharding.as_ref().map(|other| other.rank().clone());
         let cublas_workspace = target.cublas_workspace.or(recorded);
         let target = Target { cublas_workspace, ..target };
-        let convolutions = Arc::clone(&self.convolutions);
         let (target, convolutions) = match job.profile().recording() {
-            Some(recording) => {
-                script_settings::apply((target, convolutions), recording, &mut setup.notes)
-            }
-            None => (target, convolutions),
+            Some(recording) => (
+                target.with_requests(recording),
+                script_settings::source(&self.convolutions, recording, &mut setup.notes),
+            ),
+            None => (target, Arc::clone(&self.convolutions)),
         };
         let rank = rank.or_else(|| job.facts().rank.clone());
         Ok(Plan { target, convolutions, setup, rank, search: self.detail.capacity })
@@ -322,7 +321,8 @@ impl Plan {
             None => self.convolutions.answer(&self.target.device, &questions),
         };
         let is_automatic = self.convolutions.is_automatic();
-        let other = cudnn_release::other(&answers, is_automatic, profile.recording(), &self.setup);
+        let recording = profile.recording();
+        let other = other_cudnn_release(&answers, is_automatic, recording, &self.setup);
         let answers = answers.with_other_release(other);
         let lowered = xmem_orchestrator::schedule(profile, &target, &answers);
         (answers, lowered)

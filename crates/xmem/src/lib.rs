@@ -38,7 +38,6 @@
 #![forbid(unsafe_code)]
 
 mod answer;
-mod cudnn_release;
 mod error;
 mod estimate;
 mod facts;

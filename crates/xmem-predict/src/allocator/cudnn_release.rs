@@ -1,8 +1,8 @@
 //! The release of cuDNN that a job will run with, as far as a recording and the release of PyTorch tell.
 
+use super::{AllocatorSetup, Origin};
 use xmem_analyzer::recording::Recording;
 use xmem_convolutions::{ConvolutionAnswers, CudnnRelease};
-use xmem_predict::{AllocatorSetup, Origin};
 use xmem_types::TorchVersion;
 
 /// The first release of PyTorch whose wheels have a cuDNN that answers without a GPU: 2.8.0 requires 9.10.2, 2.7.1
@@ -11,7 +11,8 @@ const FIRST_ASKED: TorchVersion = TorchVersion::new(2, 8);
 
 /// The reason why the job runs with a release of cuDNN that may answer otherwise than the one that was asked. `None`
 /// if it is that release or one like it: all releases that can be asked give nearly the same plans.
-pub(crate) fn other(
+#[must_use]
+pub fn other_cudnn_release(
     answers: &ConvolutionAnswers,
     is_automatic: bool,
     recording: Option<&Recording>,
@@ -37,8 +38,8 @@ pub(crate) fn other(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::allocator::{AllocatorSettings, JobEnvironment};
     use xmem_analyzer::recording::CudnnLibrary;
-    use xmem_predict::AllocatorSettings;
 
     #[test]
     fn a_release_that_cannot_be_asked_is_another_than_the_one_that_was() {
@@ -46,7 +47,7 @@ mod tests {
         let setup = |torch: Option<(u16, u16)>, release_from| {
             let release = torch.map(|(major, minor)| TorchVersion::new(major, minor));
             let settings = AllocatorSettings { release, ..AllocatorSettings::default() };
-            let environment = xmem_predict::JobEnvironment::default();
+            let environment = JobEnvironment::default();
             let setup = settings.resolve_leniently(&environment, device).expect("known");
             AllocatorSetup { release_from, ..setup }
         };
@@ -73,7 +74,8 @@ mod tests {
                     .map(|release| CudnnLibrary { library: None, release: Some(release) }),
                 ..Recording::default()
             };
-            let found = other(answers, is_automatic, Some(&recording), &setup(torch, from));
+            let found =
+                other_cudnn_release(answers, is_automatic, Some(&recording), &setup(torch, from));
             let row = format!("{torch:?} {from:?} {recorded:?} {is_automatic}: {found:?}");
             assert_eq!(found.is_some(), reason.is_some(), "{row}");
             assert!(found.unwrap_or_default().starts_with(reason.unwrap_or_default()), "{row}");
