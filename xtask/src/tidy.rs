@@ -8,6 +8,7 @@ mod findings;
 mod graph;
 mod licenses;
 mod links;
+mod names;
 mod provenance;
 mod sources;
 mod stages;
@@ -61,6 +62,7 @@ pub(crate) fn run() -> Result<(), Error> {
         sources::check(name, text, &mut findings);
         sources::check_text(name, text, &mut findings);
     }
+    names::check(&rust, &mut findings);
     cycles::check(&rust, &repo::text(Path::new(cycles::KNOWN))?, &mut findings);
 
     for (case, meta) in &cases {

@@ -21,7 +21,7 @@ pub use facts::{DeviceFacts, HistoryFacts, LiveGroup, SegmentFacts, SnapshotFact
 pub use recording::StartUncertainty;
 pub use rerun::{
     Addresses, AllocatorAction, BlockRequest, Candidate, Counts, Difference, Divergences,
-    EndComparison, Figures, FirstDivergence, Pair, Place, PlaceContent, Rerun, RerunError,
+    EndComparison, Figures, FirstDivergence, MemoryPlace, Pair, PlaceContent, Rerun, RerunError,
     RerunOptions, RerunVerdict, StartFacts, rerun,
 };
 pub use setup::{Setup, SetupError, SetupSource};

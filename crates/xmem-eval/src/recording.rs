@@ -9,7 +9,7 @@ pub(crate) use reservations::Reservations;
 pub(crate) use reserved::Levels;
 pub use rewind::StartUncertainty;
 pub(crate) use rewind::{Start, private_pool};
-pub(crate) use xmem_snapshot::{DeviceAnswer, Reuse, Step, StepKind};
+pub(crate) use xmem_snapshot::{DeviceAnswer, HistoryStep, Reuse, StepKind};
 
 use std::collections::{BTreeMap, BTreeSet};
 use xmem_simulator::{AllocatorConfig, Event, EventAction, PoolKind};
@@ -122,7 +122,7 @@ pub(crate) fn kind_of(kind: SegmentKind) -> PoolKind {
 }
 
 /// The steps behind the used entries.
-pub(crate) fn steps(recording: &Recording<'_>, config: &AllocatorConfig) -> Vec<Step> {
+pub(crate) fn steps(recording: &Recording<'_>, config: &AllocatorConfig) -> Vec<HistoryStep> {
     let choosy = config.max_split_size.is_some() || config.garbage_collection_threshold.is_some();
     let choice = if choosy { ReleaseChoice::Some } else { ReleaseChoice::All };
     recording.snapshot.steps(recording.trace(), choice)

@@ -12,7 +12,7 @@ mod run;
 pub use compare::Difference;
 pub use end::EndComparison;
 pub use first::{BlockRequest, Candidate, FirstDivergence, PlaceContent};
-pub use place::{AllocatorAction, Place};
+pub use place::{AllocatorAction, MemoryPlace};
 pub(crate) use requests::ServedRequests;
 pub use result::{Counts, Divergences, Figures, Pair, Rerun, RerunVerdict, StartFacts};
 

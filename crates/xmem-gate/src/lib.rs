@@ -32,7 +32,7 @@ pub use request::{GpuRequest, JobRequest, ParseRequestError};
 pub use site::{Candidates, Rules, Site, SiteError, SiteGpu, Unresolved, Workload};
 pub use slurm::{Directives, SlurmCommand, SlurmError, SlurmOptions};
 pub use suggestion::with_suggestion;
-pub use template_path::{Step, TemplatePath};
+pub use template_path::{PathStep, TemplatePath};
 pub use xmem::{Decision, TightBy};
 
 #[cfg(doctest)]

@@ -9,7 +9,7 @@ mod tree;
 
 pub use error::ManifestError;
 
-use crate::template_path::Step;
+use crate::template_path::PathStep;
 use serde_json::Value;
 use tree::Node;
 
@@ -44,7 +44,7 @@ impl Manifest {
     /// with these annotations.
     pub fn annotated(
         &self,
-        places: &[(usize, Vec<Step>)],
+        places: &[(usize, Vec<PathStep>)],
         annotations: &[(&str, String)],
     ) -> Result<String, ManifestError> {
         let mut expected = self.values();
@@ -64,12 +64,12 @@ impl Manifest {
 }
 
 /// Sets annotations in a value.
-fn expect(value: &mut Value, path: &[Step], annotations: &[(&str, String)]) -> Option<()> {
+fn expect(value: &mut Value, path: &[PathStep], annotations: &[(&str, String)]) -> Option<()> {
     let mut template = value;
     for step in path {
         template = match step {
-            Step::Key(key) => template.get_mut(key)?,
-            Step::Index(at) => template.get_mut(at)?,
+            PathStep::Key(key) => template.get_mut(key)?,
+            PathStep::Index(at) => template.get_mut(at)?,
         };
     }
     let empty = || Value::Object(serde_json::Map::new());

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// A step from a value into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// The value of a key.
     Key(String),
     /// The element of a list, from 0.
@@ -48,7 +48,7 @@ impl TemplatePath {
     }
 
     /// The values to which the path leads.
-    pub(crate) fn values<'a>(&self, object: &'a Value) -> Vec<(Vec<Step>, &'a Value)> {
+    pub(crate) fn values<'a>(&self, object: &'a Value) -> Vec<(Vec<PathStep>, &'a Value)> {
         let mut found = vec![(Vec::new(), object)];
         for key in &self.0 {
             let next = found.into_iter().flat_map(|(path, value)| {
@@ -64,16 +64,16 @@ impl TemplatePath {
     }
 }
 
-fn children<'a>(value: &'a Value, key: &str) -> Vec<(Step, &'a Value)> {
+fn children<'a>(value: &'a Value, key: &str) -> Vec<(PathStep, &'a Value)> {
     match (value, key) {
         (Value::Array(items), "*") => {
-            items.iter().enumerate().map(|(at, item)| (Step::Index(at), item)).collect()
+            items.iter().enumerate().map(|(at, item)| (PathStep::Index(at), item)).collect()
         }
         (Value::Object(map), "*") => {
-            map.iter().map(|(key, value)| (Step::Key(key.clone()), value)).collect()
+            map.iter().map(|(key, value)| (PathStep::Key(key.clone()), value)).collect()
         }
         (Value::Object(map), key) => {
-            map.get(key).map(|value| (Step::Key(key.to_owned()), value)).into_iter().collect()
+            map.get(key).map(|value| (PathStep::Key(key.to_owned()), value)).into_iter().collect()
         }
         _ => Vec::new(),
     }

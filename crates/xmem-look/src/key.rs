@@ -37,7 +37,7 @@ pub enum Key {
 
 /// What follows a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum KeyOutcome {
     /// The next key.
     Continue,
     /// The end.

@@ -12,7 +12,7 @@ mod view;
 mod wait;
 
 pub use browser::{Browser, Subject};
-pub use key::{Key, Step};
+pub use key::{Key, KeyOutcome};
 pub use session::{Ended, browse};
 pub use view::{Palette, draw};
 

@@ -1,7 +1,7 @@
 //! The terminal while a run is looked at: raw mode and the other screen, given back however it ends.
 
 use crate::browser::Browser;
-use crate::key::{Key, Step};
+use crate::key::{Key, KeyOutcome};
 use crate::view::{Palette, draw};
 use crate::wait::{Arrival, Events};
 use crossterm::event::Event;
@@ -75,7 +75,7 @@ fn turns<W: Write>(
             Event::Key(event) => Key::of(&event),
             _ => None,
         };
-        if key.is_some_and(|key| browser.press(key) == Step::Quit) {
+        if key.is_some_and(|key| browser.press(key) == KeyOutcome::Quit) {
             return Ok(Ended::ByKey);
         }
     }

@@ -109,7 +109,7 @@ impl Work {
 
 /// A step of the device's work, with the requests of its memory in program order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct GraphStep {
     /// The work.
     pub work: Work,
     /// The time that the device computes.
@@ -140,7 +140,7 @@ pub enum BlockRole {
 
 /// A block and its uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct StepBlock {
     /// Its size, rounded as the device's allocator rounds it.
     pub size: Bytes,
     /// Its part.
@@ -157,8 +157,8 @@ pub struct Block {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     layers: Vec<Layer>,
-    steps: Vec<Step>,
-    blocks: Vec<Block>,
+    steps: Vec<GraphStep>,
+    blocks: Vec<StepBlock>,
     lifetimes: Vec<Lifetime>,
     /// The steps that are slower than those of the device's work were: each is slowed down once.
     slowed: BTreeSet<StepId>,
@@ -221,8 +221,8 @@ impl Graph {
     /// If requests or uses do not go together.
     pub fn new(
         layers: Vec<Layer>,
-        steps: Vec<Step>,
-        blocks: Vec<Block>,
+        steps: Vec<GraphStep>,
+        blocks: Vec<StepBlock>,
     ) -> Result<Self, GraphError> {
         check_size(&blocks)?;
         let lifetimes = lifetimes(&steps, blocks.len())?;
@@ -254,19 +254,19 @@ impl Graph {
 
     /// The work of the device, in order.
     #[must_use]
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[GraphStep] {
         &self.steps
     }
 
     /// The blocks, by id.
     #[must_use]
-    pub fn blocks(&self) -> &[Block] {
+    pub fn blocks(&self) -> &[StepBlock] {
         &self.blocks
     }
 
     /// A block.
     #[must_use]
-    pub fn block(&self, id: BlockId) -> &Block {
+    pub fn block(&self, id: BlockId) -> &StepBlock {
         &self.blocks[id.index()]
     }
 
@@ -289,7 +289,7 @@ impl Graph {
     }
 
     /// The same step with blocks of other sizes.
-    pub(crate) fn resized(&self, size: impl Fn(BlockId, &Block) -> Bytes) -> Self {
+    pub(crate) fn resized(&self, size: impl Fn(BlockId, &StepBlock) -> Bytes) -> Self {
         let mut graph = self.clone();
         for (id, block) in self.ids().zip(&mut graph.blocks) {
             block.size = size(id, self.block(id));
@@ -331,12 +331,12 @@ impl Graph {
         self.lifetimes[id.index()]
     }
 
-    pub(crate) fn into_parts(self) -> (Vec<Layer>, Vec<Step>, Vec<Block>) {
+    pub(crate) fn into_parts(self) -> (Vec<Layer>, Vec<GraphStep>, Vec<StepBlock>) {
         (self.layers, self.steps, self.blocks)
     }
 }
 
-impl Step {
+impl GraphStep {
     /// The requests when the step begins, and those when it ends.
     pub(crate) fn halves(&self) -> (&[Action], &[Action]) {
         let last = self.actions.iter().rposition(|action| matches!(action, Action::Alloc(_)));
@@ -344,13 +344,13 @@ impl Step {
     }
 }
 
-fn check_size(blocks: &[Block]) -> Result<(), GraphError> {
+fn check_size(blocks: &[StepBlock]) -> Result<(), GraphError> {
     // Each may be there twice, before and after it is on the host.
     let total: u128 = blocks.iter().map(|block| 2 * u128::from(block.size.get())).sum();
     if total > 1 << 60 { Err(GraphError::TooLarge) } else { Ok(()) }
 }
 
-fn lifetimes(steps: &[Step], blocks: usize) -> Result<Vec<Lifetime>, GraphError> {
+fn lifetimes(steps: &[GraphStep], blocks: usize) -> Result<Vec<Lifetime>, GraphError> {
     let mut lifetimes: Vec<Option<Lifetime>> = vec![None; blocks];
     for (row, step) in steps.iter().enumerate() {
         for &action in &step.actions {

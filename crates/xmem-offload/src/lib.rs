@@ -32,7 +32,8 @@ pub use capacity::smallest_capacity;
 pub use dynamic::{Dynamic, vdnn_dynamic};
 pub use events::{EventKind, MemoryEvent, Piece, PieceId};
 pub use graph::{
-    Action, Block, BlockRole, Graph, GraphError, Layer, LayerId, LayerKind, Step, StepId, Work,
+    Action, BlockRole, Graph, GraphError, GraphStep, Layer, LayerId, LayerKind, StepBlock, StepId,
+    Work,
 };
 pub use groups::Group;
 pub use jitter::{Jitter, Jittered, jitter};

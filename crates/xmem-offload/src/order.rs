@@ -1,6 +1,6 @@
 //! Dymem's order of layers (algorithm 1): depth first, so that a branch is finished before the next one begins.
 
-use crate::graph::{Action, Graph, GraphError, Layer, LayerId, Step, StepId, Work};
+use crate::graph::{Action, Graph, GraphError, GraphStep, Layer, LayerId, StepId, Work};
 use std::collections::BTreeMap;
 
 /// The same training step with its layers in depth-first order, and the backward pass the other way round. The order of a
@@ -92,7 +92,7 @@ fn rebuild(graph: &Graph, sorted: &[usize], place: &[StepId]) -> Result<Graph, G
         }
     }
     let later: Vec<Action> = freed_by.values().flatten().copied().collect();
-    let moved: Vec<Step> = sorted
+    let moved: Vec<GraphStep> = sorted
         .iter()
         .enumerate()
         .map(|(at, &row)| {

@@ -19,7 +19,7 @@ use crate::run::Run;
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
-use xmem_planner::{Block, BlockList, Limits, Planner, Refused};
+use xmem_planner::{BlockList, Limits, PlannedBlock, Planner, Refused};
 use xmem_types::{Bytes, Nanos};
 
 /// A placement.
@@ -198,10 +198,10 @@ pub fn place(run: &Run, placement: Placement, limits: &Limits) -> Result<Placed,
 /// of pieces.
 fn block_list(run: &Run) -> BlockList {
     let ticks = u32::try_from(run.events.len()).expect("fewer than 2^32 events");
-    let mut blocks: Vec<Block> = run
+    let mut blocks: Vec<PlannedBlock> = run
         .pieces
         .iter()
-        .map(|piece| Block { size: piece.size, start: 0, end: ticks, operator: None })
+        .map(|piece| PlannedBlock { size: piece.size, start: 0, end: ticks, operator: None })
         .collect();
     for (tick, event) in (0..).zip(&run.events) {
         let block = &mut blocks[event.piece.index()];

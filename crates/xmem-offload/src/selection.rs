@@ -1,6 +1,6 @@
 //! The blocks that a policy moves to the host.
 
-use crate::graph::{Block, BlockRole, Graph, StepId, Work};
+use crate::graph::{BlockRole, Graph, StepBlock, StepId, Work};
 use crate::policy::{Policy, Trigger};
 use xmem_types::{BlockId, Bytes};
 
@@ -53,7 +53,7 @@ pub(crate) fn movable(graph: &Graph, id: BlockId) -> Option<(StepId, StepId)> {
     (last_forward < first_backward).then_some((last_forward, first_backward))
 }
 
-fn last_forward(block: &Block) -> Option<StepId> {
+fn last_forward(block: &StepBlock) -> Option<StepId> {
     block.readers.last().max(block.writers.last()).copied()
 }
 

@@ -1,7 +1,7 @@
 //! The event loop: one stream computes, another copies, and memory comes and goes.
 
 use crate::events::{EventKind, MemoryEvent, Piece, PieceId};
-use crate::graph::{Action, Graph, Step, StepId, Work};
+use crate::graph::{Action, Graph, GraphStep, StepId, Work};
 use crate::groups::group;
 use crate::placement::Space;
 use crate::policy::{Barrier, CopiesOn, Policy, SuperNeurons};
@@ -220,7 +220,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// Computes, with the copies that begin at the same time.
-    fn compute(&mut self, id: StepId, step: &Step, again: Nanos) {
+    fn compute(&mut self, id: StepId, step: &GraphStep, again: Nanos) {
         let start = self.now;
         let end = start + again + step.duration;
         self.run.computing.push((start, end));

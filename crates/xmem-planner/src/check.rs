@@ -57,14 +57,15 @@ pub fn check(list: &BlockList, plan: &Plan) -> Result<(), Violation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::list::Block;
+    use crate::list::PlannedBlock;
     use proptest::prelude::*;
     use xmem_types::Bytes;
 
-    fn blocks() -> impl Strategy<Value = (Vec<Block>, Vec<Bytes>)> {
+    fn blocks() -> impl Strategy<Value = (Vec<PlannedBlock>, Vec<Bytes>)> {
         let block =
             (0u64..6, 0u32..8, 1u32..5, 0u64..12).prop_map(|(size, start, length, offset)| {
-                let block = Block { size: Bytes(size), start, end: start + length, operator: None };
+                let block =
+                    PlannedBlock { size: Bytes(size), start, end: start + length, operator: None };
                 (block, Bytes(offset))
             });
         prop::collection::vec(block, 0..8).prop_map(|pairs| pairs.into_iter().unzip())

@@ -1,7 +1,7 @@
 //! Lists as CSV, in the format of minimalloc's instances: columns `id`, `lower`, `upper` and `size` in any
 //! order, half-open lifetimes. Other columns are ignored, but `alignment` only if every plan keeps it.
 
-use crate::list::{Block, BlockList, ListError};
+use crate::list::{BlockList, ListError, PlannedBlock};
 use std::collections::BTreeSet;
 use thiserror::Error;
 use xmem_types::Bytes;
@@ -115,7 +115,7 @@ pub fn read_csv(text: &[u8]) -> Result<CsvBlocks, CsvError> {
         }
         names.push(name);
         let size = Bytes(number(size, "size", u64::MAX)?);
-        blocks.push(Block { size, start, end, operator: None });
+        blocks.push(PlannedBlock { size, start, end, operator: None });
     }
     check_alignments(alignments, &blocks)?;
     Ok(CsvBlocks { list: BlockList::new(blocks)?, names })
@@ -123,7 +123,10 @@ pub fn read_csv(text: &[u8]) -> Result<CsvBlocks, CsvError> {
 
 /// Refuses alignments that offsets may not have. All planners put a block on other blocks, so that an offset is a
 /// multiple of what divides all sizes.
-fn check_alignments(alignments: Vec<(u64, String)>, blocks: &[Block]) -> Result<(), CsvError> {
+fn check_alignments(
+    alignments: Vec<(u64, String)>,
+    blocks: &[PlannedBlock],
+) -> Result<(), CsvError> {
     let unit = blocks.iter().fold(0, |unit, block| gcd(unit, block.size.get()));
     let is_kept = |text: &str| match text.parse::<u64>() {
         Ok(alignment) => alignment > 0 && unit % alignment == 0,
@@ -148,7 +151,8 @@ mod tests {
     fn columns_may_come_in_any_order() {
         let read = read_csv(b"size, id,upper,lower\n8,b1,3,0\n4, b2 ,9,5\n").expect("a list");
         assert_eq!(read.names, ["b1", "b2"]);
-        let block = |size, start, end| Block { size: Bytes(size), start, end, operator: None };
+        let block =
+            |size, start, end| PlannedBlock { size: Bytes(size), start, end, operator: None };
         assert_eq!(read.list.blocks(), [block(8, 0, 3), block(4, 5, 9)]);
     }
 

@@ -122,7 +122,7 @@ pub fn moments(list: &BlockList, plan: &Plan, ticks: &[u32]) -> Vec<Moment> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::list::Block;
+    use crate::list::PlannedBlock;
 
     #[test]
     fn the_index_is_the_part_of_free_bytes_in_pieces_that_are_too_small() {
@@ -139,7 +139,8 @@ mod tests {
 
     #[test]
     fn the_moments_of_a_plan_have_its_load_its_top_and_its_gaps() {
-        let block = |size, start, end| Block { size: Bytes(size), start, end, operator: None };
+        let block =
+            |size, start, end| PlannedBlock { size: Bytes(size), start, end, operator: None };
         let blocks = vec![block(4, 0, 3), block(2, 1, 2), block(4, 1, 4), block(6, 4, 5)];
         let list = BlockList::new(blocks).expect("a list");
         let plan = Plan::new(&list, [0, 4, 6, 0].map(Bytes).to_vec());

@@ -4,7 +4,7 @@
 //! those that are larger are served elsewhere, and the job is planned again with the largest sizes seen.
 
 use crate::budget::Limits;
-use crate::list::{Block, BlockList, ListError};
+use crate::list::{BlockList, ListError, PlannedBlock};
 use crate::plan::Plan;
 use crate::planner::Planner;
 use crate::refused::Refused;
@@ -35,7 +35,7 @@ pub struct Hint {
 #[derive(Clone, Debug)]
 pub struct HotJob {
     /// By ordinal: the largest size, and the requests made before the last free.
-    profile: Vec<Block>,
+    profile: Vec<PlannedBlock>,
     hints: Hints,
     planner: Planner,
     limits: Limits,
@@ -161,7 +161,7 @@ impl HotJob {
         // By offset: the end of the memory of a block at its planned address.
         let mut live: BTreeMap<Bytes, Bytes> = BTreeMap::new();
         for (id, hint) in order.into_iter().zip(&self.hints.requests) {
-            let Block { size, start, .. } = blocks[id];
+            let PlannedBlock { size, start, .. } = blocks[id];
             while let Some(ended) = ends.next_if(|&ended| blocks[ended].end <= start) {
                 if let Served::Planned { offset } = served[ended]
                     && blocks[ended].size > Bytes::ZERO
@@ -196,13 +196,13 @@ fn by_ordinal(list: &BlockList) -> Vec<usize> {
 
 /// The blocks by ordinal, live from their own request until as many requests have been made as before their free.
 /// Two runs have the same requests, but frees in between may differ.
-fn counted(list: &BlockList) -> Vec<Block> {
+fn counted(list: &BlockList) -> Vec<PlannedBlock> {
     let order = by_ordinal(list);
     let starts: Vec<u32> = order.iter().map(|&id| list.blocks()[id].start).collect();
     let count = |(ordinal, &id): (usize, &usize)| {
         let block = list.blocks()[id];
         let end = starts.partition_point(|&start| start < block.end);
-        Block { start: ordinal as u32, end: end as u32, ..block }
+        PlannedBlock { start: ordinal as u32, end: end as u32, ..block }
     };
     order.iter().enumerate().map(count).collect()
 }
@@ -212,7 +212,8 @@ mod tests {
     use super::*;
 
     fn list(blocks: &[(u64, u32, u32)]) -> BlockList {
-        let block = |&(size, start, end)| Block { size: Bytes(size), start, end, operator: None };
+        let block =
+            |&(size, start, end)| PlannedBlock { size: Bytes(size), start, end, operator: None };
         BlockList::new(blocks.iter().map(block).collect()).expect("a list")
     }
 

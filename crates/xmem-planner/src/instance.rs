@@ -1,6 +1,6 @@
 //! A list as the planners see it: blocks of some size, and time in sections.
 
-use crate::list::Block;
+use crate::list::PlannedBlock;
 
 /// The blocks of a list that have bytes, with time compressed to the sections between two starts of blocks:
 /// a block is live in the sections `start..end`, and two blocks conflict if they share a section. What is live does not
@@ -43,7 +43,7 @@ impl Item {
 }
 
 impl Instance {
-    pub(crate) fn new(listed: &[Block]) -> Self {
+    pub(crate) fn new(listed: &[PlannedBlock]) -> Self {
         let with_bytes = || listed.iter().enumerate().filter(|(_, block)| block.size.get() > 0);
         let starts = distinct(with_bytes().map(|(_, block)| block.start));
         let requests = distinct(with_bytes().flat_map(|(_, block)| [block.start, block.end]));

@@ -52,12 +52,12 @@ pub fn interrupt(list: &BlockList, ranges: &[Range<u32>]) -> Interrupted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::list::Block;
+    use crate::list::PlannedBlock;
     use xmem_types::Bytes;
 
     #[test]
     fn blocks_that_begin_in_a_range_are_left_out() {
-        let block = |&(start, end)| Block { size: Bytes(1), start, end, operator: None };
+        let block = |&(start, end)| PlannedBlock { size: Bytes(1), start, end, operator: None };
         let blocks = [(0, 9), (1, 2), (3, 9), (4, 5), (8, 9)].iter().map(block).collect();
         let list = BlockList::new(blocks).expect("a list");
         for (ranges, expected) in [
@@ -74,7 +74,7 @@ mod tests {
             for (part, ids) in
                 [(&parts.planned, &parts.planned_ids), (&parts.unplanned, &parts.unplanned_ids)]
             {
-                let whole: Vec<Block> = ids.iter().map(|&id| list.blocks()[id]).collect();
+                let whole: Vec<PlannedBlock> = ids.iter().map(|&id| list.blocks()[id]).collect();
                 assert_eq!(part.blocks(), whole);
             }
         }

@@ -38,7 +38,7 @@ pub use csv::{CsvBlocks, CsvError, read_csv};
 pub use fragmentation::{FreePieces, Moment, moments};
 pub use hints::{Hint, HintedRun, Hints, HintsError, HotJob, Served};
 pub use interrupt::{Interrupted, interrupt};
-pub use list::{Block, BlockList, ListError};
+pub use list::{BlockList, ListError, PlannedBlock};
 pub use plan::{Plan, Planned, Proof};
 pub use planner::{ParsePlannerError, Planner};
 pub use planners::{Fit, GreedyOrder};

@@ -7,7 +7,7 @@ use xmem_types::Bytes;
 /// A block: a size, and the half-open interval `[start, end)` of ticks in which it is live. A tick is one
 /// request: of a trace, the number of allocations and frees before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct PlannedBlock {
     /// Its size, rounded as its allocator would round it. A block of no bytes is placed at offset zero.
     pub size: Bytes,
     /// The first tick at which it is live.
@@ -19,7 +19,7 @@ pub struct Block {
     pub operator: Option<u32>,
 }
 
-impl Block {
+impl PlannedBlock {
     /// True if both are live at some tick.
     #[must_use]
     pub const fn overlaps_in_time(&self, other: &Self) -> bool {
@@ -30,7 +30,7 @@ impl Block {
 /// Blocks to be placed. A block's id is its place in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockList {
-    blocks: Vec<Block>,
+    blocks: Vec<PlannedBlock>,
     instance: Instance,
 }
 
@@ -61,12 +61,12 @@ impl BlockList {
     ///
     /// # Errors
     /// If a block is never live, or their sizes add up to more than 2^63 bytes.
-    pub fn new(blocks: Vec<Block>) -> Result<Self, ListError> {
+    pub fn new(blocks: Vec<PlannedBlock>) -> Result<Self, ListError> {
         if blocks.len() > i32::MAX as usize {
             return Err(ListError::TooMany);
         }
         if let Some(block) = blocks.iter().position(|block| block.start >= block.end) {
-            let Block { start, end, .. } = blocks[block];
+            let PlannedBlock { start, end, .. } = blocks[block];
             return Err(ListError::NoLifetime { block, start, end });
         }
         let total = blocks.iter().map(|block| u128::from(block.size.get())).sum::<u128>();
@@ -79,7 +79,7 @@ impl BlockList {
 
     /// The blocks, by id.
     #[must_use]
-    pub fn blocks(&self) -> &[Block] {
+    pub fn blocks(&self) -> &[PlannedBlock] {
         &self.blocks
     }
 
@@ -118,7 +118,8 @@ mod tests {
     use super::*;
 
     fn list(blocks: &[(u64, u32, u32)]) -> Result<BlockList, ListError> {
-        let block = |&(size, start, end)| Block { size: Bytes(size), start, end, operator: None };
+        let block =
+            |&(size, start, end)| PlannedBlock { size: Bytes(size), start, end, operator: None };
         BlockList::new(blocks.iter().map(block).collect())
     }
 

@@ -28,7 +28,7 @@ pub use settings::{Dimension, ExtentsError, LengthSettings, VaryingDimension};
 use crate::prediction::Prediction;
 use law::{Law, LawKind};
 use observed::BatchShape;
-use pattern::{Pattern, Step};
+use pattern::{Pattern, SimulationStep};
 use std::collections::{BTreeMap, BTreeSet};
 use xmem_orchestrator::{RecordedIterations, Schedule};
 use xmem_types::{BlockId, Bytes, Diagnostics, Request, RequestKind, Severity};
@@ -201,10 +201,9 @@ impl<'p> LengthModel<'p> {
 
     /// Returns whether the pattern frees a block only after the iteration that follows.
     fn is_freed_after_next(&self, slot: usize) -> bool {
-        self.pattern
-            .steps
-            .iter()
-            .any(|step| matches!(step, Step::Free(held) if held.slot == slot && held.age > 1))
+        self.pattern.steps.iter().any(
+            |step| matches!(step, SimulationStep::Free(held) if held.slot == slot && held.age > 1),
+        )
     }
 }
 

@@ -47,7 +47,7 @@ pub use prediction::{PredictedBlock, Prediction};
 pub use range::{Bounds, Confidence, PeakRange, UncertaintyEffect};
 pub use simulation::{
     DEFAULT_TOTAL, FailedAllocation, MemoryStats, Offset, OperationList, Simulation,
-    SimulationSettings, SimulationSummary, Step, StepError, StepOutcome,
+    SimulationSettings, SimulationStep, SimulationSummary, StepError, StepOutcome,
 };
 pub use snapshot::{NoSegments, SnapshotEnd};
 pub use timeline::{

@@ -86,7 +86,7 @@ pub struct Offset(pub i64);
 
 /// The result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct SimulationStep {
     /// Its place in the list, from 0.
     pub index: usize,
     /// The outcome.
@@ -264,7 +264,7 @@ impl Simulation {
     ///
     /// # Errors
     /// If it makes no sense at this point; then nothing has changed.
-    pub fn step(&mut self, operation: &Operation) -> Result<Step, StepError> {
+    pub fn step(&mut self, operation: &Operation) -> Result<SimulationStep, StepError> {
         let index = self.summary.operations as usize;
         let done = self.session.apply(operation).map_err(|misuse| StepError {
             index,
@@ -288,7 +288,7 @@ impl Simulation {
         };
         let stats = self.stats();
         self.note(operation, &outcome, stats);
-        Ok(Step { index, outcome, stats })
+        Ok(SimulationStep { index, outcome, stats })
     }
 
     /// The events of the allocator since they were last cleared.

@@ -19,7 +19,7 @@ use xmem_simulator::{
     ReplayDriver, RequestIndex, SegmentState,
 };
 use xmem_snapshot::{
-    Block, DeviceIndex, Segment, SegmentKind, Snapshot, StackId, StreamHandle, TraceEntry,
+    DeviceIndex, Segment, SegmentKind, Snapshot, SnapshotBlock, StackId, StreamHandle, TraceEntry,
 };
 use xmem_types::{Addr, IterationId, Nanos, Request, RequestKind};
 
@@ -183,12 +183,12 @@ fn segments<A: FrameworkAllocator>(
     allocator.state().into_iter().map(segment).collect()
 }
 
-fn block(state: &BlockState, stack: StackId) -> Block {
+fn block(state: &BlockState, stack: StackId) -> SnapshotBlock {
     let (used, stack) = match state.used {
         BlockUse::Allocated => (xmem_snapshot::BlockState::ActiveAllocated, stack),
         BlockUse::PendingFree => (xmem_snapshot::BlockState::ActivePendingFree, stack),
         BlockUse::Free => (xmem_snapshot::BlockState::Inactive, StackId::EMPTY),
     };
     let BlockState { addr: address, size, requested, .. } = *state;
-    Block { address, size, requested: Some(requested), state: used, stack }
+    SnapshotBlock { address, size, requested: Some(requested), state: used, stack }
 }

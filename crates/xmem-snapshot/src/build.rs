@@ -2,8 +2,8 @@
 
 use crate::frames::{Frame, FrameId, FrameTable, StackId};
 use crate::model::{
-    Action, Block, BlockState, DeviceIndex, PoolId, Segment, SegmentKind, Snapshot, StreamHandle,
-    TraceEntry,
+    Action, BlockState, DeviceIndex, PoolId, Segment, SegmentKind, Snapshot, SnapshotBlock,
+    StreamHandle, TraceEntry,
 };
 use xmem_types::{Addr, Bytes, Interner, StreamId, Sym};
 
@@ -65,7 +65,12 @@ impl Segment {
     /// A segment that these blocks fill, from `address` on, with the sums that follow from them;
     /// for the default stream and pool, not expandable, without stack.
     #[must_use]
-    pub fn new(device: DeviceIndex, address: Addr, kind: SegmentKind, blocks: Vec<Block>) -> Self {
+    pub fn new(
+        device: DeviceIndex,
+        address: Addr,
+        kind: SegmentKind,
+        blocks: Vec<SnapshotBlock>,
+    ) -> Self {
         Self {
             device,
             address,
@@ -84,14 +89,14 @@ impl Segment {
 }
 
 /// The sizes of the blocks in such a state.
-pub(crate) fn sum(blocks: &[Block], which: impl Fn(BlockState) -> bool) -> Bytes {
+pub(crate) fn sum(blocks: &[SnapshotBlock], which: impl Fn(BlockState) -> bool) -> Bytes {
     let sizes = blocks.iter().filter(|block| which(block.state)).map(|block| block.size.get());
     Bytes(sizes.fold(0, u64::saturating_add))
 }
 
 /// The size requested in active blocks, if it is known of all (`snapshot` in
 /// c10/cuda/CUDACachingAllocator.cpp).
-fn requested(blocks: &[Block]) -> Option<Bytes> {
+fn requested(blocks: &[SnapshotBlock]) -> Option<Bytes> {
     let mut active = blocks.iter().filter(|block| block.state != BlockState::Inactive);
     active.try_fold(Bytes::ZERO, |sum, block| {
         Some(Bytes(sum.get().saturating_add(block.requested?.get())))

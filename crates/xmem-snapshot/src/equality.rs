@@ -2,7 +2,9 @@
 //! differently.
 
 use crate::frames::{Frame, FrameId, StackId};
-use crate::model::{Action, Annotation, Block, Segment, Snapshot, StreamHandle, TraceEntry};
+use crate::model::{
+    Action, Annotation, Segment, Snapshot, SnapshotBlock, StreamHandle, TraceEntry,
+};
 use crate::settings::{AllocatorSettings, Setting};
 use std::collections::BTreeMap;
 use xmem_types::{StreamId, Sym};
@@ -58,8 +60,8 @@ impl<'s> Translation<'s> {
                 == Segment { blocks: Vec::new(), ..*to }
     }
 
-    fn block(&mut self, block: &Block) -> Option<Block> {
-        Some(Block { stack: self.stack(block.stack)?, ..*block })
+    fn block(&mut self, block: &SnapshotBlock) -> Option<SnapshotBlock> {
+        Some(SnapshotBlock { stack: self.stack(block.stack)?, ..*block })
     }
 
     fn entry(&mut self, entry: &TraceEntry) -> Option<TraceEntry> {

@@ -39,12 +39,12 @@ pub use frames::{Frame, FrameId, FrameTable, StackId};
 pub use history::{DeviceUsage, RecordedRequests, Usage};
 pub use inflate::is_pickle;
 pub use model::{
-    Action, Annotation, AnnotationStage, Block, BlockState, DeviceIndex, EntryIndex, PoolId,
-    Segment, SegmentKind, Snapshot, StreamHandle, TraceEntry,
+    Action, Annotation, AnnotationStage, BlockState, DeviceIndex, EntryIndex, PoolId, Segment,
+    SegmentKind, Snapshot, SnapshotBlock, StreamHandle, TraceEntry,
 };
 pub use settings::{AllocatorSettings, Setting};
 pub use site::{CallPart, Site};
-pub use steps::{DeviceAnswer, ReleaseChoice, Reuse, Step, StepKind};
+pub use steps::{DeviceAnswer, HistoryStep, ReleaseChoice, Reuse, StepKind};
 pub use structure::Structure;
 
 use std::io;
@@ -78,7 +78,7 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<(Snapshot, Diagnostics), Sn
 ///
 /// ```
 /// use xmem_snapshot::{
-///     Action, Block, BlockState, DeviceIndex, Segment, SegmentKind, Snapshot, TraceEntry, write,
+///     Action, SnapshotBlock, BlockState, DeviceIndex, Segment, SegmentKind, Snapshot, TraceEntry, write,
 /// };
 /// use xmem_types::{Addr, Bytes};
 ///
@@ -90,14 +90,14 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Result<(Snapshot, Diagnostics), Sn
 ///     let entry = TraceEntry::new(action, address, Bytes(size));
 ///     snapshot.record(device, TraceEntry { stack, ..entry });
 /// }
-/// let used = Block {
+/// let used = SnapshotBlock {
 ///     address,
 ///     size: Bytes(1024),
 ///     requested: Some(Bytes(1000)),
 ///     state: BlockState::ActiveAllocated,
 ///     stack,
 /// };
-/// let free = Block {
+/// let free = SnapshotBlock {
 ///     address: Addr(address.0 + 1024),
 ///     size: Bytes((2 << 20) - 1024),
 ///     state: BlockState::Inactive,

@@ -75,12 +75,12 @@ pub struct Segment {
     /// The call stack of the allocation.
     pub stack: StackId,
     /// Its blocks, by address.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<SnapshotBlock>,
 }
 
 /// A part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct SnapshotBlock {
     /// The start address.
     pub address: Addr,
     /// Its length, rounded as the allocator does.

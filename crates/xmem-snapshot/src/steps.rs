@@ -11,14 +11,14 @@ use xmem_types::{Addr, Bytes, StreamId};
 
 /// One thing that the program did, or that happened to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct HistoryStep {
     /// The kind.
     pub kind: StepKind,
     /// The entries of the trace that belong to it.
     pub entries: Range<usize>,
 }
 
-/// A kind of [`Step`].
+/// A kind of [`HistoryStep`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
     /// It got a block.
@@ -85,7 +85,7 @@ pub enum ReleaseChoice {
 impl Snapshot {
     /// The steps behind a part of a device's trace.
     #[must_use]
-    pub fn steps(&self, trace: &[TraceEntry], choice: ReleaseChoice) -> Vec<Step> {
+    pub fn steps(&self, trace: &[TraceEntry], choice: ReleaseChoice) -> Vec<HistoryStep> {
         steps(self, trace, choice)
     }
 
@@ -106,7 +106,7 @@ impl Snapshot {
     }
 }
 
-fn steps(snapshot: &Snapshot, trace: &[TraceEntry], choice: ReleaseChoice) -> Vec<Step> {
+fn steps(snapshot: &Snapshot, trace: &[TraceEntry], choice: ReleaseChoice) -> Vec<HistoryStep> {
     let mut reader = Reader {
         snapshot,
         trace,
@@ -128,7 +128,7 @@ struct Reader<'s> {
     snapshot: &'s Snapshot,
     trace: &'s [TraceEntry],
     choice: ReleaseChoice,
-    steps: Vec<Step>,
+    steps: Vec<HistoryStep>,
     /// The first entry that no step has yet: entries from here on wait for what they belong to.
     open: usize,
     /// Blocks allocated in the trace and not freed.
@@ -180,7 +180,7 @@ impl Reader<'_> {
     }
 
     fn push(&mut self, kind: StepKind, end: usize) {
-        self.steps.push(Step { kind, entries: self.open..end });
+        self.steps.push(HistoryStep { kind, entries: self.open..end });
         self.open = end;
     }
 
@@ -201,7 +201,7 @@ impl Reader<'_> {
             if entry.action == Action::FreeCompleted {
                 self.freed.remove(&entry.addr);
                 let kind = StepKind::Complete { addr: entry.addr };
-                self.steps.push(Step { kind, entries: at..at + 1 });
+                self.steps.push(HistoryStep { kind, entries: at..at + 1 });
             }
         }
     }

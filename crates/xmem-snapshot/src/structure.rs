@@ -252,7 +252,7 @@ fn overlaps(ranges: &BTreeMap<u64, u64>, start: u64, end: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Block, SegmentKind};
+    use crate::{SegmentKind, SnapshotBlock};
 
     const DEVICE: DeviceIndex = DeviceIndex(0);
     const START: u64 = 1 << 40;
@@ -261,8 +261,8 @@ mod tests {
         TraceEntry::new(action, Addr(START + offset), Bytes(size))
     }
 
-    fn block(offset: u64, size: u64, requested: Option<u64>) -> Block {
-        Block {
+    fn block(offset: u64, size: u64, requested: Option<u64>) -> SnapshotBlock {
+        SnapshotBlock {
             address: Addr(START + offset),
             size: Bytes(size),
             requested: requested.map(Bytes),

@@ -7,8 +7,8 @@ mod words;
 
 use crate::frames::{FrameId, StackId};
 use crate::model::{
-    Action, Annotation, AnnotationStage, Block, BlockState, DeviceIndex, Segment, SegmentKind,
-    Snapshot, TraceEntry,
+    Action, Annotation, AnnotationStage, BlockState, DeviceIndex, Segment, SegmentKind, Snapshot,
+    SnapshotBlock, TraceEntry,
 };
 use crate::pickle::{MemoIndex, Pickler};
 use crate::settings::{AllocatorSettings, Setting};
@@ -89,7 +89,7 @@ impl<W: Write> Writer<'_, W> {
         self.pickle.close_dict()
     }
 
-    fn block(&mut self, block: &Block) -> io::Result<()> {
+    fn block(&mut self, block: &SnapshotBlock) -> io::Result<()> {
         self.pickle.open_dict()?;
         self.number(Word::Address, block.address.0)?;
         self.bytes(Word::Size, block.size)?;

@@ -11,8 +11,8 @@ use xmem_analyzer::{
 };
 use xmem_predict::JobEnvironment;
 use xmem_snapshot::{
-    Action, AllocatorSettings, BlockState, CallPart, DeviceIndex, PoolId, ReleaseChoice, Reuse,
-    Site, Snapshot, StackId, Step, StepKind, TraceEntry,
+    Action, AllocatorSettings, BlockState, CallPart, DeviceIndex, HistoryStep, PoolId,
+    ReleaseChoice, Reuse, Site, Snapshot, StackId, StepKind, TraceEntry,
 };
 use xmem_types::{
     Addr, Bytes, Diagnostics, Nanos, PrivatePoolId, Severity, StreamId, TorchVersion,
@@ -225,7 +225,7 @@ struct Earlier {
 }
 
 impl Reader<'_> {
-    fn step(&mut self, tick: Tick, step: &Step) {
+    fn step(&mut self, tick: Tick, step: &HistoryStep) {
         let last = &self.trace[step.entries.end - 1];
         if let Some(time) = last.time {
             self.now = self.now.max(Nanos(time.get().saturating_sub(self.base.get())));

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use xmem_simulator::AllocatorConfig;
 use xmem_snapshot::Site;
 use xmem_snapshot::{
-    Action, Block, BlockState, DeviceIndex, DeviceUsage, PoolId, SegmentKind, Snapshot, StackId,
+    Action, BlockState, DeviceIndex, DeviceUsage, PoolId, SegmentKind, Snapshot, SnapshotBlock,
+    StackId,
 };
 use xmem_types::{Bytes, Diagnostics, Nanos};
 
@@ -154,7 +155,7 @@ impl DeviceFacts {
         facts
     }
 
-    fn count(&mut self, block: &Block) {
+    fn count(&mut self, block: &SnapshotBlock) {
         match block.state {
             BlockState::ActiveAllocated => {
                 self.live.add(block.size);

@@ -1,6 +1,6 @@
 //! The reserved bytes, entry by entry, and the device's limit that follows from them.
 
-use super::{DeviceAnswer, Recording, Step, StepKind};
+use super::{DeviceAnswer, HistoryStep, Recording, StepKind};
 use xmem_snapshot::{Action, TraceEntry};
 use xmem_types::Bytes;
 
@@ -36,7 +36,7 @@ impl Levels {
     /// most that the allocator came to hold within it. The truth may be more, but not so much that
     /// it would have made a difference: the request that failed was for more than what was left.
     /// `None` if nothing was refused.
-    pub(crate) fn limit_during(&self, step: &Step) -> Option<Bytes> {
+    pub(crate) fn limit_during(&self, step: &HistoryStep) -> Option<Bytes> {
         let refused = match step.kind {
             StepKind::Alloc { device, .. } => device == DeviceAnswer::Refused,
             StepKind::Failed { .. } => true,

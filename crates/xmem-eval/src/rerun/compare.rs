@@ -1,7 +1,7 @@
 //! The actions of the simulator in a step, compared with those of PyTorch.
 
 use super::place::{AllocatorAction, Names};
-use crate::recording::{Recording, Step};
+use crate::recording::{HistoryStep, Recording};
 use xmem_simulator::{Event, EventAction};
 
 /// In what way the two differ.
@@ -50,7 +50,7 @@ impl Naming {
     pub(super) fn sides(
         &mut self,
         recording: &Recording<'_>,
-        step: &Step,
+        step: &HistoryStep,
         simulated: &[Event],
     ) -> Sides {
         let entries = recording.trace()[step.entries.clone()].iter();

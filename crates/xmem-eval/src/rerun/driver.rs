@@ -1,6 +1,8 @@
 //! Recorded steps, sent to the simulator's allocator.
 
-use crate::recording::{Recording, Reservations, Reuse, Start, Step, StepKind, private_pool};
+use crate::recording::{
+    HistoryStep, Recording, Reservations, Reuse, Start, StepKind, private_pool,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use xmem_simulator::{
@@ -72,7 +74,12 @@ impl Driver {
 
     /// Does what the program did in `step`, the one at position `at`, while the device has `limit`;
     /// what the allocator wrote down about it.
-    pub(super) fn step(&mut self, at: usize, step: &Step, limit: Option<Bytes>) -> Vec<Event> {
+    pub(super) fn step(
+        &mut self,
+        at: usize,
+        step: &HistoryStep,
+        limit: Option<Bytes>,
+    ) -> Vec<Event> {
         if let Some(limit) = limit {
             self.allocator.device_mut().set_limit(limit);
         }

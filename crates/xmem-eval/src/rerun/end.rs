@@ -1,7 +1,7 @@
 //! The segments and blocks at the end, on both sides.
 
 use super::compare::Naming;
-use super::place::{Names, Place};
+use super::place::{MemoryPlace, Names};
 use crate::recording::{Recording, kind_of, private_pool};
 use std::collections::BTreeMap;
 use xmem_simulator::{BlockUse, PoolKind, PrivatePoolId, SegmentState};
@@ -46,8 +46,8 @@ struct Block {
 
 #[derive(Default)]
 struct Layout {
-    segments: BTreeMap<Place, Segment>,
-    blocks: BTreeMap<Place, Block>,
+    segments: BTreeMap<MemoryPlace, Segment>,
+    blocks: BTreeMap<MemoryPlace, Block>,
 }
 
 impl EndComparison {
@@ -137,12 +137,12 @@ fn simulate(segments: &[SegmentState], names: &Names) -> Layout {
 /// Counts what is not the same in both, and puts the first of it into words.
 fn differences<T: PartialEq>(
     noun: &str,
-    recorded: &BTreeMap<Place, T>,
-    simulated: &BTreeMap<Place, T>,
+    recorded: &BTreeMap<MemoryPlace, T>,
+    simulated: &BTreeMap<MemoryPlace, T>,
     described: &mut Vec<String>,
     describe: fn(&T) -> String,
 ) -> u64 {
-    let mut places: Vec<Place> = recorded.keys().chain(simulated.keys()).copied().collect();
+    let mut places: Vec<MemoryPlace> = recorded.keys().chain(simulated.keys()).copied().collect();
     places.sort_unstable();
     places.dedup();
     let mut count = 0;

@@ -1,8 +1,8 @@
 //! The first step in which the simulator did something else, with what there was to choose from.
 
 use super::compare::{Difference, Naming, Sides};
-use super::place::{AllocatorAction, Place};
-use crate::recording::{Recording, Step, StepKind};
+use super::place::{AllocatorAction, MemoryPlace};
+use crate::recording::{HistoryStep, Recording, StepKind};
 use xmem_simulator::{AllocatorConfig, BlockUse, EventAction, PoolKind, SegmentState};
 use xmem_snapshot::EntryIndex;
 use xmem_snapshot::Site;
@@ -49,7 +49,7 @@ pub struct BlockRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The address.
-    pub place: Place,
+    pub place: MemoryPlace,
     /// Its size.
     pub size: Bytes,
     /// The size of its segment.
@@ -75,7 +75,7 @@ const MAX_CANDIDATES: usize = 6;
 #[derive(Clone, Copy)]
 pub(super) struct RecordedSteps<'r, 's> {
     pub(super) recording: &'r Recording<'s>,
-    pub(super) steps: &'r [Step],
+    pub(super) steps: &'r [HistoryStep],
     pub(super) config: &'r AllocatorConfig,
 }
 
@@ -117,7 +117,7 @@ impl FirstDivergence {
     }
 }
 
-fn block_request(config: &AllocatorConfig, step: &Step) -> Option<BlockRequest> {
+fn block_request(config: &AllocatorConfig, step: &HistoryStep) -> Option<BlockRequest> {
     match step.kind {
         StepKind::Alloc { size, stream, .. } => {
             Some(BlockRequest { size, rounded: config.rounded(size), stream })
@@ -155,11 +155,11 @@ fn candidates(
 }
 
 /// The content of the simulator's memory at a place of the recording.
-fn content_at(place: Place, state: &[SegmentState], naming: &Naming) -> PlaceContent {
-    let key = |place: Place| match place {
-        Place::Segment { number, offset } => Some((Some(number), offset.get())),
-        Place::Address(addr) => Some((None, addr.0)),
-        Place::Nowhere => None,
+fn content_at(place: MemoryPlace, state: &[SegmentState], naming: &Naming) -> PlaceContent {
+    let key = |place: MemoryPlace| match place {
+        MemoryPlace::Segment { number, offset } => Some((Some(number), offset.get())),
+        MemoryPlace::Address(addr) => Some((None, addr.0)),
+        MemoryPlace::Nowhere => None,
     };
     let Some((segment, wanted)) = key(place) else { return PlaceContent::Nothing };
     let blocks = state.iter().flat_map(|segment| segment.blocks.iter().map(move |b| (b, segment)));

@@ -9,7 +9,7 @@ use xmem_types::{Addr, Bytes, StreamId};
 
 /// A place in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum MemoryPlace {
     /// Nowhere: a request that failed.
     Nowhere,
     /// At an address of the recording.
@@ -23,7 +23,7 @@ pub enum Place {
     },
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for MemoryPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nowhere => f.write_str("-"),
@@ -39,7 +39,7 @@ pub struct AllocatorAction {
     /// The kind of action.
     pub kind: EventAction,
     /// The place.
-    pub place: Place,
+    pub place: MemoryPlace,
     /// Requested bytes for blocks, real bytes for segments and pages, rounded ones for an OOM.
     pub size: Bytes,
     /// The stream; rows of [`Snapshot::streams`](xmem_snapshot::Snapshot::streams).
@@ -57,9 +57,9 @@ pub(super) enum Names {
 
 impl Names {
     /// The name of an address, which has not changed hands yet.
-    pub(super) fn place(&self, addr: Addr) -> Place {
+    pub(super) fn place(&self, addr: Addr) -> MemoryPlace {
         match self {
-            Self::Addresses(shift) => Place::Address(shift.to_recorded(addr)),
+            Self::Addresses(shift) => MemoryPlace::Address(shift.to_recorded(addr)),
             Self::Segments(numbers) => numbers.place(addr),
         }
     }
@@ -79,7 +79,7 @@ impl Names {
     pub(super) fn unchanged(&self, event: Event) -> AllocatorAction {
         let Event { action, addr, size, stream } = event;
         let nowhere = action == EventAction::Oom;
-        let place = if nowhere { Place::Nowhere } else { self.place(addr) };
+        let place = if nowhere { MemoryPlace::Nowhere } else { self.place(addr) };
         AllocatorAction { kind: action, place, size, stream }
     }
 }
@@ -121,14 +121,14 @@ impl SegmentNumbers {
         self.ranges.insert(addr, (end(addr, size), origin));
     }
 
-    fn place(&self, addr: Addr) -> Place {
+    fn place(&self, addr: Addr) -> MemoryPlace {
         let below = self.ranges.range(..=addr).next_back();
         match below.filter(|(_, (end, _))| addr < *end) {
-            Some((_, (_, origin))) => Place::Segment {
+            Some((_, (_, origin))) => MemoryPlace::Segment {
                 number: origin.number,
                 offset: Bytes(addr.0.wrapping_sub(origin.base.0)),
             },
-            None => Place::Address(addr),
+            None => MemoryPlace::Address(addr),
         }
     }
 

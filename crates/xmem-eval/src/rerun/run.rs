@@ -3,11 +3,11 @@
 use super::compare::{Difference, Naming, Sides};
 use super::driver::Driver;
 use super::first::{FirstDivergence, RecordedSteps};
-use super::place::{Names, Place, SegmentNumbers};
+use super::place::{MemoryPlace, Names, SegmentNumbers};
 use super::result::{Counts, Divergences, Figures, Pair, StartFacts};
 use super::{Addresses, RerunOptions};
 use crate::recording::{
-    DeviceAnswer, Levels, Recording, Reservations, Reuse, Start, Step, StepKind,
+    DeviceAnswer, HistoryStep, Levels, Recording, Reservations, Reuse, Start, StepKind,
 };
 use crate::setup::Setup;
 use xmem_simulator::{
@@ -23,7 +23,7 @@ pub(super) struct Run<'r, 's> {
     pub(super) setup: &'r Setup,
     pub(super) options: &'r RerunOptions,
     pub(super) start: Start,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<HistoryStep>,
     pub(super) levels: Levels,
 }
 
@@ -67,7 +67,7 @@ impl Run<'_, '_> {
     fn narrow_by(&mut self, first: &FirstDivergence) -> bool {
         let taken = first.simulated.iter().find(|action| action.kind == EventAction::Alloc);
         let (Some(taken), Some(request)) = (taken, first.request) else { return false };
-        let Place::Address(addr) = taken.place else { return false };
+        let MemoryPlace::Address(addr) = taken.place else { return false };
         let config = &self.setup.config;
         let found = first.candidates.iter().find(|candidate| candidate.place == taken.place);
         let Some(found) = found else { return false };
@@ -130,7 +130,7 @@ impl Run<'_, '_> {
     pub(super) fn step(
         &self,
         at: usize,
-        step: &Step,
+        step: &HistoryStep,
         driver: &mut Driver,
         naming: &mut Naming,
     ) -> Sides {
@@ -168,7 +168,13 @@ impl Run<'_, '_> {
         late
     }
 
-    fn compare(&self, at: usize, step: &Step, driver: &mut Driver, naming: &mut Naming) -> Sides {
+    fn compare(
+        &self,
+        at: usize,
+        step: &HistoryStep,
+        driver: &mut Driver,
+        naming: &mut Naming,
+    ) -> Sides {
         let limit = match self.options.capacity {
             None => self.levels.limit_during(step),
             Some(_) => None,

@@ -1,7 +1,7 @@
 //! Differences are found, with their places.
 
 use crate::{again, recording};
-use xmem_eval::{Addresses, Difference, Place, PlaceContent, RerunOptions, rerun};
+use xmem_eval::{Addresses, Difference, MemoryPlace, PlaceContent, RerunOptions, rerun};
 use xmem_simulator::{AddressOrder, EventAction};
 use xmem_snapshot::{Action, BlockState, EntryIndex};
 use xmem_types::Bytes;
@@ -14,7 +14,7 @@ fn a_block_that_is_elsewhere_is_told_with_what_there_was_to_choose_from() {
     let row = snapshot.device_traces[0].iter().rposition(last).expect("an allocation");
     let addr = snapshot.device_traces[0][row].addr;
     let blocks = snapshot.segments.iter().flat_map(|segment| &segment.blocks);
-    let large = |block: &&xmem_snapshot::Block| {
+    let large = |block: &&xmem_snapshot::SnapshotBlock| {
         block.state == BlockState::Inactive && block.size > Bytes::mib(1)
     };
     let moved = blocks.filter(large).find(|block| block.size < Bytes::mib(2)).expect("one").address;
@@ -27,11 +27,11 @@ fn a_block_that_is_elsewhere_is_told_with_what_there_was_to_choose_from() {
     let first = rerun.divergences.first.expect("a divergence");
     assert_eq!(first.entry, EntryIndex(row as u32));
     assert_eq!(first.difference, Difference::Placement);
-    assert_eq!(first.recorded[0].place, Place::Address(moved));
-    assert_eq!(first.simulated[0].place, Place::Address(addr));
-    assert_eq!(first.candidates[0].place, Place::Address(addr), "the best fit comes first");
+    assert_eq!(first.recorded[0].place, MemoryPlace::Address(moved));
+    assert_eq!(first.simulated[0].place, MemoryPlace::Address(addr));
+    assert_eq!(first.candidates[0].place, MemoryPlace::Address(addr), "the best fit comes first");
     assert!(
-        matches!(first.at_recorded_place, Some(PlaceContent::InUse(used)) if used.place == Place::Address(moved))
+        matches!(first.at_recorded_place, Some(PlaceContent::InUse(used)) if used.place == MemoryPlace::Address(moved))
     );
     assert_eq!(first.before.len(), 6);
     assert!(first.site.line.is_some_and(|line| line.contains("torch/optim/adam.py")));
@@ -100,6 +100,6 @@ fn another_order_of_addresses_moves_blocks_among_equal_ones() {
     let first = rerun.divergences.first.expect("a divergence");
     let [recorded, simulated] = [&first.recorded, &first.simulated].map(|actions| actions[0].place);
     let places = first.candidates.iter().map(|candidate| candidate.place);
-    assert!(matches!(recorded, Place::Segment { .. }) && recorded != simulated);
+    assert!(matches!(recorded, MemoryPlace::Segment { .. }) && recorded != simulated);
     assert_eq!(places.filter(|place| [recorded, simulated].contains(place)).count(), 2);
 }

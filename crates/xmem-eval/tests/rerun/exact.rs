@@ -1,7 +1,7 @@
 //! The simulator does what PyTorch did, wherever the recording begins.
 
 use crate::{again, all_recordings, complaint, recording, recordings};
-use xmem_eval::{Addresses, Place, RerunError, RerunOptions, rerun};
+use xmem_eval::{Addresses, MemoryPlace, RerunError, RerunOptions, rerun};
 use xmem_simulator::AddressOrder;
 use xmem_snapshot::{Action, DeviceIndex};
 use xmem_types::{Addr, Bytes};
@@ -124,7 +124,7 @@ fn addresses_that_the_simulator_uses_itself_are_followed_too() {
     let wanted = last.addr;
     last.addr = Addr(last.addr.0 + 512);
     let first = again(&snapshot).divergences.first.expect("a difference");
-    assert_eq!(first.simulated[0].place, Place::Address(wanted), "told as recorded");
+    assert_eq!(first.simulated[0].place, MemoryPlace::Address(wanted), "told as recorded");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::annotations::{Annotations, ParseAnnotationError};
 use super::nodes::NodeTerm;
 use super::quantity::whole_units;
-use crate::template_path::Step;
+use crate::template_path::PathStep;
 use serde_json::Value;
 use xmem::Bytes;
 
@@ -11,7 +11,7 @@ use xmem::Bytes;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodTemplate {
     /// The path in the object.
-    pub path: Vec<Step>,
+    pub path: Vec<PathStep>,
     /// The resources that its containers ask for, in the order of their first mention, with the sum of
     /// their counts. All resources are here, not only GPUs.
     pub resources: Vec<(String, u64)>,
@@ -45,7 +45,7 @@ pub(super) const PERCENT: &str = "nvidia.com/gpumem-percentage";
 
 impl PodTemplate {
     /// The template at `path` of `object`.
-    pub(super) fn new(path: Vec<Step>, template: &Value, object: &Value) -> Self {
+    pub(super) fn new(path: Vec<PathStep>, template: &Value, object: &Value) -> Self {
         let spec = template.get("spec").unwrap_or(&Value::Null);
         let own = Annotations::of_metadata(template.get("metadata"));
         let annotations =
@@ -108,9 +108,9 @@ impl PodTemplate {
         let mut text = String::new();
         for step in &self.path {
             match step {
-                Step::Key(key) if text.is_empty() => text += key,
-                Step::Key(key) => text += &format!(".{key}"),
-                Step::Index(at) => text += &format!("[{at}]"),
+                PathStep::Key(key) if text.is_empty() => text += key,
+                PathStep::Key(key) => text += &format!(".{key}"),
+                PathStep::Index(at) => text += &format!("[{at}]"),
             }
         }
         text

@@ -1,7 +1,7 @@
 //! The kinds of objects that make pods, and where their pod templates are.
 
 use super::template::PodTemplate;
-use crate::template_path::{Step, TemplatePath};
+use crate::template_path::{PathStep, TemplatePath};
 use serde_json::Value;
 
 /// A kind of object, and the paths of its pod templates.
@@ -97,8 +97,10 @@ fn of_item(
     let mut found = find_templates(item, configured);
     for template in &mut found {
         let own = std::mem::take(&mut template.path);
-        template.path =
-            [Step::Key("items".to_owned()), Step::Index(at)].into_iter().chain(own).collect();
+        template.path = [PathStep::Key("items".to_owned()), PathStep::Index(at)]
+            .into_iter()
+            .chain(own)
+            .collect();
     }
     found
 }

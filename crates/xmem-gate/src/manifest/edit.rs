@@ -2,7 +2,7 @@
 
 use super::error::ManifestError;
 use super::tree::{Key, MapStyle, Node, NodeKind};
-use crate::template_path::Step;
+use crate::template_path::PathStep;
 use std::ops::Range;
 
 /// Text that replaces a part of the manifest, or is put between two parts.
@@ -22,15 +22,15 @@ const INDENT: usize = 2;
 pub(super) fn annotate(
     text: &str,
     document: &Node,
-    path: &[Step],
+    path: &[PathStep],
     annotations: &[(&str, String)],
 ) -> Result<Vec<Edit>, ManifestError> {
     let mut template = document;
     refuse_shared(template)?;
     for step in path {
         template = match (step, &template.kind) {
-            (Step::Key(key), _) => template.entry(key).map(|(_, node)| node),
-            (Step::Index(at), NodeKind::List(items)) => items.get(*at),
+            (PathStep::Key(key), _) => template.entry(key).map(|(_, node)| node),
+            (PathStep::Index(at), NodeKind::List(items)) => items.get(*at),
             _ => None,
         }
         .ok_or_else(|| refused(template, "the template is merged from another place"))?;

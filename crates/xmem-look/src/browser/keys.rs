@@ -2,7 +2,7 @@
 
 use super::Browser;
 use super::search::Direction;
-use crate::key::{Key, Step};
+use crate::key::{Key, KeyOutcome};
 use crate::layout::List;
 use xmem::predict::BlockKey;
 
@@ -23,16 +23,16 @@ pub(crate) const KEYS: [(char, BlockKey); 5] = [
 
 impl Browser {
     /// The state after a key.
-    pub fn press(&mut self, key: Key) -> Step {
+    pub fn press(&mut self, key: Key) -> KeyOutcome {
         self.remark.clear();
         match key {
-            Key::Interrupt => return Step::Quit,
+            Key::Interrupt => return KeyOutcome::Quit,
             _ if self.shows_help => self.shows_help = false,
             _ if self.prompt.is_some() => self.type_key(key),
-            Key::Char('q') => return Step::Quit,
+            Key::Char('q') => return KeyOutcome::Quit,
             _ => self.act(key),
         }
-        Step::Continue
+        KeyOutcome::Continue
     }
 
     fn act(&mut self, key: Key) {

@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 use xmem::convolutions::FittedModel;
 use xmem::predict::{SnapshotEnd, Timeline};
 use xmem::{Bytes, Device, Estimate, Job, ReadOptions, find};
-use xmem_look::{Browser, Key, Palette, Step, Subject, draw};
+use xmem_look::{Browser, Key, KeyOutcome, Palette, Subject, draw};
 
 fn timeline(trace: &str, device: Device) -> Timeline {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces").join(trace);
@@ -59,7 +59,7 @@ fn press(browser: &mut Browser, keys: &str) {
                 Key::Char(first)
             }
         };
-        assert_eq!(browser.press(key), Step::Continue, "{keys}");
+        assert_eq!(browser.press(key), KeyOutcome::Continue, "{keys}");
     }
 }
 
@@ -527,9 +527,9 @@ proptest! {
         let mut browser = browser(&SMALL);
         browser.fit(size.0, size.1);
         for key in keys {
-            prop_assert_eq!(browser.press(key), Step::Continue);
+            prop_assert_eq!(browser.press(key), KeyOutcome::Continue);
             screen(&mut browser, Palette::Letters, size);
         }
-        prop_assert_eq!(browser.press(Key::Interrupt), Step::Quit);
+        prop_assert_eq!(browser.press(Key::Interrupt), KeyOutcome::Quit);
     }
 }

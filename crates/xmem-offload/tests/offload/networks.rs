@@ -1,7 +1,7 @@
 //! Small training steps, written as a list of layers.
 
 use xmem_offload::{
-    Action, Block, BlockRole, Graph, Layer, LayerId, LayerKind, Step, StepId, Work,
+    Action, BlockRole, Graph, GraphStep, Layer, LayerId, LayerKind, StepBlock, StepId, Work,
 };
 use xmem_types::{BlockId, Bytes, Nanos};
 
@@ -22,7 +22,7 @@ pub(crate) fn graph(input: u64, nodes: &[Node]) -> Graph {
     let count = nodes.len();
     let forward = |n: usize| StepId::new(1 + n);
     let backward = |n: usize| StepId::new(2 * count - n);
-    let block = |size: u64, writers| Block {
+    let block = |size: u64, writers| StepBlock {
         size: Bytes(size),
         role: BlockRole::Data,
         writers,
@@ -54,7 +54,7 @@ pub(crate) fn graph(input: u64, nodes: &[Node]) -> Graph {
             inputs: node.inputs.iter().copied().map(LayerId::new).collect(),
         })
         .collect();
-    let step = |work, duration| Step { work, duration: Nanos(duration), actions: Vec::new() };
+    let step = |work, duration| GraphStep { work, duration: Nanos(duration), actions: Vec::new() };
     let mut steps = vec![step(Work::Other, 0)];
     for (n, node) in nodes.iter().enumerate() {
         steps.push(step(Work::Forward(LayerId::new(n)), node.forward));

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 use xmem_offload::{
-    Action, Block, BlockRole, Duplex, Graph, Jitter, Layer, LayerId, LayerKind, Link, Memory,
-    Placement, Policy, Step, StepId, Work, WorkspaceCounts, WorkspaceRule, grown, jitter, simulate,
-    vdnn_dynamic,
+    Action, BlockRole, Duplex, Graph, GraphStep, Jitter, Layer, LayerId, LayerKind, Link, Memory,
+    Placement, Policy, StepBlock, StepId, Work, WorkspaceCounts, WorkspaceRule, grown, jitter,
+    simulate, vdnn_dynamic,
 };
 use xmem_planner::Planner;
 use xmem_types::{BlockId, Bytes, Nanos};
 
 /// Convolutions in a row, each with a workspace of so many MiB while it runs, and an output of 1 MiB that stays.
 fn convolutions(workspaces: &[u64]) -> Graph {
-    let block = |size, role, step| Block {
+    let block = |size, role, step| StepBlock {
         size: Bytes::mib(size),
         role,
         writers: vec![step],
@@ -25,7 +25,7 @@ fn convolutions(workspaces: &[u64]) -> Graph {
         let [output, space] = [2 * n, 2 * n + 1].map(BlockId::new);
         blocks.push(block(1, BlockRole::Data, StepId::new(n)));
         blocks.push(block(workspace, BlockRole::Workspace, StepId::new(n)));
-        steps.push(Step {
+        steps.push(GraphStep {
             work: Work::Forward(layer),
             duration: Nanos(10),
             actions: vec![Action::Alloc(output), Action::Alloc(space), Action::Free(space)],

@@ -146,7 +146,7 @@ fn colors(
 mod tests {
     use super::*;
     use crate::budget::Limits;
-    use crate::list::{Block, BlockList};
+    use crate::list::{BlockList, PlannedBlock};
     use proptest::prelude::*;
     use xmem_types::Bytes;
 
@@ -162,7 +162,7 @@ mod tests {
         #[test]
         fn the_plans_are_those_of_the_paper_and_within_three_times_the_bound(blocks in blocks()) {
             let block = |(size, start, length)| {
-                Block { size: Bytes(size), start, end: start + length, operator: None }
+                PlannedBlock { size: Bytes(size), start, end: start + length, operator: None }
             };
             let list = BlockList::new(blocks.into_iter().map(block).collect()).expect("a list");
             let (instance, budget) = (list.instance(), Budget::new(&Limits::default()));

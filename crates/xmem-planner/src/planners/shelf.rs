@@ -184,7 +184,7 @@ impl Chunk {
 mod tests {
     use super::*;
     use crate::budget::Limits;
-    use crate::list::{Block, BlockList};
+    use crate::list::{BlockList, PlannedBlock};
     use proptest::prelude::*;
     use xmem_types::Bytes;
 
@@ -222,7 +222,7 @@ mod tests {
             // Most blocks are short; some live from then on.
             let block = |(size, start, length, stays)| {
                 let end = if stays { 500 } else { start + length };
-                Block { size: Bytes(size), start, end, operator: None }
+                PlannedBlock { size: Bytes(size), start, end, operator: None }
             };
             let list = BlockList::new(blocks.into_iter().map(block).collect()).expect("a list");
             let order: Vec<u32> = (0..list.len() as u32).collect();

@@ -4,17 +4,17 @@ use crate::lists;
 
 use lists::{MINIMALLOC, minimalloc};
 use std::time::Duration;
-use xmem_planner::{Block, BlockList, Limits, Planner, Proof, plan};
+use xmem_planner::{BlockList, Limits, PlannedBlock, Planner, Proof, plan};
 use xmem_types::Bytes;
 
 /// A time that no test reaches.
 const NO_LIMIT: Limits = Limits { time: Duration::from_secs(3600), nodes: None, seed: 1 };
 
 /// The lowest peak: each block in turn at the lowest offset at which it fits, in every order.
-fn lowest_peak(blocks: &[Block], bound: u64) -> u64 {
+fn lowest_peak(blocks: &[PlannedBlock], bound: u64) -> u64 {
     fn place(
-        blocks: &[Block],
-        placed: &mut Vec<(Block, u64)>,
+        blocks: &[PlannedBlock],
+        placed: &mut Vec<(PlannedBlock, u64)>,
         peak: u64,
         bound: u64,
         best: &mut u64,
@@ -51,7 +51,7 @@ fn lowest_peak(blocks: &[Block], bound: u64) -> u64 {
 
 fn list(blocks: &[(u64, u32, u32)]) -> BlockList {
     // The operator is the block's number, by which the naive search knows it again.
-    let block = |(number, &(size, start, end)): (usize, &(u64, u32, u32))| Block {
+    let block = |(number, &(size, start, end)): (usize, &(u64, u32, u32))| PlannedBlock {
         size: Bytes(size),
         start,
         end,

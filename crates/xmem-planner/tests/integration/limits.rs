@@ -3,13 +3,16 @@
 use crate::lists;
 
 use std::time::Duration;
-use xmem_planner::{Block, BlockList, Limits, Planner, Refused, plan};
+use xmem_planner::{BlockList, Limits, PlannedBlock, Planner, Refused, plan};
 
 #[test]
 fn a_planner_without_time_gives_a_plan_or_says_that_it_found_none() {
     assert!(lists::MINIMALLOC.iter().all(|(_, text)| lists::minimalloc(text).len() > 100));
     let training = lists::training(5000, 3);
-    let made = |(id, block): (usize, &Block)| Block { operator: Some(id as u32 / 4), ..*block };
+    let made = |(id, block): (usize, &PlannedBlock)| PlannedBlock {
+        operator: Some(id as u32 / 4),
+        ..*block
+    };
     let blocks = training.blocks().iter().enumerate().map(made).collect();
     let list = BlockList::new(blocks).expect("a list");
     let limits = Limits { time: Duration::ZERO, ..Limits::default() };

@@ -2,7 +2,7 @@
 #![cfg(feature = "mip")]
 
 use std::time::Duration;
-use xmem_planner::{Block, BlockList, Limits, Planner, Refused, plan};
+use xmem_planner::{BlockList, Limits, PlannedBlock, Planner, Refused, plan};
 use xmem_types::Bytes;
 
 const LIMITS: Limits = Limits { time: Duration::from_secs(300), nodes: None, seed: 1 };
@@ -13,14 +13,19 @@ const MOST: usize = if cfg!(feature = "highs") { 120 } else { 40 };
 /// Lists of some blocks each, one after the other in time, none of which the skyline plans at its bound.
 fn hard(lists: usize, blocks: usize, seed: u64) -> BlockList {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut all: Vec<Block> = Vec::new();
+    let mut all: Vec<PlannedBlock> = Vec::new();
     while all.len() < lists * blocks {
         let from = (100 * all.len() / blocks) as u32;
         let drawn = (0..blocks).map(|_| {
             let (start, ticks) = (from + random.u32(0..12), random.u32(1..8));
-            Block { size: Bytes(random.u64(1..10)), start, end: start + ticks, operator: None }
+            PlannedBlock {
+                size: Bytes(random.u64(1..10)),
+                start,
+                end: start + ticks,
+                operator: None,
+            }
         });
-        let drawn: Vec<Block> = drawn.collect();
+        let drawn: Vec<PlannedBlock> = drawn.collect();
         let list = BlockList::new(drawn.clone()).expect("a list");
         let planned = plan(&list, Planner::SkylineMulti, &LIMITS).expect("a plan");
         if planned.plan.peak() > list.lower_bound() {

@@ -3,25 +3,24 @@
 
 use proptest::prelude::*;
 use std::time::Duration;
-use xmem_planner::{Block, BlockList, Limits, Planned, Planner, plan};
+use xmem_planner::{BlockList, Limits, Planned, PlannedBlock, Planner, plan};
 use xmem_types::Bytes;
 
 /// A limit that no search on a short list needs, and that the clock does not reach first.
 const LIMITS: Limits = Limits { time: Duration::from_secs(600), nodes: Some(200), seed: 7 };
 
-fn blocks() -> impl Strategy<Value = Vec<Block>> {
-    let blocks =
-        |ticks: u32, size: u64, most: usize| {
-            let block =
-                (0..=size, 0..ticks, 1..=ticks, 0u32..5).prop_map(|(size, start, length, op)| {
-                    Block { size: Bytes(size), start, end: start + length, operator: Some(op) }
-                });
-            prop::collection::vec(block, 0..most)
-        };
+fn blocks() -> impl Strategy<Value = Vec<PlannedBlock>> {
+    let blocks = |ticks: u32, size: u64, most: usize| {
+        let block =
+            (0..=size, 0..ticks, 1..=ticks, 0u32..5).prop_map(|(size, start, length, op)| {
+                PlannedBlock { size: Bytes(size), start, end: start + length, operator: Some(op) }
+            });
+        prop::collection::vec(block, 0..most)
+    };
     prop_oneof![blocks(5, 4, 10), blocks(30, 1000, 40)]
 }
 
-fn planned(blocks: &[Block], planner: Planner) -> Planned {
+fn planned(blocks: &[PlannedBlock], planner: Planner) -> Planned {
     let list = BlockList::new(blocks.to_vec()).expect("a list");
     plan(&list, planner, &LIMITS).unwrap_or_else(|refused| panic!("{planner}: {refused}"))
 }
@@ -57,13 +56,13 @@ proptest! {
     fn later_slower_or_larger_changes_nothing(
         blocks in blocks(), shift in 0u32..1000, slower in 1u32..5, larger in 1u64..5
     ) {
-        let change = |block: &Block| Block {
+        let change = |block: &PlannedBlock| PlannedBlock {
             size: Bytes(block.size.get() * larger),
             start: block.start * slower + shift,
             end: block.end * slower + shift,
             operator: block.operator,
         };
-        let changed: Vec<Block> = blocks.iter().map(change).collect();
+        let changed: Vec<PlannedBlock> = blocks.iter().map(change).collect();
         for planner in planners() {
             let (one, other) = (planned(&blocks, planner), planned(&changed, planner));
             let scaled = one.plan.offsets().iter().map(|offset| Bytes(offset.get() * larger));

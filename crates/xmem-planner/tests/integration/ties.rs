@@ -1,6 +1,6 @@
 //! The cases of `ties.txt`.
 
-use xmem_planner::{Block, BlockList, Limits, Planner, Refused, plan};
+use xmem_planner::{BlockList, Limits, PlannedBlock, Planner, Refused, plan};
 use xmem_types::Bytes;
 
 #[test]
@@ -16,7 +16,7 @@ fn ties_are_broken_as_documented() {
             let numbers: Vec<u32> = block.split(' ').map(|n| n.parse().expect(line)).collect();
             let &[size, start, end, ref operator @ ..] = &numbers[..] else { panic!("{line}") };
             let size = Bytes(u64::from(size));
-            blocks.push(Block { size, start, end, operator: operator.first().copied() });
+            blocks.push(PlannedBlock { size, start, end, operator: operator.first().copied() });
             expected.push(Bytes(offset.parse().expect(line)));
         }
         let list = BlockList::new(blocks).expect(title);
@@ -27,8 +27,8 @@ fn ties_are_broken_as_documented() {
 
 #[test]
 fn breadth_without_operators_is_refused() {
-    let block = Block { size: Bytes(1), start: 0, end: 1, operator: None };
-    let planned = |blocks: Vec<Block>| {
+    let block = PlannedBlock { size: Bytes(1), start: 0, end: 1, operator: None };
+    let planned = |blocks: Vec<PlannedBlock>| {
         let list = BlockList::new(blocks).expect("a list");
         plan(&list, Planner::GreedyByBreadth, &Limits::default()).map(|planned| planned.plan.peak())
     };
@@ -36,6 +36,6 @@ fn breadth_without_operators_is_refused() {
         planned(vec![block]),
         Err(Refused::NoOperators { planner: Planner::GreedyByBreadth })
     );
-    assert_eq!(planned(vec![Block { operator: Some(0), ..block }]), Ok(Bytes(1)));
+    assert_eq!(planned(vec![PlannedBlock { operator: Some(0), ..block }]), Ok(Bytes(1)));
     assert_eq!(planned(Vec::new()), Ok(Bytes(0)));
 }

@@ -13,7 +13,7 @@ use xmem_types::{AllocatorCall, BlockId, Request, RequestKind, StreamId};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pattern {
     /// In order.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<SimulationStep>,
     /// The number of blocks that it allocates.
     pub(super) slots: usize,
     /// How many iterations back a block may lie that it frees.
@@ -22,7 +22,7 @@ pub(super) struct Pattern {
 
 /// A step of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum SimulationStep {
     /// A block is allocated.
     Alloc { slot: usize, stream: StreamId, repeats: Repeats },
     /// A block is freed.
@@ -77,14 +77,20 @@ impl Pattern {
             }
             match request.kind {
                 RequestKind::Alloc { stream, .. } => {
-                    pattern.steps.push(Step::Alloc { slot, stream, repeats: Repeats::Always });
+                    pattern.steps.push(SimulationStep::Alloc {
+                        slot,
+                        stream,
+                        repeats: Repeats::Always,
+                    });
                     slot += 1;
                 }
-                RequestKind::Free => pattern.steps.extend(held(request.block).map(Step::Free)),
+                RequestKind::Free => {
+                    pattern.steps.extend(held(request.block).map(SimulationStep::Free))
+                }
             }
         }
         pattern.add_later_frees(iterations, reference, &counterparts[reference + 1]);
-        pattern.reach = pattern.steps.iter().map(Step::age).max().unwrap_or(0);
+        pattern.reach = pattern.steps.iter().map(SimulationStep::age).max().unwrap_or(0);
         Ok(pattern)
     }
 
@@ -98,12 +104,12 @@ impl Pattern {
     ) {
         let mut is_freed = vec![false; self.slots];
         for step in &self.steps {
-            if let Step::Free(held) = step {
+            if let SimulationStep::Free(held) = step {
                 is_freed[held.slot] = true;
             }
         }
         // By the slot before whose allocation they go; the last ones at the end.
-        let mut later: BTreeMap<usize, Vec<Step>> = BTreeMap::new();
+        let mut later: BTreeMap<usize, Vec<SimulationStep>> = BTreeMap::new();
         let mut position = 0;
         for request in iterations.of(reference + 1) {
             match (request, iterations.owner(request.block)) {
@@ -114,7 +120,10 @@ impl Pattern {
                     is_freed[slot] = true;
                     let before = next[position..].iter().flatten().next();
                     let before = before.copied().unwrap_or(self.slots);
-                    later.entry(before).or_default().push(Step::Free(Held { age: 1, slot }));
+                    later
+                        .entry(before)
+                        .or_default()
+                        .push(SimulationStep::Free(Held { age: 1, slot }));
                 }
                 _ => {}
             }
@@ -122,21 +131,21 @@ impl Pattern {
         let found: std::collections::BTreeSet<usize> = next.iter().flatten().copied().collect();
         let mut steps = Vec::with_capacity(self.steps.len());
         for step in std::mem::take(&mut self.steps) {
-            let Step::Alloc { slot, stream, .. } = step else {
+            let SimulationStep::Alloc { slot, stream, .. } = step else {
                 steps.push(step);
                 continue;
             };
             steps.extend(later.remove(&slot).into_iter().flatten());
             let stays = !is_freed[slot] && !found.contains(&slot);
             let repeats = if stays { Repeats::Once } else { Repeats::Always };
-            steps.push(Step::Alloc { slot, stream, repeats });
+            steps.push(SimulationStep::Alloc { slot, stream, repeats });
         }
         steps.extend(later.into_values().flatten());
         self.steps = steps;
     }
 }
 
-impl Step {
+impl SimulationStep {
     /// How many iterations back its block lies.
     const fn age(&self) -> usize {
         match self {
@@ -149,11 +158,11 @@ impl Step {
 fn step_of_call(
     call: AllocatorCall,
     held: impl Fn(BlockId) -> Option<Held>,
-) -> Result<Option<Step>, LengthsError> {
+) -> Result<Option<SimulationStep>, LengthsError> {
     match call {
-        AllocatorCall::ReleaseCache => Ok(Some(Step::ReleaseCache)),
-        AllocatorCall::AwaitStreams(block) => Ok(held(block).map(Step::AwaitStreams)),
-        AllocatorCall::Complete(block) => Ok(held(block).map(Step::Complete)),
+        AllocatorCall::ReleaseCache => Ok(Some(SimulationStep::ReleaseCache)),
+        AllocatorCall::AwaitStreams(block) => Ok(held(block).map(SimulationStep::AwaitStreams)),
+        AllocatorCall::Complete(block) => Ok(held(block).map(SimulationStep::Complete)),
         AllocatorCall::EnterPool(_)
         | AllocatorCall::LeavePool(_)
         | AllocatorCall::ReleasePool(_) => Err(LengthsError::PrivatePools),

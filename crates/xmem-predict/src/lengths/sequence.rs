@@ -1,7 +1,7 @@
 //! The requests of a job whose iterations have given lengths.
 
 use super::LengthModel;
-use super::pattern::{Held, Repeats, Step};
+use super::pattern::{Held, Repeats, SimulationStep};
 use std::collections::VecDeque;
 use xmem_types::{AllocatorCall, BlockId, PlacedCall, Request, RequestKind};
 
@@ -82,9 +82,9 @@ impl Sequence {
         let presence = model.presence(length);
         for step in &model.pattern.steps {
             match *step {
-                Step::Alloc { repeats: Repeats::Once, .. } if at > 1 => {}
-                Step::Alloc { slot, .. } if !presence[slot] => {}
-                Step::Alloc { slot, stream, .. } => {
+                SimulationStep::Alloc { repeats: Repeats::Once, .. } if at > 1 => {}
+                SimulationStep::Alloc { slot, .. } if !presence[slot] => {}
+                SimulationStep::Alloc { slot, stream, .. } => {
                     let block = BlockId(self.next);
                     self.next += 1;
                     let size = model.laws[slot].size(length);
@@ -92,18 +92,18 @@ impl Sequence {
                     let kind = RequestKind::Alloc { size, stream };
                     self.requests.push(Request { block, kind });
                 }
-                Step::Free(held) => self.free(held),
-                Step::AwaitStreams(held) => {
+                SimulationStep::Free(held) => self.free(held),
+                SimulationStep::AwaitStreams(held) => {
                     if let Some((block, State::Live)) = self.held(held) {
                         self.call(AllocatorCall::AwaitStreams(block));
                     }
                 }
-                Step::Complete(held) => {
+                SimulationStep::Complete(held) => {
                     if let Some((block, State::Freed)) = self.held(held) {
                         self.call(AllocatorCall::Complete(block));
                     }
                 }
-                Step::ReleaseCache => self.call(AllocatorCall::ReleaseCache),
+                SimulationStep::ReleaseCache => self.call(AllocatorCall::ReleaseCache),
             }
         }
     }

@@ -10,7 +10,7 @@ use dto::{EventDto, ResultDto, SegmentDto, SummaryDto};
 use serde::Serialize;
 use std::io::{self, Write};
 use xmem::Bytes;
-use xmem::predict::{Simulation, Step};
+use xmem::predict::{Simulation, SimulationStep};
 use xmem::simulator::Completion;
 
 /// The layout of the documents.
@@ -85,7 +85,7 @@ impl<'a, W: Write> SimulateWriter<'a, W> {
     ///
     /// # Errors
     /// If the output fails.
-    pub fn step(&mut self, step: &Step, simulation: &mut Simulation) -> io::Result<()> {
+    pub fn step(&mut self, step: &SimulationStep, simulation: &mut Simulation) -> io::Result<()> {
         let listed = match self.segments {
             SegmentDetail::Every => true,
             SegmentDetail::End => step.index + 1 == self.operations,

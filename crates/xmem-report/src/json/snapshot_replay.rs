@@ -6,7 +6,7 @@ use super::snapshot_info::{ReleasesDto, SiteDto};
 use serde::Serialize;
 use xmem_eval::{
     Addresses, AllocatorAction, BlockRequest, Candidate, Counts, Difference, EndComparison,
-    Figures, FirstDivergence, Pair, Place, PlaceContent, Rerun, SetupSource, StartFacts,
+    Figures, FirstDivergence, MemoryPlace, Pair, PlaceContent, Rerun, SetupSource, StartFacts,
 };
 
 /// A replay of recorded requests, with the differences between simulator and recording.
@@ -274,13 +274,13 @@ impl From<&AllocatorAction> for EventDto {
     }
 }
 
-fn place(place: Place) -> Option<PlaceDto> {
+fn place(place: MemoryPlace) -> Option<PlaceDto> {
     match place {
-        Place::Nowhere => None,
-        Place::Address(_) => {
+        MemoryPlace::Nowhere => None,
+        MemoryPlace::Address(_) => {
             Some(PlaceDto { address: Some(place.to_string()), segment: None, offset_bytes: None })
         }
-        Place::Segment { number, offset } => Some(PlaceDto {
+        MemoryPlace::Segment { number, offset } => Some(PlaceDto {
             address: None,
             segment: Some(number),
             offset_bytes: Some(offset.get()),

@@ -6,7 +6,8 @@ use super::setup;
 use super::style::{Ink, Style, keep_end};
 use xmem::Bytes;
 use xmem::predict::{
-    AllocatorKind, FailedAllocation, Offset, Simulation, SimulationSummary, Step, StepOutcome,
+    AllocatorKind, FailedAllocation, Offset, Simulation, SimulationStep, SimulationSummary,
+    StepOutcome,
 };
 use xmem::simulator::{Operation, PoolService, Splitting};
 use xmem::types::Severity;
@@ -43,7 +44,7 @@ pub fn simulation_brief(input: &str, simulation: &Simulation) -> String {
 
 /// One operation and its result, as a line.
 #[must_use]
-pub fn step(operation: &Operation, step: &Step, style: &Style) -> String {
+pub fn step(operation: &Operation, step: &SimulationStep, style: &Style) -> String {
     let outcome = match &step.outcome {
         StepOutcome::Done => String::new(),
         StepOutcome::Allocated(Some(Offset(at))) => format!("at {at}"),

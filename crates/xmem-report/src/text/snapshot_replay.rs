@@ -10,8 +10,8 @@ use xmem::Bytes;
 use xmem::simulator::AddressOrder;
 use xmem::types::{Severity, printable};
 use xmem_eval::{
-    Addresses, AllocatorAction, Candidate, Difference, EventAction, FirstDivergence, Pair, Place,
-    PlaceContent, Rerun, RerunVerdict, SetupSource,
+    Addresses, AllocatorAction, Candidate, Difference, EventAction, FirstDivergence, MemoryPlace,
+    Pair, PlaceContent, Rerun, RerunVerdict, SetupSource,
 };
 
 /// The verdict, the replayed events, and the first difference with its context.
@@ -207,7 +207,7 @@ fn action_text(action: &AllocatorAction) -> String {
         n => format!(", stream {n}"),
     };
     match action.place {
-        Place::Nowhere => format!("{kind} {size} B{stream}"),
+        MemoryPlace::Nowhere => format!("{kind} {size} B{stream}"),
         place => format!("{kind} {size} B at {place}{stream}"),
     }
 }

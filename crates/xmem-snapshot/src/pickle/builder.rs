@@ -7,7 +7,7 @@ use crate::budget::Budget;
 use crate::error::SnapshotError;
 use std::collections::BTreeMap;
 
-type Step<T = ()> = Result<T, SnapshotError>;
+type HistoryStep<T = ()> = Result<T, SnapshotError>;
 
 /// Takes values, each because of an instruction at some byte `at`, and gives them ids.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl<'a, 'b> Builder<'a, 'b> {
     }
 
     /// The tree with this root.
-    pub(super) fn finish(self, root: Value, trailing: usize, at: usize) -> Step<Tree<'a>> {
+    pub(super) fn finish(self, root: Value, trailing: usize, at: usize) -> HistoryStep<Tree<'a>> {
         let used = self.containers.iter().map(|container| container.shape);
         let keys = self.shapes.keys(used, self.budget, at)?;
         Ok(Tree {
@@ -55,7 +55,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         })
     }
 
-    pub(super) fn integer(&mut self, number: i128, at: usize) -> Step<Value> {
+    pub(super) fn integer(&mut self, number: i128, at: usize) -> HistoryStep<Value> {
         let Ok(signed) = i64::try_from(number) else {
             return Ok(match u64::try_from(number) {
                 Ok(unsigned) => Value::Unsigned(self.number(unsigned, at)?),
@@ -68,18 +68,18 @@ impl<'a, 'b> Builder<'a, 'b> {
         })
     }
 
-    pub(super) fn float(&mut self, bits: u64, at: usize) -> Step<Value> {
+    pub(super) fn float(&mut self, bits: u64, at: usize) -> HistoryStep<Value> {
         self.number(bits, at).map(Value::Float)
     }
 
-    fn number(&mut self, bits: u64, at: usize) -> Step<NumberId> {
+    fn number(&mut self, bits: u64, at: usize) -> HistoryStep<NumberId> {
         let id = NumberId::new(self.numbers.len()).ok_or_else(|| too_many(at))?;
         self.budget.take::<u64>(1, at)?;
         self.numbers.push(bits);
         Ok(id)
     }
 
-    pub(super) fn text(&mut self, text: &'a [u8], at: usize) -> Step<Value> {
+    pub(super) fn text(&mut self, text: &'a [u8], at: usize) -> HistoryStep<Value> {
         if let Some(&known) = self.text_ids.get(text) {
             return Ok(Value::Text(known));
         }
@@ -91,7 +91,7 @@ impl<'a, 'b> Builder<'a, 'b> {
     }
 
     /// A container without elements.
-    pub(super) fn container(&mut self, at: usize) -> Step<ContainerId> {
+    pub(super) fn container(&mut self, at: usize) -> HistoryStep<ContainerId> {
         let id = ContainerId::new(self.containers.len()).ok_or_else(|| too_many(at))?;
         self.budget.take::<Container>(1, at)?;
         self.offsets.next(id, at);
@@ -100,12 +100,12 @@ impl<'a, 'b> Builder<'a, 'b> {
     }
 
     /// Adds elements to a list or tuple.
-    pub(super) fn append(&mut self, to: ContainerId, elements: &[Value], at: usize) -> Step {
+    pub(super) fn append(&mut self, to: ContainerId, elements: &[Value], at: usize) -> HistoryStep {
         self.extend(to, elements.len(), elements.iter().copied(), at)
     }
 
     /// Adds keys and values, in turn, to a dict.
-    pub(super) fn set(&mut self, to: ContainerId, pairs: &[Value], at: usize) -> Step {
+    pub(super) fn set(&mut self, to: ContainerId, pairs: &[Value], at: usize) -> HistoryStep {
         let pairs = pairs.chunks_exact(2);
         let mut shape = self.containers[to.index()].shape;
         for pair in pairs.clone() {
@@ -122,7 +122,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         more: usize,
         values: impl Iterator<Item = Value>,
         at: usize,
-    ) -> Step {
+    ) -> HistoryStep {
         self.budget.take::<Value>(more, at)?;
         let end = self.shared.len();
         let container = &mut self.containers[to.index()];

@@ -9,7 +9,7 @@ use super::value::{ContainerId, Value};
 use crate::budget::{Budget, Limits};
 use crate::error::SnapshotError;
 
-type Step<T = ()> = Result<T, SnapshotError>;
+type HistoryStep<T = ()> = Result<T, SnapshotError>;
 
 /// Runs the pickle at the start of `bytes`.
 pub(crate) fn read<'a>(
@@ -33,7 +33,7 @@ pub(crate) fn read<'a>(
 }
 
 /// Tells the files that people take for snapshots from pickles, by their first bytes.
-fn check_beginning(bytes: &[u8]) -> Step {
+fn check_beginning(bytes: &[u8]) -> HistoryStep {
     let found = match bytes {
         [] => return Err(SnapshotError::Empty),
         [plain::PROTO, 2..=5, ..] | [plain::PROTO] => return Ok(()),
@@ -67,7 +67,7 @@ struct Machine<'a, 'b> {
 }
 
 impl<'a> Machine<'a, '_> {
-    fn run(mut self) -> Step<Tree<'a>> {
+    fn run(mut self) -> HistoryStep<Tree<'a>> {
         loop {
             self.at = self.input.at();
             let code = self.input.byte("the pickle (no STOP)")?;
@@ -78,7 +78,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    fn step(&mut self, code: u8) -> Step {
+    fn step(&mut self, code: u8) -> HistoryStep {
         match code {
             plain::BINGET => {
                 let [index] = self.input.array("BINGET")?;
@@ -210,7 +210,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    fn stop(self) -> Step<Tree<'a>> {
+    fn stop(self) -> HistoryStep<Tree<'a>> {
         if !self.marks.is_empty() {
             return Err(self.malformed("STOP", "a container is still open"));
         }
@@ -220,7 +220,7 @@ impl<'a> Machine<'a, '_> {
         self.builder.finish(root, self.input.left(), self.at)
     }
 
-    fn push(&mut self, value: Value) -> Step {
+    fn push(&mut self, value: Value) -> HistoryStep {
         if self.stack.len() == self.stack.capacity() {
             let more = self.stack.len().max(1024);
             self.builder.budget.take::<Value>(more, self.at)?;
@@ -230,7 +230,7 @@ impl<'a> Machine<'a, '_> {
         Ok(())
     }
 
-    fn mark(&mut self) -> Step {
+    fn mark(&mut self) -> HistoryStep {
         if self.marks.len() == self.nesting {
             return Err(SnapshotError::TooDeep { at: self.at, limit: self.nesting });
         }
@@ -239,12 +239,12 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// Closes the innermost mark; the values above it begin at the returned height.
-    fn unmark(&mut self, opcode: &'static str) -> Step<usize> {
+    fn unmark(&mut self, opcode: &'static str) -> HistoryStep<usize> {
         self.marks.pop().ok_or_else(|| self.malformed(opcode, "no MARK precedes it"))
     }
 
     /// The height below the topmost `count` values, none of which may be under an open mark.
-    fn below(&self, opcode: &'static str, count: usize) -> Step<usize> {
+    fn below(&self, opcode: &'static str, count: usize) -> HistoryStep<usize> {
         let floor = self.marks.last().copied().unwrap_or(0);
         match self.stack.len().checked_sub(count) {
             Some(height) if height >= floor => Ok(height),
@@ -252,33 +252,33 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    fn even(&self, opcode: &'static str, from: usize) -> Step {
+    fn even(&self, opcode: &'static str, from: usize) -> HistoryStep {
         if (self.stack.len() - from).is_multiple_of(2) {
             return Ok(());
         }
         Err(self.malformed(opcode, "a key has no value"))
     }
 
-    fn empty(&mut self, kind: fn(ContainerId) -> Value) -> Step {
+    fn empty(&mut self, kind: fn(ContainerId) -> Value) -> HistoryStep {
         let id = self.builder.container(self.at)?;
         self.push(kind(id))
     }
 
     /// Makes a list or tuple of the values from height `from` on.
-    fn gather(&mut self, kind: fn(ContainerId) -> Value, from: usize) -> Step {
+    fn gather(&mut self, kind: fn(ContainerId) -> Value, from: usize) -> HistoryStep {
         let id = self.builder.container(self.at)?;
         self.builder.append(id, &self.stack[from..], self.at)?;
         self.stack.truncate(from);
         self.push(kind(id))
     }
 
-    fn tuple(&mut self, opcode: &'static str, count: usize) -> Step {
+    fn tuple(&mut self, opcode: &'static str, count: usize) -> HistoryStep {
         let from = self.below(opcode, count)?;
         self.gather(Value::Tuple, from)
     }
 
     /// Moves the values from height `from` on to the list below them.
-    fn append(&mut self, opcode: &'static str, from: usize) -> Step {
+    fn append(&mut self, opcode: &'static str, from: usize) -> HistoryStep {
         let Some(Value::List(list)) = self.target(from) else {
             return Err(self.malformed(opcode, "no list precedes it to append to"));
         };
@@ -288,7 +288,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// Moves the keys and values from height `from` on to the dict below them.
-    fn set(&mut self, opcode: &'static str, from: usize) -> Step {
+    fn set(&mut self, opcode: &'static str, from: usize) -> HistoryStep {
         let Some(Value::Dict(dict)) = self.target(from) else {
             return Err(self.malformed(opcode, "no dict precedes it to add to"));
         };
@@ -303,7 +303,7 @@ impl<'a> Machine<'a, '_> {
         Some(self.stack[below])
     }
 
-    fn put(&mut self, opcode: &'static str, index: usize) -> Step {
+    fn put(&mut self, opcode: &'static str, index: usize) -> HistoryStep {
         let top = self.below(opcode, 1)?;
         if index >= self.memo_limit {
             return Err(self.malformed(opcode, "its index is larger than the file"));
@@ -316,14 +316,14 @@ impl<'a> Machine<'a, '_> {
         Ok(())
     }
 
-    fn get(&mut self, opcode: &'static str, index: usize) -> Step {
+    fn get(&mut self, opcode: &'static str, index: usize) -> HistoryStep {
         match self.memo.get(index) {
             Some(&Some(value)) => self.push(value),
             _ => Err(self.malformed(opcode, "nothing was stored under its index")),
         }
     }
 
-    fn long(&mut self, bytes: &[u8]) -> Step {
+    fn long(&mut self, bytes: &[u8]) -> HistoryStep {
         let value = match from_twos_complement(bytes) {
             Some(number) => self.builder.integer(number, self.at)?,
             None => Value::Huge,
@@ -332,19 +332,19 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// Text whose length is given in `N` bytes.
-    fn text<const N: usize>(&mut self, opcode: &'static str) -> Step {
+    fn text<const N: usize>(&mut self, opcode: &'static str) -> HistoryStep {
         let text = self.counted::<N>(opcode)?;
         let value = self.builder.text(text, self.at)?;
         self.push(value)
     }
 
     /// Binary data whose length is given in `N` bytes.
-    fn binary<const N: usize>(&mut self, opcode: &'static str) -> Step {
+    fn binary<const N: usize>(&mut self, opcode: &'static str) -> HistoryStep {
         self.counted::<N>(opcode)?;
         self.push(Value::Binary)
     }
 
-    fn counted<const N: usize>(&mut self, opcode: &'static str) -> Step<&'a [u8]> {
+    fn counted<const N: usize>(&mut self, opcode: &'static str) -> HistoryStep<&'a [u8]> {
         let mut length = [0; 8];
         length[..N].copy_from_slice(&self.input.array::<N>(opcode)?);
         self.input.slice(u64::from_le_bytes(length), opcode)

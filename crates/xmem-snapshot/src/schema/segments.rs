@@ -5,7 +5,7 @@ use super::fields::{Field, Within, need, shown};
 use crate::build::sum;
 use crate::error::SnapshotError;
 use crate::frames::StackId;
-use crate::model::{Block, BlockState, DeviceIndex, PoolId, Segment, SegmentKind};
+use crate::model::{BlockState, DeviceIndex, PoolId, Segment, SegmentKind, SnapshotBlock};
 use crate::pickle::Value;
 use xmem_types::{Addr, Bytes, StreamId};
 
@@ -96,9 +96,13 @@ impl<'t> Decoder<'t, '_, '_> {
         }
     }
 
-    fn blocks(&mut self, field: Field<'t>, start: Addr) -> Result<Vec<Block>, SnapshotError> {
+    fn blocks(
+        &mut self,
+        field: Field<'t>,
+        start: Addr,
+    ) -> Result<Vec<SnapshotBlock>, SnapshotError> {
         let elements = self.elements(field)?;
-        self.budget.take::<Block>(elements.len(), field.at)?;
+        self.budget.take::<SnapshotBlock>(elements.len(), field.at)?;
         let mut blocks = Vec::with_capacity(elements.len());
         let mut next = start;
         for (i, &element) in elements.iter().enumerate() {
@@ -110,7 +114,12 @@ impl<'t> Decoder<'t, '_, '_> {
     }
 
     /// One block; `next` is where the one before it ends, for versions that wrote no address.
-    fn block(&mut self, value: Value, at: usize, next: Addr) -> Result<Block, SnapshotError> {
+    fn block(
+        &mut self,
+        value: Value,
+        at: usize,
+        next: Addr,
+    ) -> Result<SnapshotBlock, SnapshotError> {
         let fields = self.fields(value, at)?;
         let at = fields.at;
         let mut address = next;
@@ -133,7 +142,7 @@ impl<'t> Decoder<'t, '_, '_> {
                 _ => self.unknown("a block", field),
             }
         }
-        Ok(Block {
+        Ok(SnapshotBlock {
             address,
             size: need(size, "size", at)?,
             requested,

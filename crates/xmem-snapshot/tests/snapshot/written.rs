@@ -6,9 +6,9 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use xmem_snapshot::{
-    Action, AllocatorSettings, Annotation, AnnotationStage, Block, BlockState, DeviceIndex, Limits,
-    PoolId, Segment, SegmentKind, Setting, Snapshot, StackId, StreamHandle, TraceEntry, read,
-    write,
+    Action, AllocatorSettings, Annotation, AnnotationStage, BlockState, DeviceIndex, Limits,
+    PoolId, Segment, SegmentKind, Setting, Snapshot, SnapshotBlock, StackId, StreamHandle,
+    TraceEntry, read, write,
 };
 use xmem_types::{Addr, Bytes, Nanos, StreamId, Sym, printable};
 
@@ -45,7 +45,7 @@ pub(crate) fn example() -> Snapshot {
         (1024, 600_064, 600_000, BlockState::ActiveAllocated),
         (601_088, 1_496_064, 0, BlockState::Inactive),
     ]
-    .map(|(offset, size, requested, state)| Block {
+    .map(|(offset, size, requested, state)| SnapshotBlock {
         address: Addr(BASE + offset),
         size: Bytes(size),
         requested: Some(Bytes(requested)),
@@ -71,7 +71,7 @@ fn the_example_is_written_and_read_without_complaint() {
 
 #[test]
 fn a_segment_sums_up_its_blocks() {
-    let block = |address, size, requested, state| Block {
+    let block = |address, size, requested, state| SnapshotBlock {
         address: Addr(address),
         size: Bytes(size),
         requested,
@@ -83,7 +83,7 @@ fn a_segment_sums_up_its_blocks() {
         block(512, 1024, Some(Bytes(20)), BlockState::ActivePendingFree),
         block(1536, 2048, None, BlockState::Inactive),
     ];
-    let sums = |blocks: &[Block]| {
+    let sums = |blocks: &[SnapshotBlock]| {
         let segment = Segment::new(DeviceIndex(3), Addr(0), SegmentKind::Large, blocks.to_vec());
         let requested = segment.requested.map(Bytes::get);
         (segment.total.get(), segment.allocated.get(), segment.active.get(), requested)
@@ -229,14 +229,14 @@ fn entry(tables: Tables) -> impl Strategy<Value = TraceEntry> {
     )
 }
 
-fn block(tables: Tables) -> impl Strategy<Value = Block> {
+fn block(tables: Tables) -> impl Strategy<Value = SnapshotBlock> {
     let state = select(vec![
         BlockState::ActiveAllocated,
         BlockState::ActivePendingFree,
         BlockState::Inactive,
     ]);
     (addr(), bytes(), option::of(bytes()), state, any::<Index>()).prop_map(
-        move |(address, size, requested, state, stack)| Block {
+        move |(address, size, requested, state, stack)| SnapshotBlock {
             address,
             size,
             requested,

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use xmem_analyzer::{Argument, Profile, Role};
 use xmem_offload::{
-    Action, Block, BlockRole, Graph, GraphError, Layer, LayerId, LayerKind, Step, StepId, Work,
+    Action, BlockRole, Graph, GraphError, GraphStep, Layer, LayerId, LayerKind, StepBlock, StepId,
+    Work,
 };
 use xmem_orchestrator::{Origin, Schedule};
 use xmem_timing::{TimeModel, starts_no_kernel};
@@ -76,7 +77,7 @@ struct Draft<'a> {
     requests: Range<usize>,
     layers: Vec<Layer>,
     /// The first step is before the iteration; the others are those of the operators.
-    steps: Vec<Step>,
+    steps: Vec<GraphStep>,
     blocks: Vec<DraftBlock>,
     /// The blocks of the schedule that take part.
     ids: FxHashMap<BlockId, BlockId>,
@@ -93,7 +94,7 @@ struct Node {
 }
 
 struct DraftBlock {
-    block: Block,
+    block: StepBlock,
     scheduled: BlockId,
     allocated: Nanos,
     freed: Option<(Nanos, StepId)>,
@@ -108,7 +109,7 @@ impl<'a> Draft<'a> {
         operators: &[Outermost],
         requests: Range<usize>,
     ) -> Self {
-        let empty = || Step { work: Work::Other, duration: Nanos::ZERO, actions: Vec::new() };
+        let empty = || GraphStep { work: Work::Other, duration: Nanos::ZERO, actions: Vec::new() };
         let mut draft = Self {
             profile,
             schedule,
@@ -178,7 +179,7 @@ impl<'a> Draft<'a> {
             }
             _ => BlockRole::Data,
         };
-        let block = Block {
+        let block = StepBlock {
             size: rounded(size),
             role,
             writers: Vec::new(),

@@ -5,7 +5,7 @@ use super::breakdown::{Breakdown, JobPeaks};
 use super::iteration::{self, Life};
 use std::ops::Range;
 use xmem_analyzer::{Phase, Role};
-use xmem_planner::{Block, BlockList};
+use xmem_planner::{BlockList, PlannedBlock};
 use xmem_predict::{AllocatorSetup, Prediction, RoleShare};
 use xmem_simulator::{AllocatorChoice, DeviceConfig, RequestIndex};
 use xmem_types::{Bytes, IterationId, RequestKind};
@@ -217,7 +217,7 @@ fn list(lives: &[&Life], prediction: &Prediction<'_>) -> Result<BlockList, Plann
     requests.sort_unstable();
     let tick = |request: usize| requests.partition_point(|&other| other < request) as u32;
     let last = requests.len() as u32;
-    let block = |life: &&Life| Block {
+    let block = |life: &&Life| PlannedBlock {
         size: life.size,
         start: tick(life.born),
         end: life.died.map_or(last, tick),

@@ -5,7 +5,7 @@ use super::PlanningError;
 use super::allocators::AllocatorRun;
 use super::blocks::{PlanBlocks, PlanSource};
 use super::interruption::{Interruption, Parts};
-use xmem_planner::{Block, BlockList, HintsError, HotJob, Limits, Plan, Planner, Served};
+use xmem_planner::{BlockList, HintsError, HotJob, Limits, Plan, PlannedBlock, Planner, Served};
 use xmem_types::{Bytes, IterationId};
 
 /// A plan as it is kept for later: the requests with their lifetimes and addresses.
@@ -113,7 +113,7 @@ impl KeptPlan {
         planner: Planner,
         interruptions: &[Interruption],
     ) -> Self {
-        let request = |(block, &offset): (&Block, &Bytes)| KeptRequest {
+        let request = |(block, &offset): (&PlannedBlock, &Bytes)| KeptRequest {
             size: block.size,
             offset,
             start: block.start,
@@ -139,7 +139,7 @@ impl KeptPlan {
         runs: &[PlanBlocks],
         limits: Limits,
     ) -> Result<HintedAnswer, PlanningError> {
-        let block = |request: &KeptRequest| Block {
+        let block = |request: &KeptRequest| PlannedBlock {
             size: request.size,
             start: request.start,
             end: request.end,

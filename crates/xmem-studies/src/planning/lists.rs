@@ -6,7 +6,7 @@ use super::breakdown::JobPeaks;
 use super::iteration::rounded;
 use std::collections::BTreeMap;
 use thiserror::Error;
-use xmem_planner::{Block, BlockList, CsvBlocks};
+use xmem_planner::{BlockList, CsvBlocks, PlannedBlock};
 use xmem_predict::{AllocatorError, OperationList, SimulationSettings, StepError};
 use xmem_simulator::Operation;
 use xmem_types::BlockId;
@@ -61,7 +61,7 @@ impl PlanBlocks {
     #[must_use]
     pub fn of_table(table: CsvBlocks) -> Self {
         let CsvBlocks { list, names } = table;
-        let facts = |(name, block): (String, &Block)| BlockFacts {
+        let facts = |(name, block): (String, &PlannedBlock)| BlockFacts {
             name,
             requested: block.size,
             role: None,
@@ -81,7 +81,7 @@ impl PlanBlocks {
 }
 
 /// The blocks with bytes, in the order in which they are made. Each allocation and each free is a tick.
-fn blocks_of(operations: &[Operation]) -> (Vec<Block>, Vec<BlockFacts>) {
+fn blocks_of(operations: &[Operation]) -> (Vec<PlannedBlock>, Vec<BlockFacts>) {
     let (mut blocks, mut facts) = (Vec::new(), Vec::new());
     let mut live: BTreeMap<BlockId, usize> = BTreeMap::new();
     let mut tick = 0;
@@ -90,7 +90,12 @@ fn blocks_of(operations: &[Operation]) -> (Vec<Block>, Vec<BlockFacts>) {
             Operation::Alloc { block, size, .. } if size.get() > 0 => {
                 live.insert(block, blocks.len());
                 let size = (size, rounded(size));
-                blocks.push(Block { size: size.1, start: tick, end: u32::MAX, operator: None });
+                blocks.push(PlannedBlock {
+                    size: size.1,
+                    start: tick,
+                    end: u32::MAX,
+                    operator: None,
+                });
                 let (name, op) = (block.0.to_string(), String::new());
                 facts.push(BlockFacts { name, requested: size.0, role: None, phase: None, op });
                 tick += 1;
@@ -133,7 +138,8 @@ mod tests {
         let list = OperationList { operations, ..OperationList::default() };
         let blocks = PlanBlocks::of_operations(&list, &SimulationSettings::default());
         let blocks = blocks.expect("a list");
-        let block = |size, start, end| Block { size: Bytes(size), start, end, operator: None };
+        let block =
+            |size, start, end| PlannedBlock { size: Bytes(size), start, end, operator: None };
         let expected = [block(512, 0, 2), block(1024, 1, 4), block(512, 3, 4)];
         assert_eq!(blocks.list.blocks(), expected);
         let names = blocks.facts.iter().map(|block| block.name.as_str());

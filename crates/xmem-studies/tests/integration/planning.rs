@@ -2,12 +2,10 @@
 //! for deep neural networks"; Gergov, "Algorithms for compile-time memory optimization"; Gao et al., "Estimating GPU
 //! memory consumption of deep learning models" (DNNMem).
 
-use crate::chainer;
-
 use std::sync::Arc;
 use xmem::convolutions::FittedModel;
 use xmem::{Bytes, Estimate, Job, ReadOptions, find};
-use xmem_studies::planner::{Block, BlockList, HintsError, HotJob, plan};
+use xmem_studies::planner::{BlockList, HintsError, HotJob, PlannedBlock, plan};
 use xmem_studies::planner::{Limits, Planner};
 use xmem_studies::planning::{DnnMemCategory, PlanBlocks, PlanScope, PlanSettings};
 
@@ -134,7 +132,7 @@ fn an_iteration_has_fewer_blocks_than_the_profile() {
 fn plans_scale_with_the_batch() {
     let list = blocks("networks/googlenet.json.zst", PlanScope::Iteration).list;
     for times in [2, 7] {
-        let scaled = |block: &Block| Block { size: block.size * times, ..*block };
+        let scaled = |block: &PlannedBlock| PlannedBlock { size: block.size * times, ..*block };
         let larger = BlockList::new(list.blocks().iter().map(scaled).collect()).expect("a list");
         assert_eq!(larger.lower_bound(), list.lower_bound() * times);
         for planner in [Planner::Bump, Planner::BestFit, named("greedy-by-size")] {
@@ -149,8 +147,10 @@ fn plans_scale_with_the_batch() {
 fn sekiyama_a_sequence_model_is_planned_again_until_its_longest_sequences_were_seen() {
     let list = blocks("gru_seq2seq_nadam/trace.json.zst", PlanScope::Iteration).list;
     let of_length = |percent: u64| {
-        let sized =
-            |block: &Block| Block { size: Bytes(block.size.get() * percent / 100), ..*block };
+        let sized = |block: &PlannedBlock| PlannedBlock {
+            size: Bytes(block.size.get() * percent / 100),
+            ..*block
+        };
         BlockList::new(list.blocks().iter().map(sized).collect()).expect("a list")
     };
     let first = of_length(100);

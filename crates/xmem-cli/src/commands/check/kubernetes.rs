@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use xmem::Bytes;
 use xmem_gate::kubernetes::{Annotations, Placement, find_templates, placement};
-use xmem_gate::{Manifest, Rules, Step, Unresolved};
+use xmem_gate::{Manifest, PathStep, Rules, Unresolved};
 use xmem_report::gate::CheckDocument;
 
 /// A manifest with pods that ask for GPUs.
@@ -21,7 +21,7 @@ pub(super) struct Pods {
     file: PathBuf,
     manifest: Manifest,
     /// The places of the pod templates: the index of a document, and a path in it.
-    places: Vec<(usize, Vec<Step>)>,
+    places: Vec<(usize, Vec<PathStep>)>,
     /// The devices of the template that gets the smallest one.
     pub(super) placement: Placement,
     /// The rules of its namespace.
@@ -51,7 +51,7 @@ impl Pods {
             let templates = find_templates(value, &|group, kind| site.templates_of(group, kind));
             for template in templates {
                 let object = match template.path.as_slice() {
-                    [Step::Key(items), Step::Index(at), ..] if items == "items" => {
+                    [PathStep::Key(items), PathStep::Index(at), ..] if items == "items" => {
                         &value["items"][*at]
                     }
                     _ => value,

@@ -1,13 +1,13 @@
 //! The skyline against a slow, obvious second implementation, on ticks instead of sections.
 
 use super::*;
-use crate::list::{Block, BlockList};
+use crate::list::{BlockList, PlannedBlock};
 use crate::planners::bestfit;
 use proptest::prelude::*;
 use xmem_types::Bytes;
 
 fn blocks(ticks: u32, size: u64, most: usize) -> impl Strategy<Value = BlockList> {
-    let block = (1..=size, 0..ticks, 1..=ticks).prop_map(|(size, start, length)| Block {
+    let block = (1..=size, 0..ticks, 1..=ticks).prop_map(|(size, start, length)| PlannedBlock {
         size: Bytes(size),
         start,
         end: start + length,
@@ -22,7 +22,7 @@ fn lists() -> impl Strategy<Value = BlockList> {
 }
 
 /// Segments as (start, end, height) with nothing kept from one step to the next; each step looks at all blocks.
-fn slowly(blocks: &[Block], order: &[u32]) -> Vec<u64> {
+fn slowly(blocks: &[PlannedBlock], order: &[u32]) -> Vec<u64> {
     let mut offsets = vec![0; blocks.len()];
     let mut left = order.to_vec();
     let end = blocks.iter().map(|block| block.end).max().unwrap_or(0);
@@ -32,12 +32,12 @@ fn slowly(blocks: &[Block], order: &[u32]) -> Vec<u64> {
         let at = segments.iter().position(|&(_, _, height)| height == lowest).expect("the lowest");
         let (start, end, height) = segments[at];
         let fits = |&block: &u32| {
-            let Block { start: from, end: to, .. } = blocks[block as usize];
+            let PlannedBlock { start: from, end: to, .. } = blocks[block as usize];
             start <= from && to <= end
         };
         if let Some(index) = left.iter().position(fits) {
             let block = left.remove(index) as usize;
-            let Block { start: from, end: to, size, .. } = blocks[block];
+            let PlannedBlock { start: from, end: to, size, .. } = blocks[block];
             offsets[block] = height;
             let parts = [(start, from, height), (from, to, height + size.get()), (to, end, height)];
             segments.splice(at..=at, parts.into_iter().filter(|&(from, to, _)| from < to));
@@ -60,7 +60,7 @@ fn slowly(blocks: &[Block], order: &[u32]) -> Vec<u64> {
 
 #[test]
 fn a_plan_is_given_up_at_the_deadline() {
-    let block = |at: u32| Block { size: Bytes(1), start: at, end: at + 3, operator: None };
+    let block = |at: u32| PlannedBlock { size: Bytes(1), start: at, end: at + 3, operator: None };
     let list = BlockList::new((0..10_000).map(block).collect()).expect("a list");
     let order: Vec<u32> = (0..10_000).collect();
     let mut skyline = Skyline::new(list.instance());

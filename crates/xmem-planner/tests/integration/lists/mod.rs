@@ -1,16 +1,16 @@
 //! Lists for tests and benches: the public instances of MiniMalloc (`tests/minimalloc`), and lists as training has them.
 
-use xmem_planner::{Block, BlockList, read_csv};
+use xmem_planner::{BlockList, PlannedBlock, read_csv};
 use xmem_types::Bytes;
 
 /// The instances, by name.
 pub(crate) const MINIMALLOC: [(&str, &[u8]); 6] = [
-    ("A", include_bytes!("../minimalloc/A.1048576.csv")),
-    ("C", include_bytes!("../minimalloc/C.1048576.csv")),
-    ("E", include_bytes!("../minimalloc/E.1048576.csv")),
-    ("G", include_bytes!("../minimalloc/G.1048576.csv")),
-    ("I", include_bytes!("../minimalloc/I.1048576.csv")),
-    ("K", include_bytes!("../minimalloc/K.1048576.csv")),
+    ("A", include_bytes!("../../minimalloc/A.1048576.csv")),
+    ("C", include_bytes!("../../minimalloc/C.1048576.csv")),
+    ("E", include_bytes!("../../minimalloc/E.1048576.csv")),
+    ("G", include_bytes!("../../minimalloc/G.1048576.csv")),
+    ("I", include_bytes!("../../minimalloc/I.1048576.csv")),
+    ("K", include_bytes!("../../minimalloc/K.1048576.csv")),
 ];
 
 /// An instance as a list.
@@ -52,7 +52,7 @@ pub(crate) fn training(blocks: usize, seed: u64) -> BlockList {
 }
 
 /// Blocks that live for some ticks, each freed after the next one is there.
-fn temporaries(list: &mut Vec<Block>, tick: &mut u32, random: &mut Random) {
+fn temporaries(list: &mut Vec<PlannedBlock>, tick: &mut u32, random: &mut Random) {
     for _ in 0..random.below(6) {
         list.push(block(random.size(), *tick, *tick + 3));
         *tick += 2;
@@ -60,8 +60,8 @@ fn temporaries(list: &mut Vec<Block>, tick: &mut u32, random: &mut Random) {
     *tick += 2;
 }
 
-fn block(size: u64, start: u32, end: u32) -> Block {
-    Block { size: Bytes(size.next_multiple_of(512)), start, end, operator: None }
+fn block(size: u64, start: u32, end: u32) -> PlannedBlock {
+    PlannedBlock { size: Bytes(size.next_multiple_of(512)), start, end, operator: None }
 }
 
 /// A generator of numbers that are the same everywhere (splitmix64).

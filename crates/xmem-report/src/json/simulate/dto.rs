@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use xmem::predict::{
-    FailedAllocation, MemoryStats, Offset, Simulation, SimulationSummary, Step, StepOutcome,
+    FailedAllocation, MemoryStats, Offset, Simulation, SimulationStep, SimulationSummary,
+    StepOutcome,
 };
 use xmem::simulator::{BlockUse, Event, EventAction, Operation, PoolKind, SegmentState};
 
@@ -32,7 +33,7 @@ pub(super) struct ResultDto {
 }
 
 impl ResultDto {
-    pub(super) fn new(step: &Step, segments: Option<Vec<SegmentDto>>) -> Self {
+    pub(super) fn new(step: &SimulationStep, segments: Option<Vec<SegmentDto>>) -> Self {
         let (addr, failure) = match &step.outcome {
             StepOutcome::Done => (None, None),
             StepOutcome::Allocated(offset) => (Some(offset.map(|Offset(at)| at)), None),

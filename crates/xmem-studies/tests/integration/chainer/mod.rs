@@ -5,7 +5,7 @@ mod pool;
 
 use pool::{Pool, reserved};
 use xmem::Bytes;
-use xmem_studies::planner::{Block, BlockList, Limits, Planner, plan};
+use xmem_studies::planner::{BlockList, Limits, PlannedBlock, Planner, plan};
 
 /// The networks, with the tables of training and of inference, and what outlives an iteration of each.
 const ALEXNET: Network = Network {
@@ -76,14 +76,14 @@ impl Need {
     }
 }
 
-fn blocks(network: Network, of: Use, workspaces: Option<u64>) -> Vec<Block> {
+fn blocks(network: Network, of: Use, workspaces: Option<u64>) -> Vec<PlannedBlock> {
     let block = |line: &str| {
         let fields: Vec<&str> = line.split(',').collect();
         let [_, start, end, size, used] = fields[..] else { panic!("{line}") };
         let tick = |text: &str| text.parse().expect("a tick");
         let size: u64 = size.parse().expect("bytes");
         let size = if used == "workspace" { size.min(workspaces.unwrap_or(0)) } else { size };
-        Block { size: Bytes(size), start: tick(start), end: tick(end), operator: None }
+        PlannedBlock { size: Bytes(size), start: tick(start), end: tick(end), operator: None }
     };
     let blocks = network.tables[of as usize].lines().skip(1).map(block);
     blocks.filter(|block| block.size > Bytes::ZERO).collect()

@@ -2,7 +2,7 @@
 //! its size, and nothing goes back to the device.
 
 use std::collections::{BTreeMap, BTreeSet};
-use xmem_studies::planner::Block;
+use xmem_studies::planner::PlannedBlock;
 
 /// The release of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(super) enum Pool {
 }
 
 /// The bytes that the pool takes from the device for these blocks.
-pub(super) fn reserved(pool: Pool, blocks: &[Block]) -> u64 {
+pub(super) fn reserved(pool: Pool, blocks: &[PlannedBlock]) -> u64 {
     let mut events: Vec<(u32, bool, usize)> = Vec::new();
     for (id, block) in blocks.iter().enumerate() {
         events.extend([(block.start, true, id), (block.end, false, id)]);
@@ -94,7 +94,8 @@ impl State {
 
 #[test]
 fn free_chunks_are_split_and_joined_or_kept_by_size() {
-    let block = |start, end, size| Block { size: xmem::Bytes(size), start, end, operator: None };
+    let block =
+        |start, end, size| PlannedBlock { size: xmem::Bytes(size), start, end, operator: None };
     // 2 KiB are free when 1 KiB and 1 KiB are requested, and joined when 2 KiB are.
     let blocks = [block(0, 1, 2048), block(2, 4, 1000), block(3, 5, 1024), block(6, 7, 2048)];
     assert_eq!(reserved(Pool::BestFit, &blocks), 2048);
