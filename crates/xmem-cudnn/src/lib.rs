@@ -14,7 +14,7 @@ mod automatic;
 mod backend;
 #[expect(clippy::disallowed_methods, reason = "reads and writes files of answers")]
 mod cache;
-mod cached;
+mod earlier_answers;
 mod heuristics;
 mod kept;
 mod library;
@@ -40,7 +40,7 @@ mod used;
 mod worker;
 
 pub use automatic::AutomaticSource;
-pub use cached::CachedAnswers;
+pub use earlier_answers::CachedAnswers;
 pub use kept::keep;
 pub use library::Cudnn;
 pub use process::WorkerCommand;

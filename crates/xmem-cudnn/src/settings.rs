@@ -1,6 +1,6 @@
 //! The choice of a source, and its settings from the environment.
 
-use crate::cached::CachedAnswers;
+use crate::earlier_answers::CachedAnswers;
 use crate::library::Cudnn;
 use crate::process::{CHOICE_VARIABLE, WorkerCommand};
 use crate::search::{self, SYSTEM_LIBRARIES, SearchPath};

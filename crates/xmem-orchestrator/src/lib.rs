@@ -1,4 +1,7 @@
-//! CPU memory behavior turned into a GPU allocation schedule.
+//! The lowering of a recorded job to the requests that it makes of a GPU's allocator.
+//!
+//! `rules` has a file for each rule, `frame` what rules see and edit, `passes` their order, `what_ifs` the changes that a user
+//! asks for, and `recorded` the jobs that were recorded on a GPU, for which no rule applies.
 //!
 //! The program order of a training loop is the same on both devices, and so are Python's reference
 //! counts: what *escapes* an operator (its outputs, its saved tensors) and the point at which it is freed
@@ -24,19 +27,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod block_size;
 mod bounds;
-mod call;
 mod change;
-mod completion;
-mod context;
-mod conversions;
-mod count;
 pub mod coverage;
-mod cuda;
-mod definition;
-mod draft;
-mod first_iteration;
+mod frame;
 mod iterations;
 mod passes;
 mod recorded;
@@ -49,14 +43,13 @@ mod target;
 mod testing;
 mod uncertainty;
 mod unmodeled;
-mod walk;
 mod what_ifs;
 
 pub use change::{ChosenWhatIf, WhatIfError};
-pub use completion::{
+pub use iterations::{Owner, RecordedIterations};
+pub use recorded::completion::{
     CompletionError, CompletionModel, StreamCompletion, check_completion, depends_on_completion,
 };
-pub use iterations::{Owner, RecordedIterations};
 pub use resharding::{Resharding, ReshardingError};
 pub use rule::{Rule, RuleEffect};
 pub use rules::cublas_workspace::parse_cublas_workspace_config;
@@ -72,8 +65,8 @@ pub use uncertainty::{
 pub use what_ifs::{ParseWhatIfError, Values, WHAT_IFS, WhatIf};
 pub use xmem_convolutions::ConvPass;
 
-use context::Context;
-use draft::Draft;
+use frame::context::Context;
+use frame::draft::Draft;
 use xmem_analyzer::Profile;
 use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion};
 use xmem_types::Diagnostics;
@@ -121,7 +114,7 @@ fn lowered(
         || Context::new(profile, target, convolutions),
     );
     passes::run(&mut draft, &cx, &mut notes);
-    let schedule = first_iteration::add(draft.finish(), profile);
+    let schedule = passes::first_iteration::add(draft.finish(), profile);
     (Schedule { starts_late: !profile.preexisting.is_empty(), ..schedule }, notes)
 }
 

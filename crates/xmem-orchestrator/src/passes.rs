@@ -1,8 +1,10 @@
 //! The passes over a schedule, in their order.
 
-use crate::context::Context;
-use crate::definition::{Applies, RuleDefinition};
-use crate::draft::{Draft, Edits};
+pub(crate) mod first_iteration;
+
+use crate::frame::context::Context;
+use crate::frame::definition::{Applies, RuleDefinition};
+use crate::frame::draft::{Draft, Edits};
 use crate::rule::RuleId;
 use crate::rules::{
     DEFINITIONS, autocast_wide, batch_transfer, host_copy, host_only, host_scalars, leaf_scratch,

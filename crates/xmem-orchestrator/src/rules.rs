@@ -3,7 +3,7 @@
 //! A rule is registered by one line in [`register!`]. The order is that of reports; the order in which
 //! rules are applied is that of [`crate::passes`] and, for rules about operators, of the program.
 
-use crate::definition::RuleDefinition;
+use crate::frame::definition::RuleDefinition;
 use crate::rule::Rule;
 
 /// Declares the modules of rules and lists their `RULE`s.

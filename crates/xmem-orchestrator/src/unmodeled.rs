@@ -5,9 +5,9 @@
 //! amount is not known; the answer's range assumes that it is at most what the operator keeps, or its
 //! scratch on the CPU.
 
-use crate::conversions::Owners;
 use crate::coverage::{self, Coverage};
-use crate::draft::{Addition, Edits};
+use crate::frame::conversions::Owners;
+use crate::frame::draft::{Addition, Edits};
 use crate::uncertainty::{SizeRange, Uncertainty};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;

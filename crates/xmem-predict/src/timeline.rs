@@ -3,14 +3,14 @@
 //!
 //! Left to others: the pictures (`xmem-view`).
 
+mod left_out;
 mod names;
-mod record;
-mod recorded;
+mod run_log;
 mod stacked;
 mod tree;
 
+pub use left_out::{MAX_LEFT_OUT, TimelineFailure, TimelineLeftOut};
 pub use names::{PathId, TextId};
-pub use recorded::{MAX_LEFT_OUT, TimelineFailure, TimelineLeftOut};
 pub use stacked::{Stacked, StackedGroup};
 pub use tree::TreeNode;
 

@@ -1,11 +1,11 @@
 //! The result of a run: the best recording, or the reason why none was saved.
 
 use crate::error::{CommandEnd, RecordError};
-use crate::export::ExportError;
-use crate::exports::{Export, State};
+use crate::export_stream::ExportError;
 use crate::message::{ExportAnnounced, Reason};
 use crate::output::Output;
 use crate::part::Part;
+use crate::process_exports::{Export, State};
 use crate::processes::Processes;
 use crate::recorded::{CutShort, Recorded};
 use crate::request::{Engine, Shortage};

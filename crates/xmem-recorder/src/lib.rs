@@ -41,9 +41,7 @@ mod encoder;
 #[cfg(unix)]
 mod engines;
 #[cfg(unix)]
-mod export;
-#[cfg(unix)]
-mod exports;
+mod export_stream;
 #[cfg(unix)]
 mod hook;
 #[cfg(unix)]
@@ -62,6 +60,8 @@ mod outline;
 mod output;
 #[cfg(unix)]
 mod part;
+#[cfg(unix)]
+mod process_exports;
 #[cfg(unix)]
 mod processes;
 #[cfg(unix)]

@@ -6,21 +6,21 @@
 mod align;
 mod divergence;
 mod fnv;
+mod group_row;
 mod groups;
 mod limit;
 mod lines;
+mod matched_groups;
 mod modules;
-mod row;
-mod rows;
 mod settings;
 
 pub use divergence::{Divergence, RequestAction, RunRequest};
+pub use group_row::{DifferenceRow, GroupFigures, NameMatch};
 pub use groups::DifferenceKey;
 pub use limit::{GrowthLimit, ParseGrowthLimitError, PeakFigure};
-pub use row::{DifferenceRow, GroupFigures, NameMatch};
 pub use settings::{OtherSetting, RunSetting};
 
-use rows::Rows;
+use matched_groups::Rows;
 use xmem::Answer;
 use xmem::Verdict;
 use xmem_predict::Timeline;

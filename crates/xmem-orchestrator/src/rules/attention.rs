@@ -16,8 +16,8 @@ mod select;
 #[cfg(test)]
 pub(super) mod tests;
 
-use crate::call::Call;
-use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::call::Call;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
 use crate::rule::Rule;
 use kernel::Fused;
 use select::AttentionCall;

@@ -5,10 +5,10 @@
 //! the logits' own type and stays 16 bits wide, and `nll_loss` casts its result, which it keeps for
 //! backward.
 
-use crate::call::Call;
-use crate::count::Count;
-use crate::definition::{Applies, Outcome, RuleDefinition};
-use crate::draft::Addition;
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::draft::Addition;
 use crate::rule::Rule;
 use xmem_analyzer::Role;
 use xmem_types::{BlockId, Bytes, OpId};

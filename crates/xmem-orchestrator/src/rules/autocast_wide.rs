@@ -7,10 +7,10 @@
 //! A recording of `xmem profile` whose `autocast_lists` is `cuda` shows the casts that CUDA's autocast makes: the
 //! rule does not apply to it.
 
-use crate::context::Context;
-use crate::count::Count;
-use crate::definition::{Applies, RuleDefinition};
-use crate::draft::{Addition, Edits};
+use crate::frame::context::Context;
+use crate::frame::count::Count;
+use crate::frame::definition::{Applies, RuleDefinition};
+use crate::frame::draft::{Addition, Edits};
 use crate::rule::Rule;
 use rustc_hash::FxHashMap;
 use xmem_analyzer::{DType, Profile, Role};

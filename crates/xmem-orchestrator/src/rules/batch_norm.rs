@@ -4,10 +4,10 @@
 //! input's layout. Inputs whose channels are innermost take PyTorch's own kernels in two steps, with sums per
 //! channel between them. cuDNN's own scratch does not come from PyTorch's allocator here.
 
-use crate::call::Call;
-use crate::count::Count;
-use crate::definition::{Applies, Outcome, RuleDefinition};
-use crate::draft::Plan;
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::draft::Plan;
 use crate::rule::Rule;
 use xmem_analyzer::{DType, TensorArg};
 use xmem_types::{BlockId, Bytes};

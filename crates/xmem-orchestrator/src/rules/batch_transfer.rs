@@ -6,9 +6,9 @@
 //! stay on the host. A recording of `xmem profile` marks these calls, whatever they are.
 
 use super::host_scalars::SCALAR;
-use crate::context::Context;
-use crate::definition::{Applies, RuleDefinition};
-use crate::draft::{Addition, Edits, Item, Place};
+use crate::frame::context::Context;
+use crate::frame::definition::{Applies, RuleDefinition};
+use crate::frame::draft::{Addition, Edits, Item, Place};
 use crate::rule::Rule;
 use std::collections::BTreeMap;
 use xmem_analyzer::{Phase, Profile, Residency, Role, Transfer, TransferKind};

@@ -2,8 +2,8 @@
 //! each is one kernel that needs nothing but its outputs. On the CPU they are made of operators of PyTorch, with
 //! copies in 32 bits.
 
-use crate::call::Call;
-use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::call::Call;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
 use crate::rule::Rule;
 
 pub(crate) static RULE: RuleDefinition = RuleDefinition {

@@ -1,8 +1,8 @@
 //! `_cdist_backward(grad, x1, x2, p, cdist)`: CUDA writes one row for each pair of vectors and sums them.
 
-use crate::call::Call;
-use crate::count::Count;
-use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
 use crate::rule::Rule;
 
 pub(crate) static RULE: RuleDefinition = RuleDefinition {

@@ -4,10 +4,10 @@
 
 use super::cublaslt_workspace::{self, LtWorkspace};
 use super::product_operands;
-use crate::call::Call;
-use crate::context::Context;
-use crate::definition::{Applies, Lowering, Outcome, RuleDefinition};
-use crate::draft::{Addition, Edits, Place};
+use crate::frame::call::Call;
+use crate::frame::context::Context;
+use crate::frame::definition::{Applies, Lowering, Outcome, RuleDefinition};
+use crate::frame::draft::{Addition, Edits, Place};
 use crate::rule::Rule;
 use rustc_hash::FxHashSet;
 use xmem_analyzer::Role;

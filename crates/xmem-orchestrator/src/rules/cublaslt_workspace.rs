@@ -2,8 +2,8 @@
 //! of its own, which a release of PyTorch takes per call, caches per thread, or shares with cuBLAS.
 
 use super::cublas_workspace::{self, Life};
-use crate::call::Call;
-use crate::definition::{Applies, RuleDefinition};
+use crate::frame::call::Call;
+use crate::frame::definition::{Applies, RuleDefinition};
 use crate::rule::Rule;
 use xmem_analyzer::{Arguments, DType};
 use xmem_types::{Bytes, MIB, TorchVersion};

@@ -15,11 +15,11 @@ mod benchmarked;
 pub(crate) mod recorded;
 
 use super::reduction_buffer;
-use crate::call::Call;
-use crate::context::Context;
-use crate::count::Count;
-use crate::definition::{Applies, Lowering, Outcome, RuleDefinition};
-use crate::draft::{Addition, Draft};
+use crate::frame::call::Call;
+use crate::frame::context::Context;
+use crate::frame::count::Count;
+use crate::frame::definition::{Applies, Lowering, Outcome, RuleDefinition};
+use crate::frame::draft::{Addition, Draft};
 use crate::rule::Rule;
 use crate::target::Target;
 use crate::uncertainty::{SizeRange, UnaskedConvolution, Uncertainty};

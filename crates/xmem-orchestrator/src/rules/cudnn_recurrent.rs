@@ -13,10 +13,10 @@ mod flat_weights;
 
 pub(crate) use flat_weights::FlatWeights;
 
-use crate::call::Call;
-use crate::count::Count;
-use crate::definition::{Applies, Lowering, Outcome, Reason, RuleDefinition};
-use crate::draft::{Addition, Edits, Place};
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::definition::{Applies, Lowering, Outcome, Reason, RuleDefinition};
+use crate::frame::draft::{Addition, Edits, Place};
 use crate::rule::Rule;
 use crate::target::Target;
 use crate::uncertainty::{SizeRange, Uncertainty};

@@ -1,8 +1,8 @@
 //! `aten::dropout` in training: on the CPU noise in the input's type (saved for backward), then the product;
 //! on CUDA `native_dropout` with a bool mask, one byte an element.
 
-use crate::call::Call;
-use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::call::Call;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
 use crate::rule::Rule;
 use xmem_analyzer::DType;
 use xmem_types::{BlockId, Bytes};

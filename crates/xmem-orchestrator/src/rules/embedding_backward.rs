@@ -3,12 +3,12 @@
 //! keep the size of each bag and the bag of each index for backward, and sort whatever their number.
 //! `embedding_renorm_` sorts the indices to find each row once.
 
-use crate::call::Call;
-use crate::count::Count;
-use crate::cuda::layout::is_contiguous;
-use crate::cuda::radix_sort;
-use crate::definition::{Applies, Outcome, RuleDefinition};
-use crate::draft::{Addition, Plan};
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::cuda::layout::is_contiguous;
+use crate::frame::cuda::radix_sort;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::draft::{Addition, Plan};
 use crate::rule::Rule;
 use xmem_analyzer::Role;
 use xmem_types::{BlockId, Bytes};

@@ -4,10 +4,10 @@
 //! results come before the norms and go when the kernel has been launched; the norms stay as the CPU makes
 //! them, one after the other.
 
-use crate::call::Call;
-use crate::count::Count;
-use crate::definition::{Applies, Outcome, RuleDefinition};
-use crate::draft::Addition;
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::draft::Addition;
 use crate::rule::Rule;
 use xmem_analyzer::{DType, Role, TensorArg};
 

@@ -1,9 +1,9 @@
 //! Group normalization takes scales and sums per sample and channel for the length of the call.
 
 use super::batch_norm::accumulator;
-use crate::call::Call;
-use crate::count::Count;
-use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
 use crate::rule::Rule;
 
 pub(crate) static RULE: RuleDefinition = RuleDefinition {

@@ -2,10 +2,10 @@
 //! keeps a workspace for its backward; both gates are kept, too, and their products have no bias. The CPU
 //! makes the new state with a dozen operators and keeps what they need.
 
-use crate::call::Call;
-use crate::count::Count;
-use crate::definition::{Applies, Outcome, RuleDefinition};
-use crate::draft::Addition;
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::draft::Addition;
 use crate::rule::Rule;
 use xmem_analyzer::Role;
 use xmem_types::{BlockId, Bytes};

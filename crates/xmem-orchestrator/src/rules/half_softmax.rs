@@ -2,9 +2,9 @@
 //! one CUDA kernel reads float16 and writes float32, and its backward writes float16. The CPU casts the input
 //! first, and its backward casts the gradient. Inputs in bfloat16 are cast on both devices.
 
-use crate::call::Call;
-use crate::count::Count;
-use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
 use crate::rule::Rule;
 use xmem_analyzer::DType;
 use xmem_types::{BlockId, Bytes, OpId};

@@ -5,11 +5,11 @@
 //!
 //! A recording of `xmem profile` marks what is moved, after the copy that moved it.
 
-use crate::context::Context;
-use crate::count::Count;
-use crate::cuda::layout::is_contiguous;
-use crate::definition::{Applies, RuleDefinition};
-use crate::draft::Edits;
+use crate::frame::context::Context;
+use crate::frame::count::Count;
+use crate::frame::cuda::layout::is_contiguous;
+use crate::frame::definition::{Applies, RuleDefinition};
+use crate::frame::draft::Edits;
 use crate::rule::Rule;
 use std::collections::BTreeSet;
 use xmem_analyzer::{Profile, Role, TensorArg, Transfer, TransferKind};

@@ -2,9 +2,9 @@
 //! counters of optimizers, and the state of the CPU's random numbers that checkpointing keeps for each
 //! segment.
 
-use crate::context::Context;
-use crate::definition::{Applies, RuleDefinition};
-use crate::draft::Edits;
+use crate::frame::context::Context;
+use crate::frame::definition::{Applies, RuleDefinition};
+use crate::frame::draft::Edits;
 use crate::rule::Rule;
 use xmem_analyzer::Residency;
 

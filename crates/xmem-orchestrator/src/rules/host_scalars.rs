@@ -1,9 +1,9 @@
 //! Numbers that Python wraps as 0-dimensional CPU tensors (`x + 1`, `torch.tensor(0.5)`) become kernel
 //! arguments on CUDA and take no memory there.
 
-use crate::context::Context;
-use crate::definition::{Applies, RuleDefinition};
-use crate::draft::Edits;
+use crate::frame::context::Context;
+use crate::frame::definition::{Applies, RuleDefinition};
+use crate::frame::draft::Edits;
 use crate::rule::Rule;
 use xmem_analyzer::{Phase, Residency};
 

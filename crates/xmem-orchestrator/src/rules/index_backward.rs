@@ -2,11 +2,11 @@
 //! `x[indices]`: CUDA turns the indices into one linear index and sorts it. Without `accumulate` there is no
 //! scratch.
 
-use crate::call::Call;
-use crate::count::Count;
-use crate::cuda::layout::is_contiguous;
-use crate::cuda::radix_sort;
-use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::cuda::layout::is_contiguous;
+use crate::frame::cuda::radix_sort;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
 use crate::rule::Rule;
 use xmem_analyzer::TensorArg;
 

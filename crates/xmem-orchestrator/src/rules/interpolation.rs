@@ -4,9 +4,9 @@
 //! The CPU takes that kernel for four channels or more where it is faster: with few threads, also for tensors in
 //! the order of their dimensions. Tensors in other orders are left as recorded: CUDA copies them as well.
 
-use crate::call::Call;
-use crate::cuda::layout::is_contiguous;
-use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::call::Call;
+use crate::frame::cuda::layout::is_contiguous;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
 use crate::rule::Rule;
 
 pub(crate) static RULE: RuleDefinition = RuleDefinition {

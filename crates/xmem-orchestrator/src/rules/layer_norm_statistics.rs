@@ -1,9 +1,9 @@
 //! `native_layer_norm(input, normalized_shape, weight, bias, eps)`: mean and reciprocal deviation of 16-bit
 //! inputs are 32 bits wide.
 
-use crate::call::Call;
-use crate::count::Count;
-use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
 use crate::rule::Rule;
 use xmem_types::{BlockId, Bytes};
 

@@ -1,11 +1,11 @@
 //! Scratch that a CPU kernel allocates and frees within one leaf operator is left out, unless another
 //! rule has decided about it. Operators that are the same code on every device keep theirs.
 
-use crate::context::Context;
-use crate::conversions::Owners;
+use crate::frame::context::Context;
+use crate::frame::conversions::Owners;
 use crate::coverage;
-use crate::definition::{Applies, RuleDefinition};
-use crate::draft::Edits;
+use crate::frame::definition::{Applies, RuleDefinition};
+use crate::frame::draft::Edits;
 use crate::rule::Rule;
 
 pub(crate) static RULE: RuleDefinition = RuleDefinition {

@@ -2,10 +2,10 @@
 //! a block of their own, summed by one kernel; `_ctc_loss` holds its lengths and, in backward, `log_beta`;
 //! `log_sigmoid_forward` keeps no buffer, since CUDA computes `exp(-|x|)` again in backward.
 
-use crate::call::Call;
-use crate::count::Count;
-use crate::cuda::reduce::{self, Parallelism};
-use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::cuda::reduce::{self, Parallelism};
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
 use crate::rule::Rule;
 use xmem_analyzer::TensorArg;
 

@@ -3,9 +3,9 @@
 //! bias. The CPU makes the new state with a dozen operators and keeps what they need.
 
 use super::gru_cell;
-use crate::call::Call;
-use crate::count::Count;
-use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
 use crate::rule::Rule;
 use xmem_analyzer::Argument;
 use xmem_types::{BlockId, Bytes};

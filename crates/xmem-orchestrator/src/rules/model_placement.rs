@@ -5,9 +5,9 @@
 
 use super::batch_transfer::Moves;
 use super::cudnn_recurrent::FlatWeights;
-use crate::context::Context;
-use crate::definition::{Applies, RuleDefinition};
-use crate::draft::{Edits, Place};
+use crate::frame::context::Context;
+use crate::frame::definition::{Applies, RuleDefinition};
+use crate::frame::draft::{Edits, Place};
 use crate::rule::Rule;
 use xmem_analyzer::{Phase, Residency, Role, Transfer, TransferKind};
 use xmem_types::{BlockId, Bytes};

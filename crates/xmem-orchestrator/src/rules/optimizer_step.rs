@@ -13,10 +13,10 @@ pub(super) mod tests;
 mod updates;
 
 use super::host_scalars::SCALAR;
-use crate::call::Call;
-use crate::context::Context;
-use crate::definition::{Applies, Lowering, Outcome, Reason, RuleDefinition};
-use crate::draft::{Addition, Draft, Edits};
+use crate::frame::call::Call;
+use crate::frame::context::Context;
+use crate::frame::definition::{Applies, Lowering, Outcome, Reason, RuleDefinition};
+use crate::frame::draft::{Addition, Draft, Edits};
 use crate::rule::Rule;
 use crate::target::{OptimizerImpl, Target};
 use evidence::Evidence;

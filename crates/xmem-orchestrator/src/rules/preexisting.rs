@@ -2,9 +2,9 @@
 //! trace shows them only as arguments. Gradients among them are freed where they are first cleared after
 //! the backward pass that added to them.
 
-use crate::context::Context;
-use crate::definition::{Applies, RuleDefinition};
-use crate::draft::{Edits, Place};
+use crate::frame::context::Context;
+use crate::frame::definition::{Applies, RuleDefinition};
+use crate::frame::draft::{Edits, Place};
 use crate::rule::Rule;
 use xmem_analyzer::{Phase, Profile, Residency, Role};
 use xmem_types::Nanos;

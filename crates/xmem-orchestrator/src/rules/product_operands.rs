@@ -4,11 +4,11 @@
 //! kernel copies instead is left out.
 
 use super::cublas_workspace;
-use crate::call::Call;
-use crate::count::Count;
-use crate::cuda::layout::is_contiguous;
-use crate::definition::{Applies, RuleDefinition};
-use crate::draft::Addition;
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::cuda::layout::is_contiguous;
+use crate::frame::definition::{Applies, RuleDefinition};
+use crate::frame::draft::Addition;
 use crate::rule::Rule;
 use xmem_analyzer::{Role, TensorArg};
 use xmem_types::{BlockId, Bytes};

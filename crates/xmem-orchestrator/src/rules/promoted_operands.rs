@@ -2,9 +2,9 @@
 //! makes a converted copy first.
 
 use super::host_scalars::SCALAR;
-use crate::context::Context;
-use crate::definition::{Applies, RuleDefinition};
-use crate::draft::Edits;
+use crate::frame::context::Context;
+use crate::frame::definition::{Applies, RuleDefinition};
+use crate::frame::draft::Edits;
 use crate::rule::Rule;
 
 pub(crate) static RULE: RuleDefinition = RuleDefinition {

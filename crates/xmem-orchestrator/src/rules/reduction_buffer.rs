@@ -1,10 +1,10 @@
 //! A reduction that is split over thread blocks takes a global buffer of partial results and semaphores,
 //! which live until it returns.
 
-use crate::call::Call;
-use crate::cuda::reduce::{self, Buffers, Parallelism};
-use crate::definition::{Applies, Outcome, RuleDefinition};
-use crate::draft::{Addition, Edits};
+use crate::frame::call::Call;
+use crate::frame::cuda::reduce::{self, Buffers, Parallelism};
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::draft::{Addition, Edits};
 use crate::rule::Rule;
 use xmem_analyzer::{Arguments, DType, Role, TensorArg};
 use xmem_types::{BlockId, OpId};

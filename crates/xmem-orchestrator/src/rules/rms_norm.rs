@@ -4,10 +4,10 @@
 //! own (aten/src/ATen/native/layer_norm.cpp, `rms_norm_composite`). CUDA makes the output and one 32-bit
 //! number a row, which backward needs; backward makes the gradients of input and weight and nothing else.
 
-use crate::call::Call;
-use crate::count::Count;
-use crate::definition::{Applies, Outcome, RuleDefinition};
-use crate::draft::{Addition, Edits};
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::draft::{Addition, Edits};
 use crate::rule::Rule;
 use xmem_analyzer::{Role, TensorArg};
 use xmem_types::{BlockId, Bytes, OpId};

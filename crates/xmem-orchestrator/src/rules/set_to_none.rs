@@ -2,9 +2,9 @@
 //! iteration's gradients stay; later ones are added into them and live no longer than the backward node that
 //! made them.
 
-use crate::context::Context;
-use crate::definition::{Applies, RuleDefinition};
-use crate::draft::{Draft, Edits, ItemId, Place};
+use crate::frame::context::Context;
+use crate::frame::definition::{Applies, RuleDefinition};
+use crate::frame::draft::{Draft, Edits, ItemId, Place};
 use crate::rule::Rule;
 use xmem_analyzer::Role;
 use xmem_types::IterationId;

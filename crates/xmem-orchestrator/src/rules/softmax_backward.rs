@@ -1,9 +1,9 @@
 //! Softmax backward: CUDA computes `grad * output` into a temporary first, as wide as the gradient that it
 //! makes.
 
-use crate::call::Call;
-use crate::count::Count;
-use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
 use crate::rule::Rule;
 use xmem_types::Bytes;
 

@@ -3,11 +3,11 @@
 //! a contiguous copy, and few long rows are searched digit by digit by many blocks of threads each, which
 //! keep counts.
 
-use crate::call::Call;
-use crate::count::Count;
-use crate::cuda::layout::is_contiguous;
-use crate::cuda::radix_sort::{self, ALIGNMENT, bits};
-use crate::definition::{Applies, Outcome, RuleDefinition};
+use crate::frame::call::Call;
+use crate::frame::count::Count;
+use crate::frame::cuda::layout::is_contiguous;
+use crate::frame::cuda::radix_sort::{self, ALIGNMENT, bits};
+use crate::frame::definition::{Applies, Outcome, RuleDefinition};
 use crate::rule::Rule;
 use xmem_analyzer::TensorArg;
 

@@ -2,9 +2,9 @@
 //! (section 3), position 0 is just before backward, position 1 the start of the iteration.
 
 use super::set_to_none::gradients;
-use crate::context::Context;
-use crate::definition::{Applies, RuleDefinition};
-use crate::draft::{Edits, Place};
+use crate::frame::context::Context;
+use crate::frame::definition::{Applies, RuleDefinition};
+use crate::frame::draft::{Edits, Place};
 use crate::rule::Rule;
 use crate::target::ZeroGradPlace;
 use xmem_analyzer::{Phase, PhaseSpan, Profile};

@@ -1,6 +1,6 @@
 //! What is allocated at the peak of a run, by name.
 
-use super::row::GroupFigures;
+use super::group_row::GroupFigures;
 use std::collections::BTreeMap;
 use xmem_analyzer::Role;
 use xmem_predict::{BlockKey, Timeline, TimelineBlock};

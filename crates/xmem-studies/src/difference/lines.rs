@@ -6,8 +6,8 @@
 
 use super::align::{Fingerprint, pairs};
 use super::fnv::Fnv;
+use super::group_row::{DifferenceRow, GroupFigures, NameMatch, row};
 use super::groups::{self, DifferenceKey};
-use super::row::{DifferenceRow, GroupFigures, NameMatch, row};
 use std::collections::{BTreeMap, BTreeSet};
 use xmem_predict::Timeline;
 

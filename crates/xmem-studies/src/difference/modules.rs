@@ -10,8 +10,8 @@
 mod tree;
 
 use super::align::pairs;
+use super::group_row::{DifferenceRow, GroupFigures, NameMatch, row};
 use super::groups::{self, DifferenceKey};
-use super::row::{DifferenceRow, GroupFigures, NameMatch, row};
 use std::collections::{BTreeMap, BTreeSet};
 use tree::{Node, Tree};
 use xmem_predict::Timeline;

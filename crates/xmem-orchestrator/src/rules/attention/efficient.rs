@@ -6,7 +6,7 @@
 //! capabilities 7.5, 8.0, 8.6, 8.9, 9.0, 10.0 and 12.0.
 
 use super::select::AttentionCall;
-use crate::count::Count;
+use crate::frame::count::Count;
 use xmem_profiles::ComputeCapability;
 use xmem_types::Bytes;
 

@@ -4,8 +4,8 @@ use super::kernel::Fused;
 use super::mask;
 use super::output::{self, is_copy, size};
 use super::select::AttentionCall;
-use crate::count::Count;
-use crate::draft::{Addition, Draft, Edits, Place};
+use crate::frame::count::Count;
+use crate::frame::draft::{Addition, Draft, Edits, Place};
 use xmem_analyzer::{CallKind, Role, TensorArg};
 use xmem_types::{BlockId, Bytes, Nanos, OpId};
 

@@ -4,8 +4,8 @@
 
 use super::efficient::{self, EfficientKernel};
 use super::select::{AttentionCall, Backend};
-use crate::count::Count;
-use crate::draft::Plan;
+use crate::frame::count::Count;
+use crate::frame::draft::Plan;
 use xmem_profiles::ComputeCapability;
 use xmem_types::Bytes;
 

@@ -3,8 +3,8 @@
 //! `preprocess_mask`, `pad_bias`).
 
 use super::select::AttentionCall;
-use crate::count::Count;
-use crate::draft::{Piece, Plan};
+use crate::frame::count::Count;
+use crate::frame::draft::{Piece, Plan};
 use xmem_analyzer::{DType, TensorArg};
 use xmem_types::Bytes;
 

@@ -8,9 +8,9 @@
 use super::mask;
 use super::output::{self, size};
 use super::select::AttentionCall;
-use crate::count::Count;
-use crate::cuda::layout::is_contiguous;
-use crate::draft::{Addition, Draft, Edits, Piece, Place, Plan};
+use crate::frame::count::Count;
+use crate::frame::cuda::layout::is_contiguous;
+use crate::frame::draft::{Addition, Draft, Edits, Piece, Place, Plan};
 use xmem_analyzer::{CallKind, DType, Role, TensorArg};
 use xmem_types::{BlockId, OpId};
 

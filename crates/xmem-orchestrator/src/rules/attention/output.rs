@@ -1,7 +1,7 @@
 //! The output of a call and the copies around it.
 
-use crate::count::Count;
-use crate::draft::Draft;
+use crate::frame::count::Count;
+use crate::frame::draft::Draft;
 use xmem_types::{BlockId, Bytes, OpId};
 
 /// The number of blocks after a call among which the copy of its output lies: the next operators view,

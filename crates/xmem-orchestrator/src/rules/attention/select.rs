@@ -1,6 +1,6 @@
 //! The kernel that CUDA takes.
 
-use crate::count::Count;
+use crate::frame::count::Count;
 use crate::target::Target;
 use xmem_analyzer::{Arguments, DType, TensorArg};
 use xmem_types::TorchVersion;

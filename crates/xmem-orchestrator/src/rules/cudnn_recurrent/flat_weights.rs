@@ -3,9 +3,9 @@
 //! what they had before.
 
 use super::{Layers, RULE};
-use crate::context::Context;
-use crate::count::Count;
-use crate::draft::Edits;
+use crate::frame::context::Context;
+use crate::frame::count::Count;
+use crate::frame::draft::Edits;
 use std::collections::BTreeMap;
 use xmem_analyzer::{DType, Role};
 use xmem_types::{BlockId, Bytes, Sym};

@@ -3,7 +3,7 @@
 
 use super::recipe::{self, Recipe};
 use super::updates;
-use crate::draft::Draft;
+use crate::frame::draft::Draft;
 use std::collections::BTreeSet;
 use xmem_analyzer::Profile;
 use xmem_types::OpId;

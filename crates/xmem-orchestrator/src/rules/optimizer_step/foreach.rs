@@ -3,7 +3,7 @@
 
 use super::recipe::{Act, Local, Recipe, When};
 use super::updates::{Update, made_in_loop};
-use crate::draft::{Edits, Piece, Plan};
+use crate::frame::draft::{Edits, Piece, Plan};
 use std::collections::BTreeMap;
 use xmem_analyzer::{DType, Role};
 use xmem_types::{BlockId, Bytes, OpId};

@@ -6,7 +6,7 @@
 //! kernels stubbed.
 
 use super::updates::Update;
-use crate::draft::{Piece, Plan};
+use crate::frame::draft::{Piece, Plan};
 use xmem_analyzer::DType;
 use xmem_types::Bytes;
 

@@ -1,8 +1,8 @@
 //! The CPU's loop, read back: which parameters a step updates, in which groups.
 
 use super::recipe::{End, Previous, Recipe};
-use crate::count::Count;
-use crate::draft::Draft;
+use crate::frame::count::Count;
+use crate::frame::draft::Draft;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use xmem_analyzer::{DType, Profile};

@@ -2,7 +2,7 @@
 
 use super::super::align::Fingerprint;
 use super::super::fnv::Fnv;
-use super::super::row::GroupFigures;
+use super::super::group_row::GroupFigures;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! The context of a lowering: everything that any rule may look at.
 
-use crate::conversions::Conversions;
+use crate::frame::conversions::Conversions;
 use crate::rule::Rule;
 use crate::target::Target;
 use rustc_hash::FxHashMap;

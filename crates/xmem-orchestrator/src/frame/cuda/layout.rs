@@ -1,6 +1,6 @@
 //! The order of a tensor's elements in memory.
 
-use crate::count::Count;
+use crate::frame::count::Count;
 use xmem_analyzer::TensorArg;
 
 /// Returns whether a tensor's elements lie in the order of its dimensions; assumed where strides were not

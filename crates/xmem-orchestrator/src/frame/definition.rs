@@ -1,8 +1,8 @@
 //! The definition of a rule: what it is, and its code.
 
-use crate::call::Call;
-use crate::context::Context;
-use crate::draft::Edits;
+use crate::frame::call::Call;
+use crate::frame::context::Context;
+use crate::frame::draft::Edits;
 use crate::rule::Rule;
 use std::ops::Deref;
 use xmem_types::{Diagnostics, OpId};

@@ -1,9 +1,9 @@
 //! One walk over the operators in program order: each is handed to the rule that claims it.
 
-use crate::call::Call;
-use crate::context::Context;
-use crate::definition::{Applies, Lowering, Outcome, RuleDefinition};
-use crate::draft::Draft;
+use crate::frame::call::Call;
+use crate::frame::context::Context;
+use crate::frame::definition::{Applies, Lowering, Outcome, RuleDefinition};
+use crate::frame::draft::Draft;
 use crate::rule::{Rule, RuleId};
 use crate::rules::DEFINITIONS;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -1,7 +1,7 @@
 //! The groups of both runs, matched.
 
+use super::group_row::{DifferenceRow, GroupFigures, NameMatch, row};
 use super::groups::{self, DifferenceKey};
-use super::row::{DifferenceRow, GroupFigures, NameMatch, row};
 use super::{ComparisonRun, lines, modules};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! The exports of the command's processes, each read into a part file of its own.
 
-use crate::export::{self, ExportError, OTHER_CONTENT, Stream};
+use crate::export_stream::{self, ExportError, OTHER_CONTENT, Stream};
 use crate::message::{ExportAnnounced, ProcessId};
 use crate::output::Output;
 use crate::part::Part;
@@ -90,7 +90,7 @@ impl<E: From<ReadExport> + Send + 'static> Exports<E> {
             begun: Instant::now(),
             ended: None,
         });
-        self.start_reading(self.all.len() - 1, export::from_pipe);
+        self.start_reading(self.all.len() - 1, export_stream::from_pipe);
         true
     }
 
@@ -141,7 +141,7 @@ impl<E: From<ReadExport> + Send + 'static> Exports<E> {
         if export.report == Some(Report::InFile) && is_empty {
             export.state = State::Running;
             export.report = Some(Report::Streamed);
-            self.start_reading(index, export::from_file);
+            self.start_reading(index, export_stream::from_file);
         }
     }
 

@@ -4,7 +4,7 @@
 //! histograms, and the state of each tile (cub/device/dispatch/dispatch_radix_sort.cuh). They were
 //! recorded with PyTorch 2.11's CUDA build, kernels stubbed, for sm_86.
 
-use crate::count::Count;
+use crate::frame::count::Count;
 
 /// The alignment of each part of the scratch, and of the caller's pointer, in bytes.
 pub(crate) const ALIGNMENT: u64 = 256;

@@ -1,7 +1,7 @@
 //! One operator in the hands of a rule.
 
-use crate::context::Context;
-use crate::draft::{Draft, Edits, Plan};
+use crate::frame::context::Context;
+use crate::frame::draft::{Draft, Edits, Plan};
 use crate::rule::{Rule, RuleId};
 use crate::target::Target;
 use rustc_hash::FxHashSet;

@@ -1,6 +1,6 @@
 //! Global buffers of reductions.
 
-use crate::count::Count;
+use crate::frame::count::Count;
 use crate::target::Target;
 use xmem_analyzer::TensorArg;
 
