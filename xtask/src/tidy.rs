@@ -22,7 +22,7 @@ const ARCHITECTURE: &str = "docs/architecture.md";
 const SUMMARY: &str = "docs/SUMMARY.md";
 const TRACES: &str = "traces";
 const TRACES_README: &str = "traces/README.md";
-const PROFILES: &str = "crates/xmem-profiles/data";
+const PROFILES: &str = "crates/xmem-devices/data";
 
 /// Runs every check and prints what they find.
 pub(crate) fn run() -> Result<(), Error> {

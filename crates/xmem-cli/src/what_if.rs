@@ -8,7 +8,7 @@ pub(crate) use error::WhatIfFailure;
 
 use crate::error::CliError;
 use xmem::EstimateBuilder;
-use xmem::profiles::Bandwidth;
+use xmem::devices::Bandwidth;
 
 /// Adds the what-ifs to the estimate.
 pub(crate) fn apply(

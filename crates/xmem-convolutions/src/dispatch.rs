@@ -1,7 +1,7 @@
 //! The choice between cuDNN and PyTorch's own kernels for a convolution.
 
 use crate::{ConvShape, ElementType, Layout};
-use xmem_profiles::ComputeCapability;
+use xmem_devices::ComputeCapability;
 
 impl ConvShape {
     /// True if PyTorch hands this convolution to cuDNN on a device of that compute capability.

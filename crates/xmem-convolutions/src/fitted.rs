@@ -29,7 +29,7 @@ use crate::shape::{ConvShape, ElementType};
 use crate::source::ConvolutionSource;
 use recipe::Terms;
 use table::{Choice, Key, Precision};
-use xmem_profiles::{ComputeCapability, Device};
+use xmem_devices::{ComputeCapability, Device};
 use xmem_types::Bytes;
 
 /// Decision trees fitted to the answers of cuDNN's heuristics.

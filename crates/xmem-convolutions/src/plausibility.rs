@@ -10,7 +10,7 @@
 use crate::fitted::FittedModel;
 use crate::plans::{Basis, Plans, Trial};
 use crate::question::{ConvolutionQuestion, PlanChoice};
-use xmem_profiles::ComputeCapability;
+use xmem_devices::ComputeCapability;
 use xmem_types::Bytes;
 
 /// The most plans of one convolution. The most that were seen are 12.

@@ -4,7 +4,7 @@ use crate::answers::ConvolutionAnswers;
 use crate::fitted::FittedModel;
 use crate::question::ConvolutionQuestion;
 use crate::source::ConvolutionSource;
-use xmem_profiles::Device;
+use xmem_devices::Device;
 
 impl ConvolutionSource for ConvolutionAnswers {
     /// Repeats the answers, whatever the device: they are those of the device of the first time.
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn answers_replay_and_the_model_answers_what_is_missing() {
-        let device = xmem_profiles::find("a100-40g").expect("built in");
+        let device = xmem_devices::find("a100-40g").expect("built in");
         let of_the_library = Plans {
             sizes: vec![Bytes(700), Bytes(0)],
             low: Bytes(700),
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn every_question_is_answered_once_and_in_order() {
-        let device = xmem_profiles::find("a100-40g").expect("built in");
+        let device = xmem_devices::find("a100-40g").expect("built in");
         let questions = [question(64), question(8), question(64)];
         let sources: [&dyn ConvolutionSource; 2] = [&FittedModel, &NoWorkspaces];
         for source in sources {

@@ -5,7 +5,7 @@ use crate::kept::RecordedCudnn;
 use crate::plans::Plans;
 use crate::question::ConvolutionQuestion;
 use std::fmt;
-use xmem_profiles::Device;
+use xmem_devices::Device;
 
 /// A source of convolution plans: the fitted model, a cuDNN library, answers given before.
 pub trait ConvolutionSource: fmt::Debug + Send + Sync {

@@ -8,7 +8,7 @@ use xmem_convolutions::{
     Basis, ConvPass, ConvShape, ConvolutionQuestion, ElementType, FittedModel, Layout,
     LibraryPlans, Plans,
 };
-use xmem_profiles::ComputeCapability;
+use xmem_devices::ComputeCapability;
 use xmem_types::Bytes;
 
 const RECORDED: &str = include_str!("data/cudnn-recorded.tsv");

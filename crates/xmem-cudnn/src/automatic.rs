@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use xmem_convolutions::{
     ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource, FittedModel, RecordedCudnn,
 };
-use xmem_profiles::Device;
+use xmem_devices::Device;
 
 /// The source that [`SourceSettings`] choose, made at the first question.
 ///

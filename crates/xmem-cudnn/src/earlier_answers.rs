@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use xmem_convolutions::{
     ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource, CudnnRelease, FittedModel,
 };
-use xmem_profiles::Device;
+use xmem_devices::Device;
 
 /// A folder of answers that [`Cudnn`](crate::Cudnn) cached, read where there is no library: the same
 /// job gets the same answer on every machine. The fitted model answers what is not in the folder.
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn the_answers_of_cudnn_for_the_recorded_jobs_are_believed() {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/cudnn"));
-        let device = xmem_profiles::find("rtx3060-12g").expect("a device");
+        let device = xmem_devices::find("rtx3060-12g").expect("a device");
         let file = AnswerFile::newest(folder, &properties::json(device)).expect("answers");
         let questions: Vec<_> = file.answers.keys().map(|line| question_of(line)).collect();
         assert!(questions.len() > 1000, "{} questions", questions.len());
@@ -166,7 +166,7 @@ mod tests {
     fn cached_questions_get_the_cached_answer_and_others_the_models() {
         let folder = tempfile::tempdir().expect("a folder");
         assert!(CachedAnswers::at(folder.path()).is_none(), "no files of answers yet");
-        let device = xmem_profiles::find("rtx3060-12g").expect("a device").clone();
+        let device = xmem_devices::find("rtx3060-12g").expect("a device").clone();
         let mut cache = Cache::open(Some(folder.path()), "9.19.0", &properties::json(&device));
         let question = Query::new(&forward(64)).expect("small numbers").to_line();
         let sizes = [123_456_789, 4096, 0].map(Bytes);
@@ -185,7 +185,7 @@ mod tests {
         assert!(answers.source().starts_with("cached answers of cuDNN 9.19.0 in "));
         assert_eq!(answers.warning(), None);
 
-        let other = xmem_profiles::find("a100-40g").expect("a device").clone();
+        let other = xmem_devices::find("a100-40g").expect("a device").clone();
         for (channels, device) in [(32, &device), (64, &other)] {
             let (question, answers) = asked(channels, device);
             let fitted = FittedModel.answer(device, &[question]);

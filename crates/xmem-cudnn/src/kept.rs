@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use xmem_convolutions::{
     ConvolutionAnswers, ConvolutionQuestion, CudnnRelease, FittedModel, KeptAnswers,
 };
-use xmem_profiles::Device;
+use xmem_devices::Device;
 
 /// The processes that ask at the same time. Each loads the library.
 const MAX_PROCESSES: usize = 4;

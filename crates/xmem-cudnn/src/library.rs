@@ -14,7 +14,7 @@ use xmem_convolutions::{
     ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource, CudnnRelease, FittedModel,
     Implausible, LibraryPlans, Plans,
 };
-use xmem_profiles::Device;
+use xmem_devices::Device;
 use xmem_types::Bytes;
 
 /// A cuDNN library as a source of plans, loaded in a process of its own.

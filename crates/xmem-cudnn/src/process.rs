@@ -14,7 +14,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use xmem_profiles::Device;
+use xmem_devices::Device;
 use xmem_types::{Bytes, printable};
 
 /// The variable that chooses a source of plans, as `--cudnn` does for the `xmem` command.

@@ -1,12 +1,12 @@
 //! A device profile as the JSON that cuDNN reads in place of a device.
 
 use std::fmt::Write as _;
-use xmem_profiles::{ComputeCapability, Device};
+use xmem_devices::{ComputeCapability, Device};
 
 /// The properties, one line of JSON with the keys that `CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION`
 /// has in cuDNN 9 (the library's own log names each that is missing).
 ///
-/// Clocks and the size of the L2 cache hardly matter: see `Board` in xmem-profiles.
+/// Clocks and the size of the L2 cache hardly matter: see `Board` in xmem-devices.
 pub(crate) fn json(device: &Device) -> String {
     let cc = device.compute_capability;
     let (limits, board) = (cc.limits(), device.board);
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn properties_tell_name_and_compute_capability() {
-        let device = xmem_profiles::find("rtx3060-12g").expect("built in");
+        let device = xmem_devices::find("rtx3060-12g").expect("built in");
         let properties = json(device);
         assert_eq!(name(&properties), Some(device.title.as_str()));
         for (minor, is_same) in [(6, true), (0, false), (9, false)] {

@@ -13,7 +13,7 @@ use xmem_cudnn::{
     AutomaticSource, ChoiceOrigin, Cudnn, FoundLibrary, SearchPath, SourceChoice, SourceSettings,
     WorkerCommand, keep,
 };
-use xmem_profiles::Device;
+use xmem_devices::Device;
 use xmem_types::Bytes;
 
 const SHAPE: ConvShape = ConvShape {
@@ -49,7 +49,7 @@ fn cudnn(script: &str, cache: Option<&Path>) -> Cudnn {
 }
 
 fn device() -> Device {
-    xmem_profiles::find("rtx3060-12g").expect("built in").clone()
+    xmem_devices::find("rtx3060-12g").expect("built in").clone()
 }
 
 fn ask(source: &dyn ConvolutionSource) -> ConvolutionAnswers {
@@ -458,7 +458,7 @@ const BY_DEVICE: &str = "echo cudnn 9.19.0; read device; version=${device#*devic
      version=${version%%,*}; while read question; do echo \"= ${version}000000 0\"; done";
 
 fn find(name: &str) -> &'static Device {
-    xmem_profiles::find(name).expect("built in")
+    xmem_devices::find(name).expect("built in")
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn larger(
     outcome: &Outcome,
 ) -> Result<Option<Advice>, EstimateError> {
     let known: Vec<&Device> =
-        if question.site.is_empty() { xmem::profiles::cards() } else { question.site.to_vec() };
+        if question.site.is_empty() { xmem::devices::cards() } else { question.site.to_vec() };
     let others = known.iter().filter(|device| device.memory > outcome.device.memory);
     let found = question.smallest(job, others, &outcome.answer)?;
     Ok(found.map(|device| Advice {

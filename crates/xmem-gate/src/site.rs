@@ -10,7 +10,7 @@ use crate::template_path::TemplatePath;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use xmem::profiles::DeviceNameError;
+use xmem::devices::DeviceNameError;
 use xmem::{Bytes, Device};
 
 /// A site's GPUs and rules.
@@ -310,7 +310,7 @@ impl Site {
 
 /// The built-in devices that a type or a product may be: an `a100` of a cluster whose GPUs are not known has 40 or 80 GB.
 fn known(name: &str) -> Option<Vec<&'static Device>> {
-    Some(xmem::profiles::find_all(name)).filter(|found| !found.is_empty())
+    Some(xmem::devices::find_all(name)).filter(|found| !found.is_empty())
 }
 
 /// Returns whether nodes with `features` are among those that a constraint names. Features that say

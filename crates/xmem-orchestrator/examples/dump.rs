@@ -10,7 +10,7 @@ fn main() {
     let mut args = std::env::args().skip(1);
     let path = args.next().expect("a trace");
     let device = args.next().unwrap_or_else(|| "rtx3060-12g".into());
-    let device = xmem_profiles::find(&device).expect("a known device").clone();
+    let device = xmem_devices::find(&device).expect("a known device").clone();
     let (trace, notes) =
         xmem_trace::read_path(Path::new(&path), &xmem_trace::ReadOptions::default())
             .expect("a trace");

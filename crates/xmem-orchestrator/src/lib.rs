@@ -18,7 +18,7 @@
 //! use xmem_convolutions::{ConvolutionSource as _, FittedModel};
 //! use xmem_orchestrator::{Target, convolution_questions, schedule};
 //!
-//! let target = Target::new(xmem_profiles::find("a100-40g")?.clone());
+//! let target = Target::new(xmem_devices::find("a100-40g")?.clone());
 //! let questions = convolution_questions(&profile, &target);
 //! let answers = FittedModel.answer(&target.device, &questions);
 //! let (schedule, notes) = schedule(&profile, &target, &answers);

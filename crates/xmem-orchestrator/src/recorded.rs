@@ -14,7 +14,7 @@ use crate::target::{Target, requested_optimizer};
 use crate::uncertainty::{SizeRange, UncertainBlock, UncertainPlace, Uncertainty};
 use xmem_analyzer::{Block, GpuRecording, Preexisting, Profile, Role, Tick};
 use xmem_convolutions::ConvolutionAnswers;
-use xmem_profiles::ComputeCapability;
+use xmem_devices::ComputeCapability;
 use xmem_types::{
     AllocatorCall, BlockId, Bytes, Diagnostics, Nanos, PlacedCall, PrivatePoolId, Request,
     RequestKind, Severity, StreamId,

@@ -6,7 +6,7 @@ use crate::resharding::Resharding;
 use std::collections::BTreeSet;
 use xmem_analyzer::recording::{Implementation, Recording};
 use xmem_convolutions::PlanChoice;
-use xmem_profiles::Device;
+use xmem_devices::Device;
 use xmem_types::{Bytes, TorchVersion};
 
 /// The GPU, the PyTorch version and the what-ifs of a lowering.
@@ -188,7 +188,7 @@ mod tests {
     }
 
     fn target(recording: &Recording, given: Option<OptimizerImpl>) -> Target {
-        let device = xmem_profiles::find("rtx3060-12g").expect("known").clone();
+        let device = xmem_devices::find("rtx3060-12g").expect("known").clone();
         Target { optimizer: given, ..Target::new(device) }.with_requests(recording)
     }
 

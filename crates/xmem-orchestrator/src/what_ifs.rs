@@ -152,7 +152,7 @@ impl FromStr for ChosenWhatIf {
 mod tests {
     use super::*;
     use crate::target::Target;
-    use xmem_profiles::find;
+    use xmem_devices::find;
 
     #[test]
     fn a_what_if_has_the_name_of_its_file_and_reads_its_own_values() {

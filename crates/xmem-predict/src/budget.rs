@@ -6,7 +6,7 @@ pub use nccl::NcclMemory;
 
 use xmem_analyzer::Profile;
 use xmem_analyzer::recording::{Rank, VirtualGpu};
-use xmem_profiles::Device;
+use xmem_devices::Device;
 use xmem_types::Bytes;
 
 /// A device with all that its memory holds beside PyTorch's allocator: the context, the buffers of NCCL, and what the program

@@ -28,8 +28,8 @@ use std::ops::Range;
 use xmem_analyzer::Profile;
 use xmem_analyzer::integrity::Integrity;
 use xmem_convolutions::ConvolutionAnswers;
+use xmem_devices::Device;
 use xmem_orchestrator::{ChosenWhatIf, StreamCompletion, Target};
-use xmem_profiles::Device;
 use xmem_types::{Bytes, Diagnostics, IterationId, WithheldReason};
 
 /// A reason to doubt an answer.

@@ -6,8 +6,8 @@ use crate::place::{Locator, Place};
 use crate::sections::Sections;
 use std::ops::Range;
 use xmem_analyzer::{Phase, Profile, Role};
+use xmem_devices::Device;
 use xmem_orchestrator::{RuleEffect, Schedule};
-use xmem_profiles::Device;
 use xmem_simulator::{AllocatorChoice, DeviceConfig};
 use xmem_types::{BlockId, Bytes, Diagnostics, IterationId, Nanos, OpId, Request, Workload};
 

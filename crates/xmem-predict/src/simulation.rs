@@ -7,7 +7,7 @@ use crate::allocator::{
 };
 use crate::finding::Finding;
 use std::fmt;
-use xmem_profiles::Device;
+use xmem_devices::Device;
 use xmem_simulator::{
     AddressOrder, AllocFailure, ChosenAllocator, Completion, DeviceConfig, Event, Framework,
     FrameworkAllocator, Misuse, Operation, Outcome, SegmentState, Session, Stats,

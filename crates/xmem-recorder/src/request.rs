@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
+use xmem_devices::Device;
 use xmem_overlay::Writable;
-use xmem_profiles::Device;
 use xmem_types::Bytes;
 use xmem_virtual_gpu::Capacity;
 

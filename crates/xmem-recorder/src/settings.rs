@@ -6,8 +6,8 @@ use crate::request::{Float16, Request, Stacks, Timing, VaryingBatches, Weights};
 use crate::snapshot;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use xmem_devices::Device;
 use xmem_overlay::{Method, Overlay, Writable};
-use xmem_profiles::Device;
 use xmem_types::Bytes;
 
 /// The whole file.

@@ -64,7 +64,7 @@ fn run_command(
         output: output.clone(),
         steps: NonZeroU32::MIN,
         stacks: Stacks::Recorded,
-        device: xmem_profiles::find("a100-40g").expect("known").clone(),
+        device: xmem_devices::find("a100-40g").expect("known").clone(),
         rank: None,
         gpus: NonZeroU32::MIN,
         capacity: Capacity::Unlimited,

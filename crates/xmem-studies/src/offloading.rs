@@ -14,6 +14,7 @@ pub use job::{Matches, TrainingStep};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
+use xmem_devices::Device;
 use xmem_offload::{
     Direction, Duplex, Dynamic, EventKind, Graph, GraphError, Jitter, Jittered, LayerKind, Link,
     Memory, OutOfMemory, Piece, Placed, Placement, Policy, Run, SLOWDOWN, Sample, StepId,
@@ -22,7 +23,6 @@ use xmem_offload::{
 };
 use xmem_planner::{Limits, Refused};
 use xmem_predict::Prediction;
-use xmem_profiles::Device;
 use xmem_timing::{MeasuredTableError, TimeModel};
 use xmem_types::{BlockId, Bytes, Nanos};
 

@@ -93,7 +93,7 @@ impl TimeModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xmem_profiles::{Bandwidth, find};
+    use xmem_devices::{Bandwidth, find};
 
     #[test]
     fn collectives_follow_the_formulas_of_rings() {

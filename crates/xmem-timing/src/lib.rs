@@ -5,7 +5,7 @@
 //! printed with every result (`Display`, a parameter a line) and overridden.
 //!
 //! ```
-//! use xmem_profiles::find;
+//! use xmem_devices::find;
 //! use xmem_timing::{Collective, Group, Precision, Tensor, TimeModel, Work};
 //! use xmem_types::{Bytes, Nanos};
 //!

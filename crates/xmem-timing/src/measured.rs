@@ -51,7 +51,7 @@ impl TimeModel {
 mod tests {
     use super::*;
     use crate::operator::{Precision, Work};
-    use xmem_profiles::find;
+    use xmem_devices::find;
     use xmem_types::Bytes;
 
     #[test]

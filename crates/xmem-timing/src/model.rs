@@ -3,7 +3,7 @@
 use crate::operator::{Precision, Work, starts_no_kernel};
 use std::collections::BTreeMap;
 use std::fmt;
-use xmem_profiles::{Bandwidth, Device, Speed, TensorCores};
+use xmem_devices::{Bandwidth, Device, Speed, TensorCores};
 use xmem_types::{Bytes, Nanos};
 
 /// Floating-point operations per second; a multiply-add is two.
@@ -188,7 +188,7 @@ impl fmt::Display for TimeModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xmem_profiles::find;
+    use xmem_devices::find;
 
     fn model(device: &str) -> TimeModel {
         TimeModel::of(find(device).expect("built in"))

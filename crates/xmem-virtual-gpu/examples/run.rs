@@ -34,7 +34,7 @@ fn run() -> Result<u8, Box<dyn Error>> {
     let command: Vec<OsString> = arguments.collect();
     let (python, arguments) = command.split_first().ok_or(usage)?;
     let (name, count) = device.split_once(':').unwrap_or((&device, "1"));
-    let device = xmem_profiles::find(name)?.clone();
+    let device = xmem_devices::find(name)?.clone();
     let paths = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let libraries: Vec<PathBuf> = env::split_paths(&paths).collect();
     let environment = Environment::of_python(Path::new(python))?.with_libraries(libraries);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
-use xmem_profiles::ComputeCapability;
+use xmem_devices::ComputeCapability;
 
 /// The section with the binaries of kernels, one for each source file (`__nv_fatbin` in CUDA's toolkit).
 const SECTION: &str = ".nv_fatbin";

@@ -7,8 +7,8 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xmem_devices::Device;
 use xmem_elf::WriteError;
-use xmem_profiles::Device;
 use xmem_tempfiles::{create_private_folder, forbids_execution, write_private};
 use xmem_types::Bytes;
 

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use xmem_profiles::{Device, devices, find};
+use xmem_devices::{Device, devices, find};
 use xmem_virtual_gpu::{Call, Completion, Environment, Note, Preload, PrepareError, VirtualGpu};
 
 /// Functions of a library by the names in the header of the test programs, and some that it lacks.

@@ -8,12 +8,12 @@ use std::ops::Range;
 use xmem_analyzer::integrity::Integrity;
 use xmem_analyzer::recording::Rank;
 use xmem_convolutions::ConvolutionAnswers;
+use xmem_devices::Device;
 use xmem_orchestrator::{RuleEffect, Target};
 use xmem_predict::doubts::{Assessment, Subject};
 use xmem_predict::{
     AllocatorSetup, CapacitySearch, DeviceBudget, Finding, Locator, PredictedMemory,
 };
-use xmem_profiles::Device;
 use xmem_types::{Bytes, IterationId, Severity, WithheldReason};
 
 /// The memory that a job needs, over time and by cause, and the verdict on one device.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use xmem_analyzer::recording::Rank;
 use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource};
 use xmem_cudnn::AutomaticSource;
+use xmem_devices::{ComputeCapability, Device};
 use xmem_orchestrator::{
     ChosenWhatIf, CompletionModel, CudnnBenchmark, OptimizerImpl, Schedule, StreamCompletion,
     Target, ZeroGradPlace, check_completion, parse_cublas_workspace_config,
@@ -24,7 +25,6 @@ use xmem_predict::{
     AllocatorError, AllocatorSettings, AllocatorSetup, CapacitySearch, Detail, DeviceBudget,
     Prediction, other_cudnn_release,
 };
-use xmem_profiles::{ComputeCapability, Device};
 use xmem_trace::ReadOptions;
 use xmem_types::{Bytes, Diagnostics, IterationId, TorchVersion};
 

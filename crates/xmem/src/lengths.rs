@@ -5,12 +5,12 @@ use crate::facts::TraceFacts;
 use crate::predicted::PredictedJob;
 use crate::verdict::Verdict;
 use xmem_analyzer::integrity::Condition;
+use xmem_devices::Device;
 use xmem_orchestrator::Target;
 use xmem_predict::{
     AllocatorKind, AllocatorSettings, AllocatorSetup, Finding, FitSummary, LengthRun,
     LengthSettings, Locator,
 };
-use xmem_profiles::Device;
 use xmem_types::{Diagnostics, Severity, WithheldReason};
 
 /// The memory that a job needs if its batches have lengths, or sizes, that vary.

@@ -64,7 +64,7 @@ pub use timings::{Stage, Timings};
 pub use verdict::{Decision, IntegrityPolicy, Need, TightBy, Verdict};
 
 // The words of every call.
-pub use xmem_profiles::{Device, find};
+pub use xmem_devices::{Device, find};
 pub use xmem_trace::ReadOptions;
 pub use xmem_types::{Bytes, TorchVersion};
 
@@ -72,9 +72,9 @@ pub use xmem_types::{Bytes, TorchVersion};
 pub use xmem_analyzer as analyzer;
 pub use xmem_convolutions as convolutions;
 pub use xmem_cudnn as cudnn;
+pub use xmem_devices as devices;
 pub use xmem_orchestrator as orchestrator;
 pub use xmem_predict as predict;
-pub use xmem_profiles as profiles;
 pub use xmem_simulator as simulator;
 pub use xmem_snapshot as snapshot;
 pub use xmem_trace as trace;

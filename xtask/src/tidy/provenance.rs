@@ -94,7 +94,7 @@ pub(crate) fn check_size(sizes: &[(String, u64)], findings: &mut Findings) {
     }
 }
 
-/// Checks a data file of xmem-profiles: each number stands in a table that has a `source`, or in a
+/// Checks a data file of xmem-devices: each number stands in a table that has a `source`, or in a
 /// table below one.
 pub(crate) fn check_data(name: &str, text: &str, findings: &mut Findings) {
     if let Some(table) = read(name, text, findings) {

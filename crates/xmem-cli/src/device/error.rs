@@ -5,7 +5,7 @@ use crate::terminal::shown;
 use miette::Diagnostic;
 use std::path::PathBuf;
 use thiserror::Error;
-use xmem::profiles::{DeviceFileError, DeviceNameError};
+use xmem::devices::{DeviceFileError, DeviceNameError};
 
 failures! {
     /// A device that cannot be used.

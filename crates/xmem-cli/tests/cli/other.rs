@@ -58,7 +58,7 @@ fn inspect_as_json_follows_its_schema() {
 #[test]
 fn devices_are_listed() {
     for (args, slices) in [(&[][..], false), (&["--mig"], true)] {
-        let names = xmem::profiles::devices().iter().filter(|device| device.is_slice() == slices);
+        let names = xmem::devices::devices().iter().filter(|device| device.is_slice() == slices);
         let names: Vec<&str> = names.map(|device| device.name.as_str()).collect();
         let text = xmem(["devices"].iter().chain(args));
         assert_eq!(text.code, 0);
@@ -185,7 +185,7 @@ fn a_capacity_without_a_unit_is_asked_back() {
 fn every_device_can_be_chosen_by_its_name() {
     let folder = Folder::new();
     let job = folder.path("job.json");
-    for device in xmem::profiles::devices().iter().step_by(9) {
+    for device in xmem::devices::devices().iter().step_by(9) {
         let ran = xmem(["replay", &job, "-d", &device.name, "-f", "json"]);
         assert_eq!(ran.json()["device"]["name"], device.name.as_str());
     }

@@ -89,7 +89,7 @@ impl NodeTerm {
     pub(super) fn allows(&self, device: &Device) -> bool {
         let (low, high) = (device.memory, device.nominal_memory());
         let is_excluded = |name: &String| {
-            xmem::profiles::find_all(unshared(name)).iter().any(|d| d.name == device.name)
+            xmem::devices::find_all(unshared(name)).iter().any(|d| d.name == device.name)
         };
         self.above.is_none_or(|limit| high > limit)
             && self.below.is_none_or(|limit| low < limit)

@@ -139,9 +139,9 @@ fn slices(name: &str, products: &[String]) -> Vec<&'static Device> {
         products.is_empty()
             || products
                 .iter()
-                .any(|name| xmem::profiles::find_all(name).iter().any(|d| d.name == whole))
+                .any(|name| xmem::devices::find_all(name).iter().any(|d| d.name == whole))
     };
-    xmem::profiles::devices()
+    xmem::devices::devices()
         .iter()
         .filter(|device| {
             let parts = device.name.split_once("-mig-");

@@ -21,7 +21,7 @@ use thiserror::Error;
 use work::{Issued, issued};
 use xmem_analyzer::recording::{ActivityKind, StreamActivity};
 use xmem_analyzer::{GpuRecording, Profile, Tick};
-use xmem_profiles::Device;
+use xmem_devices::Device;
 use xmem_timing::TimeModel;
 use xmem_types::{BlockId, Nanos};
 
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
     use xmem_analyzer::GpuSource;
     use xmem_analyzer::recording::CollectiveKind;
-    use xmem_profiles::find;
+    use xmem_devices::find;
     use xmem_types::{Addr, Bytes};
 
     const BLOCK: BlockId = BlockId(0);

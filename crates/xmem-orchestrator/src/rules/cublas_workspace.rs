@@ -11,7 +11,7 @@ use crate::frame::draft::{Addition, Edits, Place};
 use crate::rule::Rule;
 use rustc_hash::FxHashSet;
 use xmem_analyzer::Role;
-use xmem_profiles::ComputeCapability;
+use xmem_devices::ComputeCapability;
 use xmem_types::{Bytes, KIB, OpId, StreamId, TorchVersion};
 
 pub(crate) static RULE: RuleDefinition = RuleDefinition {

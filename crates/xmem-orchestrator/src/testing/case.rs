@@ -27,7 +27,7 @@ pub(crate) fn target() -> Target {
 
 /// A built-in device with PyTorch 2.`minor`.
 pub(crate) fn on(device: &str, minor: u16) -> Target {
-    let device = xmem_profiles::find(device).expect("a built-in device").clone();
+    let device = xmem_devices::find(device).expect("a built-in device").clone();
     Target { torch: TorchVersion::new(2, minor), ..Target::new(device) }
 }
 

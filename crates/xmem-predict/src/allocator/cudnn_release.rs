@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn a_release_that_cannot_be_asked_is_another_than_the_one_that_was() {
-        let device = xmem_profiles::find("rtx3060-12g").expect("built in");
+        let device = xmem_devices::find("rtx3060-12g").expect("built in");
         let setup = |torch: Option<(u16, u16)>, release_from| {
             let release = torch.map(|(major, minor)| TorchVersion::new(major, minor));
             let settings = AllocatorSettings { release, ..AllocatorSettings::default() };

@@ -2,7 +2,7 @@
 
 use super::environment::NO_CACHING;
 use super::{AllocatorError, AllocatorKind, AllocatorSettings, JobEnvironment, notes};
-use xmem_profiles::Device;
+use xmem_devices::Device;
 use xmem_simulator::{
     AddressOrder, AllocConf, AllocatorChoice, AllocatorConfig, Backend, BfcConfig, MallocAsync,
     MemoryLimit, newest_release, oldest_release, switches_caching_off,

@@ -3,7 +3,7 @@
 use super::{
     AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, JobEnvironment, Origin,
 };
-use xmem_profiles::Device;
+use xmem_devices::Device;
 use xmem_simulator::{AddressOrder, AllocatorChoice, ConfError};
 use xmem_types::{Bytes, TorchVersion};
 

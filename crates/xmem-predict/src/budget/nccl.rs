@@ -7,7 +7,7 @@
 
 use xmem_analyzer::Collectives;
 use xmem_analyzer::recording::Rank;
-use xmem_profiles::{ComputeCapability, Device};
+use xmem_devices::{ComputeCapability, Device};
 use xmem_types::Bytes;
 
 /// The memory of NCCL in one process.
@@ -332,7 +332,7 @@ mod tests {
     fn mib(rank: &Rank, uses: Collectives, variables: &[(&str, &str)], device: &str) -> [u64; 3] {
         let variables: Vec<_> =
             variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        let device = xmem_profiles::find(device).expect("a device");
+        let device = xmem_devices::find(device).expect("a device");
         let memory = NcclMemory::of(rank, uses, &variables, device).expect("NCCL");
         [memory.low, memory.expected, memory.high].map(|bytes| bytes.get() >> 20)
     }
@@ -407,7 +407,7 @@ mod tests {
 
     #[test]
     fn what_is_not_nccl_takes_nothing() {
-        let device = xmem_profiles::find("a100-80g").expect("a device");
+        let device = xmem_devices::find("a100-80g").expect("a device");
         for backend in [None, Some("gloo")] {
             let mut rank = rank(8, 1, &[8], 28);
             rank.backend = backend.map(str::to_owned);
@@ -418,7 +418,7 @@ mod tests {
 
     #[test]
     fn a_device_has_less_memory_with_it() {
-        let device = xmem_profiles::find("a100-80g").expect("a device");
+        let device = xmem_devices::find("a100-80g").expect("a device");
         let memory = NcclMemory::of(&rank(8, 1, &[8], 28), RING, &[], device).expect("NCCL");
         let mut less = device.clone();
         memory.take_from(&mut less);

@@ -66,7 +66,7 @@ fn as_set(conf: &str, name: &str) -> Option<Setting> {
 mod tests {
     use super::*;
     use crate::allocator::{AllocatorKind, AllocatorSettings as CallerSettings, JobEnvironment};
-    use xmem_profiles::Device;
+    use xmem_devices::Device;
 
     fn of(conf: &str, kind: Option<AllocatorKind>, minor: u16) -> AllocatorSettings {
         let release = Some(TorchVersion::new(2, minor));

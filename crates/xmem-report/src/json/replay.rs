@@ -5,9 +5,9 @@ use super::recorded::RecordedDto;
 use super::setup::SetupDto;
 use serde::Serialize;
 use xmem::analyzer::integrity::Integrity;
+use xmem::devices::Bandwidth;
 use xmem::orchestrator::{CompletionModel, OptimizerImpl, StreamCompletion, ZeroGradPlace};
 use xmem::predict::{Bounds, Place};
-use xmem::profiles::Bandwidth;
 use xmem::{Answer, Decision, GpuNeed, TightBy};
 
 /// The schema of [`ReplayDocument`].

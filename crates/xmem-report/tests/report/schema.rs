@@ -42,7 +42,7 @@ fn an_answer_without_anything_follows_its_schema() {
 
 #[test]
 fn the_other_documents_follow_their_schemas() {
-    valid(DEVICES, &json::pretty(&DevicesDocument::new(xmem::profiles::devices())));
+    valid(DEVICES, &json::pretty(&DevicesDocument::new(xmem::devices::devices())));
     let answer = sample::withheld();
     let inspect = InspectDocument::new("t.json", &answer.trace, &answer.findings);
     valid(INSPECT, &json::pretty(&inspect));

@@ -30,7 +30,7 @@ fn parts_of_answers_and_snapshots_have_names() {
     fn segments(snapshot: &xmem::snapshot::Snapshot) -> &[xmem::snapshot::Segment] {
         &snapshot.segments
     }
-    fn sources(device: &xmem::Device) -> &xmem::profiles::Sources {
+    fn sources(device: &xmem::Device) -> &xmem::devices::Sources {
         &device.sources
     }
     fn first(

@@ -17,7 +17,7 @@ const SCRIPT: &str = "crates/xmem-virtual-gpu/tests/areas/areas.py";
 /// The script knows the properties of this device.
 const DEVICES: &str = "h100-80g:2";
 /// The catalog, without parts of devices.
-const CATALOG: &str = "crates/xmem-profiles/data/devices";
+const CATALOG: &str = "crates/xmem-devices/data/devices";
 const PARTS: &str = "mig.toml";
 /// What the virtual GPU says of a device that this release of PyTorch was not compiled for.
 const NO_KERNELS: &str = "has no kernels for compute capability";

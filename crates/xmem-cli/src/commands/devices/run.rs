@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::format::PlainFormat;
 use crate::{output, style};
 use xmem::Device;
-use xmem::profiles::DeviceNameError;
+use xmem::devices::DeviceNameError;
 use xmem_report::json::{self, DevicesDocument};
 use xmem_report::text;
 
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &DevicesArgs) -> Outcome {
 /// The devices to list, each once.
 fn wanted(args: &DevicesArgs) -> Result<Vec<&'static Device>, CliError> {
     if args.names.is_empty() {
-        let all = xmem::profiles::devices().iter();
+        let all = xmem::devices::devices().iter();
         return Ok(all.filter(|device| device.is_slice() == args.mig).collect());
     }
     let mut found: Vec<&Device> = Vec::new();

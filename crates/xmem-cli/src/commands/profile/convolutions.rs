@@ -57,7 +57,7 @@ pub(super) fn keep(recorded: &mut Recorded, named: &Device) -> Option<String> {
 /// all of its compute capability.
 fn devices(named: &Device) -> Vec<&Device> {
     let mut devices = vec![named];
-    for device in xmem::profiles::devices() {
+    for device in xmem::devices::devices() {
         if devices.iter().all(|other| other.compute_capability != device.compute_capability) {
             devices.push(device);
         }

@@ -70,5 +70,5 @@ fn larger(job: &Job, settings: &Settings, answer: &Answer) -> Option<&'static De
         let there = settings.estimate.on((*device).clone()).job(job);
         there.is_ok_and(|there| there.decision().0 == Decision::Fits)
     };
-    xmem::profiles::cards().into_iter().filter(is_larger).take(TRIED).find(fits)
+    xmem::devices::cards().into_iter().filter(is_larger).take(TRIED).find(fits)
 }

@@ -7,7 +7,7 @@
 
 use super::select::AttentionCall;
 use crate::frame::count::Count;
-use xmem_profiles::ComputeCapability;
+use xmem_devices::ComputeCapability;
 use xmem_types::Bytes;
 
 /// The widest head whose output the forward kernel keeps in registers (`kSingleValueIteration`).

@@ -6,7 +6,7 @@ use super::efficient::{self, EfficientKernel};
 use super::select::{AttentionCall, Backend};
 use crate::frame::count::Count;
 use crate::frame::draft::Plan;
-use xmem_profiles::ComputeCapability;
+use xmem_devices::ComputeCapability;
 use xmem_types::Bytes;
 
 /// A fused kernel.

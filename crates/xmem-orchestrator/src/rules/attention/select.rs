@@ -161,7 +161,7 @@ pub(super) fn backend(call: &AttentionCall, target: &Target) -> Backend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xmem_profiles::find;
+    use xmem_devices::find;
 
     fn tensor(dims: &[u64], dtype: DType) -> TensorArg {
         TensorArg { dims: dims.to_vec(), strides: Vec::new(), dtype }

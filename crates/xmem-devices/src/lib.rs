@@ -1,4 +1,4 @@
-//! Device profiles, and the schema that a user's own device file follows: data with a source for
+//! Devices, and the schema that a user's own device file follows: data with a source for
 //! every number, and the little code that finds an entry by name.
 #![forbid(unsafe_code)]
 

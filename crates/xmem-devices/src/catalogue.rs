@@ -18,7 +18,7 @@ const FILES: [&str; 6] = [
 static DEVICES: LazyLock<Vec<Device>> = LazyLock::new(|| {
     FILES
         .iter()
-        .flat_map(|text| schema::parse(text).expect("the built-in profiles are tested"))
+        .flat_map(|text| schema::parse(text).expect("the built-in devices are tested"))
         .collect()
 });
 
