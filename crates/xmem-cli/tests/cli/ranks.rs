@@ -238,9 +238,10 @@ fn another_number_of_ranks_is_answered_where_the_recording_says_how_parameters_a
     let document = replay("32", &["-f", "json"]).json();
     check(&serde_json::from_str(REPLAY).expect("schema"), &document).expect("valid");
     assert_eq!(document["target"]["world_size"], 32);
-    for (ranks, code, reason) in
-        [("0", 2, "`0` is not a number of ranks"), ("x", 2, "`x` is not a number of ranks")]
-    {
+    for (ranks, code, reason) in [
+        ("0", 2, "expected a number of ranks, found `0`"),
+        ("x", 2, "expected a number of ranks, found `x`"),
+    ] {
         let ran = replay(ranks, &[]);
         assert_eq!(ran.code, code);
         assert!(ran.stderr.contains(reason), "{}", ran.stderr);

@@ -46,7 +46,8 @@ fn panics_in_the_middle_of_a_screen() {
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn the_terminal_is_as_before_after_a_panic() {
     let own = std::env::current_exe().expect("the test");
-    let inner = ["panics_in_the_middle_of_a_screen", "--exact", "--ignored", "--nocapture"];
+    let inner =
+        ["terminal::panics_in_the_middle_of_a_screen", "--exact", "--ignored", "--nocapture"];
     let ran = Command::new("python3").args([PTY, "[]"]).arg(own).args(inner).output();
     let Ok(ran) = ran else {
         eprintln!("skipped: no python3, which opens the pseudo-terminal");

@@ -72,7 +72,9 @@ fn finish(
     if args.answer.min_capacity {
         builder = builder.capacity_search(CapacitySearch::Run);
     }
-    if let Some(iterations) = args.answer.iterations {
+    // With --vary, they are the length of a run.
+    let iterations = args.answer.iterations.filter(|_| args.vary.vary.is_none());
+    if let Some(iterations) = iterations {
         builder = builder.iterations(iterations);
     }
     Ok(builder.build())
