@@ -1,0 +1,15 @@
+//! Recorded call sites as text.
+
+use xmem_eval::Site;
+
+/// The operator and the innermost line of Python.
+pub(crate) fn site(site: &Site) -> String {
+    let parts = [site.op.as_deref(), site.line.as_deref()];
+    let parts: Vec<&str> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { "(no call stack)".to_owned() } else { parts.join("  ") }
+}
+
+/// The line of the user's own code in the call stack.
+pub(crate) fn source(site: &Site) -> Option<&str> {
+    site.caller.as_deref()
+}
