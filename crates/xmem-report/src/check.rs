@@ -1,4 +1,4 @@
-//! What a gate decided, in every form in which it is said.
+//! The decision about a job, in every form in which it is said: text, `xmem.check/1`, and those of other programs.
 //!
 //! [`CheckDocument`] holds all of it. It can be kept and read again, and every form is made of it.
 

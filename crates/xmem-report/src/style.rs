@@ -104,11 +104,6 @@ pub(crate) fn keep_end(text: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(format!("…{kept}"))
 }
 
-/// The end of `text` in at most `width` columns.
-pub(crate) fn shortened(text: &str, width: usize) -> Cow<'_, str> {
-    keep_end(text, width)
-}
-
 /// The words of a gate's decision in their color.
 pub(crate) fn paint_decision(words: &str, decision: Decision, style: &Style) -> String {
     let ink = match decision {

@@ -43,7 +43,7 @@ pub(super) fn headline_within(document: &CheckDocument, columns: usize) -> Strin
     let start = format!("{}  {}", decision(document), need(document));
     let start = printable(&start);
     let left = columns.saturating_sub(start.chars().count() + 2);
-    let trace = crate::style::shortened(&document.trace, left.max(12));
+    let trace = crate::style::keep_end(&document.trace, left.max(12));
     let line = format!("{start}  {trace}");
     line.chars().take(columns).collect()
 }

@@ -4,7 +4,7 @@ use xmem_studies::offloading::OffloadAnswer;
 
 /// A row for each policy and placement.
 #[must_use]
-pub fn rows(answer: &OffloadAnswer) -> String {
+pub fn offload(answer: &OffloadAnswer) -> String {
     let header = "policy,placement,step_us,compute_us,copying_us,overlapped_us,exposed_us,blocked_us,\
                   recomputed_us,to_host_bytes,to_device_bytes,pinned_bytes,lower_bound_bytes,peak_bytes,\
                   smallest_capacity_bytes,\
@@ -43,7 +43,7 @@ pub fn rows(answer: &OffloadAnswer) -> String {
 
 /// Memory and fragmentation over time: a row for each event of each policy and placement.
 #[must_use]
-pub fn series(answer: &OffloadAnswer) -> String {
+pub fn offload_series(answer: &OffloadAnswer) -> String {
     let mut page = "policy,placement,time_us,live_bytes,used_bytes,unusable\n".to_owned();
     for row in &answer.rows {
         for sample in &row.series {

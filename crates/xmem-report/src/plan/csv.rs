@@ -6,7 +6,7 @@ use xmem_studies::planning::{FragmentationSeries, PlanAnswer};
 
 /// The heap map of the best plan: a row for each block, with its time and its place. None if there is no plan.
 #[must_use]
-pub fn heap_map(answer: &PlanAnswer) -> Option<String> {
+pub fn plan(answer: &PlanAnswer) -> Option<String> {
     let plan = &answer.best()?.plan;
     let mut rows = Rows::new(["id", "start", "end", "offset", "size", "category", "op"]);
     let blocks = &answer.blocks;
@@ -26,7 +26,7 @@ pub fn heap_map(answer: &PlanAnswer) -> Option<String> {
 
 /// Fragmentation over time: a row for each placement, moment and class of requests.
 #[must_use]
-pub fn fragmentation_series(answer: &PlanAnswer) -> String {
+pub fn plan_series(answer: &PlanAnswer) -> String {
     let mut rows = Rows::new([
         "placement",
         "tick",

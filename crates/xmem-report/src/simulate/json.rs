@@ -2,7 +2,7 @@
 //! operations, written during the simulation. The entries of `results` and `trace` have the form of
 //! recordings of PyTorch's own allocator.
 
-use super::entries::{EventDto, ResultDto, SegmentDto, SummaryDto};
+use super::results::{EventDto, ResultDto, SegmentDto, SummaryDto};
 use crate::encode::escaped;
 use crate::findings::FindingDto;
 use crate::setup::json::{SetupDto, address_order};
@@ -18,7 +18,7 @@ pub enum SimulateForm {
     /// One document, with an operation's result on each line.
     Document,
     /// One document per line: one for each operation, and one at the end.
-    LineFormat,
+    Lines,
 }
 
 /// The operations after which the segments are listed, block by block.
@@ -69,7 +69,7 @@ impl<'a, W: Write> SimulateWriter<'a, W> {
     /// # Errors
     /// If the output fails.
     pub fn begin(&mut self, simulation: &Simulation) -> io::Result<()> {
-        if self.form == SimulateForm::LineFormat {
+        if self.form == SimulateForm::Lines {
             return Ok(());
         }
         write!(self.out, "{{\n  \"schema\": \"xmem.simulate/1\"")?;
@@ -99,7 +99,7 @@ impl<'a, W: Write> SimulateWriter<'a, W> {
             SimulateForm::Document => {
                 self.entry(&result, step.index == 0)?;
             }
-            SimulateForm::LineFormat => {
+            SimulateForm::Lines => {
                 let events = simulation.events().iter();
                 let trace = events.map(|event| EventDto::new(simulation, event)).collect();
                 let schema = "xmem.simulate-step/1";
@@ -125,7 +125,7 @@ impl<'a, W: Write> SimulateWriter<'a, W> {
                 }
                 writeln!(self.out, "\n  ],\n  \"summary\": {}\n}}", json(&summary))?;
             }
-            SimulateForm::LineFormat => {
+            SimulateForm::Lines => {
                 write!(self.out, "{{\"schema\":\"xmem.simulate-end/1\"")?;
                 for (key, value) in self.head(simulation) {
                     write!(self.out, ",\"{key}\":{value}")?;

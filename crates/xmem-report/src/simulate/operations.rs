@@ -1,9 +1,9 @@
 //! Lists of operations, the only document that is read: an object with `ops`, or the bare list.
 //! Recordings of PyTorch's allocator have the same form, together with its results.
 
-mod row;
+mod keys;
 
-use row::Row;
+use keys::OperationKeys;
 use serde::Deserialize;
 use serde::de::{
     DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
@@ -202,7 +202,7 @@ impl From<Events> for Completion {
     }
 }
 
-/// The list itself, read row by row, so that errors can name the row.
+/// The list itself, read one by one, so that errors can name the operation.
 struct Operations;
 
 impl<'de> DeserializeSeed<'de> for Operations {
@@ -226,8 +226,8 @@ impl<'de> Visitor<'de> for Operations {
             let at = operations.len();
             let named =
                 |error: &dyn fmt::Display| A::Error::custom(format!("operation {at}: {error}"));
-            match list.next_element::<Row>() {
-                Ok(Some(row)) => operations.push(row.operation().map_err(|e| named(&e))?),
+            match list.next_element::<OperationKeys>() {
+                Ok(Some(keys)) => operations.push(keys.operation().map_err(|e| named(&e))?),
                 Ok(None) => return Ok(operations),
                 Err(error) => return Err(named(&error)),
             }

@@ -11,7 +11,7 @@ use xmem::types::{BlockId, StreamId};
 
 /// The keys of an operation, whichever it is.
 #[derive(Default)]
-pub(super) struct Row {
+pub(super) struct OperationKeys {
     name: Option<Name>,
     id: Option<u32>,
     size: Option<u64>,
@@ -61,8 +61,8 @@ const NAMES: [(Name, &str, &str); 13] = [
 const KEYS: [&str; 9] =
     ["op", "id", "size", "stream", "pool", "value", "no_split", "use_on_oom", "kind"];
 
-impl Row {
-    /// The operation of the row.
+impl OperationKeys {
+    /// The operation that they describe.
     pub(super) fn operation(&self) -> Result<Operation, String> {
         let name =
             self.name.ok_or_else(|| format!("`op` is missing: expected one of {}", names()))?;
@@ -117,50 +117,52 @@ fn names() -> String {
     NAMES.map(|(_, text, _)| text).join(", ")
 }
 
-impl<'de> Deserialize<'de> for Row {
-    fn deserialize<D: Deserializer<'de>>(row: D) -> Result<Self, D::Error> {
-        row.deserialize_map(RowVisitor)
+impl<'de> Deserialize<'de> for OperationKeys {
+    fn deserialize<D: Deserializer<'de>>(keys: D) -> Result<Self, D::Error> {
+        keys.deserialize_map(KeysVisitor)
     }
 }
 
-struct RowVisitor;
+struct KeysVisitor;
 
-impl<'de> Visitor<'de> for RowVisitor {
-    type Value = Row;
+impl<'de> Visitor<'de> for KeysVisitor {
+    type Value = OperationKeys;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(r#"an operation like {"op":"free","id":1}"#)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Row, A::Error> {
-        let mut row = Row::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OperationKeys, A::Error> {
+        let mut keys = OperationKeys::default();
         while let Some(key) = map.next_key_seed(OneOf("a key", KEYS))? {
             match key {
                 "op" => {
                     let texts = NAMES.map(|(_, text, _)| text);
                     let op = map.next_value_seed(OneOf("an operation", texts))?;
-                    row.name =
+                    keys.name =
                         NAMES.iter().find(|(_, text, _)| *text == op).map(|(name, ..)| *name);
                 }
-                "id" => row.id = map.next_value_seed(Whole("id"))?.map(narrow("id")).transpose()?,
-                "size" => row.size = map.next_value_seed(Whole("size"))?,
+                "id" => {
+                    keys.id = map.next_value_seed(Whole("id"))?.map(narrow("id")).transpose()?;
+                }
+                "size" => keys.size = map.next_value_seed(Whole("size"))?,
                 "stream" => {
                     let stream = map.next_value_seed(Whole("stream"))?;
-                    row.stream = stream.map(narrow("stream")).transpose()?;
+                    keys.stream = stream.map(narrow("stream")).transpose()?;
                 }
                 "pool" => {
-                    row.pool =
+                    keys.pool =
                         map.next_value_seed(Whole("pool"))?.map(narrow("pool")).transpose()?;
                 }
-                "value" => row.value = map.next_value()?,
-                "no_split" => row.no_split = map.next_value()?,
-                "use_on_oom" => row.use_on_oom = map.next_value()?,
+                "value" => keys.value = map.next_value()?,
+                "no_split" => keys.no_split = map.next_value()?,
+                "use_on_oom" => keys.use_on_oom = map.next_value()?,
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }
         }
-        Ok(row)
+        Ok(keys)
     }
 }
 
