@@ -6,6 +6,7 @@
 //! an earlier run) are also read here.
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod chart;
 pub mod check;
 mod convolutions;
@@ -39,6 +40,7 @@ mod table;
 pub mod text;
 mod validate;
 mod variants;
+mod words;
 
 pub use plan::heap_map::heap_map;
 pub use validate::Comparison;

@@ -1,5 +1,6 @@
-//! Places as text.
+//! Places in the program, as text and as part of other documents.
 
+use serde::Serialize;
 use xmem::analyzer::Phase;
 use xmem::predict::Place;
 
@@ -56,4 +57,28 @@ pub(crate) fn op_path(place: &Place) -> String {
         .filter(|op| !op.starts_with("autograd::engine::") && !op.starts_with("ProfilerStep"))
         .collect();
     telling[telling.len().saturating_sub(3)..].join(" > ")
+}
+
+/// A place in the program.
+#[derive(Serialize)]
+pub(crate) struct PlaceDto<'a> {
+    iteration: Option<u32>,
+    phase: &'static str,
+    op: Option<&'a str>,
+    op_path: &'a [String],
+    module: Option<&'a str>,
+    line: Option<&'a str>,
+}
+
+impl<'a> From<&'a Place> for PlaceDto<'a> {
+    fn from(place: &'a Place) -> Self {
+        Self {
+            iteration: place.iteration.map(|id| id.0),
+            phase: place.phase.name(),
+            op: place.op(),
+            op_path: &place.op_path,
+            module: place.module.as_deref(),
+            line: place.line.as_deref(),
+        }
+    }
 }

@@ -1,5 +1,6 @@
-//! Recorded call sites as text.
+//! Recorded call sites, as text and as part of other documents.
 
+use serde::Serialize;
 use xmem_eval::Site;
 
 /// The operator and the innermost line of Python.
@@ -12,4 +13,18 @@ pub(crate) fn site(site: &Site) -> String {
 /// The line of the user's own code in the call stack.
 pub(crate) fn source(site: &Site) -> Option<&str> {
     site.caller.as_deref()
+}
+
+/// The call site of a recorded event.
+#[derive(Serialize)]
+pub(crate) struct SiteDto<'a> {
+    op: Option<&'a str>,
+    line: Option<&'a str>,
+    caller: Option<&'a str>,
+}
+
+impl<'a> From<&'a Site> for SiteDto<'a> {
+    fn from(site: &'a Site) -> Self {
+        Self { op: site.op.as_deref(), line: site.line.as_deref(), caller: site.caller.as_deref() }
+    }
 }

@@ -2,8 +2,8 @@
 
 use super::json::CheckDocument;
 use super::words;
-use crate::replay::text::counted;
 use crate::style::{Ink, Style, paint_decision};
+use crate::words::counted;
 
 /// The decision in one line, and below it where memory runs out and what helps.
 #[must_use]

@@ -18,7 +18,7 @@ pub(super) fn need(document: &CheckDocument) -> String {
     let memory = Bytes(document.device.memory_bytes);
     let Some(need) = document.need() else {
         let reason = document.withheld.first().map(String::as_str);
-        return crate::replay::text::withheld(reason).to_owned();
+        return crate::words::withheld(reason).to_owned();
     };
     let more = match (document.decision(), document.tight_by()) {
         (Decision::OverRequested, _) => {

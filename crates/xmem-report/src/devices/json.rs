@@ -1,8 +1,8 @@
 //! `xmem.devices/1`.
 
-use crate::replay::json::BoundsDto;
+use crate::bounds::BoundsDto;
 use serde::Serialize;
-use xmem::{Bytes, Device};
+use xmem::Device;
 
 /// Devices with the source of each number.
 #[derive(Serialize)]
@@ -45,10 +45,6 @@ impl<'a> DevicesDocument<'a> {
     }
 }
 
-fn bounds((low, high): (Bytes, Bytes)) -> BoundsDto {
-    BoundsDto { low: low.get(), high: high.get() }
-}
-
 fn device(device: &Device) -> DeviceDto<'_> {
     let sources = &device.sources;
     DeviceDto {
@@ -56,9 +52,9 @@ fn device(device: &Device) -> DeviceDto<'_> {
         title: &device.title,
         aliases: &device.aliases,
         memory_bytes: device.memory.get(),
-        memory_range_bytes: bounds((device.memory, device.memory + device.tolerance.memory_more)),
+        memory_range_bytes: (device.memory, device.memory + device.tolerance.memory_more).into(),
         context_bytes: device.context.get(),
-        context_range_bytes: bounds(device.context_bounds()),
+        context_range_bytes: device.context_bounds().into(),
         available_bytes: device.available().get(),
         compute_capability: device.compute_capability.to_string(),
         sms: device.sms,

@@ -1,7 +1,7 @@
 //! `xmem.inspect/2`.
 
 use crate::findings::FindingDto;
-use crate::recorded::json::RecordedDto;
+use crate::recorded::RecordedDto;
 use crate::variants::json::StrategyDto;
 use serde::Serialize;
 use xmem::analyzer::recording::Rank;

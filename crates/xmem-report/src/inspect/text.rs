@@ -2,9 +2,9 @@
 
 use crate::findings::findings;
 use crate::recorded;
-use crate::replay::text::counted;
 use crate::style::{Ink, Style};
 use crate::table::{Align, Table};
+use crate::words::counted;
 use xmem::analyzer::recording::{EndReason, Implementation, Rank};
 use xmem::predict::Finding;
 use xmem::types::Severity;

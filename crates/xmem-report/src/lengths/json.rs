@@ -1,7 +1,7 @@
 //! `xmem.lengths/1`.
 
 use crate::findings::FindingDto;
-use crate::setup::json::SetupDto;
+use crate::setup::SetupDto;
 use serde::Serialize;
 use xmem::predict::{FitSummary, GrowthPoint, LengthRun, OrderPeaks, Quantiles};
 use xmem::{Bytes, LengthsAnswer};

@@ -1,9 +1,9 @@
 //! The answer about lengths that vary.
 
 use crate::findings::findings;
-use crate::replay::text::{counted, verdict};
 use crate::setup;
 use crate::style::{Ink, Style, keep_end, wrap};
+use crate::words::{counted, verdict};
 use xmem::predict::{Confidence, LengthRun, Quantiles};
 use xmem::types::{Severity, printable};
 use xmem::{Bytes, LengthsAnswer, Need, Verdict};

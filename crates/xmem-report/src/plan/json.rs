@@ -1,7 +1,7 @@
 //! `xmem.plan/1`.
 
 use crate::findings::FindingDto;
-use crate::setup::json::SetupDto;
+use crate::setup::SetupDto;
 use serde::Serialize;
 use xmem::predict::{Finding, RoleShare};
 use xmem_studies::planner::{Planned, Proof};

@@ -3,10 +3,10 @@
 use crate::chart::line;
 use crate::fields::{Fields, fields};
 use crate::findings::findings;
-use crate::replay::text::counted;
 use crate::setup;
 use crate::style::{Ink, Style, keep_end, wrap};
 use crate::table::{Align, Table};
+use crate::words::counted;
 use std::time::Duration;
 use xmem::Bytes;
 use xmem::predict::Finding;

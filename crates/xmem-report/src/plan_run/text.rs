@@ -1,8 +1,8 @@
 //! Runs that follow a plan.
 
-use crate::replay::text::counted;
 use crate::style::{Ink, Style, keep_end, wrap};
 use crate::table::{Align, Table};
+use crate::words::counted;
 use xmem_studies::planning::HintedAnswer;
 
 /// The complete answer: the memory, and a row for each run.

@@ -1,6 +1,6 @@
 //! `xmem.ranks/1`: the answer for a job of which several ranks were recorded.
 
-use crate::replay::json::BoundsDto;
+use crate::bounds::BoundsDto;
 use serde::Serialize;
 use xmem::{Bytes, Decision, Device};
 use xmem_studies::ranks::{JobRanks, RankAnswer, RankFigures};
@@ -73,10 +73,7 @@ impl<'a> RanksDocument<'a> {
     /// The document of a job on `device`, answered with `settings` (options of the command line).
     #[must_use]
     pub fn new(settings: &'a str, device: &'a Device, job: &'a JobRanks) -> Self {
-        let spread = |figure| {
-            let (low, high) = job.spread(figure);
-            BoundsDto { low: low.get(), high: high.get() }
-        };
+        let spread = |figure| BoundsDto::from(job.spread(figure));
         let group = |group: Vec<&RankAnswer>| GroupDto {
             reserved_bytes: group[0].figures.reserved.get(),
             ranks: group.into_iter().map(RankAnswer::number).collect(),
@@ -118,7 +115,6 @@ impl<'a> From<&'a Device> for DeviceDto<'a> {
 impl<'a> From<&'a RankAnswer> for RankDto<'a> {
     fn from(answer: &'a RankAnswer) -> Self {
         let figures = &answer.figures;
-        let (low, high) = figures.device_bounds;
         Self {
             rank: answer.number(),
             trace: &answer.trace,
@@ -128,7 +124,7 @@ impl<'a> From<&'a RankAnswer> for RankDto<'a> {
             allocated_bytes: figures.allocated.get(),
             reserved_bytes: figures.reserved.get(),
             device_bytes: figures.device.get(),
-            device_range: BoundsDto { low: low.get(), high: high.get() },
+            device_range: figures.device_bounds.into(),
             headroom_bytes: figures.headroom.map(Bytes::get),
             shortfall_bytes: figures.shortfall.map(Bytes::get),
         }

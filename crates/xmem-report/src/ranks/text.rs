@@ -1,7 +1,7 @@
 //! The answer for a job of which several ranks were recorded.
 
-use crate::replay::text::{confidence_in, verdict};
 use crate::style::{Ink, Style, wrap};
+use crate::words::{confidence_in, verdict};
 use xmem::types::printable;
 use xmem::{Device, Verdict};
 use xmem_studies::ranks::{JobRanks, RankAnswer, SeveralJobs};

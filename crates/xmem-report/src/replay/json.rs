@@ -1,12 +1,13 @@
 //! `xmem.replay/2`.
 
+use crate::bounds::BoundsDto;
 use crate::findings::FindingDto;
-use crate::recorded::json::RecordedDto;
-use crate::setup::json::SetupDto;
+use crate::places::PlaceDto;
+use crate::recorded::RecordedDto;
+use crate::setup::SetupDto;
 use serde::Serialize;
 use xmem::analyzer::integrity::Integrity;
 use xmem::orchestrator::{CompletionModel, OptimizerImpl, StreamCompletion, ZeroGradPlace};
-use xmem::predict::{Bounds, Place};
 use xmem::profiles::Bandwidth;
 use xmem::{Answer, Decision, GpuNeed, TightBy};
 
@@ -176,16 +177,6 @@ struct PeakDto<'a> {
 }
 
 #[derive(Serialize)]
-pub(crate) struct PlaceDto<'a> {
-    iteration: Option<u32>,
-    phase: &'static str,
-    op: Option<&'a str>,
-    op_path: &'a [String],
-    module: Option<&'a str>,
-    line: Option<&'a str>,
-}
-
-#[derive(Serialize)]
 struct UnlimitedDto {
     reserved_bytes: u64,
     device_bytes: u64,
@@ -236,13 +227,6 @@ struct PeakRangeDto {
     device_bytes: BoundsDto,
     confidence: &'static str,
     uncertainties: Vec<UncertaintyDto>,
-}
-
-/// The least and the most.
-#[derive(Serialize)]
-pub(crate) struct BoundsDto {
-    pub(crate) low: u64,
-    pub(crate) high: u64,
 }
 
 #[derive(Serialize)]
@@ -377,7 +361,7 @@ impl<'a> ReplayDocument<'a> {
             decision: decision.name(),
             tight_by: tight_by.map(TightBy::name),
             summary: match decision {
-                Decision::NoVerdict => crate::replay::text::withheld(reason).to_owned(),
+                Decision::NoVerdict => crate::words::withheld(reason).to_owned(),
                 _ => crate::replay::text::said(answer),
             },
             withheld: answer.withheld.iter().map(|reason| reason.code()).collect(),
@@ -397,7 +381,7 @@ impl<'a> ReplayDocument<'a> {
                 communicators: nccl.communicators,
                 communicators_counted: nccl.is_counted,
                 expected_bytes: nccl.expected.get(),
-                range_bytes: BoundsDto { low: nccl.low.get(), high: nccl.high.get() },
+                range_bytes: BoundsDto::from((nccl.low, nccl.high)),
             }),
             outside_bytes: Some(answer.budget.outside().get()).filter(|bytes| *bytes > 0),
             target: target(answer),
@@ -412,8 +396,8 @@ impl<'a> ReplayDocument<'a> {
                 requested_bytes: peak.requested.get(),
                 reserved_bytes: peak.reserved.get(),
                 device_bytes: peak.device.get(),
-                at: peak.at.as_ref().map(place),
-                reserved_at: peak.reserved_at.as_ref().map(place),
+                at: peak.at.as_ref().map(PlaceDto::from),
+                reserved_at: peak.reserved_at.as_ref().map(PlaceDto::from),
             },
             range: spread(answer),
             headroom_bytes: answer.headroom().map(xmem::Bytes::get),
@@ -428,7 +412,7 @@ impl<'a> ReplayDocument<'a> {
             min_capacity_bytes: answer.memory.min_capacity.map(xmem::Bytes::get),
             other_gpus: answer.other_gpus.iter().map(GpuNeedDto::from).collect(),
             out_of_memory: answer.memory.out_of_memory.as_ref().map(|oom| OutOfMemoryDto {
-                at: oom.at.as_ref().map(place),
+                at: oom.at.as_ref().map(PlaceDto::from),
                 request_index: oom.request,
                 requested_bytes: oom.requested.get(),
                 tried_bytes: oom.tried.get(),
@@ -462,10 +446,9 @@ impl<'a> ReplayDocument<'a> {
 fn spread(answer: &Answer) -> PeakRangeDto {
     let range = &answer.memory.range;
     let (least, most) = answer.device().context_bounds();
-    let bounds = |b: &Bounds| BoundsDto { low: b.low.get(), high: b.high.get() };
-    let reserved = bounds(&range.reserved);
+    let reserved = BoundsDto::from(&range.reserved);
     PeakRangeDto {
-        allocated_bytes: bounds(&range.allocated),
+        allocated_bytes: BoundsDto::from(&range.allocated),
         device_bytes: BoundsDto {
             low: reserved.low + least.get(),
             high: reserved.high + most.get(),
@@ -478,8 +461,8 @@ fn spread(answer: &Answer) -> PeakRangeDto {
             .map(|uncertainty| UncertaintyDto {
                 name: uncertainty.name,
                 blocks: uncertainty.blocks,
-                allocated_bytes: bounds(&uncertainty.allocated),
-                reserved_bytes: bounds(&uncertainty.reserved),
+                allocated_bytes: BoundsDto::from(&uncertainty.allocated),
+                reserved_bytes: BoundsDto::from(&uncertainty.reserved),
             })
             .collect(),
     }
@@ -521,17 +504,6 @@ fn target(answer: &Answer) -> TargetDto<'_> {
     }
 }
 
-pub(crate) fn place(place: &Place) -> PlaceDto<'_> {
-    PlaceDto {
-        iteration: place.iteration.map(|id| id.0),
-        phase: place.phase.name(),
-        op: place.op(),
-        op_path: &place.op_path,
-        module: place.module.as_deref(),
-        line: place.line.as_deref(),
-    }
-}
-
 fn by_role(answer: &Answer) -> RolesDto {
     let entries =
         answer.memory.by_role.iter().map(|s| (s.role.name().to_owned(), s.bytes.get().into()));
@@ -545,7 +517,7 @@ fn block(block: &xmem::predict::LiveBlock) -> BlockDto<'_> {
         role: block.role.name(),
         evidence: Some(block.evidence).filter(|e| !e.is_empty()),
         rule: block.rule,
-        origin: place(&block.origin),
+        origin: PlaceDto::from(&block.origin),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The effect of each rule of the lowering (`--explain`).
 
-use crate::replay::text::counted;
 use crate::style::{Ink, Style, wrap};
+use crate::words::counted;
 use xmem::Bytes;
 use xmem::orchestrator::RuleEffect;
 

@@ -1,9 +1,10 @@
 //! A table of several answers, about several traces or one trace on several devices.
 
-use crate::replay::text::{confidence, word};
+use crate::replay::text::confidence;
 use crate::setup;
 use crate::style::Style;
 use crate::table::{Align, Table};
+use crate::words::word;
 use std::collections::{BTreeMap, BTreeSet};
 use xmem::predict::AllocatorSetup;
 use xmem::{Answer, Verdict};
@@ -42,7 +43,7 @@ impl Row {
                 setup: Some(answer.setup.clone()),
                 verdict: word(answer.verdict, answer.memory.range.confidence),
                 warnings: warnings(answer),
-                peak: crate::replay::text::withheld(answer.withheld.first().map(|why| why.code()))
+                peak: crate::words::withheld(answer.withheld.first().map(|why| why.code()))
                     .to_owned(),
                 ..Self::failure(trace)
             };

@@ -7,6 +7,7 @@ use crate::recorded;
 use crate::replay::largest::{Sources, largest};
 use crate::setup;
 use crate::style::{Ink, Style, keep_end, wrap};
+use crate::words::{confidence_in, counted, verdict, withheld, word};
 use std::cmp::Reverse;
 use xmem::analyzer::GpuSource;
 use xmem::analyzer::integrity::Condition;
@@ -90,14 +91,14 @@ pub fn answer(trace: &str, answer: &Answer, extent: &Extent, style: &Style) -> S
             + &style.paint(Ink::Faint, "--full shows the timeline and all parts")
             + "\n";
     }
-    let word = verdict(answer.verdict, answer.memory.range.confidence, style);
-    let plain = self::word(answer.verdict, answer.memory.range.confidence);
+    let painted = verdict(answer.verdict, answer.memory.range.confidence, style);
+    let plain = word(answer.verdict, answer.memory.range.confidence);
     let width = style.columns().saturating_sub(plain.chars().count() + 2);
     let mut said = wrap(&said(answer), width).join("\n  ");
     if !extent.full && said.chars().count() + MORE.len() <= width {
         said += &style.paint(Ink::Faint, MORE);
     }
-    format!("{page}\n{word}  {said}\n")
+    format!("{page}\n{painted}  {said}\n")
 }
 
 /// What follows the verdict at the end of an answer that is not full.
@@ -153,20 +154,6 @@ pub(crate) fn said(answer: &Answer) -> String {
     format!("{}{because}", need.against(device.memory, &device.name))
 }
 
-/// The reason for which there is no verdict, by its code.
-pub(crate) fn withheld(code: Option<&str>) -> &'static str {
-    match code {
-        Some("damaged-trace") => "the trace is damaged",
-        Some("doubtful-trace") => "the trace is doubtful",
-        Some("gpu-trace") => "the trace was recorded on a GPU",
-        Some("no-memory-events" | "no-events-of-device") => "the trace has no memory events",
-        Some("no-operators") => "the trace has no operators",
-        Some("incomplete-history") => "the history of the snapshot is not complete",
-        Some("request-beyond-any-device") => "a request is larger than any device",
-        _ => "too much is missing from the trace",
-    }
-}
-
 /// The confidence, if it is not the usual one, and the number of warnings, in parentheses.
 fn doubts(answer: &Answer, style: &Style) -> String {
     let warnings = match answer.warnings() {
@@ -185,39 +172,6 @@ fn doubts(answer: &Answer, style: &Style) -> String {
 /// The confidence as a word; empty where it is certain or the verdict says it.
 pub(crate) fn confidence(answer: &Answer) -> &'static str {
     confidence_in(answer.verdict, answer.memory.range.confidence)
-}
-
-/// The confidence in a verdict as a word.
-pub(crate) const fn confidence_in(verdict: Verdict, confidence: Confidence) -> &'static str {
-    match (verdict, confidence) {
-        (Verdict::Withheld, _) | (_, Confidence::Certain) => "",
-        (Verdict::DamagedFits | Verdict::DamagedDoesNotFit, Confidence::Doubtful) => "",
-        (_, Confidence::Likely) => "likely",
-        (_, Confidence::MayFail) => "may fail",
-        (_, Confidence::MayFit) => "may fit",
-        (_, Confidence::Doubtful) => "doubtful",
-    }
-}
-
-/// What is decided, in words.
-pub(crate) fn verdict(verdict: Verdict, confidence: Confidence, style: &Style) -> String {
-    let ink = match (verdict, Decision::of(verdict, confidence).0) {
-        (Verdict::DamagedDoesNotFit, _) | (_, Decision::DoesNotFit) => Ink::Bad,
-        (_, Decision::Fits) => Ink::Good,
-        _ => Ink::Warning,
-    };
-    style.paint(ink, word(verdict, confidence)).into_owned()
-}
-
-/// What is decided, in words without color.
-pub(crate) const fn word(verdict: Verdict, confidence: Confidence) -> &'static str {
-    match verdict {
-        Verdict::DamagedFits => "WOULD FIT (DAMAGED TRACE)",
-        Verdict::DamagedDoesNotFit => "WOULD NOT FIT (DAMAGED TRACE)",
-        Verdict::Fits | Verdict::DoesNotFit | Verdict::Withheld => {
-            Decision::of(verdict, confidence).0.words()
-        }
-    }
 }
 
 fn headline(trace: &str, answer: &Answer, style: &Style) -> String {
@@ -739,14 +693,6 @@ fn notes(answer: &Answer, all: bool, within: usize, style: &Style) -> String {
         _ => String::new(),
     };
     format!("{}\n{text}{rest}{help}", style.paint(Ink::Heading, heading))
-}
-
-/// `3 blocks`, `1 block`.
-pub(crate) fn counted(count: usize, thing: &str) -> String {
-    match count {
-        1 => format!("1 {thing}"),
-        n => format!("{n} {thing}s"),
-    }
 }
 
 fn times(count: u64) -> String {

@@ -5,7 +5,7 @@
 use super::results::{EventDto, ResultDto, SegmentDto, SummaryDto};
 use crate::encode::escaped;
 use crate::findings::FindingDto;
-use crate::setup::json::{SetupDto, address_order};
+use crate::setup::{SetupDto, address_order};
 use serde::Serialize;
 use std::io::{self, Write};
 use xmem::Bytes;

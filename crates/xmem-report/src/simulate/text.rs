@@ -1,9 +1,9 @@
 //! The result of a list of operations.
 
 use crate::findings::findings;
-use crate::replay::text::counted;
 use crate::setup;
 use crate::style::{Ink, Style, keep_end};
+use crate::words::counted;
 use xmem::Bytes;
 use xmem::predict::{
     AllocatorKind, FailedAllocation, Offset, Simulation, SimulationSummary, Step, StepOutcome,

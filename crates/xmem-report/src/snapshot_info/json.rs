@@ -1,8 +1,9 @@
 //! `xmem.snapshot-info/2`.
 
 use crate::findings::FindingDto;
+use crate::site::SiteDto;
 use serde::Serialize;
-use xmem_eval::{DeviceFacts, HistoryFacts, LiveGroup, Site, SnapshotFacts, StreamFacts, Tally};
+use xmem_eval::{DeviceFacts, HistoryFacts, LiveGroup, SnapshotFacts, StreamFacts, Tally};
 
 /// The contents of a memory snapshot.
 #[derive(Serialize)]
@@ -90,14 +91,6 @@ struct GroupDto<'a> {
     block_bytes: u64,
     requested_bytes: Option<u64>,
     site: SiteDto<'a>,
-}
-
-/// The call site of a recorded event.
-#[derive(Serialize)]
-pub(crate) struct SiteDto<'a> {
-    op: Option<&'a str>,
-    line: Option<&'a str>,
-    caller: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -195,12 +188,6 @@ impl<'a> From<&'a LiveGroup> for GroupDto<'a> {
             requested_bytes: group.requested.map(xmem::Bytes::get),
             site: (&group.site).into(),
         }
-    }
-}
-
-impl<'a> From<&'a Site> for SiteDto<'a> {
-    fn from(site: &'a Site) -> Self {
-        Self { op: site.op.as_deref(), line: site.line.as_deref(), caller: site.caller.as_deref() }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::fields::{Fields, fields};
 use crate::findings::findings;
-use crate::replay::text::counted;
 use crate::site::{site, source};
 use crate::style::{Ink, Style, keep_end};
+use crate::words::counted;
 use xmem::Bytes;
 use xmem::types::Severity;
 use xmem_eval::{DeviceFacts, HistoryFacts, SnapshotFacts, Tally};

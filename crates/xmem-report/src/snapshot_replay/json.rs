@@ -1,8 +1,9 @@
 //! `xmem.snapshot-replay/2`.
 
 use crate::findings::FindingDto;
-use crate::setup::json::address_order;
-use crate::snapshot_info::json::{ReleasesDto, SiteDto};
+use crate::setup::address_order;
+use crate::site::SiteDto;
+use crate::snapshot_info::json::ReleasesDto;
 use serde::Serialize;
 use xmem_eval::{
     Addresses, AllocatorAction, BlockRequest, Candidate, Counts, Difference, EndComparison,

@@ -2,10 +2,10 @@
 
 use crate::fields::{Fields, fields};
 use crate::findings::findings;
-use crate::replay::text::counted;
 use crate::setup::address_words;
 use crate::site::{site, source};
 use crate::style::{Ink, Style};
+use crate::words::counted;
 use xmem::Bytes;
 use xmem::simulator::AddressOrder;
 use xmem::types::{Severity, printable};

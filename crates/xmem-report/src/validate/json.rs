@@ -2,8 +2,8 @@
 
 use crate::Comparison;
 use crate::findings::FindingDto;
-use crate::replay::json::{PlaceDto, place};
-use crate::snapshot_info::json::SiteDto;
+use crate::places::PlaceDto;
+use crate::site::SiteDto;
 use serde::Serialize;
 use xmem_eval::{
     CurveDistance, DifferenceGroup, Judged, Moment, PhasePeaks, RequestCounts, RoleBytes,
@@ -183,9 +183,9 @@ impl<'a> From<&'a Moment> for MomentDto<'a> {
         Self {
             entry: moment.entry.0,
             allocated: moment.allocated.into(),
-            place: place(&moment.place),
+            place: (&moment.place).into(),
             site: (&moment.site).into(),
-            estimated_peak: moment.estimated_peak.as_ref().map(place),
+            estimated_peak: moment.estimated_peak.as_ref().map(PlaceDto::from),
         }
     }
 }
@@ -208,8 +208,8 @@ impl<'a> From<&'a DifferenceGroup> for DifferenceDto<'a> {
             recorded_bytes: group.recorded.map(xmem::Bytes::get),
             role: group.role.map(xmem::analyzer::Role::name),
             rule: group.rule,
-            place: group.place.as_ref().map(place),
-            after: group.after.as_ref().map(place),
+            place: group.place.as_ref().map(PlaceDto::from),
+            after: group.after.as_ref().map(PlaceDto::from),
             site: (&group.site).into(),
         }
     }
