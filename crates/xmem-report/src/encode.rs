@@ -30,7 +30,7 @@ fn finish(text: serde_json::Result<String>) -> String {
 
 /// JSON in which text holds printable characters only. Line feeds stand between values; whatever else
 /// is not printable stands in text, where its escape means the same.
-pub(crate) fn escaped(json: String) -> String {
+fn escaped(json: String) -> String {
     match printable_lines(&json) {
         Cow::Borrowed(_) => json,
         Cow::Owned(escaped) => escaped,

@@ -3,7 +3,7 @@
 //! recordings of PyTorch's own allocator.
 
 use super::results::{EventDto, ResultDto, SegmentDto, SummaryDto};
-use crate::encode::escaped;
+use crate::encode;
 use crate::findings::FindingDto;
 use crate::setup::{SetupDto, address_order};
 use serde::Serialize;
@@ -44,12 +44,34 @@ pub struct SimulateWriter<'a, W> {
     entry: Vec<u8>,
 }
 
+/// The facts that are known before the first operation.
+#[derive(Serialize)]
+struct HeadDto<'a> {
+    input: &'a str,
+    conf: &'a str,
+    torch: String,
+    capacity: Option<u64>,
+    total: Option<u64>,
+    address_order: &'static str,
+    events: &'static str,
+    allocator: SetupDto<'a>,
+    diagnostics: Vec<FindingDto<'a>>,
+}
+
 #[derive(Serialize)]
 struct StepLine {
     schema: &'static str,
     index: usize,
     result: ResultDto,
     trace: Vec<EventDto>,
+}
+
+#[derive(Serialize)]
+struct EndLine<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    head: HeadDto<'a>,
+    summary: SummaryDto,
 }
 
 impl<'a, W: Write> SimulateWriter<'a, W> {
@@ -73,8 +95,9 @@ impl<'a, W: Write> SimulateWriter<'a, W> {
             return Ok(());
         }
         write!(self.out, "{{\n  \"schema\": \"xmem.simulate/1\"")?;
-        for (key, value) in self.head(simulation) {
-            write!(self.out, ",\n  \"{key}\": {value}")?;
+        let head = serde_json::to_value(HeadDto::new(self.input, simulation))?;
+        for (key, value) in head.as_object().into_iter().flatten() {
+            write!(self.out, ",\n  \"{key}\": {}", json(value))?;
         }
         write!(self.out, ",\n  \"results\": [")
     }
@@ -126,11 +149,9 @@ impl<'a, W: Write> SimulateWriter<'a, W> {
                 writeln!(self.out, "\n  ],\n  \"summary\": {}\n}}", json(&summary))?;
             }
             SimulateForm::Lines => {
-                write!(self.out, "{{\"schema\":\"xmem.simulate-end/1\"")?;
-                for (key, value) in self.head(simulation) {
-                    write!(self.out, ",\"{key}\":{value}")?;
-                }
-                writeln!(self.out, ",\"summary\":{}}}", json(&summary))?;
+                let head = HeadDto::new(self.input, simulation);
+                let line = EndLine { schema: "xmem.simulate-end/1", head, summary };
+                self.out.write_all(encode::line(&line).as_bytes())?;
             }
         }
         self.out.flush()
@@ -151,31 +172,29 @@ impl<'a, W: Write> SimulateWriter<'a, W> {
         self.entry.push(b'\n');
         self.out.write_all(&self.entry)
     }
+}
 
-    /// The facts that are known before the first operation: keys with their values as JSON.
-    fn head(&self, simulation: &Simulation) -> [(&'static str, String); 9] {
+impl<'a> HeadDto<'a> {
+    fn new(input: &'a str, simulation: &'a Simulation) -> Self {
         let (setup, device) = (simulation.setup(), simulation.device());
-        let findings: Vec<_> = simulation.findings().iter().map(FindingDto::from).collect();
-        let events = match device.completion {
-            Completion::Immediate => "immediate",
-            Completion::AtSynchronization => "held",
-        };
-        [
-            ("input", json(&self.input)),
-            ("conf", json(&setup.conf)),
-            ("torch", json(&setup.release.to_string())),
-            ("capacity", json(&device.capacity.map(Bytes::get))),
-            ("total", json(&device.reported_total.map(Bytes::get))),
-            ("address_order", json(&address_order(setup.address_order))),
-            ("events", json(&events)),
-            ("allocator", json(&SetupDto::from(setup))),
-            ("diagnostics", json(&findings)),
-        ]
+        Self {
+            input,
+            conf: &setup.conf,
+            torch: setup.release.to_string(),
+            capacity: device.capacity.map(Bytes::get),
+            total: device.reported_total.map(Bytes::get),
+            address_order: address_order(setup.address_order),
+            events: match device.completion {
+                Completion::Immediate => "immediate",
+                Completion::AtSynchronization => "held",
+            },
+            allocator: SetupDto::from(setup),
+            diagnostics: simulation.findings().iter().map(FindingDto::from).collect(),
+        }
     }
 }
 
+/// A value on one line.
 fn json(value: &impl Serialize) -> String {
-    escaped(
-        serde_json::to_string(value).expect("documents have string keys and finite numbers only"),
-    )
+    encode::line(value).trim_end().to_owned()
 }
