@@ -6,6 +6,7 @@ use xmem::predict::Bounds;
 
 /// The least and the most.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct BoundsDto {
     pub(crate) low: u64,
     pub(crate) high: u64,

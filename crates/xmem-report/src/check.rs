@@ -2,7 +2,7 @@
 //!
 //! [`CheckDocument`] holds all of it. It can be kept and read again, and every form is made of it.
 
-mod baseline;
+pub(crate) mod baseline;
 mod github;
 mod json;
 mod junit;

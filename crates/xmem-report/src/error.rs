@@ -5,13 +5,18 @@ use serde::Serialize;
 /// The schema of [`ErrorDocument`].
 pub(crate) const ERROR: &str = "xmem.error/1";
 
-/// The error of a trace without an answer.
+/// The entry of a trace without an answer in a list.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ErrorDocument<'a> {
     schema: &'static str,
+    /// The input, as given on the command line.
     trace: &'a str,
+    /// As in xmem.replay/2, if the error concerns these settings; null if the trace cannot be read under any settings.
     settings: Option<&'a str>,
+    /// The error, and what to do next.
     error: String,
+    /// The causes, outermost first.
     causes: Vec<String>,
 }
 

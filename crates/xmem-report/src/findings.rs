@@ -40,13 +40,21 @@ pub(crate) fn each<'f>(
     })
 }
 
-/// A diagnostic: something odd or missing.
+/// A diagnostic about odd or missing content.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct FindingDto<'a> {
+    /// Stable name in kebab-case.
     code: &'a str,
+    /// note: the answer does not change; warning: it is less precise; serious: no verdict.
+    #[cfg_attr(test, schemars(extend("enum" = ["note", "warning", "serious"])))]
     severity: String,
+    /// The diagnostic, and its effect on the answer.
     message: &'a str,
+    /// The first occurrence, as text.
     place: Option<&'a str>,
+    /// Number of occurrences.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     count: u64,
 }
 

@@ -30,6 +30,8 @@ mod plan_run;
 mod ranks;
 mod recorded;
 mod replay;
+#[cfg(test)]
+mod schemas;
 mod setup;
 mod simulate;
 mod site;

@@ -61,12 +61,20 @@ pub(crate) fn op_path(place: &Place) -> String {
 
 /// A place in the program.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct PlaceDto<'a> {
+    /// Iteration, counted from 0; null before the first.
     iteration: Option<u32>,
+    /// Phase of the iteration.
+    #[cfg_attr(test, schemars(extend("enum" = ["init", "data", "forward", "backward", "zero_grad", "optimizer_step"])))]
     phase: &'static str,
+    /// Innermost operator.
     op: Option<&'a str>,
+    /// Operators and annotations from the outermost in.
     op_path: &'a [String],
+    /// Module path, outermost first, joined by ' > '.
     module: Option<&'a str>,
+    /// Python line, as file.py(line): function.
     line: Option<&'a str>,
 }
 

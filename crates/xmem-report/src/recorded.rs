@@ -31,17 +31,28 @@ pub(crate) fn peaks(facts: &GpuFacts) -> String {
 
 /// What a recording of a GPU says about it.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RecordedDto<'a> {
+    /// The kind of file: a profiler trace or a memory snapshot.
+    #[cfg_attr(test, schemars(extend("enum" = ["trace", "snapshot"])))]
     source: &'static str,
-    /// True if the GPU was a virtual one.
+    /// True if the GPU was a virtual one, on which kernels have no effect.
     r#virtual: bool,
+    /// The name of the GPU, where the file has it.
     gpu: Option<&'a str>,
+    /// Its compute capability, where the file has it.
     compute_capability: Option<String>,
+    /// Its index among the GPUs of the process.
     device_index: i16,
+    /// GPUs of which the file has memory; that of one is replayed.
     devices: u64,
+    /// Bytes that were allocated before the recording began.
     allocated_before_bytes: u64,
+    /// Recorded peak of allocated memory (traces).
     peak_allocated_bytes: Option<u64>,
+    /// Recorded peak of requested memory (snapshots).
     peak_requested_bytes: Option<u64>,
+    /// Recorded peak of reserved memory.
     peak_reserved_bytes: Option<u64>,
 }
 

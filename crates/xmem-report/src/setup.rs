@@ -66,14 +66,28 @@ pub(crate) fn address_words(order: AddressOrder) -> &'static str {
 
 /// The simulated allocator, and the origin of its settings.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct SetupDto<'a> {
+    /// The allocator: PyTorch's caching allocator, PyTorch without caching, PyTorch with CUDA's pools, or TensorFlow's,
+    /// with and without allow_growth.
+    #[cfg_attr(test, schemars(with = "crate::schemas::NameOf<xmem::predict::AllocatorKind>"))]
     name: &'static str,
+    /// true if the allocator's implementation is not public, so that the figures are approximate.
     approximate: bool,
+    /// The PyTorch release of the allocator, major and minor.
     torch: String,
+    /// The origin of the release: the command line, the input, or the default.
+    #[cfg_attr(test, schemars(extend("enum" = ["command_line", "input", "default"])))]
     torch_from: &'static str,
+    /// Options in the syntax of PYTORCH_CUDA_ALLOC_CONF; empty if there are none.
     conf: &'a str,
+    /// The origin of the options.
+    #[cfg_attr(test, schemars(extend("enum" = ["command_line", "input", "default"])))]
     conf_from: &'static str,
+    /// The fraction of the device's memory that the process may use, from 0 to 1; null without a limit.
     memory_fraction: Option<f64>,
+    /// The order of the addresses of new segments.
+    #[cfg_attr(test, schemars(extend("enum" = ["driver", "ascending", "descending", "recorded"])))]
     address_order: &'static str,
 }
 

@@ -15,11 +15,15 @@ pub(crate) fn source(site: &Site) -> Option<&str> {
     site.caller.as_deref()
 }
 
-/// The call site of a recorded event.
+/// The place in the program, from the recorded call stack.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct SiteDto<'a> {
+    /// Innermost operator; only where C++ frames were recorded.
     op: Option<&'a str>,
+    /// Innermost Python frame.
     line: Option<&'a str>,
+    /// Innermost Python frame outside of installed packages, if that is another one.
     caller: Option<&'a str>,
 }
 

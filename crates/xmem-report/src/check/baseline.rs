@@ -7,14 +7,17 @@ use xmem_gate::{Baseline, BaselineEntry, BaselineError};
 
 const BASELINE: &str = "xmem.baseline/1";
 
+/// Figures of jobs, with which later ones are compared.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct FileDto {
+pub(crate) struct BaselineDocument {
     schema: String,
     entries: Vec<EntryDto>,
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct EntryDto {
     trace: String,
@@ -39,7 +42,10 @@ pub fn baseline_json(baseline: &Baseline) -> String {
         by_role: table(&entry.by_role),
         by_module: table(&entry.by_module),
     });
-    crate::encode::pretty(&FileDto { schema: BASELINE.to_owned(), entries: entries.collect() })
+    crate::encode::pretty(&BaselineDocument {
+        schema: BASELINE.to_owned(),
+        entries: entries.collect(),
+    })
 }
 
 /// Reads the file of a baseline.
@@ -47,7 +53,7 @@ pub fn baseline_json(baseline: &Baseline) -> String {
 /// # Errors
 /// If it is not one of this version.
 pub fn read_baseline(text: &str) -> Result<Baseline, BaselineError> {
-    let file: FileDto =
+    let file: BaselineDocument =
         serde_json::from_str(text).map_err(|error| BaselineError(error.to_string()))?;
     if file.schema != BASELINE {
         let found = xmem::types::printable(&file.schema).into_owned();

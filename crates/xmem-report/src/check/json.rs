@@ -9,31 +9,38 @@ use xmem_gate::{Action, BaselineEntry, Change, Decision, Growth, Outcome, Policy
 /// The schema of [`CheckDocument`].
 const CHECK: &str = "xmem.check/1";
 
-/// What was decided about a job, as a document of schema `xmem.check/1`.
+/// What `xmem check` decided about a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CheckDocument {
     schema: String,
     /// The trace, as the user named it.
     pub trace: String,
-    /// The name of the [`Decision`].
+    /// The name of the decision.
+    #[cfg_attr(test, schemars(with = "crate::schemas::NameOf<xmem_gate::Decision>"))]
     pub decision: String,
-    /// The name of the [`Action`].
+    /// What the policy makes of the decision.
+    #[cfg_attr(test, schemars(extend("enum" = ["admit", "warn", "reject"])))]
     pub action: String,
-    /// Why the job is tight, if it is.
+    /// Why the job is tight: it needs part of the margin; the upper end of the range does not fit; only the lower end
+    /// fits; the trace is doubtful; it fits on some of the devices on which it may start.
+    #[cfg_attr(test, schemars(with = "Option<crate::schemas::NameOf<xmem_gate::TightBy>>"))]
     pub tight_by: Option<String>,
-    /// The reasons for which there is no verdict.
+    /// The reasons for which there is no verdict, as codes.
     pub withheld: Vec<String>,
-    /// Diagnostics that are warnings or serious.
+    /// The number of diagnostics that are warnings or serious.
     pub warnings: usize,
     /// The confidence of the estimate.
+    #[cfg_attr(test, schemars(extend("enum" = ["certain", "likely", "may_fail", "may_fit", "doubtful"])))]
     pub confidence: String,
     /// The device that the decision is about.
     pub device: CheckedDevice,
     /// The number of GPUs that the job asks for.
     pub gpus: u32,
-    /// Device memory that the job needs, context included; none without a verdict.
+    /// Device memory that the job needs, context included: what it takes if it leaves the margin free, else the
+    /// smallest device memory in which it runs. Null without a verdict.
     pub need_bytes: Option<u64>,
-    /// Device memory that the job takes where there is room; none without a verdict.
+    /// Device memory that the job takes where there is room: the allocator caches more there. Null without a verdict.
     #[serde(default)]
     pub ample_bytes: Option<u64>,
     /// Memory of the device that is to stay free.
@@ -48,24 +55,25 @@ pub struct CheckDocument {
     pub convolutions: String,
     /// The place at which memory runs out, or peaks.
     pub at: Option<CheckPlace>,
-    /// True if memory runs out there.
+    /// True if memory runs out at `at`.
     pub runs_out: bool,
-    /// Other devices on which the job may be started.
+    /// Other devices on which the job may start.
     pub elsewhere: Vec<Elsewhere>,
     /// The smallest device of the site that holds the job, if it has less memory.
     pub smaller: Option<CheckedDevice>,
-    /// Changes that help.
+    /// Changes that were replayed and help.
     pub advice: Vec<Replayed>,
-    /// Bytes alive at the peak, by role.
+    /// Bytes alive at the peak of allocated memory, by role.
     pub by_role: Vec<NamedBytes>,
-    /// Bytes alive at the peak, by module.
+    /// The same by module, down to three levels; the empty name is for what no module made.
     pub by_module: Vec<NamedBytes>,
-    /// What grew since the baseline, if there is one.
+    /// What grew since the baseline; null without one.
     pub baseline: Option<GrowthDocument>,
 }
 
 /// The lowest and the highest of what is possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LowHigh {
     /// At least.
     pub low: u64,
@@ -75,6 +83,7 @@ pub struct LowHigh {
 
 /// A figure of the baseline, and of now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BeforeNow {
     /// In the baseline.
     pub before: u64,
@@ -84,6 +93,7 @@ pub struct BeforeNow {
 
 /// A device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CheckedDevice {
     /// The short name.
     pub name: String,
@@ -95,6 +105,7 @@ pub struct CheckedDevice {
 
 /// A place in the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CheckPlace {
     /// The iteration; none before the first.
     pub iteration: Option<u32>,
@@ -110,6 +121,7 @@ pub struct CheckPlace {
 
 /// Whether a job fits on another device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Elsewhere {
     /// The device.
     pub device: CheckedDevice,
@@ -119,8 +131,10 @@ pub struct Elsewhere {
 
 /// A change that was replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Replayed {
     /// `device`, `alloc_conf`, `optimizer_impl` or `zero_grad`.
+    #[cfg_attr(test, schemars(extend("enum" = ["device", "alloc_conf", "optimizer_impl", "zero_grad"])))]
     pub change: String,
     /// The value: a device, options, `fused`, `pos0`.
     pub value: String,
@@ -132,6 +146,7 @@ pub struct Replayed {
 
 /// Bytes under a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NamedBytes {
     /// The name.
     pub name: String,
@@ -141,6 +156,7 @@ pub struct NamedBytes {
 
 /// The comparison with a baseline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GrowthDocument {
     /// True if a peak grew by more than the tolerance.
     pub beyond_tolerance: bool,
@@ -158,6 +174,7 @@ pub struct GrowthDocument {
 
 /// What grew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Grown {
     /// The name.
     pub name: String,

@@ -4,36 +4,59 @@ use crate::bounds::BoundsDto;
 use serde::Serialize;
 use xmem::Device;
 
-/// Devices with the source of each number.
+/// Known devices with the source of each number.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DevicesDocument<'a> {
     schema: &'static str,
+    /// Devices.
     devices: Vec<DeviceDto<'a>>,
 }
 
+/// A device.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct DeviceDto<'a> {
+    /// Short name, for --device.
     name: &'a str,
+    /// Name as torch.cuda.get_device_name prints it.
     title: &'a str,
+    /// Other names.
     aliases: &'a [String],
+    /// Total memory a process can see.
     memory_bytes: u64,
+    /// Totals that were published for Linux; which one a process sees depends on the driver.
     memory_range_bytes: BoundsDto,
+    /// Memory one process takes outside PyTorch's allocator.
     context_bytes: u64,
+    /// What it may take: the driver, CUDA's release and the loaded kernels decide.
     context_range_bytes: BoundsDto,
+    /// Total memory minus context.
     available_bytes: u64,
+    /// Compute capability, for example 8.6.
     compute_capability: String,
+    /// Streaming multiprocessors.
     sms: u32,
+    /// Resident threads per multiprocessor.
     max_threads_per_sm: u32,
+    /// True where GPU and host have one memory (Jetson): the context then counts what the host takes.
     shares_host_memory: bool,
+    /// The source of each number.
     sources: SourcesDto<'a>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SourcesDto<'a> {
+    /// Source.
     memory: &'a str,
+    /// Source.
     context: &'a str,
+    /// Source.
     compute_capability: &'a str,
+    /// Source.
     sms: &'a str,
+    /// Source.
     max_threads_per_sm: &'a str,
 }
 

@@ -8,25 +8,41 @@ use xmem_studies::planning::{Interruption, KeptPlan, KeptRequest, ParseInterrupt
 
 const HINTS: &str = "xmem.plan-hints/1";
 
-/// A plan to be followed as a document of schema `xmem.plan-hints/1`.
+/// A static memory plan as an allocator can follow it: an address for each request by its ordinal.
 #[derive(Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HintsDocument {
     schema: String,
+    /// The input that was planned.
     input: String,
+    /// The blocks: those that one iteration makes and frees, or all.
+    #[cfg_attr(test, schemars(extend("enum" = ["iteration", "all"])))]
     scope: String,
+    /// The planner, which plans again where a run differs.
     planner: String,
+    /// The memory that the plan needs.
     peak_bytes: u64,
+    /// The parts of a run whose requests are not in the plan and are not counted: START..END (ticks), phases, names of
+    /// operators.
     #[serde(default)]
     interrupted_by: Vec<String>,
+    /// The allocations, in order.
     requests: Vec<RequestDto>,
 }
 
+/// An allocation.
 #[derive(Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RequestDto {
+    /// Its place among the allocations, from 0.
     ordinal: usize,
+    /// The most bytes for which the address is good: the size of the block, rounded.
     size_bytes: u64,
+    /// The address, from the beginning of the plan's memory.
     offset_bytes: u64,
+    /// The first tick at which the block is live; a tick is an allocation or a free.
     start: u32,
+    /// The first tick at which it is no longer live.
     end: u32,
 }
 

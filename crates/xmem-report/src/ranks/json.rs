@@ -8,24 +8,40 @@ use xmem_studies::ranks::{JobRanks, RankAnswer, RankFigures};
 /// The schema of [`RanksDocument`].
 pub(crate) const RANKS: &str = "xmem.ranks/1";
 
-/// The ranks of a job on one device as a document of schema `xmem.ranks/1`.
+/// The answer for a job of which several ranks were recorded: an entry after those of the traces.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RanksDocument<'a> {
     schema: &'static str,
+    /// As in xmem.replay/2.
     settings: &'a str,
+    /// The device of each rank.
     device: DeviceDto<'a>,
+    /// The verdict of the worst rank that was recorded.
+    #[cfg_attr(test, schemars(with = "crate::schemas::NameOf<xmem::Verdict>"))]
     verdict: &'static str,
+    /// What is said about the job: fits; tight: it may run and it may not (`tight_by`); does_not_fit: it runs out of
+    /// memory, over the whole range; no_verdict: the verdict is withheld, or the trace is damaged. The same as that of
+    /// xmem check without a margin.
+    #[cfg_attr(test, schemars(extend("enum" = ["fits", "tight", "does_not_fit", "no_verdict"])))]
     decision: &'static str,
+    /// The number of ranks of the job.
     world_size: u32,
+    /// The ranks of the job that were not recorded, by runs: what they need is not known.
     missing_ranks: Vec<RunDto>,
+    /// The rank that decides: the one with the worst verdict, of these the one that needs most.
     worst: RankDto<'a>,
+    /// The least and the most over the recorded ranks.
     spread: SpreadDto,
+    /// Ranks with equal figures, in order of their first rank.
     groups: Vec<GroupDto>,
+    /// The recorded ranks in order.
     ranks: Vec<RankDto<'a>>,
 }
 
 /// The device of each rank.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct DeviceDto<'a> {
     name: &'a str,
     memory_bytes: u64,
@@ -33,6 +49,7 @@ pub(crate) struct DeviceDto<'a> {
 
 /// Ranks in a row.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RunDto {
     first: u32,
     last: u32,
@@ -40,15 +57,29 @@ struct RunDto {
 
 /// A recorded rank.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RankDto<'a> {
+    /// Its number, from 0.
     rank: u32,
+    /// The recording, as given on the command line.
     trace: &'a str,
+    #[cfg_attr(test, schemars(with = "crate::schemas::NameOf<xmem::Verdict>"))]
     verdict: &'static str,
+    /// What is said about the job: fits; tight: it may run and it may not (`tight_by`); does_not_fit: it runs out of
+    /// memory, over the whole range; no_verdict: the verdict is withheld, or the trace is damaged. The same as that of
+    /// xmem check without a margin.
+    #[cfg_attr(test, schemars(extend("enum" = ["fits", "tight", "does_not_fit", "no_verdict"])))]
     decision: &'static str,
+    /// As `range.confidence` of xmem.replay/2.
+    #[cfg_attr(test, schemars(extend("enum" = ["certain", "likely", "may_fail", "may_fit", "doubtful"])))]
     confidence: &'static str,
+    /// Peak of allocated memory.
     allocated_bytes: u64,
+    /// Peak of reserved memory.
     reserved_bytes: u64,
+    /// The figure of nvidia-smi.
     device_bytes: u64,
+    /// The range of the figure of nvidia-smi.
     device_range: BoundsDto,
     headroom_bytes: Option<u64>,
     shortfall_bytes: Option<u64>,
@@ -56,6 +87,7 @@ pub(crate) struct RankDto<'a> {
 
 /// The least and the most over the recorded ranks.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SpreadDto {
     allocated_bytes: BoundsDto,
     reserved_bytes: BoundsDto,
@@ -64,6 +96,7 @@ struct SpreadDto {
 
 /// Ranks with equal figures.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct GroupDto {
     ranks: Vec<u32>,
     reserved_bytes: u64,

@@ -14,63 +14,126 @@ use xmem::{Answer, Decision, GpuNeed, TightBy};
 /// The schema of [`ReplayDocument`].
 pub(crate) const REPLAY: &str = "xmem.replay/2";
 
-/// An answer as a document of schema `xmem.replay/2`.
+/// The answer of xmem replay about one trace. All sizes are integers in bytes.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReplayDocument<'a> {
     schema: &'static str,
+    /// The input, as given on the command line.
     trace: &'a str,
+    /// fits: the replay with the device's capacity runs to its end, where the allocator may release cached memory and
+    /// retry, as PyTorch does; does_not_fit: it runs out of memory; withheld: too much is missing from the trace, or it
+    /// is damaged (`withheld` has the reasons); damaged_fits and damaged_does_not_fit: with --lenient, what the replay
+    /// of a damaged trace does.
+    #[cfg_attr(test, schemars(with = "crate::schemas::NameOf<xmem::Verdict>"))]
     verdict: &'static str,
+    /// What is said about the job: fits; tight: it may run and it may not (`tight_by`); does_not_fit: it runs out of
+    /// memory, over the whole range; no_verdict: the verdict is withheld, or the trace is damaged. The same as that of
+    /// xmem check without a margin.
+    #[cfg_attr(test, schemars(extend("enum" = ["fits", "tight", "does_not_fit", "no_verdict"])))]
     decision: &'static str,
+    /// Why it is tight: may_fail: it is expected to run, and the upper end of the range does not fit; may_fit: it is
+    /// expected to run out of memory, and the lower end of the range fits; recording: the trace is doubtful. Null if it
+    /// is not.
+    #[cfg_attr(test, schemars(extend("enum" = ["may_fail", "may_fit", "recording", null])))]
     tight_by: Option<&'static str>,
+    /// Need against the device's memory in words, as every form of output has it; the reason where there is no verdict.
     summary: String,
+    /// The codes of the reasons for which the verdict is withheld; empty where it is not.
     withheld: Vec<&'static str>,
+    /// The number of diagnostics that are warnings or serious.
     warnings: usize,
+    /// Whether the events of the trace agree with each other as those of an intact recording do.
     integrity: IntegrityDto,
+    /// The options of the command line that the answer depends on, in a fixed order, so that equal settings have equal
+    /// text.
     settings: &'a str,
+    /// The device.
     device: DeviceDto<'a>,
-    /// Of distributed jobs that use NCCL only.
+    /// Memory that NCCL takes outside PyTorch's allocator, as part of `peak.device_bytes`. Only of distributed jobs
+    /// that use NCCL.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "NcclDto"))]
     nccl: Option<NcclDto>,
-    /// Of jobs that took memory of a virtual GPU outside PyTorch's allocator only.
+    /// Memory that the program took from a virtual GPU outside PyTorch's allocator (symmetric memory, cudaMalloc), as
+    /// part of `peak.device_bytes`. Only where there is some.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "u64"))]
     outside_bytes: Option<u64>,
+    /// PyTorch version and what-ifs.
     target: TargetDto<'a>,
+    /// The replayed iterations.
     iterations: IterationRangeDto,
-    /// Of jobs that were recorded on a GPU only.
+    /// The recording, if it was made on a GPU; absent for recordings of a CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "RecordedDto<'a>"))]
     recorded: Option<RecordedDto<'a>>,
+    /// The peaks. If the job does not fit, those of a device with unlimited memory.
     peak: PeakDto<'a>,
+    /// The range of the peaks, with its uncertainties. Each uncertainty has bounds, and the job is replayed at these
+    /// bounds. Other errors are not part of the range.
     range: PeakRangeDto,
+    /// Device memory left at the peak; null if the job does not fit.
     headroom_bytes: Option<u64>,
+    /// What `need_bytes` is beyond the device's memory; null if the job fits.
     shortfall_bytes: Option<u64>,
+    /// Device memory that the job needs, context included: what it takes if it fits, else the smallest device memory in
+    /// which it runs. Null without a verdict.
     need_bytes: Option<u64>,
+    /// Device memory that the job takes where there is room: the allocator caches more there. Null without a verdict.
     ample_bytes: Option<u64>,
+    /// The same job on a device with unlimited memory, where cached memory is never released.
     unlimited: UnlimitedDto,
+    /// The smallest device memory, context included, in which the job runs; null without --min-capacity.
     min_capacity_bytes: Option<u64>,
+    /// What the job needs on the other GPUs of its process, each taken for the device of the answer; empty where it was
+    /// recorded on one. The answer is about the GPU with the worst decision.
     other_gpus: Vec<GpuNeedDto>,
+    /// The allocation that fails.
     out_of_memory: Option<OutOfMemoryDto<'a>>,
+    /// Blocks alive at the peak of allocated memory that come from operators without a CUDA model; their CPU sizes are
+    /// used.
     unmodeled: UnmodeledDto<'a>,
+    /// Bytes alive at the peak of allocated memory, by role.
+    #[cfg_attr(test, schemars(schema_with = "crate::schemas::bytes_by_role"))]
     by_role: RolesDto,
+    /// Peaks iteration by iteration.
     per_iteration: Vec<IterationDto>,
+    /// The largest blocks alive at the peak of allocated memory, largest first.
     largest_blocks: Vec<BlockDto<'a>>,
+    /// Reserved memory that holds no tensor, where memory is short: at the out-of-memory, else at the peak of allocated
+    /// memory.
     fragmentation: FragmentationDto,
+    /// Counts over the replay.
     allocator: AllocatorDto,
+    /// Memory over the run in equal steps of requests; each point holds the highest value of its step.
     curve: CurveDto,
+    /// The effect of each rule of the lowering, in order; null without --explain.
     rules: Option<Vec<RuleDto<'a>>>,
+    /// Odd or missing content.
     diagnostics: Vec<FindingDto<'a>>,
 }
 
 /// Whether the events of the recording agree with each other.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct IntegrityDto {
+    /// intact; doubtful: something disagrees, within the bounds of intact recordings; damaged: more disagrees than in
+    /// any intact recording.
+    #[cfg_attr(test, schemars(extend("enum" = ["intact", "doubtful", "damaged"])))]
     condition: &'static str,
+    /// The checks that the trace has the means for.
     checks: Vec<CheckDto>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct CheckDto {
+    /// The name of the check, also the code of its diagnostic.
     check: &'static str,
+    /// Events or operators that disagree.
     affected: u64,
+    /// Events or operators that were checked.
     checked: u64,
 }
 
@@ -86,55 +149,92 @@ impl IntegrityDto {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct DeviceDto<'a> {
+    /// Short name; custom for a bare capacity.
     name: &'a str,
+    /// Name as torch.cuda.get_device_name prints it.
     title: &'a str,
+    /// Total memory a process can see.
     memory_bytes: u64,
+    /// Memory one process takes outside PyTorch's allocator.
     context_bytes: u64,
+    /// Memory available to PyTorch's allocator: total memory minus context.
     available_bytes: u64,
+    /// Compute capability, for example 8.6.
     compute_capability: String,
+    /// Streaming multiprocessors.
     sms: u32,
 }
 
 /// Memory of NCCL outside the allocator.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct NcclDto {
     communicators: u32,
+    /// False if the recording names process groups only, each of which may have made a communicator.
     communicators_counted: bool,
+    /// On a machine as usual for the GPU.
     expected_bytes: u64,
     range_bytes: BoundsDto,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct TargetDto<'a> {
+    /// PyTorch version, major and minor.
     torch: String,
+    /// The implementation of the optimizer on the GPU.
+    #[cfg_attr(test, schemars(extend("enum" = ["foreach", "fused", "for-loop"])))]
     optimizer_impl: &'static str,
+    /// Another place at which gradients are cleared: pos0 just before backward, pos1 at the start of the iteration;
+    /// null for the place in the trace.
+    #[cfg_attr(test, schemars(extend("enum" = ["pos0", "pos1", null])))]
     zero_grad: Option<&'static str>,
+    /// true if clearing gradients frees their memory.
     set_to_none: bool,
+    /// Another number of ranks than recorded (--what-if world-size); null for the recorded one.
     world_size: Option<u32>,
+    /// When collectives and other work on the streams of a virtual GPU are complete (--collectives).
     collectives: CollectivesDto,
+    /// Disabled rules of the lowering.
     disabled_rules: Vec<&'a str>,
+    /// The source of the workspace sizes of convolutions: a cuDNN library, the built-in model, or none.
     convolutions: &'a str,
     allocator: SetupDto<'a>,
 }
 
 /// When work on streams is complete.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct CollectivesDto {
+    /// at-once: as recorded; bandwidth: after the durations of the model; run-ahead: when the host waits for it.
+    #[cfg_attr(test, schemars(extend("enum" = ["at-once", "bandwidth", "run-ahead"])))]
     complete: &'static str,
+    /// The parameters of the model of durations; null for the others. Rates are those of one direction.
     model: Option<ModelDto>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ModelDto {
+    /// As collectives reach it; null without NVLink.
     nvlink_bytes_per_second: Option<u64>,
+    /// As transfers reach it.
     pcie_bytes_per_second: u64,
+    /// Of each GPU.
     network_bytes_per_second: u64,
+    /// Peak of the device's memory.
     memory_bytes_per_second: u64,
+    /// Peak operations, a multiply-add counted as two.
     float32_per_second: u64,
+    /// The same in bfloat16.
     bfloat16_per_second: u64,
+    /// The share of the peak that operators reach.
     compute_efficiency: f64,
+    /// The share of the memory's bandwidth that they reach.
     memory_efficiency: f64,
+    /// The share of the recorded time that the host takes.
     host_share: f64,
 }
 
@@ -160,37 +260,59 @@ impl CollectivesDto {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct IterationRangeDto {
+    /// First, counted from 0.
     from: u32,
+    /// The one after the last.
     to: u32,
+    /// Iterations in the trace.
     of: usize,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct PeakDto<'a> {
+    /// Tensors alive at once: torch.cuda.max_memory_allocated().
     allocated_bytes: u64,
+    /// The same without the allocator's rounding.
     requested_bytes: u64,
+    /// All segments: torch.cuda.max_memory_reserved().
     reserved_bytes: u64,
+    /// Reserved plus context: what nvidia-smi shows for the process.
     device_bytes: u64,
     at: Option<PlaceDto<'a>>,
     reserved_at: Option<PlaceDto<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct UnlimitedDto {
+    /// Peak reserved.
     reserved_bytes: u64,
+    /// Peak reserved plus context.
     device_bytes: u64,
+    /// true if device_bytes is within the device's memory. A job may fit even if this is false.
     fits: bool,
 }
 
 /// Another GPU of the process.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct GpuNeedDto {
+    /// The GPU's index in the recording.
+    #[cfg_attr(test, schemars(range(min = 0)))]
     index: i16,
+    /// As `decision` of the answer.
+    #[cfg_attr(test, schemars(extend("enum" = ["fits", "tight", "no_verdict", "does_not_fit"])))]
     decision: &'static str,
+    /// The peak of allocated memory.
     allocated_bytes: u64,
+    /// The peak of reserved memory.
     reserved_bytes: u64,
+    /// The device memory, context included, that the job needs at least on this GPU.
     need_bytes: u64,
+    /// What it takes where there is room.
     ample_bytes: u64,
 }
 
@@ -208,43 +330,93 @@ impl From<&GpuNeed> for GpuNeedDto {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct OutOfMemoryDto<'a> {
     at: Option<PlaceDto<'a>>,
+    /// The index of the allocator request, counted from 0.
     request_index: u64,
+    /// Bytes requested by the program.
     requested_bytes: u64,
+    /// The size of the segment requested from the device: 'Tried to allocate' in PyTorch's message.
     tried_bytes: u64,
+    /// Free device memory at that time.
     free_bytes: u64,
+    /// Allocated memory at that time.
     allocated_bytes: u64,
+    /// Reserved memory at that time.
     reserved_bytes: u64,
+    /// Device memory, context included, that would have been enough.
     needed_bytes: u64,
 }
 
 /// The range of the peaks.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct PeakRangeDto {
+    /// Peak allocated.
     allocated_bytes: BoundsDto,
+    /// Peak reserved.
     reserved_bytes: BoundsDto,
+    /// Peak reserved plus context, from the least to the most that the context may take.
     device_bytes: BoundsDto,
+    /// certain: the verdict holds over the whole range; likely: it does, but the range need not have everything (which
+    /// plans cudnn.benchmark or a release of cuDNN that was not asked chooses; a recording in which autocast had the
+    /// lists of the CPU; memory cached before the recording began); may_fail: the job is expected to fit, but runs out
+    /// of memory at the upper end of the range, or with the least memory that the device may leave to the allocator;
+    /// may_fit: it is expected to run out of memory, but fits at the lower end, or with the most memory; doubtful: it
+    /// holds, but the trace itself is doubtful, or the job is compiled and was recorded eagerly, or trains on several
+    /// processes and was recorded on the CPU.
+    #[cfg_attr(test, schemars(extend("enum" = ["certain", "likely", "may_fail", "may_fit", "doubtful"])))]
     confidence: &'static str,
+    /// The range due to each uncertainty alone.
     uncertainties: Vec<UncertaintyDto>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct UncertaintyDto {
+    /// convolution_plan: the algorithm that cuDNN chooses, if the release that will run was not queried or its workspace
+    /// is smaller than the fitted model's; convolution_benchmark: the plan that is the fastest of those that
+    /// torch.backends.cudnn.benchmark tries; library: undocumented memory of libraries; operator: operators without a
+    /// rule; device_memory: the memory that the device leaves to the allocator; address_order: the order in which the
+    /// driver assigns addresses; assumed_values: values that a virtual GPU does not compute; gpu_timing: when work on
+    /// the GPU is complete; torch_compile: what torch.compile does to a job that was recorded eagerly.
+    #[cfg_attr(
+        test,
+        schemars(extend(
+            "enum" = [
+                "convolution_plan",
+                "convolution_benchmark",
+                "library",
+                "operator",
+                "device_memory",
+                "address_order",
+                "assumed_values",
+                "gpu_timing",
+                "torch_compile"
+            ]
+        ))
+    )]
     name: &'static str,
+    /// The number of uncertain blocks; null if the uncertainty does not concern blocks.
     blocks: Option<u64>,
+    /// Peak allocated, without the other uncertainties.
     allocated_bytes: BoundsDto,
+    /// Peak reserved, without the other uncertainties.
     reserved_bytes: BoundsDto,
 }
 
 /// Memory of operators without a model, with the sizes of the CPU.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct UnmodeledDto<'a> {
     bytes: u64,
+    /// By operator, largest first.
     operators: Vec<OperatorDto<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct OperatorDto<'a> {
     op: &'a str,
     bytes: u64,
@@ -256,79 +428,131 @@ struct OperatorDto<'a> {
 #[serde(transparent)]
 struct RolesDto(serde_json::Map<String, serde_json::Value>);
 
+/// Peaks of one iteration.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct IterationDto {
+    /// Iteration, counted from 0; null before the first.
     iteration: Option<u32>,
+    /// Peak allocated.
     allocated_bytes: u64,
+    /// Peak reserved.
     reserved_bytes: u64,
 }
 
+/// A block.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct BlockDto<'a> {
+    /// Size of the block in its segment.
     bytes: u64,
+    /// Bytes requested by the program.
     requested_bytes: u64,
+    /// Role.
+    #[cfg_attr(test, schemars(with = "crate::schemas::NameOf<xmem::analyzer::Role>"))]
     role: &'static str,
+    /// Evidence for the role.
     evidence: Option<&'a str>,
+    /// The rule that added, resized or retimed it.
     rule: Option<&'a str>,
     origin: PlaceDto<'a>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct FragmentationDto {
+    /// The moment: out_of_memory, after everything cached was released, or peak_allocated.
+    #[cfg_attr(test, schemars(extend("enum" = ["peak_allocated", "out_of_memory"])))]
     at: &'static str,
+    /// Reserved memory at that moment.
     reserved_bytes: u64,
+    /// Reserved minus allocated.
     unused_bytes: u64,
+    /// The part in segments without any tensor, which could be released.
     releasable_bytes: u64,
+    /// Free pieces.
     pieces: u64,
+    /// The largest of them.
     largest_piece_bytes: u64,
+    /// Bytes added to requested sizes by rounding, at the peak of allocated memory.
     rounding_bytes: u64,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct AllocatorDto {
+    /// Requests replayed.
     requests: u64,
+    /// Allocations.
     allocations: u64,
+    /// The largest number of segments at one time.
     segments_peak: u64,
+    /// cudaMalloc calls.
     device_allocs: u64,
+    /// cudaFree calls.
     device_frees: u64,
+    /// Allocations that succeeded only after all cached memory was released.
     retries: u64,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct CurveDto {
+    /// The number of requests in the whole curve.
     requests: u64,
+    /// Where iterations begin.
     iteration_starts: Vec<StartDto>,
+    /// Allocated memory.
     allocated_bytes: Vec<u64>,
+    /// Reserved memory.
     reserved_bytes: Vec<u64>,
 }
 
+/// A mark.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct StartDto {
+    /// Iteration, counted from 0.
     iteration: u32,
+    /// Index into the two lists.
     point: usize,
 }
 
+/// The effect of a rule.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RuleDto<'a> {
+    /// The name of the rule, as for --no-rule.
     rule: &'a str,
+    /// The difference between CPU and GPU.
     summary: &'a str,
+    /// The source of this knowledge.
     source: &'a str,
     dropped: CountDto,
     added: CountDto,
+    /// Blocks whose size changed.
     resized: ResizedDto,
     retimed: CountDto,
 }
 
+/// Blocks and their bytes.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct CountDto {
+    /// Blocks.
     blocks: u64,
+    /// Bytes.
     bytes: u64,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ResizedDto {
+    /// Blocks.
     blocks: u64,
+    /// Bytes on the CPU.
     bytes_before: u64,
+    /// Bytes on the GPU.
     bytes_after: u64,
 }
 

@@ -46,31 +46,63 @@ pub struct SimulateWriter<'a, W> {
 
 /// The facts that are known before the first operation.
 #[derive(Serialize)]
-struct HeadDto<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct HeadDto<'a> {
+    /// The list, as given on the command line.
     input: &'a str,
+    /// Options in the syntax of PYTORCH_CUDA_ALLOC_CONF; empty if there are none.
     conf: &'a str,
+    /// The PyTorch release of the allocator, major and minor.
     torch: String,
+    /// Device memory available to the allocator at the beginning; null without a limit.
     capacity: Option<u64>,
+    /// The total that the device reports; null if it reports none.
     total: Option<u64>,
+    /// The order of the addresses of new segments.
+    #[cfg_attr(test, schemars(extend("enum" = ["driver", "ascending", "descending", "recorded"])))]
     address_order: &'static str,
+    /// When work on other streams is done: at once, or when the program waits for it.
+    #[cfg_attr(test, schemars(extend("enum" = ["immediate", "held"])))]
     events: &'static str,
     allocator: SetupDto<'a>,
+    /// Odd or missing content.
     diagnostics: Vec<FindingDto<'a>>,
 }
 
+/// The result of one operation, as printed by `xmem simulate --format jsonl`. All sizes are integers in bytes.
 #[derive(Serialize)]
-struct StepLine {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct StepLine {
     schema: &'static str,
+    /// The operation, counted from 0.
     index: usize,
     result: ResultDto,
+    /// The events of this operation.
     trace: Vec<EventDto>,
 }
 
+/// The last line of `xmem simulate --format jsonl`. All sizes are integers in bytes.
 #[derive(Serialize)]
-struct EndLine<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct EndLine<'a> {
     schema: &'static str,
     #[serde(flatten)]
     head: HeadDto<'a>,
+    summary: SummaryDto,
+}
+
+/// The output of `xmem simulate --format json`. All sizes are integers in bytes.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[expect(dead_code, reason = "a document may be large, and is written in parts")]
+pub(crate) struct SimulateDocument<'a> {
+    schema: &'static str,
+    #[schemars(flatten)]
+    head: HeadDto<'a>,
+    /// The result of each operation, in order.
+    results: Vec<ResultDto>,
+    /// The allocator's event list.
+    trace: Vec<EventDto>,
     summary: SummaryDto,
 }
 

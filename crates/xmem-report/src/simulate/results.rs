@@ -6,28 +6,48 @@ use xmem::predict::{
 };
 use xmem::simulator::{BlockUse, Event, EventAction, Operation, PoolKind, SegmentState};
 
-/// The result of an operation.
+/// The result of an operation, in the form of recordings of PyTorch's allocator: the figures of torch.cuda.memory_stats
+/// after the operation.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct ResultDto {
-    /// Only of allocations that did not fail; null for zero bytes.
+    /// The address of the block, in bytes relative to the first segment; null for zero bytes. Only for allocations that
+    /// did not fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     addr: Option<Option<i64>>,
+    /// true if the allocation failed, else left out.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "bool", extend("const" = true)))]
     oom: Option<bool>,
+    /// The error message. Only for allocations that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "String"))]
     message: Option<String>,
+    /// Bytes of segments.
     reserved: u64,
+    /// Bytes of blocks handed out.
     allocated: u64,
+    /// Allocated bytes, and those of freed blocks that wait for other streams.
     active: u64,
+    /// Bytes requested by the program.
     requested: u64,
+    /// Bytes of free blocks in segments that are partly in use.
     inactive_split: u64,
+    /// The highest reserved bytes since peaks were last reset.
     peak_reserved: u64,
+    /// The highest allocated bytes since peaks were last reset.
     peak_allocated: u64,
+    /// Segments.
     segments_n: u64,
+    /// Allocations so far that were retried after cached memory was released.
     retries: u64,
+    /// Allocations so far that failed.
     ooms: u64,
+    /// Free device memory; null without a limit.
     cuda_free: Option<u64>,
+    /// Segments by address; left out where --segments says so.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Vec<SegmentDto>"))]
     segments: Option<Vec<SegmentDto>>,
 }
 
@@ -77,16 +97,27 @@ fn message(failure: &FailedAllocation) -> String {
     format!("tried to allocate {tried}{free}; {reserved} reserved, {allocated} of it allocated")
 }
 
+/// A range that the allocator has from the device; of an expandable segment, a contiguous mapped range.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct SegmentDto {
+    /// Start address, as in results.
     addr: i64,
+    /// Bytes.
     size: u64,
+    /// The stream whose requests it serves.
     stream: u32,
+    /// The pool of the segment.
+    #[cfg_attr(test, schemars(extend("enum" = ["small", "large"])))]
     pool: &'static str,
+    /// true for a part of an expandable segment.
     expandable: bool,
-    /// Size, requested size, state.
+    /// Its blocks by address, each with its size, its requested size (0 of a free block) and its state:
+    /// active_allocated, active_pending_free or inactive.
     blocks: Vec<(u64, u64, &'static str)>,
+    /// The private pool it belongs to; left out for the default ones.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "u32"))]
     private: Option<u32>,
 }
 
@@ -113,13 +144,22 @@ impl SegmentDto {
     }
 }
 
+/// An entry of the allocator's own event list (torch.cuda.memory._snapshot()['device_traces']).
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct EventDto {
+    /// The kind of event.
+    #[cfg_attr(test, schemars(extend("enum" = ["alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap", "oom"])))]
     action: &'static str,
+    /// Address, as in results; null for oom.
     addr: Option<i64>,
+    /// Requested bytes of a block, real bytes of a segment, the rounded size of an oom.
     size: u64,
+    /// The stream of the block or segment.
     stream: u32,
+    /// Free device memory; only for oom.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "u64"))]
     device_free: Option<u64>,
 }
 
@@ -138,33 +178,56 @@ impl EventDto {
     }
 }
 
-/// The summary of a simulation.
+/// The summary.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct SummaryDto {
+    /// Operations.
     operations: u64,
+    /// Allocations among them.
     allocations: u64,
+    /// Frees among them.
     frees: u64,
+    /// The highest allocated bytes, whether or not peaks were reset.
     peak_allocated: u64,
+    /// The highest reserved bytes, whether or not peaks were reset.
     peak_reserved: u64,
+    /// Allocations that failed.
     failures: u64,
     first_failure: Option<FailureDto>,
+    /// Allocations retried after cached memory was released.
     retries: u64,
+    /// Segments at the end.
     segments: u64,
+    /// Allocated bytes at the end.
     allocated: u64,
+    /// Reserved bytes at the end.
     reserved: u64,
+    /// Bytes of free blocks in segments that are partly in use, at the end.
     inactive_split: u64,
+    /// The largest free block at the end.
     largest_free: u64,
 }
 
+/// An allocation that failed.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct FailureDto {
+    /// The operation, counted from 0.
     index: usize,
+    /// Requested bytes.
     size: u64,
+    /// The stream of the request.
     stream: u32,
+    /// The size of the segment requested from the device.
     tried: u64,
+    /// Bytes of blocks handed out then.
     allocated: u64,
+    /// Bytes of segments then.
     reserved: u64,
+    /// Free device memory at that time; null without a limit.
     cuda_free: Option<u64>,
+    /// The largest block that was free all the same: too small, or of another stream.
     largest_cached: u64,
 }
 

@@ -7,21 +7,33 @@ use xmem_eval::{DeviceFacts, HistoryFacts, LiveGroup, SnapshotFacts, StreamFacts
 
 /// The contents of a memory snapshot.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SnapshotInfoDocument<'a> {
     schema: &'static str,
+    /// The input, as given on the command line.
     snapshot: &'a str,
+    /// Releases that write such a snapshot, by its keys.
     torch: ReleasesDto,
+    /// Allocator options as text; null before PyTorch 2.3.
     alloc_conf: Option<&'a str>,
+    /// Settings that are not PyTorch's defaults.
     non_default_settings: Vec<SettingDto<'a>>,
+    /// Distinct call stacks.
     call_stacks: u64,
+    /// record_function scopes.
     scopes: Vec<ScopeDto<'a>>,
+    /// Devices that have segments or a history.
     devices: Vec<DeviceDto<'a>>,
+    /// Odd content.
     diagnostics: Vec<FindingDto<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ReleasesDto {
+    /// The first one.
     first: String,
+    /// The last one known, or the one in between that is assumed.
     last: String,
 }
 
@@ -32,33 +44,49 @@ impl From<(xmem::TorchVersion, xmem::TorchVersion)> for ReleasesDto {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SettingDto<'a> {
+    /// Name.
     name: &'a str,
+    /// Value as text.
     value: &'a str,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ScopeDto<'a> {
+    /// Name.
     name: &'a str,
+    /// Number of occurrences.
     count: u64,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct DeviceDto<'a> {
+    /// Number.
     device: u32,
+    /// Segments, or of expandable ones contiguous mapped ranges.
     segments: SegmentsDto,
     live: BlocksDto,
+    /// Requested bytes of the blocks in use; null before PyTorch 2.0.
     requested_bytes: Option<u64>,
     pending: BlocksDto,
     free: BlocksDto,
+    /// The largest free block.
     largest_free_bytes: u64,
+    /// Streams that have segments.
     streams: Vec<StreamDto>,
+    /// Private pools that have segments.
     private_pools: Vec<PrivatePoolDto>,
+    /// Blocks in use of the same size from the same call site, largest total first.
     largest_blocks: Vec<GroupDto<'a>>,
+    /// The history of allocator events; null if it was not recorded.
     history: Option<HistoryDto<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SegmentsDto {
     all: BlocksDto,
     small: BlocksDto,
@@ -68,52 +96,78 @@ struct SegmentsDto {
 
 /// A number of blocks or segments, and their bytes.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct BlocksDto {
+    /// Number.
     count: u64,
+    /// Their bytes.
     bytes: u64,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct StreamDto {
+    /// cudaStream_t, hexadecimal; 0x0 is the default stream.
     handle: String,
     segments: BlocksDto,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct PrivatePoolDto {
+    /// MempoolId_t.
     id: [u64; 2],
     segments: BlocksDto,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct GroupDto<'a> {
+    /// Number.
     count: u64,
+    /// Size of each.
     block_bytes: u64,
+    /// Requested bytes of each; null before PyTorch 2.0.
     requested_bytes: Option<u64>,
     site: SiteDto<'a>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct HistoryDto<'a> {
+    /// Entries.
     entries: u64,
+    /// Number of entries by action.
     by_action: Vec<ActionDto<'a>>,
+    /// From the first to the last entry; null before PyTorch 2.2.
+    #[cfg_attr(test, schemars(range(min = 0)))]
     duration_ns: Option<i64>,
+    /// true if memory was reserved when the history began.
     begins_with_memory: bool,
+    /// Blocks in use at the beginning, reconstructed backwards; null if the options cannot be simulated.
     live_at_start: Option<BlocksDto>,
     requested: UsageDto,
     reserved: UsageDto,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ActionDto<'a> {
+    /// PyTorch's name.
     action: &'a str,
+    /// Number.
     count: u64,
 }
 
+/// A figure over the history.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct UsageDto {
+    /// At the beginning of the history.
     start_bytes: u64,
+    /// The peak.
     peak_bytes: u64,
+    /// At the snapshot.
     end_bytes: u64,
 }
 

@@ -10,95 +10,157 @@ use xmem_eval::{
     Validation,
 };
 
-/// A comparison of an estimate with a recording.
+/// A comparison of an estimate with a memory snapshot of the same job.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ValidateDocument<'a> {
     schema: &'static str,
+    /// The trace, as given on the command line.
     trace: &'a str,
+    /// The snapshot, as given on the command line.
     snapshot: &'a str,
+    /// The device of the estimate.
     device: &'a str,
+    /// The index of the recorded device.
     recorded_device: u32,
+    /// true if the error of peak reserved is within the tolerance.
     within_tolerance: bool,
+    /// Relative error of peak reserved that is tolerated.
     tolerance: f64,
+    /// true if the simulator reproduces the recording; if not, block sizes of the recording may be wrong.
     recording_reproduced: bool,
+    /// Peaks within what the recording covers.
     peaks: PeaksDto,
+    /// The numbers of equal and different requests.
     blocks: CountsDto,
+    /// Highest allocated memory by phase; the recording's are those of the estimate's requests.
     phases: Vec<PhaseDto>,
+    /// The distance of the two timelines, by iteration, at the equal requests: the mean absolute difference relative to
+    /// the mean recorded value.
     curves: Vec<CurveDto>,
+    /// The peak of the recording; null if it allocates nothing.
     recorded_peak: Option<MomentDto<'a>>,
+    /// Bytes allocated at that moment, by role.
     roles: Vec<RoleDto>,
+    /// Groups of blocks that differ in the same way and come from the same place; those that affect the peak first. The
+    /// sum of at_peak_bytes is the error at the peak.
     differences: Vec<DifferenceDto<'a>>,
+    /// Odd content.
     diagnostics: Vec<FindingDto<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct PeaksDto {
     allocated: JudgedDto,
     requested: JudgedDto,
     reserved: JudgedDto,
 }
 
+/// An estimated and a recorded figure.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct JudgedDto {
+    /// The estimate.
     estimated_bytes: u64,
+    /// The recorded figure.
     recorded_bytes: u64,
+    /// By how much the estimate is too high; negative if too low.
     error_bytes: i64,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct CountsDto {
+    /// Blocks of the estimate.
     estimated: u64,
+    /// Blocks of the recording.
     recorded: u64,
+    /// Same size, same place of the sequence.
     same: u64,
+    /// Same size, a little earlier or later.
     moved: u64,
+    /// Another size, between the same neighbors.
     resized: u64,
+    /// Only estimated.
     extra: u64,
+    /// Only recorded.
     missing: u64,
+    /// Estimated before the recording begins or after it ends.
     outside: u64,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct PhaseDto {
+    /// Iteration; null before the first.
     iteration: Option<u32>,
+    /// Phase.
+    #[cfg_attr(test, schemars(extend("enum" = ["init", "data", "forward", "backward", "zero_grad", "optimizer_step"])))]
     phase: &'static str,
     allocated: JudgedDto,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct CurveDto {
+    /// Iteration.
     iteration: u32,
+    /// At how many requests the two were compared.
     points: u64,
+    /// Distance of the curves of allocated memory.
+    #[cfg_attr(test, schemars(range(min = 0)))]
     allocated: f64,
+    /// Distance of the curves of reserved memory.
+    #[cfg_attr(test, schemars(range(min = 0)))]
     reserved: f64,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct MomentDto<'a> {
+    /// History entry.
     entry: u32,
     allocated: JudgedDto,
     place: PlaceDto<'a>,
     site: SiteDto<'a>,
+    /// The place of the estimate's own peak, if different.
     estimated_peak: Option<PlaceDto<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RoleDto {
+    /// Role; null for recorded blocks that are not in the estimate.
     role: Option<&'static str>,
     bytes: JudgedDto,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct DifferenceDto<'a> {
+    /// In what way.
+    #[cfg_attr(test, schemars(extend("enum" = ["extra", "missing", "resized", "held", "not_held", "rounding"])))]
     kind: &'static str,
+    /// Blocks.
     count: u64,
+    /// Blocks of the group that affect the peak.
     count_at_peak: u64,
+    /// Their contribution to the error at the peak; positive if the estimate is too high.
     at_peak_bytes: i64,
+    /// By how much they differ in all.
     bytes: u64,
+    /// Asked for each in the estimate; null if missing.
     estimated_bytes: Option<u64>,
+    /// Asked for each in the recording; null if extra.
     recorded_bytes: Option<u64>,
+    /// The role in the estimate.
     role: Option<&'static str>,
+    /// The rule that made them.
     rule: Option<&'static str>,
+    /// The place of the first block in the estimate.
     place: Option<PlaceDto<'a>>,
+    /// Of blocks that are only recorded, the place that the estimate has just before the first.
     after: Option<PlaceDto<'a>>,
     site: SiteDto<'a>,
 }
