@@ -1,10 +1,16 @@
 //! `xmem.replay/2`.
 
+mod contents;
+mod peaks;
+mod rules;
+
 use crate::bounds::BoundsDto;
 use crate::findings::FindingDto;
-use crate::places::PlaceDto;
 use crate::recorded::RecordedDto;
 use crate::setup::SetupDto;
+use contents::{BlockDto, FragmentationDto, RolesDto, UnmodeledDto};
+use peaks::{IterationDto, OutOfMemoryDto, PeakDto, PeakRangeDto, UnlimitedDto};
+use rules::RuleDto;
 use serde::Serialize;
 use xmem::analyzer::integrity::Integrity;
 use xmem::orchestrator::{CompletionModel, OptimizerImpl, StreamCompletion, ZeroGradPlace};
@@ -270,32 +276,6 @@ struct IterationRangeDto {
     of: usize,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct PeakDto<'a> {
-    /// Tensors alive at once: torch.cuda.max_memory_allocated().
-    allocated_bytes: u64,
-    /// The same without the allocator's rounding.
-    requested_bytes: u64,
-    /// All segments: torch.cuda.max_memory_reserved().
-    reserved_bytes: u64,
-    /// Reserved plus context: what nvidia-smi shows for the process.
-    device_bytes: u64,
-    at: Option<PlaceDto<'a>>,
-    reserved_at: Option<PlaceDto<'a>>,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct UnlimitedDto {
-    /// Peak reserved.
-    reserved_bytes: u64,
-    /// Peak reserved plus context.
-    device_bytes: u64,
-    /// true if device_bytes is within the device's memory. A job may fit even if this is false.
-    fits: bool,
-}
-
 /// Another GPU of the process.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -327,155 +307,6 @@ impl From<&GpuNeed> for GpuNeedDto {
             ample_bytes: gpu.need.ample.get(),
         }
     }
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct OutOfMemoryDto<'a> {
-    at: Option<PlaceDto<'a>>,
-    /// The index of the allocator request, counted from 0.
-    request_index: u64,
-    /// Bytes requested by the program.
-    requested_bytes: u64,
-    /// The size of the segment requested from the device: 'Tried to allocate' in PyTorch's message.
-    tried_bytes: u64,
-    /// Free device memory at that time.
-    free_bytes: u64,
-    /// Allocated memory at that time.
-    allocated_bytes: u64,
-    /// Reserved memory at that time.
-    reserved_bytes: u64,
-    /// Device memory, context included, that would have been enough.
-    needed_bytes: u64,
-}
-
-/// The range of the peaks.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct PeakRangeDto {
-    /// Peak allocated.
-    allocated_bytes: BoundsDto,
-    /// Peak reserved.
-    reserved_bytes: BoundsDto,
-    /// Peak reserved plus context, from the least to the most that the context may take.
-    device_bytes: BoundsDto,
-    /// certain: the verdict holds over the whole range; likely: it does, but the range need not have everything (which
-    /// plans cudnn.benchmark or a release of cuDNN that was not asked chooses; a recording in which autocast had the
-    /// lists of the CPU; memory cached before the recording began); may_fail: the job is expected to fit, but runs out
-    /// of memory at the upper end of the range, or with the least memory that the device may leave to the allocator;
-    /// may_fit: it is expected to run out of memory, but fits at the lower end, or with the most memory; doubtful: it
-    /// holds, but the trace itself is doubtful, or the job is compiled and was recorded eagerly, or trains on several
-    /// processes and was recorded on the CPU.
-    #[cfg_attr(test, schemars(extend("enum" = ["certain", "likely", "may_fail", "may_fit", "doubtful"])))]
-    confidence: &'static str,
-    /// The range due to each uncertainty alone.
-    uncertainties: Vec<UncertaintyDto>,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct UncertaintyDto {
-    /// convolution_plan: the algorithm that cuDNN chooses, if the release that will run was not queried or its workspace
-    /// is smaller than the fitted model's; convolution_benchmark: the plan that is the fastest of those that
-    /// torch.backends.cudnn.benchmark tries; library: undocumented memory of libraries; operator: operators without a
-    /// rule; device_memory: the memory that the device leaves to the allocator; address_order: the order in which the
-    /// driver assigns addresses; assumed_values: values that a virtual GPU does not compute; gpu_timing: when work on
-    /// the GPU is complete; torch_compile: what torch.compile does to a job that was recorded eagerly.
-    #[cfg_attr(
-        test,
-        schemars(extend(
-            "enum" = [
-                "convolution_plan",
-                "convolution_benchmark",
-                "library",
-                "operator",
-                "device_memory",
-                "address_order",
-                "assumed_values",
-                "gpu_timing",
-                "torch_compile"
-            ]
-        ))
-    )]
-    name: &'static str,
-    /// The number of uncertain blocks; null if the uncertainty does not concern blocks.
-    blocks: Option<u64>,
-    /// Peak allocated, without the other uncertainties.
-    allocated_bytes: BoundsDto,
-    /// Peak reserved, without the other uncertainties.
-    reserved_bytes: BoundsDto,
-}
-
-/// Memory of operators without a model, with the sizes of the CPU.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct UnmodeledDto<'a> {
-    bytes: u64,
-    /// By operator, largest first.
-    operators: Vec<OperatorDto<'a>>,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct OperatorDto<'a> {
-    op: &'a str,
-    bytes: u64,
-    blocks: u64,
-}
-
-/// Bytes by role; the keys are the role names, in the order of reports.
-#[derive(Serialize)]
-#[serde(transparent)]
-struct RolesDto(serde_json::Map<String, serde_json::Value>);
-
-/// Peaks of one iteration.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct IterationDto {
-    /// Iteration, counted from 0; null before the first.
-    iteration: Option<u32>,
-    /// Peak allocated.
-    allocated_bytes: u64,
-    /// Peak reserved.
-    reserved_bytes: u64,
-}
-
-/// A block.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct BlockDto<'a> {
-    /// Size of the block in its segment.
-    bytes: u64,
-    /// Bytes requested by the program.
-    requested_bytes: u64,
-    /// Role.
-    #[cfg_attr(test, schemars(with = "crate::schemas::NameOf<xmem::analyzer::Role>"))]
-    role: &'static str,
-    /// Evidence for the role.
-    evidence: Option<&'a str>,
-    /// The rule that added, resized or retimed it.
-    rule: Option<&'a str>,
-    origin: PlaceDto<'a>,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct FragmentationDto {
-    /// The moment: out_of_memory, after everything cached was released, or peak_allocated.
-    #[cfg_attr(test, schemars(extend("enum" = ["peak_allocated", "out_of_memory"])))]
-    at: &'static str,
-    /// Reserved memory at that moment.
-    reserved_bytes: u64,
-    /// Reserved minus allocated.
-    unused_bytes: u64,
-    /// The part in segments without any tensor, which could be released.
-    releasable_bytes: u64,
-    /// Free pieces.
-    pieces: u64,
-    /// The largest of them.
-    largest_piece_bytes: u64,
-    /// Bytes added to requested sizes by rounding, at the peak of allocated memory.
-    rounding_bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -518,44 +349,6 @@ struct StartDto {
     point: usize,
 }
 
-/// The effect of a rule.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct RuleDto<'a> {
-    /// The name of the rule, as for --no-rule.
-    rule: &'a str,
-    /// The difference between CPU and GPU.
-    summary: &'a str,
-    /// The source of this knowledge.
-    source: &'a str,
-    dropped: CountDto,
-    added: CountDto,
-    /// Blocks whose size changed.
-    resized: ResizedDto,
-    retimed: CountDto,
-}
-
-/// Blocks and their bytes.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct CountDto {
-    /// Blocks.
-    blocks: u64,
-    /// Bytes.
-    bytes: u64,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct ResizedDto {
-    /// Blocks.
-    blocks: u64,
-    /// Bytes on the CPU.
-    bytes_before: u64,
-    /// Bytes on the GPU.
-    bytes_after: u64,
-}
-
 /// The level of detail about rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rules {
@@ -572,10 +365,8 @@ impl<'a> ReplayDocument<'a> {
     #[must_use]
     pub fn new(trace: &'a str, settings: &'a str, answer: &'a Answer, rules: Rules) -> Self {
         let device = answer.device();
-        let peak = &answer.memory.peak;
         let (decision, tight_by) = answer.decision();
         let reason = answer.withheld.first().map(|reason| reason.code());
-        let unlimited = peak.ample_reserved + device.context;
         let taken = answer.budget.outside()
             + answer.budget.nccl().map_or(xmem::Bytes::ZERO, |nccl| nccl.expected);
         Self {
@@ -615,94 +406,27 @@ impl<'a> ReplayDocument<'a> {
                 of: answer.trace.iterations.len(),
             },
             recorded: answer.trace.gpu.as_ref().map(RecordedDto::from),
-            peak: PeakDto {
-                allocated_bytes: peak.allocated.get(),
-                requested_bytes: peak.requested.get(),
-                reserved_bytes: peak.reserved.get(),
-                device_bytes: peak.device.get(),
-                at: peak.at.as_ref().map(PlaceDto::from),
-                reserved_at: peak.reserved_at.as_ref().map(PlaceDto::from),
-            },
-            range: spread(answer),
+            peak: (&answer.memory.peak).into(),
+            range: answer.into(),
             headroom_bytes: answer.headroom().map(xmem::Bytes::get),
             shortfall_bytes: answer.shortfall().map(xmem::Bytes::get),
             need_bytes: (decision != Decision::NoVerdict).then(|| answer.need.least.get()),
             ample_bytes: (decision != Decision::NoVerdict).then(|| answer.need.ample.get()),
-            unlimited: UnlimitedDto {
-                reserved_bytes: peak.ample_reserved.get(),
-                device_bytes: unlimited.get(),
-                fits: unlimited <= device.memory,
-            },
+            unlimited: answer.into(),
             min_capacity_bytes: answer.memory.min_capacity.map(xmem::Bytes::get),
             other_gpus: answer.other_gpus.iter().map(GpuNeedDto::from).collect(),
-            out_of_memory: answer.memory.out_of_memory.as_ref().map(|oom| OutOfMemoryDto {
-                at: oom.at.as_ref().map(PlaceDto::from),
-                request_index: oom.request,
-                requested_bytes: oom.requested.get(),
-                tried_bytes: oom.tried.get(),
-                free_bytes: oom.free.get(),
-                allocated_bytes: oom.allocated.get(),
-                reserved_bytes: oom.reserved.get(),
-                needed_bytes: oom.needed.get(),
-            }),
-            unmodeled: unmodeled(answer),
-            by_role: by_role(answer),
-            per_iteration: answer
-                .memory
-                .per_iteration
-                .iter()
-                .map(|i| IterationDto {
-                    iteration: i.iteration.map(|id| id.0),
-                    allocated_bytes: i.allocated.get(),
-                    reserved_bytes: i.reserved.get(),
-                })
-                .collect(),
-            largest_blocks: answer.memory.largest.iter().map(block).collect(),
-            fragmentation: fragmentation(answer),
+            out_of_memory: answer.memory.out_of_memory.as_ref().map(OutOfMemoryDto::from),
+            unmodeled: answer.memory.unmodeled.as_slice().into(),
+            by_role: answer.memory.by_role.as_slice().into(),
+            per_iteration: answer.memory.per_iteration.iter().map(IterationDto::from).collect(),
+            largest_blocks: answer.memory.largest.iter().map(BlockDto::from).collect(),
+            fragmentation: (&answer.memory.fragmentation).into(),
             allocator: allocator(answer),
             curve: curve(answer),
-            rules: (rules == Rules::Explain).then(|| answer.rules.iter().map(rule).collect()),
+            rules: (rules == Rules::Explain)
+                .then(|| answer.rules.iter().map(RuleDto::from).collect()),
             diagnostics: answer.findings.iter().map(FindingDto::from).collect(),
         }
-    }
-}
-
-fn spread(answer: &Answer) -> PeakRangeDto {
-    let range = &answer.memory.range;
-    let (least, most) = answer.device().context_bounds();
-    let reserved = BoundsDto::from(&range.reserved);
-    PeakRangeDto {
-        allocated_bytes: BoundsDto::from(&range.allocated),
-        device_bytes: BoundsDto {
-            low: reserved.low + least.get(),
-            high: reserved.high + most.get(),
-        },
-        reserved_bytes: reserved,
-        confidence: range.confidence.name(),
-        uncertainties: range
-            .uncertainties
-            .iter()
-            .map(|uncertainty| UncertaintyDto {
-                name: uncertainty.name,
-                blocks: uncertainty.blocks,
-                allocated_bytes: BoundsDto::from(&uncertainty.allocated),
-                reserved_bytes: BoundsDto::from(&uncertainty.reserved),
-            })
-            .collect(),
-    }
-}
-
-fn unmodeled(answer: &Answer) -> UnmodeledDto<'_> {
-    let operators = answer.memory.unmodeled.iter();
-    UnmodeledDto {
-        bytes: answer.memory.unmodeled.iter().map(|share| share.bytes.get()).sum(),
-        operators: operators
-            .map(|share| OperatorDto {
-                op: &share.op,
-                bytes: share.bytes.get(),
-                blocks: share.blocks,
-            })
-            .collect(),
     }
 }
 
@@ -725,36 +449,6 @@ fn target(answer: &Answer) -> TargetDto<'_> {
         disabled_rules: target.disabled.iter().map(String::as_str).collect(),
         convolutions: answer.convolutions.source(),
         allocator: SetupDto::from(&answer.setup),
-    }
-}
-
-fn by_role(answer: &Answer) -> RolesDto {
-    let entries =
-        answer.memory.by_role.iter().map(|s| (s.role.name().to_owned(), s.bytes.get().into()));
-    RolesDto(entries.collect())
-}
-
-fn block(block: &xmem::predict::LiveBlock) -> BlockDto<'_> {
-    BlockDto {
-        bytes: block.bytes.get(),
-        requested_bytes: block.requested.get(),
-        role: block.role.name(),
-        evidence: Some(block.evidence).filter(|e| !e.is_empty()),
-        rule: block.rule,
-        origin: PlaceDto::from(&block.origin),
-    }
-}
-
-fn fragmentation(answer: &Answer) -> FragmentationDto {
-    let f = &answer.memory.fragmentation;
-    FragmentationDto {
-        at: f.at.name(),
-        reserved_bytes: f.reserved.get(),
-        unused_bytes: f.unused.get(),
-        releasable_bytes: f.releasable.get(),
-        pieces: f.pieces,
-        largest_piece_bytes: f.largest_piece.get(),
-        rounding_bytes: f.rounding.get(),
     }
 }
 
@@ -781,19 +475,5 @@ fn curve(answer: &Answer) -> CurveDto {
             .collect(),
         allocated_bytes: c.allocated.iter().map(|b| b.get()).collect(),
         reserved_bytes: c.reserved.iter().map(|b| b.get()).collect(),
-    }
-}
-
-fn rule(effect: &xmem::orchestrator::RuleEffect) -> RuleDto<'_> {
-    let count = |(blocks, bytes): (u64, xmem::Bytes)| CountDto { blocks, bytes: bytes.get() };
-    let (blocks, before, after) = effect.resized;
-    RuleDto {
-        rule: effect.rule.name,
-        summary: effect.rule.summary,
-        source: effect.rule.source,
-        dropped: count(effect.dropped),
-        added: count(effect.added),
-        resized: ResizedDto { blocks, bytes_before: before.get(), bytes_after: after.get() },
-        retimed: count(effect.retimed),
     }
 }
