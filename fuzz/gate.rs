@@ -4,7 +4,7 @@ use xmem::types::printable;
 use xmem_gate::{
     Directives, JobRequest, Margin, Policy, Site, SlurmCommand, SlurmOptions, Unresolved,
 };
-use xmem_report::gate::{CheckDocument, SlurmAnswer, baseline_json, read_baseline, slurm};
+use xmem_report::check::{CheckDocument, SlurmAnswer, baseline_json, read_baseline, slurm};
 
 /// Reading ends; what is read leads to devices that the site has, and is written so that it is read again.
 pub(crate) fn gate(data: &[u8]) {

@@ -26,7 +26,7 @@ pub(crate) fn operations(data: &[u8]) {
         return;
     }
     let Ok(mut simulation) = SimulationSettings::default().start(&list) else { return };
-    let form = SimulateForm::LineFormat;
+    let form = SimulateForm::Lines;
     let mut writer = SimulateWriter::new(
         std::io::sink(),
         form,

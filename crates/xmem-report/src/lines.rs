@@ -1,12 +1,13 @@
 //! Answers line by line, for programs: as JSON documents or as CSV rows. The lines of an earlier
 //! run are read here too, so that a run can be continued.
 
-mod csv;
 mod read;
 
 pub use read::{ReadLinesError, ReadSummary, WrittenAnswer, read_lines};
 
-use crate::json::{self, Document};
+use crate::document::Document;
+use crate::encode;
+use crate::replay::csv;
 
 /// The format of the lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl LineFormat {
     #[must_use]
     pub fn line(self, document: &Document<'_>) -> String {
         match self {
-            Self::Json => json::line(document),
+            Self::Json => encode::line(document),
             Self::Csv => csv::row(document),
         }
     }

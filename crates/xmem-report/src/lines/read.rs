@@ -1,7 +1,11 @@
 //! Reading the lines of an earlier run.
 
-use super::{LineFormat, csv};
-use crate::json::{ERROR, RANKS, REPLAY, VARIANTS};
+use super::LineFormat;
+use crate::error::ERROR;
+use crate::ranks::json::RANKS;
+use crate::replay::csv;
+use crate::replay::json::REPLAY;
+use crate::variants::json::VARIANTS;
 use serde::Deserialize;
 use std::io::{self, BufRead};
 use thiserror::Error;

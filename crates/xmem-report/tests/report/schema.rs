@@ -2,7 +2,7 @@
 
 use crate::sample;
 use crate::schema_check::check;
-use serde_json::Value;
+use serde_json::{Value, json};
 use xmem_report::json::{
     self, DevicesDocument, Document, ErrorDocument, InspectDocument, ReplayDocument, Rules,
 };
@@ -80,6 +80,15 @@ fn the_checker_finds_violations() {
         *broken.pointer_mut(pointer).expect("present") = wrong;
         let error = check(&schema, &broken).expect_err(pointer);
         assert!(error.contains(complaint), "{pointer}: {error}");
+    }
+    let pair = json!({
+        "prefixItems": [{ "type": "integer" }, { "type": "string" }],
+        "minItems": 2,
+        "maxItems": 2,
+    });
+    check(&pair, &json!([1, "a"])).expect("a pair");
+    for wrong in [json!([1]), json!(["a", 1]), json!([1, "a", 2])] {
+        check(&pair, &wrong).expect_err(&wrong.to_string());
     }
     let mut more = document;
     more["surprise"] = Value::Null;

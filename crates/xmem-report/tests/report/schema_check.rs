@@ -92,6 +92,22 @@ impl Checker<'_> {
                 others
                     .try_for_each(|(key, inner)| self.check(rule, inner, &format!("{path}.{key}")))
             }
+            "minItems" | "maxItems" => match (value.as_array(), rule.as_u64()) {
+                (Some(list), Some(least))
+                    if keyword == "minItems" && list.len() < least as usize =>
+                {
+                    fail(format!("{} items are too few", list.len()))
+                }
+                (Some(list), Some(most)) if keyword == "maxItems" && list.len() > most as usize => {
+                    fail(format!("{} items are too many", list.len()))
+                }
+                _ => Ok(()),
+            },
+            "prefixItems" => {
+                value.as_array().into_iter().flatten().zip(list(rule)).enumerate().try_for_each(
+                    |(i, (item, rule))| self.check(rule, item, &format!("{path}[{i}]")),
+                )
+            }
             "items" => value
                 .as_array()
                 .into_iter()

@@ -10,7 +10,7 @@ use crate::global::Global;
 use crate::overwrite::{self, Output};
 use crate::traces::{self, Paths, TraceInput, Traces};
 use std::path::PathBuf;
-use xmem_report::gate::CheckDocument;
+use xmem_report::check::CheckDocument;
 
 /// The answers about all traces of a command.
 pub(super) struct Checked {

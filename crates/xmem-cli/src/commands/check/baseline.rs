@@ -11,7 +11,7 @@ use crate::output::OutputFailure;
 use crate::terminal::{note, shown};
 use std::path::{Path, PathBuf};
 use xmem_gate::{Baseline, Margin};
-use xmem_report::gate::{CheckDocument, GrowthDocument, baseline_json, read_baseline};
+use xmem_report::check::{CheckDocument, GrowthDocument, baseline_json, read_baseline};
 
 /// Growth that is accepted where nothing else is said.
 const TOLERANCE: Margin = Margin::PerMille(10);

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-use xmem_report::gate::CheckDocument;
+use xmem_report::check::CheckDocument;
 use xmem_tempfiles::TemporaryFile;
 
 /// The answers that are kept at most; the oldest give way.

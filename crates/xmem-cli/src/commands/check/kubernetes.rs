@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use xmem::Bytes;
 use xmem_gate::kubernetes::{Annotations, Placement, find_templates, placement};
 use xmem_gate::{Manifest, PathStep, Rules, Unresolved};
-use xmem_report::gate::CheckDocument;
+use xmem_report::check::CheckDocument;
 
 /// A manifest with pods that ask for GPUs.
 #[derive(Debug)]

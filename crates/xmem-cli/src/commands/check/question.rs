@@ -21,7 +21,7 @@ use xmem::cudnn::SourceChoice;
 use xmem::predict::AllocatorSettings;
 use xmem::{Device, Estimate, EstimateBuilder, IntegrityPolicy, Job};
 use xmem_gate::{Margin, Question};
-use xmem_report::gate::CheckDocument;
+use xmem_report::check::CheckDocument;
 
 /// The question about every trace of a command.
 pub(super) struct Questions<'a> {

@@ -13,7 +13,7 @@ use crate::global::{Global, Verbosity};
 use crate::{output, style};
 use xmem::Bytes;
 use xmem_gate::{Decision, Margin, Policy};
-use xmem_report::gate::{self, CheckDocument};
+use xmem_report::check::{self, CheckDocument};
 use xmem_report::json;
 
 /// Runs the command.
@@ -74,21 +74,21 @@ fn page(
 ) -> Result<String, CliError> {
     let style = style::of_output(args.decision.output.as_deref());
     let text = |document: &CheckDocument| match global.verbosity() {
-        Verbosity::Quiet => gate::text_brief(document, &style),
-        _ => gate::text(document, &style),
+        Verbosity::Quiet => check::text_brief(document, &style),
+        _ => check::text(document, &style),
     };
     Ok(match (args.decision.format, documents) {
-        (CheckFormat::Gpumem, _) => gate::gpumem(memory(documents, margin)?),
+        (CheckFormat::Gpumem, _) => check::gpumem(memory(documents, margin)?),
         (CheckFormat::Dra, _) => {
             let gpus = documents.iter().map(|document| document.gpus).max();
-            gate::dra(memory(documents, margin)?, gpus.unwrap_or(1))
+            check::dra(memory(documents, margin)?, gpus.unwrap_or(1))
         }
         (CheckFormat::Text | CheckFormat::Slurm, _) => documents.iter().map(text).collect(),
         (CheckFormat::Json, [document]) => json::pretty(document),
         (CheckFormat::Json, _) => json::pretty(&documents),
-        (CheckFormat::Github, _) => gate::github(documents),
-        (CheckFormat::Markdown, _) => gate::markdown(documents),
-        (CheckFormat::Junit, _) => gate::junit(documents),
+        (CheckFormat::Github, _) => check::github(documents),
+        (CheckFormat::Markdown, _) => check::markdown(documents),
+        (CheckFormat::Junit, _) => check::junit(documents),
     })
 }
 

@@ -14,7 +14,7 @@ use crate::input::{self, Kind};
 use crate::output;
 use std::path::Path;
 use xmem_gate::{Action, Policy, Rules, SlurmOptions};
-use xmem_report::gate::{CheckDocument, SlurmAnswer, slurm};
+use xmem_report::check::{CheckDocument, SlurmAnswer, slurm};
 
 /// What is decided about a submission.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use crate::traces::TracesFailure;
 use crate::{device, output, pool, style};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use xmem_report::difference::{self, DifferencePage};
+use xmem_report::diff::{self, DifferencePage};
 use xmem_report::json::{self, DifferenceDocument};
 use xmem_studies::difference::{ComparisonRun, Difference};
 
@@ -51,10 +51,10 @@ pub(crate) fn run(args: &DiffArgs, global: &Global) -> Outcome {
     let style = style::of_output(answer.output.as_deref());
     let text = match (answer.format, global.verbosity()) {
         (DiffFormat::Json, _) => json::pretty(&DifferenceDocument::new(&page)),
-        (DiffFormat::Markdown, _) => difference::markdown(&page),
-        (DiffFormat::Html, _) => difference::html(&page),
-        (DiffFormat::Text, Verbosity::Quiet) => difference::brief(&page),
-        (DiffFormat::Text, _) => difference::text(&page, &style),
+        (DiffFormat::Markdown, _) => diff::markdown(&page),
+        (DiffFormat::Html, _) => diff::html(&page),
+        (DiffFormat::Text, Verbosity::Quiet) => diff::brief(&page),
+        (DiffFormat::Text, _) => diff::text(&page, &style),
     };
     output::write(text.as_bytes(), answer.output.as_deref())?;
     Ok(match (page.is_withheld(), page.is_beyond_limit()) {

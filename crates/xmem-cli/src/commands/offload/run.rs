@@ -18,7 +18,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use xmem::{Estimate, Job};
 use xmem_report::json::{self, OffloadDocument};
-use xmem_report::{offload_table, text};
+use xmem_report::{csv, text};
 use xmem_studies::offload::{Duplex, Jitter, Placement, SuperNeurons};
 use xmem_studies::offloading::{
     OffloadAnswer, OffloadError, OffloadSettings, PolicyChoice, SmallestCapacity,
@@ -46,12 +46,12 @@ pub(crate) fn run(args: &OffloadArgs, global: &Global) -> Outcome {
     let style = style::of_output(answer.output.as_deref());
     let page = match (answer.format, global.verbosity()) {
         (OffloadFormat::Json, _) => json::pretty(&OffloadDocument::new(&name, &found, &notes)),
-        (OffloadFormat::Csv, _) => offload_table::rows(&found),
+        (OffloadFormat::Csv, _) => csv::offload(&found),
         (OffloadFormat::Text, Verbosity::Quiet) => text::offload_brief(&name, &found),
         (OffloadFormat::Text, _) => text::offload(&name, &found, &notes, &style),
     };
     if let Some(path) = &answer.series {
-        output::write(offload_table::series(&found).as_bytes(), Some(path))?;
+        output::write(csv::offload_series(&found).as_bytes(), Some(path))?;
     }
     output::write(page.as_bytes(), answer.output.as_deref())?;
     Ok(if is_damaged(&job) { Exit::Withheld } else { Exit::Fits })

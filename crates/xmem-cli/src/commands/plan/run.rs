@@ -14,7 +14,7 @@ use crate::overwrite::{self, Output};
 use crate::{input, output, pool, style};
 use std::path::Path;
 use xmem_report::json::{self, PlanDetail, PlanDocument};
-use xmem_report::{plan_table, text};
+use xmem_report::{csv, text};
 use xmem_studies::planner::{Limits, Planner};
 use xmem_studies::planning::{Interruption, PlanBlocks, PlanSettings};
 
@@ -59,12 +59,12 @@ pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
             let detail = if answer.offsets { PlanDetail::Offsets } else { PlanDetail::Figures };
             json::pretty(&PlanDocument::new(&name, &planned, &notes, detail))
         }
-        (PlanFormat::Csv, _) => plan_table::heap_map(&planned).ok_or(PlanFailure::NoPlan)?,
+        (PlanFormat::Csv, _) => csv::plan(&planned).ok_or(PlanFailure::NoPlan)?,
         (PlanFormat::Text, Verbosity::Quiet) => text::plan_brief(&name, &planned),
         (PlanFormat::Text, _) => text::plan(&name, &planned, &notes, &style),
     };
     if let Some(path) = &answer.series {
-        output::write(plan_table::fragmentation_series(&planned).as_bytes(), Some(path))?;
+        output::write(csv::plan_series(&planned).as_bytes(), Some(path))?;
     }
     if let Some(path) = &answer.svg {
         output::write(xmem_report::heap_map(&planned).as_bytes(), Some(path))?;

@@ -48,9 +48,7 @@ pub(crate) fn run(args: &SimulateArgs, global: &Global) -> Outcome {
     output::stream(args.output.as_deref(), |out| match args.format {
         SimulateFormat::Text => as_text(&mut simulation, &list, args, global.verbosity(), out),
         SimulateFormat::Json => as_json(&mut simulation, &list, args, SimulateForm::Document, out),
-        SimulateFormat::Jsonl => {
-            as_json(&mut simulation, &list, args, SimulateForm::LineFormat, out)
-        }
+        SimulateFormat::Jsonl => as_json(&mut simulation, &list, args, SimulateForm::Lines, out),
     })?;
     Ok(Exit::Fits)
 }

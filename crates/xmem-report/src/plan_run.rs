@@ -1,0 +1,4 @@
+//! Runs that follow a plan: text and `xmem.plan-run/1`.
+
+pub(crate) mod json;
+pub(crate) mod text;
