@@ -1,6 +1,6 @@
 //! What a what-if changes: the target of the lowering of a job, or the schedule after it.
 
-use crate::recorded::completion::CompletionError;
+use crate::completion::CompletionError;
 use crate::resharding::ReshardingError;
 use crate::schedule::Schedule;
 use crate::target::Target;

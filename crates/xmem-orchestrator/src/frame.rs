@@ -1,7 +1,5 @@
-//! What a rule sees and edits: the call of an operator and its recorded arguments, the target, and the draft of the schedule;
-//! and the walk that asks the rules of each operator.
+//! What a rule sees and edits: the call of an operator with its recorded arguments, the target, and the draft of the schedule.
 
-pub(crate) mod block_size;
 pub(crate) mod call;
 pub(crate) mod context;
 pub(crate) mod conversions;
@@ -9,4 +7,3 @@ pub(crate) mod count;
 pub(crate) mod cuda;
 pub(crate) mod definition;
 pub(crate) mod draft;
-pub(crate) mod walk;

@@ -27,8 +27,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod block_size;
 mod bounds;
 mod change;
+mod completion;
 pub mod coverage;
 mod frame;
 mod iterations;
@@ -43,13 +45,14 @@ mod target;
 mod testing;
 mod uncertainty;
 mod unmodeled;
+mod walk;
 mod what_ifs;
 
 pub use change::{ChosenWhatIf, WhatIfError};
-pub use iterations::{Owner, RecordedIterations};
-pub use recorded::completion::{
+pub use completion::{
     CompletionError, CompletionModel, StreamCompletion, check_completion, depends_on_completion,
 };
+pub use iterations::{Owner, RecordedIterations};
 pub use resharding::{Resharding, ReshardingError};
 pub use rule::{Rule, RuleEffect};
 pub use rules::cublas_workspace::parse_cublas_workspace_config;

@@ -5,13 +5,13 @@ pub(crate) mod first_iteration;
 use crate::frame::context::Context;
 use crate::frame::definition::{Applies, RuleDefinition};
 use crate::frame::draft::{Draft, Edits};
-use crate::frame::walk;
 use crate::rule::RuleId;
 use crate::rules::{
     DEFINITIONS, autocast_wide, batch_transfer, host_copy, host_only, host_scalars, leaf_scratch,
     model_placement, preexisting, promoted_operands, set_to_none, zero_grad,
 };
 use crate::unmodeled;
+use crate::walk;
 use xmem_types::Diagnostics;
 
 /// A step of the lowering.

@@ -3,10 +3,8 @@
 //! Nothing is lowered: what CUDA's kernels request is in the recording. Only the memory that was allocated
 //! before the recording began is put together, from what is known of it.
 
-pub(crate) mod completion;
-
-use crate::frame::block_size::rounded;
-use crate::recorded::completion::{Completions, StreamCompletion, completions};
+use crate::block_size::rounded;
+use crate::completion::{Completions, StreamCompletion, completions};
 use crate::rules::cublas_workspace::workspace_size;
 use crate::rules::cudnn_convolution::{self, recorded::RecordedPlans};
 use crate::schedule::{Origin, Schedule, ScheduledBlock};

@@ -7,7 +7,7 @@
 //! `FSDPParam._init_sharded_param`; torch/distributed/fsdp/_flat_param.py, `FlatParamHandle._get_shard`), so that a
 //! block is known by its size, its role and its place: a [`Resharding`] has a table of sizes for each number of ranks.
 
-use crate::frame::block_size::rounded;
+use crate::block_size::rounded;
 use crate::schedule::{Schedule, ScheduledBlock};
 use std::collections::BTreeMap;
 use thiserror::Error;

@@ -1,7 +1,7 @@
 //! The target of a schedule: GPU, PyTorch version and what-ifs.
 
 use crate::change::ChosenWhatIf;
-use crate::recorded::completion::{CompletionModel, StreamCompletion};
+use crate::completion::{CompletionModel, StreamCompletion};
 use crate::resharding::Resharding;
 use std::collections::BTreeSet;
 use xmem_analyzer::recording::{Implementation, Recording};

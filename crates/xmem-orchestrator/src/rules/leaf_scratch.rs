@@ -1,9 +1,9 @@
 //! Scratch that a CPU kernel allocates and frees within one leaf operator is left out, unless another
 //! rule has decided about it. Operators that are the same code on every device keep theirs.
 
+use crate::coverage;
 use crate::frame::context::Context;
 use crate::frame::conversions::Owners;
-use crate::coverage;
 use crate::frame::definition::{Applies, RuleDefinition};
 use crate::frame::draft::Edits;
 use crate::rule::Rule;

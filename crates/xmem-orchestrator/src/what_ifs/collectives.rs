@@ -2,7 +2,7 @@
 
 use super::{Values, WhatIf};
 use crate::change::{Change, WhatIfError};
-use crate::recorded::completion::{CompletionModel, StreamCompletion, check_completion};
+use crate::completion::{CompletionModel, StreamCompletion, check_completion};
 use crate::target::Target;
 use std::sync::Arc;
 use xmem_analyzer::Profile;

@@ -2,7 +2,7 @@
 //! is shorter than it was there, PyTorch takes other plans, which the answers name.
 
 use super::{NOTEWORTHY, Thread, calls, note_source, of_call};
-use crate::frame::block_size::rounded;
+use crate::block_size::rounded;
 use crate::schedule::{Origin, Schedule};
 use crate::target::Target;
 use rustc_hash::{FxHashMap, FxHashSet};
