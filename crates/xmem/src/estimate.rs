@@ -367,7 +367,7 @@ impl EstimateBuilder {
 
     /// The source of convolution plans. Without it, it is that of the command line
     /// ([`AutomaticSource`]): `XMEM_CUDNN`, else a cuDNN library that is found, else the
-    /// [`FittedModel`](crate::FittedModel).
+    /// [`FittedModel`](xmem_convolutions::FittedModel).
     pub fn convolutions(mut self, source: Arc<dyn ConvolutionSource>) -> Self {
         self.0.convolutions = source;
         self
@@ -405,7 +405,7 @@ impl EstimateBuilder {
         self
     }
 
-    /// Switches rules of the lowering off, by name (see [`rules`](crate::rules)).
+    /// Switches rules of the lowering off, by name (see [`rules`](xmem_orchestrator::rules)).
     pub fn without_rules(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.0.target.disabled = names.into_iter().collect::<BTreeSet<_>>();
         self
