@@ -85,7 +85,7 @@ impl Pattern {
                     slot += 1;
                 }
                 RequestKind::Free => {
-                    pattern.steps.extend(held(request.block).map(SimulationStep::Free))
+                    pattern.steps.extend(held(request.block).map(SimulationStep::Free));
                 }
             }
         }
