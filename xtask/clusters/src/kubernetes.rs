@@ -2,7 +2,7 @@
 //!
 //! etcd, kube-apiserver and `xmem serve` run from a temporary folder, and objects are created with kubectl as
 //! users do. `contrib/kubernetes/tests/cases.toml` lists most of what is done, and says what must come out;
-//! [`sizes`], [`changes`], [`outages`] and [`policy`] do what a table does not say.
+//! `sizes`, `changes`, `outages` and `policy` do what a table does not say.
 
 mod assets;
 mod case;
