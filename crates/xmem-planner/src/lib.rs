@@ -6,10 +6,10 @@
 //! trace, no operator's name, no allocator and no file.
 //!
 //! ```
-//! use xmem_planner::{Block, BlockList, Limits, Planner, plan};
+//! use xmem_planner::{PlannedBlock, BlockList, Limits, Planner, plan};
 //! use xmem_types::Bytes;
 //!
-//! let block = |size, start, end| Block { size: Bytes(size), start, end, operator: None };
+//! let block = |size, start, end| PlannedBlock { size: Bytes(size), start, end, operator: None };
 //! let list = BlockList::new(vec![block(4, 0, 2), block(8, 1, 3), block(4, 2, 4)])?;
 //! let planned = plan(&list, Planner::Bump, &Limits::default())?;
 //! assert_eq!(list.lower_bound(), Bytes(12));

@@ -7,9 +7,9 @@
 //! let device = xmem::find("rtx3060-12g")?.clone();
 //! let answer = xmem::Estimate::builder(device).build().path("trace.json.zst")?;
 //! if answer.verdict == xmem::Verdict::Fits {
-//!     println!("fits: nvidia-smi will show {}", answer.peak.device);
+//!     println!("fits: nvidia-smi will show {}", answer.memory.peak.device);
 //! }
-//! for share in &answer.by_role {
+//! for share in &answer.memory.by_role {
 //!     println!("{:>12} {}", share.bytes, share.role.name());
 //! }
 //! # Ok(())
