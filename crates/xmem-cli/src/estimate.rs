@@ -1,10 +1,34 @@
-//! Estimates that fail.
+//! The options of an estimate that commands share, and estimates that fail.
 
-use crate::allocator::AllocatorFailure;
+use crate::allocator::{self, AllocatorArgs, AllocatorFailure};
+use crate::cudnn::{self, CudnnArgs};
 use crate::error::{CliError, failures};
+use crate::what_if::{self, WhatIfArgs};
+use clap::Args;
 use miette::Diagnostic;
 use thiserror::Error;
-use xmem::EstimateError;
+use xmem::{Device, Estimate, EstimateBuilder, EstimateError};
+
+/// The options of an estimate with one allocator, beside its device.
+#[derive(Debug, Args)]
+pub(crate) struct EstimateArgs {
+    #[command(flatten)]
+    pub(crate) what_if: WhatIfArgs,
+    #[command(flatten)]
+    pub(crate) cudnn: CudnnArgs,
+    #[command(flatten)]
+    pub(crate) allocator: AllocatorArgs,
+}
+
+impl EstimateArgs {
+    /// The estimate on a device.
+    pub(crate) fn builder(&self, device: Device) -> Result<EstimateBuilder, CliError> {
+        let builder = Estimate::builder(device)
+            .allocator(allocator::settings(&self.allocator)?)
+            .convolutions(cudnn::source(&self.cudnn)?);
+        what_if::apply(builder, &self.what_if)
+    }
+}
 
 failures! {
     /// An estimate that fails.

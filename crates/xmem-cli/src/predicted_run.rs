@@ -1,14 +1,11 @@
 //! A recording with the answer about it and its run, event by event.
 
-use crate::allocator::AllocatorArgs;
-use crate::cudnn::CudnnArgs;
 use crate::error::CliError;
-use crate::estimate;
+use crate::estimate::{self, EstimateArgs};
 use crate::global::Global;
+use crate::input;
 use crate::progress::Progress;
 use crate::reading::{ReadingArgs, read_options};
-use crate::what_if::WhatIfArgs;
-use crate::{allocator, cudnn, input, what_if};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use xmem::predict::{SnapshotEnd, Timeline};
@@ -23,13 +20,10 @@ pub(crate) struct PredictedRun {
 /// The estimate on a device with the options of the command line.
 pub(crate) fn estimate(
     device: Device,
-    (what_if, cudnn, allocator): (&WhatIfArgs, &CudnnArgs, &AllocatorArgs),
+    options: &EstimateArgs,
     iterations: Option<Iterations>,
 ) -> Result<Estimate, CliError> {
-    let builder = Estimate::builder(device)
-        .allocator(allocator::settings(allocator)?)
-        .convolutions(cudnn::source(cudnn)?);
-    let mut builder = what_if::apply(builder, what_if)?;
+    let mut builder = options.builder(device)?;
     if let Some(iterations) = iterations {
         builder = builder.iterations(iterations);
     }

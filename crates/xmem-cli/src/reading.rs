@@ -6,7 +6,12 @@ mod error;
 pub(crate) use args::ReadingArgs;
 pub(crate) use error::ReadingFailure;
 
+use crate::error::CliError;
+use crate::global::Global;
+use crate::progress::Progress;
+use crate::{input, pool};
 use std::num::NonZeroUsize;
+use std::path::Path;
 use xmem::analyzer::integrity::Condition;
 use xmem::{Job, ReadOptions};
 
@@ -20,6 +25,15 @@ pub(crate) fn read_options(args: &ReadingArgs, threads: NonZeroUsize) -> ReadOpt
         ratio_limit: usual.ratio_limit.filter(|_| args.max_input.is_none()),
         ..usual
     }
+}
+
+/// Reads a recording, and says how far it is.
+pub(crate) fn job(path: &Path, args: &ReadingArgs, global: &Global) -> Result<Job, CliError> {
+    let progress = Progress::over([path], global.verbosity());
+    let observer = |stage| progress.stage(&input::name(path), stage);
+    pool::run(args.threads, |threads| {
+        Ok(Job::observed(path, &read_options(args, threads), &observer)?)
+    })
 }
 
 /// True if a recording contradicts itself, or is withheld for another reason.

@@ -1,12 +1,10 @@
 //! Arguments of `xmem check`.
 
-use crate::allocator::AllocatorArgs;
 use crate::config::SettingsArgs;
-use crate::cudnn::CudnnArgs;
 use crate::device::DeviceArgs;
+use crate::estimate::EstimateArgs;
 use crate::reading::ReadingArgs;
 use crate::values::share_or_size;
-use crate::what_if::WhatIfArgs;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use xmem_gate::{Margin, Policy};
@@ -61,11 +59,7 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) baseline: BaselineArgs,
     #[command(flatten)]
-    pub(crate) what_if: WhatIfArgs,
-    #[command(flatten)]
-    pub(crate) cudnn: CudnnArgs,
-    #[command(flatten)]
-    pub(crate) allocator: AllocatorArgs,
+    pub(crate) estimate: EstimateArgs,
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,
     #[command(flatten)]

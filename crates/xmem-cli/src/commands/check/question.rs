@@ -43,20 +43,25 @@ impl<'a> Questions<'a> {
         subject: &'a Subject,
     ) -> Result<Self, CliError> {
         let allocator_args = AllocatorArgs {
-            torch: args.allocator.torch.or_else(|| config.get("torch")),
-            alloc_conf: args.allocator.alloc_conf.clone().or_else(|| config.get("alloc-conf")),
-            ..args.allocator.clone()
+            torch: args.estimate.allocator.torch.or_else(|| config.get("torch")),
+            alloc_conf: args
+                .estimate
+                .allocator
+                .alloc_conf
+                .clone()
+                .or_else(|| config.get("alloc-conf")),
+            ..args.estimate.allocator.clone()
         };
         let cudnn_args = CudnnArgs {
-            cudnn: args.cudnn.cudnn.clone().or_else(|| source(args, config)),
-            cudnn_cache: args.cudnn.cudnn_cache.clone(),
+            cudnn: args.estimate.cudnn.cudnn.clone().or_else(|| source(args, config)),
+            cudnn_cache: args.estimate.cudnn.cudnn_cache.clone(),
         };
         let margin = margin(args, config, subject);
         let settings = format!(
             "{:?} {:?} {margin:?} {allocator_args:?} {:?} {} {:?} {:?}",
             subject.devices,
             subject.gpus,
-            args.what_if,
+            args.estimate.what_if,
             args.decision.strict,
             cudnn::identity(&cudnn_args),
             config.site.devices(),
@@ -145,7 +150,7 @@ impl<'a> Questions<'a> {
             .allocator(self.allocator.clone())
             .convolutions(Arc::clone(&self.convolutions))
             .integrity(integrity);
-        what_if::apply(builder, &self.args.what_if)
+        what_if::apply(builder, &self.args.estimate.what_if)
     }
 }
 

@@ -1,12 +1,10 @@
 //! Arguments of `xmem diff`.
 
-use crate::allocator::AllocatorArgs;
 use crate::choice::{choice, choices};
-use crate::cudnn::CudnnArgs;
 use crate::device::DeviceArgs;
+use crate::estimate::EstimateArgs;
 use crate::reading::ReadingArgs;
 use crate::values::share_or_size;
-use crate::what_if::WhatIfArgs;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use xmem::Iterations;
@@ -41,11 +39,7 @@ pub(crate) struct DiffArgs {
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
     #[command(flatten)]
-    pub(crate) what_if: WhatIfArgs,
-    #[command(flatten)]
-    pub(crate) cudnn: CudnnArgs,
-    #[command(flatten)]
-    pub(crate) allocator: AllocatorArgs,
+    pub(crate) estimate: EstimateArgs,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
 }

@@ -74,7 +74,7 @@ fn load(
     let max = args.reading.max_input;
     let (bytes, head) = input::beginning(path, Kind::Blocks, max)?;
     if !is_answer(&head) {
-        let options = (&args.what_if, &args.cudnn, &args.allocator);
+        let options = &args.estimate;
         let device = device::choose(&args.device)?;
         let estimate = predicted_run::estimate(device, options, args.answer.iterations)?;
         let reading = (&args.reading, threads);

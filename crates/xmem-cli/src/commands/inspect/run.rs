@@ -6,10 +6,8 @@ use crate::commands::Outcome;
 use crate::exit::Exit;
 use crate::format::PlainFormat;
 use crate::global::Global;
-use crate::progress::Progress;
-use crate::reading::read_options;
+use crate::reading::{self, read_options};
 use crate::{input, output, pool, style};
-use xmem::Job;
 use xmem_report::json::{self, InspectDocument};
 use xmem_report::text;
 
@@ -20,13 +18,7 @@ pub(crate) fn run(args: &InspectArgs, global: &Global) -> Outcome {
         redact::write(&args.trace, copy, &read_options(&args.reading, threads))?;
     }
     let path = args.redact.as_ref().unwrap_or(&args.trace);
-    let progress = Progress::over([path.as_path()], global.verbosity());
-    let job = pool::run(args.reading.threads, |threads| {
-        Job::observed(path, &read_options(&args.reading, threads), &|stage| {
-            progress.stage(&input::name(path), stage);
-        })
-    })?;
-    drop(progress);
+    let job = reading::job(path, &args.reading, global)?;
     let trace = input::name(path);
     let (facts, findings) = (job.facts(), job.findings());
     let page = match args.format {

@@ -1,10 +1,8 @@
 //! Arguments of `xmem look`.
 
-use crate::allocator::AllocatorArgs;
-use crate::cudnn::CudnnArgs;
 use crate::device::DeviceArgs;
+use crate::estimate::EstimateArgs;
 use crate::reading::ReadingArgs;
-use crate::what_if::WhatIfArgs;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use xmem::Iterations;
@@ -34,11 +32,7 @@ pub(crate) struct LookArgs {
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
     #[command(flatten)]
-    pub(crate) what_if: WhatIfArgs,
-    #[command(flatten)]
-    pub(crate) cudnn: CudnnArgs,
-    #[command(flatten)]
-    pub(crate) allocator: AllocatorArgs,
+    pub(crate) estimate: EstimateArgs,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
 }

@@ -31,9 +31,8 @@ pub(crate) fn run(args: &LookArgs, global: &Global) -> Outcome {
     if is_dumb || !std::io::stdout().is_terminal() {
         return Err(LookFailure::NoTerminal { trace: input::display_name(&args.trace) }.into());
     }
-    let options = (&args.what_if, &args.cudnn, &args.allocator);
     let chosen = device::choose(&args.device)?;
-    let estimate = predicted_run::estimate(chosen, options, args.iterations)?;
+    let estimate = predicted_run::estimate(chosen, &args.estimate, args.iterations)?;
     let PredictedRun { answer, timeline } = pool::run(args.reading.threads, |threads| {
         predicted_run::predict(&args.trace, None, &estimate, (&args.reading, threads), global)
     })?;

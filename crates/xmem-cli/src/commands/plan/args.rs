@@ -1,12 +1,10 @@
 //! Arguments of `xmem plan`.
 
-use crate::allocator::AllocatorArgs;
 use crate::choice::{choice, choices};
-use crate::cudnn::CudnnArgs;
 use crate::device::PlanDeviceArgs;
+use crate::estimate::EstimateArgs;
 use crate::reading::ReadingArgs;
 use crate::values::{Selection, count, duration, selection};
-use crate::what_if::WhatIfArgs;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -45,11 +43,7 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) device: PlanDeviceArgs,
     #[command(flatten)]
-    pub(crate) what_if: WhatIfArgs,
-    #[command(flatten)]
-    pub(crate) cudnn: CudnnArgs,
-    #[command(flatten)]
-    pub(crate) allocator: AllocatorArgs,
+    pub(crate) estimate: EstimateArgs,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
 }

@@ -1,19 +1,16 @@
 //! The blocks of an input, which is recognized by its content.
 
 use super::error::PlanFailure;
-use crate::allocator::AllocatorArgs;
-use crate::cudnn::CudnnArgs;
 use crate::device::{DeviceArgs, PlanDeviceArgs};
 use crate::error::CliError;
-use crate::estimate;
+use crate::estimate::{self, EstimateArgs};
 use crate::global::Global;
 use crate::input::{self, Kind};
 use crate::operations;
 use crate::operations::OperationsFailure;
 use crate::progress::Progress;
 use crate::reading::{ReadingArgs, is_damaged, read_options};
-use crate::what_if::WhatIfArgs;
-use crate::{allocator, cudnn, device, what_if};
+use crate::{allocator, device};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use xmem::predict::{Finding, SimulationSettings};
@@ -40,9 +37,7 @@ pub(super) struct Runs {
 pub(crate) struct Source<'a> {
     pub(crate) path: &'a Path,
     pub(crate) device: &'a PlanDeviceArgs,
-    pub(crate) what_if: &'a WhatIfArgs,
-    pub(crate) cudnn: &'a CudnnArgs,
-    pub(crate) allocator: &'a AllocatorArgs,
+    pub(crate) estimate: &'a EstimateArgs,
     pub(crate) reading: &'a ReadingArgs,
 }
 
@@ -131,7 +126,7 @@ impl Content {
 fn operations(from: &Source<'_>, text: &[u8]) -> Result<Loaded, CliError> {
     let name = input::display_name(from.path);
     let list = operations::parse(&name, text)?;
-    let allocator = allocator::settings(from.allocator)?;
+    let allocator = allocator::settings(&from.estimate.allocator)?;
     let settings = SimulationSettings { allocator, ..SimulationSettings::default() };
     let blocks = PlanBlocks::of_operations(&list, &settings).map_err(|error| -> CliError {
         match error {
@@ -186,10 +181,7 @@ fn job(
 
 fn estimate(source: &Source<'_>) -> Result<Estimate, CliError> {
     let device = device::choose_or_default(&DeviceArgs::from(source.device))?;
-    let builder = Estimate::builder(device)
-        .allocator(allocator::settings(source.allocator)?)
-        .convolutions(cudnn::source(source.cudnn)?);
-    let estimate = what_if::apply(builder, source.what_if)?.build();
+    let estimate = source.estimate.builder(device)?.build();
     estimate.check()?;
     Ok(estimate)
 }

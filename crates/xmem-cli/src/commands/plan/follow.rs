@@ -47,9 +47,7 @@ pub(super) fn against(
     let source = Source {
         path: other,
         device: &args.device,
-        what_if: &args.what_if,
-        cudnn: &args.cudnn,
-        allocator: &args.allocator,
+        estimate: &args.estimate,
         reading: &args.reading,
     };
     let name = input::name(&args.input);

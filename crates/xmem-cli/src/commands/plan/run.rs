@@ -36,9 +36,7 @@ pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
     let source = Source {
         path: &args.input,
         device: &args.device,
-        what_if: &args.what_if,
-        cudnn: &args.cudnn,
-        allocator: &args.allocator,
+        estimate: &args.estimate,
         reading: &args.reading,
     };
     let scope = args.planning.scope;

@@ -1,13 +1,11 @@
 //! Arguments of `xmem report`.
 
-use crate::allocator::AllocatorArgs;
 use crate::choice::{choice, choices};
 use crate::commands::offload::policy;
-use crate::cudnn::CudnnArgs;
 use crate::device::DeviceArgs;
+use crate::estimate::EstimateArgs;
 use crate::reading::ReadingArgs;
 use crate::values::Selection;
-use crate::what_if::WhatIfArgs;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -56,11 +54,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) device: ReportDeviceArgs,
     #[command(flatten)]
-    pub(crate) what_if: WhatIfArgs,
-    #[command(flatten)]
-    pub(crate) cudnn: CudnnArgs,
-    #[command(flatten)]
-    pub(crate) allocator: AllocatorArgs,
+    pub(crate) estimate: EstimateArgs,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
 }

@@ -20,19 +20,20 @@ pub(super) struct Setting {
 
 /// All of them, those of the options first.
 pub(super) fn all(args: &ReportArgs) -> Result<Vec<Setting>, CliError> {
-    let convolutions = cudnn::source(&args.cudnn)?;
+    let convolutions = cudnn::source(&args.estimate.cudnn)?;
     let picture = &args.picture;
     let usual = chosen(args)?;
-    let mut all = vec![setting(args, &usual, &args.allocator, &convolutions)?];
+    let mut all = vec![setting(args, &usual, &args.estimate.allocator, &convolutions)?];
     for other in args.device.others() {
-        all.push(setting(args, &device::choose(&other)?, &args.allocator, &convolutions)?);
+        all.push(setting(args, &device::choose(&other)?, &args.estimate.allocator, &convolutions)?);
     }
     for name in &picture.against_device {
         let other = xmem::find(name.trim())?;
-        all.push(setting(args, other, &args.allocator, &convolutions)?);
+        all.push(setting(args, other, &args.estimate.allocator, &convolutions)?);
     }
     for options in &picture.against_alloc_conf {
-        let other = AllocatorArgs { alloc_conf: Some(options.clone()), ..args.allocator.clone() };
+        let other =
+            AllocatorArgs { alloc_conf: Some(options.clone()), ..args.estimate.allocator.clone() };
         all.push(setting(args, &usual, &other, &convolutions)?);
     }
     if let [only] = &mut all[..] {
@@ -51,7 +52,7 @@ pub(super) fn builder(
     let builder = Estimate::builder(device.clone())
         .allocator(allocator::settings(choice)?)
         .convolutions(Arc::clone(convolutions));
-    let mut builder = what_if::apply(builder, &args.what_if)?;
+    let mut builder = what_if::apply(builder, &args.estimate.what_if)?;
     if let Some(iterations) = args.picture.iterations {
         builder = builder.iterations(iterations);
     }

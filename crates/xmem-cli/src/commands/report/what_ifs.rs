@@ -40,10 +40,10 @@ pub(super) fn of(job: &Job, usual: &Answer, args: &ReportArgs) -> Result<WhatIfs
     if usual.memory.allocator.requests > MAX_REQUESTS {
         return Ok(WhatIfs::default());
     }
-    let convolutions = cudnn::source(&args.cudnn)?;
+    let convolutions = cudnn::source(&args.estimate.cudnn)?;
     let device = settings::chosen(args)?;
     let conf = Some(EXPANDABLE.to_owned());
-    let expandable = AllocatorArgs { alloc_conf: conf, ..args.allocator.clone() };
+    let expandable = AllocatorArgs { alloc_conf: conf, ..args.estimate.allocator.clone() };
     let builder = |allocator| settings::builder(args, &device, allocator, &convolutions);
     let mut tried = Vec::new();
     let mut attempt = |options: &str, builder: EstimateBuilder| {
@@ -51,15 +51,16 @@ pub(super) fn of(job: &Job, usual: &Answer, args: &ReportArgs) -> Result<WhatIfs
             tried.push(PageWhatIf { options: options.to_owned(), answer });
         }
     };
-    if args.allocator.alloc_conf.is_none() {
+    if args.estimate.allocator.alloc_conf.is_none() {
         attempt(&format!("--alloc-conf {EXPANDABLE}"), builder(&expandable)?);
     }
     if job.profile().gpu.is_none() {
         for (options, change) in CHANGES {
-            attempt(options, change(builder(&args.allocator)?));
+            attempt(options, change(builder(&args.estimate.allocator)?));
         }
     }
-    let searched = builder(&args.allocator)?.capacity_search(CapacitySearch::Run).build().job(job);
+    let searched =
+        builder(&args.estimate.allocator)?.capacity_search(CapacitySearch::Run).build().job(job);
     let smallest = searched.ok().and_then(|answer| answer.memory.min_capacity);
     Ok(WhatIfs { tried, smallest })
 }

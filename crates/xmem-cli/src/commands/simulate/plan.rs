@@ -5,9 +5,12 @@ use super::error::SimulateFailure;
 use crate::commands::Outcome;
 use crate::commands::plan::{self, FollowFormat, FollowOutput, PlanFailure, Source};
 use crate::cudnn::CudnnArgs;
+use crate::device::PlanDeviceArgs;
+use crate::estimate::EstimateArgs;
 use crate::global::Global;
 use crate::input::{self, Kind};
 use crate::reading::ReadingArgs;
+use crate::what_if::WhatIfArgs;
 use std::path::Path;
 use xmem_report::json::read_hints;
 use xmem_studies::planner::Limits;
@@ -23,13 +26,16 @@ pub(super) fn run(args: &SimulateArgs, file: &Path, global: &Global) -> Outcome 
     let text = input::read(file, Kind::Operations, args.max_input)?;
     let (plan, scope) = read_hints(&text)
         .map_err(|source| PlanFailure::Hints { input: input::display_name(file), source })?;
-    let (device, what_if) = Default::default();
+    let device = PlanDeviceArgs::default();
+    let estimate = EstimateArgs {
+        what_if: WhatIfArgs::default(),
+        cudnn: CudnnArgs::default(),
+        allocator: args.allocator.clone(),
+    };
     let source = Source {
         path: &args.operations,
         device: &device,
-        what_if: &what_if,
-        cudnn: &CudnnArgs::default(),
-        allocator: &args.allocator,
+        estimate: &estimate,
         reading: &ReadingArgs { max_input: args.max_input, threads: None },
     };
     let answer = FollowOutput { format, output: args.output.as_deref(), global };

@@ -1,12 +1,10 @@
 //! Arguments of `xmem validate`.
 
-use crate::allocator::AllocatorArgs;
-use crate::cudnn::CudnnArgs;
 use crate::device::DeviceArgs;
+use crate::estimate::EstimateArgs;
 use crate::format::PlainFormat;
 use crate::reading::ReadingArgs;
 use crate::values::share;
-use crate::what_if::WhatIfArgs;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -39,11 +37,7 @@ pub(crate) struct ValidateArgs {
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
     #[command(flatten)]
-    pub(crate) what_if: WhatIfArgs,
-    #[command(flatten)]
-    pub(crate) cudnn: CudnnArgs,
-    #[command(flatten)]
-    pub(crate) allocator: AllocatorArgs,
+    pub(crate) estimate: EstimateArgs,
     /// Relative error of peak reserved up to which the exit code is 0 (0.01, or 1%)
     #[arg(long, value_name = "FRACTION", allow_negative_numbers = true, default_value_t = 0.05, value_parser = share,
           help_heading = "Answer")]

@@ -8,11 +8,9 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::format::PlainFormat;
 use crate::global::{Global, Verbosity};
-use crate::progress::Progress;
-use crate::reading::read_options;
-use crate::{allocator, cudnn, device, input, output, pool, style, what_if};
+use crate::{allocator, device, input, output, reading, style};
 use xmem::predict::AllocatorSettings;
-use xmem::{Device, Estimate, Job};
+use xmem::{Device, Estimate};
 use xmem_eval::{DeviceIndex, RerunOptions, Setup, Snapshot};
 use xmem_report::json::{self, ValidateDocument};
 use xmem_report::{Comparison, text};
@@ -25,13 +23,7 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
     let (recorded, _) = snapshot::read(&args.snapshot, args.reading.max_input)?;
     let estimate = estimate(args, gpu, &recorded)?;
     let path = &args.trace;
-    let progress = Progress::over([path.as_path()], global.verbosity());
-    let job = pool::run(args.reading.threads, |threads| {
-        Job::observed(path, &read_options(&args.reading, threads), &|stage| {
-            progress.stage(&input::name(path), stage);
-        })
-    })?;
-    drop(progress);
+    let job = reading::job(path, &args.reading, global)?;
     let options =
         RerunOptions { device: DeviceIndex(args.device_index), ..RerunOptions::default() };
     let trace = input::name(path);
@@ -66,9 +58,7 @@ pub(crate) fn check(args: &ValidateArgs) -> Result<(), CliError> {
 
 fn estimate(args: &ValidateArgs, gpu: Device, recorded: &Snapshot) -> Result<Estimate, CliError> {
     let settings = settings(args, recorded, &input::name(&args.snapshot))?;
-    let convolutions = cudnn::source(&args.cudnn)?;
-    let builder = Estimate::builder(gpu).allocator(settings).convolutions(convolutions);
-    let estimate = what_if::apply(builder, &args.what_if)?.build();
+    let estimate = args.estimate.builder(gpu)?.allocator(settings).build();
     estimate.check()?;
     Ok(estimate)
 }
@@ -79,7 +69,7 @@ fn settings(
     recorded: &Snapshot,
     name: &str,
 ) -> Result<AllocatorSettings, CliError> {
-    let mut settings = allocator::settings(&args.allocator)?;
+    let mut settings = allocator::settings(&args.estimate.allocator)?;
     let (setup, _) =
         Setup::of(recorded, None, None).map_err(|error| RerunFailure::new(name, error.into()))?;
     settings.conf.get_or_insert(setup.text);
