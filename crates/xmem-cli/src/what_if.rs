@@ -9,6 +9,7 @@ pub(crate) use error::WhatIfFailure;
 use crate::error::CliError;
 use xmem::EstimateBuilder;
 use xmem::devices::Bandwidth;
+use xmem::orchestrator::{ChosenWhatIf, StreamCompletion};
 
 /// Adds the what-ifs to the estimate.
 pub(crate) fn apply(
@@ -24,7 +25,9 @@ pub(crate) fn apply(
         );
     }
     builder = builder.without_rules(args.no_rule.iter().cloned());
-    if !args.rates.is_empty() {
+    let takes_rates =
+        |what_if: &&ChosenWhatIf| what_if.name() == "collectives" && what_if.value() == "bandwidth";
+    if args.chosen().iter().any(takes_rates) {
         let mut model = builder.completion_model();
         for (rate, value) in &args.rates {
             let link = Bandwidth((value * 1e9) as u64);
@@ -35,7 +38,7 @@ pub(crate) fn apply(
                 Rate::Host => model.host = *value,
             }
         }
-        builder = builder.model_of_completion(model);
+        builder = builder.stream_completion(StreamCompletion::Modeled(Box::new(model)));
     }
     for what_if in args.chosen() {
         builder = builder.what_if(what_if.clone());

@@ -1,6 +1,5 @@
 //! What a what-if changes: the target of the lowering of a job, or the schedule after it.
 
-use crate::completion::CompletionError;
 use crate::resharding::ReshardingError;
 use crate::schedule::Schedule;
 use crate::target::Target;
@@ -48,9 +47,6 @@ pub enum WhatIfError {
     /// To another number of ranks.
     #[error(transparent)]
     Resharding(#[from] ReshardingError),
-    /// In the completion of its work.
-    #[error(transparent)]
-    Completion(#[from] CompletionError),
     /// In its optimizer.
     #[error("{what_if} is a setting of {of}, and the recorded optimizer is {recorded}")]
     OtherOptimizer {

@@ -189,10 +189,15 @@ impl Schedule {
         for call in &mut self.calls {
             call.before = rows[call.before];
         }
+        self.move_uncertain(&rows);
+    }
+
+    /// Moves blocks that are not expected with the requests, whose new rows these are; the last one is that of their end.
+    pub(crate) fn move_uncertain(&mut self, rows: &[usize]) {
         for block in &mut self.uncertain {
             if let UncertainPlace::Between { alloc, free } = &mut block.place {
                 *alloc = rows[*alloc];
-                *free = free.map(|row| rows[row]);
+                *free = free.map(|row| rows[row].max(*alloc));
             }
         }
     }

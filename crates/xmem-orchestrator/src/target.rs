@@ -1,7 +1,7 @@
 //! The target of a schedule: GPU, PyTorch version and what-ifs.
 
 use crate::change::ChosenWhatIf;
-use crate::completion::{CompletionModel, StreamCompletion};
+use crate::completion::StreamCompletion;
 use crate::resharding::Resharding;
 use std::collections::BTreeSet;
 use xmem_analyzer::recording::{Implementation, Recording};
@@ -34,8 +34,6 @@ pub struct Target {
     pub resharding: Option<Resharding>,
     /// The time at which work on the streams of a recorded GPU is complete.
     pub completion: StreamCompletion,
-    /// The model of durations of `collectives=bandwidth`, if it is not that of the device.
-    pub modeled_completion: Option<Box<CompletionModel>>,
     /// The what-ifs, each once, in the order of [`WHAT_IFS`](crate::WHAT_IFS). The fields above have what they say of the
     /// target once [`with_what_ifs`](Self::with_what_ifs) has been called.
     pub what_ifs: Vec<ChosenWhatIf>,
@@ -58,7 +56,6 @@ impl Target {
             set_to_none: true,
             resharding: None,
             completion: StreamCompletion::AtOnce,
-            modeled_completion: None,
             what_ifs: Vec::new(),
             disabled: BTreeSet::new(),
         }
@@ -100,6 +97,21 @@ pub enum OptimizerImpl {
     Fused,
     /// Parameter by parameter, as on the CPU.
     ForLoop,
+}
+
+impl OptimizerImpl {
+    /// All implementations.
+    pub const ALL: [Self; 3] = [Self::Foreach, Self::Fused, Self::ForLoop];
+
+    /// The name in options and in machine-readable output (`for-loop`).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Foreach => "foreach",
+            Self::Fused => "fused",
+            Self::ForLoop => "for-loop",
+        }
+    }
 }
 
 /// Kernels of `scaled_dot_product_attention` that a program can switch off (`torch.backends.cuda`,
@@ -151,6 +163,20 @@ pub enum ZeroGradPlace {
     BeforeBackward,
     /// At the start of the iteration.
     IterationStart,
+}
+
+impl ZeroGradPlace {
+    /// All places.
+    pub const ALL: [Self; 2] = [Self::BeforeBackward, Self::IterationStart];
+
+    /// The name in options and in machine-readable output, that of the xMem paper (`pos0`).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BeforeBackward => "pos0",
+            Self::IterationStart => "pos1",
+        }
+    }
 }
 
 /// The implementation that the script requested, if it requested the same of every optimizer.

@@ -20,7 +20,6 @@ mod recorded_peaks;
 mod starts_late;
 mod without_shapes;
 
-use crate::budget::DeviceBudget;
 use crate::memory::PredictedMemory;
 use crate::prediction::Prediction;
 use crate::range::{Bounds, Confidence, UncertaintyEffect};
@@ -69,10 +68,9 @@ pub const DOUBTS: [Doubt; 13] = [
 pub struct Subject<'a> {
     /// The recorded job, as it was replayed.
     pub prediction: &'a Prediction<'a>,
-    /// GPU, PyTorch version and what-ifs.
+    /// GPU, PyTorch version and what-ifs. What others than the allocator take from the GPU is part of its context
+    /// ([`DeviceBudget`](crate::DeviceBudget)).
     pub target: &'a Target,
-    /// The device with what others take from its memory.
-    pub budget: &'a DeviceBudget,
     /// The plans of its convolutions.
     pub convolutions: &'a ConvolutionAnswers,
     /// The iterations that the answer is about.
@@ -145,9 +143,9 @@ impl<'a> Subject<'a> {
         self.prediction.profile()
     }
 
-    /// The device, without what others take.
+    /// The device, with what others take in its context.
     fn device(&self) -> &'a Device {
-        self.budget.device()
+        &self.target.device
     }
 
     /// Returns whether the job is replayed as it was recorded, and not as another one by a what-if.

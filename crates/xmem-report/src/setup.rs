@@ -101,7 +101,7 @@ impl<'a> From<&'a AllocatorSetup> for SetupDto<'a> {
             conf: &setup.conf,
             conf_from: origin(setup.conf_from),
             memory_fraction: setup.memory_fraction,
-            address_order: address_order(setup.address_order),
+            address_order: setup.address_order.name(),
         }
     }
 }
@@ -111,14 +111,5 @@ fn origin(origin: Origin) -> &'static str {
         Origin::Given => "command_line",
         Origin::Input => "input",
         Origin::Default => "default",
-    }
-}
-
-pub(crate) fn address_order(order: AddressOrder) -> &'static str {
-    match order {
-        AddressOrder::Driver => "driver",
-        AddressOrder::Ascending => "ascending",
-        AddressOrder::Descending => "descending",
-        AddressOrder::Recorded => "recorded",
     }
 }

@@ -109,7 +109,7 @@ impl Answer {
             // PyTorch writes such events whatever is recorded; they were read as they are meant.
             notes.remove("repaired-event");
         }
-        let subject = Subject { prediction, target, budget, convolutions, iterations };
+        let subject = Subject { prediction, target, convolutions, iterations };
         let Assessment { memory, integrity, withheld: others, notes } =
             Assessment::new(&subject, memory, notes);
         let condition = integrity.condition();

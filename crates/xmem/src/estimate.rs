@@ -340,23 +340,15 @@ impl EstimateBuilder {
 
     /// Sets how the optimizers run on the GPU. Without it, it is what the trace says that the
     /// script requested, and else PyTorch's default.
-    pub fn optimizer(mut self, optimizer: OptimizerImpl) -> Self {
-        self.0.target.optimizer = Some(optimizer);
-        self
+    pub fn optimizer(self, optimizer: OptimizerImpl) -> Self {
+        self.in_place_of("optimizer-impl", |target| target.optimizer = Some(optimizer))
     }
 
     /// Sets when work on the streams of a recorded GPU is complete, on which depends when memory that several streams
     /// used can be used again. Without it, at once. Recordings of `xmem profile --virtual-gpu` alone show what the
     /// others need.
-    pub fn stream_completion(mut self, completion: StreamCompletion) -> Self {
-        self.0.target.completion = completion;
-        self
-    }
-
-    /// The model of durations that a what-if takes, in the place of that of the device ([`completion_model`](Self::completion_model)).
-    pub fn model_of_completion(mut self, model: CompletionModel) -> Self {
-        self.0.target.modeled_completion = Some(Box::new(model));
-        self
+    pub fn stream_completion(self, completion: StreamCompletion) -> Self {
+        self.in_place_of("collectives", |target| target.completion = completion)
     }
 
     /// The model of durations for this device, to be changed and given to [`Self::stream_completion`].
@@ -375,9 +367,8 @@ impl EstimateBuilder {
 
     /// The size of cuBLAS's workspaces. Without it, it is what the trace says
     /// (`CUBLAS_WORKSPACE_CONFIG`), and else PyTorch's default for the device.
-    pub fn cublas_workspace(mut self, size: Bytes) -> Self {
-        self.0.target.cublas_workspace = Some(size);
-        self
+    pub fn cublas_workspace(self, size: Bytes) -> Self {
+        self.in_place_of("cublas-workspace", |target| target.cublas_workspace = Some(size))
     }
 
     /// Sets whether the script lets PyTorch try all plans of convolutions
@@ -388,20 +379,26 @@ impl EstimateBuilder {
     }
 
     /// Clears gradients at another place than recorded (a what-if).
-    pub fn zero_grad(mut self, place: ZeroGradPlace) -> Self {
-        self.0.target.zero_grad = Some(place);
-        self
+    pub fn zero_grad(self, place: ZeroGradPlace) -> Self {
+        self.in_place_of("zero-grad", |target| target.zero_grad = Some(place))
     }
 
     /// Keeps or drops the gradients' memory in `zero_grad` (a what-if).
-    pub fn gradients(mut self, cleared: ClearedGradients) -> Self {
-        self.0.target.set_to_none = cleared == ClearedGradients::Dropped;
-        self
+    pub fn gradients(self, cleared: ClearedGradients) -> Self {
+        let frees = cleared == ClearedGradients::Dropped;
+        self.in_place_of("set-to-none", |target| target.set_to_none = frees)
     }
 
     /// Changes the job (a what-if). Of several of one name, the last one counts.
     pub fn what_if(mut self, what_if: ChosenWhatIf) -> Self {
         self.0.target.add(what_if);
+        self
+    }
+
+    /// Sets what a what-if of this name sets for each job, which is removed if it was chosen before: the last call counts.
+    fn in_place_of(mut self, what_if: &str, set: impl FnOnce(&mut Target)) -> Self {
+        self.0.target.what_ifs.retain(|chosen| chosen.name() != what_if);
+        set(&mut self.0.target);
         self
     }
 

@@ -225,16 +225,7 @@ impl Changed {
                 rows[row] = new;
             }
         }
-        let moved = |place| match place {
-            UncertainPlace::Between { alloc, free } => UncertainPlace::Between {
-                alloc: rows[alloc],
-                free: free.map(|free: usize| rows[free].max(rows[alloc])),
-            },
-            UncertainPlace::Block(_) => place,
-        };
-        for block in &mut old.uncertain {
-            block.place = moved(block.place);
-        }
+        old.move_uncertain(&rows);
         let repeated: Vec<UncertainBlock> = old
             .uncertain
             .iter()

@@ -2,7 +2,7 @@
 
 use super::{Values, WhatIf};
 use crate::change::{Change, WhatIfError};
-use crate::completion::{CompletionModel, StreamCompletion, check_completion};
+use crate::completion::{CompletionModel, StreamCompletion};
 use crate::target::Target;
 use std::sync::Arc;
 use xmem_analyzer::Profile;
@@ -31,17 +31,17 @@ enum Collectives {
 }
 
 impl Change for Collectives {
-    fn target(&self, profile: &Profile, target: &mut Target) -> Result<(), WhatIfError> {
+    fn target(&self, _: &Profile, target: &mut Target) -> Result<(), WhatIfError> {
         target.completion = match self {
             Self::AtOnce => StreamCompletion::AtOnce,
             Self::RunAhead => StreamCompletion::HostWaits,
-            Self::Bandwidth => {
-                let usual = || Box::new(CompletionModel::of(&target.device));
-                let given = target.modeled_completion.clone();
-                StreamCompletion::Modeled(given.unwrap_or_else(usual))
-            }
+            // A model that was given with other parameters stays.
+            Self::Bandwidth => match &target.completion {
+                StreamCompletion::Modeled(_) => return Ok(()),
+                _ => StreamCompletion::Modeled(Box::new(CompletionModel::of(&target.device))),
+            },
         };
-        Ok(check_completion(profile, &target.completion)?)
+        Ok(())
     }
 
     fn is_other_job(&self) -> bool {

@@ -14,11 +14,8 @@ pub(super) const WHAT_IF: WhatIf = WhatIf {
         ("for-loop", "parameter by parameter"),
     ]),
     help: "the implementation of the optimizer on the GPU",
-    change: |value| match value {
-        "foreach" => Some(Arc::new(OptimizerImpl::Foreach)),
-        "fused" => Some(Arc::new(OptimizerImpl::Fused)),
-        "for-loop" => Some(Arc::new(OptimizerImpl::ForLoop)),
-        _ => None,
+    change: |value| {
+        Some(Arc::new(OptimizerImpl::ALL.into_iter().find(|kind| kind.name() == value)?))
     },
 };
 

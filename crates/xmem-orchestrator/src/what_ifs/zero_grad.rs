@@ -13,10 +13,9 @@ pub(super) const WHAT_IF: WhatIf = WhatIf {
         ("pos1", "at the start of the iteration"),
     ]),
     help: "clear gradients at another place",
-    change: |value| match value {
-        "pos0" => Some(Arc::new(ZeroGradPlace::BeforeBackward)),
-        "pos1" => Some(Arc::new(ZeroGradPlace::IterationStart)),
-        _ => None,
+    change: |value| {
+        let place = ZeroGradPlace::ALL.into_iter().find(|place| place.name() == value)?;
+        Some(Arc::new(place))
     },
 };
 

@@ -34,8 +34,7 @@ fn later(subject: &Subject<'_>) -> Vec<(Bytes, Bytes)> {
         return Vec::new();
     }
     let range = |completion: StreamCompletion| {
-        let device = subject.device().clone();
-        let target = Target { completion, device, ..subject.target.clone() };
+        let target = Target { completion, ..subject.target.clone() };
         let lowered = xmem_orchestrator::schedule(profile, &target, subject.convolutions);
         let setup = subject.prediction.setup().clone();
         let prediction = Prediction::new(profile, lowered, setup, &target.device);

@@ -1,7 +1,6 @@
 //! `xmem.check/1`.
 
 use serde::{Deserialize, Serialize};
-use xmem::orchestrator::{OptimizerImpl, ZeroGradPlace};
 use xmem::predict::Place;
 use xmem::{Bytes, Device, Need};
 use xmem_gate::{Action, BaselineEntry, Change, Decision, Growth, Outcome, Policy, TightBy};
@@ -358,26 +357,9 @@ fn replayed(advice: &xmem_gate::Advice) -> Replayed {
     let (change, value) = match &advice.change {
         Change::Device(device) => ("device", device.name.clone()),
         Change::AllocConf(conf) => ("alloc_conf", conf.clone()),
-        Change::Optimizer(kind) => ("optimizer_impl", optimizer(*kind).to_owned()),
-        Change::ZeroGrad(place) => ("zero_grad", zero_grad(*place).to_owned()),
+        Change::Optimizer(kind) => ("optimizer_impl", kind.name().to_owned()),
+        Change::ZeroGrad(place) => ("zero_grad", place.name().to_owned()),
         _ => ("other", String::new()),
     };
     Replayed { change: change.to_owned(), value, need_bytes: advice.need.get(), fits: advice.fits }
-}
-
-/// As in `--optimizer-impl`.
-const fn optimizer(kind: OptimizerImpl) -> &'static str {
-    match kind {
-        OptimizerImpl::Foreach => "foreach",
-        OptimizerImpl::Fused => "fused",
-        OptimizerImpl::ForLoop => "for-loop",
-    }
-}
-
-/// As in `--zero-grad`.
-const fn zero_grad(place: ZeroGradPlace) -> &'static str {
-    match place {
-        ZeroGradPlace::BeforeBackward => "pos0",
-        ZeroGradPlace::IterationStart => "pos1",
-    }
 }

@@ -14,7 +14,7 @@ use rules::RuleDto;
 use serde::Serialize;
 use xmem::analyzer::integrity::Integrity;
 use xmem::devices::Bandwidth;
-use xmem::orchestrator::{CompletionModel, OptimizerImpl, StreamCompletion, ZeroGradPlace};
+use xmem::orchestrator::{CompletionModel, StreamCompletion, ZeroGradPlace};
 use xmem::{Answer, Decision, GpuNeed, TightBy};
 
 /// The schema of [`ReplayDocument`].
@@ -437,15 +437,8 @@ fn target(answer: &Answer) -> TargetDto<'_> {
     let target = &answer.target;
     TargetDto {
         torch: target.torch.to_string(),
-        optimizer_impl: match target.optimizer.unwrap_or_default() {
-            OptimizerImpl::Foreach => "foreach",
-            OptimizerImpl::Fused => "fused",
-            OptimizerImpl::ForLoop => "for-loop",
-        },
-        zero_grad: target.zero_grad.map(|place| match place {
-            ZeroGradPlace::BeforeBackward => "pos0",
-            ZeroGradPlace::IterationStart => "pos1",
-        }),
+        optimizer_impl: target.optimizer.unwrap_or_default().name(),
+        zero_grad: target.zero_grad.map(ZeroGradPlace::name),
         set_to_none: target.set_to_none,
         world_size: target.resharding.as_ref().map(|resharding| resharding.rank().world_size),
         collectives: CollectivesDto::new(&target.completion),

@@ -5,7 +5,7 @@
 use super::results::{EventDto, ResultDto, SegmentDto, SummaryDto};
 use crate::encode;
 use crate::findings::FindingDto;
-use crate::setup::{SetupDto, address_order};
+use crate::setup::SetupDto;
 use serde::Serialize;
 use std::io::{self, Write};
 use xmem::Bytes;
@@ -215,7 +215,7 @@ impl<'a> HeadDto<'a> {
             torch: setup.release.to_string(),
             capacity: device.capacity.map(Bytes::get),
             total: device.reported_total.map(Bytes::get),
-            address_order: address_order(setup.address_order),
+            address_order: setup.address_order.name(),
             events: match device.completion {
                 Completion::Immediate => "immediate",
                 Completion::AtSynchronization => "held",

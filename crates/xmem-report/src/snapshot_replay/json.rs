@@ -1,7 +1,6 @@
 //! `xmem.snapshot-replay/2`.
 
 use crate::findings::FindingDto;
-use crate::setup::address_order;
 use crate::site::SiteDto;
 use crate::snapshot_info::json::ReleasesDto;
 use serde::Serialize;
@@ -270,7 +269,7 @@ impl<'a> SnapshotReplayDocument<'a> {
                 alloc_conf_from: source(rerun.setup.source),
                 address_order: match rerun.addresses {
                     Addresses::Recorded => "recorded",
-                    Addresses::Order(order) => address_order(order),
+                    Addresses::Order(order) => order.name(),
                 },
             },
             start: rerun.start.into(),

@@ -21,6 +21,19 @@ pub enum AddressOrder {
     Recorded,
 }
 
+impl AddressOrder {
+    /// The name in machine-readable output (`ascending`).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Driver => "driver",
+            Self::Ascending => "ascending",
+            Self::Descending => "descending",
+            Self::Recorded => "recorded",
+        }
+    }
+}
+
 /// When the device is done with work that uses memory on another stream than its own
 /// (`record_stream`), so that a block freed meanwhile can be reused.
 ///

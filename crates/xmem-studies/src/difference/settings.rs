@@ -1,8 +1,7 @@
 //! The settings of runs: what decides about their memory beside the script.
 
 use xmem::Answer;
-use xmem_orchestrator::{OptimizerImpl, ZeroGradPlace};
-use xmem_simulator::AddressOrder;
+use xmem_orchestrator::ZeroGradPlace;
 
 /// A setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,10 +138,10 @@ pub(super) fn of(answer: &Answer) -> Vec<(RunSetting, String)> {
         (S::Allocator, setup.kind.name().to_owned()),
         (S::AllocatorOptions, setup.conf.clone()),
         (S::MemoryFraction, setup.memory_fraction.map(|f| f.to_string()).unwrap_or_default()),
-        (S::AddressOrder, address_order(setup.address_order).to_owned()),
+        (S::AddressOrder, setup.address_order.name().to_owned()),
         (S::Convolutions, answer.convolutions.source().to_owned()),
-        (S::OptimizerImpl, optimizer(target.optimizer.unwrap_or_default()).to_owned()),
-        (S::ZeroGrad, target.zero_grad.map_or("", zero_grad).to_owned()),
+        (S::OptimizerImpl, target.optimizer.unwrap_or_default().name().to_owned()),
+        (S::ZeroGrad, target.zero_grad.map_or("", ZeroGradPlace::name).to_owned()),
         (S::SetToNone, target.set_to_none.to_string()),
         (
             S::WorldSize,
@@ -165,28 +164,4 @@ pub(super) fn of(answer: &Answer) -> Vec<(RunSetting, String)> {
         settings.push((S::Models, models.join(", ")));
     }
     settings
-}
-
-const fn optimizer(implementation: OptimizerImpl) -> &'static str {
-    match implementation {
-        OptimizerImpl::Foreach => "foreach",
-        OptimizerImpl::Fused => "fused",
-        OptimizerImpl::ForLoop => "for-loop",
-    }
-}
-
-const fn zero_grad(place: ZeroGradPlace) -> &'static str {
-    match place {
-        ZeroGradPlace::BeforeBackward => "pos0",
-        ZeroGradPlace::IterationStart => "pos1",
-    }
-}
-
-const fn address_order(order: AddressOrder) -> &'static str {
-    match order {
-        AddressOrder::Driver => "driver",
-        AddressOrder::Ascending => "ascending",
-        AddressOrder::Descending => "descending",
-        AddressOrder::Recorded => "recorded",
-    }
 }

@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests read recordings")]
 
 use std::path::{Path, PathBuf};
-use xmem::orchestrator::{ChosenWhatIf, WhatIfError};
+use xmem::orchestrator::{ChosenWhatIf, OptimizerImpl, WhatIfError, ZeroGradPlace};
 use xmem::predict::Confidence;
 use xmem::{Answer, Bytes, Estimate, EstimateError, find};
 
@@ -51,4 +51,29 @@ fn a_setting_of_another_optimizer_than_the_recorded_one_is_refused() {
         error.to_string(),
         "amsgrad is a setting of Adam and AdamW, and the recorded optimizer is SGD"
     );
+}
+
+/// `xmem check --zero-grad pos0` did not say that a job needs less with pos1: what it tried was pos0 again.
+#[test]
+fn a_setting_after_a_what_if_of_its_name_was_ignored() {
+    let what_if = |text: &str| text.parse::<ChosenWhatIf>().expect("a what-if");
+    let builder = || Estimate::builder(find("a100-40g").expect("known").clone());
+    let target = |estimate: Estimate| {
+        let answer = estimate.path(traces().join("what_ifs/adamw_cpu.json.zst"));
+        answer.expect("an answer").target
+    };
+    let chosen =
+        builder().what_if(what_if("zero-grad=pos1")).what_if(what_if("optimizer-impl=fused"));
+    let last = target(
+        chosen
+            .clone()
+            .zero_grad(ZeroGradPlace::BeforeBackward)
+            .optimizer(OptimizerImpl::ForLoop)
+            .build(),
+    );
+    assert_eq!(last.zero_grad, Some(ZeroGradPlace::BeforeBackward));
+    assert_eq!(last.optimizer, Some(OptimizerImpl::ForLoop));
+    let first = target(chosen.build());
+    assert_eq!(first.zero_grad, Some(ZeroGradPlace::IterationStart));
+    assert_eq!(first.optimizer, Some(OptimizerImpl::Fused));
 }
