@@ -15,7 +15,7 @@ use crate::recording::{NamedTensor, Rank, Recording, TensorKind, VirtualGpu};
 use crate::returns::{CallKind, Returns};
 use crate::spans::{Iteration, PhaseSpan, span_at};
 use crate::transfers::Transfer;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use xmem_trace::{DeviceKind, Trace};
 use xmem_types::{Addr, BlockId, Nanos, OpId, StreamId, Sym, ThreadIdx};
 
@@ -182,6 +182,14 @@ impl Profile {
     /// Every distinct string of the trace.
     pub fn symbols(&self) -> impl Iterator<Item = (Sym, &str)> {
         self.trace.strings.iter()
+    }
+
+    /// The classes of the optimizers that step. `profile_hook_step` in torch/optim/optimizer.py names each step after one.
+    #[must_use]
+    pub fn step_classes(&self) -> BTreeSet<&str> {
+        self.symbols()
+            .filter_map(|(_, text)| text.strip_prefix("Optimizer.step#")?.strip_suffix(".step"))
+            .collect()
     }
 
     /// Number of operators and annotations.

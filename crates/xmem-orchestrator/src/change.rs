@@ -57,6 +57,14 @@ pub enum WhatIfError {
         /// The classes of the recorded ones.
         recorded: String,
     },
+    /// As it has been recorded.
+    #[error("{what_if}: {problem}")]
+    Recorded {
+        /// The name of the what-if.
+        what_if: &'static str,
+        /// What the recording shows, and what to do.
+        problem: &'static str,
+    },
 }
 
 impl ChosenWhatIf {

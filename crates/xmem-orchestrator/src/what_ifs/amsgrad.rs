@@ -6,7 +6,6 @@ use super::{Values, WhatIf};
 use crate::change::{Change, WhatIfError};
 use crate::schedule::{AddedBlock, Schedule};
 use crate::target::Target;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use xmem_analyzer::{Profile, Role};
 use xmem_types::RequestKind;
@@ -29,11 +28,7 @@ const CLASSES: [&str; 2] = ["Adam", "AdamW"];
 
 impl Change for Amsgrad {
     fn target(&self, profile: &Profile, _: &mut Target) -> Result<(), WhatIfError> {
-        // torch/optim/optimizer.py, `profile_hook_step` names each step after the optimizer's class.
-        let classes: BTreeSet<&str> = profile
-            .symbols()
-            .filter_map(|(_, text)| text.strip_prefix("Optimizer.step#")?.strip_suffix(".step"))
-            .collect();
+        let classes = profile.step_classes();
         if classes.is_empty() || classes.iter().any(|class| CLASSES.contains(class)) {
             return Ok(());
         }
