@@ -1,4 +1,4 @@
-"""A small network with AdamW, with `amsgrad` or without it: `train.py 1` or `train.py 0`."""
+"""A small network with an optimizer and its settings: `train.py AdamW amsgrad=1`, `train.py SGD momentum=0.9`."""
 
 import sys
 
@@ -10,7 +10,8 @@ sizes = [512, 700, 900, 300, 1100]
 for inputs, outputs in zip(sizes, sizes[1:]):
     layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU(), torch.nn.LayerNorm(outputs)]
 model = torch.nn.Sequential(*layers, torch.nn.Linear(1100, 37)).to(device)
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, amsgrad=sys.argv[1] == "1")
+settings = {name: float(value) for name, value in (argument.split("=") for argument in sys.argv[2:])}
+optimizer = getattr(torch.optim, sys.argv[1])(model.parameters(), lr=1e-3, **settings)
 for _ in range(4):
     x = torch.randn(96, 512, device=device)
     y = torch.randint(0, 37, (96,), device=device)

@@ -6,6 +6,7 @@
 mod amsgrad;
 mod collectives;
 mod cublas_workspace;
+mod momentum;
 mod optimizer_impl;
 mod set_to_none;
 mod world_size;
@@ -40,7 +41,7 @@ pub enum Values {
 }
 
 /// All what-ifs, in the order in which they are applied.
-pub const WHAT_IFS: [WhatIf; 7] = [
+pub const WHAT_IFS: [WhatIf; 8] = [
     // Settings of the target: no one depends on another.
     zero_grad::WHAT_IF,
     set_to_none::WHAT_IF,
@@ -48,6 +49,7 @@ pub const WHAT_IFS: [WhatIf; 7] = [
     cublas_workspace::WHAT_IF,
     // What changes the schedule: another state of the optimizer is sharded like the recorded one.
     amsgrad::WHAT_IF,
+    momentum::WHAT_IF,
     world_size::WHAT_IF,
     // The order of requests is that of all of them.
     collectives::WHAT_IF,

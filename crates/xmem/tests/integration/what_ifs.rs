@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests read recordings")]
 
 use std::path::{Path, PathBuf};
-use xmem::orchestrator::{ChosenWhatIf, OptimizerImpl, WhatIfError, ZeroGradPlace};
+use xmem::orchestrator::{ChosenWhatIf, OptimizerImpl, ZeroGradPlace};
 use xmem::predict::Confidence;
 use xmem::{Answer, Bytes, Estimate, EstimateError, find};
 
@@ -19,38 +19,53 @@ fn answer(trace: &str, what_if: Option<&str>) -> Result<Answer, EstimateError> {
     builder.build().path(traces().join(trace))
 }
 
-fn recorded(job: &str) -> (Bytes, Bytes) {
-    let text = std::fs::read_to_string(traces().join("what_ifs/recorded.toml")).expect("readable");
-    let table: toml::Table = text.parse().expect("TOML");
-    let bytes = |key: &str| Bytes(table[job][key].as_integer().expect("bytes").unsigned_abs());
-    (bytes("allocated"), bytes("reserved"))
-}
-
+/// Each job of traces/what_ifs, recorded on a CPU and on a virtual GPU, as it is and with each what-if.
 #[test]
-fn amsgrad_has_the_peaks_of_a_job_that_was_recorded_with_it() {
-    for trace in ["what_ifs/adamw_cpu.json.zst", "what_ifs/adamw_virtual_gpu.json.zst"] {
-        for (what_if, job) in [(None, "without"), (Some("amsgrad=true"), "amsgrad")] {
-            let answer = answer(trace, what_if).expect("an answer");
-            let peak = &answer.memory.peak;
-            assert_eq!((peak.allocated, peak.reserved), recorded(job), "{trace}: {job}");
-            // Another job than the recorded one is not known for certain.
-            if what_if.is_some() {
-                assert_eq!(answer.memory.range.confidence, Confidence::Likely, "{trace}");
+fn a_what_if_has_the_peaks_of_a_job_that_was_recorded_with_it() {
+    let text = std::fs::read_to_string(traces().join("what_ifs/recorded.toml")).expect("readable");
+    let jobs: toml::Table = text.parse().expect("TOML");
+    for (job, settings) in &jobs {
+        for (setting, peaks) in settings.as_table().expect("settings") {
+            let bytes = |key: &str| Bytes(peaks[key].as_integer().expect("bytes").unsigned_abs());
+            for engine in ["cpu", "virtual_gpu"] {
+                let what_if = (setting != "without").then_some(setting.as_str());
+                let trace = format!("what_ifs/{job}_{engine}.json.zst");
+                let answer = answer(&trace, what_if).expect("an answer");
+                let peak = &answer.memory.peak;
+                let recorded = (bytes("allocated"), bytes("reserved"));
+                assert_eq!((peak.allocated, peak.reserved), recorded, "{trace}: {setting}");
+                // Another job than the recorded one is not known for certain.
+                if what_if.is_some() {
+                    assert_eq!(answer.memory.range.confidence, Confidence::Likely, "{trace}");
+                }
             }
         }
     }
 }
 
 #[test]
-fn a_setting_of_another_optimizer_than_the_recorded_one_is_refused() {
-    let refused = answer("resnet18_sgdm/trace.json.zst", Some("amsgrad=true"));
-    let Err(EstimateError::WhatIf(error @ WhatIfError::OtherOptimizer { .. })) = refused else {
-        panic!("{refused:?}");
-    };
-    assert_eq!(
-        error.to_string(),
-        "amsgrad is a setting of Adam and AdamW, and the recorded optimizer is SGD"
-    );
+fn a_setting_that_the_recorded_optimizer_does_not_have_is_refused() {
+    for (trace, what_if, message) in [
+        (
+            "resnet18_sgdm/trace.json.zst",
+            "amsgrad=true",
+            "amsgrad is a setting of Adam and AdamW, and the recorded optimizer is SGD",
+        ),
+        (
+            "what_ifs/adamw_cpu.json.zst",
+            "momentum=true",
+            "momentum is a setting of SGD, and the recorded optimizer is AdamW",
+        ),
+        (
+            "resnet18_sgdm/trace.json.zst",
+            "momentum=true",
+            "momentum: the recorded optimizer has it",
+        ),
+    ] {
+        let refused = answer(trace, Some(what_if)).expect_err("refused");
+        let EstimateError::WhatIf(error) = refused else { panic!("{refused:?}") };
+        assert_eq!(error.to_string(), message);
+    }
 }
 
 /// `xmem check --zero-grad pos0` did not say that a job needs less with pos1: what it tried was pos0 again.
