@@ -40,13 +40,14 @@ pub(crate) fn run(out: Option<PathBuf>) -> Result<(), Error> {
 fn build(target: &Path, to: &Path) -> Result<(), Error> {
     let rows = paths::remapped(target.to_owned());
     let target_text = target.display().to_string();
-    let arguments = ["build", "--release", "--locked", "--package", "xmem-cli", "--target-dir"];
+    let arguments =
+        ["build", "--profile", "dist", "--locked", "--package", "xmem-cli", "--target-dir"];
     let environment =
         [("CARGO_ENCODED_RUSTFLAGS", paths::of_rust(&rows)), ("CFLAGS", paths::of_c(&rows))];
     let environment: Vec<(&str, &str)> =
         environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
     run::cargo_with(&[&arguments[..], &[target_text.as_str()]].concat(), &environment)?;
-    let program = target.join("release/xmem");
+    let program = target.join("dist/xmem");
     let bytes = fs::read(&program).map_err(Error::file(&program))?;
     paths::check(&bytes, &rows)?;
     fs::copy(&program, to).map(drop).map_err(Error::file(to))
