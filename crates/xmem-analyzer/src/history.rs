@@ -143,6 +143,8 @@ pub fn analyze_history(history: History) -> (Profile, Diagnostics) {
         tree,
         phases: Vec::new(),
         iterations: Vec::new(),
+        parts: Vec::new(),
+        rest: None,
         integrity,
         preexisting: Vec::new(),
         transfers: Vec::new(),

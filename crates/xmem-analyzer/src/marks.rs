@@ -2,6 +2,7 @@
 //! back, and where iterations end. They are taken out before anything else is looked at, so that
 //! nothing takes them for annotations of the job.
 
+use crate::script_part::{PartStart, ScriptPart};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use xmem_trace::Trace;
@@ -18,6 +19,8 @@ pub(crate) struct Marks {
     pub(crate) ends: Vec<Nanos>,
     /// Streams that the program selects, each from then on.
     pub(crate) streams: Vec<(Nanos, StreamId)>,
+    /// Parts of the script, each from then on.
+    pub(crate) parts: Vec<PartStart>,
     /// Spans in which all memory is made on the GPU.
     pub(crate) on_device: Vec<Range<Nanos>>,
     /// Marks of passes that are no iterations, as there are those of steps.
@@ -27,7 +30,7 @@ pub(crate) struct Marks {
 impl Marks {
     /// The number of marks.
     pub(crate) fn count(&self) -> u64 {
-        let single = self.moves.len() + self.ends.len() + self.streams.len();
+        let single = self.moves.len() + self.ends.len() + self.streams.len() + self.parts.len();
         (single + 2 * self.on_device.len()) as u64 + self.others
     }
 }
@@ -59,6 +62,7 @@ enum Meaning {
     Move(TransferKind, Addr, Bytes),
     End(Unit),
     Stream(StreamId),
+    Part(ScriptPart),
     /// All memory is made on the GPU from here on.
     OnDeviceFrom,
     OnDeviceUntil,
@@ -94,6 +98,7 @@ pub(crate) fn take_out(trace: &mut Trace) -> Marks {
             }
             Some(&Meaning::End(unit)) => ends[unit as usize].push(time),
             Some(&Meaning::Stream(stream)) => marks.streams.push((time, stream)),
+            Some(&Meaning::Part(part)) => marks.parts.push(PartStart { time, part }),
             Some(Meaning::OnDeviceFrom) => on_device_from = Some(time),
             Some(Meaning::OnDeviceUntil) => {
                 marks.on_device.extend(on_device_from.take().map(|from| from..time));
@@ -105,6 +110,7 @@ pub(crate) fn take_out(trace: &mut Trace) -> Marks {
     trace.ops.retain(&wanted);
     marks.moves.sort_by_key(|m| m.time);
     marks.streams.sort_by_key(|&(time, _)| time);
+    marks.parts.sort_by_key(|start| start.time);
     let all: usize = ends.iter().map(Vec::len).sum();
     marks.ends = ends.into_iter().find(|ends| !ends.is_empty()).unwrap_or_default();
     marks.others = (all - marks.ends.len()) as u64;
@@ -123,6 +129,10 @@ fn meaning(text: &str) -> Meaning {
         Some("forward") => return Meaning::End(Unit::Forward),
         Some("on_device_from") => return Meaning::OnDeviceFrom,
         Some("on_device_until") => return Meaning::OnDeviceUntil,
+        Some("part") => {
+            let part = words.next().and_then(ScriptPart::named);
+            return part.map_or(Meaning::Unknown, Meaning::Part);
+        }
         Some("stream") => {
             let stream = words.next().and_then(|word| word.parse().ok());
             return stream.map_or(Meaning::Unknown, |stream| Meaning::Stream(StreamId(stream)));

@@ -3,7 +3,7 @@
 //! A history of the allocator does not say from which pool a block is. Segments do, at the moments at which
 //! they are listed; the memory at an address is that of the same segment until it is released to the device.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use xmem_types::{Addr, PrivatePoolId};
 
@@ -29,16 +29,33 @@ impl PrivatePools {
     #[must_use]
     pub fn new(
         segments: Vec<(Position, Range<Addr>, (u64, u64))>,
+        released: Vec<(Position, Range<Addr>)>,
+        entries: usize,
+    ) -> Option<Self> {
+        Self::after(&[], segments, released, entries)
+    }
+
+    /// The pools by their numbers.
+    pub(crate) fn numbered(pools: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+        pools.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// The same as [`new`](Self::new) for a history that goes on after another one, in which pools have `known` numbers.
+    pub(crate) fn after(
+        known: &[(u64, u64)],
+        segments: Vec<(Position, Range<Addr>, (u64, u64))>,
         mut released: Vec<(Position, Range<Addr>)>,
         entries: usize,
     ) -> Option<Self> {
         if segments.len().saturating_mul(entries.max(released.len())) > MAX_COMPARISONS {
             return None;
         }
-        let pools: BTreeSet<(u64, u64)> = segments.iter().map(|&(.., pool)| pool).collect();
-        let pools: Vec<(u64, u64)> = pools.into_iter().collect();
+        let others = segments.iter().map(|&(.., pool)| pool).filter(|pool| !known.contains(pool));
+        let others = Self::numbered(others);
+        let numbers: BTreeMap<(u64, u64), usize> =
+            known.iter().chain(&others).enumerate().map(|(number, pool)| (*pool, number)).collect();
         let numbered = segments.into_iter().filter_map(|(position, range, pool)| {
-            Some((position, range, PrivatePoolId::new(pools.binary_search(&pool).ok()?)))
+            Some((position, range, PrivatePoolId::new(*numbers.get(&pool)?)))
         });
         let segments: Vec<_> = numbered.collect();
         released.retain(|(_, range)| segments.iter().any(|(_, other, _)| overlap(range, other)));

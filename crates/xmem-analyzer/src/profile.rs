@@ -12,7 +12,9 @@ use crate::preexisting::Preexisting;
 use crate::program::Program;
 use crate::python::{self, ModuleCall};
 use crate::recording::{NamedTensor, Rank, Recording, TensorKind, VirtualGpu};
+use crate::rest::RestStart;
 use crate::returns::{CallKind, Returns};
+use crate::script_part::{PartStart, ScriptPart};
 use crate::spans::{Iteration, PhaseSpan, span_at};
 use crate::transfers::Transfer;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +49,10 @@ pub struct Profile {
     pub phases: Vec<PhaseSpan>,
     /// Iterations in order of time.
     pub iterations: Vec<Iteration>,
+    /// The parts of the script in order of time, where the recorder marked them.
+    pub parts: Vec<PartStart>,
+    /// Where what follows the recorded iterations begins, if it is there.
+    pub rest: Option<RestStart>,
     /// Whether the events agree with each other as those of an intact recording do.
     pub integrity: Integrity,
     /// Autograd links, by operator row.
@@ -182,6 +188,14 @@ impl Profile {
     /// Every distinct string of the trace.
     pub fn symbols(&self) -> impl Iterator<Item = (Sym, &str)> {
         self.trace.strings.iter()
+    }
+
+    /// The part of the script at a moment behind the recorded iterations; none before it.
+    #[must_use]
+    pub fn part_in_rest(&self, time: Nanos) -> Option<ScriptPart> {
+        self.rest.filter(|rest| time >= rest.time)?;
+        let after = self.parts.partition_point(|start| start.time <= time);
+        after.checked_sub(1).map(|at| self.parts[at].part)
     }
 
     /// The classes of the optimizers that step. `profile_hook_step` in torch/optim/optimizer.py names each step after one.

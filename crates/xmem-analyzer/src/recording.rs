@@ -6,6 +6,7 @@ mod allocator;
 mod cudnn;
 mod rank;
 mod read;
+mod rest;
 mod sharding;
 mod strategy;
 mod virtual_gpu;
@@ -17,6 +18,8 @@ pub use cudnn::{CudnnAnswers, CudnnLibrary, KEY as CONVOLUTIONS_KEY};
 pub use rank::Rank;
 pub use read::KEY;
 pub(crate) use read::read;
+pub(crate) use rest::{KEY as REST_KEY, RestOfDevice, read as read_rest};
+pub use rest::{RestEnd, ScriptRest};
 pub use sharding::{DividedExtent, ParameterGroup, Sharding, SharingKind};
 pub use strategy::Strategy;
 pub use virtual_gpu::VirtualGpu;
@@ -80,6 +83,8 @@ pub struct Recording {
     pub redirected: Vec<(String, u64)>,
     /// What CUDA's caching allocator did, if the job was recorded on a virtual GPU.
     pub allocator_history: Option<AllocatorHistory>,
+    /// What follows the recorded iterations; none if the script was ended after them.
+    pub rest: Option<ScriptRest>,
     /// What a virtual GPU assumed, if the job was recorded on one.
     pub virtual_gpu: Option<VirtualGpu>,
     /// The place of the process among those of a distributed job.

@@ -7,7 +7,7 @@
 mod text;
 
 use crate::lines;
-use crate::recording::{CONVOLUTIONS_KEY, KEY};
+use crate::recording::{CONVOLUTIONS_KEY, KEY, REST_KEY};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -55,6 +55,11 @@ impl Rewrite for Redaction {
     fn value(&mut self, key: &str, value: &str) -> Option<String> {
         match key {
             KEY => Some(changed(value, "", &mut |key, text| recorded(key, text))),
+            REST_KEY => Some(changed(value, "", &mut |key, text| match key {
+                "places" => text::python(text),
+                "detail" => text::end(text),
+                _ => text::plain(text),
+            })),
             CONVOLUTIONS_KEY | lines::KEY => {
                 Some(changed(value, "", &mut |_, text| text::plain(text)))
             }

@@ -25,7 +25,13 @@ pub(crate) fn run(
     let mut notes = Notes::take_out(&mut trace, (device, index), &mut odd);
     let mut structure = Structure::find(&mut trace, &notes, &mut odd);
     let mut course = Course::find(&trace, &notes, &mut structure, &mut odd);
-    let blocks = Blocks::find(&mut trace, &mut notes, &structure, &mut course, &mut odd);
+    let mut blocks = Blocks::find(&mut trace, &mut notes, &structure, &mut course, &mut odd);
+    let rest = blocks.append_rest(&mut trace, &notes, &structure, &mut odd);
+    let mut parts = std::mem::take(&mut notes.marks.parts);
+    let rest = rest.map(|(start, later)| {
+        parts.extend(later);
+        start
+    });
     // The profile has what the memory events and the links say; the tables are not needed any more.
     trace.memory = MemoryTable::default();
     trace.flows = FlowTable::default();
@@ -35,6 +41,8 @@ pub(crate) fn run(
         tree: structure.tree,
         phases: blocks.phases,
         iterations: course.iterations,
+        parts,
+        rest,
         integrity: blocks.integrity,
         autograd: structure.autograd,
         preexisting: blocks.preexisting,

@@ -24,6 +24,11 @@ pub(crate) trait Change: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Returns whether it changes what was recorded of the iterations alone, so that what follows them is left out.
+    fn leaves_out_rest(&self) -> bool {
+        false
+    }
+
     /// What the answer says about it beside the other settings, if anything.
     fn words(&self, _: &Target) -> Option<String> {
         None
@@ -93,6 +98,11 @@ impl ChosenWhatIf {
     #[must_use]
     pub fn is_other_job(&self) -> bool {
         self.change.is_other_job()
+    }
+
+    /// Returns whether it is about the recorded iterations alone.
+    pub(crate) fn leaves_out_rest(&self) -> bool {
+        self.change.leaves_out_rest()
     }
 
     /// What the answer says about it beside the other settings, if anything.

@@ -4,13 +4,14 @@
 //! before the recording began is put together, from what is known of it.
 
 use crate::block_size::rounded;
+use crate::change::ChosenWhatIf;
 use crate::completion::{Completions, StreamCompletion, completions};
 use crate::rules::cublas_workspace::workspace_size;
 use crate::rules::cudnn_convolution::{self, recorded::RecordedPlans};
 use crate::schedule::{Origin, Schedule, ScheduledBlock};
 use crate::target::{Target, requested_optimizer};
 use crate::uncertainty::{SizeRange, UncertainBlock, UncertainPlace, Uncertainty};
-use xmem_analyzer::{Block, GpuRecording, Preexisting, Profile, Role, Tick};
+use xmem_analyzer::{Block, GpuRecording, Preexisting, Profile, RestStart, Role, Tick};
 use xmem_convolutions::ConvolutionAnswers;
 use xmem_devices::ComputeCapability;
 use xmem_types::{
@@ -31,11 +32,28 @@ pub(crate) fn schedule(
     if gpu.may_hide_blocks() && gpu.remainder.is_none() {
         draft.without_totals(profile, &mut notes);
     }
+    let rest = profile.rest.filter(|_| {
+        target.what_ifs.iter().any(ChosenWhatIf::leaves_out_rest)
+            || target.completion != StreamCompletion::AtOnce
+    });
+    if rest.is_some() {
+        notes.report("rest-left-out", Severity::Warning, None, || {
+            "what follows the recorded iterations is left out: the what-if is about the iterations alone".to_owned()
+        });
+    }
+    let gpu = &within(gpu, rest);
     let completions = completions(profile, gpu, &target.completion);
     report_completion(target, &completions, &mut notes);
     for (row, block) in profile.blocks.iter().enumerate() {
         let id = BlockId::new(row);
+        if rest.is_some_and(|rest| block.alloc >= rest.tick) {
+            break;
+        }
         let mut other = None;
+        if rest.is_some_and(|rest| block.free.is_some_and(|free| free >= rest.tick)) {
+            let block = other.get_or_insert_with(|| block.clone());
+            (block.free, block.free_time, block.completed) = (None, None, None);
+        }
         if let Some(completed) = completions.complete.get(&id) {
             other.get_or_insert_with(|| block.clone()).completed = Some(completed.unwrap_or(NEVER));
         }
@@ -50,7 +68,7 @@ pub(crate) fn schedule(
             draft.block(block, block.size, Origin::Recorded(id));
         }
     }
-    let schedule = draft.finish(gpu);
+    let schedule = Schedule { has_rest: rest.is_none(), ..draft.finish(gpu) };
     let plans = match is_short(gpu, target) {
         true => cudnn_convolution::recorded::plans(profile, &schedule, target, convolutions),
         false => RecordedPlans::default(),
@@ -60,6 +78,16 @@ pub(crate) fn schedule(
     let is_open = plans.guessed > 0 || plans.trials > 0;
     let unbounded = is_alike(gpu, target) == Some(false) || is_open;
     (Schedule { uncertain, unbounded, fallbacks: plans.fallbacks, ..schedule }, notes)
+}
+
+/// What a recording says up to where its rest begins.
+fn within(gpu: &GpuRecording, rest: Option<RestStart>) -> GpuRecording {
+    let mut gpu = gpu.clone();
+    if let Some(rest) = rest {
+        gpu.cache_releases.retain(|tick| *tick < rest.tick);
+        gpu.pool_releases.retain(|(tick, _)| *tick < rest.tick);
+    }
+    gpu
 }
 
 /// Whether the target may have less memory than the recorded job reserved, and is a GPU like the recorded one: plans of

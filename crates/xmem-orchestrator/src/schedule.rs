@@ -27,6 +27,8 @@ pub struct Schedule {
     /// Whether there may be other requests, which no range bounds: those of libraries and kernels of another GPU than the
     /// recorded one, or of plans of cuDNN that are not known.
     pub unbounded: bool,
+    /// Whether what follows the recorded iterations is in it, if that was recorded.
+    pub has_rest: bool,
     /// Whether memory that was there before the recording began is inferred from its use.
     pub starts_late: bool,
     /// The effect of each rule, in the order of [`rules`](crate::rules()).
@@ -164,6 +166,13 @@ impl Schedule {
     pub fn iteration_starts(&self, profile: &Profile) -> Vec<usize> {
         let start = |time| self.times.partition_point(|&at| at < time);
         profile.iterations.iter().map(|iteration| start(iteration.start)).collect()
+    }
+
+    /// The first request behind the recorded iterations, if what follows them is in the schedule.
+    #[must_use]
+    pub fn rest_start(&self, profile: &Profile) -> Option<usize> {
+        let rest = profile.rest.filter(|_| self.has_rest)?;
+        Some(self.times.partition_point(|&at| at < rest.time))
     }
 
     /// Adds blocks that stay until the end, in the order of the requests behind which they are made.

@@ -17,6 +17,7 @@ mod incomplete_history;
 mod one_length;
 mod other_replay;
 mod recorded_peaks;
+mod script_goes_on;
 mod starts_late;
 mod without_shapes;
 
@@ -40,7 +41,7 @@ pub struct Doubt {
 }
 
 /// All doubts, in the order in which they are assessed. The order of notes in the answer is theirs.
-pub const DOUBTS: [Doubt; 13] = [
+pub const DOUBTS: [Doubt; 14] = [
     // What the recording itself says comes first: it may find that the recording is damaged, on which the last one rests.
     recorded_peaks::DOUBT,
     one_length::DOUBT,
@@ -59,6 +60,7 @@ pub const DOUBTS: [Doubt; 13] = [
     without_shapes::DOUBT,
     // Iterations beyond the recorded ones: what a longer run needs is not less certain than the recorded ones are.
     growth::DOUBT,
+    script_goes_on::DOUBT,
     // A damaged recording makes all of the above doubtful, and none of it certain.
     condition::DOUBT,
 ];

@@ -16,6 +16,7 @@
 
 mod allocator;
 mod budget;
+mod coverage;
 pub mod doubts;
 mod finding;
 mod lengths;
@@ -33,6 +34,7 @@ pub use allocator::{
     other_cudnn_release,
 };
 pub use budget::{DeviceBudget, NcclMemory};
+pub use coverage::{Coverage, CoveredExtent, PartPeak};
 pub use finding::Finding;
 pub use lengths::{
     Dimension, ExtentsError, FitSummary, GrowthPoint, LengthModel, LengthRun, LengthSettings,

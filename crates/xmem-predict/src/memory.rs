@@ -10,6 +10,7 @@ pub use figures::{
     ShortAt, UnmodeledShare,
 };
 
+use crate::coverage::Coverage;
 use crate::prediction::Prediction;
 use crate::range::{Confidence, PeakRange, UncertaintyEffect, Variants};
 use peaks::{FreeMemory, Live, Peaks};
@@ -68,6 +69,8 @@ pub struct PredictedMemory {
     pub largest: Vec<LiveBlock>,
     /// Peaks iteration by iteration; the first entry may stand for what comes before the first.
     pub per_iteration: Vec<IterationPeak>,
+    /// How far the script was recorded, with the peaks of its parts.
+    pub coverage: Coverage,
     /// Memory over the run.
     pub curve: Curve,
     /// Reserved memory that holds no tensor.
@@ -186,6 +189,12 @@ impl<'p> Measured<'p> {
             by_role: self.by_role(live),
             largest: self.largest(live, detail.largest),
             per_iteration: curve::iteration_peaks(sections, within, allocated, &reserved),
+            coverage: Coverage::new(
+                self.prediction.locator.profile,
+                &self.prediction.schedule,
+                within,
+                (allocated, &reserved),
+            ),
             curve: curve::downsample(sections, within, points, allocated, &reserved),
             fragmentation: self.fragmentation(),
             allocator: counts(&self.prediction.requests()[..within.end], replay),

@@ -1,7 +1,7 @@
 //! The places of blocks, requests and diagnostics in the program, in words.
 
 use crate::finding::Finding;
-use xmem_analyzer::{Phase, Profile};
+use xmem_analyzer::{Phase, Profile, ScriptPart};
 use xmem_orchestrator::{Schedule, ScheduledBlock};
 use xmem_types::{Diagnostic, IterationId, Location, OpId, Request, RequestKind, Sym};
 
@@ -12,6 +12,8 @@ pub struct Place {
     pub iteration: Option<IterationId>,
     /// Phase.
     pub phase: Phase,
+    /// The part of the script, behind the recorded iterations.
+    pub part: Option<ScriptPart>,
     /// Operators and annotations from the outermost in, up to the one that asked for the memory; empty where unknown.
     pub op_path: Vec<String>,
     /// Module path (`GPT2_0 > Block_3 > MLP_0`).
@@ -47,6 +49,10 @@ impl<'a> Locator<'a> {
         Place {
             iteration: place.iteration,
             phase: place.phase,
+            part: block
+                .origin
+                .recorded()
+                .and_then(|id| self.profile.part_in_rest(self.profile.block(id).alloc_time)),
             op_path: place.op.map(|op| self.op_path(op)).unwrap_or_default(),
             module: self.text(place.module),
             line: self.text(place.line),

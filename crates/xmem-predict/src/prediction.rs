@@ -70,7 +70,10 @@ impl<'j> Prediction<'j> {
         diagnostics.extend(lowering);
         Self {
             locator: Locator::new(profile),
-            sections: Sections::new(&iteration_starts, schedule.requests.len()),
+            sections: Sections::new(
+                &iteration_starts,
+                schedule.rest_start(profile).unwrap_or(schedule.requests.len()),
+            ),
             iteration_starts,
             schedule,
             setup,

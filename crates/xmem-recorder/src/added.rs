@@ -72,6 +72,7 @@ mod tests {
             let mut recorded = Recorded {
                 destination: Destination::Output(path.clone()),
                 iterations: 1,
+                rest: None,
                 took: Duration::ZERO,
                 size: Bytes::ZERO,
                 text: Bytes(100),

@@ -101,6 +101,7 @@ fn save(best: Candidate, evidence: &Evidence, output: &Output) -> Result<Recorde
     let cut_short = cut_short(&best, evidence);
     let Candidate { announced, torch, python, engine, mut part, .. } = best;
     let (size, text, facts) = (part.size, part.text, std::mem::take(&mut part.facts));
+    let part_rest = part.rest.take();
     let destination = match &cut_short {
         None => output.save(part)?,
         Some(_) => output.save_beside(part)?,
@@ -109,6 +110,7 @@ fn save(best: Candidate, evidence: &Evidence, output: &Output) -> Result<Recorde
     Ok(Recorded {
         destination,
         iterations: announced.iterations,
+        rest: part_rest,
         took: evidence.took,
         size,
         text,

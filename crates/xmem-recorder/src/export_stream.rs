@@ -8,6 +8,8 @@ use crate::lines;
 use crate::outline::{NotATrace, Outline};
 use crate::output::{Output, PartWriter};
 use crate::part::Part;
+use crate::recorded::RecordedRest;
+use crate::rest;
 use crate::session::pipe_of;
 use crate::trace_name::TraceName;
 use nix::errno::Errno;
@@ -213,7 +215,8 @@ struct Copy<'a> {
     name: TraceName,
     files: BaseNames,
     /// Metadata to add behind the brace with which the trace begins.
-    lines: Option<String>,
+    added: Option<String>,
+    rest: Option<RecordedRest>,
     to: Option<PartWriter>,
     text: Bytes,
 }
@@ -221,13 +224,20 @@ struct Copy<'a> {
 impl<'a> Copy<'a> {
     fn new(path: &Path, output: &'a Output) -> Self {
         let (outline, name) = (Outline::default(), TraceName::new(path));
-        let file = open(&path.with_extension("lines"), Metadata::is_file);
+        let beside = |extension| open(&path.with_extension(extension), Metadata::is_file).ok();
+        let rest = beside("rest").and_then(rest::read);
+        let added = [
+            beside("lines").and_then(lines::metadata),
+            rest.as_ref().and_then(rest::Rest::metadata),
+        ];
+        let added = added.into_iter().flatten().reduce(|all, key| all + &key);
         Self {
             output,
             outline,
             name,
             files: BaseNames::default(),
-            lines: file.ok().and_then(lines::metadata),
+            added,
+            rest: rest.map(|rest| RecordedRest { steps: rest.steps(), end: rest.ended() }),
             to: None,
             text: Bytes::ZERO,
         }
@@ -240,12 +250,12 @@ impl<'a> Copy<'a> {
             None => self.to.insert(self.output.part().map_err(ExportError::Output)?),
         };
         let mut text = self.files.push(&self.name.push(bytes));
-        if self.lines.is_some()
+        if self.added.is_some()
             && let Some(begin) = text.iter().position(|&byte| byte == b'{')
         {
             text.splice(
                 begin + 1..begin + 1,
-                self.lines.take().into_iter().flat_map(String::into_bytes),
+                self.added.take().into_iter().flat_map(String::into_bytes),
             );
         }
         self.text += Bytes(text.len() as u64);
@@ -267,6 +277,6 @@ impl<'a> Copy<'a> {
         let size = Bytes(file.as_file().metadata().map_err(ExportError::Output)?.len());
         let has_end = self.outline.has_end();
         let facts = self.outline.facts();
-        Ok(Some(Part { file, text, size, has_end, facts }))
+        Ok(Some(Part { file, text, size, has_end, rest: self.rest, facts }))
     }
 }

@@ -65,6 +65,8 @@ mod process_exports;
 #[cfg(unix)]
 mod processes;
 #[cfg(unix)]
+mod rest;
+#[cfg(unix)]
 mod session;
 #[cfg(unix)]
 mod settings;
@@ -84,7 +86,7 @@ pub use assumptions::{Assumptions, DevicePeaks};
 pub use error::{CommandEnd, RecordError};
 pub use progress::{MAX_SURVIVORS, Progress};
 pub use rank::LoneRank;
-pub use recorded::{CutShort, Destination, Recorded, RedirectedCalls};
+pub use recorded::{CutShort, Destination, Recorded, RecordedRest, RedirectedCalls, RestEnd};
 pub use request::{
     Engine, Float16, Request, Shortage, Stacks, Timeouts, Timing, VaryingBatches, Weights,
 };

@@ -53,6 +53,8 @@ pub(crate) enum Message {
     Model { name: String, parameters: u64, bytes: u64 },
     /// An iteration has ended.
     Iteration { number: u32, seconds: f64, of: String },
+    /// The script goes on after the recorded iterations.
+    Rest,
     /// A note for the user.
     Note { text: String },
     /// PyTorch is about to write the trace to `<path>.tmp`.
@@ -208,6 +210,7 @@ mod tests {
                 r#"{"pid":1,"event":"iteration","number":1,"seconds":3.5,"of":"optimizer steps"}"#,
                 Message::Iteration { number: 1, seconds: 3.5, of: "optimizer steps".into() },
             ),
+            (r#"{"event":"rest","pid":1}"#, Message::Rest),
             (
                 r#"{"event":"note","pid":1,"text":"eagerly"}"#,
                 Message::Note { text: "eagerly".into() },

@@ -1,6 +1,7 @@
 //! A part file: a trace beside the output, until it is saved.
 
 use crate::outline::Facts;
+use crate::recorded::RecordedRest;
 use xmem_tempfiles::TemporaryFile;
 use xmem_types::Bytes;
 
@@ -14,6 +15,8 @@ pub(crate) struct Part {
     pub(crate) size: Bytes,
     /// True if it ends as a JSON object does.
     pub(crate) has_end: bool,
+    /// The rest of the script, if it was recorded.
+    pub(crate) rest: Option<RecordedRest>,
     /// Facts of the trace's metadata.
     pub(crate) facts: Facts,
 }

@@ -75,6 +75,7 @@ impl Processes {
             | Message::Note { .. }
             | Message::Export(_)
             | Message::Exported { .. }
+            | Message::Rest
             | Message::Other => {}
         }
     }

@@ -53,6 +53,8 @@ pub enum Progress<'a> {
         /// Resident memory of the command's processes.
         resident: Bytes,
     },
+    /// The script goes on after the recorded iterations.
+    Rest,
     /// A note for the user.
     Note(&'a str),
     /// A file or folder of the user's hides a module that PyTorch imports.

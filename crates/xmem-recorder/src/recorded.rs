@@ -14,6 +14,8 @@ pub struct Recorded {
     pub destination: Destination,
     /// Iterations in it.
     pub iterations: u32,
+    /// What of the script after them is in it.
+    pub rest: Option<RecordedRest>,
     /// Duration of the command.
     pub took: Duration,
     /// Size of the file.
@@ -41,6 +43,28 @@ pub struct Recorded {
     pub cut_short: Option<CutShort>,
     /// The peak of the resident memory of the command's processes.
     pub peak: Bytes,
+}
+
+/// What is recorded of a script after the iterations that the profiler records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedRest {
+    /// Steps of optimizers in it.
+    pub steps: u64,
+    /// How it ended.
+    pub end: RestEnd,
+}
+
+/// How the recording of the rest of a script ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RestEnd {
+    /// With the script.
+    Script,
+    /// With an exception of the script, at this place.
+    Exception(Option<String>),
+    /// Its time was up.
+    Time,
+    /// It was ended from outside.
+    Stopped,
 }
 
 /// The file of a trace.

@@ -20,6 +20,8 @@ pub struct Request {
     pub output: PathBuf,
     /// Iterations after which the script is ended.
     pub steps: NonZeroU32,
+    /// How long the script goes on after them on a virtual GPU, without the profiler.
+    pub rest: Option<Duration>,
     /// The choice of Python stacks.
     pub stacks: Stacks,
     /// The GPU that the script sees.

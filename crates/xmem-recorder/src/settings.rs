@@ -17,6 +17,8 @@ pub(crate) struct Settings<'a> {
     /// Version of this crate.
     recorder: &'static str,
     steps: u32,
+    /// Seconds.
+    rest: Option<f64>,
     stacks: bool,
     max_memory: Option<u64>,
     engine: &'static str,
@@ -84,6 +86,7 @@ impl<'a> Settings<'a> {
             format: 1,
             recorder: env!("CARGO_PKG_VERSION"),
             steps: request.steps.get(),
+            rest: request.rest.map(|time| time.as_secs_f64()),
             stacks: request.stacks == Stacks::Recorded,
             max_memory: request.memory.map(Bytes::get),
             engine: request.engine.name(),

@@ -327,6 +327,7 @@ impl Watch<'_> {
                 took: Duration::try_from_secs_f64(*seconds).unwrap_or_default(),
                 resident: self.memory.resident(),
             }),
+            Message::Rest => (self.observer)(Progress::Rest),
             Message::Export(export) => {
                 if self.session.owns(&export.path) && !self.exports.begin(pid, export.clone()) {
                     self.pass_on(Progress::TooManyExports);

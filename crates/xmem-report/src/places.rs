@@ -1,11 +1,14 @@
 //! Places in the program, as text and as part of other documents.
 
 use serde::Serialize;
-use xmem::analyzer::Phase;
+use xmem::analyzer::{Phase, ScriptPart};
 use xmem::predict::Place;
 
 /// `iteration 1, backward`; `before iteration 0`.
 pub(crate) fn moment(place: &Place) -> String {
+    if let Some(part) = place.part {
+        return format!("{}, after the recorded iterations", part.name());
+    }
     match place.iteration {
         Some(id) => format!("iteration {}, {}", id.0, phase(place.phase)),
         None => "before iteration 0".to_owned(),
@@ -14,6 +17,9 @@ pub(crate) fn moment(place: &Place) -> String {
 
 /// `in iteration 1, backward`; `before iteration 0`.
 pub(crate) fn place_phrase(place: &Place) -> String {
+    if place.part.is_some() {
+        return format!("in {}", moment(place));
+    }
     match place.iteration {
         Some(_) => format!("in {}", moment(place)),
         None => moment(place),
@@ -30,6 +36,9 @@ pub(crate) fn part(place: &Place) -> String {
 
 /// `1 backward`; `init`.
 pub(crate) fn short_moment(place: &Place) -> String {
+    if let Some(part) = place.part {
+        return part.name().to_owned();
+    }
     match place.iteration {
         Some(id) => format!("{} {}", id.0, phase(place.phase)),
         None => "init".to_owned(),
@@ -68,6 +77,10 @@ pub(crate) struct PlaceDto<'a> {
     /// Phase of the iteration.
     #[cfg_attr(test, schemars(extend("enum" = ["init", "data", "forward", "backward", "zero_grad", "optimizer_step"])))]
     phase: &'static str,
+    /// The part of the script, behind the recorded iterations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "String", extend("enum" = ["setup", "training", "evaluation", "generation", "saving", "loading", "capture"])))]
+    part: Option<&'static str>,
     /// Innermost operator.
     op: Option<&'a str>,
     /// Operators and annotations from the outermost in.
@@ -83,6 +96,7 @@ impl<'a> From<&'a Place> for PlaceDto<'a> {
         Self {
             iteration: place.iteration.map(|id| id.0),
             phase: place.phase.name(),
+            part: place.part.map(ScriptPart::name),
             op: place.op(),
             op_path: &place.op_path,
             module: place.module.as_deref(),

@@ -31,6 +31,8 @@ pub struct DeviceHistory {
     pub entries: Vec<HistoryEntry>,
     /// Segments of private pools, as they were seen.
     pub pools: Vec<PoolSighting>,
+    /// The handles (`cudaStream_t`) of its streams by their numbers.
+    pub streams: Vec<Addr>,
     /// The moments that frees wait for, by the positions of their entries.
     pub awaited: BTreeMap<usize, Vec<u64>>,
 }
@@ -94,7 +96,7 @@ pub(super) struct HistoryDto {
 }
 
 #[derive(Deserialize)]
-struct DeviceDto {
+pub(super) struct DeviceDto {
     index: i16,
     actions: String,
     addresses: Vec<i64>,
@@ -126,12 +128,18 @@ impl HistoryDto {
 }
 
 impl DeviceDto {
-    fn history(self) -> Option<DeviceHistory> {
+    /// The same with these runs of lines.
+    pub(super) fn with_lines(self, lines: Vec<(u32, u64)>) -> Self {
+        Self { lines, ..self }
+    }
+
+    /// The history; none if its columns contradict each other.
+    pub(super) fn history(self) -> Option<DeviceHistory> {
         if self.actions.len() != self.addresses.len() {
             return None;
         }
         let mut sizes = self.sizes.into_iter();
-        let mut streams = streams(&self.streams)?;
+        let (mut streams, handles) = streams(&self.streams)?;
         let mut lines = Runs::new(self.lines.clone());
         let mut address: i64 = 0;
         let mut entries = Vec::with_capacity(self.addresses.len());
@@ -186,6 +194,7 @@ impl DeviceDto {
             index: self.index,
             pools: pools.collect::<Option<_>>()?,
             awaited: awaited.collect::<Option<_>>()?,
+            streams: handles,
             entries,
         })
     }
@@ -195,16 +204,21 @@ fn byte_address(units: i64) -> Option<Addr> {
     u64::try_from(units.checked_mul(ALIGNMENT)?).ok().map(Addr)
 }
 
-/// The streams of the allocations: runs of `cudaStream_t` with their lengths.
-fn streams(runs: &[(String, u64)]) -> Option<Runs<StreamId>> {
+/// The streams of the allocations: runs of `cudaStream_t` with their lengths. Also the handles by the numbers of streams.
+fn streams(runs: &[(String, u64)]) -> Option<(Runs<StreamId>, Vec<Addr>)> {
     // The default stream is the first.
+    let mut handles = vec![Addr(0)];
     let mut known = BTreeMap::from([(Addr(0), StreamId(0))]);
     let mut found = Vec::with_capacity(runs.len());
     for (handle, count) in runs {
-        let next = StreamId::new(known.len());
-        found.push((*known.entry(Addr::from_hex(handle)?).or_insert(next), *count));
+        let handle = Addr::from_hex(handle)?;
+        let stream = *known.entry(handle).or_insert_with(|| {
+            handles.push(handle);
+            StreamId::new(handles.len() - 1)
+        });
+        found.push((stream, *count));
     }
-    Some(Runs::new(found))
+    Some((Runs::new(found), handles))
 }
 
 /// Values one after the other, which are written as runs of equal ones.

@@ -124,6 +124,7 @@ impl<'a> Reader<'a, '_> {
             batch_size: batch.and_then(|batch| batch.size),
             redirected: self.list("redirected", |RedirectedDto { what, times }| (what, times)),
             allocator_history: self.allocator_history(),
+            rest: None,
             virtual_gpu: self.field("virtual_gpu"),
             rank: self.field("distributed").and_then(Rank::read),
             sharding: self.sharding(),

@@ -6,13 +6,16 @@ use super::structure::Structure;
 use crate::block::Block;
 use crate::gpu::GpuRecording;
 use crate::integrity::Integrity;
+use crate::lifetime::Tick;
 use crate::preexisting::Preexisting;
+use crate::rest::{self, RestStart};
 use crate::returns::Returns;
 use crate::roles::{self, Facts};
+use crate::script_part::PartStart;
 use crate::spans::PhaseSpan;
 use crate::{allocator_history, lines, preexisting, zero_grad};
 use xmem_trace::Trace;
-use xmem_types::Diagnostics;
+use xmem_types::{Diagnostics, Nanos};
 
 /// Blocks, and all that follows from them.
 pub(super) struct Blocks {
@@ -77,5 +80,28 @@ impl Blocks {
         lines::of_history(&lines_of_history, &mut blocks, trace, autograd);
         let returns = Returns::of(trace, calls.order());
         Self { blocks, gpu, preexisting, phases, integrity, returns }
+    }
+
+    /// Appends what follows the recorded iterations, if the recording has it. Returns where it begins, and the parts of the
+    /// script from there on.
+    pub(super) fn append_rest(
+        &mut self,
+        trace: &mut Trace,
+        notes: &Notes,
+        structure: &Structure,
+        odd: &mut Diagnostics,
+    ) -> Option<(RestStart, Vec<PartStart>)> {
+        let recording = notes.recording.as_ref()?;
+        let (rest, gpu) = (recording.rest.as_ref()?, self.gpu.as_mut()?);
+        // Without it, it is not known what is there.
+        let history = recording.allocator_history.as_ref().filter(|_| gpu.has_history)?;
+        let ends = trace.ops.start.iter().zip(&trace.ops.duration);
+        let ends = ends
+            .map(|(&start, &duration)| start + duration)
+            .chain(trace.memory.time.iter().copied());
+        let end = Nanos(ends.max().map_or(0, |last| last.get().saturating_add(1)));
+        let tick = Tick(u32::try_from(structure.rows.len()).ok()?);
+        let blocks = (&mut self.blocks, gpu);
+        rest::append(rest, (tick, end), blocks, history, &mut trace.strings, odd)
     }
 }

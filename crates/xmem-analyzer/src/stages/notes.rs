@@ -32,7 +32,10 @@ impl Notes {
         let has_notes = recording.is_some();
         let recording = recording.and_then(|raw| recording::read(&raw, odd));
         let answers = trace.header.take_extra(recording::CONVOLUTIONS_KEY);
+        let rest = trace.header.take_extra(recording::REST_KEY);
+        let rest = rest.and_then(|raw| recording::read_rest(&raw, odd));
         let recording = recording.map(|recording| Recording {
+            rest,
             cudnn_answers: answers
                 .map_or_else(Vec::new, |raw| recording::read_convolutions(&raw, odd)),
             ..recording

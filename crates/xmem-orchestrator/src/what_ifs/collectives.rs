@@ -48,6 +48,10 @@ impl Change for Collectives {
         *self != Self::AtOnce
     }
 
+    fn leaves_out_rest(&self) -> bool {
+        *self != Self::AtOnce
+    }
+
     fn words(&self, target: &Target) -> Option<String> {
         match &target.completion {
             StreamCompletion::AtOnce => None,

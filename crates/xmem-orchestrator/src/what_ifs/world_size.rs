@@ -36,6 +36,10 @@ impl Change for WorldSize {
         true
     }
 
+    fn leaves_out_rest(&self) -> bool {
+        true
+    }
+
     fn words(&self, target: &Target) -> Option<String> {
         let resharding = target.resharding.as_ref()?;
         let (rank, recorded) = (resharding.rank(), resharding.recorded());

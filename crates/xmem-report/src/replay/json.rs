@@ -1,6 +1,7 @@
 //! `xmem.replay/2`.
 
 mod contents;
+mod coverage;
 mod peaks;
 mod rules;
 
@@ -9,6 +10,7 @@ use crate::findings::FindingDto;
 use crate::recorded::RecordedDto;
 use crate::setup::SetupDto;
 use contents::{BlockDto, FragmentationDto, RolesDto, UnmodeledDto};
+use coverage::CoverageDto;
 use peaks::{IterationDto, OutOfMemoryDto, PeakDto, PeakRangeDto, UnlimitedDto};
 use rules::RuleDto;
 use serde::Serialize;
@@ -105,6 +107,8 @@ pub struct ReplayDocument<'a> {
     by_role: RolesDto,
     /// Peaks iteration by iteration.
     per_iteration: Vec<IterationDto>,
+    /// What of the script the answer is about.
+    coverage: CoverageDto,
     /// The largest blocks alive at the peak of allocated memory, largest first.
     largest_blocks: Vec<BlockDto<'a>>,
     /// Reserved memory that holds no tensor, where memory is short: at the out-of-memory, else at the peak of allocated
@@ -422,6 +426,7 @@ impl<'a> ReplayDocument<'a> {
             unmodeled: answer.memory.unmodeled.as_slice().into(),
             by_role: answer.memory.by_role.as_slice().into(),
             per_iteration: answer.memory.per_iteration.iter().map(IterationDto::from).collect(),
+            coverage: (&answer.memory.coverage).into(),
             largest_blocks: answer.memory.largest.iter().map(BlockDto::from).collect(),
             fragmentation: (&answer.memory.fragmentation).into(),
             allocator: allocator(answer),

@@ -9,9 +9,9 @@ use crate::setup;
 use crate::style::{Ink, Style, keep_end, wrap};
 use crate::words::{confidence_in, counted, verdict, withheld, word};
 use std::cmp::Reverse;
-use xmem::analyzer::GpuSource;
 use xmem::analyzer::integrity::Condition;
-use xmem::predict::{AllocatorKind, Confidence, Place, ShortAt, UncertaintyEffect};
+use xmem::analyzer::{GpuSource, ScriptPart};
+use xmem::predict::{AllocatorKind, Confidence, CoveredExtent, Place, ShortAt, UncertaintyEffect};
 use xmem::types::{Severity, WithheldReason, printable};
 use xmem::{Answer, Bytes, Decision, Verdict};
 
@@ -189,6 +189,7 @@ fn headline(trace: &str, answer: &Answer, style: &Style) -> String {
         allocator(answer, style)
             + &convolutions(answer, style)
             + &recorded_on(answer, style)
+            + &coverage(answer, style)
             + &what_ifs(answer, style),
     )
 }
@@ -207,6 +208,34 @@ fn recorded_on(answer: &Answer, style: &Style) -> String {
     let peaks = recorded::peaks(gpu);
     let peaks = if peaks.is_empty() { peaks } else { format!("; recorded peaks: {peaks}") };
     let text = printable(&format!("recorded on {}{peaks}", recorded::gpu(gpu))).into_owned();
+    let lines = wrap(&text, style.columns().saturating_sub(2));
+    lines.iter().map(|line| format!("  {line}\n")).collect()
+}
+
+/// How far the script was recorded, with the peaks of its parts.
+fn coverage(answer: &Answer, style: &Style) -> String {
+    let coverage = &answer.memory.coverage;
+    if coverage.parts.is_empty() {
+        return String::new();
+    }
+    let later = match coverage.later_steps {
+        0 => String::new(),
+        steps => format!(", {} later", counted(steps as usize, "step")),
+    };
+    let how = match coverage.extent {
+        CoveredExtent::Whole => "recorded to the script's end",
+        CoveredExtent::Iterations => "recorded up to the last iteration, not to the script's end",
+        CoveredExtent::Time => "recorded until the time was up, not to the script's end",
+        CoveredExtent::Failure => "recorded until the script failed",
+        _ => "recorded until it was stopped, not to the script's end",
+    };
+    let peaks: Vec<String> = coverage
+        .parts
+        .iter()
+        .filter(|peak| peak.part != ScriptPart::Setup)
+        .map(|peak| format!("{} {}", peak.part.name(), peak.allocated))
+        .collect();
+    let text = format!("{how}{later}; allocated: {}", peaks.join(", "));
     let lines = wrap(&text, style.columns().saturating_sub(2));
     lines.iter().map(|line| format!("  {line}\n")).collect()
 }

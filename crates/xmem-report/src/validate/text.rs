@@ -174,7 +174,14 @@ fn phases(judged: &Validation, style: &Style) -> String {
 }
 
 fn moment_of(iteration: Option<xmem::types::IterationId>, phase: xmem::analyzer::Phase) -> String {
-    short_moment(&Place { iteration, phase, op_path: Vec::new(), module: None, line: None })
+    short_moment(&Place {
+        iteration,
+        phase,
+        op_path: Vec::new(),
+        part: None,
+        module: None,
+        line: None,
+    })
 }
 
 fn peak(at: &Moment, style: &Style) -> String {

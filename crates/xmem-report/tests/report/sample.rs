@@ -30,6 +30,7 @@ fn place(iteration: Option<u32>, phase: Phase, ops: &[&str]) -> Place {
     Place {
         iteration: iteration.map(IterationId),
         phase,
+        part: None,
         op_path: ops.iter().map(ToString::to_string).collect(),
         module: Some("Net_0 > Linear_1".to_owned()),
         line: Some("train.py(12): forward".to_owned()),

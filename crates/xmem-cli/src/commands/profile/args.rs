@@ -13,9 +13,25 @@ use xmem::Bytes;
 use xmem::predict::VaryingDimension;
 use xmem_recorder::{Assumptions, Capacity, Engine, OverlayChoice, VaryingBatches};
 
+/// Iterations that are recorded in full.
+const DEFAULT_STEPS: NonZeroU32 = NonZeroU32::new(3).expect("not zero");
+
+/// The time that the script goes on after them.
+const DEFAULT_TIME: Duration = Duration::from_secs(120);
+
 /// The options that `-h` shows.
-pub(crate) const SHORT_HELP: &[&str] =
-    &["command", "device", "steps", "output", "then", "gpus", "ranks", "virtual_gpu", "vary"];
+pub(crate) const SHORT_HELP: &[&str] = &[
+    "command",
+    "device",
+    "steps",
+    "time",
+    "output",
+    "then",
+    "gpus",
+    "ranks",
+    "virtual_gpu",
+    "vary",
+];
 
 #[derive(Debug, Args)]
 #[command(
@@ -40,9 +56,16 @@ pub(crate) struct ProfileArgs {
     /// Training command with its arguments: what follows its first word is the command's
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
-    /// Number of iterations to record; the script is stopped after them
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "3", value_parser = count::<NonZeroU32>)]
-    steps: NonZeroU32,
+    /// Number of iterations to record in full; the script is stopped after them [default: 3, and on a virtual GPU what
+    /// follows, see --time]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count::<NonZeroU32>)]
+    steps: Option<NonZeroU32>,
+    /// How long the script goes on after the iterations that are recorded in full, on a virtual GPU: until its end, or
+    /// for this time. What it asks of the allocator is recorded, of steps that repeat once
+    /// [default: 120s without --steps]
+    #[arg(long, value_name = "TIME", value_parser = duration,
+          conflicts_with_all = ["vary", "run_ahead", "assume", "ranks"])]
+    time: Option<Duration>,
     /// Give the batches of recorded iterations these lengths (seq) or sizes (batch) in turn, for replay
     /// --vary: the ends of a range and its middle (seq=64..128), or a list (seq=64,128). Tensors of the
     /// DataLoader, else the arguments of the model, are cut or repeated. Records at least two iterations more
@@ -182,10 +205,20 @@ impl ProfileArgs {
     /// neither the first nor without one that follows.
     pub(crate) fn steps(&self) -> NonZeroU32 {
         let lengths = self.varying_batches().map_or(0, |vary| vary.extents.len() as u32);
+        let steps = self.steps.unwrap_or(DEFAULT_STEPS);
         match NonZeroU32::new(lengths + 2) {
-            Some(least) if lengths > 0 => self.steps.max(least),
-            _ => self.steps,
+            Some(least) if lengths > 0 => steps.max(least),
+            _ => steps,
         }
+    }
+
+    /// How long the script goes on after them, on a virtual GPU. Where it is recorded twice, or as a process without the
+    /// others, it does not.
+    pub(crate) fn rest(&self) -> Option<Duration> {
+        let is_single = self.vary.is_none() && !self.run_ahead && self.ranks.is_none();
+        let is_whole = is_single && self.assume.is_none() && self.steps.is_none();
+        let time = self.time.or(is_whole.then_some(DEFAULT_TIME));
+        time.filter(|_| self.engine() != Engine::Cpu)
     }
 
     /// Extents of recorded batches, the greatest first: those of a list, or the ends and the middle of a

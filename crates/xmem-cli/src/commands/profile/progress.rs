@@ -65,6 +65,8 @@ enum Doing {
     Building,
     /// An iteration runs: its number.
     Iteration(u32),
+    /// What follows the recorded iterations.
+    Rest,
 }
 
 impl Doing {
@@ -72,6 +74,7 @@ impl Doing {
         match self {
             Self::Importing => "starting".to_owned(),
             Self::Building => "building the model".to_owned(),
+            Self::Rest => "the rest of the script".to_owned(),
             Self::Iteration(number) => format!("step {} of {steps}", number.min(steps.get())),
         }
     }
@@ -157,6 +160,7 @@ impl RecordingProgress {
                     format!("{of}: {number}/{steps} ({took:.1} s; total {since:.0} s, {resident}{rest})"),
                 );
             }
+            Progress::Rest => self.begin(Doing::Rest),
             Progress::Exporting { written } => self.exporting(&written.to_string()),
             Progress::Exported => self.clear(),
             Progress::Note(text) => self.note(text),

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use xmem::Bytes;
 use xmem::types::printable;
 use xmem_recorder::{
-    Destination, Engine, Float16, LoneRank, Recorded, Request, Stacks, Timeouts, Timing, Weights,
-    Writable,
+    Destination, Engine, Float16, LoneRank, Recorded, RecordedRest, Request, RestEnd, Stacks,
+    Timeouts, Timing, Weights, Writable,
 };
 
 /// Runs the command.
@@ -161,6 +161,7 @@ fn request(run: &Run, args: &ProfileArgs, device: &str) -> Result<Request, CliEr
         command: (command.next().unwrap_or_default(), command.collect()),
         output: run.output.clone(),
         steps: args.steps(),
+        rest: args.rest(),
         stacks: if args.no_stacks { Stacks::Omitted } else { Stacks::Recorded },
         device: xmem::find(device)?.clone(),
         gpus: run.rank.map_or(args.gpus, LoneRank::local_world_size),
@@ -210,6 +211,9 @@ fn summary(recorded: &Recorded, device: &str) -> String {
             shown(existing)
         );
     }
+    if let Some(rest) = &recorded.rest {
+        text += &format!("\n  {}", after_the_steps(rest));
+    }
     let versions = [("torch", &recorded.torch), ("Python", &recorded.python)];
     let versions: Vec<String> = versions
         .iter()
@@ -231,6 +235,24 @@ fn summary(recorded: &Recorded, device: &str) -> String {
         text += &format!("\n  redirected to the CPU: {}", calls.join(", "));
     }
     text
+}
+
+/// What is recorded of the script after the iterations.
+fn after_the_steps(rest: &RecordedRest) -> String {
+    let steps = match rest.steps {
+        0 => "no step".to_owned(),
+        1 => "1 step".to_owned(),
+        many => format!("{many} steps"),
+    };
+    match &rest.end {
+        RestEnd::Script => format!("then the rest of the script: {steps}, to its end"),
+        RestEnd::Time => format!("then {steps}, until the time was up (--time goes on for longer)"),
+        RestEnd::Stopped => format!("then {steps}, until it was stopped"),
+        RestEnd::Exception(place) => {
+            let place = place.as_deref().map(printable).unwrap_or_default();
+            format!("then {steps}, until the script failed: {place}")
+        }
+    }
 }
 
 fn seconds(recorded: &Recorded) -> String {

@@ -12,7 +12,7 @@ from .. import engine, errors, profilers, session
 from ..facts import metadata
 from ..patching import replace
 from ..weights import missing
-from . import calls, evaluation, export, iterations, memory, run, steps
+from . import calls, evaluation, export, iterations, memory, rest, run, steps
 
 # Times that the end of the script is raised, if the script catches it, before the process exits.
 MAX_RAISES = 10
@@ -36,6 +36,8 @@ class _End:
         self.exit_code = None
         # The times that `Finished` was raised again; None in a forked child, where it is not.
         self.raised = 0
+        # The arguments of the export of a trace that is not saved yet.
+        self.unsaved = None
         # Python's own `os._exit`.
         self.leave_at_once = None
 
@@ -90,7 +92,7 @@ def install_signal_handlers():
     """Saves the recording at SIGUSR2, which `xmem profile` sends, and at SIGTERM and SIGHUP."""
 
     def stop(_number, _frame):
-        _end_now(session.stop_reason() or "signal", None, Finished())
+        _end_now(session.stop_reason() or ("time" if rest.is_expired() else "signal"), None, Finished())
 
     signal.signal(signal.SIGUSR2, stop)
 
@@ -107,8 +109,31 @@ def install_signal_handlers():
 
 def finish(reason, detail=None):
     """Stops the profiler and saves the trace; errors are reported, not raised."""
-    if not run.is_recording() or not run.in_process():
+    if not run.in_process():
         return
+    if rest.is_running():
+        rest.end(reason, detail)
+        _export()
+    elif run.is_recording():
+        _stop(reason, detail)
+        _export()
+
+
+def go_on_or_finish(reason):
+    """Stops the profiler: the iterations are complete. Ends the script, unless its rest is to be recorded, too."""
+    if not rest.is_wanted():
+        finish(reason)
+        raise Finished
+    _stop(reason, None)
+    if _end.unsaved is None:
+        raise Finished
+    if not rest.begin():
+        _export()
+        raise Finished
+
+
+def _stop(reason, detail):
+    """Stops the profiler."""
     if run.on_thread():
         # The export is not part of the script.
         sys.setprofile(None)
@@ -132,21 +157,35 @@ def finish(reason, detail=None):
         profilers.stop(profiler)
         if session.settings()["stacks"] and not engine.is_virtual():
             export.keep_lines(profiler)
-        export.export(profiler, iterations.count(), reason, detail, needed)
+        _end.unsaved = profiler, iterations.count(), reason, detail, needed
+    except Exception as error:
+        session.send("failed", text=f"{type(error).__name__}: {error}")
+
+
+def _export():
+    """Saves the trace of the profiler that has stopped."""
+    unsaved, _end.unsaved = _end.unsaved, None
+    if unsaved is None:
+        return
+    try:
+        export.export(*unsaved)
     except Exception as error:
         session.send("failed", text=f"{type(error).__name__}: {error}")
 
 
 def finish_if_requested():
-    """Ends the script if that was requested while another thread ran."""
-    if _end.wanted is not None and run.on_thread():
-        finish(*_end.wanted)
+    """Ends the script if that was requested while another thread ran, or if the time for its rest is up."""
+    wanted = _end.wanted
+    if wanted is None and rest.is_running() and rest.is_expired():
+        wanted = "time", None
+    if wanted is not None and run.on_thread():
+        finish(*wanted)
         raise Finished
 
 
 def raise_again():
     """Raises the end of the script again, which the script has caught."""
-    if run.profiler() is None or _end.raised is None:
+    if run.profiler() is None or rest.is_running() or _end.raised is None:
         return
     if not run.on_thread():
         return
@@ -188,10 +227,14 @@ def _except_the_end(original):
 def _forget():
     """Disables the recording in a forked child."""
     run.forget()
+    rest.forget()
     _end.raised = None
 
 
 def _at_the_end():
+    if rest.is_running():
+        finish(*_reason())
+        return
     if not run.is_recording():
         return
     if not iterations.count() and not session.is_first():

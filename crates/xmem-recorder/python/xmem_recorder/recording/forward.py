@@ -6,7 +6,7 @@ from .. import session
 from ..facts import cudnn
 from ..imports import inside_import
 from ..patching import replace
-from . import begin, calls, end, evaluation, iterations, lengths, passes, run, steps
+from . import begin, calls, end, evaluation, iterations, lengths, parts, passes, rest, run, steps
 
 # Models of which a message is sent.
 MAX_MODELS_SENT = 10
@@ -113,6 +113,9 @@ def _watch_calls_by_hooks(torch):
 
 def _called(module, args, kwargs):
     """Handles the call of a module from outside all others."""
+    if rest.is_running():
+        _called_in_rest(module)
+        return
     if run.is_over():
         end.raise_again()
         return
@@ -123,6 +126,7 @@ def _called(module, args, kwargs):
         return
     end.finish_if_requested()
     cudnn.sample(_torch)
+    parts.called(module)
     count = calls.count(module)
     if count == 0:
         _send_model(module, calls.add_model(module))
@@ -132,6 +136,13 @@ def _called(module, args, kwargs):
         calls.add_evaluation(module)
     calls.add(module)
     calls.add_batch(_shapes(args, kwargs), module)
+
+
+def _called_in_rest(module):
+    if run.on_thread() and next(module.parameters(), None) is not None and not passes.inside_backward(_torch):
+        end.finish_if_requested()
+        parts.called(module)
+        rest.mark()
 
 
 def _is_traced():

@@ -2,7 +2,7 @@
 
 from .. import session
 from ..patching import replace
-from . import begin, end, iterations, passes, run, steps
+from . import begin, end, iterations, parts, passes, rest, run, steps
 
 # An optimizer without a step is waited for until another has made this many times the requested steps.
 MAX_STEP_RATIO = 3
@@ -62,8 +62,7 @@ def count_steps():
     end.finish_if_requested()
     if least >= wanted or most >= wanted * MAX_STEP_RATIO and not least:
         iterations.settle(iterations.before() + (least or most), iterations.unit())
-        end.finish("steps")
-        raise end.Finished
+        end.go_on_or_finish("steps")
 
 
 def _scaled_step(original):
@@ -85,6 +84,9 @@ def _scaled_step(original):
 
 def _stepped(optimizer):
     """Handles a step of an optimizer."""
+    if rest.is_running():
+        _stepped_in_rest()
+        return
     if run.is_over():
         end.raise_again()
         return
@@ -101,9 +103,17 @@ def _stepped(optimizer):
         # The passes before the first step were no iterations.
         iterations.restart()
     _begin_again(optimizer)
+    parts.stepped()
     steps.add(optimizer)
     if not inside_backward:
         count_steps()
+
+
+def _stepped_in_rest():
+    if run.on_thread():
+        end.finish_if_requested()
+        parts.stepped()
+        rest.stepped()
 
 
 def _begin_again(optimizer):

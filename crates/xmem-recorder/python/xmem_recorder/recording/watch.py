@@ -1,11 +1,13 @@
 """Prepares PyTorch for a recording: wraps the functions that show the progress of the script."""
 
-from . import backward, end, forward, iterations, lengths, replicas, run, stepping, swapping
+from . import backward, end, forward, iterations, lengths, parts, replicas, rest, run, stepping, swapping
 
 
 def install(torch):
     """Installs all parts: once, right after the import of torch, and after those of the engine."""
     run.install(torch)
+    rest.install(torch)
+    parts.install(torch)
     iterations.install(torch)
     forward.install(torch)
     stepping.install(torch)

@@ -58,6 +58,10 @@ class _State:
         self.reserved = None
         self.settings = None
         self.complete = True
+        # What reads the history as it goes on after the recorded steps.
+        self.reader = None
+        # Lines of the program (`train.py(12): forward`) with their numbers from one, in order.
+        self.places = {}
 
 
 _state = _State()
@@ -160,7 +164,7 @@ def _noting_pools(torch, original):
             ]
             if reserved != _state.reserved:
                 _state.reserved = reserved
-                _entries()
+                (_state.reader or _entries)()
         return result
 
     return ending
@@ -268,6 +272,106 @@ def _without_frames(entry):
     if "frames" in entry:
         entry["frames"] = []
     entry.pop("history", None)
+
+
+# ---------------------------------------------------------------------------------------------
+# After the recorded steps
+# ---------------------------------------------------------------------------------------------
+
+
+def is_resumable():
+    """Returns whether the history was the recorder's own, which can go on after the recorded steps."""
+    return _torch is not None and _state.complete and _state.of_script is None and bool(_state.earlier)
+
+
+def go_on(reader):
+    """Begins again after `facts`; `reader` is called where entries have to be read."""
+    _state.earlier, _state.taken, _state.pools = {}, {}, []
+    _state.on, _state.reader = True, reader
+    _record_all()
+
+
+def take_entries():
+    """The entries by device since they were last taken, and the segments of private pools that are there now: device,
+    address, size and pool of each."""
+    _entries()
+    entries, _state.earlier = _state.earlier, {}
+    pools, _state.pools = _state.pools, []
+    if _state.of_script is None:
+        _clear()
+        _record_all()
+    return entries, [(device, address, size, pool) for device, _, address, size, pool in pools]
+
+
+def stop():
+    """Ends it."""
+    _state.on, _state.reader = False, None
+    _record(None, None, 1)
+
+
+def rows(entries):
+    """Letter, address, size, stream and the number of the line of each operation of the allocator."""
+    places = {}
+    found = []
+    for entry in entries:
+        letter = ACTIONS.get(entry["action"])
+        if letter is None:
+            continue
+        place = 0
+        if letter == "a":
+            frames = entry.get("frames")
+            place = places.get(id(frames))
+            if place is None:
+                place = places[id(frames)] = _place(frames or ())
+        found.append((letter, entry["addr"], entry["size"], entry["stream"], place))
+    return found
+
+
+def places():
+    """The lines of the program by their numbers in rows, from one."""
+    return list(_state.places)
+
+
+def _place(frames):
+    """The number of the innermost line that is not of torch or of Python; 0 if there is none."""
+    for frame in frames:
+        path = frame["filename"]
+        if lines.is_user_file(path):
+            path = path.rpartition("site-packages/")[2] if "site-packages/" in path else os.path.basename(path)
+            text = f"{path}({frame['line']}): {frame['name']}"
+            return _state.places.setdefault(text, len(_state.places) + 1)
+    return 0
+
+
+def columns(rows, pools):
+    """The columns of rows, in the form of a device's history; `pools` are segments of private pools."""
+    letters, addresses, sizes, streams, of_places = [], [], [], [], []
+    # The number of letters before each row.
+    positions = []
+    last = 0
+    for letter, address, size, stream, place in rows:
+        positions.append(len(letters))
+        address = last if letter == "o" else address // ALIGNMENT
+        if letter == "c" and letters and letters[-1] == "f" and address == last:
+            letters[-1] = FREED_AT_ONCE
+            continue
+        letters.append(letter)
+        addresses.append(address - last)
+        last = address
+        if letter in "asrmu":
+            sizes.append(size)
+        if letter == "a":
+            _add_to_runs(streams, stream)
+            _add_to_runs(of_places, place)
+    positions.append(len(letters))
+    return {
+        "actions": "".join(letters),
+        "addresses": addresses,
+        "sizes": sizes,
+        "streams": [[hex(stream), count] for stream, count in streams],
+        "pools": [[positions[row], address // ALIGNMENT, size, pool] for row, address, size, pool in pools],
+        "places": of_places,
+    }, positions
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,0 +1,159 @@
+//! What of a script an answer is about: how far it was recorded, and the peaks of its parts.
+
+use std::ops::Range;
+use xmem_analyzer::recording::{EndReason, RestEnd};
+use xmem_analyzer::{Profile, ScriptPart};
+use xmem_orchestrator::Schedule;
+use xmem_types::Bytes;
+
+/// How far a script was recorded, and what it did up to there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Coverage {
+    /// How far it was recorded.
+    pub extent: CoveredExtent,
+    /// Steps of optimizers after the recorded iterations.
+    pub later_steps: u64,
+    /// Steps at the end since anything new was asked of the allocator.
+    pub settled_steps: u64,
+    /// The parts of the script that were seen, in the order of [`ScriptPart::ALL`]; empty where the recorder did not mark
+    /// them.
+    pub parts: Vec<PartPeak>,
+}
+
+/// How far a script was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CoveredExtent {
+    /// The recording does not say.
+    #[default]
+    Unknown,
+    /// To its end.
+    Whole,
+    /// It was stopped after the recorded iterations, or the answer is about these alone.
+    Iterations,
+    /// Beyond the recorded iterations, until the time was up.
+    Time,
+    /// Until it failed.
+    Failure,
+    /// Until it was stopped from outside.
+    Stopped,
+}
+
+impl CoveredExtent {
+    /// The name in machine-readable output (`iterations`).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Whole => "whole",
+            Self::Iterations => "iterations",
+            Self::Time => "time",
+            Self::Failure => "failure",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// Peaks within a part of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartPeak {
+    /// The part.
+    pub part: ScriptPart,
+    /// How often it was entered.
+    pub count: u64,
+    /// Highest allocated memory.
+    pub allocated: Bytes,
+    /// Highest reserved memory.
+    pub reserved: Bytes,
+}
+
+impl Coverage {
+    /// The coverage of an answer about the requests `within`, whose allocated and reserved memory are given for each request.
+    pub(crate) fn new(
+        profile: &Profile,
+        schedule: &Schedule,
+        within: &Range<usize>,
+        (allocated, reserved): (&[Bytes], &[Bytes]),
+    ) -> Self {
+        let rest = profile.recording().and_then(|recording| recording.rest.as_ref());
+        let start = schedule.rest_start(profile);
+        let rest = rest.filter(|_| start.is_some() && within.end == schedule.requests.len());
+        let parts = match profile.parts.is_empty() {
+            true => Vec::new(),
+            false => peaks(profile, schedule, within, (allocated, reserved)),
+        };
+        Self {
+            extent: rest.map_or_else(|| without_rest(profile), |rest| extent(rest.end)),
+            later_steps: rest.map_or(0, |rest| rest.steps),
+            settled_steps: rest.map_or(0, |rest| rest.settled_steps),
+            parts,
+        }
+    }
+
+    /// Returns whether a part of the script was seen.
+    #[must_use]
+    pub fn has(&self, part: ScriptPart) -> bool {
+        self.parts.iter().any(|seen| seen.part == part)
+    }
+}
+
+/// Returns whether what the script did before goes on after this part.
+const fn is_within_others(part: ScriptPart) -> bool {
+    use ScriptPart::{Capture, Generation, Loading, Saving};
+    matches!(part, Saving | Loading | Generation | Capture)
+}
+
+fn extent(end: RestEnd) -> CoveredExtent {
+    match end {
+        RestEnd::End | RestEnd::Exit => CoveredExtent::Whole,
+        RestEnd::Time => CoveredExtent::Time,
+        RestEnd::Exception | RestEnd::Memory => CoveredExtent::Failure,
+        _ => CoveredExtent::Stopped,
+    }
+}
+
+fn without_rest(profile: &Profile) -> CoveredExtent {
+    let ended = profile.recording().and_then(|recording| recording.ended.as_ref());
+    match ended.map(|ended| ended.reason) {
+        None => CoveredExtent::Unknown,
+        Some(EndReason::Complete) => CoveredExtent::Iterations,
+        Some(EndReason::ScriptEnd | EndReason::Exit) => CoveredExtent::Whole,
+        Some(EndReason::Exception | EndReason::Memory) => CoveredExtent::Failure,
+        Some(_) => CoveredExtent::Stopped,
+    }
+}
+
+fn peaks(
+    profile: &Profile,
+    schedule: &Schedule,
+    within: &Range<usize>,
+    (allocated, reserved): (&[Bytes], &[Bytes]),
+) -> Vec<PartPeak> {
+    let row = |time| schedule.times.partition_point(|&at| at < time);
+    // Of each part: how often, and the highest of both.
+    let mut seen = [(0_u64, Bytes::ZERO, Bytes::ZERO); ScriptPart::ALL.len()];
+    let place = |part| ScriptPart::ALL.iter().position(|known| *known == part);
+    let mut starts = vec![(0, ScriptPart::Setup)];
+    starts.extend(profile.parts.iter().map(|start| (row(start.time), start.part)));
+    let mut base = None;
+    let ends = starts.iter().skip(1).map(|&(start, _)| start).chain([schedule.requests.len()]);
+    for (&(start, part), end) in starts.iter().zip(ends) {
+        let (from, to) = (start.max(within.start), end.min(within.end));
+        let Some(seen) = place(part).map(|at| &mut seen[at]) else { continue };
+        // With what is there when it begins.
+        let rows = from.saturating_sub(1)..to.max(from.min(1));
+        let highest = |values: &[Bytes]| values.get(rows.clone())?.iter().copied().max();
+        // What goes on after a part within it does not begin again.
+        let begins = is_within_others(part) || base != Some(part);
+        if !is_within_others(part) {
+            base = Some(part);
+        }
+        seen.0 += u64::from(begins && start < within.end);
+        seen.1 = seen.1.max(highest(allocated).unwrap_or_default());
+        seen.2 = seen.2.max(highest(reserved).unwrap_or_default());
+    }
+    let all = ScriptPart::ALL.into_iter().zip(seen).filter(|(_, (count, ..))| *count > 0);
+    all.map(|(part, (count, allocated, reserved))| PartPeak { part, count, allocated, reserved })
+        .collect()
+}

@@ -1,0 +1,168 @@
+//! What the hook keeps of the script after the recorded iterations, which is added to the trace: of its file, numbers and
+//! known words alone are taken.
+
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Read;
+
+/// The top-level key of a trace.
+const KEY: &str = "xmem_rest";
+
+const SCHEMA: &str = "xmem.rest.1";
+
+/// Bytes of the longest file that is read.
+const MAX_SIZE: u64 = 256 << 20;
+
+/// Bytes of the longest line of a program, with the names of its file and function.
+const MAX_PLACE: usize = 1000;
+
+/// The rest of a script.
+#[derive(Deserialize, Serialize)]
+pub(crate) struct Rest {
+    schema: String,
+    ended: Ended,
+    seconds: f64,
+    steps: u64,
+    reduced: u64,
+    settled: u64,
+    peaks: Peaks,
+    outside: u64,
+    /// Lines of the program, with the base names of its files.
+    places: Vec<String>,
+    devices: Vec<Device>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Ended {
+    reason: Reason,
+    detail: Option<String>,
+}
+
+/// Why it ended.
+#[derive(Clone, Copy, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Reason {
+    End,
+    Exit,
+    Exception,
+    Memory,
+    Signal,
+    Timeout,
+    Time,
+}
+
+/// What the script does.
+#[derive(Clone, Copy, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Part {
+    Setup,
+    Training,
+    Evaluation,
+    Saving,
+    Loading,
+    Generation,
+    Capture,
+}
+
+/// The peaks up to the end, in bytes.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+struct Peaks {
+    allocated: u64,
+    reserved: u64,
+    active: u64,
+    requested: u64,
+}
+
+/// The history of a device's allocator.
+#[derive(Deserialize, Serialize)]
+struct Device {
+    index: i16,
+    actions: String,
+    addresses: Vec<i64>,
+    sizes: Vec<u64>,
+    streams: Vec<(String, u64)>,
+    pools: Vec<(u64, i64, u64, (u64, u64))>,
+    places: Vec<(u32, u64)>,
+    parts: Vec<(Part, u64, u64)>,
+}
+
+/// The rest in a file of the hook; none if the file has another form.
+pub(crate) fn read(file: File) -> Option<Rest> {
+    let mut text = String::new();
+    file.take(MAX_SIZE).read_to_string(&mut text).ok()?;
+    let rest: Rest = serde_json::from_str(&text).ok()?;
+    let is_plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric());
+    let devices_are_plain = rest.devices.iter().all(|device| {
+        is_plain(&device.actions) && device.streams.iter().all(|(stream, _)| is_plain(stream))
+    });
+    let places_are_short =
+        rest.places.iter().all(|place| place.len() <= MAX_PLACE && !place.starts_with('/'));
+    (rest.schema == SCHEMA && devices_are_plain && places_are_short).then_some(rest)
+}
+
+impl Rest {
+    /// The key with the value, to be written behind the brace with which a trace begins.
+    pub(crate) fn metadata(&self) -> Option<String> {
+        let value = serde_json::to_string(self).ok()?;
+        Some(format!("\n\"{KEY}\": {value},"))
+    }
+
+    /// Steps of optimizers in it.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// How it ended.
+    pub(crate) fn ended(&self) -> crate::recorded::RestEnd {
+        use crate::recorded::RestEnd;
+        match self.ended.reason {
+            Reason::End | Reason::Exit => RestEnd::Script,
+            Reason::Exception | Reason::Memory => RestEnd::Exception(self.ended.detail.clone()),
+            Reason::Time => RestEnd::Time,
+            Reason::Signal | Reason::Timeout => RestEnd::Stopped,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Seek, Write};
+
+    fn of(text: &str) -> Option<String> {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(text.as_bytes()).expect("written");
+        file.rewind().expect("rewound");
+        read(file)?.metadata()
+    }
+
+    #[test]
+    fn known_words_and_numbers_are_taken_and_nothing_else() {
+        let text = |part: &str, actions: &str| {
+            format!(
+                r#"{{"schema": "xmem.rest.1", "ended": {{"reason": "end", "detail": null}}, "seconds": 1.5, "steps": 9,
+                "reduced": 7, "settled": 5, "peaks": {{"allocated": 512}}, "outside": 0,
+                "places": ["train.py(7): evaluate"], "user": "name",
+                "devices": [{{"index": 0, "actions": "{actions}", "addresses": [1, 0], "sizes": [512],
+                "streams": [["0x0", 1]], "pools": [], "places": [[1, 1]], "parts": [["{part}", 5, 0]],
+                "host": "name"}}]}}"#
+            )
+        };
+        let good = text("evaluation", "aF");
+        let written = of(&good).expect("a rest");
+        assert!(written.starts_with("\n\"xmem_rest\": {\"schema\":\"xmem.rest.1\","), "{written}");
+        assert!(written.contains(r#""parts":[["evaluation",5,0]]"#), "{written}");
+        assert!(!written.contains("name"), "{written}");
+        for bad in [
+            text("secret", "aF"),
+            text("saving", "a F"),
+            good.replace("0x0", "/home/me"),
+            good.replace("rest.1", "rest.2"),
+            good.replace("train.py", "/home/me/train.py"),
+            String::new(),
+        ] {
+            assert_eq!(of(&bad), None, "{bad}");
+        }
+    }
+}

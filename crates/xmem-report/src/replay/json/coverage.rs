@@ -1,0 +1,58 @@
+//! How far a script was recorded, as JSON.
+
+use serde::Serialize;
+use xmem::predict::{Coverage, PartPeak};
+
+/// How far the script was recorded, and the peaks of its parts.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct CoverageDto {
+    /// whole: to the script's end; iterations: it was stopped after the recorded iterations, or the answer is about these
+    /// alone; time: beyond them, until the time was up; failure: until the script failed; stopped: until it was stopped;
+    /// unknown: the recording does not say.
+    #[cfg_attr(test, schemars(extend("enum" = ["whole", "iterations", "time", "failure", "stopped", "unknown"])))]
+    extent: &'static str,
+    /// Optimizer steps after the recorded iterations.
+    later_steps: u64,
+    /// Optimizer steps at the end since the script asked anything new of the allocator.
+    settled_steps: u64,
+    /// Peaks of the parts of the script that were seen; empty where the recorder did not mark them.
+    parts: Vec<PartDto>,
+}
+
+/// The peaks within a part of a script.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PartDto {
+    /// What the script does.
+    #[cfg_attr(test, schemars(extend("enum" = ["setup", "training", "evaluation", "generation", "saving", "loading", "capture"])))]
+    part: &'static str,
+    /// How often it began.
+    count: u64,
+    /// Highest allocated memory.
+    allocated_bytes: u64,
+    /// Highest reserved memory.
+    reserved_bytes: u64,
+}
+
+impl From<&Coverage> for CoverageDto {
+    fn from(coverage: &Coverage) -> Self {
+        Self {
+            extent: coverage.extent.name(),
+            later_steps: coverage.later_steps,
+            settled_steps: coverage.settled_steps,
+            parts: coverage.parts.iter().map(PartDto::from).collect(),
+        }
+    }
+}
+
+impl From<&PartPeak> for PartDto {
+    fn from(peak: &PartPeak) -> Self {
+        Self {
+            part: peak.part.name(),
+            count: peak.count,
+            allocated_bytes: peak.allocated.get(),
+            reserved_bytes: peak.reserved.get(),
+        }
+    }
+}
