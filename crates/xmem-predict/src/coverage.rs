@@ -6,6 +6,11 @@ use xmem_analyzer::{Profile, ScriptPart};
 use xmem_orchestrator::Schedule;
 use xmem_types::Bytes;
 
+/// Kinds of intervals from which on sizes vary, where they are one in so many of all: the first steps, and last batches of
+/// an epoch, are others than most.
+const MANY_KINDS: u64 = 10;
+const MANY_SHARE: u64 = 5;
+
 /// How far a script was recorded, and what it did up to there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -14,6 +19,12 @@ pub struct Coverage {
     pub extent: CoveredExtent,
     /// Steps of optimizers after the recorded iterations.
     pub later_steps: u64,
+    /// Batches that were left out, as all of them would have taken too long: the largest ones were not.
+    pub batches_left_out: u64,
+    /// Those of them with tensors of sizes that the script did not have otherwise.
+    pub unlike_batches: u64,
+    /// Different intervals between steps and calls of the model in training, and all of them.
+    pub training_kinds: (u64, u64),
     /// Steps at the end since anything new was asked of the allocator.
     pub settled_steps: u64,
     /// The parts of the script that were seen, in the order of [`ScriptPart::ALL`]; empty where the recorder did not mark
@@ -34,6 +45,8 @@ pub enum CoveredExtent {
     Iterations,
     /// Beyond the recorded iterations, until the time was up.
     Time,
+    /// Beyond the recorded iterations, until nothing new followed for long.
+    Settled,
     /// Until it failed.
     Failure,
     /// Until it was stopped from outside.
@@ -49,6 +62,7 @@ impl CoveredExtent {
             Self::Whole => "whole",
             Self::Iterations => "iterations",
             Self::Time => "time",
+            Self::Settled => "settled",
             Self::Failure => "failure",
             Self::Stopped => "stopped",
         }
@@ -86,9 +100,19 @@ impl Coverage {
         Self {
             extent: rest.map_or_else(|| without_rest(profile), |rest| extent(rest.end)),
             later_steps: rest.map_or(0, |rest| rest.steps),
+            batches_left_out: rest.map_or(0, |rest| rest.batches_left_out),
+            unlike_batches: rest.map_or(0, |rest| rest.unlike_batches),
+            training_kinds: rest.map_or((0, 0), |rest| rest.training_kinds),
             settled_steps: rest.map_or(0, |rest| rest.settled_steps),
             parts,
         }
+    }
+
+    /// Returns whether steps are so different that the order of batches may decide what is reserved.
+    #[must_use]
+    pub fn has_many_kinds(&self) -> bool {
+        let (kinds, all) = self.training_kinds;
+        kinds > MANY_KINDS && kinds.saturating_mul(MANY_SHARE) > all
     }
 
     /// Returns whether a part of the script was seen.
@@ -108,6 +132,7 @@ fn extent(end: RestEnd) -> CoveredExtent {
     match end {
         RestEnd::End | RestEnd::Exit => CoveredExtent::Whole,
         RestEnd::Time => CoveredExtent::Time,
+        RestEnd::Settled => CoveredExtent::Settled,
         RestEnd::Exception | RestEnd::Memory => CoveredExtent::Failure,
         _ => CoveredExtent::Stopped,
     }

@@ -63,6 +63,8 @@ pub enum RestEnd {
     Exception(Option<String>),
     /// Its time was up.
     Time,
+    /// Nothing new followed for long.
+    Settled,
     /// It was ended from outside.
     Stopped,
 }

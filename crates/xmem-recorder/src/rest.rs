@@ -25,6 +25,9 @@ pub(crate) struct Rest {
     steps: u64,
     reduced: u64,
     settled: u64,
+    /// Different intervals of training, and all of them.
+    kinds: (u64, u64),
+    batches: Batches,
     peaks: Peaks,
     outside: u64,
     /// Lines of the program, with the base names of its files.
@@ -49,6 +52,14 @@ enum Reason {
     Signal,
     Timeout,
     Time,
+    Settled,
+}
+
+/// Batches that were left out, and those of them with sizes that the script did not have.
+#[derive(Deserialize, Serialize)]
+struct Batches {
+    left_out: u64,
+    unlike: u64,
 }
 
 /// What the script does.
@@ -120,6 +131,7 @@ impl Rest {
             Reason::End | Reason::Exit => RestEnd::Script,
             Reason::Exception | Reason::Memory => RestEnd::Exception(self.ended.detail.clone()),
             Reason::Time => RestEnd::Time,
+            Reason::Settled => RestEnd::Settled,
             Reason::Signal | Reason::Timeout => RestEnd::Stopped,
         }
     }
@@ -142,7 +154,7 @@ mod tests {
         let text = |part: &str, actions: &str| {
             format!(
                 r#"{{"schema": "xmem.rest.1", "ended": {{"reason": "end", "detail": null}}, "seconds": 1.5, "steps": 9,
-                "reduced": 7, "settled": 5, "peaks": {{"allocated": 512}}, "outside": 0,
+                "reduced": 7, "settled": 5, "kinds": [2, 9], "batches": {{"left_out": 3, "unlike": 0}}, "peaks": {{"allocated": 512}}, "outside": 0,
                 "places": ["train.py(7): evaluate"], "user": "name",
                 "devices": [{{"index": 0, "actions": "{actions}", "addresses": [1, 0], "sizes": [512],
                 "streams": [["0x0", 1]], "pools": [], "places": [[1, 1]], "parts": [["{part}", 5, 0]],

@@ -26,6 +26,12 @@ pub struct ScriptRest {
     pub reduced: u64,
     /// Steps at the end since anything new was asked of the allocator.
     pub settled_steps: u64,
+    /// Different intervals of training, and all of them.
+    pub training_kinds: (u64, u64),
+    /// Batches that were left out as all of them would have taken too long.
+    pub batches_left_out: u64,
+    /// Those of them with tensors of sizes that the script did not have otherwise.
+    pub unlike_batches: u64,
     /// Peaks of allocated and of reserved memory that PyTorch counted up to the end.
     pub counted_peaks: Option<(Bytes, Bytes)>,
     /// The most that the program took from the device outside PyTorch's allocator.
@@ -55,6 +61,8 @@ pub enum RestEnd {
     Timeout,
     /// The time for the rest was up.
     Time,
+    /// Nothing new followed for long.
+    Settled,
 }
 
 impl RestEnd {
@@ -69,6 +77,7 @@ impl RestEnd {
             Self::Signal => "signal",
             Self::Timeout => "timeout",
             Self::Time => "time",
+            Self::Settled => "settled",
         }
     }
 
@@ -94,6 +103,10 @@ struct RestDto {
     steps: u64,
     reduced: u64,
     settled: u64,
+    #[serde(default)]
+    kinds: (u64, u64),
+    #[serde(default)]
+    batches: BatchesDto,
     peaks: PeaksDto,
     outside: u64,
     places: Vec<String>,
@@ -103,6 +116,12 @@ struct RestDto {
 #[derive(Deserialize)]
 struct EndedDto {
     reason: RestEnd,
+}
+
+#[derive(Default, Deserialize)]
+struct BatchesDto {
+    left_out: u64,
+    unlike: u64,
 }
 
 #[derive(Deserialize)]
@@ -148,6 +167,9 @@ impl RestDto {
             steps: self.steps,
             reduced: self.reduced,
             settled_steps: self.settled,
+            training_kinds: self.kinds,
+            batches_left_out: self.batches.left_out,
+            unlike_batches: self.batches.unlike,
             counted_peaks: (known(allocated) && known(reserved))
                 .then_some((Bytes(allocated), Bytes(reserved))),
             outside: Bytes(self.outside.min(MAX_BYTES)),

@@ -2,7 +2,7 @@
 
 use crate::support::{Detail, Recorder};
 use xmem_analyzer::integrity::Condition;
-use xmem_analyzer::{Profile, Residency, Role, Tick, analyze};
+use xmem_analyzer::{Profile, Residency, Role, ScriptPart, Tick, analyze};
 use xmem_trace::{DeviceKind, Trace};
 use xmem_types::{BlockId, Bytes, Diagnostics, PrivatePoolId};
 
@@ -226,4 +226,84 @@ fn a_free_that_only_the_history_has_comes_before_what_reuses_its_address() {
     assert!(notes.get("allocator-history-unused").is_none(), "{notes:?}");
     let blocks: Vec<_> = profile.blocks.iter().map(|b| (b.size.get(), b.alloc, b.free)).collect();
     assert_eq!(blocks, [(300, Tick(0), Some(Tick(1))), (500, Tick(2), Some(Tick(3)))]);
+}
+
+/// What follows the recorded events: the third block is freed, one is made on the second stream, one in a new private pool,
+/// which waits for another stream; `empty_cache`; a block at an address that is used again.
+const REST: &str = r#"{"schema":"xmem.rest.1","ended":{"reason":"end"},"seconds":1.5,"steps":9,"reduced":4,"settled":2,
+    "peaks":{"allocated":4096,"reserved":8388608},"outside":0,"places":["train.py(7): evaluate"],
+    "devices":[{"index":0,"actions":"FaafrcaF","addresses":[8,8,84,0,0,0,-92,0],"sizes":[900,1024,2048,400],
+    "streams":[["0x5f00",1],["0x6000",1],["0x0",1]],"pools":[[2,100,8,[0,2]]],"places":[[1,1],[0,2]],
+    "parts":[["training",0,0],["evaluation",5,1]]}]}"#;
+
+fn with_rest(rest: &str) -> (Profile, Diagnostics) {
+    let mut trace = trace(&EVENTS);
+    let notes = format!(r#"{{"schema":"xmem.recording.1","allocator_history":{HISTORY}}}"#);
+    trace.header.extra.push(("xmem_recording".to_owned(), notes));
+    trace.header.extra.push(("xmem_rest".to_owned(), rest.to_owned()));
+    analyze(trace)
+}
+
+#[test]
+fn the_rest_of_a_script_follows_the_recorded_blocks() {
+    let (profile, notes) = with_rest(REST);
+    for code in ["rest-unused", "recording-rest"] {
+        assert!(notes.get(code).is_none(), "{notes:?}");
+    }
+    let blocks: Vec<_> = profile
+        .blocks
+        .iter()
+        .skip(2)
+        .map(|b| {
+            let (alloc, free, done) = (b.alloc.0, b.free.map(|t| t.0), b.completed.map(|t| t.0));
+            (b.size.get(), b.stream.0, b.pool.map(|p| p.0), alloc, free, done)
+        })
+        .collect();
+    assert_eq!(
+        blocks,
+        [
+            (512, 0, None, 4, Some(6), None),
+            (700, 0, None, 5, None, None),
+            (900, 1, None, 7, None, None),
+            (1024, 2, Some(1), 8, Some(9), Some(10)),
+            (400, 0, None, 10, Some(11), None),
+        ]
+    );
+    let gpu = profile.gpu.as_ref().expect("of a GPU");
+    assert_eq!(gpu.pool_releases, [(Tick(4), PrivatePoolId(0)), (Tick(10), PrivatePoolId(1))]);
+    assert_eq!((gpu.peak_allocated, gpu.peak_reserved), (Some(Bytes(4096)), Some(Bytes(8 << 20))));
+    let rest = profile.rest.expect("a rest");
+    assert_eq!(rest.tick, Tick(6));
+    let last = profile.blocks.last().expect("a block");
+    assert_eq!(profile.part_in_rest(last.alloc_time), Some(ScriptPart::Evaluation));
+    assert_eq!(profile.part_in_rest(profile.blocks[3].alloc_time), None);
+    assert_eq!(profile.text(profile.blocks[4].line), "train.py(7): evaluate");
+}
+
+#[test]
+fn a_rest_that_contradicts_the_recorded_blocks_is_not_used() {
+    let (before, _) = with_history(&EVENTS, HISTORY);
+    for (from, to) in [
+        // Another address is freed; one is allocated twice; columns of other lengths; an unknown action and part.
+        ("[8,8,84,", "[9,8,84,"),
+        ("[8,8,84,", "[8,0,24,"),
+        ("FaafrcaF", "FaafrcaFF"),
+        ("FaafrcaF", "FaafrcaX"),
+        ("evaluation", "lunch"),
+        ("[\"evaluation\",5,1]", "[\"evaluation\",5,100]"),
+        ("[\"evaluation\",5,1]", "[\"evaluation\",-5,1]"),
+        ("rest.1", "rest.2"),
+        ("8388608", "-1"),
+    ] {
+        let rest = REST.replacen(from, to, 1);
+        assert_ne!(rest, REST, "{from}");
+        let (profile, notes) = with_rest(&rest);
+        let codes = ["rest-unused", "recording-rest"];
+        assert!(codes.iter().any(|code| notes.get(code).is_some()), "{from} {to}");
+        assert_eq!(profile.blocks.len(), before.blocks.len(), "{from} {to}");
+        assert_eq!(profile.blocks[2].free, None, "{from} {to}");
+        assert!(profile.rest.is_none(), "{from} {to}");
+        let (gpu, known) = (profile.gpu.as_ref(), before.gpu.as_ref());
+        assert_eq!(gpu.map(|gpu| gpu.peak_reserved), known.map(|gpu| gpu.peak_reserved));
+    }
 }

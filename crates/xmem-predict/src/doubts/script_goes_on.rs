@@ -8,20 +8,32 @@ use xmem_types::Severity;
 
 pub(super) const DOUBT: Doubt = Doubt { name: "script_goes_on", assess };
 
-/// Steps that ask nothing new of the allocator, from which on a script is taken to go on like this.
-const SETTLED: u64 = 100;
-
 fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
-    let coverage = &assessment.memory.coverage;
+    let coverage = assessment.memory.coverage.clone();
     // Recordings of before parts were marked, and what others recorded, do not say what the script does.
     if coverage.parts.is_empty() || !subject.has_all_iterations() {
         return;
     }
-    let evaluates = coverage.has(ScriptPart::Evaluation);
-    let is_settled = coverage.settled_steps >= SETTLED && evaluates;
-    let how = match coverage.extent {
-        CoveredExtent::Unknown | CoveredExtent::Whole => return,
-        CoveredExtent::Time if is_settled => return,
+    let (unlike, left_out) = (coverage.unlike_batches, coverage.batches_left_out);
+    let (extent, evaluates) = (coverage.extent, coverage.has(ScriptPart::Evaluation));
+    if unlike > 0 {
+        assessment.notes.report("batches-left-out", Severity::Note, None, || {
+            format!(
+                "{left_out} batches were left out, {unlike} of them with other sizes than those before, none larger: \
+                 reserved memory depends on the order of all of them (--time runs more of them)"
+            )
+        });
+        assessment.lower_to(Confidence::Likely);
+    }
+    if coverage.has_many_kinds() {
+        assessment.notes.report("sizes-vary", Severity::Note, None, || {
+            "steps of the script ask for different sizes: with another order of its batches, other memory is reserved"
+                .to_owned()
+        });
+        assessment.lower_to(Confidence::Likely);
+    }
+    let how = match extent {
+        CoveredExtent::Unknown | CoveredExtent::Whole | CoveredExtent::Settled => return,
         CoveredExtent::Iterations => "the script was stopped after the recorded iterations",
         CoveredExtent::Time => "the time for the script was up before its end",
         CoveredExtent::Failure => "the script failed before its end",

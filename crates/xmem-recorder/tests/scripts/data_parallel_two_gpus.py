@@ -6,7 +6,6 @@
 #
 # [virtual-gpu]
 # stdout = ["2 replicas"]
-# stdout-without = ["done"]
 # [virtual-gpu.replay]
 # "/other_gpus/0/index" = 1
 # "/other_gpus/0/allocated_bytes" = 19023872

@@ -5,7 +5,6 @@
 #
 # [virtual-gpu]
 # stdout = ["nothing before: 0", "own entries: True", "with stacks: True", "nothing after: 0"]
-# stdout-without = ["done"]
 # ///
 import torch
 from torch import nn

@@ -3,7 +3,7 @@
 # iterations = 3
 # stdout-without = ["done"]
 # [virtual-gpu]
-# stdout-without = ["done"]
+# stdout = ["done"]
 # [virtual-gpu.recording]
 # "/virtual_gpu/assumed" = { length = 0 }
 # [virtual-gpu.replay]

@@ -7,7 +7,7 @@
 # contains-cpu = 3.0
 # [virtual-gpu.replay]
 # "/verdict" = "fits"
-# "/range/confidence" = "certain"
+# "/range/confidence" = "likely"
 # "/range/uncertainties" = { contains = { name = "assumed_values" } }
 # ///
 import torch

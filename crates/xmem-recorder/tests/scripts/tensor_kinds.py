@@ -5,7 +5,6 @@
 # stdout-without = ["done"]
 # [virtual-gpu]
 # stdout = ["kinds of tensors: 8"]
-# stdout-without = ["done"]
 # ///
 import torch
 from torch import nn

@@ -5,7 +5,7 @@
 # stdout-without = ["stopped…", "done"]
 # [virtual-gpu]
 # stdout = ["scale 1024.0 learning rate 0.001"]
-# stdout-without = ["stopped…", "done"]
+# stdout-without = ["done"]
 # [virtual-gpu.replay]
 # "/verdict" = "fits"
 # "/range/confidence" = "certain"

@@ -226,6 +226,7 @@ fn coverage(answer: &Answer, style: &Style) -> String {
         CoveredExtent::Whole => "recorded to the script's end",
         CoveredExtent::Iterations => "recorded up to the last iteration, not to the script's end",
         CoveredExtent::Time => "recorded until the time was up, not to the script's end",
+        CoveredExtent::Settled => "recorded until nothing new followed, not to the script's end",
         CoveredExtent::Failure => "recorded until the script failed",
         _ => "recorded until it was stopped, not to the script's end",
     };

@@ -20,6 +20,9 @@ const SNAPSHOT: &str = "snapshot.pickle";
 /// metadata a line (libkineto, `output_json.cpp`).
 const RECORDING: &str = "\"xmem_recording\": ";
 
+/// What follows the recorded iterations.
+const REST: &str = "\"xmem_rest\": ";
+
 /// Bytes of a segment for requests of at most 1 MiB (c10/core/AllocatorConfig.h, `kSmallBuffer`).
 const SMALL_SEGMENT: f64 = 2_097_152.0;
 
@@ -185,7 +188,7 @@ impl Script {
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
         let trace = folder.join(TRACE);
-        let Some(facts) = recording(&trace)? else {
+        let Some(facts) = metadata(&trace, RECORDING)? else {
             outcome.complaints.push("no xmem_recording in the trace".to_owned());
             return Ok(());
         };
@@ -197,7 +200,10 @@ impl Script {
         if self.header.iterations.is_some_and(|wanted| Some(wanted) != found) {
             outcome.complaints.push(format!("{found:?} iterations were recorded"));
         }
-        let counted = |name: &str| facts["virtual_gpu"]["peaks"][name].as_f64().unwrap_or(0.0);
+        // Up to the end of the script, if it went on after the recorded iterations.
+        let rest = metadata(&trace, REST)?;
+        let peaks_of = rest.as_ref().unwrap_or(&facts["virtual_gpu"]);
+        let counted = |name: &str| peaks_of["peaks"][name].as_f64().unwrap_or(0.0);
         let counted = [counted("allocated"), counted("reserved")];
         match replay(bench, &trace, folder)? {
             Ok(answer) => {
@@ -258,7 +264,7 @@ impl Script {
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
         let trace = folder.join(TRACE);
-        match recording(&trace)? {
+        match metadata(&trace, RECORDING)? {
             Some(facts) => outcome.check(&self.header.recording, &facts, "xmem_recording"),
             None => outcome.complaints.push("no xmem_recording in the trace".to_owned()),
         }
@@ -363,12 +369,12 @@ fn names(folder: &Path) -> Result<BTreeSet<String>, Error> {
     Ok(entries.flatten().map(name).collect())
 }
 
-/// What the hook wrote into the trace.
-fn recording(trace: &Path) -> Result<Option<Value>, Error> {
+/// What the hook wrote into the trace under a key.
+fn metadata(trace: &Path, key: &str) -> Result<Option<Value>, Error> {
     // Names of Python's built-in functions may be no UTF-8 (torch 2.6).
     let bytes = std::fs::read(trace).map_err(Error::file(trace))?;
     let text = String::from_utf8_lossy(&bytes);
-    let line = text.lines().find_map(|line| line.trim_start().strip_prefix(RECORDING));
+    let line = text.lines().find_map(|line| line.trim_start().strip_prefix(key));
     Ok(line.and_then(|line| serde_json::from_str(line.trim_end().trim_end_matches(',')).ok()))
 }
 

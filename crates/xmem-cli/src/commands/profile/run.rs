@@ -247,6 +247,7 @@ fn after_the_steps(rest: &RecordedRest) -> String {
     match &rest.end {
         RestEnd::Script => format!("then the rest of the script: {steps}, to its end"),
         RestEnd::Time => format!("then {steps}, until the time was up (--time goes on for longer)"),
+        RestEnd::Settled => format!("then {steps}, until nothing new followed"),
         RestEnd::Stopped => format!("then {steps}, until it was stopped"),
         RestEnd::Exception(place) => {
             let place = place.as_deref().map(printable).unwrap_or_default();

@@ -92,7 +92,7 @@ def install_signal_handlers():
     """Saves the recording at SIGUSR2, which `xmem profile` sends, and at SIGTERM and SIGHUP."""
 
     def stop(_number, _frame):
-        _end_now(session.stop_reason() or ("time" if rest.is_expired() else "signal"), None, Finished())
+        _end_now(session.stop_reason() or (rest.reason_to_end() if rest.is_running() else None) or "signal", None, Finished())
 
     signal.signal(signal.SIGUSR2, stop)
 
@@ -176,8 +176,8 @@ def _export():
 def finish_if_requested():
     """Ends the script if that was requested while another thread ran, or if the time for its rest is up."""
     wanted = _end.wanted
-    if wanted is None and rest.is_running() and rest.is_expired():
-        wanted = "time", None
+    if wanted is None and rest.is_running() and rest.reason_to_end() is not None:
+        wanted = rest.reason_to_end(), None
     if wanted is not None and run.on_thread():
         finish(*wanted)
         raise Finished

@@ -31,6 +31,7 @@ class _Iterations:
         self.resident = []
         # The time of the last end, by the monotonic clock.
         self.last_end = None
+        self.begun = None
         # Backward passes, and the last pass of each unit that was marked.
         self.backwards = 0
         self.marked = {}
@@ -48,7 +49,12 @@ def install(torch):
 
 def begin():
     """Begins the time of the first iteration."""
-    _iterations.last_end = time.monotonic()
+    _iterations.last_end = _iterations.begun = time.monotonic()
+
+
+def seconds():
+    """The time since then."""
+    return time.monotonic() - _iterations.begun
 
 
 def count():

@@ -23,6 +23,7 @@ class _Parts:
         self.base = SETUP
         # Parts that are left again.
         self.inner = []
+        self.seen = set()
         # By the id of a model: whether it has parameters that are trained.
         self.trained = {}
 
@@ -49,6 +50,11 @@ def install(torch):
 def current():
     """What the script does now."""
     return _parts.inner[-1] if _parts.inner else _parts.base
+
+
+def was_seen(part):
+    """Returns whether a part has begun."""
+    return part in _parts.seen
 
 
 def called(module):
@@ -95,6 +101,7 @@ def _leave(part):
 def _changed(before, part):
     if part == before:
         return
+    _parts.seen.add(part)
     if rest.is_running():
         rest.mark(part)
     else:

@@ -10,8 +10,13 @@ import time
 
 from .. import engine, errors, session
 from ..virtual import history, intervals, outside, peaks
-from . import parts, run
+from . import loaders, parts, run
 
+# A script that has evaluated has settled after so many seconds, steps, and intervals between steps and calls of models in
+# which nothing new is asked of the allocator.
+SETTLED_SECONDS = 10
+SETTLED_STEPS = 2
+SETTLED_INTERVALS = 100
 # Seconds after the time is up in which the script may come to a step or a call of a model, where it is ended.
 PATIENCE = 5
 
@@ -68,9 +73,19 @@ def is_running():
     return _rest.runs
 
 
-def is_expired():
-    """Returns whether its time is up."""
-    return _rest.expired
+def steps():
+    """The number of steps of optimizers in it."""
+    return _rest.steps
+
+
+def reason_to_end():
+    """The reason to end the script at this moment, if there is one: its time is up, or nothing new has followed for
+    long."""
+    if _rest.expired:
+        return "time"
+    is_settled = intervals.settled() >= SETTLED_STEPS and intervals.unchanged() >= SETTLED_INTERVALS
+    is_settled = is_settled and time.monotonic() - _rest.begun - intervals.changed_at() > SETTLED_SECONDS
+    return "settled" if is_settled and parts.was_seen(parts.EVALUATION) else None
 
 
 def mark(part=None):
@@ -98,6 +113,8 @@ def end(reason, detail):
             "steps": _rest.steps,
             "reduced": intervals.reduced(),
             "settled": intervals.settled(),
+            "kinds": intervals.kinds(parts.TRAINING),
+            "batches": loaders.facts(),
             "peaks": peaks.of_fullest(),
             "outside": outside.fact(),
             "places": history.places(),

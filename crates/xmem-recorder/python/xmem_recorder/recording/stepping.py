@@ -2,12 +2,16 @@
 
 from .. import session
 from ..patching import replace
+from ..virtual import compilation
 from . import begin, end, iterations, parts, passes, rest, run, steps
 
 # An optimizer without a step is waited for until another has made this many times the requested steps.
 MAX_STEP_RATIO = 3
 # Iterations, per requested one, from which on an attempt with less memory is no reason to begin again.
 MAX_ATTEMPTS_RATIO = 20
+# Steps that are recorded in full, and seconds of recording from which on these are enough if the rest of the script follows.
+ENOUGH_STEPS = 2
+LONG_RECORDING = 20
 # Consecutive steps that a gradient scaler may skip before they count.
 MAX_SKIPPED_STEPS = 10
 
@@ -60,6 +64,9 @@ def count_steps():
     least, most = min(counts), max(counts)
     iterations.advance_to(iterations.before() + least, iterations.STEPS)
     end.finish_if_requested()
+    is_long = iterations.seconds() > LONG_RECORDING and not compilation.began()
+    if rest.is_wanted() and is_long and least >= ENOUGH_STEPS:
+        wanted = min(wanted, least)
     if least >= wanted or most >= wanted * MAX_STEP_RATIO and not least:
         iterations.settle(iterations.before() + (least or most), iterations.unit())
         end.go_on_or_finish("steps")

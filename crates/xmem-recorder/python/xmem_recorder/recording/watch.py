@@ -1,6 +1,20 @@
 """Prepares PyTorch for a recording: wraps the functions that show the progress of the script."""
 
-from . import backward, end, forward, iterations, lengths, parts, replicas, rest, run, stepping, swapping
+from . import (
+    backward,
+    end,
+    forward,
+    iterations,
+    lengths,
+    loaders,
+    parts,
+    replicas,
+    rest,
+    run,
+    stepping,
+    swapping,
+    trainers,
+)
 
 
 def install(torch):
@@ -13,6 +27,8 @@ def install(torch):
     stepping.install(torch)
     backward.install(torch)
     lengths.install(torch, iterations.count)
+    loaders.install(torch)
+    trainers.install()
     swapping.install(torch)
     replicas.install()
     end.install(torch)

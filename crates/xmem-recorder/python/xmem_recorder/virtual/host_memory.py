@@ -2,12 +2,15 @@
 
 Large parameters are not initialized on the host, and large weights from files (`weights`) not converted: their
 pages are never touched, so that they take no memory. No value of theirs would be used on the device. Allocations
-stay as they are.
+stay as they are, and so do random numbers: as many are drawn as the initialization would have drawn, for models that are
+not very large, so that what the script draws afterwards, such as the order of its batches, is that of a run on a GPU.
 """
 
 import bisect
 
+from .. import session
 from ..patching import replace
+from . import known
 
 # Bytes from which on a tensor counts as large.
 LARGE = 1 << 20
@@ -22,6 +25,16 @@ RANDOM_METHODS = (
     "random_",
     "uniform_",
 )
+# Methods that functions of `torch.nn.init` call, by a part of their names.
+DRAWS = {"uniform": "uniform_", "trunc_normal": "trunc_normal_", "normal": "normal_", "orthogonal": "normal_"}
+# The one that draws again what it rejects, so that the values count; elements up to which it is called.
+REJECTS = "trunc_normal_"
+MAX_REJECTED = 1 << 24
+# Random numbers that are drawn at once: less than make a large tensor, and a multiple of the 16 that `normal_` makes
+# together (aten/src/ATen/native/cpu/DistributionTemplates.h, `normal_fill`).
+MAX_AT_ONCE = 1 << 16
+# Random numbers that are drawn for initializations of a script: about two seconds.
+MAX_DRAWN = 200_000_000
 METHODS_OF_PARAMETERS = ("copy_", "fill_", "zero_")
 CONVERSIONS = {
     "bfloat16": "bfloat16",
@@ -32,6 +45,7 @@ CONVERSIONS = {
 
 _torch = None
 _skipped = 0
+_drawn = 0
 # Mapped files of weights: the first address and the end, by address.
 _mapped = []
 
@@ -50,10 +64,11 @@ def install(torch):
     _torch = torch
     for name in dir(torch.nn.init):
         if name.endswith("_") and not name.startswith("_"):
-            replace(torch.nn.init, name, _unless_large)
+            method = next((method for part, method in DRAWS.items() if part in name), None)
+            replace(torch.nn.init, name, lambda original, m=method: _unless_large(original, m))
     instead = {}
     for name in RANDOM_METHODS:
-        instead[getattr(torch.Tensor, name)] = _initialize
+        instead[getattr(torch.Tensor, name)] = _initialize_by(name)
     for name in METHODS_OF_PARAMETERS:
         instead[getattr(torch.Tensor, name)] = _write_parameter
     for name, dtype in CONVERSIONS.items():
@@ -102,17 +117,53 @@ def _skip(result):
     return result
 
 
-def _unless_large(original):
+def _unless_large(original, method):
+    """Wraps a function of `torch.nn.init`, which draws random numbers by a method, if by any."""
+
     def initialize(tensor, *args, **kwargs):
         if _is_large(tensor):
+            if method == REJECTS:
+                if tensor.numel() <= MAX_REJECTED:
+                    with _torch._C.DisableTorchFunction():
+                        return original(tensor, *args, **kwargs)
+            elif method is not None:
+                generator = kwargs.get("generator")
+                _draw(tensor, method, (), {} if generator is None else {"generator": generator})
             return _skip(tensor)
         return original(tensor, *args, **kwargs)
 
     return initialize
 
 
-def _initialize(tensor, *_args, **_kwargs):
-    return _skip(tensor) if _is_large(tensor) else None
+def _initialize_by(method):
+    def initialize(tensor, *args, **kwargs):
+        if not _is_large(tensor):
+            return None
+        _draw(tensor, method, args, kwargs)
+        return _skip(tensor)
+
+    return initialize
+
+
+def _draw(tensor, method, args, kwargs):
+    """Draws as many random numbers as a method would for a tensor."""
+    global _drawn
+    left = tensor.numel()
+    _drawn += left
+    if _drawn > MAX_DRAWN:
+        session.note("random numbers of the script are others than on a GPU: weights of a large model are not drawn")
+        return
+    with _torch._C.DisableTorchFunction(), _torch.no_grad():
+        known.unrecorded(_draw_in_parts, tensor.dtype, left, method, args, kwargs)
+
+
+def _draw_in_parts(dtype, left, method, args, kwargs):
+    scratch = _torch.empty(2 * MAX_AT_ONCE, dtype=dtype, device="cpu")
+    while left:
+        # The last part is not shorter than others: `normal_` draws in another way for a few.
+        count = MAX_AT_ONCE if left >= 2 * MAX_AT_ONCE else left
+        getattr(scratch[:count], method)(*args, **kwargs)
+        left -= count
 
 
 def _write_parameter(tensor, *args, **kwargs):

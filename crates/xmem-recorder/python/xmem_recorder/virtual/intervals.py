@@ -1,14 +1,16 @@
 """The allocator's history after the recorded steps, as intervals between moments of the script.
 
-Of intervals that ask the same of the allocator, the first ones are kept as they are, and of the others only what stays:
-blocks that outlive them, and frees of older blocks. Of equal intervals in a row that raise the peak, the last one is kept
+Of a long history, equal intervals are reduced: the first ones are kept as they are, and of the others only what stays,
+blocks that outlive them and frees of older blocks. Of equal intervals in a row that raise the peak, the last one is kept
 as it is, too. So the history of a script of any length has a bounded size, and every peak.
 """
 
 from . import history
 
-# Equal intervals that are kept as they are.
+# Equal intervals that are kept as they are, where not all of them are.
 MAX_EQUAL = 2
+# Actions up to which all intervals are kept: where blocks lie depends on every one of them.
+MAX_WHOLE = 500_000
 # Actions of the allocator after which its history is read.
 MAX_UNREAD = 30_000
 # Actions that are kept, of all devices; from then on, all intervals are reduced.
@@ -49,6 +51,9 @@ class _State:
         # Steps up to the interval that is added, and up to the last one that was new.
         self.steps = 0
         self.changed = 0
+        # The time in microseconds of that one, and the number of intervals since.
+        self.changed_at = 0
+        self.unchanged = 0
 
 
 _state = _State()
@@ -65,6 +70,8 @@ def begin(torch, part, now):
         device.part, device.start = part, now
         _state.devices[index] = device
     history.go_on(_read)
+    # The private pools that are there.
+    _read()
 
 
 def mark(part, now, steps):
@@ -86,6 +93,22 @@ def reduced():
 def settled():
     """The number of steps since an interval was new, or had a new peak."""
     return _state.steps - _state.changed
+
+
+def unchanged():
+    """The number of intervals since then."""
+    return _state.unchanged
+
+
+def changed_at():
+    """The beginning of that interval, in seconds since that of the history."""
+    return _state.changed_at / 1e6
+
+
+def kinds(part):
+    """The number of different intervals of a part of the script, and of all of them."""
+    counts = [count for (_, of, _), count in _state.seen.items() if of == part]
+    return len(counts), sum(counts)
 
 
 def facts():
@@ -162,15 +185,23 @@ def _add(index, device, entries):
     if count <= MAX_EQUAL and _state.kept < MAX_KEPT:
         device.highest = None
         _state.kept += len(rows)
-        _state.changed = _state.steps
+        _change(device)
+    elif peak <= device.peak and _state.kept < MAX_WHOLE:
+        _state.kept += len(rows)
+        _state.unchanged += 1
     elif peak > device.peak:
         if device.highest is not None and device.highest[1] == key:
             _reduce(device.highest[0])
         device.highest = chunk, key
-        _state.changed = _state.steps
+        _change(device)
     else:
+        _state.unchanged += 1
         _reduce(chunk)
     device.peak = max(device.peak, peak)
+
+
+def _change(device):
+    _state.changed, _state.changed_at, _state.unchanged = _state.steps, device.start, 0
 
 
 def _peak(device, rows):

@@ -252,11 +252,11 @@ def _compute(func, name, args, kwargs, results, most):
     is_large = not all(known.is_small(result) for result in results)
     if is_large and state != known.ASSUMED and not (most and state == known.KNOWN):
         return False
-    if host_arguments.results_share(results) and not changed:
+    if host_arguments.results_share(results) and changed is None:
         # A view.
         return True
     values = func(*host_args, **host_kwargs)
-    if changed:
+    if changed is not None:
         values = [known.alias(result) for result in results]
     elif isinstance(values, _torch.Tensor):
         values = [values]

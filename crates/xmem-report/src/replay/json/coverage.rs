@@ -8,12 +8,16 @@ use xmem::predict::{Coverage, PartPeak};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct CoverageDto {
     /// whole: to the script's end; iterations: it was stopped after the recorded iterations, or the answer is about these
-    /// alone; time: beyond them, until the time was up; failure: until the script failed; stopped: until it was stopped;
+    /// alone; time: beyond them, until the time was up; settled: until nothing new followed; failure: until the script failed; stopped: until it was stopped;
     /// unknown: the recording does not say.
-    #[cfg_attr(test, schemars(extend("enum" = ["whole", "iterations", "time", "failure", "stopped", "unknown"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ["whole", "iterations", "time", "settled", "failure", "stopped", "unknown"])))]
     extent: &'static str,
     /// Optimizer steps after the recorded iterations.
     later_steps: u64,
+    /// Batches that were left out, as all of them would have taken too long; the largest ones were not.
+    batches_left_out: u64,
+    /// Those of them with tensors of sizes that the script did not have otherwise.
+    unlike_batches: u64,
     /// Optimizer steps at the end since the script asked anything new of the allocator.
     settled_steps: u64,
     /// Peaks of the parts of the script that were seen; empty where the recorder did not mark them.
@@ -40,6 +44,8 @@ impl From<&Coverage> for CoverageDto {
         Self {
             extent: coverage.extent.name(),
             later_steps: coverage.later_steps,
+            batches_left_out: coverage.batches_left_out,
+            unlike_batches: coverage.unlike_batches,
             settled_steps: coverage.settled_steps,
             parts: coverage.parts.iter().map(PartDto::from).collect(),
         }

@@ -1,0 +1,179 @@
+"""Batches that are left out after the recorded iterations, where all of them would take too long: those with tensors of
+sizes that were seen. Batches with larger tensors than any before are kept, and the last one.
+"""
+
+import time
+
+from .. import session
+from ..patching import replace
+from . import rest, run
+
+# The share of the time for the rest of the script after which batches of a pass over a loader are left out, if those that
+# are left would take as long.
+SHARE_OF_PASS = 0.04
+# The share in which further ones are loaded only to look at them.
+SHARE_OF_LOOKING = 0.04
+# Levels of containers in batches.
+MAX_DEPTH = 4
+
+
+class _Loaders:
+    """What was left out."""
+
+    def __init__(self):
+        # The batches, and of these the ones whose sizes the script did not have.
+        self.left_out = 0
+        self.unlike = 0
+        # By the data set of a loader: the sizes of batches that the script had, and the largest extents of each tensor.
+        self.had = {}
+        self.largest = {}
+
+
+_loaders = _Loaders()
+_torch = None
+
+
+def install(torch):
+    """Wraps the iterators of DataLoaders."""
+    global _torch
+    if not rest.is_wanted():
+        return
+    _torch = torch
+    from torch.utils.data import dataloader
+
+    replace(dataloader._BaseDataLoaderIter, "__next__", _leaving_out)
+
+
+def facts():
+    """The number of batches that were left out, and of those with sizes that the script did not have."""
+    return {"left_out": _loaders.left_out, "unlike": _loaders.unlike}
+
+
+class _Pass:
+    """A pass over a loader."""
+
+    def __init__(self, iterator):
+        # The time of the first batch after the recorded iterations, and the number of batches that were kept since.
+        self.began = None
+        self.kept = 0
+        # The time in which batches were looked at.
+        self.looked = 0
+        try:
+            self.length = len(iterator)
+        except TypeError:
+            # Of an iterable data set.
+            self.length = None
+        self.given = 0
+
+    def is_long(self):
+        """Returns whether the batches that are left would take too long."""
+        if self.began is None:
+            self.began = time.monotonic()
+        took = time.monotonic() - self.began - self.looked
+        limit = session.settings()["rest"] * SHARE_OF_PASS
+        if took <= limit or self.length is None:
+            return took > limit
+        return took / self.kept * (self.length - self.given) > limit
+
+    def is_last(self):
+        """Returns whether the batch that was given last is the last one."""
+        return self.length is not None and self.given >= self.length
+
+    def looks(self):
+        """Returns whether there is time to look at more batches."""
+        return self.looked < session.settings()["rest"] * SHARE_OF_LOOKING
+
+
+def _leaving_out(original):
+    def next_batch(self):
+        if not run.on_thread() or not (run.is_recording() or rest.is_running()):
+            return original(self)
+        current = self.__dict__.setdefault("_xmem_pass", None) or _Pass(self)
+        self._xmem_pass = current
+        unused = None
+        while True:
+            begun = time.monotonic()
+            try:
+                batch = original(self)
+            except StopIteration:
+                if unused is None:
+                    raise
+                # The last one of an iterable data set.
+                _have(self, _sizes(unused))
+                return unused
+            current.given += 1
+            sizes = _sizes(batch)
+            if not rest.is_running():
+                _have(self, sizes)
+                return batch
+            if not current.is_long() or current.is_last() or _is_larger(self, sizes):
+                current.kept += 1
+                _have(self, sizes)
+                return batch
+            current.looked += time.monotonic() - begun
+            unused = batch if current.length is None else None
+            _leave_out(self, sizes)
+            if not current.looks():
+                _skip_to_last(self, current)
+
+    return next_batch
+
+
+def _key(iterator):
+    return id(getattr(iterator, "_dataset", None))
+
+
+def _leave_out(iterator, sizes):
+    _loaders.left_out += 1
+    _loaders.unlike += sizes not in _loaders.had.get(_key(iterator), ())
+
+
+def _have(iterator, sizes):
+    _loaders.had.setdefault(_key(iterator), set()).add(sizes)
+    largest = _loaders.largest.setdefault(_key(iterator), {})
+    for place, extents in enumerate(sizes):
+        known = largest.get(place, ())
+        pairs = zip(known + (0,) * (len(extents) - len(known)), extents)
+        largest[place] = tuple(max(pair) for pair in pairs)
+
+
+def _is_larger(iterator, sizes):
+    """Returns whether a tensor has a larger extent than any in its place."""
+    largest = _loaders.largest.get(_key(iterator), {})
+    return any(
+        len(extents) > len(largest.get(place, ()))
+        or any(extent > known for extent, known in zip(extents, largest.get(place, ())))
+        for place, extents in enumerate(sizes)
+    )
+
+
+def _sizes(batch):
+    """The shapes of the tensors of a batch."""
+    return tuple(tuple(tensor.shape) for tensor in _tensors(batch, MAX_DEPTH))
+
+
+def _tensors(value, depth):
+    if isinstance(value, _torch.Tensor):
+        yield value
+    elif depth and isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item, depth - 1)
+    elif depth and hasattr(value, "values") and callable(value.values):
+        for item in value.values():
+            yield from _tensors(item, depth - 1)
+
+
+def _skip_to_last(iterator, current):
+    """Goes on with the last batch of a data set that is indexed, without loading those before it."""
+    indices = getattr(iterator, "_sampler_iter", None)
+    if indices is None or current.length is None:
+        return
+    last, count = None, 0
+    for index in indices:
+        last, count = index, count + 1
+    if count > 1:
+        _loaders.left_out += count - 1
+        _loaders.unlike += count - 1
+    # Workers may have been told of batches that were not given yet.
+    iterator._sampler_iter = iter(() if last is None else (last,))
+    current.given += max(count - 1, 0)
