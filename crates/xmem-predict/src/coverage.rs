@@ -162,6 +162,7 @@ fn peaks(
     let mut starts = vec![(0, ScriptPart::Setup)];
     starts.extend(profile.parts.iter().map(|start| (row(start.time), start.part)));
     let mut base = None;
+    let is_all = within.end == schedule.requests.len();
     let ends = starts.iter().skip(1).map(|&(start, _)| start).chain([schedule.requests.len()]);
     for (&(start, part), end) in starts.iter().zip(ends) {
         let (from, to) = (start.max(within.start), end.min(within.end));
@@ -174,7 +175,7 @@ fn peaks(
         if !is_within_others(part) {
             base = Some(part);
         }
-        seen.0 += u64::from(begins && start < within.end);
+        seen.0 += u64::from(begins && (start < within.end || is_all));
         seen.1 = seen.1.max(highest(allocated).unwrap_or_default());
         seen.2 = seen.2.max(highest(reserved).unwrap_or_default());
     }

@@ -63,6 +63,7 @@ fn run_command(
         command: (program.into(), vec![argument.into()]),
         output: output.clone(),
         steps: NonZeroU32::MIN,
+        rest: None,
         stacks: Stacks::Recorded,
         device: xmem_devices::find("a100-40g").expect("known").clone(),
         rank: None,

@@ -57,7 +57,8 @@ const PUBLISHED: [Published; 21] = [
 ];
 
 /// Those of what xmem-report does not write: the recorder in Python does, and people the site file.
-const WRITTEN_BY_HAND: [&str; 3] = ["xmem.lines.1", "xmem.recording.1", "xmem.site.1"];
+const WRITTEN_BY_HAND: [&str; 4] =
+    ["xmem.lines.1", "xmem.recording.1", "xmem.rest.1", "xmem.site.1"];
 
 fn schema<D: JsonSchema>(name: &str) -> String {
     layout::published(name, layout::generator().into_root_schema_for::<D>())

@@ -148,7 +148,7 @@ fn the_session_names_the_device_and_the_options() {
         serde_json::from_str(&inflated(&folder, "s.json")).expect("JSON");
     let t4 = xmem::find("t4-16g").expect("known");
     let expected = serde_json::json!({
-        "format": 1, "recorder": env!("CARGO_PKG_VERSION"), "steps": 7, "stacks": false, "max_memory": 64_u64 << 30,
+        "format": 1, "recorder": env!("CARGO_PKG_VERSION"), "steps": 7, "rest": null, "stacks": false, "max_memory": 64_u64 << 30,
             "engine": "cpu", "gpus": 1, "rank": null, "float16": "bfloat16",
             "snapshot": null, "refuse_writes": false, "writable": [], "offline": true,
             "assume": {}, "bounded": [], "other_peaks": null, "run_ahead": false, "run_ahead_peaks": null, "vary": null, "weights": "present",

@@ -16,3 +16,4 @@ mod snapshot;
 mod timeline;
 mod verdict;
 mod what_ifs;
+mod whole_runs;

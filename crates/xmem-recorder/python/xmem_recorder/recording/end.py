@@ -12,7 +12,7 @@ from .. import engine, errors, profilers, session
 from ..facts import metadata
 from ..patching import replace
 from ..weights import missing
-from . import calls, evaluation, export, iterations, memory, rest, run, steps
+from . import after_steps, calls, evaluation, export, iterations, memory, rest, run, steps
 
 # Times that the end of the script is raised, if the script catches it, before the process exits.
 MAX_RAISES = 10
@@ -92,7 +92,7 @@ def install_signal_handlers():
     """Saves the recording at SIGUSR2, which `xmem profile` sends, and at SIGTERM and SIGHUP."""
 
     def stop(_number, _frame):
-        _end_now(session.stop_reason() or (rest.reason_to_end() if rest.is_running() else None) or "signal", None, Finished())
+        _end_now(session.stop_reason() or after_steps.reason_to_end() or "signal", None, Finished())
 
     signal.signal(signal.SIGUSR2, stop)
 
@@ -112,7 +112,7 @@ def finish(reason, detail=None):
     if not run.in_process():
         return
     if rest.is_running():
-        rest.end(reason, detail)
+        after_steps.end(reason, detail)
         _export()
     elif run.is_recording():
         _stop(reason, detail)
@@ -127,7 +127,7 @@ def go_on_or_finish(reason):
     _stop(reason, None)
     if _end.unsaved is None:
         raise Finished
-    if not rest.begin():
+    if not after_steps.begin():
         _export()
         raise Finished
 
@@ -176,8 +176,8 @@ def _export():
 def finish_if_requested():
     """Ends the script if that was requested while another thread ran, or if the time for its rest is up."""
     wanted = _end.wanted
-    if wanted is None and rest.is_running() and rest.reason_to_end() is not None:
-        wanted = rest.reason_to_end(), None
+    if wanted is None and after_steps.reason_to_end() is not None:
+        wanted = after_steps.reason_to_end(), None
     if wanted is not None and run.on_thread():
         finish(*wanted)
         raise Finished
@@ -227,7 +227,7 @@ def _except_the_end(original):
 def _forget():
     """Disables the recording in a forked child."""
     run.forget()
-    rest.forget()
+    rest.close()
     _end.raised = None
 
 

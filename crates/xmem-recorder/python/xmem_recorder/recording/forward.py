@@ -6,7 +6,7 @@ from .. import session
 from ..facts import cudnn
 from ..imports import inside_import
 from ..patching import replace
-from . import begin, calls, end, evaluation, iterations, lengths, parts, passes, rest, run, steps
+from . import after_steps, begin, calls, end, evaluation, iterations, lengths, parts, passes, rest, run, steps
 
 # Models of which a message is sent.
 MAX_MODELS_SENT = 10
@@ -141,8 +141,7 @@ def _called(module, args, kwargs):
 def _called_in_rest(module):
     if run.on_thread() and next(module.parameters(), None) is not None and not passes.inside_backward(_torch):
         end.finish_if_requested()
-        parts.called(module)
-        rest.mark()
+        after_steps.called(module)
 
 
 def _is_traced():

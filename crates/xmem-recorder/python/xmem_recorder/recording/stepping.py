@@ -3,7 +3,7 @@
 from .. import session
 from ..patching import replace
 from ..virtual import compilation
-from . import begin, end, iterations, parts, passes, rest, run, steps
+from . import after_steps, begin, end, iterations, parts, passes, rest, run, steps
 
 # An optimizer without a step is waited for until another has made this many times the requested steps.
 MAX_STEP_RATIO = 3
@@ -92,7 +92,7 @@ def _scaled_step(original):
 def _stepped(optimizer):
     """Handles a step of an optimizer."""
     if rest.is_running():
-        _stepped_in_rest()
+        _stepped_in_rest(optimizer)
         return
     if run.is_over():
         end.raise_again()
@@ -116,11 +116,11 @@ def _stepped(optimizer):
         count_steps()
 
 
-def _stepped_in_rest():
+def _stepped_in_rest(optimizer):
     if run.on_thread():
         end.finish_if_requested()
-        parts.stepped()
-        rest.stepped()
+        steps.add(optimizer)
+        after_steps.stepped()
 
 
 def _begin_again(optimizer):

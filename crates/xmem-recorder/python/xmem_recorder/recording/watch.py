@@ -1,6 +1,7 @@
 """Prepares PyTorch for a recording: wraps the functions that show the progress of the script."""
 
 from . import (
+    after_steps,
     backward,
     end,
     forward,
@@ -9,7 +10,6 @@ from . import (
     loaders,
     parts,
     replicas,
-    rest,
     run,
     stepping,
     swapping,
@@ -20,7 +20,7 @@ from . import (
 def install(torch):
     """Installs all parts: once, right after the import of torch, and after those of the engine."""
     run.install(torch)
-    rest.install(torch)
+    after_steps.install(torch)
     parts.install(torch)
     iterations.install(torch)
     forward.install(torch)

@@ -114,6 +114,8 @@ def kinds(part):
 def facts():
     """What was kept, as columns by device. Ends the history."""
     _read()
+    for device in _state.devices.values():
+        _keep_part(device)
     history.stop()
     return [_columns(index, device) for index, device in _state.devices.items() if device.chunks]
 
@@ -156,9 +158,8 @@ def _read():
             while at < len(entries) and entries[at]["action"] == "free_completed":
                 at += 1
             _add(index, device, entries[begin:at])
-            if part != device.part and device.chunks and device.chunks[-1][0] != device.part:
-                # It asked for nothing.
-                device.chunks.append([device.part, device.start, []])
+            if part != device.part:
+                _keep_part(device)
             device.part, device.start = part, now
         device.read += sum(map(_is_action, entries[at:]))
         _add(index, device, entries[at:])
@@ -166,6 +167,12 @@ def _read():
         device = _state.devices.get(index)
         if device is not None:
             device.pools.append((len(device.chunks), address, size, pool))
+
+
+def _keep_part(device):
+    """Keeps a part that asked for nothing."""
+    if device.chunks and device.chunks[-1][0] != device.part:
+        device.chunks.append([device.part, device.start, []])
 
 
 def _is_action(entry):
