@@ -35,8 +35,8 @@ pub struct RestStart {
     pub time: Nanos,
 }
 
-/// Appends the rest of a script to the blocks of a recording: `end` are the position and the time behind those. Returns where
-/// it begins, and the parts of the script from there on; none if the history contradicts the blocks, which are then as before.
+/// Appends the rest of a script to the blocks of a recording: `end` are the position and the time behind those. An error if
+/// the history contradicts the blocks, which are then as before.
 pub(crate) fn append(
     rest: &ScriptRest,
     end: (Tick, Nanos),
@@ -44,11 +44,11 @@ pub(crate) fn append(
     recorded: &AllocatorHistory,
     strings: &mut Interner,
     notes: &mut Diagnostics,
-) -> Option<(RestStart, Vec<PartStart>)> {
+) -> Result<Appended, Contradiction> {
     let device = rest.devices.iter().find(|device| device.history.index == gpu.index);
     let start = RestStart { tick: end.0, time: end.1 };
     // Nothing was allocated or freed on it.
-    let Some(device) = device else { return Some((start, Vec::new())) };
+    let Some(device) = device else { return Ok(Appended { start, parts: Vec::new() }) };
     let places: Vec<Sym> = rest.places.iter().map(|place| strings.intern(place)).collect();
     let before = recorded.devices.iter().find(|device| device.index == gpu.index);
     let nothing = DeviceHistory::default();
@@ -62,7 +62,7 @@ pub(crate) fn append(
                     "what follows the recorded iterations is not used ({why}): the answer is about those alone"
                 )
             });
-            return None;
+            return Err(Contradiction);
         }
     };
     for (row, freed) in continued.freed {
@@ -82,8 +82,20 @@ pub(crate) fn append(
         time: Nanos(start.time.get().saturating_add(since.get())),
         part,
     });
-    Some((start, parts.collect()))
+    let parts = parts.collect();
+    Ok(Appended { start, parts })
 }
+
+/// The rest that was appended.
+pub(crate) struct Appended {
+    /// Where it begins.
+    pub(crate) start: RestStart,
+    /// The parts of the script from there on.
+    pub(crate) parts: Vec<PartStart>,
+}
+
+/// The history of the rest contradicts the blocks before it.
+pub(crate) struct Contradiction;
 
 /// A free of a block.
 #[derive(Clone, Copy)]

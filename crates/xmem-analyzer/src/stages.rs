@@ -28,9 +28,9 @@ pub(crate) fn run(
     let mut blocks = Blocks::find(&mut trace, &mut notes, &structure, &mut course, &mut odd);
     let rest = blocks.append_rest(&mut trace, &notes, &structure, &mut odd);
     let mut parts = std::mem::take(&mut notes.marks.parts);
-    let rest = rest.map(|(start, later)| {
-        parts.extend(later);
-        start
+    let rest = rest.map(|rest| {
+        parts.extend(rest.parts);
+        rest.start
     });
     // The profile has what the memory events and the links say; the tables are not needed any more.
     trace.memory = MemoryTable::default();

@@ -54,6 +54,12 @@ pub enum CoveredExtent {
 }
 
 impl CoveredExtent {
+    /// Returns whether the script was recorded to its end, or until nothing new followed.
+    #[must_use]
+    pub const fn is_complete(self) -> bool {
+        matches!(self, Self::Whole | Self::Settled)
+    }
+
     /// The name in machine-readable output (`iterations`).
     #[must_use]
     pub const fn name(self) -> &'static str {

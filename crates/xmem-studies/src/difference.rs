@@ -23,6 +23,7 @@ pub use settings::{OtherSetting, RunSetting};
 use matched_groups::Rows;
 use xmem::Answer;
 use xmem::Verdict;
+use xmem_analyzer::ScriptPart;
 use xmem_predict::Timeline;
 use xmem_types::{Bytes, IterationId};
 
@@ -33,7 +34,8 @@ pub struct ComparisonRun {
     pub peaks: RunPeaks,
     /// The decision about it.
     pub verdict: Verdict,
-    /// Iteration and phase of the peak of allocated memory; none if nothing is allocated.
+    /// Iteration and phase of the peak of allocated memory, behind the recorded iterations the part of the script; none if
+    /// nothing is allocated.
     pub peak_at: Option<(Option<IterationId>, String)>,
     /// Settings that are known of it.
     pub settings: Vec<(RunSetting, String)>,
@@ -66,7 +68,10 @@ impl ComparisonRun {
                 device: peak.device,
             },
             verdict: answer.verdict,
-            peak_at: peak.at.as_ref().map(|at| (at.iteration, at.phase.name().to_owned())),
+            peak_at: peak.at.as_ref().map(|at| {
+                let phase = at.part.map_or(at.phase.name(), ScriptPart::name);
+                (at.iteration, phase.to_owned())
+            }),
             settings: settings::of(answer),
             by_role: answer
                 .memory

@@ -32,6 +32,8 @@ pub enum WithheldReason {
     IncompleteHistory,
     /// A request is larger than the memory of any device, and was left out of the replay.
     RequestBeyondAnyDevice,
+    /// The script was not recorded to its end, which was required: what was recorded of it fits.
+    NotToTheEnd,
 }
 
 impl WithheldReason {
@@ -50,6 +52,7 @@ impl WithheldReason {
             Self::AssumedSizes => "assumed-sizes",
             Self::IncompleteHistory => "incomplete-history",
             Self::RequestBeyondAnyDevice => "request-beyond-any-device",
+            Self::NotToTheEnd => "not-to-the-end",
         }
     }
 }

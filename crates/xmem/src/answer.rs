@@ -116,6 +116,8 @@ impl Answer {
         let mut withheld = notes.withheld_reasons().to_vec();
         withheld.extend(predicted.integrity.withholds(condition));
         withheld.extend(others);
+        let is_missing = predicted.to_the_end && !memory.coverage.extent.is_complete();
+        withheld.extend((is_missing && memory.fits).then_some(WithheldReason::NotToTheEnd));
         let verdict = Verdict::decide(memory.fits, condition, &withheld);
         let search = (predicted.detail.capacity, budget.device().memory);
         let need = need(verdict, &memory, search, || prediction.min_capacity(iterations));

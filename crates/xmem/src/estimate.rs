@@ -40,6 +40,7 @@ pub struct Estimate {
     iterations: Option<Iterations>,
     detail: Detail,
     integrity: IntegrityPolicy,
+    to_the_end: bool,
 }
 
 /// The treatment of gradients when they are cleared.
@@ -68,6 +69,7 @@ impl Estimate {
             iterations: None,
             detail: Detail::default(),
             integrity: IntegrityPolicy::default(),
+            to_the_end: false,
         })
     }
 
@@ -207,6 +209,7 @@ impl Estimate {
             iterations,
             detail: self.detail,
             integrity: self.integrity,
+            to_the_end: self.to_the_end,
             allocator: self.allocator.clone(),
             timings,
             others: Vec::new(),
@@ -444,6 +447,12 @@ impl EstimateBuilder {
     /// withholds the verdict.
     pub fn integrity(mut self, policy: IntegrityPolicy) -> Self {
         self.0.integrity = policy;
+        self
+    }
+
+    /// Withholds the verdict that a job fits where its script was not recorded to its end, or until nothing new followed.
+    pub fn require_coverage(mut self, is_required: bool) -> Self {
+        self.0.to_the_end = is_required;
         self
     }
 

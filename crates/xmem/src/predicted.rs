@@ -28,6 +28,8 @@ pub struct PredictedJob<'j> {
     pub(crate) iterations: Range<IterationId>,
     pub(crate) detail: Detail,
     pub(crate) integrity: IntegrityPolicy,
+    /// Whether the script must have been recorded to its end.
+    pub(crate) to_the_end: bool,
     pub(crate) allocator: AllocatorSettings,
     pub(crate) timings: Timings,
     /// The job on the other GPUs that it was recorded on.

@@ -265,7 +265,7 @@ mod tests {
         };
         every_kind_damages(all(), [SAMPLED[0], SAMPLED[1]].map(read));
         let of_gpus = device::KINDS.iter().collect();
-        every_kind_damages(of_gpus, [SAMPLED_OF_GPUS[0], SAMPLED_OF_GPUS[1]].map(read));
+        every_kind_damages(of_gpus, ["whole_runs/evaluation", SAMPLED_OF_GPUS[1]].map(read));
     }
 
     fn every_kind_damages(kinds: Vec<&'static Kind>, [recording, other]: [Recording; 2]) {

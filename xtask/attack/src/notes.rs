@@ -5,9 +5,12 @@ use std::ops::Range;
 
 const KEY: &str = "\"xmem_recording\":";
 
-/// The place of the notes, without their key.
-fn place(head: &str) -> Option<Range<usize>> {
-    let start = head.find(KEY)? + KEY.len();
+/// The key of what follows the recorded iterations of a script.
+const REST: &str = "\"xmem_rest\":";
+
+/// The place of the value of a key.
+fn place(head: &str, key: &str) -> Option<Range<usize>> {
+    let start = head.find(key)? + key.len();
     let mut values = serde_json::Deserializer::from_str(&head[start..]).into_iter::<Value>();
     values.next()?.ok()?;
     Some(start..start + values.byte_offset())
@@ -15,7 +18,16 @@ fn place(head: &str) -> Option<Range<usize>> {
 
 /// Changes the notes, if there are any.
 pub(crate) fn change(head: &mut String, change: impl FnOnce(&mut Value)) {
-    let Some(place) = place(head) else { return };
+    change_value(head, KEY, change);
+}
+
+/// Changes what follows the recorded iterations, if it is there.
+pub(crate) fn change_rest(head: &mut String, change: impl FnOnce(&mut Value)) {
+    change_value(head, REST, change);
+}
+
+fn change_value(head: &mut String, key: &str, change: impl FnOnce(&mut Value)) {
+    let Some(place) = place(head, key) else { return };
     let Ok(mut notes) = serde_json::from_str(&head[place.clone()]) else { return };
     change(&mut notes);
     head.replace_range(place, &notes.to_string());
@@ -23,9 +35,18 @@ pub(crate) fn change(head: &mut String, change: impl FnOnce(&mut Value)) {
 
 /// Removes the notes.
 pub(crate) fn remove(head: &mut String) {
-    let Some(place) = place(head) else { return };
+    remove_value(head, KEY);
+}
+
+/// Removes what follows the recorded iterations.
+pub(crate) fn remove_rest(head: &mut String) {
+    remove_value(head, REST);
+}
+
+fn remove_value(head: &mut String, key: &str) {
+    let Some(place) = place(head, key) else { return };
     let end = place.end + head[place.end..].find(',').map_or(0, |comma| comma + 1);
-    head.replace_range(place.start - KEY.len()..end, "");
+    head.replace_range(place.start - key.len()..end, "");
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ const PROFILED: [&str; 2] = ["profiled_convnet", "profiled_transformer"];
 
 /// Recordings of a GPU that are damaged: of `xmem profile` on a virtual GPU, with the history of the allocator and the
 /// peaks that PyTorch counted, and behind them those of PyTorch's profiler, which have neither.
-pub(crate) const OF_GPUS: [&str; 13] = [
+pub(crate) const OF_GPUS: [&str; 15] = [
     "networks/alexnet",
     "networks/alexnet_inference",
     "networks/resnet32",
@@ -148,6 +148,8 @@ pub(crate) const OF_GPUS: [&str; 13] = [
     "sharding/ranks8",
     "history/two_streams",
     "history/expandable_segments",
+    "whole_runs/evaluation",
+    "whole_runs/thawing",
     "gpu/mlp_adam",
     "gpu/resnet18_sgdm",
     "gpu/gpt2_adamw",

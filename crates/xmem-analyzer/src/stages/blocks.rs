@@ -8,10 +8,9 @@ use crate::gpu::GpuRecording;
 use crate::integrity::Integrity;
 use crate::lifetime::Tick;
 use crate::preexisting::Preexisting;
-use crate::rest::{self, RestStart};
+use crate::rest::{self, Appended};
 use crate::returns::Returns;
 use crate::roles::{self, Facts};
-use crate::script_part::PartStart;
 use crate::spans::PhaseSpan;
 use crate::{allocator_history, lines, preexisting, zero_grad};
 use xmem_trace::Trace;
@@ -90,7 +89,10 @@ impl Blocks {
         notes: &Notes,
         structure: &Structure,
         odd: &mut Diagnostics,
-    ) -> Option<(RestStart, Vec<PartStart>)> {
+    ) -> Option<Appended> {
+        if notes.has_unread_rest {
+            self.integrity.add_lost_history(odd);
+        }
         let recording = notes.recording.as_ref()?;
         let (rest, gpu) = (recording.rest.as_ref()?, self.gpu.as_mut()?);
         // Without it, it is not known what is there.
@@ -102,6 +104,10 @@ impl Blocks {
         let end = Nanos(ends.max().map_or(0, |last| last.get().saturating_add(1)));
         let tick = Tick(u32::try_from(structure.rows.len()).ok()?);
         let blocks = (&mut self.blocks, gpu);
-        rest::append(rest, (tick, end), blocks, history, &mut trace.strings, odd)
+        let appended = rest::append(rest, (tick, end), blocks, history, &mut trace.strings, odd);
+        if appended.is_err() {
+            self.integrity.add_history((1, 1), odd);
+        }
+        appended.ok()
     }
 }

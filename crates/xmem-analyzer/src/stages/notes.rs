@@ -17,6 +17,8 @@ pub(super) struct Notes {
     /// Whether there are any, even if they cannot be read.
     pub(super) has_notes: bool,
     pub(super) marks: Marks,
+    /// Whether what follows the recorded iterations is there, and cannot be read.
+    pub(super) has_unread_rest: bool,
     /// What the file says about the memory of its GPU, if that is analyzed.
     pub(super) gpu: Option<GpuMemory>,
 }
@@ -33,7 +35,9 @@ impl Notes {
         let recording = recording.and_then(|raw| recording::read(&raw, odd));
         let answers = trace.header.take_extra(recording::CONVOLUTIONS_KEY);
         let rest = trace.header.take_extra(recording::REST_KEY);
+        let has_rest = rest.is_some();
         let rest = rest.and_then(|raw| recording::read_rest(&raw, odd));
+        let has_unread_rest = has_rest && rest.is_none();
         let recording = recording.map(|recording| Recording {
             rest,
             cudnn_answers: answers
@@ -49,7 +53,7 @@ impl Notes {
             unseen_frees::add(recording, &mut trace.memory, odd);
         }
         let gpu = (device == DeviceKind::Cuda).then(|| gpu::prepare(trace, index, odd));
-        Self { device, recording, has_notes, marks, gpu }
+        Self { device, recording, has_notes, marks, has_unread_rest, gpu }
     }
 
     /// The events of memory that are analyzed.

@@ -303,6 +303,7 @@ fn a_rest_that_contradicts_the_recorded_blocks_is_not_used() {
         assert_eq!(profile.blocks.len(), before.blocks.len(), "{from} {to}");
         assert_eq!(profile.blocks[2].free, None, "{from} {to}");
         assert!(profile.rest.is_none(), "{from} {to}");
+        assert_eq!(profile.integrity.condition(), Condition::Damaged, "{from} {to}");
         let (gpu, known) = (profile.gpu.as_ref(), before.gpu.as_ref());
         assert_eq!(gpu.map(|gpu| gpu.peak_reserved), known.map(|gpu| gpu.peak_reserved));
     }

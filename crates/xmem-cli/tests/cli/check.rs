@@ -248,6 +248,27 @@ fn a_damaged_trace_gets_no_verdict() {
     }
 }
 
+/// Three steps that fit say nothing about an evaluation; three that do not fit do.
+#[test]
+fn a_script_that_was_not_recorded_to_its_end_gets_no_verdict_where_that_is_required() {
+    let place = Place::new();
+    let whole = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../traces/whole_runs/evaluation.json.zst");
+    place.0.put("whole.json.zst", &std::fs::read(whole).expect("recorded"));
+    place.0.put("steps.json.zst", &std::fs::read(recorded::trace("mlp_adam")).expect("recorded"));
+    for (trace, capacity, option, code) in [
+        ("whole.json.zst", "40GiB", "--require-coverage", 0),
+        ("steps.json.zst", "40GiB", "--strict", 0),
+        ("steps.json.zst", "40GiB", "--require-coverage", 4),
+        ("steps.json.zst", "100MiB", "--require-coverage", 1),
+    ] {
+        let ran = place.run(&["check", trace, "--capacity", capacity, option]);
+        assert_eq!(ran.code, code, "{trace} {capacity}: {}{}", ran.stdout, ran.stderr);
+        let says = "NO VERDICT  the script was not recorded to its end";
+        assert_eq!(ran.stdout.starts_with(says), code == 4, "{}", ran.stdout);
+    }
+}
+
 #[test]
 fn a_job_script_names_gpus_and_traces() {
     let place = Place::new();

@@ -7,7 +7,7 @@
 # "/compiled_eagerly" = { length = 0 }
 # "/notes" = { length = 0 }
 # [replay]
-# "/range/confidence" = "certain"
+# "/range/confidence" = "likely"
 # [virtual-gpu]
 # skip = "the compiler itself is there, whose first use is noted"
 # ///

@@ -72,7 +72,7 @@ struct PeaksDto<N> {
 struct PlaceDto<'a> {
     /// The iteration, from 0; null before the first.
     iteration: Option<u32>,
-    /// The phase.
+    /// The phase; behind the recorded iterations, the part of the script.
     phase: &'a str,
 }
 

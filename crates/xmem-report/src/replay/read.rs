@@ -89,6 +89,7 @@ struct PeakDto {
 struct PlaceDto {
     iteration: Option<u32>,
     phase: String,
+    part: Option<String>,
 }
 
 /// Reads an answer.
@@ -124,7 +125,9 @@ fn read_document(text: &[u8]) -> Result<ComparisonRun, AnswerError> {
             device: Bytes(answer.peak.device_bytes),
         },
         verdict,
-        peak_at: at.map(|at| (at.iteration.map(IterationId), safe(&at.phase))),
+        peak_at: at.map(|at| {
+            (at.iteration.map(IterationId), safe(at.part.as_deref().unwrap_or(&at.phase)))
+        }),
         settings: settings(&answer),
         by_role: answer.by_role.iter().map(|(name, bytes)| (safe(name), Bytes(*bytes))).collect(),
         timeline: None,

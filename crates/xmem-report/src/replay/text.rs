@@ -366,6 +366,10 @@ fn in_mib(low: Bytes, high: Bytes) -> String {
 const DAMAGED: &str =
     "\nThe trace is damaged: record it again. --lenient shows what is left of it.\n";
 
+/// What follows from a script that was not recorded to its end.
+const NOT_TO_THE_END: &str =
+    "\nThe script was not recorded to its end: record it on a virtual GPU, without --steps.\n";
+
 /// What to do about a doubtful recording with `--strict`.
 const STRICT: &str = "\nThe trace is doubtful, which --strict does not accept: record it again.\n";
 
@@ -693,6 +697,7 @@ fn notes(answer: &Answer, all: bool, within: usize, style: &Style) -> String {
     let help = match answer.withheld.as_slice() {
         [WithheldReason::DamagedTrace] => DAMAGED.to_owned(),
         [WithheldReason::DoubtfulTrace] => STRICT.to_owned(),
+        [WithheldReason::NotToTheEnd] => NOT_TO_THE_END.to_owned(),
         [WithheldReason::IncompleteHistory] => format!(
             "\nThe job needs at least {} of {}: record the history from the beginning of the job.\n",
             answer.memory.peak.device,

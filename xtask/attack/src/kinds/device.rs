@@ -80,6 +80,12 @@ fn change_history(variant: &mut Variant<'_>, change: impl Fn(&mut Value)) {
     });
 }
 
+fn change_rest(variant: &mut Variant<'_>, change: impl FnMut(&mut Value)) {
+    notes::change_rest(&mut variant.head, |rest| {
+        rest["devices"].as_array_mut().into_iter().flatten().for_each(change);
+    });
+}
+
 fn remove_history(variant: &mut Variant<'_>) {
     notes::change(&mut variant.head, |notes| notes["allocator_history"] = Value::Null);
 }
@@ -278,4 +284,58 @@ pub(super) static KINDS: &[Kind] = &[
         },
     )
     .leaves_another_job("all that the file says of memory agrees"),
+    Kind::events("rest-entries-lost", "entries of what follows the recorded iterations removed", |v, d| {
+        let share = d.strength.share();
+        change_rest(v, |history| {
+            let mut number = 0.0;
+            retain_entries(history, |_, _| {
+                let before = number;
+                number += share;
+                f64::floor(before) == f64::floor(number)
+            });
+        });
+    }),
+    Kind::events(
+        "rest-large-blocks-lost",
+        "blocks of what follows the recorded iterations removed, with their frees",
+        |v, d| {
+            let share = d.strength.share();
+            change_rest(v, |history| {
+                let mut number = 0.0;
+                let mut gone = BTreeSet::new();
+                retain_entries(history, |action, address| match action {
+                    b'a' => {
+                        let before = number;
+                        number += share;
+                        let stays = f64::floor(before) == f64::floor(number);
+                        if !stays {
+                            gone.insert(address);
+                        }
+                        stays
+                    }
+                    b'F' | b'f' => !gone.remove(&address),
+                    _ => true,
+                });
+            });
+        },
+    ),
+    Kind::events(
+        "rest-sizes-divided",
+        "sizes of what follows the recorded iterations divided by 2, 4, 64 or 1024",
+        |v, d| {
+            let divisor = divisor(d);
+            change_rest(v, |history| {
+                for size in history["sizes"].as_array_mut().into_iter().flatten() {
+                    *size = (size.as_i64().unwrap_or(0) / divisor).into();
+                }
+            });
+        },
+    ),
+    Kind::events("rest-unreadable", "a part of what follows the recorded iterations has no name", |v, _| {
+        change_rest(v, |history| history["parts"] = serde_json::json!([["", 0, 0]]));
+    }),
+    Kind::events("rest-missing", "what follows the recorded iterations removed", |v, _| {
+        notes::remove_rest(&mut v.head);
+    })
+    .leaves_another_job("the file is that of a script that was stopped after its iterations, and its answer says so"),
 ];

@@ -116,6 +116,10 @@ pub(crate) struct DecisionArgs {
     /// Withhold the verdict at any doubt about the integrity of a trace, not only if it is damaged
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Withhold the verdict for a job that fits, as far as it was recorded, if its script was not recorded to its end: what
+    /// it does later, such as an evaluation, may need more
+    #[arg(long)]
+    pub(crate) require_coverage: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = CheckFormat::Text)]
     pub(crate) format: CheckFormat,

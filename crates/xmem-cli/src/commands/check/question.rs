@@ -58,11 +58,12 @@ impl<'a> Questions<'a> {
         };
         let margin = margin(args, config, subject);
         let settings = format!(
-            "{:?} {:?} {margin:?} {allocator_args:?} {:?} {} {:?} {:?}",
+            "{:?} {:?} {margin:?} {allocator_args:?} {:?} {} {} {:?} {:?}",
             subject.devices,
             subject.gpus,
             args.estimate.what_if,
             args.decision.strict,
+            args.decision.require_coverage,
             cudnn::identity(&cudnn_args),
             config.site.devices(),
         );
@@ -149,7 +150,8 @@ impl<'a> Questions<'a> {
         let builder = Estimate::builder(device)
             .allocator(self.allocator.clone())
             .convolutions(Arc::clone(&self.convolutions))
-            .integrity(integrity);
+            .integrity(integrity)
+            .require_coverage(self.args.decision.require_coverage);
         what_if::apply(builder, &self.args.estimate.what_if)
     }
 }
