@@ -8,15 +8,12 @@
 use crate::block::Block;
 use crate::gpu::GpuRecording;
 use crate::lifetime::Tick;
-use crate::private_pools::PrivatePools;
+use crate::private_pools::{PrivatePools, Releases};
 use crate::recording::{DeviceHistory, HistoryAction, HistoryEntry, Recording};
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use xmem_trace::MemoryTable;
 use xmem_types::{Addr, BlockId, Bytes, Diagnostics, Severity};
-
-/// A position behind all others.
-const NEVER: Tick = Tick(u32::MAX);
 
 /// What came of a history.
 #[derive(Debug, Default)]
@@ -81,8 +78,8 @@ pub(crate) fn apply(
         block.completed = details.completed;
     }
     gpu.awaited = found.awaited;
-    gpu.cache_releases = found.cache_releases;
-    gpu.pool_releases = found.pool_releases;
+    gpu.cache_releases = found.releases.cache;
+    gpu.pool_releases = found.releases.pools;
     gpu.has_history = true;
     Applied { differs: Some((found.unseen + found.other_reserved, compared)), lines }
 }
@@ -101,8 +98,7 @@ struct Details {
 #[derive(Default)]
 struct Found {
     blocks: Vec<(usize, Details)>,
-    cache_releases: Vec<Tick>,
-    pool_releases: Vec<(Tick, xmem_types::PrivatePoolId)>,
+    releases: Releases,
     /// Frees that waited for other streams.
     waited: u64,
     /// The moments that they waited for.
@@ -127,7 +123,6 @@ struct Matching<'a> {
     live: FxHashMap<Addr, Option<usize>>,
     /// Blocks that are freed and wait.
     pending: FxHashMap<Addr, Option<usize>>,
-    deleted: BTreeSet<xmem_types::PrivatePoolId>,
     /// Reserved memory by the segments, from the first event on that has a total.
     reserved: Option<i64>,
     found: Found,
@@ -141,26 +136,17 @@ impl<'a> Matching<'a> {
         blocks: &[Block],
         gpu: &GpuRecording,
     ) -> Option<Self> {
-        let range = |start: Addr, size: Bytes| start..Addr(start.0.saturating_add(size.get()));
-        let segments = device.pools.iter();
-        let segments = segments.map(|s| (s.position, range(s.address, s.size), s.pool)).collect();
-        let entries = device.entries.iter().enumerate();
-        let released = entries
-            .filter(|(_, entry)| entry.action == HistoryAction::SegmentFree)
-            .map(|(position, entry)| (position, range(entry.address, entry.size)))
-            .collect();
         let allocated = blocks.iter().enumerate().map(|(row, block)| (block.alloc, row));
         Some(Self {
             entries: &device.entries,
             awaited: &device.awaited,
-            pools: PrivatePools::new(segments, released, device.entries.len())?,
+            pools: PrivatePools::of(device, None)?,
             memory,
             rows,
             allocated: allocated.collect(),
             next: gpu.earlier,
             live: FxHashMap::default(),
             pending: FxHashMap::default(),
-            deleted: BTreeSet::new(),
             reserved: None,
             found: Found::default(),
         })
@@ -214,7 +200,7 @@ impl<'a> Matching<'a> {
                 if entry.action == HistoryAction::FreeRequested {
                     self.found.waited += 1;
                     if let Some(place) = place {
-                        self.found.blocks[place].1.completed = Some(NEVER);
+                        self.found.blocks[place].1.completed = Some(Tick::NEVER);
                         if let Some(moments) = self.awaited.get(&position) {
                             let block = BlockId::new(self.found.blocks[place].0);
                             self.found.awaited.insert(block, moments.clone());
@@ -224,7 +210,9 @@ impl<'a> Matching<'a> {
                 }
             }
             HistoryAction::FreeCompleted => self.complete(entry.address, tick),
-            HistoryAction::SegmentFree => self.release(position, entry, tick),
+            HistoryAction::SegmentFree => {
+                self.found.releases.add(self.pools.at(entry.address, position), tick);
+            }
             HistoryAction::SegmentAlloc | HistoryAction::OutOfMemory => {}
         }
         Ok(())
@@ -280,16 +268,5 @@ impl<'a> Matching<'a> {
             self.reserved = Some(recorded);
         }
         Some((tick, Bytes(bytes.unsigned_abs())))
-    }
-
-    /// Memory is released to the device: with the pool that it belongs to, or by `empty_cache`.
-    fn release(&mut self, position: usize, entry: &HistoryEntry, tick: Tick) {
-        match self.pools.at(entry.address, position) {
-            Some(pool) if self.deleted.insert(pool) => self.found.pool_releases.push((tick, pool)),
-            // Another segment of that pool.
-            Some(pool) if self.found.pool_releases.contains(&(tick, pool)) => {}
-            _ if self.found.cache_releases.last() == Some(&tick) => {}
-            _ => self.found.cache_releases.push(tick),
-        }
     }
 }

@@ -6,6 +6,11 @@ use xmem_types::{Addr, Bytes, Nanos, OpId, ThreadIdx};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub u32);
 
+impl Tick {
+    /// Behind all other positions.
+    pub const NEVER: Self = Self(u32::MAX);
+}
+
 /// The part of a [`Block`](crate::Block) that the memory events show.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lifetime {

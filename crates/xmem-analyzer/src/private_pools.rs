@@ -3,9 +3,12 @@
 //! A history of the allocator does not say from which pool a block is. Segments do, at the moments at which
 //! they are listed; the memory at an address is that of the same segment until it is released to the device.
 
+use crate::gpu::GpuRecording;
+use crate::lifetime::Tick;
+use crate::recording::{DeviceHistory, HistoryAction};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use xmem_types::{Addr, PrivatePoolId};
+use xmem_types::{Addr, Bytes, PrivatePoolId};
 
 /// A position in a history.
 pub type Position = usize;
@@ -35,13 +38,28 @@ impl PrivatePools {
         Self::after(&[], segments, released, entries)
     }
 
+    /// The pools of a history. One that continues another history numbers the pools of that one as it does.
+    pub(crate) fn of(history: &DeviceHistory, before: Option<&DeviceHistory>) -> Option<Self> {
+        let range = |start: Addr, size: Bytes| start..Addr(start.0.saturating_add(size.get()));
+        let segments = history.pools.iter();
+        let segments = segments.map(|s| (s.position, range(s.address, s.size), s.pool)).collect();
+        let entries = history.entries.iter().enumerate();
+        let released = entries
+            .filter(|(_, entry)| entry.action == HistoryAction::SegmentFree)
+            .map(|(position, entry)| (position, range(entry.address, entry.size)))
+            .collect();
+        let known = before.into_iter().flat_map(|before| &before.pools);
+        let known = Self::numbered(known.map(|sighting| sighting.pool));
+        Self::after(&known, segments, released, history.entries.len())
+    }
+
     /// The pools by their numbers.
-    pub(crate) fn numbered(pools: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+    fn numbered(pools: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
         pools.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The same as [`new`](Self::new) for a history that goes on after another one, in which pools have `known` numbers.
-    pub(crate) fn after(
+    /// As [`new`](Self::new), where some pools have `known` numbers.
+    fn after(
         known: &[(u64, u64)],
         segments: Vec<(Position, Range<Addr>, (u64, u64))>,
         mut released: Vec<(Position, Range<Addr>)>,
@@ -86,6 +104,35 @@ impl PrivatePools {
 
 fn overlap(one: &Range<Addr>, other: &Range<Addr>) -> bool {
     one.start < other.end && other.start < one.end
+}
+
+/// Where memory is released to the device.
+#[derive(Debug, Default)]
+pub(crate) struct Releases {
+    /// The positions before which cached memory is released, as by `empty_cache`.
+    pub(crate) cache: Vec<Tick>,
+    /// The positions before which private pools are deleted.
+    pub(crate) pools: Vec<(Tick, PrivatePoolId)>,
+    deleted: BTreeSet<PrivatePoolId>,
+}
+
+impl Releases {
+    /// Those that follow what a recording has.
+    pub(crate) fn after(gpu: &GpuRecording) -> Self {
+        let deleted = gpu.pool_releases.iter().map(|&(_, pool)| pool).collect();
+        Self { deleted, ..Self::default() }
+    }
+
+    /// Adds the release of a segment of a pool: with the pool, or by `empty_cache`.
+    pub(crate) fn add(&mut self, pool: Option<PrivatePoolId>, tick: Tick) {
+        match pool {
+            Some(pool) if self.deleted.insert(pool) => self.pools.push((tick, pool)),
+            // Another segment of that pool.
+            Some(pool) if self.pools.contains(&(tick, pool)) => {}
+            _ if self.cache.last() == Some(&tick) => {}
+            _ => self.cache.push(tick),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,20 +7,16 @@
 use crate::block::{Block, Evidence, Residency, Role};
 use crate::gpu::GpuRecording;
 use crate::lifetime::Tick;
-use crate::private_pools::PrivatePools;
+use crate::private_pools::{PrivatePools, Releases};
 use crate::recording::{
     AllocatorHistory, DeviceHistory, HistoryAction, HistoryEntry, RestOfDevice, ScriptRest,
 };
 use crate::script_part::{PartStart, ScriptPart};
 use crate::spans::Phase;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeSet;
 use xmem_types::{
     Addr, Bytes, Diagnostics, Interner, Nanos, PrivatePoolId, Severity, StreamId, Sym, ThreadIdx,
 };
-
-/// A position behind all others.
-const NEVER: Tick = Tick(u32::MAX);
 
 const LIKE: Evidence = Evidence("has the size and the line of a block of the recorded iterations");
 const NOT_SHOWN: Evidence = Evidence("made after the recorded iterations");
@@ -71,8 +67,8 @@ pub(crate) fn append(
         block.completed = freed.completed;
     }
     blocks.extend(continued.blocks);
-    gpu.cache_releases.extend(continued.cache_releases);
-    gpu.pool_releases.extend(continued.pool_releases);
+    gpu.cache_releases.extend(continued.releases.cache);
+    gpu.pool_releases.extend(continued.releases.pools);
     if let Some((allocated, reserved)) = rest.counted_peaks.filter(|_| gpu.devices == 1) {
         let most = |known: &mut Option<Bytes>, counted| *known = known.map(|k| k.max(counted));
         most(&mut gpu.peak_allocated, allocated);
@@ -126,17 +122,14 @@ struct Continuation<'a> {
     thread: ThreadIdx,
     blocks: Vec<Block>,
     freed: FxHashMap<usize, Freed>,
-    deleted: BTreeSet<PrivatePoolId>,
-    cache_releases: Vec<Tick>,
-    pool_releases: Vec<(Tick, PrivatePoolId)>,
+    releases: Releases,
 }
 
 /// What came of it.
 struct Continued {
     blocks: Vec<Block>,
     freed: FxHashMap<usize, Freed>,
-    cache_releases: Vec<Tick>,
-    pool_releases: Vec<(Tick, PrivatePoolId)>,
+    releases: Releases,
 }
 
 impl<'a> Continuation<'a> {
@@ -147,16 +140,7 @@ impl<'a> Continuation<'a> {
         places: &'a [Sym],
     ) -> Result<Self, &'static str> {
         let history = &device.history;
-        let range = |start: Addr, size: Bytes| start..Addr(start.0.saturating_add(size.get()));
-        let segments = history.pools.iter();
-        let segments = segments.map(|s| (s.position, range(s.address, s.size), s.pool)).collect();
-        let entries = history.entries.iter().enumerate();
-        let released = entries
-            .filter(|(_, entry)| entry.action == HistoryAction::SegmentFree)
-            .map(|(position, entry)| (position, range(entry.address, entry.size)))
-            .collect();
-        let known = PrivatePools::numbered(recorded.pools.iter().map(|sighting| sighting.pool));
-        let pools = PrivatePools::after(&known, segments, released, history.entries.len())
+        let pools = PrivatePools::of(history, Some(recorded))
             .ok_or("it has too many segments of private pools")?;
         let mut streams = recorded.streams.clone();
         let number = |handle: &Addr| {
@@ -167,7 +151,6 @@ impl<'a> Continuation<'a> {
             }))
         };
         let streams = history.streams.iter().map(number).collect();
-        let deleted = gpu.pool_releases.iter().map(|&(_, pool)| pool).collect();
         let live = blocks.iter().enumerate().filter(|(_, block)| block.free.is_none());
         let live: FxHashMap<Addr, usize> = live.map(|(row, block)| (block.address, row)).collect();
         let mut unseen = FxHashSet::default();
@@ -181,7 +164,8 @@ impl<'a> Continuation<'a> {
             }
         }
         unseen.retain(|address| !live.contains_key(address));
-        let waiting = blocks.iter().enumerate().filter(|(_, block)| block.completed == Some(NEVER));
+        let waiting =
+            blocks.iter().enumerate().filter(|(_, block)| block.completed == Some(Tick::NEVER));
         let iterated = blocks.iter().filter(|block| block.iteration.is_some());
         Ok(Self {
             device,
@@ -197,9 +181,7 @@ impl<'a> Continuation<'a> {
             thread: blocks.last().map_or(ThreadIdx::new(0), |block| block.thread),
             blocks: Vec::new(),
             freed: FxHashMap::default(),
-            deleted,
-            cache_releases: Vec::new(),
-            pool_releases: Vec::new(),
+            releases: Releases::after(gpu),
         })
     }
 
@@ -215,12 +197,12 @@ impl<'a> Continuation<'a> {
             }
             time = Nanos(time.get().saturating_add(1));
             if self.entry(position, entry, part, (tick, time))? {
-                let next = tick.0.checked_add(1).filter(|next| *next < NEVER.0);
+                let next = tick.0.checked_add(1).filter(|next| *next < Tick::NEVER.0);
                 tick = Tick(next.ok_or("it is too long")?);
             }
         }
-        let Self { blocks, freed, cache_releases, pool_releases, .. } = self;
-        Ok(Continued { blocks, freed, cache_releases, pool_releases })
+        let Self { blocks, freed, releases, .. } = self;
+        Ok(Continued { blocks, freed, releases })
     }
 
     /// Handles an entry; returns whether it is an allocation or a free, which have positions of their own.
@@ -250,7 +232,7 @@ impl<'a> Continuation<'a> {
                     };
                 };
                 let waits = entry.action == HistoryAction::FreeRequested;
-                let completed = waits.then_some(NEVER);
+                let completed = waits.then_some(Tick::NEVER);
                 self.free(row, Freed { tick, time, completed });
                 if waits {
                     self.waiting.insert(entry.address, row);
@@ -261,23 +243,12 @@ impl<'a> Continuation<'a> {
                 return Ok(false);
             }
             HistoryAction::SegmentFree => {
-                self.release(position, entry, tick);
+                self.releases.add(self.pools.at(entry.address, position), tick);
                 return Ok(false);
             }
             HistoryAction::SegmentAlloc | HistoryAction::OutOfMemory => return Ok(false),
         }
         Ok(true)
-    }
-
-    /// Memory is released to the device: with the pool that it belongs to, or by `empty_cache`.
-    fn release(&mut self, position: usize, entry: &HistoryEntry, tick: Tick) {
-        match self.pools.at(entry.address, position) {
-            Some(pool) if self.deleted.insert(pool) => self.pool_releases.push((tick, pool)),
-            // Another segment of that pool.
-            Some(pool) if self.pool_releases.contains(&(tick, pool)) => {}
-            _ if self.cache_releases.last() == Some(&tick) => {}
-            _ => self.cache_releases.push(tick),
-        }
     }
 
     fn free(&mut self, row: usize, freed: Freed) {

@@ -41,7 +41,8 @@ pub(crate) fn schedule(
             "what follows the recorded iterations is left out: the what-if is about the iterations alone".to_owned()
         });
     }
-    let gpu = &within(gpu, rest);
+    let without_rest = rest.map(|rest| up_to(gpu, rest));
+    let gpu = without_rest.as_ref().unwrap_or(gpu);
     let completions = completions(profile, gpu, &target.completion);
     report_completion(target, &completions, &mut notes);
     for (row, block) in profile.blocks.iter().enumerate() {
@@ -55,7 +56,8 @@ pub(crate) fn schedule(
             (block.free, block.free_time, block.completed) = (None, None, None);
         }
         if let Some(completed) = completions.complete.get(&id) {
-            other.get_or_insert_with(|| block.clone()).completed = Some(completed.unwrap_or(NEVER));
+            other.get_or_insert_with(|| block.clone()).completed =
+                Some(completed.unwrap_or(Tick::NEVER));
         }
         if let Some(freed) = completions.let_go.get(&id) {
             let other = other.get_or_insert_with(|| block.clone());
@@ -81,12 +83,10 @@ pub(crate) fn schedule(
 }
 
 /// What a recording says up to where its rest begins.
-fn within(gpu: &GpuRecording, rest: Option<RestStart>) -> GpuRecording {
+fn up_to(gpu: &GpuRecording, rest: RestStart) -> GpuRecording {
     let mut gpu = gpu.clone();
-    if let Some(rest) = rest {
-        gpu.cache_releases.retain(|tick| *tick < rest.tick);
-        gpu.pool_releases.retain(|(tick, _)| *tick < rest.tick);
-    }
+    gpu.cache_releases.retain(|tick| *tick < rest.tick);
+    gpu.pool_releases.retain(|(tick, _)| *tick < rest.tick);
     gpu
 }
 
@@ -96,9 +96,6 @@ pub(crate) fn is_short(gpu: &GpuRecording, target: &Target) -> bool {
     let (least, _) = target.device.available_bounds();
     is_alike(gpu, target) == Some(true) && gpu.peak_reserved.is_none_or(|reserved| reserved > least)
 }
-
-/// A position behind all others.
-const NEVER: Tick = Tick(u32::MAX);
 
 /// An event: its position among the recorded events, its kind, the block, and the time.
 type Event = (u32, EventKind, BlockId, Nanos);

@@ -45,6 +45,8 @@ mod export_stream;
 #[cfg(unix)]
 mod hook;
 #[cfg(unix)]
+mod hook_file;
+#[cfg(unix)]
 mod host;
 #[cfg(unix)]
 mod interpreter;

@@ -1,16 +1,13 @@
 //! The lines of the script that the hook found, which are added to the trace: numbers alone are taken from its file.
 
+use crate::hook_file;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::Read;
 
 /// The top-level key of a trace.
 const KEY: &str = "xmem_lines";
 
 const SCHEMA: &str = "xmem.lines.1";
-
-/// Bytes of the longest file that is read.
-const MAX_SIZE: u64 = 256 << 20;
 
 #[derive(Deserialize, Serialize)]
 struct Lines {
@@ -23,26 +20,19 @@ struct Lines {
 /// The key with the lines in a file of the hook, to be written behind the brace with which a trace begins; none if the
 /// file has another form.
 pub(crate) fn metadata(file: File) -> Option<String> {
-    let mut text = String::new();
-    file.take(MAX_SIZE).read_to_string(&mut text).ok()?;
-    let lines: Lines = serde_json::from_str(&text).ok()?;
+    let lines: Lines = hook_file::read(file)?;
     if lines.schema != SCHEMA || lines.starts.len() != lines.lines.len() {
         return None;
     }
-    let value = serde_json::to_string(&lines).ok()?;
-    Some(format!("\n\"{KEY}\": {value},"))
+    hook_file::metadata(KEY, &lines)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Seek, Write};
 
     fn of(text: &str) -> Option<String> {
-        let mut file = tempfile::tempfile().expect("a file");
-        file.write_all(text.as_bytes()).expect("written");
-        file.rewind().expect("rewound");
-        metadata(file)
+        metadata(hook_file::with_text(text))
     }
 
     #[test]

@@ -1,17 +1,15 @@
 //! What the hook keeps of the script after the recorded iterations, which is added to the trace: of its file, numbers and
 //! known words alone are taken.
 
+use crate::hook_file;
+use crate::recorded::RestEnd;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::Read;
 
 /// The top-level key of a trace.
 const KEY: &str = "xmem_rest";
 
 const SCHEMA: &str = "xmem.rest.1";
-
-/// Bytes of the longest file that is read.
-const MAX_SIZE: u64 = 256 << 20;
 
 /// Bytes of the longest line of a program, with the names of its file and function.
 const MAX_PLACE: usize = 1000;
@@ -100,9 +98,7 @@ struct Device {
 
 /// The rest in a file of the hook; none if the file has another form.
 pub(crate) fn read(file: File) -> Option<Rest> {
-    let mut text = String::new();
-    file.take(MAX_SIZE).read_to_string(&mut text).ok()?;
-    let rest: Rest = serde_json::from_str(&text).ok()?;
+    let rest: Rest = hook_file::read(file)?;
     let is_plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric());
     let devices_are_plain = rest.devices.iter().all(|device| {
         is_plain(&device.actions) && device.streams.iter().all(|(stream, _)| is_plain(stream))
@@ -115,8 +111,7 @@ pub(crate) fn read(file: File) -> Option<Rest> {
 impl Rest {
     /// The key with the value, to be written behind the brace with which a trace begins.
     pub(crate) fn metadata(&self) -> Option<String> {
-        let value = serde_json::to_string(self).ok()?;
-        Some(format!("\n\"{KEY}\": {value},"))
+        hook_file::metadata(KEY, self)
     }
 
     /// Steps of optimizers in it.
@@ -125,8 +120,7 @@ impl Rest {
     }
 
     /// How it ended.
-    pub(crate) fn ended(&self) -> crate::recorded::RestEnd {
-        use crate::recorded::RestEnd;
+    pub(crate) fn ended(&self) -> RestEnd {
         match self.ended.reason {
             Reason::End | Reason::Exit => RestEnd::Script,
             Reason::Exception | Reason::Memory => RestEnd::Exception(self.ended.detail.clone()),
@@ -140,13 +134,9 @@ impl Rest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Seek, Write};
 
     fn of(text: &str) -> Option<String> {
-        let mut file = tempfile::tempfile().expect("a file");
-        file.write_all(text.as_bytes()).expect("written");
-        file.rewind().expect("rewound");
-        read(file)?.metadata()
+        read(hook_file::with_text(text))?.metadata()
     }
 
     #[test]

@@ -181,9 +181,6 @@ fn private_pools(
     })
 }
 
-/// A position behind all others.
-const NEVER: Tick = Tick(u32::MAX);
-
 /// A block that is allocated, by its row.
 #[derive(Clone, Copy)]
 struct Live(usize);
@@ -281,7 +278,7 @@ impl Reader<'_> {
                 self.blocks[live.0].freed_in = Some(part_of(self.snapshot, last.stack));
                 if reuse == Reuse::Later {
                     self.waited += 1;
-                    self.blocks[live.0].completed = Some(NEVER);
+                    self.blocks[live.0].completed = Some(Tick::NEVER);
                     self.pending.insert(addr, live);
                 }
             }

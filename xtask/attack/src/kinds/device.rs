@@ -123,6 +123,28 @@ fn retain_entries(history: &mut Value, mut stays: impl FnMut(u8, i64) -> bool) {
     history["streams"] = kept_streams.into();
 }
 
+/// Says of one after another whether it stays, if a share of all is lost.
+fn stays(share: f64) -> impl FnMut() -> bool {
+    let mut number = 0.0;
+    move || {
+        let before = number;
+        number += share;
+        f64::floor(before) == f64::floor(number)
+    }
+}
+
+/// Drops a share of the entries of a history.
+fn lose_entries(history: &mut Value, share: f64) {
+    let mut stays = stays(share);
+    retain_entries(history, |_, _| stays());
+}
+
+fn divide_sizes(history: &mut Value, divisor: i64) {
+    for size in history["sizes"].as_array_mut().into_iter().flatten() {
+        *size = (size.as_i64().unwrap_or(0) / divisor).into();
+    }
+}
+
 fn divide(variant: &mut Variant<'_>, divisor: i64) {
     for event in variant.events.iter_mut().filter(|event| is_of_gpu(event)) {
         for key in ["Bytes", "Total Allocated", RESERVED] {
@@ -212,11 +234,7 @@ pub(super) static KINDS: &[Kind] = &[
             let divisor = divisor(d);
             divide(v, divisor);
             change_peaks(v, |peak| peak / divisor);
-            change_history(v, |history| {
-                for size in history["sizes"].as_array_mut().into_iter().flatten() {
-                    *size = (size.as_i64().unwrap_or(0) / divisor).into();
-                }
-            });
+            change_history(v, |history| divide_sizes(history, divisor));
         },
     ),
     Kind::events("reserved-missing", "`Total Reserved` removed", |v, d| {
@@ -240,22 +258,11 @@ pub(super) static KINDS: &[Kind] = &[
     }),
     Kind::events("history-entries-lost", "entries of the allocator's history removed", |v, d| {
         let share = d.strength.share();
-        change_history(v, |history| {
-            let mut number = 0.0;
-            retain_entries(history, |_, _| {
-                let before = number;
-                number += share;
-                f64::floor(before) == f64::floor(number)
-            });
-        });
+        change_history(v, |history| lose_entries(history, share));
     }),
     Kind::events("history-sizes-divided", "sizes of the history divided by 2, 4, 64 or 1024", |v, d| {
         let divisor = divisor(d);
-        change_history(v, |history| {
-            for size in history["sizes"].as_array_mut().into_iter().flatten() {
-                *size = (size.as_i64().unwrap_or(0) / divisor).into();
-            }
-        });
+        change_history(v, |history| divide_sizes(history, divisor));
     }),
     Kind::events(
         "large-blocks-of-another-job",
@@ -286,33 +293,18 @@ pub(super) static KINDS: &[Kind] = &[
     .leaves_another_job("all that the file says of memory agrees"),
     Kind::events("rest-entries-lost", "entries of what follows the recorded iterations removed", |v, d| {
         let share = d.strength.share();
-        change_rest(v, |history| {
-            let mut number = 0.0;
-            retain_entries(history, |_, _| {
-                let before = number;
-                number += share;
-                f64::floor(before) == f64::floor(number)
-            });
-        });
+        change_rest(v, |history| lose_entries(history, share));
     }),
     Kind::events(
-        "rest-large-blocks-lost",
+        "rest-blocks-lost",
         "blocks of what follows the recorded iterations removed, with their frees",
         |v, d| {
             let share = d.strength.share();
             change_rest(v, |history| {
-                let mut number = 0.0;
+                let mut stays = stays(share);
                 let mut gone = BTreeSet::new();
                 retain_entries(history, |action, address| match action {
-                    b'a' => {
-                        let before = number;
-                        number += share;
-                        let stays = f64::floor(before) == f64::floor(number);
-                        if !stays {
-                            gone.insert(address);
-                        }
-                        stays
-                    }
+                    b'a' => stays() || !gone.insert(address),
                     b'F' | b'f' => !gone.remove(&address),
                     _ => true,
                 });
@@ -324,11 +316,7 @@ pub(super) static KINDS: &[Kind] = &[
         "sizes of what follows the recorded iterations divided by 2, 4, 64 or 1024",
         |v, d| {
             let divisor = divisor(d);
-            change_rest(v, |history| {
-                for size in history["sizes"].as_array_mut().into_iter().flatten() {
-                    *size = (size.as_i64().unwrap_or(0) / divisor).into();
-                }
-            });
+            change_rest(v, |history| divide_sizes(history, divisor));
         },
     ),
     Kind::events("rest-unreadable", "a part of what follows the recorded iterations has no name", |v, _| {

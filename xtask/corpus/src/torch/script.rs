@@ -188,7 +188,8 @@ impl Script {
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
         let trace = folder.join(TRACE);
-        let Some(facts) = metadata(&trace, RECORDING)? else {
+        let [facts, rest] = metadata(&trace, [RECORDING, REST])?;
+        let Some(facts) = facts else {
             outcome.complaints.push("no xmem_recording in the trace".to_owned());
             return Ok(());
         };
@@ -201,7 +202,6 @@ impl Script {
             outcome.complaints.push(format!("{found:?} iterations were recorded"));
         }
         // Up to the end of the script, if it went on after the recorded iterations.
-        let rest = metadata(&trace, REST)?;
         let peaks_of = rest.as_ref().unwrap_or(&facts["virtual_gpu"]);
         let counted = |name: &str| peaks_of["peaks"][name].as_f64().unwrap_or(0.0);
         let counted = [counted("allocated"), counted("reserved")];
@@ -264,7 +264,8 @@ impl Script {
         outcome: &mut Outcome,
     ) -> Result<(), Error> {
         let trace = folder.join(TRACE);
-        match metadata(&trace, RECORDING)? {
+        let [facts] = metadata(&trace, [RECORDING])?;
+        match facts {
             Some(facts) => outcome.check(&self.header.recording, &facts, "xmem_recording"),
             None => outcome.complaints.push("no xmem_recording in the trace".to_owned()),
         }
@@ -369,13 +370,15 @@ fn names(folder: &Path) -> Result<BTreeSet<String>, Error> {
     Ok(entries.flatten().map(name).collect())
 }
 
-/// What the hook wrote into the trace under a key.
-fn metadata(trace: &Path, key: &str) -> Result<Option<Value>, Error> {
+/// What the hook wrote into the trace under each key.
+fn metadata<const N: usize>(trace: &Path, keys: [&str; N]) -> Result<[Option<Value>; N], Error> {
     // Names of Python's built-in functions may be no UTF-8 (torch 2.6).
     let bytes = std::fs::read(trace).map_err(Error::file(trace))?;
     let text = String::from_utf8_lossy(&bytes);
-    let line = text.lines().find_map(|line| line.trim_start().strip_prefix(key));
-    Ok(line.and_then(|line| serde_json::from_str(line.trim_end().trim_end_matches(',')).ok()))
+    Ok(keys.map(|key| {
+        let line = text.lines().find_map(|line| line.trim_start().strip_prefix(key))?;
+        serde_json::from_str(line.trim_end().trim_end_matches(',')).ok()
+    }))
 }
 
 /// What `xmem inspect` says, or why it says nothing.
