@@ -129,7 +129,7 @@ def _columns(index, device):
             parts.append([part, start, bounds[-1]])
     bounds.append(len(rows))
     pools = [[bounds[chunk], address, size, list(pool)] for chunk, address, size, pool in device.pools]
-    columns, positions = history.columns(rows, pools)
+    columns, positions, _ = history.columns(rows, pools, "places")
     # The part, its beginning in microseconds and its first action.
     parts = [[part, start, positions[row]] for part, start, row in parts]
     return {"index": index, **columns, "parts": parts}
@@ -189,21 +189,20 @@ def _add(index, device, entries):
     peak = _peak(device, rows)
     chunk = [device.part, device.start, rows]
     device.chunks.append(chunk)
-    if count <= MAX_EQUAL and _state.kept < MAX_KEPT:
+    is_higher = peak > device.peak
+    if _state.kept < MAX_WHOLE or count <= MAX_EQUAL and _state.kept < MAX_KEPT:
         device.highest = None
         _state.kept += len(rows)
-        _change(device)
-    elif peak <= device.peak and _state.kept < MAX_WHOLE:
-        _state.kept += len(rows)
-        _state.unchanged += 1
-    elif peak > device.peak:
+    elif is_higher:
         if device.highest is not None and device.highest[1] == key:
             _reduce(device.highest[0])
         device.highest = chunk, key
+    else:
+        _reduce(chunk)
+    if is_higher or count <= MAX_EQUAL:
         _change(device)
     else:
         _state.unchanged += 1
-        _reduce(chunk)
     device.peak = max(device.peak, peak)
 
 
