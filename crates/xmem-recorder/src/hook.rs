@@ -66,6 +66,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/recording/__init__.py",
     "xmem_recorder/recording/after_steps.py",
     "xmem_recorder/recording/backward.py",
+    "xmem_recorder/recording/batches.py",
     "xmem_recorder/recording/begin.py",
     "xmem_recorder/recording/calls.py",
     "xmem_recorder/recording/end.py",

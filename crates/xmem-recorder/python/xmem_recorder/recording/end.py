@@ -175,11 +175,9 @@ def _export():
 
 def finish_if_requested():
     """Ends the script if that was requested while another thread ran, or if the time for its rest is up."""
-    wanted = _end.wanted
-    if wanted is None and after_steps.reason_to_end() is not None:
-        wanted = after_steps.reason_to_end(), None
-    if wanted is not None and run.on_thread():
-        finish(*wanted)
+    reason, detail = _end.wanted or (after_steps.reason_to_end(), None)
+    if reason is not None and run.on_thread():
+        finish(reason, detail)
         raise Finished
 
 

@@ -13,6 +13,7 @@ from collections.abc import MutableMapping
 
 from .. import session
 from ..patching import replace
+from . import batches
 
 _SEQUENCE = "seq"
 
@@ -99,24 +100,13 @@ def _dimension():
 
 def _extent(batch):
     """The extent of the dimension that varies; None if no tensor has it."""
-    tensors = list(_tensors(batch))
+    tensors = list(batches.tensors(_torch, batch))
     if _dimension() != _SEQUENCE:
         return next((t.shape[0] for t in tensors if t.dim() >= 1), None)
     whole = (_torch.int64, _torch.int32)
     tokens = (t.shape[-1] for t in tensors if t.dim() >= 2 and t.dtype in whole)
     features = (t.shape[1] for t in tensors if t.dim() == 3)
     return next(tokens, None) or next(features, None)
-
-
-def _tensors(value, depth=4):
-    if isinstance(value, _torch.Tensor):
-        yield value
-    elif depth and isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item, depth - 1)
-    elif depth and isinstance(value, MutableMapping):
-        for item in value.values():
-            yield from _tensors(item, depth - 1)
 
 
 def _resized(value, found, wanted, depth=4):

@@ -6,15 +6,13 @@ import time
 
 from .. import session
 from ..patching import replace
-from . import rest, run
+from . import batches, rest, run
 
 # The share of the time for the rest of the script after which batches of a pass over a loader are left out, if those that
 # are left would take as long.
 SHARE_OF_PASS = 0.04
 # The share in which further ones are loaded only to look at them.
 SHARE_OF_LOOKING = 0.04
-# Levels of containers in batches.
-MAX_DEPTH = 4
 
 
 class _Loaders:
@@ -88,8 +86,7 @@ def _leaving_out(original):
     def next_batch(self):
         if not run.on_thread() or not (run.is_recording() or rest.is_running()):
             return original(self)
-        current = self.__dict__.setdefault("_xmem_pass", None) or _Pass(self)
-        self._xmem_pass = current
+        current = self._xmem_pass = getattr(self, "_xmem_pass", None) or _Pass(self)
         unused = None
         while True:
             begun = time.monotonic()
@@ -103,11 +100,9 @@ def _leaving_out(original):
                 return unused
             current.given += 1
             sizes = _sizes(batch)
-            if not rest.is_running():
-                _have(self, sizes)
-                return batch
-            if not current.is_long() or current.is_last() or _is_larger(self, sizes):
-                current.kept += 1
+            runs = rest.is_running()
+            if not runs or not current.is_long() or current.is_last() or _is_larger(self, sizes):
+                current.kept += runs
                 _have(self, sizes)
                 return batch
             current.looked += time.monotonic() - begun
@@ -149,18 +144,7 @@ def _is_larger(iterator, sizes):
 
 def _sizes(batch):
     """The shapes of the tensors of a batch."""
-    return tuple(tuple(tensor.shape) for tensor in _tensors(batch, MAX_DEPTH))
-
-
-def _tensors(value, depth):
-    if isinstance(value, _torch.Tensor):
-        yield value
-    elif depth and isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item, depth - 1)
-    elif depth and hasattr(value, "values") and callable(value.values):
-        for item in value.values():
-            yield from _tensors(item, depth - 1)
+    return tuple(tuple(tensor.shape) for tensor in batches.tensors(_torch, batch))
 
 
 def _skip_to_last(iterator, current):

@@ -312,19 +312,14 @@ def stop():
 def rows(entries):
     """Letter, address, size, stream and the number of the line of each operation of the allocator."""
     places = {}
-    found = []
-    for entry in entries:
-        letter = ACTIONS.get(entry["action"])
-        if letter is None:
-            continue
-        place = 0
-        if letter == "a":
-            frames = entry.get("frames")
-            place = places.get(id(frames))
-            if place is None:
-                place = places[id(frames)] = _place(frames or ())
-        found.append((letter, entry["addr"], entry["size"], entry["stream"], place))
-    return found
+
+    def place(entry):
+        frames = entry.get("frames")
+        if id(frames) not in places:
+            places[id(frames)] = _place(frames or ())
+        return places[id(frames)]
+
+    return [row for row in _rows(entries, place) if row[0] is not None]
 
 
 def places():
@@ -341,37 +336,6 @@ def _place(frames):
             text = f"{path}({frame['line']}): {frame['name']}"
             return _state.places.setdefault(text, len(_state.places) + 1)
     return 0
-
-
-def columns(rows, pools):
-    """The columns of rows, in the form of a device's history; `pools` are segments of private pools."""
-    letters, addresses, sizes, streams, of_places = [], [], [], [], []
-    # The number of letters before each row.
-    positions = []
-    last = 0
-    for letter, address, size, stream, place in rows:
-        positions.append(len(letters))
-        address = last if letter == "o" else address // ALIGNMENT
-        if letter == "c" and letters and letters[-1] == "f" and address == last:
-            letters[-1] = FREED_AT_ONCE
-            continue
-        letters.append(letter)
-        addresses.append(address - last)
-        last = address
-        if letter in "asrmu":
-            sizes.append(size)
-        if letter == "a":
-            _add_to_runs(streams, stream)
-            _add_to_runs(of_places, place)
-    positions.append(len(letters))
-    return {
-        "actions": "".join(letters),
-        "addresses": addresses,
-        "sizes": sizes,
-        "streams": [[hex(stream), count] for stream, count in streams],
-        "pools": [[positions[row], address // ALIGNMENT, size, pool] for row, address, size, pool in pools],
-        "places": of_places,
-    }, positions
 
 
 # ---------------------------------------------------------------------------------------------
@@ -416,16 +380,36 @@ def _take_over_at_the_end():
 
 def _device(index, trace, records):
     """The entries of a device, as columns."""
-    moments = _moments(trace, records)
-    awaited = []
-    letters, addresses, sizes, streams, positions, of_lines = [], [], [], [], [], []
-    last = 0
-    for row, entry in enumerate(trace):
-        positions.append(len(letters))
+    pools = [
+        (position, address, size, list(pool))
+        for device, position, address, size, pool in _state.pools
+        if device == index
+    ]
+    found, _, awaited = columns(_rows(trace, _line), pools, "lines", _moments(trace, records))
+    return {"index": index, **found, "awaited": awaited}
+
+
+def _rows(entries, value_of):
+    """Letter (None for what is no operation), address, size, stream, and the value of an allocation, of each entry. One about
+    a lack of memory has no address."""
+    for entry in entries:
         letter = ACTIONS.get(entry["action"])
+        value = value_of(entry) if letter == "a" else 0
+        yield letter, entry.get("addr", 0), entry.get("size", 0), entry.get("stream", 0), value
+
+
+def columns(rows, pools, name, moments=()):
+    """The columns of rows: letter (None for what is no operation), address, size, stream, and a value of allocations, whose
+    column has this name. `pools` are segments of private pools: the row before which each was seen, address, size, pool;
+    `moments` are those that frees wait for, by their rows. Returns the columns, the number of letters before each row, and
+    the moments by the places of the letters."""
+    letters, addresses, sizes, streams, values, positions, awaited = [], [], [], [], [], [], []
+    last = 0
+    for row, (letter, address, size, stream, value) in enumerate(rows):
+        positions.append(len(letters))
         if letter is None:
             continue
-        address = last if letter == "o" else entry["addr"] // ALIGNMENT
+        address = last if letter == "o" else address // ALIGNMENT
         if row in moments:
             awaited.append([len(letters), *moments[row]])
         is_awaited = awaited and awaited[-1][0] == len(letters) - 1
@@ -436,27 +420,20 @@ def _device(index, trace, records):
         addresses.append(address - last)
         last = address
         if letter in "asrmu":
-            sizes.append(entry["size"])
+            sizes.append(size)
         if letter == "a":
-            stream = entry["stream"]
             _add_to_runs(streams, stream)
-            _add_to_runs(of_lines, _line(entry))
+            _add_to_runs(values, value)
     positions.append(len(letters))
-    pools = [
-        [positions[position], address // ALIGNMENT, size, list(pool)]
-        for device, position, address, size, pool in _state.pools
-        if device == index
-    ]
-    return {
-        "index": index,
+    found = {
         "actions": "".join(letters),
         "addresses": addresses,
         "sizes": sizes,
         "streams": [[hex(stream), count] for stream, count in streams],
-        "pools": pools,
-        "awaited": awaited,
-        "lines": of_lines,
+        "pools": [[positions[row], address // ALIGNMENT, size, pool] for row, address, size, pool in pools],
+        name: values,
     }
+    return found, positions, awaited
 
 
 def _add_to_runs(runs, value):
