@@ -9,6 +9,7 @@ mod read;
 mod rest;
 mod sharding;
 mod strategy;
+mod unseen;
 mod virtual_gpu;
 
 pub use activity::{ActivityEntry, ActivityKind, CollectiveKind, StreamActivity};
@@ -19,9 +20,10 @@ pub use rank::Rank;
 pub use read::KEY;
 pub(crate) use read::read;
 pub(crate) use rest::{KEY as REST_KEY, RestOfDevice, read as read_rest};
-pub use rest::{RestEnd, ScriptRest};
+pub use rest::{LeftOutBatches, RestEnd, ScriptRest};
 pub use sharding::{DividedExtent, ParameterGroup, Sharding, SharingKind};
 pub use strategy::Strategy;
+pub use unseen::{UnseenEvent, UnseenKind};
 pub use virtual_gpu::VirtualGpu;
 
 use xmem_types::{Addr, Bytes};
@@ -85,6 +87,10 @@ pub struct Recording {
     pub allocator_history: Option<AllocatorHistory>,
     /// What follows the recorded iterations; none if the script was ended after them.
     pub rest: Option<ScriptRest>,
+    /// What the source of the script says that it will do, and was not seen in the recorded iterations.
+    pub unseen: Vec<UnseenEvent>,
+    /// Batches that were left out of the recorded iterations.
+    pub batches: LeftOutBatches,
     /// What a virtual GPU assumed, if the job was recorded on one.
     pub virtual_gpu: Option<VirtualGpu>,
     /// The place of the process among those of a distributed job.
@@ -123,6 +129,15 @@ impl Recording {
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.ended.as_ref().is_none_or(|ended| ended.reason == EndReason::Complete)
+    }
+
+    /// Adds what follows the recorded iterations.
+    pub(crate) fn add_rest(&mut self, rest: Option<ScriptRest>) {
+        self.rest = rest;
+        let limits = self.rest.as_mut().and_then(|rest| rest.limits.take());
+        if let Some((gpu, limits)) = self.virtual_gpu.as_mut().zip(limits) {
+            gpu.extend_to(limits);
+        }
     }
 
     /// A switch of `torch.backends`; none where it was not recorded.

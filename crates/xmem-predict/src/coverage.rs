@@ -1,7 +1,7 @@
 //! What of a script an answer is about: how far it was recorded, and the peaks of its parts.
 
 use std::ops::Range;
-use xmem_analyzer::recording::{EndReason, RestEnd};
+use xmem_analyzer::recording::{EndReason, LeftOutBatches, RestEnd, UnseenEvent};
 use xmem_analyzer::{Profile, ScriptPart};
 use xmem_orchestrator::Schedule;
 use xmem_types::Bytes;
@@ -19,10 +19,10 @@ pub struct Coverage {
     pub extent: CoveredExtent,
     /// Steps of optimizers after the recorded iterations.
     pub later_steps: u64,
-    /// Batches that were left out, as all of them would have taken too long: the largest ones were not.
-    pub batches_left_out: u64,
-    /// Those of them with tensors of sizes that the script did not have otherwise.
-    pub unlike_batches: u64,
+    /// Batches that were left out: the largest ones were not.
+    pub batches: LeftOutBatches,
+    /// What the source of the script says that it will do, and was not seen.
+    pub unseen: Vec<UnseenEvent>,
     /// Different intervals between steps and calls of the model in training, and all of them.
     pub training_kinds: (u64, u64),
     /// Steps at the end since anything new was asked of the allocator.
@@ -96,18 +96,26 @@ impl Coverage {
         within: &Range<usize>,
         (allocated, reserved): (&[Bytes], &[Bytes]),
     ) -> Self {
-        let rest = profile.recording().and_then(|recording| recording.rest.as_ref());
+        let recording = profile.recording();
+        let rest = recording.and_then(|recording| recording.rest.as_ref());
         let start = schedule.rest_start(profile);
         let rest = rest.filter(|_| start.is_some() && within.end == schedule.requests.len());
         let parts = match profile.parts.is_empty() {
             true => Vec::new(),
             false => peaks(profile, schedule, within, (allocated, reserved)),
         };
+        let extent = rest.map_or_else(|| without_rest(profile), |rest| extent(rest.end));
+        let unseen = match rest {
+            Some(rest) => rest.unseen.as_slice(),
+            None => recording.map_or(&[][..], |recording| &recording.unseen),
+        };
+        let batches =
+            rest.map(|rest| rest.batches).or_else(|| recording.map(|recording| recording.batches));
         Self {
-            extent: rest.map_or_else(|| without_rest(profile), |rest| extent(rest.end)),
+            extent,
             later_steps: rest.map_or(0, |rest| rest.steps),
-            batches_left_out: rest.map_or(0, |rest| rest.batches_left_out),
-            unlike_batches: rest.map_or(0, |rest| rest.unlike_batches),
+            batches: batches.unwrap_or_default(),
+            unseen: if extent == CoveredExtent::Whole { Vec::new() } else { unseen.to_vec() },
             training_kinds: rest.map_or((0, 0), |rest| rest.training_kinds),
             settled_steps: rest.map_or(0, |rest| rest.settled_steps),
             parts,

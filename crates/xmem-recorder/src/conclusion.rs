@@ -9,6 +9,7 @@ use crate::process_exports::{Export, State};
 use crate::processes::Processes;
 use crate::recorded::{CutShort, Recorded};
 use crate::request::{Engine, Shortage};
+use crate::rest::Assumed;
 use std::process::ExitStatus;
 use std::time::Duration;
 use xmem_types::Bytes;
@@ -121,10 +122,16 @@ fn save(best: Candidate, evidence: &Evidence, output: &Output) -> Result<Recorde
         has_convolutions: facts.has_convolutions,
         cudnn: facts.cudnn,
         peaks: facts.peaks,
-        unbounded: facts.unbounded,
+        unbounded: unbounded(facts.assumed),
         cut_short,
         peak: evidence.peak,
     })
+}
+
+/// Of sizes that follow from assumptions, those that nobody has bounded: the operator, and the assumption.
+fn unbounded(assumed: Vec<Assumed>) -> Vec<(String, Option<String>)> {
+    let unbounded = assumed.into_iter().filter(|assumed| !assumed.bounded);
+    unbounded.map(|assumed| (assumed.operator, assumed.assumption)).collect()
 }
 
 /// The reason why the best recording is incomplete.

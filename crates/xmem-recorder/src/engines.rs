@@ -65,9 +65,8 @@ fn choose(request: &Request, found: &FoundTorch) -> (Option<PrivateFolder>, Answ
         Ok((folder, mut answer)) => {
             if request.engine == Engine::Auto {
                 answer.notes.push(format!(
-                    "recorded on a virtual {} (compute capability {}), as this is PyTorch's CUDA build; \
-                     `--engine cpu` computes on the CPU instead",
-                    request.device.title, request.device.compute_capability
+                    "recorded on a virtual {} (--engine cpu computes on the CPU instead)",
+                    request.device.title
                 ));
             }
             (Some(folder), answer)

@@ -9,7 +9,7 @@ use crate::outline::{NotATrace, Outline};
 use crate::output::{Output, PartWriter};
 use crate::part::Part;
 use crate::recorded::RecordedRest;
-use crate::rest;
+use crate::rest::{self, Rest};
 use crate::session::pipe_of;
 use crate::trace_name::TraceName;
 use nix::errno::Errno;
@@ -216,7 +216,7 @@ struct Copy<'a> {
     files: BaseNames,
     /// Metadata to add behind the brace with which the trace begins.
     added: Option<String>,
-    rest: Option<RecordedRest>,
+    rest: Option<Rest>,
     to: Option<PartWriter>,
     text: Bytes,
 }
@@ -226,10 +226,8 @@ impl<'a> Copy<'a> {
         let (outline, name) = (Outline::default(), TraceName::new(path));
         let beside = |extension| open(&path.with_extension(extension), Metadata::is_file).ok();
         let rest = beside("rest").and_then(rest::read);
-        let added = [
-            beside("lines").and_then(lines::metadata),
-            rest.as_ref().and_then(rest::Rest::metadata),
-        ];
+        let added =
+            [beside("lines").and_then(lines::metadata), rest.as_ref().and_then(Rest::metadata)];
         let added = added.into_iter().flatten().reduce(|all, key| all + &key);
         Self {
             output,
@@ -237,7 +235,7 @@ impl<'a> Copy<'a> {
             name,
             files: BaseNames::default(),
             added,
-            rest: rest.map(|rest| RecordedRest { steps: rest.steps(), end: rest.ended() }),
+            rest,
             to: None,
             text: Bytes::ZERO,
         }
@@ -276,7 +274,12 @@ impl<'a> Copy<'a> {
         let file = file.map_err(ExportError::Output)?;
         let size = Bytes(file.as_file().metadata().map_err(ExportError::Output)?.len());
         let has_end = self.outline.has_end();
-        let facts = self.outline.facts();
-        Ok(Some(Part { file, text, size, has_end, rest: self.rest, facts }))
+        let mut facts = self.outline.facts();
+        let rest = self.rest.map(|rest| {
+            let recorded = RecordedRest { steps: rest.steps(), end: rest.ended() };
+            facts.assumed = rest.into_assumed();
+            recorded
+        });
+        Ok(Some(Part { file, text, size, has_end, rest, facts }))
     }
 }

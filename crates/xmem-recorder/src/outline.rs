@@ -6,6 +6,7 @@
 
 use crate::assumptions::DevicePeaks;
 use crate::recorded::RedirectedCalls;
+use crate::rest::Assumed;
 use memchr::memmem;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -131,14 +132,13 @@ impl Outline {
         let redirected =
             calls.map(|c| RedirectedCalls { function: c.what, count: c.times }).collect();
         let gpu = virtual_gpu.unwrap_or_default();
-        let unbounded = gpu.assumed.into_iter().filter(|assumed| !assumed.bounded);
         Facts {
             redirected,
             has_convolutions,
             cudnn: cudnn.and_then(|cudnn| cudnn.library),
             uses_gpu: uses_gpu.unwrap_or(true),
             peaks: gpu.peaks,
-            unbounded: unbounded.map(|assumed| (assumed.operator, assumed.assumption)).collect(),
+            assumed: gpu.assumed,
         }
     }
 }
@@ -161,8 +161,8 @@ pub(crate) struct Facts {
     pub(crate) uses_gpu: bool,
     /// The peaks on a virtual GPU.
     pub(crate) peaks: Option<DevicePeaks>,
-    /// Operators whose sizes follow from an assumption without bounds, with its name.
-    pub(crate) unbounded: Vec<(String, Option<String>)>,
+    /// Sizes that follow from assumptions.
+    pub(crate) assumed: Vec<Assumed>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -185,14 +185,6 @@ struct Cudnn {
 struct Gpu {
     peaks: Option<DevicePeaks>,
     assumed: Vec<Assumed>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Assumed {
-    operator: String,
-    assumption: Option<String>,
-    bounded: bool,
 }
 
 #[derive(Debug, Deserialize)]

@@ -26,6 +26,9 @@ pub(crate) struct Rest {
     /// Different intervals of training, and all of them.
     kinds: (u64, u64),
     batches: Batches,
+    /// What the source says that the script will do, and was not seen, with the line that does it.
+    unseen: Vec<(Unseen, String)>,
+    limits: Limits,
     peaks: Peaks,
     outside: u64,
     /// Lines of the program, with the base names of its files.
@@ -58,6 +61,48 @@ enum Reason {
 struct Batches {
     left_out: u64,
     unlike: u64,
+}
+
+/// What the script will do.
+#[derive(Clone, Copy, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Unseen {
+    Evaluation,
+    Generation,
+    Saving,
+    Thawing,
+}
+
+/// What a virtual GPU did not know up to the end.
+#[derive(Deserialize, Serialize)]
+struct Limits {
+    reads: Vec<Read>,
+    assumed: Vec<Assumed>,
+    log: Vec<Logged>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Read {
+    purpose: String,
+    place: String,
+    times: u64,
+}
+
+/// An operator whose sizes follow from an assumption.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Assumed {
+    pub(crate) operator: String,
+    pub(crate) assumption: Option<String>,
+    share: Option<f64>,
+    pub(crate) bounded: bool,
+    times: u64,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Logged {
+    kind: String,
+    text: String,
 }
 
 /// What the script does.
@@ -103,8 +148,10 @@ pub(crate) fn read(file: File) -> Option<Rest> {
     let devices_are_plain = rest.devices.iter().all(|device| {
         is_plain(&device.actions) && device.streams.iter().all(|(stream, _)| is_plain(stream))
     });
-    let places_are_short =
-        rest.places.iter().all(|place| place.len() <= MAX_PLACE && !place.starts_with('/'));
+    let places = rest.places.iter();
+    let places = places.chain(rest.unseen.iter().map(|(_, place)| place));
+    let mut places = places.chain(rest.limits.reads.iter().map(|read| &read.place));
+    let places_are_short = places.all(|place| place.len() <= MAX_PLACE && !place.starts_with('/'));
     (rest.schema == SCHEMA && devices_are_plain && places_are_short).then_some(rest)
 }
 
@@ -117,6 +164,11 @@ impl Rest {
     /// Steps of optimizers in it.
     pub(crate) fn steps(&self) -> u64 {
         self.steps
+    }
+
+    /// Sizes up to its end that follow from assumptions.
+    pub(crate) fn into_assumed(self) -> Vec<Assumed> {
+        self.limits.assumed
     }
 
     /// How it ended.
@@ -144,7 +196,8 @@ mod tests {
         let text = |part: &str, actions: &str| {
             format!(
                 r#"{{"schema": "xmem.rest.1", "ended": {{"reason": "end", "detail": null}}, "seconds": 1.5, "steps": 9,
-                "reduced": 7, "settled": 5, "kinds": [2, 9], "batches": {{"left_out": 3, "unlike": 0}}, "peaks": {{"allocated": 512}}, "outside": 0,
+                "reduced": 7, "settled": 5, "kinds": [2, 9], "batches": {{"left_out": 3, "unlike": 0}},
+                "unseen": [["saving", "train.py(7)"]], "limits": {{"reads": [], "assumed": [], "log": []}}, "peaks": {{"allocated": 512}}, "outside": 0,
                 "places": ["train.py(7): evaluate"], "user": "name",
                 "devices": [{{"index": 0, "actions": "{actions}", "addresses": [1, 0], "sizes": [512],
                 "streams": [["0x0", 1]], "pools": [], "places": [[1, 1]], "parts": [["{part}", 5, 0]],

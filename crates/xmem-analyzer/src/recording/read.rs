@@ -4,6 +4,7 @@
 use super::allocator::HistoryDto;
 use super::sharding::ShardingDto;
 use super::strategy::StrategyDto;
+use super::unseen;
 use super::{
     AllocatorHistory, EndReason, Ended, Implementation, IterationCount, Model, NamedTensor,
     Optimizer, Rank, Recording, Sharding, StateTensor, Storage, TensorKind,
@@ -125,6 +126,8 @@ impl<'a> Reader<'a, '_> {
             redirected: self.list("redirected", |RedirectedDto { what, times }| (what, times)),
             allocator_history: self.allocator_history(),
             rest: None,
+            unseen: self.list("unseen", unseen::event),
+            batches: self.field("batches").unwrap_or_default(),
             virtual_gpu: self.field("virtual_gpu"),
             rank: self.field("distributed").and_then(Rank::read),
             sharding: self.sharding(),

@@ -2,6 +2,8 @@
 //! allocator, in which intervals that repeat are reduced to what stays of them.
 
 use super::allocator::{DeviceDto, DeviceHistory};
+use super::unseen::{UnseenDto, UnseenEvent, event};
+use super::virtual_gpu::Limits;
 use crate::script_part::ScriptPart;
 use serde::Deserialize;
 use xmem_types::{Bytes, Diagnostics, Nanos, Severity};
@@ -15,7 +17,7 @@ const SCHEMA: &str = "xmem.rest.1";
 const MAX_BYTES: u64 = 1 << 50;
 
 /// The rest of a script.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ScriptRest {
     /// Why the recording ended.
@@ -28,18 +30,30 @@ pub struct ScriptRest {
     pub settled_steps: u64,
     /// Different intervals of training, and all of them.
     pub training_kinds: (u64, u64),
-    /// Batches that were left out as all of them would have taken too long.
-    pub batches_left_out: u64,
-    /// Those of them with tensors of sizes that the script did not have otherwise.
-    pub unlike_batches: u64,
+    /// Batches that were left out of it.
+    pub batches: LeftOutBatches,
+    /// What the source of the script says that it will do, and was not seen up to the end.
+    pub unseen: Vec<UnseenEvent>,
     /// Peaks of allocated and of reserved memory that PyTorch counted up to the end.
     pub counted_peaks: Option<(Bytes, Bytes)>,
     /// The most that the program took from the device outside PyTorch's allocator.
     pub outside: Bytes,
+    /// What a virtual GPU did not know up to the end.
+    pub(super) limits: Option<Limits>,
     /// One history for each device that was used.
     pub(crate) devices: Vec<RestOfDevice>,
     /// Lines of the program (`train.py(12): forward`), which histories name by their numbers from one.
     pub(crate) places: Vec<String>,
+}
+
+/// Batches that were left out, as all of them would have taken too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct LeftOutBatches {
+    /// Their number.
+    pub left_out: u64,
+    /// Those of them with tensors of sizes that the script did not have otherwise.
+    pub unlike: u64,
 }
 
 /// Why the recording of the rest of a script ended.
@@ -106,7 +120,10 @@ struct RestDto {
     #[serde(default)]
     kinds: (u64, u64),
     #[serde(default)]
-    batches: BatchesDto,
+    batches: LeftOutBatches,
+    #[serde(default)]
+    unseen: Vec<UnseenDto>,
+    limits: Option<Limits>,
     peaks: PeaksDto,
     outside: u64,
     places: Vec<String>,
@@ -116,12 +133,6 @@ struct RestDto {
 #[derive(Deserialize)]
 struct EndedDto {
     reason: RestEnd,
-}
-
-#[derive(Default, Deserialize)]
-struct BatchesDto {
-    left_out: u64,
-    unlike: u64,
 }
 
 #[derive(Deserialize)]
@@ -168,8 +179,9 @@ impl RestDto {
             reduced: self.reduced,
             settled_steps: self.settled,
             training_kinds: self.kinds,
-            batches_left_out: self.batches.left_out,
-            unlike_batches: self.batches.unlike,
+            batches: self.batches,
+            unseen: self.unseen.into_iter().map(event).collect(),
+            limits: self.limits,
             counted_peaks: (known(allocated) && known(reserved))
                 .then_some((Bytes(allocated), Bytes(reserved))),
             outside: Bytes(self.outside.min(MAX_BYTES)),

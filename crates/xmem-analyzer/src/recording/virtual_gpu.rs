@@ -31,6 +31,15 @@ pub struct VirtualGpu {
     log: Vec<Logged>,
 }
 
+/// What was not known up to the end of a script.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Limits {
+    reads: Vec<Read>,
+    assumed: Vec<Assumed>,
+    log: Vec<Logged>,
+}
+
 /// Peaks of memory, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
@@ -76,6 +85,11 @@ impl VirtualGpu {
     #[must_use]
     pub fn outside(&self) -> Bytes {
         Bytes(self.outside.min(MAX_OUTSIDE))
+    }
+
+    /// Takes what was not known up to the end of the script, of which that up to the last recorded iteration is a part.
+    pub(super) fn extend_to(&mut self, Limits { reads, assumed, log }: Limits) {
+        (self.reads, self.assumed, self.log) = (reads, assumed, log);
     }
 
     /// Returns whether memory depends on what was assumed and has no range: sizes, or workspaces that are

@@ -37,12 +37,13 @@ impl Notes {
         let rest = trace.header.take_extra(recording::REST_KEY);
         let has_rest = rest.is_some();
         let rest = rest.and_then(|raw| recording::read_rest(&raw, odd));
-        let has_unread_rest = has_rest && rest.is_none();
-        let recording = recording.map(|recording| Recording {
-            rest,
-            cudnn_answers: answers
-                .map_or_else(Vec::new, |raw| recording::read_convolutions(&raw, odd)),
-            ..recording
+        // Without the notes of the iterations before, it stands for nothing.
+        let has_unread_rest = has_rest && (rest.is_none() || recording.is_none());
+        let recording = recording.map(|mut recording| {
+            recording.add_rest(rest);
+            let answers = answers.map(|raw| recording::read_convolutions(&raw, odd));
+            recording.cudnn_answers = answers.unwrap_or_default();
+            recording
         });
         completeness::report(trace, recording.as_ref(), device, odd);
         if let Some(facts) = recording.as_ref().and_then(|r| r.virtual_gpu.as_ref()) {

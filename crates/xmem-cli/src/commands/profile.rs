@@ -11,6 +11,7 @@ mod ranks;
 mod recording;
 mod run;
 mod then;
+mod values;
 
 pub(crate) use args::{ProfileArgs, SHORT_HELP};
 pub(crate) use run::run;

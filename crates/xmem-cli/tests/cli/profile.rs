@@ -149,7 +149,7 @@ fn the_session_names_the_device_and_the_options() {
     let t4 = xmem::find("t4-16g").expect("known");
     let expected = serde_json::json!({
         "format": 1, "recorder": env!("CARGO_PKG_VERSION"), "steps": 7, "rest": null, "stacks": false, "max_memory": 64_u64 << 30,
-            "engine": "cpu", "gpus": 1, "rank": null, "float16": "bfloat16",
+            "engine": "auto", "gpus": 1, "rank": null, "float16": "bfloat16",
             "snapshot": null, "refuse_writes": false, "writable": [], "offline": true,
             "assume": {}, "bounded": [], "other_peaks": null, "run_ahead": false, "run_ahead_peaks": null, "vary": null, "weights": "present",
         "device": {
@@ -531,7 +531,7 @@ fn the_gpu_is_that_of_the_command_that_follows() {
 #[test]
 fn the_engine_is_the_cpu_where_no_virtual_gpu_can_be_had() {
     let folder = folder(ASKS);
-    let ran = profile(&folder, &["--engine", "auto"]);
+    let ran = profile(&folder, &[]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(
         ran.stdout.starts_with("cpu | None | recorded on the CPU, not on a virtual GPU: "),
@@ -542,20 +542,34 @@ fn the_engine_is_the_cpu_where_no_virtual_gpu_can_be_had() {
 }
 
 #[test]
+fn an_option_of_the_virtual_gpu_asks_for_it() {
+    let folder = folder(
+        "start(3)\nprint(json.load(open(SESSION + '/settings.json'))['engine'], flush=True)\nexport(3)",
+    );
+    let rows: [(&[&str], &str); 6] = [
+        (&[], "auto"),
+        (&["--engine", "cpu"], "cpu"),
+        (&["--enforce"], "virtual-gpu"),
+        (&["--capacity", "8GiB"], "virtual-gpu"),
+        (&["--snapshot", "s.pickle"], "virtual-gpu"),
+        (&["--assume", "nonzero=0.5"], "virtual-gpu"),
+    ];
+    for (options, expected) in rows {
+        let ran = profile(&folder, options);
+        assert_eq!(ran.stdout.lines().next(), Some(expected), "{options:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn what_cannot_be_recorded_is_said_before_anything_runs() {
     let folder = folder("open('ran', 'w')");
     let script = folder.path("train.py");
     let here = folder.path(".");
-    let rows: [(&[&str], i32, &[&str]); 22] = [
+    let rows: [(&[&str], i32, &[&str]); 21] = [
         (
-            &["--snapshot", "s.pickle", "--", "python3", &script],
+            &["--snapshot", "s.pickle", "--engine", "cpu", "--", "python3", &script],
             2,
             &["only a recording on a virtual GPU has a memory snapshot", "--virtual-gpu a100-40g"],
-        ),
-        (
-            &["--snapshot", "s.pickle", "--engine", "auto", "--", "python3", &script],
-            2,
-            &["only a recording on a virtual GPU"],
         ),
         (&["--virtual-gpu", "h100-80x", "--", "python3", &script], 2, &["did you mean `h100-80g`"]),
         (

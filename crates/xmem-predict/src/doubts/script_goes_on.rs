@@ -3,7 +3,7 @@
 use super::{Assessment, Doubt, Subject};
 use crate::coverage::CoveredExtent;
 use crate::range::Confidence;
-use xmem_analyzer::ScriptPart;
+use xmem_analyzer::recording::{LeftOutBatches, UnseenEvent, UnseenKind};
 use xmem_types::Severity;
 
 pub(super) const DOUBT: Doubt = Doubt { name: "script_goes_on", assess };
@@ -14,8 +14,7 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
     if coverage.parts.is_empty() || !subject.has_all_iterations() {
         return;
     }
-    let (unlike, left_out) = (coverage.unlike_batches, coverage.batches_left_out);
-    let (extent, evaluates) = (coverage.extent, coverage.has(ScriptPart::Evaluation));
+    let LeftOutBatches { unlike, left_out, .. } = coverage.batches;
     if unlike > 0 {
         assessment.notes.report("batches-left-out", Severity::Note, None, || {
             format!(
@@ -32,17 +31,30 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
         });
         assessment.lower_to(Confidence::Likely);
     }
-    let how = match extent {
+    let how = match coverage.extent {
         CoveredExtent::Unknown | CoveredExtent::Whole | CoveredExtent::Settled => return,
         CoveredExtent::Iterations => "the script was stopped after the recorded iterations",
         CoveredExtent::Time => "the time for the script was up before its end",
         CoveredExtent::Failure => "the script failed before its end",
         CoveredExtent::Stopped => "the script was stopped before its end",
     };
-    let missing = match evaluates {
-        true => "what it does later is not known",
-        false => "no evaluation was seen, and what it does later is not known",
+    let unseen: Vec<String> = coverage.unseen.iter().map(words).collect();
+    let missing = match unseen.is_empty() {
+        true => "what it does later is not known".to_owned(),
+        false => format!("not seen of it: {}", unseen.join(", ")),
     };
     assessment.notes.report("script-goes-on", Severity::Note, None, || format!("{how}: {missing}"));
     assessment.lower_to(Confidence::Likely);
+}
+
+/// What a script will do, and where its source says so.
+fn words(event: &UnseenEvent) -> String {
+    let what = match event.kind {
+        UnseenKind::Evaluation => "evaluation",
+        UnseenKind::Generation => "generation",
+        UnseenKind::Saving => "saving",
+        UnseenKind::Thawing => "training of parameters that are frozen",
+        _ => event.kind.name(),
+    };
+    format!("{what} ({})", event.place)
 }

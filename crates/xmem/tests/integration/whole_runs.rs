@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use xmem::analyzer::ScriptPart;
 use xmem::predict::{Confidence, CoveredExtent};
-use xmem::{Answer, Bytes, Estimate, find};
+use xmem::{Answer, Bytes, Estimate, Verdict, find};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/whole_runs")
@@ -54,6 +54,20 @@ fn each_part_of_a_script_has_its_peak() {
     assert_eq!(evaluation, Some(answer.memory.peak.allocated));
     assert!(highest(&answer, ScriptPart::Training) < evaluation);
     assert!(highest(&answer, ScriptPart::Saving) < evaluation);
+}
+
+#[test]
+fn a_rest_without_the_notes_of_the_iterations_was_ignored_and_the_answer_certain() {
+    let packed = std::fs::read(folder().join("evaluation.json.zst")).expect("readable");
+    let mut text = zstd::decode_all(packed.as_slice()).expect("zstd");
+    let notes = text.windows(16).position(|bytes| bytes == b"\"xmem_recording\"").expect("notes");
+    let brace = notes + text[notes..].iter().position(|&byte| byte == b'{').expect("an object");
+    // A value that is no object.
+    text.splice(brace..brace, *b"[7], \"other\": ");
+    let estimate = Estimate::builder(find("a100-40g").expect("known").clone()).build();
+    let answer = estimate.bytes(&text).expect("an answer");
+    assert!(answer.memory.range.confidence < Confidence::Likely);
+    assert_eq!(answer.verdict, Verdict::Withheld);
 }
 
 #[test]

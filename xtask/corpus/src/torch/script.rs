@@ -342,9 +342,13 @@ pub(super) fn apart(own: [f64; 2], other: [f64; 2], percent: f64) -> Option<Stri
 pub(super) fn profile(bench: &Bench, engine: Engine, folder: &Path, trace: &str) -> Command {
     let mut command = Command::new(&bench.xmem);
     command.args(["profile", "--device-as", DEVICE, "-o"]).arg(folder.join(trace));
-    if engine == Engine::VirtualGpu {
-        command.args(["--engine", "virtual-gpu"]);
-    }
+    command.args([
+        "--engine",
+        match engine {
+            Engine::Cpu => "cpu",
+            Engine::VirtualGpu => "virtual-gpu",
+        },
+    ]);
     set_up(&mut command, folder);
     command
 }

@@ -99,13 +99,11 @@ fn profile(bench: &Bench, run: &Run, job: &Job<'_>, engine: Engine, trace: &Path
     };
     let mut command = Command::new(&bench.xmem);
     command.args(["profile", "-q", "--steps", &steps.to_string(), "-o"]).arg(trace);
-    command.args([
-        match engine {
-            Engine::Cpu => "--device-as",
-            Engine::VirtualGpu => "--virtual-gpu",
-        },
-        run.device.as_str(),
-    ]);
+    let device = run.device.as_str();
+    match engine {
+        Engine::Cpu => command.args(["--engine", "cpu", "--device-as", device]),
+        Engine::VirtualGpu => command.args(["--virtual-gpu", device]),
+    };
     command.arg("--").arg(bench.venv.python()).arg(&job.script);
     command
 }

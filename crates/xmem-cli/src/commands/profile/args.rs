@@ -36,11 +36,12 @@ pub(crate) const SHORT_HELP: &[&str] = &[
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
-    after_help = "The script needs no change and no GPU. By default, its CUDA calls are redirected to the CPU, which\n\
-        computes. With --virtual-gpu, PyTorch's CUDA build runs as it is on a GPU that does not exist:\n\
-        nothing is computed, and a model of any size is recorded in seconds (Linux on x86-64). A few\n\
-        iterations are recorded with PyTorch's profiler (2.0 or newer), and the script is then stopped.\n\
-        It runs in its own Python, with its own standard input and output, as it does without xmem.\n\n\
+    after_help = "The script needs no change and no GPU. PyTorch's CUDA build runs as it is on a GPU that does not\n\
+        exist: nothing is computed, and a model of any size is recorded in seconds (Linux on x86-64).\n\
+        Where there is no such build, or values decide about sizes, CUDA calls are redirected to the CPU,\n\
+        which computes. A few iterations are recorded with PyTorch's profiler (2.0 or newer), then what\n\
+        follows, for a limited time. The script runs in its own Python, with its own standard input and\n\
+        output, as it does without xmem; the files that it writes are kept out of yours.\n\n\
         Examples:\n  \
         xmem profile -d a100-40g -- python train.py\n  \
         xmem profile --virtual-gpu h100-80g -- python train.py\n  \
@@ -56,12 +57,12 @@ pub(crate) struct ProfileArgs {
     /// Training command with its arguments: what follows its first word is the command's
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
-    /// Number of iterations to record in full; the script is stopped after them [default: 3, and on a virtual GPU what
-    /// follows, see --time]
+    /// Number of iterations to record in full; the script is stopped after them [default: 3, and what follows, see --time]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count::<NonZeroU32>)]
     steps: Option<NonZeroU32>,
-    /// How long the script goes on after the iterations that are recorded in full, on a virtual GPU: until its end, or
-    /// for this time. What it asks of the allocator is recorded, of steps that repeat once
+    /// How long the script goes on after the iterations that are recorded in full: on a virtual GPU until its end, or for
+    /// this time, where of steps that repeat one is recorded; on the CPU until it has evaluated and saved, if its source
+    /// says that it does, with the first, larger and last batches of each pass over a DataLoader
     /// [default: 120s without --steps]
     #[arg(long, value_name = "TIME", value_parser = duration,
           conflicts_with_all = ["vary", "run_ahead", "assume", "ranks"])]
@@ -76,8 +77,7 @@ pub(crate) struct ProfileArgs {
     #[arg(short, long, value_name = "FILE", default_value = "trace.json.zst",
           value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
-    /// Record for this GPU, and answer for it as `xmem replay --device NAME` does; `xmem devices` lists the names.
-    /// Recorded on the CPU unless --virtual-gpu is given
+    /// Record for this GPU, and answer for it as `xmem replay --device NAME` does; `xmem devices` lists the names
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["device_as", "then"])]
     device: Option<String>,
     /// Command to run on the trace: replay, inspect or validate, without its TRACE argument
@@ -131,8 +131,9 @@ pub(crate) struct ProfileArgs {
     #[arg(long)]
     pub(crate) keep_float16: bool,
     /// What stands for the GPU: `cpu` computes on the CPU; `virtual-gpu` runs PyTorch's CUDA build without
-    /// computing; `auto` takes the virtual GPU where it can be had
-    #[arg(long, value_name = "ENGINE", value_parser = choice::<Engine>(), default_value = Engine::Cpu.name(),
+    /// computing; `auto` takes the virtual GPU where it can be had, and records on the CPU where it cannot, and where
+    /// values decide about sizes
+    #[arg(long, value_name = "ENGINE", value_parser = choice::<Engine>(), default_value = Engine::Auto.name(),
           help_heading = "Engine")]
     engine: Engine,
     /// Record on a virtual GPU of this name: --engine virtual-gpu --device-as NAME. Without a name, on that of --device
@@ -175,9 +176,16 @@ pub(crate) enum RankChoice {
 }
 
 impl ProfileArgs {
-    /// The engine.
+    /// The engine: a virtual GPU without a choice where an option says something about it.
     pub(crate) fn engine(&self) -> Engine {
-        if self.virtual_gpu.is_some() { Engine::VirtualGpu } else { self.engine }
+        let is_of_virtual_gpu = self.snapshot.is_some()
+            || self.capacity() != Capacity::Unlimited
+            || self.assume.is_some()
+            || self.run_ahead;
+        match self.engine {
+            Engine::Auto if self.virtual_gpu.is_some() || is_of_virtual_gpu => Engine::VirtualGpu,
+            engine => engine,
+        }
     }
 
     /// The memory that the script can allocate on a virtual GPU.
@@ -212,13 +220,12 @@ impl ProfileArgs {
         }
     }
 
-    /// How long the script goes on after them, on a virtual GPU. Where it is recorded twice, or as a process without the
+    /// How long the script goes on after them. Where it is recorded twice, or as a process without the
     /// others, it does not.
     pub(crate) fn rest(&self) -> Option<Duration> {
         let is_single = self.vary.is_none() && !self.run_ahead && self.ranks.is_none();
         let is_whole = is_single && self.assume.is_none() && self.steps.is_none();
-        let time = self.time.or(is_whole.then_some(DEFAULT_TIME));
-        time.filter(|_| self.engine() != Engine::Cpu)
+        self.time.or(is_whole.then_some(DEFAULT_TIME))
     }
 
     /// Extents of recorded batches, the greatest first: those of a list, or the ends and the middle of a

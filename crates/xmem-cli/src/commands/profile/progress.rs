@@ -124,6 +124,11 @@ impl RecordingProgress {
         }
     }
 
+    /// The engine of the process that has imported PyTorch last.
+    pub(super) fn engine(&self) -> Engine {
+        self.stage.borrow().engine
+    }
+
     /// Prints an event of the recording.
     pub(super) fn show(&self, news: Progress<'_>) {
         match news {

@@ -78,7 +78,7 @@ pub(super) fn advise(recorded: &Recorded) {
     let ranges: Vec<String> =
         names.iter().map(|name| format!("{}=LOW..HIGH", printable(name))).collect();
     let advice = if recorded.unbounded.iter().any(|(_, name)| name.is_none()) {
-        "record on the CPU, without --virtual-gpu".to_owned()
+        "record on the CPU, with --engine cpu".to_owned()
     } else {
         format!("--assume {} gives the answer a range", ranges.join(","))
     };

@@ -4,7 +4,7 @@ use super::args::{ProfileArgs, RankChoice};
 use super::error::ProfileFailure;
 use super::progress::RecordingProgress;
 use super::then::Then;
-use super::{convolutions, hints, range, ranks, recording};
+use super::{convolutions, hints, range, ranks, recording, values};
 use crate::commands::Outcome;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -132,8 +132,10 @@ fn record(
     }
     let device = request.device.clone();
     let progress = RecordingProgress::new(args.steps(), global.verbosity());
-    let mut recorded = xmem_recorder::record(&request, &mut |news| progress.show(news))?;
+    let recorded = xmem_recorder::record(&request, &mut |news| progress.show(news));
+    let engine = progress.engine();
     drop(progress);
+    let mut recorded = values::computed(recorded, engine, &request, args, global)?;
     let kept = match &recorded.cut_short {
         None => convolutions::keep(&mut recorded, &device),
         Some(_) => None,

@@ -52,11 +52,11 @@ ENVIRONMENT = (
 SETTING = re.compile(r"(?!GPU-|MIG-)[\w.,:;|\[\]<>+ -]{0,1000}")
 
 
-def collect(torch, models, optimizers, iterations, batch, ended):
+def collect(torch, models, optimizers, iterations, batch, ended, course):
     """Returns the metadata as JSON. Makes no tensor.
 
     `optimizers` are pairs of an optimizer and the number of its steps, `batch` the shapes of what a model was called
-    with, `iterations` and `ended` what the metadata say about them.
+    with, `iterations`, `ended` and `course` what the metadata say about them and about the script.
     """
     known = [optimizer for optimizer, _ in optimizers]
     place = job.facts(torch)
@@ -86,6 +86,7 @@ def collect(torch, models, optimizers, iterations, batch, ended):
         "memory_fraction": memory_fraction.value(),
         "ended": ended,
         "iterations": iterations,
+        **course,
         "uses_gpu": places.used(),
         "models": [model_facts.describe(model) for model in models],
         "tensors": model_facts.tensors(models, known),

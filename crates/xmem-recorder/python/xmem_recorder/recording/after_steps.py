@@ -9,11 +9,11 @@ import threading
 import time
 
 from .. import errors, session
-from ..virtual import history, intervals, outside, peaks
-from . import loaders, parts, rest
+from ..virtual import device_facts, history, intervals, outside, peaks
+from . import expected, loaders, parts, rest
 
-# A script that has evaluated has settled after so many seconds, steps, and intervals between steps and calls of models in
-# which nothing new is asked of the allocator.
+# A script that has done all that its source says has settled after so many seconds, steps, and intervals between steps and
+# calls of models in which nothing new is asked of the allocator.
 SETTLED_SECONDS = 10
 SETTLED_STEPS = 2
 SETTLED_INTERVALS = 100
@@ -67,7 +67,7 @@ def reason_to_end():
         return "time"
     is_settled = intervals.settled() >= SETTLED_STEPS and intervals.unchanged() >= SETTLED_INTERVALS
     is_settled = is_settled and rest.seconds() - intervals.changed_at() > SETTLED_SECONDS
-    return "settled" if is_settled and parts.was_seen(parts.EVALUATION) else None
+    return "settled" if is_settled and not loaders.is_in_first_pass() and not expected.unseen() else None
 
 
 def end(reason, detail):
@@ -86,6 +86,8 @@ def end(reason, detail):
             "settled": intervals.settled(),
             "kinds": intervals.kinds(parts.TRAINING),
             "batches": loaders.facts(),
+            "unseen": expected.unseen(),
+            "limits": device_facts.limits(),
             "peaks": peaks.of_fullest(),
             "outside": outside.fact(),
             "places": history.places(),

@@ -12,7 +12,7 @@ from .. import engine, errors, profilers, session
 from ..facts import metadata
 from ..patching import replace
 from ..weights import missing
-from . import after_steps, calls, evaluation, export, iterations, memory, rest, run, steps
+from . import abridged, after_steps, calls, evaluation, expected, export, iterations, loaders, memory, rest, run, steps
 
 # Times that the end of the script is raised, if the script catches it, before the process exits.
 MAX_RAISES = 10
@@ -120,7 +120,12 @@ def finish(reason, detail=None):
 
 
 def go_on_or_finish(reason):
-    """Stops the profiler: the iterations are complete. Ends the script, unless its rest is to be recorded, too."""
+    """Stops the profiler: the iterations are complete. Ends the script, unless its rest is to be recorded, too; then, on the
+    CPU, the profiler goes on."""
+    if abridged.is_wanted() and loaders.are_used() and not abridged.is_expired():
+        is_begun = abridged.is_running()
+        if abridged.begin() and not (is_begun and abridged.add_step()):
+            return
     if not rest.is_wanted():
         finish(reason)
         raise Finished
@@ -176,6 +181,8 @@ def _export():
 def finish_if_requested():
     """Ends the script if that was requested while another thread ran, or if the time for its rest is up."""
     reason, detail = _end.wanted or (after_steps.reason_to_end(), None)
+    if reason is None and abridged.is_expired():
+        reason = "steps"
     if reason is not None and run.on_thread():
         finish(reason, detail)
         raise Finished
@@ -209,7 +216,8 @@ def _advise(text):
 def _metadata(reason, detail):
     optimizers = [(optimizer, steps.count(optimizer)) for optimizer in steps.optimizers()]
     ended = {"reason": reason, "detail": detail}
-    return metadata.collect(_torch, calls.models(), optimizers, iterations.facts(), calls.batch(), ended)
+    course = {"unseen": expected.find_unseen(), "batches": loaders.facts()}
+    return metadata.collect(_torch, calls.models(), optimizers, iterations.facts(), calls.batch(), ended, course)
 
 
 def _except_the_end(original):

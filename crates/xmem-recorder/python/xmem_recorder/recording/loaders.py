@@ -6,7 +6,7 @@ import time
 
 from .. import session
 from ..patching import replace
-from . import batches, rest, run
+from . import abridged, batches, growth, rest, run
 
 # The share of the time for the rest of the script after which batches of a pass over a loader are left out, if those that
 # are left would take as long.
@@ -22,6 +22,10 @@ class _Loaders:
         # The batches, and of these the ones whose sizes the script did not have.
         self.left_out = 0
         self.unlike = 0
+        # Whether a batch was asked for, also in the rest of the script, and whether a pass has ended there.
+        self.are_used = False
+        self.are_used_in_rest = False
+        self.has_ended_pass = False
         # By the data set of a loader: the sizes of batches that the script had, and the largest extents of each tensor.
         self.had = {}
         self.largest = {}
@@ -34,7 +38,7 @@ _torch = None
 def install(torch):
     """Wraps the iterators of DataLoaders."""
     global _torch
-    if not rest.is_wanted():
+    if not rest.is_wanted() and not abridged.is_wanted():
         return
     _torch = torch
     from torch.utils.data import dataloader
@@ -45,6 +49,16 @@ def install(torch):
 def facts():
     """The number of batches that were left out, and of those with sizes that the script did not have."""
     return {"left_out": _loaders.left_out, "unlike": _loaders.unlike}
+
+
+def is_in_first_pass():
+    """Returns whether the rest of the script has not come to the end of a pass over a loader that it uses."""
+    return _loaders.are_used_in_rest and not _loaders.has_ended_pass
+
+
+def are_used():
+    """Returns whether the script has asked a loader for a batch."""
+    return _loaders.are_used
 
 
 class _Pass:
@@ -62,9 +76,16 @@ class _Pass:
             # Of an iterable data set.
             self.length = None
         self.given = 0
+        self.growth = growth.Growth(_torch)
+
+    def is_to_be_cut(self):
+        """Returns whether batches may be left out, as all that are left would take too long."""
+        return self.is_long() and not self.growth.is_seen(self.length)
 
     def is_long(self):
         """Returns whether the batches that are left would take too long."""
+        if abridged.is_running():
+            return self.given > abridged.BATCHES
         if self.began is None:
             self.began = time.monotonic()
         took = time.monotonic() - self.began - self.looked
@@ -88,11 +109,16 @@ def _leaving_out(original):
             return original(self)
         current = self._xmem_pass = getattr(self, "_xmem_pass", None) or _Pass(self)
         unused = None
+        if rest.is_running() or abridged.is_running():
+            current.growth.measure()
+        _loaders.are_used = True
+        _loaders.are_used_in_rest |= rest.is_running()
         while True:
             begun = time.monotonic()
             try:
                 batch = original(self)
             except StopIteration:
+                _loaders.has_ended_pass |= rest.is_running()
                 if unused is None:
                     raise
                 # The last one of an iterable data set.
@@ -100,8 +126,8 @@ def _leaving_out(original):
                 return unused
             current.given += 1
             sizes = _sizes(batch)
-            runs = rest.is_running()
-            if not runs or not current.is_long() or current.is_last() or _is_larger(self, sizes):
+            runs = rest.is_running() or abridged.is_running()
+            if not runs or not current.is_to_be_cut() or current.is_last() or _is_larger(self, sizes):
                 current.kept += runs
                 _have(self, sizes)
                 return batch

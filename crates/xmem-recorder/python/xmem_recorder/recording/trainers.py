@@ -2,7 +2,7 @@
 
 from .. import imports
 from ..patching import replace
-from . import rest
+from . import abridged, expected, parts, rest
 
 # Steps of the rest after which it is done.
 EARLY = 10
@@ -21,7 +21,7 @@ _trainers = _Trainers()
 
 def install():
     """Watches for the Trainer of transformers."""
-    if rest.is_wanted():
+    if rest.is_wanted() or abridged.is_wanted():
         imports.watch("transformers.trainer_callback", _watch)
 
 
@@ -32,11 +32,12 @@ def _watch(module):
 def _evaluating_early(original):
     def on_step_end(self, args, state, control, **kwargs):
         result = original(self, args, state, control, **kwargs)
-        if not rest.is_running():
+        _expect(args)
+        if not rest.is_running() and not abridged.is_running():
             return result
         _trainers.evaluation |= control.should_evaluate
         _trainers.saving |= control.should_save
-        if rest.steps() < EARLY:
+        if rest.is_running() and rest.steps() < EARLY:
             return result
         if not _trainers.evaluation and _is_by_steps(args, "eval_strategy", "evaluation_strategy"):
             _trainers.evaluation = control.should_evaluate = True
@@ -47,6 +48,21 @@ def _evaluating_early(original):
     return on_step_end
 
 
+def _expect(args):
+    """Tells what the Trainer will do, which is not in the source of the script."""
+    for part, *names in (
+        (parts.EVALUATION, "eval_strategy", "evaluation_strategy"),
+        (parts.SAVING, "save_strategy"),
+    ):
+        strategy = _strategy(args, *names)
+        if strategy not in (None, "no"):
+            expected.add(part, f"TrainingArguments.{names[0]}")
+
+
 def _is_by_steps(args, *names):
+    return _strategy(args, *names) == "steps"
+
+
+def _strategy(args, *names):
     strategy = next((getattr(args, name) for name in names if hasattr(args, name)), None)
-    return getattr(strategy, "value", strategy) == "steps"
+    return getattr(strategy, "value", strategy)

@@ -21,6 +21,18 @@ def install(torch):
     """Leaves out the sizes that only a text of a tensor depends on: `print` of a tensor of more than one element counts
     those that are not zero (torch/_tensor_str.py, `_Formatter`), of at most 1000, and lets go of them."""
     replace(torch._tensor_str, "_str", _text_of_tensor)
+    replace(torch.optim.LBFGS, "step", _step_of_lbfgs)
+
+
+def _step_of_lbfgs(original):
+    """The number of evaluations, and the length of the history, follow from gradients."""
+
+    @functools.wraps(original)
+    def step(*args, **kwargs):
+        use("torch.optim.LBFGS", None)
+        return original(*args, **kwargs)
+
+    return step
 
 
 def _text_of_tensor(original):

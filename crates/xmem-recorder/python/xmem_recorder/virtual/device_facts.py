@@ -11,19 +11,25 @@ def collect(torch):
     with contextlib.suppress(Exception):
         peaks.read(torch)
     outside.measure(torch)
-    log = library.log()
-    _note_limits(log)
+    _note_limits(library.log())
     return {
         "device": session.settings()["device"]["key"],
         "peaks": peaks.of_fullest(),
         "outside": outside.fact(),
         "compiles": compilation.began(),
-        "reads": values.facts(),
-        "assumed": assumptions.facts(),
+        **limits(),
         "other_peaks": session.settings().get("other_peaks"),
         "run_ahead_peaks": session.settings().get("run_ahead_peaks"),
-        "log": [{"kind": kind, "text": text} for kind, text in log],
         "skipped_initializations": host_memory.skipped(),
+    }
+
+
+def limits():
+    """What was not known up to now: values that were read, sizes that were assumed, and what the libraries could not do."""
+    return {
+        "reads": values.facts(),
+        "assumed": assumptions.facts(),
+        "log": [{"kind": kind, "text": text} for kind, text in library.log()],
     }
 
 

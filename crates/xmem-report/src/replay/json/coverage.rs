@@ -1,6 +1,7 @@
 //! How far a script was recorded, as JSON.
 
 use serde::Serialize;
+use xmem::analyzer::recording::UnseenEvent;
 use xmem::predict::{Coverage, PartPeak};
 
 /// How far the script was recorded, and the peaks of its parts.
@@ -20,8 +21,21 @@ pub(super) struct CoverageDto {
     unlike_batches: u64,
     /// Optimizer steps at the end since the script asked anything new of the allocator.
     settled_steps: u64,
+    /// What the source of the script says that it will do, and was not seen.
+    unseen: Vec<UnseenDto>,
     /// Peaks of the parts of the script that were seen; empty where the recorder did not mark them.
     parts: Vec<PartDto>,
+}
+
+/// What a script will do.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct UnseenDto {
+    /// What it is; thawing: it trains parameters that were frozen.
+    #[cfg_attr(test, schemars(extend("enum" = ["evaluation", "generation", "saving", "thawing"])))]
+    kind: &'static str,
+    /// The first line of the source that does it.
+    place: String,
 }
 
 /// The peaks within a part of a script.
@@ -44,11 +58,18 @@ impl From<&Coverage> for CoverageDto {
         Self {
             extent: coverage.extent.name(),
             later_steps: coverage.later_steps,
-            batches_left_out: coverage.batches_left_out,
-            unlike_batches: coverage.unlike_batches,
+            batches_left_out: coverage.batches.left_out,
+            unlike_batches: coverage.batches.unlike,
             settled_steps: coverage.settled_steps,
+            unseen: coverage.unseen.iter().map(UnseenDto::from).collect(),
             parts: coverage.parts.iter().map(PartDto::from).collect(),
         }
+    }
+}
+
+impl From<&UnseenEvent> for UnseenDto {
+    fn from(event: &UnseenEvent) -> Self {
+        Self { kind: event.kind.name(), place: event.place.clone() }
     }
 }
 
