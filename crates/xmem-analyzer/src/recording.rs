@@ -20,7 +20,7 @@ pub use rank::Rank;
 pub use read::KEY;
 pub(crate) use read::read;
 pub(crate) use rest::{KEY as REST_KEY, RestOfDevice, read as read_rest};
-pub use rest::{LeftOutBatches, RestEnd, ScriptRest};
+pub use rest::{LoadedBatches, RestEnd, ScriptRest};
 pub use sharding::{DividedExtent, ParameterGroup, Sharding, SharingKind};
 pub use strategy::Strategy;
 pub use unseen::{UnseenEvent, UnseenKind};
@@ -89,8 +89,8 @@ pub struct Recording {
     pub rest: Option<ScriptRest>,
     /// What the source of the script says that it will do, and was not seen in the recorded iterations.
     pub unseen: Vec<UnseenEvent>,
-    /// Batches that were left out of the recorded iterations.
-    pub batches: LeftOutBatches,
+    /// Batches up to the last recorded iteration.
+    pub batches: LoadedBatches,
     /// What a virtual GPU assumed, if the job was recorded on one.
     pub virtual_gpu: Option<VirtualGpu>,
     /// The place of the process among those of a distributed job.

@@ -1,7 +1,7 @@
 //! What of a script an answer is about: how far it was recorded, and the peaks of its parts.
 
 use std::ops::Range;
-use xmem_analyzer::recording::{EndReason, LeftOutBatches, RestEnd, UnseenEvent};
+use xmem_analyzer::recording::{EndReason, LoadedBatches, RestEnd, UnseenEvent};
 use xmem_analyzer::{Profile, ScriptPart};
 use xmem_orchestrator::Schedule;
 use xmem_types::Bytes;
@@ -19,8 +19,8 @@ pub struct Coverage {
     pub extent: CoveredExtent,
     /// Steps of optimizers after the recorded iterations.
     pub later_steps: u64,
-    /// Batches that were left out: the largest ones were not.
-    pub batches: LeftOutBatches,
+    /// The batches of its loaders, of which the largest ones were not left out.
+    pub batches: LoadedBatches,
     /// What the source of the script says that it will do, and was not seen.
     pub unseen: Vec<UnseenEvent>,
     /// Different intervals between steps and calls of the model in training, and all of them.
@@ -109,12 +109,13 @@ impl Coverage {
             Some(rest) => rest.unseen.as_slice(),
             None => recording.map_or(&[][..], |recording| &recording.unseen),
         };
-        let batches =
-            rest.map(|rest| rest.batches).or_else(|| recording.map(|recording| recording.batches));
+        let batches = rest
+            .map(|rest| &rest.batches)
+            .or_else(|| recording.map(|recording| &recording.batches));
         Self {
             extent,
             later_steps: rest.map_or(0, |rest| rest.steps),
-            batches: batches.unwrap_or_default(),
+            batches: batches.cloned().unwrap_or_default(),
             unseen: if extent == CoveredExtent::Whole { Vec::new() } else { unseen.to_vec() },
             training_kinds: rest.map_or((0, 0), |rest| rest.training_kinds),
             settled_steps: rest.map_or(0, |rest| rest.settled_steps),

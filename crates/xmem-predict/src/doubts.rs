@@ -15,6 +15,7 @@ mod gpu_timing;
 mod growth;
 mod incomplete_history;
 mod one_length;
+mod other_orders;
 mod other_replay;
 mod recorded_peaks;
 mod script_goes_on;
@@ -41,7 +42,7 @@ pub struct Doubt {
 }
 
 /// All doubts, in the order in which they are assessed. The order of notes in the answer is theirs.
-pub const DOUBTS: [Doubt; 14] = [
+pub const DOUBTS: [Doubt; 15] = [
     // What the recording itself says comes first: it may find that the recording is damaged, on which the last one rests.
     recorded_peaks::DOUBT,
     one_length::DOUBT,
@@ -49,6 +50,7 @@ pub const DOUBTS: [Doubt; 14] = [
     // Other peaks of the same job, before those of another one.
     assumed_values::DOUBT,
     gpu_timing::DOUBT,
+    other_orders::DOUBT,
     // What runs on the GPU in another way than it was recorded. The range around the eager job is around its peaks, not around
     // the range that others have extended, so that these may stand in any order.
     compiled::DOUBT,

@@ -56,11 +56,12 @@ enum Reason {
     Settled,
 }
 
-/// Batches that were left out, and those of them with sizes that the script did not have.
+/// Batches that were left out, those of them with sizes that the script did not have, and how many have which length.
 #[derive(Deserialize, Serialize)]
 struct Batches {
     left_out: u64,
     unlike: u64,
+    lengths: Vec<(u64, u64)>,
 }
 
 /// What the script will do.
@@ -196,7 +197,7 @@ mod tests {
         let text = |part: &str, actions: &str| {
             format!(
                 r#"{{"schema": "xmem.rest.1", "ended": {{"reason": "end", "detail": null}}, "seconds": 1.5, "steps": 9,
-                "reduced": 7, "settled": 5, "kinds": [2, 9], "batches": {{"left_out": 3, "unlike": 0}},
+                "reduced": 7, "settled": 5, "kinds": [2, 9], "batches": {{"left_out": 3, "unlike": 0, "lengths": [[7, 2]]}},
                 "unseen": [["saving", "train.py(7)"]], "limits": {{"reads": [], "assumed": [], "log": []}}, "peaks": {{"allocated": 512}}, "outside": 0,
                 "places": ["train.py(7): evaluate"], "user": "name",
                 "devices": [{{"index": 0, "actions": "{actions}", "addresses": [1, 0], "sizes": [512],

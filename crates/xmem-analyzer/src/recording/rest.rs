@@ -30,8 +30,8 @@ pub struct ScriptRest {
     pub settled_steps: u64,
     /// Different intervals of training, and all of them.
     pub training_kinds: (u64, u64),
-    /// Batches that were left out of it.
-    pub batches: LeftOutBatches,
+    /// Batches up to its end.
+    pub batches: LoadedBatches,
     /// What the source of the script says that it will do, and was not seen up to the end.
     pub unseen: Vec<UnseenEvent>,
     /// Peaks of allocated and of reserved memory that PyTorch counted up to the end.
@@ -46,14 +46,18 @@ pub struct ScriptRest {
     pub(crate) places: Vec<String>,
 }
 
-/// Batches that were left out, as all of them would have taken too long.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+/// The batches of a script's loaders.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
-pub struct LeftOutBatches {
-    /// Their number.
+pub struct LoadedBatches {
+    /// The number of those that were left out, as all of them would have taken too long.
     pub left_out: u64,
     /// Those of them with tensors of sizes that the script did not have otherwise.
     pub unlike: u64,
+    /// Lengths of the sequences in batches of training, ascending, each with the number of batches, also of those that were
+    /// left out as far as they were looked at.
+    pub lengths: Vec<(u64, u64)>,
 }
 
 /// Why the recording of the rest of a script ended.
@@ -120,7 +124,7 @@ struct RestDto {
     #[serde(default)]
     kinds: (u64, u64),
     #[serde(default)]
-    batches: LeftOutBatches,
+    batches: LoadedBatches,
     #[serde(default)]
     unseen: Vec<UnseenDto>,
     limits: Option<Limits>,

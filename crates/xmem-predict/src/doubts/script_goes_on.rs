@@ -3,7 +3,7 @@
 use super::{Assessment, Doubt, Subject};
 use crate::coverage::CoveredExtent;
 use crate::range::Confidence;
-use xmem_analyzer::recording::{LeftOutBatches, UnseenEvent, UnseenKind};
+use xmem_analyzer::recording::{LoadedBatches, UnseenEvent, UnseenKind};
 use xmem_types::Severity;
 
 pub(super) const DOUBT: Doubt = Doubt { name: "script_goes_on", assess };
@@ -14,20 +14,13 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
     if coverage.parts.is_empty() || !subject.has_all_iterations() {
         return;
     }
-    let LeftOutBatches { unlike, left_out, .. } = coverage.batches;
+    let LoadedBatches { unlike, left_out, .. } = coverage.batches;
     if unlike > 0 {
         assessment.notes.report("batches-left-out", Severity::Note, None, || {
             format!(
                 "{left_out} batches were left out, {unlike} of them with other sizes than those before, none larger: \
                  reserved memory depends on the order of all of them (--time runs more of them)"
             )
-        });
-        assessment.lower_to(Confidence::Likely);
-    }
-    if coverage.has_many_kinds() {
-        assessment.notes.report("sizes-vary", Severity::Note, None, || {
-            "steps of the script ask for different sizes: with another order of its batches, other memory is reserved"
-                .to_owned()
         });
         assessment.lower_to(Confidence::Likely);
     }

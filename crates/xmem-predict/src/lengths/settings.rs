@@ -46,9 +46,18 @@ impl Dimension {
 pub struct VaryingDimension {
     /// The dimension.
     pub dimension: Dimension,
-    /// Its extents, ascending, at least one.
+    /// Its extents, ascending, at least one. One that stands there twice is drawn twice as often.
     pub extents: Vec<u64>,
     text: String,
+}
+
+impl VaryingDimension {
+    /// A dimension with these extents, which are ascending; none if there are none, or one that cannot be.
+    pub(crate) fn of(dimension: Dimension, extents: Vec<u64>) -> Option<Self> {
+        let (first, last) = (*extents.first()?, *extents.last()?);
+        let text = format!("{}={first}..{last}", dimension.name());
+        (first > 0 && last <= MAX_EXTENT).then_some(Self { dimension, extents, text })
+    }
 }
 
 /// The length of the longest sequence, and the size of the largest batch, that can be asked for.

@@ -1,6 +1,6 @@
-"""What follows the recorded iterations on the CPU, where all of it would take too long: where the source of the script says
-that it evaluates, saves or generates, and it iterates over data with a loader, passes over data are cut short until that
-was seen. The profiler goes on.
+"""What follows the recorded iterations on the CPU, where all of it would take too long. Where the script iterates over data
+with a loader, passes over data are cut short until it has done what its source says, evaluate, save and generate, and has
+had the longest of the batches that there was time to look at. The profiler goes on.
 """
 
 import time
@@ -31,9 +31,9 @@ def is_wanted():
     return bool(session.settings().get("rest")) and not engine.is_virtual() and run.in_process()
 
 
-def begin():
-    """Begins, if there is something to see."""
-    if not _abridged.runs and _is_to_be_seen():
+def begin(lengths_vary):
+    """Begins, if there is something to see; returns whether it runs."""
+    if not _abridged.runs and (lengths_vary or _is_to_be_seen()):
         _abridged.begun = time.monotonic()
         _abridged.runs = True
         session.send("rest")
@@ -45,10 +45,10 @@ def is_running():
     return _abridged.runs and not run.is_over()
 
 
-def add_step():
+def add_step(lengths_vary):
     """Counts a step of an optimizer; returns whether it is the last one."""
     _abridged.steps += 1
-    return _abridged.steps >= STEPS or not _is_to_be_seen()
+    return _abridged.steps >= STEPS or not (lengths_vary or _is_to_be_seen())
 
 
 def is_expired():

@@ -1,4 +1,4 @@
-"""The tensors of a batch."""
+"""The tensors of a batch, and its length."""
 
 from collections.abc import MutableMapping
 
@@ -16,3 +16,13 @@ def tensors(torch, value, depth=MAX_DEPTH):
     elif depth and isinstance(value, MutableMapping):
         for item in value.values():
             yield from tensors(torch, item, depth - 1)
+
+
+def length(torch, batch):
+    """The length of the sequences of a batch: the last dimension of its first integers of two dimensions or more (tokens),
+    else the second of three dimensions; None if no tensor has it."""
+    found = list(tensors(torch, batch))
+    whole = (torch.int64, torch.int32)
+    tokens = (tensor.shape[-1] for tensor in found if tensor.dim() >= 2 and tensor.dtype in whole)
+    features = (tensor.shape[1] for tensor in found if tensor.dim() == 3)
+    return next(tokens, None) or next(features, None)

@@ -123,8 +123,8 @@ def go_on_or_finish(reason):
     """Stops the profiler: the iterations are complete. Ends the script, unless its rest is to be recorded, too; then, on the
     CPU, the profiler goes on."""
     if abridged.is_wanted() and loaders.are_used() and not abridged.is_expired():
-        is_begun = abridged.is_running()
-        if abridged.begin() and not (is_begun and abridged.add_step()):
+        is_begun, lengths_vary = abridged.is_running(), loaders.lengths_vary()
+        if abridged.begin(lengths_vary) and not (is_begun and abridged.add_step(lengths_vary)):
             return
     if not rest.is_wanted():
         finish(reason)

@@ -100,13 +100,9 @@ def _dimension():
 
 def _extent(batch):
     """The extent of the dimension that varies; None if no tensor has it."""
-    tensors = list(batches.tensors(_torch, batch))
     if _dimension() != _SEQUENCE:
-        return next((t.shape[0] for t in tensors if t.dim() >= 1), None)
-    whole = (_torch.int64, _torch.int32)
-    tokens = (t.shape[-1] for t in tensors if t.dim() >= 2 and t.dtype in whole)
-    features = (t.shape[1] for t in tensors if t.dim() == 3)
-    return next(tokens, None) or next(features, None)
+        return next((t.shape[0] for t in batches.tensors(_torch, batch) if t.dim() >= 1), None)
+    return batches.length(_torch, batch)
 
 
 def _resized(value, found, wanted, depth=4):

@@ -11,6 +11,8 @@ from . import abridged, batches, growth, rest, run
 # The share of the time for the rest of the script after which batches of a pass over a loader are left out, if those that
 # are left would take as long.
 SHARE_OF_PASS = 0.04
+# Different lengths of the batches of a data set that are counted.
+MAX_LENGTHS = 20000
 # The share in which further ones are loaded only to look at them.
 SHARE_OF_LOOKING = 0.04
 
@@ -22,13 +24,19 @@ class _Loaders:
         # The batches, and of these the ones whose sizes the script did not have.
         self.left_out = 0
         self.unlike = 0
-        # Whether a batch was asked for, also in the rest of the script, and whether a pass has ended there.
+        # Whether a batch was asked for, also in the rest of the script, and whether a pass has ended behind the recorded
+        # iterations.
         self.are_used = False
         self.are_used_in_rest = False
         self.has_ended_pass = False
         # By the data set of a loader: the sizes of batches that the script had, and the largest extents of each tensor.
         self.had = {}
         self.largest = {}
+        # By the data set: how many of its batches had which length, also of those that were left out. The data set of the
+        # last batch, and those with whose batches steps were made.
+        self.lengths = {}
+        self.last = None
+        self.trained = set()
 
 
 _loaders = _Loaders()
@@ -47,8 +55,25 @@ def install(torch):
 
 
 def facts():
-    """The number of batches that were left out, and of those with sizes that the script did not have."""
-    return {"left_out": _loaders.left_out, "unlike": _loaders.unlike}
+    """The number of batches that were left out, and of those with sizes that the script did not have; the lengths of
+    batches of training."""
+    lengths = {}
+    for key in _loaders.trained:
+        for length, count in _loaders.lengths.get(key, {}).items():
+            lengths[length] = lengths.get(length, 0) + count
+    return {"left_out": _loaders.left_out, "unlike": _loaders.unlike, "lengths": sorted(lengths.items())}
+
+
+def lengths_vary():
+    """Returns whether batches of training have different lengths, and the first pass over them has not ended."""
+    lengths = (_loaders.lengths.get(key, ()) for key in _loaders.trained)
+    return not _loaders.has_ended_pass and any(len(known) > 1 for known in lengths)
+
+
+def stepped():
+    """Handles a step of an optimizer."""
+    if _loaders.last is not None:
+        _loaders.trained.add(_loaders.last)
 
 
 def is_in_first_pass():
@@ -118,7 +143,7 @@ def _leaving_out(original):
             try:
                 batch = original(self)
             except StopIteration:
-                _loaders.has_ended_pass |= rest.is_running()
+                _loaders.has_ended_pass |= rest.is_running() or abridged.is_running()
                 if unused is None:
                     raise
                 # The last one of an iterable data set.
@@ -126,6 +151,7 @@ def _leaving_out(original):
                 return unused
             current.given += 1
             sizes = _sizes(batch)
+            _add_length(self, batch)
             runs = rest.is_running() or abridged.is_running()
             if not runs or not current.is_to_be_cut() or current.is_last() or _is_larger(self, sizes):
                 current.kept += runs
@@ -142,6 +168,14 @@ def _leaving_out(original):
 
 def _key(iterator):
     return id(getattr(iterator, "_dataset", None))
+
+
+def _add_length(iterator, batch):
+    length = batches.length(_torch, batch)
+    _loaders.last = _key(iterator)
+    known = _loaders.lengths.setdefault(_loaders.last, {})
+    if length is not None and (length in known or len(known) < MAX_LENGTHS):
+        known[length] = known.get(length, 0) + 1
 
 
 def _leave_out(iterator, sizes):

@@ -3,7 +3,7 @@
 from .. import session
 from ..patching import replace
 from ..virtual import compilation
-from . import after_steps, begin, end, iterations, parts, passes, rest, run, steps
+from . import after_steps, begin, end, iterations, loaders, parts, passes, rest, run, steps
 
 # An optimizer without a step is waited for until another has made this many times the requested steps.
 MAX_STEP_RATIO = 3
@@ -91,6 +91,7 @@ def _scaled_step(original):
 
 def _stepped(optimizer):
     """Handles a step of an optimizer."""
+    loaders.stepped()
     if rest.is_running():
         _stepped_in_rest(optimizer)
         return
